@@ -1,0 +1,1 @@
+"""Loader, shape linter and executor for OpenVINO-style XML IR."""

@@ -1,0 +1,282 @@
+"""Integers on one axis: extents, pads, and their closed-interval forms.
+
+This is the only place with padding arithmetic.  Per spatial axis, with input
+extent X, kernel extent K, stride s and dilation d::
+
+    effective kernel  E = (K - 1) * d + 1
+    natural extent    F = s * (X - 1) + E
+    full[t] = sum over x, k with s*x + d*k == t of data[x] * filter[k],  0 <= t < F
+    output[y] = full[y + pad_begin] where that index exists, else 0,     0 <= y < Y
+
+A layer comes down to two integers an axis, `pad_begin` and Y; a kernel needs
+no more.  What the functions below do is find them, as each document, or the
+OpenVINO runtime, does.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Callable
+from dataclasses import dataclass
+
+__all__ = [
+    "AxisGeometry",
+    "Dim",
+    "Interval",
+    "PadMode",
+    "Semantics",
+    "backward_data_axis",
+    "bounds",
+    "conv_transpose_axis",
+    "effective_kernel",
+    "interval",
+    "monotone",
+    "natural_extent",
+    "openvino_axis",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Interval:
+    """A dim that is not known: ``min <= dim <= max``; a max of None is no bound."""
+
+    min: int = 0
+    max: int | None = None
+
+    def __str__(self) -> str:
+        if self.max is None:
+            return "?" if self.min == 0 else f"{self.min}.."
+        return f"{self.min}..{self.max}"
+
+    __repr__ = __str__
+
+
+Dim = int | Interval
+"""A dim of a shape: an int, or an interval where it is not known."""
+
+UNKNOWN = Interval()
+
+
+def interval(low: int, high: int | None) -> Dim:
+    """Return the dim between `low` and `high`: an int when they are the same."""
+    return low if low == high else Interval(low, high)
+
+
+def bounds(dim: Dim) -> tuple[int, int | None]:
+    """Return the smallest and the largest value of a dim (None: no bound)."""
+    return (dim, dim) if isinstance(dim, int) else (dim.min, dim.max)
+
+
+def monotone(function: Callable[..., int], *dims: Dim) -> Dim:
+    """Apply a function that grows with each of its arguments to dims.
+
+    The result is the interval between the values at the two ends; its lower
+    end is at least 0, since no extent is negative.
+    """
+    ends = [bounds(d) for d in dims]
+    low = max(0, function(*(e[0] for e in ends)))
+    if any(e[1] is None for e in ends):
+        return Interval(low, None)
+    return interval(low, max(0, function(*(e[1] for e in ends))))
+
+
+class Semantics(enum.Enum):
+    """Whose rule decides where the documents and the OpenVINO runtime differ."""
+
+    SPEC = "spec"
+    OPENVINO = "openvino"
+
+
+class PadMode(enum.Enum):
+    """How pads are found: the `auto_pad` attribute."""
+
+    EXPLICIT = "explicit"
+    SAME_UPPER = "same_upper"
+    SAME_LOWER = "same_lower"
+    VALID = "valid"
+
+
+@dataclass(frozen=True, slots=True)
+class AxisGeometry:
+    """What one spatial axis of a transposed convolution comes down to.
+
+    Attributes
+    ----------
+    pad_begin : int
+        Index of the natural output at which the output starts; negative: the
+        output starts with that many zeros.
+    pad_end : int
+        How much of the natural output (output_padding included) is cut at the
+        end; negative: zeros are added.
+    output : int
+        Extent of the output.
+    formula : str
+        How `output` and the pads were found, with the numbers put in.
+    """
+
+    pad_begin: int
+    pad_end: int
+    output: int
+    formula: str
+
+
+def effective_kernel(kernel: int, dilation: int) -> int:
+    """E: the extent of a dilated kernel."""
+    return (kernel - 1) * dilation + 1
+
+
+def natural_extent(data: int, kernel: int, stride: int, dilation: int) -> int:
+    """F: the extent of the output without padding and output_padding."""
+    return stride * (data - 1) + effective_kernel(kernel, dilation)
+
+
+@dataclass(frozen=True, slots=True)
+class Axis:
+    """The attributes of one spatial axis of a transposed convolution."""
+
+    stride: int = 1
+    dilation: int = 1
+    pad_begin: int = 0
+    pad_end: int = 0
+    output_padding: int = 0
+
+    def natural(self, data: int, kernel: int) -> int:
+        """F of this axis."""
+        return natural_extent(data, kernel, self.stride, self.dilation)
+
+    def natural_formula(self, data: int, kernel: int) -> str:
+        """F of this axis, written out."""
+        return f"{self.stride}*({data} - 1) + (({kernel} - 1)*{self.dilation} + 1)"
+
+
+def _from_pads(axis: Axis, data: int, kernel: int, begin: int, end: int) -> AxisGeometry:
+    """Y follows from the pads: S0, S1, S2 'Detailed description'; S3, first equation."""
+    output = axis.natural(data, kernel) - begin - end + axis.output_padding
+    return AxisGeometry(
+        begin,
+        end,
+        output,
+        "Y = stride*(X - 1) + ((K - 1)*dilation + 1) - pad_begin - pad_end + output_padding = "
+        f"{axis.natural_formula(data, kernel)} - {begin} - {end} + {axis.output_padding} "
+        f"= {output}",
+    )
+
+
+def _from_output(
+    axis: Axis,
+    data: int,
+    kernel: int,
+    output: int,
+    begin: Callable[[int], int],
+    rule: str,
+    name: str = "output_shape",
+) -> AxisGeometry:
+    """Pads follow from Y: `begin` takes the total padding to the pad at the start."""
+    total = axis.natural(data, kernel) - output + axis.output_padding
+    first = begin(total)
+    return AxisGeometry(
+        first,
+        total - first,
+        output,
+        f"Y = {name} = {output}; total_padding = stride*(X - 1) + ((K - 1)*dilation + 1) - Y + "
+        f"output_padding = {axis.natural_formula(data, kernel)} - {output} + "
+        f"{axis.output_padding} = {total}; pad_begin = {rule} = {first}",
+    )
+
+
+def _floor_half(total: int) -> int:
+    return total // 2
+
+
+def _ceil_half(total: int) -> int:
+    return total - total // 2
+
+
+def openvino_axis(
+    axis: Axis,
+    data: int,
+    kernel: int,
+    auto_pad: PadMode = PadMode.EXPLICIT,
+    output: int | None = None,
+    semantics: Semantics = Semantics.SPEC,
+) -> AxisGeometry:
+    """Find pads and extent as ConvolutionBackpropData-1 does (and its Group form).
+
+    Parameters
+    ----------
+    axis : Axis
+        Attributes of the axis.
+    data, kernel : int
+        Extents X and K.
+    auto_pad : PadMode
+        The attribute.
+    output : int, optional
+        Element of the `output_shape` input for this axis.
+    semantics : Semantics
+        SPEC: OpenVINO documents ConvolutionBackpropData-1 and
+        GroupConvolutionBackpropData-1, 'Detailed description'.
+        OPENVINO: what the CPU runtime does where it differs, which is only
+        with `output`.
+
+    Returns
+    -------
+    AxisGeometry
+    """
+    if output is None:
+        if auto_pad is PadMode.EXPLICIT:
+            return _from_pads(axis, data, kernel, axis.pad_begin, axis.pad_end)
+        return _from_pads(axis, data, kernel, 0, 0)
+    if semantics is Semantics.SPEC:
+        if auto_pad is PadMode.SAME_UPPER:
+            rule = "total_padding - total_padding // 2"
+            return _from_output(axis, data, kernel, output, _ceil_half, rule)
+        return _from_output(axis, data, kernel, output, _floor_half, "total_padding // 2")
+    if auto_pad is PadMode.SAME_UPPER:
+        rule = "ceil(max(0, total_padding) / 2)"
+        return _from_output(axis, data, kernel, output, lambda t: _ceil_half(max(0, t)), rule)
+    if auto_pad is PadMode.SAME_LOWER:
+        rule = "max(0, total_padding) // 2"
+        return _from_output(axis, data, kernel, output, lambda t: max(0, t) // 2, rule)
+    if auto_pad is PadMode.VALID:
+        return _from_output(axis, data, kernel, output, lambda _: 0, "0 (valid)")
+    return _from_output(axis, data, kernel, output, lambda _: axis.pad_begin, "pads_begin")
+
+
+def conv_transpose_axis(
+    axis: Axis, data: int, kernel: int, auto_pad: PadMode = PadMode.EXPLICIT
+) -> AxisGeometry:
+    """Find pads and extent as oneDNN Graph ConvTranspose-1 does.
+
+    SAME_UPPER and SAME_LOWER split an odd total the other way round from the
+    OpenVINO operations, and the total is not clamped at 0 (S3, equations).
+    """
+    if auto_pad is PadMode.EXPLICIT:
+        return _from_pads(axis, data, kernel, axis.pad_begin, axis.pad_end)
+    if auto_pad is PadMode.VALID:
+        return _from_pads(axis, data, kernel, 0, 0)
+    total = effective_kernel(kernel, axis.dilation) - axis.stride
+    begin = total // 2 if auto_pad is PadMode.SAME_UPPER else total - total // 2
+    output = axis.stride * data + axis.output_padding
+    rule = "" if auto_pad is PadMode.SAME_UPPER else "total_padding - "
+    return AxisGeometry(
+        begin,
+        total - begin,
+        output,
+        f"Y = stride*X + output_padding = {axis.stride}*{data} + {axis.output_padding} = {output}; "
+        f"total_padding = (K - 1)*dilation + 1 - stride = {total}; "
+        f"pad_begin = {rule}total_padding // 2 = {begin}",
+    )
+
+
+def backward_data_axis(
+    axis: Axis, data: int, kernel: int, output: int, auto_pad: PadMode = PadMode.EXPLICIT
+) -> AxisGeometry:
+    """Find pads as oneDNN Graph ConvolutionBackwardData does; `output` is its dst extent."""
+    rules: dict[PadMode, tuple[Callable[[int], int], str]] = {
+        PadMode.EXPLICIT: (lambda _: axis.pad_begin, "pads_begin"),
+        PadMode.VALID: (lambda _: 0, "0 (valid)"),
+        PadMode.SAME_LOWER: (_floor_half, "total_padding // 2"),
+        PadMode.SAME_UPPER: (_ceil_half, "total_padding - total_padding // 2"),
+    }
+    begin, rule = rules[auto_pad]
+    return _from_output(axis, data, kernel, output, begin, rule, "dst_shape")
