@@ -1,0 +1,71 @@
+"""The loop oracle: the definition of a transposed convolution, written down.
+
+It shares nothing with the fast kernels, not even the words for phases, so
+that it can judge them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+__all__ = ["naive"]
+
+Array = np.ndarray[Any, np.dtype[Any]]
+
+
+def naive(
+    data: Array,
+    filter: Array,  # noqa: A002 - the documents' name
+    *,
+    strides: Sequence[int],
+    dilations: Sequence[int],
+    groups: int,
+    pads_begin: Sequence[int],
+    output: Sequence[int],
+    bias: Array | None = None,
+) -> Array:
+    """Transposed convolution straight from ``output[s*x + d*k - pad] += data[x] * filter[k]``.
+
+    Parameters
+    ----------
+    data : ndarray
+        ``[N, groups * in, *X]``.
+    filter : ndarray
+        ``[groups * in, out, *K]``, of the same dtype.
+    strides, dilations, pads_begin, output : sequence of int
+        One entry a spatial axis; pads may be negative.
+    groups : int
+        Number of groups.
+    bias : ndarray, optional
+        ``[groups * out]``.
+
+    Returns
+    -------
+    ndarray
+        ``[N, groups * out, *output]``.  Floats are summed in f64 and rounded
+        once; integers are summed modulo 2^64 and truncated, which is modulo
+        2^bits.
+    """
+    integer = np.issubdtype(data.dtype, np.integer)
+    wide = np.uint64 if integer else np.float64
+    n, channels = data.shape[:2]
+    grouped = data.astype(wide).reshape(n, groups, channels // groups, *data.shape[2:])
+    weights = filter.astype(wide).reshape(groups, channels // groups, *filter.shape[1:])
+    total = np.zeros((n, groups, filter.shape[1], *output), wide)
+    with np.errstate(all="ignore"):
+        for x in np.ndindex(*data.shape[2:]):
+            for k in np.ndindex(*filter.shape[2:]):
+                y = tuple(
+                    s * xi + d * ki - p
+                    for s, xi, d, ki, p in zip(strides, x, dilations, k, pads_begin, strict=True)
+                )
+                if all(0 <= yi < size for yi, size in zip(y, output, strict=True)):
+                    product = grouped[(..., None, *x)] * weights[(..., *k)]
+                    total[(..., *y)] += product.sum(axis=2, dtype=wide)
+        result = total.reshape(n, groups * filter.shape[1], *output)
+        if bias is not None:
+            result += bias.astype(wide).reshape(-1, *(1 for _ in output))
+        return result.astype(data.dtype)

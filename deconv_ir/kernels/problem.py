@@ -1,0 +1,207 @@
+"""What a transposed convolution is made of, in the kernels' own terms.
+
+Names of axes, used in every file of this room::
+
+    n  batch                 g  group
+    i  input channel         o  output channel        (both counted in a group)
+    x  input position        y  output position       k  kernel position
+    t  position in the natural output, t = s*x + d*k = y + pad_begin
+
+Output phases: write ``t = s*u + r`` with the phase ``0 <= r < s``.  A tap k
+has ``d*k = s*shift + phase``, so it takes ``data[u - shift]`` to ``(u, phase)``
+and to no other phase.  Each phase is therefore a small dense correlation of
+its own, contiguous in u, and the output is the phases interleaved.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+__all__ = ["AxisSpan", "Problem", "Tap", "check_run", "check_vector", "enumerate_taps", "spans"]
+
+Array = np.ndarray[Any, np.dtype[Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """A transposed convolution without its extents: what can be prepared once.
+
+    Attributes
+    ----------
+    groups : int
+        Number of groups.
+    channels_in, channels_out : int
+        Channels of one group.
+    kernel, strides, dilations : tuple of int
+        One entry a spatial axis.
+    """
+
+    groups: int
+    channels_in: int
+    channels_out: int
+    kernel: tuple[int, ...]
+    strides: tuple[int, ...]
+    dilations: tuple[int, ...]
+
+    @property
+    def axes(self) -> int:
+        """Number of spatial axes."""
+        return len(self.kernel)
+
+    @property
+    def taps(self) -> int:
+        """Number of kernel positions."""
+        return math.prod(self.kernel)
+
+    @classmethod
+    def of_filter(
+        cls, shape: Sequence[int], strides: Sequence[int], dilations: Sequence[int], groups: int
+    ) -> Problem:
+        """Read the problem off a filter ``[groups * in, out, *K]``.
+
+        Raises
+        ------
+        ValueError
+            The lengths or the values do not fit together.
+        """
+        if len(shape) < 3:
+            raise ValueError(f"filter must have rank 3 or greater, not shape {list(shape)}")
+        kernel = tuple(int(k) for k in shape[2:])
+        if min(kernel) < 1:
+            raise ValueError(f"kernel extents must be positive, not {list(kernel)}")
+        if groups < 1 or shape[0] % groups:
+            raise ValueError(f"{shape[0]} input channels do not make {groups} groups")
+        return cls(
+            int(groups),
+            int(shape[0]) // groups,
+            int(shape[1]),
+            kernel,
+            check_vector("strides", strides, len(kernel), 1),
+            check_vector("dilations", dilations, len(kernel), 1),
+        )
+
+
+def check_vector(
+    name: str, values: Sequence[int], length: int, least: int | None = None
+) -> tuple[int, ...]:
+    """Return `values` as a tuple of ints after checking their number and range.
+
+    Raises
+    ------
+    ValueError
+        There are not `length` values, or one is less than `least`.
+    """
+    result = tuple(int(v) for v in values)
+    if len(result) != length:
+        raise ValueError(f"{name} must have {length} entries, one a spatial axis, not {result}")
+    if least is not None and any(v < least for v in result):
+        raise ValueError(f"{name} must be at least {least}, not {result}")
+    return result
+
+
+def check_run(
+    problem: Problem, data: Array, pads_begin: Sequence[int], output: Sequence[int]
+) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Check the arguments of one run against the prepared problem.
+
+    Returns
+    -------
+    pads_begin, output : tuple of int
+
+    Raises
+    ------
+    ValueError
+        Rank, channels or lengths do not fit.
+    """
+    if data.ndim != problem.axes + 2:
+        raise ValueError(f"data must have rank {problem.axes + 2}, not shape {list(data.shape)}")
+    channels = problem.groups * problem.channels_in
+    if data.shape[1] != channels:
+        raise ValueError(f"data must have {channels} channels, not {data.shape[1]}")
+    return (
+        check_vector("pads_begin", pads_begin, problem.axes),
+        check_vector("output", output, problem.axes, 0),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Tap:
+    """One kernel position: the phase that it feeds, and from how far away."""
+
+    kernel: tuple[int, ...]
+    phase: tuple[int, ...]
+    shift: tuple[int, ...]
+
+
+def enumerate_taps(problem: Problem) -> list[Tap]:
+    """Return every kernel position, sorted by phase, then by shift."""
+    per_axis = [
+        [(k, d * k % s, d * k // s) for k in range(extent)]
+        for extent, s, d in zip(problem.kernel, problem.strides, problem.dilations, strict=True)
+    ]
+    taps = [
+        Tap(tuple(c[0] for c in cell), tuple(c[1] for c in cell), tuple(c[2] for c in cell))
+        for cell in itertools.product(*per_axis)
+    ]
+    return sorted(taps, key=lambda tap: (tap.phase, tap.shift))
+
+
+@dataclass(frozen=True, slots=True)
+class AxisSpan:
+    """One spatial axis of one run.
+
+    Attributes
+    ----------
+    data, output : int
+        Extents X and Y.
+    pad_begin, stride : int
+        As in the run.
+    first, last : int
+        The u that can be non-zero and that the output sees: ``first <= u < last``.
+    reach : int
+        Largest shift of a tap; u needs ``data[u - reach .. u]``.
+    """
+
+    data: int
+    output: int
+    pad_begin: int
+    stride: int
+    first: int
+    last: int
+    reach: int
+
+    def outputs(self, phase: int, first: int, last: int) -> tuple[slice, slice]:
+        """Map the u in [first, last) of a phase to output positions.
+
+        Returns
+        -------
+        u, y : slice
+            The u whose output exists, counted from `first`, and where they go.
+        """
+        low = max(first, -((phase - self.pad_begin) // self.stride))
+        high = min(last, (self.pad_begin + self.output - 1 - phase) // self.stride + 1)
+        if high <= low:
+            return slice(0, 0), slice(0, 0)
+        begin = low * self.stride + phase - self.pad_begin
+        end = (high - 1) * self.stride + phase - self.pad_begin + 1
+        return slice(low - first, high - first), slice(begin, end, self.stride)
+
+
+def spans(
+    problem: Problem, data: Sequence[int], pads_begin: Sequence[int], output: Sequence[int]
+) -> tuple[AxisSpan, ...]:
+    """Return the spans of all spatial axes of one run."""
+    result = []
+    for axis, (extent, pad, y) in enumerate(zip(data, pads_begin, output, strict=True)):
+        stride = problem.strides[axis]
+        reach = (problem.kernel[axis] - 1) * problem.dilations[axis] // stride
+        first = max(pad // stride, 0)
+        last = min((pad + y - 1) // stride + 1, extent + reach) if extent and y else first
+        result.append(AxisSpan(extent, y, pad, stride, first, max(first, last), reach))
+    return tuple(result)

@@ -1,0 +1,143 @@
+"""Seeded random problems, and the loop oracle's answer to them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+from deconv_ir.kernels import Deconvolution, naive
+
+FLOATS = ["float32", "float64", "float16", "bfloat16"]
+INTEGERS = [f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)]
+DTYPES = {
+    name: np.dtype(getattr(np, name, None) or getattr(ml_dtypes, name))
+    for name in FLOATS + INTEGERS
+}
+# Of the sum of absolute products: half an ulp of the accumulator a term and
+# half an ulp of the result.
+TOLERANCE = {"float32": 2e-6, "float64": 4e-15, "float16": 6e-4, "bfloat16": 5e-3}
+
+
+def random_array(rng: np.random.Generator, shape: Sequence[int], dtype: np.dtype[Any]) -> Any:
+    """Normal floats; integers over the whole range of the type, ends included."""
+    if dtype.kind in "iu":
+        info = np.iinfo(dtype)
+        return rng.integers(info.min, info.max, tuple(shape), dtype=dtype, endpoint=True)
+    return rng.standard_normal(tuple(shape)).astype(dtype)
+
+
+@dataclass
+class Case:
+    """One transposed convolution, extents and all."""
+
+    data: Any
+    filter: Any
+    bias: Any
+    strides: tuple[int, ...]
+    dilations: tuple[int, ...]
+    groups: int
+    pads_begin: tuple[int, ...]
+    output: tuple[int, ...]
+
+    @property
+    def static(self) -> dict[str, Any]:
+        """What the filter is packed with."""
+        return {
+            "strides": self.strides,
+            "dilations": self.dilations,
+            "groups": self.groups,
+            "bias": self.bias,
+        }
+
+    def expected(self) -> Any:
+        """Compute by the loop oracle."""
+        return naive(
+            self.data, self.filter, pads_begin=self.pads_begin, output=self.output, **self.static
+        )
+
+    def actual(self, **options: Any) -> Any:
+        """Compute by the kernel under test."""
+        kernel = Deconvolution(self.filter, **self.static, **options)
+        return kernel.run(self.data, self.pads_begin, self.output)
+
+    def check(self, actual: Any) -> None:
+        """Compare with the oracle: bit by bit for integers, by the sum of magnitudes for floats."""
+        expected = self.expected()
+        assert actual.dtype == expected.dtype
+        if expected.dtype.kind in "iu":
+            np.testing.assert_array_equal(actual, expected)
+            return
+        magnitude = naive(
+            np.abs(self.data.astype(np.float64)),
+            np.abs(self.filter.astype(np.float64)),
+            strides=self.strides,
+            dilations=self.dilations,
+            groups=self.groups,
+            pads_begin=self.pads_begin,
+            output=self.output,
+            bias=None if self.bias is None else np.abs(self.bias.astype(np.float64)),
+        )
+        difference = np.abs(actual.astype(np.float64) - expected.astype(np.float64))
+        assert np.all(difference <= TOLERANCE[expected.dtype.name] * magnitude), self
+
+
+def draw(seed: int, dtype: np.dtype[Any], axes: int | None = None, **fixed: Any) -> Case:
+    """Draw a problem; what is in `fixed` is not drawn."""
+    rng = np.random.default_rng(seed)
+    axes = axes or int(rng.integers(1, 5))
+
+    def vector(low: int, high: int) -> tuple[int, ...]:
+        return tuple(int(v) for v in rng.integers(low, high + 1, axes))
+
+    kind = rng.choice(["plain", "groups", "depthwise"])
+    groups = {"plain": 1, "groups": int(rng.integers(2, 4)), "depthwise": int(rng.integers(2, 6))}[
+        kind
+    ]
+    channels_in = 1 if kind == "depthwise" else int(rng.integers(1, 5))
+    channels_out = 1 if kind == "depthwise" else int(rng.integers(1, 5))
+    extents = vector(0 if seed % 11 == 0 else 1, (12, 7, 4, 3)[axes - 1])
+    kernel = fixed.get("kernel", vector(1, (9, 5, 3, 2)[axes - 1]))
+    strides = fixed.get("strides", vector(1, 4))
+    dilations = fixed.get("dilations", vector(1, 3))
+    pads_begin = fixed.get("pads_begin", vector(-3, 7))
+    natural = [
+        s * (x - 1) + d * (k - 1) + 1
+        for s, x, d, k in zip(strides, extents, dilations, kernel, strict=True)
+    ]
+    output = tuple(
+        max(0, f - p + int(rng.integers(-4, 5))) for f, p in zip(natural, pads_begin, strict=True)
+    )
+    batch = int(rng.integers(0, 4))
+    return Case(
+        random_array(rng, (batch, groups * channels_in, *extents), dtype),
+        random_array(rng, (groups * channels_in, channels_out, *kernel), dtype),
+        random_array(rng, (groups * channels_out,), dtype) if rng.random() < 0.5 else None,
+        strides,
+        dilations,
+        groups,
+        pads_begin,
+        fixed.get("output", output),
+    )
+
+
+@pytest.fixture
+def draw_case() -> Callable[..., Case]:
+    """Give the function that draws problems."""
+    return draw
+
+
+@pytest.fixture(params=list(DTYPES))
+def dtype(request: pytest.FixtureRequest) -> np.dtype[Any]:
+    """Each element type in turn."""
+    return DTYPES[request.param]
+
+
+@pytest.fixture(params=["auto", "col2im"])
+def path(request: pytest.FixtureRequest) -> str:
+    """Each kernel in turn, and the choice between them."""
+    return str(request.param)

@@ -1,0 +1,92 @@
+"""Scratch memory stays under its bound, whatever the layer."""
+
+from __future__ import annotations
+
+import tracemalloc
+
+import numpy as np
+import pytest
+
+from deconv_ir.kernels import Deconvolution
+from deconv_ir.kernels.tiling import TileCost, choose_tiling, tile_bytes
+
+# Lists of slices and the like; they do not grow with the layer.
+BOOKKEEPING = 96 << 10
+
+
+def peak_scratch(kernel, data, pads_begin, output):
+    """Bytes allocated by a run into an output that is there already."""
+    shape = (data.shape[0], kernel.problem.groups * kernel.problem.channels_out, *output)
+    out = np.empty(shape, data.dtype)
+    tracemalloc.start()
+    try:
+        kernel.run(data, pads_begin, output, out)
+        return tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+
+LAYERS = {
+    # S2, first example
+    "spec1": ((1, 20, 224, 224), (20, 10, 3, 3), 1, (2, 2), (1, 1), (447, 447)),
+    "one long axis": ((1, 4, 300_000), (4, 4, 5), 1, (2,), (0,), (600_003,)),
+    "large kernel": ((1, 3, 16, 16), (3, 3, 64, 64), 1, (32, 32), (16, 16), (512, 512)),
+    "many channels": ((1, 4096, 2, 2), (4096, 64, 3, 3), 1, (1, 1), (0, 0), (4, 4)),
+    "depthwise": ((2, 64, 40, 40), (64, 1, 4, 4), 64, (2, 2), (1, 1), (80, 80)),
+    "volume": ((1, 8, 20, 20, 20), (8, 8, 3, 3, 3), 1, (2, 2, 2), (1, 1, 1), (39, 39, 39)),
+}
+
+
+@pytest.mark.parametrize("layer", LAYERS)
+@pytest.mark.parametrize(
+    ("element", "scratch_bytes"),
+    [("float32", 64 << 20), ("float32", 1 << 18), ("float16", 1 << 19), ("int32", 1 << 20)],
+)
+def test_scratch_bound(path, layer, scratch_bytes, element):
+    shape, weights, groups, strides, pads_begin, output = LAYERS[layer]
+    kernel = Deconvolution(
+        np.ones(weights, element),
+        strides=strides,
+        dilations=(1,) * len(strides),
+        groups=groups,
+        scratch_bytes=scratch_bytes,
+        path=path,
+    )
+    peak = peak_scratch(kernel, np.ones(shape, element), pads_begin, output)
+    assert peak <= scratch_bytes + BOOKKEEPING
+
+
+COST = TileCost(column=4, accumulator=4, data=0)
+
+
+@pytest.mark.parametrize(
+    ("sizes", "scratch_bytes", "expected"),
+    [
+        # everything fits: one tile
+        (((8, 8), (1, 1), 4, (8, 8), 9, 4), 1 << 20, (4, (8, 8), 9)),
+        # rows are cut first
+        (((224, 224), (1, 1), 10, (224, 224), 9, 20), 4 << 20, (10, (28, 224), 9)),
+        # then channels: a 16 x 16 plane of 1024 of them
+        (((16, 16), (1, 1), 1024, (16, 16), 16, 64), 4 << 20, (128, (16, 16), 16)),
+        # an axis that is alone is cut as any other
+        (((10**6,), (2,), 8, (10**6,), 4, 8), 1 << 20, (8, (3907,), 4)),
+        # nothing is left but one element of one channel and one tap
+        (((50, 50), (3, 3), 8, (50, 50), 9, 8), 1, (1, (1, 1), 1)),
+    ],
+)
+def test_tiling_table(sizes, scratch_bytes, expected):
+    data, reach, channels, box, taps, depth = sizes
+    tiling = choose_tiling(
+        cost=COST,
+        data=data,
+        reach=reach,
+        channels=channels,
+        box=box,
+        taps=taps,
+        depth=depth,
+        scratch_bytes=scratch_bytes,
+    )
+    assert (tiling.channels, tiling.box, tiling.taps) == expected
+    used = tile_bytes(COST, data, reach, tiling.channels, tiling.box, tiling.taps, tiling.depth)
+    assert tiling.bytes == used
+    assert used <= scratch_bytes or expected == (1, (1, 1), 1)
