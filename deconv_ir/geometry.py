@@ -110,14 +110,20 @@ class AxisGeometry:
         end; negative: zeros are added.
     output : int
         Extent of the output.
-    formula : str
-        How `output` and the pads were found, with the numbers put in.
+    template, numbers : str, tuple of int
+        How `output` and the pads were found; `formula` puts the numbers in.
     """
 
     pad_begin: int
     pad_end: int
     output: int
-    formula: str
+    template: str
+    numbers: tuple[int, ...]
+
+    @property
+    def formula(self) -> str:
+        """How `output` and the pads were found, with the numbers put in."""
+        return self.template.format(*self.numbers)
 
 
 def effective_kernel(kernel: int, dilation: int) -> int:
@@ -144,9 +150,10 @@ class Axis:
         """F of this axis."""
         return natural_extent(data, kernel, self.stride, self.dilation)
 
-    def natural_formula(self, data: int, kernel: int) -> str:
-        """F of this axis, written out."""
-        return f"{self.stride}*({data} - 1) + (({kernel} - 1)*{self.dilation} + 1)"
+
+_NATURAL = "stride*(X - 1) + ((K - 1)*dilation + 1)"
+_NATURAL_NUMBERS = "{}*({} - 1) + (({} - 1)*{} + 1)"
+_NATURAL_NUMBERS_AT = "{0}*({1} - 1) + (({2} - 1)*{3} + 1)"
 
 
 def _from_pads(axis: Axis, data: int, kernel: int, begin: int, end: int) -> AxisGeometry:
@@ -156,9 +163,9 @@ def _from_pads(axis: Axis, data: int, kernel: int, begin: int, end: int) -> Axis
         begin,
         end,
         output,
-        "Y = stride*(X - 1) + ((K - 1)*dilation + 1) - pad_begin - pad_end + output_padding = "
-        f"{axis.natural_formula(data, kernel)} - {begin} - {end} + {axis.output_padding} "
-        f"= {output}",
+        f"Y = {_NATURAL} - pad_begin - pad_end + output_padding"
+        f" = {_NATURAL_NUMBERS} - {{}} - {{}} + {{}} = {{}}",
+        (axis.stride, data, kernel, axis.dilation, begin, end, axis.output_padding, output),
     )
 
 
@@ -178,9 +185,20 @@ def _from_output(
         first,
         total - first,
         output,
-        f"Y = {name} = {output}; total_padding = stride*(X - 1) + ((K - 1)*dilation + 1) - Y + "
-        f"output_padding = {axis.natural_formula(data, kernel)} - {output} + "
-        f"{axis.output_padding} = {total}; pad_begin = {rule} = {first}",
+        f"Y = {name} = {{8}}; total_padding = {_NATURAL} - Y + output_padding"
+        f" = {_NATURAL_NUMBERS_AT} - {{8}} + {{4}} = {{5}};"
+        f" pad_begin = {rule} = {{6}}, pad_end = {{7}}",
+        (
+            axis.stride,
+            data,
+            kernel,
+            axis.dilation,
+            axis.output_padding,
+            total,
+            first,
+            total - first,
+            output,
+        ),
     )
 
 
@@ -262,9 +280,19 @@ def conv_transpose_axis(
         begin,
         total - begin,
         output,
-        f"Y = stride*X + output_padding = {axis.stride}*{data} + {axis.output_padding} = {output}; "
-        f"total_padding = (K - 1)*dilation + 1 - stride = {total}; "
-        f"pad_begin = {rule}total_padding // 2 = {begin}",
+        "Y = stride*X + output_padding = {0}*{1} + {2} = {3};"
+        " total_padding = (K - 1)*dilation + 1 - stride = ({4} - 1)*{5} + 1 - {0} = {6};"
+        f" pad_begin = {rule}total_padding // 2 = {{7}}",
+        (
+            axis.stride,
+            data,
+            axis.output_padding,
+            output,
+            kernel,
+            axis.dilation,
+            total,
+            begin,
+        ),
     )
 
 

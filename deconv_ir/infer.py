@@ -1,0 +1,247 @@
+"""The walk over a graph with shapes, and the comparison with what is declared."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from .errors import DeconvError, ShapeError, UnsupportedError
+from .findings import Finding, Severity
+from .geometry import Dim, Semantics
+from .model import Context, Graph, Layer, Port, TensorInfo
+from .ops.deconvolution import OpenVINODeconvolution
+from .shapes import Shape, compatible, format_shape, intersect_dims
+
+
+@dataclass(frozen=True, slots=True)
+class Inference:
+    """What is known of every tensor of a graph.
+
+    Attributes
+    ----------
+    outputs : tuple
+        For each layer (by index), what is known of each of its outputs.
+    findings : tuple of Finding
+        Declared dims and types that differ from the computed ones; layers for
+        which the two semantics find different pads.
+    errors : tuple of DeconvError
+        Layers whose inputs do not fit (empty unless errors are collected).
+    """
+
+    outputs: tuple[tuple[TensorInfo, ...], ...]
+    findings: tuple[Finding, ...]
+    errors: tuple[DeconvError, ...] = ()
+
+
+def infer(
+    graph: Graph,
+    context: Context,
+    given: Mapping[int, TensorInfo] | None = None,
+    *,
+    collect: bool = False,
+) -> Inference:
+    """Compute what is known of every tensor.
+
+    Parameters
+    ----------
+    graph : Graph
+    context : Context
+    given : mapping, optional
+        Index of a Parameter layer -> what is known of it, in place of what
+        the file states.
+    collect : bool
+        Go on after a layer whose inputs do not fit, taking its declared dims
+        as true, and list the error.
+
+    Raises
+    ------
+    ShapeError
+        The inputs of a layer do not fit it, or each other.
+    """
+    topology = graph.topology
+    known: list[tuple[TensorInfo, ...]] = [()] * len(graph.layers)
+    findings: list[Finding] = []
+    errors: list[DeconvError] = []
+    for index in topology.order:
+        layer = graph.layers[index]
+        if given is not None and index in given:
+            known[index] = (given[index],)
+            continue
+        inputs = [
+            known[source[0]][source[1]] if source is not None else declared(port)
+            for source, port in zip(topology.sources[index], layer.inputs, strict=True)
+        ]
+        if not layer.operation.implemented:
+            known[index] = tuple(map(declared, layer.outputs))
+            continue
+        try:
+            outputs = infer_layer(layer, inputs, context)
+            findings += compare(graph, layer, inputs, outputs, context)
+        except DeconvError as error:
+            error.locate(file=graph.file, line=layer.line, layer=layer.label)
+            if not collect:
+                raise
+            errors.append(error)
+            outputs = tuple(map(declared, layer.outputs))
+        known[index] = outputs
+    return Inference(tuple(known), tuple(findings), tuple(errors))
+
+
+def declared(port: Port) -> TensorInfo:
+    """Return what a port states."""
+    return TensorInfo(port.shape, port.element_type)
+
+
+def infer_layer(
+    layer: Layer, inputs: Sequence[TensorInfo], context: Context
+) -> tuple[TensorInfo, ...]:
+    """Compute what is known of a layer's outputs.
+
+    Raises
+    ------
+    ShapeError
+        The number of inputs is not what the operation takes, or they do not fit.
+    """
+    operation = layer.operation
+    least, most = operation.required_inputs, len(operation.inputs)
+    if least is not None and not least <= len(inputs) <= most:
+        wanted = str(least) if least == most else f"{least} to {most}"
+        raise ShapeError(
+            f"{layer.type} takes {wanted} inputs ({', '.join(operation.inputs)}), "
+            f"found {len(inputs)}",
+            expected=wanted,
+            actual=len(inputs),
+            rule="input-count",
+        )
+    return operation.infer(inputs, context)
+
+
+def compare(
+    graph: Graph,
+    layer: Layer,
+    inputs: Sequence[TensorInfo],
+    outputs: Sequence[TensorInfo],
+    context: Context,
+) -> list[Finding]:
+    """Compare what a layer declares of its outputs with what was computed."""
+    found: list[Finding] = []
+    for i, (port, info) in enumerate(zip(layer.outputs, outputs, strict=False)):
+        if port.shape is not None and port.shape != info.shape:
+            found += _compare_shapes(graph, layer, i, inputs, info.shape, context)
+        if (
+            port.element_type is not None
+            and info.element_type is not None
+            and port.element_type is not info.element_type
+        ):
+            found.append(
+                Finding(
+                    "declared-type",
+                    Severity.ERROR,
+                    f"output {i} declares precision {port.element_type.ir_name}, "
+                    f"computed is {info.element_type.ir_name}",
+                    graph.file,
+                    port.line,
+                    layer.label,
+                    info.element_type,
+                    port.element_type,
+                )
+            )
+    if isinstance(layer.operation, OpenVINODeconvolution) and len(inputs) > 2:
+        found += _compare_profiles(graph, layer, layer.operation, inputs, context)
+    return found
+
+
+def _compare_shapes(
+    graph: Graph,
+    layer: Layer,
+    output: int,
+    inputs: Sequence[TensorInfo],
+    computed: Shape,
+    context: Context,
+) -> list[Finding]:
+    port = layer.outputs[output]
+    if compatible(port.shape, computed) or port.shape is None or computed is None:
+        return []
+    if len(port.shape) != len(computed):
+        explained = layer.operation.explain(inputs, context, output, 0)
+        return [
+            Finding(
+                "declared-dims",
+                Severity.ERROR,
+                f"output {output} declares rank {len(port.shape)} {format_shape(port.shape)}, "
+                f"computed is rank {len(computed)} {format_shape(computed)}"
+                + (f": {explained}" if explained else ""),
+                graph.file,
+                port.line,
+                layer.label,
+                format_shape(computed),
+                format_shape(port.shape),
+            )
+        ]
+    found = []
+    for axis, (stated, dim) in enumerate(zip(port.shape, computed, strict=True)):
+        if intersect_dims(stated, dim) is None:
+            explained = layer.operation.explain(inputs, context, output, axis)
+            found.append(
+                Finding(
+                    "declared-dims",
+                    Severity.ERROR,
+                    f"output {output}, axis {axis}: declared {stated}, computed {dim}"
+                    + (f": {explained}" if explained else ""),
+                    graph.file,
+                    port.line,
+                    layer.label,
+                    dim,
+                    stated,
+                )
+            )
+    return found
+
+
+def _compare_profiles(
+    graph: Graph,
+    layer: Layer,
+    operation: OpenVINODeconvolution,
+    inputs: Sequence[TensorInfo],
+    context: Context,
+) -> list[Finding]:
+    """Tell where the two semantics find different pads."""
+    pads = {}
+    for semantics in Semantics:
+        geometry = operation.geometry(inputs, Context(semantics, context.weights))
+        if geometry is None:
+            return []
+        pads[semantics] = tuple(g.pad_begin for g in geometry)
+    spec, openvino = pads[Semantics.SPEC], pads[Semantics.OPENVINO]
+    if spec == openvino:
+        return []
+    return [
+        Finding(
+            "profiles-differ",
+            Severity.WARNING,
+            f"the specification gives pads_begin {_list(spec)}, the OpenVINO runtime "
+            f"{_list(openvino)}; used is {context.semantics.value}",
+            graph.file,
+            layer.line,
+            layer.label,
+            spec,
+            openvino,
+            "--semantics spec|openvino chooses",
+        )
+    ]
+
+
+def _list(values: Sequence[Dim]) -> str:
+    return ",".join(map(str, values))
+
+
+def unsupported(layer: Layer, file: str | None) -> UnsupportedError:
+    """Make the error for a layer that something needs and nothing implements."""
+    version = f" (version {layer.version})" if layer.version else ""
+    return UnsupportedError(
+        f"operation {layer.type}{version} is not implemented",
+        file=file,
+        line=layer.line,
+        layer=layer.label,
+        rule="unsupported-operation",
+    )

@@ -1,0 +1,383 @@
+"""The graph of a network: frozen ports, layers and edges.
+
+It knows no file format, and no operation in particular: what a layer does is
+behind the `Operation` interface.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+
+from .dtypes import ElementType
+from .errors import IRError
+from .geometry import Dim, Semantics
+from .shapes import Shape, format_shape
+
+if TYPE_CHECKING:
+    import numpy as np
+
+Kernel = Callable[[Sequence[Any]], Sequence[Any]]
+"""A prepared layer: input arrays in, output arrays out."""
+
+
+class ConstantSource(Protocol):
+    """Where the bytes of constants come from: a weights file."""
+
+    def read(self, offset: int, size: int) -> memoryview:
+        """Return `size` bytes from `offset` on, without a copy where possible."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """What an operation may need beside its inputs.
+
+    Attributes
+    ----------
+    semantics : Semantics
+        Whose rule decides where documents and runtime differ.
+    weights : ConstantSource or None
+        Bytes of the constants.
+    scratch_bytes : int
+        Bound on a kernel's temporary memory.
+    """
+
+    semantics: Semantics = Semantics.SPEC
+    weights: ConstantSource | None = None
+    scratch_bytes: int = 64 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class TensorInfo:
+    """What is known of a tensor without computing it.
+
+    Attributes
+    ----------
+    shape : Shape
+    element_type : ElementType or None
+        None: not determined.
+    value : tuple of Dim, or None
+        The elements, flattened, of a small integer tensor as far as they are
+        known: shapes that are computed inside the graph travel here.
+    """
+
+    shape: Shape
+    element_type: ElementType | None = None
+    value: tuple[Dim, ...] | None = None
+
+    def __str__(self) -> str:
+        return f"{self.element_type or '?'}{format_shape(self.shape)}"
+
+
+class Operation:
+    """What a layer does: its typed attributes, shape rule and execution.
+
+    Subclasses are frozen dataclasses whose fields are the attributes, with the
+    documents' names.
+    """
+
+    __slots__ = ()
+
+    type: ClassVar[str] = ""
+    versions: ClassVar[tuple[str, ...]] = ()
+    inputs: ClassVar[tuple[str, ...]] = ()
+    """Names of the inputs, in order; those from `required_inputs` on may be absent."""
+    required_inputs: ClassVar[int | None] = None
+    implemented: ClassVar[bool] = True
+
+    def infer(self, inputs: Sequence[TensorInfo], context: Context) -> tuple[TensorInfo, ...]:
+        """Compute what is known of the outputs.
+
+        Raises
+        ------
+        ShapeError
+            The inputs do not fit the operation, or each other.
+        """
+        raise NotImplementedError
+
+    def explain(
+        self, inputs: Sequence[TensorInfo], context: Context, output: int, axis: int
+    ) -> str | None:
+        """Tell by which formula a dim of an output is found, with the numbers put in."""
+        return None
+
+    def execute(
+        self, inputs: Sequence[np.ndarray[Any, Any]], context: Context
+    ) -> Sequence[np.ndarray[Any, Any]]:
+        """Compute the outputs."""
+        raise NotImplementedError
+
+    def prepare(
+        self, constants: Sequence[np.ndarray[Any, Any] | None], context: Context
+    ) -> Kernel | None:
+        """Do once what depends on constant inputs alone; None where there is nothing to do.
+
+        Parameters
+        ----------
+        constants : sequence of array or None
+            The inputs that are constant; None for the others.
+
+        Returns
+        -------
+        callable or None
+            Takes what `execute` takes; the entries of constant inputs may be
+            None from now on.
+        """
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class Info:
+    """Something the file says that the graph does not interpret, such as `rt_info`."""
+
+    tag: str
+    attributes: tuple[tuple[str, str], ...] = ()
+    children: tuple[Info, ...] = ()
+    text: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Port:
+    """One input or output of a layer, as declared.
+
+    Attributes
+    ----------
+    id : int
+        Unique among the inputs, or among the outputs, of its layer.
+    shape : Shape
+        Declared dims; None where the port has none.  The IR writes a scalar
+        and a dynamic rank alike: without dims.
+    element_type : ElementType or None
+        Declared `precision`; None where there is none.
+    names : tuple of str
+        Tensor names (outputs only).
+    line : int or None
+        Line of the file it stands in.
+    """
+
+    id: int
+    shape: Shape
+    element_type: ElementType | None = None
+    names: tuple[str, ...] = ()
+    line: int | None = None
+    extras: tuple[Info, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Layer:
+    """One layer: its identity, its typed operation, its ports.
+
+    Attributes
+    ----------
+    operation : Operation
+        The attributes as typed fields: ``layer.operation.strides``.
+    attributes : tuple of (str, str)
+        The attributes of the operation as written, in the order of the file.
+    extra_attributes : tuple of (str, str)
+        Attributes of the layer itself beside id, name, type and version.
+    extras : tuple of Info
+        Child elements that are not interpreted, `rt_info` among them.
+    """
+
+    id: int
+    name: str
+    operation: Operation
+    type: str
+    version: str | None = None
+    inputs: tuple[Port, ...] = ()
+    outputs: tuple[Port, ...] = ()
+    attributes: tuple[tuple[str, str], ...] = ()
+    line: int | None = None
+    extra_attributes: tuple[tuple[str, str], ...] = ()
+    extras: tuple[Info, ...] = ()
+
+    @property
+    def label(self) -> str:
+        """How messages name it."""
+        return f"{self.name!r} ({self.type}, id {self.id})"
+
+
+@dataclass(frozen=True, slots=True)
+class Edge:
+    """Joins an output port of one layer to an input port of another."""
+
+    from_layer: int
+    from_port: int
+    to_layer: int
+    to_port: int
+    line: int | None = None
+
+
+Source = tuple[int, int]
+"""Index of a layer in `Graph.layers`, index of one of its outputs."""
+
+
+@dataclass(frozen=True, slots=True)
+class Topology:
+    """How the layers of a graph hang together, by index.
+
+    Attributes
+    ----------
+    sources : tuple
+        For each layer, for each of its inputs: where it comes from, or None.
+    order : tuple of int
+        The layers so that each comes after its sources; layers on a cycle
+        are left out.
+    problems : tuple of IRError
+        What does not hold together.
+    """
+
+    sources: tuple[tuple[Source | None, ...], ...]
+    order: tuple[int, ...]
+    problems: tuple[IRError, ...] = ()
+
+
+@dataclass(frozen=True)
+class Graph:
+    """A network as its file states it.
+
+    Attributes
+    ----------
+    layers, edges : tuple
+        In the order of the file.
+    ir_version : int or None
+        `net version`; None for a bare layer.
+    extras : tuple of Info
+        Child elements of `net` that are not interpreted, `rt_info` among them.
+    file : str or None
+        Where it was read from; messages name it.
+    bare : bool
+        It was read from a single `layer`; its Parameters and Results are made
+        from that layer's ports.
+    """
+
+    name: str
+    layers: tuple[Layer, ...]
+    edges: tuple[Edge, ...]
+    ir_version: int | None = None
+    extras: tuple[Info, ...] = ()
+    file: str | None = None
+    bare: bool = False
+    _topology: list[Topology] = field(default_factory=list, repr=False, compare=False)
+
+    @property
+    def topology(self) -> Topology:
+        """How the layers hang together (computed once)."""
+        if not self._topology:
+            self._topology.append(connect(self))
+        return self._topology[0]
+
+    def of_type(self, kind: str) -> tuple[Layer, ...]:
+        """Return the layers of one type, in the order of the file."""
+        return tuple(layer for layer in self.layers if layer.type == kind)
+
+    def find(self, name: str) -> Layer | None:
+        """Return the layer with this name or, failing that, with this id."""
+        for layer in self.layers:
+            if layer.name == name:
+                return layer
+        return next((layer for layer in self.layers if str(layer.id) == name), None)
+
+
+def connect(graph: Graph) -> Topology:
+    """Resolve the edges of a graph; problems are collected, not raised."""
+    problems: list[IRError] = []
+    file = graph.file
+
+    def problem(rule: str, line: int | None, message: str, layer: Layer | None = None) -> None:
+        label = None if layer is None else layer.label
+        problems.append(IRError(message, file=file, line=line, layer=label, rule=rule))
+
+    index: dict[int, int] = {}
+    for i, layer in enumerate(graph.layers):
+        if layer.id in index:
+            first = graph.layers[index[layer.id]]
+            message = f"id {layer.id} is already taken by layer {first.name!r} in line {first.line}"
+            problem("duplicate-layer-id", layer.line, message, layer)
+        else:
+            index[layer.id] = i
+    sources: list[list[Source | None]] = [[None] * len(layer.inputs) for layer in graph.layers]
+    for edge in graph.edges:
+        ends = (
+            (edge.from_layer, edge.from_port, "output"),
+            (edge.to_layer, edge.to_port, "input"),
+        )
+        found: list[tuple[int, int]] = []
+        for layer_id, port_id, side in ends:
+            at = index.get(layer_id)
+            if at is None:
+                message = f"edge names layer {layer_id}, which is not in the file"
+                problem("edge-to-missing-layer", edge.line, message)
+                break
+            layer = graph.layers[at]
+            ports = layer.outputs if side == "output" else layer.inputs
+            port = next((k for k, p in enumerate(ports) if p.id == port_id), None)
+            if port is None:
+                have = ", ".join(str(p.id) for p in ports) or "none"
+                message = f"edge names {side} port {port_id}, the layer has {have}"
+                problem("edge-to-missing-port", edge.line, message, layer)
+                break
+            found.append((at, port))
+        if len(found) < 2:
+            continue
+        source, (to, port) = found
+        if sources[to][port] is not None:
+            message = f"input port {edge.to_port} already has an edge"
+            problem("two-edges-into-port", edge.line, message, graph.layers[to])
+            continue
+        sources[to][port] = source
+    faulty = {(p.line, p.rule) for p in problems}
+    for layer, ends_in in zip(graph.layers, sources, strict=True):
+        for port_, source_ in zip(layer.inputs, ends_in, strict=True):
+            if source_ is None and (port_.line, "input-without-edge") not in faulty:
+                message = f"input port {port_.id} has no edge"
+                problem("input-without-edge", port_.line or layer.line, message, layer)
+    order = _sort(sources)
+    if len(order) < len(graph.layers):
+        _report_cycle(graph, sources, order, problem)
+    return Topology(tuple(map(tuple, sources)), order, tuple(problems))
+
+
+def _sort(sources: Sequence[Sequence[Source | None]]) -> tuple[int, ...]:
+    """Sort topologically; layers keep the order of the file where that is free."""
+    if all(s is None or s[0] < i for i, row in enumerate(sources) for s in row):
+        return tuple(range(len(sources)))
+    missing = [len({s[0] for s in row if s is not None}) for row in sources]
+    consumers: list[set[int]] = [set() for _ in sources]
+    for i, row in enumerate(sources):
+        for s in row:
+            if s is not None:
+                consumers[s[0]].add(i)
+    ready = [i for i, count in enumerate(missing) if count == 0]
+    order: list[int] = []
+    while ready:
+        i = heapq.heappop(ready)
+        order.append(i)
+        for consumer in consumers[i]:
+            missing[consumer] -= 1
+            if missing[consumer] == 0:
+                heapq.heappush(ready, consumer)
+    return tuple(order)
+
+
+def _report_cycle(
+    graph: Graph,
+    sources: Sequence[Sequence[Source | None]],
+    order: Sequence[int],
+    problem: Callable[[str, int | None, str, Layer | None], None],
+) -> None:
+    """Name the layers of one cycle: walk backwards from any layer that was not sorted."""
+    done = set(order)
+    at = next(i for i in range(len(sources)) if i not in done)
+    walk: dict[int, int] = {}
+    while at not in walk:
+        walk[at] = len(walk)
+        at = next(s[0] for s in sources[at] if s is not None and s[0] not in done)
+    path = [i for i, step in walk.items() if step >= walk[at]]
+    names = [graph.layers[i].name for i in reversed(path)]
+    shown = names if len(names) <= 8 else [*names[:4], "...", *names[-3:]]
+    layer = graph.layers[at]
+    problem("cycle", layer.line, f"layers form a cycle: {' -> '.join([*shown, shown[0]])}", layer)

@@ -1,0 +1,90 @@
+"""OpenVINO Convert-1."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from ..dtypes import ElementType
+from ..geometry import Dim
+from ..model import Context, Operation, TensorInfo
+from ..shapes import format_shape
+from .base import attribute, element_type, operation
+
+if TYPE_CHECKING:
+    import numpy as np
+
+
+@operation("Convert", "opset1", inputs=("data",))
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Convert(Operation):
+    """The same values in another element type.
+
+    Attributes
+    ----------
+    destination_type : ElementType
+    """
+
+    destination_type: ElementType | None = attribute(element_type())
+
+    def infer(self, inputs: Sequence[TensorInfo], context: Context) -> tuple[TensorInfo, ...]:
+        """Keep the shape; the value of a small tensor stays if it fits the new type."""
+        value = inputs[0].value
+        if value is not None and not _fits(value, self.destination_type):
+            value = None
+        return (TensorInfo(inputs[0].shape, self.destination_type, value),)
+
+    def explain(
+        self, inputs: Sequence[TensorInfo], context: Context, output: int, axis: int
+    ) -> str | None:
+        """Name the shape of the input."""
+        return f"the shape of the input, {format_shape(inputs[0].shape)}"
+
+    def execute(
+        self, inputs: Sequence[np.ndarray[Any, Any]], context: Context
+    ) -> Sequence[np.ndarray[Any, Any]]:
+        """Convert: integers wrap, floats are cut toward zero for integers."""
+        assert self.destination_type is not None
+        return (convert(inputs[0], self.destination_type),)
+
+
+def _fits(value: tuple[Dim, ...], element_type: ElementType | None) -> bool:
+    if element_type is None or not element_type.is_integer:
+        return False
+    unsigned = element_type.kind == "uint"
+    low = 0 if unsigned else -(2 ** (element_type.bits - 1))
+    high = 2 ** (element_type.bits - (not unsigned)) - 1
+    return all(low <= d <= high for d in value if isinstance(d, int))
+
+
+def convert(data: np.ndarray[Any, Any], to: ElementType) -> np.ndarray[Any, Any]:
+    """Convert an array to another element type, as OpenVINO's Convert-1 does."""
+    import numpy as np
+
+    if to.name == "u1":
+        return data.astype(bool).astype(np.uint8)
+    dtype = to.numpy()
+    if data.dtype == dtype:
+        return data
+    with np.errstate(all="ignore"):
+        if to.kind == "bool":
+            return data.astype(bool)
+        if to.is_integer and data.dtype.kind not in "iub":
+            return _float_to_integer(data, to)
+        return data.astype(dtype)
+
+
+def _float_to_integer(data: np.ndarray[Any, Any], to: ElementType) -> np.ndarray[Any, Any]:
+    """Cut toward zero, by way of i32 (i64 for the widest types), then wrap.
+
+    What that type can not hold, NaN included, becomes its smallest value, as
+    x86 does it, on every machine.
+    """
+    import numpy as np
+
+    through = np.dtype(np.int64 if to.bits == 64 or to.name == "u32" else np.int32)
+    wide = np.trunc(data.astype(np.float64))
+    limit = 2.0 ** (through.itemsize * 8 - 1)
+    inside = (wide >= -limit) & (wide < limit)
+    return np.where(inside, wide, -limit).astype(through).astype(to.numpy())

@@ -1,0 +1,514 @@
+"""What the four transposed convolutions share: shape rule, pads, execution.
+
+Each operation says how its data and filter are laid out and how an axis finds
+its pads; the rest is one computation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from ..dtypes import ElementType
+from ..errors import ShapeError
+from ..geometry import (
+    UNKNOWN,
+    Axis,
+    AxisGeometry,
+    Dim,
+    PadMode,
+    Semantics,
+    bounds,
+    interval,
+    monotone,
+    openvino_axis,
+)
+from ..model import Context, Kernel, Operation, TensorInfo
+from ..shapes import format_shape, intersect_dims
+from .base import attribute, choice, integers
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from ..kernels import Deconvolution as DeconvolutionKernel
+
+AUTO_PAD = choice(PadMode, none=PadMode.EXPLICIT)
+
+
+class DataView(NamedTuple):
+    """Dims of the data (or output), by role."""
+
+    batch: Dim
+    channels: Dim
+    spatial: tuple[Dim, ...]
+
+
+class FilterView(NamedTuple):
+    """Dims of the filter, by role; channels are those of one group."""
+
+    groups: Dim
+    inputs: Dim
+    outputs: Dim
+    kernel: tuple[Dim, ...]
+
+
+def product(a: Dim, b: Dim) -> Dim:
+    """Multiply two dims."""
+    return monotone(lambda x, y: x * y, a, b)
+
+
+def quotient(a: Dim, divisor: int) -> Dim | None:
+    """Divide a dim; None where a known dim is not divisible."""
+    if isinstance(a, int):
+        return a // divisor if a % divisor == 0 else None
+    low, high = bounds(a)
+    return interval(-(-low // divisor), None if high is None else high // divisor)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Deconvolution(Operation):
+    """Attributes and behaviour that all four operations have."""
+
+    strides: tuple[int, ...] | None = attribute(integers(1, per_axis=True), None, required=True)
+    pads_begin: tuple[int, ...] | None = attribute(integers(0, per_axis=True), None, required=True)
+    pads_end: tuple[int, ...] | None = attribute(integers(0, per_axis=True), None, required=True)
+    dilations: tuple[int, ...] | None = attribute(integers(1, per_axis=True), None, required=True)
+    auto_pad: PadMode = attribute(AUTO_PAD, PadMode.EXPLICIT)
+    output_padding: tuple[int, ...] | None = attribute(integers(0, per_axis=True), None)
+
+    # What an operation defines
+
+    @property
+    def channels_last(self) -> bool:
+        """Whether data and output are laid out [N, spatial..., C]."""
+        return False
+
+    def filter_view(self, shape: tuple[Dim, ...]) -> FilterView:
+        """Read the dims of the filter by role."""
+        raise NotImplementedError
+
+    def canonical_filter(self, filter: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:  # noqa: A002
+        """Lay out a filter as the kernel takes it: [groups * in, out, K...]."""
+        raise NotImplementedError
+
+    def groups_of(self, filter_shape: Sequence[int]) -> int:
+        """Tell the number of groups, given the shape of the filter as the IR has it."""
+        raise NotImplementedError
+
+    def axis_geometry(
+        self, axis: Axis, data: int, kernel: int, output: int | None, semantics: Semantics
+    ) -> AxisGeometry:
+        """Find pads and extent of one axis."""
+        raise NotImplementedError
+
+    def filter_rank(self, spatial: int) -> int:
+        """Rank of the filter for a number of spatial axes."""
+        return spatial + 2
+
+    def requested_output(
+        self, inputs: Sequence[TensorInfo], spatial: int
+    ) -> tuple[tuple[Dim, ...] | None, DataView | None]:
+        """Tell what the model asks the output to be.
+
+        Returns
+        -------
+        spatial : tuple of Dim, or None
+            The requested extents; None where pads decide.
+        full : DataView or None
+            All dims, where the request covers batch and channels too.
+        """
+        raise NotImplementedError
+
+    def check_types(self, inputs: Sequence[TensorInfo]) -> ElementType | None:
+        """Return the element type of the output."""
+        raise NotImplementedError
+
+    # What they share
+
+    def spatial_count(self, inputs: Sequence[TensorInfo]) -> int | None:
+        """Tell the number of spatial axes; None where nothing determines it."""
+        data, filter_ = inputs[0].shape, inputs[1].shape
+        if data is not None and len(data) < 3:
+            raise ShapeError(
+                f"{self.inputs[0]} must have rank 3 or greater, found {format_shape(data)}",
+                expected="rank >= 3",
+                actual=format_shape(data),
+                rule="rank",
+            )
+        lowest = self.filter_rank(1)
+        if filter_ is not None and len(filter_) < lowest:
+            raise ShapeError(
+                f"{self.inputs[1]} must have rank {lowest} or greater, "
+                f"found {format_shape(filter_)}",
+                expected=f"rank >= {lowest}",
+                actual=format_shape(filter_),
+                rule="rank",
+            )
+        if data is not None:
+            spatial = len(data) - 2
+            if filter_ is not None and len(filter_) != self.filter_rank(spatial):
+                raise ShapeError(
+                    f"ranks do not fit: {self.inputs[0]} {format_shape(data)} has {spatial} "
+                    f"spatial axes, so {self.inputs[1]} must have rank "
+                    f"{self.filter_rank(spatial)}, found {format_shape(filter_)}",
+                    expected=self.filter_rank(spatial),
+                    actual=len(filter_),
+                    rule="rank",
+                )
+            return spatial
+        if filter_ is not None:
+            return len(filter_) - self.filter_rank(0)
+        lists = (self.strides, self.dilations, self.pads_begin, self.pads_end)
+        return next((len(v) for v in lists if v), None)
+
+    def axes(self, spatial: int) -> tuple[Axis, ...]:
+        """Return the attributes, axis by axis."""
+        ones, zeros = (1,) * spatial, (0,) * spatial
+        for name in ("strides", "dilations", "pads_begin", "pads_end", "output_padding"):
+            self.check_length(name, getattr(self, name), spatial)
+        return tuple(
+            map(
+                Axis,
+                self.strides or ones,
+                self.dilations or ones,
+                self.pads_begin or zeros,
+                self.pads_end or zeros,
+                self.output_padding or zeros,
+            )
+        )
+
+    def check_length(self, name: str, values: tuple[int, ...] | None, spatial: int) -> None:
+        """Require one value for each spatial axis."""
+        if values and len(values) != spatial:
+            plural = "axis" if spatial == 1 else "axes"
+            raise ShapeError(
+                f"{name} must have {spatial} elements, one for each spatial {plural}, "
+                f"found {len(values)}: {','.join(map(str, values))}",
+                attribute=name,
+                expected=spatial,
+                actual=len(values),
+                rule="attribute-length",
+            )
+
+    def infer(self, inputs: Sequence[TensorInfo], context: Context) -> tuple[TensorInfo, ...]:
+        """Compute the shape of the output; see `geometry` for an axis's formula."""
+        element_type = self.check_types(inputs)
+        spatial = self.spatial_count(inputs)
+        if spatial is None:
+            return (TensorInfo(None, element_type),)
+        axes = self.axes(spatial)
+        data, filter_ = self.views(inputs, spatial)
+        self.check_channels(data, filter_)
+        channels = product(filter_.groups, filter_.outputs)
+        requested, full = self.requested_output(inputs, spatial)
+        if requested is None:
+            extents = tuple(
+                self.extent(i, *each, context.semantics)
+                for i, each in enumerate(zip(axes, data.spatial, filter_.kernel, strict=True))
+            )
+        else:
+            extents = requested
+        view = DataView(data.batch, channels, extents)
+        if full is not None:
+            view = _merge_request(view, full)
+        return (TensorInfo(self.lay_out(view), element_type),)
+
+    def data_view(self, shape: tuple[Dim, ...]) -> DataView:
+        """Read the dims of the data, or of the output, by role."""
+        if self.channels_last:
+            return DataView(shape[0], shape[-1], shape[1:-1])
+        return DataView(shape[0], shape[1], shape[2:])
+
+    def lay_out(self, view: DataView) -> tuple[Dim, ...]:
+        """Put the dims in the order of the layout; the inverse of `data_view`."""
+        if self.channels_last:
+            return (view.batch, *view.spatial, view.channels)
+        return (view.batch, view.channels, *view.spatial)
+
+    def views(self, inputs: Sequence[TensorInfo], spatial: int) -> tuple[DataView, FilterView]:
+        """Read the dims of data and filter by role; unknown ranks are filled in."""
+        data = inputs[0].shape or (UNKNOWN,) * (spatial + 2)
+        filter_ = inputs[1].shape or (UNKNOWN,) * self.filter_rank(spatial)
+        return self.data_view(data), self.filter_view(filter_)
+
+    def check_channels(self, data: DataView, filter_: FilterView) -> None:
+        """Require that the filter takes as many channels as the data has."""
+        wanted = product(filter_.groups, filter_.inputs)
+        if intersect_dims(data.channels, wanted) is None:
+            if filter_.groups == 1:
+                found = f"{self.inputs[1]} takes {wanted}"
+            else:
+                found = (
+                    f"{self.inputs[1]} takes {filter_.groups} groups * {filter_.inputs} = {wanted}"
+                )
+            raise ShapeError(
+                f"channels do not fit: {self.inputs[0]} has {data.channels}, {found}",
+                expected=wanted,
+                actual=data.channels,
+                rule="channels",
+            )
+        for index, extent in enumerate(filter_.kernel):
+            if extent == 0:
+                raise ShapeError(
+                    f"{self.inputs[1]} is empty on spatial axis {index}", rule="empty-kernel"
+                )
+
+    def extent(self, index: int, axis: Axis, data: Dim, kernel: Dim, semantics: Semantics) -> Dim:
+        """Compute the output extent of an axis whose pads decide."""
+
+        def output(x: int, k: int) -> int:
+            # A dim that is not known is taken to be at least 1, as OpenVINO does.
+            return self.axis_geometry(axis, max(1, x), max(1, k), None, semantics).output
+
+        if isinstance(data, int) and isinstance(kernel, int):
+            geometry = self.axis_geometry(axis, data, kernel, None, semantics)
+            if geometry.output < 0:
+                raise ShapeError(
+                    f"the output would have a negative extent on spatial axis {index}: "
+                    f"{geometry.formula}",
+                    actual=geometry.output,
+                    expected=">= 0",
+                    rule="negative-extent",
+                )
+            return geometry.output
+        return monotone(output, data, kernel)
+
+    def geometry(
+        self, inputs: Sequence[TensorInfo], context: Context
+    ) -> tuple[AxisGeometry, ...] | None:
+        """Return pads and extents of all axes; None where something is not known yet."""
+        spatial = self.spatial_count(inputs)
+        if spatial is None:
+            return None
+        data, filter_ = self.views(inputs, spatial)
+        requested, _ = self.requested_output(inputs, spatial)
+        outputs: tuple[Dim | None, ...] = requested or (None,) * spatial
+        found = []
+        for axis, x, k, y in zip(
+            self.axes(spatial), data.spatial, filter_.kernel, outputs, strict=True
+        ):
+            if not isinstance(x, int) or not isinstance(k, int):
+                return None
+            if y is not None and not isinstance(y, int):
+                return None
+            found.append(self.axis_geometry(axis, x, k, y, context.semantics))
+        return tuple(found)
+
+    def explain(
+        self, inputs: Sequence[TensorInfo], context: Context, output: int, axis: int
+    ) -> str | None:
+        """Tell by which formula a dim of the output is found."""
+        spatial = self.spatial_count(inputs)
+        if spatial is None:
+            return None
+        data, filter_ = self.views(inputs, spatial)
+        rank = spatial + 2
+        channel_axis = rank - 1 if self.channels_last else 1
+        if axis == 0:
+            return f"N of {self.inputs[0]} = {data.batch}"
+        if axis == channel_axis:
+            total = product(filter_.groups, filter_.outputs)
+            if filter_.groups == 1:
+                return f"C_OUTPUT of {self.inputs[1]} = {total}"
+            return f"GROUPS * C_OUTPUT = {filter_.groups} * {filter_.outputs} = {total}"
+        role = axis - 1 if self.channels_last else axis - 2
+        geometry = self.geometry(inputs, context)
+        if geometry is not None:
+            return geometry[role].formula
+        requested, _ = self.requested_output(inputs, spatial)
+        if requested is not None:
+            return f"Y = {self.inputs[2]}[{role}] = {requested[role]}"
+        ends = [bounds(d) for d in (data.spatial[role], filter_.kernel[role])]
+        axis_ = self.axes(spatial)[role]
+        low = self.axis_geometry(axis_, ends[0][0], ends[1][0], None, context.semantics)
+        if ends[0][1] is None or ends[1][1] is None:
+            return f"at least: {low.formula}"
+        high = self.axis_geometry(axis_, ends[0][1], ends[1][1], None, context.semantics)
+        return f"from {low.formula} to {high.formula}"
+
+    # Execution
+
+    def kernel(
+        self,
+        filter: np.ndarray[Any, Any],  # noqa: A002
+        bias: np.ndarray[Any, Any] | None,
+        context: Context,
+    ) -> DeconvolutionKernel:
+        """Pack a filter."""
+        from ..kernels import Deconvolution as DeconvolutionKernel
+
+        canonical = self.canonical_filter(filter)
+        axes = self.axes(canonical.ndim - 2)
+        return DeconvolutionKernel(
+            canonical,
+            strides=tuple(a.stride for a in axes),
+            dilations=tuple(a.dilation for a in axes),
+            groups=self.groups_of(filter.shape),
+            bias=bias,
+            scratch_bytes=context.scratch_bytes,
+        )
+
+    def bias_of(self, inputs: Sequence[Any]) -> Any:
+        """Pick the bias among the inputs; None where there is none."""
+        return None
+
+    def prepare(
+        self, constants: Sequence[np.ndarray[Any, Any] | None], context: Context
+    ) -> Kernel | None:
+        """Pack the filter when it (and the bias, if any) is constant."""
+        filter_ = constants[1]
+        bias = self.bias_of(constants)
+        if filter_ is None or (bias is None and self.has_bias(len(constants))):
+            return None
+        packed = self.kernel(filter_, bias, context)
+        shape = filter_.shape
+
+        def run(inputs: Sequence[np.ndarray[Any, Any]]) -> tuple[np.ndarray[Any, Any], ...]:
+            return (self.apply(packed, shape, inputs, context),)
+
+        return run
+
+    def has_bias(self, inputs: int) -> bool:
+        """Tell whether there is a bias among this many inputs."""
+        return False
+
+    def execute(
+        self, inputs: Sequence[np.ndarray[Any, Any]], context: Context
+    ) -> tuple[np.ndarray[Any, Any], ...]:
+        """Compute the transposed convolution."""
+        packed = self.kernel(inputs[1], self.bias_of(inputs), context)
+        return (self.apply(packed, inputs[1].shape, inputs, context),)
+
+    def apply(
+        self,
+        packed: DeconvolutionKernel,
+        filter_shape: tuple[int, ...],
+        inputs: Sequence[np.ndarray[Any, Any]],
+        context: Context,
+    ) -> np.ndarray[Any, Any]:
+        """Run a packed kernel on actual data."""
+        import numpy as np
+
+        data = inputs[0]
+        infos = [
+            TensorInfo(data.shape),
+            TensorInfo(filter_shape),
+            *map(describe_requested, inputs[2:]),
+        ]
+        geometry = self.geometry(infos, context)
+        assert geometry is not None, "actual arrays have static shapes"
+        result = packed.run(
+            np.moveaxis(data, -1, 1) if self.channels_last else data,
+            tuple(g.pad_begin for g in geometry),
+            tuple(g.output for g in geometry),
+        )
+        return np.moveaxis(result, 1, -1) if self.channels_last else result
+
+
+def describe_requested(array: np.ndarray[Any, Any]) -> TensorInfo:
+    """Describe an actual array; a list of integers with its value."""
+    from ..dtypes import from_numpy
+
+    value = tuple(map(int, array.ravel())) if array.dtype.kind in "iu" and array.ndim < 2 else None
+    return TensorInfo(array.shape, from_numpy(array.dtype), value)
+
+
+def _merge_request(view: DataView, full: DataView) -> DataView:
+    """Require that a requested full shape agrees with batch and channels."""
+    dims = []
+    for name, computed, requested in (
+        ("batch", view.batch, full.batch),
+        ("channels", view.channels, full.channels),
+    ):
+        common = intersect_dims(computed, requested)
+        if common is None:
+            raise ShapeError(
+                f"dst_shape asks for {name} {requested}, the inputs give {computed}",
+                expected=computed,
+                actual=requested,
+                rule="output-shape-value",
+            )
+        dims.append(common)
+    return DataView(dims[0], dims[1], view.spatial)
+
+
+def merged_type(inputs: Sequence[TensorInfo], names: Sequence[str]) -> ElementType | None:
+    """Return the element type that the named inputs share; None where none is determined."""
+    found: ElementType | None = None
+    first = ""
+    for info, name in zip(inputs, names, strict=False):
+        if info.element_type is None:
+            continue
+        if found is not None and info.element_type is not found:
+            raise ShapeError(
+                f"element types differ: {first} is {found}, {name} is {info.element_type}",
+                expected=found,
+                actual=info.element_type,
+                rule="element-type",
+            )
+        found, first = info.element_type, first or name
+    return found
+
+
+def check_output_shape(info: TensorInfo, name: str, length: int) -> tuple[Dim, ...]:
+    """Check the input that asks for an output shape, and return its elements."""
+    element_type = info.element_type
+    if element_type is not None and not element_type.is_integer:
+        raise ShapeError(
+            f"{name} must be of an integer type, found {element_type}",
+            expected="an integer type",
+            actual=element_type,
+            rule="output-shape-type",
+        )
+    if info.shape is not None and (
+        len(info.shape) != 1 or intersect_dims(info.shape[0], length) is None
+    ):
+        raise ShapeError(
+            f"{name} must have shape [{length}], found {format_shape(info.shape)}",
+            expected=f"[{length}]",
+            actual=format_shape(info.shape),
+            rule="output-shape-length",
+        )
+    if info.value is None:
+        return (UNKNOWN,) * length
+    for value in info.value:
+        if isinstance(value, int) and value < 0:
+            raise ShapeError(
+                f"{name} must not be negative, found {format_shape(info.value)}",
+                expected=">= 0",
+                actual=format_shape(info.value),
+                rule="output-shape-value",
+            )
+    return info.value
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OpenVINODeconvolution(Deconvolution):
+    """What the two OpenVINO operations share: types, `output_shape`, pads."""
+
+    def axis_geometry(
+        self, axis: Axis, data: int, kernel: int, output: int | None, semantics: Semantics
+    ) -> AxisGeometry:
+        """Find pads and extent of one axis; see `geometry.openvino_axis`."""
+        return openvino_axis(axis, data, kernel, self.auto_pad, output, semantics)
+
+    def requested_output(
+        self, inputs: Sequence[TensorInfo], spatial: int
+    ) -> tuple[tuple[Dim, ...] | None, DataView | None]:
+        """Return the elements of the `output_shape` input."""
+        if len(inputs) < 3:
+            return None, None
+        return check_output_shape(inputs[2], "output_shape", spatial), None
+
+    def check_types(self, inputs: Sequence[TensorInfo]) -> ElementType | None:
+        """Require one numeric type (T1) for data and filter."""
+        element_type = merged_type(inputs[:2], self.inputs)
+        if element_type is not None and not (element_type.is_float or element_type.is_integer):
+            raise ShapeError(
+                f"{self.inputs[0]} must be of a numeric type, found {element_type}",
+                expected="a numeric type",
+                actual=element_type,
+                rule="element-type",
+            )
+        return element_type
