@@ -23,9 +23,8 @@ from .xmlio import Weights, read, write
 from .xmlio.reader import wrap_layer
 
 if TYPE_CHECKING:
-    import numpy as np
+    from .dtypes import Array
 
-    Array = np.ndarray[Any, Any]
     Inputs = Mapping[str, Array] | Sequence[Array]
 
 _INFERENCES_KEPT = 8

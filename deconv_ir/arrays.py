@@ -7,7 +7,7 @@ bytes: dtype ``|V2`` or ``|V1``, which loads back, without loss, with
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -17,7 +17,8 @@ from .geometry import Interval, bounds
 from .model import TensorInfo
 from .shapes import Shape, compatible, format_shape
 
-Array = np.ndarray[Any, np.dtype[Any]]
+if TYPE_CHECKING:
+    from .dtypes import Array
 
 VALUE_LIMIT = 64
 

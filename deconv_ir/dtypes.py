@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     import numpy as np
 
+    Array = np.ndarray[Any, np.dtype[Any]]
+
 __all__ = ["ELEMENT_TYPES", "ElementType", "from_numpy", "parse_element_type"]
 
 

@@ -11,9 +11,7 @@ from .infer import unsupported
 from .model import Context, Graph, Kernel
 
 if TYPE_CHECKING:
-    import numpy as np
-
-    Array = np.ndarray[Any, Any]
+    from .dtypes import Array
 
 
 class Executor:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from operator import index
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from .errors import InputError
 from .geometry import PadMode, Semantics
@@ -13,8 +13,9 @@ from .ops.deconvolution import AUTO_PAD, describe_requested
 from .ops.group_convolution_backprop_data import GroupConvolutionBackpropData
 
 if TYPE_CHECKING:
-    import numpy as np
     from numpy.typing import ArrayLike
+
+    from .dtypes import Array
 
 
 def conv_transpose(
@@ -31,7 +32,7 @@ def conv_transpose(
     auto_pad: str | PadMode = PadMode.EXPLICIT,
     output_shape: Sequence[int] | None = None,
     semantics: str | Semantics = Semantics.SPEC,
-) -> np.ndarray[Any, np.dtype[Any]]:
+) -> Array:
     """Compute a transposed convolution.
 
     Parameters

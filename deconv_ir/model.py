@@ -17,7 +17,7 @@ from .geometry import Dim, Semantics
 from .shapes import Shape, format_shape
 
 if TYPE_CHECKING:
-    import numpy as np
+    from .dtypes import Array
 
 Kernel = Callable[[Sequence[Any]], Sequence[Any]]
 """A prepared layer: input arrays in, output arrays out."""
@@ -104,15 +104,11 @@ class Operation:
         """Tell by which formula a dim of an output is found, with the numbers put in."""
         return None
 
-    def execute(
-        self, inputs: Sequence[np.ndarray[Any, Any]], context: Context
-    ) -> Sequence[np.ndarray[Any, Any]]:
+    def execute(self, inputs: Sequence[Array], context: Context) -> Sequence[Array]:
         """Compute the outputs."""
         raise NotImplementedError
 
-    def prepare(
-        self, constants: Sequence[np.ndarray[Any, Any] | None], context: Context
-    ) -> Kernel | None:
+    def prepare(self, constants: Sequence[Array | None], context: Context) -> Kernel | None:
         """Do once what depends on constant inputs alone; None where there is nothing to do.
 
         Parameters

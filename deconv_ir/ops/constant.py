@@ -15,7 +15,7 @@ from ..shapes import Shape, element_count, format_shape, static
 from .base import attribute, element_type, integer, operation, shape
 
 if TYPE_CHECKING:
-    import numpy as np
+    from ..dtypes import Array
 
 VALUE_LIMIT = 64
 """A constant with more elements is no shape, and its value does not travel."""
@@ -106,9 +106,7 @@ class Const(Operation):
             value = struct.unpack(form, context.weights.read(self.offset, struct.calcsize(form)))
         return (TensorInfo(self.shape, self.element_type, value),)
 
-    def execute(
-        self, inputs: Sequence[np.ndarray[Any, Any]], context: Context
-    ) -> Sequence[np.ndarray[Any, Any]]:
+    def execute(self, inputs: Sequence[Array], context: Context) -> Sequence[Array]:
         """Return the array: a read-only view of the file, unless it must be unpacked."""
         count = self.check()
         assert self.element_type is not None
@@ -122,7 +120,7 @@ class Const(Operation):
         return (array.reshape(static(self.shape)),)
 
 
-def unpack(data: memoryview, element_type: ElementType, count: int) -> np.ndarray[Any, Any]:
+def unpack(data: memoryview, element_type: ElementType, count: int) -> Array:
     """Make an array of packed or plain elements.
 
     Parameters
@@ -156,9 +154,8 @@ def unpack(data: memoryview, element_type: ElementType, count: int) -> np.ndarra
         return _unpack_planes(raw, name)[:count]
     per_byte = 8 // element_type.bits
     shifts = np.arange(per_byte, dtype=np.uint8) * element_type.bits
-    codes: np.ndarray[Any, Any] = (
-        (raw[:, None] >> shifts) & ((1 << element_type.bits) - 1)
-    ).reshape(-1)[:count]
+    codes: Array = (raw[:, None] >> shifts) & ((1 << element_type.bits) - 1)
+    codes = codes.reshape(-1)[:count]
     if name == "nf4":
         codes = np.array(NF4, np.float32)[codes]
         return codes
@@ -169,7 +166,7 @@ def unpack(data: memoryview, element_type: ElementType, count: int) -> np.ndarra
     return codes.astype(element_type.numpy())
 
 
-def _unpack_planes(raw: np.ndarray[Any, Any], name: str) -> np.ndarray[Any, Any]:
+def _unpack_planes(raw: Array, name: str) -> Array:
     """Unpack u3 or u6: two bytes hold the low bits of a group, the third the high ones."""
     import numpy as np
 
@@ -182,5 +179,5 @@ def _unpack_planes(raw: np.ndarray[Any, Any], name: str) -> np.ndarray[Any, Any]
         return fields.reshape(len(columns), -1)
 
     high = split(groups[:, 2:], high_bits) << low_bits
-    result: np.ndarray[Any, Any] = split(groups[:, :2], low_bits) | high
+    result: Array = split(groups[:, :2], low_bits) | high
     return result.ravel()

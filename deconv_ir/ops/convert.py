@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ..dtypes import ElementType
 from ..geometry import Dim
@@ -13,7 +13,7 @@ from ..shapes import format_shape
 from .base import attribute, element_type, operation
 
 if TYPE_CHECKING:
-    import numpy as np
+    from ..dtypes import Array
 
 
 @operation("Convert", "opset1", inputs=("data",))
@@ -41,9 +41,7 @@ class Convert(Operation):
         """Name the shape of the input."""
         return f"the shape of the input, {format_shape(inputs[0].shape)}"
 
-    def execute(
-        self, inputs: Sequence[np.ndarray[Any, Any]], context: Context
-    ) -> Sequence[np.ndarray[Any, Any]]:
+    def execute(self, inputs: Sequence[Array], context: Context) -> Sequence[Array]:
         """Convert: integers wrap, floats are cut toward zero for integers."""
         assert self.destination_type is not None
         return (convert(inputs[0], self.destination_type),)
@@ -58,7 +56,7 @@ def _fits(value: tuple[Dim, ...], element_type: ElementType | None) -> bool:
     return all(low <= d <= high for d in value if isinstance(d, int))
 
 
-def convert(data: np.ndarray[Any, Any], to: ElementType) -> np.ndarray[Any, Any]:
+def convert(data: Array, to: ElementType) -> Array:
     """Convert an array to another element type, as OpenVINO's Convert-1 does."""
     import numpy as np
 
@@ -75,7 +73,7 @@ def convert(data: np.ndarray[Any, Any], to: ElementType) -> np.ndarray[Any, Any]
         return data.astype(dtype)
 
 
-def _float_to_integer(data: np.ndarray[Any, Any], to: ElementType) -> np.ndarray[Any, Any]:
+def _float_to_integer(data: Array, to: ElementType) -> Array:
     """Cut toward zero, by way of i32 (i64 for the widest types), then wrap.
 
     What that type can not hold, NaN included, becomes its smallest value, as

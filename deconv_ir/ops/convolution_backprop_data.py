@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ..geometry import Dim
 from .base import operation
 from .deconvolution import FilterView, OpenVINODeconvolution
 
 if TYPE_CHECKING:
-    import numpy as np
+    from ..dtypes import Array
 
 
 @operation(
@@ -48,6 +48,6 @@ class ConvolutionBackpropData(OpenVINODeconvolution):
         """One group."""
         return 1
 
-    def canonical_filter(self, filter: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:  # noqa: A002
+    def canonical_filter(self, filter: Array) -> Array:  # noqa: A002
         """Lay out a filter as the kernel takes it, which is as it is."""
         return filter

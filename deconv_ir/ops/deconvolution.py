@@ -29,8 +29,7 @@ from ..shapes import format_shape, intersect_dims
 from .base import attribute, choice, integers
 
 if TYPE_CHECKING:
-    import numpy as np
-
+    from ..dtypes import Array
     from ..kernels import Deconvolution as DeconvolutionKernel
 
 AUTO_PAD = choice(PadMode, none=PadMode.EXPLICIT)
@@ -88,7 +87,7 @@ class Deconvolution(Operation):
         """Read the dims of the filter by role."""
         raise NotImplementedError
 
-    def canonical_filter(self, filter: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:  # noqa: A002
+    def canonical_filter(self, filter: Array) -> Array:  # noqa: A002
         """Lay out a filter as the kernel takes it: [groups * in, out, K...]."""
         raise NotImplementedError
 
@@ -331,8 +330,8 @@ class Deconvolution(Operation):
 
     def kernel(
         self,
-        filter: np.ndarray[Any, Any],  # noqa: A002
-        bias: np.ndarray[Any, Any] | None,
+        filter: Array,  # noqa: A002
+        bias: Array | None,
         context: Context,
     ) -> DeconvolutionKernel:
         """Pack a filter."""
@@ -353,9 +352,7 @@ class Deconvolution(Operation):
         """Pick the bias among the inputs; None where there is none."""
         return None
 
-    def prepare(
-        self, constants: Sequence[np.ndarray[Any, Any] | None], context: Context
-    ) -> Kernel | None:
+    def prepare(self, constants: Sequence[Array | None], context: Context) -> Kernel | None:
         """Pack the filter when it (and the bias, if any) is constant."""
         filter_ = constants[1]
         bias = self.bias_of(constants)
@@ -364,7 +361,7 @@ class Deconvolution(Operation):
         packed = self.kernel(filter_, bias, context)
         shape = filter_.shape
 
-        def run(inputs: Sequence[np.ndarray[Any, Any]]) -> tuple[np.ndarray[Any, Any], ...]:
+        def run(inputs: Sequence[Array]) -> tuple[Array, ...]:
             return (self.apply(packed, shape, inputs, context),)
 
         return run
@@ -373,9 +370,7 @@ class Deconvolution(Operation):
         """Tell whether there is a bias among this many inputs."""
         return False
 
-    def execute(
-        self, inputs: Sequence[np.ndarray[Any, Any]], context: Context
-    ) -> tuple[np.ndarray[Any, Any], ...]:
+    def execute(self, inputs: Sequence[Array], context: Context) -> tuple[Array, ...]:
         """Compute the transposed convolution."""
         packed = self.kernel(inputs[1], self.bias_of(inputs), context)
         return (self.apply(packed, inputs[1].shape, inputs, context),)
@@ -384,9 +379,9 @@ class Deconvolution(Operation):
         self,
         packed: DeconvolutionKernel,
         filter_shape: tuple[int, ...],
-        inputs: Sequence[np.ndarray[Any, Any]],
+        inputs: Sequence[Array],
         context: Context,
-    ) -> np.ndarray[Any, Any]:
+    ) -> Array:
         """Run a packed kernel on actual data."""
         import numpy as np
 
@@ -406,7 +401,7 @@ class Deconvolution(Operation):
         return np.moveaxis(result, 1, -1) if self.channels_last else result
 
 
-def describe_requested(array: np.ndarray[Any, Any]) -> TensorInfo:
+def describe_requested(array: Array) -> TensorInfo:
     """Describe an actual array; a list of integers with its value."""
     from ..dtypes import from_numpy
 

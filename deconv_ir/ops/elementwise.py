@@ -9,7 +9,7 @@ from __future__ import annotations
 import enum
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from ..errors import ShapeError
 from ..geometry import Dim, Interval, bounds, interval
@@ -19,7 +19,7 @@ from .base import attribute, choice, integer, operation
 from .deconvolution import merged_type
 
 if TYPE_CHECKING:
-    import numpy as np
+    from ..dtypes import Array
 
 
 class Broadcast(enum.Enum):
@@ -181,9 +181,7 @@ class Binary(Operation):
         a, b = inputs
         return f"broadcast of {format_shape(a.shape)} and {format_shape(b.shape)}"
 
-    def execute(
-        self, inputs: Sequence[np.ndarray[Any, Any]], context: Context
-    ) -> Sequence[np.ndarray[Any, Any]]:
+    def execute(self, inputs: Sequence[Array], context: Context) -> Sequence[Array]:
         """Apply the function."""
         import numpy as np
 
@@ -235,13 +233,11 @@ class Unary(Operation):
         """Name the shape of the input."""
         return f"the shape of the input, {format_shape(inputs[0].shape)}"
 
-    def apply(self, data: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    def apply(self, data: Array) -> Array:
         """Compute the output."""
         raise NotImplementedError
 
-    def execute(
-        self, inputs: Sequence[np.ndarray[Any, Any]], context: Context
-    ) -> Sequence[np.ndarray[Any, Any]]:
+    def execute(self, inputs: Sequence[Array], context: Context) -> Sequence[Array]:
         """Compute the output, keeping the element type."""
         import numpy as np
 
@@ -255,9 +251,9 @@ class ReLU(Unary):
 
     __slots__ = ()
 
-    def apply(self, data: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    def apply(self, data: Array) -> Array:
         """Compute the output."""
         import numpy as np
 
-        result: np.ndarray[Any, Any] = np.maximum(data, data.dtype.type(0))
+        result: Array = np.maximum(data, data.dtype.type(0))
         return result

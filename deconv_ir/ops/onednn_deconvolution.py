@@ -5,7 +5,7 @@ from __future__ import annotations
 import enum
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ..dtypes import ElementType
 from ..errors import ShapeError
@@ -15,7 +15,7 @@ from .base import attribute, choice, choice_of, integer
 from .deconvolution import Deconvolution, FilterView, merged_type, quotient
 
 if TYPE_CHECKING:
-    import numpy as np
+    from ..dtypes import Array
 
 
 class DataFormat(enum.Enum):
@@ -82,7 +82,7 @@ class OneDNNDeconvolution(Deconvolution):
         """Groups are an attribute."""
         return self.groups
 
-    def canonical_filter(self, filter: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:  # noqa: A002
+    def canonical_filter(self, filter: Array) -> Array:  # noqa: A002
         """Lay out a filter as the kernel takes it: [in, out/groups, spatial...]."""
         import numpy as np
 

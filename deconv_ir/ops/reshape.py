@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ..errors import ShapeError
 from ..geometry import UNKNOWN, Dim, bounds, interval, monotone
@@ -13,7 +13,7 @@ from ..shapes import Shape, format_shape, intersect_dims
 from .base import attribute, boolean, operation
 
 if TYPE_CHECKING:
-    import numpy as np
+    from ..dtypes import Array
 
 
 @operation("Reshape", "opset1", inputs=("data", "shape"))
@@ -120,9 +120,7 @@ class Reshape(Operation):
         asked = "a shape that is not known" if value is None else format_shape(value)
         return f"data {format_shape(inputs[0].shape)} reshaped to {asked}"
 
-    def execute(
-        self, inputs: Sequence[np.ndarray[Any, Any]], context: Context
-    ) -> Sequence[np.ndarray[Any, Any]]:
+    def execute(self, inputs: Sequence[Array], context: Context) -> Sequence[Array]:
         """Reshape (a view where possible)."""
         data, target = inputs
         value = tuple(int(v) for v in target.ravel())

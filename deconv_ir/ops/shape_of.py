@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ..dtypes import I64, ElementType
 from ..geometry import UNKNOWN
@@ -12,7 +12,7 @@ from ..model import Context, Operation, TensorInfo
 from .base import attribute, element_type, operation
 
 if TYPE_CHECKING:
-    import numpy as np
+    from ..dtypes import Array
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,9 +35,7 @@ class _ShapeOf(Operation):
         """Name the input."""
         return f"the rank of the input {inputs[0]}"
 
-    def execute(
-        self, inputs: Sequence[np.ndarray[Any, Any]], context: Context
-    ) -> Sequence[np.ndarray[Any, Any]]:
+    def execute(self, inputs: Sequence[Array], context: Context) -> Sequence[Array]:
         """Return the shape as an array."""
         import numpy as np
 
