@@ -58,10 +58,12 @@ def product(a: Dim, b: Dim) -> Dim:
 
 
 def quotient(a: Dim, divisor: int) -> Dim | None:
-    """Divide a dim; None where a known dim is not divisible."""
+    """Divide a dim; None where it can not be a multiple."""
     if isinstance(a, int):
         return a // divisor if a % divisor == 0 else None
     low, high = bounds(a)
+    if high is not None and high // divisor < -(-low // divisor):
+        return None
     return interval(-(-low // divisor), None if high is None else high // divisor)
 
 
@@ -198,8 +200,9 @@ class Deconvolution(Operation):
             return (TensorInfo(None, element_type),)
         axes = self.axes(spatial)
         data, filter_ = self.views(inputs, spatial)
-        self.check_channels(data, filter_)
-        channels = product(filter_.groups, filter_.outputs)
+        groups = self.resolve_groups(data, filter_)
+        self.check_kernel(filter_)
+        channels = product(groups, filter_.outputs)
         requested, full = self.requested_output(inputs, spatial)
         if requested is None:
             extents = tuple(
@@ -231,22 +234,36 @@ class Deconvolution(Operation):
         filter_ = inputs[1].shape or (UNKNOWN,) * self.filter_rank(spatial)
         return self.data_view(data), self.filter_view(filter_)
 
-    def check_channels(self, data: DataView, filter_: FilterView) -> None:
-        """Require that the filter takes as many channels as the data has."""
+    def resolve_groups(self, data: DataView, filter_: FilterView) -> Dim:
+        """Find the number of groups, from the filter and from the data's channels.
+
+        Raises
+        ------
+        ShapeError
+            The filter does not take as many channels as the data has.
+        """
         wanted = product(filter_.groups, filter_.inputs)
+        groups: Dim | None = filter_.groups
         if intersect_dims(data.channels, wanted) is None:
-            if filter_.groups == 1:
-                found = f"{self.inputs[1]} takes {wanted}"
-            else:
-                found = (
-                    f"{self.inputs[1]} takes {filter_.groups} groups * {filter_.inputs} = {wanted}"
-                )
-            raise ShapeError(
-                f"channels do not fit: {self.inputs[0]} has {data.channels}, {found}",
-                expected=wanted,
-                actual=data.channels,
-                rule="channels",
-            )
+            groups = None
+        elif isinstance(filter_.inputs, int) and filter_.inputs > 0:
+            # Channels are whole groups, which narrows what is not known.
+            share = quotient(data.channels, filter_.inputs)
+            groups = None if share is None else intersect_dims(filter_.groups, share)
+        if groups is not None:
+            return groups
+        found = f"{self.inputs[1]} takes {wanted}"
+        if filter_.groups != 1:
+            found = f"{self.inputs[1]} takes {filter_.groups} groups * {filter_.inputs} = {wanted}"
+        raise ShapeError(
+            f"channels do not fit: {self.inputs[0]} has {data.channels}, {found}",
+            expected=wanted,
+            actual=data.channels,
+            rule="channels",
+        )
+
+    def check_kernel(self, filter_: FilterView) -> None:
+        """Require that the filter has taps."""
         for index, extent in enumerate(filter_.kernel):
             if extent == 0:
                 raise ShapeError(
@@ -360,9 +377,12 @@ class Deconvolution(Operation):
             return None
         packed = self.kernel(filter_, bias, context)
         shape = filter_.shape
+        # Of the constants, only the small ones are needed again: the filter is packed.
+        kept = [None, None, *constants[2:]]
 
         def run(inputs: Sequence[Array]) -> tuple[Array, ...]:
-            return (self.apply(packed, shape, inputs, context),)
+            present = [i if c is None else c for i, c in zip(inputs, kept, strict=True)]
+            return (self.apply(packed, shape, present, context),)
 
         return run
 
