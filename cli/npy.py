@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import os
-import stat
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from deconv_ir.errors import InputError, OutputError
-from deconv_ir.files import replace_file
+from deconv_ir.files import open_regular, replace_file
 
 if TYPE_CHECKING:
     from deconv_ir.dtypes import Array
@@ -29,14 +28,10 @@ def read(path: str) -> Array:
     if path == STREAM:
         return _read_stream(sys.stdin.buffer, "standard input", None)
     try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+        with open_regular(path) as stream:
+            return _read_stream(stream, path, os.fstat(stream.fileno()).st_size)
     except OSError as error:
         raise InputError(f"can not read the array: {error.strerror}", file=path) from error
-    with os.fdopen(descriptor, "rb") as stream:
-        status = os.fstat(stream.fileno())
-        if not stat.S_ISREG(status.st_mode):
-            raise InputError("can not read the array: this is no regular file", file=path)
-        return _read_stream(stream, path, status.st_size)
 
 
 def _read_stream(stream: BinaryIO, name: str, size: int | None) -> Array:

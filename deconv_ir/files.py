@@ -1,13 +1,35 @@
-"""Output files that appear whole or not at all."""
+"""Opening files: inputs that are regular files, outputs that appear whole or not at all."""
 
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
+import stat
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO, cast
+
+
+def open_regular(path: str | os.PathLike[str]) -> BinaryIO:
+    """Open a regular file for reading.
+
+    A FIFO or a device is refused instead of waited for.
+
+    Raises
+    ------
+    OSError
+        It is not there, can not be read, or is no regular file.
+    """
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+    mode = os.fstat(descriptor).st_mode
+    if stat.S_ISREG(mode):
+        return os.fdopen(descriptor, "rb")
+    os.close(descriptor)
+    if stat.S_ISDIR(mode):
+        raise IsADirectoryError(errno.EISDIR, "it is a directory", str(path))
+    raise OSError(errno.EINVAL, "it is no regular file", str(path))
 
 
 @contextlib.contextmanager

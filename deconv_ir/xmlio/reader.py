@@ -8,7 +8,6 @@ external reference, no network.
 from __future__ import annotations
 
 import os
-import stat
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
@@ -17,6 +16,7 @@ from lxml import etree
 
 from ..dtypes import ElementType, parse_element_type
 from ..errors import DeconvError, IRError
+from ..files import open_regular
 from ..limits import DEFAULT_LIMITS, Limits
 from ..model import Edge, Graph, Info, Layer, Operation, Port
 from ..ops import find_operation
@@ -62,25 +62,21 @@ def read_bytes(
 
 def _read_bytes(path: Path, limits: Limits) -> bytes:
     try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+        with open_regular(path) as stream:
+            size = os.fstat(stream.fileno()).st_size
+            if size > limits.xml_bytes:
+                raise IRError(
+                    f"the file has {size} bytes, more than the limit of {limits.xml_bytes}",
+                    file=str(path),
+                    rule="oversize",
+                    expected=limits.xml_bytes,
+                    actual=size,
+                )
+            return stream.read(limits.xml_bytes)
     except OSError as error:
         raise IRError(
             f"can not read the IR: {error.strerror}", file=str(path), rule="io"
         ) from error
-    with os.fdopen(descriptor, "rb") as stream:
-        status = os.fstat(stream.fileno())
-        if not stat.S_ISREG(status.st_mode):
-            kind = "a directory" if stat.S_ISDIR(status.st_mode) else "no regular file"
-            raise IRError(f"can not read the IR: it is {kind}", file=str(path), rule="io")
-        if status.st_size > limits.xml_bytes:
-            raise IRError(
-                f"the file has {status.st_size} bytes, more than the limit of {limits.xml_bytes}",
-                file=str(path),
-                rule="oversize",
-                expected=limits.xml_bytes,
-                actual=status.st_size,
-            )
-        return stream.read(limits.xml_bytes)
 
 
 class _Reader:

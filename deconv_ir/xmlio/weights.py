@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import mmap
 import os
-import stat
 from pathlib import Path
 
 from ..errors import WeightsError
+from ..files import open_regular
 
 
 class Weights:
@@ -28,24 +28,16 @@ class Weights:
         self.path = Path(path)
         self._view = memoryview(b"")
         try:
-            # O_NONBLOCK: a FIFO must not hang the program before it is refused.
-            descriptor = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+            with open_regular(self.path) as stream:
+                if os.fstat(stream.fileno()).st_size:
+                    mapped = mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ)
+                    self._view = memoryview(mapped)
         except OSError as error:
             raise WeightsError(
                 f"can not read the weights: {error.strerror}",
                 file=str(path),
                 rule="weights-missing",
             ) from error
-        try:
-            status = os.fstat(descriptor)
-            if not stat.S_ISREG(status.st_mode):
-                raise WeightsError(
-                    "the weights are no regular file", file=str(path), rule="weights-missing"
-                )
-            if status.st_size:
-                self._view = memoryview(mmap.mmap(descriptor, 0, access=mmap.ACCESS_READ))
-        finally:
-            os.close(descriptor)
 
     def __len__(self) -> int:
         return len(self._view)
