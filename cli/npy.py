@@ -70,7 +70,7 @@ def _read_header(stream: BinaryIO, name: str) -> tuple[tuple[int, ...], bool, An
             shape, fortran, dtype = npy.read_array_header_2_0(stream)
         else:
             raise ValueError(f"version {version[0]}.{version[1]} of the format is not supported")
-    except (ValueError, OSError) as error:
+    except Exception as error:  # the header is Python text, and can be wrong in any way
         reason = str(error).partition("\n")[0]
         raise InputError(f"this is no .npy file: {reason}", file=name) from error
     if any(extent < 0 for extent in shape):

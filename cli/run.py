@@ -288,3 +288,7 @@ def _compare(name: str, result: Array, path: str, rtol: float, atol: float) -> C
 def main() -> NoReturn:
     """Run the command; the entry point of the script."""
     run_command(command)
+
+
+if __name__ == "__main__":
+    main()

@@ -66,7 +66,7 @@ def fit(
     wanted = element_type.numpy()
     if array.dtype == wanted:
         return array
-    if array.dtype.kind == "V" and array.dtype.names is None and wanted.kind == "V":
+    if array.dtype.kind == "V" and array.dtype.names is None and is_extension(wanted):
         # The stored form of a type that NumPy lacks.
         if array.dtype.itemsize == wanted.itemsize:
             return array.view(wanted)
@@ -114,9 +114,14 @@ def describe(array: Array) -> TensorInfo:
     return TensorInfo(array.shape, from_numpy(array.dtype), value)
 
 
+def is_extension(dtype: np.dtype[Any]) -> bool:
+    """Whether NumPy itself lacks this type (bf16, f8 and so on)."""
+    return dtype.isbuiltin == 2
+
+
 def to_storable(array: Array) -> Array:
     """Return an array as it is written to a .npy file."""
-    if array.dtype.isbuiltin != 1 and array.dtype.names is None:
+    if is_extension(array.dtype):
         return np.ascontiguousarray(array).view(f"V{array.dtype.itemsize}")
     return array
 

@@ -71,11 +71,11 @@ class IR:
             names=name,
         )
 
-    def const(self, array: np.ndarray, name: str | None = None, **kwargs: str) -> Out:
+    def const(self, array: np.ndarray, name: str | None = None) -> Out:
         """Add a constant; its bytes go to the weights file."""
         element_type = from_numpy(array.dtype)
         assert element_type is not None
-        return self.raw_const(array.tobytes(), element_type.name, array.shape, name, **kwargs)
+        return self.raw_const(array.tobytes(), element_type.name, array.shape, name)
 
     def raw_const(
         self,
@@ -83,7 +83,7 @@ class IR:
         element_type: str,
         shape: Sequence[int],
         name: str | None = None,
-        **overrides: str,
+        overrides: Mapping[str, str] | None = None,
     ) -> Out:
         """Add a constant of these bytes; attributes can be overridden."""
         attributes = {
@@ -91,7 +91,7 @@ class IR:
             "shape": ",".join(map(str, shape)),
             "offset": str(len(self.weights)),
             "size": str(len(data)),
-        } | overrides
+        } | dict(overrides or {})
         self.weights += data
         return self.layer(
             "Const",

@@ -13,6 +13,8 @@ import numpy as np
 import pytest
 from support import IR, invoke
 
+from deconv_ir.dtypes import parse_element_type
+
 PROBE = [
     # auto_pad, output_shape, output_padding, pads, spec, openvino
     ("explicit", 5, 0, "0,0", "10 102 1020 203 2030", "1 10 102 1020 203"),
@@ -60,11 +62,10 @@ PROBE = [
 @pytest.mark.parametrize("row", PROBE, ids=lambda r: f"{r[0]}-{r[1]}-{r[2]}-{r[3]}")
 def test_probe(row: tuple, semantics: str, element_type: str, tmp_path: Path) -> None:
     auto_pad, output, output_padding, pads, spec, openvino = row
-    if element_type == "bf16":
-        pytest.importorskip("ml_dtypes")
     ir = IR()
     x = ir.parameter("x", "1,1,3", element_type)
-    dtype = __import__("deconv_ir.dtypes", fromlist=["_"]).parse_element_type(element_type).numpy()
+    known = parse_element_type(element_type)
+    dtype = known.numpy()
     inputs = [x, ir.const(np.array([1, 10, 100, 1000]).reshape(1, 1, 4).astype(dtype))]
     if output is not None:
         inputs.append(ir.const(np.array([output], np.int64)))
@@ -82,9 +83,7 @@ def test_probe(row: tuple, semantics: str, element_type: str, tmp_path: Path) ->
         },
         outputs=(f"1,1,{output}" if output else "1,1,9",),
         name="up",
-        precision=element_type.upper().replace("F", "FP", 1).replace("BFP", "BF")
-        if "f" in element_type
-        else element_type.upper(),
+        precision=known.ir_name,
     )
     ir.result(y)
     data = np.array([1, 2, 3]).reshape(1, 1, 3).astype(dtype)

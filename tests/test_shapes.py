@@ -40,7 +40,7 @@ def test_dim(text: str, expected: int | Interval) -> None:
     ["", "x", "-2", "1.0", "1e3", "3..1", "..", "9223372036854775808", "9" * 4400, "٣", "+1"],
 )
 def test_no_dim(text: str) -> None:
-    with pytest.raises(ValueError, match="dim|empty"):
+    with pytest.raises(ValueError, match=r"dim|empty"):
         parse_dim(text)
 
 

@@ -182,9 +182,8 @@ class Deconvolution(Operation):
     def check_length(self, name: str, values: tuple[int, ...] | None, spatial: int) -> None:
         """Require one value for each spatial axis."""
         if values and len(values) != spatial:
-            plural = "axis" if spatial == 1 else "axes"
             raise ShapeError(
-                f"{name} must have {spatial} elements, one for each spatial {plural}, "
+                f"{name} must have {spatial} elements, one for each spatial axis, "
                 f"found {len(values)}: {','.join(map(str, values))}",
                 attribute=name,
                 expected=spatial,
