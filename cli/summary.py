@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -95,6 +94,8 @@ def _print_json(
     findings: Sequence[Finding],
     timing: Mapping[str, float],
 ) -> None:
+    import json
+
     def port(name: str, array: Array) -> dict[str, Any]:
         return {
             "name": name,

@@ -9,6 +9,8 @@ GroupConvolutionBackpropData-1, oneDNN Graph ConvTranspose-1 and
 ConvolutionBackwardData.
 """
 
+from typing import TYPE_CHECKING, Any
+
 from .api import IRWarning, Model, load, save
 from .errors import (
     AttributeValueError,
@@ -22,12 +24,14 @@ from .errors import (
     WeightsError,
 )
 from .findings import Finding, Severity
-from .functional import conv_transpose
 from .geometry import Interval, Semantics
 
 # The function shadows the subpackage of its name, which stays importable.
 from .lint import lint
 from .version import __version__
+
+if TYPE_CHECKING:
+    from .functional import conv_transpose
 
 __all__ = [
     "AttributeValueError",
@@ -51,3 +55,12 @@ __all__ = [
     "load",
     "save",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """Import what a command that runs a model does not need when it is asked for."""
+    if name == "conv_transpose":
+        from .functional import conv_transpose
+
+        return conv_transpose
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

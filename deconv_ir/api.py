@@ -19,7 +19,7 @@ from .limits import DEFAULT_LIMITS, Limits
 from .model import Context, Graph, Layer, Port, TensorInfo
 from .ops.constant import Const
 from .shapes import Shape, compatible, format_shape, intersect
-from .xmlio import Weights, read, write
+from .xmlio import Weights, read
 from .xmlio.reader import wrap_layer
 
 if TYPE_CHECKING:
@@ -526,7 +526,7 @@ def save(model: Model, path: str | os.PathLike[str]) -> None:
     OutputError
         A file can not be written.
     """
-    from .xmlio.writer import write_weights
+    from .xmlio.writer import write, write_weights
 
     target = Path(path)
     weights = model.context_weights

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import itertools
 import os
 import stat
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
-from typing import BinaryIO, cast
+from typing import BinaryIO
 
 
 def open_regular(path: str | os.PathLike[str]) -> BinaryIO:
@@ -45,29 +45,29 @@ def replace_file(path: Path) -> Iterator[BinaryIO]:
     OSError
         The folder is not there or can not be written, or the disk is full.
     """
-    descriptor, temporary = tempfile.mkstemp(
-        dir=path.parent, prefix=f".{path.name[:64]}.", suffix=".tmp"
-    )
+    temporary, stream = _create_beside(path)
     try:
-        with os.fdopen(descriptor, "wb") as stream:
-            # mkstemp makes it private; give it what open() would have.
-            os.fchmod(stream.fileno(), 0o666 & ~_umask())
-            yield cast(BinaryIO, stream)
+        with stream:
+            yield stream
             stream.flush()
             os.fsync(stream.fileno())
-        Path(temporary).replace(path)
+        temporary.replace(path)
     except BaseException:
         with contextlib.suppress(OSError):
-            Path(temporary).unlink()
+            temporary.unlink()
         raise
 
 
-def _umask() -> int:
-    """Read the process's umask, which the system lets nobody read without setting it."""
-    with contextlib.suppress(OSError, ValueError, StopIteration):
-        # Linux tells it without the moment in which another thread would see 0.
-        lines = Path("/proc/self/status").read_text().splitlines()
-        return int(next(line for line in lines if line.startswith("Umask:")).split()[1], 8)
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
+def _create_beside(path: Path) -> tuple[Path, BinaryIO]:
+    """Create a new file in the folder of `path`, with the permissions of any new file.
+
+    `tempfile` would make it private, and its import takes longer than a small
+    model's run.
+    """
+    for attempt in itertools.count():
+        temporary = path.with_name(f".{path.name[:64]}.{os.getpid()}.{attempt}.tmp")
+        try:
+            return temporary, temporary.open("xb")
+        except FileExistsError:
+            continue
+    raise AssertionError("unreachable")

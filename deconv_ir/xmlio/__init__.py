@@ -2,6 +2,5 @@
 
 from .reader import read
 from .weights import Weights
-from .writer import write
 
-__all__ = ["Weights", "read", "write"]
+__all__ = ["Weights", "read"]
