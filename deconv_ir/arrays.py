@@ -54,7 +54,8 @@ def fit(
             actual=format_shape(array.shape),
             rule="input-shape",
         )
-    array = array.view(array.dtype.newbyteorder("=")) if array.dtype.isnative else _native(array)
+    if not array.dtype.isnative:
+        array = array.astype(np.dtype(array.dtype.type))
     if element_type is None:
         if from_numpy(array.dtype) is None:
             raise InputError(
@@ -86,10 +87,6 @@ def fit(
     )
 
 
-def _native(array: Array) -> Array:
-    return array.astype(array.dtype.newbyteorder("="))
-
-
 def _castable(source: np.dtype[Any], wanted: np.dtype[Any]) -> bool:
     """Whether no kind of number is lost: float to int is, f64 to f32 is not."""
     ranks = {"b": 0, "u": 1, "i": 2, "f": 3}
@@ -116,7 +113,7 @@ def describe(array: Array) -> TensorInfo:
 
 def is_extension(dtype: np.dtype[Any]) -> bool:
     """Whether NumPy itself lacks this type (bf16, f8 and so on)."""
-    return dtype.isbuiltin == 2
+    return dtype.type.__module__.partition(".")[0] == "ml_dtypes"
 
 
 def to_storable(array: Array) -> Array:

@@ -259,3 +259,15 @@ def test_arrays_are_freed_after_their_last_use(tmp_path: Path) -> None:
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < 4 * x.nbytes
+
+
+@pytest.mark.parametrize("dtype", ["i4", "i8", "u8", "f4", ">i4", ">f2"])
+def test_what_passes_through_keeps_a_dtype_that_files_can_hold(dtype: str, tmp_path: Path) -> None:
+    from deconv_ir.arrays import to_storable
+
+    name = {"i": "i", "u": "u", "f": "f"}[dtype[-2]] + str(8 * int(dtype[-1]))
+    ir = IR()
+    ir.result(ir.parameter("x", "3", name))
+    model = deconv_ir.load(ir.save(tmp_path), warn=False)
+    (found,) = model.run([np.array([1, 2, 3], dtype)]).values()
+    assert to_storable(found).dtype.str.lstrip("|<") == dtype.lstrip(">")
