@@ -113,7 +113,16 @@ def infer_layer(
             actual=len(inputs),
             rule="input-count",
         )
-    return operation.infer(inputs, context)
+    outputs = operation.infer(inputs, context)
+    if len(outputs) < len(layer.outputs):
+        raise ShapeError(
+            f"{layer.type} has {len(outputs)} outputs here, the layer declares "
+            f"{len(layer.outputs)}",
+            expected=len(outputs),
+            actual=len(layer.outputs),
+            rule="output-count",
+        )
+    return outputs
 
 
 def compare(

@@ -61,12 +61,17 @@ class TensorInfo:
         None: not determined.
     value : tuple of Dim, or None
         The elements, flattened, of a small integer tensor as far as they are
-        known: shapes that are computed inside the graph travel here.
+        known: shapes that are computed inside the graph travel here.  An
+        element that is not known may be negative (see `ops.values`).
+    reals : tuple of float, or None
+        The elements, flattened, of a small floating-point tensor, where all
+        are known: scales travel here.
     """
 
     shape: Shape
     element_type: ElementType | None = None
     value: tuple[Dim, ...] | None = None
+    reals: tuple[float, ...] | None = None
 
     def __str__(self) -> str:
         return f"{self.element_type or '?'}{format_shape(self.shape)}"
@@ -86,7 +91,12 @@ class Operation:
     inputs: ClassVar[tuple[str, ...]] = ()
     """Names of the inputs, in order; those from `required_inputs` on may be absent."""
     required_inputs: ClassVar[int | None] = None
+    """None: any number."""
     implemented: ClassVar[bool] = True
+    examples: ClassVar[tuple[str, ...]] = ()
+    """Worked examples: ``f32[2,3], i64[1]{0} -> f32[3] | axis=0``, that is the inputs,
+    with the elements of those whose value matters, the outputs and the attributes.
+    """
 
     def infer(self, inputs: Sequence[TensorInfo], context: Context) -> tuple[TensorInfo, ...]:
         """Compute what is known of the outputs.

@@ -259,7 +259,12 @@ _Class = TypeVar("_Class", bound=type[Operation])
 
 
 def operation(
-    kind: str, *versions: str, inputs: tuple[str, ...] = (), required: int | None = None
+    kind: str,
+    *versions: str,
+    inputs: tuple[str, ...] = (),
+    required: int | None = None,
+    variadic: bool = False,
+    examples: tuple[str, ...] = (),
 ) -> Callable[[_Class], _Class]:
     """Register a class for an operation type.
 
@@ -273,6 +278,10 @@ def operation(
         Names of its inputs.
     required : int, optional
         How many of them must be there; all, by default.
+    variadic : bool
+        Any number of inputs, from one on, all of the first one's name.
+    examples : tuple of str
+        Worked examples, see `Operation.examples`.
     """
 
     def register(cls: _Class) -> _Class:
@@ -280,6 +289,9 @@ def operation(
         cls.versions = versions
         cls.inputs = inputs
         cls.required_inputs = len(inputs) if required is None else required
+        if variadic:
+            cls.required_inputs = None
+        cls.examples = examples
         for version in versions or ("",):
             REGISTRY.setdefault(kind, {})[version] = cls
         return cls

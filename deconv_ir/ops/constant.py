@@ -13,15 +13,14 @@ from ..geometry import Dim
 from ..model import Context, Operation, TensorInfo
 from ..shapes import Shape, element_count, format_shape, static
 from .base import attribute, element_type, integer, operation, shape
+from .checks import VALUE_LIMIT
 
 if TYPE_CHECKING:
     from ..dtypes import Array
 
-VALUE_LIMIT = 64
-"""A constant with more elements is no shape, and its value does not travel."""
-
 _CAST = {"i8": "b", "u8": "B", "i16": "h", "u16": "H", "i32": "i", "u32": "I"}
-_CAST |= {"i64": "q", "u64": "Q", "boolean": "B"}
+_CAST |= {"i64": "q", "u64": "Q", "boolean": "B", "f16": "e", "f32": "f", "f64": "d"}
+_REAL_CODES = "efd"
 
 # OpenVINO's NF4 table: quantiles of the normal distribution (QLoRA, Dettmers
 # et al. 2023, appendix E).
@@ -95,16 +94,21 @@ class Const(Operation):
         return count
 
     def infer(self, inputs: Sequence[TensorInfo], context: Context) -> tuple[TensorInfo, ...]:
-        """Return what the attributes state; small integers with their value."""
+        """Return what the attributes state; small tensors with their value."""
         count = self.check()
         value: tuple[Dim, ...] | None = None
+        reals: tuple[float, ...] | None = None
         code = _CAST.get(self.element_type.name) if self.element_type else None
         if count == 0:
             value = ()
         elif code is not None and count <= VALUE_LIMIT and context.weights is not None:
             form = f"<{count}{code}"
-            value = struct.unpack(form, context.weights.read(self.offset, struct.calcsize(form)))
-        return (TensorInfo(self.shape, self.element_type, value),)
+            found = struct.unpack(form, context.weights.read(self.offset, struct.calcsize(form)))
+            if code in _REAL_CODES:
+                reals = found
+            else:
+                value = found
+        return (TensorInfo(self.shape, self.element_type, value, reals),)
 
     def execute(self, inputs: Sequence[Array], context: Context) -> Sequence[Array]:
         """Return the array: a read-only view of the file, unless it must be unpacked."""

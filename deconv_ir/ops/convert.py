@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import struct
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -16,10 +18,17 @@ if TYPE_CHECKING:
     from ..dtypes import Array
 
 
-@operation("Convert", "opset1", inputs=("data",))
+@operation(
+    "Convert",
+    "opset1",
+    inputs=("data",),
+    examples=("f16[2,3] -> f32[2,3] | destination_type=f32",),
+)
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Convert(Operation):
     """The same values in another element type.
+
+    Source: OpenVINO operation specification, Convert-1.
 
     Attributes
     ----------
@@ -30,10 +39,15 @@ class Convert(Operation):
 
     def infer(self, inputs: Sequence[TensorInfo], context: Context) -> tuple[TensorInfo, ...]:
         """Keep the shape; the value of a small tensor stays if it fits the new type."""
-        value = inputs[0].value
-        if value is not None and not _fits(value, self.destination_type):
+        data, to = inputs[0], self.destination_type
+        value, reals = data.value, None
+        if to is not None and to.is_float:
+            reals = _as_reals(data, to)
+        elif data.reals is not None and all(map(math.isfinite, data.reals)):
+            value = tuple(map(int, data.reals))
+        if value is not None and not _fits(value, to):
             value = None
-        return (TensorInfo(inputs[0].shape, self.destination_type, value),)
+        return (TensorInfo(data.shape, to, value, reals),)
 
     def explain(
         self, inputs: Sequence[TensorInfo], context: Context, output: int, axis: int
@@ -47,12 +61,31 @@ class Convert(Operation):
         return (convert(inputs[0], self.destination_type),)
 
 
+def _as_reals(data: TensorInfo, to: ElementType) -> tuple[float, ...] | None:
+    """Return the elements as floats, if all are known and the type holds them exactly."""
+    if data.reals is not None:
+        known: tuple[float, ...] = data.reals
+    elif data.value is not None and all(isinstance(v, int) for v in data.value):
+        known = tuple(float(v) for v in data.value if isinstance(v, int))
+    else:
+        return None
+    code = {"f16": "e", "f32": "f", "f64": "d"}.get(to.name)
+    if code is None:
+        return None
+    try:
+        return struct.unpack(f"{len(known)}{code}", struct.pack(f"{len(known)}{code}", *known))
+    except OverflowError:
+        return None
+
+
 def _fits(value: tuple[Dim, ...], element_type: ElementType | None) -> bool:
     if element_type is None or not element_type.is_integer:
         return False
     unsigned = element_type.kind == "uint"
     low = 0 if unsigned else -(2 ** (element_type.bits - 1))
     high = 2 ** (element_type.bits - (not unsigned)) - 1
+    if unsigned and any(not isinstance(d, int) and d.min < 0 for d in value):
+        return False
     return all(low <= d <= high for d in value if isinstance(d, int))
 
 

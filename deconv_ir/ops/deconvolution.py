@@ -27,6 +27,8 @@ from ..geometry import (
 from ..model import Context, Kernel, Operation, TensorInfo
 from ..shapes import format_shape, intersect_dims
 from .base import attribute, choice, integers
+from .checks import merged_type
+from .values import as_dims
 
 if TYPE_CHECKING:
     from ..dtypes import Array
@@ -447,24 +449,6 @@ def _merge_request(view: DataView, full: DataView) -> DataView:
     return DataView(dims[0], dims[1], view.spatial)
 
 
-def merged_type(inputs: Sequence[TensorInfo], names: Sequence[str]) -> ElementType | None:
-    """Return the element type that the named inputs share; None where none is determined."""
-    found: ElementType | None = None
-    first = ""
-    for info, name in zip(inputs, names, strict=False):
-        if info.element_type is None:
-            continue
-        if found is not None and info.element_type is not found:
-            raise ShapeError(
-                f"element types differ: {first} is {found}, {name} is {info.element_type}",
-                expected=found,
-                actual=info.element_type,
-                rule="element-type",
-            )
-        found, first = info.element_type, first or name
-    return found
-
-
 def check_output_shape(info: TensorInfo, name: str, length: int) -> tuple[Dim, ...]:
     """Check the input that asks for an output shape, and return its elements."""
     element_type = info.element_type
@@ -494,7 +478,7 @@ def check_output_shape(info: TensorInfo, name: str, length: int) -> tuple[Dim, .
                 actual=format_shape(info.value),
                 rule="output-shape-value",
             )
-    return info.value
+    return as_dims(info.value)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,149 +1,31 @@
-"""Elementwise operations on one or two arrays: one small class each.
+"""What elementwise operations share, and the one-line registration of a new one.
 
-A binary operation names its NumPy function and, where shapes are computed
-with it, its meaning on dims.
+`unary` and `binary` make an operation of a function on arrays; the tables are
+in `arithmetic.py` and `unary.py`.  The function gets NumPy as its first
+argument, so that these files load without it, and arrays of one of f32, f64,
+integers or boolean: `numeric.py` widens and rounds the others.
 """
 
 from __future__ import annotations
 
-import enum
+import math
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
-from ..errors import ShapeError
-from ..geometry import Dim, Interval, bounds, interval
+from ..dtypes import BOOLEAN
 from ..model import Context, Operation, TensorInfo
-from ..shapes import Shape, format_shape, intersect_dims, static
+from ..shapes import format_shape, static
 from .base import attribute, choice, integer, operation
-from .deconvolution import merged_type
+from .broadcasting import Broadcast, align, broadcast_shapes
+from .checks import check_type, merged_type
+from .values import OnValues, combine
 
 if TYPE_CHECKING:
     from ..dtypes import Array
 
-
-class Broadcast(enum.Enum):
-    """How the shapes of two inputs are made the same."""
-
-    NONE = "none"
-    NUMPY = "numpy"
-    PDPD = "pdpd"
-
-
-def broadcast_dim(a: Dim, b: Dim) -> Dim | None:
-    """Broadcast one dim by NumPy's rule; None where the two do not fit."""
-    if a == 1:
-        return b
-    if b == 1:
-        return a
-    common = intersect_dims(a, b)
-    if isinstance(a, int) or isinstance(b, int):
-        # A known dim other than 1 decides, if the other can be it, or 1.
-        known, other = (a, b) if isinstance(a, int) else (b, a)
-        low, high = bounds(other)
-        return known if common is not None or (low <= 1 and (high is None or high >= 1)) else None
-    (a_low, a_high), (b_low, b_high) = bounds(a), bounds(b)
-    if a_low > 1 and b_low > 1:
-        return common
-    if a_low > 1:
-        return a if common is None else _or_one(common, b_low, a)
-    if b_low > 1:
-        return b if common is None else _or_one(common, a_low, b)
-    high = None if a_high is None or b_high is None else max(a_high, b_high)
-    return interval(min(a_low, b_low), high)
-
-
-def _or_one(common: Dim, low: int, dim: Dim) -> Dim:
-    """A dim that may be 1 leaves the other as it is; one that may not narrows it."""
-    return dim if low <= 1 else common
-
-
-def broadcast_shapes(a: Shape, b: Shape, rule: Broadcast, axis: int = -1) -> Shape:
-    """Broadcast two shapes.
-
-    Parameters
-    ----------
-    a, b : Shape
-    rule : Broadcast
-        OpenVINO documents, 'Broadcast Rules For Elementwise Operations'.
-    axis : int
-        PDPD: where `b` starts in `a`; -1: it ends where `a` does.
-
-    Raises
-    ------
-    ShapeError
-        The shapes do not fit.
-    """
-    if a is None or b is None:
-        if rule is Broadcast.NUMPY or (a is None and b is None):
-            return None
-        return a if rule is Broadcast.PDPD else (a if b is None else b)
-    if rule is Broadcast.PDPD:
-        b = _align(a, b, axis)
-    if rule is Broadcast.NONE and len(a) != len(b):
-        raise _misfit(a, b, rule)
-    rank = max(len(a), len(b))
-    dims: list[Dim] = []
-    for x, y in zip((1,) * (rank - len(a)) + a, (1,) * (rank - len(b)) + b, strict=True):
-        dim = intersect_dims(x, y) if rule is Broadcast.NONE else broadcast_dim(x, y)
-        if rule is Broadcast.PDPD and dim is not None:
-            dim = x if y == 1 else intersect_dims(x, dim)
-        if dim is None:
-            raise _misfit(a, b, rule)
-        dims.append(dim)
-    return tuple(dims)
-
-
-def _align(a: tuple[Dim, ...], b: tuple[Dim, ...], axis: int) -> tuple[Dim, ...]:
-    """Put `b` where PDPD's axis says, with ones around it."""
-    start = len(a) - len(b) if axis == -1 else axis
-    if axis != -1:
-        while b and b[-1] == 1 and start + len(b) > len(a):
-            b = b[:-1]
-    if start < 0 or start + len(b) > len(a):
-        raise _misfit(a, b, Broadcast.PDPD)
-    return (1,) * start + b + (1,) * (len(a) - start - len(b))
-
-
-def _misfit(a: Shape, b: Shape, rule: Broadcast) -> ShapeError:
-    return ShapeError(
-        f"shapes {format_shape(a)} and {format_shape(b)} do not fit (auto_broadcast={rule.value})",
-        expected=format_shape(a),
-        actual=format_shape(b),
-        rule="broadcast",
-    )
-
-
-def combine_values(rule: OnDims | None, a: TensorInfo, b: TensorInfo) -> tuple[Dim, ...] | None:
-    """Apply a function to known small tensors, element by element."""
-    if rule is None or a.value is None or b.value is None:
-        return None
-    x, y = a.value, b.value
-    if len(x) != len(y):
-        if len(x) != 1 and len(y) != 1:
-            return None
-        x, y = (x * len(y), y) if len(x) == 1 else (x, y * len(x))
-    result = [_combine(rule.function, p, q) for p, q in zip(x, y, strict=True)]
-    return tuple(result)
-
-
-def _combine(function: Callable[[int, int], int], a: Dim, b: Dim) -> Dim:
-    if isinstance(a, int) and isinstance(b, int):
-        return function(a, b)
-    (a_low, a_high), (b_low, b_high) = bounds(a), bounds(b)
-    if a_high is None or b_high is None:
-        # Without an upper end only a function that grows with both has a lower one.
-        grows = function(3, 5) < function(4, 5) and function(3, 5) < function(3, 6)
-        return Interval(max(0, function(a_low, b_low)) if grows else 0)
-    ends = [function(x, y) for x in (a_low, a_high) for y in (b_low, b_high)]
-    return interval(max(0, min(ends)), max(0, *ends))
-
-
-@dataclass(frozen=True, slots=True)
-class OnDims:
-    """What a binary operation means on the dims of shapes."""
-
-    function: Callable[[int, int], int]
+Function = Callable[..., Any]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -159,20 +41,45 @@ class Binary(Operation):
         where the first does.
     """
 
-    function: ClassVar[str] = ""
-    """Name of the NumPy function."""
-    on_dims: ClassVar[OnDims | None] = None
-    """Its meaning on the dims of shapes."""
+    compute: ClassVar[Function]
+    family: ClassVar[str] = "numeric"
+    boolean_result: ClassVar[bool] = False
+    on_values: ClassVar[OnValues | None] = None
+    on_reals: ClassVar[Any] = None
 
-    auto_broadcast: Broadcast = attribute(choice(Broadcast), Broadcast.NUMPY)
+    auto_broadcast: Broadcast = attribute(
+        choice(Broadcast, explicit=Broadcast.NONE), Broadcast.NUMPY
+    )
     auto_broadcast_axis: int = attribute(integer(-1), 0, name="auto_broadcast.auto_broadcast_axis")
+
+    def value_rule(self) -> OnValues | None:
+        """Tell what the operation means on the elements of shapes."""
+        return self.on_values
 
     def infer(self, inputs: Sequence[TensorInfo], context: Context) -> tuple[TensorInfo, ...]:
         """Broadcast the shapes; the element types must be the same."""
         a, b = inputs
-        element_type = merged_type(inputs, self.inputs)
+        element_type = merged_type(inputs, self.inputs, self.family)
         shape = broadcast_shapes(a.shape, b.shape, self.auto_broadcast, self.auto_broadcast_axis)
-        return (TensorInfo(shape, element_type, combine_values(self.on_dims, a, b)),)
+        if self.boolean_result:
+            element_type = BOOLEAN
+        value = combine(self.value_rule(), a, b, shape, element_type)
+        return (TensorInfo(shape, element_type, value, self._reals(a, b)),)
+
+    def _reals(self, a: TensorInfo, b: TensorInfo) -> tuple[float, ...] | None:
+        """Combine known scales, with one number or with as many."""
+        rule = type(self).on_reals
+        if rule is None or a.reals is None or b.reals is None:
+            return None
+        count = max(len(a.reals), len(b.reals))
+        x, y = (r * count if len(r) == 1 else r for r in (a.reals, b.reals))
+        plain = len(a.shape or ()) <= 1 and len(b.shape or ()) <= 1
+        if not plain or len(x) != len(y):
+            return None
+        try:
+            return tuple(rule(p, q) for p, q in zip(x, y, strict=True))
+        except (ArithmeticError, ValueError):
+            return None
 
     def explain(
         self, inputs: Sequence[TensorInfo], context: Context, output: int, axis: int
@@ -181,51 +88,47 @@ class Binary(Operation):
         a, b = inputs
         return f"broadcast of {format_shape(a.shape)} and {format_shape(b.shape)}"
 
+    def apply(self, np: Any, a: Array, b: Array) -> Array:
+        """Compute the output from arrays in their working precision."""
+        result: Array = type(self).compute(np, a, b)
+        return result
+
     def execute(self, inputs: Sequence[Array], context: Context) -> Sequence[Array]:
-        """Apply the function."""
+        """Broadcast the arrays and apply the function."""
         import numpy as np
+
+        from .numeric import narrow, widen
 
         a, b = inputs
         if self.auto_broadcast is Broadcast.PDPD:
-            b = b.reshape(static(_align(a.shape, b.shape, self.auto_broadcast_axis)))
+            b = b.reshape(static(align(a.shape, b.shape, self.auto_broadcast_axis)))
+        dtype = np.dtype(bool) if self.boolean_result else a.dtype
         with np.errstate(all="ignore"):
-            return (getattr(np, self.function)(a, b),)
-
-
-@operation("Add", "opset1", inputs=("a", "b"))
-class Add(Binary):
-    """Sum; integers wrap."""
-
-    __slots__ = ()
-    function = "add"
-    on_dims = OnDims(lambda a, b: a + b)
-
-
-@operation("Subtract", "opset1", inputs=("a", "b"))
-class Subtract(Binary):
-    """Difference; integers wrap."""
-
-    __slots__ = ()
-    function = "subtract"
-    on_dims = OnDims(lambda a, b: a - b)
-
-
-@operation("Multiply", "opset1", inputs=("a", "b"))
-class Multiply(Binary):
-    """Product; integers wrap."""
-
-    __slots__ = ()
-    function = "multiply"
-    on_dims = OnDims(lambda a, b: a * b)
+            return (narrow(self.apply(np, widen(a), widen(b)), dtype),)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unary(Operation):
-    """One array gives another of the same shape and type."""
+    """One array gives another of the same shape."""
+
+    compute: ClassVar[Function]
+    family: ClassVar[str] = "numeric"
+    boolean_result: ClassVar[bool] = False
+    through_reals: ClassVar[bool] = False
+    """Integers are computed in f64, and the result rounded to the nearest."""
+    on_reals: ClassVar[Any] = None
 
     def infer(self, inputs: Sequence[TensorInfo], context: Context) -> tuple[TensorInfo, ...]:
         """Shape and type are those of the input."""
-        return (TensorInfo(inputs[0].shape, inputs[0].element_type),)
+        data = inputs[0]
+        element_type = check_type(data, self.inputs[0], self.family)
+        rule = type(self).on_reals
+        reals = None
+        if rule is not None and data.reals is not None and all(map(math.isfinite, data.reals)):
+            reals = tuple(map(rule, data.reals))
+        return (
+            TensorInfo(data.shape, BOOLEAN if self.boolean_result else element_type, None, reals),
+        )
 
     def explain(
         self, inputs: Sequence[TensorInfo], context: Context, output: int, axis: int
@@ -233,27 +136,152 @@ class Unary(Operation):
         """Name the shape of the input."""
         return f"the shape of the input, {format_shape(inputs[0].shape)}"
 
-    def apply(self, data: Array) -> Array:
-        """Compute the output."""
-        raise NotImplementedError
+    def apply(self, np: Any, data: Array) -> Array:
+        """Compute the output from an array in its working precision."""
+        result: Array = type(self).compute(np, data)
+        return result
 
     def execute(self, inputs: Sequence[Array], context: Context) -> Sequence[Array]:
-        """Compute the output, keeping the element type."""
+        """Apply the function, keeping the element type."""
         import numpy as np
 
+        from .numeric import narrow, widen
+
+        data = inputs[0]
+        dtype = np.dtype(bool) if self.boolean_result else data.dtype
+        wide = widen(data)
         with np.errstate(all="ignore"):
-            return (self.apply(inputs[0]),)
+            if self.through_reals and wide.dtype.kind in "iub":
+                return (to_integers(np, self.apply(np, wide.astype(np.float64)), dtype),)
+            return (narrow(self.apply(np, wide), dtype),)
 
 
-@operation("ReLU", "opset1", inputs=("data",))
-class ReLU(Unary):
-    """max(x, 0); NaN stays NaN."""
+def to_integers(np: Any, reals: Array, dtype: Any) -> Array:
+    """Round to the nearest integer, ties away from zero; what does not fit becomes 0."""
+    from .numeric import narrow
 
-    __slots__ = ()
+    rounded = np.copysign(np.floor(np.abs(reals) + 0.5), reals)
+    fits = np.isfinite(rounded) & (np.abs(rounded) < 2.0**63)
+    return narrow(np.where(fits, rounded, 0).astype(np.int64), dtype)
 
-    def apply(self, data: Array) -> Array:
-        """Compute the output."""
-        import numpy as np
 
-        result: Array = np.maximum(data, data.dtype.type(0))
-        return result
+def unary(
+    kind: str,
+    compute: Function,
+    doc: str,
+    *,
+    version: str = "opset1",
+    family: str = "numeric",
+    boolean_result: bool = False,
+    through_reals: bool = False,
+    on_reals: Callable[[float], float] | None = None,
+) -> type[Unary]:
+    """Register an elementwise operation on one array.
+
+    Parameters
+    ----------
+    kind : str
+        `type` of the layer.
+    compute : callable
+        Takes NumPy and the array.
+    doc : str
+        What it computes, in one line.
+    version : str
+        First opset that has it.
+    family : str
+        Element types that it takes: float, integer, numeric, boolean, bits
+        (integer or boolean) or any.
+    boolean_result : bool
+        The output is boolean, whatever the input.
+    through_reals : bool
+        Integers are computed in f64, and the result rounded to the nearest.
+    on_reals : callable, optional
+        What it means on a float, where scales are computed with it.
+    """
+    return _register(
+        Unary,
+        kind,
+        version,
+        doc,
+        ("data",),
+        {
+            "compute": compute,
+            "family": family,
+            "boolean_result": boolean_result,
+            "through_reals": through_reals,
+            "on_reals": on_reals,
+        },
+    )
+
+
+def binary(
+    kind: str,
+    compute: Function,
+    doc: str,
+    *,
+    version: str = "opset1",
+    family: str = "numeric",
+    boolean_result: bool = False,
+    on_values: OnValues | None = None,
+    on_reals: Callable[[float, float], float] | None = None,
+) -> type[Binary]:
+    """Register an elementwise operation on two arrays; see `unary`.
+
+    Parameters
+    ----------
+    kind, compute, doc, version, family, boolean_result
+        As of `unary`; `compute` takes two arrays.
+    on_values : OnValues, optional
+        What it means on the elements of shapes.
+    on_reals : callable, optional
+        What it means on two floats, where scales are computed with it.
+    """
+    return _register(
+        Binary,
+        kind,
+        version,
+        doc,
+        ("a", "b"),
+        {
+            "compute": compute,
+            "family": family,
+            "boolean_result": boolean_result,
+            "on_values": on_values,
+            "on_reals": on_reals,
+        },
+    )
+
+
+def _register(
+    base: type[Any],
+    kind: str,
+    version: str,
+    doc: str,
+    inputs: tuple[str, ...],
+    members: dict[str, Any],
+) -> type[Any]:
+    element = "boolean" if members["family"] == "boolean" else "f32"
+    if members["family"] in ("integer", "bits"):
+        element = "i32"
+    result = "boolean" if members["boolean_result"] else element
+    if len(inputs) == 2:
+        examples = (f"{element}[2,3,4], {element}[3,1] -> {result}[2,3,4]",)
+    else:
+        examples = (f"{element}[2,3] -> {result}[2,3]",)
+    number = version.removeprefix("opset")
+    name = f"{kind}{number}"
+    made: type[Any] = type(
+        name,
+        (base,),
+        {
+            "__slots__": (),
+            # The file whose table it stands in: the index of operations goes by it.
+            "__module__": sys._getframe(2).f_globals["__name__"],
+            "__doc__": f"{doc}\n\nSource: OpenVINO operation specification, {kind}-{number}.\n",
+            **{
+                key: staticmethod(value) if key in ("compute", "on_reals") and value else value
+                for key, value in members.items()
+            },
+        },
+    )
+    return operation(kind, version, inputs=inputs, examples=examples)(made)

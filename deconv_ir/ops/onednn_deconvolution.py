@@ -12,7 +12,8 @@ from ..errors import ShapeError
 from ..geometry import Dim, PadMode
 from ..model import TensorInfo
 from .base import attribute, choice, choice_of, integer
-from .deconvolution import Deconvolution, FilterView, merged_type, quotient
+from .checks import merged_type
+from .deconvolution import Deconvolution, FilterView, quotient
 
 if TYPE_CHECKING:
     from ..dtypes import Array

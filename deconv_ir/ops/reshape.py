@@ -7,19 +7,30 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ..errors import ShapeError
-from ..geometry import UNKNOWN, Dim, bounds, interval, monotone
+from ..geometry import UNKNOWN, Dim, Interval, bounds, interval
 from ..model import Context, Operation, TensorInfo
 from ..shapes import Shape, format_shape, intersect_dims
 from .base import attribute, boolean, operation
+from .checks import product
 
 if TYPE_CHECKING:
     from ..dtypes import Array
 
 
-@operation("Reshape", "opset1", inputs=("data", "shape"))
+@operation(
+    "Reshape",
+    "opset1",
+    inputs=("data", "shape"),
+    examples=(
+        "f32[2,3,4], i64[2]{0,-1} -> f32[2,12] | special_zero=true",
+        "f32[0,4], i64[2]{3,0} -> f32[3,0] | special_zero=false",
+    ),
+)
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reshape(Operation):
     """The same elements in another shape.
+
+    Source: OpenVINO operation specification, Reshape-1.
 
     Attributes
     ----------
@@ -49,9 +60,9 @@ class Reshape(Operation):
         if target.value is None:
             length = None if target.shape is None else (target.shape or (1,))[0]
             shape: Shape = (UNKNOWN,) * length if isinstance(length, int) else None
-            return (TensorInfo(shape, data.element_type, data.value),)
+            return (TensorInfo(shape, data.element_type, data.value, data.reals),)
         resolved = self.resolve(data.shape, target.value)
-        return (TensorInfo(resolved, data.element_type, data.value),)
+        return (TensorInfo(resolved, data.element_type, data.value, data.reals),)
 
     def resolve(self, data: tuple[Dim, ...] | None, target: tuple[Dim, ...]) -> tuple[Dim, ...]:
         """Put numbers in for 0 and -1."""
@@ -65,6 +76,9 @@ class Reshape(Operation):
                 dims.append(None)
             elif isinstance(dim, int) and dim < -1:
                 raise self._misfit(data, target, f"element {i} is {dim}")
+            elif isinstance(dim, Interval) and dim.min < 0:
+                # It may be -1, and then stand for any dim.
+                dims.append(UNKNOWN)
             else:
                 dims.append(dim)
         if dims.count(None) > 1:
@@ -78,7 +92,7 @@ class Reshape(Operation):
     def _left_over(self, data: tuple[Dim, ...], target: tuple[Dim, ...], known: list[Dim]) -> Dim:
         """Find the dim that -1 stands for."""
         left, right = _cancel(data, known)
-        total, taken = _product(left), _product(right)
+        total, taken = product(*left), product(*right)
         if isinstance(taken, int) and isinstance(total, int):
             if taken == 0:
                 if total:
@@ -95,11 +109,11 @@ class Reshape(Operation):
     def _check_total(
         self, data: tuple[Dim, ...] | None, target: tuple[Dim, ...], known: list[Dim]
     ) -> None:
-        if data is not None and intersect_dims(_product(list(data)), _product(known)) is None:
+        if data is not None and intersect_dims(product(*data), product(*known)) is None:
             raise self._misfit(
                 data,
                 target,
-                f"{_product(list(data))} elements do not fill {_product(known)}",
+                f"{product(*data)} elements do not fill {product(*known)}",
             )
 
     def _misfit(
@@ -137,11 +151,3 @@ def _cancel(a: Sequence[Dim], b: Sequence[Dim]) -> tuple[list[Dim], list[Dim]]:
         else:
             right.append(dim)
     return left, right
-
-
-def _product(dims: Sequence[Dim]) -> Dim:
-    total: Dim = 1
-    for dim in dims:
-        total = monotone(lambda x, y: x * y, total, dim)
-    # Anything times 0 is 0, whatever its bound.
-    return 0 if any(d == 0 for d in dims) else total

@@ -42,16 +42,23 @@ class _ShapeOf(Operation):
         return (np.array(inputs[0].shape, self.result_type().numpy()),)
 
 
-@operation("ShapeOf", "opset1", inputs=("data",))
+@operation("ShapeOf", "opset1", inputs=("data",), examples=("f32[2,3,4] -> i64[3]",))
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShapeOf1(_ShapeOf):
-    """The shape as i64."""
+    """The shape as i64.
+
+    Source: OpenVINO operation specification, ShapeOf-1.
+    """
 
 
-@operation("ShapeOf", "opset3", inputs=("data",))
+@operation(
+    "ShapeOf", "opset3", inputs=("data",), examples=("f32[2,3,4] -> i32[3] | output_type=i32",)
+)
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShapeOf3(_ShapeOf):
     """The shape as i64 or i32.
+
+    Source: OpenVINO operation specification, ShapeOf-3.
 
     Attributes
     ----------

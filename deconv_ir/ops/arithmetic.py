@@ -1,0 +1,230 @@
+"""Elementwise operations on two arrays: one line each."""
+
+from __future__ import annotations
+
+import operator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from .base import attribute, boolean, operation
+from .elementwise import Binary, binary
+from .values import (
+    ADD,
+    EQUAL,
+    FLOOR_DIVIDE,
+    FLOOR_MOD,
+    GREATER,
+    GREATER_EQUAL,
+    LESS,
+    LESS_EQUAL,
+    MAXIMUM,
+    MINIMUM,
+    MOD,
+    MULTIPLY,
+    NOT_EQUAL,
+    POWER,
+    SUBTRACT,
+    TRUNCATE_DIVIDE,
+    OnValues,
+)
+
+if TYPE_CHECKING:
+    from ..dtypes import Array
+
+
+def _power(np: Any, a: Any, b: Any) -> Any:
+    """Power; an integer to a negative power is the exact quotient cut toward zero."""
+    if a.dtype.kind != "i" or not (b < 0).any():
+        return np.power(a, b)
+    a, b = np.broadcast_arrays(a, b)
+    odd = (b & 1).astype(bool)
+    inverse = np.where(a == 1, 1, np.where(a == -1, np.where(odd, -1, 1), 0)).astype(a.dtype)
+    return np.where(b < 0, inverse, np.power(a, np.maximum(b, 0)))
+
+
+def _squared_difference(np: Any, a: Any, b: Any) -> Any:
+    difference = np.subtract(a, b)
+    return np.multiply(difference, difference)
+
+
+binary(
+    "Add",
+    lambda np, a, b: np.add(a, b),
+    "Sum; integers wrap.",
+    on_values=ADD,
+    on_reals=operator.add,
+)
+binary(
+    "Subtract",
+    lambda np, a, b: np.subtract(a, b),
+    "Difference; integers wrap.",
+    on_values=SUBTRACT,
+    on_reals=operator.sub,
+)
+binary(
+    "Multiply",
+    lambda np, a, b: np.multiply(a, b),
+    "Product; integers wrap.",
+    on_values=MULTIPLY,
+    on_reals=operator.mul,
+)
+binary(
+    "Maximum",
+    lambda np, a, b: np.maximum(a, b),
+    "The greater of two; NaN if one is.",
+    on_values=MAXIMUM,
+    on_reals=max,
+)
+binary(
+    "Minimum",
+    lambda np, a, b: np.minimum(a, b),
+    "The smaller of two; NaN if one is.",
+    on_values=MINIMUM,
+    on_reals=min,
+)
+binary(
+    "Mod",
+    lambda np, a, b: np.fmod(a, b),
+    "Remainder, with the sign of the dividend.",
+    on_values=MOD,
+)
+binary(
+    "FloorMod",
+    lambda np, a, b: np.mod(a, b),
+    "Remainder, with the sign of the divisor.",
+    on_values=FLOOR_MOD,
+)
+binary("Power", _power, "The first to the power of the second.", on_values=POWER)
+binary("SquaredDifference", _squared_difference, "Square of the difference; integers wrap.")
+
+binary(
+    "Equal",
+    lambda np, a, b: np.equal(a, b),
+    "Whether two are equal.",
+    family="any",
+    boolean_result=True,
+    on_values=EQUAL,
+)
+binary(
+    "NotEqual",
+    lambda np, a, b: np.not_equal(a, b),
+    "Whether two differ.",
+    family="any",
+    boolean_result=True,
+    on_values=NOT_EQUAL,
+)
+binary(
+    "Greater",
+    lambda np, a, b: np.greater(a, b),
+    "Whether the first is the greater.",
+    family="any",
+    boolean_result=True,
+    on_values=GREATER,
+)
+binary(
+    "GreaterEqual",
+    lambda np, a, b: np.greater_equal(a, b),
+    "Whether a >= b.",
+    family="any",
+    boolean_result=True,
+    on_values=GREATER_EQUAL,
+)
+binary(
+    "Less",
+    lambda np, a, b: np.less(a, b),
+    "Whether the first is the smaller.",
+    family="any",
+    boolean_result=True,
+    on_values=LESS,
+)
+binary(
+    "LessEqual",
+    lambda np, a, b: np.less_equal(a, b),
+    "Whether a <= b.",
+    family="any",
+    boolean_result=True,
+    on_values=LESS_EQUAL,
+)
+
+binary("LogicalAnd", lambda np, a, b: np.logical_and(a, b), "Both.", family="boolean")
+binary("LogicalOr", lambda np, a, b: np.logical_or(a, b), "One of them, or both.", family="boolean")
+binary("LogicalXor", lambda np, a, b: np.logical_xor(a, b), "One, not both.", family="boolean")
+
+binary(
+    "BitwiseAnd",
+    lambda np, a, b: np.bitwise_and(a, b),
+    "Bits set in both.",
+    version="opset13",
+    family="bits",
+)
+binary(
+    "BitwiseOr",
+    lambda np, a, b: np.bitwise_or(a, b),
+    "Bits set in one, or both.",
+    version="opset13",
+    family="bits",
+)
+binary(
+    "BitwiseXor",
+    lambda np, a, b: np.bitwise_xor(a, b),
+    "Bits set in one, not both.",
+    version="opset13",
+    family="bits",
+)
+binary(
+    "BitwiseLeftShift",
+    lambda np, a, b: np.left_shift(a, b),
+    "Bits moved up.",
+    version="opset15",
+    family="integer",
+)
+binary(
+    "BitwiseRightShift",
+    lambda np, a, b: np.right_shift(a, b),
+    "Bits moved down.",
+    version="opset15",
+    family="integer",
+)
+
+
+@operation(
+    "Divide",
+    "opset1",
+    inputs=("a", "b"),
+    examples=(
+        "f32[2,3,4], f32[3,1] -> f32[2,3,4]",
+        "i32[2,3], i32[] -> i32[2,3] | m_pythondiv=false",
+    ),
+)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Divide(Binary):
+    """Quotient.
+
+    Source: OpenVINO operation specification, Divide-1.
+
+    Attributes
+    ----------
+    auto_broadcast, auto_broadcast_axis
+        As of `Binary`.
+    m_pythondiv : bool
+        Integers: the quotient is rounded down; otherwise toward zero.
+    """
+
+    on_reals = staticmethod(operator.truediv)
+
+    m_pythondiv: bool = attribute(boolean(), True)
+
+    def value_rule(self) -> OnValues | None:
+        """Round down or toward zero."""
+        return FLOOR_DIVIDE if self.m_pythondiv else TRUNCATE_DIVIDE
+
+    def apply(self, np: Any, a: Array, b: Array) -> Array:
+        """Divide; an integer divided by 0 gives 0."""
+        if a.dtype.kind == "f":
+            quotient: Array = np.true_divide(a, b)
+        else:
+            quotient = np.floor_divide(a, b)
+            if not self.m_pythondiv and a.dtype.kind == "i":
+                inexact = (quotient < 0) & (quotient * b != a) & (b != 0)
+                quotient = quotient + inexact.astype(a.dtype)
+        return quotient
