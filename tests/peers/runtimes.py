@@ -1,0 +1,109 @@
+"""The peers, imported once, and what is known to be wrong with them."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from .oracle import Window
+
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore")
+    ov = pytest.importorskip(
+        "openvino", reason="OpenVINO can not be imported: install the `peers` extra"
+    )
+    import openvino.opset13 as ops
+
+__all__ = ["FAULTS", "assert_close", "bounds", "infer", "openvino_bounds", "ops", "ov", "run"]
+
+F32 = 1e-5
+F16 = 1e-2
+
+FAULTS = {
+    "i64-as-i32": "the CPU plugin computes 64-bit integers in 32 bits",
+    "int-as-f32": "the CPU plugin computes integer deconvolutions in f32, exact to 2**24 only",
+    "f64-as-f32": "the CPU plugin computes f64 in f32",
+    "saturating": "the CPU plugin saturates i8 and u8 arithmetic",
+    "relu-nan": "the CPU plugin's ReLU makes 0 of a NaN",
+    "bf16-twice": "the CPU plugin rounds bf16 more than once",
+    "group-of-one": "the CPU plugin refuses a 1-D GroupConvolutionBackpropData of one group",
+    "bias-beyond-kernel": "the CPU plugin may crash on a bias where the output outreaches the kernel",
+    "zero-extent": "a spatial extent of 0 is taken for 1 in inference, and left uninitialised",
+    "pad-fusion": "a Pad before a strided deconvolution may be fused with the wrong amount",
+}
+"""Known faults of OpenVINO 2026.4.  Tests that meet one name it and follow the document."""
+
+_core = ov.Core()
+
+
+def run(model: Path | Any, inputs: Mapping[str, np.ndarray]) -> list[np.ndarray]:
+    """Run a model (an object or an .xml file) with OpenVINO on the CPU, in full precision.
+
+    What is dynamic in the model is fixed first, from the inputs: the CPU
+    plugin refuses, or crashes on, many a dynamic deconvolution with
+    `output_shape` ("paddings for dummy shapes can't be computed").
+    """
+    if isinstance(model, Path):
+        model = _core.read_model(model)
+    arrays = dict(inputs)
+    for parameter in model.get_parameters():
+        name = parameter.output(0).get_any_name()
+        if name == "output_shape":
+            constant = ops.constant(arrays.pop(name))
+            for target in parameter.output(0).get_target_inputs():
+                target.replace_source_output(constant.output(0))
+            model.remove_parameter(parameter)
+    model.reshape({name: list(value.shape) for name, value in arrays.items()})
+    config = {"INFERENCE_PRECISION_HINT": "f32"}
+    results = _core.compile_model(model, "CPU", config)(arrays)
+    return [np.array(results[i]) for i in range(len(model.outputs))]
+
+
+def read(path: Path) -> Any:
+    """Read an IR with OpenVINO."""
+    return _core.read_model(path)
+
+
+def infer(model: Path | Any, output: int = 0) -> list[tuple[int, int | None]] | None:
+    """Return OpenVINO's shape of an output, as (min, max) pairs; None for a dynamic rank."""
+    if isinstance(model, Path):
+        model = _core.read_model(model)
+    return openvino_bounds(model.outputs[output].partial_shape)
+
+
+def openvino_bounds(shape: Any) -> list[tuple[int, int | None]] | None:
+    """(min, max) pairs of an OpenVINO shape; max None: no bound."""
+    if shape.rank.is_dynamic:
+        return None
+    return [
+        (d.get_min_length(), None if d.get_max_length() == -1 else d.get_max_length())
+        for d in shape
+    ]
+
+
+def bounds(shape: Any) -> list[tuple[int, int | None]] | None:
+    """(min, max) pairs of a shape as `Model.infer_shapes` gives it."""
+    if shape is None:
+        return None
+    return [(d, d) if isinstance(d, int) else (d.min, d.max) for d in shape]
+
+
+def assert_close(
+    actual: np.ndarray, expected: np.ndarray, tolerance: float = F32, what: str = ""
+) -> None:
+    """Compare shapes, then values, to `tolerance` of the expected array's scale."""
+    assert actual.shape == expected.shape, what
+    wide, reference = np.asarray(actual, np.float64), np.asarray(expected, np.float64)
+    scale = max(float(np.abs(reference).max(initial=0.0)), 1e-30)
+    worst = float(np.abs(wide - reference).max(initial=0.0)) / scale
+    assert worst <= tolerance, f"{what}: off by {worst:.3g} of the scale {scale:.3g}"
+
+
+def extents(window: Window) -> tuple[int, ...]:
+    """Output extents of a window."""
+    return tuple(extent for _, extent in window)
