@@ -3,23 +3,41 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import pytest
-
-from .oracle import Window
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")
     ov = pytest.importorskip(
         "openvino", reason="OpenVINO can not be imported: install the `peers` extra"
     )
+    import onnx
+    import onnxruntime
     import openvino.opset13 as ops
+    import torch
 
-__all__ = ["FAULTS", "assert_close", "bounds", "infer", "openvino_bounds", "ops", "ov", "run"]
+from .problems import Problem
+
+__all__ = [
+    "FAULTS",
+    "assert_close",
+    "bfloat16",
+    "bounds",
+    "infer",
+    "onnxruntime_conv_transpose",
+    "openvino_bounds",
+    "ops",
+    "ov",
+    "run",
+    "torch_conv_transpose",
+]
+
+bfloat16 = np.dtype(ml_dtypes.bfloat16)
 
 F32 = 1e-5
 F16 = 1e-2
@@ -31,7 +49,8 @@ FAULTS = {
     "saturating": "the CPU plugin saturates i8 and u8 arithmetic",
     "relu-nan": "the CPU plugin's ReLU makes 0 of a NaN",
     "bf16-twice": "the CPU plugin rounds bf16 more than once",
-    "group-of-one": "the CPU plugin refuses a 1-D GroupConvolutionBackpropData of one group",
+    "group-of-one": "the CPU plugin refuses GroupConvolutionBackpropData of one group, where the "
+    "filter comes at run time or there is one spatial axis",
     "bias-beyond-kernel": "the CPU plugin may crash on a bias where the output outreaches the kernel",
     "zero-extent": "a spatial extent of 0 is taken for 1 in inference, and left uninitialised",
     "pad-fusion": "a Pad before a strided deconvolution may be fused with the wrong amount",
@@ -76,6 +95,22 @@ def infer(model: Path | Any, output: int = 0) -> list[tuple[int, int | None]] | 
     return openvino_bounds(model.outputs[output].partial_shape)
 
 
+def infer_with(path: Path, shapes: Mapping[str, Sequence[int]]) -> Any:
+    """Return OpenVINO's shape of the first output for given input shapes."""
+    model = _core.read_model(path)
+    model.reshape({name: list(shape) for name, shape in shapes.items()})
+    return openvino_bounds(model.outputs[0].partial_shape)
+
+
+def openvino_error(action: Callable[[], object]) -> str:
+    """Return what OpenVINO says when it refuses to do something; empty when it does not."""
+    try:
+        action()
+    except RuntimeError as error:
+        return str(error)
+    return ""
+
+
 def openvino_bounds(shape: Any) -> list[tuple[int, int | None]] | None:
     """(min, max) pairs of an OpenVINO shape; max None: no bound."""
     if shape.rank.is_dynamic:
@@ -104,6 +139,54 @@ def assert_close(
     assert worst <= tolerance, f"{what}: off by {worst:.3g} of the scale {scale:.3g}"
 
 
-def extents(window: Window) -> tuple[int, ...]:
-    """Output extents of a window."""
-    return tuple(extent for _, extent in window)
+def torch_conv_transpose(
+    problem: Problem, data: np.ndarray, filter: np.ndarray, bias: np.ndarray
+) -> np.ndarray:
+    """Run torch's conv_transposeNd in float64, and round the result once."""
+    call = getattr(torch.nn.functional, f"conv_transpose{len(problem.extents)}d")
+    result = call(
+        *(torch.from_numpy(np.asarray(a, np.float64)) for a in (data, filter, bias)),
+        stride=problem.strides,
+        padding=problem.pads_begin,
+        output_padding=problem.output_padding,
+        groups=problem.groups,
+        dilation=problem.dilations,
+    )
+    return result.numpy().astype(data.dtype)
+
+
+def onnxruntime_conv_transpose(
+    problem: Problem,
+    attributes: Mapping[str, Any],
+    data: np.ndarray,
+    filter: np.ndarray,
+    *bias: np.ndarray,
+) -> np.ndarray:
+    """Run one ONNX ConvTranspose node."""
+    arrays: Sequence[np.ndarray] = (data, filter, *bias)
+    names = ["X", "W", "B"][: len(arrays)]
+    node = onnx.helper.make_node(
+        "ConvTranspose",
+        names,
+        ["Y"],
+        strides=list(problem.strides),
+        dilations=list(problem.dilations),
+        output_padding=list(problem.output_padding),
+        group=problem.groups,
+        **attributes,
+    )
+    inputs = [
+        onnx.helper.make_tensor_value_info(n, onnx.TensorProto.FLOAT, a.shape)
+        for n, a in zip(names, arrays, strict=True)
+    ]
+    output = onnx.helper.make_tensor_value_info("Y", onnx.TensorProto.FLOAT, None)
+    graph = onnx.helper.make_graph([node], "g", inputs, [output])
+    model = onnx.helper.make_model(
+        graph, opset_imports=[onnx.helper.make_opsetid("", 11)], ir_version=8
+    )
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = 1
+    session = onnxruntime.InferenceSession(
+        model.SerializeToString(), options, providers=["CPUExecutionProvider"]
+    )
+    return session.run(None, dict(zip(names, arrays, strict=True)))[0]
