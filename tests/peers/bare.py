@@ -10,6 +10,7 @@ from xml.sax.saxutils import quoteattr
 
 import numpy as np
 
+from .irtext import LAYER_ID, Parameter, precision, write_network
 from .oracle import (
     Window,
     backward_data_window,
@@ -22,12 +23,12 @@ from .runtimes import bfloat16
 
 __all__ = ["OneDNNLayer", "OpenVINOLayer", "onednn_layers", "openvino_layers"]
 
-_PRECISION = {
-    "float32": "FP32",
-    "float16": "FP16",
-    "bfloat16": "BF16",
-    "int32": "I32",
-    "int64": "I64",
+_KIND = {
+    "float32": "f32",
+    "float16": "f16",
+    "bfloat16": "bf16",
+    "int32": "i32",
+    "int64": "i64",
 }
 
 
@@ -63,7 +64,7 @@ class Writer:
         typed = self.rng.random() < 0.5 or output[0] != "FP32" or "I64" in dict(inputs)
         ports = "".join(_port(i, p if typed else "", d) for i, (p, d) in enumerate(inputs))
         return (
-            f'<layer id="5" name="deconvolution" type="{kind}"{version}>\n<data{data}/>\n'
+            f'<layer id="{LAYER_ID}" name="deconvolution" type="{kind}"{version}>\n<data{data}/>\n'
             f"<input>\n{ports}</input>\n<output>\n{_port(last, *output)}</output>\n</layer>\n"
         )
 
@@ -122,7 +123,7 @@ class OpenVINOLayer:
         return write.layer(
             ("Group" if self.grouped else "") + "ConvolutionBackpropData",
             attributes,
-            [(_PRECISION[a.dtype.name], a.shape) for a in self.inputs().values()],
+            [(precision(_KIND[a.dtype.name]), a.shape) for a in self.inputs().values()],
             ("FP32", (p.batch, p.channels, *extents)),
             ' version="opset1"' if version else "",
         )
@@ -135,29 +136,13 @@ class OpenVINOLayer:
 
     def save_network(self, folder: Path) -> Path:
         """Write the same layer inside a network, for OpenVINO."""
-        inputs = self.inputs()
-        layers = [
-            f'<layer id="{10 + i}" name="{name}" type="Parameter" version="opset1">'
-            f'<data shape="{",".join(map(str, a.shape))}" '
-            f'element_type="{"i64" if a.dtype == np.int64 else "f32"}"/>'
-            f'<output><port id="0" precision="{_PRECISION[a.dtype.name]}" names="{name}"/></output>'
-            "</layer>"
-            for i, (name, a) in enumerate(inputs.items())
+        sources = [
+            Parameter(name, _KIND[a.dtype.name], ",".join(map(str, a.shape)))
+            for name, a in self.inputs().items()
         ]
         text = self.text(version=True)
-        last = text.split("<output>")[1].split('id="')[1].split('"')[0]
-        edges = [
-            f'<edge from-layer="{10 + i}" from-port="0" to-layer="5" to-port="{i}"/>'
-            for i in range(len(inputs))
-        ]
-        path = folder / "network.xml"
-        path.write_text(
-            f'<net name="n" version="11"><layers>{"".join(layers)}{text}'
-            '<layer id="6" name="r" type="Result" version="opset1">'
-            f'<input><port id="0"/></input></layer></layers><edges>{"".join(edges)}'
-            f'<edge from-layer="5" from-port="{last}" to-layer="6" to-port="0"/></edges></net>'
-        )
-        return path
+        output_port = int(text.split("<output>")[1].split('id="')[1].split('"')[0])
+        return write_network(folder / "network.xml", sources, text, output_port)
 
     def expected(self, semantics: str) -> np.ndarray:
         """Return what the oracle gives."""
@@ -268,8 +253,8 @@ class OneDNNLayer:
             write.layer(
                 self.kind,
                 attributes,
-                [(_PRECISION[a.dtype.name], a.shape) for a in self.inputs()],
-                (_PRECISION[self.dtype], self._dst_shape),
+                [(precision(_KIND[a.dtype.name]), a.shape) for a in self.inputs()],
+                (precision(_KIND[self.dtype]), self._dst_shape),
             )
         )
         return path

@@ -33,12 +33,12 @@ _TORCH: dict[int, Callable[..., torch.Tensor]] = {
 
 
 def transposed(
-    problem: Problem, data: np.ndarray, filter: np.ndarray, window: Window
+    problem: Problem, data: np.ndarray, filters: np.ndarray, window: Window
 ) -> np.ndarray:
     """Return the window on the natural output, in float64: [N, C, spatial...]."""
     full = _TORCH[len(problem.extents)](
         torch.from_numpy(np.asarray(data, np.float64)),
-        torch.from_numpy(np.asarray(filter, np.float64)),
+        torch.from_numpy(np.asarray(filters, np.float64)),
         stride=problem.strides,
         dilation=problem.dilations,
         groups=problem.groups,

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from .irtext import Constant, Parameter, layer, write_network
 from .runtimes import ops, ov
 
 __all__ = ["TABLE", "Partial", "partials"]
@@ -66,44 +67,20 @@ class Partial:
 
     def save_unchecked(self, folder: Path) -> Path:
         """Write the IR by hand: without OpenVINO, which would refuse it."""
-        ports = [("data", "f32", self.data), ("filter", "f32", self.filter)]
-        if isinstance(self.shape_from, int):
-            ports.append(("output_shape", "i64", [self.shape_from]))
-        layers, edges = [], []
-        for i, (name, kind, dims) in enumerate(ports):
-            layers.append(
-                f'<layer id="{i}" name="{name}" type="Parameter" version="opset1">'
-                f'<data shape="{_written(dims)}" element_type="{kind}"/>'
-                f'<output><port id="0" precision="{_PRECISION[kind]}"/></output></layer>'
-            )
-        path = folder / "unchecked.xml"
-        if isinstance(self.shape_from, list):
-            path.with_suffix(".bin").write_bytes(np.array(self.shape_from, np.int64).tobytes())
-            count = len(self.shape_from)
-            layers.append(
-                f'<layer id="2" name="output_shape" type="Const" version="opset1">'
-                f'<data element_type="i64" shape="{count}" offset="0" size="{8 * count}"/>'
-                '<output><port id="0" precision="I64"/></output></layer>'
-            )
-        edges = [
-            f'<edge from-layer="{i}" from-port="0" to-layer="9" to-port="{i}"/>'
-            for i in range(len(layers))
+        sources: list[Parameter | Constant] = [
+            Parameter("data", "f32", _written(self.data)),
+            Parameter("filter", "f32", _written(self.filter)),
         ]
-        inputs = "".join(f'<port id="{i}"/>' for i in range(len(layers)))
+        if isinstance(self.shape_from, int):
+            sources.append(Parameter("output_shape", "i64", str(self.shape_from)))
+        elif isinstance(self.shape_from, list):
+            values = np.array(self.shape_from, np.int64)
+            sources.append(Constant("output_shape", "i64", values.shape, values.tobytes()))
         lists = ("strides", "dilations", "pads_begin", "pads_end", "output_padding")
-        data = " ".join(f'{n}="{",".join(map(str, getattr(self, n)))}"' for n in lists)
+        attributes = {name: ",".join(map(str, getattr(self, name))) for name in lists}
         kind = ("Group" if self.grouped else "") + "ConvolutionBackpropData"
-        path.write_text(
-            f'<net name="n" version="11">\n<layers>\n{"".join(layers)}\n'
-            f'<layer id="9" name="deconvolution" type="{kind}" version="opset1">\n'
-            f'<data {data} auto_pad="{self.auto_pad}"/>\n<input>{inputs}</input>\n'
-            '<output><port id="9" precision="FP32"/></output></layer>\n'
-            '<layer id="10" name="r" type="Result" version="opset1">'
-            '<input><port id="0"/></input></layer>\n</layers>\n<edges>'
-            f'{"".join(edges)}<edge from-layer="9" from-port="9" to-layer="10" to-port="0"/>'
-            "</edges>\n</net>\n"
-        )
-        return path
+        text = layer(kind, attributes | {"auto_pad": self.auto_pad}, len(sources), "f32")
+        return write_network(folder / "unchecked.xml", sources, text, len(sources))
 
     def _shape(self, data: Any, parameters: list[Any]) -> Any:
         if self.shape_from is None:
@@ -127,9 +104,6 @@ class Partial:
                 ops.constant(np.array([3], np.int32)),
             )
         return spatial
-
-
-_PRECISION = {"f32": "FP32", "i64": "I64"}
 
 
 def _written(dims: Dims) -> str:

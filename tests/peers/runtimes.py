@@ -51,7 +51,8 @@ FAULTS = {
     "bf16-twice": "the CPU plugin rounds bf16 more than once",
     "group-of-one": "the CPU plugin refuses GroupConvolutionBackpropData of one group, where the "
     "filter comes at run time or there is one spatial axis",
-    "bias-beyond-kernel": "the CPU plugin may crash on a bias where the output outreaches the kernel",
+    "bias-beyond-kernel": "the CPU plugin may crash on a bias where the output outreaches the "
+    "kernel",
     "zero-extent": "a spatial extent of 0 is taken for 1 in inference, and left uninitialised",
     "pad-fusion": "a Pad before a strided deconvolution may be fused with the wrong amount",
 }
@@ -140,12 +141,12 @@ def assert_close(
 
 
 def torch_conv_transpose(
-    problem: Problem, data: np.ndarray, filter: np.ndarray, bias: np.ndarray
+    problem: Problem, data: np.ndarray, filters: np.ndarray, bias: np.ndarray
 ) -> np.ndarray:
     """Run torch's conv_transposeNd in float64, and round the result once."""
     call = getattr(torch.nn.functional, f"conv_transpose{len(problem.extents)}d")
     result = call(
-        *(torch.from_numpy(np.asarray(a, np.float64)) for a in (data, filter, bias)),
+        *(torch.from_numpy(np.asarray(a, np.float64)) for a in (data, filters, bias)),
         stride=problem.strides,
         padding=problem.pads_begin,
         output_padding=problem.output_padding,
@@ -159,11 +160,11 @@ def onnxruntime_conv_transpose(
     problem: Problem,
     attributes: Mapping[str, Any],
     data: np.ndarray,
-    filter: np.ndarray,
+    filters: np.ndarray,
     *bias: np.ndarray,
 ) -> np.ndarray:
     """Run one ONNX ConvTranspose node."""
-    arrays: Sequence[np.ndarray] = (data, filter, *bias)
+    arrays: Sequence[np.ndarray] = (data, filters, *bias)
     names = ["X", "W", "B"][: len(arrays)]
     node = onnx.helper.make_node(
         "ConvTranspose",

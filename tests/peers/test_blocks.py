@@ -50,7 +50,7 @@ def test_inferred_shape_is_openvinos(block: Block, tmp_path: Path) -> None:
     "block", [b for b in _BLOCKS if not b.compress and b.problem.output_shape], ids=str
 )
 def test_output_shape_follows_the_document_by_default(block: Block, tmp_path: Path) -> None:
-    """S2 'Detailed description': pads follow from the output shape, and the attributes do not count.
+    """S2 'Detailed description': the pads follow from the output shape alone.
 
     The oracle alone is asked: here OpenVINO's CPU runtime does something else.
     """

@@ -36,10 +36,10 @@ def _symmetric(problem: Problem) -> Problem:
     return replace(problem, pads_begin=pads, pads_end=pads, output_padding=extra)
 
 
-def _call(problem: Problem, data: np.ndarray, filter: np.ndarray, **more: object) -> np.ndarray:
+def _call(problem: Problem, data: np.ndarray, filters: np.ndarray, **more: object) -> np.ndarray:
     return deconv_ir.conv_transpose(
         data,
-        filter,
+        filters,
         strides=problem.strides,
         dilations=problem.dilations,
         pads_begin=problem.pads_begin,
