@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 import numpy as np
-import torch
 
 from .problems import Problem
+from .runtimes import torch
 
 __all__ = [
     "Window",

@@ -33,6 +33,7 @@ __all__ = [
     "ops",
     "ov",
     "run",
+    "torch",
     "torch_conv_transpose",
 ]
 

@@ -9,14 +9,24 @@ from typing import Any
 
 import numpy as np
 import pytest
-import torch
 
 import deconv_ir
 
 from .faults import meet
 from .irtext import Parameter, layer, write_network
 from .problems import array
-from .runtimes import F32, assert_close, bfloat16, bounds, infer, openvino_error, ops, ov, run
+from .runtimes import (
+    F32,
+    assert_close,
+    bfloat16,
+    bounds,
+    infer,
+    openvino_error,
+    ops,
+    ov,
+    run,
+    torch,
+)
 
 pytestmark = pytest.mark.peers
 
