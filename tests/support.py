@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -142,19 +143,24 @@ def deconvolution_ir(
 
 def invoke(*arguments: object, stdin: bytes | None = None) -> Result:
     """Run deconv-run in this process, as its script does."""
-    from deconv_cli.run import main
+    return invoke_script("run", *arguments, stdin=stdin)
+
+
+def invoke_script(module: str, *arguments: object, stdin: bytes | None = None) -> Result:
+    """Run the command deconv-MODULE in this process, as its script does."""
 
     class Script:
         """What click's runner needs of a command: here, the script's own entry point."""
 
-        name = "deconv-run"
+        name = f"deconv-{module}"
 
         def main(self, args: Sequence[str], prog_name: str, **_: object) -> None:
             import sys
 
+            entry = importlib.import_module(f"deconv_cli.{module}").main
             old, sys.argv = sys.argv, [prog_name, *args]
             try:
-                main()
+                entry()
             finally:
                 sys.argv = old
 
