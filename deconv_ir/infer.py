@@ -116,8 +116,8 @@ def infer_layer(
     outputs = operation.infer(inputs, context)
     if len(outputs) < len(layer.outputs):
         raise ShapeError(
-            f"{layer.type} has {len(outputs)} outputs here, the layer declares "
-            f"{len(layer.outputs)}",
+            f"{len(layer.outputs)} outputs are declared, {layer.type} has {len(outputs)}",
+            line=layer.outputs[len(outputs)].line,
             expected=len(outputs),
             actual=len(layer.outputs),
             rule="output-count",

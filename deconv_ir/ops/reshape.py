@@ -67,11 +67,13 @@ class Reshape(Operation):
     def resolve(self, data: tuple[Dim, ...] | None, target: tuple[Dim, ...]) -> tuple[Dim, ...]:
         """Put numbers in for 0 and -1."""
         dims: list[Dim | None] = []
+        copied: set[int] = set()
         for i, dim in enumerate(target):
             if dim == 0 and self.special_zero:
                 if data is not None and i >= len(data):
                     raise self._misfit(data, target, f"element {i} is 0, the data has no axis {i}")
                 dims.append(UNKNOWN if data is None else data[i])
+                copied.add(i)
             elif dim == -1:
                 dims.append(None)
             elif isinstance(dim, int) and dim < -1:
@@ -84,14 +86,25 @@ class Reshape(Operation):
         if dims.count(None) > 1:
             raise self._misfit(data, target, "-1 stands more than once")
         known = [d for d in dims if d is not None]
-        rest = UNKNOWN if data is None else self._left_over(data, target, known)
+        rest: Dim = UNKNOWN
+        if data is not None:
+            # A dim that is copied is on both sides, whatever it is.
+            others = tuple(d for i, d in enumerate(data) if i not in copied)
+            fixed = [d for i, d in enumerate(dims) if d is not None and i not in copied]
+            rest = self._left_over(data, others, target, fixed)
         if None not in dims:
             self._check_total(data, target, known)
         return tuple(rest if d is None else d for d in dims)
 
-    def _left_over(self, data: tuple[Dim, ...], target: tuple[Dim, ...], known: list[Dim]) -> Dim:
-        """Find the dim that -1 stands for."""
-        left, right = _cancel(data, known)
+    def _left_over(
+        self,
+        data: tuple[Dim, ...],
+        others: tuple[Dim, ...],
+        target: tuple[Dim, ...],
+        known: list[Dim],
+    ) -> Dim:
+        """Find the dim that -1 stands for: what `others` hold more than `known`."""
+        left, right = _cancel(others, known)
         total, taken = product(*left), product(*right)
         if isinstance(taken, int) and isinstance(total, int):
             if taken == 0:

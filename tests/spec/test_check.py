@@ -150,7 +150,7 @@ WRONG = [
     ),
     pytest.param(
         layer(DATA + FILTER, OUTPUT + port("1,3,11,13")),
-        [("output-count", "2 outputs are printed, ConvolutionBackpropData has 1", 4)],
+        [("output-count", "2 outputs are declared, ConvolutionBackpropData has 1", 4)],
         id="an output too many",
     ),
     pytest.param(

@@ -115,7 +115,7 @@ def test_fix_tells_what_is_left(tmp_path: Path) -> None:
     assert result.exit_code == 1
     assert result.stderr == (
         f"{doc}:1: left: 'up' (ConvolutionBackpropData, id 5): strides must have 2 elements, "
-        "one for each spatial axes, found 1: 2\n"
+        "one for each spatial axis, found 1: 2\n"
     )
 
 
