@@ -350,3 +350,11 @@ def test_empty_batch() -> None:
 
 def test_auto_pad_is_one_enum_for_all() -> None:
     assert make("ConvTranspose", strides="1", auto_pad="None").auto_pad is PadMode.EXPLICIT
+
+
+def test_types_without_arithmetic_are_told() -> None:
+    from deconv_ir import UnsupportedError
+
+    f8 = parse_element_type("f8e4m3").numpy()
+    with pytest.raises(UnsupportedError, match="float8_e4m3fn"):
+        run(make(CONV, strides="2"), np.ones((1, 2, 3), f8), np.ones((2, 2, 3), f8))

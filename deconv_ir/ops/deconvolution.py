@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..dtypes import ElementType
-from ..errors import ShapeError
+from ..errors import ShapeError, UnsupportedError
 from ..geometry import (
     UNKNOWN,
     Axis,
@@ -352,19 +352,28 @@ class Deconvolution(Operation):
         bias: Array | None,
         context: Context,
     ) -> DeconvolutionKernel:
-        """Pack a filter."""
+        """Pack a filter.
+
+        Raises
+        ------
+        UnsupportedError
+            Nothing computes in its element type (f8 and the like).
+        """
         from ..kernels import Deconvolution as DeconvolutionKernel
 
         canonical = self.canonical_filter(filter)
         axes = self.axes(canonical.ndim - 2)
-        return DeconvolutionKernel(
-            canonical,
-            strides=tuple(a.stride for a in axes),
-            dilations=tuple(a.dilation for a in axes),
-            groups=self.groups_of(filter.shape),
-            bias=bias,
-            scratch_bytes=context.scratch_bytes,
-        )
+        try:
+            return DeconvolutionKernel(
+                canonical,
+                strides=tuple(a.stride for a in axes),
+                dilations=tuple(a.dilation for a in axes),
+                groups=self.groups_of(filter.shape),
+                bias=bias,
+                scratch_bytes=context.scratch_bytes,
+            )
+        except TypeError as error:
+            raise UnsupportedError(str(error), rule="unsupported-type") from error
 
     def bias_of(self, inputs: Sequence[Any]) -> Any:
         """Pick the bias among the inputs; None where there is none."""
