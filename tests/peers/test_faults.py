@@ -12,15 +12,16 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from support import IR
 
 import deconv_ir
 
 from .bare import OpenVINOLayer
 from .faults import FAULTS, meet
-from .irtext import Constant, Parameter, layer, write_network
 from .oracle import openvino_window, transposed
 from .problems import Problem, array, problems
 from .runtimes import assert_close, bfloat16, ops, ov, run
+from .single import single_layer
 
 pytestmark = pytest.mark.peers
 
@@ -36,8 +37,8 @@ def _note(fault: str, theirs: Callable[[], np.ndarray], right: np.ndarray) -> No
 
 
 def _binary(folder: Path, kind: str, element: str, a: np.ndarray) -> Path:
-    sources = [Parameter(n, element, str(len(a))) for n in "ab"]
-    return write_network(folder / "binary.xml", sources, layer(kind, {}, 2, element), 2)
+    inputs = {name: (element, str(len(a))) for name in "ab"}
+    return single_layer(folder, kind, inputs, output=element)
 
 
 _WRAPPED = [
@@ -74,9 +75,7 @@ def test_relu_keeps_nan(tmp_path: Path) -> None:
     """NaN propagates as IEEE arithmetic has it."""
     x = np.array([np.nan, -1, 2], np.float32)
     right = np.array([np.nan, 0, 2], np.float32)
-    path = write_network(
-        tmp_path / "relu.xml", [Parameter("x", "f32", "3")], layer("ReLU", {}, 1, "f32"), 1
-    )
+    path = single_layer(tmp_path, "ReLU", {"x": ("f32", "3")})
     (actual,) = deconv_ir.load(path).run([x]).values()
     np.testing.assert_array_equal(actual, right)
     _note("relu-nan", lambda: run(path, {"x": x})[0], right)
@@ -85,9 +84,10 @@ def test_relu_keeps_nan(tmp_path: Path) -> None:
 def test_lowest_f8e8m0_is_no_zero(tmp_path: Path) -> None:
     """Code 0 is 2**-127 (OCP Microscaling Formats, E8M0), a denormal number of f32."""
     right = np.array([2.0**-127, 2.0**-126], np.float32)
-    text = layer("Convert", {"destination_type": "f32"}, 1, "f32")
-    sources = [Constant("c", "f8e8m0", (2,), bytes([0, 1]))]
-    path = write_network(tmp_path / "const.xml", sources, text, 1)
+    ir = IR()
+    constant = ir.raw_const(bytes([0, 1]), "f8e8m0", (2,))
+    ir.result(ir.layer("Convert", [constant], {"destination_type": "f32"}))
+    path = ir.save(tmp_path)
     (actual,) = deconv_ir.load(path).run({}).values()
     np.testing.assert_array_equal(actual, right)
     _note("denormals", lambda: run(path, {})[0], right)
@@ -97,12 +97,11 @@ def _deconvolution(folder: Path, problem: Problem, kind: str) -> Path:
     """Data and filter as inputs, of any element type."""
     lists = ("strides", "dilations", "pads_begin", "pads_end", "output_padding")
     attributes = {n: ",".join(map(str, getattr(problem, n))) for n in lists}
-    sources = [
-        Parameter(name, kind, ",".join(map(str, shape)))
+    inputs = {
+        name: (kind, ",".join(map(str, shape)))
         for name, shape in (("data", problem.data_shape), ("filter", problem.filter_shape))
-    ]
-    text = layer("ConvolutionBackpropData", attributes, 2, kind)
-    return write_network(folder / "deconvolution.xml", sources, text, 2)
+    }
+    return single_layer(folder, "ConvolutionBackpropData", inputs, attributes, kind)
 
 
 _PLAIN = [p for p in problems(60, first=30_000) if p.groups == 1][:12]
