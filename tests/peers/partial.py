@@ -39,6 +39,19 @@ class Partial:
     def __str__(self) -> str:
         return self.name
 
+    def lower_bounds(self) -> list[tuple[int, int]]:
+        """Axes of the output whose extent is computed from an open range, and its lower end."""
+        if self.shape_from not in ("doubled", "shifted"):
+            return []
+        assert self.data is not None
+        bounds = []
+        for axis, dim in enumerate(self.data[2:]):
+            low, high = dim if isinstance(dim, tuple) else (max(dim, 0), dim)
+            if high == -1:
+                more = low * 2 if self.shape_from == "doubled" else low + _MORE[axis] - _LESS
+                bounds.append((axis + 2, more))
+        return bounds
+
     def save(self, folder: Path) -> Path:
         """Save the IR."""
         data, filters = (
@@ -100,10 +113,14 @@ class Partial:
             return ops.multiply(spatial, ops.constant(np.array([2], np.int32)))
         if self.shape_from == "shifted":
             return ops.subtract(
-                ops.add(spatial, ops.constant(np.array([7, 5], np.int32))),
-                ops.constant(np.array([3], np.int32)),
+                ops.add(spatial, ops.constant(np.array(_MORE, np.int32))),
+                ops.constant(np.array([_LESS], np.int32)),
             )
         return spatial
+
+
+_MORE, _LESS = (7, 5), 3
+"""What `shifted` adds to the data's extents, and then takes away."""
 
 
 def _written(dims: Dims) -> str:

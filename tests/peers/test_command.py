@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from support import invoke
 
-from .blocks import Block, blocks
+from .blocks import COMPUTED, Block, blocks
 from .runtimes import F16
 
 pytestmark = pytest.mark.peers
@@ -22,7 +22,7 @@ _BLOCKS = [
 ]
 _BLOCKS += [
     next(b for b in _PLAIN if b.shape_from == source)
-    for source in ("constant", "parameter", "shapeof", "sum")
+    for source in ("constant", "parameter", *COMPUTED)
 ]
 _BLOCKS += [next(b for b in blocks(60, first=5000, element_type="f16") if b.fault is None)]
 
