@@ -9,8 +9,10 @@ from pathlib import Path
 from xml.sax.saxutils import quoteattr
 
 import numpy as np
+from support import IR
 
-from .irtext import LAYER_ID, Parameter, precision, write_network
+from deconv_ir.dtypes import parse_element_type
+
 from .oracle import (
     Window,
     backward_data_window,
@@ -30,6 +32,10 @@ _KIND = {
     "int32": "i32",
     "int64": "i64",
 }
+
+
+def _precision(kind: str) -> str:
+    return parse_element_type(kind).ir_name
 
 
 class Writer:
@@ -52,6 +58,7 @@ class Writer:
         attributes: Mapping[str, str],
         inputs: Sequence[tuple[str, Sequence[int]]],
         output: tuple[str, Sequence[int]],
+        number: int = 5,
         version: str = "",
     ) -> str:
         """Write the layer; attributes in any order, ids of ports as in the documents or IRs."""
@@ -64,7 +71,7 @@ class Writer:
         typed = self.rng.random() < 0.5 or output[0] != "FP32" or "I64" in dict(inputs)
         ports = "".join(_port(i, p if typed else "", d) for i, (p, d) in enumerate(inputs))
         return (
-            f'<layer id="{LAYER_ID}" name="deconvolution" type="{kind}"{version}>\n<data{data}/>\n'
+            f'<layer id="{number}" name="deconvolution" type="{kind}"{version}>\n<data{data}/>\n'
             f"<input>\n{ports}</input>\n<output>\n{_port(last, *output)}</output>\n</layer>\n"
         )
 
@@ -110,7 +117,7 @@ class OpenVINOLayer:
             arrays["output_shape"] = np.array(p.output_shape, np.int64)
         return arrays
 
-    def text(self, version: bool = False) -> str:
+    def text(self, number: int = 5, *, version: bool = False) -> str:
         """Write the layer; its attributes' text is drawn by the problem's seed."""
         p = self.problem
         write = Writer(p.seed)
@@ -123,8 +130,9 @@ class OpenVINOLayer:
         return write.layer(
             ("Group" if self.grouped else "") + "ConvolutionBackpropData",
             attributes,
-            [(precision(_KIND[a.dtype.name]), a.shape) for a in self.inputs().values()],
+            [(_precision(_KIND[a.dtype.name]), a.shape) for a in self.inputs().values()],
             ("FP32", (p.batch, p.channels, *extents)),
+            number,
             ' version="opset1"' if version else "",
         )
 
@@ -136,13 +144,21 @@ class OpenVINOLayer:
 
     def save_network(self, folder: Path) -> Path:
         """Write the same layer inside a network, for OpenVINO."""
+        ir = IR()
         sources = [
-            Parameter(name, _KIND[a.dtype.name], ",".join(map(str, a.shape)))
+            ir.parameter(name, ",".join(map(str, a.shape)), _KIND[a.dtype.name])
             for name, a in self.inputs().items()
         ]
-        text = self.text(version=True)
+        own = len(ir.layers)
+        text = self.text(own, version=True)
         output_port = int(text.split("<output>")[1].split('id="')[1].split('"')[0])
-        return write_network(folder / "network.xml", sources, text, output_port)
+        ir.layers.append(text)
+        ir.edges += [
+            f'<edge from-layer="{source}" from-port="{port}" to-layer="{own}" to-port="{i}"/>\n'
+            for i, (source, port) in enumerate(sources)
+        ]
+        ir.result((own, output_port))
+        return ir.save(folder)
 
     def expected(self, semantics: str) -> np.ndarray:
         """Return what the oracle gives."""
@@ -253,8 +269,8 @@ class OneDNNLayer:
             write.layer(
                 self.kind,
                 attributes,
-                [(precision(_KIND[a.dtype.name]), a.shape) for a in self.inputs()],
-                (precision(_KIND[self.dtype]), self._dst_shape),
+                [(_precision(_KIND[a.dtype.name]), a.shape) for a in self.inputs()],
+                (_precision(_KIND[self.dtype]), self._dst_shape),
             )
         )
         return path

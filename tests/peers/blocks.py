@@ -15,7 +15,10 @@ from .oracle import Window, openvino_window, transposed
 from .problems import Problem, array, openvino_problem
 from .runtimes import ops, ov, run
 
-__all__ = ["Block", "blocks"]
+__all__ = ["COMPUTED", "Block", "blocks"]
+
+COMPUTED = ("shapeof", "sum", "gather", "slice", "strided", "concat")
+"""Ways to compute output_shape from the shape of another input."""
 
 _NUMPY = {"f32": "float32", "f16": "float16"}
 
@@ -32,7 +35,7 @@ class Block:
     dynamic: str
     """static, unknown (every dim -1), some (a random choice of dims and ranges)"""
     shape_from: str
-    """absent, constant, parameter, shapeof, sum (of a ShapeOf and constants)"""
+    """absent, constant, parameter, or computed from the shape of an input `like`"""
     element_type: str = "f32"
 
     def __str__(self) -> str:
@@ -131,24 +134,45 @@ class Block:
             node = ops.parameter([len(extents)], np.int32, name="output_shape")
             node.output(0).set_names({"output_shape"})
             return node, [node]
-        halves = self._like_shape()
-        dims = [-1 if self.dynamic == "unknown" else ov.Dimension(1, e + 3) for e in halves]
+        sizes = self._like_shape()
+        dims = [-1 if self.dynamic == "unknown" else ov.Dimension(1, e + 3) for e in sizes]
         like = ops.parameter(ov.PartialShape(dims), np.float32, name="like")
         like.output(0).set_names({"like"})
-        shape = ops.shape_of(like, output_type="i64")
-        if self.shape_from == "sum":  # 2 * (shape + 1) - what is left
-            rest = [2 * (h + 1) - e for h, e in zip(halves, extents, strict=True)]
-            doubled = ops.multiply(
-                ops.add(shape, ops.constant(np.array([1], np.int64))),
-                ops.constant(np.array([2], np.int64)),
-            )
-            shape = ops.subtract(doubled, ops.constant(np.array(rest, np.int64)))
-        return shape, [like]
+        return self._computed(ops.shape_of(like, output_type="i64"), extents), [like]
+
+    def _computed(self, shape: Any, extents: list[int]) -> Any:
+        """Compute the output's extents from the shape of `like`, in one of the usual ways."""
+        rank = len(extents) + 2
+
+        def list_of(*values: int) -> Any:
+            return ops.constant(np.array(values, np.int64))
+
+        zero = ops.constant(np.array(0, np.int64))
+        match self.shape_from:
+            case "sum":  # 2 * (shape + 1) - what is left
+                rest = [2 * (h + 1) - e for h, e in zip(self._like_shape(), extents, strict=True)]
+                doubled = ops.multiply(ops.add(shape, list_of(1)), list_of(2))
+                return ops.subtract(doubled, list_of(*rest))
+            case "gather":
+                return ops.gather(shape, list_of(*range(2, rank)), zero)
+            case "slice":
+                return ops.slice(shape, list_of(2), list_of(rank), list_of(1), list_of(0))
+            case "strided":
+                return ops.strided_slice(shape, list_of(2), list_of(0), list_of(1), [0], [1])
+            case "concat":  # all axes but the last are gathered, the last is constant
+                first = ops.gather(shape, list_of(*range(2, rank - 1)), zero)
+                return ops.concat([first, list_of(extents[-1])], 0)
+        return shape
 
     def _like_shape(self) -> list[int]:
         """Shape of the `like` input, whose shape the output's is made from."""
         shape = list(self.problem.output_shape or ())
-        return [(e + 1) // 2 for e in shape] if self.shape_from == "sum" else shape
+        match self.shape_from:
+            case "shapeof":
+                return shape
+            case "sum":
+                return [(e + 1) // 2 for e in shape]
+        return [1, 1, *shape]
 
     def inputs(self) -> Mapping[str, np.ndarray]:
         """Arrays for a run, by tensor name."""
@@ -156,12 +180,14 @@ class Block:
         arrays = {"data": array(p.seed, p.data_shape, _NUMPY[self.element_type])}
         if self.shape_from == "parameter":
             arrays["output_shape"] = np.array(p.output_shape, np.int32)
-        elif self.shape_from in ("shapeof", "sum"):
+        elif self.shape_from not in ("absent", "constant"):
             arrays["like"] = np.zeros(self._like_shape(), np.float32)
         return arrays
 
     def reference(self, folder: Path) -> np.ndarray:
         """Return the output to expect: OpenVINO's, save where it has a known fault."""
+        folder = folder / "peer"  # what a model has mapped must not be written over
+        folder.mkdir(exist_ok=True)
         if self.fault is not None:
             meet(self.fault, "avoided")
         if self.fault == "group-of-one":  # one group is no groups
@@ -218,7 +244,7 @@ def _block(seed: int, element_type: str) -> Block:
         if block.grouped:  # the builder drops their pads; bare layers test them
             zeros = (0,) * len(problem.extents)
             block = replace(block, problem=replace(problem, pads_begin=zeros, pads_end=zeros))
-        kinds = ("constant", "constant", "parameter", "shapeof", "sum")
+        kinds = ["constant", "constant", "parameter", *COMPUTED]
         block = replace(block, shape_from=rng.choice(kinds))
     if block.fault == "bias-beyond-kernel":
         block = replace(block, compress=False)

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from support import IR
 
-from .irtext import Constant, Parameter, layer, write_network
 from .runtimes import ops, ov
 
 __all__ = ["TABLE", "Partial", "partials"]
@@ -38,6 +38,19 @@ class Partial:
 
     def __str__(self) -> str:
         return self.name
+
+    def lower_bounds(self) -> list[tuple[int, int]]:
+        """Axes of the output whose extent is computed from an open range, and its lower end."""
+        if self.shape_from not in ("doubled", "shifted"):
+            return []
+        assert self.data is not None
+        bounds = []
+        for axis, dim in enumerate(self.data[2:]):
+            low, high = dim if isinstance(dim, tuple) else (max(dim, 0), dim)
+            if high == -1:
+                more = low * 2 if self.shape_from == "doubled" else low + _MORE[axis] - _LESS
+                bounds.append((axis + 2, more))
+        return bounds
 
     def save(self, folder: Path) -> Path:
         """Save the IR."""
@@ -67,20 +80,20 @@ class Partial:
 
     def save_unchecked(self, folder: Path) -> Path:
         """Write the IR by hand: without OpenVINO, which would refuse it."""
-        sources: list[Parameter | Constant] = [
-            Parameter("data", "f32", _written(self.data)),
-            Parameter("filter", "f32", _written(self.filter)),
+        ir = IR()
+        inputs = [
+            ir.parameter("data", _written(self.data)),
+            ir.parameter("filter", _written(self.filter)),
         ]
         if isinstance(self.shape_from, int):
-            sources.append(Parameter("output_shape", "i64", str(self.shape_from)))
+            inputs.append(ir.parameter("output_shape", str(self.shape_from), "i64"))
         elif isinstance(self.shape_from, list):
-            values = np.array(self.shape_from, np.int64)
-            sources.append(Constant("output_shape", "i64", values.shape, values.tobytes()))
+            inputs.append(ir.const(np.array(self.shape_from, np.int64)))
         lists = ("strides", "dilations", "pads_begin", "pads_end", "output_padding")
         attributes = {name: ",".join(map(str, getattr(self, name))) for name in lists}
         kind = ("Group" if self.grouped else "") + "ConvolutionBackpropData"
-        text = layer(kind, attributes | {"auto_pad": self.auto_pad}, len(sources), "f32")
-        return write_network(folder / "unchecked.xml", sources, text, len(sources))
+        ir.result(ir.layer(kind, inputs, attributes | {"auto_pad": self.auto_pad}))
+        return ir.save(folder)
 
     def _shape(self, data: Any, parameters: list[Any]) -> Any:
         if self.shape_from is None:
@@ -100,10 +113,14 @@ class Partial:
             return ops.multiply(spatial, ops.constant(np.array([2], np.int32)))
         if self.shape_from == "shifted":
             return ops.subtract(
-                ops.add(spatial, ops.constant(np.array([7, 5], np.int32))),
-                ops.constant(np.array([3], np.int32)),
+                ops.add(spatial, ops.constant(np.array(_MORE, np.int32))),
+                ops.constant(np.array([_LESS], np.int32)),
             )
         return spatial
+
+
+_MORE, _LESS = (7, 5), 3
+"""What `shifted` adds to the data's extents, and then takes away."""
 
 
 def _written(dims: Dims) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -67,9 +68,27 @@ def test_saved_again_it_is_the_same_model_to_openvino(block: Block, tmp_path: Pa
     again = tmp_path / "again.xml"
     deconv_ir.save(deconv_ir.load(path, warn=False), again)
     assert infer(again) == infer(path)
-    (tmp_path / "once").mkdir()
     assert_close(
         deconv_ir.load(again, warn=False).run(block.inputs())["y"],
         deconv_ir.load(path, warn=False).run(block.inputs())["y"],
         0.0,
     )
+
+
+@pytest.mark.parametrize(
+    "block",
+    [b for b in _BLOCKS if b.dynamic == "unknown" and b.shape_from != "constant"][:40],
+    ids=str,
+)
+def test_one_model_takes_input_after_input(block: Block, tmp_path: Path) -> None:
+    """A dynamic model that is loaded once runs at several shapes, and at the first again."""
+    model = deconv_ir.load(block.save(tmp_path), semantics="openvino", warn=False)
+    for more in (0, 2, 1, 0):
+        problem = replace(
+            block.problem,
+            batch=block.problem.batch + more,
+            extents=tuple(x + more for x in block.problem.extents),
+        )
+        other = replace(block, problem=problem)
+        expected = other.reference(tmp_path)
+        assert_close(model.run(other.inputs())["y"], expected, F32, f"{block} and {more}")

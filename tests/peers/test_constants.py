@@ -6,10 +6,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from support import IR
 
 import deconv_ir
 
-from .irtext import Constant, layer, write_network
 from .problems import array
 from .runtimes import F32, assert_close, ops, ov, run
 
@@ -22,8 +22,10 @@ def _bytes(seed: int, count: int) -> bytes:
 
 def _through_f32(folder: Path, kind: str, count: int, raw: bytes) -> Path:
     """Const -> Convert to f32, so that both can show it."""
-    text = layer("Convert", {"destination_type": "f32"}, 1, "f32")
-    return write_network(folder / "const.xml", [Constant("c", kind, (count,), raw)], text, 1)
+    ir = IR()
+    constant = ir.raw_const(raw, kind, (count,))
+    ir.result(ir.layer("Convert", [constant], {"destination_type": "f32"}))
+    return ir.save(folder)
 
 
 @pytest.mark.parametrize("count", [1, 2, 3, 5, 8, 17, 64])

@@ -13,7 +13,6 @@ import pytest
 import deconv_ir
 
 from .faults import meet
-from .irtext import Parameter, layer, write_network
 from .problems import array
 from .runtimes import (
     F32,
@@ -27,6 +26,7 @@ from .runtimes import (
     run,
     torch,
 )
+from .single import single_layer
 
 pytestmark = pytest.mark.peers
 
@@ -108,8 +108,8 @@ def _binary(
     attributes = {"auto_broadcast": rule} if rule else {}
     if axis:
         attributes["auto_broadcast.auto_broadcast_axis"] = axis
-    sources = [Parameter(n, element, _written(s)) for n, s in zip("ab", shapes, strict=True)]
-    return write_network(folder / "binary.xml", sources, layer(kind, attributes, 2, element), 2)
+    inputs = {n: (element, _written(s)) for n, s in zip("ab", shapes, strict=True)}
+    return single_layer(folder, kind, inputs, attributes, element)
 
 
 def _rules() -> list[tuple[str, str, tuple[int, ...], tuple[int, ...]]]:
@@ -186,9 +186,7 @@ def test_dims_broadcast_as_openvinos(a: str, b: str, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("element", ["f32", "f16", "i8", "i32", "u8", "i64"])
 def test_relu(element: str, tmp_path: Path) -> None:
-    path = write_network(
-        tmp_path / "relu.xml", [Parameter("x", element, "?,?")], layer("ReLU", {}, 1, element), 1
-    )
+    path = single_layer(tmp_path, "ReLU", {"x": (element, "?,?")}, output=element)
     _compare(path, [array(3, (4, 5), _KINDS[element])])
 
 
@@ -300,9 +298,7 @@ def test_shape_of(shape: tuple[int, ...], output_type: str, tmp_path: Path) -> N
 
 
 def test_shape_of_version_1_is_i64(tmp_path: Path) -> None:
-    path = write_network(
-        tmp_path / "shape_of.xml", [Parameter("x", "f32", "?,?")], layer("ShapeOf", {}, 1, "i64"), 1
-    )
+    path = single_layer(tmp_path, "ShapeOf", {"x": ("f32", "?,?")}, output="i64")
     _compare(path, [array(1, (2, 3))])
 
 
@@ -310,8 +306,8 @@ def test_shape_of_version_1_is_i64(tmp_path: Path) -> None:
 
 
 def _convert(folder: Path, source: str, target: str, count: int) -> Path:
-    text = layer("Convert", {"destination_type": target}, 1, target)
-    return write_network(folder / "convert.xml", [Parameter("x", source, str(count))], text, 1)
+    attributes = {"destination_type": target}
+    return single_layer(folder, "Convert", {"x": (source, str(count))}, attributes, target)
 
 
 def _samples(source: str, target: str) -> np.ndarray:
