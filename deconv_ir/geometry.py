@@ -24,15 +24,18 @@ __all__ = [
     "Dim",
     "Interval",
     "PadMode",
+    "Rounding",
     "Semantics",
     "backward_data_axis",
     "bounds",
     "conv_transpose_axis",
+    "convolution_axis",
     "effective_kernel",
     "interval",
     "monotone",
     "natural_extent",
     "openvino_axis",
+    "pooling_axis",
 ]
 
 
@@ -308,3 +311,88 @@ def backward_data_axis(
     }
     begin, rule = rules[auto_pad]
     return _from_output(axis, data, kernel, output, begin, rule, "dst_shape")
+
+
+class Rounding(enum.Enum):
+    """How a pooling's windows that do not fit whole are counted: `rounding_type`."""
+
+    FLOOR = "floor"
+    CEIL = "ceil"
+    CEIL_TORCH = "ceil_torch"
+
+
+def _same_axis(axis: Axis, data: int, kernel: int, auto_pad: PadMode) -> AxisGeometry:
+    """Y = ceil(X / stride); the pads follow."""
+    output = -(-data // axis.stride)
+    total = max(0, (output - 1) * axis.stride + effective_kernel(kernel, axis.dilation) - data)
+    upper = auto_pad is PadMode.SAME_UPPER
+    begin = total // 2 if upper else total - total // 2
+    rule = "total_padding // 2" if upper else "total_padding - total_padding // 2"
+    return AxisGeometry(
+        begin,
+        total - begin,
+        output,
+        "Y = ceil(X / stride) = ceil({0} / {1}) = {2};"
+        " total_padding = max(0, (Y - 1)*stride + (K - 1)*dilation + 1 - X) = {3};"
+        f" pad_begin = {rule} = {{4}}",
+        (data, axis.stride, output, total, begin),
+    )
+
+
+def convolution_axis(
+    axis: Axis, data: int, kernel: int, auto_pad: PadMode = PadMode.EXPLICIT
+) -> AxisGeometry:
+    """Find pads and extent as OpenVINO Convolution-1 does (and its Group form).
+
+    Here pads are what is added to the data: ``output[y]`` is the sum over k of
+    ``data[stride*y + dilation*k - pad_begin] * filter[k]`` where that exists.
+
+    Parameters
+    ----------
+    axis : Axis
+        Attributes of the axis; `output_padding` has no meaning here.
+    data, kernel : int
+        Extents X and K.
+    auto_pad : PadMode
+        The attribute.
+    """
+    return pooling_axis(axis, data, kernel, auto_pad, Rounding.FLOOR)
+
+
+def pooling_axis(
+    axis: Axis,
+    data: int,
+    kernel: int,
+    auto_pad: PadMode = PadMode.EXPLICIT,
+    rounding: Rounding = Rounding.FLOOR,
+) -> AxisGeometry:
+    """Find pads and extent as OpenVINO MaxPool-1, -8, -14 and AvgPool-1, -14 do.
+
+    Parameters
+    ----------
+    axis, data, kernel, auto_pad
+        As of `convolution_axis`.
+    rounding : Rounding
+        ceil counts a last window that reaches beyond the end; ceil_torch does
+        so only if the window starts in the data or the pad before it.
+    """
+    if auto_pad in (PadMode.SAME_UPPER, PadMode.SAME_LOWER):
+        return _same_axis(axis, data, kernel, auto_pad)
+    begin, end = (axis.pad_begin, axis.pad_end) if auto_pad is PadMode.EXPLICIT else (0, 0)
+    room = data + begin + end - effective_kernel(kernel, axis.dilation)
+    if rounding is Rounding.FLOOR:
+        output, rule = room // axis.stride + 1, "floor"
+    else:
+        output, rule = -(-room // axis.stride) + 1, "ceil"
+    note = ""
+    if rounding is Rounding.CEIL_TORCH and (output - 1) * axis.stride >= data + begin:
+        output -= 1
+        note = ", less 1: the last window would start behind the data"
+    return AxisGeometry(
+        begin,
+        end,
+        output,
+        f"Y = {rule}((X + pad_begin + pad_end - ((K - 1)*dilation + 1)) / stride) + 1"
+        f" = {rule}(({{0}} + {{1}} + {{2}} - (({{3}} - 1)*{{4}} + 1)) / {{5}}) + 1 = {{6}}{note}",
+        (data, begin, end, kernel, axis.dilation, axis.stride, output),
+    )

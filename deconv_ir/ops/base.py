@@ -117,6 +117,29 @@ def choice_of(table: Mapping[str, enum.Enum], *, fold: bool = True) -> Kind:
     return Kind(parse, "one of " + ", ".join(table), words.__getitem__)
 
 
+def numbers() -> Kind:
+    """Finite numbers separated by commas."""
+
+    def parse(text: str) -> tuple[float, ...]:
+        values = tuple(float(t) for t in text.split(",")) if text.strip() else ()
+        if not all(map(math.isfinite, values)):
+            raise ValueError(text)
+        return values
+
+    return Kind(parse, "numbers separated by commas", lambda value: ",".join(map(repr, value)))
+
+
+def choices(values: type[enum.Enum]) -> Kind:
+    """Some of an enum's values, separated by commas; case is ignored."""
+    one = choice(values)
+
+    def parse(text: str) -> tuple[enum.Enum, ...]:
+        return tuple(one.parse(t) for t in text.split(",")) if text.strip() else ()
+
+    allowed = one.allowed.replace("one of", "words separated by commas, each one of")
+    return Kind(parse, allowed, lambda value: ",".join(map(one.format, value)))
+
+
 def shape() -> Kind:
     """A shape; dims may be ``?``, ``-1`` or ranges, the whole ``...``."""
 
