@@ -18,6 +18,7 @@ from __future__ import annotations
 import enum
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import NamedTuple
 
 __all__ = [
     "AxisGeometry",
@@ -99,8 +100,7 @@ class PadMode(enum.Enum):
     VALID = "valid"
 
 
-@dataclass(frozen=True, slots=True)
-class AxisGeometry:
+class AxisGeometry(NamedTuple):
     """What one spatial axis of a transposed convolution comes down to.
 
     Attributes
@@ -139,8 +139,7 @@ def natural_extent(data: int, kernel: int, stride: int, dilation: int) -> int:
     return stride * (data - 1) + effective_kernel(kernel, dilation)
 
 
-@dataclass(frozen=True, slots=True)
-class Axis:
+class Axis(NamedTuple):
     """The attributes of one spatial axis of a transposed convolution."""
 
     stride: int = 1

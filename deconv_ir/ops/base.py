@@ -12,7 +12,7 @@ import enum
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from ..dtypes import ElementType, parse_element_type
 from ..errors import AttributeValueError
@@ -22,8 +22,7 @@ from ..shapes import Shape, format_shape, parse_shape
 MAX_INTEGER = 2**63 - 1
 
 
-@dataclass(frozen=True, slots=True)
-class Kind:
+class Kind(NamedTuple):
     """How an attribute is written: a parser, its inverse, and what is allowed, in words."""
 
     parse: Callable[[str], Any]
@@ -184,8 +183,7 @@ def attribute(
     return dataclasses.field(default=default, metadata=metadata)
 
 
-@dataclass(frozen=True, slots=True)
-class AttributeSpec:
+class AttributeSpec(NamedTuple):
     """A declared attribute, as `attributes_of` lists them."""
 
     name: str
