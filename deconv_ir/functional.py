@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 from .errors import InputError
 from .geometry import PadMode, Semantics
 from .model import Context
-from .ops.deconvolution import AUTO_PAD, describe_requested
+from .ops.deconvolution import AUTO_PAD
+from .ops.deconvolution_views import describe_requested
 from .ops.group_convolution_backprop_data import GroupConvolutionBackpropData
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from .errors import DeconvError, ShapeError, UnsupportedError
 from .findings import Finding, Severity
 from .geometry import Dim, Semantics
 from .model import Context, Graph, Layer, Port, TensorInfo
-from .ops.deconvolution import OpenVINODeconvolution
+from .ops.openvino_deconvolution import OpenVINODeconvolution
 from .shapes import Shape, compatible, format_shape, intersect_dims
 
 

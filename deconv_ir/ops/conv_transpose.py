@@ -12,7 +12,8 @@ from ..geometry import Axis, AxisGeometry, Dim, Semantics, conv_transpose_axis
 from ..model import Context, TensorInfo
 from ..shapes import format_shape, intersect_dims
 from .base import attribute, choice, operation
-from .deconvolution import DataView, product
+from .checks import product
+from .deconvolution_views import DataView
 from .onednn_deconvolution import OneDNNDeconvolution
 
 

@@ -12,7 +12,7 @@ from ..model import Context, Kernel, Operation, TensorInfo
 from ..shapes import format_shape, intersect_dims
 from .base import attribute, integers, operation
 from .checks import check_least_rank, merged_type, product
-from .deconvolution import FilterView
+from .deconvolution_views import FilterView
 from .windows import AUTO_PAD, explain_window, static_geometry, window_axes, window_extent
 
 if TYPE_CHECKING:

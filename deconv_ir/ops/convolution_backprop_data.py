@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 from ..geometry import Dim
 from .base import operation
-from .deconvolution import FilterView, OpenVINODeconvolution
+from .deconvolution_views import FilterView
+from .openvino_deconvolution import OpenVINODeconvolution
 
 if TYPE_CHECKING:
     from ..dtypes import Array

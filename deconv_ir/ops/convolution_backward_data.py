@@ -10,7 +10,7 @@ from ..errors import ShapeError
 from ..geometry import Axis, AxisGeometry, Dim, Semantics, backward_data_axis
 from ..model import TensorInfo
 from .base import attribute, choice, integers, operation
-from .deconvolution import DataView, check_output_shape
+from .deconvolution_views import DataView, check_output_shape
 from .onednn_deconvolution import OneDNNDeconvolution
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from ..dtypes import ElementType
 from ..errors import ShapeError, UnsupportedError
@@ -20,53 +20,25 @@ from ..geometry import (
     PadMode,
     Semantics,
     bounds,
-    interval,
     monotone,
-    openvino_axis,
 )
 from ..model import Context, Kernel, Operation, TensorInfo
 from ..shapes import format_shape, intersect_dims
 from .base import attribute, choice, integers
-from .checks import merged_type
-from .values import as_dims
+from .checks import product
+from .deconvolution_views import (
+    DataView,
+    FilterView,
+    describe_requested,
+    merge_request,
+    quotient,
+)
 
 if TYPE_CHECKING:
     from ..dtypes import Array
     from ..kernels import Deconvolution as DeconvolutionKernel
 
 AUTO_PAD = choice(PadMode, none=PadMode.EXPLICIT)
-
-
-class DataView(NamedTuple):
-    """Dims of the data (or output), by role."""
-
-    batch: Dim
-    channels: Dim
-    spatial: tuple[Dim, ...]
-
-
-class FilterView(NamedTuple):
-    """Dims of the filter, by role; channels are those of one group."""
-
-    groups: Dim
-    inputs: Dim
-    outputs: Dim
-    kernel: tuple[Dim, ...]
-
-
-def product(a: Dim, b: Dim) -> Dim:
-    """Multiply two dims."""
-    return monotone(lambda x, y: x * y, a, b)
-
-
-def quotient(a: Dim, divisor: int) -> Dim | None:
-    """Divide a dim; None where it can not be a multiple."""
-    if isinstance(a, int):
-        return a // divisor if a % divisor == 0 else None
-    low, high = bounds(a)
-    if high is not None and high // divisor < -(-low // divisor):
-        return None
-    return interval(-(-low // divisor), None if high is None else high // divisor)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -214,7 +186,7 @@ class Deconvolution(Operation):
             extents = requested
         view = DataView(data.batch, channels, extents)
         if full is not None:
-            view = _merge_request(view, full)
+            view = merge_request(view, full)
         return (TensorInfo(self.lay_out(view), element_type),)
 
     def data_view(self, shape: tuple[Dim, ...]) -> DataView:
@@ -429,93 +401,3 @@ class Deconvolution(Operation):
             tuple(g.output for g in geometry),
         )
         return np.moveaxis(result, 1, -1) if self.channels_last else result
-
-
-def describe_requested(array: Array) -> TensorInfo:
-    """Describe an actual array; a list of integers with its value."""
-    from ..dtypes import from_numpy
-
-    value = tuple(map(int, array.ravel())) if array.dtype.kind in "iu" and array.ndim < 2 else None
-    return TensorInfo(array.shape, from_numpy(array.dtype), value)
-
-
-def _merge_request(view: DataView, full: DataView) -> DataView:
-    """Require that a requested full shape agrees with batch and channels."""
-    dims = []
-    for name, computed, requested in (
-        ("batch", view.batch, full.batch),
-        ("channels", view.channels, full.channels),
-    ):
-        common = intersect_dims(computed, requested)
-        if common is None:
-            raise ShapeError(
-                f"dst_shape asks for {name} {requested}, the inputs give {computed}",
-                expected=computed,
-                actual=requested,
-                rule="output-shape-value",
-            )
-        dims.append(common)
-    return DataView(dims[0], dims[1], view.spatial)
-
-
-def check_output_shape(info: TensorInfo, name: str, length: int) -> tuple[Dim, ...]:
-    """Check the input that asks for an output shape, and return its elements."""
-    element_type = info.element_type
-    if element_type is not None and not element_type.is_integer:
-        raise ShapeError(
-            f"{name} must be of an integer type, found {element_type}",
-            expected="an integer type",
-            actual=element_type,
-            rule="output-shape-type",
-        )
-    if info.shape is not None and (
-        len(info.shape) != 1 or intersect_dims(info.shape[0], length) is None
-    ):
-        raise ShapeError(
-            f"{name} must have shape [{length}], found {format_shape(info.shape)}",
-            expected=f"[{length}]",
-            actual=format_shape(info.shape),
-            rule="output-shape-length",
-        )
-    if info.value is None:
-        return (UNKNOWN,) * length
-    for value in info.value:
-        if isinstance(value, int) and value < 0:
-            raise ShapeError(
-                f"{name} must not be negative, found {format_shape(info.value)}",
-                expected=">= 0",
-                actual=format_shape(info.value),
-                rule="output-shape-value",
-            )
-    return as_dims(info.value)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OpenVINODeconvolution(Deconvolution):
-    """What the two OpenVINO operations share: types, `output_shape`, pads."""
-
-    def axis_geometry(
-        self, axis: Axis, data: int, kernel: int, output: int | None, semantics: Semantics
-    ) -> AxisGeometry:
-        """Find pads and extent of one axis; see `geometry.openvino_axis`."""
-        return openvino_axis(axis, data, kernel, self.auto_pad, output, semantics)
-
-    def requested_output(
-        self, inputs: Sequence[TensorInfo], spatial: int
-    ) -> tuple[tuple[Dim, ...] | None, DataView | None]:
-        """Return the elements of the `output_shape` input."""
-        if len(inputs) < 3:
-            return None, None
-        return check_output_shape(inputs[2], "output_shape", spatial), None
-
-    def check_types(self, inputs: Sequence[TensorInfo]) -> ElementType | None:
-        """Require one numeric type (T1) for data and filter."""
-        element_type = merged_type(inputs[:2], self.inputs)
-        if element_type is not None and not (element_type.is_float or element_type.is_integer):
-            raise ShapeError(
-                f"{self.inputs[0]} must be of a numeric type, found {element_type}",
-                expected="a numeric type",
-                actual=element_type,
-                rule="element-type",
-            )
-        return element_type

@@ -13,7 +13,8 @@ from ..geometry import Dim, PadMode
 from ..model import TensorInfo
 from .base import attribute, choice, choice_of, integer
 from .checks import merged_type
-from .deconvolution import Deconvolution, FilterView, quotient
+from .deconvolution import Deconvolution
+from .deconvolution_views import FilterView, quotient
 
 if TYPE_CHECKING:
     from ..dtypes import Array
