@@ -9,7 +9,10 @@ GroupConvolutionBackpropData-1, oneDNN Graph ConvTranspose-1 and
 ConvolutionBackwardData.
 """
 
-from .api import IRWarning, Model, load, save
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
 from .errors import (
     AttributeValueError,
     DeconvError,
@@ -22,12 +25,15 @@ from .errors import (
     WeightsError,
 )
 from .findings import Finding, Severity
-from .functional import conv_transpose
 from .geometry import Interval, Semantics
 
 # The function shadows the subpackage of its name, which stays importable.
 from .lint import lint
 from .version import __version__
+
+if TYPE_CHECKING:
+    from .api import IRWarning, Model, load, save
+    from .functional import conv_transpose
 
 __all__ = [
     "AttributeValueError",
@@ -51,3 +57,27 @@ __all__ = [
     "load",
     "save",
 ]
+
+# What the linter does not need is imported when it is asked for.
+_LATER = {
+    "IRWarning": "api",
+    "Model": "api",
+    "conv_transpose": "functional",
+    "load": "api",
+    "save": "api",
+}
+
+
+def __getattr__(name: str) -> Any:
+    module = _LATER.get(name)
+    if module is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    import importlib
+
+    value = getattr(importlib.import_module(f".{module}", __name__), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -26,11 +26,15 @@ class Inference:
         which the two semantics find different pads.
     errors : tuple of DeconvError
         Layers whose inputs do not fit (empty unless errors are collected).
+    output_counts : tuple of (int, int)
+        Layers (by index) that declare other outputs than their operation has,
+        and how many it has.
     """
 
     outputs: tuple[tuple[TensorInfo, ...], ...]
     findings: tuple[Finding, ...]
     errors: tuple[DeconvError, ...] = ()
+    output_counts: tuple[tuple[int, int], ...] = ()
 
 
 def infer(
@@ -63,6 +67,7 @@ def infer(
     known: list[tuple[TensorInfo, ...]] = [()] * len(layers)
     findings: list[Finding] = []
     errors: list[DeconvError] = []
+    counts: list[tuple[int, int]] = []
     # Networks repeat themselves.  Equal tensors become one object, and layers
     # that share operation, declared outputs and inputs (by identity) are
     # worked out once, unless there is something to say about them.
@@ -84,12 +89,14 @@ def infer(
         key = (id(layer.operation), id(layer.outputs), *map(id, inputs))
         outputs = worked_out.get(key) if inputs else None
         if outputs is None:
-            outputs, clean = _work_out(graph, index, inputs, context, findings, errors, collect)
+            outputs, clean = _work_out(
+                graph, index, inputs, context, findings, errors, counts, collect
+            )
             outputs = tuple([pool.setdefault(info, info) for info in outputs])
             if clean:
                 worked_out[key] = outputs
         known[index] = outputs
-    return Inference(tuple(known), tuple(findings), tuple(errors))
+    return Inference(tuple(known), tuple(findings), tuple(errors), tuple(counts))
 
 
 def _work_out(
@@ -99,6 +106,7 @@ def _work_out(
     context: Context,
     findings: list[Finding],
     errors: list[DeconvError],
+    counts: list[tuple[int, int]],
     collect: bool,
 ) -> tuple[tuple[TensorInfo, ...], bool]:
     """Infer one layer and compare; tell whether there was nothing to say about it."""
@@ -117,8 +125,10 @@ def _work_out(
         errors.append(error)
         return tuple(map(declared, layer.outputs)), False
     findings += found
-    if len(outputs) < len(layer.outputs):  # ports that the operation does not have
-        outputs = (*outputs, *map(declared, layer.outputs[len(outputs) :]))
+    declares = len(layer.outputs)
+    if declares > len(outputs) or (not declares and outputs and layer.type != "Result"):
+        counts.append((index, len(outputs)))
+        return (*outputs, *map(declared, layer.outputs[len(outputs) :])), False
     return outputs, not found
 
 

@@ -52,6 +52,11 @@ class Element:
         """Whether it is written as one tag."""
         return self.markup[self.head_end - 2] == "/"
 
+    @property
+    def head(self) -> tuple[int, int]:
+        """Where the start tag stands."""
+        return self.start, self.head_end
+
     def attributes(self) -> dict[str, str]:
         """Return the attributes, in the order of the file."""
         return read_attributes(self.markup, self.attributes_start, self.head_end)
