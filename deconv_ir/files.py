@@ -4,25 +4,27 @@ from __future__ import annotations
 
 import contextlib
 import os
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO, cast
 
 
 @contextlib.contextmanager
-def replace_file(path: Path) -> Iterator[BinaryIO]:
+def replace_file(path: Path, *, durable: bool = True) -> Iterator[BinaryIO]:
     """Open a file for writing that replaces `path` when the block ends well.
 
     The bytes go to a temporary file in the same folder, are flushed to disk
     and renamed; when the block raises, the temporary file is removed and what
-    stood at `path` is untouched.
+    stood at `path` is untouched.  Without `durable`, flushing to disk is left
+    to the system: for what can be made anew.
 
     Raises
     ------
     OSError
         The folder is not there or can not be written, or the disk is full.
     """
+    import tempfile  # takes long to import, for a linter that writes nothing
+
     descriptor, temporary = tempfile.mkstemp(
         dir=path.parent, prefix=f".{path.name[:64]}.", suffix=".tmp"
     )
@@ -32,7 +34,8 @@ def replace_file(path: Path) -> Iterator[BinaryIO]:
             os.fchmod(stream.fileno(), 0o666 & ~_umask())
             yield cast(BinaryIO, stream)
             stream.flush()
-            os.fsync(stream.fileno())
+            if durable:
+                os.fsync(stream.fileno())
         Path(temporary).replace(path)
     except BaseException:
         with contextlib.suppress(OSError):

@@ -21,7 +21,6 @@ from .subject import Subject
 from .suppress import Suppressions
 from .weights import WeightsView
 
-
 MAX_SHOWN = 1000
 """Characters of a line that are kept to be shown."""
 
