@@ -9,9 +9,10 @@ GroupConvolutionBackpropData-1, oneDNN Graph ConvTranspose-1 and
 ConvolutionBackwardData.
 """
 
+from __future__ import annotations
+
 from typing import TYPE_CHECKING, Any
 
-from .api import IRWarning, Model, load, save
 from .errors import (
     AttributeValueError,
     DeconvError,
@@ -31,6 +32,7 @@ from .lint import lint
 from .version import __version__
 
 if TYPE_CHECKING:
+    from .api import IRWarning, Model, load, save
     from .functional import conv_transpose
 
 __all__ = [
@@ -56,11 +58,26 @@ __all__ = [
     "save",
 ]
 
+# What the linter does not need is imported when it is asked for.
+_LATER = {
+    "IRWarning": "api",
+    "Model": "api",
+    "conv_transpose": "functional",
+    "load": "api",
+    "save": "api",
+}
+
 
 def __getattr__(name: str) -> Any:
-    """Import what a command that runs a model does not need when it is asked for."""
-    if name == "conv_transpose":
-        from .functional import conv_transpose
+    module = _LATER.get(name)
+    if module is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    import importlib
 
-        return conv_transpose
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(importlib.import_module(f".{module}", __name__), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -20,7 +20,7 @@ from .model import Context, Graph, Layer, Port, TensorInfo
 from .ops.constant import Const
 from .shapes import Shape, compatible, format_shape, intersect
 from .xmlio import Weights, read
-from .xmlio.reader import wrap_layer
+from .xmlio.bare import wrap_layer
 
 if TYPE_CHECKING:
     from .dtypes import Array
@@ -314,7 +314,7 @@ def _name_ports(named: Sequence[tuple[str, Port, TensorInfo]]) -> dict[str, Port
             )
         shape = info.shape if info.shape is not None else port.shape
         ports[key] = Port(
-            port.id, shape, info.element_type or port.element_type, port.names, port.line
+            port.id, shape, info.element_type or port.element_type, port.names, port.line_offset
         )
     return ports
 

@@ -33,12 +33,13 @@ def open_regular(path: str | os.PathLike[str]) -> BinaryIO:
 
 
 @contextlib.contextmanager
-def replace_file(path: Path) -> Iterator[BinaryIO]:
+def replace_file(path: Path, *, durable: bool = True) -> Iterator[BinaryIO]:
     """Open a file for writing that replaces `path` when the block ends well.
 
     The bytes go to a temporary file in the same folder, are flushed to disk
     and renamed; when the block raises, the temporary file is removed and what
-    stood at `path` is untouched.
+    stood at `path` is untouched.  Without `durable`, flushing to disk is left
+    to the system: for what can be made anew.
 
     Raises
     ------
@@ -50,7 +51,8 @@ def replace_file(path: Path) -> Iterator[BinaryIO]:
         with stream:
             yield stream
             stream.flush()
-            os.fsync(stream.fileno())
+            if durable:
+                os.fsync(stream.fileno())
         temporary.replace(path)
     except BaseException:
         with contextlib.suppress(OSError):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import enum
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from .errors import DeconvError
@@ -34,6 +34,12 @@ class Finding:
         What should be there, and what is.
     hint : str, optional
         What the user can do about it.
+    column, end_column : int, optional
+        Where in the line, in characters from 1; the end is the first one after.
+    code : str
+        Stable short id of the rule.
+    place : Place or (int, int), optional
+        The part of the graph, or of the text, that it is about.
     """
 
     rule: str
@@ -45,6 +51,10 @@ class Finding:
     expected: Any = None
     actual: Any = None
     hint: str | None = None
+    column: int | None = None
+    end_column: int | None = None
+    code: str = ""
+    place: Any = field(default=None, repr=False, compare=False)
 
     def __str__(self) -> str:
         return str(

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from .errors import DeconvError, ShapeError, UnsupportedError
 from .findings import Finding, Severity
 from .geometry import Dim, Semantics
-from .model import Context, Graph, Layer, Port, TensorInfo
+from .model import Context, Graph, Layer, Place, Port, TensorInfo
 from .ops.openvino_deconvolution import OpenVINODeconvolution
 from .shapes import Shape, compatible, format_shape, intersect_dims
 
@@ -26,11 +26,15 @@ class Inference:
         which the two semantics find different pads.
     errors : tuple of DeconvError
         Layers whose inputs do not fit (empty unless errors are collected).
+    output_counts : tuple of (int, int)
+        Layers (by index) that declare other outputs than their operation has,
+        and how many it has.
     """
 
     outputs: tuple[tuple[TensorInfo, ...], ...]
     findings: tuple[Finding, ...]
     errors: tuple[DeconvError, ...] = ()
+    output_counts: tuple[tuple[int, int], ...] = ()
 
 
 def infer(
@@ -59,32 +63,73 @@ def infer(
         The inputs of a layer do not fit it, or each other.
     """
     topology = graph.topology
-    known: list[tuple[TensorInfo, ...]] = [()] * len(graph.layers)
+    layers = graph.layers
+    known: list[tuple[TensorInfo, ...]] = [()] * len(layers)
     findings: list[Finding] = []
     errors: list[DeconvError] = []
+    counts: list[tuple[int, int]] = []
+    # Networks repeat themselves.  Equal tensors become one object, and layers
+    # that share operation, declared outputs and inputs (by identity) are
+    # worked out once, unless there is something to say about them.
+    pool: dict[TensorInfo, TensorInfo] = {}
+    worked_out: dict[tuple[int, ...], tuple[TensorInfo, ...]] = {}
     for index in topology.order:
-        layer = graph.layers[index]
+        layer = layers[index]
         if given is not None and index in given:
-            known[index] = (given[index],)
+            info = given[index]
+            known[index] = (pool.setdefault(info, info),)
             continue
-        inputs = [
-            known[source[0]][source[1]] if source is not None else declared(port)
-            for source, port in zip(topology.sources[index], layer.inputs, strict=True)
-        ]
-        if not layer.operation.implemented:
-            known[index] = tuple(map(declared, layer.outputs))
-            continue
-        try:
-            outputs = infer_layer(layer, inputs, context)
-            findings += compare(graph, layer, inputs, outputs, context)
-        except DeconvError as error:
-            error.locate(file=graph.file, line=layer.line, layer=layer.label)
-            if not collect:
-                raise
-            errors.append(error)
-            outputs = tuple(map(declared, layer.outputs))
+        inputs = []
+        for port, source in zip(layer.inputs, topology.sources[index], strict=True):
+            if source is not None:
+                inputs.append(known[source[0]][source[1]])
+            else:
+                info = declared(port)
+                inputs.append(pool.setdefault(info, info))
+        key = (id(layer.operation), id(layer.outputs), *map(id, inputs))
+        outputs = worked_out.get(key) if inputs else None
+        if outputs is None:
+            outputs, clean = _work_out(
+                graph, index, inputs, context, findings, errors, counts, collect
+            )
+            outputs = tuple([pool.setdefault(info, info) for info in outputs])
+            if clean:
+                worked_out[key] = outputs
         known[index] = outputs
-    return Inference(tuple(known), tuple(findings), tuple(errors))
+    return Inference(tuple(known), tuple(findings), tuple(errors), tuple(counts))
+
+
+def _work_out(
+    graph: Graph,
+    index: int,
+    inputs: Sequence[TensorInfo],
+    context: Context,
+    findings: list[Finding],
+    errors: list[DeconvError],
+    counts: list[tuple[int, int]],
+    collect: bool,
+) -> tuple[tuple[TensorInfo, ...], bool]:
+    """Infer one layer and compare; tell whether there was nothing to say about it."""
+    layer = graph.layers[index]
+    if not layer.operation.implemented:
+        return tuple(map(declared, layer.outputs)), True
+    try:
+        outputs = infer_layer(layer, inputs, context)
+        found = compare(graph, index, inputs, outputs, context)
+    except DeconvError as error:
+        error.locate(file=graph.file, line=layer.line, layer=layer.label)
+        if error.place is None:
+            error.place = Place(layer=index, attribute=error.attribute)
+        if not collect:
+            raise
+        errors.append(error)
+        return tuple(map(declared, layer.outputs)), False
+    findings += found
+    declares = len(layer.outputs)
+    if declares > len(outputs) or (not declares and outputs and layer.type != "Result"):
+        counts.append((index, len(outputs)))
+        return (*outputs, *map(declared, layer.outputs[len(outputs) :])), False
+    return outputs, not found
 
 
 def declared(port: Port) -> TensorInfo:
@@ -117,7 +162,7 @@ def infer_layer(
     if len(outputs) < len(layer.outputs):
         raise ShapeError(
             f"{len(layer.outputs)} outputs are declared, {layer.type} has {len(outputs)}",
-            line=layer.outputs[len(outputs)].line,
+            line=layer.line_of(layer.outputs[len(outputs)]),
             expected=len(outputs),
             actual=len(layer.outputs),
             rule="output-count",
@@ -127,16 +172,17 @@ def infer_layer(
 
 def compare(
     graph: Graph,
-    layer: Layer,
+    index: int,
     inputs: Sequence[TensorInfo],
     outputs: Sequence[TensorInfo],
     context: Context,
 ) -> list[Finding]:
     """Compare what a layer declares of its outputs with what was computed."""
+    layer = graph.layers[index]
     found: list[Finding] = []
     for i, (port, info) in enumerate(zip(layer.outputs, outputs, strict=False)):
         if port.shape is not None and port.shape != info.shape:
-            found += _compare_shapes(graph, layer, i, inputs, info.shape, context)
+            found += _compare_shapes(graph, index, i, inputs, info.shape, context)
         if (
             port.element_type is not None
             and info.element_type is not None
@@ -149,25 +195,27 @@ def compare(
                     f"output {i} declares precision {port.element_type.ir_name}, "
                     f"computed is {info.element_type.ir_name}",
                     graph.file,
-                    port.line,
+                    layer.line_of(port),
                     layer.label,
                     info.element_type,
                     port.element_type,
+                    place=Place(layer=index, side="output", port=i, attribute="precision"),
                 )
             )
     if isinstance(layer.operation, OpenVINODeconvolution) and len(inputs) > 2:
-        found += _compare_profiles(graph, layer, layer.operation, inputs, context)
+        found += _compare_profiles(graph, index, layer.operation, inputs, context)
     return found
 
 
 def _compare_shapes(
     graph: Graph,
-    layer: Layer,
+    index: int,
     output: int,
     inputs: Sequence[TensorInfo],
     computed: Shape,
     context: Context,
 ) -> list[Finding]:
+    layer = graph.layers[index]
     port = layer.outputs[output]
     if compatible(port.shape, computed) or port.shape is None or computed is None:
         return []
@@ -181,10 +229,11 @@ def _compare_shapes(
                 f"computed is rank {len(computed)} {format_shape(computed)}"
                 + (f": {explained}" if explained else ""),
                 graph.file,
-                port.line,
+                layer.line_of(port),
                 layer.label,
                 format_shape(computed),
                 format_shape(port.shape),
+                place=Place(layer=index, side="output", port=output),
             )
         ]
     found = []
@@ -198,10 +247,11 @@ def _compare_shapes(
                     f"output {output}, axis {axis}: declared {stated}, computed {dim}"
                     + (f": {explained}" if explained else ""),
                     graph.file,
-                    port.line,
+                    layer.line_of(port),
                     layer.label,
                     dim,
                     stated,
+                    place=Place(layer=index, side="output", port=output, axis=axis),
                 )
             )
     return found
@@ -209,12 +259,13 @@ def _compare_shapes(
 
 def _compare_profiles(
     graph: Graph,
-    layer: Layer,
+    index: int,
     operation: OpenVINODeconvolution,
     inputs: Sequence[TensorInfo],
     context: Context,
 ) -> list[Finding]:
     """Tell where the two semantics find different pads."""
+    layer = graph.layers[index]
     pads = {}
     for semantics in Semantics:
         geometry = operation.geometry(inputs, Context(semantics, context.weights))
@@ -236,6 +287,7 @@ def _compare_profiles(
             spec,
             openvino,
             "--semantics spec|openvino chooses",
+            place=Place(layer=index),
         )
     ]
 

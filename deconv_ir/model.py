@@ -160,15 +160,16 @@ class Port:
         Declared `precision`; None where there is none.
     names : tuple of str
         Tensor names (outputs only).
-    line : int or None
-        Line of the file it stands in.
+    line_offset : int
+        How many lines below the start of its layer it stands in the file, so
+        that layers with equal ports can share them.
     """
 
     id: int
     shape: Shape
     element_type: ElementType | None = None
     names: tuple[str, ...] = ()
-    line: int | None = None
+    line_offset: int = 0
     extras: tuple[Info, ...] = ()
 
 
@@ -204,6 +205,39 @@ class Layer:
     def label(self) -> str:
         """How messages name it."""
         return f"{self.name!r} ({self.type}, id {self.id})"
+
+    def line_of(self, port: Port) -> int | None:
+        """Return the line of the file that one of its ports stands in."""
+        return None if self.line is None else self.line + port.line_offset
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A part of a graph that an error or a finding is about; None: not narrowed down.
+
+    Attributes
+    ----------
+    layer, edge : int or None
+        Index in `Graph.layers`, in `Graph.edges`.
+    side : str or None
+        ``input`` or ``output``: where the port is.
+    port, axis : int or None
+        Index of the port on that side, and of one of its dims.
+    attribute : str or None
+        An attribute: of the port or the edge where that is given, else of
+        the layer's ``<data>``, or of the layer itself where `own`.
+    child : str or None
+        An element within the layer that is not interpreted.
+    """
+
+    layer: int | None = None
+    edge: int | None = None
+    side: str | None = None
+    port: int | None = None
+    axis: int | None = None
+    attribute: str | None = None
+    own: bool = False
+    child: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -291,60 +325,84 @@ class Graph:
 def connect(graph: Graph) -> Topology:
     """Resolve the edges of a graph; problems are collected, not raised."""
     problems: list[IRError] = []
-    file = graph.file
+    layers = graph.layers
 
-    def problem(rule: str, line: int | None, message: str, layer: Layer | None = None) -> None:
+    def problem(
+        rule: str, line: int | None, message: str, layer: Layer | None, place: Place
+    ) -> None:
         label = None if layer is None else layer.label
-        problems.append(IRError(message, file=file, line=line, layer=label, rule=rule))
+        problems.append(
+            IRError(message, file=graph.file, line=line, layer=label, rule=rule, place=place)
+        )
 
     index: dict[int, int] = {}
-    for i, layer in enumerate(graph.layers):
-        if layer.id in index:
-            first = graph.layers[index[layer.id]]
+    for i, layer in enumerate(layers):
+        if index.setdefault(layer.id, i) != i:
+            first = layers[index[layer.id]]
             message = f"id {layer.id} is already taken by layer {first.name!r} in line {first.line}"
-            problem("duplicate-layer-id", layer.line, message, layer)
-        else:
-            index[layer.id] = i
-    sources: list[list[Source | None]] = [[None] * len(layer.inputs) for layer in graph.layers]
-    for edge in graph.edges:
-        ends = (
-            (edge.from_layer, edge.from_port, "output"),
-            (edge.to_layer, edge.to_port, "input"),
-        )
-        found: list[tuple[int, int]] = []
-        for layer_id, port_id, side in ends:
-            at = index.get(layer_id)
-            if at is None:
-                message = f"edge names layer {layer_id}, which is not in the file"
-                problem("edge-to-missing-layer", edge.line, message)
-                break
-            layer = graph.layers[at]
-            ports = layer.outputs if side == "output" else layer.inputs
-            port = next((k for k, p in enumerate(ports) if p.id == port_id), None)
-            if port is None:
-                have = ", ".join(str(p.id) for p in ports) or "none"
-                message = f"edge names {side} port {port_id}, the layer has {have}"
-                problem("edge-to-missing-port", edge.line, message, layer)
-                break
-            found.append((at, port))
-        if len(found) < 2:
+            place = Place(layer=i, attribute="id", own=True)
+            problem("duplicate-layer-id", layer.line, message, layer, place)
+    sources: list[list[Source | None]] = [[None] * len(layer.inputs) for layer in layers]
+    numbered: dict[int, dict[int, int]] = {}
+    for e, edge in enumerate(graph.edges):
+        start, end = index.get(edge.from_layer), index.get(edge.to_layer)
+        if start is None or end is None:
+            missing, end_name = (
+                (edge.from_layer, "from-layer") if start is None else (edge.to_layer, "to-layer")
+            )
+            message = f"edge names layer {missing}, which is not in the file"
+            place = Place(edge=e, attribute=end_name)
+            problem("edge-to-missing-layer", edge.line, message, None, place)
             continue
-        source, (to, port) = found
-        if sources[to][port] is not None:
+        outputs, inputs = layers[start].outputs, layers[end].inputs
+        output = _numbered(outputs, numbered).get(edge.from_port)
+        input_ = _numbered(inputs, numbered).get(edge.to_port)
+        if output is None or input_ is None:
+            side, layer, ports, port_id, end_name = (
+                ("output", layers[start], outputs, edge.from_port, "from-port")
+                if output is None
+                else ("input", layers[end], inputs, edge.to_port, "to-port")
+            )
+            have = ", ".join(str(p.id) for p in ports[:16]) or "none"
+            message = f"edge names {side} port {port_id}, the layer has {have}"
+            place = Place(edge=e, attribute=end_name)
+            problem("edge-to-missing-port", edge.line, message, layer, place)
+            continue
+        into = sources[end]
+        if into[input_] is not None:
             message = f"input port {edge.to_port} already has an edge"
-            problem("two-edges-into-port", edge.line, message, graph.layers[to])
+            place = Place(edge=e, attribute="to-port")
+            problem("two-edges-into-port", edge.line, message, layers[end], place)
             continue
-        sources[to][port] = source
-    faulty = {(p.line, p.rule) for p in problems}
-    for layer, ends_in in zip(graph.layers, sources, strict=True):
-        for port_, source_ in zip(layer.inputs, ends_in, strict=True):
-            if source_ is None and (port_.line, "input-without-edge") not in faulty:
-                message = f"input port {port_.id} has no edge"
-                problem("input-without-edge", port_.line or layer.line, message, layer)
+        into[input_] = (start, output)
+    for i, ends_in in enumerate(sources):
+        if None not in ends_in:
+            continue
+        layer = layers[i]
+        for k, source in enumerate(ends_in):
+            if source is None:
+                port = layer.inputs[k]
+                message = f"input port {port.id} has no edge"
+                place = Place(layer=i, side="input", port=k)
+                problem("input-without-edge", layer.line_of(port), message, layer, place)
     order = _sort(sources)
-    if len(order) < len(graph.layers):
-        _report_cycle(graph, sources, order, problem)
+    if len(order) < len(layers):
+        at, message = _find_cycle(graph, sources, order)
+        problem("cycle", layers[at].line, message, layers[at], Place(layer=at))
     return Topology(tuple(map(tuple, sources)), order, tuple(problems))
+
+
+def _numbered(ports: tuple[Port, ...], memo: dict[int, dict[int, int]]) -> dict[int, int]:
+    """Return the index of each port by its id; the first of those with the same id counts.
+
+    Layers share ports, so what is known is kept by the identity of the tuple.
+    """
+    found = memo.get(id(ports))
+    if found is None:
+        found = memo[id(ports)] = {}
+        for i, port in enumerate(ports):
+            found.setdefault(port.id, i)
+    return found
 
 
 def _sort(sources: Sequence[Sequence[Source | None]]) -> tuple[int, ...]:
@@ -369,13 +427,17 @@ def _sort(sources: Sequence[Sequence[Source | None]]) -> tuple[int, ...]:
     return tuple(order)
 
 
-def _report_cycle(
-    graph: Graph,
-    sources: Sequence[Sequence[Source | None]],
-    order: Sequence[int],
-    problem: Callable[[str, int | None, str, Layer | None], None],
-) -> None:
-    """Name the layers of one cycle: walk backwards from any layer that was not sorted."""
+def _find_cycle(
+    graph: Graph, sources: Sequence[Sequence[Source | None]], order: Sequence[int]
+) -> tuple[int, str]:
+    """Find the layers of one cycle: walk backwards from any layer that was not sorted.
+
+    Returns
+    -------
+    layer : int
+        Index of one layer of the cycle.
+    message : str
+    """
     done = set(order)
     at = next(i for i in range(len(sources)) if i not in done)
     walk: dict[int, int] = {}
@@ -385,5 +447,4 @@ def _report_cycle(
     path = [i for i, step in walk.items() if step >= walk[at]]
     names = [graph.layers[i].name for i in reversed(path)]
     shown = names if len(names) <= 8 else [*names[:4], "...", *names[-3:]]
-    layer = graph.layers[at]
-    problem("cycle", layer.line, f"layers form a cycle: {' -> '.join([*shown, shown[0]])}", layer)
+    return at, f"layers form a cycle: {' -> '.join([*shown, shown[0]])}"

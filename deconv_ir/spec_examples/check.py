@@ -199,7 +199,7 @@ class _Check:
     def port(self, port: PortText) -> Port:
         """Make a port of what is printed."""
         info = self.info(port)
-        return Port(0, info.shape, info.element_type, (), port.line)
+        return Port(0, info.shape, info.element_type, (), port.line - self.example.line)
 
     def info(self, port: PortText) -> TensorInfo:
         """Say what a port prints; without dims, that is nothing."""
@@ -241,7 +241,7 @@ class _Check:
         graph = Graph(layer.name, (layer,), (), file=self.file, bare=True)
         self.findings += [
             dataclasses.replace(found, layer=self.example.label)
-            for found in compare(graph, layer, inputs, outputs, self.context)
+            for found in compare(graph, 0, inputs, outputs, self.context)
             if found.rule != "declared-dims"
         ]
         return reasons

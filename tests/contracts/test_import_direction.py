@@ -26,7 +26,7 @@ RANK = {room: rank for rank, row in enumerate(ROWS) for room in row}
 CLI = len(ROWS)
 
 # Third-party packages that only some rooms may import.
-ONLY = {"lxml": {"xmlio", "lint"}, "click": {"cli"}, "ml_dtypes": {"dtypes", "kernels"}}
+ONLY = {"lxml": {"xmlio", "cli"}, "click": {"cli"}, "ml_dtypes": {"dtypes", "kernels"}}
 
 
 def modules() -> list[Path]:

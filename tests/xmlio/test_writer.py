@@ -23,7 +23,7 @@ def without_lines(graph: Graph) -> Graph:
 
     def strip(layer: Layer) -> Layer:
         ports = [
-            tuple(dataclasses.replace(p, line=None) for p in side)
+            tuple(dataclasses.replace(p, line_offset=0) for p in side)
             for side in (layer.inputs, layer.outputs)
         ]
         return dataclasses.replace(layer, line=None, inputs=ports[0], outputs=ports[1])
