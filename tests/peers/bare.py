@@ -17,6 +17,7 @@ from .oracle import (
     Window,
     backward_data_window,
     conv_transpose_window,
+    is_pointwise,
     openvino_window,
     transposed,
 )
@@ -104,6 +105,8 @@ class OpenVINOLayer:
     @property
     def fault(self) -> str | None:
         """The fault of OpenVINO's that this layer meets: a key of FAULTS."""
+        if is_pointwise(self.problem):
+            return "pointwise"
         return "group-of-one" if self.grouped and self.problem.groups == 1 else None
 
     def inputs(self) -> dict[str, np.ndarray]:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from .faults import meet
-from .oracle import Window, openvino_window, transposed
+from .oracle import Window, is_pointwise, openvino_window, transposed
 from .problems import Problem, array, openvino_problem
 from .runtimes import ops, ov, run
 
@@ -53,6 +53,8 @@ class Block:
     def fault(self) -> str | None:
         """The fault of OpenVINO's that running this block would meet: a key of FAULTS."""
         p = self.problem
+        if is_pointwise(p):
+            return "pointwise"
         if self.grouped and p.groups == 1 and self._spatial == 1:
             return "group-of-one"
         window = openvino_window(p, "openvino")
@@ -190,6 +192,8 @@ class Block:
         folder.mkdir(exist_ok=True)
         if self.fault is not None:
             meet(self.fault, "avoided")
+        if self.fault == "pointwise":
+            return self.by_oracle(openvino_window(self.problem, "openvino"))
         if self.fault == "group-of-one":  # one group is no groups
             return run(replace(self, grouped=False).save(folder), self.inputs())[0]
         if self.fault == "bias-beyond-kernel":  # without its bias all is well
@@ -246,6 +250,6 @@ def _block(seed: int, element_type: str) -> Block:
             block = replace(block, problem=replace(problem, pads_begin=zeros, pads_end=zeros))
         kinds = ["constant", "constant", "parameter", *COMPUTED]
         block = replace(block, shape_from=rng.choice(kinds))
-    if block.fault == "bias-beyond-kernel":
+    if block.fault in ("bias-beyond-kernel", "pointwise"):  # the bias is added, uncompressed
         block = replace(block, compress=False)
     return block

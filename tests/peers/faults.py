@@ -19,6 +19,8 @@ FAULTS = {
     "filter comes at run time or there is one spatial axis",
     "bias-beyond-kernel": "the CPU plugin may crash on a bias where the output outreaches the "
     "kernel",
+    "pointwise": "the CPU plugin ignores the pads of a kernel of one element where output and data "
+    "are of one size",
     "zero-extent": "a spatial extent of 0 is taken for 1 in inference, and left uninitialised",
     "pad-fusion": "a Pad before a strided deconvolution may be fused with the wrong amount",
 }

@@ -18,6 +18,7 @@ __all__ = [
     "Window",
     "backward_data_window",
     "conv_transpose_window",
+    "is_pointwise",
     "openvino_window",
     "transposed",
 ]
@@ -93,6 +94,21 @@ def openvino_window(problem: Problem, semantics: str) -> Window:
             first = begin
         window.append((first, shape))
     return window
+
+
+def is_pointwise(problem: Problem) -> bool:
+    """Tell whether OpenVINO takes the problem for a matrix product, pads and all.
+
+    It does so for kernels of one element and strides of 1 where the output is
+    as large as the data, though pads and output_padding may have shifted it.
+    """
+    window = openvino_window(problem, "openvino")
+    return (
+        all(k == 1 for k in problem.kernel)
+        and all(s == 1 for s in problem.strides)
+        and tuple(extent for _, extent in window) == problem.extents
+        and any(begin for begin, _ in window)
+    )
 
 
 def conv_transpose_window(problem: Problem) -> Window:

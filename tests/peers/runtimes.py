@@ -111,12 +111,16 @@ def openvino_error(action: Callable[[], object]) -> str:
 
 
 def openvino_bounds(shape: Any) -> list[tuple[int, int | None]] | None:
-    """(min, max) pairs of an OpenVINO shape; max None: no bound."""
+    """(min, max) pairs of an OpenVINO shape; max None: no bound.
+
+    Now and then no bound is the largest integer, divided and multiplied.
+    """
     if shape.rank.is_dynamic:
         return None
+    highest = [d.get_max_length() for d in shape]
     return [
-        (d.get_min_length(), None if d.get_max_length() == -1 else d.get_max_length())
-        for d in shape
+        (d.get_min_length(), high if 0 <= high < 2**60 else None)
+        for d, high in zip(shape, highest, strict=True)
     ]
 
 

@@ -22,7 +22,7 @@ _LAYERS = openvino_layers(150, first=10_000)
 def test_openvino_gives_the_same(layer: OpenVINOLayer, tmp_path: Path) -> None:
     """OpenVINO is given the same layer text, inside a network.
 
-    A group of one (FAULTS) it refuses; the oracle answers for it there.
+    Where it has a known fault the oracle answers for it.
     """
     inputs = layer.inputs()
     actual = deconv_ir.load(layer.save(tmp_path), semantics="openvino", warn=False).run(inputs)

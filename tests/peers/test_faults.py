@@ -20,19 +20,24 @@ from .bare import OpenVINOLayer
 from .faults import FAULTS, meet
 from .oracle import openvino_window, transposed
 from .problems import Problem, array, problems
-from .runtimes import assert_close, bfloat16, ops, ov, run
+from .runtimes import F32, assert_close, bfloat16, ops, ov, run
 from .single import single_layer
 
 pytestmark = pytest.mark.peers
 
 
-def _note(fault: str, theirs: Callable[[], np.ndarray], right: np.ndarray) -> None:
-    """Note whether OpenVINO still has the fault."""
+def _note(
+    fault: str, theirs: Callable[[], np.ndarray], right: np.ndarray, tolerance: float = 0.0
+) -> None:
+    """Note whether OpenVINO still has the fault; `tolerance` is absolute."""
     try:
-        agrees = np.array_equal(theirs(), right, equal_nan=right.dtype.kind == "f")
+        found = theirs()
     except RuntimeError:
         meet(fault, "refused")
         return
+    agrees = found.shape == right.shape and np.allclose(
+        found, right, rtol=0, atol=tolerance, equal_nan=right.dtype.kind == "f"
+    )
     meet(fault, "absent" if agrees else "found")
 
 
@@ -214,7 +219,22 @@ def test_pad_before_a_strided_deconvolution(pad: int) -> None:
         )
         return run(ov.Model([ops.result(result)], [node], "pad"), {"x": data})[0]
 
-    _note("pad-fusion", theirs, right)
+    _note("pad-fusion", theirs, right, F32)
+
+
+@pytest.mark.parametrize("extents", [(5,), (4, 6), (3, 2, 4)])
+def test_kernel_of_one_element_with_pads(extents: tuple[int, ...], tmp_path: Path) -> None:
+    """One pad on each side, and output_padding 2: the data, shifted by one, and zeros."""
+    n = len(extents)
+    ones, twos = (1,) * n, (2,) * n
+    problem = Problem(1, 1, 1, 2, 3, extents, ones, ones, ones, ones, ones, twos)
+    test_layer = OpenVINOLayer(problem, grouped=False)
+    assert test_layer.fault == "pointwise"
+    right = test_layer.expected("openvino")
+    (actual,) = deconv_ir.load(test_layer.save(tmp_path)).run(test_layer.inputs()).values()
+    assert_close(actual, right)
+    network = test_layer.save_network(tmp_path)
+    _note("pointwise", lambda: run(network, test_layer.inputs())[0], actual, F32)
 
 
 @pytest.mark.parametrize("extents", [(0,), (0, 4), (3, 0)])
