@@ -11,9 +11,11 @@ Matplotlib draws; it is an extra, ``pip install deconv-ir[diagrams]``.
 from __future__ import annotations
 
 import io
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
+from xml.sax.saxutils import escape
 
 from ..errors import DeconvError
 from ..geometry import effective_kernel, natural_extent
@@ -33,6 +35,10 @@ _FAINT = "#B8B8B8"
 _CUT = "#C0392B"
 _EXTRA = "#F6DDCC"
 _ZERO = "#F5F5F5"
+_FONTS = "DejaVu Sans, Verdana, Arial, sans-serif"
+_CELL = 21.6
+"""Size of a cell, in points."""
+
 _GAP = 1.75
 """From one line of cells to the next, in cells."""
 
@@ -134,48 +140,51 @@ def draw(example: ExampleSpec) -> bytes:
             hint="pip install 'deconv-ir[diagrams]'",
             rule="missing-extra",
         ) from error
-    settings: dict[Any, Any] = {
-        "svg.fonttype": "none",
-        "svg.hashsalt": "deconv-spec",
-        "font.family": "sans-serif",
-        "font.size": 9.0,
-        "hatch.linewidth": 0.7,
-    }
+    settings: dict[Any, Any] = {"svg.hashsalt": "deconv-spec"}
     with mpl.rc_context():
         mpl.rcdefaults()
         mpl.rcParams.update(settings)
         figure = Figure()
         if len(lines) == 2:
-            _place(figure, [_Plane(*lines)])
+            words = _place(figure, [_Plane(*lines)])
         else:
             names = ["" if len(lines) == 1 else f"axis {i}" for i in range(len(lines))]
-            _place(figure, [_Strip(*pair) for pair in zip(lines, names, strict=True)])
+            words = _place(figure, [_Strip(*pair) for pair in zip(lines, names, strict=True)])
         stream = io.BytesIO()
         nothing = {"Date": None, "Creator": None, "Format": None, "Type": None}
         figure.savefig(stream, format="svg", metadata=nothing)
-    return stream.getvalue()
+    head, end, rest = stream.getvalue().rpartition(b"</svg>")
+    return head + words.encode() + end + rest
 
 
-def _place(figure: Any, parts: Sequence[_Strip | _Plane]) -> None:
-    """Stack parts in a figure, a cell as large in each."""
-    cell = 0.3
-    width = max(p.width for p in parts) * cell
-    height = sum(p.height for p in parts) * cell
-    figure.set_size_inches(width, height)
-    top = height
+def _place(figure: Any, parts: Sequence[_Strip | _Plane]) -> str:
+    """Stack parts in a figure, a cell as large in each; return their words as SVG."""
+    width = max(p.width for p in parts)
+    height = sum(p.height for p in parts)
+    figure.set_size_inches(width * _CELL / 72, height * _CELL / 72)
+    words = []
+    top = 0.0
     for part in parts:
-        own = part.height * cell
-        axes = figure.add_axes((0, (top - own) / height, part.width * cell / width, own / height))
-        top -= own
+        place = (0, 1 - (top + part.height) / height, part.width / width, part.height / height)
+        axes = figure.add_axes(place)
         axes.set_axis_off()
-        part.draw(axes)
+        axes.set_xlim(part.left, part.left + part.width)
+        axes.set_ylim(part.top + part.height, part.top)
+        pen = _Pen(axes, part.left, part.top - top)
+        part.draw(pen)
+        words += pen.words
+        top += part.height
+    return f'<g font-family="{_FONTS}">\n{"".join(words)}</g>\n'
 
 
 class _Pen:
     """Draws cells and words on axes whose unit is one cell."""
 
-    def __init__(self, axes: Axes) -> None:
+    def __init__(self, axes: Axes, left: float, top: float) -> None:
         self.axes = axes
+        self.left = left
+        self.top = top
+        self.words: list[str] = []
 
     def cell(self, x: float, y: float, fill: str, edge: str = _INK, **more: Any) -> None:
         """One cell; y grows downwards."""
@@ -195,10 +204,44 @@ class _Pen:
             self.cell(x, y + i * height, _colour(source), "none", h=height, linewidth=0)
         self.cell(x, y, "none")
 
-    def word(self, x: float, y: float, text: str, **more: Any) -> None:
-        """Words, in the middle of a place unless told otherwise."""
-        style = {"ha": "center", "va": "center", "color": more.pop("colour", _INK), **more}
-        self.axes.text(x, y, text, **style)
+    def hatch(self, x: float, y: float) -> None:
+        """Cross a cell out with diagonals."""
+        across: list[float] = []
+        down: list[float] = []
+        for step in range(1, 8):
+            c = step / 4
+            start, stop = (0.0, c) if c <= 1 else (c - 1, 1.0)
+            across += [x + start, x + stop, math.nan]
+            down += [y + stop, y + start, math.nan]
+        self.axes.plot(across, down, color=_CUT, linewidth=0.7, solid_capstyle="butt")
+
+    def word(
+        self,
+        x: float,
+        y: float,
+        text: str,
+        *,
+        colour: str = _INK,
+        size: float = 9.0,
+        anchor: str = "middle",
+        bold: bool = False,
+        turned: bool = False,
+    ) -> None:
+        """Words, in the middle of a place unless told otherwise.
+
+        They are written here: each version of matplotlib writes text in its
+        own way, and the picture would change with it.
+        """
+        # From the middle of the letters down to the line that they stand on.
+        base = 0.35 * size
+        left = (x - self.left) * _CELL + (base if turned else 0)
+        down = (y - self.top) * _CELL + (0 if turned else base)
+        style = f'text-anchor="{anchor}" font-size="{size:g}" fill="{colour}"'
+        if bold:
+            style += ' font-weight="bold"'
+        if turned:
+            style += f' transform="rotate(-90 {left:.2f} {down:.2f})"'
+        self.words.append(f'<text x="{left:.2f}" y="{down:.2f}" {style}>{escape(text)}</text>\n')
 
     def span(
         self, start: float, stop: float, y: float, text: str, colour: str, lower: float = 0.0
@@ -211,7 +254,7 @@ class _Pen:
             linewidth=1,
             solid_capstyle="butt",
         )
-        self.word((start + stop) / 2, y + 0.5 + lower, text, colour=colour, fontsize=8)
+        self.word((start + stop) / 2, y + 0.5 + lower, text, colour=colour, size=8)
 
 
 def _colour(index: int) -> str:
@@ -229,13 +272,12 @@ class _Strip:
         self.name = name
         self.width = self.margin + (line.stop - line.first) + 1.2
         self.height = 1 + (line.data + 3) * _GAP + 1.6
+        self.left = line.first - self.margin
+        self.top = -0.6
 
-    def draw(self, axes: Axes) -> None:
+    def draw(self, pen: _Pen) -> None:
         """Draw line by line, from the data to the output."""
         line = self.line
-        axes.set_xlim(line.first - self.margin, line.stop + 1.2)
-        axes.set_ylim(self.height - 0.6, -0.6)
-        pen = _Pen(axes)
         y = self._data(pen, 0.4)
         for x in range(line.data):
             y = self._product(pen, y, x)
@@ -245,8 +287,8 @@ class _Strip:
     def label(self, pen: _Pen, y: float, text: str, detail: str) -> None:
         """Name a line, in the margin."""
         x = self.line.first - 0.6
-        pen.word(x, y + 0.3, text, ha="right", fontweight="bold")
-        pen.word(x, y + 0.95, detail, ha="right", colour="#666666", fontsize=7.5)
+        pen.word(x, y + 0.3, text, anchor="end", bold=True)
+        pen.word(x, y + 0.95, detail, anchor="end", colour="#666666", size=7.5)
 
     def _data(self, pen: _Pen, y: float) -> float:
         line = self.line
@@ -295,7 +337,7 @@ class _Strip:
         end = line.natural + line.output_padding
         for t in range(end):
             if not line.pad_begin <= t < line.pad_begin + line.output:
-                pen.cell(t, y, "none", _CUT, hatch="////", linewidth=0)
+                pen.hatch(t, y)
         if line.pad_begin > 0:
             pen.span(0, min(line.pad_begin, end), y + 1.1, f"pad_begin {line.pad_begin}", _CUT)
         if line.pad_end > 0:
@@ -315,7 +357,7 @@ class _Strip:
         for i in range(line.output):
             t = line.pad_begin + i
             pen.striped(t, y, line.sources(t) if 0 <= t < line.natural else [])
-            pen.word(t + 0.5, y + 1.35, f"y{i}", fontsize=7.5, colour="#666666")
+            pen.word(t + 0.5, y + 1.35, f"y{i}", size=7.5, colour="#666666")
 
 
 class _Plane:
@@ -327,14 +369,13 @@ class _Plane:
         self.rows = rows
         self.columns = columns
         self.width = self.margin + (columns.stop - columns.first) + 11.5
-        self.height = max(self.margin + (rows.stop - rows.first) + 1.6, 11.5)
+        self.height = max(self.margin + (rows.stop - rows.first) + 1.6, 12.3)
+        self.left = columns.first - self.margin
+        self.top = rows.first - self.margin
 
-    def draw(self, axes: Axes) -> None:
+    def draw(self, pen: _Pen) -> None:
         """Draw sums, then what is cut and added, then data, filter and output over them."""
         rows, columns = self.rows, self.columns
-        axes.set_xlim(columns.first - self.margin, columns.first - self.margin + self.width)
-        axes.set_ylim(rows.first - self.margin + self.height, rows.first - self.margin)
-        pen = _Pen(axes)
         self._sums(pen)
         self._cut(pen)
         for k in range(rows.kernel):
@@ -344,7 +385,7 @@ class _Plane:
         for i in range(rows.data):
             for j in range(columns.data):
                 x, y = columns.stride * j + 0.5, rows.stride * i + 0.5
-                axes.plot([x], [y], marker="o", markersize=5, color=_INK)
+                pen.axes.plot([x], [y], marker="o", markersize=5, color=_INK)
         pen.cell(
             columns.pad_begin,
             rows.pad_begin,
@@ -391,7 +432,7 @@ class _Plane:
         for y in range(self.rows.natural + self.rows.output_padding):
             for x in range(self.columns.natural + self.columns.output_padding):
                 if not self._inside(y, x):
-                    pen.cell(x, y, "none", _CUT, hatch="////", linewidth=0)
+                    pen.hatch(x, y)
 
     def _numbers(self, pen: _Pen) -> None:
         rows, columns = self.rows, self.columns
@@ -400,7 +441,7 @@ class _Plane:
                 columns.pad_begin + i + 0.5,
                 rows.first - 0.5,
                 str(i),
-                fontsize=7.5,
+                size=7.5,
                 colour="#666666",
             )
         for i in range(rows.output):
@@ -408,13 +449,13 @@ class _Plane:
                 columns.first - 0.5,
                 rows.pad_begin + i + 0.5,
                 str(i),
-                fontsize=7.5,
+                size=7.5,
                 colour="#666666",
             )
         middle = columns.pad_begin + columns.output / 2
-        pen.word(middle, rows.first - 1.5, "output, axis 1", fontsize=8)
+        pen.word(middle, rows.first - 1.5, "output, axis 1", size=8)
         middle = rows.pad_begin + rows.output / 2
-        pen.word(columns.first - 1.5, middle, "output, axis 0", fontsize=8, rotation=90)
+        pen.word(columns.first - 1.5, middle, "output, axis 0", size=8, turned=True)
 
     def _legend(self, pen: _Pen) -> None:
         x = self.columns.stop + 1.2
@@ -423,9 +464,9 @@ class _Plane:
 
         def entry(text: str, detail: str = "") -> None:
             nonlocal y
-            pen.word(x + 1.5, y + 0.5, text, ha="left")
+            pen.word(x + 1.5, y + 0.5, text, anchor="start")
             if detail:
-                pen.word(x + 1.5, y + 1.15, detail, ha="left", fontsize=7.5, colour="#666666")
+                pen.word(x + 1.5, y + 1.15, detail, anchor="start", size=7.5, colour="#666666")
             y += 1.9 if detail else 1.4
 
         pen.axes.plot([x + 0.5], [y + 0.5], marker="o", markersize=5, color=_INK)
@@ -449,7 +490,7 @@ class _Plane:
         begins = f"{rows.pad_begin},{columns.pad_begin}"
         ends = f"{rows.pad_end},{columns.pad_end}"
         if max(rows.pad_begin, rows.pad_end, columns.pad_begin, columns.pad_end) > 0:
-            pen.cell(x, y, "none", _CUT, hatch="////", linewidth=0)
+            pen.hatch(x, y)
             entry("cut by pads", f"begin {begins}, end {ends}")
         pen.cell(x + 0.1, y + 0.1, "none", _INK, w=0.8, h=0.8, linewidth=2.4)
         entry("output", f"{rows.output}\N{MULTIPLICATION SIGN}{columns.output}")

@@ -8,12 +8,14 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
+from ..errors import DeconvError
+from ..shapes import element_count
 from . import pages
 from .fragments import fragment, network
 from .golden import (
     SIGNED,
     UNSIGNED,
-    as_deconvolution,
+    check_size,
     compute,
     geometry_of,
     make_input,
@@ -28,6 +30,7 @@ if TYPE_CHECKING:
     from ..dtypes import Array
 
 MANIFEST = "manifest.json"
+MAX_CONSTANT = 1 << 22
 FORMAT = "deconv-spec golden arrays, 1"
 
 
@@ -103,6 +106,9 @@ def _example(
 ) -> tuple[dict[str, bytes], dict[str, Any]]:
     """Make the files of one example, and its entry in the manifest."""
     folder = example.name
+    if example.arrays:
+        check_size(example)
+    _check_constants(example)
     # Only an example with arrays needs the input of its network made up.
     made = [
         make_input(example, given) if example.arrays or i else None
@@ -115,6 +121,7 @@ def _example(
     }
     if weights:
         files[f"{folder}/model.bin"] = weights
+    hashes = {path.removeprefix(f"{folder}/"): sha256(data) for path, data in files.items()}
     if diagrams and example.diagram:
         from .diagram import draw
 
@@ -137,9 +144,24 @@ def _example(
     return files, {
         "name": example.name,
         "attributes": dict(example.attributes),
+        "arrays": example.arrays,
         "inputs": inputs,
         "outputs": _outputs(example, arrays, files),
+        "files": hashes,
     }
+
+
+def _check_constants(example: ExampleSpec) -> None:
+    """Require that the weights file of an example's network is small."""
+    largest = max((element_count(i.shape) for i in example.inputs[1:]), default=0)
+    if largest > MAX_CONSTANT:
+        raise DeconvError(
+            f"example {example.name!r} is too large: a constant of {largest} elements, "
+            f"{MAX_CONSTANT} are allowed",
+            expected=MAX_CONSTANT,
+            actual=largest,
+            rule="spec",
+        )
 
 
 def _outputs(
@@ -157,7 +179,6 @@ def _outputs(
                 "shape": list(shape),
             }
             if example.arrays:
-                as_deconvolution(example)
                 entry["pads_begin"] = [g.pad_begin for g in geometry_of(example, semantics)]
                 result = compute(example, inputs, semantics)
                 entry |= _store(files, f"{example.name}/{name}.npy", result)

@@ -117,7 +117,7 @@ def compute(example: ExampleSpec, inputs: Sequence[Array], semantics: Semantics)
         The fast kernel finds something else: a bug.
     """
     operation = as_deconvolution(example)
-    _check_size(example, operation)
+    check_size(example)
     result = _loop(operation, inputs, example, semantics)
     _check_exact(example, operation, inputs, semantics)
     (fast,) = operation.execute(inputs, Context(semantics))
@@ -149,7 +149,15 @@ def _loop(
     return np.ascontiguousarray(np.moveaxis(result, 1, -1) if last else result)
 
 
-def _check_size(example: ExampleSpec, operation: Deconvolution) -> None:
+def check_size(example: ExampleSpec) -> None:
+    """Require that golden arrays are few and quick, before any is made.
+
+    Raises
+    ------
+    DeconvError
+        There is no loop kernel for the operation, or it would run too long.
+    """
+    operation = as_deconvolution(example)
     spatial = len(example.outputs[0]) - 2
     data, filter_ = operation.views(example.infos, spatial)
     steps = element_count([d for d in (*data.spatial, *filter_.kernel) if isinstance(d, int)])

@@ -152,6 +152,11 @@ def parse_spec(data: bytes, file: str = "<spec>") -> Spec:
         reason = "it is nested too deeply" if isinstance(error, RecursionError) else str(error)
         raise DeconvError(f"this is no TOML: {reason}", file=file, rule="spec") from error
     lines = [text.count("\n", 0, m.end()) + 1 for m in _HEADER.finditer(text)]
+    return spec_of(table, file, lines)
+
+
+def spec_of(table: Mapping[str, Any], file: str, lines: Sequence[int] = ()) -> Spec:
+    """Check what a SPEC file states; `lines` are those of its examples."""
     return _Reader(file, lines).spec(table)
 
 
