@@ -15,6 +15,7 @@ GENERATORS: dict[str, tuple[str, ...]] = {
         "samples/upsample/bilinear_x2.xml",
         "samples/upsample/bilinear_x2.bin",
     ),
+    "tools/regen_spec_samples.py": ("samples/spec",),
 }
 
 
