@@ -18,6 +18,8 @@ help:
 $(VENV)/installed-%: pyproject.toml
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[$*]'
+	@# Where Python may not write bytecode itself, each start would compile the sources anew.
+	$(BIN)/python -m compileall -q deconv_ir cli
 	@touch $@
 
 run: $(VENV)/installed-samples
