@@ -49,14 +49,16 @@ class _Broadcast(Operation):
     def infer(self, inputs: Sequence[TensorInfo], context: Context) -> tuple[TensorInfo, ...]:
         """Return the target shape, if the data can fill it."""
         data, target = inputs[:2]
+        mode = self.chosen_mode()
+        if mode is not BroadcastMode.EXPLICIT:
+            # OpenVINO writes a third input for version 1 in any mode.
+            inputs = inputs[:2]
         for info, name in zip(inputs[1:], self.inputs[1:], strict=False):
             check_type(info, name, "integer")
             check_rank(info, name, 1)
-        mode = self.chosen_mode()
-        if (mode is BroadcastMode.EXPLICIT) != (len(inputs) == 3):
-            needed = "needs" if mode is BroadcastMode.EXPLICIT else "does not take"
+        if mode is BroadcastMode.EXPLICIT and len(inputs) < 3:
             raise ShapeError(
-                f"mode {mode.value} {needed} the input axes_mapping",
+                "mode explicit needs the input axes_mapping",
                 attribute="mode",
                 actual=len(inputs),
                 rule="input-count",
@@ -148,7 +150,8 @@ class _Broadcast(Operation):
         import numpy as np
 
         data, target = inputs[:2]
-        mapping = integers(inputs[2]) if len(inputs) == 3 else None
+        explicit = self.chosen_mode() is BroadcastMode.EXPLICIT
+        mapping = integers(inputs[2]) if explicit else None
         shape = static(self.resolve(data.shape, integers(target), mapping))
         if mapping is not None:
             spread = [1] * len(shape)

@@ -106,7 +106,7 @@ class _Convolution(Operation):
                 rule="channels",
             )
         extents = [
-            window_extent(i, axis, x, k, self.rule)
+            window_extent(i, axis, x, k, self.auto_pad, self.rule)
             for i, (axis, x, k) in enumerate(
                 zip(self.axes(spatial), data[2:], view.kernel, strict=True)
             )
@@ -162,7 +162,9 @@ class _Convolution(Operation):
 
     def apply(self, packed: ConvolutionKernel, kernel: Sequence[int], data: Array) -> Array:
         """Run a packed kernel on actual data."""
-        geometry = static_geometry(self.axes(len(kernel)), data.shape[2:], kernel, self.rule)
+        geometry = static_geometry(
+            self.axes(len(kernel)), data.shape[2:], kernel, self.auto_pad, self.rule
+        )
         return packed.run(
             data, tuple(g.pad_begin for g in geometry), tuple(g.output for g in geometry)
         )

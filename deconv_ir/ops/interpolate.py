@@ -478,9 +478,8 @@ class Interpolate1(_Interpolate):
         mode = self.mode
         if mode is Mode.LINEAR and rank < 5:
             mode = Mode.LINEAR_ONNX
-        nearest = Nearest.ROUND_PREFER_CEIL if self.align_corners else Nearest.SIMPLE
         where = Coordinates.ALIGN_CORNERS if self.align_corners else Coordinates.ASYMMETRIC
-        return Settings(mode, where, nearest, self.antialias, -0.75)
+        return Settings(mode, where, Nearest.SIMPLE, self.antialias, -0.75)
 
     def request(self, inputs: Sequence[TensorInfo], rank: int | None) -> Request:
         """Check the inputs beside the data, and tell what they ask for."""

@@ -71,7 +71,7 @@ class _Pooling(Operation):
             shape = (UNKNOWN,) * (len(self.kernel) + 2)
         check_length("kernel", self.kernel, len(shape) - 2)
         extents = [
-            window_extent(i, axis, x, k, self.rule)
+            window_extent(i, axis, x, k, self.auto_pad, self.rule)
             for i, (axis, x, k) in enumerate(zip(self.axes(), shape[2:], self.kernel, strict=True))
         ]
         return TensorInfo((*shape[:2], *extents), family_type)
@@ -93,7 +93,7 @@ class _Pooling(Operation):
 
     def geometry(self, data: Array) -> tuple[AxisGeometry, ...]:
         """Return pads and extents for an actual array."""
-        return static_geometry(self.axes(), data.shape[2:], self.kernel, self.rule)
+        return static_geometry(self.axes(), data.shape[2:], self.kernel, self.auto_pad, self.rule)
 
     def taps(self, data: Array, geometry: Sequence[AxisGeometry]) -> Iterator[tuple[Index, Index]]:
         """Yield, for each element of the window, where it reads and where that goes."""
@@ -130,7 +130,22 @@ class _MaxPool(_Pooling):
         for source, target in self.taps(data, geometry):
             part = result[target]
             np.maximum(part, wide[source], out=part)
+        self.fill_empty(result, data, geometry)
         return narrow(result, data.dtype)
+
+    def fill_empty(self, result: Array, data: Array, geometry: Sequence[AxisGeometry]) -> None:
+        """Give windows without any element the lowest finite number, as OpenVINO does."""
+        import numpy as np
+
+        if result.dtype.kind != "f":
+            return
+        for i, (axis, geo, x, k) in enumerate(
+            zip(self.axes(), geometry, data.shape[2:], self.kernel, strict=True)
+        ):
+            starts = np.arange(geo.output)[:, None] * axis.stride - geo.pad_begin
+            at = starts + np.arange(k) * axis.dilation
+            empty = ~((at >= 0) & (at < x)).any(axis=1)
+            np.moveaxis(result, i + 2, 0)[empty] = np.finfo(result.dtype).min
 
     def execute(self, inputs: Sequence[Array], context: Context) -> Sequence[Array]:
         """Compute the greatest elements."""
@@ -223,6 +238,7 @@ class _MaxPoolWithIndices(_MaxPool):
             np.copyto(part, found, where=better)
             np.copyto(index[target], positions[source], where=better)
             untouched[target] = False
+        self.fill_empty(result, data, geometry)
         axis = normalize_axis(self.axis, data.ndim)
         span = int(np.prod(data.shape[axis:]))
         assert self.index_element_type is not None
@@ -328,16 +344,23 @@ class _AvgPool(_Pooling):
             return (narrow(total / count.astype(wide.dtype), data.dtype),)
 
     def _counts(self, data: Array, geometry: Sequence[AxisGeometry]) -> Array:
-        """Return by what each sum is divided: the product of counts along the axes."""
+        """Return by what each sum is divided: the product of counts along the axes.
+
+        The document leaves open what a window that reaches beyond the padding
+        is divided by: here, as in torch and ONNX, by what is within it.
+        OpenVINO does so too where there are no pads, and divides by the whole
+        window where there are.
+        """
         import numpy as np
 
         count = np.ones((), np.int64)
-        # With pads that `auto_pad` finds, padding never counts, as in OpenVINO.
         for axis, geo, x, k in zip(self.axes(), geometry, data.shape[2:], self.kernel, strict=True):
             starts = np.arange(geo.output)[:, None] * axis.stride - geo.pad_begin
             at = starts + np.arange(k) * axis.dilation
-            low, high = (0, x) if self.exclude_pad else (-geo.pad_begin, x + geo.pad_end)
-            inside = ((at >= low) & (at < high)).sum(axis=1)
+            if self.exclude_pad:
+                inside = ((at >= 0) & (at < x)).sum(axis=1)
+            else:
+                inside = (at < x + geo.pad_end).sum(axis=1)
             count = count[..., None] * inside
         return count
 

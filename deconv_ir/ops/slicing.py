@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from ..dtypes import Array
 
 _FAR = 2**62
+_BEYOND = 2**64
 _EXHAUSTIVE = 4096
 
 
@@ -47,9 +48,11 @@ def sliced(extent: Dim, begin: Dim | None, end: Dim | None, step: Dim) -> Dim:
         begin = 0 if step > 0 else _FAR
     if end is None:
         end = _FAR if step > 0 else -_FAR
-    if isinstance(begin, int) and isinstance(end, int) and (begin < 0) != (end < 0):
-        turns = (begin < 0) == (step > 0)
-        if turns and low != high:
+    if isinstance(begin, int) and isinstance(end, int) and low != high:
+        # One end counts from the start, the other from the end: the slice grows
+        # with the axis at first, and then shrinks.  No axis reaches a far end.
+        turns = (begin < 0) == (step > 0) and (begin < 0) != (end < 0)
+        if turns and max(abs(begin), abs(end)) < _FAR:
             return _between_turns(low, high, begin, end, step)
     corner = _corners(begin, end, step)
     if corner is None:
@@ -78,7 +81,8 @@ def _between_turns(low: int, high: int | None, begin: int, end: int, step: int) 
         if high is None:
             counts.append(_count(_FAR, begin, end, step))
         return interval(min(counts), max(counts))
-    return interval(0, high)
+    most = -(-(min(abs(begin), abs(end)) + 1) // abs(step))
+    return interval(0, most if high is None else min(high, most))
 
 
 Corners = tuple[tuple[int, int], tuple[int, int]]
@@ -91,7 +95,7 @@ def _corners(begin: Dim, end: Dim, step: int) -> Corners | None:
         low, high = ends(value)
         if low < 0 <= high:
             return None
-        found.append(tuple(int(max(-_FAR, min(_FAR, v))) for v in (low, high)))
+        found.append(tuple(int(max(-_BEYOND, min(_BEYOND, v))) for v in (low, high)))
     (begin_low, begin_high), (end_low, end_high) = found
     if step > 0:
         return (begin_high, end_low), (begin_low, end_high)

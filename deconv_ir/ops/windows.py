@@ -5,7 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from ..errors import ShapeError
-from ..geometry import Axis, AxisGeometry, Dim, PadMode, bounds, interval
+from ..geometry import (
+    Axis,
+    AxisGeometry,
+    Dim,
+    PadMode,
+    bounds,
+    effective_kernel,
+    interval,
+    monotone,
+)
 from .base import choice
 
 AUTO_PAD = choice(PadMode, notset=PadMode.EXPLICIT, none=PadMode.EXPLICIT)
@@ -69,7 +78,9 @@ def window_axes(
     )
 
 
-def window_extent(index: int, axis: Axis, data: Dim, kernel: Dim, rule: AxisRule) -> Dim:
+def window_extent(
+    index: int, axis: Axis, data: Dim, kernel: Dim, auto_pad: PadMode, rule: AxisRule
+) -> Dim:
     """Return the output extent of an axis.
 
     Raises
@@ -77,24 +88,28 @@ def window_extent(index: int, axis: Axis, data: Dim, kernel: Dim, rule: AxisRule
     ShapeError
         The window is larger than the padded data.
     """
+    if auto_pad in (PadMode.SAME_UPPER, PadMode.SAME_LOWER):
+        # The pads are made to fit, whatever the kernel.
+        return monotone(lambda x: rule(axis, x, 1).output, data)
     if isinstance(data, int) and isinstance(kernel, int):
         geometry = rule(axis, data, kernel)
-        if geometry.output < 0 or (geometry.output == 0 and data > 0):
+        room = data + geometry.pad_begin + geometry.pad_end
+        if room < effective_kernel(kernel, axis.dilation):
             raise ShapeError(
                 f"the window does not fit the padded data on spatial axis {index}: "
                 f"{geometry.formula}",
-                actual=geometry.output,
-                expected=">= 1",
+                actual=room,
+                expected=f">= {effective_kernel(kernel, axis.dilation)}",
                 rule="window",
             )
         return geometry.output
-    # The extent grows with the data and shrinks with the kernel.
+    # There is at least one window, or the sizes do not fit.  The extent grows
+    # with the data and shrinks with the kernel.
     (data_low, data_high), (kernel_low, kernel_high) = bounds(data), bounds(kernel)
-    low = 0 if kernel_high is None else max(0, rule(axis, data_low, kernel_high).output)
+    low = 1 if kernel_high is None else max(1, rule(axis, data_low, kernel_high).output)
     if data_high is None:
         return interval(low, None)
-    high = max(0, rule(axis, data_high, max(1, kernel_low)).output)
-    return interval(min(low, high), high)
+    return interval(low, max(low, rule(axis, data_high, max(1, kernel_low)).output))
 
 
 def explain_window(axis: Axis, data: Dim, kernel: Dim, rule: AxisRule) -> str:
@@ -105,7 +120,11 @@ def explain_window(axis: Axis, data: Dim, kernel: Dim, rule: AxisRule) -> str:
 
 
 def static_geometry(
-    axes: Sequence[Axis], data: Sequence[int], kernel: Sequence[int], rule: AxisRule
+    axes: Sequence[Axis],
+    data: Sequence[int],
+    kernel: Sequence[int],
+    auto_pad: PadMode,
+    rule: AxisRule,
 ) -> tuple[AxisGeometry, ...]:
     """Return the geometry of all axes of an actual array.
 
@@ -115,5 +134,5 @@ def static_geometry(
         The window is larger than the padded data.
     """
     for index, (axis, x, k) in enumerate(zip(axes, data, kernel, strict=True)):
-        window_extent(index, axis, x, k, rule)
+        window_extent(index, axis, x, k, auto_pad, rule)
     return tuple(map(rule, axes, data, kernel))
