@@ -1,21 +1,71 @@
-"""The prepared transposed convolution, and which kernel computes it."""
+"""The prepared convolutions, and which kernel computes them."""
 
 from __future__ import annotations
 
+import enum
+import os
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from deconv_ir.kernels.arithmetic import arithmetic_of
+from deconv_ir.kernels.activation import Activation, ActivationKind
+from deconv_ir.kernels.arithmetic import Arithmetic, arithmetic_of
 from deconv_ir.kernels.col2im import Col2im
+from deconv_ir.kernels.compiled import CompiledKernel, compiled_module, supports
 from deconv_ir.kernels.problem import Problem, check_run, spans
 
-__all__ = ["DEFAULT_SCRATCH_BYTES", "Deconvolution"]
+__all__ = ["DEFAULT_SCRATCH_BYTES", "Deconvolution", "Path", "choose_path"]
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
 DEFAULT_SCRATCH_BYTES = 64 << 20
+
+
+class Path(enum.Enum):
+    """The kernels."""
+
+    COL2IM = "col2im"
+    COMPILED = "compiled"
+
+
+def choose_path(
+    problem: Problem, dtype: np.dtype[Any], *, compiled: bool, finite: bool = True
+) -> Path:
+    """Choose the kernel for a problem.
+
+    Parameters
+    ----------
+    problem : Problem
+        What is computed.
+    dtype : dtype
+        Element type.
+    compiled : bool
+        Whether the compiled kernel is there.
+    finite : bool
+        Whether all weights are finite.  The fast kernels put zeros around the
+        data, and zero times infinity is not zero.
+    """
+    if compiled and finite and supports(problem, dtype):
+        return Path.COMPILED
+    return Path.COL2IM
+
+
+def _wanted(path: str) -> Path | None:
+    """Return the kernel that the caller, else DECONV_IR_KERNEL, asks for; None: choose."""
+    source = "path"
+    if path == "auto":
+        path, source = os.environ.get("DECONV_IR_KERNEL", "") or "auto", "DECONV_IR_KERNEL"
+    if path == "auto":
+        return None
+    try:
+        wanted = Path(path)
+    except ValueError:
+        names = ", ".join(["auto", *(p.value for p in Path)])
+        raise ValueError(f"{source} names an unknown kernel {path!r}; known are {names}") from None
+    if wanted is Path.COMPILED and compiled_module() is None:
+        raise ValueError(f"{source} asks for the compiled kernel, which was not built here")
+    return wanted
 
 
 class Deconvolution:
@@ -33,17 +83,23 @@ class Deconvolution:
     bias : ndarray, optional
         ``[groups * out]``, of the filter's dtype; added to every output
         element, also where no tap reaches.
+    activation : Activation, optional
+        Applied to every output element, after the bias and before rounding.
     scratch_bytes : int
         Bound of the memory in use beside data, filter and result.
     path : str
-        ``auto``, or the name of the kernel to use: ``col2im``.
+        ``auto``, or the name of the kernel to use: ``compiled``, ``col2im``.
+        ``auto`` heeds the environment variable DECONV_IR_KERNEL.  A kernel
+        that cannot compute the problem is replaced by ``col2im``, which can
+        compute all of them.
 
     Raises
     ------
     TypeError
         The dtype has no arithmetic here (bool, complex, f8), or the bias has another.
     ValueError
-        Shapes, strides, dilations or groups do not fit together.
+        Shapes, strides, dilations or groups do not fit together, or there is
+        no such kernel.
 
     Notes
     -----
@@ -64,23 +120,42 @@ class Deconvolution:
         dilations: Sequence[int],
         groups: int = 1,
         bias: Array | None = None,
+        activation: Activation | None = None,
         scratch_bytes: int = DEFAULT_SCRATCH_BYTES,
         path: str = "auto",
     ) -> None:
-        if path not in ("auto", "col2im"):
-            raise ValueError(f"unknown kernel {path!r}")
+        wanted = _wanted(path)
         self.problem = Problem.of_filter(filter.shape, strides, dilations, groups)
-        self.arithmetic = arithmetic_of(filter.dtype, self.problem.channels_in)
+        self.arithmetic: Arithmetic = arithmetic_of(filter.dtype, self.problem.channels_in)
         self.scratch_bytes = scratch_bytes
-        self._bias: Array | None = None
+        self.activation = activation or Activation()
         if bias is not None:
             if bias.dtype != filter.dtype:
                 raise TypeError(f"bias is {bias.dtype.name}, filter {filter.dtype.name}")
             channels = self.problem.groups * self.problem.channels_out
             if bias.shape != (channels,):
                 raise ValueError(f"bias must have shape [{channels}], not {list(bias.shape)}")
-            self._bias = bias.astype(self.arithmetic.accumulator)
-        self._kernel = Col2im(self.problem, self.arithmetic, filter)
+        self._filter, self._bias = filter, bias
+        self._col2im: Col2im | None = None
+        self._compiled: CompiledKernel | None = None
+        self.path = wanted or choose_path(
+            self.problem, filter.dtype, compiled=compiled_module() is not None
+        )
+        if self.path is Path.COMPILED and supports(self.problem, filter.dtype):
+            fused = self.activation if filter.dtype.kind not in "iu" else Activation()
+            self._compiled = CompiledKernel(self.problem, filter, bias, fused, forward=False)
+            if not self._compiled.finite:
+                self._compiled = None
+        if self._compiled is None:
+            self.path = Path.COL2IM
+            self._pack_col2im()
+
+    def _pack_col2im(self) -> Col2im:
+        if self._col2im is None:
+            self._col2im = Col2im(
+                self.problem, self.arithmetic, self._filter, self._bias, self.activation
+            )
+        return self._col2im
 
     def run(
         self,
@@ -127,9 +202,15 @@ class Deconvolution:
             raise ValueError(
                 f"out must be {element.name} {list(shape)}, not {out.dtype.name} {list(out.shape)}"
             )
-        if out.size:
-            axes = spans(self.problem, data.shape[2:], pads, extents)
-            # Infinities and NaNs are results here, not mistakes to warn of.
-            with np.errstate(all="ignore"):
-                self._kernel.run(data, axes, self._bias, self.scratch_bytes, out)
+        if not out.size:
+            return out
+        if self._compiled is not None and out.flags.c_contiguous and out.flags.writeable:
+            if self._compiled.run(data, pads, self.scratch_bytes, out):
+                if element.kind in "iu" and self.activation.kind is not ActivationKind.NONE:
+                    out[...] = self.activation.apply(out)
+                return out
+        axes = spans(self.problem, data.shape[2:], pads, extents)
+        # Infinities and NaNs are results here, not mistakes to warn of.
+        with np.errstate(all="ignore"):
+            self._pack_col2im().run(data, axes, self.scratch_bytes, out)
         return out

@@ -1,0 +1,419 @@
+/* One tile after the other: copy data in, sum, interleave out. */
+#include "native.h"
+
+#include <string.h>
+
+#define FILLED 8192 /* bytes that are written at once where there is nothing to sum */
+
+struct context {
+    const struct layer *layer;
+    const struct run *run;
+    const struct kernels *kernels;
+    const struct packing *packing;
+    const struct plan *plan;
+    const struct epilogue *epilogue;
+    const struct arrays *arrays;
+};
+
+/* The tile that a job computes. */
+struct tile {
+    int64_t group, first_image, images, first_block, blocks;
+    int64_t first[AXES], box[AXES]; /* v */
+    char *data, *panel, *sums, *row; /* scratch */
+};
+
+static struct tile tile_of(const struct context *c, int64_t job, void *scratch) {
+    const struct tiling *t = &c->plan->tiling;
+    struct tile tile;
+    for (int a = AXES - 1; a >= 0; a--) {
+        const struct axis *axis = &c->plan->axes[a];
+        tile.first[a] = axis->first + job % t->grid[a] * t->box[a];
+        tile.box[a] = least(t->box[a], axis->last - tile.first[a]);
+        job /= t->grid[a];
+    }
+    tile.first_image = job % t->image_groups * t->images;
+    tile.images = least(t->images, c->run->batch - tile.first_image);
+    job /= t->image_groups;
+    tile.first_block = job % t->row_groups * t->blocks;
+    tile.blocks = least(t->blocks, c->packing->blocks - tile.first_block);
+    tile.group = job / t->row_groups;
+    tile.data = scratch;
+    tile.panel = tile.data + t->data_bytes;
+    tile.sums = tile.panel + t->panel_bytes;
+    tile.row = tile.sums + t->sums_bytes;
+    return tile;
+}
+
+/* ------------------------------------------------------------- data in -- */
+
+/* The stretch of one axis that an input phase has for a tile: `count`
+ * positions, `before` zeros in front of them. */
+struct stretch {
+    int64_t begin, count, before;
+};
+
+static struct stretch stretch_of(const struct context *c, const struct tile *tile, int axis,
+                                 int64_t in_phase) {
+    const struct axis *a = &c->plan->axes[axis];
+    const int64_t first = tile->first[axis] + a->low;
+    const int64_t last = tile->first[axis] + tile->box[axis] + a->high;
+    const int64_t extent = divide_up(a->data - in_phase, a->in_stride);
+    struct stretch s;
+    s.begin = most(first, 0);
+    s.count = most(0, least(last, extent) - s.begin);
+    s.before = least(s.begin, last) - first;
+    return s;
+}
+
+/* One image of one channel of one input phase. */
+static void copy_volume(const struct context *c, const struct tile *tile, const char *from,
+                        const int64_t in_phase[AXES], char *to) {
+    const struct tiling *t = &c->plan->tiling;
+    const struct axis *axes = c->plan->axes;
+    const enum element element = (enum element)c->layer->element;
+    const int64_t size = c->kernels->size, in_size = element_size(element);
+    const struct stretch z = stretch_of(c, tile, 0, in_phase[0]);
+    const struct stretch y = stretch_of(c, tile, 1, in_phase[1]);
+    const struct stretch x = stretch_of(c, tile, 2, in_phase[2]);
+    const int64_t *step = c->run->step;
+    const int64_t planes = tile->box[0] + axes[0].high - axes[0].low;
+    const int64_t rows = tile->box[1] + axes[1].high - axes[1].low;
+    for (int64_t i = 0; i < planes; i++) {
+        char *row = to + i * t->plane * size;
+        memset(row, 0, (size_t)(x.before * size));
+        row += x.before * size;
+        const int64_t iz = i - z.before;
+        const int some = iz >= 0 && iz < z.count && x.count > 0;
+        const char *plane = from + (some ? ((z.begin + iz) * axes[0].in_stride + in_phase[0]) *
+                                               step[0] * in_size : 0);
+        for (int64_t j = 0; j < rows; j++, row += t->pitch * size) {
+            const int64_t iy = j - y.before;
+            int64_t count = 0;
+            if (some && iy >= 0 && iy < y.count) {
+                count = x.count;
+                const char *at =
+                    plane + (((y.begin + iy) * axes[1].in_stride + in_phase[1]) * step[1] +
+                             (x.begin * axes[2].in_stride + in_phase[2]) * step[2]) * in_size;
+                c->kernels->load(element, at, axes[2].in_stride * step[2], count, row);
+            }
+            /* Up to the data of the next row: its zeros and this row's are the same. */
+            memset(row + count * size, 0, (size_t)((t->pitch - count) * size));
+        }
+    }
+}
+
+static void copy_data(const struct context *c, const struct tile *tile, int64_t first_channel,
+                      int64_t channels) {
+    const struct tiling *t = &c->plan->tiling;
+    const struct axis *axes = c->plan->axes;
+    const int64_t size = c->kernels->size;
+    const int64_t in_size = element_size((enum element)c->layer->element);
+    for (int64_t channel = 0; channel < channels; channel++) {
+        const int64_t index = tile->group * c->layer->channels_in + first_channel + channel;
+        int64_t in_phase[AXES], phase = 0;
+        for (in_phase[0] = 0; in_phase[0] < axes[0].in_stride; in_phase[0]++)
+            for (in_phase[1] = 0; in_phase[1] < axes[1].in_stride; in_phase[1]++)
+                for (in_phase[2] = 0; in_phase[2] < axes[2].in_stride; in_phase[2]++, phase++)
+                    for (int64_t image = 0; image < tile->images; image++) {
+                        const char *from =
+                            (const char *)c->arrays->data +
+                            ((tile->first_image + image) * c->run->image_step +
+                             index * c->run->channel_step) * in_size;
+                        char *to = tile->data + (channel * t->channel_stride +
+                                                 phase * t->phase_stride +
+                                                 image * t->image_stride) * size;
+                        copy_volume(c, tile, from, in_phase, to);
+                    }
+    }
+}
+
+/* ---------------------------------------------------------------- sums -- */
+
+/* Sum rows at `positions` positions, with the widest micro-kernels that fit. */
+static void sum_rows(const struct kernels *kernels, int rows, int64_t positions, int64_t depth,
+                     const int32_t *offsets, const char *data, const char *weights, char *sums,
+                     int64_t row_stride, const void *start, const struct epilogue *finish) {
+    int64_t vectors = divide_up(positions, kernels->lanes);
+    int columns = kernels->columns[rows];
+    while (vectors > 0) {
+        while (columns > vectors || !kernels->table[rows][columns]) columns--;
+        const int64_t blocks = vectors / columns;
+        kernels->table[rows][columns](depth, offsets, data, weights, sums, row_stride, blocks,
+                                      start, finish);
+        const int64_t done = blocks * columns;
+        data += done * kernels->lanes * kernels->size;
+        sums += done * kernels->lanes * kernels->size;
+        vectors -= done;
+    }
+}
+
+/* What the sums of one phase need. */
+struct phase {
+    int64_t q[AXES];
+    const int32_t *offsets;
+    int64_t taps;
+    int64_t packed; /* element of the packed filter at which the phase begins */
+};
+
+static struct phase phase_of(const struct context *c, int64_t group, int64_t qz, int64_t qy,
+                             int64_t qx) {
+    const struct axis *a = c->plan->axes;
+    const struct packing *p = c->packing;
+    const int64_t q[AXES] = {qz, qy, qx};
+    struct phase phase = {{qz, qy, qx}, NULL, 1, 0};
+    int64_t list = 0, packed = 0;
+    for (int i = 0; i < AXES; i++) {
+        const int64_t pattern = a[i].pattern_of[q[i]];
+        list = list * a[i].patterns + pattern;
+        packed = packed * p->phases[i].count + a[i].phase_of[q[i]];
+        phase.taps *= a[i].pattern_first[pattern + 1] - a[i].pattern_first[pattern];
+    }
+    phase.offsets = c->plan->offsets[list];
+    phase.packed = group * p->group_size + p->phase_start[packed];
+    return phase;
+}
+
+/* Input channels that are summed in one go. */
+struct go {
+    int64_t first, count;
+    int begins, ends;
+};
+
+static void sum_block(const struct context *c, const struct tile *tile, const struct go *go,
+                      const struct phase *phase, int64_t block, const char *data,
+                      int64_t positions, const int32_t *offsets, char *sums,
+                      int64_t row_stride) {
+    static const double zeros[MAX_ROWS];
+    const struct packing *p = c->packing;
+    const int64_t size = c->kernels->size;
+    const int rows = packing_rows(p, block);
+    const int64_t channel = packing_channel(p, block);
+    const int64_t at = phase->packed + phase->taps * (c->layer->channels_in * channel +
+                                                      go->first * rows);
+    const char *bias = c->arrays->bias;
+    const void *start = bias ? (const void *)(bias + (tile->group * c->layer->channels_out +
+                                                      channel) * size)
+                             : (const void *)zeros;
+    sum_rows(c->kernels, rows, positions, go->count * phase->taps, offsets, data,
+             (const char *)c->arrays->packed + at * size, sums, row_stride,
+             go->begins ? start : NULL, go->ends ? c->epilogue : NULL);
+}
+
+/* ---------------------------------------------------------- results out -- */
+
+static char *out_row(const struct context *c, const struct tile *tile, int64_t image,
+                     int64_t channel, int64_t oz, int64_t oy) {
+    const struct axis *a = c->plan->axes;
+    const int64_t index = ((tile->first_image + image) * c->layer->groups + tile->group) *
+                              c->layer->channels_out + channel;
+    return (char *)c->arrays->out + ((index * a[0].output + oz) * a[1].output + oy) *
+                                        a[2].output *
+                                        element_size((enum element)c->layer->element);
+}
+
+/* Interleave the phases of the last axis into the rows of one block. */
+static void write_rows(const struct context *c, const struct tile *tile, int64_t block,
+                       const struct phase *phase, const char *sums, int64_t row_stride,
+                       int rows) {
+    const struct axis *a = c->plan->axes;
+    const struct tiling *t = &c->plan->tiling;
+    const enum element element = (enum element)c->layer->element;
+    const int64_t size = c->kernels->size, stride = a[2].out_stride;
+    const int64_t begin = tile->first[2] * stride;
+    const int64_t count = least((tile->first[2] + tile->box[2]) * stride, a[2].output) - begin;
+    const int direct = element_size(element) == size;
+    for (int row = 0; row < rows; row++)
+        for (int64_t image = 0; image < tile->images; image++)
+            for (int64_t z = 0; z < tile->box[0]; z++) {
+                const int64_t oz = (tile->first[0] + z) * a[0].out_stride + phase->q[0];
+                if (oz >= a[0].output) break;
+                for (int64_t y = 0; y < tile->box[1]; y++) {
+                    const int64_t oy = (tile->first[1] + y) * a[1].out_stride + phase->q[1];
+                    if (oy >= a[1].output) break;
+                    char *out = out_row(c, tile, image, packing_channel(c->packing, block) + row,
+                                        oz, oy) + begin * element_size(element);
+                    const char *line = sums + (row * row_stride + (image * t->box[0] + z) *
+                                                   t->line + y * t->pitch) * size;
+                    c->kernels->interleave(line, row_stride * rows, stride, count,
+                                           direct ? out : tile->row);
+                    if (!direct) c->kernels->store(element, tile->row, count, out);
+                }
+            }
+}
+
+/* Write the rows of a panel, which hold one phase of the last axis. */
+static void write_panel(const struct context *c, const struct tile *tile, int64_t block,
+                        const struct phase *phase, const char *sums, int64_t row_stride,
+                        int rows) {
+    const struct axis *a = c->plan->axes;
+    const enum element element = (enum element)c->layer->element;
+    const int64_t size = c->kernels->size, out_size = element_size(element);
+    const int64_t stride = a[2].out_stride;
+    for (int row = 0; row < rows; row++) {
+        const char *in = sums + row * row_stride * size;
+        for (int64_t image = 0; image < tile->images; image++)
+            for (int64_t z = 0; z < tile->box[0]; z++)
+                for (int64_t y = 0; y < tile->box[1]; y++, in += tile->box[2] * size) {
+                    const int64_t oz = (tile->first[0] + z) * a[0].out_stride + phase->q[0];
+                    const int64_t oy = (tile->first[1] + y) * a[1].out_stride + phase->q[1];
+                    if (oz >= a[0].output || oy >= a[1].output) continue;
+                    const int64_t begin = tile->first[2] * stride + phase->q[2];
+                    const int64_t count =
+                        least(tile->box[2], divide_up(a[2].output - begin, stride));
+                    if (count <= 0) continue;
+                    char *out = out_row(c, tile, image, packing_channel(c->packing, block) + row,
+                                        oz, oy) + begin * out_size;
+                    if (out_size == size && size == 4) {
+                        for (int64_t i = 0; i < count; i++)
+                            memcpy(out + i * stride * 4, in + i * 4, 4);
+                        continue;
+                    }
+                    c->kernels->store(element, in, count, tile->row);
+                    for (int64_t i = 0; i < count; i++)
+                        memcpy(out + i * stride * out_size, tile->row + i * out_size,
+                               (size_t)out_size);
+                }
+    }
+}
+
+/* -------------------------------------------------------------- a tile -- */
+
+/* Phases that exist: an output shorter than the stride has fewer. */
+static int64_t phases_along(const struct axis *a) { return least(a->out_stride, a->output); }
+
+static void run_flat(const struct context *c, const struct tile *tile, const struct go *go,
+                     int64_t qz, int64_t qy) {
+    const struct tiling *t = &c->plan->tiling;
+    const struct axis *a = c->plan->axes;
+    const int64_t size = c->kernels->size, lines = phases_along(&a[2]);
+    const int64_t positions = t->images * t->box[0] * t->line;
+    const int64_t count = (tile->box[1] - 1) * t->pitch + tile->box[2];
+    const int whole = go->begins && go->ends;
+    for (int64_t b = 0; b < tile->blocks; b++) {
+        const int64_t block = tile->first_block + b;
+        const int rows = packing_rows(c->packing, block);
+        char *sums = tile->sums;
+        if (!whole)
+            sums += ((qz * phases_along(&a[1]) + qy) * t->blocks + b) * lines *
+                    c->packing->rows * positions * size;
+        struct phase phase;
+        for (int64_t qx = 0; qx < lines; qx++) {
+            phase = phase_of(c, tile->group, qz, qy, qx);
+            for (int64_t image = 0; image < tile->images; image++)
+                for (int64_t z = 0; z < tile->box[0]; z++)
+                    sum_block(c, tile, go, &phase, block,
+                              tile->data + (image * t->image_stride + z * t->plane) * size,
+                              count, phase.offsets,
+                              sums + (qx * rows * positions +
+                                      (image * t->box[0] + z) * t->line) * size,
+                              positions);
+        }
+        if (go->ends) write_rows(c, tile, block, &phase, sums, positions, rows);
+    }
+}
+
+/* Copy what a phase sees into a panel [channel and tap][position] without gaps. */
+static void fill_panel(const struct context *c, const struct tile *tile, const struct go *go,
+                       const struct phase *phase) {
+    enum { STEP = 32 };
+    const struct tiling *t = &c->plan->tiling;
+    const int64_t size = c->kernels->size, length = tile->box[2] * size;
+    for (int64_t k = 0; k < go->count * phase->taps; k++) {
+        const char *from = tile->data + phase->offsets[k] * size;
+        char *to = tile->panel + k * t->panel * size;
+        for (int64_t image = 0; image < tile->images; image++)
+            for (int64_t z = 0; z < tile->box[0]; z++)
+                for (int64_t y = 0; y < tile->box[1]; y++, to += length) {
+                    const char *row =
+                        from + (image * t->image_stride + z * t->plane + y * t->pitch) * size;
+                    /* Whole steps: what is too much is overwritten by the next row. */
+                    for (int64_t i = 0; i < length; i += STEP) memcpy(to + i, row + i, STEP);
+                }
+    }
+}
+
+static void run_compact(const struct context *c, const struct tile *tile, const struct go *go,
+                        int64_t qz, int64_t qy, const int32_t *panel_offsets) {
+    const struct tiling *t = &c->plan->tiling;
+    const struct axis *a = c->plan->axes;
+    const int64_t size = c->kernels->size, lines = phases_along(&a[2]);
+    const int64_t count = tile->images * tile->box[0] * tile->box[1] * tile->box[2];
+    const int whole = go->begins && go->ends;
+    for (int64_t qx = 0; qx < lines; qx++) {
+        const struct phase phase = phase_of(c, tile->group, qz, qy, qx);
+        fill_panel(c, tile, go, &phase);
+        for (int64_t b = 0; b < tile->blocks; b++) {
+            const int64_t block = tile->first_block + b;
+            char *sums = tile->sums;
+            if (!whole)
+                sums += (((qz * phases_along(&a[1]) + qy) * lines + qx) * t->blocks + b) *
+                        c->packing->rows * t->panel * size;
+            sum_block(c, tile, go, &phase, block, tile->panel, count, panel_offsets, sums,
+                      t->panel);
+            if (go->ends)
+                write_panel(c, tile, block, &phase, sums, t->panel,
+                            packing_rows(c->packing, block));
+        }
+    }
+}
+
+static void run_tile(void *context, int64_t job, void *scratch) {
+    const struct context *c = context;
+    const struct tiling *t = &c->plan->tiling;
+    const struct axis *a = c->plan->axes;
+    const struct tile tile = tile_of(c, job, scratch);
+    const int64_t channels = c->layer->channels_in;
+    struct go go = {0, 0, 1, 0};
+    do {
+        go.count = least(t->channels, channels - go.first);
+        go.ends = go.first + go.count >= channels;
+        copy_data(c, &tile, go.first, go.count);
+        for (int64_t qz = 0; qz < phases_along(&a[0]); qz++)
+            for (int64_t qy = 0; qy < phases_along(&a[1]); qy++) {
+                if (t->compact) run_compact(c, &tile, &go, qz, qy, c->plan->panel_offsets);
+                else run_flat(c, &tile, &go, qz, qy);
+            }
+        go.first += go.count;
+        go.begins = 0;
+    } while (go.first < channels);
+}
+
+/* ------------------------------------------------------------ no data -- */
+
+/* One channel of one image as it is where no tap meets data. */
+static void fill_channel(void *context, int64_t job, void *scratch) {
+    static const double zeros[MAX_ROWS];
+    static const int32_t no_offsets[1];
+    const struct context *c = context;
+    const enum element element = (enum element)c->layer->element;
+    const int64_t channels = c->layer->groups * c->layer->channels_out;
+    const int64_t size = c->kernels->size, out_size = element_size(element);
+    const int64_t *output = c->run->output;
+    const int64_t count = output[0] * output[1] * output[2];
+    const char *bias = c->arrays->bias;
+    const int64_t at_once = FILLED / size;
+    sum_rows(c->kernels, 1, least(count, at_once), 0, no_offsets, scratch, scratch, scratch, 0,
+             bias ? (const void *)(bias + job % channels * size) : (const void *)zeros,
+             c->epilogue);
+    char *out = (char *)c->arrays->out + job * count * out_size;
+    for (int64_t done = 0; done < count; done += at_once)
+        c->kernels->store(element, scratch, least(at_once, count - done), out + done * out_size);
+}
+
+int execute(const struct layer *layer, const struct run *run, const struct kernels *kernels,
+            const struct packing *packing, const struct plan *plan,
+            const struct epilogue *epilogue, const struct arrays *arrays) {
+    struct context context = {layer, run, kernels, packing, plan, epilogue, arrays};
+    int holes = 0;
+    for (int a = 0; a < AXES; a++) {
+        const struct axis *axis = &plan->axes[a];
+        holes |= axis->first > 0 || axis->last * axis->out_stride < axis->output;
+    }
+    if (holes) {
+        const int64_t channels = run->batch * layer->groups * layer->channels_out;
+        const int64_t scratch = FILLED + MAX_COLUMNS * kernels->lanes * kernels->size;
+        if (parallel_run(fill_channel, &context, channels, run->threads, scratch)) return -1;
+    }
+    return parallel_run(run_tile, &context, plan->tiling.jobs, run->threads,
+                        plan->tiling.bytes);
+}
