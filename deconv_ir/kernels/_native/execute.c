@@ -65,6 +65,25 @@ static struct stretch stretch_of(const struct context *c, const struct tile *til
     return s;
 }
 
+/* Most rows are short: calls of memcpy and memset would take longer than they do. */
+static inline void copy_row(char *to, const char *from, int64_t bytes) {
+    if (bytes >= COPY_STEP) {
+        const int64_t last = bytes - COPY_STEP;
+        for (int64_t i = 0; i < last; i += COPY_STEP) memcpy(to + i, from + i, COPY_STEP);
+        memcpy(to + last, from + last, COPY_STEP); /* overlaps the one before */
+    } else {
+        for (int64_t i = 0; i < bytes; i += 4) memcpy(to + i, from + i, 4);
+    }
+}
+
+static inline void clear_row(char *to, int64_t bytes) {
+    static const char zeros[COPY_STEP];
+    if (bytes >= 8 * COPY_STEP) memset(to, 0, (size_t)bytes);
+    else copy_row(to, zeros, least(bytes, COPY_STEP));
+    for (int64_t i = COPY_STEP; i < bytes && bytes < 8 * COPY_STEP; i += 4)
+        memcpy(to + i, zeros, 4);
+}
+
 /* One image of one channel of one input phase. */
 static void copy_volume(const struct context *c, const struct tile *tile, const char *from,
                         const int64_t in_phase[AXES], char *to) {
@@ -75,30 +94,36 @@ static void copy_volume(const struct context *c, const struct tile *tile, const 
     const struct stretch z = stretch_of(c, tile, 0, in_phase[0]);
     const struct stretch y = stretch_of(c, tile, 1, in_phase[1]);
     const struct stretch x = stretch_of(c, tile, 2, in_phase[2]);
-    const int64_t *step = c->run->step;
+    const int64_t *step = c->run->step, x_step = axes[2].in_stride * step[2];
     const int64_t planes = tile->box[0] + axes[0].high - axes[0].low;
     const int64_t rows = tile->box[1] + axes[1].high - axes[1].low;
+    const int64_t pitch = t->pitch * size, count = x.count * size;
+    const int64_t row_step = axes[1].in_stride * step[1] * in_size;
+    const int plain = x_step == 1 && size == in_size;
+    /* The rows that have data; none when there is no position in a row. */
+    const int64_t first = x.count ? y.before : rows, last = x.count ? y.before + y.count : rows;
     for (int64_t i = 0; i < planes; i++) {
         char *row = to + i * t->plane * size;
-        memset(row, 0, (size_t)(x.before * size));
+        clear_row(row, x.before * size);
         row += x.before * size;
         const int64_t iz = i - z.before;
-        const int some = iz >= 0 && iz < z.count && x.count > 0;
-        const char *plane = from + (some ? ((z.begin + iz) * axes[0].in_stride + in_phase[0]) *
-                                               step[0] * in_size : 0);
-        for (int64_t j = 0; j < rows; j++, row += t->pitch * size) {
-            const int64_t iy = j - y.before;
-            int64_t count = 0;
-            if (some && iy >= 0 && iy < y.count) {
-                count = x.count;
-                const char *at =
-                    plane + (((y.begin + iy) * axes[1].in_stride + in_phase[1]) * step[1] +
-                             (x.begin * axes[2].in_stride + in_phase[2]) * step[2]) * in_size;
-                c->kernels->load(element, at, axes[2].in_stride * step[2], count, row);
-            }
-            /* Up to the data of the next row: its zeros and this row's are the same. */
-            memset(row + count * size, 0, (size_t)((t->pitch - count) * size));
+        if (iz < 0 || iz >= z.count) {
+            clear_row(row, rows * pitch);
+            continue;
         }
+        clear_row(row, least(first, rows) * pitch);
+        row += first * pitch;
+        const char *at =
+            from + (((z.begin + iz) * axes[0].in_stride + in_phase[0]) * step[0] +
+                    (y.begin * axes[1].in_stride + in_phase[1]) * step[1] +
+                    (x.begin * axes[2].in_stride + in_phase[2]) * step[2]) * in_size;
+        for (int64_t j = first; j < last; j++, row += pitch, at += row_step) {
+            if (plain) copy_row(row, at, count);
+            else c->kernels->load(element, at, x_step, x.count, row);
+            /* Up to the data of the next row: its zeros and this row's are the same. */
+            clear_row(row + count, pitch - count);
+        }
+        clear_row(row, (rows - last) * pitch);
     }
 }
 
@@ -218,25 +243,29 @@ static void write_rows(const struct context *c, const struct tile *tile, int64_t
     const struct axis *a = c->plan->axes;
     const struct tiling *t = &c->plan->tiling;
     const enum element element = (enum element)c->layer->element;
-    const int64_t size = c->kernels->size, stride = a[2].out_stride;
-    const int64_t begin = tile->first[2] * stride;
+    const int64_t size = c->kernels->size, out_size = element_size(element);
+    const int64_t stride = a[2].out_stride, begin = tile->first[2] * stride;
     const int64_t count = least((tile->first[2] + tile->box[2]) * stride, a[2].output) - begin;
-    const int direct = element_size(element) == size;
+    const int64_t pitch = row_stride * rows; /* from one phase's line to the next's */
+    const int64_t out_pitch = a[1].out_stride * a[2].output * out_size;
+    const int64_t first_y = tile->first[1] * a[1].out_stride + phase->q[1];
+    const int64_t ys = least(tile->box[1], divide_up(a[1].output - first_y, a[1].out_stride));
     for (int row = 0; row < rows; row++)
         for (int64_t image = 0; image < tile->images; image++)
             for (int64_t z = 0; z < tile->box[0]; z++) {
                 const int64_t oz = (tile->first[0] + z) * a[0].out_stride + phase->q[0];
                 if (oz >= a[0].output) break;
-                for (int64_t y = 0; y < tile->box[1]; y++) {
-                    const int64_t oy = (tile->first[1] + y) * a[1].out_stride + phase->q[1];
-                    if (oy >= a[1].output) break;
-                    char *out = out_row(c, tile, image, packing_channel(c->packing, block) + row,
-                                        oz, oy) + begin * element_size(element);
-                    const char *line = sums + (row * row_stride + (image * t->box[0] + z) *
-                                                   t->line + y * t->pitch) * size;
-                    c->kernels->interleave(line, row_stride * rows, stride, count,
-                                           direct ? out : tile->row);
-                    if (!direct) c->kernels->store(element, tile->row, count, out);
+                char *out = out_row(c, tile, image, packing_channel(c->packing, block) + row, oz,
+                                    first_y) + begin * out_size;
+                const char *line =
+                    sums + (row * row_stride + (image * t->box[0] + z) * t->line) * size;
+                for (int64_t y = 0; y < ys; y++, out += out_pitch, line += t->pitch * size) {
+                    if (out_size == size) {
+                        c->kernels->interleave(line, pitch, stride, count, out);
+                    } else {
+                        c->kernels->interleave(line, pitch, stride, count, tile->row);
+                        c->kernels->store(element, tile->row, count, out);
+                    }
                 }
             }
 }
@@ -315,7 +344,6 @@ static void run_flat(const struct context *c, const struct tile *tile, const str
 /* Copy what a phase sees into a panel [channel and tap][position] without gaps. */
 static void fill_panel(const struct context *c, const struct tile *tile, const struct go *go,
                        const struct phase *phase) {
-    enum { STEP = 32 };
     const struct tiling *t = &c->plan->tiling;
     const int64_t size = c->kernels->size, length = tile->box[2] * size;
     for (int64_t k = 0; k < go->count * phase->taps; k++) {
@@ -327,7 +355,8 @@ static void fill_panel(const struct context *c, const struct tile *tile, const s
                     const char *row =
                         from + (image * t->image_stride + z * t->plane + y * t->pitch) * size;
                     /* Whole steps: what is too much is overwritten by the next row. */
-                    for (int64_t i = 0; i < length; i += STEP) memcpy(to + i, row + i, STEP);
+                    for (int64_t i = 0; i < length; i += COPY_STEP)
+                        memcpy(to + i, row + i, COPY_STEP);
                 }
     }
 }

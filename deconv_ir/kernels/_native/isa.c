@@ -42,8 +42,3 @@ enum accumulator accumulator_of(enum element element) {
     default: return ACC_F32;
     }
 }
-
-int element_size(enum element element) {
-    static const int sizes[ELEMENTS] = {4, 8, 2, 2, 1, 2, 4, 8};
-    return sizes[element];
-}

@@ -49,10 +49,9 @@ static void kernel_dealloc(PyObject *object) {
 }
 
 static void *allocate(int64_t bytes) {
-    void *block = NULL;
     /* Reading a little past the last weight or bias must stay inside. */
-    if (posix_memalign(&block, LINE, (size_t)bytes + LINE * MAX_ROWS)) return NULL;
-    memset(block, 0, (size_t)bytes + LINE * MAX_ROWS);
+    void *block = allocate_huge(bytes + LINE * MAX_ROWS);
+    if (block) memset(block, 0, (size_t)bytes + LINE * MAX_ROWS);
     return block;
 }
 
@@ -243,10 +242,10 @@ static PyObject *kernel_describe(PyObject *object, PyObject *arguments) {
     const struct tiling *t = &shared->plan.tiling;
     const struct axis *a = shared->plan.axes;
     PyObject *result = Py_BuildValue(
-        "{s:O,s:i,s:L,s:(LLL),s:L,s:L,s:L,s:L,s:L,s:(LL),s:(LL),s:(LL)}", "compact",
+        "{s:O,s:i,s:L,s:(LLL),s:L,s:L,s:L,s:L,s:L,s:d,s:(LL),s:(LL),s:(LL)}", "compact",
         t->compact ? Py_True : Py_False, "rows", self->packing.rows, "images", t->images, "box",
         t->box[0], t->box[1], t->box[2], "channels", t->channels, "blocks", t->blocks, "pitch",
-        t->pitch, "jobs", t->jobs, "bytes", t->bytes, "z", a[0].first, a[0].last, "y",
+        t->pitch, "jobs", t->jobs, "bytes", t->bytes, "cycles", t->cycles, "z", a[0].first, a[0].last, "y",
         a[1].first, a[1].last, "x", a[2].first, a[2].last);
     plan_release(shared);
     return result;

@@ -22,6 +22,7 @@
 #define MAX_ROWS 8  /* output channels of the largest micro-kernel */
 #define MAX_COLUMNS 12 /* vectors of positions of the largest micro-kernel */
 #define LINE 64     /* bytes of a cache line */
+#define COPY_STEP 32 /* bytes that short copies move at once */
 
 /* ------------------------------------------------------------ numbers -- */
 
@@ -82,7 +83,10 @@ enum isa isa_best(void);
 int isa_available(enum isa isa);
 const struct kernels *kernels_for(enum isa isa, enum accumulator accumulator);
 enum accumulator accumulator_of(enum element element);
-int element_size(enum element element);
+static inline int element_size(enum element element) {
+    static const signed char sizes[ELEMENTS] = {4, 8, 2, 2, 1, 2, 4, 8};
+    return sizes[element];
+}
 
 /* ---------------------------------------------------------- geometries -- */
 
@@ -163,6 +167,7 @@ struct tiling {
     int64_t panel;      /* positions of a compact panel, rounded up */
     int64_t data_bytes, panel_bytes, sums_bytes, row_bytes, bytes; /* scratch of a worker */
     int64_t jobs, grid[AXES], image_groups, row_groups;
+    double cycles;      /* what the model expects of a run */
 };
 
 struct plan {
@@ -199,6 +204,11 @@ int execute(const struct layer *layer, const struct run *run, const struct kerne
             const struct epilogue *epilogue, const struct arrays *arrays);
 
 int64_t second_level_cache(void);
+
+/* Memory to be freed with free(); in huge pages where it is large, since a data
+ * block touches more small ones than the processor remembers. */
+#define HUGE_PAGE ((int64_t)2 << 20)
+void *allocate_huge(int64_t bytes);
 
 static inline int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
 static inline int64_t most(int64_t a, int64_t b) { return a > b ? a : b; }

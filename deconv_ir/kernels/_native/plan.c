@@ -126,19 +126,20 @@ static void lay_out(const struct layer *layer, const struct kernels *kernels,
     t->plane = t->extent[1] * t->pitch;
     t->image_stride = t->extent[0] * t->plane + t->extent[2];
     t->phase_stride = t->images * t->image_stride;
-    const int64_t widest = (int64_t)MAX_COLUMNS * kernels->lanes;
+    /* The last vector of a row may reach this far too far, and so may a copy. */
+    const int64_t slack = most(kernels->lanes, COPY_STEP / size);
     /* An odd number of cache lines between channels: they would all fall into
      * the same few sets of the cache otherwise. */
     const int64_t lines =
-        divide_up(plan->in_phases * t->phase_stride + widest, line_elements) | 1;
+        divide_up(plan->in_phases * t->phase_stride + slack, line_elements) | 1;
     t->channel_stride = lines * line_elements;
     const int64_t rows = t->images * t->box[0] * t->box[1];
     t->line = round_up((t->box[1] - 1) * t->pitch + t->box[2], kernels->lanes) + kernels->lanes;
-    t->panel = round_up(rows * t->box[2], line_elements) + widest;
+    t->panel = (divide_up(rows * t->box[2] + slack, line_elements) | 1) * line_elements;
     t->data_bytes = round_up(t->channels * t->channel_stride * size, LINE);
     const int64_t lines_of_phases = least(axes[2].out_stride, most(axes[2].output, 1));
     t->panel_bytes = t->compact ? round_up(t->channels * plan->depth * t->panel * size, LINE) : 0;
-    const int64_t positions = t->compact ? t->panel : t->images * t->box[0] * t->line + widest;
+    const int64_t positions = t->compact ? t->panel : t->images * t->box[0] * t->line;
     /* With the channels in several goes, the sums of all phases must wait. */
     int64_t kept = 1;
     if (t->channels < layer->channels_in) {
@@ -150,18 +151,9 @@ static void lay_out(const struct layer *layer, const struct kernels *kernels,
     t->bytes = t->data_bytes + t->panel_bytes + t->sums_bytes + t->row_bytes;
 }
 
-/* Useful over computed positions, vectors rounded up. */
-static double efficiency(const struct kernels *kernels, const struct tiling *t, int rows) {
-    const double useful = (double)(t->box[1] * t->box[2]);
-    const int64_t block = (int64_t)kernels->columns[rows] * kernels->lanes;
-    const int64_t computed = (t->box[1] - 1) * t->pitch + t->box[2];
-    /* A last block that is not whole still takes nearly as long. */
-    return useful / (double)(round_up(computed, kernels->lanes) + block / 4);
-}
-
-static int64_t count_jobs(const struct layer *layer, const struct run *run,
-                          const struct packing *packing, const struct plan *plan,
-                          struct tiling *t) {
+static void count_jobs(const struct layer *layer, const struct run *run,
+                       const struct packing *packing, const struct plan *plan,
+                       struct tiling *t) {
     t->image_groups = divide_up(run->batch, t->images);
     t->row_groups = divide_up(packing->blocks, t->blocks);
     t->jobs = layer->groups * t->image_groups * t->row_groups;
@@ -169,104 +161,183 @@ static int64_t count_jobs(const struct layer *layer, const struct run *run,
         t->grid[a] = divide_up(plan->axes[a].last - plan->axes[a].first, t->box[a]);
         t->jobs *= t->grid[a];
     }
-    return t->jobs;
 }
 
-/* Make the parts of an axis equal: 5 rows of a box of 4 are 3 + 2. */
-static int64_t even(int64_t whole, int64_t part) {
-    return whole ? divide_up(whole, divide_up(whole, part)) : 1;
+/* Cycles that a micro-kernel takes for one tap: two multiply-adds, or two
+ * loads, a cycle, but not less than one multiply-add's latency. */
+static double tap_cycles(int rows, int columns) {
+    const double multiply_adds = rows * columns / 2.0, loads = (rows + 1.3 * columns) / 2.0;
+    return multiply_adds > loads ? (multiply_adds > 4 ? multiply_adds : 4)
+                                 : (loads > 4 ? loads : 4);
+}
+
+/* Cycles for all taps of one row block at a number of positions. */
+static double row_cycles(const struct kernels *kernels, int rows, int64_t positions,
+                         double taps) {
+    int64_t vectors = divide_up(positions, kernels->lanes);
+    int columns = kernels->columns[rows];
+    double cycles = 20;
+    while (vectors > 0) {
+        while (columns > vectors || !kernels->table[rows][columns]) columns--;
+        const int64_t blocks = vectors / columns;
+        cycles += (double)blocks * (taps * tap_cycles(rows, columns) + 2.0 * rows * columns + 8);
+        vectors -= blocks * columns;
+    }
+    return cycles;
+}
+
+/* What a run would take with a tiling, in cycles: a model good enough to rank
+ * tilings.  Its figures are those of a Zen 3; others differ by less than
+ * tilings do. */
+static double run_cycles(const struct layer *layer, const struct run *run,
+                         const struct kernels *kernels, const struct packing *packing,
+                         const struct plan *plan, const struct tiling *t) {
+    const struct axis *a = plan->axes;
+    double phases[AXES], taps[AXES];
+    for (int i = 0; i < AXES; i++) {
+        phases[i] = (double)most(least(a[i].out_stride, a[i].output), 1);
+        taps[i] = (double)layer->kernel[i] / (double)(layer->forward ? 1 : layer->strides[i]);
+    }
+    const double all_phases = phases[0] * phases[1] * phases[2];
+    const double depth = taps[0] * taps[1] * taps[2] * (double)layer->channels_in;
+    const int64_t planes = t->images * t->box[0];
+    const double goes = (double)divide_up(most(layer->channels_in, 1), t->channels);
+    /* The micro-kernels. */
+    const int64_t flat = (t->box[1] - 1) * t->pitch + t->box[2];
+    const double blocks = (double)t->blocks * packing->rows;
+    double sums = t->compact
+                      ? row_cycles(kernels, packing->rows,
+                                   planes * t->box[1] * t->box[2], depth / goes)
+                      : (double)planes * row_cycles(kernels, packing->rows, flat, depth / goes);
+    sums *= goes * (double)t->blocks * all_phases;
+    /* Weights come from the third-level cache, or from memory. */
+    sums += blocks * depth * all_phases * kernels->size / 24;
+    /* Data in: a row at a time. */
+    const double rows = (double)(t->images * t->extent[0] * t->extent[1]) *
+                        (double)plan->in_phases * (double)layer->channels_in;
+    const double copies = rows * (12 + 0.35 * (double)t->pitch);
+    /* Into the panel, and results out. */
+    const double out_rows = blocks * phases[0] * phases[1] * (double)(planes * t->box[1]);
+    const double outs = out_rows * (double)t->box[2] * phases[2];
+    double panel = 0, results;
+    if (t->compact) {
+        panel = depth * all_phases * (double)(planes * t->box[1]) *
+                (2.0 + 0.3 * (double)t->box[2]);
+        results = out_rows * 10 * phases[2] + outs * 1.5;
+    } else {
+        results = out_rows * 25 + outs * (a[2].out_stride > 2 ? 1.2 : 0.4);
+    }
+    /* Edge tiles are smaller; what all tiles hold together is what there is. */
+    double whole = (double)layer->groups * (double)run->batch * (double)packing->blocks;
+    double tiled = (double)layer->groups * (double)(t->image_groups * t->images) *
+                   (double)(t->row_groups * t->blocks);
+    for (int i = 0; i < AXES; i++) {
+        whole *= (double)most(a[i].last - a[i].first, 1);
+        tiled *= (double)(most(t->grid[i], 1) * t->box[i]);
+    }
+    const double tile = (sums + copies + panel + results + 300) * whole / tiled;
+    const double threads = (double)most(run->threads, 1), jobs = (double)most(t->jobs, 1);
+    const double rounds = (double)divide_up(t->jobs, most(run->threads, 1));
+    /* Threads that run dry wait for the last tile, and something always
+     * disturbs one of them: many tiles are better than few. */
+    return tile * (0.75 * rounds + 0.25 * jobs / threads + 0.1);
+}
+
+struct search {
+    const struct layer *layer;
+    const struct run *run;
+    const struct kernels *kernels;
+    const struct packing *packing;
+    struct plan *plan;
+    int64_t budget, limit;
+    struct tiling best;
+    double cycles; /* of the best; negative: none yet */
+};
+
+/* Keep a tiling if it is the best that fits. */
+static void consider(struct search *s, struct tiling t) {
+    lay_out(s->layer, s->kernels, s->packing, s->plan, &t);
+    if (t.bytes > s->limit) return;
+    count_jobs(s->layer, s->run, s->packing, s->plan, &t);
+    double cycles = run_cycles(s->layer, s->run, s->kernels, s->packing, s->plan, &t);
+    const int64_t used = t.compact ? t.panel_bytes : t.data_bytes;
+    /* Out of the second-level cache everything waits. */
+    if (used > s->budget) cycles *= 1 + 0.5 * (double)(used - s->budget) / (double)s->budget;
+    if (s->cycles >= 0 && cycles >= s->cycles) return;
+    t.cycles = cycles;
+    s->best = t;
+    s->cycles = cycles;
+}
+
+/* Consider a box with as many input channels at a time as the cache holds,
+ * and with all or some blocks of rows to a job. */
+static void consider_box(struct search *s, struct tiling t) {
+    const int64_t channels = most(s->layer->channels_in, 1);
+    t.channels = channels;
+    t.blocks = most(s->packing->blocks, 1);
+    lay_out(s->layer, s->kernels, s->packing, s->plan, &t);
+    const int64_t used = (t.compact ? t.panel_bytes : t.data_bytes) / channels;
+    const int64_t fit = least(channels, most(8, s->budget / most(used, 1)));
+    const int64_t goes = divide_up(channels, fit);
+    for (int64_t more = 0; more < 2; more++) {
+        t.channels = divide_up(channels, goes + more);
+        for (int64_t groups = 1; groups <= 16; groups *= 2) {
+            t.blocks = divide_up(most(s->packing->blocks, 1), groups);
+            consider(s, t);
+            if (t.blocks == 1) break;
+        }
+        if (goes == 1) break;
+    }
+}
+
+/* The next smaller extent worth a look: whole / (parts + 1), small steps first. */
+static int64_t next_part(int64_t whole, int64_t part) {
+    const int64_t parts = divide_up(whole, part);
+    const int64_t next = divide_up(whole, parts + 1 + parts / 8);
+    return next < part ? next : part - 1;
 }
 
 static void choose_tiling(const struct layer *layer, const struct run *run,
                           const struct kernels *kernels, const struct packing *packing,
                           struct plan *plan) {
-    const struct axis *axes = plan->axes;
-    struct tiling *t = &plan->tiling;
+    struct tiling t = {.images = 1};
+    struct search s = {layer, run, kernels, packing, plan, 0, 0, t, -1};
+    s.limit = most(run->scratch_bytes / most(run->threads, 1), 1);
     /* Half of the cache for the data; weights and sums pass through the rest. */
-    const int64_t limit = most(run->scratch_bytes / most(run->threads, 1), 1);
-    const int64_t budget = least(second_level_cache() / 2, limit);
+    s.budget = least(second_level_cache() * 5 / 8, s.limit);
     int64_t whole[AXES];
-    for (int a = 0; a < AXES; a++) whole[a] = most(axes[a].last - axes[a].first, 1);
-    t->images = 1;
-    t->channels = most(layer->channels_in, 1);
-    t->blocks = most(packing->blocks, 1);
-    for (int a = 0; a < AXES; a++) t->box[a] = whole[a];
-    t->box[0] = 1;
+    for (int a = 0; a < AXES; a++) whole[a] = most(plan->axes[a].last - plan->axes[a].first, 1);
     const int64_t block = (int64_t)kernels->columns[packing->rows] * kernels->lanes;
-
-#define TOO_LARGE(what) (lay_out(layer, kernels, packing, plan, t), (what) > budget)
-    /* Rows first: a box of whole rows is copied in long stretches. */
-    while (t->box[1] > 1 && TOO_LARGE(t->data_bytes)) t->box[1] = divide_up(t->box[1], 2);
-    if (t->box[1] > 1 && t->box[1] < whole[1]) {
-        /* Halving may have cut too deep: take what fits. */
-        const int64_t half = t->box[1];
-        while (t->box[1] < 2 * half && !TOO_LARGE(t->data_bytes)) t->box[1]++;
-        while (t->box[1] > half && TOO_LARGE(t->data_bytes)) t->box[1]--;
-    }
-    t->box[1] = even(whole[1], t->box[1]);
-    /* Then positions of a row, while there are enough for the micro-kernel. */
-    while (t->box[2] > 4 * block && TOO_LARGE(t->data_bytes + t->sums_bytes))
-        t->box[2] = round_up(divide_up(t->box[2], 2), block);
-    /* Then channels, in several goes. */
-    while (t->channels > 64 && TOO_LARGE(t->data_bytes)) t->channels = divide_up(t->channels, 2);
-
-    /* Planes too small to fill the micro-kernel: several rows, planes and
-     * images go into a panel without gaps. */
-    lay_out(layer, kernels, packing, plan, t);
-    if (t->box[2] == whole[2] && t->box[1] == whole[1] && packing->rows > 1 &&
-        layer->channels_out >= 16 && efficiency(kernels, t, packing->rows) < 0.75) {
-        t->compact = 1;
-        while (t->images < run->batch || t->box[0] < whole[0]) {
-            const struct tiling before = *t;
-            if (t->box[0] < whole[0]) t->box[0] = least(2 * t->box[0], whole[0]);
-            else t->images = least(2 * t->images, run->batch);
-            lay_out(layer, kernels, packing, plan, t);
-            if (t->box[0] * t->box[1] * t->box[2] * t->images > 8 * block) {
-                *t = before;
-                break;
+    for (t.box[0] = whole[0]; t.box[0] > 0; t.box[0] /= 2) {
+        for (t.box[1] = whole[1]; t.box[1] > 0; t.box[1] = next_part(whole[1], t.box[1])) {
+            for (int64_t parts = 1;; parts++) {
+                t.box[2] = parts == 1 ? whole[2]
+                                      : round_up(divide_up(whole[2], parts), kernels->lanes);
+                t.compact = 0;
+                t.images = 1;
+                /* A few rows of many positions each, or many of few. */
+                if (parts == 1 || t.box[1] <= 8) consider_box(&s, t);
+                if (parts == 1 && whole[2] <= 2 * block) {
+                    t.compact = 1;
+                    for (t.images = 1; t.images <= run->batch; t.images *= 2) {
+                        const int64_t positions = t.images * t.box[0] * t.box[1] * t.box[2];
+                        if (t.images > 1 && positions > 32 * block) break;
+                        consider_box(&s, t);
+                    }
+                }
+                if (t.box[2] <= 2 * block || parts >= 64) break;
+                if (parts >= 8) parts += parts / 4;
             }
         }
-        t->images = even(run->batch, t->images);
-        t->box[0] = even(whole[0], t->box[0]);
-        while (t->channels > 16 && TOO_LARGE(t->data_bytes / 2 + t->panel_bytes / 2))
-            t->channels = divide_up(t->channels, 2);
     }
-    t->channels = even(layer->channels_in, t->channels);
-    lay_out(layer, kernels, packing, plan, t);
-
-    /* Sums that must wait should not take more than the data do. */
-    while (t->channels < layer->channels_in && t->blocks > 4 && TOO_LARGE(t->sums_bytes / 4))
-        t->blocks = divide_up(t->blocks, 2);
-
-    /* Enough jobs for all threads to finish together. */
-    const int64_t threads = most(run->threads, 1);
-    while (threads > 1) {
-        const int64_t jobs = count_jobs(layer, run, packing, plan, t);
-        const int64_t rounds = divide_up(jobs, threads);
-        if ((double)(rounds * threads) / (double)most(jobs, 1) < 1.08) break;
-        if (!t->compact && t->box[1] > 1) t->box[1] = even(whole[1], t->box[1] - 1);
-        else if (!t->compact && t->box[2] > 4 * block)
-            t->box[2] = round_up(divide_up(t->box[2], 2), block);
-        else if (t->blocks > 4) t->blocks = divide_up(t->blocks, 2);
-        else if (t->compact && t->images > 1) t->images = divide_up(t->images, 2);
-        else break;
+    if (s.cycles < 0) {
+        /* The smallest tile there is; the caller sees whether it fits. */
+        t = (struct tiling){.images = 1, .box = {1, 1, 1}, .channels = 1, .blocks = 1};
+        lay_out(layer, kernels, packing, plan, &t);
+        count_jobs(layer, run, packing, plan, &t);
+        s.best = t;
     }
-    t->blocks = even(packing->blocks, t->blocks);
-
-    /* The bound holds whatever the cost. */
-    while (TOO_LARGE(t->bytes - budget + budget) && t->bytes > limit) {
-        if (t->images > 1) t->images = divide_up(t->images, 2);
-        else if (t->blocks > 1 && t->channels < layer->channels_in)
-            t->blocks = divide_up(t->blocks, 2);
-        else if (t->box[0] > 1) t->box[0] = divide_up(t->box[0], 2);
-        else if (t->box[1] > 1) t->box[1] = divide_up(t->box[1], 2);
-        else if (t->box[2] > 1) t->box[2] = divide_up(t->box[2], 2);
-        else if (t->channels > 1) t->channels = divide_up(t->channels, 2);
-        else break;
-    }
-#undef TOO_LARGE
-    lay_out(layer, kernels, packing, plan, t);
-    count_jobs(layer, run, packing, plan, t);
+    plan->tiling = s.best;
 }
 
 /* ------------------------------------------------------------- offsets -- */

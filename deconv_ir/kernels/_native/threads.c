@@ -10,6 +10,7 @@
 #include <sched.h>
 #include <stdatomic.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -63,10 +64,20 @@ static void initialise(void) {
     pthread_atfork(NULL, NULL, after_fork);
 }
 
+void *allocate_huge(int64_t bytes) {
+    const int64_t page = bytes >= HUGE_PAGE / 4 ? HUGE_PAGE : LINE;
+    void *block = NULL;
+    if (posix_memalign(&block, (size_t)page, (size_t)round_up(bytes, page))) return NULL;
+#ifdef MADV_HUGEPAGE
+    if (page == HUGE_PAGE) madvise(block, (size_t)round_up(bytes, page), MADV_HUGEPAGE);
+#endif
+    return block;
+}
+
 static void *scratch_of_thread(int64_t bytes) {
     if (bytes <= kept_bytes) return kept;
-    void *block = NULL;
-    if (posix_memalign(&block, 4096, (size_t)bytes)) return NULL;
+    void *block = allocate_huge(bytes);
+    if (!block) return NULL;
     free(kept);
     kept = block;
     kept_bytes = bytes;
