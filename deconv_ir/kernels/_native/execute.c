@@ -3,6 +3,13 @@
 
 #include <string.h>
 
+/* Bytes of data that stay in the first-level cache while weights pass. */
+#define FIRST_LEVEL_SHARE ((int64_t)16 << 10)
+/* Bytes of weights that stay in the second while positions pass. */
+#define SECOND_LEVEL_SHARE ((int64_t)256 << 10)
+/* Taps below which loading and storing sums would show. */
+#define SHORTEST_SUM 96
+#define PHASES_TOGETHER 8 /* that meet the same data while these are in cache */
 #define FILLED 8192 /* bytes that are written at once where there is nothing to sum */
 
 struct context {
@@ -176,7 +183,7 @@ static void sum_rows(const struct kernels *kernels, int rows, int64_t positions,
 struct phase {
     int64_t q[AXES];
     const int32_t *offsets;
-    int64_t taps;
+    int64_t taps, row_taps; /* all, and those of the first two axes */
     int64_t packed; /* element of the packed filter at which the phase begins */
 };
 
@@ -185,13 +192,15 @@ static struct phase phase_of(const struct context *c, int64_t group, int64_t qz,
     const struct axis *a = c->plan->axes;
     const struct packing *p = c->packing;
     const int64_t q[AXES] = {qz, qy, qx};
-    struct phase phase = {{qz, qy, qx}, NULL, 1, 0};
+    struct phase phase = {{qz, qy, qx}, NULL, 1, 1, 0};
     int64_t list = 0, packed = 0;
     for (int i = 0; i < AXES; i++) {
         const int64_t pattern = a[i].pattern_of[q[i]];
         list = list * a[i].patterns + pattern;
         packed = packed * p->phases[i].count + a[i].phase_of[q[i]];
-        phase.taps *= a[i].pattern_first[pattern + 1] - a[i].pattern_first[pattern];
+        const int64_t taps = a[i].pattern_first[pattern + 1] - a[i].pattern_first[pattern];
+        phase.taps *= taps;
+        if (i < AXES - 1) phase.row_taps *= taps;
     }
     phase.offsets = c->plan->offsets[list];
     phase.packed = group * p->group_size + p->phase_start[packed];
@@ -204,24 +213,83 @@ struct go {
     int begins, ends;
 };
 
+/* The data of some phases, and where their sums go. */
+struct sweep {
+    const struct phase *phases;
+    int64_t phase_count, first_block, blocks;
+    const char *data;
+    const int32_t *offsets; /* of all phases alike, or NULL: each has its own */
+    int64_t positions;
+    int64_t channel_step;  /* elements from one channel's data to the next */
+    int64_t channel_bytes; /* of one channel that a block of the micro-kernel reads */
+    char *sums;
+    int64_t row_stride, block_stride, phase_stride; /* elements */
+};
+
+/* Sum one block of rows of one phase at some positions, over some channels. */
 static void sum_block(const struct context *c, const struct tile *tile, const struct go *go,
-                      const struct phase *phase, int64_t block, const char *data,
-                      int64_t positions, const int32_t *offsets, char *sums,
-                      int64_t row_stride) {
+                      const struct sweep *sweep, int64_t phase_index, int64_t block_index,
+                      int64_t at, int64_t positions) {
     static const double zeros[MAX_ROWS];
     const struct packing *p = c->packing;
     const int64_t size = c->kernels->size;
+    const struct phase *phase = &sweep->phases[phase_index];
+    const int64_t block = sweep->first_block + block_index, channel = packing_channel(p, block);
     const int rows = packing_rows(p, block);
-    const int64_t channel = packing_channel(p, block);
-    const int64_t at = phase->packed + phase->taps * (c->layer->channels_in * channel +
-                                                      go->first * rows);
+    const int64_t packed =
+        phase->packed + phase->taps * (c->layer->channels_in * channel + go->first * rows);
     const char *bias = c->arrays->bias;
-    const void *start = bias ? (const void *)(bias + (tile->group * c->layer->channels_out +
-                                                      channel) * size)
-                             : (const void *)zeros;
-    sum_rows(c->kernels, rows, positions, go->count * phase->taps, offsets, data,
-             (const char *)c->arrays->packed + at * size, sums, row_stride,
-             go->begins ? start : NULL, go->ends ? c->epilogue : NULL);
+    if (bias) bias += (tile->group * c->layer->channels_out + channel) * size;
+    sum_rows(c->kernels, rows, positions, go->count * phase->taps,
+             sweep->offsets ? sweep->offsets : phase->offsets, sweep->data + at * size,
+             (const char *)c->arrays->packed + packed * size,
+             sweep->sums + (phase_index * sweep->phase_stride +
+                            block_index * sweep->block_stride + at) * size,
+             sweep->row_stride,
+             !go->begins ? NULL : bias ? (const void *)bias : (const void *)zeros,
+             go->ends ? c->epilogue : NULL);
+}
+
+/* Sum some blocks of rows of some phases.
+ *
+ * As many channels are summed in a go as the first-level cache holds data of,
+ * for the positions of one micro-kernel; these data meet the weights of all
+ * phases and blocks of rows before the next positions are fetched.  The
+ * weights, which stream past meanwhile, are read in order and are prefetched;
+ * the data, a line here and a line there, cannot be. */
+static void sum_blocks(const struct context *c, const struct tile *tile, const struct go *all,
+                       const struct sweep *sweep) {
+    const struct packing *p = c->packing;
+    const int64_t size = c->kernels->size, lanes = c->kernels->lanes;
+    const int64_t columns = c->kernels->columns[p->rows];
+    int64_t taps = 1;
+    for (int64_t i = 0; i < sweep->phase_count; i++) taps = most(taps, sweep->phases[i].taps);
+    const int64_t fit = most(FIRST_LEVEL_SHARE / most(sweep->channel_bytes, 1), 1);
+    const int64_t goes =
+        divide_up(most(all->count, 1), most(fit, divide_up(SHORTEST_SUM, taps)));
+    const int64_t channels = divide_up(most(all->count, 1), goes);
+    /* With one block of rows there is nothing to meet again; and where all
+     * channels fit, so may more positions. */
+    const int64_t alone = goes == 1 && sweep->blocks * sweep->phase_count == 1;
+    const int64_t wide = goes > 1 ? 1 : most(fit / channels, 1);
+    const int64_t step = alone ? round_up(sweep->positions, lanes) : wide * columns * lanes;
+    const int64_t weights = most(
+        SECOND_LEVEL_SHARE / (channels * taps * p->rows * size * sweep->phase_count), 1);
+    struct sweep part = *sweep;
+    struct go go = *all;
+    for (int64_t first = 0; first == 0 || first < all->count; first += channels) {
+        go.first = all->first + first;
+        go.count = least(channels, all->count - first);
+        go.begins = all->begins && first == 0;
+        go.ends = all->ends && first + channels >= all->count;
+        part.data = sweep->data + first * sweep->channel_step * size;
+        for (int64_t from = 0; from < sweep->blocks; from += weights)
+            for (int64_t at = 0; at < sweep->positions; at += step)
+                for (int64_t phase = 0; phase < sweep->phase_count; phase++)
+                    for (int64_t b = from; b < least(from + weights, sweep->blocks); b++)
+                        sum_block(c, tile, &go, &part, phase, b, at,
+                                  least(step, sweep->positions - at));
+    }
 }
 
 /* ---------------------------------------------------------- results out -- */
@@ -238,15 +306,15 @@ static char *out_row(const struct context *c, const struct tile *tile, int64_t i
 
 /* Interleave the phases of the last axis into the rows of one block. */
 static void write_rows(const struct context *c, const struct tile *tile, int64_t block,
-                       const struct phase *phase, const char *sums, int64_t row_stride,
-                       int rows) {
+                       const struct phase *phase, const char *sums, int64_t row_stride) {
+    const int rows = packing_rows(c->packing, block);
     const struct axis *a = c->plan->axes;
     const struct tiling *t = &c->plan->tiling;
     const enum element element = (enum element)c->layer->element;
     const int64_t size = c->kernels->size, out_size = element_size(element);
     const int64_t stride = a[2].out_stride, begin = tile->first[2] * stride;
     const int64_t count = least((tile->first[2] + tile->box[2]) * stride, a[2].output) - begin;
-    const int64_t pitch = row_stride * rows; /* from one phase's line to the next's */
+    const int64_t pitch = row_stride * c->packing->rows; /* from one phase's line to the next's */
     const int64_t out_pitch = a[1].out_stride * a[2].output * out_size;
     const int64_t first_y = tile->first[1] * a[1].out_stride + phase->q[1];
     const int64_t ys = least(tile->box[1], divide_up(a[1].output - first_y, a[1].out_stride));
@@ -272,8 +340,8 @@ static void write_rows(const struct context *c, const struct tile *tile, int64_t
 
 /* Write the rows of a panel, which hold one phase of the last axis. */
 static void write_panel(const struct context *c, const struct tile *tile, int64_t block,
-                        const struct phase *phase, const char *sums, int64_t row_stride,
-                        int rows) {
+                        const struct phase *phase, const char *sums, int64_t row_stride) {
+    const int rows = packing_rows(c->packing, block);
     const struct axis *a = c->plan->axes;
     const enum element element = (enum element)c->layer->element;
     const int64_t size = c->kernels->size, out_size = element_size(element);
@@ -316,28 +384,41 @@ static void run_flat(const struct context *c, const struct tile *tile, const str
     const struct axis *a = c->plan->axes;
     const int64_t size = c->kernels->size, lines = phases_along(&a[2]);
     const int64_t positions = t->images * t->box[0] * t->line;
-    const int64_t count = (tile->box[1] - 1) * t->pitch + tile->box[2];
+    const int64_t block_size = lines * c->packing->rows * positions;
     const int whole = go->begins && go->ends;
-    for (int64_t b = 0; b < tile->blocks; b++) {
-        const int64_t block = tile->first_block + b;
-        const int rows = packing_rows(c->packing, block);
+    struct phase phases[PHASES_TOGETHER];
+    struct sweep sweep = {
+        .phases = phases,
+        .positions = (tile->box[1] - 1) * t->pitch + tile->box[2],
+        .channel_step = t->channel_stride,
+        .row_stride = positions,
+        .block_stride = block_size,
+        .phase_stride = c->packing->rows * positions,
+    };
+    for (int64_t b = 0; b < tile->blocks; b += t->together) {
+        sweep.first_block = tile->first_block + b;
+        sweep.blocks = least(t->together, tile->blocks - b);
         char *sums = tile->sums;
         if (!whole)
-            sums += ((qz * phases_along(&a[1]) + qy) * t->blocks + b) * lines *
-                    c->packing->rows * positions * size;
-        struct phase phase;
-        for (int64_t qx = 0; qx < lines; qx++) {
-            phase = phase_of(c, tile->group, qz, qy, qx);
+            sums += ((qz * phases_along(&a[1]) + qy) * t->blocks + b) * block_size * size;
+        for (int64_t qx = 0; qx < lines; qx += PHASES_TOGETHER) {
+            sweep.phase_count = least(PHASES_TOGETHER, lines - qx);
+            for (int64_t i = 0; i < sweep.phase_count; i++)
+                phases[i] = phase_of(c, tile->group, qz, qy, qx + i);
+            sweep.channel_bytes =
+                phases[0].row_taps *
+                (c->kernels->columns[c->packing->rows] * c->kernels->lanes * size + LINE);
             for (int64_t image = 0; image < tile->images; image++)
-                for (int64_t z = 0; z < tile->box[0]; z++)
-                    sum_block(c, tile, go, &phase, block,
-                              tile->data + (image * t->image_stride + z * t->plane) * size,
-                              count, phase.offsets,
-                              sums + (qx * rows * positions +
-                                      (image * t->box[0] + z) * t->line) * size,
-                              positions);
+                for (int64_t z = 0; z < tile->box[0]; z++) {
+                    sweep.data = tile->data + (image * t->image_stride + z * t->plane) * size;
+                    sweep.sums = sums + (qx * sweep.phase_stride +
+                                         (image * t->box[0] + z) * t->line) * size;
+                    sum_blocks(c, tile, go, &sweep);
+                }
         }
-        if (go->ends) write_rows(c, tile, block, &phase, sums, positions, rows);
+        for (int64_t i = 0; go->ends && i < sweep.blocks; i++)
+            write_rows(c, tile, sweep.first_block + i, phases, sums + i * block_size * size,
+                       positions);
     }
 }
 
@@ -366,22 +447,34 @@ static void run_compact(const struct context *c, const struct tile *tile, const 
     const struct tiling *t = &c->plan->tiling;
     const struct axis *a = c->plan->axes;
     const int64_t size = c->kernels->size, lines = phases_along(&a[2]);
-    const int64_t count = tile->images * tile->box[0] * tile->box[1] * tile->box[2];
+    const int64_t block_size = c->packing->rows * t->panel;
     const int whole = go->begins && go->ends;
     for (int64_t qx = 0; qx < lines; qx++) {
         const struct phase phase = phase_of(c, tile->group, qz, qy, qx);
         fill_panel(c, tile, go, &phase);
-        for (int64_t b = 0; b < tile->blocks; b++) {
-            const int64_t block = tile->first_block + b;
-            char *sums = tile->sums;
+        struct sweep sweep = {
+            .phases = &phase,
+            .phase_count = 1,
+            .data = tile->panel,
+            .offsets = panel_offsets,
+            .positions = tile->images * tile->box[0] * tile->box[1] * tile->box[2],
+            .channel_step = phase.taps * t->panel,
+            .channel_bytes = phase.taps * c->kernels->columns[c->packing->rows] *
+                             c->kernels->lanes * size,
+            .row_stride = t->panel,
+            .block_stride = block_size,
+        };
+        for (int64_t b = 0; b < tile->blocks; b += t->together) {
+            sweep.first_block = tile->first_block + b;
+            sweep.blocks = least(t->together, tile->blocks - b);
+            sweep.sums = tile->sums;
             if (!whole)
-                sums += (((qz * phases_along(&a[1]) + qy) * lines + qx) * t->blocks + b) *
-                        c->packing->rows * t->panel * size;
-            sum_block(c, tile, go, &phase, block, tile->panel, count, panel_offsets, sums,
-                      t->panel);
-            if (go->ends)
-                write_panel(c, tile, block, &phase, sums, t->panel,
-                            packing_rows(c->packing, block));
+                sweep.sums += (((qz * phases_along(&a[1]) + qy) * lines + qx) * t->blocks + b) *
+                              block_size * size;
+            sum_blocks(c, tile, go, &sweep);
+            for (int64_t i = 0; go->ends && i < sweep.blocks; i++)
+                write_panel(c, tile, sweep.first_block + i, &phase,
+                            sweep.sums + i * block_size * size, t->panel);
         }
     }
 }

@@ -62,8 +62,13 @@ INLINE void NAME(block)(const int rows, const int columns, int64_t depth,
     for (int r = 0; r < rows; r++)
 #pragma GCC unroll 12
         for (int c = 0; c < columns; c++)
-            sum[r * columns + c] =
-                start ? start[r] - (VEC){0} : LOAD(sums + r * row_stride + c * LANES);
+            sum[r * columns + c] = (start ? start[r] : 0) - (VEC){0};
+    /* What is in `sums` is added at the end, when it has arrived. */
+#pragma GCC unroll 8
+    for (int r = 0; r < rows; r++) {
+        __builtin_prefetch(sums + r * row_stride, 1);
+        __builtin_prefetch(sums + r * row_stride + columns * LANES - 1, 1);
+    }
     for (int64_t k = 0; k < depth; k++) {
         const ELEMENT *at = data + offsets[k];
         /* The shorter side stays in registers, the longer passes through one. */
@@ -93,8 +98,10 @@ INLINE void NAME(block)(const int rows, const int columns, int64_t depth,
 #pragma GCC unroll 8
     for (int r = 0; r < rows; r++)
 #pragma GCC unroll 12
-        for (int c = 0; c < columns; c++)
-            STORE(sums + r * row_stride + c * LANES, sum[r * columns + c]);
+        for (int c = 0; c < columns; c++) {
+            ELEMENT *to = sums + r * row_stride + c * LANES;
+            STORE(to, start ? sum[r * columns + c] : sum[r * columns + c] + LOAD(to));
+        }
 #if IS_FLOAT
     /* Once a sum and in the first-level cache: it needs no registers of its own. */
     if (finish && finish->activation != ACT_NONE)

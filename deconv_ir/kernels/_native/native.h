@@ -161,6 +161,7 @@ struct tiling {
     int64_t box[AXES];  /* v of a tile */
     int64_t channels;   /* input channels at a time */
     int64_t blocks;     /* blocks of rows of a job */
+    int64_t together;   /* blocks of rows that are summed before any is written */
     /* of the data block, in elements */
     int64_t extent[AXES], pitch, plane, image_stride, phase_stride, channel_stride;
     int64_t line;       /* positions of one image and one v[0], rounded up */

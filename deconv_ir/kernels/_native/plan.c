@@ -140,13 +140,17 @@ static void lay_out(const struct layer *layer, const struct kernels *kernels,
     const int64_t lines_of_phases = least(axes[2].out_stride, most(axes[2].output, 1));
     t->panel_bytes = t->compact ? round_up(t->channels * plan->depth * t->panel * size, LINE) : 0;
     const int64_t positions = t->compact ? t->panel : t->images * t->box[0] * t->line;
-    /* With the channels in several goes, the sums of all phases must wait. */
-    int64_t kept = 1;
+    const int64_t block_bytes =
+        (t->compact ? 1 : lines_of_phases) * packing->rows * positions * size;
+    t->together = least(t->blocks, most(second_level_cache() / block_bytes, 1));
+    int64_t kept = t->together;
     if (t->channels < layer->channels_in) {
-        kept = t->blocks * least(axes[0].out_stride, most(axes[0].output, 1)) *
+        /* With the channels in several goes, the sums of all phases must wait. */
+        kept = t->blocks * (t->compact ? lines_of_phases : 1) *
+               least(axes[0].out_stride, most(axes[0].output, 1)) *
                least(axes[1].out_stride, most(axes[1].output, 1));
     }
-    t->sums_bytes = round_up(kept * lines_of_phases * packing->rows * positions * size, LINE);
+    t->sums_bytes = round_up(kept * block_bytes, LINE);
     t->row_bytes = round_up((axes[2].out_stride * (t->box[2] + 1)) * size, LINE);
     t->bytes = t->data_bytes + t->panel_bytes + t->sums_bytes + t->row_bytes;
 }

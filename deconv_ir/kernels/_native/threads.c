@@ -4,6 +4,7 @@
  * any size can be handed out one by one, and so that the workers go to sleep
  * soon: a spinning worker halves the speed of whatever comes next.
  */
+#define _GNU_SOURCE /* affinities */
 #include "native.h"
 
 #include <pthread.h>
@@ -25,7 +26,9 @@ struct pool {
     pthread_mutex_t gate;  /* held by the thread whose jobs the pool runs */
     pthread_mutex_t mutex; /* of what follows */
     pthread_cond_t wake;
-    int workers;
+    pthread_t threads[MOST_WORKERS];
+    int workers, placed; /* started; of these, kept off `caller` */
+    int caller;          /* the core of the last caller */
     atomic_llong generation;
     /* The present run. */
     job_function function;
@@ -51,7 +54,7 @@ static pthread_once_t once = PTHREAD_ONCE_INIT;
 
 static void after_fork(void) {
     /* The workers did not come along; start anew. */
-    pool.workers = 0;
+    pool.workers = pool.placed = 0;
     pool.generation = 0;
     pool.running = 0;
     pthread_mutex_init(&pool.gate, NULL);
@@ -146,11 +149,27 @@ static void start_workers(int count) {
     pthread_attr_init(&attributes);
     pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
     while (pool.workers < count && pool.workers < MOST_WORKERS) {
-        pthread_t thread;
-        if (pthread_create(&thread, &attributes, work, NULL)) break;
+        if (pthread_create(&pool.threads[pool.workers], &attributes, work, NULL)) break;
         pool.workers++;
     }
     pthread_attr_destroy(&attributes);
+}
+
+/* Keep the workers off the caller's core.  The kernel likes to wake a thread
+ * where its waker runs, and takes milliseconds to notice that this was no good
+ * idea; small layers would be over by then, computed by one core. */
+static void place_workers(void) {
+#ifdef __linux__
+    const int caller = sched_getcpu();
+    if (caller < 0 || (caller == pool.caller && pool.placed == pool.workers)) return;
+    cpu_set_t cores;
+    if (sched_getaffinity(0, sizeof cores, &cores) || CPU_COUNT(&cores) < 2) return;
+    CPU_CLR(caller, &cores);
+    for (int i = 0; i < pool.workers; i++)
+        pthread_setaffinity_np(pool.threads[i], sizeof cores, &cores);
+    pool.caller = caller;
+    pool.placed = pool.workers;
+#endif
 }
 
 static int run_alone(job_function function, void *context, int64_t count,
@@ -170,6 +189,7 @@ int parallel_run(job_function function, void *context, int64_t count, int64_t th
     if (helpers < 1 || pthread_mutex_trylock(&pool.gate))
         return run_alone(function, context, count, scratch_bytes);
     start_workers(helpers);
+    place_workers();
     pool.function = function;
     pool.context = context;
     pool.count = count;
