@@ -21,7 +21,7 @@ from deconv_ir.kernels.arithmetic import Arithmetic
 from deconv_ir.kernels.problem import AxisSpan, Problem, Tap, enumerate_taps
 from deconv_ir.kernels.tiling import TileCost, Tiling, boxes, choose_tiling
 
-__all__ = ["Col2im"]
+__all__ = ["Col2im", "fill_holes", "finish"]
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -111,26 +111,10 @@ class Col2im:
         out: Array,
     ) -> None:
         """Compute into `out`."""
-        if self._leaves_holes(axes):
-            shape = (1, out.shape[1]) + (1,) * len(axes)
-            nothing = np.zeros(out.shape[1], self.arithmetic.accumulator)
-            if self.bias is not None:
-                nothing += self.bias
-            _finish(nothing.reshape(shape), None, self.activation, out)
+        fill_holes(self.taps, axes, self.bias, self.activation, out)
         tiling = self.tiling(data, axes, scratch_bytes)
         for tile in self._tiles(data, axes, tiling):
             self._run_tile(tile, data, axes, tiling, out)
-
-    def _leaves_holes(self, axes: tuple[AxisSpan, ...]) -> bool:
-        """Whether the tiles leave part of the output unwritten."""
-        for axis, a in enumerate(axes):
-            phases = {tap.phase[axis] for tap in self.taps}
-            if len(phases) < a.stride:
-                return True
-            covered = a.first * a.stride <= a.pad_begin
-            if not covered or a.last * a.stride < a.pad_begin + a.output:
-                return True
-        return False
 
     def _tiles(self, data: Array, axes: tuple[AxisSpan, ...], tiling: Tiling) -> Iterator[_Tile]:
         problem = self.problem
@@ -238,10 +222,34 @@ class _Phase:
         ]
         source = self.sum[(slice(None), *(u for u, _ in inside))]
         target = self.target[(slice(None), *(y for _, y in inside))]
-        _finish(source, self.bias, self.activation, target)
+        finish(source, self.bias, self.activation, target)
 
 
-def _finish(source: Array, bias: Array | None, activation: Activation, target: Array) -> None:
+def fill_holes(
+    taps: list[Tap],
+    axes: tuple[AxisSpan, ...],
+    bias: Array | None,
+    activation: Activation,
+    out: Array,
+) -> None:
+    """Write what is there without data, if tiles leave part of the output unwritten."""
+    for axis, a in enumerate(axes):
+        phases = {tap.phase[axis] for tap in taps}
+        whole = a.first * a.stride <= a.pad_begin and (
+            a.last * a.stride >= a.pad_begin + a.output
+        )
+        if not whole or len(phases) < a.stride:
+            break
+    else:
+        return
+    nothing = np.zeros((1,) * out.ndim, np.uint64 if out.dtype.kind in "iu" else np.float32)
+    if bias is not None:
+        bias = bias.reshape(-1, *(1 for _ in axes))
+        nothing = nothing.astype(bias.dtype)
+    finish(nothing, bias, activation, out)
+
+
+def finish(source: Array, bias: Array | None, activation: Activation, target: Array) -> None:
     """Write ``activation(source + bias)`` to `target`, rounded once."""
     if activation.kind is ActivationKind.NONE:
         if bias is None:

@@ -13,6 +13,7 @@ from deconv_ir.kernels.activation import Activation, ActivationKind
 from deconv_ir.kernels.arithmetic import Arithmetic, arithmetic_of
 from deconv_ir.kernels.col2im import Col2im
 from deconv_ir.kernels.compiled import CompiledKernel, compiled_module, supports
+from deconv_ir.kernels.phases import Phases
 from deconv_ir.kernels.problem import Problem, check_run, spans
 
 __all__ = ["DEFAULT_SCRATCH_BYTES", "Deconvolution", "Path", "choose_path"]
@@ -26,6 +27,7 @@ class Path(enum.Enum):
     """The kernels."""
 
     COL2IM = "col2im"
+    PHASES = "phases"
     COMPILED = "compiled"
 
 
@@ -48,6 +50,8 @@ def choose_path(
     """
     if compiled and finite and supports(problem, dtype):
         return Path.COMPILED
+    if finite and dtype.kind not in "iu":
+        return Path.PHASES
     return Path.COL2IM
 
 
@@ -66,6 +70,10 @@ def _wanted(path: str) -> Path | None:
     if wanted is Path.COMPILED and compiled_module() is None:
         raise ValueError(f"{source} asks for the compiled kernel, which was not built here")
     return wanted
+
+
+def _all_finite(weights: Array) -> bool:
+    return bool(np.isfinite(weights).all())
 
 
 class Deconvolution:
@@ -138,17 +146,30 @@ class Deconvolution:
         self._filter, self._bias = filter, bias
         self._col2im: Col2im | None = None
         self._compiled: CompiledKernel | None = None
+        self._phases: Phases | None = None
         self.path = wanted or choose_path(
             self.problem, filter.dtype, compiled=compiled_module() is not None
         )
-        if self.path is Path.COMPILED and supports(self.problem, filter.dtype):
-            fused = self.activation if filter.dtype.kind not in "iu" else Activation()
-            self._compiled = CompiledKernel(self.problem, filter, bias, fused, forward=False)
-            if not self._compiled.finite:
-                self._compiled = None
-        if self._compiled is None:
-            self.path = Path.COL2IM
-            self._pack_col2im()
+        self._pack()
+
+    def _pack(self) -> None:
+        """Pack for the wanted path, or for the one that can compute everything."""
+        dtype = self._filter.dtype
+        if self.path is Path.COMPILED and supports(self.problem, dtype):
+            fused = self.activation if dtype.kind not in "iu" else Activation()
+            self._compiled = CompiledKernel(
+                self.problem, self._filter, self._bias, fused, forward=False
+            )
+            if self._compiled.finite:
+                return
+            self._compiled = None
+        if self.path is Path.PHASES and dtype.kind not in "iu" and _all_finite(self._filter):
+            self._phases = Phases(
+                self.problem, self.arithmetic, self._filter, self._bias, self.activation
+            )
+            return
+        self.path = Path.COL2IM
+        self._pack_col2im()
 
     def _pack_col2im(self) -> Col2im:
         if self._col2im is None:
@@ -212,5 +233,9 @@ class Deconvolution:
         axes = spans(self.problem, data.shape[2:], pads, extents)
         # Infinities and NaNs are results here, not mistakes to warn of.
         with np.errstate(all="ignore"):
+            if self._phases is not None and self._phases.run(
+                data, axes, self.scratch_bytes, out
+            ):
+                return out
             self._pack_col2im().run(data, axes, self.scratch_bytes, out)
         return out

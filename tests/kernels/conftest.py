@@ -137,7 +137,7 @@ def dtype(request: pytest.FixtureRequest) -> np.dtype[Any]:
     return DTYPES[request.param]
 
 
-@pytest.fixture(params=["compiled", "col2im"])
+@pytest.fixture(params=["compiled", "phases", "col2im"])
 def path(request: pytest.FixtureRequest) -> str:
     """Each kernel in turn, and the choice between them."""
     return str(request.param)
