@@ -57,7 +57,7 @@ def openvino(case: Case, weights: Array, threads: int) -> Runner:
 
 
 def onnxruntime(case: Case, weights: Array, threads: int) -> Runner:
-    """onnxruntime's CPU provider."""
+    """Onnxruntime's CPU provider."""
     import onnx
     import onnxruntime as ort
     from onnx import TensorProto, helper, numpy_helper

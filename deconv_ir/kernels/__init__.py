@@ -7,16 +7,18 @@ finds the two).
 """
 
 from deconv_ir.kernels.activation import Activation, ActivationKind
-from deconv_ir.kernels.dispatch import DEFAULT_SCRATCH_BYTES, Deconvolution
-from deconv_ir.kernels.naive import naive
+from deconv_ir.kernels.dispatch import DEFAULT_SCRATCH_BYTES, Convolution, Deconvolution
+from deconv_ir.kernels.naive import naive, naive_convolution
 from deconv_ir.kernels.threads import get_threads, set_threads
 
 __all__ = [
     "DEFAULT_SCRATCH_BYTES",
     "Activation",
     "ActivationKind",
+    "Convolution",
     "Deconvolution",
     "get_threads",
     "naive",
+    "naive_convolution",
     "set_threads",
 ]

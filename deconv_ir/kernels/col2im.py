@@ -189,7 +189,9 @@ class _Phase:
         self.bias = bias
         self.activation = kernel.activation
         self.phase: tuple[int, ...] | None = None
-        self.sum = np.empty((target.shape[0], *(high - low for low, high in box)), kernel.arithmetic.accumulator)
+        self.sum = np.empty(
+            (target.shape[0], *(high - low for low, high in box)), kernel.arithmetic.accumulator
+        )
 
     def add(self, tap: Tap, column: Array, needed: tuple[slice, ...]) -> None:
         """Add the column of one tap, ``[o, *x]`` for the x in `needed`."""
@@ -235,9 +237,7 @@ def fill_holes(
     """Write what is there without data, if tiles leave part of the output unwritten."""
     for axis, a in enumerate(axes):
         phases = {tap.phase[axis] for tap in taps}
-        whole = a.first * a.stride <= a.pad_begin and (
-            a.last * a.stride >= a.pad_begin + a.output
-        )
+        whole = a.first * a.stride <= a.pad_begin and (a.last * a.stride >= a.pad_begin + a.output)
         if not whole or len(phases) < a.stride:
             break
     else:

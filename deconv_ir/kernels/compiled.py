@@ -134,9 +134,7 @@ class CompiledKernel:
         """Whether every weight is finite: the zeros around the data must not meet another."""
         return bool(self._kernel.finite)
 
-    def run(
-        self, data: Array, pads_begin: Sequence[int], scratch_bytes: int, out: Array
-    ) -> bool:
+    def run(self, data: Array, pads_begin: Sequence[int], scratch_bytes: int, out: Array) -> bool:
         """Compute into `out`; False, and nothing done, if scratch could not be kept in bounds."""
         return bool(self._kernel.run(*self._arguments(data, pads_begin, scratch_bytes, out)))
 

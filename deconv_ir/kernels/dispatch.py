@@ -13,10 +13,11 @@ from deconv_ir.kernels.activation import Activation, ActivationKind
 from deconv_ir.kernels.arithmetic import Arithmetic, arithmetic_of
 from deconv_ir.kernels.col2im import Col2im
 from deconv_ir.kernels.compiled import CompiledKernel, compiled_module, supports
+from deconv_ir.kernels.im2col import Im2col
 from deconv_ir.kernels.phases import Phases
 from deconv_ir.kernels.problem import Problem, check_run, spans
 
-__all__ = ["DEFAULT_SCRATCH_BYTES", "Deconvolution", "Path", "choose_path"]
+__all__ = ["DEFAULT_SCRATCH_BYTES", "Convolution", "Deconvolution", "Path", "choose_path"]
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -27,6 +28,7 @@ class Path(enum.Enum):
     """The kernels."""
 
     COL2IM = "col2im"
+    IM2COL = "im2col"
     PHASES = "phases"
     COMPILED = "compiled"
 
@@ -76,7 +78,109 @@ def _all_finite(weights: Array) -> bool:
     return bool(np.isfinite(weights).all())
 
 
-class Deconvolution:
+class _Prepared:
+    """What both kinds of convolution share: checked arguments, and the compiled kernel."""
+
+    def __init__(
+        self,
+        weights: Array,
+        problem: Problem,
+        bias: Array | None,
+        activation: Activation | None,
+        scratch_bytes: int,
+        path: str,
+        *,
+        forward: bool,
+    ) -> None:
+        wanted = _wanted(path)
+        self.problem = problem
+        self.arithmetic: Arithmetic = arithmetic_of(weights.dtype, problem.channels_in)
+        self.scratch_bytes = scratch_bytes
+        self.activation = activation or Activation()
+        if bias is not None:
+            if bias.dtype != weights.dtype:
+                raise TypeError(f"bias is {bias.dtype.name}, filter {weights.dtype.name}")
+            channels = problem.groups * problem.channels_out
+            if bias.shape != (channels,):
+                raise ValueError(f"bias must have shape [{channels}], not {list(bias.shape)}")
+        self._filter, self._bias = weights, bias
+        self._compiled: CompiledKernel | None = None
+        self.path = wanted or choose_path(
+            problem, weights.dtype, compiled=compiled_module() is not None
+        )
+        if self.path is Path.COMPILED and supports(problem, weights.dtype):
+            fused = self.activation if weights.dtype.kind not in "iu" else Activation()
+            kernel = CompiledKernel(problem, weights, bias, fused, forward=forward)
+            if kernel.finite:
+                self._compiled = kernel
+
+    def run(
+        self,
+        data: Array,
+        pads_begin: Sequence[int],
+        output: Sequence[int],
+        out: Array | None = None,
+    ) -> Array:
+        """Compute one output.
+
+        Parameters
+        ----------
+        data : ndarray
+            ``[N, groups * in, *X]`` of the filter's dtype, any strides; N and
+            the X may be 0.
+        pads_begin : sequence of int
+            An axis each; may be negative or beyond the kernel.  Transposed:
+            natural output position of the first output element.  Convolution:
+            how many positions before the data the first window begins.
+        output : sequence of int
+            Extents of the output, an axis each; may exceed the natural ones.
+        out : ndarray, optional
+            Where the result goes, ``[N, groups * out, *output]``.
+
+        Returns
+        -------
+        ndarray
+            The result; `out` if that was given.
+
+        Raises
+        ------
+        TypeError
+            `data` or `out` is not of the filter's dtype.
+        ValueError
+            A shape or a length does not fit.
+        """
+        pads, extents = check_run(self.problem, data, pads_begin, output)
+        element = self.arithmetic.element
+        if data.dtype != element:
+            raise TypeError(f"data is {data.dtype.name}, filter {element.name}")
+        shape = (data.shape[0], self.problem.groups * self.problem.channels_out, *extents)
+        if out is None:
+            out = np.empty(shape, element)
+        elif out.shape != shape or out.dtype != element:
+            raise ValueError(
+                f"out must be {element.name} {list(shape)}, not {out.dtype.name} {list(out.shape)}"
+            )
+        if not out.size or self._run_compiled(data, pads, out):
+            return out
+        # Infinities and NaNs are results here, not mistakes to warn of.
+        with np.errstate(all="ignore"):
+            self._run_numpy(data, pads, out)
+        return out
+
+    def _run_compiled(self, data: Array, pads: tuple[int, ...], out: Array) -> bool:
+        if self._compiled is None or not (out.flags.c_contiguous and out.flags.writeable):
+            return False
+        if not self._compiled.run(data, pads, self.scratch_bytes, out):
+            return False
+        if out.dtype.kind in "iu" and self.activation.kind is not ActivationKind.NONE:
+            out[...] = self.activation.apply(out)
+        return True
+
+    def _run_numpy(self, data: Array, pads: tuple[int, ...], out: Array) -> None:
+        raise NotImplementedError
+
+
+class Deconvolution(_Prepared):
     """A transposed convolution with its filter packed, for any extents.
 
     Parameters
@@ -96,10 +200,9 @@ class Deconvolution:
     scratch_bytes : int
         Bound of the memory in use beside data, filter and result.
     path : str
-        ``auto``, or the name of the kernel to use: ``compiled``, ``col2im``.
-        ``auto`` heeds the environment variable DECONV_IR_KERNEL.  A kernel
-        that cannot compute the problem is replaced by ``col2im``, which can
-        compute all of them.
+        ``auto``, or the name of the kernel to use: ``compiled``, ``phases``,
+        ``col2im``.  ``auto`` heeds the environment variable DECONV_IR_KERNEL.
+        A kernel that cannot compute the problem is replaced by the next.
 
     Raises
     ------
@@ -132,44 +235,18 @@ class Deconvolution:
         scratch_bytes: int = DEFAULT_SCRATCH_BYTES,
         path: str = "auto",
     ) -> None:
-        wanted = _wanted(path)
-        self.problem = Problem.of_filter(filter.shape, strides, dilations, groups)
-        self.arithmetic: Arithmetic = arithmetic_of(filter.dtype, self.problem.channels_in)
-        self.scratch_bytes = scratch_bytes
-        self.activation = activation or Activation()
-        if bias is not None:
-            if bias.dtype != filter.dtype:
-                raise TypeError(f"bias is {bias.dtype.name}, filter {filter.dtype.name}")
-            channels = self.problem.groups * self.problem.channels_out
-            if bias.shape != (channels,):
-                raise ValueError(f"bias must have shape [{channels}], not {list(bias.shape)}")
-        self._filter, self._bias = filter, bias
+        problem = Problem.of_filter(filter.shape, strides, dilations, groups)
+        super().__init__(filter, problem, bias, activation, scratch_bytes, path, forward=False)
         self._col2im: Col2im | None = None
-        self._compiled: CompiledKernel | None = None
         self._phases: Phases | None = None
-        self.path = wanted or choose_path(
-            self.problem, filter.dtype, compiled=compiled_module() is not None
-        )
-        self._pack()
-
-    def _pack(self) -> None:
-        """Pack for the wanted path, or for the one that can compute everything."""
-        dtype = self._filter.dtype
-        if self.path is Path.COMPILED and supports(self.problem, dtype):
-            fused = self.activation if dtype.kind not in "iu" else Activation()
-            self._compiled = CompiledKernel(
-                self.problem, self._filter, self._bias, fused, forward=False
-            )
-            if self._compiled.finite:
-                return
-            self._compiled = None
-        if self.path is Path.PHASES and dtype.kind not in "iu" and _all_finite(self._filter):
-            self._phases = Phases(
-                self.problem, self.arithmetic, self._filter, self._bias, self.activation
-            )
+        if self._compiled is not None:
             return
-        self.path = Path.COL2IM
-        self._pack_col2im()
+        if self.path is not Path.COL2IM and filter.dtype.kind not in "iu" and _all_finite(filter):
+            self.path = Path.PHASES
+            self._phases = Phases(problem, self.arithmetic, filter, bias, self.activation)
+        else:
+            self.path = Path.COL2IM
+            self._pack_col2im()
 
     def _pack_col2im(self) -> Col2im:
         if self._col2im is None:
@@ -178,64 +255,56 @@ class Deconvolution:
             )
         return self._col2im
 
-    def run(
+    def _run_numpy(self, data: Array, pads: tuple[int, ...], out: Array) -> None:
+        axes = spans(self.problem, data.shape[2:], pads, out.shape[2:])
+        if self._phases is not None and self._phases.run(data, axes, self.scratch_bytes, out):
+            return
+        self._pack_col2im().run(data, axes, self.scratch_bytes, out)
+
+
+class Convolution(_Prepared):
+    """A convolution with its filter packed, for any extents.
+
+    Parameters
+    ----------
+    filter : ndarray
+        ``[groups * out, in, *K]``, at least one spatial axis.
+    strides, dilations, groups, bias, activation, scratch_bytes, path
+        As of `Deconvolution`; every path but ``compiled`` is ``im2col`` here.
+
+    Raises
+    ------
+    TypeError, ValueError
+        As of `Deconvolution`.
+
+    Notes
+    -----
+    Computes ``output[y] = sum of data[s*y + d*k - pad_begin] * filter[k]`` over
+    the k for which the data exist: OpenVINO Convolution-1 and
+    GroupConvolution-1.
+    """
+
+    def __init__(
         self,
-        data: Array,
-        pads_begin: Sequence[int],
-        output: Sequence[int],
-        out: Array | None = None,
-    ) -> Array:
-        """Compute one output.
+        filter: Array,  # noqa: A002 - the documents' name
+        *,
+        strides: Sequence[int],
+        dilations: Sequence[int],
+        groups: int = 1,
+        bias: Array | None = None,
+        activation: Activation | None = None,
+        scratch_bytes: int = DEFAULT_SCRATCH_BYTES,
+        path: str = "auto",
+    ) -> None:
+        problem = Problem.of_filter(filter.shape, strides, dilations, groups, forward=True)
+        super().__init__(filter, problem, bias, activation, scratch_bytes, path, forward=True)
+        self._im2col: Im2col | None = None
+        if self._compiled is None:
+            self.path = Path.IM2COL
 
-        Parameters
-        ----------
-        data : ndarray
-            ``[N, groups * in, *X]`` of the filter's dtype, any strides; N and
-            the X may be 0.
-        pads_begin : sequence of int
-            Natural output position of the first output element, an axis each;
-            may be negative or beyond the kernel.
-        output : sequence of int
-            Extents of the output, an axis each; may exceed the natural ones.
-        out : ndarray, optional
-            Where the result goes, ``[N, groups * out, *output]``.
-
-        Returns
-        -------
-        ndarray
-            The result; `out` if that was given.
-
-        Raises
-        ------
-        TypeError
-            `data` or `out` is not of the filter's dtype.
-        ValueError
-            A shape or a length does not fit.
-        """
-        pads, extents = check_run(self.problem, data, pads_begin, output)
-        element = self.arithmetic.element
-        if data.dtype != element:
-            raise TypeError(f"data is {data.dtype.name}, filter {element.name}")
-        shape = (data.shape[0], self.problem.groups * self.problem.channels_out, *extents)
-        if out is None:
-            out = np.empty(shape, element)
-        elif out.shape != shape or out.dtype != element:
-            raise ValueError(
-                f"out must be {element.name} {list(shape)}, not {out.dtype.name} {list(out.shape)}"
+    def _run_numpy(self, data: Array, pads: tuple[int, ...], out: Array) -> None:
+        if self._im2col is None:
+            self._im2col = Im2col(
+                self.problem, self.arithmetic, self._filter, self._bias, self.activation
             )
-        if not out.size:
-            return out
-        if self._compiled is not None and out.flags.c_contiguous and out.flags.writeable:
-            if self._compiled.run(data, pads, self.scratch_bytes, out):
-                if element.kind in "iu" and self.activation.kind is not ActivationKind.NONE:
-                    out[...] = self.activation.apply(out)
-                return out
-        axes = spans(self.problem, data.shape[2:], pads, extents)
-        # Infinities and NaNs are results here, not mistakes to warn of.
-        with np.errstate(all="ignore"):
-            if self._phases is not None and self._phases.run(
-                data, axes, self.scratch_bytes, out
-            ):
-                return out
-            self._pack_col2im().run(data, axes, self.scratch_bytes, out)
-        return out
+        self._im2col.run(data, pads, self.scratch_bytes, out)

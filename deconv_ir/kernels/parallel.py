@@ -27,7 +27,7 @@ class _Worker:
             order = self.orders.get()
             try:
                 order()
-            except BaseException as error:  # noqa: BLE001 - handed to the caller
+            except BaseException as error:
                 self.done.put(error)
             else:
                 self.done.put(None)
@@ -110,7 +110,7 @@ def run_jobs(make: Callable[[], Callable[[int], None]], jobs: int, threads: int)
         failure: BaseException | None = None
         try:
             take_part()
-        except BaseException as error:  # noqa: BLE001 - raised when all have stopped
+        except BaseException as error:
             failure = error
         for worker in workers:
             failure = worker.done.get() or failure

@@ -7,8 +7,10 @@ contiguous, and each phase is interleaved into the output in one strided write.
 The data of a tile are copied with zeros around them, so that a shift is
 nothing but another place to start reading; hence weights must be finite.
 
-Layers whose groups are too small for products (depthwise ones) are summed tap
-by tap, many groups at a time.
+With few output channels these matrices would be too low for the BLAS; then
+one product makes the columns of all taps, which are added up with their
+shifts.  Layers whose groups are too small for any product (depthwise ones) are
+summed tap by tap, many groups at a time.
 """
 
 from __future__ import annotations
@@ -37,7 +39,10 @@ Array = np.ndarray[Any, np.dtype[Any]]
 _ROWS = 768
 # Bytes of the sums of a tile; a call costs some microseconds of the interpreter.
 _SUMS_BYTES = 1 << 20
-_DEPTHWISE_BYTES = 1 << 18
+_DEPTHWISE_BYTES = 1 << 22
+_COLUMNS_BYTES = 1 << 21
+# Fewer rows than this do not make a product that the BLAS is good at.
+_FEWEST_ROWS = 64
 # With more phases than this the interleaving is done in one go, by way of a buffer.
 _MANY_PHASES = 32
 
@@ -46,6 +51,7 @@ class Method(enum.Enum):
     """How the phases are summed."""
 
     PRODUCTS = "products"
+    COLUMNS = "columns"
     TAPS = "taps"
 
 
@@ -53,6 +59,10 @@ def choose_method(problem: Problem) -> Method:
     """Choose by the size of a group's products: tiny ones are not worth a call of the BLAS."""
     if problem.groups > 1 and problem.channels_in * problem.channels_out <= 4:
         return Method.TAPS
+    phases = math.prod(map(min, problem.strides, problem.kernel))
+    shifts = problem.taps / phases
+    if phases * problem.channels_out < _FEWEST_ROWS and shifts > 1:
+        return Method.COLUMNS
     return Method.PRODUCTS
 
 
@@ -125,7 +135,9 @@ class Phases:
         self.block = -(-problem.channels_out // max(1, min(blocks, problem.channels_out)))
         shape = (problem.groups, problem.channels_in, problem.channels_out, *problem.kernel)
         self.weights = weights.reshape(shape).astype(arithmetic.operand, copy=False)
-        self.products = self._pack() if self.method is Method.PRODUCTS else {}
+        if self.method is Method.COLUMNS:
+            self.block = problem.channels_out
+        self.products = {} if self.method is Method.TAPS else self._pack()
 
     def _pack(self) -> dict[tuple[int, int], list[_Product]]:
         """Make the matrices of every group and block of output channels."""
@@ -133,6 +145,18 @@ class Phases:
         by_shift: dict[tuple[int, ...], list[Tap]] = {}
         for tap in self.taps:
             by_shift.setdefault(tap.shift, []).append(tap)
+        if self.method is Method.COLUMNS:
+            nowhere = (0,) * self.problem.axes
+            order = [np.ravel_multi_index(tap.kernel, self.problem.kernel) for tap in self.taps]
+            flat = self.weights.reshape(*self.weights.shape[:3], len(order))[..., order]
+            columns = np.ascontiguousarray(flat.transpose(0, 3, 2, 1)).reshape(
+                self.problem.groups,
+                len(self.taps) * self.problem.channels_out,
+                self.problem.channels_in,
+            )
+            return {
+                (g, 0): [_Product(nowhere, 0, matrix, False)] for g, matrix in enumerate(columns)
+            }
         packed: dict[tuple[int, int], list[_Product]] = {}
         blocks = range(0, max(self.problem.channels_out, 1), self.block)
         for g, o in itertools.product(range(self.problem.groups), blocks):
@@ -141,8 +165,10 @@ class Phases:
             width = min(self.block, self.problem.channels_out - o)
             for shift, taps in sorted(by_shift.items()):
                 for run in _runs(taps, index, begun):
-                    rows = [self.weights[(g, slice(None), slice(o, o + width), *tap.kernel)].T
-                            for tap in run]
+                    rows = [
+                        self.weights[(g, slice(None), slice(o, o + width), *tap.kernel)].T
+                        for tap in run
+                    ]
                     products.append(
                         _Product(
                             shift,
@@ -155,9 +181,7 @@ class Phases:
             packed[g, o] = products
         return packed
 
-    def run(
-        self, data: Array, axes: tuple[AxisSpan, ...], scratch_bytes: int, out: Array
-    ) -> bool:
+    def run(self, data: Array, axes: tuple[AxisSpan, ...], scratch_bytes: int, out: Array) -> bool:
         """Compute into `out`; False, and nothing done, if scratch could not be kept in bounds."""
         with single_threaded() as alone:
             threads = get_threads() if alone else 1
@@ -165,9 +189,7 @@ class Phases:
             if layout is None:
                 return False
             fill_holes(self.taps, axes, self.bias, self.activation, out)
-            grids = [
-                range(a.first, a.last, size) for a, size in zip(axes, layout.box, strict=True)
-            ]
+            grids = [range(a.first, a.last, size) for a, size in zip(axes, layout.box, strict=True)]
             images = range(0, data.shape[0], layout.images)
             if self.method is Method.TAPS:
                 parts: list[tuple[int, int]] = [
@@ -200,7 +222,10 @@ class Phases:
         whole = [a.last - a.first for a in axes]
         size = self.arithmetic.accumulator.itemsize
         taps = self.method is Method.TAPS
+        columns = self.method is Method.COLUMNS
         rows = problem.channels_out if taps else self.block * len(self.phases)
+        if columns:
+            rows = problem.channels_out * (len(self.taps) + 1)
 
         def layout(images: int, groups: int, box: list[int]) -> _Layout:
             extent = tuple(b + r for b, r in zip(box, reach, strict=True))
@@ -211,12 +236,13 @@ class Phases:
 
         def total(t: _Layout) -> int:
             data_bytes = t.groups * problem.channels_in * t.positions * size
-            assembly = sums(t) if len(self.phases) > _MANY_PHASES and not taps else 0
+            products = self.method is Method.PRODUCTS
+            assembly = sums(t) if len(self.phases) > _MANY_PHASES and products else 0
             # A write with a bias or an activation passes through a copy of a phase.
             return sums(t) + data_bytes + assembly + 2 * sums(t) // max(1, len(self.phases))
 
         box = [max(1, w) for w in whole]
-        target = _DEPTHWISE_BYTES if taps else _SUMS_BYTES
+        target = _DEPTHWISE_BYTES if taps else _COLUMNS_BYTES if columns else _SUMS_BYTES
         axis = 0
         while axis < len(box):
             t = layout(1, 1, box)
@@ -280,6 +306,8 @@ class _Tile:
         rows = 2 * layout.groups
         if kernel.method is Method.PRODUCTS:
             rows = len(kernel.phases) * kernel.block
+        elif kernel.method is Method.COLUMNS:
+            rows = (len(kernel.taps) + 1) * kernel.block
         self.sums = np.empty((rows, layout.positions), dtype)
 
     def compute(self, g: int, o: int, n: int, first: tuple[int, ...]) -> None:
@@ -290,6 +318,9 @@ class _Tile:
         self._copy_data(g * problem.channels_in, groups * problem.channels_in, n, images, first)
         if kernel.method is Method.TAPS:
             self._sum_taps(g, groups, n, images, first)
+            return
+        if kernel.method is Method.COLUMNS:
+            self._sum_columns(g, n, images, first)
             return
         for product in kernel.products[g, o]:
             steps = tuple(r - s for r, s in zip(self.reach, product.shift, strict=True))
@@ -344,9 +375,7 @@ class _Tile:
         """Write one phase, ``[o, n, *u]``, to its places in ``[n, o, *y]``."""
         inside = [
             axis.outputs(p, begin, min(begin + size, axis.last))
-            for axis, p, begin, size in zip(
-                self.axes, phase, first, self.layout.box, strict=True
-            )
+            for axis, p, begin, size in zip(self.axes, phase, first, self.layout.box, strict=True)
         ]
         source = plane[(slice(None), slice(None), *(u for u, _ in inside))].swapaxes(0, 1)
         finish(
@@ -394,9 +423,34 @@ class _Tile:
         bias = self.kernel.bias
         return None if bias is None else bias[channels].reshape(-1, *(1 for _ in self.axes))
 
-    def _sum_taps(
-        self, g: int, groups: int, n: int, images: int, first: tuple[int, ...]
-    ) -> None:
+    def _sum_columns(self, g: int, n: int, images: int, first: tuple[int, ...]) -> None:
+        """Make the columns of all taps, and add those of each phase where they belong."""
+        kernel, width = self.kernel, self.kernel.block
+        (product,) = kernel.products[g, 0]
+        count = len(kernel.taps)
+        accumulate(product.matrix, self.flat, self.sums[: count * width], add=False)
+        columns = self.sums[: count * width].reshape(count, width, -1)
+        total = self.sums[count * width :]
+        size = self.length
+        channels = slice(g * width, (g + 1) * width)
+        target = self.out[n : n + images, channels]
+        shape = (width, self.layout.images, *self.layout.extent)
+        numbered = zip(kernel.taps, columns, strict=True)
+        for phase, members in itertools.groupby(numbered, key=lambda pair: pair[0].phase):
+            terms = []
+            for tap, column in members:
+                steps = tuple(r - s for r, s in zip(self.reach, tap.shift, strict=True))
+                begin = self.layout.offset(steps)
+                terms.append(column[:, begin : begin + size])
+            if len(terms) == 1:
+                total[:, :size] = terms[0]
+            else:
+                np.add(terms[0], terms[1], out=total[:, :size])
+                for term in terms[2:]:
+                    np.add(total[:, :size], term, out=total[:, :size])
+            self._write(phase, total.reshape(shape)[:, :images], target, channels, first)
+
+    def _sum_taps(self, g: int, groups: int, n: int, images: int, first: tuple[int, ...]) -> None:
         """Sum each phase tap by tap, for all groups of the tile at once."""
         kernel, problem = self.kernel, self.kernel.problem
         size = self.length

@@ -131,6 +131,12 @@ def draw_case() -> Callable[..., Case]:
     return draw
 
 
+@pytest.fixture
+def random_values() -> Callable[..., Any]:
+    """Give the function that draws arrays of any dtype."""
+    return random_array
+
+
 @pytest.fixture(params=list(DTYPES))
 def dtype(request: pytest.FixtureRequest) -> np.dtype[Any]:
     """Each element type in turn."""
