@@ -1,4 +1,4 @@
-"""Transposed convolution, and convolution: arrays in, arrays out.
+"""Convolution and transposed convolution: arrays in, arrays out.
 
 This room knows no layers, no attributes and no padding rules: an axis is
 given by its stride and dilation, by the position in the natural output at
@@ -6,8 +6,19 @@ which the output begins, and by the output's extent (`deconv_ir.geometry`
 finds the two).
 """
 
-from deconv_ir.kernels.convolution import Convolution
-from deconv_ir.kernels.dispatch import DEFAULT_SCRATCH_BYTES, Deconvolution
-from deconv_ir.kernels.naive import naive
+from deconv_ir.kernels.activation import Activation, ActivationKind
+from deconv_ir.kernels.dispatch import DEFAULT_SCRATCH_BYTES, Convolution, Deconvolution
+from deconv_ir.kernels.naive import naive, naive_convolution
+from deconv_ir.kernels.threads import get_threads, set_threads
 
-__all__ = ["DEFAULT_SCRATCH_BYTES", "Convolution", "Deconvolution", "naive"]
+__all__ = [
+    "DEFAULT_SCRATCH_BYTES",
+    "Activation",
+    "ActivationKind",
+    "Convolution",
+    "Deconvolution",
+    "get_threads",
+    "naive",
+    "naive_convolution",
+    "set_threads",
+]

@@ -16,11 +16,12 @@ from typing import Any
 
 import numpy as np
 
+from deconv_ir.kernels.activation import Activation, ActivationKind
 from deconv_ir.kernels.arithmetic import Arithmetic
 from deconv_ir.kernels.problem import AxisSpan, Problem, Tap, enumerate_taps
 from deconv_ir.kernels.tiling import TileCost, Tiling, boxes, choose_tiling
 
-__all__ = ["Col2im"]
+__all__ = ["Col2im", "fill_holes", "finish"]
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -46,11 +47,25 @@ class Col2im:
         How elements are multiplied and summed.
     weights : ndarray
         ``[groups * in, out, *K]``.
+    bias : ndarray or None
+        ``[groups * out]``.
+    activation : Activation
+        Applied to results in the accumulator's type; to integers once they
+        have been truncated.
     """
 
-    def __init__(self, problem: Problem, arithmetic: Arithmetic, weights: Array) -> None:
+    def __init__(
+        self,
+        problem: Problem,
+        arithmetic: Arithmetic,
+        weights: Array,
+        bias: Array | None,
+        activation: Activation,
+    ) -> None:
         self.problem = problem
         self.arithmetic = arithmetic
+        self.bias = None if bias is None else bias.astype(arithmetic.accumulator)
+        self.activation = activation
         self.taps: list[Tap] = enumerate_taps(problem)
         order = [np.ravel_multi_index(tap.kernel, problem.kernel) for tap in self.taps]
         by_tap = weights.reshape(
@@ -92,28 +107,14 @@ class Col2im:
         self,
         data: Array,
         axes: tuple[AxisSpan, ...],
-        bias: Array | None,
         scratch_bytes: int,
         out: Array,
     ) -> None:
-        """Compute into `out`; `bias` is in the accumulator's type."""
-        if self._leaves_holes(axes):
-            channels = (1, -1) + (1,) * len(axes)
-            out[...] = 0 if bias is None else bias.reshape(channels)
+        """Compute into `out`."""
+        fill_holes(self.taps, axes, self.bias, self.activation, out)
         tiling = self.tiling(data, axes, scratch_bytes)
         for tile in self._tiles(data, axes, tiling):
-            self._run_tile(tile, data, axes, tiling, bias, out)
-
-    def _leaves_holes(self, axes: tuple[AxisSpan, ...]) -> bool:
-        """Whether the tiles leave part of the output unwritten."""
-        for axis, a in enumerate(axes):
-            phases = {tap.phase[axis] for tap in self.taps}
-            if len(phases) < a.stride:
-                return True
-            covered = a.first * a.stride <= a.pad_begin
-            if not covered or a.last * a.stride < a.pad_begin + a.output:
-                return True
-        return False
+            self._run_tile(tile, data, axes, tiling, out)
 
     def _tiles(self, data: Array, axes: tuple[AxisSpan, ...], tiling: Tiling) -> Iterator[_Tile]:
         problem = self.problem
@@ -130,7 +131,6 @@ class Col2im:
         data: Array,
         axes: tuple[AxisSpan, ...],
         tiling: Tiling,
-        bias: Array | None,
         out: Array,
     ) -> None:
         problem = self.problem
@@ -143,9 +143,9 @@ class Col2im:
             tile.g * problem.channels_out + tile.channels.start,
             tile.g * problem.channels_out + tile.channels.stop,
         )
-        tile_bias = None if bias is None else bias[rows].reshape(-1, *(1 for _ in axes))
+        bias = None if self.bias is None else self.bias[rows].reshape(-1, *(1 for _ in axes))
         target = out[tile.n, rows]
-        phase = _Phase(tile.box, axes, target, tile_bias, self.arithmetic.accumulator)
+        phase = _Phase(tile.box, axes, target, bias, self)
         whole = tiling.depth >= problem.channels_in
         operands = self.arithmetic.operands(_flat(source)) if whole else None
         columns = np.empty((tiling.taps, channels, math.prod(extents)), self.arithmetic.accumulator)
@@ -181,14 +181,17 @@ class _Phase:
         axes: tuple[AxisSpan, ...],
         target: Array,
         bias: Array | None,
-        dtype: np.dtype[Any],
+        kernel: Col2im,
     ) -> None:
         self.box = box
         self.axes = axes
         self.target = target
         self.bias = bias
+        self.activation = kernel.activation
         self.phase: tuple[int, ...] | None = None
-        self.sum = np.empty((target.shape[0], *(high - low for low, high in box)), dtype)
+        self.sum = np.empty(
+            (target.shape[0], *(high - low for low, high in box)), kernel.arithmetic.accumulator
+        )
 
     def add(self, tap: Tap, column: Array, needed: tuple[slice, ...]) -> None:
         """Add the column of one tap, ``[o, *x]`` for the x in `needed`."""
@@ -221,10 +224,44 @@ class _Phase:
         ]
         source = self.sum[(slice(None), *(u for u, _ in inside))]
         target = self.target[(slice(None), *(y for _, y in inside))]
-        if self.bias is None:
+        finish(source, self.bias, self.activation, target)
+
+
+def fill_holes(
+    taps: list[Tap],
+    axes: tuple[AxisSpan, ...],
+    bias: Array | None,
+    activation: Activation,
+    out: Array,
+) -> None:
+    """Write what is there without data, if tiles leave part of the output unwritten."""
+    for axis, a in enumerate(axes):
+        phases = {tap.phase[axis] for tap in taps}
+        whole = a.first * a.stride <= a.pad_begin and (a.last * a.stride >= a.pad_begin + a.output)
+        if not whole or len(phases) < a.stride:
+            break
+    else:
+        return
+    nothing = np.zeros((1,) * out.ndim, np.uint64 if out.dtype.kind in "iu" else np.float32)
+    if bias is not None:
+        bias = bias.reshape(-1, *(1 for _ in axes))
+        nothing = nothing.astype(bias.dtype)
+    finish(nothing, bias, activation, out)
+
+
+def finish(source: Array, bias: Array | None, activation: Activation, target: Array) -> None:
+    """Write ``activation(source + bias)`` to `target`, rounded once."""
+    if activation.kind is ActivationKind.NONE:
+        if bias is None:
             np.copyto(target, source, casting="unsafe")
         else:
-            np.add(source, self.bias, out=target, casting="unsafe")
+            np.add(source, bias, out=target, casting="unsafe")
+        return
+    total = source if bias is None else source + bias
+    if target.dtype.kind in "iu":
+        # Whether a sum is negative shows only modulo 2^bits.
+        total = total.astype(target.dtype)
+    np.copyto(target, activation.apply(total), casting="unsafe")
 
 
 def _needed(axes: tuple[AxisSpan, ...], box: tuple[tuple[int, int], ...]) -> tuple[slice, ...]:

@@ -1,86 +1,118 @@
-"""The prepared transposed convolution, and which kernel computes it."""
+"""The prepared convolutions, and which kernel computes them."""
 
 from __future__ import annotations
 
+import enum
+import os
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from deconv_ir.kernels.arithmetic import arithmetic_of
+from deconv_ir.kernels.activation import Activation, ActivationKind
+from deconv_ir.kernels.arithmetic import Arithmetic, arithmetic_of
 from deconv_ir.kernels.col2im import Col2im
+from deconv_ir.kernels.compiled import CompiledKernel, compiled_module, supports
+from deconv_ir.kernels.im2col import Im2col
+from deconv_ir.kernels.phases import Phases
 from deconv_ir.kernels.problem import Problem, check_run, spans
 
-__all__ = ["DEFAULT_SCRATCH_BYTES", "Deconvolution"]
+__all__ = ["DEFAULT_SCRATCH_BYTES", "Convolution", "Deconvolution", "Path", "choose_path"]
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
 DEFAULT_SCRATCH_BYTES = 64 << 20
 
 
-class Deconvolution:
-    """A transposed convolution with its filter packed, for any extents.
+class Path(enum.Enum):
+    """The kernels."""
+
+    COL2IM = "col2im"
+    IM2COL = "im2col"
+    PHASES = "phases"
+    COMPILED = "compiled"
+
+
+def choose_path(
+    problem: Problem, dtype: np.dtype[Any], *, compiled: bool, finite: bool = True
+) -> Path:
+    """Choose the kernel for a problem.
 
     Parameters
     ----------
-    filter : ndarray
-        ``[groups * in, out, *K]``, at least one spatial axis.  f16, bf16, f32,
-        f64, or any integer type.
-    strides, dilations : sequence of int
-        One entry a spatial axis, at least 1.
-    groups : int
-        Number of groups.
-    bias : ndarray, optional
-        ``[groups * out]``, of the filter's dtype; added to every output
-        element, also where no tap reaches.
-    scratch_bytes : int
-        Bound of the memory in use beside data, filter and result.
-    path : str
-        ``auto``, or the name of the kernel to use: ``col2im``.
-
-    Raises
-    ------
-    TypeError
-        The dtype has no arithmetic here (bool, complex, f8), or the bias has another.
-    ValueError
-        Shapes, strides, dilations or groups do not fit together.
-
-    Notes
-    -----
-    Computes ``full[t] = sum of data[x] * filter[k] over s*x + d*k == t`` and
-    ``output[y] = full[y + pad_begin]`` where that exists, else 0: OpenVINO
-    ConvolutionBackpropData-1 and GroupConvolutionBackpropData-1, oneDNN Graph
-    ConvTranspose-1 and ConvolutionBackwardData, 'Detailed description'.
-
-    f32 and f64 are summed in their own precision; f16 and bf16 in f32, rounded
-    once, after the bias; integers exactly, modulo 2^bits.
+    problem : Problem
+        What is computed.
+    dtype : dtype
+        Element type.
+    compiled : bool
+        Whether the compiled kernel is there.
+    finite : bool
+        Whether all weights are finite.  The fast kernels put zeros around the
+        data, and zero times infinity is not zero.
     """
+    if compiled and finite and supports(problem, dtype):
+        return Path.COMPILED
+    if finite and dtype.kind not in "iu":
+        return Path.PHASES
+    return Path.COL2IM
+
+
+def _wanted(path: str) -> Path | None:
+    """Return the kernel that the caller, else DECONV_IR_KERNEL, asks for; None: choose."""
+    source = "path"
+    if path == "auto":
+        path, source = os.environ.get("DECONV_IR_KERNEL", "") or "auto", "DECONV_IR_KERNEL"
+    if path == "auto":
+        return None
+    try:
+        wanted = Path(path)
+    except ValueError:
+        names = ", ".join(["auto", *(p.value for p in Path)])
+        raise ValueError(f"{source} names an unknown kernel {path!r}; known are {names}") from None
+    if wanted is Path.COMPILED and compiled_module() is None:
+        raise ValueError(f"{source} asks for the compiled kernel, which was not built here")
+    return wanted
+
+
+def _all_finite(weights: Array) -> bool:
+    return bool(np.isfinite(weights).all())
+
+
+class _Prepared:
+    """What both kinds of convolution share: checked arguments, and the compiled kernel."""
 
     def __init__(
         self,
-        filter: Array,  # noqa: A002 - the documents' name
+        weights: Array,
+        problem: Problem,
+        bias: Array | None,
+        activation: Activation | None,
+        scratch_bytes: int,
+        path: str,
         *,
-        strides: Sequence[int],
-        dilations: Sequence[int],
-        groups: int = 1,
-        bias: Array | None = None,
-        scratch_bytes: int = DEFAULT_SCRATCH_BYTES,
-        path: str = "auto",
+        forward: bool,
     ) -> None:
-        if path not in ("auto", "col2im"):
-            raise ValueError(f"unknown kernel {path!r}")
-        self.problem = Problem.of_filter(filter.shape, strides, dilations, groups)
-        self.arithmetic = arithmetic_of(filter.dtype, self.problem.channels_in)
+        wanted = _wanted(path)
+        self.problem = problem
+        self.arithmetic: Arithmetic = arithmetic_of(weights.dtype, problem.channels_in)
         self.scratch_bytes = scratch_bytes
-        self._bias: Array | None = None
+        self.activation = activation or Activation()
         if bias is not None:
-            if bias.dtype != filter.dtype:
-                raise TypeError(f"bias is {bias.dtype.name}, filter {filter.dtype.name}")
-            channels = self.problem.groups * self.problem.channels_out
+            if bias.dtype != weights.dtype:
+                raise TypeError(f"bias is {bias.dtype.name}, filter {weights.dtype.name}")
+            channels = problem.groups * problem.channels_out
             if bias.shape != (channels,):
                 raise ValueError(f"bias must have shape [{channels}], not {list(bias.shape)}")
-            self._bias = bias.astype(self.arithmetic.accumulator)
-        self._kernel = Col2im(self.problem, self.arithmetic, filter)
+        self._filter, self._bias = weights, bias
+        self._compiled: CompiledKernel | None = None
+        self.path = wanted or choose_path(
+            problem, weights.dtype, compiled=compiled_module() is not None
+        )
+        if self.path is Path.COMPILED and supports(problem, weights.dtype):
+            fused = self.activation if weights.dtype.kind not in "iu" else Activation()
+            kernel = CompiledKernel(problem, weights, bias, fused, forward=forward)
+            if kernel.finite:
+                self._compiled = kernel
 
     def run(
         self,
@@ -97,8 +129,9 @@ class Deconvolution:
             ``[N, groups * in, *X]`` of the filter's dtype, any strides; N and
             the X may be 0.
         pads_begin : sequence of int
-            Natural output position of the first output element, an axis each;
-            may be negative or beyond the kernel.
+            An axis each; may be negative or beyond the kernel.  Transposed:
+            natural output position of the first output element.  Convolution:
+            how many positions before the data the first window begins.
         output : sequence of int
             Extents of the output, an axis each; may exceed the natural ones.
         out : ndarray, optional
@@ -127,9 +160,151 @@ class Deconvolution:
             raise ValueError(
                 f"out must be {element.name} {list(shape)}, not {out.dtype.name} {list(out.shape)}"
             )
-        if out.size:
-            axes = spans(self.problem, data.shape[2:], pads, extents)
-            # Infinities and NaNs are results here, not mistakes to warn of.
-            with np.errstate(all="ignore"):
-                self._kernel.run(data, axes, self._bias, self.scratch_bytes, out)
+        if not out.size or self._run_compiled(data, pads, out):
+            return out
+        # Infinities and NaNs are results here, not mistakes to warn of.
+        with np.errstate(all="ignore"):
+            self._run_numpy(data, pads, out)
         return out
+
+    def _run_compiled(self, data: Array, pads: tuple[int, ...], out: Array) -> bool:
+        if self._compiled is None or not (out.flags.c_contiguous and out.flags.writeable):
+            return False
+        if not self._compiled.run(data, pads, self.scratch_bytes, out):
+            return False
+        if out.dtype.kind in "iu" and self.activation.kind is not ActivationKind.NONE:
+            out[...] = self.activation.apply(out)
+        return True
+
+    def _run_numpy(self, data: Array, pads: tuple[int, ...], out: Array) -> None:
+        raise NotImplementedError
+
+
+class Deconvolution(_Prepared):
+    """A transposed convolution with its filter packed, for any extents.
+
+    Parameters
+    ----------
+    filter : ndarray
+        ``[groups * in, out, *K]``, at least one spatial axis.  f16, bf16, f32,
+        f64, or any integer type.
+    strides, dilations : sequence of int
+        One entry a spatial axis, at least 1.
+    groups : int
+        Number of groups.
+    bias : ndarray, optional
+        ``[groups * out]``, of the filter's dtype; added to every output
+        element, also where no tap reaches.
+    activation : Activation, optional
+        Applied to every output element, after the bias and before rounding.
+    scratch_bytes : int
+        Bound of the memory in use beside data, filter and result.
+    path : str
+        ``auto``, or the name of the kernel to use: ``compiled``, ``phases``,
+        ``col2im``.  ``auto`` heeds the environment variable DECONV_IR_KERNEL.
+        A kernel that cannot compute the problem is replaced by the next.
+
+    Raises
+    ------
+    TypeError
+        The dtype has no arithmetic here (bool, complex, f8), or the bias has another.
+    ValueError
+        Shapes, strides, dilations or groups do not fit together, or there is
+        no such kernel.
+
+    Notes
+    -----
+    Computes ``full[t] = sum of data[x] * filter[k] over s*x + d*k == t`` and
+    ``output[y] = full[y + pad_begin]`` where that exists, else 0: OpenVINO
+    ConvolutionBackpropData-1 and GroupConvolutionBackpropData-1, oneDNN Graph
+    ConvTranspose-1 and ConvolutionBackwardData, 'Detailed description'.
+
+    f32 and f64 are summed in their own precision; f16 and bf16 in f32, rounded
+    once, after the bias; integers exactly, modulo 2^bits.
+    """
+
+    def __init__(
+        self,
+        filter: Array,  # noqa: A002 - the documents' name
+        *,
+        strides: Sequence[int],
+        dilations: Sequence[int],
+        groups: int = 1,
+        bias: Array | None = None,
+        activation: Activation | None = None,
+        scratch_bytes: int = DEFAULT_SCRATCH_BYTES,
+        path: str = "auto",
+    ) -> None:
+        problem = Problem.of_filter(filter.shape, strides, dilations, groups)
+        super().__init__(filter, problem, bias, activation, scratch_bytes, path, forward=False)
+        self._col2im: Col2im | None = None
+        self._phases: Phases | None = None
+        if self._compiled is not None:
+            return
+        if self.path is not Path.COL2IM and filter.dtype.kind not in "iu" and _all_finite(filter):
+            self.path = Path.PHASES
+            self._phases = Phases(problem, self.arithmetic, filter, bias, self.activation)
+        else:
+            self.path = Path.COL2IM
+            self._pack_col2im()
+
+    def _pack_col2im(self) -> Col2im:
+        if self._col2im is None:
+            self._col2im = Col2im(
+                self.problem, self.arithmetic, self._filter, self._bias, self.activation
+            )
+        return self._col2im
+
+    def _run_numpy(self, data: Array, pads: tuple[int, ...], out: Array) -> None:
+        axes = spans(self.problem, data.shape[2:], pads, out.shape[2:])
+        if self._phases is not None and self._phases.run(data, axes, self.scratch_bytes, out):
+            return
+        self._pack_col2im().run(data, axes, self.scratch_bytes, out)
+
+
+class Convolution(_Prepared):
+    """A convolution with its filter packed, for any extents.
+
+    Parameters
+    ----------
+    filter : ndarray
+        ``[groups * out, in, *K]``, at least one spatial axis.
+    strides, dilations, groups, bias, activation, scratch_bytes, path
+        As of `Deconvolution`; every path but ``compiled`` is ``im2col`` here.
+
+    Raises
+    ------
+    TypeError, ValueError
+        As of `Deconvolution`.
+
+    Notes
+    -----
+    Computes ``output[y] = sum of data[s*y + d*k - pad_begin] * filter[k]`` over
+    the k for which the data exist: OpenVINO Convolution-1 and
+    GroupConvolution-1.
+    """
+
+    def __init__(
+        self,
+        filter: Array,  # noqa: A002 - the documents' name
+        *,
+        strides: Sequence[int],
+        dilations: Sequence[int],
+        groups: int = 1,
+        bias: Array | None = None,
+        activation: Activation | None = None,
+        scratch_bytes: int = DEFAULT_SCRATCH_BYTES,
+        path: str = "auto",
+    ) -> None:
+        problem = Problem.of_filter(filter.shape, strides, dilations, groups, forward=True)
+        super().__init__(filter, problem, bias, activation, scratch_bytes, path, forward=True)
+        self._im2col: Im2col | None = None
+        if self._compiled is None:
+            self.path = Path.IM2COL
+
+    def _run_numpy(self, data: Array, pads: tuple[int, ...], out: Array) -> None:
+        if self._im2col is None:
+            self._im2col = Im2col(
+                self.problem, self.arithmetic, self._filter, self._bias, self.activation
+            )
+        self._im2col.run(data, pads, self.scratch_bytes, out)

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["naive"]
+__all__ = ["naive", "naive_convolution"]
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -66,6 +66,55 @@ def naive(
                     product = grouped[(..., None, *x)] * weights[(..., *k)]
                     total[(..., *y)] += product.sum(axis=2, dtype=wide)
         result = total.reshape(n, groups * filter.shape[1], *output)
+        if bias is not None:
+            result += bias.astype(wide).reshape(-1, *(1 for _ in output))
+        return result.astype(data.dtype)
+
+
+def naive_convolution(
+    data: Array,
+    filter: Array,  # noqa: A002 - the documents' name
+    *,
+    strides: Sequence[int],
+    dilations: Sequence[int],
+    groups: int,
+    pads_begin: Sequence[int],
+    output: Sequence[int],
+    bias: Array | None = None,
+) -> Array:
+    """Convolution straight from ``output[y] += data[s*y + d*k - pad] * filter[k]``.
+
+    Parameters
+    ----------
+    data : ndarray
+        ``[N, groups * in, *X]``.
+    filter : ndarray
+        ``[groups * out, in, *K]``, of the same dtype.
+    strides, dilations, pads_begin, output, groups, bias
+        As of `naive`.
+
+    Returns
+    -------
+    ndarray
+        ``[N, groups * out, *output]``, summed as by `naive`.
+    """
+    wide = np.uint64 if np.issubdtype(data.dtype, np.integer) else np.float64
+    n, channels = data.shape[:2]
+    outputs = filter.shape[0] // groups
+    grouped = data.astype(wide).reshape(n, groups, 1, channels // groups, *data.shape[2:])
+    weights = filter.astype(wide).reshape(groups, outputs, *filter.shape[1:])
+    total = np.zeros((n, groups, outputs, *output), wide)
+    with np.errstate(all="ignore"):
+        for y in np.ndindex(*output):
+            for k in np.ndindex(*filter.shape[2:]):
+                x = tuple(
+                    s * yi + d * ki - p
+                    for s, yi, d, ki, p in zip(strides, y, dilations, k, pads_begin, strict=True)
+                )
+                if all(0 <= xi < size for xi, size in zip(x, data.shape[2:], strict=True)):
+                    product = grouped[(..., *x)] * weights[(..., *k)]
+                    total[(..., *y)] += product.sum(axis=3, dtype=wide)
+        result = total.reshape(n, groups * outputs, *output)
         if bias is not None:
             result += bias.astype(wide).reshape(-1, *(1 for _ in output))
         return result.astype(data.dtype)

@@ -61,9 +61,17 @@ class Problem:
 
     @classmethod
     def of_filter(
-        cls, shape: Sequence[int], strides: Sequence[int], dilations: Sequence[int], groups: int
+        cls,
+        shape: Sequence[int],
+        strides: Sequence[int],
+        dilations: Sequence[int],
+        groups: int,
+        *,
+        forward: bool = False,
     ) -> Problem:
         """Read the problem off a filter ``[groups * in, out, *K]``.
+
+        With `forward` it is that of a convolution, ``[groups * out, in, *K]``.
 
         Raises
         ------
@@ -76,11 +84,13 @@ class Problem:
         if min(kernel) < 1:
             raise ValueError(f"kernel extents must be positive, not {list(kernel)}")
         if groups < 1 or shape[0] % groups:
-            raise ValueError(f"{shape[0]} input channels do not make {groups} groups")
+            name = "output" if forward else "input"
+            raise ValueError(f"{shape[0]} {name} channels do not make {groups} groups")
+        grouped, other = int(shape[0]) // groups, int(shape[1])
         return cls(
             int(groups),
-            int(shape[0]) // groups,
-            int(shape[1]),
+            other if forward else grouped,
+            grouped if forward else other,
             kernel,
             check_vector("strides", strides, len(kernel), 1),
             check_vector("dilations", dilations, len(kernel), 1),

@@ -131,13 +131,19 @@ def draw_case() -> Callable[..., Case]:
     return draw
 
 
+@pytest.fixture
+def random_values() -> Callable[..., Any]:
+    """Give the function that draws arrays of any dtype."""
+    return random_array
+
+
 @pytest.fixture(params=list(DTYPES))
 def dtype(request: pytest.FixtureRequest) -> np.dtype[Any]:
     """Each element type in turn."""
     return DTYPES[request.param]
 
 
-@pytest.fixture(params=["auto", "col2im"])
+@pytest.fixture(params=["compiled", "phases", "col2im"])
 def path(request: pytest.FixtureRequest) -> str:
     """Each kernel in turn, and the choice between them."""
     return str(request.param)

@@ -1,0 +1,240 @@
+"""Transposed convolution side by side with the peers: table, JSON and plot.
+
+Every engine computes every case in turn, over and over, in one process and
+with the same number of threads; figures are medians.  Needs the `peers` extra
+and matplotlib:
+
+    python bench/compare.py --random 28 --output out/bench
+"""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import json
+import math
+import os
+import platform
+import statistics
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+# Before NumPy is there: its BLAS is used from several threads of ours.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
+import numpy as np
+from cases import NAMED, Case, random_cases
+from peers import PEERS, Runner, versions
+
+from deconv_ir import kernels
+
+OURS = ("compiled", "col2im")
+TURN = 3
+
+
+def ours(path: str) -> Callable[[Case, Any, int], Runner]:
+    """Return the maker of our kernel on one path."""
+
+    def make(case: Case, weights: Any, threads: int) -> Runner:
+        kernels.set_threads(threads)
+        kernel = kernels.Deconvolution(
+            weights,
+            strides=case.strides,
+            dilations=case.dilations,
+            groups=case.groups,
+            path=path,
+        )
+        return lambda x: kernel.run(x, case.pads, case.output)
+
+    return make
+
+
+def limits(threads: int) -> tuple[float, float]:
+    """Measure the machine: single-precision operations and streamed bytes a second."""
+    import threading
+
+    size = 1152
+    a = np.random.default_rng(0).standard_normal((size, size), dtype=np.float32)
+    source = np.ones(1 << 24, np.float32)
+
+    def best(work: Callable[[Any], None], make: Callable[[], Any]) -> float:
+        """Time `work` on every thread at once, each on memory of its own."""
+        rooms = [make() for _ in range(threads)]
+        times = []
+        for _ in range(7):
+            workers = [threading.Thread(target=work, args=(room,)) for room in rooms]
+            start = time.perf_counter()
+            for worker in workers:
+                worker.start()
+            for worker in workers:
+                worker.join()
+            times.append(time.perf_counter() - start)
+        return statistics.median(times)
+
+    def multiply(out: Any) -> None:
+        for _ in range(4):
+            np.matmul(a, a, out=out)
+
+    def copy(out: Any) -> None:
+        for _ in range(4):
+            np.copyto(out, source)
+
+    operations = threads * 4 * 2 * size**3 / best(multiply, lambda: np.empty_like(a))
+    stream = threads * 4 * 2 * source.nbytes / best(copy, lambda: np.zeros_like(source))
+    return operations, stream
+
+
+def measure(case: Case, engines: dict[str, Any], threads: int, seconds: float) -> dict[str, Any]:
+    """Time all engines on one case, in turns."""
+    rng = np.random.default_rng(0)
+    data = rng.standard_normal(case.data, dtype=np.float32)
+    weights = rng.standard_normal(case.filter, dtype=np.float32)
+    runners = {name: make(case, weights, threads) for name, make in engines.items()}
+    reference: Any = None
+    worst = 0.0
+    for run in runners.values():
+        result = np.asarray(run(data)).copy()
+        if reference is None:
+            reference = result
+        worst = max(worst, float(np.abs(result - reference).max() / np.abs(reference).max()))
+    if worst > 1e-4:
+        raise SystemExit(f"{case.name}: the engines differ by {worst:.1e} of the scale")
+    times: dict[str, list[float]] = {name: [] for name in runners}
+    begin = time.perf_counter()
+    names = list(runners)
+    while time.perf_counter() - begin < seconds or len(times[names[0]]) < 3 * TURN:
+        # One call to bring threads and caches over, then a turn that counts.
+        for name in names:
+            runners[name](data)
+            for _ in range(TURN):
+                start = time.perf_counter()
+                result = runners[name](data)
+                times[name].append(time.perf_counter() - start)
+                del result
+        names = names[1:] + names[:1]
+    return {
+        "name": case.name,
+        "data": case.data,
+        "filter": case.filter,
+        "groups": case.groups,
+        "strides": case.strides,
+        "pads": case.pads,
+        "dilations": case.dilations,
+        "output_padding": case.output_padding,
+        "operations": case.operations,
+        "bytes": case.bytes,
+        "seconds": {name: statistics.median(t) for name, t in times.items()},
+        "calls": {name: len(t) for name, t in times.items()},
+    }
+
+
+def geometric_mean(values: list[float]) -> float:
+    """Return the geometric mean."""
+    return math.exp(statistics.fmean(math.log(v) for v in values))
+
+
+def machine(threads: int) -> dict[str, Any]:
+    """Describe the machine and what runs on it."""
+    model = platform.processor()
+    info = Path("/proc/cpuinfo")
+    if info.exists():
+        lines = [line for line in info.read_text().splitlines() if line.startswith("model name")]
+        model = lines[0].split(":", 1)[1].strip() if lines else model
+    return {
+        "processor": model,
+        "threads": threads,
+        "python": platform.python_version(),
+        "numpy": np.__version__,
+        **versions(),
+    }
+
+
+def complete(row: dict[str, Any], peak: float, stream: float) -> None:
+    """Add ratios and the distance to the limit to a measured case."""
+    seconds = row["seconds"]
+    peers = {name: t for name, t in seconds.items() if name not in OURS}
+    row["limit"] = max(row["operations"] / peak, row["bytes"] / stream)
+    if peers:
+        row["best_peer"] = min(peers, key=lambda name: peers[name])
+    for name in OURS:
+        if name in seconds:
+            row[f"{name}_to_limit"] = row["limit"] / seconds[name]
+            if peers:
+                row[f"{name}_ratio"] = peers[row["best_peer"]] / seconds[name]
+
+
+def print_row(row: dict[str, Any]) -> None:
+    """Print one line of the table."""
+    times = "  ".join(f"{name} {1e3 * t:8.3f}" for name, t in row["seconds"].items())
+    ratios = "  ".join(
+        f"{name} x{row[f'{name}_ratio']:.2f} limit {row[f'{name}_to_limit']:.2f}"
+        for name in OURS
+        if f"{name}_ratio" in row
+    )
+    print(f"{row['name']:12s} ms: {times}  | {ratios}", flush=True)
+
+
+def summarise(rows: list[dict[str, Any]]) -> dict[str, Any]:
+    """Return geometric means and worst cases."""
+    result: dict[str, Any] = {}
+    for name in OURS:
+        for what in ("ratio", "to_limit"):
+            values = [row[f"{name}_{what}"] for row in rows if f"{name}_{what}" in row]
+            if values:
+                result[f"{name}_{what}"] = {
+                    "geometric_mean": geometric_mean(values),
+                    "worst": min(values),
+                }
+    return result
+
+
+def main() -> None:
+    """Run the comparison."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--output", type=Path, default=Path("out/bench"), help="directory")
+    parser.add_argument("--threads", type=int, default=kernels.get_threads())
+    parser.add_argument("--seconds", type=float, default=2.0, help="for each case")
+    parser.add_argument("--random", type=int, default=28, metavar="N", help="random layers")
+    parser.add_argument("--seed", type=int, default=2026, help="of the random layers")
+    parser.add_argument("--case", action="append", help="only these named layers")
+    parser.add_argument("--engine", action="append", help="only these engines")
+    options = parser.parse_args()
+    engines: dict[str, Any] = {name: ours(name) for name in OURS} | PEERS
+    if options.engine:
+        engines = {name: engines[name] for name in options.engine}
+    families = {
+        "named": [c for c in NAMED if not options.case or c.name in options.case],
+        "random": [] if options.case else random_cases(options.seed, options.random),
+    }
+    report: dict[str, Any] = {"machine": machine(options.threads)}
+    peak, stream = limits(options.threads)
+    report["limits"] = {"operations_per_second": peak, "bytes_per_second": stream}
+    print(json.dumps(report, indent=1))
+    for family, cases in families.items():
+        rows = []
+        for case in cases:
+            row = measure(case, engines, options.threads, options.seconds)
+            complete(row, peak, stream)
+            print_row(row)
+            rows.append(row)
+            gc.collect()
+        if rows:
+            report[family] = {"summary": summarise(rows), "cases": rows}
+            print(family, json.dumps(report[family]["summary"], indent=1))
+    options.output.mkdir(parents=True, exist_ok=True)
+    target = options.output / "deconvolution.json"
+    target.write_text(json.dumps(report, indent=1) + "\n")
+    print(target)
+    try:
+        from plots import plot_comparison
+    except ImportError as error:
+        print(f"no plot: {error}", file=sys.stderr)
+    else:
+        print(plot_comparison(report, options.output / "deconvolution.png"))
+
+
+if __name__ == "__main__":
+    main()

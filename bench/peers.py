@@ -1,0 +1,137 @@
+"""One transposed convolution in each of the peers: weights in place, ready to be called."""
+
+from __future__ import annotations
+
+import io
+import os
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from cases import Case
+
+__all__ = ["PEERS", "versions"]
+
+Array = np.ndarray[Any, np.dtype[Any]]
+Runner = Callable[[Array], Any]
+
+
+def openvino(case: Case, weights: Array, threads: int) -> Runner:
+    """OpenVINO's CPU device; neither input nor output is copied."""
+    import openvino as ov
+    from openvino import opset13 as ops
+
+    data = ops.parameter(case.data, np.float32)
+    if case.groups == 1:
+        node = ops.convolution_backprop_data(
+            data,
+            ops.constant(weights),
+            strides=case.strides,
+            pads_begin=case.pads,
+            pads_end=case.pads,
+            dilations=case.dilations,
+            output_padding=case.output_padding,
+        )
+    else:
+        shape = (case.groups, case.filter[0] // case.groups, *case.filter[1:])
+        node = ops.group_convolution_backprop_data(
+            data,
+            ops.constant(weights.reshape(shape)),
+            strides=case.strides,
+            pads_begin=case.pads,
+            pads_end=case.pads,
+            dilations=case.dilations,
+            output_padding=case.output_padding,
+        )
+    compiled = ov.Core().compile_model(
+        ov.Model([node], [data]),
+        "CPU",
+        {
+            "PERFORMANCE_HINT": "LATENCY",
+            "INFERENCE_PRECISION_HINT": "f32",
+            "INFERENCE_NUM_THREADS": threads,
+        },
+    )
+    request = compiled.create_infer_request()
+    return lambda x: request.infer([x], share_inputs=True, share_outputs=True)[0]
+
+
+def onnxruntime(case: Case, weights: Array, threads: int) -> Runner:
+    """Onnxruntime's CPU provider."""
+    import onnx
+    import onnxruntime as ort
+    from onnx import TensorProto, helper, numpy_helper
+
+    node = helper.make_node(
+        "ConvTranspose",
+        ["x", "w"],
+        ["y"],
+        strides=case.strides,
+        pads=case.pads * 2,
+        dilations=case.dilations,
+        output_padding=case.output_padding,
+        group=case.groups,
+    )
+    graph = helper.make_graph(
+        [node],
+        "case",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, case.data)],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, None)],
+        [numpy_helper.from_array(weights, "w")],
+    )
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9)
+    buffer = io.BytesIO()
+    onnx.save(model, buffer)
+    options = ort.SessionOptions()
+    options.intra_op_num_threads = threads
+    session = ort.InferenceSession(buffer.getvalue(), options, ["CPUExecutionProvider"])
+    return lambda x: session.run(None, {"x": x})[0]
+
+
+def torch(case: Case, weights: Array, threads: int) -> Runner:
+    """PyTorch's functional form, in inference mode."""
+    import torch as pytorch
+
+    pytorch.set_num_threads(threads)
+    function = {
+        1: pytorch.nn.functional.conv_transpose1d,
+        2: pytorch.nn.functional.conv_transpose2d,
+        3: pytorch.nn.functional.conv_transpose3d,
+    }[len(case.strides)]
+    packed = pytorch.from_numpy(weights)
+
+    def run(x: Array) -> Any:
+        with pytorch.inference_mode():
+            return function(
+                pytorch.from_numpy(x),
+                packed,
+                None,
+                case.strides,
+                case.pads,
+                case.output_padding,
+                case.groups,
+                case.dilations,
+            ).numpy()
+
+    return run
+
+
+PEERS: dict[str, Callable[[Case, Array, int], Runner]] = {
+    "openvino": openvino,
+    "onnxruntime": onnxruntime,
+    "torch": torch,
+}
+
+
+def versions() -> dict[str, str]:
+    """Return the peers' versions, and what holds their instruction sets."""
+    import onnxruntime as ort
+    import openvino as ov
+    import torch as pytorch
+
+    return {
+        "openvino": ov.__version__,
+        "onnxruntime": ort.__version__,
+        "torch": pytorch.__version__,
+        "ONEDNN_MAX_CPU_ISA": os.environ.get("ONEDNN_MAX_CPU_ISA", ""),
+    }

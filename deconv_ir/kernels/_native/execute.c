@@ -1,0 +1,541 @@
+/* One tile after the other: copy data in, sum, interleave out. */
+#include "native.h"
+
+#include <string.h>
+
+/* Bytes of data that stay in the first-level cache while weights pass. */
+#define FIRST_LEVEL_SHARE ((int64_t)16 << 10)
+/* Bytes of weights that stay in the second while positions pass. */
+#define SECOND_LEVEL_SHARE ((int64_t)256 << 10)
+/* Taps below which loading and storing sums would show. */
+#define SHORTEST_SUM 96
+#define PHASES_TOGETHER 8 /* that meet the same data while these are in cache */
+#define FILLED 8192 /* bytes that are written at once where there is nothing to sum */
+
+struct context {
+    const struct layer *layer;
+    const struct run *run;
+    const struct kernels *kernels;
+    const struct packing *packing;
+    const struct plan *plan;
+    const struct epilogue *epilogue;
+    const struct arrays *arrays;
+};
+
+/* The tile that a job computes. */
+struct tile {
+    int64_t group, first_image, images, first_block, blocks;
+    int64_t first[AXES], box[AXES]; /* v */
+    char *data, *panel, *sums, *row; /* scratch */
+};
+
+static struct tile tile_of(const struct context *c, int64_t job, void *scratch) {
+    const struct tiling *t = &c->plan->tiling;
+    struct tile tile;
+    for (int a = AXES - 1; a >= 0; a--) {
+        const struct axis *axis = &c->plan->axes[a];
+        tile.first[a] = axis->first + job % t->grid[a] * t->box[a];
+        tile.box[a] = least(t->box[a], axis->last - tile.first[a]);
+        job /= t->grid[a];
+    }
+    tile.first_image = job % t->image_groups * t->images;
+    tile.images = least(t->images, c->run->batch - tile.first_image);
+    job /= t->image_groups;
+    tile.first_block = job % t->row_groups * t->blocks;
+    tile.blocks = least(t->blocks, c->packing->blocks - tile.first_block);
+    tile.group = job / t->row_groups;
+    tile.data = scratch;
+    tile.panel = tile.data + t->data_bytes;
+    tile.sums = tile.panel + t->panel_bytes;
+    tile.row = tile.sums + t->sums_bytes;
+    return tile;
+}
+
+/* ------------------------------------------------------------- data in -- */
+
+/* The stretch of one axis that an input phase has for a tile: `count`
+ * positions, `before` zeros in front of them. */
+struct stretch {
+    int64_t begin, count, before;
+};
+
+static struct stretch stretch_of(const struct context *c, const struct tile *tile, int axis,
+                                 int64_t in_phase) {
+    const struct axis *a = &c->plan->axes[axis];
+    const int64_t first = tile->first[axis] + a->low;
+    const int64_t last = tile->first[axis] + tile->box[axis] + a->high;
+    const int64_t extent = divide_up(a->data - in_phase, a->in_stride);
+    struct stretch s;
+    s.begin = most(first, 0);
+    s.count = most(0, least(last, extent) - s.begin);
+    s.before = least(s.begin, last) - first;
+    return s;
+}
+
+/* Most rows are short: calls of memcpy and memset would take longer than they do. */
+static inline void copy_row(char *to, const char *from, int64_t bytes) {
+    if (bytes >= COPY_STEP) {
+        const int64_t last = bytes - COPY_STEP;
+        for (int64_t i = 0; i < last; i += COPY_STEP) memcpy(to + i, from + i, COPY_STEP);
+        memcpy(to + last, from + last, COPY_STEP); /* overlaps the one before */
+    } else {
+        for (int64_t i = 0; i < bytes; i += 4) memcpy(to + i, from + i, 4);
+    }
+}
+
+static inline void clear_row(char *to, int64_t bytes) {
+    static const char zeros[COPY_STEP];
+    if (bytes >= 8 * COPY_STEP) memset(to, 0, (size_t)bytes);
+    else copy_row(to, zeros, least(bytes, COPY_STEP));
+    for (int64_t i = COPY_STEP; i < bytes && bytes < 8 * COPY_STEP; i += 4)
+        memcpy(to + i, zeros, 4);
+}
+
+/* One image of one channel of one input phase. */
+static void copy_volume(const struct context *c, const struct tile *tile, const char *from,
+                        const int64_t in_phase[AXES], char *to) {
+    const struct tiling *t = &c->plan->tiling;
+    const struct axis *axes = c->plan->axes;
+    const enum element element = (enum element)c->layer->element;
+    const int64_t size = c->kernels->size, in_size = element_size(element);
+    const struct stretch z = stretch_of(c, tile, 0, in_phase[0]);
+    const struct stretch y = stretch_of(c, tile, 1, in_phase[1]);
+    const struct stretch x = stretch_of(c, tile, 2, in_phase[2]);
+    const int64_t *step = c->run->step, x_step = axes[2].in_stride * step[2];
+    const int64_t planes = tile->box[0] + axes[0].high - axes[0].low;
+    const int64_t rows = tile->box[1] + axes[1].high - axes[1].low;
+    const int64_t pitch = t->pitch * size, count = x.count * size;
+    const int64_t row_step = axes[1].in_stride * step[1] * in_size;
+    const int plain = x_step == 1 && size == in_size;
+    /* The rows that have data; none when there is no position in a row. */
+    const int64_t first = x.count ? y.before : rows, last = x.count ? y.before + y.count : rows;
+    for (int64_t i = 0; i < planes; i++) {
+        char *row = to + i * t->plane * size;
+        clear_row(row, x.before * size);
+        row += x.before * size;
+        const int64_t iz = i - z.before;
+        if (iz < 0 || iz >= z.count) {
+            clear_row(row, rows * pitch);
+            continue;
+        }
+        clear_row(row, least(first, rows) * pitch);
+        row += first * pitch;
+        const char *at =
+            from + (((z.begin + iz) * axes[0].in_stride + in_phase[0]) * step[0] +
+                    (y.begin * axes[1].in_stride + in_phase[1]) * step[1] +
+                    (x.begin * axes[2].in_stride + in_phase[2]) * step[2]) * in_size;
+        for (int64_t j = first; j < last; j++, row += pitch, at += row_step) {
+            if (plain) copy_row(row, at, count);
+            else c->kernels->load(element, at, x_step, x.count, row);
+            /* Up to the data of the next row: its zeros and this row's are the same. */
+            clear_row(row + count, pitch - count);
+        }
+        clear_row(row, (rows - last) * pitch);
+    }
+}
+
+static void copy_data(const struct context *c, const struct tile *tile, int64_t first_channel,
+                      int64_t channels) {
+    const struct tiling *t = &c->plan->tiling;
+    const struct axis *axes = c->plan->axes;
+    const int64_t size = c->kernels->size;
+    const int64_t in_size = element_size((enum element)c->layer->element);
+    for (int64_t channel = 0; channel < channels; channel++) {
+        const int64_t index = tile->group * c->layer->channels_in + first_channel + channel;
+        int64_t in_phase[AXES], phase = 0;
+        for (in_phase[0] = 0; in_phase[0] < axes[0].in_stride; in_phase[0]++)
+            for (in_phase[1] = 0; in_phase[1] < axes[1].in_stride; in_phase[1]++)
+                for (in_phase[2] = 0; in_phase[2] < axes[2].in_stride; in_phase[2]++, phase++)
+                    for (int64_t image = 0; image < tile->images; image++) {
+                        const char *from =
+                            (const char *)c->arrays->data +
+                            ((tile->first_image + image) * c->run->image_step +
+                             index * c->run->channel_step) * in_size;
+                        char *to = tile->data + (channel * t->channel_stride +
+                                                 phase * t->phase_stride +
+                                                 image * t->image_stride) * size;
+                        copy_volume(c, tile, from, in_phase, to);
+                    }
+    }
+}
+
+/* ---------------------------------------------------------------- sums -- */
+
+/* Sum rows at `positions` positions, with the widest micro-kernels that fit. */
+static void sum_rows(const struct kernels *kernels, int rows, int64_t positions, int64_t depth,
+                     const int32_t *offsets, const char *data, const char *weights, char *sums,
+                     int64_t row_stride, const void *start, const struct epilogue *finish) {
+    int64_t vectors = divide_up(positions, kernels->lanes);
+    int columns = kernels->columns[rows];
+    while (vectors > 0) {
+        while (columns > vectors || !kernels->table[rows][columns]) columns--;
+        const int64_t blocks = vectors / columns;
+        kernels->table[rows][columns](depth, offsets, data, weights, sums, row_stride, blocks,
+                                      start, finish);
+        const int64_t done = blocks * columns;
+        data += done * kernels->lanes * kernels->size;
+        sums += done * kernels->lanes * kernels->size;
+        vectors -= done;
+    }
+}
+
+/* What the sums of one phase need. */
+struct phase {
+    int64_t q[AXES];
+    const int32_t *offsets;
+    int64_t taps, row_taps; /* all, and those of the first two axes */
+    int64_t packed; /* element of the packed filter at which the phase begins */
+};
+
+static struct phase phase_of(const struct context *c, int64_t group, int64_t qz, int64_t qy,
+                             int64_t qx) {
+    const struct axis *a = c->plan->axes;
+    const struct packing *p = c->packing;
+    const int64_t q[AXES] = {qz, qy, qx};
+    struct phase phase = {{qz, qy, qx}, NULL, 1, 1, 0};
+    int64_t list = 0, packed = 0;
+    for (int i = 0; i < AXES; i++) {
+        const int64_t pattern = a[i].pattern_of[q[i]];
+        list = list * a[i].patterns + pattern;
+        packed = packed * p->phases[i].count + a[i].phase_of[q[i]];
+        const int64_t taps = a[i].pattern_first[pattern + 1] - a[i].pattern_first[pattern];
+        phase.taps *= taps;
+        if (i < AXES - 1) phase.row_taps *= taps;
+    }
+    phase.offsets = c->plan->offsets[list];
+    phase.packed = group * p->group_size + p->phase_start[packed];
+    return phase;
+}
+
+/* Input channels that are summed in one go. */
+struct go {
+    int64_t first, count;
+    int begins, ends;
+};
+
+/* The data of some phases, and where their sums go. */
+struct sweep {
+    const struct phase *phases;
+    int64_t phase_count, first_block, blocks;
+    const char *data;
+    const int32_t *offsets; /* of all phases alike, or NULL: each has its own */
+    int64_t positions;
+    int64_t channel_step;  /* elements from one channel's data to the next */
+    int64_t channel_bytes; /* of one channel that a block of the micro-kernel reads */
+    char *sums;
+    int64_t row_stride, block_stride, phase_stride; /* elements */
+};
+
+/* Sum one block of rows of one phase at some positions, over some channels. */
+static void sum_block(const struct context *c, const struct tile *tile, const struct go *go,
+                      const struct sweep *sweep, int64_t phase_index, int64_t block_index,
+                      int64_t at, int64_t positions) {
+    static const double zeros[MAX_ROWS];
+    const struct packing *p = c->packing;
+    const int64_t size = c->kernels->size;
+    const struct phase *phase = &sweep->phases[phase_index];
+    const int64_t block = sweep->first_block + block_index, channel = packing_channel(p, block);
+    const int rows = packing_rows(p, block);
+    const int64_t packed =
+        phase->packed + phase->taps * (c->layer->channels_in * channel + go->first * rows);
+    const char *bias = c->arrays->bias;
+    if (bias) bias += (tile->group * c->layer->channels_out + channel) * size;
+    sum_rows(c->kernels, rows, positions, go->count * phase->taps,
+             sweep->offsets ? sweep->offsets : phase->offsets, sweep->data + at * size,
+             (const char *)c->arrays->packed + packed * size,
+             sweep->sums + (phase_index * sweep->phase_stride +
+                            block_index * sweep->block_stride + at) * size,
+             sweep->row_stride,
+             !go->begins ? NULL : bias ? (const void *)bias : (const void *)zeros,
+             go->ends ? c->epilogue : NULL);
+}
+
+/* Sum some blocks of rows of some phases.
+ *
+ * As many channels are summed in a go as the first-level cache holds data of,
+ * for the positions of one micro-kernel; these data meet the weights of all
+ * phases and blocks of rows before the next positions are fetched.  The
+ * weights, which stream past meanwhile, are read in order and are prefetched;
+ * the data, a line here and a line there, cannot be. */
+static void sum_blocks(const struct context *c, const struct tile *tile, const struct go *all,
+                       const struct sweep *sweep) {
+    const struct packing *p = c->packing;
+    const int64_t size = c->kernels->size, lanes = c->kernels->lanes;
+    const int64_t columns = c->kernels->columns[p->rows];
+    int64_t taps = 1;
+    for (int64_t i = 0; i < sweep->phase_count; i++) taps = most(taps, sweep->phases[i].taps);
+    const int64_t fit = most(FIRST_LEVEL_SHARE / most(sweep->channel_bytes, 1), 1);
+    const int64_t goes =
+        divide_up(most(all->count, 1), most(fit, divide_up(SHORTEST_SUM, taps)));
+    const int64_t channels = divide_up(most(all->count, 1), goes);
+    /* With one block of rows there is nothing to meet again; and where all
+     * channels fit, so may more positions. */
+    const int64_t alone = goes == 1 && sweep->blocks * sweep->phase_count == 1;
+    const int64_t wide = goes > 1 ? 1 : most(fit / channels, 1);
+    const int64_t step = alone ? round_up(sweep->positions, lanes) : wide * columns * lanes;
+    const int64_t weights = most(
+        SECOND_LEVEL_SHARE / (channels * taps * p->rows * size * sweep->phase_count), 1);
+    struct sweep part = *sweep;
+    struct go go = *all;
+    for (int64_t first = 0; first == 0 || first < all->count; first += channels) {
+        go.first = all->first + first;
+        go.count = least(channels, all->count - first);
+        go.begins = all->begins && first == 0;
+        go.ends = all->ends && first + channels >= all->count;
+        part.data = sweep->data + first * sweep->channel_step * size;
+        for (int64_t from = 0; from < sweep->blocks; from += weights)
+            for (int64_t at = 0; at < sweep->positions; at += step)
+                for (int64_t phase = 0; phase < sweep->phase_count; phase++)
+                    for (int64_t b = from; b < least(from + weights, sweep->blocks); b++)
+                        sum_block(c, tile, &go, &part, phase, b, at,
+                                  least(step, sweep->positions - at));
+    }
+}
+
+/* ---------------------------------------------------------- results out -- */
+
+static char *out_row(const struct context *c, const struct tile *tile, int64_t image,
+                     int64_t channel, int64_t oz, int64_t oy) {
+    const struct axis *a = c->plan->axes;
+    const int64_t index = ((tile->first_image + image) * c->layer->groups + tile->group) *
+                              c->layer->channels_out + channel;
+    return (char *)c->arrays->out + ((index * a[0].output + oz) * a[1].output + oy) *
+                                        a[2].output *
+                                        element_size((enum element)c->layer->element);
+}
+
+/* Interleave the phases of the last axis into the rows of one block. */
+static void write_rows(const struct context *c, const struct tile *tile, int64_t block,
+                       const struct phase *phase, const char *sums, int64_t row_stride) {
+    const int rows = packing_rows(c->packing, block);
+    const struct axis *a = c->plan->axes;
+    const struct tiling *t = &c->plan->tiling;
+    const enum element element = (enum element)c->layer->element;
+    const int64_t size = c->kernels->size, out_size = element_size(element);
+    const int64_t stride = a[2].out_stride, begin = tile->first[2] * stride;
+    const int64_t count = least((tile->first[2] + tile->box[2]) * stride, a[2].output) - begin;
+    const int64_t pitch = row_stride * c->packing->rows; /* from one phase's line to the next's */
+    const int64_t out_pitch = a[1].out_stride * a[2].output * out_size;
+    const int64_t first_y = tile->first[1] * a[1].out_stride + phase->q[1];
+    const int64_t ys = least(tile->box[1], divide_up(a[1].output - first_y, a[1].out_stride));
+    for (int row = 0; row < rows; row++)
+        for (int64_t image = 0; image < tile->images; image++)
+            for (int64_t z = 0; z < tile->box[0]; z++) {
+                const int64_t oz = (tile->first[0] + z) * a[0].out_stride + phase->q[0];
+                if (oz >= a[0].output) break;
+                char *out = out_row(c, tile, image, packing_channel(c->packing, block) + row, oz,
+                                    first_y) + begin * out_size;
+                const char *line =
+                    sums + (row * row_stride + (image * t->box[0] + z) * t->line) * size;
+                for (int64_t y = 0; y < ys; y++, out += out_pitch, line += t->pitch * size) {
+                    if (out_size == size) {
+                        c->kernels->interleave(line, pitch, stride, count, out);
+                    } else {
+                        c->kernels->interleave(line, pitch, stride, count, tile->row);
+                        c->kernels->store(element, tile->row, count, out);
+                    }
+                }
+            }
+}
+
+/* Write the rows of a panel, which hold one phase of the last axis. */
+static void write_panel(const struct context *c, const struct tile *tile, int64_t block,
+                        const struct phase *phase, const char *sums, int64_t row_stride) {
+    const int rows = packing_rows(c->packing, block);
+    const struct axis *a = c->plan->axes;
+    const enum element element = (enum element)c->layer->element;
+    const int64_t size = c->kernels->size, out_size = element_size(element);
+    const int64_t stride = a[2].out_stride;
+    for (int row = 0; row < rows; row++) {
+        const char *in = sums + row * row_stride * size;
+        for (int64_t image = 0; image < tile->images; image++)
+            for (int64_t z = 0; z < tile->box[0]; z++)
+                for (int64_t y = 0; y < tile->box[1]; y++, in += tile->box[2] * size) {
+                    const int64_t oz = (tile->first[0] + z) * a[0].out_stride + phase->q[0];
+                    const int64_t oy = (tile->first[1] + y) * a[1].out_stride + phase->q[1];
+                    if (oz >= a[0].output || oy >= a[1].output) continue;
+                    const int64_t begin = tile->first[2] * stride + phase->q[2];
+                    const int64_t count =
+                        least(tile->box[2], divide_up(a[2].output - begin, stride));
+                    if (count <= 0) continue;
+                    char *out = out_row(c, tile, image, packing_channel(c->packing, block) + row,
+                                        oz, oy) + begin * out_size;
+                    if (out_size == size && size == 4) {
+                        for (int64_t i = 0; i < count; i++)
+                            memcpy(out + i * stride * 4, in + i * 4, 4);
+                        continue;
+                    }
+                    c->kernels->store(element, in, count, tile->row);
+                    for (int64_t i = 0; i < count; i++)
+                        memcpy(out + i * stride * out_size, tile->row + i * out_size,
+                               (size_t)out_size);
+                }
+    }
+}
+
+/* -------------------------------------------------------------- a tile -- */
+
+/* Phases that exist: an output shorter than the stride has fewer. */
+static int64_t phases_along(const struct axis *a) { return least(a->out_stride, a->output); }
+
+static void run_flat(const struct context *c, const struct tile *tile, const struct go *go,
+                     int64_t qz, int64_t qy) {
+    const struct tiling *t = &c->plan->tiling;
+    const struct axis *a = c->plan->axes;
+    const int64_t size = c->kernels->size, lines = phases_along(&a[2]);
+    const int64_t positions = t->images * t->box[0] * t->line;
+    const int64_t block_size = lines * c->packing->rows * positions;
+    const int whole = go->begins && go->ends;
+    struct phase phases[PHASES_TOGETHER];
+    struct sweep sweep = {
+        .phases = phases,
+        .positions = (tile->box[1] - 1) * t->pitch + tile->box[2],
+        .channel_step = t->channel_stride,
+        .row_stride = positions,
+        .block_stride = block_size,
+        .phase_stride = c->packing->rows * positions,
+    };
+    for (int64_t b = 0; b < tile->blocks; b += t->together) {
+        sweep.first_block = tile->first_block + b;
+        sweep.blocks = least(t->together, tile->blocks - b);
+        char *sums = tile->sums;
+        if (!whole)
+            sums += ((qz * phases_along(&a[1]) + qy) * t->blocks + b) * block_size * size;
+        for (int64_t qx = 0; qx < lines; qx += PHASES_TOGETHER) {
+            sweep.phase_count = least(PHASES_TOGETHER, lines - qx);
+            for (int64_t i = 0; i < sweep.phase_count; i++)
+                phases[i] = phase_of(c, tile->group, qz, qy, qx + i);
+            sweep.channel_bytes =
+                phases[0].row_taps *
+                (c->kernels->columns[c->packing->rows] * c->kernels->lanes * size + LINE);
+            for (int64_t image = 0; image < tile->images; image++)
+                for (int64_t z = 0; z < tile->box[0]; z++) {
+                    sweep.data = tile->data + (image * t->image_stride + z * t->plane) * size;
+                    sweep.sums = sums + (qx * sweep.phase_stride +
+                                         (image * t->box[0] + z) * t->line) * size;
+                    sum_blocks(c, tile, go, &sweep);
+                }
+        }
+        for (int64_t i = 0; go->ends && i < sweep.blocks; i++)
+            write_rows(c, tile, sweep.first_block + i, phases, sums + i * block_size * size,
+                       positions);
+    }
+}
+
+/* Copy what a phase sees into a panel [channel and tap][position] without gaps. */
+static void fill_panel(const struct context *c, const struct tile *tile, const struct go *go,
+                       const struct phase *phase) {
+    const struct tiling *t = &c->plan->tiling;
+    const int64_t size = c->kernels->size, length = tile->box[2] * size;
+    for (int64_t k = 0; k < go->count * phase->taps; k++) {
+        const char *from = tile->data + phase->offsets[k] * size;
+        char *to = tile->panel + k * t->panel * size;
+        for (int64_t image = 0; image < tile->images; image++)
+            for (int64_t z = 0; z < tile->box[0]; z++)
+                for (int64_t y = 0; y < tile->box[1]; y++, to += length) {
+                    const char *row =
+                        from + (image * t->image_stride + z * t->plane + y * t->pitch) * size;
+                    /* Whole steps: what is too much is overwritten by the next row. */
+                    for (int64_t i = 0; i < length; i += COPY_STEP)
+                        memcpy(to + i, row + i, COPY_STEP);
+                }
+    }
+}
+
+static void run_compact(const struct context *c, const struct tile *tile, const struct go *go,
+                        int64_t qz, int64_t qy, const int32_t *panel_offsets) {
+    const struct tiling *t = &c->plan->tiling;
+    const struct axis *a = c->plan->axes;
+    const int64_t size = c->kernels->size, lines = phases_along(&a[2]);
+    const int64_t block_size = c->packing->rows * t->panel;
+    const int whole = go->begins && go->ends;
+    for (int64_t qx = 0; qx < lines; qx++) {
+        const struct phase phase = phase_of(c, tile->group, qz, qy, qx);
+        fill_panel(c, tile, go, &phase);
+        struct sweep sweep = {
+            .phases = &phase,
+            .phase_count = 1,
+            .data = tile->panel,
+            .offsets = panel_offsets,
+            .positions = tile->images * tile->box[0] * tile->box[1] * tile->box[2],
+            .channel_step = phase.taps * t->panel,
+            .channel_bytes = phase.taps * c->kernels->columns[c->packing->rows] *
+                             c->kernels->lanes * size,
+            .row_stride = t->panel,
+            .block_stride = block_size,
+        };
+        for (int64_t b = 0; b < tile->blocks; b += t->together) {
+            sweep.first_block = tile->first_block + b;
+            sweep.blocks = least(t->together, tile->blocks - b);
+            sweep.sums = tile->sums;
+            if (!whole)
+                sweep.sums += (((qz * phases_along(&a[1]) + qy) * lines + qx) * t->blocks + b) *
+                              block_size * size;
+            sum_blocks(c, tile, go, &sweep);
+            for (int64_t i = 0; go->ends && i < sweep.blocks; i++)
+                write_panel(c, tile, sweep.first_block + i, &phase,
+                            sweep.sums + i * block_size * size, t->panel);
+        }
+    }
+}
+
+static void run_tile(void *context, int64_t job, void *scratch) {
+    const struct context *c = context;
+    const struct tiling *t = &c->plan->tiling;
+    const struct axis *a = c->plan->axes;
+    const struct tile tile = tile_of(c, job, scratch);
+    const int64_t channels = c->layer->channels_in;
+    struct go go = {0, 0, 1, 0};
+    do {
+        go.count = least(t->channels, channels - go.first);
+        go.ends = go.first + go.count >= channels;
+        copy_data(c, &tile, go.first, go.count);
+        for (int64_t qz = 0; qz < phases_along(&a[0]); qz++)
+            for (int64_t qy = 0; qy < phases_along(&a[1]); qy++) {
+                if (t->compact) run_compact(c, &tile, &go, qz, qy, c->plan->panel_offsets);
+                else run_flat(c, &tile, &go, qz, qy);
+            }
+        go.first += go.count;
+        go.begins = 0;
+    } while (go.first < channels);
+}
+
+/* ------------------------------------------------------------ no data -- */
+
+/* One channel of one image as it is where no tap meets data. */
+static void fill_channel(void *context, int64_t job, void *scratch) {
+    static const double zeros[MAX_ROWS];
+    static const int32_t no_offsets[1];
+    const struct context *c = context;
+    const enum element element = (enum element)c->layer->element;
+    const int64_t channels = c->layer->groups * c->layer->channels_out;
+    const int64_t size = c->kernels->size, out_size = element_size(element);
+    const int64_t *output = c->run->output;
+    const int64_t count = output[0] * output[1] * output[2];
+    const char *bias = c->arrays->bias;
+    const int64_t at_once = FILLED / size;
+    sum_rows(c->kernels, 1, least(count, at_once), 0, no_offsets, scratch, scratch, scratch, 0,
+             bias ? (const void *)(bias + job % channels * size) : (const void *)zeros,
+             c->epilogue);
+    char *out = (char *)c->arrays->out + job * count * out_size;
+    for (int64_t done = 0; done < count; done += at_once)
+        c->kernels->store(element, scratch, least(at_once, count - done), out + done * out_size);
+}
+
+int execute(const struct layer *layer, const struct run *run, const struct kernels *kernels,
+            const struct packing *packing, const struct plan *plan,
+            const struct epilogue *epilogue, const struct arrays *arrays) {
+    struct context context = {layer, run, kernels, packing, plan, epilogue, arrays};
+    int holes = 0;
+    for (int a = 0; a < AXES; a++) {
+        const struct axis *axis = &plan->axes[a];
+        holes |= axis->first > 0 || axis->last * axis->out_stride < axis->output;
+    }
+    if (holes) {
+        const int64_t channels = run->batch * layer->groups * layer->channels_out;
+        const int64_t scratch = FILLED + MAX_COLUMNS * kernels->lanes * kernels->size;
+        if (parallel_run(fill_channel, &context, channels, run->threads, scratch)) return -1;
+    }
+    return parallel_run(run_tile, &context, plan->tiling.jobs, run->threads,
+                        plan->tiling.bytes);
+}

@@ -1,0 +1,270 @@
+/* The vector code of one accumulator type for one instruction set.
+ *
+ * Included many times by simd_*.c, which define
+ *   ELEMENT         the accumulator's type
+ *   LANES           elements of a vector
+ *   NAME(x)         x with a suffix of its own
+ *   IS_FLOAT        whether it is a floating-point type
+ *   NATIVE(element) whether elements are stored as they are summed
+ *   SHAPES          the micro-kernels: SHAPE(rows, columns) ...
+ *   ROWS, COLUMNS   most rows, and the best number of vectors for each
+ *
+ * GCC's vector extension is used, not intrinsics: one text serves all types
+ * and instruction sets, and the compiler keeps the sums in registers because
+ * rows and columns are constants once inlined.
+ */
+
+typedef ELEMENT NAME(vec) __attribute__((vector_size(LANES * sizeof(ELEMENT))));
+/* The same at any address that suits an element. */
+typedef ELEMENT NAME(loose)
+    __attribute__((vector_size(LANES * sizeof(ELEMENT)), aligned(sizeof(ELEMENT)), may_alias));
+#define VEC NAME(vec)
+#define LOAD(p) ((VEC)*(const NAME(loose) *)(p))
+#define STORE(p, v) (*(NAME(loose) *)(p) = (v))
+#define INLINE static inline __attribute__((always_inline))
+
+#if LANES == 2
+#define ZIP_LOW(x, y) __builtin_shufflevector(x, y, 0, 2)
+#define ZIP_HIGH(x, y) __builtin_shufflevector(x, y, 1, 3)
+#elif LANES == 4
+#define ZIP_LOW(x, y) __builtin_shufflevector(x, y, 0, 4, 1, 5)
+#define ZIP_HIGH(x, y) __builtin_shufflevector(x, y, 2, 6, 3, 7)
+#elif LANES == 8
+#define ZIP_LOW(x, y) __builtin_shufflevector(x, y, 0, 8, 1, 9, 2, 10, 3, 11)
+#define ZIP_HIGH(x, y) __builtin_shufflevector(x, y, 4, 12, 5, 13, 6, 14, 7, 15)
+#elif LANES == 16
+#define ZIP_LOW(x, y) \
+    __builtin_shufflevector(x, y, 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23)
+#define ZIP_HIGH(x, y) \
+    __builtin_shufflevector(x, y, 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31)
+#endif
+
+#if IS_FLOAT
+INLINE ELEMENT NAME(activate)(ELEMENT value, const struct epilogue *e) {
+    const ELEMENT low = (ELEMENT)e->low, high = (ELEMENT)e->high, slope = (ELEMENT)e->slope;
+    switch (e->activation) {
+    case ACT_RELU: return value < 0 ? 0 : value;
+    case ACT_LEAKY: return value < 0 ? value * slope : value;
+    case ACT_CLAMP: return value < low ? low : value > high ? high : value;
+    default: return value;
+    }
+}
+#endif
+
+/* The block of rows x columns vectors at `data`: the sums never leave registers. */
+INLINE void NAME(block)(const int rows, const int columns, int64_t depth,
+                        const int32_t *restrict offsets, const ELEMENT *restrict data,
+                        const ELEMENT *restrict weights, ELEMENT *restrict sums,
+                        int64_t row_stride, const ELEMENT *start,
+                        const struct epilogue *finish) {
+    VEC sum[MAX_ROWS * MAX_COLUMNS];
+#pragma GCC unroll 8
+    for (int r = 0; r < rows; r++)
+#pragma GCC unroll 12
+        for (int c = 0; c < columns; c++)
+            sum[r * columns + c] = (start ? start[r] : 0) - (VEC){0};
+    /* What is in `sums` is added at the end, when it has arrived. */
+#pragma GCC unroll 8
+    for (int r = 0; r < rows; r++) {
+        __builtin_prefetch(sums + r * row_stride, 1);
+        __builtin_prefetch(sums + r * row_stride + columns * LANES - 1, 1);
+    }
+    for (int64_t k = 0; k < depth; k++) {
+        const ELEMENT *at = data + offsets[k];
+        /* The shorter side stays in registers, the longer passes through one. */
+        if (columns < rows) {
+            VEC column[MAX_COLUMNS];
+#pragma GCC unroll 12
+            for (int c = 0; c < columns; c++) column[c] = LOAD(at + c * LANES);
+#pragma GCC unroll 8
+            for (int r = 0; r < rows; r++) {
+                const VEC weight = weights[r] - (VEC){0};
+#pragma GCC unroll 12
+                for (int c = 0; c < columns; c++) sum[r * columns + c] += weight * column[c];
+            }
+        } else {
+            VEC weight[MAX_ROWS];
+#pragma GCC unroll 8
+            for (int r = 0; r < rows; r++) weight[r] = weights[r] - (VEC){0};
+#pragma GCC unroll 12
+            for (int c = 0; c < columns; c++) {
+                const VEC column = LOAD(at + c * LANES);
+#pragma GCC unroll 8
+                for (int r = 0; r < rows; r++) sum[r * columns + c] += weight[r] * column;
+            }
+        }
+        weights += rows;
+    }
+#pragma GCC unroll 8
+    for (int r = 0; r < rows; r++)
+#pragma GCC unroll 12
+        for (int c = 0; c < columns; c++) {
+            ELEMENT *to = sums + r * row_stride + c * LANES;
+            STORE(to, start ? sum[r * columns + c] : sum[r * columns + c] + LOAD(to));
+        }
+#if IS_FLOAT
+    /* Once a sum and in the first-level cache: it needs no registers of its own. */
+    if (finish && finish->activation != ACT_NONE)
+        for (int r = 0; r < rows; r++)
+            for (int c = 0; c < columns * LANES; c++)
+                sums[r * row_stride + c] = NAME(activate)(sums[r * row_stride + c], finish);
+#else
+    (void)finish; /* Python applies activations to integers. */
+#endif
+}
+
+#define SHAPE(rows, columns)                                                                  \
+    static void NAME(block_##rows##_##columns)(                                               \
+        int64_t depth, const int32_t *offsets, const void *data, const void *weights,         \
+        void *sums, int64_t row_stride, int64_t blocks, const void *start,                    \
+        const struct epilogue *finish) {                                                      \
+        for (int64_t b = 0; b < blocks; b++)                                                  \
+            NAME(block)(rows, columns, depth, offsets,                                        \
+                        (const ELEMENT *)data + b * columns * LANES, weights,                 \
+                        (ELEMENT *)sums + b * columns * LANES, row_stride, start, finish);    \
+    }
+SHAPES
+#undef SHAPE
+
+/* ------------------------------------------------------- interleaving -- */
+
+/* a0 b0 a1 b1 ... of two lines. */
+INLINE void NAME(interleave_pair)(const ELEMENT *a, const ELEMENT *b, ELEMENT *out,
+                                  int64_t pairs) {
+    int64_t i = 0;
+    for (; i + LANES <= pairs; i += LANES) {
+        const VEC x = LOAD(a + i), y = LOAD(b + i);
+        STORE(out + 2 * i, ZIP_LOW(x, y));
+        STORE(out + 2 * i + LANES, ZIP_HIGH(x, y));
+    }
+    for (; i < pairs; i++) {
+        out[2 * i] = a[i];
+        out[2 * i + 1] = b[i];
+    }
+}
+
+static void NAME(interleave)(const void *lines, int64_t pitch, int64_t stride, int64_t count,
+                             void *out_) {
+    const ELEMENT *in = lines;
+    ELEMENT *out = out_;
+    if (stride == 1) {
+        memcpy(out, in, (size_t)count * sizeof(ELEMENT));
+        return;
+    }
+    const int64_t whole = count / stride;
+    int64_t done = 0;
+    if (stride == 2) {
+        NAME(interleave_pair)(in, in + pitch, out, whole);
+        done = whole;
+    } else if (stride == 4) {
+        for (; done + LANES <= whole; done += LANES) {
+            const VEC a = LOAD(in + done), b = LOAD(in + pitch + done);
+            const VEC c = LOAD(in + 2 * pitch + done), d = LOAD(in + 3 * pitch + done);
+            const VEC e = ZIP_LOW(a, c), f = ZIP_HIGH(a, c);
+            const VEC g = ZIP_LOW(b, d), h = ZIP_HIGH(b, d);
+            STORE(out + 4 * done, ZIP_LOW(e, g));
+            STORE(out + 4 * done + LANES, ZIP_HIGH(e, g));
+            STORE(out + 4 * done + 2 * LANES, ZIP_LOW(f, h));
+            STORE(out + 4 * done + 3 * LANES, ZIP_HIGH(f, h));
+        }
+    }
+    for (int64_t v = done; v < whole; v++)
+        for (int64_t q = 0; q < stride; q++) out[v * stride + q] = in[q * pitch + v];
+    for (int64_t q = 0; q < count - whole * stride; q++)
+        out[whole * stride + q] = in[q * pitch + whole];
+}
+
+/* ------------------------------------------------------ element types -- */
+
+#define COPY_IN(TYPE, VALUE)                                                                  \
+    {                                                                                         \
+        const TYPE *from_ = in;                                                               \
+        for (int64_t i = 0; i < count; i++) {                                                 \
+            const TYPE e = from_[i * stride];                                                 \
+            out[i] = (ELEMENT)(VALUE);                                                        \
+        }                                                                                     \
+        return;                                                                               \
+    }
+
+static void NAME(load)(enum element from, const void *in, int64_t stride, int64_t count,
+                       void *out_) {
+    ELEMENT *restrict out = out_;
+    if (stride == 1 && NATIVE(from)) {
+        memcpy(out, in, (size_t)count * sizeof(ELEMENT));
+        return;
+    }
+    switch (from) {
+#if IS_FLOAT
+    case F32: COPY_IN(float, e)
+    case F64: COPY_IN(double, e)
+    case F16:
+        if (stride == 1) {
+            half_to_float_row(in, count, (void *)out);
+            return;
+        }
+        COPY_IN(uint16_t, half_to_float(e))
+    case BF16: COPY_IN(uint16_t, bfloat_to_float(e))
+#else
+    case I8: COPY_IN(uint8_t, e)
+    case I16: COPY_IN(uint16_t, e)
+    case I32: COPY_IN(uint32_t, e)
+    case I64: COPY_IN(uint64_t, e)
+#endif
+    default: return;
+    }
+}
+#undef COPY_IN
+
+#define COPY_OUT(TYPE, VALUE)                                                                 \
+    {                                                                                         \
+        TYPE *restrict to_ = out;                                                             \
+        for (int64_t i = 0; i < count; i++) {                                                 \
+            const ELEMENT e = in[i];                                                          \
+            to_[i] = (TYPE)(VALUE);                                                           \
+        }                                                                                     \
+        return;                                                                               \
+    }
+
+static void NAME(store)(enum element to, const void *in_, int64_t count, void *out) {
+    const ELEMENT *restrict in = in_;
+    switch (to) {
+#if IS_FLOAT
+    case F32: COPY_OUT(float, e)
+    case F64: COPY_OUT(double, e)
+    case F16: float_to_half_row((const void *)in, count, out); return;
+    case BF16: COPY_OUT(uint16_t, float_to_bfloat((float)e))
+#else
+    case I8: COPY_OUT(uint8_t, e)
+    case I16: COPY_OUT(uint16_t, e)
+    case I32: COPY_OUT(uint32_t, e)
+    case I64: COPY_OUT(uint64_t, e)
+#endif
+    default: return;
+    }
+}
+#undef COPY_OUT
+
+#define SHAPE(rows, columns) .table[rows][columns] = NAME(block_##rows##_##columns),
+static const struct kernels NAME(kernels) = {
+    .lanes = LANES,
+    .size = sizeof(ELEMENT),
+    .rows = ROWS,
+    .columns = COLUMNS,
+    SHAPES
+    .interleave = NAME(interleave),
+    .load = NAME(load),
+    .store = NAME(store),
+};
+#undef SHAPE
+
+#undef VEC
+#undef LOAD
+#undef STORE
+#undef INLINE
+#undef ZIP_LOW
+#undef ZIP_HIGH
+#undef ELEMENT
+#undef LANES
+#undef NAME
+#undef IS_FLOAT
+#undef NATIVE

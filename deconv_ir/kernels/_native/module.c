@@ -1,0 +1,324 @@
+/* The Python module: objects in, the functions of native.h out.
+ *
+ * compiled.py checks every argument first and is the only caller.  What is
+ * checked again here is what memory safety hangs on: the sizes of buffers.
+ */
+#define PY_SSIZE_T_CLEAN
+#define Py_LIMITED_API 0x030B0000
+#include <Python.h>
+
+#include "native.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* A plan is shared by the runs that use it; the interpreter lock guards it. */
+struct shared_plan {
+    struct run run;
+    struct plan plan;
+    int references;
+};
+
+typedef struct {
+    PyObject_HEAD
+    struct layer layer;
+    struct packing packing;
+    const struct kernels *kernels;
+    struct epilogue epilogue;
+    void *packed, *bias;
+    int finite;
+    struct shared_plan *last; /* extents mostly stay the same */
+} Kernel;
+
+static void plan_release(struct shared_plan *shared) {
+    if (shared && --shared->references == 0) {
+        plan_free(&shared->plan);
+        free(shared);
+    }
+}
+
+static void kernel_dealloc(PyObject *object) {
+    Kernel *self = (Kernel *)object;
+    PyTypeObject *type = Py_TYPE(object);
+    plan_release(self->last);
+    packing_free(&self->packing);
+    free(self->packed);
+    free(self->bias);
+    ((freefunc)PyType_GetSlot(type, Py_tp_free))(object);
+    Py_DECREF(type);
+}
+
+static void *allocate(int64_t bytes) {
+    /* Reading a little past the last weight or bias must stay inside. */
+    void *block = allocate_huge(bytes + LINE * MAX_ROWS);
+    if (block) memset(block, 0, (size_t)bytes + LINE * MAX_ROWS);
+    return block;
+}
+
+static int layer_is_sane(const struct layer *layer) {
+    if (layer->element < 0 || layer->element >= ELEMENTS) return 0;
+    if (layer->isa < 0 || layer->isa >= ISAS || !isa_available((enum isa)layer->isa)) return 0;
+    if (layer->groups < 1 || layer->channels_in < 0 || layer->channels_out < 0) return 0;
+    for (int a = 0; a < AXES; a++)
+        if (layer->kernel[a] < 1 || layer->strides[a] < 1 || layer->dilations[a] < 1) return 0;
+    return 1;
+}
+
+static int buffer_has(const Py_buffer *buffer, int64_t bytes) {
+    if (buffer->len == bytes) return 1;
+    PyErr_Format(PyExc_ValueError, "a buffer of %zd bytes where %lld are needed", buffer->len,
+                 (long long)bytes);
+    return 0;
+}
+
+static int kernel_prepare(Kernel *self, const Py_buffer *filter, const Py_buffer *bias) {
+    const struct layer *layer = &self->layer;
+    const enum element element = (enum element)layer->element;
+    const int size = element_size(element);
+    const int64_t count = layer->groups * layer->channels_in * layer->channels_out *
+                          layer->kernel[0] * layer->kernel[1] * layer->kernel[2];
+    const int64_t channels = layer->groups * layer->channels_out;
+    if (!buffer_has(filter, count * size)) return -1;
+    if (bias->obj && !buffer_has(bias, channels * size)) return -1;
+    self->kernels = kernels_for((enum isa)layer->isa, accumulator_of(element));
+    self->packed = allocate(count * self->kernels->size);
+    if (packing_make(layer, self->kernels, &self->packing) || !self->packed) goto no_memory;
+    if (bias->obj) {
+        self->bias = allocate(channels * self->kernels->size);
+        if (!self->bias) goto no_memory;
+        self->kernels->load(element, bias->buf, 1, channels, self->bias);
+    }
+    if (size == self->kernels->size) {
+        Py_BEGIN_ALLOW_THREADS
+        self->finite = !pack_filter(layer, self->kernels, &self->packing, filter->buf,
+                                    self->packed);
+        Py_END_ALLOW_THREADS
+    } else {
+        void *wide = allocate(count * self->kernels->size);
+        if (!wide) goto no_memory;
+        Py_BEGIN_ALLOW_THREADS
+        self->kernels->load(element, filter->buf, 1, count, wide);
+        self->finite = !pack_filter(layer, self->kernels, &self->packing, wide, self->packed);
+        Py_END_ALLOW_THREADS
+        free(wide);
+    }
+    return 0;
+no_memory:
+    PyErr_NoMemory();
+    return -1;
+}
+
+/* Kernel((forward, element, isa, groups, in, out), kernel, strides, dilations, filter, bias,
+ *        (activation, low, high, slope)) */
+static PyObject *kernel_new(PyTypeObject *type, PyObject *arguments, PyObject *keywords) {
+    (void)keywords;
+    struct layer l;
+    int activation;
+    struct epilogue epilogue;
+    Py_buffer filter, bias;
+    memset(&bias, 0, sizeof bias);
+    if (!PyArg_ParseTuple(arguments, "(LLLLLL)(LLL)(LLL)(LLL)y*z*(iddd)", &l.forward, &l.element,
+                          &l.isa, &l.groups, &l.channels_in, &l.channels_out, &l.kernel[0],
+                          &l.kernel[1], &l.kernel[2], &l.strides[0], &l.strides[1],
+                          &l.strides[2], &l.dilations[0], &l.dilations[1], &l.dilations[2],
+                          &filter, &bias, &activation, &epilogue.low, &epilogue.high,
+                          &epilogue.slope))
+        return NULL;
+    epilogue.activation = (enum activation)activation;
+    Kernel *self = NULL;
+    if (!layer_is_sane(&l)) {
+        PyErr_SetString(PyExc_ValueError, "no such layer");
+    } else {
+        self = (Kernel *)((allocfunc)PyType_GetSlot(type, Py_tp_alloc))(type, 0);
+    }
+    if (self) {
+        self->layer = l;
+        self->epilogue = epilogue;
+        if (kernel_prepare(self, &filter, &bias)) Py_CLEAR(self);
+    }
+    PyBuffer_Release(&filter);
+    if (bias.obj) PyBuffer_Release(&bias);
+    return (PyObject *)self;
+}
+
+/* The plan of a run: the last one if it was for the same. */
+static struct shared_plan *plan_acquire(Kernel *self, const struct run *run) {
+    if (self->last && !memcmp(&self->last->run, run, sizeof *run)) {
+        self->last->references++;
+        return self->last;
+    }
+    struct shared_plan *shared = calloc(1, sizeof *shared);
+    if (!shared || plan_make(&self->layer, run, self->kernels, &self->packing, &shared->plan)) {
+        if (shared) plan_free(&shared->plan);
+        free(shared);
+        PyErr_NoMemory();
+        return NULL;
+    }
+    shared->run = *run;
+    shared->references = 2; /* ours, and the caller's */
+    plan_release(self->last);
+    self->last = shared;
+    return shared;
+}
+
+/* Read (data, out, pads_begin, output, threads, scratch_bytes). */
+static int run_of_arguments(const Kernel *self, PyObject *arguments, struct run *run,
+                            Py_buffer *in, Py_buffer *result) {
+    const int64_t size = element_size((enum element)self->layer.element);
+    const int64_t channels_in = self->layer.groups * self->layer.channels_in;
+    PyObject *data, *out;
+    memset(run, 0, sizeof *run);
+    if (!PyArg_ParseTuple(arguments, "OO(LLL)(LLL)LL", &data, &out, &run->pads_begin[0],
+                          &run->pads_begin[1], &run->pads_begin[2], &run->output[0],
+                          &run->output[1], &run->output[2], &run->threads,
+                          &run->scratch_bytes))
+        return -1;
+    if (PyObject_GetBuffer(data, in, PyBUF_STRIDED_RO)) return -1;
+    if (PyObject_GetBuffer(out, result, PyBUF_CONTIG)) {
+        PyBuffer_Release(in);
+        return -1;
+    }
+    int good = in->ndim == AXES + 2 && in->itemsize == size && in->shape[1] == channels_in;
+    if (good) {
+        run->batch = in->shape[0];
+        run->image_step = in->strides[0] / size;
+        run->channel_step = in->strides[1] / size;
+        for (int a = 0; a < AXES; a++) {
+            run->data[a] = in->shape[a + 2];
+            run->step[a] = in->strides[a + 2] / size;
+            good &= run->output[a] >= 0;
+        }
+        for (int a = 0; a < AXES + 2; a++) good &= in->strides[a] % size == 0;
+        good &= result->len == run->batch * self->layer.groups * self->layer.channels_out *
+                                   run->output[0] * run->output[1] * run->output[2] * size;
+    }
+    if (good) return 0;
+    PyErr_SetString(PyExc_ValueError, "data or out do not fit the kernel");
+    PyBuffer_Release(in);
+    PyBuffer_Release(result);
+    return -1;
+}
+
+static PyObject *kernel_run(PyObject *object, PyObject *arguments) {
+    Kernel *self = (Kernel *)object;
+    struct run run;
+    Py_buffer data, out;
+    if (run_of_arguments(self, arguments, &run, &data, &out)) return NULL;
+    struct shared_plan *shared = plan_acquire(self, &run);
+    int failed = 1;
+    if (shared) {
+        const struct arrays arrays = {data.buf, self->packed, self->bias, out.buf};
+        if (shared->plan.tiling.bytes * least(run.threads, shared->plan.tiling.jobs) >
+            run.scratch_bytes) {
+            /* Nothing left to cut; Python has a kernel that can go on. */
+            plan_release(shared);
+            PyBuffer_Release(&data);
+            PyBuffer_Release(&out);
+            Py_RETURN_FALSE;
+        }
+        Py_BEGIN_ALLOW_THREADS
+        failed = execute(&self->layer, &run, self->kernels, &self->packing, &shared->plan,
+                         &self->epilogue, &arrays);
+        Py_END_ALLOW_THREADS
+        plan_release(shared);
+        if (failed) PyErr_NoMemory();
+    }
+    PyBuffer_Release(&data);
+    PyBuffer_Release(&out);
+    if (failed) return NULL;
+    Py_RETURN_TRUE;
+}
+
+/* What a run with these arguments would do, as a dict: for tests, and for the curious. */
+static PyObject *kernel_describe(PyObject *object, PyObject *arguments) {
+    Kernel *self = (Kernel *)object;
+    struct run run;
+    Py_buffer data, out;
+    if (run_of_arguments(self, arguments, &run, &data, &out)) return NULL;
+    PyBuffer_Release(&data);
+    PyBuffer_Release(&out);
+    struct shared_plan *shared = plan_acquire(self, &run);
+    if (!shared) return NULL;
+    const struct tiling *t = &shared->plan.tiling;
+    const struct axis *a = shared->plan.axes;
+    PyObject *result = Py_BuildValue(
+        "{s:O,s:i,s:L,s:(LLL),s:L,s:L,s:L,s:L,s:L,s:d,s:(LL),s:(LL),s:(LL)}", "compact",
+        t->compact ? Py_True : Py_False, "rows", self->packing.rows, "images", t->images, "box",
+        t->box[0], t->box[1], t->box[2], "channels", t->channels, "blocks", t->blocks, "pitch",
+        t->pitch, "jobs", t->jobs, "bytes", t->bytes, "cycles", t->cycles, "z", a[0].first, a[0].last, "y",
+        a[1].first, a[1].last, "x", a[2].first, a[2].last);
+    plan_release(shared);
+    return result;
+}
+
+static PyObject *kernel_finite(PyObject *object, void *unused) {
+    (void)unused;
+    return PyBool_FromLong(((Kernel *)object)->finite);
+}
+
+static PyMethodDef kernel_methods[] = {
+    {"run", kernel_run, METH_VARARGS,
+     "run(data, out, pads_begin, output, threads, scratch_bytes)"},
+    {"describe", kernel_describe, METH_VARARGS,
+     "describe(data, out, pads_begin, output, threads, scratch_bytes) -> dict"},
+    {NULL, NULL, 0, NULL},
+};
+
+static PyGetSetDef kernel_getset[] = {
+    {"finite", kernel_finite, NULL, "whether every weight is finite", NULL},
+    {NULL, NULL, NULL, NULL, NULL},
+};
+
+static PyType_Slot kernel_slots[] = {
+    {Py_tp_doc, "A packed convolution, transposed or not."},
+    {Py_tp_new, kernel_new},
+    {Py_tp_dealloc, kernel_dealloc},
+    {Py_tp_methods, kernel_methods},
+    {Py_tp_getset, kernel_getset},
+    {0, NULL},
+};
+
+static PyType_Spec kernel_spec = {
+    .name = "deconv_ir.kernels._compiled.Kernel",
+    .basicsize = sizeof(Kernel),
+    .flags = Py_TPFLAGS_DEFAULT,
+    .slots = kernel_slots,
+};
+
+static PyObject *module_isas(PyObject *module, PyObject *unused) {
+    (void)module;
+    (void)unused;
+    PyObject *result = PyList_New(0);
+    for (int isa = 0; result && isa < ISAS; isa++) {
+        if (!isa_available((enum isa)isa)) continue;
+        PyObject *name = PyUnicode_FromString(isa_name((enum isa)isa));
+        if (!name || PyList_Append(result, name)) Py_CLEAR(result);
+        Py_XDECREF(name);
+    }
+    return result;
+}
+
+static PyMethodDef module_methods[] = {
+    {"isas", module_isas, METH_NOARGS, "isas() -> names of instruction sets, the best last"},
+    {NULL, NULL, 0, NULL},
+};
+
+static int module_exec(PyObject *module) {
+    PyObject *type = PyType_FromSpec(&kernel_spec);
+    if (!type) return -1;
+    const int failed = PyModule_AddObjectRef(module, "Kernel", type);
+    Py_DECREF(type);
+    return failed;
+}
+
+static PyModuleDef_Slot module_slots[] = {{Py_mod_exec, module_exec}, {0, NULL}};
+
+static struct PyModuleDef module_definition = {
+    PyModuleDef_HEAD_INIT,
+    .m_name = "_compiled",
+    .m_doc = "Compiled kernels; see compiled.py, the only caller.",
+    .m_methods = module_methods,
+    .m_slots = module_slots,
+};
+
+PyMODINIT_FUNC PyInit__compiled(void) { return PyModuleDef_Init(&module_definition); }

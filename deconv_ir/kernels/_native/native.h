@@ -1,0 +1,222 @@
+/* Compiled transposed convolution: what its files share.
+ *
+ * The words are those of problem.py and docs/kernels.md.  In short: output
+ * position y = s*v + q has the output phase q; all outputs of one phase see
+ * the same kernel taps, at the same distances, so a phase is a dense
+ * correlation over v of its own.  A tile is a box of v for some images and
+ * one group; its data are copied, zeros around them, into a block that stays
+ * in the second-level cache.  The micro-kernel then sums `rows` output
+ * channels at `lanes * columns` positions in registers over all channels and
+ * taps, and the phases are interleaved into the output.
+ *
+ * A forward convolution is the same with the roles exchanged: one output
+ * phase, and data split into input phases when they are copied.
+ */
+#ifndef DECONV_NATIVE_H
+#define DECONV_NATIVE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define AXES 3      /* spatial axes; fewer are preceded by axes of extent 1 */
+#define MAX_ROWS 8  /* output channels of the largest micro-kernel */
+#define MAX_COLUMNS 12 /* vectors of positions of the largest micro-kernel */
+#define LINE 64     /* bytes of a cache line */
+#define COPY_STEP 32 /* bytes that short copies move at once */
+
+/* ------------------------------------------------------------ numbers -- */
+
+/* How elements are stored.  Signed and unsigned integers are the same modulo
+ * 2^bits. */
+enum element { F32, F64, F16, BF16, I8, I16, I32, I64, ELEMENTS };
+
+/* How they are multiplied and summed. */
+enum accumulator { ACC_F32, ACC_F64, ACC_U32, ACC_U64, ACCUMULATORS };
+
+enum isa { ISA_BASELINE, ISA_AVX2, ISA_AVX512, ISAS };
+
+/* What happens to a sum, its bias already in it, before it is stored:
+ * NaN stays NaN. */
+enum activation { ACT_NONE, ACT_RELU, ACT_LEAKY, ACT_CLAMP };
+
+struct epilogue {
+    enum activation activation;
+    double low, high; /* ACT_CLAMP */
+    double slope;     /* ACT_LEAKY: factor of negative values */
+};
+
+/* Sums `blocks` neighbouring blocks of rows x columns vectors:
+ *
+ *     sums[row][position] (+)= sum over k < depth of
+ *                              weights[k][row] * data[offsets[k] + position]
+ *
+ * start: one value a row to begin with, or NULL to go on from what is in sums.
+ * finish: the epilogue, or NULL. */
+typedef void (*microkernel)(int64_t depth, const int32_t *offsets, const void *data,
+                            const void *weights, void *sums, int64_t row_stride,
+                            int64_t blocks, const void *start,
+                            const struct epilogue *finish);
+
+/* The functions of one accumulator for one instruction set. */
+struct kernels {
+    int lanes;                  /* elements of a vector */
+    int size;                   /* bytes of an element */
+    int rows;                   /* most rows of a micro-kernel */
+    int columns[MAX_ROWS + 1];  /* best number of vectors for a number of rows */
+    microkernel table[MAX_ROWS + 1][MAX_COLUMNS + 1]; /* NULL where there is none */
+    /* Interleave `stride` lines, `pitch` elements apart, into `count` outputs. */
+    void (*interleave)(const void *lines, int64_t pitch, int64_t stride, int64_t count,
+                       void *out);
+    void (*load)(enum element from, const void *in, int64_t stride, int64_t count, void *out);
+    void (*store)(enum element to, const void *in, int64_t count, void *out);
+};
+
+extern const struct kernels *const kernels_baseline[ACCUMULATORS];
+#if defined(__x86_64__)
+#define DECONV_X86 1
+extern const struct kernels *const kernels_avx2[ACCUMULATORS];
+extern const struct kernels *const kernels_avx512[ACCUMULATORS];
+#endif
+
+const char *isa_name(enum isa isa);
+enum isa isa_best(void);
+int isa_available(enum isa isa);
+const struct kernels *kernels_for(enum isa isa, enum accumulator accumulator);
+enum accumulator accumulator_of(enum element element);
+static inline int element_size(enum element element) {
+    static const signed char sizes[ELEMENTS] = {4, 8, 2, 2, 1, 2, 4, 8};
+    return sizes[element];
+}
+
+/* ---------------------------------------------------------- geometries -- */
+
+/* All that Python tells about a layer.  Everything is checked there. */
+struct layer {
+    int64_t forward; /* 0: transposed convolution, 1: convolution */
+    int64_t element, isa;
+    int64_t groups, channels_in, channels_out; /* of one group */
+    int64_t kernel[AXES], strides[AXES], dilations[AXES];
+};
+
+struct run {
+    int64_t batch;
+    int64_t data[AXES], output[AXES], pads_begin[AXES];
+    /* Elements from one image, channel and position of the data to the next. */
+    int64_t image_step, channel_step, step[AXES];
+    int64_t threads, scratch_bytes;
+};
+
+/* One tap of one axis. */
+struct tap {
+    int64_t kernel; /* position in the kernel */
+    int64_t shift;  /* d*k == s*shift + phase */
+};
+
+/* The taps of one axis by phase: what packing needs. */
+struct phases {
+    int64_t count;    /* output phases: the stride, or 1 for a convolution */
+    int64_t *first;   /* [count + 1]: where the taps of a phase begin */
+    struct tap *taps; /* [kernel], by phase */
+};
+
+/* How the filter is packed: [group][phase][block of rows][channel][tap][row]. */
+struct packing {
+    int rows;             /* most rows of a block */
+    int64_t blocks;       /* blocks of rows: the first `larger` have `rows`, the rest one less */
+    int64_t larger;
+    struct phases phases[AXES];
+    int64_t *phase_start; /* [phases of all axes]: element at which a phase begins */
+    int64_t group_size;   /* elements of one group */
+};
+
+int packing_make(const struct layer *layer, const struct kernels *kernels,
+                 struct packing *packing);
+void packing_free(struct packing *packing);
+static inline int packing_rows(const struct packing *p, int64_t block) {
+    return p->rows - (block >= p->larger);
+}
+static inline int64_t packing_channel(const struct packing *p, int64_t block) {
+    return block * p->rows - (block > p->larger ? block - p->larger : 0);
+}
+/* Returns 0, or 1 if a weight is infinite or NaN. */
+int pack_filter(const struct layer *layer, const struct kernels *kernels,
+                const struct packing *packing, const void *filter, void *packed);
+
+/* One axis of one run. */
+struct axis {
+    int64_t data, output;
+    int64_t out_stride, in_stride; /* the stride is one of them; the other is 1 */
+    int64_t first, last;           /* v that are computed */
+    int64_t low, high;             /* smallest and largest offset of a tap */
+    int64_t patterns;              /* distinct lists of offsets */
+    int64_t *pattern_of;           /* [out_stride]: the list of an output phase */
+    int64_t *phase_of;             /* [out_stride]: the packed phase of an output phase */
+    int64_t *pattern_first;        /* [patterns + 1] */
+    int64_t *offset, *in_phase;    /* the lists, one after the other */
+};
+
+struct tiling {
+    int compact;        /* copy every phase's data into a panel without gaps */
+    int64_t images;     /* images of a tile */
+    int64_t box[AXES];  /* v of a tile */
+    int64_t channels;   /* input channels at a time */
+    int64_t blocks;     /* blocks of rows of a job */
+    int64_t together;   /* blocks of rows that are summed before any is written */
+    /* of the data block, in elements */
+    int64_t extent[AXES], pitch, plane, image_stride, phase_stride, channel_stride;
+    int64_t line;       /* positions of one image and one v[0], rounded up */
+    int64_t panel;      /* positions of a compact panel, rounded up */
+    int64_t data_bytes, panel_bytes, sums_bytes, row_bytes, bytes; /* scratch of a worker */
+    int64_t jobs, grid[AXES], image_groups, row_groups;
+    double cycles;      /* what the model expects of a run */
+};
+
+struct plan {
+    struct axis axes[AXES];
+    int64_t in_phases; /* input phases of all axes */
+    int64_t depth;     /* most taps of a phase */
+    int32_t **offsets; /* [patterns of all axes]: one offset a channel and tap */
+    int32_t *panel_offsets; /* the same in a compact panel, which is plain */
+    struct tiling tiling;
+};
+
+int plan_make(const struct layer *layer, const struct run *run, const struct kernels *kernels,
+              const struct packing *packing, struct plan *plan);
+void plan_free(struct plan *plan);
+
+/* ----------------------------------------------------------- execution -- */
+
+typedef void (*job_function)(void *context, int64_t job, void *scratch);
+
+/* Run jobs 0 .. count-1 on up to `threads` threads, this one included, each
+ * with `scratch_bytes` of scratch.  Returns 0, or -1 when out of memory. */
+int parallel_run(job_function function, void *context, int64_t count, int64_t threads,
+                 int64_t scratch_bytes);
+
+/* The arrays of a run; `bias` is in the accumulator's type, or NULL. */
+struct arrays {
+    const void *data, *packed, *bias;
+    void *out;
+};
+
+/* Returns 0, or -1 when out of memory. */
+int execute(const struct layer *layer, const struct run *run, const struct kernels *kernels,
+            const struct packing *packing, const struct plan *plan,
+            const struct epilogue *epilogue, const struct arrays *arrays);
+
+int64_t second_level_cache(void);
+
+/* Memory to be freed with free(); in huge pages where it is large, since a data
+ * block touches more small ones than the processor remembers. */
+#define HUGE_PAGE ((int64_t)2 << 20)
+void *allocate_huge(int64_t bytes);
+
+static inline int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
+static inline int64_t most(int64_t a, int64_t b) { return a > b ? a : b; }
+static inline int64_t divide_up(int64_t a, int64_t b) { return (a + b - 1) / b; }
+static inline int64_t round_up(int64_t a, int64_t b) { return divide_up(a, b) * b; }
+static inline int64_t floor_divide(int64_t a, int64_t b) { /* b > 0 */
+    return a >= 0 ? a / b : -((-a + b - 1) / b);
+}
+
+#endif

@@ -1,0 +1,423 @@
+/* From a layer and its extents to tables of offsets and a tiling.
+ *
+ * Nothing here touches data.  The filter's packing knows no extents and no
+ * pads; this is where they come in, and it takes microseconds.
+ */
+#include "native.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* ------------------------------------------------------------- an axis -- */
+
+static int64_t tap_count(const struct phases *p, int64_t phase) {
+    return p->first[phase + 1] - p->first[phase];
+}
+
+/* Where tap `t` of output phase q finds its data: data[in_stride*(v + offset) + in_phase]. */
+static void tap_offset(const struct layer *layer, const struct run *run, int index,
+                       const struct tap *t, int64_t q, int64_t *offset, int64_t *in_phase) {
+    const int64_t stride = layer->strides[index], pad = run->pads_begin[index];
+    if (layer->forward) {
+        const int64_t at = layer->dilations[index] * t->kernel - pad;
+        *offset = floor_divide(at, stride);
+        *in_phase = at - *offset * stride;
+    } else {
+        *offset = floor_divide(q + pad, stride) - t->shift;
+        *in_phase = 0;
+    }
+}
+
+static int axis_make(const struct layer *layer, const struct run *run, int index,
+                     const struct phases *phases, struct axis *axis) {
+    const int64_t stride = layer->strides[index];
+    axis->data = run->data[index];
+    axis->output = run->output[index];
+    axis->out_stride = layer->forward ? 1 : stride;
+    axis->in_stride = layer->forward ? stride : 1;
+    /* Phases beyond the output's extent do not exist. */
+    const int64_t existing = least(axis->out_stride, most(axis->output, 1));
+    axis->pattern_of = calloc((size_t)existing, sizeof *axis->pattern_of);
+    axis->phase_of = calloc((size_t)existing, sizeof *axis->phase_of);
+    if (!axis->pattern_of || !axis->phase_of) return -1;
+    /* Two output phases share a list when they share the packed phase's tap
+     * count and all offsets, which neighbours mostly do. */
+    int64_t lists = 0, used = 0, room = 0;
+    axis->pattern_first = calloc((size_t)existing + 1, sizeof *axis->pattern_first);
+    if (!axis->pattern_first) return -1;
+    int any = 0;
+    for (int64_t q = 0; q < existing; q++) {
+        const int64_t pad = run->pads_begin[index];
+        const int64_t phase =
+            layer->forward ? 0 : q + pad - floor_divide(q + pad, stride) * stride;
+        const int64_t taps = tap_count(phases, phase);
+        axis->phase_of[q] = phase;
+        if (used + taps > room) {
+            room = 2 * room + taps;
+            int64_t *offset = realloc(axis->offset, (size_t)room * sizeof *offset);
+            if (offset) axis->offset = offset;
+            int64_t *in_phase = realloc(axis->in_phase, (size_t)room * sizeof *in_phase);
+            if (in_phase) axis->in_phase = in_phase;
+            if (!offset || !in_phase) return -1;
+        }
+        for (int64_t t = 0; t < taps; t++) {
+            tap_offset(layer, run, index, &phases->taps[phases->first[phase] + t], q,
+                       &axis->offset[used + t], &axis->in_phase[used + t]);
+            const int64_t offset = axis->offset[used + t];
+            axis->low = any ? least(axis->low, offset) : offset;
+            axis->high = any ? most(axis->high, offset) : offset;
+            any = 1;
+        }
+        int64_t list = 0;
+        for (; list < lists; list++) {
+            const int64_t at = axis->pattern_first[list];
+            if (axis->pattern_first[list + 1] - at != taps) continue;
+            if (taps == 0) break;
+            if (!memcmp(axis->offset + at, axis->offset + used, (size_t)taps * sizeof(int64_t)) &&
+                !memcmp(axis->in_phase + at, axis->in_phase + used,
+                        (size_t)taps * sizeof(int64_t)))
+                break;
+        }
+        axis->pattern_of[q] = list;
+        if (list == lists) {
+            used += taps;
+            axis->pattern_first[++lists] = used;
+        }
+    }
+    axis->patterns = lists;
+    /* Outside of these no tap meets data; Python has filled the output there. */
+    const int64_t all = divide_up(axis->output, axis->out_stride);
+    const int64_t extent = divide_up(axis->data, axis->in_stride);
+    axis->first = least(most(0, -axis->high), all);
+    axis->last = most(axis->first, least(all, extent - axis->low));
+    return 0;
+}
+
+/* -------------------------------------------------------------- tiling -- */
+
+/* How far the data of a box reach along an axis, and how many zeros that
+ * takes at worst before and after. */
+static void reach(const struct axis *a, int64_t box, int64_t *valid, int64_t *before,
+                  int64_t *after) {
+    const int64_t extent = divide_up(a->data, a->in_stride);
+    const int64_t span = box + a->high - a->low;
+    if (box >= a->last - a->first) {
+        const int64_t begin = a->first + a->low, end = a->last + a->high;
+        *before = least(most(0, -begin), span);
+        /* The last input phases may be one shorter than the first. */
+        *after = least(most(0, end - a->data / a->in_stride), span);
+        *valid = most(0, least(end, extent) - most(begin, 0));
+    } else {
+        *before = *after = 0;
+        *valid = span;
+    }
+}
+
+/* The layout of the data block for a box, and the scratch that it needs. */
+static void lay_out(const struct layer *layer, const struct kernels *kernels,
+                    const struct packing *packing, const struct plan *plan, struct tiling *t) {
+    const struct axis *axes = plan->axes;
+    const int64_t size = kernels->size, line_elements = LINE / size;
+    int64_t valid, before, after;
+    for (int a = 0; a < AXES; a++) t->extent[a] = t->box[a] + axes[a].high - axes[a].low;
+    reach(&axes[2], t->box[2], &valid, &before, &after);
+    /* The zeros after a row are the zeros before the next. */
+    t->pitch = most(t->box[2], valid + most(before, after));
+    t->plane = t->extent[1] * t->pitch;
+    t->image_stride = t->extent[0] * t->plane + t->extent[2];
+    t->phase_stride = t->images * t->image_stride;
+    /* The last vector of a row may reach this far too far, and so may a copy. */
+    const int64_t slack = most(kernels->lanes, COPY_STEP / size);
+    /* An odd number of cache lines between channels: they would all fall into
+     * the same few sets of the cache otherwise. */
+    const int64_t lines =
+        divide_up(plan->in_phases * t->phase_stride + slack, line_elements) | 1;
+    t->channel_stride = lines * line_elements;
+    const int64_t rows = t->images * t->box[0] * t->box[1];
+    t->line = round_up((t->box[1] - 1) * t->pitch + t->box[2], kernels->lanes) + kernels->lanes;
+    t->panel = (divide_up(rows * t->box[2] + slack, line_elements) | 1) * line_elements;
+    t->data_bytes = round_up(t->channels * t->channel_stride * size, LINE);
+    const int64_t lines_of_phases = least(axes[2].out_stride, most(axes[2].output, 1));
+    t->panel_bytes = t->compact ? round_up(t->channels * plan->depth * t->panel * size, LINE) : 0;
+    const int64_t positions = t->compact ? t->panel : t->images * t->box[0] * t->line;
+    const int64_t block_bytes =
+        (t->compact ? 1 : lines_of_phases) * packing->rows * positions * size;
+    t->together = least(t->blocks, most(second_level_cache() / block_bytes, 1));
+    int64_t kept = t->together;
+    if (t->channels < layer->channels_in) {
+        /* With the channels in several goes, the sums of all phases must wait. */
+        kept = t->blocks * (t->compact ? lines_of_phases : 1) *
+               least(axes[0].out_stride, most(axes[0].output, 1)) *
+               least(axes[1].out_stride, most(axes[1].output, 1));
+    }
+    t->sums_bytes = round_up(kept * block_bytes, LINE);
+    t->row_bytes = round_up((axes[2].out_stride * (t->box[2] + 1)) * size, LINE);
+    t->bytes = t->data_bytes + t->panel_bytes + t->sums_bytes + t->row_bytes;
+}
+
+static void count_jobs(const struct layer *layer, const struct run *run,
+                       const struct packing *packing, const struct plan *plan,
+                       struct tiling *t) {
+    t->image_groups = divide_up(run->batch, t->images);
+    t->row_groups = divide_up(packing->blocks, t->blocks);
+    t->jobs = layer->groups * t->image_groups * t->row_groups;
+    for (int a = 0; a < AXES; a++) {
+        t->grid[a] = divide_up(plan->axes[a].last - plan->axes[a].first, t->box[a]);
+        t->jobs *= t->grid[a];
+    }
+}
+
+/* Cycles that a micro-kernel takes for one tap: two multiply-adds, or two
+ * loads, a cycle, but not less than one multiply-add's latency. */
+static double tap_cycles(int rows, int columns) {
+    const double multiply_adds = rows * columns / 2.0, loads = (rows + 1.3 * columns) / 2.0;
+    return multiply_adds > loads ? (multiply_adds > 4 ? multiply_adds : 4)
+                                 : (loads > 4 ? loads : 4);
+}
+
+/* Cycles for all taps of one row block at a number of positions. */
+static double row_cycles(const struct kernels *kernels, int rows, int64_t positions,
+                         double taps) {
+    int64_t vectors = divide_up(positions, kernels->lanes);
+    int columns = kernels->columns[rows];
+    double cycles = 20;
+    while (vectors > 0) {
+        while (columns > vectors || !kernels->table[rows][columns]) columns--;
+        const int64_t blocks = vectors / columns;
+        cycles += (double)blocks * (taps * tap_cycles(rows, columns) + 2.0 * rows * columns + 8);
+        vectors -= blocks * columns;
+    }
+    return cycles;
+}
+
+/* What a run would take with a tiling, in cycles: a model good enough to rank
+ * tilings.  Its figures are those of a Zen 3; others differ by less than
+ * tilings do. */
+static double run_cycles(const struct layer *layer, const struct run *run,
+                         const struct kernels *kernels, const struct packing *packing,
+                         const struct plan *plan, const struct tiling *t) {
+    const struct axis *a = plan->axes;
+    double phases[AXES], taps[AXES];
+    for (int i = 0; i < AXES; i++) {
+        phases[i] = (double)most(least(a[i].out_stride, a[i].output), 1);
+        taps[i] = (double)layer->kernel[i] / (double)(layer->forward ? 1 : layer->strides[i]);
+    }
+    const double all_phases = phases[0] * phases[1] * phases[2];
+    const double depth = taps[0] * taps[1] * taps[2] * (double)layer->channels_in;
+    const int64_t planes = t->images * t->box[0];
+    const double goes = (double)divide_up(most(layer->channels_in, 1), t->channels);
+    /* The micro-kernels. */
+    const int64_t flat = (t->box[1] - 1) * t->pitch + t->box[2];
+    const double blocks = (double)t->blocks * packing->rows;
+    double sums = t->compact
+                      ? row_cycles(kernels, packing->rows,
+                                   planes * t->box[1] * t->box[2], depth / goes)
+                      : (double)planes * row_cycles(kernels, packing->rows, flat, depth / goes);
+    sums *= goes * (double)t->blocks * all_phases;
+    /* Weights come from the third-level cache, or from memory. */
+    sums += blocks * depth * all_phases * kernels->size / 24;
+    /* Data in: a row at a time. */
+    const double rows = (double)(t->images * t->extent[0] * t->extent[1]) *
+                        (double)plan->in_phases * (double)layer->channels_in;
+    const double copies = rows * (12 + 0.35 * (double)t->pitch);
+    /* Into the panel, and results out. */
+    const double out_rows = blocks * phases[0] * phases[1] * (double)(planes * t->box[1]);
+    const double outs = out_rows * (double)t->box[2] * phases[2];
+    double panel = 0, results;
+    if (t->compact) {
+        panel = depth * all_phases * (double)(planes * t->box[1]) *
+                (2.0 + 0.3 * (double)t->box[2]);
+        results = out_rows * 10 * phases[2] + outs * 1.5;
+    } else {
+        results = out_rows * 25 + outs * (a[2].out_stride > 2 ? 1.2 : 0.4);
+    }
+    /* Edge tiles are smaller; what all tiles hold together is what there is. */
+    double whole = (double)layer->groups * (double)run->batch * (double)packing->blocks;
+    double tiled = (double)layer->groups * (double)(t->image_groups * t->images) *
+                   (double)(t->row_groups * t->blocks);
+    for (int i = 0; i < AXES; i++) {
+        whole *= (double)most(a[i].last - a[i].first, 1);
+        tiled *= (double)(most(t->grid[i], 1) * t->box[i]);
+    }
+    const double tile = (sums + copies + panel + results + 300) * whole / tiled;
+    const double threads = (double)most(run->threads, 1), jobs = (double)most(t->jobs, 1);
+    const double rounds = (double)divide_up(t->jobs, most(run->threads, 1));
+    /* Threads that run dry wait for the last tile, and something always
+     * disturbs one of them: many tiles are better than few. */
+    return tile * (0.75 * rounds + 0.25 * jobs / threads + 0.1);
+}
+
+struct search {
+    const struct layer *layer;
+    const struct run *run;
+    const struct kernels *kernels;
+    const struct packing *packing;
+    struct plan *plan;
+    int64_t budget, limit;
+    struct tiling best;
+    double cycles; /* of the best; negative: none yet */
+};
+
+/* Keep a tiling if it is the best that fits. */
+static void consider(struct search *s, struct tiling t) {
+    lay_out(s->layer, s->kernels, s->packing, s->plan, &t);
+    if (t.bytes > s->limit) return;
+    count_jobs(s->layer, s->run, s->packing, s->plan, &t);
+    double cycles = run_cycles(s->layer, s->run, s->kernels, s->packing, s->plan, &t);
+    const int64_t used = t.compact ? t.panel_bytes : t.data_bytes;
+    /* Out of the second-level cache everything waits. */
+    if (used > s->budget) cycles *= 1 + 0.5 * (double)(used - s->budget) / (double)s->budget;
+    if (s->cycles >= 0 && cycles >= s->cycles) return;
+    t.cycles = cycles;
+    s->best = t;
+    s->cycles = cycles;
+}
+
+/* Consider a box with as many input channels at a time as the cache holds,
+ * and with all or some blocks of rows to a job. */
+static void consider_box(struct search *s, struct tiling t) {
+    const int64_t channels = most(s->layer->channels_in, 1);
+    t.channels = channels;
+    t.blocks = most(s->packing->blocks, 1);
+    lay_out(s->layer, s->kernels, s->packing, s->plan, &t);
+    const int64_t used = (t.compact ? t.panel_bytes : t.data_bytes) / channels;
+    const int64_t fit = least(channels, most(8, s->budget / most(used, 1)));
+    const int64_t goes = divide_up(channels, fit);
+    for (int64_t more = 0; more < 2; more++) {
+        t.channels = divide_up(channels, goes + more);
+        for (int64_t groups = 1; groups <= 16; groups *= 2) {
+            t.blocks = divide_up(most(s->packing->blocks, 1), groups);
+            consider(s, t);
+            if (t.blocks == 1) break;
+        }
+        if (goes == 1) break;
+    }
+}
+
+/* The next smaller extent worth a look: whole / (parts + 1), small steps first. */
+static int64_t next_part(int64_t whole, int64_t part) {
+    const int64_t parts = divide_up(whole, part);
+    const int64_t next = divide_up(whole, parts + 1 + parts / 8);
+    return next < part ? next : part - 1;
+}
+
+static void choose_tiling(const struct layer *layer, const struct run *run,
+                          const struct kernels *kernels, const struct packing *packing,
+                          struct plan *plan) {
+    struct tiling t = {.images = 1};
+    struct search s = {layer, run, kernels, packing, plan, 0, 0, t, -1};
+    s.limit = most(run->scratch_bytes / most(run->threads, 1), 1);
+    /* Half of the cache for the data; weights and sums pass through the rest. */
+    s.budget = least(second_level_cache() * 5 / 8, s.limit);
+    int64_t whole[AXES];
+    for (int a = 0; a < AXES; a++) whole[a] = most(plan->axes[a].last - plan->axes[a].first, 1);
+    const int64_t block = (int64_t)kernels->columns[packing->rows] * kernels->lanes;
+    for (t.box[0] = whole[0]; t.box[0] > 0; t.box[0] /= 2) {
+        for (t.box[1] = whole[1]; t.box[1] > 0; t.box[1] = next_part(whole[1], t.box[1])) {
+            for (int64_t parts = 1;; parts++) {
+                t.box[2] = parts == 1 ? whole[2]
+                                      : round_up(divide_up(whole[2], parts), kernels->lanes);
+                t.compact = 0;
+                t.images = 1;
+                /* A few rows of many positions each, or many of few. */
+                if (parts == 1 || t.box[1] <= 8) consider_box(&s, t);
+                if (parts == 1 && whole[2] <= 2 * block) {
+                    t.compact = 1;
+                    for (t.images = 1; t.images <= run->batch; t.images *= 2) {
+                        const int64_t positions = t.images * t.box[0] * t.box[1] * t.box[2];
+                        if (t.images > 1 && positions > 32 * block) break;
+                        consider_box(&s, t);
+                    }
+                }
+                if (t.box[2] <= 2 * block || parts >= 64) break;
+                if (parts >= 8) parts += parts / 4;
+            }
+        }
+    }
+    if (s.cycles < 0) {
+        /* The smallest tile there is; the caller sees whether it fits. */
+        t = (struct tiling){.images = 1, .box = {1, 1, 1}, .channels = 1, .blocks = 1};
+        lay_out(layer, kernels, packing, plan, &t);
+        count_jobs(layer, run, packing, plan, &t);
+        s.best = t;
+    }
+    plan->tiling = s.best;
+}
+
+/* ------------------------------------------------------------- offsets -- */
+
+/* One list of offsets for every combination of the axes' patterns. */
+static int make_offsets(struct plan *plan) {
+    const struct axis *a = plan->axes;
+    const struct tiling *t = &plan->tiling;
+    const int64_t count = a[0].patterns * a[1].patterns * a[2].patterns;
+    plan->offsets = calloc((size_t)most(count, 1), sizeof *plan->offsets);
+    if (!plan->offsets) return -1;
+    if (t->compact) {
+        const int64_t rows = plan->depth * t->channels;
+        plan->panel_offsets = malloc((size_t)most(rows, 1) * sizeof *plan->panel_offsets);
+        if (!plan->panel_offsets) return -1;
+        for (int64_t k = 0; k < rows; k++) plan->panel_offsets[k] = (int32_t)(k * t->panel);
+    }
+    int64_t at = 0;
+    for (int64_t p = 0; p < a[0].patterns; p++)
+        for (int64_t q = 0; q < a[1].patterns; q++)
+            for (int64_t r = 0; r < a[2].patterns; r++, at++) {
+                const int64_t taps = (a[0].pattern_first[p + 1] - a[0].pattern_first[p]) *
+                                     (a[1].pattern_first[q + 1] - a[1].pattern_first[q]) *
+                                     (a[2].pattern_first[r + 1] - a[2].pattern_first[r]);
+                int32_t *out = malloc((size_t)most(taps * t->channels, 1) * sizeof *out);
+                plan->offsets[at] = out;
+                if (!out) return -1;
+                for (int64_t channel = 0; channel < t->channels; channel++)
+                    for (int64_t i = a[0].pattern_first[p]; i < a[0].pattern_first[p + 1]; i++)
+                        for (int64_t j = a[1].pattern_first[q]; j < a[1].pattern_first[q + 1]; j++)
+                            for (int64_t k = a[2].pattern_first[r]; k < a[2].pattern_first[r + 1];
+                                 k++) {
+                                const int64_t in_phase =
+                                    (a[0].in_phase[i] * a[1].in_stride + a[1].in_phase[j]) *
+                                        a[2].in_stride + a[2].in_phase[k];
+                                *out++ = (int32_t)(channel * t->channel_stride +
+                                                   in_phase * t->phase_stride +
+                                                   (a[0].offset[i] - a[0].low) * t->plane +
+                                                   (a[1].offset[j] - a[1].low) * t->pitch +
+                                                   (a[2].offset[k] - a[2].low));
+                            }
+            }
+    return 0;
+}
+
+int plan_make(const struct layer *layer, const struct run *run, const struct kernels *kernels,
+              const struct packing *packing, struct plan *plan) {
+    memset(plan, 0, sizeof *plan);
+    plan->in_phases = 1;
+    plan->depth = 1;
+    for (int a = 0; a < AXES; a++) {
+        if (axis_make(layer, run, a, &packing->phases[a], &plan->axes[a])) return -1;
+        plan->in_phases *= plan->axes[a].in_stride;
+        int64_t deepest = 0;
+        for (int64_t i = 0; i < plan->axes[a].patterns; i++)
+            deepest = most(deepest, plan->axes[a].pattern_first[i + 1] -
+                                        plan->axes[a].pattern_first[i]);
+        plan->depth *= deepest;
+    }
+    choose_tiling(layer, run, kernels, packing, plan);
+    return make_offsets(plan);
+}
+
+void plan_free(struct plan *plan) {
+    const int64_t count =
+        plan->axes[0].patterns * plan->axes[1].patterns * plan->axes[2].patterns;
+    if (plan->offsets)
+        for (int64_t i = 0; i < count; i++) free(plan->offsets[i]);
+    free(plan->offsets);
+    free(plan->panel_offsets);
+    for (int a = 0; a < AXES; a++) {
+        free(plan->axes[a].pattern_of);
+        free(plan->axes[a].phase_of);
+        free(plan->axes[a].pattern_first);
+        free(plan->axes[a].offset);
+        free(plan->axes[a].in_phase);
+    }
+    memset(plan, 0, sizeof *plan);
+}

@@ -1,0 +1,53 @@
+"""What may happen to a result before it is stored: the epilogue of a kernel."""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+__all__ = ["Activation", "ActivationKind"]
+
+Array = np.ndarray[Any, np.dtype[Any]]
+
+
+class ActivationKind(enum.Enum):
+    """Element-wise functions that the kernels can apply while results are in cache."""
+
+    NONE = 0
+    RELU = 1
+    LEAKY_RELU = 2
+    CLAMP = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Activation:
+    """An element-wise function of ``sum + bias``; NaN stays NaN.
+
+    Attributes
+    ----------
+    kind : ActivationKind
+        Which function.
+    low, high : float
+        Bounds of CLAMP.
+    slope : float
+        Factor of negative values in LEAKY_RELU.
+    """
+
+    kind: ActivationKind = ActivationKind.NONE
+    low: float = 0.0
+    high: float = 0.0
+    slope: float = 0.0
+
+    def apply(self, values: Array) -> Array:
+        """Return the function of `values`, in their dtype."""
+        if self.kind is ActivationKind.RELU:
+            positive: Array = np.maximum(values, values.dtype.type(0))
+            return positive
+        if self.kind is ActivationKind.LEAKY_RELU:
+            return np.where(values < 0, values * values.dtype.type(self.slope), values)
+        if self.kind is ActivationKind.CLAMP:
+            return np.clip(values, values.dtype.type(self.low), values.dtype.type(self.high))
+        return values

@@ -1,0 +1,172 @@
+"""The compiled kernel, where there is one: arguments are checked here, before C sees a pointer."""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import math
+import os
+from collections.abc import Sequence
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+
+from deconv_ir.kernels.activation import Activation
+from deconv_ir.kernels.problem import Problem
+from deconv_ir.kernels.threads import get_threads
+
+__all__ = ["CompiledKernel", "compiled_module", "instruction_set", "supports"]
+
+Array = np.ndarray[Any, np.dtype[Any]]
+
+_ISAS = ("baseline", "avx2", "avx512")
+_AXES = 3
+# Beyond these the tables of phases would be larger than the work.
+_MOST_PHASES = 1 << 16
+_MOST_TAPS = 1 << 20
+_ELEMENTS = {
+    "float32": 0,
+    "float64": 1,
+    "float16": 2,
+    "bfloat16": 3,
+    "int8": 4,
+    "uint8": 4,
+    "int16": 5,
+    "uint16": 5,
+    "int32": 6,
+    "uint32": 6,
+    "int64": 7,
+    "uint64": 7,
+}
+
+
+@functools.cache
+def compiled_module() -> ModuleType | None:
+    """Return the extension module, or None where it was not built."""
+    try:
+        return importlib.import_module("deconv_ir.kernels._compiled")
+    except ImportError:
+        return None
+
+
+def instruction_set() -> str:
+    """Return the instruction set in use: the best, or the one that DECONV_IR_ISA names.
+
+    Raises
+    ------
+    ValueError
+        DECONV_IR_ISA names one that this machine, or the extension, does not have.
+    """
+    module = compiled_module()
+    available: list[str] = module.isas() if module else []
+    wanted = os.environ.get("DECONV_IR_ISA", "")
+    if not wanted:
+        return available[-1] if available else ""
+    if wanted not in available:
+        raise ValueError(
+            f"DECONV_IR_ISA is {wanted!r}; available here: {', '.join(available) or 'none'}"
+        )
+    return wanted
+
+
+def supports(problem: Problem, dtype: np.dtype[Any]) -> bool:
+    """Whether the compiled kernel can compute a problem; extents never matter."""
+    return (
+        problem.axes <= _AXES
+        and dtype.name in _ELEMENTS
+        and math.prod(problem.strides) <= _MOST_PHASES
+        and problem.taps <= _MOST_TAPS
+        and max(problem.kernel) * max(problem.dilations) < 1 << 31
+    )
+
+
+class CompiledKernel:
+    """A filter packed for the compiled kernel.
+
+    Parameters
+    ----------
+    problem : Problem
+        What is computed; `supports` it.
+    weights : ndarray
+        ``[groups * in, out, *K]``, or ``[groups * out, in, *K]`` for a convolution.
+    bias : ndarray or None
+        ``[groups * out]`` of the same dtype.
+    activation : Activation
+        Applied to every result; the identity for integers.
+    forward : bool
+        Whether it is a convolution rather than a transposed one.
+    """
+
+    def __init__(
+        self,
+        problem: Problem,
+        weights: Array,
+        bias: Array | None,
+        activation: Activation,
+        *,
+        forward: bool,
+    ) -> None:
+        module = compiled_module()
+        assert module is not None
+        self._lead = _AXES - problem.axes
+        self._dtype = weights.dtype
+        self._kernel = module.Kernel(
+            (
+                int(forward),
+                _ELEMENTS[weights.dtype.name],
+                _ISAS.index(instruction_set()),
+                problem.groups,
+                problem.channels_in,
+                problem.channels_out,
+            ),
+            self._fill(problem.kernel, 1),
+            self._fill(problem.strides, 1),
+            self._fill(problem.dilations, 1),
+            _plain(np.ascontiguousarray(weights)),
+            None if bias is None else _plain(np.ascontiguousarray(bias)),
+            (activation.kind.value, activation.low, activation.high, activation.slope),
+        )
+
+    @property
+    def finite(self) -> bool:
+        """Whether every weight is finite: the zeros around the data must not meet another."""
+        return bool(self._kernel.finite)
+
+    def run(self, data: Array, pads_begin: Sequence[int], scratch_bytes: int, out: Array) -> bool:
+        """Compute into `out`; False, and nothing done, if scratch could not be kept in bounds."""
+        return bool(self._kernel.run(*self._arguments(data, pads_begin, scratch_bytes, out)))
+
+    def describe(
+        self, data: Array, pads_begin: Sequence[int], scratch_bytes: int, out: Array
+    ) -> dict[str, Any]:
+        """Return the tiling that `run` would use."""
+        result: dict[str, Any] = self._kernel.describe(
+            *self._arguments(data, pads_begin, scratch_bytes, out)
+        )
+        return result
+
+    def _fill(self, values: Sequence[int], value: int) -> tuple[int, ...]:
+        return (value,) * self._lead + tuple(values)
+
+    def _arguments(
+        self, data: Array, pads_begin: Sequence[int], scratch_bytes: int, out: Array
+    ) -> tuple[Any, ...]:
+        if any(s % data.itemsize for s in data.strides):
+            data = np.ascontiguousarray(data)
+        ones = (1,) * self._lead
+        return (
+            _plain(data.reshape(data.shape[:2] + ones + data.shape[2:]))
+            if self._lead
+            else _plain(data),
+            _plain(out),
+            self._fill(pads_begin, 0),
+            self._fill(out.shape[2:], 1),
+            get_threads(),
+            scratch_bytes,
+        )
+
+
+def _plain(array: Array) -> Array:
+    """Return a view whose dtype the buffer protocol knows."""
+    return array.view(f"u{array.itemsize}") if array.dtype.isbuiltin != 1 else array

@@ -1,0 +1,120 @@
+"""Python threads for the kernels that spend their time in NumPy and the BLAS."""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import itertools
+import os
+import threading
+from collections.abc import Callable
+from queue import SimpleQueue
+
+__all__ = ["run_jobs"]
+
+
+class _Worker:
+    """A thread that waits for work; daemonic, so that it never keeps a process alive."""
+
+    def __init__(self) -> None:
+        self.orders: SimpleQueue[Callable[[], None]] = SimpleQueue()
+        self.done: SimpleQueue[BaseException | None] = SimpleQueue()
+        self.thread = threading.Thread(target=self._loop, name="deconv-ir", daemon=True)
+        self.thread.start()
+
+    def _loop(self) -> None:
+        while True:
+            order = self.orders.get()
+            try:
+                order()
+            except BaseException as error:
+                self.done.put(error)
+            else:
+                self.done.put(None)
+            del order
+
+
+_workers: list[_Worker] = []
+_busy = threading.Lock()
+_placed = (-1, 0)
+
+
+def _forget_workers() -> None:
+    global _busy
+    _workers.clear()
+    _busy = threading.Lock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget_workers)
+
+
+@functools.cache
+def _current_core() -> Callable[[], int] | None:
+    if not hasattr(os, "sched_setaffinity"):
+        return None
+    try:
+        function: Callable[[], int] = ctypes.CDLL(None).sched_getcpu
+    except (OSError, AttributeError):
+        return None
+    return function
+
+
+def _place(workers: list[_Worker]) -> None:
+    """Keep workers off the caller's core, where the system likes to wake them."""
+    global _placed
+    current = _current_core()
+    core = current() if current else -1
+    if core < 0 or (core, len(workers)) == _placed:
+        return
+    cores = os.sched_getaffinity(0) - {core}
+    if cores:
+        for worker in workers:
+            if worker.thread.native_id is not None:
+                os.sched_setaffinity(worker.thread.native_id, cores)
+        _placed = core, len(workers)
+
+
+def run_jobs(make: Callable[[], Callable[[int], None]], jobs: int, threads: int) -> None:
+    """Do jobs 0 to jobs - 1 on several threads, this one included.
+
+    Parameters
+    ----------
+    make : callable
+        Called once on every thread that takes part; returns what does a job
+        there, with scratch of its own.
+    jobs, threads : int
+        How many of each.
+    """
+    helpers = min(threads, jobs) - 1
+    # Someone else's jobs have the workers: do not wait, the machine is busy.
+    if helpers < 1 or not _busy.acquire(blocking=False):
+        do = make()
+        for job in range(jobs):
+            do(job)
+        return
+    try:
+        while len(_workers) < helpers:
+            _workers.append(_Worker())
+        workers = _workers[:helpers]
+        _place(workers)
+        ticket = itertools.count()
+
+        def take_part() -> None:
+            do = make()
+            while (job := next(ticket)) < jobs:
+                do(job)
+
+        for worker in workers:
+            worker.orders.put(take_part)
+        failure: BaseException | None = None
+        try:
+            take_part()
+        except BaseException as error:
+            failure = error
+        for worker in workers:
+            failure = worker.done.get() or failure
+        if failure is not None:
+            raise failure
+    finally:
+        _busy.release()

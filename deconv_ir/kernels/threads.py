@@ -1,0 +1,32 @@
+"""How many threads the kernels use: one number for the whole process."""
+
+from __future__ import annotations
+
+import os
+
+__all__ = ["get_threads", "set_threads"]
+
+_threads = 0
+
+
+def get_threads() -> int:
+    """Return the number of threads in use: what was set, else all cores of this process."""
+    if _threads:
+        return _threads
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def set_threads(count: int | None) -> None:
+    """Use `count` threads from now on; None: as many as this process has cores.
+
+    Raises
+    ------
+    ValueError
+        `count` is less than 1.
+    """
+    global _threads
+    if count is not None and count < 1:
+        raise ValueError(f"the number of threads must be at least 1, not {count}")
+    _threads = count or 0
