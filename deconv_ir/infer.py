@@ -26,15 +26,11 @@ class Inference:
         which the two semantics find different pads.
     errors : tuple of DeconvError
         Layers whose inputs do not fit (empty unless errors are collected).
-    output_counts : tuple of (int, int)
-        Layers (by index) that declare other outputs than their operation has,
-        and how many it has.
     """
 
     outputs: tuple[tuple[TensorInfo, ...], ...]
     findings: tuple[Finding, ...]
     errors: tuple[DeconvError, ...] = ()
-    output_counts: tuple[tuple[int, int], ...] = ()
 
 
 def infer(
@@ -67,7 +63,6 @@ def infer(
     known: list[tuple[TensorInfo, ...]] = [()] * len(layers)
     findings: list[Finding] = []
     errors: list[DeconvError] = []
-    counts: list[tuple[int, int]] = []
     # Networks repeat themselves.  Equal tensors become one object, and layers
     # that share operation, declared outputs and inputs (by identity) are
     # worked out once, unless there is something to say about them.
@@ -89,14 +84,12 @@ def infer(
         key = (id(layer.operation), id(layer.outputs), *map(id, inputs))
         outputs = worked_out.get(key) if inputs else None
         if outputs is None:
-            outputs, clean = _work_out(
-                graph, index, inputs, context, findings, errors, counts, collect
-            )
+            outputs, clean = _work_out(graph, index, inputs, context, findings, errors, collect)
             outputs = tuple([pool.setdefault(info, info) for info in outputs])
             if clean:
                 worked_out[key] = outputs
         known[index] = outputs
-    return Inference(tuple(known), tuple(findings), tuple(errors), tuple(counts))
+    return Inference(tuple(known), tuple(findings), tuple(errors))
 
 
 def _work_out(
@@ -106,7 +99,6 @@ def _work_out(
     context: Context,
     findings: list[Finding],
     errors: list[DeconvError],
-    counts: list[tuple[int, int]],
     collect: bool,
 ) -> tuple[tuple[TensorInfo, ...], bool]:
     """Infer one layer and compare; tell whether there was nothing to say about it."""
@@ -125,10 +117,6 @@ def _work_out(
         errors.append(error)
         return tuple(map(declared, layer.outputs)), False
     findings += found
-    declares = len(layer.outputs)
-    if declares > len(outputs) or (not declares and outputs and layer.type != "Result"):
-        counts.append((index, len(outputs)))
-        return (*outputs, *map(declared, layer.outputs[len(outputs) :])), False
     return outputs, not found
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
@@ -16,7 +16,7 @@ from ..shapes import compatible, format_shape, intersect
 from ..xmlio.reader import Document, read_document, read_file
 from .catalogue import FALLBACK, RULES, Entry, load_rule
 from .options import Options
-from .rule import Edit, Report
+from .rule import Edit, Report, Rule
 from .subject import Subject
 from .suppress import Suppressions
 from .weights import WeightsView
@@ -122,7 +122,9 @@ def check_document(document: Document, options: Options, weights: Path | None = 
     for code in _to_run(options, subject, present):
         severity = options.severity_of(code)
         rule = load_rule(code)
-        for report in rule.check(subject):
+        # Without a graph there is nothing but what reading the file found.
+        reports = rule.check(subject) if graph is not None else Rule.check(rule, subject)
+        for report in reports:
             if suppressions is not None and _is_silent(suppressions, code, report, subject):
                 suppressed += 1
                 continue
@@ -154,16 +156,20 @@ def _lines(document: Document, findings: Iterable[Finding]) -> dict[int, str]:
 
 def _to_run(options: Options, subject: Subject, present: frozenset[str]) -> Iterable[str]:
     """Iterate over the rules that may have something to say."""
-    types: Iterable[str] = () if subject.inference is None else subject.by_type
+    types = None if subject.inference is None else subject.by_type
+    unclaimed = any(_is_unclaimed(slug) for slug in present)
     for code in sorted(options.rules):
         entry = RULES[code]
-        if not present.isdisjoint(entry.slugs):
+        if (
+            not present.isdisjoint(entry.slugs)
+            or (code == FALLBACK and unclaimed)
+            or (types is not None and not entry.passive and _concerns(entry, types))
+        ):
             yield code
-        elif code == FALLBACK:
-            if any(_is_unclaimed(slug) for slug in present):
-                yield code
-        elif not entry.passive and (not entry.types or any(kind in types for kind in entry.types)):
-            yield code
+
+
+def _concerns(entry: Entry, types: Mapping[str, object]) -> bool:
+    return not entry.types or any(kind in types for kind in entry.types)
 
 
 def _is_unclaimed(slug: str) -> bool:

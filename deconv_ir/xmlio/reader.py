@@ -67,9 +67,11 @@ class Document:
         What a reader passes over: elements and attributes that mean nothing.
     layers, edges : list of int
         Where each of the graph's layers and edges begins in the text.
+    root : (int, int)
+        Where the start tag of the root stands.
     """
 
-    __slots__ = ("edges", "file", "graph", "layers", "problems", "remarks", "source")
+    __slots__ = ("edges", "file", "graph", "layers", "problems", "remarks", "root", "source")
 
     def __init__(self, file: str | None) -> None:
         self.file = file
@@ -79,6 +81,7 @@ class Document:
         self.remarks: list[DeconvError] = []
         self.layers: list[int] = []
         self.edges: list[int] = []
+        self.root = (0, 0)
 
 
 def read(
@@ -227,6 +230,7 @@ class _Reader:
         """Read the root element."""
         match = TAG.search(self.markup)
         assert match is not None, "a well-formed document has a root"
+        self.out.root = match.span()
         if match[2] == "net":
             return self._net(Element.of(self.markup, match))
         if match[2] == "layer":

@@ -88,8 +88,6 @@ class ConstantSize(Rule):
 
     def check(self, subject: Subject) -> Iterator[Report]:
         """Compare size with shape and type."""
-        if subject.inference is None:
-            return
         for index, layer, const in subject.constants():
             needed = needed_bytes(const)
             if needed == const.size:

@@ -49,8 +49,6 @@ class DuplicateLayerName(Rule):
 
     def check(self, subject: Subject) -> Iterator[Report]:
         """Look for names that come again."""
-        if subject.inference is None:
-            return
         layers = subject.graph.layers
         first: dict[str, int] = {}
         for index, layer in enumerate(layers):

@@ -48,8 +48,6 @@ class DuplicatePortId(Rule):
 
     def check(self, subject: Subject) -> Iterator[Report]:
         """Look for ids that come again."""
-        if subject.inference is None:
-            return
         distinct: set[int] = set()
         for index, layer in enumerate(subject.graph.layers):
             for side, ports in (("input", layer.inputs), ("output", layer.outputs)):

@@ -55,7 +55,7 @@ class EdgeDimsDiffer(Rule):
 
     def check(self, subject: Subject) -> Iterator[Report]:
         """Compare the ends of all edges."""
-        if subject.inference is None or subject.graph.bare:
+        if subject.graph.bare:
             return
         layers = subject.graph.layers
         for index, (layer, sources) in enumerate(

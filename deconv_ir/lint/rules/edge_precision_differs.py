@@ -51,7 +51,7 @@ class EdgePrecisionDiffers(Rule):
 
     def check(self, subject: Subject) -> Iterator[Report]:
         """Compare the ends of all edges."""
-        if subject.inference is None or subject.graph.bare:
+        if subject.graph.bare:
             return
         layers = subject.graph.layers
         for index, (layer, sources) in enumerate(

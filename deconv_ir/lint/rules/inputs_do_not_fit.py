@@ -13,27 +13,27 @@ class InputsDoNotFit(Rule):
 
     Fails::
 
-        <layer id="5" name="a" type="Reshape" version="opset1">
-            <data special_zero="true"/>
+        <layer id="5" name="a" type="Concat" version="opset1">
+            <data axis="0"/>
             <input>
-                <port id="0" precision="FP32"><dim>2</dim><dim>3</dim></port>
-                <port id="1" precision="I64"><dim>2</dim><dim>2</dim></port>
+                <port id="0" precision="FP32"><dim>1</dim><dim>3</dim></port>
+                <port id="1" precision="FP32"><dim>1</dim><dim>4</dim></port>
             </input>
             <output>
-                <port id="2" precision="FP32"><dim>6</dim><dim>1</dim></port>
+                <port id="2" precision="FP32"><dim>1</dim><dim>7</dim></port>
             </output>
         </layer>
 
     Passes::
 
-        <layer id="5" name="a" type="Reshape" version="opset1">
-            <data special_zero="true"/>
+        <layer id="5" name="a" type="Concat" version="opset1">
+            <data axis="1"/>
             <input>
-                <port id="0" precision="FP32"><dim>2</dim><dim>3</dim></port>
-                <port id="1" precision="I64"><dim>2</dim></port>
+                <port id="0" precision="FP32"><dim>1</dim><dim>3</dim></port>
+                <port id="1" precision="FP32"><dim>1</dim><dim>4</dim></port>
             </input>
             <output>
-                <port id="2" precision="FP32"><dim>6</dim><dim>1</dim></port>
+                <port id="2" precision="FP32"><dim>1</dim><dim>7</dim></port>
             </output>
         </layer>
     """

@@ -48,10 +48,10 @@ class NoResult(Rule):
 
     def check(self, subject: Subject) -> Iterator[Report]:
         """Look for a Result, or an Assign, which keeps a value."""
-        if subject.inference is None or subject.graph.bare:
+        if subject.graph.bare:
             return
         if not any(subject.by_type.get(kind) for kind in SINKS):
-            yield Report("the network has no Result", (0, 0))
+            yield Report("the network has no Result", subject.document.root)
 
 
 RULE = NoResult

@@ -79,8 +79,6 @@ class OverlappingConstants(Rule):
 
     def check(self, subject: Subject) -> Iterator[Report]:
         """Sweep over the ranges in the order of their offsets."""
-        if subject.inference is None:
-            return
         layers = subject.graph.layers
         for index, other in overlaps(subject):
             mine, its = layers[index].operation, layers[other].operation

@@ -135,8 +135,6 @@ class PadBeforeStrided(Rule):
 
     def check(self, subject: Subject) -> Iterator[Report]:
         """Look at what feeds the data of each transposed convolution."""
-        if subject.inference is None:
-            return
         layers, sources = subject.graph.layers, subject.topology.sources
         for index, layer in subject.layers(*OPENVINO_DECONVOLUTIONS):
             source = sources[index][0] if sources[index] else None

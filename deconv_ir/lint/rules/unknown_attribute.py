@@ -59,8 +59,6 @@ class UnknownAttribute(Rule):
     def check(self, subject: Subject) -> Iterator[Report]:
         """Look for attributes of ``<data>`` that the operation does not have."""
         yield from super().check(subject)
-        if subject.inference is None:
-            return
         layers = subject.graph.layers
         for kind, indices in subject.by_type.items():
             if kind == "Const":

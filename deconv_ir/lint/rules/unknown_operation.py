@@ -48,8 +48,6 @@ class UnknownOperation(Rule):
 
     def check(self, subject: Subject) -> Iterator[Report]:
         """Look up types and versions."""
-        if subject.inference is None:
-            return
         layers = subject.graph.layers
         verdicts: dict[tuple[str, str], tuple[str, str, str | None] | None] = {}
         for index, layer in enumerate(layers):

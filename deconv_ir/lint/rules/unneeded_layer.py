@@ -56,7 +56,7 @@ class UnneededLayer(Rule):
 
     def check(self, subject: Subject) -> Iterator[Report]:
         """Walk backwards from all Results."""
-        if subject.inference is None or subject.graph.bare:
+        if subject.graph.bare:
             return
         layers, sources = subject.graph.layers, subject.topology.sources
         ends = [i for kind in SINKS for i in subject.by_type.get(kind, ())]

@@ -82,10 +82,12 @@ class UnusedWeights(Rule):
         weights = subject.weights
         if weights is None:
             return
+        if any(not layer.operation.implemented for layer in subject.graph.of_type("Const")):
+            return  # a constant whose attributes can not be read may use them
         for start, end, index in gaps(subject, len(weights)):
             yield Report(
                 f"bytes {start} to {end} of {weights.path.name} are used by no constant",
-                (0, 0) if index is None else Place(layer=index, attribute="offset"),
+                subject.document.root if index is None else Place(layer=index, attribute="offset"),
                 actual=end - start,
             )
 

@@ -81,7 +81,7 @@ class WeightsNotFinite(Rule):
 
     def check(self, subject: Subject) -> Iterator[Report]:
         """Read every constant of a floating-point type."""
-        if subject.weights is None or subject.inference is None:
+        if subject.weights is None:
             return
         for index, layer, const in subject.constants():
             needed = needed_bytes(const)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
+from ...errors import DeconvError
+from ...findings import Finding
 from ...model import Place
 from ..rule import ERROR, Report, Rule
 from ..subject import Subject
@@ -44,24 +44,15 @@ class WrongNumberOfPorts(Rule):
     code = "IR213"
     name = "wrong-number-of-ports"
     severity = ERROR
-    slugs = ("input-count",)
+    slugs = ("input-count", "output-count")
 
-    def check(self, subject: Subject) -> Iterator[Report]:
-        """Compare the declared outputs with those that are computed."""
-        yield from super().check(subject)
-        if subject.inference is None:
-            return
-        for index, count in subject.inference.output_counts:
-            layer = subject.graph.layers[index]
-            yield Report(
-                f"{layer.type} gives {count} output{'s' if count != 1 else ''}, the layer declares "
-                f"{len(layer.outputs)}",
-                Place(layer=index, side="output", port=min(count, len(layer.outputs) - 1))
-                if layer.outputs
-                else Place(layer=index),
-                expected=count,
-                actual=len(layer.outputs),
-            )
+    def report(self, found: DeconvError | Finding, subject: Subject) -> Report:
+        """Point at the first output that is too many."""
+        report = Report.of(found)
+        place = found.place
+        if found.rule == "output-count" and isinstance(place, Place):
+            report.place = Place(layer=place.layer, side="output", port=found.expected)
+        return report
 
 
 RULE = WrongNumberOfPorts
