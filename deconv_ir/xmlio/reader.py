@@ -472,6 +472,10 @@ class _Reader:
             raise self.out.problems.pop()
         layer, _ = self._layer(head, None, match.start())
         graph = wrap_layer(layer, self.file)
+        index = next(i for i, found in enumerate(graph.layers) if found.id == layer.id)
+        for problem in self.out.problems:
+            if isinstance(problem.place, Place):
+                problem.place = Place(layer=index, attribute=problem.place.attribute)
         self.out.layers = [match.start()] * len(graph.layers)
         self.out.edges = [match.start()] * len(graph.edges)
         return graph

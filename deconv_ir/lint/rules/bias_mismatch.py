@@ -8,7 +8,8 @@ from ..rule import ERROR, Rule
 class BiasMismatch(Rule):
     """A bias does not have one element for each output channel.
 
-    S3: the bias is a list as long as the output has channels.
+    The bias of ConvTranspose is a list as long as the output has channels, one
+    number for each.
 
     Fails::
 

@@ -17,29 +17,51 @@ class DuplicatePortId(Rule):
 
     Fails::
 
-        <layer id="5" name="a" type="Add" version="opset1">
-            <data auto_broadcast="numpy"/>
-            <input>
-                <port id="0" precision="FP32"><dim>1</dim><dim>3</dim></port>
-                <port id="0" precision="FP32"><dim>1</dim><dim>3</dim></port>
-            </input>
-            <output>
-                <port id="2" precision="FP32"><dim>1</dim><dim>3</dim></port>
-            </output>
-        </layer>
+        <net name="n" version="11"><layers>
+            <layer id="0" name="x" type="Parameter" version="opset1">
+                <data shape="3" element_type="f32"/>
+                <output><port id="0" precision="FP32"><dim>3</dim></port></output>
+            </layer>
+            <layer id="1" name="a" type="Add" version="opset1">
+                <data auto_broadcast="numpy"/>
+                <input>
+                    <port id="0" precision="FP32"><dim>3</dim></port>
+                    <port id="0" precision="FP32"><dim>3</dim></port>
+                </input>
+                <output><port id="2" precision="FP32"><dim>3</dim></port></output>
+            </layer>
+            <layer id="2" name="r" type="Result" version="opset1">
+                <input><port id="0" precision="FP32"><dim>3</dim></port></input>
+            </layer>
+        </layers><edges>
+            <edge from-layer="0" from-port="0" to-layer="1" to-port="0"/>
+            <edge from-layer="0" from-port="0" to-layer="1" to-port="1"/>
+            <edge from-layer="1" from-port="2" to-layer="2" to-port="0"/>
+        </edges></net>
 
     Passes::
 
-        <layer id="5" name="a" type="Add" version="opset1">
-            <data auto_broadcast="numpy"/>
-            <input>
-                <port id="0" precision="FP32"><dim>1</dim><dim>3</dim></port>
-                <port id="1" precision="FP32"><dim>1</dim><dim>3</dim></port>
-            </input>
-            <output>
-                <port id="2" precision="FP32"><dim>1</dim><dim>3</dim></port>
-            </output>
-        </layer>
+        <net name="n" version="11"><layers>
+            <layer id="0" name="x" type="Parameter" version="opset1">
+                <data shape="3" element_type="f32"/>
+                <output><port id="0" precision="FP32"><dim>3</dim></port></output>
+            </layer>
+            <layer id="1" name="a" type="Add" version="opset1">
+                <data auto_broadcast="numpy"/>
+                <input>
+                    <port id="0" precision="FP32"><dim>3</dim></port>
+                    <port id="1" precision="FP32"><dim>3</dim></port>
+                </input>
+                <output><port id="2" precision="FP32"><dim>3</dim></port></output>
+            </layer>
+            <layer id="2" name="r" type="Result" version="opset1">
+                <input><port id="0" precision="FP32"><dim>3</dim></port></input>
+            </layer>
+        </layers><edges>
+            <edge from-layer="0" from-port="0" to-layer="1" to-port="0"/>
+            <edge from-layer="0" from-port="0" to-layer="1" to-port="1"/>
+            <edge from-layer="1" from-port="2" to-layer="2" to-port="0"/>
+        </edges></net>
     """
 
     code = "IR212"

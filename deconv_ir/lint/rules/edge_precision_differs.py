@@ -13,7 +13,8 @@ from ..subject import Subject
 class EdgePrecisionDiffers(Rule):
     """The two ends of an edge declare different precisions.
 
-    They are one tensor, of one element type.
+    They are one tensor, of one element type.  A conversion has to be a layer of
+    its own, a Convert.
 
     Fails::
 

@@ -8,7 +8,8 @@ from ..rule import ERROR, Rule
 class GroupsDoNotDivide(Rule):
     """The number of groups does not divide the channels.
 
-    Each group takes the same number of channels.
+    Each group takes the same number of channels of the data and gives the same
+    number of channels of the output.
 
     Fails::
 

@@ -8,7 +8,8 @@ from ..rule import ERROR, Rule
 class InputWithoutEdge(Rule):
     """No edge leads into an input port.
 
-    The layer can not be computed: nothing says what it is fed.
+    The layer can not be computed, since nothing says what it is fed; all that
+    follow it can not either.
 
     Fails::
 

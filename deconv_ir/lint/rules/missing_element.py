@@ -8,7 +8,8 @@ from ..rule import ERROR, Rule
 class MissingElement(Rule):
     """An element that an IR must have is not there.
 
-    A ``<net>`` without ``<layers>`` is no network.
+    A ``<net>`` without ``<layers>`` is no network; mostly the file was put together
+    by hand, or by a script that failed half-way.
 
     Fails::
 

@@ -11,7 +11,8 @@ from ..subject import SINKS, Subject
 class NoResult(Rule):
     """The network has no Result.
 
-    It computes nothing that anybody could ask for.
+    It computes nothing that anybody could ask for: a runtime loads it and has no
+    output to give.
 
     Fails::
 

@@ -8,7 +8,8 @@ from ..rule import ERROR, Rule
 class RankMismatch(Rule):
     """The ranks of the inputs do not fit the operation, or each other.
 
-    Data of rank 4 goes with a filter of rank 4 (5 with groups).
+    Data of rank 4 goes with a filter of rank 4, or of rank 5 where the filter has
+    an axis for groups.
 
     Fails::
 

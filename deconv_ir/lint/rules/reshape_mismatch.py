@@ -8,7 +8,8 @@ from ..rule import ERROR, Rule
 class ReshapeMismatch(Rule):
     """Data can not take the shape that a Reshape asks for.
 
-    The number of elements stays what it is.
+    The number of elements stays what it is.  -1 stands for what is left over, once;
+    0 with special_zero for the dim of the data at the same place.
 
     Fails (.bin: i64 5)::
 

@@ -8,7 +8,8 @@ from ..rule import ERROR, Rule
 class TwoEdgesIntoPort(Rule):
     """Two edges lead into one input port.
 
-    An input takes one tensor; which one is not said.
+    An input takes one tensor; which of the two it is, nothing says.  Mostly one
+    of the edges was meant for the next port.
 
     Fails::
 

@@ -8,7 +8,8 @@ from ..rule import ERROR, Rule
 class UnknownPrecision(Rule):
     """A port's precision is no element type.
 
-    Without it nobody knows what the bytes of the tensor mean.
+    Without it nobody knows what the bytes of the tensor mean.  IRs write FP32, FP16,
+    BF16, I64, U8, BOOL and so on.
 
     Fails::
 

@@ -8,7 +8,8 @@ from ..rule import ERROR, Rule
 class WrongRoot(Rule):
     """The root element is neither ``<net>`` nor ``<layer>``.
 
-    The file is XML, but no IR.
+    The file is XML, but of another kind: nothing in it can be checked.  Folders may
+    hold such files; there, they are passed over and counted.
 
     Fails::
 
