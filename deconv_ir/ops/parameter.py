@@ -26,7 +26,7 @@ class Parameter(Operation):
     """
 
     shape: Shape = attribute(shape())
-    element_type: ElementType | None = attribute(element_type(), None)
+    element_type: ElementType | None = attribute(element_type(), None, required=True)
 
     def infer(self, inputs: Sequence[TensorInfo], context: Context) -> tuple[TensorInfo, ...]:
         """Return what the attributes state."""

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from ...errors import DeconvError
 from ...findings import Finding
 from ...geometry import Interval
 from ...model import Place
+from ...shapes import format_shape
 from ..edits import dims_edits
 from ..rule import ERROR, Report, Rule
 from ..subject import Subject
@@ -56,6 +59,25 @@ class DeclaredDimsDiffer(Rule):
     severity = ERROR
     slugs = ("declared-dims",)
     fix = "declares the dims that are computed"
+
+    def check(self, subject: Subject) -> Iterator[Report]:
+        """Look for outputs without dims too: only scalars and dynamic ranks have none."""
+        yield from super().check(subject)
+        if subject.graph.bare:
+            return
+        for index, layer in enumerate(subject.graph.layers):
+            for port, declared in enumerate(layer.outputs):
+                if declared.shape is not None or not layer.operation.implemented:
+                    continue
+                computed = subject.outputs(index)[port].shape
+                if computed:
+                    yield Report(
+                        f"output {port} declares no dims, computed is rank {len(computed)} "
+                        f"{format_shape(computed)}",
+                        Place(layer=index, side="output", port=port),
+                        expected=format_shape(computed),
+                        edits=dims_edits(subject, index, "output", port, computed),
+                    )
 
     @staticmethod
     def claims(found: DeconvError | Finding) -> bool:

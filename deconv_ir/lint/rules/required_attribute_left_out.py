@@ -8,13 +8,13 @@ from typing import Final
 from ...model import Layer, Place
 from ...ops.base import attributes_of
 from ..edits import attribute_edit
-from ..rule import WARNING, Edit, LayerRule, Report
-from ..subject import DECONVOLUTIONS, Subject
+from ..rule import WARNING, Edit, Report, Rule
+from ..subject import Subject
 
 DEFAULTS: Final = {"strides": "1", "dilations": "1", "pads_begin": "0", "pads_end": "0"}
 
 
-class RequiredAttributeLeftOut(LayerRule):
+class RequiredAttributeLeftOut(Rule):
     """An attribute is absent that the operation's document requires.
 
     Readers put 1 for absent strides and dilations and 0 for absent pads, mostly in
@@ -56,8 +56,22 @@ class RequiredAttributeLeftOut(LayerRule):
     code = "IR302"
     name = "required-attribute-left-out"
     severity = WARNING
-    types = DECONVOLUTIONS
     fix = "writes the value that readers put in its place"
+
+    def check(self, subject: Subject) -> Iterator[Report]:
+        """Look at the types whose documents require what readers do without."""
+        for kind, indices in subject.by_type.items():
+            if subject.graph.bare and kind in ("Parameter", "Result"):
+                continue  # made up
+            operation = type(subject.graph.layers[indices[0]].operation)
+            if not any(s.required and s.has_default for s in attributes_of(operation)):
+                continue
+            for group in subject.alike(kind):
+                for index in group:
+                    reports = list(self.check_layer(index, subject.graph.layers[index], subject))
+                    yield from reports
+                    if not reports:
+                        break  # the others differ in name and id alone
 
     def check_layer(self, index: int, layer: Layer, subject: Subject) -> Iterator[Report]:
         """Compare the attributes with those that the document requires."""
@@ -68,7 +82,9 @@ class RequiredAttributeLeftOut(LayerRule):
             if not spec.required or spec.name in written:
                 continue
             default = DEFAULTS.get(spec.name)
-            spatial = None if index in subject.unfit else _spatial_axes(layer, subject, index)
+            spatial = None
+            if default is not None and index not in subject.unfit:
+                spatial = _spatial_axes(layer, subject, index)
             edits: tuple[Edit, ...] = ()
             if default is not None and spatial is not None:
                 value = ",".join([default] * spatial)
