@@ -3,31 +3,37 @@
 from __future__ import annotations
 
 import os
-import threading
 import warnings
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from .cutting import cut_out
 from .errors import DeconvError, InputError, IRError, ShapeError, WeightsError
 from .execute import Executor
+from .execute.analysis import needed_layers, require_implemented
+from .execute.memory import require_memory
+from .execute.plan import Plan, tensor_bytes
+from .execute.recent import Recent
 from .findings import Finding
-from .geometry import Semantics
+from .geometry import Semantics, bounds
 from .infer import Inference, infer
 from .limits import DEFAULT_LIMITS, Limits
-from .model import Context, Graph, Layer, Port, TensorInfo
+from .model import Context, Graph, Layer, Port, Source, TensorInfo
+from .naming import find_tensors
 from .ops.constant import Const
 from .shapes import Shape, compatible, format_shape, intersect
 from .xmlio import Weights, read
-from .xmlio.bare import wrap_layer
 
 if TYPE_CHECKING:
     from .dtypes import Array
+    from .execute.profile import Profile
 
     Inputs = Mapping[str, Array] | Sequence[Array]
 
 _INFERENCES_KEPT = 8
+_EXECUTORS_KEPT = 4
 
 
 class IRWarning(UserWarning):
@@ -56,9 +62,11 @@ class Model:
         weights: Weights | None = None,
         semantics: Semantics = Semantics.SPEC,
         scratch_bytes: int = 64 << 20,
+        memory_limit: int | None = None,
     ) -> None:
         self.graph = graph
         self.semantics = semantics
+        self.memory_limit = memory_limit
         self.context = Context(semantics, weights, scratch_bytes)
         self._parameters = _indices(graph, "Parameter")
         self._results = _indices(graph, "Result")
@@ -66,9 +74,8 @@ class Model:
         self.findings: tuple[Finding, ...] = inference.findings
         self.inputs: Mapping[str, Port] = MappingProxyType(self._input_ports(inference))
         self.outputs: Mapping[str, Port] = MappingProxyType(self._output_ports(inference))
-        self._lock = threading.Lock()
-        self._executor: Executor | None = None
-        self._inferences: dict[tuple[TensorInfo, ...], Inference] = {}
+        self._executors: Recent[tuple[Source, ...], Executor] = Recent(_EXECUTORS_KEPT)
+        self._inferences: Recent[tuple[TensorInfo, ...], Inference] = Recent(_INFERENCES_KEPT)
 
     def __repr__(self) -> str:
         def ports(mapping: Mapping[str, Port]) -> str:
@@ -122,27 +129,8 @@ class Model:
         ShapeError
             The shapes do not fit a layer.
         """
-        infos = {
-            i: TensorInfo(p.shape, p.element_type)
-            for i, p in zip(self._parameters, self.inputs.values(), strict=True)
-        }
-        for name, given in (shapes or {}).items():
-            position = self._input_position(name)
-            port = list(self.inputs.values())[position]
-            shape: Shape = None if given is None else tuple(given)
-            if not compatible(shape, port.shape):
-                raise InputError(
-                    f"input {name!r} takes shape {format_shape(port.shape)}, "
-                    f"found {format_shape(shape)}",
-                    file=self.graph.file,
-                    expected=format_shape(port.shape),
-                    actual=format_shape(shape),
-                    rule="input-shape",
-                )
-            infos[self._parameters[position]] = TensorInfo(
-                intersect(shape, port.shape), port.element_type
-            )
-        inference = infer(self.graph, self.context, infos)
+        infos = self._input_infos(shapes)
+        inference = self._infer_from(infos)
         return {
             name: inference.outputs[index][0].shape
             for name, index in zip(self.outputs, self._results, strict=True)
@@ -166,16 +154,28 @@ class Model:
         """
         return self._infer(self._bind(inputs, cast)).findings
 
-    def run(self, inputs: Inputs, *, cast: bool = False) -> dict[str, Array]:
+    def run(
+        self,
+        inputs: Inputs,
+        *,
+        outputs: Sequence[str] | None = None,
+        cast: bool = False,
+        profile: Profile | None = None,
+    ) -> dict[str, Array]:
         """Compute the outputs.
 
         Parameters
         ----------
         inputs : mapping or sequence
             Arrays by tensor name or layer name, or in the order of `inputs`.
+        outputs : sequence of str, optional
+            Tensors to compute in place of the model's outputs, by tensor
+            name, layer name or layer id; only what they need is run.
         cast : bool
             Convert arrays of another element type where no kind of number is
             lost (f64 to f32, int to float).
+        profile : Profile, optional
+            Takes note of the time of each layer.
 
         Returns
         -------
@@ -184,28 +184,126 @@ class Model:
 
         Raises
         ------
+        IRError
+            There is no tensor or layer of that name.
         InputError
             An array is missing, unknown, or does not fit.
         ShapeError
             The actual shapes do not fit a layer.
         UnsupportedError
-            A layer that is needed has no implementation.
+            Layers that are needed have no implementation.
+        ResourceError
+            The run does not fit into memory.
         """
-        import numpy as np
-
+        named = self._wanted(outputs)
+        executor = self._executor(named)
         bound = self._bind(inputs, cast)
-        self._infer(bound)
-        with self._lock:
-            if self._executor is None:
-                self._executor = Executor(self.graph, self.context, self._results)
-        results = self._executor.run(bound)
-        given = list(bound.values())
-        return {
-            name: result.copy()
-            if not result.flags.writeable or any(np.may_share_memory(result, g) for g in given)
-            else result
-            for name, result in zip(self.outputs, results, strict=True)
-        }
+        plan = self._plan(executor, bound)
+        observer = None if profile is None else profile.start(self.graph, plan)
+        results = executor.run(plan, bound, observer)
+        return dict(zip(named, _own(results, list(bound.values())), strict=True))
+
+    def plan(
+        self, inputs: Inputs, *, outputs: Sequence[str] | None = None, cast: bool = False
+    ) -> Plan:
+        """Return the plan by which `run` would compute the outputs.
+
+        Parameters and errors are those of `run`.
+
+        Returns
+        -------
+        Plan
+            `execute.plan.as_rows` lists its steps.
+        """
+        executor = self._executor(self._wanted(outputs))
+        return self._plan(executor, self._bind(inputs, cast))
+
+    def plan_for_shapes(
+        self,
+        shapes: Mapping[str, Sequence[int]] | None = None,
+        *,
+        outputs: Sequence[str] | None = None,
+    ) -> Plan:
+        """Return the plan for inputs of certain shapes, without any array.
+
+        Parameters
+        ----------
+        shapes : mapping, optional
+            Input name -> shape; inputs left out have the shape of the model.
+        outputs : sequence of str, optional
+            As of `run`.
+
+        Raises
+        ------
+        InputError
+            There is no such input, or it does not take that shape.
+        """
+        executor = self._executor(self._wanted(outputs))
+        infos = self._input_infos(shapes)
+        inference = self._infer_from(infos)
+        return executor.plan(tuple(infos.values()), inference.outputs)
+
+    def require_runnable(self, outputs: Sequence[str] | None = None) -> None:
+        """Require that there is an implementation of every layer that is needed.
+
+        Parameters
+        ----------
+        outputs : sequence of str, optional
+            As of `run`.
+
+        Raises
+        ------
+        IRError
+            There is no tensor or layer of that name.
+        UnsupportedError
+            Names all layers without an implementation.
+        """
+        wanted = list(self._wanted(outputs).values())
+        require_implemented(self.graph, needed_layers(self.graph, wanted))
+
+    def require_memory(self, shapes: Mapping[str, Sequence[int]] | None = None) -> None:
+        """Require that arrays for the inputs fit into memory.
+
+        Parameters
+        ----------
+        shapes : mapping, optional
+            Input name -> shape; inputs left out have the smallest shape that
+            the model takes.
+
+        Raises
+        ------
+        ResourceError
+            They do not fit.
+        """
+        needed = 0
+        for info in self._input_infos(shapes).values():
+            if info.shape is not None:
+                least = tuple(bounds(d)[0] for d in info.shape)
+                needed += tensor_bytes(TensorInfo(least, info.element_type)) or 0
+        require_memory(self.graph, needed, self.memory_limit)
+
+    def _wanted(self, outputs: Sequence[str] | None) -> dict[str, Source]:
+        """Find the tensors asked for, by the names under which they are returned."""
+        if outputs is not None:
+            return find_tensors(self.graph, outputs)
+        wanted = {}
+        for name, index in zip(self.outputs, self._results, strict=True):
+            source = self.graph.topology.sources[index][0]
+            assert source is not None, "a graph with loose inputs does not load"
+            wanted[name] = source
+        return wanted
+
+    def _executor(self, wanted: Mapping[str, Source]) -> Executor:
+        sources = tuple(wanted.values())
+        return self._executors.get(
+            sources, lambda: Executor(self.graph, self.context, sources, self.memory_limit)
+        )
+
+    def _plan(self, executor: Executor, bound: Mapping[int, Array]) -> Plan:
+        from .arrays import describe
+
+        key = tuple(describe(array) for array in bound.values())
+        return executor.plan(key, self._infer(bound).outputs)
 
     def layer(self, name: str) -> Model:
         """Return a model of one layer alone.
@@ -227,10 +325,11 @@ class Model:
         if found is None:
             raise IRError(f"there is no layer {name!r}", file=self.graph.file)
         return Model(
-            _cut_out(self.graph, found),
+            cut_out(self.graph, found),
             self.context_weights,
             self.semantics,
             self.context.scratch_bytes,
+            self.memory_limit,
         )
 
     @property
@@ -286,15 +385,56 @@ class Model:
         from .arrays import describe
 
         key = tuple(describe(array) for array in bound.values())
-        with self._lock:
-            known = self._inferences.get(key)
-        if known is None:
-            known = infer(self.graph, self.context, dict(zip(bound, key, strict=True)))
-            with self._lock:
-                while len(self._inferences) >= _INFERENCES_KEPT:
-                    self._inferences.pop(next(iter(self._inferences)))
-                self._inferences[key] = known
-        return known
+        infos = dict(zip(bound, key, strict=True))
+        return self._inferences.get(key, lambda: self._infer_from(infos))
+
+    def _infer_from(self, infos: Mapping[int, TensorInfo]) -> Inference:
+        """Infer; an error tells the way from the input to the layer."""
+        try:
+            return infer(self.graph, self.context, infos)
+        except ShapeError as error:
+            from .chain import explain_chain
+
+            raise explain_chain(error, self.graph, self.context, infos) from None
+
+    def _input_infos(
+        self, shapes: Mapping[str, Sequence[int] | Shape] | None
+    ) -> dict[int, TensorInfo]:
+        """Return what is known of the inputs, given some of their shapes."""
+        infos = {
+            i: TensorInfo(p.shape, p.element_type)
+            for i, p in zip(self._parameters, self.inputs.values(), strict=True)
+        }
+        for name, given in (shapes or {}).items():
+            position = self._input_position(name)
+            port = list(self.inputs.values())[position]
+            shape: Shape = None if given is None else tuple(given)
+            if not compatible(shape, port.shape):
+                raise InputError(
+                    f"input {name!r} takes shape {format_shape(port.shape)}, "
+                    f"found {format_shape(shape)}",
+                    file=self.graph.file,
+                    expected=format_shape(port.shape),
+                    actual=format_shape(shape),
+                    rule="input-shape",
+                )
+            infos[self._parameters[position]] = TensorInfo(
+                intersect(shape, port.shape), port.element_type
+            )
+        return infos
+
+
+def _own(results: Sequence[Array], given: Sequence[Array]) -> list[Array]:
+    """Return results that share no memory with each other, an input or the model."""
+    import numpy as np
+
+    own: list[Array] = []
+    for result in results:
+        shared = not result.flags.writeable or any(
+            np.may_share_memory(result, other) for other in (*given, *own)
+        )
+        own.append(result.copy() if shared else result)
+    return own
 
 
 def _indices(graph: Graph, kind: str) -> tuple[int, ...]:
@@ -319,71 +459,6 @@ def _name_ports(named: Sequence[tuple[str, Port, TensorInfo]]) -> dict[str, Port
     return ports
 
 
-def _cut_out(graph: Graph, layer: Layer) -> Graph:
-    """Make a graph of one layer and the constants that it is fed."""
-    index = graph.layers.index(layer)
-    sources = graph.topology.sources
-    constant: dict[int, bool] = {}
-    for i in graph.topology.order:
-        constant[i] = graph.layers[i].type == "Const" or (
-            bool(sources[i]) and all(s is not None and constant[s[0]] for s in sources[i])
-        )
-    alone = wrap_layer(layer, graph.file)
-    bound = {
-        port: source
-        for port, source in enumerate(sources[index])
-        if source is not None and constant[source[0]]
-    }
-    # Parameters of wrap_layer have ids after the layer's, in the order of its inputs.
-    dropped = {layer.id + 1 + port for port in bound}
-    offset = 1 + max([found.id for found in alone.layers] + [found.id for found in graph.layers])
-    kept = [found for found in alone.layers if found.id not in dropped]
-    edges = [edge for edge in alone.edges if edge.from_layer not in dropped]
-    needed: set[int] = set()
-    stack = [source[0] for source in bound.values()]
-    while stack:
-        i = stack.pop()
-        if i not in needed:
-            needed.add(i)
-            stack += [s[0] for s in sources[i] if s is not None]
-    return _join(graph, alone, kept, edges, bound, sorted(needed), layer.id, offset)
-
-
-def _join(
-    graph: Graph,
-    alone: Graph,
-    kept: Sequence[Layer],
-    edges: Sequence[Any],
-    bound: Mapping[int, tuple[int, int]],
-    needed: Sequence[int],
-    target: int,
-    offset: int,
-) -> Graph:
-    """Put constant layers, under new ids, before a layer that stands alone."""
-    import dataclasses
-
-    from .model import Edge
-
-    constants = [
-        dataclasses.replace(graph.layers[i], id=offset + graph.layers[i].id) for i in needed
-    ]
-    joined = list(edges)
-    for port, (source, output) in bound.items():
-        from_layer = graph.layers[source]
-        joined.append(Edge(offset + from_layer.id, from_layer.outputs[output].id, target, port))
-    ids = {graph.layers[i].id for i in needed}
-    joined += [
-        dataclasses.replace(
-            edge, from_layer=offset + edge.from_layer, to_layer=offset + edge.to_layer
-        )
-        for edge in graph.edges
-        if edge.to_layer in ids
-    ]
-    return dataclasses.replace(
-        alone, layers=(*constants, *kept), edges=tuple(joined), bare=False, _topology=[]
-    )
-
-
 def load(
     path: str | os.PathLike[str],
     weights: str | os.PathLike[str] | None = None,
@@ -393,6 +468,7 @@ def load(
     warn: bool = True,
     limits: Limits = DEFAULT_LIMITS,
     scratch_bytes: int = 64 << 20,
+    memory_limit: int | None = None,
 ) -> Model:
     """Load an IR: a network of `net version` 10 or 11, or a bare `layer`.
 
@@ -413,6 +489,8 @@ def load(
         Sizes beyond which the file is refused.
     scratch_bytes : int
         Bound on a kernel's temporary memory.
+    memory_limit : int, optional
+        Bytes that a run may take; by default what is available when it starts.
 
     Returns
     -------
@@ -434,7 +512,9 @@ def load(
     assert graph is not None, "no graph without a problem"
     if graph.topology.problems:
         raise graph.topology.problems[0]
-    model = Model(graph, open_weights(graph, Path(path), weights), chosen, scratch_bytes)
+    model = Model(
+        graph, open_weights(graph, Path(path), weights), chosen, scratch_bytes, memory_limit
+    )
     for finding in model.findings:
         if strict and finding.rule.startswith("declared-"):
             raise ShapeError(

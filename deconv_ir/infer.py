@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from .errors import DeconvError, ShapeError, UnsupportedError
+from .errors import DeconvError, ShapeError
 from .findings import Finding, Severity
 from .geometry import Dim, Semantics
 from .model import Context, Graph, Layer, Place, Port, TensorInfo
@@ -282,15 +282,3 @@ def _compare_profiles(
 
 def _list(values: Sequence[Dim]) -> str:
     return ",".join(map(str, values))
-
-
-def unsupported(layer: Layer, file: str | None) -> UnsupportedError:
-    """Make the error for a layer that something needs and nothing implements."""
-    version = f" (version {layer.version})" if layer.version else ""
-    return UnsupportedError(
-        f"operation {layer.type}{version} is not implemented",
-        file=file,
-        line=layer.line,
-        layer=layer.label,
-        rule="unsupported-operation",
-    )

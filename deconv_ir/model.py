@@ -6,10 +6,11 @@ behind the `Operation` interface.
 
 from __future__ import annotations
 
+import enum
 import heapq
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol
 
 from .dtypes import ElementType
 from .errors import IRError
@@ -19,8 +20,30 @@ from .shapes import Shape, format_shape
 if TYPE_CHECKING:
     from .dtypes import Array
 
-Kernel = Callable[[Sequence[Any]], Sequence[Any]]
-"""A prepared layer: input arrays in, output arrays out."""
+
+class Kernel(Protocol):
+    """A prepared layer: input arrays in, output arrays out.
+
+    `out` is where the first output may go; only layers whose operation
+    `accepts_out` are given one.
+    """
+
+    def __call__(self, inputs: Sequence[Any], out: Array | None = None) -> Sequence[Any]:
+        """Compute the outputs."""
+        ...
+
+
+class Sharing(enum.Enum):
+    """Whether an output may be a view of the first input.
+
+    NONE: it is an array of its own.  WHOLE: it may show all elements in their
+    order.  PART: it may show some of them, some more than once, or in another
+    order.
+    """
+
+    NONE = "none"
+    WHOLE = "whole"
+    PART = "part"
 
 
 class ConstantSource(Protocol):
@@ -77,6 +100,24 @@ class TensorInfo:
         return f"{self.element_type or '?'}{format_shape(self.shape)}"
 
 
+class Epilogue(NamedTuple):
+    """What follows a layer and may be computed with it.
+
+    Attributes
+    ----------
+    addend : ndarray or None
+        A constant that is added, broadcast by NumPy's rule.
+    activation : Operation or None
+        What is then applied to every element.
+    parameters : sequence of ndarray
+        The constants that `activation` takes beside its first input.
+    """
+
+    addend: Array | None
+    activation: Operation | None = None
+    parameters: Sequence[Array] = ()
+
+
 class Operation:
     """What a layer does: its typed attributes, shape rule and execution.
 
@@ -93,6 +134,7 @@ class Operation:
     required_inputs: ClassVar[int | None] = None
     """None: any number."""
     implemented: ClassVar[bool] = True
+    sharing: ClassVar[Sharing] = Sharing.NONE
     examples: ClassVar[tuple[str, ...]] = ()
     """Worked examples: ``f32[2,3], i64[1]{0} -> f32[3] | axis=0``, that is the inputs,
     with the elements of those whose value matters, the outputs and the attributes.
@@ -132,6 +174,42 @@ class Operation:
             Takes what `execute` takes; the entries of constant inputs may be
             None from now on.
         """
+        return None
+
+    # What an executor may ask in order to save memory and time; all of it has
+    # an answer that is always right.
+
+    def prepare_fused(
+        self, constants: Sequence[Array | None], epilogue: Epilogue, context: Context
+    ) -> Kernel | None:
+        """Prepare the layer with what follows it; the result is rounded once, at the end.
+
+        Parameters
+        ----------
+        constants : sequence of array or None
+            As of `prepare`.
+
+        Returns
+        -------
+        callable or None
+            None where they can not be one.
+        """
+        return None
+
+    def accepts_out(self, inputs: Sequence[TensorInfo], output: TensorInfo) -> bool:
+        """Tell whether the prepared kernel, or else `execute_into`, can write to an array."""
+        return False
+
+    def overwritable(self, inputs: Sequence[TensorInfo], output: TensorInfo) -> tuple[int, ...]:
+        """Return the inputs whose own array `execute_into` may write to, the best first."""
+        return ()
+
+    def execute_into(self, inputs: Sequence[Array], context: Context, out: Array) -> None:
+        """Compute the output into an array of its shape and type."""
+        raise NotImplementedError
+
+    def work(self, inputs: Sequence[TensorInfo], output: TensorInfo) -> int | None:
+        """Count the arithmetic operations, a multiply-add as two; None: not told."""
         return None
 
 

@@ -12,10 +12,17 @@ from ..dtypes import ElementType
 from ..errors import ShapeError
 from ..geometry import Dim
 from ..model import Context, Operation, TensorInfo
-from ..shapes import compatible, format_shape, intersect_dims
+from ..shapes import (
+    compatible,
+    element_count,
+    format_shape,
+    intersect_dims,
+    is_static,
+    static,
+)
 from .base import attribute, choice, number, operation
 from .checks import merged_type
-from .elementwise import Unary
+from .elementwise import Unary, keeps_type
 from .unary import erf
 from .values import MAXIMUM, MINIMUM
 
@@ -77,6 +84,11 @@ class Clamp(Unary):
         result: Array = np.minimum(np.maximum(data, data.dtype.type(low)), data.dtype.type(high))
         return result
 
+    def apply_into(self, np: Any, data: Array, out: Array) -> None:
+        """Compute the output of floats into an array."""
+        np.maximum(data, data.dtype.type(self.min), out=out)
+        np.minimum(out, data.dtype.type(self.max), out=out)
+
 
 @operation("Elu", "opset1", inputs=("data",), examples=("f32[2,3] -> f32[2,3] | alpha=0.5",))
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,6 +112,16 @@ class Elu(Unary):
         negative = data.dtype.type(self.alpha) * np.expm1(np.minimum(data, 0))
         result: Array = np.where(data < 0, negative, data)
         return result
+
+    def apply_into(self, np: Any, data: Array, out: Array) -> None:
+        """Compute the output into an array."""
+        below = data < 0
+        negative = np.minimum(data, 0)
+        np.expm1(negative, out=negative)
+        np.multiply(negative, data.dtype.type(self.alpha), out=negative)
+        if out is not data:
+            np.copyto(out, data)
+        np.copyto(out, negative, where=below)
 
 
 class GeluMode(enum.Enum):
@@ -260,6 +282,26 @@ class Swish(_WithScalars):
         result: Array = data / (1 + np.exp(-beta * data))
         return result
 
+    def accepts_out(self, inputs: Sequence[TensorInfo], output: TensorInfo) -> bool:
+        """Write to an array where there is no other type between."""
+        return keeps_type(inputs, output)
+
+    def overwritable(self, inputs: Sequence[TensorInfo], output: TensorInfo) -> tuple[int, ...]:
+        """Overwrite the data."""
+        return (0,)
+
+    def execute_into(self, inputs: Sequence[Array], context: Context, out: Array) -> None:
+        """Compute the output into an array."""
+        import numpy as np
+
+        data = inputs[0]
+        beta = inputs[1].reshape(()) if len(inputs) > 1 else data.dtype.type(1)
+        with np.errstate(all="ignore"):
+            divisor = np.multiply(data, -beta)
+            np.exp(divisor, out=divisor)
+            np.add(divisor, data.dtype.type(1), out=divisor)
+            np.divide(data, divisor, out=out)
+
 
 @operation(
     "PReLU",
@@ -311,12 +353,40 @@ class PReLU(Operation):
         from .numeric import narrow, widen
 
         data, slope = inputs
-        spread = spread_slope(data.shape, slope.shape)
-        assert spread is not None, "the shapes were checked"
         wide = widen(data)
         with np.errstate(all="ignore"):
-            negative = wide * widen(slope).reshape([d for d in spread if isinstance(d, int)])
+            negative = wide * widen(_spread(data, slope))
             return (narrow(np.where(wide < 0, negative, wide), data.dtype),)
+
+    def accepts_out(self, inputs: Sequence[TensorInfo], output: TensorInfo) -> bool:
+        """Write to an array where there is no other type between."""
+        return keeps_type(inputs, output)
+
+    def overwritable(self, inputs: Sequence[TensorInfo], output: TensorInfo) -> tuple[int, ...]:
+        """Overwrite the data."""
+        return (0,)
+
+    def execute_into(self, inputs: Sequence[Array], context: Context, out: Array) -> None:
+        """Compute the output into an array."""
+        import numpy as np
+
+        data, slope = inputs
+        below = data < 0
+        if out is not data:
+            np.copyto(out, data)
+        with np.errstate(all="ignore"):
+            np.multiply(data, _spread(data, slope), out=out, where=below)
+
+    def work(self, inputs: Sequence[TensorInfo], output: TensorInfo) -> int | None:
+        """Count one operation an element."""
+        return element_count(static(output.shape)) if is_static(output.shape) else None
+
+
+def _spread(data: Array, slope: Array) -> Array:
+    """Give a slope the shape in which NumPy's rule broadcasts it as PReLU's does."""
+    spread = spread_slope(data.shape, slope.shape)
+    assert spread is not None, "the shapes were checked"
+    return slope.reshape([d for d in spread if isinstance(d, int)])
 
 
 def spread_slope(data: tuple[Dim, ...], slope: tuple[Dim, ...]) -> tuple[Dim, ...] | None:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import operator
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from ..model import TensorInfo
 from .base import attribute, boolean, operation
-from .elementwise import Binary, binary
+from .elementwise import Binary, binary, ufunc_into
 from .values import (
     ADD,
     EQUAL,
@@ -49,57 +51,62 @@ def _squared_difference(np: Any, a: Any, b: Any) -> Any:
 
 binary(
     "Add",
-    lambda np, a, b: np.add(a, b),
+    "add",
     "Sum; integers wrap.",
     on_values=ADD,
     on_reals=operator.add,
 )
 binary(
     "Subtract",
-    lambda np, a, b: np.subtract(a, b),
+    "subtract",
     "Difference; integers wrap.",
     on_values=SUBTRACT,
     on_reals=operator.sub,
 )
 binary(
     "Multiply",
-    lambda np, a, b: np.multiply(a, b),
+    "multiply",
     "Product; integers wrap.",
     on_values=MULTIPLY,
     on_reals=operator.mul,
 )
 binary(
     "Maximum",
-    lambda np, a, b: np.maximum(a, b),
+    "maximum",
     "The greater of two; NaN if one is.",
     on_values=MAXIMUM,
     on_reals=max,
 )
 binary(
     "Minimum",
-    lambda np, a, b: np.minimum(a, b),
+    "minimum",
     "The smaller of two; NaN if one is.",
     on_values=MINIMUM,
     on_reals=min,
 )
 binary(
     "Mod",
-    lambda np, a, b: np.fmod(a, b),
+    "fmod",
     "Remainder, with the sign of the dividend.",
     on_values=MOD,
 )
 binary(
     "FloorMod",
-    lambda np, a, b: np.mod(a, b),
+    "mod",
     "Remainder, with the sign of the divisor.",
     on_values=FLOOR_MOD,
 )
 binary("Power", _power, "The first to the power of the second.", on_values=POWER)
-binary("SquaredDifference", _squared_difference, "Square of the difference; integers wrap.")
+binary(
+    "SquaredDifference",
+    _squared_difference,
+    "Square of the difference; integers wrap.",
+    into=lambda np, a, b, out: np.square(np.subtract(a, b, out=out), out=out),
+)
 
 binary(
     "Equal",
-    lambda np, a, b: np.equal(a, b),
+    "equal",
     "Whether two are equal.",
     family="any",
     boolean_result=True,
@@ -107,7 +114,7 @@ binary(
 )
 binary(
     "NotEqual",
-    lambda np, a, b: np.not_equal(a, b),
+    "not_equal",
     "Whether two differ.",
     family="any",
     boolean_result=True,
@@ -115,7 +122,7 @@ binary(
 )
 binary(
     "Greater",
-    lambda np, a, b: np.greater(a, b),
+    "greater",
     "Whether the first is the greater.",
     family="any",
     boolean_result=True,
@@ -123,7 +130,7 @@ binary(
 )
 binary(
     "GreaterEqual",
-    lambda np, a, b: np.greater_equal(a, b),
+    "greater_equal",
     "Whether a >= b.",
     family="any",
     boolean_result=True,
@@ -131,7 +138,7 @@ binary(
 )
 binary(
     "Less",
-    lambda np, a, b: np.less(a, b),
+    "less",
     "Whether the first is the smaller.",
     family="any",
     boolean_result=True,
@@ -139,48 +146,48 @@ binary(
 )
 binary(
     "LessEqual",
-    lambda np, a, b: np.less_equal(a, b),
+    "less_equal",
     "Whether a <= b.",
     family="any",
     boolean_result=True,
     on_values=LESS_EQUAL,
 )
 
-binary("LogicalAnd", lambda np, a, b: np.logical_and(a, b), "Both.", family="boolean")
-binary("LogicalOr", lambda np, a, b: np.logical_or(a, b), "One of them, or both.", family="boolean")
-binary("LogicalXor", lambda np, a, b: np.logical_xor(a, b), "One, not both.", family="boolean")
+binary("LogicalAnd", "logical_and", "Both.", family="boolean")
+binary("LogicalOr", "logical_or", "One of them, or both.", family="boolean")
+binary("LogicalXor", "logical_xor", "One, not both.", family="boolean")
 
 binary(
     "BitwiseAnd",
-    lambda np, a, b: np.bitwise_and(a, b),
+    "bitwise_and",
     "Bits set in both.",
     version="opset13",
     family="bits",
 )
 binary(
     "BitwiseOr",
-    lambda np, a, b: np.bitwise_or(a, b),
+    "bitwise_or",
     "Bits set in one, or both.",
     version="opset13",
     family="bits",
 )
 binary(
     "BitwiseXor",
-    lambda np, a, b: np.bitwise_xor(a, b),
+    "bitwise_xor",
     "Bits set in one, not both.",
     version="opset13",
     family="bits",
 )
 binary(
     "BitwiseLeftShift",
-    lambda np, a, b: np.left_shift(a, b),
+    "left_shift",
     "Bits moved up.",
     version="opset15",
     family="integer",
 )
 binary(
     "BitwiseRightShift",
-    lambda np, a, b: np.right_shift(a, b),
+    "right_shift",
     "Bits moved down.",
     version="opset15",
     family="integer",
@@ -211,12 +218,22 @@ class Divide(Binary):
     """
 
     on_reals = staticmethod(operator.truediv)
+    into = staticmethod(ufunc_into("true_divide"))
 
     m_pythondiv: bool = attribute(boolean(), True)
 
     def value_rule(self) -> OnValues | None:
         """Round down or toward zero."""
         return FLOOR_DIVIDE if self.m_pythondiv else TRUNCATE_DIVIDE
+
+    def accepts_out(self, inputs: Sequence[TensorInfo], output: TensorInfo) -> bool:
+        """Write floats to an array."""
+        element_type = output.element_type
+        return (
+            element_type is not None
+            and element_type.is_float
+            and Binary.accepts_out(self, inputs, output)
+        )
 
     def apply(self, np: Any, a: Array, b: Array) -> Array:
         """Divide; an integer divided by 0 gives 0."""

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from ..errors import ShapeError
 from ..geometry import Dim
-from ..model import Context, Operation, TensorInfo
+from ..model import Context, Operation, Sharing, TensorInfo
 from ..shapes import Shape, element_count, format_shape, intersect_dims, is_static, static
 from .base import attribute, choice, choice_of, operation
 from .broadcasting import Broadcast, broadcast_shapes
@@ -41,6 +41,8 @@ class BroadcastMode(enum.Enum):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Broadcast(Operation):
     """The data repeated to fill a shape."""
+
+    sharing = Sharing.PART
 
     def chosen_mode(self) -> BroadcastMode:
         """Tell how axes are mapped."""

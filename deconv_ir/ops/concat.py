@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from ..errors import ShapeError
 from ..geometry import UNKNOWN, Dim, bounds, interval
-from ..model import Context, Operation, TensorInfo
+from ..model import Context, Operation, Sharing, TensorInfo
 from ..shapes import Shape, format_shape, intersect_dims
 from .base import attribute, integer, operation
 from .checks import (
@@ -141,6 +141,8 @@ class Split(Operation):
         Number of parts, which is that of the outputs.
     """
 
+    sharing = Sharing.PART
+
     num_splits: int = attribute(integer(1))
 
     def infer(self, inputs: Sequence[TensorInfo], context: Context) -> tuple[TensorInfo, ...]:
@@ -206,6 +208,8 @@ class VariadicSplit(Operation):
 
     Source: OpenVINO operation specification, VariadicSplit-1.
     """
+
+    sharing = Sharing.PART
 
     def infer(self, inputs: Sequence[TensorInfo], context: Context) -> tuple[TensorInfo, ...]:
         """Put the lengths in place of the axis; they must add up."""

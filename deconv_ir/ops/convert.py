@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from ..dtypes import ElementType
 from ..geometry import Dim
-from ..model import Context, Operation, TensorInfo
+from ..model import Context, Operation, Sharing, TensorInfo
 from ..shapes import format_shape
 from .base import attribute, element_type, operation
 
@@ -34,6 +34,8 @@ class Convert(Operation):
     ----------
     destination_type : ElementType
     """
+
+    sharing = Sharing.WHOLE
 
     destination_type: ElementType | None = attribute(element_type())
 

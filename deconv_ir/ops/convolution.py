@@ -8,15 +8,17 @@ from typing import TYPE_CHECKING
 
 from ..errors import ShapeError
 from ..geometry import UNKNOWN, Axis, AxisGeometry, Dim, PadMode, convolution_axis
-from ..model import Context, Kernel, Operation, TensorInfo
-from ..shapes import format_shape, intersect_dims
+from ..model import Context, Epilogue, Kernel, Operation, TensorInfo
+from ..shapes import element_count, format_shape, intersect_dims, is_static, static
 from .base import attribute, integers, operation
 from .checks import check_least_rank, merged_type, product
 from .deconvolution_views import FilterView
+from .fusing import as_kernel_epilogue
 from .windows import AUTO_PAD, explain_window, static_geometry, window_axes, window_extent
 
 if TYPE_CHECKING:
     from ..dtypes import Array
+    from ..kernels import Activation
     from ..kernels import Convolution as ConvolutionKernel
 
 
@@ -129,7 +131,13 @@ class _Convolution(Operation):
         index = axis - 2
         return explain_window(self.axes(spatial)[index], data[axis], view.kernel[index], self.rule)
 
-    def kernel(self, filter: Array, context: Context) -> ConvolutionKernel:  # noqa: A002
+    def kernel(
+        self,
+        filter: Array,  # noqa: A002
+        context: Context,
+        bias: Array | None = None,
+        activation: Activation | None = None,
+    ) -> ConvolutionKernel:
         """Pack a filter."""
         from ..kernels import Convolution as ConvolutionKernel
 
@@ -139,20 +147,46 @@ class _Convolution(Operation):
             strides=tuple(a.stride for a in axes),
             dilations=tuple(a.dilation for a in axes),
             groups=filter.shape[0] if self.leading() == 3 else 1,
+            bias=bias,
+            activation=activation,
             scratch_bytes=context.scratch_bytes,
         )
 
     def prepare(self, constants: Sequence[Array | None], context: Context) -> Kernel | None:
         """Pack the filter when it is constant."""
+        return self.prepare_fused(constants, Epilogue(None), context)
+
+    def prepare_fused(
+        self, constants: Sequence[Array | None], epilogue: Epilogue, context: Context
+    ) -> Kernel | None:
+        """Pack the filter, with what is added to each channel and an activation."""
         filter_ = constants[1]
         if filter_ is None:
             return None
-        packed, extents = self.kernel(filter_, context), filter_.shape[self.leading() :]
+        leading = self.leading()
+        channels = element_count(filter_.shape[: leading - 1])
+        rank = filter_.ndim - leading + 2
+        found = as_kernel_epilogue(epilogue, rank, 1, channels, filter_.dtype)
+        if found is None:
+            return None
+        packed, extents = self.kernel(filter_, context, *found), filter_.shape[leading:]
 
-        def run(inputs: Sequence[Array]) -> tuple[Array, ...]:
-            return (self.apply(packed, extents, inputs[0]),)
+        def run(inputs: Sequence[Array], out: Array | None = None) -> tuple[Array, ...]:
+            return (self.apply(packed, extents, inputs[0], out),)
 
         return run
+
+    def accepts_out(self, inputs: Sequence[TensorInfo], output: TensorInfo) -> bool:
+        """Write to an array."""
+        return True
+
+    def work(self, inputs: Sequence[TensorInfo], output: TensorInfo) -> int | None:
+        """Count two operations for each tap and input channel of each output element."""
+        if not is_static(output.shape) or not is_static(inputs[1].shape):
+            return None
+        filter_ = static(inputs[1].shape)
+        depth = element_count(filter_[self.leading() - 1 :])
+        return 2 * element_count(static(output.shape)) * depth
 
     def execute(self, inputs: Sequence[Array], context: Context) -> Sequence[Array]:
         """Compute the convolution."""
@@ -160,13 +194,19 @@ class _Convolution(Operation):
         packed = self.kernel(filter_, context)
         return (self.apply(packed, filter_.shape[self.leading() :], data),)
 
-    def apply(self, packed: ConvolutionKernel, kernel: Sequence[int], data: Array) -> Array:
-        """Run a packed kernel on actual data."""
+    def apply(
+        self,
+        packed: ConvolutionKernel,
+        kernel: Sequence[int],
+        data: Array,
+        out: Array | None = None,
+    ) -> Array:
+        """Run a packed kernel on actual data; `out` as of the kernel."""
         geometry = static_geometry(
             self.axes(len(kernel)), data.shape[2:], kernel, self.auto_pad, self.rule
         )
         return packed.run(
-            data, tuple(g.pad_begin for g in geometry), tuple(g.output for g in geometry)
+            data, tuple(g.pad_begin for g in geometry), tuple(g.output for g in geometry), out
         )
 
 

@@ -22,8 +22,8 @@ from ..geometry import (
     bounds,
     monotone,
 )
-from ..model import Context, Kernel, Operation, TensorInfo
-from ..shapes import format_shape, intersect_dims
+from ..model import Context, Epilogue, Kernel, Operation, TensorInfo
+from ..shapes import element_count, format_shape, intersect_dims, is_static, static
 from .base import attribute, choice, integers
 from .checks import product
 from .deconvolution_views import (
@@ -33,9 +33,11 @@ from .deconvolution_views import (
     merge_request,
     quotient,
 )
+from .fusing import as_kernel_epilogue
 
 if TYPE_CHECKING:
     from ..dtypes import Array
+    from ..kernels import Activation
     from ..kernels import Deconvolution as DeconvolutionKernel
 
 AUTO_PAD = choice(PadMode, none=PadMode.EXPLICIT)
@@ -323,6 +325,7 @@ class Deconvolution(Operation):
         filter: Array,  # noqa: A002
         bias: Array | None,
         context: Context,
+        activation: Activation | None = None,
     ) -> DeconvolutionKernel:
         """Pack a filter.
 
@@ -342,6 +345,7 @@ class Deconvolution(Operation):
                 dilations=tuple(a.dilation for a in axes),
                 groups=self.groups_of(filter.shape),
                 bias=bias,
+                activation=activation,
                 scratch_bytes=context.scratch_bytes,
             )
         except TypeError as error:
@@ -353,20 +357,63 @@ class Deconvolution(Operation):
 
     def prepare(self, constants: Sequence[Array | None], context: Context) -> Kernel | None:
         """Pack the filter when it (and the bias, if any) is constant."""
-        filter_ = constants[1]
         bias = self.bias_of(constants)
-        if filter_ is None or (bias is None and self.has_bias(len(constants))):
+        if bias is None and self.has_bias(len(constants)):
             return None
-        packed = self.kernel(filter_, bias, context)
+        return self._packed(constants, bias, None, context)
+
+    def prepare_fused(
+        self, constants: Sequence[Array | None], epilogue: Epilogue, context: Context
+    ) -> Kernel | None:
+        """Pack the filter, with what is added to each channel and an activation."""
+        filter_ = constants[1]
+        own = self.bias_of(constants)
+        if filter_ is None or (own is None and self.has_bias(len(constants))):
+            return None
+        view = self.filter_view(filter_.shape)
+        channels = self.groups_of(filter_.shape) * bounds(view.outputs)[0]
+        axis = -1 if self.channels_last else 1
+        found = as_kernel_epilogue(epilogue, len(view.kernel) + 2, axis, channels, filter_.dtype)
+        if found is None:
+            return None
+        bias, activation = found
+        if bias is not None and own is not None:
+            return None
+        return self._packed(constants, bias if own is None else own, activation, context)
+
+    def _packed(
+        self,
+        constants: Sequence[Array | None],
+        bias: Array | None,
+        activation: Activation | None,
+        context: Context,
+    ) -> Kernel | None:
+        filter_ = constants[1]
+        if filter_ is None:
+            return None
+        packed = self.kernel(filter_, bias, context, activation)
         shape = filter_.shape
         # Of the constants, only the small ones are needed again: the filter is packed.
         kept = [None, None, *constants[2:]]
 
-        def run(inputs: Sequence[Array]) -> tuple[Array, ...]:
+        def run(inputs: Sequence[Array], out: Array | None = None) -> tuple[Array, ...]:
             present = [i if c is None else c for i, c in zip(inputs, kept, strict=True)]
-            return (self.apply(packed, shape, present, context),)
+            return (self.apply(packed, shape, present, context, out),)
 
         return run
+
+    def accepts_out(self, inputs: Sequence[TensorInfo], output: TensorInfo) -> bool:
+        """Write to an array when its layout is the kernel's."""
+        return not self.channels_last
+
+    def work(self, inputs: Sequence[TensorInfo], output: TensorInfo) -> int | None:
+        """Count two operations for each tap of each input element and output channel."""
+        if not is_static(inputs[0].shape) or not is_static(inputs[1].shape):
+            return None
+        data, filter_ = static(inputs[0].shape), static(inputs[1].shape)
+        outputs = bounds(self.filter_view(filter_).outputs)[0]
+        kernel = element_count([bounds(k)[0] for k in self.filter_view(filter_).kernel])
+        return 2 * element_count(data) * outputs * kernel
 
     def has_bias(self, inputs: int) -> bool:
         """Tell whether there is a bias among this many inputs."""
@@ -383,8 +430,9 @@ class Deconvolution(Operation):
         filter_shape: tuple[int, ...],
         inputs: Sequence[Array],
         context: Context,
+        out: Array | None = None,
     ) -> Array:
-        """Run a packed kernel on actual data."""
+        """Run a packed kernel on actual data; `out` as of the kernel, channels first only."""
         import numpy as np
 
         data = inputs[0]
@@ -399,5 +447,6 @@ class Deconvolution(Operation):
             np.moveaxis(data, -1, 1) if self.channels_last else data,
             tuple(g.pad_begin for g in geometry),
             tuple(g.output for g in geometry),
+            out,
         )
         return np.moveaxis(result, 1, -1) if self.channels_last else result

@@ -1,9 +1,11 @@
 """What elementwise operations share, and the one-line registration of a new one.
 
-`unary` and `binary` make an operation of a function on arrays; the tables are
-in `arithmetic.py` and `unary.py`.  The function gets NumPy as its first
-argument, so that these files load without it, and arrays of one of f32, f64,
-integers or boolean: `numeric.py` widens and rounds the others.
+`unary` and `binary` make an operation of a NumPy ufunc, given by its name, or
+of a function on arrays; the tables are in `arithmetic.py` and `unary.py`.  The
+function gets NumPy as its first argument, so that these files load without it,
+and arrays of one of f32, f64, integers or boolean: `numeric.py` widens and
+rounds the others.  With a ufunc, or a function `into` an array, an input that
+nothing needs any more can be overwritten.
 """
 
 from __future__ import annotations
@@ -16,7 +18,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from ..dtypes import BOOLEAN
 from ..model import Context, Operation, TensorInfo
-from ..shapes import format_shape, static
+from ..shapes import element_count, format_shape, is_static, static
 from .base import attribute, choice, integer, operation
 from .broadcasting import Broadcast, align, broadcast_shapes
 from .checks import check_type, merged_type
@@ -26,6 +28,27 @@ if TYPE_CHECKING:
     from ..dtypes import Array
 
 Function = Callable[..., Any]
+
+
+def ufunc(name: str) -> Function:
+    """Make a function on arrays of the name of a NumPy ufunc."""
+    return lambda np, *arrays: getattr(np, name)(*arrays)
+
+
+def ufunc_into(name: str) -> Function:
+    """Make a function on arrays that writes to the last one."""
+    return lambda np, *arrays: getattr(np, name)(*arrays[:-1], out=arrays[-1])
+
+
+def keeps_type(inputs: Sequence[TensorInfo], output: TensorInfo) -> bool:
+    """Tell whether all are of one element type, and computed in it."""
+    from .numeric import working_dtype
+
+    element_type = output.element_type
+    if element_type is None or any(i.element_type is not element_type for i in inputs):
+        return False
+    dtype = element_type.numpy()
+    return bool(working_dtype(dtype) == dtype)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,6 +69,8 @@ class Binary(Operation):
     boolean_result: ClassVar[bool] = False
     on_values: ClassVar[OnValues | None] = None
     on_reals: ClassVar[Any] = None
+    into: ClassVar[Function | None] = None
+    """As `compute`, with an array to write to, which may be one of the inputs."""
 
     auto_broadcast: Broadcast = attribute(
         choice(Broadcast, explicit=Broadcast.NONE), Broadcast.NUMPY
@@ -93,15 +118,41 @@ class Binary(Operation):
         result: Array = type(self).compute(np, a, b)
         return result
 
+    def accepts_out(self, inputs: Sequence[TensorInfo], output: TensorInfo) -> bool:
+        """Write to an array where there is no other type between."""
+        return type(self).into is not None and keeps_type(inputs, output)
+
+    def overwritable(self, inputs: Sequence[TensorInfo], output: TensorInfo) -> tuple[int, ...]:
+        """Overwrite an input of the output's shape."""
+        return tuple(i for i, info in enumerate(inputs) if info.shape == output.shape)
+
+    def execute_into(self, inputs: Sequence[Array], context: Context, out: Array) -> None:
+        """Broadcast the arrays and apply the function."""
+        import numpy as np
+
+        into = type(self).into
+        assert into is not None, "`accepts_out` said so"
+        with np.errstate(all="ignore"):
+            into(np, *self._aligned(inputs), out)
+
+    def work(self, inputs: Sequence[TensorInfo], output: TensorInfo) -> int | None:
+        """Count one operation an element."""
+        return element_count(static(output.shape)) if is_static(output.shape) else None
+
+    def _aligned(self, inputs: Sequence[Array]) -> tuple[Array, Array]:
+        """Give the second array the shape in which NumPy's rule does what PDPD's asks for."""
+        a, b = inputs
+        if self.auto_broadcast is Broadcast.PDPD:
+            b = b.reshape(static(align(a.shape, b.shape, self.auto_broadcast_axis)))
+        return a, b
+
     def execute(self, inputs: Sequence[Array], context: Context) -> Sequence[Array]:
         """Broadcast the arrays and apply the function."""
         import numpy as np
 
         from .numeric import narrow, widen
 
-        a, b = inputs
-        if self.auto_broadcast is Broadcast.PDPD:
-            b = b.reshape(static(align(a.shape, b.shape, self.auto_broadcast_axis)))
+        a, b = self._aligned(inputs)
         dtype = np.dtype(bool) if self.boolean_result else a.dtype
         with np.errstate(all="ignore"):
             return (narrow(self.apply(np, widen(a), widen(b)), dtype),)
@@ -117,6 +168,8 @@ class Unary(Operation):
     through_reals: ClassVar[bool] = False
     """Integers are computed in f64, and the result rounded to the nearest."""
     on_reals: ClassVar[Any] = None
+    into: ClassVar[Function | None] = None
+    """As `compute`, with an array to write to, which may be the input."""
 
     def infer(self, inputs: Sequence[TensorInfo], context: Context) -> tuple[TensorInfo, ...]:
         """Shape and type are those of the input."""
@@ -140,6 +193,34 @@ class Unary(Operation):
         """Compute the output from an array in its working precision."""
         result: Array = type(self).compute(np, data)
         return result
+
+    def apply_into(self, np: Any, data: Array, out: Array) -> None:
+        """Compute the output into an array, which may be the input."""
+        into = type(self).into
+        assert into is not None, "`accepts_out` said so"
+        into(np, data, out)
+
+    def accepts_out(self, inputs: Sequence[TensorInfo], output: TensorInfo) -> bool:
+        """Write to an array of floats where there is no other type between."""
+        if type(self).into is None and type(self).apply_into is Unary.apply_into:
+            return False
+        element_type = output.element_type
+        return element_type is not None and element_type.is_float and keeps_type(inputs, output)
+
+    def overwritable(self, inputs: Sequence[TensorInfo], output: TensorInfo) -> tuple[int, ...]:
+        """Overwrite the input."""
+        return (0,)
+
+    def execute_into(self, inputs: Sequence[Array], context: Context, out: Array) -> None:
+        """Apply the function."""
+        import numpy as np
+
+        with np.errstate(all="ignore"):
+            self.apply_into(np, inputs[0], out)
+
+    def work(self, inputs: Sequence[TensorInfo], output: TensorInfo) -> int | None:
+        """Count one operation an element."""
+        return element_count(static(output.shape)) if is_static(output.shape) else None
 
     def execute(self, inputs: Sequence[Array], context: Context) -> Sequence[Array]:
         """Apply the function, keeping the element type."""
@@ -167,7 +248,7 @@ def to_integers(np: Any, reals: Array, dtype: Any) -> Array:
 
 def unary(
     kind: str,
-    compute: Function,
+    compute: Function | str,
     doc: str,
     *,
     version: str = "opset1",
@@ -175,6 +256,7 @@ def unary(
     boolean_result: bool = False,
     through_reals: bool = False,
     on_reals: Callable[[float], float] | None = None,
+    into: Function | None = None,
 ) -> type[Unary]:
     """Register an elementwise operation on one array.
 
@@ -182,8 +264,8 @@ def unary(
     ----------
     kind : str
         `type` of the layer.
-    compute : callable
-        Takes NumPy and the array.
+    compute : str or callable
+        Name of the NumPy ufunc; or a function that takes NumPy and the array.
     doc : str
         What it computes, in one line.
     version : str
@@ -197,6 +279,9 @@ def unary(
         Integers are computed in f64, and the result rounded to the nearest.
     on_reals : callable, optional
         What it means on a float, where scales are computed with it.
+    into : callable, optional
+        As `compute`, with an array to write to, which may be the input.
+        A ufunc has it.
     """
     return _register(
         Unary,
@@ -210,13 +295,14 @@ def unary(
             "boolean_result": boolean_result,
             "through_reals": through_reals,
             "on_reals": on_reals,
+            "into": into,
         },
     )
 
 
 def binary(
     kind: str,
-    compute: Function,
+    compute: Function | str,
     doc: str,
     *,
     version: str = "opset1",
@@ -224,12 +310,13 @@ def binary(
     boolean_result: bool = False,
     on_values: OnValues | None = None,
     on_reals: Callable[[float, float], float] | None = None,
+    into: Function | None = None,
 ) -> type[Binary]:
     """Register an elementwise operation on two arrays; see `unary`.
 
     Parameters
     ----------
-    kind, compute, doc, version, family, boolean_result
+    kind, compute, doc, version, family, boolean_result, into
         As of `unary`; `compute` takes two arrays.
     on_values : OnValues, optional
         What it means on the elements of shapes.
@@ -248,6 +335,7 @@ def binary(
             "boolean_result": boolean_result,
             "on_values": on_values,
             "on_reals": on_reals,
+            "into": into,
         },
     )
 
@@ -264,6 +352,9 @@ def _register(
     if members["family"] in ("integer", "bits"):
         element = "i32"
     result = "boolean" if members["boolean_result"] else element
+    if isinstance(members["compute"], str):
+        name = members["compute"]
+        members |= {"compute": ufunc(name), "into": ufunc_into(name)}
     if len(inputs) == 2:
         examples = (f"{element}[2,3,4], {element}[3,1] -> {result}[2,3,4]",)
     else:
@@ -279,7 +370,9 @@ def _register(
             "__module__": sys._getframe(2).f_globals["__name__"],
             "__doc__": f"{doc}\n\nSource: OpenVINO operation specification, {kind}-{number}.\n",
             **{
-                key: staticmethod(value) if key in ("compute", "on_reals") and value else value
+                key: staticmethod(value)
+                if key in ("compute", "on_reals", "into") and value
+                else value
                 for key, value in members.items()
             },
         },

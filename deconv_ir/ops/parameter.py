@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..dtypes import ElementType
-from ..model import Context, Operation, TensorInfo
+from ..model import Context, Operation, Sharing, TensorInfo
 from ..shapes import Shape
 from .base import attribute, element_type, operation, shape
 
@@ -37,6 +37,8 @@ class Parameter(Operation):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Result(Operation):
     """An output of the model."""
+
+    sharing = Sharing.WHOLE
 
     def infer(self, inputs: Sequence[TensorInfo], context: Context) -> tuple[TensorInfo, ...]:
         """Pass on what the input is; an output port, if declared, is the same."""

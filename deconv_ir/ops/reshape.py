@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from ..errors import ShapeError
 from ..geometry import UNKNOWN, Dim, Interval, bounds, interval
-from ..model import Context, Operation, TensorInfo
+from ..model import Context, Operation, Sharing, TensorInfo
 from ..shapes import Shape, format_shape, intersect_dims
 from .base import attribute, boolean, operation
 from .checks import product
@@ -37,6 +37,8 @@ class Reshape(Operation):
     special_zero : bool
         A 0 in `shape` means the dim of the data at the same place.
     """
+
+    sharing = Sharing.WHOLE
 
     special_zero: bool = attribute(boolean())
 

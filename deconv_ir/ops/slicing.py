@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import ShapeError
 from ..geometry import Dim, Interval, bounds, interval
-from ..model import Context, Operation, TensorInfo
+from ..model import Context, Operation, Sharing, TensorInfo
 from ..shapes import format_shape
 from .base import attribute, integers, operation
 from .checks import (
@@ -123,6 +123,8 @@ class Slice(Operation):
 
     Source: OpenVINO operation specification, Slice-8.
     """
+
+    sharing = Sharing.PART
 
     def infer(self, inputs: Sequence[TensorInfo], context: Context) -> tuple[TensorInfo, ...]:
         """Count the elements that each slice picks."""
@@ -246,6 +248,8 @@ class StridedSlice(Operation):
     ellipsis_mask : tuple of int
         1, once at most: as many axes as needed stay as they are.
     """
+
+    sharing = Sharing.PART
 
     begin_mask: tuple[int, ...] = attribute(_MASK)
     end_mask: tuple[int, ...] = attribute(_MASK)

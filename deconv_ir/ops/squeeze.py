@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from ..errors import ShapeError
 from ..geometry import UNKNOWN, Dim
-from ..model import Context, Operation, TensorInfo
+from ..model import Context, Operation, Sharing, TensorInfo
 from ..shapes import Shape, format_shape, intersect_dims, is_static
 from .base import attribute, boolean, operation
 from .checks import check_rank, check_type, integers, known_integers, list_length, normalize_axis
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Squeeze(Operation):
     """Axes of extent 1 taken out; `axes` absent: all of them."""
+
+    sharing = Sharing.WHOLE
 
     @property
     def skips(self) -> bool:
@@ -135,6 +137,8 @@ class Unsqueeze(Operation):
 
     Source: OpenVINO operation specification, Unsqueeze-1.
     """
+
+    sharing = Sharing.WHOLE
 
     def infer(self, inputs: Sequence[TensorInfo], context: Context) -> tuple[TensorInfo, ...]:
         """Put in the axes."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ..errors import ShapeError
-from ..model import Context, Operation, TensorInfo
+from ..model import Context, Operation, Sharing, TensorInfo
 from ..shapes import format_shape
 from .base import operation
 from .checks import check_rank, check_type, integers, known_integers, list_length
@@ -29,6 +29,8 @@ class Transpose(Operation):
 
     Source: OpenVINO operation specification, Transpose-1.
     """
+
+    sharing = Sharing.PART
 
     def infer(self, inputs: Sequence[TensorInfo], context: Context) -> tuple[TensorInfo, ...]:
         """Put the dims in order."""

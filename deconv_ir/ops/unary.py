@@ -24,6 +24,14 @@ def hard_sigmoid_6(np: Any, x: Any) -> Any:
     return np.minimum(np.maximum(x + 3, 0), 6) / 6
 
 
+def sigmoid_into(np: Any, x: Any, out: Any) -> None:
+    """1 / (1 + exp(-x)), without another array."""
+    np.negative(x, out=out)
+    np.exp(out, out=out)
+    np.add(out, out.dtype.type(1), out=out)
+    np.divide(out.dtype.type(1), out, out=out)
+
+
 def erf(x: Any) -> Any:
     """Return the error function, in the precision of its argument."""
     from scipy.special import erf as function
@@ -31,47 +39,58 @@ def erf(x: Any) -> Any:
     return function(x)
 
 
-unary("Abs", lambda np, x: np.abs(x), "Absolute value; the smallest integer stays as it is.")
-unary("Negative", lambda np, x: np.negative(x), "The opposite; integers wrap.")
-unary("Sign", lambda np, x: np.sign(x), "-1, 0 or 1; NaN stays NaN.")
-unary("Floor", lambda np, x: np.floor(x), "Round down.", on_reals=math.floor)
-unary("Ceiling", lambda np, x: np.ceil(x), "Round up.", on_reals=math.ceil)
-unary("ReLU", lambda np, x: np.maximum(x, x.dtype.type(0)), "max(x, 0); NaN stays NaN.")
-unary("Exp", lambda np, x: np.exp(x), "e to the power of x.", through_reals=True)
-unary("Log", lambda np, x: np.log(x), "Natural logarithm.", through_reals=True)
-unary("Sqrt", lambda np, x: np.sqrt(x), "Square root.", through_reals=True, on_reals=math.sqrt)
-unary("Sin", lambda np, x: np.sin(x), "Sine of x in radians.", through_reals=True)
-unary("Cos", lambda np, x: np.cos(x), "Cosine of x in radians.", through_reals=True)
-unary("Tan", lambda np, x: np.tan(x), "Tangent of x in radians.", through_reals=True)
-unary("Asin", lambda np, x: np.arcsin(x), "Arcsine, in radians.", through_reals=True)
-unary("Acos", lambda np, x: np.arccos(x), "Arccosine, in radians.", through_reals=True)
-unary("Atan", lambda np, x: np.arctan(x), "Arctangent, in radians.", through_reals=True)
-unary("Sinh", lambda np, x: np.sinh(x), "Hyperbolic sine.", through_reals=True)
-unary("Cosh", lambda np, x: np.cosh(x), "Hyperbolic cosine.", through_reals=True)
-unary("Tanh", lambda np, x: np.tanh(x), "Hyperbolic tangent.", through_reals=True)
+unary("Abs", "abs", "Absolute value; the smallest integer stays as it is.")
+unary("Negative", "negative", "The opposite; integers wrap.")
+unary("Sign", "sign", "-1, 0 or 1; NaN stays NaN.")
+unary("Floor", "floor", "Round down.", on_reals=math.floor)
+unary("Ceiling", "ceil", "Round up.", on_reals=math.ceil)
+unary(
+    "ReLU",
+    lambda np, x: np.maximum(x, x.dtype.type(0)),
+    "max(x, 0); NaN stays NaN.",
+    into=lambda np, x, out: np.maximum(x, x.dtype.type(0), out=out),
+)
+unary("Exp", "exp", "e to the power of x.", through_reals=True)
+unary("Log", "log", "Natural logarithm.", through_reals=True)
+unary("Sqrt", "sqrt", "Square root.", through_reals=True, on_reals=math.sqrt)
+unary("Sin", "sin", "Sine of x in radians.", through_reals=True)
+unary("Cos", "cos", "Cosine of x in radians.", through_reals=True)
+unary("Tan", "tan", "Tangent of x in radians.", through_reals=True)
+unary("Asin", "arcsin", "Arcsine, in radians.", through_reals=True)
+unary("Acos", "arccos", "Arccosine, in radians.", through_reals=True)
+unary("Atan", "arctan", "Arctangent, in radians.", through_reals=True)
+unary("Sinh", "sinh", "Hyperbolic sine.", through_reals=True)
+unary("Cosh", "cosh", "Hyperbolic cosine.", through_reals=True)
+unary("Tanh", "tanh", "Hyperbolic tangent.", through_reals=True)
 unary(
     "Asinh",
-    lambda np, x: np.arcsinh(x),
+    "arcsinh",
     "Inverse hyperbolic sine.",
     version="opset4",
     through_reals=True,
 )
 unary(
     "Acosh",
-    lambda np, x: np.arccosh(x),
+    "arccosh",
     "Inverse hyperbolic cosine.",
     version="opset4",
     through_reals=True,
 )
 unary(
     "Atanh",
-    lambda np, x: np.arctanh(x),
+    "arctanh",
     "Inverse hyperbolic tangent.",
     version="opset4",
     through_reals=True,
 )
 unary("Erf", lambda np, x: erf(x), "Gauss error function.", through_reals=True)
-unary("Sigmoid", lambda np, x: 1 / (1 + np.exp(-x)), "1 / (1 + exp(-x)).", through_reals=True)
+unary(
+    "Sigmoid",
+    lambda np, x: 1 / (1 + np.exp(-x)),
+    "1 / (1 + exp(-x)).",
+    through_reals=True,
+    into=sigmoid_into,
+)
 unary("SoftPlus", softplus, "log(1 + exp(x)).", version="opset4", family="float")
 unary(
     "Mish",
@@ -86,6 +105,7 @@ unary(
     "x * min(max(x + 3, 0), 6) / 6.",
     version="opset4",
     family="float",
+    into=lambda np, x, out: np.multiply(x, hard_sigmoid_6(np, x), out=out),
 )
 unary("HSigmoid", hard_sigmoid_6, "min(max(x + 3, 0), 6) / 6.", version="opset5", family="float")
 unary(
@@ -95,17 +115,17 @@ unary(
     version="opset9",
     family="float",
 )
-unary("LogicalNot", lambda np, x: np.logical_not(x), "The opposite.", family="boolean")
+unary("LogicalNot", "logical_not", "The opposite.", family="boolean")
 unary(
     "BitwiseNot",
-    lambda np, x: np.invert(x),
+    "invert",
     "The opposite of every bit.",
     version="opset13",
     family="bits",
 )
 unary(
     "IsNaN",
-    lambda np, x: np.isnan(x),
+    "isnan",
     "Whether it is not a number.",
     version="opset10",
     family="float",
@@ -113,7 +133,7 @@ unary(
 )
 unary(
     "IsFinite",
-    lambda np, x: np.isfinite(x),
+    "isfinite",
     "Whether it is neither infinite nor NaN.",
     version="opset10",
     family="float",
