@@ -95,7 +95,7 @@ def _print(document: Document, judgement: Judgement, *, verbose: bool, quiet: bo
             reason = reason.partition("; ")[0]
         click.echo(f"{document.name}:{example.line}: {word}: {example.label}: {reason}")
     for finding in judgement.findings:
-        if finding.severity is Severity.WARNING:
+        if finding.rule == "profiles-differ":
             click.echo(_line(finding, click.style("note", fg="cyan", bold=True)))
 
 

@@ -16,7 +16,8 @@ from ..model import Context, Graph, Layer, Operation, Port, TensorInfo
 from ..ops import find_operation
 from ..ops.base import parse_attributes
 from ..shapes import Shape, format_shape, intersect_dims, is_static, parse_dim
-from .scanner import Example, PortText, scan
+from .rules import file_under
+from .scanner import DimText, Example, PortText, scan
 from .text import Document
 from .values import input_values, misfit
 
@@ -60,7 +61,8 @@ def check_document(document: Document, semantics: Semantics = Semantics.SPEC) ->
 
 def no_examples(document: Document) -> Finding:
     """Say that a document has no example: silence would pass for a clean check."""
-    return Finding("no-example", Severity.INFO, "no XML layer example was found", document.name, 1)
+    message = "no XML layer example was found"
+    return file_under(Finding("no-example", Severity.INFO, message, document.name, 1))
 
 
 class _UntoldError(Exception):
@@ -71,6 +73,7 @@ class _Check:
     """The judgement of one example."""
 
     def __init__(self, document: Document, example: Example, semantics: Semantics) -> None:
+        self.document = document
         self.file = document.name
         self.example = example
         self.context = Context(semantics)
@@ -98,7 +101,8 @@ class _Check:
 
     def done(self, verdict: Verdict, reason: str, computed: tuple[Shape, ...] = ()) -> Judgement:
         """Close the case."""
-        return Judgement(self.example, verdict, reason, tuple(self.findings), computed)
+        findings = tuple(map(file_under, self.findings))
+        return Judgement(self.example, verdict, reason, findings, computed)
 
     def untold(self, reason: str, computed: tuple[Shape, ...] = ()) -> Judgement:
         """Report why nothing can be told."""
@@ -127,15 +131,21 @@ class _Check:
         rule: str,
         severity: Severity,
         message: str,
-        line: int,
+        at: int | DimText,
         expected: object = None,
         actual: object = None,
         hint: str | None = None,
     ) -> None:
-        """Note a finding."""
+        """Note a finding: about a dim, or a line."""
+        if isinstance(at, DimText):
+            column = self.document.column(at.start)
+            line, end = at.line, column + at.end - at.start
+        else:
+            line, column, end = at, None, None
+        label = self.example.label
         self.findings.append(
             Finding(
-                rule, severity, message, self.file, line, self.example.label, expected, actual, hint
+                rule, severity, message, self.file, line, label, expected, actual, hint, column, end
             )
         )
 
@@ -273,7 +283,7 @@ class _Check:
                 Severity.ERROR,
                 f"{name} declares rank {len(port.dims)} {stated}, "
                 f"computed is rank {len(computed)} {shape}" + (f": {formula}" if formula else ""),
-                port.dims[min(len(port.dims) - 1, len(computed))].line,
+                port.dims[min(len(port.dims) - 1, len(computed))],
                 shape,
                 stated,
                 "deconv-spec fix writes the computed dims" if is_static(computed) else None,
@@ -284,14 +294,15 @@ class _Check:
             for axis in range(len(computed))
         ]
         for axis, (stated_dim, dim) in enumerate(zip(port.dims, computed, strict=True)):
-            self.compare_dim(index, axis, stated_dim.text, stated_dim.line, dim, formulas[axis])
+            self.compare_dim(index, axis, stated_dim, dim, formulas[axis])
         return [f"{name} {shape}", *dict.fromkeys(f for f in formulas if f)]
 
     def compare_dim(
-        self, output: int, axis: int, text: str, line: int, computed: Dim, formula: str | None
+        self, output: int, axis: int, dim: DimText, computed: Dim, formula: str | None
     ) -> None:
         """Compare one dim."""
         where = f"output {output}, axis {axis}"
+        text = dim.text
         stated = printed_dim(text)
         if intersect_dims(stated, computed) is None:
             self.add(
@@ -299,7 +310,7 @@ class _Check:
                 Severity.ERROR,
                 f"{where}: declared {stated}, computed {computed}"
                 + (f": {formula}" if formula else ""),
-                line,
+                dim,
                 computed,
                 stated,
                 "deconv-spec fix writes the computed dim" if isinstance(computed, int) else None,

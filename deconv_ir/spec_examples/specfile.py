@@ -15,7 +15,7 @@ from ..geometry import Semantics
 from ..infer import infer_layer
 from ..model import Context, Layer, Operation, TensorInfo
 from ..ops import find_operation
-from ..ops.base import parse_attributes
+from ..ops.base import attributes_of, parse_attributes
 from ..shapes import format_shape, is_static, static
 from .text import read_file
 
@@ -237,6 +237,10 @@ class _Reader:
             (key, self.attribute(key, value))
             for key, value in self.get(table, "attributes", dict, {}).items()
         )
+        known = [s.name for s in attributes_of(cls)]
+        for key, _ in attributes:
+            if key not in known:
+                raise self.error(f"there is no attribute {key!r}; it has {', '.join(known)}")
         operation, errors = parse_attributes(cls, dict(attributes))
         if operation is None:
             raise self.error(errors[0].message, expected=errors[0].expected)
@@ -327,13 +331,10 @@ class _Reader:
     def profiles(self, names: Sequence[Any]) -> tuple[Semantics, ...]:
         """Read the profiles whose outputs are wanted."""
         known = {s.value: s for s in Semantics}
-        if (
-            not names
-            or len(set(map(str, names))) < len(names)
-            or not all(n in known for n in names)
-        ):
+        stated = [n if isinstance(n, str) else "" for n in names]
+        if not stated or len(set(stated)) < len(stated) or not all(n in known for n in stated):
             raise self.error(f"'profiles' must be of {', '.join(known)}, found {list(names)!r}")
-        return tuple(known[n] for n in names)
+        return tuple(known[n] for n in stated)
 
     def infer(
         self, name: str, operation: Operation, inputs: Sequence[Input], semantics: Semantics

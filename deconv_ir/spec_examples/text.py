@@ -118,6 +118,15 @@ class Document:
         """Return the line, from 1, in which the character at `position` stands."""
         return bisect.bisect_right(self._lines, position)
 
+    def column(self, position: int) -> int:
+        """Return the column, from 1, of the character at `position`."""
+        return position - self._lines[self.line(position) - 1] + 1
+
+    def line_text(self, line: int) -> str:
+        """Return the text of a line, without its end."""
+        stop = self._lines[line] if line < len(self._lines) else len(self.text)
+        return self.text[self._lines[line - 1] : stop].rstrip("\r\n")
+
     def views(self) -> Iterator[View]:
         """Yield the text as it is and, where it has escaped tags, with those undone."""
         none = array("q")

@@ -94,7 +94,10 @@ def verify(
     manifest = _read_manifest(Path(root))
     verifier = _Verifier(Path(root), load, None if actual is None else Path(actual), tolerance)
     for example, entry in zip(manifest.spec.examples, manifest.entries, strict=True):
-        verifier.example(example, entry)
+        try:
+            verifier.example(example, entry)
+        except DeconvError as error:
+            raise error.locate(file=manifest.spec.file) from error
     return Verification(verifier.compared, tuple(verifier.findings))
 
 
@@ -236,23 +239,21 @@ class _Verifier:
         element_type: ElementType,
         stated: Mapping[str, Any],
     ) -> Array | None:
-        """Verify an input: its hash, and what its seed, or its value, says."""
+        """Verify an input, and return what its seed, or its value, says that it is."""
         path = self.root / example.name / f"{name}.npy"
-        if not self.hash(path, stated.get("sha256")):
-            return None
-        found = self.array(path, element_type, stated["shape"], "golden-file")
-        if found is None:
-            return None
+        made = None
         if "value" in stated:
             made = np.array(stated["value"], element_type.numpy())
+        elif type(stated.get("seed")) is int:
+            made = make_array(stated["shape"], element_type, stated["seed"])
         else:
-            seed = stated.get("seed")
-            if type(seed) is not int:
-                self.add("golden-values", path, "the manifest has no seed for it", "a seed", seed)
-                return found
-            made = make_array(stated["shape"], element_type, seed)
-        self.compare(path, found, made, "golden-values", Tolerance())
-        return found
+            message = "the manifest has no seed for it"
+            self.add("golden-values", path, message, "a seed", stated.get("seed"))
+        if self.hash(path, stated.get("sha256")):
+            found = self.array(path, element_type, stated["shape"], "golden-file")
+            if found is not None and made is not None:
+                self.compare(path, found, made, "golden-values", Tolerance())
+        return made
 
     def output(
         self,

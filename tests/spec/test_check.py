@@ -7,6 +7,7 @@ import pytest
 from deconv_ir.findings import Severity
 from deconv_ir.geometry import Semantics
 from deconv_ir.spec_examples.check import Judgement, Verdict, check_document
+from deconv_ir.spec_examples.rules import RULES
 from deconv_ir.spec_examples.text import Document
 from deconv_ir.spec_examples.values import value_in
 
@@ -110,7 +111,7 @@ def test_profiles_that_differ_are_told_and_follow_the_semantics() -> None:
     for semantics in Semantics:
         judgement = judge(text, semantics)
         (finding,) = judgement.findings
-        assert (finding.rule, finding.severity) == ("profiles-differ", Severity.WARNING)
+        assert (finding.rule, finding.severity) == ("profiles-differ", Severity.INFO)
         assert f"used is {semantics.value}" in finding.message
 
 
@@ -302,3 +303,34 @@ def test_input_types_that_are_not_printed_are_not_made_up() -> None:
     output = port("80", ' precision="FP32"')
     text = layer(port("2,5,8") + shape, output, 'special_zero="true"', "Reshape")
     assert judge(text).verdict is Verdict.RIGHT
+
+
+def test_findings_have_codes_and_columns() -> None:
+    text = layer(DATA + FILTER, port("1,3,11,12"))
+    (finding,) = judge(text).findings
+    assert (finding.code, finding.line) == ("SE101", 4)
+    column, end = finding.column, finding.end_column
+    assert column is not None
+    assert end is not None
+    assert text.splitlines()[3][column - 1 : end - 1] == "12"
+    assert text.splitlines()[3].index(">12<") == column - 2
+
+
+@pytest.mark.parametrize(
+    ("text", "code"),
+    [
+        (layer(DATA + FILTER, port("1,3,11")), "SE101"),
+        (layer(DATA + port("5,3,3,3"), OUTPUT), "SE103"),
+        (layer(DATA + FILTER, OUTPUT, 'strides="x"'), "SE103"),
+        (layer(DATA + FILTER, ""), "SE301"),
+    ],
+)
+def test_every_finding_is_filed_under_a_rule(text: str, code: str) -> None:
+    (finding,) = judge(text).findings
+    assert finding.code == code
+    assert finding.severity is RULES[code].severity
+
+
+def test_rules_are_told_apart() -> None:
+    assert len({rule.name for rule in RULES.values()}) == len(RULES)
+    assert all(rule.summary.endswith(".") and rule.why.endswith(".") for rule in RULES.values())
