@@ -10,11 +10,11 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from .errors import DeconvError, InputError, IRError, ShapeError, WeightsError
+from .errors import DeconvError, InputError, IRError, ResourceError, ShapeError, WeightsError
 from .execute import Executor
 from .findings import Finding
 from .geometry import Semantics
-from .infer import Inference, infer
+from .infer import Inference, infer, unsupported
 from .limits import DEFAULT_LIMITS, Limits
 from .model import Context, Graph, Layer, Port, TensorInfo
 from .ops.constant import Const
@@ -62,6 +62,9 @@ class Model:
         self.context = Context(semantics, weights, scratch_bytes)
         self._parameters = _indices(graph, "Parameter")
         self._results = _indices(graph, "Result")
+        for index in (*self._parameters, *self._results):
+            if not graph.layers[index].operation.implemented:
+                raise unsupported(graph.layers[index], graph.file)
         inference = infer(graph, self.context)
         self.findings: tuple[Finding, ...] = inference.findings
         self.inputs: Mapping[str, Port] = MappingProxyType(self._input_ports(inference))
@@ -190,6 +193,8 @@ class Model:
             The actual shapes do not fit a layer.
         UnsupportedError
             A layer that is needed has no implementation.
+        ResourceError
+            The arrays do not fit in memory.
         """
         import numpy as np
 
@@ -198,7 +203,14 @@ class Model:
         with self._lock:
             if self._executor is None:
                 self._executor = Executor(self.graph, self.context, self._results)
-        results = self._executor.run(bound)
+        try:
+            results = self._executor.run(bound)
+        except MemoryError as error:
+            raise ResourceError(
+                f"the arrays do not fit in memory: {str(error) or 'it is used up'}",
+                file=self.graph.file,
+                rule="memory",
+            ) from error
         given = list(bound.values())
         return {
             name: result.copy()
@@ -402,7 +414,7 @@ def load(
         The .xml file.
     weights : path-like, optional
         The .bin file; by default the one beside the .xml.  It is
-        memory-mapped: only the arrays in use take memory.
+        read where constants ask: only the arrays in use take memory.
     semantics : Semantics or str
         ``spec``, or ``openvino``: whose rule decides where they differ.
     strict : bool

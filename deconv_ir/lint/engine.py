@@ -154,7 +154,7 @@ def _lines(document: Document, findings: Iterable[Finding]) -> dict[int, str]:
 
 def _to_run(options: Options, subject: Subject, present: frozenset[str]) -> Iterable[str]:
     """Iterate over the rules that may have something to say."""
-    types: Iterable[str] = () if subject.inference is None else subject.by_type
+    types: Iterable[str] | None = None if subject.inference is None else subject.by_type
     for code in sorted(options.rules):
         entry = RULES[code]
         if not present.isdisjoint(entry.slugs):
@@ -162,7 +162,9 @@ def _to_run(options: Options, subject: Subject, present: frozenset[str]) -> Iter
         elif code == FALLBACK:
             if any(_is_unclaimed(slug) for slug in present):
                 yield code
-        elif not entry.passive and (not entry.types or any(kind in types for kind in entry.types)):
+        elif types is None or entry.passive:
+            continue
+        elif not entry.types or any(kind in types for kind in entry.types):
             yield code
 
 
