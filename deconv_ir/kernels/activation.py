@@ -44,7 +44,8 @@ class Activation:
     def apply(self, values: Array) -> Array:
         """Return the function of `values`, in their dtype."""
         if self.kind is ActivationKind.RELU:
-            return np.maximum(values, values.dtype.type(0))
+            positive: Array = np.maximum(values, values.dtype.type(0))
+            return positive
         if self.kind is ActivationKind.LEAKY_RELU:
             return np.where(values < 0, values * values.dtype.type(self.slope), values)
         if self.kind is ActivationKind.CLAMP:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import functools
+import importlib
 import threading
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -28,9 +29,8 @@ _ROW_MAJOR, _NO_TRANSPOSE = 101, 111
 def _library() -> ctypes.CDLL | None:
     """Return the loaded library through which NumPy's BLAS can be reached."""
     try:
-        from numpy._core import _multiarray_umath
-
-        return ctypes.CDLL(_multiarray_umath.__file__)
+        module = importlib.import_module("numpy._core._multiarray_umath")
+        return ctypes.CDLL(str(module.__file__))
     except (ImportError, OSError):
         return None
 

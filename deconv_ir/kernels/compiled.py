@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import importlib
 import math
 import os
 from collections.abc import Sequence
@@ -44,11 +45,9 @@ _ELEMENTS = {
 def compiled_module() -> ModuleType | None:
     """Return the extension module, or None where it was not built."""
     try:
-        from deconv_ir.kernels import _compiled
+        return importlib.import_module("deconv_ir.kernels._compiled")
     except ImportError:
         return None
-    module: ModuleType = _compiled
-    return module
 
 
 def instruction_set() -> str:

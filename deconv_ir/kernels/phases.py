@@ -28,7 +28,7 @@ from deconv_ir.kernels.arithmetic import Arithmetic
 from deconv_ir.kernels.blas import accumulate, single_threaded
 from deconv_ir.kernels.col2im import fill_holes, finish
 from deconv_ir.kernels.parallel import run_jobs
-from deconv_ir.kernels.problem import AxisSpan, Problem, Tap, enumerate_taps
+from deconv_ir.kernels.problem import AxisSpan, Problem, Tap, enumerate_taps, pick
 from deconv_ir.kernels.threads import get_threads
 
 __all__ = ["Method", "Phases", "choose_method"]
@@ -166,7 +166,7 @@ class Phases:
             for shift, taps in sorted(by_shift.items()):
                 for run in _runs(taps, index, begun):
                     rows = [
-                        self.weights[(g, slice(None), slice(o, o + width), *tap.kernel)].T
+                        pick(self.weights, g, slice(None), slice(o, o + width), *tap.kernel).T
                         for tap in run
                     ]
                     products.append(
@@ -276,7 +276,7 @@ class Phases:
         return t if total(t) <= scratch_bytes else None
 
     def _jobs(self, data: Array, axes: tuple[AxisSpan, ...], t: _Layout) -> int:
-        jobs = -(-data.shape[0] // t.images)
+        jobs: int = -(-data.shape[0] // t.images)
         jobs *= -(-self.problem.groups // t.groups) if t.groups > 1 else max(1, len(self.products))
         for a, size in zip(axes, t.box, strict=True):
             jobs *= -(-(a.last - a.first) // size)
@@ -395,12 +395,12 @@ class _Tile:
             min(size, a.last - begin)
             for a, begin, size in zip(self.axes, first, self.layout.box, strict=True)
         )
-        inner = planes[(..., *(slice(0, b) for b in box))]
+        inner = pick(planes, ..., *(slice(0, b) for b in box))
         width, images = inner.shape[1:3]
         split = inner.reshape(*strides, width, images, *box)
         order = [axes + 1, axes]
-        for axis in range(axes):
-            order += [axes + 2 + axis, axis]
+        for i in range(axes):
+            order += [axes + 2 + i, i]
         whole = np.ascontiguousarray(split.transpose(order)).reshape(
             images, width, *(b * s for b, s in zip(box, strides, strict=True))
         )
@@ -470,7 +470,7 @@ class _Tile:
                     steps = tuple(r - s for r, s in zip(self.reach, tap.shift, strict=True))
                     begin = self.layout.offset(steps)
                     values = data[:, i, begin : begin + size]
-                    weight = weights[(slice(None), i, o, *tap.kernel)][:, None]
+                    weight = pick(weights, slice(None), i, o, *tap.kernel)[:, None]
                     np.multiply(values, weight, out=term if begun else total)
                     if begun:
                         np.add(total, term, out=total)
