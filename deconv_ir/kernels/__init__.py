@@ -8,6 +8,8 @@ finds the two).
 
 from deconv_ir.kernels.activation import Activation, ActivationKind
 from deconv_ir.kernels.dispatch import DEFAULT_SCRATCH_BYTES, Convolution, Deconvolution
+from deconv_ir.kernels.info import KernelInfo, kernel_info
+from deconv_ir.kernels.memory import empty
 from deconv_ir.kernels.naive import naive, naive_convolution
 from deconv_ir.kernels.threads import get_threads, set_threads
 
@@ -17,7 +19,10 @@ __all__ = [
     "ActivationKind",
     "Convolution",
     "Deconvolution",
+    "KernelInfo",
+    "empty",
     "get_threads",
+    "kernel_info",
     "naive",
     "naive_convolution",
     "set_threads",

@@ -14,10 +14,18 @@ from deconv_ir.kernels.arithmetic import Arithmetic, arithmetic_of
 from deconv_ir.kernels.col2im import Col2im
 from deconv_ir.kernels.compiled import CompiledKernel, compiled_module, supports
 from deconv_ir.kernels.im2col import Im2col
+from deconv_ir.kernels.memory import empty
 from deconv_ir.kernels.phases import Phases
 from deconv_ir.kernels.problem import Problem, check_run, spans
 
-__all__ = ["DEFAULT_SCRATCH_BYTES", "Convolution", "Deconvolution", "Path", "choose_path"]
+__all__ = [
+    "DEFAULT_SCRATCH_BYTES",
+    "Convolution",
+    "Deconvolution",
+    "Path",
+    "choose_path",
+    "preferred_path",
+]
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -72,6 +80,13 @@ def _wanted(path: str) -> Path | None:
     if wanted is Path.COMPILED and compiled_module() is None:
         raise ValueError(f"{source} asks for the compiled kernel, which was not built here")
     return wanted
+
+
+def preferred_path() -> Path:
+    """Return the path that f32 layers take here, DECONV_IR_KERNEL heeded."""
+    problem = Problem(1, 1, 1, (1,), (1,), (1,))
+    compiled = compiled_module() is not None
+    return _wanted("auto") or choose_path(problem, np.dtype(np.float32), compiled=compiled)
 
 
 def _all_finite(weights: Array) -> bool:
@@ -155,7 +170,7 @@ class _Prepared:
             raise TypeError(f"data is {data.dtype.name}, filter {element.name}")
         shape = (data.shape[0], self.problem.groups * self.problem.channels_out, *extents)
         if out is None:
-            out = np.empty(shape, element)
+            out = empty(shape, element)
         elif out.shape != shape or out.dtype != element:
             raise ValueError(
                 f"out must be {element.name} {list(shape)}, not {out.dtype.name} {list(out.shape)}"

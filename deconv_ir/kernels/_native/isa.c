@@ -9,6 +9,9 @@ const char *isa_name(enum isa isa) {
 int isa_available(enum isa isa) {
 #ifdef DECONV_X86
     __builtin_cpu_init();
+#ifdef DECONV_LOWER_AVX512
+    if (isa == ISA_AVX512) return isa_available(ISA_AVX2);
+#endif
     if (isa == ISA_AVX512)
         return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") &&
                isa_available(ISA_AVX2);

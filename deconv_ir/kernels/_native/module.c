@@ -285,6 +285,8 @@ static PyType_Spec kernel_spec = {
     .slots = kernel_slots,
 };
 
+extern PyType_Spec block_spec; /* blocks.c */
+
 static PyObject *module_isas(PyObject *module, PyObject *unused) {
     (void)module;
     (void)unused;
@@ -306,7 +308,10 @@ static PyMethodDef module_methods[] = {
 static int module_exec(PyObject *module) {
     PyObject *type = PyType_FromSpec(&kernel_spec);
     if (!type) return -1;
-    const int failed = PyModule_AddObjectRef(module, "Kernel", type);
+    int failed = PyModule_AddObjectRef(module, "Kernel", type);
+    Py_DECREF(type);
+    if (failed || !(type = PyType_FromSpec(&block_spec))) return -1;
+    failed = PyModule_AddObjectRef(module, "Block", type);
     Py_DECREF(type);
     return failed;
 }

@@ -1,0 +1,112 @@
+/* Memory for large results, used again when nobody holds it any more.
+ *
+ * A fresh page must be found, cleared and mapped before it is written to; for
+ * results beyond the allocator's own reuse that costs as much as computing
+ * them.  The interpreter lock guards all of this.
+ */
+#define PY_SSIZE_T_CLEAN
+#define Py_LIMITED_API 0x030B0000
+#include <Python.h>
+
+#include "native.h"
+
+#include <stdlib.h>
+
+#define KEPT_BLOCKS 4
+#define KEPT_BYTES ((int64_t)192 << 20)
+
+static struct {
+    void *memory;
+    int64_t bytes;
+} kept[KEPT_BLOCKS];
+
+typedef struct {
+    PyObject_HEAD
+    void *memory;
+    int64_t bytes;  /* asked for */
+    int64_t room;   /* there are */
+} Block;
+
+/* Take the smallest block that fits without wasting half of itself. */
+static void *take(int64_t bytes, int64_t *room) {
+    int best = -1;
+    for (int i = 0; i < KEPT_BLOCKS; i++)
+        if (kept[i].memory && kept[i].bytes >= bytes && kept[i].bytes / 2 <= bytes &&
+            (best < 0 || kept[i].bytes < kept[best].bytes))
+            best = i;
+    if (best < 0) {
+        *room = round_up(bytes, HUGE_PAGE);
+        return allocate_huge(*room);
+    }
+    void *memory = kept[best].memory;
+    *room = kept[best].bytes;
+    kept[best].memory = NULL;
+    return memory;
+}
+
+/* Keep a block, in place of the smallest if there is no room for both. */
+static void give(void *memory, int64_t room) {
+    int slot = -1;
+    int64_t total = room;
+    for (int i = 0; i < KEPT_BLOCKS; i++) {
+        if (kept[i].memory) total += kept[i].bytes;
+        if (slot < 0 || !kept[i].memory ||
+            (kept[slot].memory && kept[i].bytes < kept[slot].bytes))
+            slot = i;
+    }
+    if (kept[slot].memory && total > KEPT_BYTES) total -= kept[slot].bytes;
+    if (total > KEPT_BYTES) {
+        free(memory);
+        return;
+    }
+    free(kept[slot].memory);
+    kept[slot].memory = memory;
+    kept[slot].bytes = room;
+}
+
+static PyObject *block_new(PyTypeObject *type, PyObject *arguments, PyObject *keywords) {
+    (void)keywords;
+    long long bytes;
+    if (!PyArg_ParseTuple(arguments, "L", &bytes)) return NULL;
+    if (bytes < 1 || bytes > PY_SSIZE_T_MAX / 2) {
+        PyErr_SetString(PyExc_ValueError, "no such size");
+        return NULL;
+    }
+    Block *self = (Block *)((allocfunc)PyType_GetSlot(type, Py_tp_alloc))(type, 0);
+    if (!self) return NULL;
+    self->bytes = bytes;
+    self->memory = take(bytes, &self->room);
+    if (!self->memory) {
+        Py_DECREF(self);
+        return PyErr_NoMemory();
+    }
+    return (PyObject *)self;
+}
+
+static void block_dealloc(PyObject *object) {
+    Block *self = (Block *)object;
+    PyTypeObject *type = Py_TYPE(object);
+    if (self->memory) give(self->memory, self->room);
+    ((freefunc)PyType_GetSlot(type, Py_tp_free))(object);
+    Py_DECREF(type);
+}
+
+static int block_buffer(PyObject *object, Py_buffer *view, int flags) {
+    Block *self = (Block *)object;
+    return PyBuffer_FillInfo(view, object, self->memory, (Py_ssize_t)self->bytes, 0, flags);
+}
+
+static PyType_Slot block_slots[] = {
+    {Py_tp_doc, "Block(bytes): memory that is used again when it is let go."},
+    {Py_tp_new, block_new},
+    {Py_tp_dealloc, block_dealloc},
+    {Py_bf_getbuffer, block_buffer},
+    {0, NULL},
+};
+
+PyType_Spec block_spec = {
+    .name = "deconv_ir.kernels._compiled.Block",
+    .basicsize = sizeof(Block),
+    .flags = Py_TPFLAGS_DEFAULT,
+    .slots = block_slots,
+};

@@ -1,0 +1,63 @@
+"""What computes here: for `--version -v`, bug reports and benchmarks."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from deconv_ir.kernels.blas import blas_name
+from deconv_ir.kernels.compiled import compiled_module, instruction_set
+from deconv_ir.kernels.dispatch import preferred_path
+from deconv_ir.kernels.threads import get_threads
+
+__all__ = ["KernelInfo", "kernel_info"]
+
+
+@dataclass(frozen=True, slots=True)
+class KernelInfo:
+    """The kernel in use.
+
+    Attributes
+    ----------
+    kernel : str
+        The path that f32 layers take: ``compiled``, ``phases`` or ``col2im``.
+    instruction_set : str
+        That of the compiled kernel: ``baseline``, ``avx2`` or ``avx512``;
+        empty where it is not used.
+    available : tuple of str
+        Instruction sets of the compiled kernel that this machine has; empty
+        where it was not built.
+    blas : str
+        NumPy's BLAS, and its version.
+    threads : int
+        Threads in use.
+    """
+
+    kernel: str
+    instruction_set: str
+    available: tuple[str, ...]
+    blas: str
+    threads: int
+
+    def __str__(self) -> str:
+        """One line."""
+        isa = f" ({self.instruction_set})" if self.instruction_set else ""
+        return f"kernel {self.kernel}{isa}, BLAS {self.blas}, {self.threads} threads"
+
+
+def kernel_info() -> KernelInfo:
+    """Say what computes, with DECONV_IR_KERNEL and DECONV_IR_ISA heeded.
+
+    Raises
+    ------
+    ValueError
+        One of the two names what is not there.
+    """
+    module = compiled_module()
+    path = preferred_path().value
+    return KernelInfo(
+        path,
+        instruction_set() if path == "compiled" else "",
+        tuple(module.isas()) if module else (),
+        blas_name(),
+        get_threads(),
+    )

@@ -1,0 +1,70 @@
+"""Random geometries through every kernel, against the loop oracle; not collected by pytest.
+
+    python tests/kernels/fuzz.py --count 5000 --seed 1
+    make fuzz-sanitized
+
+Stops at the first difference and prints the seed and the problem.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import os
+import sys
+import time
+from pathlib import Path
+from types import ModuleType
+
+import numpy as np
+
+from deconv_ir import kernels
+from deconv_ir.kernels.compiled import compiled_module
+
+
+def problems() -> ModuleType:
+    """Load the tests' generator of problems."""
+    spec = importlib.util.spec_from_file_location("problems", Path(__file__).parent / "conftest.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules["problems"] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+def main() -> None:
+    """Run the fuzzer."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--count", type=int, default=2000)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--path", action="append", help="kernels; default: all")
+    options = parser.parse_args()
+    module = problems()
+    compiled = compiled_module()
+    paths = options.path or (["compiled"] if compiled else []) + ["phases", "col2im"]
+    isas = compiled.isas() if compiled else []
+    begin = time.perf_counter()
+    for seed in range(options.seed, options.seed + options.count):
+        rng = np.random.default_rng(seed)
+        dtype = module.DTYPES[str(rng.choice(list(module.DTYPES)))]
+        # Many channels reach the tiles that sum them in several goes.
+        channels = int(rng.choice([4, 4, 4, 30, 150]))
+        axes = int(rng.integers(1, 5 if channels == 4 else 3 if channels == 30 else 2))
+        case = module.draw(seed, dtype, axes, channels)
+        scratch_bytes = int(rng.choice([1, 300, 5_000, 100_000, 64 << 20]))
+        kernels.set_threads(int(rng.integers(1, 5)))
+        for path in paths:
+            for isa in isas if path == "compiled" else [""]:
+                os.environ["DECONV_IR_ISA"] = isa
+                try:
+                    case.check(case.actual(path=path, scratch_bytes=scratch_bytes))
+                except BaseException:
+                    print(f"seed {seed}, path {path} {isa}, scratch {scratch_bytes}: {case}")
+                    raise
+    seconds = time.perf_counter() - begin
+    print(f"{options.count} problems, kernels {paths} {isas}: no difference ({seconds:.0f} s)")
+
+
+if __name__ == "__main__":
+    main()
