@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import inspect
 
 import numpy as np
@@ -103,12 +102,12 @@ def test_knows_less_of_less(operation: type[Operation], example) -> None:
     infos = [t.info() for t in example.inputs]
     shapes = [t.shape for t in example.outputs]
     for forget in (
-        lambda i: dataclasses.replace(i, value=None, reals=None),
-        lambda i: dataclasses.replace(i, shape=(UNKNOWN,) * len(i.shape)),
-        lambda i: dataclasses.replace(i, shape=(UNKNOWN,) * len(i.shape), value=None, reals=None),
-        lambda i: dataclasses.replace(i, shape=None),
-        lambda i: dataclasses.replace(i, shape=None, value=None, reals=None),
-        lambda i: dataclasses.replace(i, element_type=None),
+        lambda i: i._replace(value=None, reals=None),
+        lambda i: i._replace(shape=(UNKNOWN,) * len(i.shape)),
+        lambda i: i._replace(shape=(UNKNOWN,) * len(i.shape), value=None, reals=None),
+        lambda i: i._replace(shape=None),
+        lambda i: i._replace(shape=None, value=None, reals=None),
+        lambda i: i._replace(element_type=None),
     ):
         for position in range(len(infos)):
             some = [forget(i) if p == position else i for p, i in enumerate(infos)]
