@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from ..dtypes import ElementType
 from ..errors import ShapeError
 from ..geometry import UNKNOWN
-from ..model import Context, Operation, TensorInfo
+from ..model import Context, Operation, Sharing, TensorInfo
 from ..shapes import Shape, format_shape
 from .base import attribute, element_type, operation
 from .checks import check_rank, check_type, integers, unknown_shape
@@ -32,6 +32,8 @@ class ConvertLike(Operation):
 
     Source: OpenVINO operation specification, ConvertLike-1.
     """
+
+    sharing = Sharing.WHOLE
 
     def infer(self, inputs: Sequence[TensorInfo], context: Context) -> tuple[TensorInfo, ...]:
         """Keep the shape, and the values that fit the type."""
@@ -62,6 +64,8 @@ class Identity(Operation):
 
     Source: OpenVINO operation specification, Identity-16.
     """
+
+    sharing = Sharing.WHOLE
 
     def infer(self, inputs: Sequence[TensorInfo], context: Context) -> tuple[TensorInfo, ...]:
         """Pass on what is known."""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import InputError, ShapeError
 from ..geometry import UNKNOWN
-from ..model import Context, Operation, TensorInfo
+from ..model import Context, Operation, Sharing, TensorInfo
 from ..shapes import format_shape, intersect_dims
 from .base import attribute, boolean, choice, integer, operation
 from .checks import (
@@ -68,6 +68,8 @@ class Reverse(_SameShape):
     mode : ReverseMode
         index: `reversed_axes` holds axes; mask: a boolean for each.
     """
+
+    sharing = Sharing.PART
 
     mode: ReverseMode = attribute(choice(ReverseMode))
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import InputError, ShapeError
 from ..geometry import Dim
-from ..model import Context, Operation, TensorInfo
+from ..model import Context, Operation, Sharing, TensorInfo
 from ..shapes import Shape, compatible, format_shape, intersect_dims
 from .base import attribute, boolean, choice, integer, operation
 from .checks import (
@@ -449,6 +449,8 @@ def _rank_misfit(data: Shape, indices: Shape) -> ShapeError:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _GatherND(Operation):
     """Slices of the data, named by tuples of indices."""
+
+    sharing = Sharing.PART
 
     batch_dims: int = attribute(integer(0), 0)
 

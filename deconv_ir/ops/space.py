@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from ..errors import ShapeError
 from ..geometry import UNKNOWN, Dim, bounds, interval
-from ..model import Context, Operation, TensorInfo
+from ..model import Context, Operation, Sharing, TensorInfo
 from ..shapes import format_shape
 from .base import attribute, choice, integer, operation
 from .checks import (
@@ -60,6 +60,8 @@ def divided(dim: Dim, divisor: int, what: str) -> Dim:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Blocks(Operation):
     """Attributes of both directions."""
+
+    sharing = Sharing.PART
 
     block_size: int = attribute(integer(1), 1)
     mode: BlockMode = attribute(choice(BlockMode))
@@ -187,6 +189,8 @@ class ShuffleChannels(Operation):
         Number of groups.
     """
 
+    sharing = Sharing.PART
+
     axis: int = attribute(integer(), 1)
     group: int = attribute(integer(1), 1)
 
@@ -216,6 +220,8 @@ class ShuffleChannels(Operation):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _BatchBlocks(Operation):
     """Lists of one element an axis: the block, and what is padded or cut."""
+
+    sharing = Sharing.PART
 
     def lists(self, inputs: Sequence[TensorInfo]) -> list[tuple[int, ...] | None]:
         """Check the lists, and return those that are known."""

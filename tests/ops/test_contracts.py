@@ -11,7 +11,7 @@ import pytest
 from deconv_ir.dtypes import from_numpy
 from deconv_ir.errors import ShapeError
 from deconv_ir.geometry import UNKNOWN
-from deconv_ir.model import Context, Operation
+from deconv_ir.model import Context, Operation, Sharing
 from deconv_ir.ops import all_operations, find_operation
 from deconv_ir.ops.base import attributes_of, format_attributes, parse_attributes
 from deconv_ir.ops.examples import parse_example
@@ -137,3 +137,14 @@ def test_inputs_stay_as_they_are(operation: type[Operation], example) -> None:
     example.operation(operation).execute(arrays, Context())
     for array, copy in zip(arrays, copies, strict=True):
         np.testing.assert_array_equal(array, copy)
+
+
+@pytest.mark.parametrize(("operation", "example"), EXAMPLES)
+def test_views_are_declared(operation: type[Operation], example) -> None:
+    """An output that shows elements of an input says so: the executor relies on it."""
+    arrays = [t.array(seed) for seed, t in enumerate(example.inputs)]
+    for result in example.operation(operation).execute(arrays, Context()):
+        for position, array in enumerate(arrays):
+            if np.shares_memory(result, array):
+                assert position == 0
+                assert operation.sharing is not Sharing.NONE
