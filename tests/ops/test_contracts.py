@@ -20,13 +20,6 @@ from deconv_ir.shapes import compatible
 OPERATIONS = all_operations()
 # Begin and end of a model, and its weights: they have no inputs to infer from.
 BOUNDARY = {"Parameter", "Result", "Const"}
-# Their examples are in the documents and in tests of their own.
-DECONVOLUTIONS = {
-    "ConvolutionBackpropData",
-    "GroupConvolutionBackpropData",
-    "ConvTranspose",
-    "ConvolutionBackwardData",
-}
 
 
 def name(operation: type[Operation]) -> str:
@@ -63,7 +56,7 @@ def test_frozen(operation: type[Operation]) -> None:
 
 @pytest.mark.parametrize("operation", OPERATIONS, ids=name)
 def test_has_examples(operation: type[Operation]) -> None:
-    if operation.type not in BOUNDARY | DECONVOLUTIONS:
+    if operation.type not in BOUNDARY:
         assert operation.examples
 
 
