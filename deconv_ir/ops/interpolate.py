@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import ShapeError
 from ..geometry import UNKNOWN, Dim, bounds, interval
-from ..model import Context, Operation, TensorInfo
+from ..model import Context, Operation, Sharing, TensorInfo
 from ..shapes import format_shape
 from .base import attribute, boolean, choice, choice_of, integers, number, operation
 from .checks import check_rank, check_type, known_integers, list_length, normalize_axes
@@ -90,6 +90,8 @@ class Settings:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Interpolate(Operation):
     """Another resolution along some axes."""
+
+    sharing = Sharing.WHOLE
 
     pads_begin: tuple[int, ...] = attribute(integers(0), ())
     pads_end: tuple[int, ...] = attribute(integers(0), ())
