@@ -92,6 +92,19 @@ def _read_exactly(stream: BinaryIO, size: int, name: str) -> bytearray:
     return data
 
 
+def is_whole(path: Path) -> bool:
+    """Whether a .npy file is there, with all the bytes that its header announces."""
+    try:
+        with open_regular(path) as stream:
+            shape, _, dtype = _read_header(stream, str(path))
+            needed = dtype.itemsize
+            for extent in shape:
+                needed *= extent
+            return bool(os.fstat(stream.fileno()).st_size == stream.tell() + needed)
+    except (OSError, InputError):
+        return False
+
+
 def write(array: Array, path: Path) -> None:
     """Write an array to a .npy file, which appears whole or not at all.
 

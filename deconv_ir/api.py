@@ -251,6 +251,21 @@ class Model:
         inference = self._infer_from(infos)
         return executor.plan(tuple(infos.values()), inference.outputs)
 
+    def output_names(self, outputs: Sequence[str] | None = None) -> list[str]:
+        """Return the names under which `run` returns the outputs.
+
+        Parameters
+        ----------
+        outputs : sequence of str, optional
+            As of `run`.
+
+        Raises
+        ------
+        IRError
+            There is no tensor or layer of that name.
+        """
+        return list(self._wanted(outputs))
+
     def require_runnable(self, outputs: Sequence[str] | None = None) -> None:
         """Require that there is an implementation of every layer that is needed.
 
