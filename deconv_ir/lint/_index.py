@@ -303,7 +303,7 @@ ENTRIES: tuple[tuple[Any, ...], ...] = (
         "wrong_number_of_ports",
         ("input-count", "output-count"),
         (),
-        True,
+        False,
         False,
         "",
         "A layer has more or fewer ports than its operation.",

@@ -108,16 +108,19 @@ class Subject:
                     yield index, layer
 
     def outputs(self, index: int) -> tuple[TensorInfo, ...]:
-        """Return what is known of a layer's outputs."""
+        """Return what is known of a layer's outputs; of one on a cycle, what it declares."""
         assert self.inference is not None
-        return self.inference.outputs[index]
+        declared = self.graph.layers[index].outputs
+        return self.inference.outputs[index] or tuple(
+            TensorInfo(port.shape, port.element_type) for port in declared
+        )
 
     def inputs(self, index: int) -> list[TensorInfo]:
         """Return what is known of a layer's inputs."""
         layer = self.graph.layers[index]
         return [
             self.outputs(source[0])[source[1]]
-            if source is not None and self.outputs(source[0])
+            if source is not None
             else TensorInfo(port.shape, port.element_type)
             for port, source in zip(layer.inputs, self.topology.sources[index], strict=True)
         ]

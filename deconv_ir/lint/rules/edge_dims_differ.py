@@ -81,7 +81,7 @@ class EdgeDimsDiffer(Rule):
         if start_form == end_form:
             return  # the same, written in two ways
         if end_form == form:
-            if not compatible(start.shape, computed):
+            if not compatible(start.shape, computed) or producer.type == "Parameter":
                 return  # declared-dims-differ says so, at the wrong end
             place = Place(layer=source[0], side="output", port=source[1])
             stated, other, other_line = start, end, consumer.line_of(end)
