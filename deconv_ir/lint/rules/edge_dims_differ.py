@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 
 from ...model import Place
 from ...shapes import Shape, compatible, format_shape
@@ -95,7 +94,7 @@ class EdgeDimsDiffer(Rule):
         yield Report(
             f"declares {format_shape(stated.shape)}, but {other_name} declares "
             f"{format_shape(other.shape)} in line {other_line}",
-            replace(place, axis=_first_difference(stated.shape, wanted)),
+            place._replace(axis=_first_difference(stated.shape, wanted)),
             expected=format_shape(wanted),
             actual=format_shape(stated.shape),
             edits=dims_edits(subject, place.layer or 0, place.side or "", place.port or 0, wanted)
