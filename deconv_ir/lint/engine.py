@@ -167,13 +167,15 @@ def _to_run(options: Options, subject: Subject, present: frozenset[str]) -> Iter
         if (
             not present.isdisjoint(entry.slugs)
             or (code == FALLBACK and unclaimed)
-            or (types is not None and not entry.passive and _concerns(entry, types))
+            or (types is not None and not entry.passive and _concerns(entry, types, subject))
         ):
             yield code
 
 
-def _concerns(entry: Entry, types: Mapping[str, object]) -> bool:
-    return not entry.types or any(kind in types for kind in entry.types)
+def _concerns(entry: Entry, types: Mapping[str, object], subject: Subject) -> bool:
+    if entry.types and not any(kind in types for kind in entry.types):
+        return False
+    return not entry.when or bool(getattr(subject, entry.when))
 
 
 def _is_unclaimed(slug: str) -> bool:

@@ -50,22 +50,13 @@ class EdgeDimsDiffer(Rule):
     code = "IR209"
     name = "edge-dims-differ"
     severity = ERROR
+    when = "unequal_edges"
     fix = "declares what is computed at the end that is wrong"
 
     def check(self, subject: Subject) -> Iterator[Report]:
-        """Compare the ends of all edges."""
-        if subject.graph.bare:
-            return
-        layers = subject.graph.layers
-        for index, (layer, sources) in enumerate(
-            zip(layers, subject.topology.sources, strict=True)
-        ):
-            for port, (end, source) in enumerate(zip(layer.inputs, sources, strict=True)):
-                if source is None:
-                    continue
-                start = layers[source[0]].outputs[source[1]]
-                if start.shape is not end.shape and start.shape != end.shape:
-                    yield from self.judge(subject, index, port, source)
+        """Look at the edges whose ends are unequal."""
+        for index, port, source in subject.unequal_edges:
+            yield from self.judge(subject, index, port, source)
 
     def judge(
         self, subject: Subject, index: int, port: int, source: tuple[int, int]

@@ -46,12 +46,14 @@ class WrongNumberOfPorts(Rule):
     code = "IR213"
     name = "wrong-number-of-ports"
     severity = ERROR
+    when = "oddly_ported"
     slugs = ("input-count", "output-count")
 
     def check(self, subject: Subject) -> Iterator[Report]:
         """Look for Results with outputs, and others without."""
         yield from super().check(subject)
-        for index, layer in subject.layers("Result"):
+        for index in subject.oddly_ported:
+            layer = subject.graph.layers[index]
             if layer.outputs:
                 yield Report(
                     "a Result has no outputs in an IR",
@@ -59,9 +61,7 @@ class WrongNumberOfPorts(Rule):
                     expected=0,
                     actual=len(layer.outputs),
                 )
-
-        for index, layer in enumerate(subject.graph.layers):
-            if not layer.outputs and layer.type not in SINKS and layer.operation.implemented:
+            elif layer.type not in SINKS and layer.operation.implemented:
                 yield Report(
                     f"{layer.type} declares no output, so nothing can use what it computes",
                     Place(layer=index),
