@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import os
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
@@ -152,6 +154,8 @@ def command(
         isolated=isolated,
     )
     files = find_files(paths)
+    if len(files) > 1:
+        gc.enable()
     if weights is not None and len(files) > 1:
         raise Mistake("--weights goes with one file")
     files = [(f, named) for f, named in files if named or not settings.is_excluded(f)]
@@ -269,5 +273,16 @@ def _write(run: Run, format_: str, output: str | None, *, statistics: bool, quie
 
 
 def main() -> NoReturn:
-    """Run deconv-lint."""
-    run_command(command)
+    """Run deconv-lint.
+
+    It is often run on one small file, from an editor or before a commit.  So
+    it does without the garbage collector while it loads (what it makes then
+    stays anyway), and leaves without taking the interpreter apart.
+    """
+    gc.disable()
+    try:
+        run_command(command)
+    except SystemExit as done:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(done.code if isinstance(done.code, int) else EXIT_OK)

@@ -284,8 +284,7 @@ class Layer(NamedTuple):
         return None if self.line is None else self.line + port.line_offset
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
+class Place(NamedTuple):
     """A part of a graph that an error or a finding is about; None: not narrowed down.
 
     Attributes

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fnmatch
 from collections.abc import Mapping
 from functools import lru_cache
 from pathlib import Path
@@ -60,6 +59,8 @@ class Config(NamedTuple):
 
 def matches(path: Path, pattern: str, folder: Path) -> bool:
     """Tell whether a path matches a pattern: its name alone, or from `folder` on."""
+    import fnmatch
+
     absolute = path.absolute()
     if fnmatch.fnmatch(absolute.name, pattern):
         return True
@@ -86,11 +87,19 @@ def _find(folder: Path) -> Config:
     if own.is_file():
         return read_config(own)
     project = folder / "pyproject.toml"
-    if project.is_file():
+    if project.is_file() and _mentions_us(project):
         found = _tables(project).get("tool", {})
         if isinstance(found, Mapping) and "deconv-lint" in found:
             return read_config(project)
     return Config() if folder.parent == folder else _find(folder.parent)
+
+
+def _mentions_us(project: Path) -> bool:
+    """Tell whether a table of ours can be in it: most have none, and TOML is slow to load."""
+    try:
+        return b"deconv-lint" in project.read_bytes()
+    except OSError:
+        return False
 
 
 def _tables(file: Path) -> dict[str, Any]:

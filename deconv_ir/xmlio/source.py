@@ -29,11 +29,12 @@ _BOMS: Final = (
     (b"\0<\0?", "utf-16-be"),
 )
 _DECLARED: Final = re.compile(rb"""\s*<\?xml[^>]*?encoding\s*=\s*["']([A-Za-z0-9._-]+)""")
-_HIDDEN: Final = re.compile(r"<!--(.*?)-->|<!\[CDATA\[(.*?)\]\]>|<\?.*?\?>", re.DOTALL)
+# Most files need none of these, so they are compiled when they are used.
+_HIDDEN: Final = r"(?s)<!--(.*?)-->|<!\[CDATA\[(.*?)\]\]>|<\?.*?\?>"
 _NOT_NEWLINE: Final = re.compile(r"[^\n]")
-_ENTITY: Final = re.compile(r"&(?:#x([0-9A-Fa-f]+)|#([0-9]+)|(lt|gt|amp|quot|apos));")
+_ENTITY: Final = r"&(?:#x([0-9A-Fa-f]+)|#([0-9]+)|(lt|gt|amp|quot|apos));"
 _NAMED: Final = {"lt": "<", "gt": ">", "amp": "&", "quot": '"', "apos": "'"}
-_WHITE: Final = re.compile(r"\r\n|[\t\n\r]")
+_WHITE: Final = r"\r\n|[\t\n\r]"
 
 # Not allowed in XML, so free to stand for what a CDATA section hides.
 _CDATA_LESS, _CDATA_AMPERSAND = "\ufffe", "\uffff"
@@ -98,7 +99,7 @@ class Source:
             return _NOT_NEWLINE.sub(" ", text[:end]) + text[end:]
         parts: list[str] = []
         at = 0
-        for match in _HIDDEN.finditer(text):
+        for match in re.finditer(_HIDDEN, text):
             start, end = match.span()
             parts.append(text[at:start])
             at = end
@@ -225,7 +226,7 @@ def check_well_formed(data: bytes, file: str | None = None) -> None:
 def unescape(text: str) -> str:
     """Put characters in for character references."""
     if "&" in text:
-        text = _ENTITY.sub(_character, text)
+        text = re.sub(_ENTITY, _character, text)
     if _CDATA_LESS in text or _CDATA_AMPERSAND in text:
         text = text.replace(_CDATA_LESS, "<").replace(_CDATA_AMPERSAND, "&")
     return text
@@ -240,5 +241,5 @@ def _character(match: re.Match[str]) -> str:
 def attribute_value(raw: str) -> str:
     """Return the value of an attribute as XML defines it, given what stands between the quotes."""
     if "\n" in raw or "\t" in raw or "\r" in raw:
-        raw = _WHITE.sub(" ", raw)
+        raw = re.sub(_WHITE, " ", raw)
     return unescape(raw) if "&" in raw else raw
