@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NoReturn
 import click
 
 from .common import EXIT_DIFFERS, EXIT_OK, Mistake, run_command, version_option
-from .reporters import FORMATS, Run, render
+from .reporters import FORMATS, Run, render, write
 
 if TYPE_CHECKING:
     from deconv_ir.lint.engine import Result
@@ -260,16 +260,7 @@ def _write(run: Run, format_: str, output: str | None, *, statistics: bool, quie
         text = "".join(f"{line}\n" for line in shown)
     else:
         text = render(format_, run)
-    if output is None:
-        click.echo(text, nl=False)
-        return
-    from deconv_ir.files import replace_file
-
-    try:
-        with replace_file(Path(output)) as stream:
-            stream.write(click.unstyle(text).encode() if format_ == "text" else text.encode())
-    except OSError as error:
-        raise Mistake(f"{output}: can not write: {error.strerror}") from None
+    write(text, format_, output)
 
 
 def main() -> NoReturn:
