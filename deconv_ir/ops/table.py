@@ -7,7 +7,6 @@ worked example.
 
 from __future__ import annotations
 
-import dataclasses
 from dataclasses import dataclass
 
 from ..dtypes import ELEMENT_TYPES, ElementType
@@ -83,7 +82,7 @@ def _takes(operation: type[Operation], example: Example, element_type: ElementTy
     """Whether an example still holds with another type for that of its first input."""
     own = example.inputs[0].element_type
     infos = [
-        dataclasses.replace(info, element_type=element_type) if info.element_type is own else info
+        info._replace(element_type=element_type) if info.element_type is own else info
         for info in (tensor.info() for tensor in example.inputs)
     ]
     try:
