@@ -158,13 +158,13 @@ def _print_plan_json(rows: Sequence[PlanRow], plan: Plan) -> None:
 
 def print_operations() -> None:
     """Print the operations that can be run, on standard output."""
-    from deconv_ir.ops.catalogue import list_operations
+    from deconv_ir.ops.table import operations_table
 
     table = [
-        [row.type, ", ".join(row.versions), ", ".join(row.inputs), ", ".join(row.attributes)]
-        for row in list_operations()
+        [row.type, ", ".join(row.versions), row.element_types, ", ".join(row.attributes)]
+        for row in operations_table()
     ]
-    headers = ["operation", "versions", "inputs", "attributes"]
+    headers = ["operation", "versions", "element types", "attributes"]
     _print(table, headers, ("left", "left", "left", "left"))
 
 
