@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     import numpy as np
 
+    Array = np.ndarray[Any, np.dtype[Any]]
+
 __all__ = ["ELEMENT_TYPES", "ElementType", "from_numpy", "parse_element_type"]
 
 
@@ -62,6 +64,8 @@ class ElementType:
 
     def size_of(self, elements: int) -> int:
         """Bytes that `elements` elements take in a weights file."""
+        if self.bits in (3, 6):  # whole groups of three bytes
+            return -(-elements * self.bits // 24) * 3
         return (elements * self.bits + 7) // 8
 
     def numpy(self) -> np.dtype[Any]:
@@ -79,7 +83,8 @@ class ElementType:
         if self._numpy.startswith("ml:"):
             import ml_dtypes
 
-            return np.dtype(getattr(ml_dtypes, self._numpy[3:]))
+            found: np.dtype[Any] = np.dtype(getattr(ml_dtypes, self._numpy[3:]))
+            return found
         return np.dtype(self._numpy)
 
 
@@ -107,8 +112,8 @@ ELEMENT_TYPES: tuple[ElementType, ...] = (
     ElementType("f8e4m3", "F8E4M3", 8, "float", "ml:float8_e4m3fn"),
     ElementType("f8e5m2", "F8E5M2", 8, "float", "ml:float8_e5m2"),
     ElementType("f8e8m0", "F8E8M0", 8, "float", "ml:float8_e8m0fnu"),
-    ElementType("u3", "U3", 3, "uint", ""),
-    ElementType("u6", "U6", 6, "uint", ""),
+    ElementType("u3", "U3", 3, "uint", "uint8"),
+    ElementType("u6", "U6", 6, "uint", "uint8"),
     ElementType("string", "STRING", 0, "string", ""),
 )
 
@@ -154,7 +159,7 @@ def parse_element_type(text: str) -> ElementType:
 _FROM_NUMPY = {
     t._numpy.removeprefix("ml:"): t
     for t in reversed(ELEMENT_TYPES)
-    if t._numpy and t.name not in ("u1", "nf4")
+    if t._numpy and t.name not in ("u1", "u3", "u6", "nf4")
 }
 
 

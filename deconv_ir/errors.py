@@ -19,8 +19,8 @@ class DeconvError(Exception):
         What is wrong, without the place.
     file : str, optional
         Path of the file at fault.
-    line : int, optional
-        Line in that file, counted from 1.
+    line, column : int, optional
+        Line and column in that file, counted from 1.
     layer : str, optional
         The layer, as ``'name' (Type, id 5)``.
     attribute : str, optional
@@ -31,6 +31,9 @@ class DeconvError(Exception):
         What the user can do about it.
     rule : str, optional
         Stable name of the kind of mistake; the linter files findings under it.
+    place : Place or (int, int), optional
+        The part of the graph at fault (`deconv_ir.model.Place`), or a span of
+        the file's text: where the linter puts its caret.
     """
 
     def __init__(
@@ -45,6 +48,8 @@ class DeconvError(Exception):
         actual: Any = None,
         hint: str | None = None,
         rule: str | None = None,
+        column: int | None = None,
+        place: Any = None,
     ) -> None:
         super().__init__(message)
         self.message = message
@@ -56,6 +61,8 @@ class DeconvError(Exception):
         self.actual = actual
         self.hint = hint
         self.rule = rule
+        self.column = column
+        self.place = place
 
     def locate(
         self, *, file: str | None = None, line: int | None = None, layer: str | None = None

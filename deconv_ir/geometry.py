@@ -18,21 +18,25 @@ from __future__ import annotations
 import enum
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import NamedTuple
 
 __all__ = [
     "AxisGeometry",
     "Dim",
     "Interval",
     "PadMode",
+    "Rounding",
     "Semantics",
     "backward_data_axis",
     "bounds",
     "conv_transpose_axis",
+    "convolution_axis",
     "effective_kernel",
     "interval",
     "monotone",
     "natural_extent",
     "openvino_axis",
+    "pooling_axis",
 ]
 
 
@@ -96,8 +100,7 @@ class PadMode(enum.Enum):
     VALID = "valid"
 
 
-@dataclass(frozen=True, slots=True)
-class AxisGeometry:
+class AxisGeometry(NamedTuple):
     """What one spatial axis of a transposed convolution comes down to.
 
     Attributes
@@ -110,14 +113,20 @@ class AxisGeometry:
         end; negative: zeros are added.
     output : int
         Extent of the output.
-    formula : str
-        How `output` and the pads were found, with the numbers put in.
+    template, numbers : str, tuple of int
+        How `output` and the pads were found; `formula` puts the numbers in.
     """
 
     pad_begin: int
     pad_end: int
     output: int
-    formula: str
+    template: str
+    numbers: tuple[int, ...]
+
+    @property
+    def formula(self) -> str:
+        """How `output` and the pads were found, with the numbers put in."""
+        return self.template.format(*self.numbers)
 
 
 def effective_kernel(kernel: int, dilation: int) -> int:
@@ -130,8 +139,7 @@ def natural_extent(data: int, kernel: int, stride: int, dilation: int) -> int:
     return stride * (data - 1) + effective_kernel(kernel, dilation)
 
 
-@dataclass(frozen=True, slots=True)
-class Axis:
+class Axis(NamedTuple):
     """The attributes of one spatial axis of a transposed convolution."""
 
     stride: int = 1
@@ -144,9 +152,10 @@ class Axis:
         """F of this axis."""
         return natural_extent(data, kernel, self.stride, self.dilation)
 
-    def natural_formula(self, data: int, kernel: int) -> str:
-        """F of this axis, written out."""
-        return f"{self.stride}*({data} - 1) + (({kernel} - 1)*{self.dilation} + 1)"
+
+_NATURAL = "stride*(X - 1) + ((K - 1)*dilation + 1)"
+_NATURAL_NUMBERS = "{}*({} - 1) + (({} - 1)*{} + 1)"
+_NATURAL_NUMBERS_AT = "{0}*({1} - 1) + (({2} - 1)*{3} + 1)"
 
 
 def _from_pads(axis: Axis, data: int, kernel: int, begin: int, end: int) -> AxisGeometry:
@@ -156,9 +165,9 @@ def _from_pads(axis: Axis, data: int, kernel: int, begin: int, end: int) -> Axis
         begin,
         end,
         output,
-        "Y = stride*(X - 1) + ((K - 1)*dilation + 1) - pad_begin - pad_end + output_padding = "
-        f"{axis.natural_formula(data, kernel)} - {begin} - {end} + {axis.output_padding} "
-        f"= {output}",
+        f"Y = {_NATURAL} - pad_begin - pad_end + output_padding"
+        f" = {_NATURAL_NUMBERS} - {{}} - {{}} + {{}} = {{}}",
+        (axis.stride, data, kernel, axis.dilation, begin, end, axis.output_padding, output),
     )
 
 
@@ -178,9 +187,20 @@ def _from_output(
         first,
         total - first,
         output,
-        f"Y = {name} = {output}; total_padding = stride*(X - 1) + ((K - 1)*dilation + 1) - Y + "
-        f"output_padding = {axis.natural_formula(data, kernel)} - {output} + "
-        f"{axis.output_padding} = {total}; pad_begin = {rule} = {first}",
+        f"Y = {name} = {{8}}; total_padding = {_NATURAL} - Y + output_padding"
+        f" = {_NATURAL_NUMBERS_AT} - {{8}} + {{4}} = {{5}};"
+        f" pad_begin = {rule} = {{6}}, pad_end = {{7}}",
+        (
+            axis.stride,
+            data,
+            kernel,
+            axis.dilation,
+            axis.output_padding,
+            total,
+            first,
+            total - first,
+            output,
+        ),
     )
 
 
@@ -262,9 +282,19 @@ def conv_transpose_axis(
         begin,
         total - begin,
         output,
-        f"Y = stride*X + output_padding = {axis.stride}*{data} + {axis.output_padding} = {output}; "
-        f"total_padding = (K - 1)*dilation + 1 - stride = {total}; "
-        f"pad_begin = {rule}total_padding // 2 = {begin}",
+        "Y = stride*X + output_padding = {0}*{1} + {2} = {3};"
+        " total_padding = (K - 1)*dilation + 1 - stride = ({4} - 1)*{5} + 1 - {0} = {6};"
+        f" pad_begin = {rule}total_padding // 2 = {{7}}",
+        (
+            axis.stride,
+            data,
+            axis.output_padding,
+            output,
+            kernel,
+            axis.dilation,
+            total,
+            begin,
+        ),
     )
 
 
@@ -280,3 +310,88 @@ def backward_data_axis(
     }
     begin, rule = rules[auto_pad]
     return _from_output(axis, data, kernel, output, begin, rule, "dst_shape")
+
+
+class Rounding(enum.Enum):
+    """How a pooling's windows that do not fit whole are counted: `rounding_type`."""
+
+    FLOOR = "floor"
+    CEIL = "ceil"
+    CEIL_TORCH = "ceil_torch"
+
+
+def _same_axis(axis: Axis, data: int, kernel: int, auto_pad: PadMode) -> AxisGeometry:
+    """Y = ceil(X / stride); the pads follow."""
+    output = -(-data // axis.stride)
+    total = max(0, (output - 1) * axis.stride + effective_kernel(kernel, axis.dilation) - data)
+    upper = auto_pad is PadMode.SAME_UPPER
+    begin = total // 2 if upper else total - total // 2
+    rule = "total_padding // 2" if upper else "total_padding - total_padding // 2"
+    return AxisGeometry(
+        begin,
+        total - begin,
+        output,
+        "Y = ceil(X / stride) = ceil({0} / {1}) = {2};"
+        " total_padding = max(0, (Y - 1)*stride + (K - 1)*dilation + 1 - X) = {3};"
+        f" pad_begin = {rule} = {{4}}",
+        (data, axis.stride, output, total, begin),
+    )
+
+
+def convolution_axis(
+    axis: Axis, data: int, kernel: int, auto_pad: PadMode = PadMode.EXPLICIT
+) -> AxisGeometry:
+    """Find pads and extent as OpenVINO Convolution-1 does (and its Group form).
+
+    Here pads are what is added to the data: ``output[y]`` is the sum over k of
+    ``data[stride*y + dilation*k - pad_begin] * filter[k]`` where that exists.
+
+    Parameters
+    ----------
+    axis : Axis
+        Attributes of the axis; `output_padding` has no meaning here.
+    data, kernel : int
+        Extents X and K.
+    auto_pad : PadMode
+        The attribute.
+    """
+    return pooling_axis(axis, data, kernel, auto_pad, Rounding.FLOOR)
+
+
+def pooling_axis(
+    axis: Axis,
+    data: int,
+    kernel: int,
+    auto_pad: PadMode = PadMode.EXPLICIT,
+    rounding: Rounding = Rounding.FLOOR,
+) -> AxisGeometry:
+    """Find pads and extent as OpenVINO MaxPool-1, -8, -14 and AvgPool-1, -14 do.
+
+    Parameters
+    ----------
+    axis, data, kernel, auto_pad
+        As of `convolution_axis`.
+    rounding : Rounding
+        ceil counts a last window that reaches beyond the end; ceil_torch does
+        so only if the window starts in the data or the pad before it.
+    """
+    if auto_pad in (PadMode.SAME_UPPER, PadMode.SAME_LOWER):
+        return _same_axis(axis, data, kernel, auto_pad)
+    begin, end = (axis.pad_begin, axis.pad_end) if auto_pad is PadMode.EXPLICIT else (0, 0)
+    room = data + begin + end - effective_kernel(kernel, axis.dilation)
+    if rounding is Rounding.FLOOR:
+        output, rule = room // axis.stride + 1, "floor"
+    else:
+        output, rule = -(-room // axis.stride) + 1, "ceil"
+    note = ""
+    if rounding is Rounding.CEIL_TORCH and (output - 1) * axis.stride >= data + begin:
+        output -= 1
+        note = ", less 1: the last window would start behind the data"
+    return AxisGeometry(
+        begin,
+        end,
+        output,
+        f"Y = {rule}((X + pad_begin + pad_end - ((K - 1)*dilation + 1)) / stride) + 1"
+        f" = {rule}(({{0}} + {{1}} + {{2}} - (({{3}} - 1)*{{4}} + 1)) / {{5}}) + 1 = {{6}}{note}",
+        (data, begin, end, kernel, axis.dilation, axis.stride, output),
+    )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 
 from .geometry import UNKNOWN, Dim, Interval, bounds, interval
 
@@ -42,6 +43,7 @@ def _extent(text: str) -> int:
     return int(text)
 
 
+@lru_cache(maxsize=1024)
 def parse_shape(text: str) -> Shape:
     """Parse a comma-separated list of dims; ``...`` is a dynamic rank, ```` a scalar.
 

@@ -119,7 +119,7 @@ def arithmetic_of(dtype: np.dtype[Any], depth: int) -> Arithmetic:
         return Arithmetic(dtype, dtype, dtype, 1, 0)
     if dtype == np.float16 or dtype.name == "bfloat16":
         return Arithmetic(dtype, f32, f32, 1, 0)
-    if dtype.kind in "iu" and dtype.itemsize in (1, 2, 4, 8) and dtype.isbuiltin == 1:
+    if dtype.kind in "iu" and dtype.type.__module__ == "numpy":
         limbs = max(1, dtype.itemsize * 8 // _LIMB_BITS)
         if dtype.kind == "i" and limbs == 1:
             largest = 1 << (dtype.itemsize * 8 - 1)

@@ -1,0 +1,53 @@
+# Two commands are enough: `make run` and `make test`.  Each sets up what it needs.
+PYTHON ?= python3
+VENV ?= .venv
+BIN := $(VENV)/bin
+OUT := out
+
+.PHONY: help run test test-peers check regen dist clean
+
+help:
+	@echo "make run         upsample a photograph and name the pictures to look at"
+	@echo "make test        run the tests"
+	@echo "make check       ruff, mypy --strict, generated files are up to date"
+	@echo "make test-peers  compare with OpenVINO, onnxruntime and torch (installs them)"
+	@echo "make regen       write the generated files anew"
+	@echo "make dist        build sdist and wheel"
+
+# One stamp an extra: a target installs what it needs, once.
+$(VENV)/installed-%: pyproject.toml
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[$*]'
+	@# Where Python may not write bytecode itself, each start would compile the sources anew.
+	$(BIN)/python -m compileall -q deconv_ir cli
+	@touch $@
+
+run: $(VENV)/installed-samples
+	@mkdir -p $(OUT)
+	$(BIN)/python samples/upsample/picture.py photo $(OUT)/photo.png
+	$(BIN)/python samples/upsample/picture.py to-npy $(OUT)/photo.png $(OUT)/photo.npy --border 1
+	$(BIN)/deconv-run samples/upsample/bilinear_x2.xml --input $(OUT)/photo.npy --output $(OUT)/photo_x2.npy --force
+	$(BIN)/python samples/upsample/picture.py to-png $(OUT)/photo_x2.npy $(OUT)/photo_x2.png
+	@echo
+	@echo "Look at $(OUT)/photo.png and, twice as large, $(OUT)/photo_x2.png"
+
+test: $(VENV)/installed-dev
+	$(BIN)/python -m pytest
+
+test-peers: $(VENV)/installed-dev $(VENV)/installed-peers
+	$(BIN)/python -m pytest -m peers tests/peers
+
+check: $(VENV)/installed-dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/python tools/regen.py --check
+
+regen: $(VENV)/installed-dev
+	$(BIN)/python tools/regen.py
+
+dist: $(VENV)/installed-dev
+	$(BIN)/python -m build
+
+clean:
+	rm -rf $(VENV) $(OUT) build dist *.egg-info .mypy_cache .pytest_cache .ruff_cache

@@ -1,0 +1,273 @@
+"""deconv-lint: find what is wrong with IR files."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, NoReturn
+
+import click
+
+from .common import EXIT_DIFFERS, EXIT_OK, Mistake, run_command, version_option
+from .reporters import FORMATS, Run, render
+
+if TYPE_CHECKING:
+    from deconv_ir.lint.engine import Result
+    from deconv_ir.lint.options import Options
+    from deconv_ir.lint.runner import Job
+
+    from .lint_settings import Settings
+
+EPILOG = """\b
+Examples:
+  deconv-lint model.xml
+  deconv-lint models/ --format sarif --output lint.sarif
+  deconv-lint 'models/**/*.xml' --select IR4,weights --ignore IR506
+  deconv-lint model.xml --reshape data=1,3,64,64 --severity info
+  deconv-lint models/ --fix
+  deconv-lint --explain IR401
+
+\b
+Rules are named by code (IR401), beginning of a code (IR4), name
+(declared-dims-differ) or family (file, graph, attributes, shapes, weights,
+portability). <!-- deconv-lint: ignore=IR401 --> before a layer silences a rule
+for it.
+
+\b
+Exit codes: 0 clean, 1 something was found, 2 it could not run, 130 interrupted.
+
+\b
+Shell completion: eval "$(_DECONV_LINT_COMPLETE=bash_source deconv-lint)", with
+zsh_source or fish_source for those shells.
+"""
+
+STDIN = "-"
+FROM_STDIN = "<stdin>"
+PRUNE_AT = 256
+"""Runs over more files also clear the cache of what is old."""
+
+
+@click.command(epilog=EPILOG, context_settings={"help_option_names": ["-h", "--help"]})
+@click.argument("paths", metavar="PATH...", nargs=-1)
+@click.option(
+    "--format",
+    "format_",
+    type=click.Choice(FORMATS),
+    default="text",
+    show_default=True,
+    help="How findings are written.",
+)
+@click.option("--output", metavar="FILE", type=click.Path(), help="Write them to a file.")
+@click.option("--select", multiple=True, metavar="RULES", help="Run these rules only.")
+@click.option("--ignore", multiple=True, metavar="RULES", help="Leave these rules out.")
+@click.option("--extend-select", multiple=True, metavar="RULES", help="Run these rules too.")
+@click.option(
+    "--severity",
+    type=click.Choice(["error", "warning", "info"]),
+    help="Run rules of this severity and above. Default: warning.",
+)
+@click.option(
+    "--semantics",
+    type=click.Choice(["spec", "openvino"]),
+    help="Whose rule decides where documents and runtime differ. Default: spec.",
+)
+@click.option(
+    "--reshape",
+    multiple=True,
+    metavar="NAME=SHAPE",
+    help="Check at another shape of an input, as in data=1,3,64,64.",
+)
+@click.option("--weights", metavar="FILE.bin", type=click.Path(), help="Default: beside the .xml.")
+@click.option("--deep", is_flag=True, help="Read all weights: look for NaN and infinity.")
+@click.option("--fix", is_flag=True, help="Put right what can be, in place; the .bin never.")
+@click.option("--diff", is_flag=True, help="Show what --fix would change, and change nothing.")
+@click.option("--baseline", metavar="FILE", type=click.Path(), help="Findings in it pass.")
+@click.option("--update-baseline", is_flag=True, help="Write the findings to the baseline.")
+@click.option(
+    "--config", metavar="FILE", type=click.Path(), help="Settings, in place of those found."
+)
+@click.option("--isolated", is_flag=True, help="Use no file of settings.")
+@click.option("--exit-zero", is_flag=True, help="Exit with 0 whatever is found.")
+@click.option("--statistics", is_flag=True, help="Count findings by rule.")
+@click.option("--list-rules", is_flag=True, help="List all rules and exit.")
+@click.option("--explain", metavar="RULE", help="Explain a rule and exit.")
+@click.option("--stdin-filename", metavar="NAME", help="What to call standard input ('-').")
+@click.option("--jobs", type=click.IntRange(1), help="Processes. Default: all cores, if worth it.")
+@click.option("--no-cache", is_flag=True, help="Check files even if they were checked before.")
+@click.option("--cache-dir", metavar="DIR", type=click.Path(), help="Where results are kept.")
+@click.option("-q", "--quiet", is_flag=True, help="Print findings only: no summary, no progress.")
+@version_option("deconv-lint")
+def command(
+    paths: tuple[str, ...],
+    format_: str,
+    output: str | None,
+    select: tuple[str, ...],
+    ignore: tuple[str, ...],
+    extend_select: tuple[str, ...],
+    severity: str | None,
+    semantics: str | None,
+    reshape: tuple[str, ...],
+    weights: str | None,
+    deep: bool,
+    fix: bool,
+    diff: bool,
+    baseline: str | None,
+    update_baseline: bool,
+    config: str | None,
+    isolated: bool,
+    exit_zero: bool,
+    statistics: bool,
+    list_rules: bool,
+    explain: str | None,
+    stdin_filename: str | None,
+    jobs: int | None,
+    no_cache: bool,
+    cache_dir: str | None,
+    quiet: bool,
+) -> int:
+    """Find what is wrong with the IR files at PATH...: files, folders, patterns, or '-'."""
+    if list_rules or explain is not None:
+        from .lint_rules import explain_rule, rule_table
+
+        click.echo(rule_table(format_) if explain is None else explain_rule(explain), nl=False)
+        return EXIT_OK
+    if not paths:
+        raise Mistake("no path is given; deconv-lint --help shows what to write")
+    if fix and diff:
+        raise Mistake("--fix and --diff exclude each other")
+    if update_baseline and baseline is None:
+        raise Mistake("--update-baseline needs --baseline FILE")
+    from .lint_paths import find_files
+    from .lint_settings import Settings
+
+    settings = Settings(
+        select=select,
+        ignore=ignore,
+        extend_select=extend_select,
+        severity=severity,
+        semantics=semantics,
+        reshape=reshape,
+        deep=deep,
+        config=config,
+        isolated=isolated,
+    )
+    files = find_files(paths)
+    if weights is not None and len(files) > 1:
+        raise Mistake("--weights goes with one file")
+    files = [(f, named) for f, named in files if named or not settings.is_excluded(f)]
+    if fix or diff:
+        from .lint_fix import fix_files
+
+        options = [settings.options(f) for f, _ in files]
+        results, fixed, changed = fix_files([f for f, _ in files], options, weights, show=diff)
+        if diff:
+            return EXIT_DIFFERS if changed and not exit_zero else EXIT_OK
+    else:
+        fixed = 0
+        cache = _cache_folder(files, cache_dir, no_cache)
+        results = _check(files, settings, weights, stdin_filename, jobs, cache, quiet)
+    no_ir = sum(not named and _is_no_ir(r) for (_, named), r in zip(files, results, strict=True))
+    results = [r for (_, named), r in zip(files, results, strict=True) if named or not _is_no_ir(r)]
+    if not no_cache and len(files) > PRUNE_AT:
+        _prune(cache_dir)
+    known = 0
+    if (name := baseline or settings.baseline(files)) is not None:
+        from .lint_baseline import apply
+
+        results, known = apply(Path(name), results, update=update_baseline)
+    run = Run(results, fixed, known, no_ir)
+    _write(run, format_, output, statistics=statistics, quiet=quiet)
+    failed = any(result.findings for result in results)
+    return EXIT_DIFFERS if failed and not exit_zero else EXIT_OK
+
+
+def _check(
+    files: list[tuple[str, bool]],
+    settings: Settings,
+    weights: str | None,
+    stdin_filename: str | None,
+    processes: int | None,
+    cache: str | None,
+    quiet: bool,
+) -> list[Result]:
+    from deconv_ir.lint.runner import Job, check_all
+
+    results: dict[int, Result] = {}
+    jobs: list[Job] = []
+    places: list[int] = []
+    for i, (file, _) in enumerate(files):
+        if file == STDIN:
+            options = settings.options(stdin_filename or FROM_STDIN)
+            results[i] = _check_stdin(options, weights, stdin_filename)
+        else:
+            jobs.append(Job(file, settings.options(file), weights, cache))
+            places.append(i)
+    checked = check_all(jobs, processes)
+    if len(jobs) > 1 and not quiet and sys.stderr.isatty():
+        with click.progressbar(
+            checked, length=len(jobs), label="Checking", file=sys.stderr
+        ) as shown:
+            results.update(zip(places, shown, strict=True))
+    else:
+        results.update(zip(places, checked, strict=True))
+    return [results[i] for i in range(len(files))]
+
+
+def _check_stdin(options: Options, weights: str | None, name: str | None) -> Result:
+    from deconv_ir.limits import DEFAULT_LIMITS
+    from deconv_ir.lint.engine import check_bytes
+
+    data = sys.stdin.buffer.read(DEFAULT_LIMITS.xml_bytes + 1)
+    beside = Path(name).with_suffix(".bin") if name is not None else None
+    return check_bytes(data, name or FROM_STDIN, options, Path(weights) if weights else beside)
+
+
+def _cache_folder(files: list[tuple[str, bool]], folder: str | None, disabled: bool) -> str | None:
+    """Tell where results are kept; one small file is checked faster than looked up."""
+    if disabled or (len(files) < 2 and folder is None):
+        return None
+    if folder is not None:
+        return folder
+    from deconv_ir.lint.cache import default_folder
+
+    return str(default_folder())
+
+
+def _prune(folder: str | None) -> None:
+    from deconv_ir.lint.cache import Cache, default_folder
+
+    Cache(Path(folder) if folder is not None else default_folder()).prune()
+
+
+def _is_no_ir(result: Result) -> bool:
+    """Tell whether a file is XML of another kind."""
+    return [f.rule for f in result.findings] == ["wrong-root"]
+
+
+def _write(run: Run, format_: str, output: str | None, *, statistics: bool, quiet: bool) -> None:
+    if statistics:
+        from .lint_rules import count_by_rule
+
+        text = count_by_rule(run, format_)
+    elif format_ == "text" and quiet:
+        from .reporters.text import show
+
+        shown = [show(f, result) for result in run.results for f in result.findings]
+        text = "".join(f"{line}\n" for line in shown)
+    else:
+        text = render(format_, run)
+    if output is None:
+        click.echo(text, nl=False)
+        return
+    from deconv_ir.files import replace_file
+
+    try:
+        with replace_file(Path(output)) as stream:
+            stream.write(click.unstyle(text).encode() if format_ == "text" else text.encode())
+    except OSError as error:
+        raise Mistake(f"{output}: can not write: {error.strerror}") from None
+
+
+def main() -> NoReturn:
+    """Run deconv-lint."""
+    run_command(command)

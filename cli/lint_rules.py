@@ -1,0 +1,97 @@
+"""What deconv-lint prints about its rules: the list, one explained, counts."""
+
+from __future__ import annotations
+
+import json
+import textwrap
+from collections import Counter
+
+import click
+
+from deconv_ir.lint.catalogue import RULES, find_rule
+from deconv_ir.lint.documentation import explain
+from deconv_ir.lint.rule import FAMILIES
+from deconv_ir.xmlio.vocabulary import nearest
+
+from .common import Mistake
+from .reporters import Run
+
+_COLOURS = {"error": "red", "warning": "yellow", "info": "cyan"}
+
+
+def rule_table(format_: str = "text") -> str:
+    """List all rules, by family."""
+    if format_ == "json":
+        rows = [
+            {
+                "code": entry.code,
+                "name": entry.name,
+                "family": entry.family,
+                "severity": entry.severity.value,
+                "fix": entry.fix or None,
+                "deep": entry.deep,
+                "summary": entry.summary,
+            }
+            for entry in RULES.values()
+        ]
+        return json.dumps(rows, indent=2) + "\n"
+    width = max(len(entry.name) for entry in RULES.values())
+    lines = []
+    for family in FAMILIES.values():
+        lines.append(click.style(family, bold=True))
+        for entry in RULES.values():
+            if entry.family == family:
+                severity = entry.severity.value
+                mark = "+" if entry.fix else " "
+                padded = click.style(f"{severity:<8}", fg=_COLOURS[severity])
+                lines.append(
+                    f"  {entry.code} {mark} {entry.name:<{width}}  {padded} {entry.summary}"
+                )
+        lines.append("")
+    lines.append("+ : --fix puts it right.  Rules of severity info run with --severity info.")
+    return "\n".join(lines) + "\n"
+
+
+def explain_rule(word: str) -> str:
+    """Explain one rule.
+
+    Raises
+    ------
+    Mistake
+        There is no such rule.
+    """
+    entry = find_rule(word)
+    if entry is None:
+        hint = nearest(word, [*RULES, *(r.name for r in RULES.values())])
+        raise Mistake(f"there is no rule {word!r}" + (f" ({hint})" if hint else ""))
+    told = explain(entry.code)
+    notes = [f"Severity: {entry.severity.value}. Family: {entry.family}."]
+    if entry.fix:
+        notes.append(f"--fix {entry.fix}.")
+    if entry.deep:
+        notes.append("Runs with --deep only.")
+    parts = [
+        click.style(f"{entry.code} {entry.name}", bold=True),
+        told.summary,
+        told.why,
+        " ".join(notes),
+    ]
+    for title, fragment in (("Fails:", told.fails), ("Passes:", told.passes)):
+        beside = f" (with a .bin of {fragment.weights})" if fragment.weights else ""
+        parts.append(f"{title}{beside}\n\n{textwrap.indent(fragment.xml, '    ')}")
+    return "\n\n".join(parts) + "\n"
+
+
+def count_by_rule(run: Run, format_: str = "text") -> str:
+    """Count findings by rule, most frequent first."""
+    counts = Counter(finding.code for finding in run.findings)
+    if format_ == "json":
+        rows = [
+            {"code": code, "name": RULES[code].name, "count": count}
+            for code, count in counts.most_common()
+        ]
+        return json.dumps(rows, indent=2) + "\n"
+    width = len(str(max(counts.values(), default=0)))
+    return "".join(
+        f"{count:>{width}}  {code}  {RULES[code].name}\n" for code, count in counts.most_common()
+    )

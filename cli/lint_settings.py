@@ -1,0 +1,97 @@
+"""From options and files of settings to what is checked in each file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from deconv_ir.lint.config import Config, find_config, matches, read_config
+from deconv_ir.lint.options import Options, choose
+from deconv_ir.shapes import Shape, parse_shape
+
+from .common import Mistake
+
+
+class Settings:
+    """What the user chose on the command line, over what the nearest settings say."""
+
+    def __init__(
+        self,
+        *,
+        select: tuple[str, ...] = (),
+        ignore: tuple[str, ...] = (),
+        extend_select: tuple[str, ...] = (),
+        severity: str | None = None,
+        semantics: str | None = None,
+        reshape: tuple[str, ...] = (),
+        deep: bool = False,
+        config: str | None = None,
+        isolated: bool = False,
+    ) -> None:
+        self.select = _split(select)
+        self.ignore = _split(ignore)
+        self.extend_select = _split(extend_select)
+        self.severity = severity
+        self.semantics = semantics
+        self.reshape = dict(map(_parse_reshape, reshape))
+        self.deep = deep
+        self.isolated = isolated
+        self.given = None if config is None else read_config(Path(config))
+        self._options: dict[tuple[Config, tuple[str, ...]], Options] = {}
+
+    def config(self, file: str) -> Config:
+        """Return the settings for a file: the nearest ones, from its folder upwards."""
+        if self.isolated:
+            return Config()
+        if self.given is not None:
+            return self.given
+        return find_config(Path(file).parent)
+
+    def is_excluded(self, file: str) -> bool:
+        """Tell whether the settings leave a file out, that was found in a folder."""
+        config = self.config(file)
+        if config.file is None or not config.exclude:
+            return False
+        return any(matches(Path(file), p, config.file.parent) for p in config.exclude)
+
+    def options(self, file: str) -> Options:
+        """Return what is checked in a file."""
+        config = self.config(file)
+        ignored = config.ignored_for(Path(file))
+        found = self._options.get((config, ignored))
+        if found is None:
+            found = choose(
+                select=self.select or config.select or (),
+                ignore=(*(config.ignore or ()), *self.ignore),
+                extend_select=(*(config.extend_select or ()), *self.extend_select),
+                severity=self.severity or config.severity or "warning",
+                semantics=self.semantics or config.semantics or "spec",
+                severities=dict(config.severities),
+                reshape=self.reshape,
+                deep=self.deep or config.deep,
+            )
+            if ignored:
+                silent = choose(select=ignored, severity="info", deep=True).rules
+                found = found._replace(rules=found.rules - silent)
+            self._options[config, ignored] = found
+        return found
+
+    def baseline(self, files: list[tuple[str, bool]]) -> str | None:
+        """Return the baseline that the settings of the first file name."""
+        config = self.config(files[0][0]) if files else Config()
+        if config.file is None or config.baseline is None:
+            return None
+        return str(config.file.parent / config.baseline)
+
+
+def _split(words: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(part.strip() for word in words for part in word.split(",") if part.strip())
+
+
+def _parse_reshape(text: str) -> tuple[str, Shape]:
+    name, equals, dims = text.rpartition("=")
+    if not equals or not name:
+        raise Mistake(f"--reshape must be NAME=1,3,64,64, found {text!r}")
+    try:
+        return name, parse_shape(dims)
+    except ValueError as error:
+        raise Mistake(f"--reshape {text!r}: {error}") from None

@@ -1,0 +1,53 @@
+"""For programs: one JSON object."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from deconv_ir.lint.cache import plain
+from deconv_ir.lint.catalogue import RULES
+from deconv_ir.version import __version__
+
+from . import Run
+
+
+def render(run: Run) -> str:
+    """Write all findings, and counts by file."""
+    content: dict[str, Any] = {
+        "tool": "deconv-lint",
+        "version": __version__,
+        "findings": [
+            {
+                "code": f.code,
+                "rule": f.rule,
+                "family": RULES[f.code].family,
+                "severity": f.severity.value,
+                "message": f.message,
+                "file": f.file,
+                "line": f.line,
+                "column": f.column,
+                "end_column": f.end_column,
+                "layer": f.layer,
+                "expected": plain(f.expected),
+                "actual": plain(f.actual),
+                "hint": f.hint,
+                "fixable": any(index == i for index, _ in result.edits),
+            }
+            for result in run.results
+            for i, f in enumerate(result.findings)
+        ],
+        "files": [
+            {
+                "file": result.file,
+                "layers": result.layers,
+                "findings": len(result.findings),
+                "suppressed": result.suppressed,
+                "passed_over": dict(result.passed_over),
+            }
+            for result in run.results
+        ],
+        "fixed": run.fixed,
+        "known": run.known,
+    }
+    return json.dumps(content, indent=2) + "\n"

@@ -1,0 +1,111 @@
+"""SARIF 2.1.0, for code scanning services and editors.
+
+Source: OASIS, Static Analysis Results Interchange Format (SARIF) Version 2.1.0.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+from deconv_ir.findings import Finding, Severity
+from deconv_ir.lint.catalogue import RULES
+from deconv_ir.lint.documentation import explain
+from deconv_ir.version import __version__
+
+from . import Run
+
+SCHEMA = (
+    "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
+)
+
+_LEVELS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.INFO: "note"}
+
+
+def render(run: Run) -> str:
+    """Write one SARIF run; it describes those rules that found something."""
+    codes = sorted({finding.code for finding in run.findings})
+    results = [
+        _result(finding, codes.index(finding.code), result.lines)
+        for result in run.results
+        for finding in result.findings
+    ]
+    content: dict[str, Any] = {
+        "$schema": SCHEMA,
+        "version": "2.1.0",
+        "runs": [
+            {
+                "tool": {
+                    "driver": {
+                        "name": "deconv-lint",
+                        "semanticVersion": __version__,
+                        "rules": [_rule(code) for code in codes],
+                    }
+                },
+                "columnKind": "unicodeCodePoints",
+                "artifacts": [
+                    {"location": {"uri": _uri(result.file)}, "mimeType": "application/xml"}
+                    for result in run.results
+                ],
+                "results": results,
+            }
+        ],
+    }
+    return json.dumps(content, indent=2) + "\n"
+
+
+def _rule(code: str) -> dict[str, Any]:
+    entry = RULES[code]
+    return {
+        "id": code,
+        "name": "".join(word.capitalize() for word in entry.name.split("-")),
+        "shortDescription": {"text": entry.summary},
+        "fullDescription": {"text": explain(code).why},
+        "defaultConfiguration": {"level": _LEVELS[entry.severity]},
+        "properties": {"tags": [entry.family]},
+    }
+
+
+def _result(finding: Finding, index: int, lines: dict[int, str]) -> dict[str, Any]:
+    message = finding.message + (f" ({finding.hint})" if finding.hint else "")
+    location: dict[str, Any] = {
+        "physicalLocation": {"artifactLocation": {"uri": _uri(finding.file or "")}}
+    }
+    if finding.line is not None:
+        region: dict[str, Any] = {"startLine": finding.line}
+        if finding.column is not None:
+            region["startColumn"] = finding.column
+        if finding.end_column is not None:
+            region["endColumn"] = finding.end_column
+        if finding.line in lines:
+            region["snippet"] = {"text": lines[finding.line]}
+        location["physicalLocation"]["region"] = region
+    if finding.layer is not None:
+        location["logicalLocations"] = [{"fullyQualifiedName": finding.layer, "kind": "member"}]
+    identity = "\0".join((finding.code, finding.layer or "", finding.message))
+    return {
+        "ruleId": finding.code,
+        "ruleIndex": index,
+        "level": _LEVELS[finding.severity],
+        "message": {"text": message},
+        "locations": [location],
+        "partialFingerprints": {
+            "deconvLint/v1": hashlib.sha256(identity.encode()).hexdigest()[:32]
+        },
+    }
+
+
+def _uri(file: str) -> str:
+    """Return a relative reference where that is possible, as code scanning wants it."""
+    path = Path(file)
+    if path.is_absolute():
+        relative = os.path.relpath(path)
+        if relative.startswith(".."):
+            return path.as_uri()
+        path = Path(relative)
+    # A colon in the first part would look like a scheme.
+    return quote(path.as_posix()).replace(":", "%3A")

@@ -1,0 +1,114 @@
+"""For people: file:line:column, the line with a caret, and a summary."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import click
+
+from deconv_ir.findings import Finding, Severity
+from deconv_ir.lint.engine import Result
+
+from . import Run
+
+_COLOURS = {Severity.ERROR: "red", Severity.WARNING: "yellow", Severity.INFO: "cyan"}
+_WIDTH = 100
+
+
+def render(run: Run) -> str:
+    """Write all findings and a summary."""
+    parts = [show(finding, result) for result in run.results for finding in result.findings]
+    parts.append(summary(run))
+    return "\n".join(parts) + "\n"
+
+
+def show(finding: Finding, result: Result) -> str:
+    """Write one finding."""
+    place = ":".join(str(p) for p in (finding.file, finding.line, finding.column) if p)
+    colour = _COLOURS[finding.severity]
+    head = (
+        f"{click.style(place, bold=True)}: {click.style(finding.code, fg=colour, bold=True)} "
+        f"{finding.severity.value}: {finding.message} [{finding.rule}]"
+    )
+    lines = [head]
+    text = result.lines.get(finding.line or 0)
+    if text is not None and finding.line is not None and text.strip():
+        lines += _excerpt(finding, text, colour)
+    gutter = " " * (len(str(finding.line or "")) + 2)
+    if finding.layer is not None:
+        lines.append(
+            f"{gutter}= layer {finding.layer}"
+            if "->" not in finding.layer
+            else f"{gutter}= {finding.layer}"
+        )
+    if finding.hint:
+        lines.append(f"{gutter}= hint: {finding.hint}")
+    return "\n".join(lines)
+
+
+def _excerpt(finding: Finding, text: str, colour: str) -> list[str]:
+    """Show the line, with carets under the part at fault."""
+    text = text.replace("\t", " ")
+    indent = len(text) - len(text.lstrip())
+    column = (finding.column or 1) - 1
+    end = (finding.end_column or column + 2) - 1
+    start = min(indent, column)
+    if column - start > _WIDTH * 2 // 3:  # a long line: show the part around
+        start = column - _WIDTH // 3
+    shown = text[start : start + _WIDTH].rstrip()
+    width = max(1, min(end, start + len(shown)) - column)
+    number = str(finding.line)
+    gutter = " " * len(number)
+    lines = [f" {number} | {shown}"]
+    if finding.column is not None and column - start <= len(shown):
+        carets = click.style("^" * width, fg=colour, bold=True)
+        lines.append(f" {gutter} | {' ' * (column - start)}{carets}")
+    return lines
+
+
+def summary(run: Run) -> str:
+    """Write what was found in all, and what was not looked at."""
+    findings = run.findings
+    counts = Counter(finding.severity for finding in findings)
+    parts = []
+    if findings:
+        found = ", ".join(
+            _count(counts[severity], name)
+            for severity, name in (
+                (Severity.ERROR, "error"),
+                (Severity.WARNING, "warning"),
+                (Severity.INFO, "note"),
+            )
+            if counts[severity]
+        )
+        files = len({finding.file for finding in findings})
+        parts.append(f"Found {found} in {files} of {_count(len(run.results), 'file')}.")
+        fixable = sum(len(result.edits) for result in run.results)
+        if fixable:
+            parts.append(f"--fix puts {fixable} of them right.")
+    else:
+        parts.append(f"All is well in {_count(len(run.results), 'file')}.")
+    if run.fixed:
+        parts.append(f"Fixed {run.fixed}.")
+    if run.known:
+        parts.append(f"{run.known} more are in the baseline.")
+    suppressed = sum(result.suppressed for result in run.results)
+    if suppressed:
+        parts.append(f"{suppressed} more are silenced in the files.")
+    passed_over: Counter[str] = Counter()
+    for result in run.results:
+        passed_over.update(dict(result.passed_over))
+    if passed_over:
+        types = ", ".join(f"{count} {kind}" for kind, count in passed_over.most_common(8))
+        more = ", ..." if len(passed_over) > 8 else ""
+        parts.append(
+            f"Taken as declared, for want of a shape rule: {_count(passed_over.total(), 'layer')} "
+            f"({types}{more})."
+        )
+    if run.no_ir:
+        parts.append(f"Passed over {_count(run.no_ir, 'XML file')} that are no IR.")
+    return " ".join(parts)
+
+
+def _count(number: int, word: str) -> str:
+    return f"{number} {word}" + ("" if number == 1 else "s")

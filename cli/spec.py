@@ -1,0 +1,120 @@
+"""deconv-spec: the examples of operation specifications, checked, put right and made."""
+
+from __future__ import annotations
+
+import click
+
+from .common import run_command, version_option
+
+EPILOG = """\b
+Examples:
+  deconv-spec check docs/*.md
+  deconv-spec fix --diff docs/conv.rst
+  deconv-spec generate spec.toml --out golden/
+  deconv-spec verify golden/ --actual results/
+
+\b
+Exit codes: 0 clean, 1 findings (or differences), 2 could not run,
+130 interrupted.
+
+\b
+Shell completion: eval "$(_DECONV_SPEC_COMPLETE=bash_source deconv-spec)", with
+zsh_source or fish_source for those shells.
+"""
+
+CONTEXT = {"help_option_names": ["-h", "--help"]}
+
+SEMANTICS = click.option(
+    "--semantics",
+    type=click.Choice(["spec", "openvino"]),
+    default="spec",
+    show_default=True,
+    help="Whose rule decides where the documents and the OpenVINO runtime differ.",
+)
+
+
+@click.group(epilog=EPILOG, context_settings=CONTEXT)
+@version_option("deconv-spec")
+def command() -> None:
+    """Check, fix, generate and verify the XML examples of operation specifications."""
+
+
+@command.command(context_settings=CONTEXT)
+@click.argument("documents", nargs=-1, required=True, metavar="DOC...", type=click.Path())
+@SEMANTICS
+@click.option("-v", "--verbose", is_flag=True, help="Show the formulas of right examples too.")
+@click.option("-q", "--quiet", is_flag=True, help="Show only what is wrong.")
+def check(documents: tuple[str, ...], semantics: str, verbose: bool, quiet: bool) -> int:
+    """Compute the output dims of every XML layer example in DOC, and compare.
+
+    DOC is Markdown, reStructuredText, HTML or plain text; a folder stands for
+    the documents in it, '-' for standard input.
+    """
+    from .spec_documents import check_documents
+
+    return check_documents(documents, semantics, verbose=verbose, quiet=quiet)
+
+
+@command.command(context_settings=CONTEXT)
+@click.argument("documents", nargs=-1, required=True, metavar="DOC...", type=click.Path())
+@SEMANTICS
+@click.option("--diff", is_flag=True, help="Show what would change, and change nothing.")
+@click.option("-q", "--quiet", is_flag=True, help="Say nothing but what is left wrong.")
+def fix(documents: tuple[str, ...], semantics: str, diff: bool, quiet: bool) -> int:
+    """Write the computed output dims into DOC, and touch nothing else.
+
+    Exit code 1: with --diff, something would change; else, an example is
+    left that no output dims would make right.
+    """
+    from .spec_documents import fix_documents
+
+    return fix_documents(documents, semantics, diff=diff, quiet=quiet)
+
+
+@command.command(context_settings=CONTEXT)
+@click.argument("spec", metavar="SPEC.toml", type=click.Path())
+@click.option("--out", required=True, metavar="DIR", help="Where the files go.", type=click.Path())
+@click.option(
+    "--format",
+    "page_format",
+    type=click.Choice(["md", "rst", "xml"]),
+    default="md",
+    show_default=True,
+    help="Form of the page.",
+)
+@click.option("--diagram", is_flag=True, help="Draw the examples (needs matplotlib).")
+@click.option("-q", "--quiet", is_flag=True, help="Say nothing.")
+def generate(spec: str, out: str, page_format: str, diagram: bool, quiet: bool) -> int:
+    """Make XML, networks, a page and golden arrays from SPEC.toml.
+
+    The same SPEC.toml gives the same bytes on every run and machine.
+    """
+    from .spec_golden import generate_files
+
+    return generate_files(spec, out, page_format, diagrams=diagram, quiet=quiet)
+
+
+@command.command(context_settings=CONTEXT)
+@click.argument("directory", metavar="DIR", type=click.Path())
+@click.option(
+    "--actual",
+    metavar="DIR2",
+    type=click.Path(),
+    help="Compare the outputs in DIR2 (EXAMPLE/output.npy) with those of DIR.",
+)
+@click.option("--rtol", type=click.FloatRange(0), default=0.0, show_default=True)
+@click.option("--atol", type=click.FloatRange(0), default=0.0, show_default=True)
+@click.option("-q", "--quiet", is_flag=True, help="Say nothing but what differs.")
+def verify(directory: str, actual: str | None, rtol: float, atol: float, quiet: bool) -> int:
+    """Compute the golden arrays in DIR anew, and compare.
+
+    Golden sums are exact whatever their order, so the default tolerance is 0.
+    """
+    from .spec_golden import verify_files
+
+    return verify_files(directory, actual, rtol=rtol, atol=atol, quiet=quiet)
+
+
+def main() -> None:
+    """Run the command and exit."""
+    run_command(command)

@@ -1,0 +1,63 @@
+"""deconv-spec generate and verify: from the user's paths to files and reports."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import click
+
+from deconv_ir.errors import OutputError
+from deconv_ir.files import replace_file
+
+from . import npy
+from .common import EXIT_DIFFERS, EXIT_OK
+
+
+def generate_files(spec: str, out: str, page_format: str, *, diagrams: bool, quiet: bool) -> int:
+    """Make a golden directory; nothing is written before all of it is made."""
+    from deconv_ir.spec_examples.generate import PageFormat, generate
+    from deconv_ir.spec_examples.specfile import read_spec
+
+    stated = read_spec(spec)
+    files = generate(stated, PageFormat(page_format), diagrams=diagrams)
+    _write(files, Path(out))
+    if not quiet:
+        examples = len(stated.examples)
+        size = sum(map(len, files.values()))
+        click.echo(
+            f"{out}: {examples} example{'s' if examples != 1 else ''}, {len(files)} files, "
+            f"{size} bytes"
+        )
+    return EXIT_OK
+
+
+def _write(files: Mapping[str, bytes], root: Path) -> None:
+    """Write files, each whole or not at all; the manifest, which vouches for them, last."""
+    for name in sorted(files, key=lambda n: (n == "manifest.json", n)):
+        path = root / name
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            with replace_file(path) as stream:
+                stream.write(files[name])
+        except OSError as error:
+            raise OutputError(
+                f"can not write the file: {error.strerror or error}", file=str(path)
+            ) from error
+
+
+def verify_files(root: str, actual: str | None, *, rtol: float, atol: float, quiet: bool) -> int:
+    """Verify a golden directory, and outputs against it; return the exit code."""
+    from deconv_ir.spec_examples.verify import Tolerance, verify
+
+    result = verify(root, npy.read, actual, Tolerance(rtol, atol))
+    for finding in result.findings:
+        click.echo(str(finding))
+    if not quiet:
+        count = len(result.findings)
+        plural = "" if result.compared == 1 else "s"
+        click.echo(
+            f"{result.compared} output{plural} compared, "
+            f"{count or 'no'} finding{'' if count == 1 else 's'}"
+        )
+    return EXIT_DIFFERS if result.findings else EXIT_OK

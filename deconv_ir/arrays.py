@@ -1,0 +1,146 @@
+"""Arrays of the user's: do they fit a model's input, and how are they stored.
+
+The .npy form of element types that NumPy lacks (bf16, f8 and so on) is raw
+bytes: dtype ``|V2`` or ``|V1``, which loads back, without loss, with
+``array.view(ml_dtypes.bfloat16)``.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from .dtypes import ElementType, from_numpy
+from .errors import InputError
+from .geometry import Interval, bounds
+from .model import TensorInfo
+from .shapes import Shape, compatible, format_shape
+
+if TYPE_CHECKING:
+    from .dtypes import Array
+
+VALUE_LIMIT = 64
+
+
+def fit(
+    array: Array, name: str, shape: Shape, element_type: ElementType | None, *, cast: bool
+) -> Array:
+    """Return an array as a model's input takes it.
+
+    Parameters
+    ----------
+    array : ndarray
+    name : str
+        Name of the input, for messages.
+    shape : Shape
+        What the input takes.
+    element_type : ElementType or None
+        What the input takes; None: any.
+    cast : bool
+        Convert between element types where no kind of number is lost (f64 to
+        f32, int to float; never float to int).
+
+    Raises
+    ------
+    InputError
+        Shape or element type do not fit.
+    """
+    if not compatible(array.shape, shape):
+        raise InputError(
+            f"input {name!r} takes shape {format_shape(shape)}, "
+            f"the array has {format_shape(array.shape)}",
+            expected=format_shape(shape),
+            actual=format_shape(array.shape),
+            rule="input-shape",
+        )
+    if not array.dtype.isnative:
+        array = array.astype(np.dtype(array.dtype.type))
+    if element_type is None:
+        if from_numpy(array.dtype) is None:
+            raise InputError(
+                f"input {name!r}: arrays of dtype {array.dtype} are not supported",
+                actual=str(array.dtype),
+                rule="input-type",
+            )
+        return array
+    wanted = element_type.numpy()
+    if array.dtype == wanted:
+        return array
+    if array.dtype.kind == "V" and array.dtype.names is None and is_extension(wanted):
+        # The stored form of a type that NumPy lacks.
+        if array.dtype.itemsize == wanted.itemsize:
+            return array.view(wanted)
+    elif cast and _castable(array.dtype, wanted):
+        with np.errstate(all="ignore"):
+            return array.astype(wanted)
+    found = from_numpy(array.dtype)
+    hint = None
+    if not cast and _castable(array.dtype, wanted):
+        hint = "--cast, or cast=True, converts it"
+    raise InputError(
+        f"input {name!r} takes {element_type}, the array is {found or array.dtype}",
+        expected=element_type,
+        actual=found or array.dtype,
+        hint=hint,
+        rule="input-type",
+    )
+
+
+def _castable(source: np.dtype[Any], wanted: np.dtype[Any]) -> bool:
+    """Whether no kind of number is lost: float to int is, f64 to f32 is not."""
+    ranks = {"b": 0, "u": 1, "i": 2, "f": 3}
+    source_kind, wanted_kind = _kind(source), _kind(wanted)
+    return (
+        source_kind in ranks and wanted_kind in ranks and ranks[source_kind] <= ranks[wanted_kind]
+    )
+
+
+def _kind(dtype: np.dtype[Any]) -> str:
+    element_type = from_numpy(dtype)
+    if element_type is None:
+        return "?"
+    return {"float": "f", "int": "i", "uint": "u", "bool": "b"}.get(element_type.kind, "?")
+
+
+def describe(array: Array) -> TensorInfo:
+    """Describe an actual array; a small integer one with its value."""
+    value = None
+    if array.dtype.kind in "iu" and array.size <= VALUE_LIMIT:
+        value = tuple(int(v) for v in array.ravel())
+    return TensorInfo(array.shape, from_numpy(array.dtype), value)
+
+
+def is_extension(dtype: np.dtype[Any]) -> bool:
+    """Whether NumPy itself lacks this type (bf16, f8 and so on)."""
+    return dtype.type.__module__.partition(".")[0] == "ml_dtypes"
+
+
+def to_storable(array: Array) -> Array:
+    """Return an array as it is written to a .npy file."""
+    if is_extension(array.dtype):
+        return np.ascontiguousarray(array).view(f"V{array.dtype.itemsize}")
+    return array
+
+
+def random_array(shape: Shape, element_type: ElementType | None, seed: int, index: int) -> Array:
+    """Make a seeded array for an input: normal floats, small integers.
+
+    Unknown dims take the smallest extent that is allowed and not 0.
+
+    Raises
+    ------
+    InputError
+        The rank is not known.
+    """
+    if shape is None:
+        raise InputError("an input of dynamic rank takes no random array; give a file")
+    extents = tuple(max(1, bounds(d)[0]) if isinstance(d, Interval) else d for d in shape)
+    generator = np.random.default_rng([seed, index])
+    dtype = np.dtype(np.float32) if element_type is None else element_type.numpy()
+    kind = "f" if element_type is None else _kind(dtype)
+    if kind == "f":
+        return generator.standard_normal(extents).astype(np.float32).astype(dtype)
+    if kind == "b":
+        return generator.integers(0, 2, extents).astype(dtype)
+    return generator.integers(0, 10, extents).astype(dtype)

@@ -1,0 +1,80 @@
+"""What a graph says of its execution before any shape is known."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+
+from ..errors import UnsupportedError
+from ..model import Graph, Layer, Source
+
+_NAMED = 5
+
+
+def needed_layers(graph: Graph, wanted: Sequence[Source]) -> tuple[int, ...]:
+    """Return the layers that the wanted tensors depend on, in topological order."""
+    needed: set[int] = set()
+    stack = [source[0] for source in wanted]
+    while stack:
+        index = stack.pop()
+        if index not in needed:
+            needed.add(index)
+            stack += [s[0] for s in graph.topology.sources[index] if s is not None]
+    return tuple(i for i in graph.topology.order if i in needed)
+
+
+def constant_layers(graph: Graph, order: Sequence[int]) -> frozenset[int]:
+    """Return the layers, of those in `order`, that depend on no Parameter."""
+    sources = graph.topology.sources
+    constant: set[int] = set()
+    for index in order:
+        kind = graph.layers[index].type
+        if kind == "Const" or (
+            kind not in ("Parameter", "Result")
+            and sources[index]
+            and all(s is not None and s[0] in constant for s in sources[index])
+        ):
+            constant.add(index)
+    return frozenset(constant)
+
+
+def require_implemented(graph: Graph, order: Collection[int]) -> None:
+    """Require that there is an implementation of every layer.
+
+    Raises
+    ------
+    UnsupportedError
+        Names all layers without one, by type and version.
+    """
+    missing = [graph.layers[i] for i in order if not graph.layers[i].operation.implemented]
+    if not missing:
+        return
+    groups: dict[tuple[str, str | None], list[Layer]] = {}
+    for layer in missing:
+        groups.setdefault((layer.type, layer.version), []).append(layer)
+    if len(missing) == 1:
+        message = f"operation {_kind(*next(iter(groups)))} is not implemented"
+    else:
+        listed = "; ".join(
+            f"{_kind(*key)} x{len(layers)}: {_places(layers)}" for key, layers in groups.items()
+        )
+        message = f"{len(missing)} layers that are needed are not implemented: {listed}"
+    raise UnsupportedError(
+        message,
+        file=graph.file,
+        line=missing[0].line if len(missing) == 1 else None,
+        layer=missing[0].label if len(missing) == 1 else None,
+        actual=tuple(layer.label for layer in missing),
+        hint="--until or --output-layer, or run(outputs=...), runs what does not need them",
+        rule="unsupported-operation",
+    )
+
+
+def _kind(kind: str, version: str | None) -> str:
+    return f"{kind} (version {version})" if version else kind
+
+
+def _places(layers: Sequence[Layer]) -> str:
+    shown = [f"{layer.name!r} in line {layer.line}" for layer in layers[:_NAMED]]
+    if len(layers) > _NAMED:
+        shown.append(f"and {len(layers) - _NAMED} more")
+    return ", ".join(shown)

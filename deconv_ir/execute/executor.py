@@ -1,0 +1,256 @@
+"""The walk over a graph with arrays, as a plan says."""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from ..errors import DeconvError
+from ..model import Context, Graph, Source, TensorInfo
+from .analysis import constant_layers, needed_layers, require_implemented
+from .memory import require_memory
+from .plan import Plan, Step, make_plan, tensor_bytes
+from .prepare import Preparation, Prepared
+from .recent import Recent
+
+if TYPE_CHECKING:
+    from ..dtypes import Array
+
+Observer = Callable[[Step, float, float], None]
+"""Told of each step when it began and ended, in seconds of `time.perf_counter`."""
+
+_PLANS_KEPT = 8
+
+
+class Executor:
+    """Runs a graph; what depends on constants alone is done once.
+
+    Safe to use from several threads at once.
+
+    Parameters
+    ----------
+    graph : Graph
+    context : Context
+    wanted : sequence of Source
+        The tensors asked for.
+    memory_limit : int or None
+        Bytes that a run may take; None: what is available.
+
+    Raises
+    ------
+    UnsupportedError
+        Layers that are needed have no implementation.
+    """
+
+    def __init__(
+        self,
+        graph: Graph,
+        context: Context,
+        wanted: Sequence[Source],
+        memory_limit: int | None = None,
+    ) -> None:
+        self.graph = graph
+        self.context = context
+        self.wanted = tuple(wanted)
+        self.memory_limit = memory_limit
+        self.order = needed_layers(graph, wanted)
+        require_implemented(graph, self.order)
+        self.constant = constant_layers(graph, self.order)
+        self._lock = threading.Lock()
+        self._prepared: Prepared | None = None
+        self._plans: Recent[Hashable, Plan] = Recent(_PLANS_KEPT)
+
+    def plan(self, key: Hashable, infos: Sequence[Sequence[TensorInfo]]) -> Plan:
+        """Return the plan for inputs of certain shapes, made once.
+
+        Parameters
+        ----------
+        key : hashable
+            Stands for the shapes, and for the values that shapes depend on.
+        infos : sequence
+            For each layer, what is known of each of its outputs.
+
+        Raises
+        ------
+        ResourceError
+            The weights do not fit into memory.
+        DeconvError
+            Constants do not fit a layer, or can not be read.
+        """
+        return self._plans.get(
+            key, lambda: make_plan(self.graph, self._prepare(infos), self.wanted, infos)
+        )
+
+    def _prepare(self, infos: Sequence[Sequence[TensorInfo]]) -> Prepared:
+        """Compute what is constant, and let layers do what depends on it alone (once)."""
+        with self._lock:
+            if self._prepared is None:
+                sizes = [tensor_bytes(i) or 0 for index in self.constant for i in infos[index]]
+                # While the largest is made, what it is made of is there as well.
+                require_memory(
+                    self.graph, self._kept_bytes(infos) + max(sizes, default=0), self.memory_limit
+                )
+                self._prepared = Preparation(
+                    self.graph, self.context, self.order, self.constant, self.wanted
+                ).run()
+            return self._prepared
+
+    def _kept_bytes(self, infos: Sequence[Sequence[TensorInfo]]) -> int:
+        """Return the bytes of the constants that other layers take."""
+        kept = {
+            source
+            for index in self.order
+            if index not in self.constant
+            for source in self.graph.topology.sources[index]
+            if source is not None and source[0] in self.constant
+        }
+        return sum(tensor_bytes(infos[layer][output]) or 0 for layer, output in kept)
+
+    def run(
+        self, plan: Plan, inputs: Mapping[int, Array], observer: Observer | None = None
+    ) -> list[Array]:
+        """Compute the wanted tensors.
+
+        Parameters
+        ----------
+        plan : Plan
+            Of `plan`, for the shapes of `inputs`.
+        inputs : mapping
+            Index of a Parameter layer -> its array.
+        observer : callable, optional
+            Told of each step when it began and ended.
+
+        Raises
+        ------
+        ResourceError
+            The tensors do not fit into memory.
+        DeconvError
+            Actual values do not fit a layer.
+        """
+        require_memory(self.graph, plan.peak_bytes, self.memory_limit)
+        prepared = self._prepared
+        assert prepared is not None, "the plan was made from it"
+        # The last entry, which NOWHERE reads, stays None.
+        values: list[Any] = [None] * (plan.slots + 1)
+        for source, slot in plan.constants.items():
+            values[slot] = prepared.constants[source]
+        for index, slot in plan.inputs.items():
+            values[slot] = inputs[index]
+        buffers: list[Any] = [None] * len(plan.capacities)
+        if observer is None:
+            for step in plan.steps:
+                self._step(step, plan, prepared, values, buffers)
+        else:
+            from time import perf_counter
+
+            for step in plan.steps:
+                began = perf_counter()
+                self._step(step, plan, prepared, values, buffers)
+                observer(step, began, perf_counter())
+        return [values[slot] for slot in plan.wanted]
+
+    def _step(
+        self,
+        step: Step,
+        plan: Plan,
+        prepared: Prepared,
+        values: list[Any],
+        buffers: list[Any],
+    ) -> None:
+        """Run a layer, and free what nothing needs after it."""
+        out = _out(step, plan, values, buffers)
+        layer = self.graph.layers[step.layer]
+        kernel = prepared.kernels.get(step.layer)
+        arrays = [values[slot] for slot in step.inputs]
+        try:
+            if kernel is not None:
+                results = kernel(arrays, out)
+            elif out is not None:
+                layer.operation.execute_into(arrays, self.context, out)
+                results = (out,)
+            else:
+                results = layer.operation.execute(arrays, self.context)
+        except DeconvError as error:
+            error.locate(file=self.graph.file, line=layer.line, layer=layer.label)
+            raise
+        for slot, result in zip(step.outputs, results, strict=False):
+            values[slot] = result
+        for slot in step.frees:
+            values[slot] = None
+        for buffer in step.drops:
+            buffers[buffer] = None
+
+
+def _out(step: Step, plan: Plan, values: list[Any], buffers: list[Any]) -> Any:
+    """Return the array that a step may write to; None: it makes its own."""
+    if step.overwrites is not None and _is_alone(values, step.overwrites, buffers, step.holds):
+        return values[step.overwrites]
+    if step.buffer is None:
+        return None
+    import numpy as np
+
+    info = _info(step, plan)
+    assert info.element_type is not None
+    assert step.shape is not None, "the plan gives buffers to tensors of known size"
+    if buffers[step.buffer] is None or not _is_free(buffers, step.buffer):
+        buffers[step.buffer] = np.empty(plan.capacities[step.buffer], np.uint8)
+    dtype = info.element_type.numpy()
+    size = dtype.itemsize
+    for extent in step.shape:
+        size *= extent
+    return buffers[step.buffer][:size].view(dtype).reshape(step.shape)
+
+
+def _info(step: Step, plan: Plan) -> TensorInfo:
+    return plan.infos[step.made][0]
+
+
+# Whether an array may be overwritten is told by CPython's reference counts, as
+# NumPy itself does for temporaries.  What an unshared array's count is depends
+# on the interpreter, so it is measured, by the very functions that use it.
+
+
+def _references(items: list[Any], index: int) -> int:
+    return sys.getrefcount(items[index])
+
+
+def _base_references(items: list[Any], index: int) -> int:
+    return sys.getrefcount(items[index].base)
+
+
+def _is_free(buffers: list[Any], index: int) -> bool:
+    """Whether nothing shows a buffer."""
+    return _references(buffers, index) <= _UNSHARED
+
+
+def _is_alone(values: list[Any], slot: int, buffers: list[Any], holds: int | None) -> bool:
+    """Whether nothing but its slot holds an array, nor the memory that it shows."""
+    if _references(values, slot) > _UNSHARED or not values[slot].flags.writeable:
+        return False
+    if values[slot].base is None:
+        return True
+    if holds is not None and values[slot].base is buffers[holds]:
+        return _base_references(values, slot) <= _UNSHARED_BASE + 1
+    if getattr(values[slot].base, "base", values) is not None:
+        return False
+    return _base_references(values, slot) <= _UNSHARED_BASE
+
+
+def _measure() -> tuple[int, int]:
+    """Return the counts of an array in a list, and of one that a view in a list shows."""
+
+    class Owner:
+        """Stands for an array."""
+
+    class View:
+        """Stands for a view."""
+
+        def __init__(self) -> None:
+            self.base = Owner()
+
+    return _references([Owner()], 0), _base_references([View()], 0)
+
+
+_UNSHARED, _UNSHARED_BASE = _measure()

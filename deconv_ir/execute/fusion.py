@@ -1,0 +1,101 @@
+"""Which layers a kernel may take over: a constant addition, then an activation."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from ..model import Graph, Operation, Source
+from ..ops.broadcasting import Broadcast
+
+_ACTIVATIONS = ("ReLU", "Clamp", "PReLU")
+
+
+class Followers(NamedTuple):
+    """What follows a layer, and nothing else does.
+
+    Attributes
+    ----------
+    layers : tuple of int
+        The layers, in order.
+    addend : Source or None
+        The constant that the first adds.
+    activation : int or None
+        The last, where it is an activation.
+    parameters : tuple of Source
+        The constants that the activation takes.
+    """
+
+    layers: tuple[int, ...]
+    addend: Source | None
+    activation: int | None
+    parameters: tuple[Source, ...]
+
+    def shortened(self) -> Followers | None:
+        """Leave out the activation; None when nothing is left then."""
+        if self.activation is None or self.addend is None:
+            return None
+        return Followers(self.layers[:1], self.addend, None, ())
+
+    @property
+    def constants(self) -> tuple[Source, ...]:
+        """All constants."""
+        return self.parameters if self.addend is None else (self.addend, *self.parameters)
+
+
+def find_followers(
+    graph: Graph, order: Sequence[int], constant: frozenset[int], wanted: Sequence[Source]
+) -> dict[int, Followers]:
+    """Find the layers whose output goes into an addition or an activation alone.
+
+    Whether a kernel can take them over is for the layer's operation to tell.
+    """
+    sources = graph.topology.sources
+    consumers: dict[Source, list[int]] = {}
+    for index in order:
+        for source in sources[index]:
+            if source is not None:
+                consumers.setdefault(source, []).append(index)
+    kept = set(wanted)
+
+    def follower(index: int) -> tuple[int, tuple[Source, ...]] | None:
+        """Return the only consumer of a layer and its other inputs, if those are constant."""
+        found = consumers.get((index, 0), [])
+        if len(found) != 1 or (index, 0) in kept:
+            return None
+        others = tuple(s for s in sources[found[0]] if s is not None and s != (index, 0))
+        if len(others) + 1 != len(sources[found[0]]) or any(s[0] not in constant for s in others):
+            return None
+        return found[0], others
+
+    chains: dict[int, Followers] = {}
+    for index in order:
+        operation = graph.layers[index].operation
+        if index in constant or type(operation).prepare_fused is Operation.prepare_fused:
+            continue
+        layers: list[int] = []
+        addend = None
+        following = follower(index)
+        if following is not None and _adds(graph, following[0]) and len(following[1]) == 1:
+            layers.append(following[0])
+            (addend,) = following[1]
+            following = follower(following[0])
+        activation, parameters = None, ()
+        if following is not None and _activates(graph, layers[-1] if layers else index, following):
+            activation, parameters = following
+            layers.append(activation)
+        if layers:
+            chains[index] = Followers(tuple(layers), addend, activation, parameters)
+    return chains
+
+
+def _adds(graph: Graph, index: int) -> bool:
+    layer = graph.layers[index]
+    broadcast = getattr(layer.operation, "auto_broadcast", None)
+    return layer.type == "Add" and broadcast is Broadcast.NUMPY
+
+
+def _activates(graph: Graph, index: int, following: tuple[int, tuple[Source, ...]]) -> bool:
+    """Whether a layer is an activation of another, which is its first input."""
+    at, _ = following
+    return graph.layers[at].type in _ACTIVATIONS and graph.topology.sources[at][0] == (index, 0)

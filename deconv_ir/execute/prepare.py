@@ -1,0 +1,183 @@
+"""What depends on constants alone, done once: folded arrays and packed filters."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+from ..errors import DeconvError
+from ..model import Context, Epilogue, Graph, Kernel, Source
+from .fusion import Followers, find_followers
+
+if TYPE_CHECKING:
+    from ..dtypes import Array
+
+
+class Prepared(NamedTuple):
+    """What is done once a model.
+
+    Attributes
+    ----------
+    steps : tuple of int
+        The layers that run each time, in order, without fused ones.
+    kernels : dict
+        Layer -> its prepared kernel.
+    constants : dict
+        The constants that are still needed, by source.
+    fused : dict
+        Layer -> the layers behind it that its kernel computes as well.
+    packed_bytes : int
+        Bytes of the constants that are packed in kernels.
+    """
+
+    steps: tuple[int, ...]
+    kernels: dict[int, Kernel]
+    constants: dict[Source, Array]
+    fused: dict[int, tuple[int, ...]]
+    packed_bytes: int
+
+    @property
+    def weight_bytes(self) -> int:
+        """Bytes of all constants, packed or not."""
+        return self.packed_bytes + sum(array.nbytes for array in self.constants.values())
+
+
+class Preparation:
+    """Folds the constants of a graph; each array is freed after its last use.
+
+    Parameters
+    ----------
+    graph : Graph
+    context : Context
+    order : sequence of int
+        The layers that are needed, in topological order.
+    constant : frozenset of int
+        Those that depend on no Parameter.
+    wanted : sequence of Source
+        The tensors asked for.
+    """
+
+    def __init__(
+        self,
+        graph: Graph,
+        context: Context,
+        order: Sequence[int],
+        constant: frozenset[int],
+        wanted: Sequence[Source],
+    ) -> None:
+        self.graph = graph
+        self.context = context
+        self.order = order
+        self.constant = constant
+        self.wanted = wanted
+        self._values: dict[int, tuple[Array, ...]] = {}
+        self._uses: dict[int, int] = {}
+        for index in order:
+            self._count(graph.topology.sources[index])
+        self._count(wanted)
+        self._followers = find_followers(graph, order, constant, wanted)
+        self._fused: dict[int, tuple[int, ...]] = {}
+
+    def run(self) -> Prepared:
+        """Fold, pack and fuse.
+
+        Raises
+        ------
+        DeconvError
+            Constants do not fit a layer, or can not be read.
+        """
+        kernels: dict[int, Kernel] = {}
+        constants: dict[Source, Array] = {}
+        absorbed: set[int] = set()
+        packed = 0
+        for index in self.order:
+            if index in self.constant or index in absorbed:
+                continue
+            rows = self.graph.topology.sources[index]
+            inputs = [self._take(source) for source in rows]
+            kernel, size = self._kernel(index, inputs)
+            if kernel is not None:
+                kernels[index] = kernel
+                packed += size
+            else:
+                for source, array in zip(rows, inputs, strict=True):
+                    if source is not None and array is not None:
+                        constants[source] = array
+            absorbed.update(self._fused.get(index, ()))
+        for source in self.wanted:
+            array = self._take(source)
+            if array is not None:
+                constants[source] = array
+        steps = tuple(i for i in self.order if i not in self.constant and i not in absorbed)
+        return Prepared(steps, kernels, constants, self._fused, packed)
+
+    def _kernel(self, index: int, inputs: Sequence[Array | None]) -> tuple[Kernel | None, int]:
+        """Prepare a layer, with what follows it where that can be; tell its bytes."""
+        size = sum(array.nbytes for array in inputs if array is not None)
+        if not any(array is not None for array in inputs):
+            return None, 0
+        layer = self.graph.layers[index]
+        try:
+            followers = self._followers.get(index)
+            while followers is not None:
+                kernel = layer.operation.prepare_fused(
+                    inputs, self._epilogue(followers), self.context
+                )
+                if kernel is not None:
+                    self._fused[index] = followers.layers
+                    taken = [self._take(source) for source in followers.constants]
+                    return kernel, size + sum(a.nbytes for a in taken if a is not None)
+                followers = followers.shortened()
+            return layer.operation.prepare(inputs, self.context), size
+        except DeconvError as error:
+            error.locate(file=self.graph.file, line=layer.line, layer=layer.label)
+            raise
+
+    def _epilogue(self, followers: Followers) -> Epilogue:
+        """Look up what a kernel would take over."""
+        activation = followers.activation
+        return Epilogue(
+            None if followers.addend is None else self._peek(followers.addend),
+            None if activation is None else self.graph.layers[activation].operation,
+            [self._peek(source) for source in followers.parameters],
+        )
+
+    def _count(self, sources: Iterable[Source | None]) -> None:
+        for source in sources:
+            if source is not None and source[0] in self.constant:
+                self._uses[source[0]] = self._uses.get(source[0], 0) + 1
+
+    def _take(self, source: Source | None) -> Array | None:
+        """Return a constant for one of its uses; None for what is not constant."""
+        if source is None or source[0] not in self.constant:
+            return None
+        array = self._peek(source)
+        self._uses[source[0]] -= 1
+        if self._uses[source[0]] == 0:
+            del self._values[source[0]]
+        return array
+
+    def _peek(self, source: Source) -> Array:
+        """Return a constant, computing it, and what it depends on, where that is not done."""
+        stack = [source[0]]
+        while stack:
+            index = stack[-1]
+            rows = self.graph.topology.sources[index]
+            missing = [s[0] for s in rows if s is not None and s[0] not in self._values]
+            if index in self._values:
+                stack.pop()
+            elif missing:
+                stack += missing
+            else:
+                stack.pop()
+                self._values[index] = self._execute(index, [self._take(s) for s in rows])
+        return self._values[source[0]][source[1]]
+
+    def _execute(self, index: int, inputs: Sequence[Array | None]) -> tuple[Array, ...]:
+        layer = self.graph.layers[index]
+        arrays = [array for array in inputs if array is not None]
+        try:
+            return tuple(layer.operation.execute(arrays, self.context))
+        except DeconvError as error:
+            error.locate(file=self.graph.file, line=layer.line, layer=layer.label)
+            raise

@@ -1,0 +1,36 @@
+"""A bounded memory of what was made last."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Hashable
+from typing import Generic, TypeVar
+
+_Key = TypeVar("_Key", bound=Hashable)
+_Value = TypeVar("_Value")
+
+
+class Recent(Generic[_Key, _Value]):
+    """Keeps the values used last; each is made once, whichever threads ask.
+
+    Parameters
+    ----------
+    size : int
+        How many are kept.
+    """
+
+    def __init__(self, size: int) -> None:
+        self._size = size
+        self._values: dict[_Key, _Value] = {}
+        self._lock = threading.Lock()
+
+    def get(self, key: _Key, make: Callable[[], _Value]) -> _Value:
+        """Return the value for a key, made where it is not there."""
+        with self._lock:
+            value = self._values.pop(key, None)
+            if value is None:
+                value = make()
+            self._values[key] = value
+            while len(self._values) > self._size:
+                del self._values[next(iter(self._values))]
+            return value

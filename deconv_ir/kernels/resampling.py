@@ -1,0 +1,149 @@
+"""Interpolation along axes: which elements an output element is made of, and how.
+
+Every mode is separable: along each axis, an output element is a weighted sum
+of a few input elements.  Coordinates are computed in f32, as OpenVINO does, so
+that an element on the border between two falls to the same side.
+
+Source: OpenVINO operation specifications, Interpolate-4 and Interpolate-11.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+__all__ = ["Array", "coordinates", "cubic", "linear", "linear_onnx", "nearest", "pillow", "weigh"]
+
+Array = np.ndarray[Any, np.dtype[Any]]
+Taps = tuple[Array, Array]
+"""Index and weight of each element, ``[output, taps]`` both."""
+
+
+def coordinates(mode: str, scale: float, data: int, output: int) -> Array:
+    """Return where each output element stands in the data, along one axis.
+
+    Parameters
+    ----------
+    mode : str
+        coordinate_transformation_mode.
+    scale : float
+        Output extent over data extent, or what the model states in its place.
+    data, output : int
+        Extents.
+    """
+    at = np.arange(output, dtype=np.float32)
+    factor, half = np.float32(scale), np.float32(0.5)
+    if mode == "asymmetric":
+        return at / factor
+    if mode == "tf_half_pixel_for_nn":
+        return (at + half) / factor
+    if mode == "align_corners":
+        if output == 1:
+            return np.zeros(1, np.float32)
+        return at * np.float32(data - 1) / np.float32(output - 1)
+    if mode == "pytorch_half_pixel" and output == 1:
+        return np.zeros(1, np.float32)
+    return (at + half) / factor - half
+
+
+def nearest(mode: str, at: Array, scale: float, data: int) -> Array:
+    """Return the index of the nearest element, by `nearest_mode`."""
+    if mode == "round_prefer_floor":
+        index = np.ceil(at - np.float32(0.5))
+    elif mode == "round_prefer_ceil":
+        index = np.floor(at + np.float32(0.5))
+    elif mode == "floor":
+        index = np.floor(at)
+    elif mode == "ceil" or scale < 1:
+        index = np.ceil(at)
+    else:
+        index = np.trunc(at)
+    return np.clip(index, 0, data - 1).astype(np.intp)
+
+
+def linear_onnx(at: Array, data: int) -> Taps:
+    """Two neighbours; beyond the ends, the last element."""
+    inside = np.clip(at, 0, data - 1)
+    first = inside.astype(np.intp)
+    second = np.minimum(first + 1, data - 1)
+    weight = inside - first
+    return np.stack([first, second], 1), np.stack([1 - weight, weight], 1)
+
+
+def linear(at: Array, scale: float, slope: float, data: int) -> Taps:
+    """All elements under a triangle of that slope; weights sum to 1."""
+    reach = 2 if scale > 1 else math.ceil(2.0 / slope)
+    index = np.round(at).astype(np.intp)[:, None] + np.arange(-reach, reach + 1)
+    weight = np.maximum(0, 1 - np.abs(slope * (at.astype(np.float64)[:, None] - index)))
+    weight[(index < 0) | (index >= data)] = 0
+    total = weight.sum(axis=1, keepdims=True)
+    weight = np.divide(weight, total, out=np.zeros_like(weight), where=total != 0)
+    return _drop_empty(np.clip(index, 0, data - 1), weight)
+
+
+def cubic(at: Array, coefficient: float, data: int) -> Taps:
+    """Four neighbours, weighted by the cubic convolution kernel; ends are repeated."""
+    first = np.floor(at)
+    t, a = (at - first).astype(np.float64), coefficient
+    weight = np.stack(
+        [
+            a * (t - 1) ** 2 * t,
+            ((a + 2) * t - (a + 3)) * t**2 + 1,
+            (((-a - 2) * t + (2 * a + 3)) * t - a) * t,
+            -a * t**2 * (t - 1),
+        ],
+        1,
+    )
+    index = first.astype(np.intp)[:, None] + np.arange(-1, 3)
+    return np.clip(index, 0, data - 1), weight
+
+
+def pillow(data: int, output: int, coefficient: float | None) -> Taps:
+    """As Pillow resizes: the kernel is widened by as much as the data is shrunk.
+
+    Parameters
+    ----------
+    data, output : int
+        Extents.
+    coefficient : float or None
+        Parameter of the cubic kernel; None: the triangle.
+    """
+    scale = data / output
+    stretch = max(1.0, scale)
+    support = (1.0 if coefficient is None else 2.0) * stretch
+    centre = (np.arange(output) + 0.5) * scale
+    first = np.maximum(0, np.trunc(centre - support + 0.5)).astype(np.intp)
+    last = np.minimum(data, np.trunc(centre + support + 0.5)).astype(np.intp)
+    index = first[:, None] + np.arange(int((last - first).max(initial=1)))
+    distance = np.abs((index + 0.5 - centre[:, None]) / stretch)
+    if coefficient is None:
+        weight = np.maximum(0, 1 - distance)
+    else:
+        a, d = coefficient, distance
+        near = ((a + 2) * d - (a + 3)) * d * d + 1
+        far = (((d - 5) * d + 8) * d - 4) * a
+        weight = np.where(d < 1, near, np.where(d < 2, far, 0))
+    weight[index >= last[:, None]] = 0
+    weight /= weight.sum(axis=1, keepdims=True)
+    return _drop_empty(np.minimum(index, data - 1), weight)
+
+
+def _drop_empty(index: Array, weight: Array) -> Taps:
+    """Leave out taps that no output element uses."""
+    used = weight.any(axis=0)
+    return index[:, used], weight[:, used]
+
+
+def weigh(data: Array, taps: Taps, axis: int) -> Array:
+    """Compute the weighted sums along an axis."""
+    index, weight = taps
+    shape = [1] * data.ndim
+    shape[axis] = index.shape[0]
+    result = np.zeros((*data.shape[:axis], index.shape[0], *data.shape[axis + 1 :]), data.dtype)
+    for tap in range(index.shape[1]):
+        part = np.take(data, index[:, tap], axis=axis)
+        part *= weight[:, tap].astype(data.dtype).reshape(shape)
+        result += part
+    return result

@@ -1,0 +1,165 @@
+"""Results of earlier checks, kept by the content of the files and our version."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+import time
+from pathlib import Path
+from typing import Any
+
+from ..errors import WeightsError
+from ..files import replace_file
+from ..findings import Finding, Severity
+from ..version import __version__
+from .engine import Result
+from .options import Options
+from .weights import WeightsView, fingerprint
+
+FORMAT = 1
+"""Raised when entries are written in another way."""
+MAX_AGE_SECONDS = 30 * 24 * 3600
+
+
+def default_folder() -> Path:
+    """Return where the cache is: in the user's cache folder, so that no project is littered."""
+    base = os.environ.get("XDG_CACHE_HOME")
+    return (Path(base) if base else Path.home() / ".cache") / "deconv-lint"
+
+
+class Cache:
+    """Results by content; whatever goes wrong with it, the file is checked anew.
+
+    Parameters
+    ----------
+    folder : Path
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self._stamp = _code_stamp()
+
+    def key(self, data: bytes, options: Options, weights: Path | None) -> str:
+        """Return the name of the entry for a file's bytes; messages name the .bin."""
+        name = "" if weights is None else weights.name
+        digest = hashlib.sha256(f"{FORMAT} {self._stamp} {name} {_text(options)}\0".encode())
+        digest.update(data)
+        return digest.hexdigest()
+
+    def load(self, key: str, file: str, weights: Path | None) -> Result | None:
+        """Return the result for these bytes, and this .bin; None: there is none."""
+        try:
+            entry = json.loads(self._path(key).read_bytes())
+            if not _same_weights(entry["weights"], weights):
+                return None
+            return _decode(entry, file)
+        except (OSError, ValueError, KeyError, TypeError, WeightsError):
+            return None
+
+    def store(self, key: str, result: Result, weights: Path | None) -> None:
+        """Keep a result."""
+        entry = _encode(result)
+        entry["weights"] = _weights_state(result, weights)
+        path = self._path(key)
+        with contextlib.suppress(OSError, WeightsError):
+            path.parent.mkdir(parents=True, exist_ok=True)
+            with replace_file(path, durable=False) as stream:
+                stream.write(json.dumps(entry).encode())
+
+    def prune(self) -> None:
+        """Remove entries that have not been written for a month."""
+        oldest = time.time() - MAX_AGE_SECONDS
+        with contextlib.suppress(OSError):
+            for path in self.folder.glob("??/*.json"):
+                if path.stat().st_mtime < oldest:
+                    path.unlink()
+
+    def _path(self, key: str) -> Path:
+        return self.folder / key[:2] / f"{key[2:]}.json"
+
+
+def _code_stamp() -> str:
+    """Return what changes when the linter does: the version, and its files' times.
+
+    In a source tree the version stays while the code changes.
+    """
+    package = Path(__file__).resolve().parent.parent
+    newest = max(
+        (entry.stat().st_mtime_ns for folder in _folders(package) for entry in os.scandir(folder)),
+        default=0,
+    )
+    return f"{__version__} {newest}"
+
+
+def _folders(package: Path) -> list[Path]:
+    return [package, *(package / name for name in ("lint", "lint/rules", "ops", "xmlio"))]
+
+
+def _text(options: Options) -> str:
+    return repr(options._replace(rules=frozenset())) + " ".join(sorted(options.rules))
+
+
+def _weights_state(result: Result, weights: Path | None) -> dict[str, Any] | None:
+    if result.reads is None or weights is None:
+        return None
+    return {
+        "reads": result.reads,
+        "hash": fingerprint(WeightsView(weights), result.reads),
+    }
+
+
+def _same_weights(state: dict[str, Any] | None, weights: Path | None) -> bool:
+    if state is None:
+        return weights is None or not weights.exists()
+    if weights is None:
+        return False
+    found: bool = fingerprint(WeightsView(weights), state["reads"]) == state["hash"]
+    return found
+
+
+def plain(value: Any) -> Any:
+    """Return a value as JSON can hold it."""
+    return value if value is None or isinstance(value, int | float | str) else str(value)
+
+
+def _encode(result: Result) -> dict[str, Any]:
+    return {
+        "findings": [
+            [
+                f.rule,
+                f.severity.value,
+                f.message,
+                f.line,
+                f.layer,
+                plain(f.expected),
+                plain(f.actual),
+                f.hint,
+                f.column,
+                f.end_column,
+                f.code,
+            ]
+            for f in result.findings
+        ],
+        "layers": result.layers,
+        "passed_over": result.passed_over,
+        "suppressed": result.suppressed,
+        "fixable": [index for index, _ in result.edits],
+        "lines": {str(number): text for number, text in result.lines.items()},
+    }
+
+
+def _decode(entry: dict[str, Any], file: str) -> Result:
+    return Result(
+        file,
+        [
+            Finding(rule, Severity(severity), message, file, *rest)
+            for rule, severity, message, *rest in entry["findings"]
+        ],
+        entry["layers"],
+        tuple((kind, count) for kind, count in entry["passed_over"]),
+        entry["suppressed"],
+        [(index, ()) for index in entry["fixable"]],
+        lines={int(number): text for number, text in entry["lines"].items()},
+    )

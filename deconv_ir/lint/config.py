@@ -1,0 +1,156 @@
+"""Settings from files: ``[tool.deconv-lint]`` in pyproject.toml, or deconv-lint.toml."""
+
+from __future__ import annotations
+
+import fnmatch
+from collections.abc import Mapping
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from ..errors import DeconvError
+
+FILE_NAME = "deconv-lint.toml"
+
+_LISTS = ("select", "ignore", "extend-select", "exclude")
+_WORDS = ("severity", "semantics", "baseline")
+_TABLES = ("per-file-ignores", "severities")
+
+
+class Config(NamedTuple):
+    """Settings of one configuration file.
+
+    Attributes
+    ----------
+    file : Path or None
+        Where they stand; relative patterns and paths begin in its folder.
+    select, ignore, extend_select, exclude : tuple of str or None
+        None: not set.
+    severity, semantics, baseline : str or None
+    per_file_ignores : tuple of (str, tuple of str)
+        Pattern of paths -> rules.
+    severities : tuple of (str, str)
+        Rule -> severity.
+    deep : bool
+    """
+
+    file: Path | None = None
+    select: tuple[str, ...] | None = None
+    ignore: tuple[str, ...] | None = None
+    extend_select: tuple[str, ...] | None = None
+    exclude: tuple[str, ...] | None = None
+    severity: str | None = None
+    semantics: str | None = None
+    baseline: str | None = None
+    per_file_ignores: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    severities: tuple[tuple[str, str], ...] = ()
+    deep: bool = False
+
+    def ignored_for(self, path: Path) -> tuple[str, ...]:
+        """Return the rules that `per-file-ignores` leaves out for a file."""
+        if self.file is None or not self.per_file_ignores:
+            return ()
+        return tuple(
+            rule
+            for pattern, rules in self.per_file_ignores
+            if matches(path, pattern, self.file.parent)
+            for rule in rules
+        )
+
+
+def matches(path: Path, pattern: str, folder: Path) -> bool:
+    """Tell whether a path matches a pattern: its name alone, or from `folder` on."""
+    absolute = path.absolute()
+    if fnmatch.fnmatch(absolute.name, pattern):
+        return True
+    whole = str(folder.absolute() / pattern)
+    return fnmatch.fnmatch(str(absolute), whole) or fnmatch.fnmatch(str(absolute), f"{whole}/*")
+
+
+def find_config(folder: Path) -> Config:
+    """Return the nearest settings, from a folder upwards; empty ones where there are none.
+
+    In one folder deconv-lint.toml goes before pyproject.toml.
+
+    Raises
+    ------
+    DeconvError
+        A file of settings can not be read, or has a mistake.
+    """
+    return _find(folder.absolute())
+
+
+@lru_cache(maxsize=4096)
+def _find(folder: Path) -> Config:
+    own = folder / FILE_NAME
+    if own.is_file():
+        return read_config(own)
+    project = folder / "pyproject.toml"
+    if project.is_file():
+        found = _tables(project).get("tool", {})
+        if isinstance(found, Mapping) and "deconv-lint" in found:
+            return read_config(project)
+    return Config() if folder.parent == folder else _find(folder.parent)
+
+
+def _tables(file: Path) -> dict[str, Any]:
+    import tomllib
+
+    try:
+        return tomllib.loads(file.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError) as error:
+        raise DeconvError(f"can not read the settings: {error}", file=str(file)) from error
+    except tomllib.TOMLDecodeError as error:
+        raise DeconvError(f"the settings are no TOML: {error}", file=str(file)) from error
+
+
+def read_config(file: Path) -> Config:
+    """Read one file of settings.
+
+    Raises
+    ------
+    DeconvError
+        It can not be read, or has a mistake.
+    """
+    tables = _tables(file)
+    if file.name == "pyproject.toml":
+        tables = tables.get("tool", {}).get("deconv-lint", {})
+    known = (*_LISTS, *_WORDS, *_TABLES, "deep")
+    values: dict[str, Any] = {"file": file}
+    for key, value in tables.items():
+        if key not in known:
+            from ..xmlio.vocabulary import nearest
+
+            raise DeconvError(
+                f"deconv-lint has no setting {key!r}", file=str(file), hint=nearest(key, known)
+            )
+        values[key.replace("-", "_")] = _checked(key, value, file)
+    return Config(**values)
+
+
+def _checked(key: str, value: Any, file: Path) -> Any:
+    if key in _LISTS and _is_list(value):
+        return tuple(value)
+    if key in _WORDS and isinstance(value, str):
+        return value
+    if key == "deep" and isinstance(value, bool):
+        return value
+    if key == "per-file-ignores" and isinstance(value, dict) and all(map(_is_list, value.values())):
+        return tuple((pattern, tuple(rules)) for pattern, rules in value.items())
+    if (
+        key == "severities"
+        and isinstance(value, dict)
+        and all(isinstance(v, str) for v in value.values())
+    ):
+        return tuple(value.items())
+    forms = {
+        "per-file-ignores": "a table of pattern = [rules]",
+        "severities": "a table of rule = 'severity'",
+        "deep": "true or false",
+    }
+    form = forms.get(key, "a list of strings" if key in _LISTS else "a string")
+    raise DeconvError(f"{key} must be {form}, found {value!r}", file=str(file))
+
+
+def _is_list(value: Any) -> bool:
+    return isinstance(value, list) and all(isinstance(v, str) for v in value)

@@ -1,0 +1,106 @@
+"""The edits that put right what a file declares, touching nothing else in it."""
+
+from __future__ import annotations
+
+from ..geometry import Dim
+from ..shapes import Shape
+from ..xmlio.locate import trimmed
+from ..xmlio.scan import Element
+from .rule import Edit
+from .subject import Subject
+
+
+def dim_text(dim: Dim) -> str:
+    """Write a dim as a port declares it: -1 where it is not one number."""
+    return str(dim) if isinstance(dim, int) else "-1"
+
+
+def declared_form(shape: Shape) -> tuple[str, ...]:
+    """Return the dims that a port of a tensor declares; none for a dynamic rank."""
+    return tuple(map(dim_text, shape or ()))
+
+
+def dims_edits(
+    subject: Subject, index: int, side: str, port: int, shape: Shape
+) -> tuple[Edit, ...]:
+    """Return the edits that make a port declare a shape."""
+    element = subject.locator.port(index, side, port)
+    if element is None:
+        return ()
+    wanted = declared_form(shape)
+    dims = list(element.named("dim"))
+    edits: list[Edit] = []
+    for dim, text in zip(dims, wanted, strict=False):
+        if dim.text().strip() != text:
+            edits.append((*_inside(dim), text))
+    if len(dims) > len(wanted):
+        start = dims[len(wanted) - 1].end if wanted else element.head_end
+        keep = element.children[element.children.index(dims[-1]) + 1 :]
+        if not wanted and not keep:
+            start = element.head_end
+        edits.append((start, dims[-1].end, ""))
+    elif len(dims) < len(wanted):
+        edits.append(_insertion(subject, element, dims, wanted[len(dims) :]))
+    return tuple(edits)
+
+
+def _inside(dim: Element) -> tuple[int, int]:
+    start, end = trimmed(dim)
+    return dim.text_span() if start == dim.start else (start, end)
+
+
+def _insertion(
+    subject: Subject, port: Element, dims: list[Element], texts: tuple[str, ...]
+) -> Edit:
+    """Add dims to a port, in the manner of the file."""
+    text = subject.locator.source.text
+    if dims:
+        start = dims[-1].end
+        before = dims[-2].end if len(dims) > 1 else port.head_end
+        gap = text[before : dims[-1].start]
+        gap = gap if not gap.strip() else ""
+        return (start, start, "".join(f"{gap}<dim>{t}</dim>" for t in texts))
+    line_start = text.rfind("\n", 0, port.start) + 1
+    indent = text[line_start : port.start]
+    if indent.strip():  # the port does not stand on a line of its own
+        inside = "".join(f"<dim>{t}</dim>" for t in texts)
+        after = ""
+    else:
+        end = "\r\n" if text[:line_start].endswith("\r\n") else "\n"
+        unit = "\t" if "\t" in indent else "  "
+        inside = "".join(f"{end}{indent}{unit}<dim>{t}</dim>" for t in texts)
+        after = f"{end}{indent}"
+    if port.closed:
+        head = text[port.start : port.head_end].removesuffix("/>").rstrip()
+        return (port.start, port.head_end, f"{head}>{inside}{after}</port>")
+    return (port.head_end, port.head_end, inside)
+
+
+def attribute_edit(
+    subject: Subject, index: int, name: str, value: str, *, port: tuple[str, int] | None = None
+) -> tuple[Edit, ...]:
+    """Return the edit that gives an attribute a value, adding it where it is absent.
+
+    Parameters
+    ----------
+    subject : Subject
+    index : int
+        The layer.
+    name, value : str
+        The value must need no escaping.
+    port : (str, int), optional
+        Side and index of a port; without it, the attribute is one of ``<data>``.
+    """
+    locator = subject.locator
+    element = locator.data(index) if port is None else locator.port(index, *port)
+    if element is None:
+        return ()
+    spans = element.attribute_spans()
+    if name in spans:
+        _, start, end = spans[name]
+        return ((start, end, value),)
+    text = locator.source.text
+    end = element.head_end - (2 if element.closed else 1)
+    while text[end - 1].isspace():
+        end -= 1
+    return ((end, end, f' {name}="{value}"'),)

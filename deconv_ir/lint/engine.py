@@ -1,0 +1,305 @@
+"""The linter's way through one file: read, connect, infer, ask the rules."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+from ..errors import DeconvError, InputError, WeightsError
+from ..findings import Finding
+from ..infer import Inference, infer
+from ..limits import DEFAULT_LIMITS, Limits
+from ..model import Context, Graph, Place, TensorInfo
+from ..shapes import compatible, format_shape, intersect
+from ..xmlio.reader import Document, read_document, read_file
+from .catalogue import FALLBACK, RULES, Entry, load_rule
+from .options import Options
+from .rule import Edit, Report, Rule
+from .subject import Subject
+from .suppress import Suppressions
+from .weights import WeightsView
+
+MAX_SHOWN = 1000
+"""Characters of a line that are kept to be shown."""
+
+
+class Result(NamedTuple):
+    """What checking one file gave.
+
+    Attributes
+    ----------
+    file : str
+    findings : list of Finding
+        In the order of the file.
+    layers : int
+    passed_over : tuple of (str, int)
+        Types without a shape rule, and how many layers are of them.
+    suppressed : int
+        Findings that comments in the file silence.
+    edits : list of (int, tuple of Edit)
+        Index of a finding, and what would put it right.
+    document : Document or None
+    reads : list of (int, int), or None
+        Which bytes of the .bin the findings rest on; None: none was opened.
+    lines : dict
+        Line number -> text, of the lines that findings are in.
+    """
+
+    file: str
+    findings: list[Finding]
+    layers: int = 0
+    passed_over: tuple[tuple[str, int], ...] = ()
+    suppressed: int = 0
+    edits: list[tuple[int, tuple[Edit, ...]]] = []  # noqa: RUF012 - never changed in place
+    document: Document | None = None
+    reads: tuple[tuple[int, int], ...] | None = None
+    lines: dict[int, str] = {}  # noqa: RUF012 - never changed in place
+
+
+def check_file(
+    path: str | os.PathLike[str],
+    options: Options,
+    *,
+    weights: str | os.PathLike[str] | None = None,
+    limits: Limits = DEFAULT_LIMITS,
+) -> Result:
+    """Check an IR; a broken file gives findings, not an error.
+
+    Parameters
+    ----------
+    path : path-like
+        The .xml file.
+    options : Options
+    weights : path-like, optional
+        The .bin file; by default the one beside the .xml.
+    limits : Limits
+    """
+    name = str(path)
+    try:
+        data = read_file(Path(path), limits)
+    except DeconvError as error:
+        document = Document(name)
+        document.problems.append(error)
+        return check_document(document, options)
+    beside = Path(path).with_suffix(".bin") if weights is None else Path(weights)
+    return check_bytes(data, name, options, beside, limits)
+
+
+def check_bytes(
+    data: bytes,
+    name: str,
+    options: Options,
+    weights: Path | None = None,
+    limits: Limits = DEFAULT_LIMITS,
+) -> Result:
+    """Check an IR given by its bytes; `weights` is where its .bin should be."""
+    return check_document(read_document(data, name, limits), options, weights)
+
+
+def check_document(document: Document, options: Options, weights: Path | None = None) -> Result:
+    """Check an IR that has been read."""
+    graph = document.graph
+    errors: list[DeconvError] = []
+    view: WeightsView | None = None
+    inference: Inference | None = None
+    context = Context(options.semantics)
+    if graph is not None:
+        view = _open_weights(graph, weights, errors)
+        context = Context(options.semantics, view)
+        inference = infer(graph, context, _given(graph, options), collect=True)
+    suppressions: Suppressions | None = None
+    source = document.source
+    if source is not None and source.comments:
+        suppressions = Suppressions(source, [*document.layers, *document.edges])
+        for span, message in suppressions.mistakes:
+            errors.append(DeconvError(message, rule="suppression", place=span))
+    subject = Subject(document, context, inference, view, errors)
+    present = frozenset(subject.slugs)
+    found: list[tuple[tuple[int, int, str], Finding, tuple[Edit, ...]]] = []
+    suppressed = 0
+    for code in _to_run(options, subject, present):
+        severity = options.severity_of(code)
+        rule = load_rule(code)
+        # Without a graph there is nothing but what reading the file found.
+        reports = rule.check(subject) if graph is not None else Rule.check(rule, subject)
+        for report in reports:
+            if suppressions is not None and _is_silent(suppressions, code, report, subject):
+                suppressed += 1
+                continue
+            finding = _finding(report, RULES[code], severity, subject)
+            key = (finding.line or 0, finding.column or 0, code)
+            found.append((key, finding, report.edits))
+    found.sort(key=lambda item: item[0])
+    return Result(
+        document.file or "",
+        [finding for _, finding, _ in found],
+        0 if graph is None else len(graph.layers),
+        () if graph is None else _passed_over(subject),
+        suppressed,
+        [(i, edits) for i, (_, _, edits) in enumerate(found) if edits],
+        document,
+        None if view is None else tuple(view.reads),
+        _lines(document, [finding for _, finding, _ in found]),
+    )
+
+
+def _lines(document: Document, findings: Iterable[Finding]) -> dict[int, str]:
+    """Return the text of the lines that findings are in."""
+    source = document.source
+    if source is None:
+        return {}
+    numbers = {finding.line for finding in findings if finding.line}
+    return {number: source.line_text(number)[:MAX_SHOWN] for number in sorted(numbers)}
+
+
+def _to_run(options: Options, subject: Subject, present: frozenset[str]) -> Iterable[str]:
+    """Iterate over the rules that may have something to say."""
+    types = None if subject.inference is None else subject.by_type
+    unclaimed = any(_is_unclaimed(slug) for slug in present)
+    for code in sorted(options.rules):
+        entry = RULES[code]
+        if (
+            not present.isdisjoint(entry.slugs)
+            or (code == FALLBACK and unclaimed)
+            or (types is not None and not entry.passive and _concerns(entry, types))
+        ):
+            yield code
+
+
+def _concerns(entry: Entry, types: Mapping[str, object]) -> bool:
+    return not entry.types or any(kind in types for kind in entry.types)
+
+
+def _is_unclaimed(slug: str) -> bool:
+    return all(slug not in entry.slugs for entry in RULES.values())
+
+
+def _open_weights(graph: Graph, path: Path | None, errors: list[DeconvError]) -> WeightsView | None:
+    """Map the .bin; where constants need it and it can not be read, file an error."""
+    filled = None
+    for index, layer in enumerate(graph.layers):
+        # A constant without elements is written with a size of 1.
+        if layer.type == "Const" and getattr(layer.operation, "size", 0) > 1:
+            filled = index
+            break
+    if path is not None and (filled is not None or path.exists()):
+        try:
+            return WeightsView(path)
+        except WeightsError as error:
+            problem = error.message
+    else:
+        problem = "no weights file was given"
+    if filled is not None:
+        name = "" if path is None else f"{path.name}: "
+        errors.append(
+            WeightsError(
+                f"the model has constants, but {name}{problem}",
+                place=Place(layer=filled, attribute="offset"),
+                rule="weights-missing",
+                hint="--weights FILE names another file",
+            )
+        )
+    return None
+
+
+def _given(graph: Graph, options: Options) -> dict[int, TensorInfo]:
+    """Return what is known of the Parameters that are checked at other shapes.
+
+    Raises
+    ------
+    InputError
+        There is no such input, or it does not take that shape.
+    """
+    given: dict[int, TensorInfo] = {}
+    for name, shape in options.reshape:
+        for index, layer in enumerate(graph.layers):
+            names = [layer.name, *(n for port in layer.outputs for n in port.names)]
+            if layer.type == "Parameter" and name in names:
+                port = layer.outputs[0] if layer.outputs else None
+                element_type = None if port is None else port.element_type
+                stated = getattr(layer.operation, "shape", None)
+                narrowed = intersect(stated, shape) if compatible(stated, shape) else shape
+                given[index] = TensorInfo(narrowed, element_type)
+                break
+        else:
+            known = ", ".join(repr(x.name) for x in graph.of_type("Parameter")) or "none"
+            raise InputError(
+                f"there is no input {name!r} to give shape {format_shape(shape)}; "
+                f"the model has {known}",
+                file=graph.file,
+            )
+    return given
+
+
+def _is_silent(suppressions: Suppressions, code: str, report: Report, subject: Subject) -> bool:
+    owner = None
+    if report.place is not None and subject.inference is not None and suppressions.at:
+        start, _ = subject.locator.span(report.place)
+        found = subject.locator.owner(start)
+        owner = None if found is None else found[0]
+    return suppressions.silences(code, owner)
+
+
+def _finding(report: Report, entry: Entry, severity: object, subject: Subject) -> Finding:
+    """Make a finding of a report: put line, column and layer in."""
+    place = report.place
+    line: int | None = None
+    column: int | None = None
+    end_column: int | None = None
+    layer: str | None = None
+    source = subject.document.source
+    if isinstance(place, tuple) and place[0] < 0:
+        line, column = -place[0], place[1] or None
+    elif source is not None and place is not None:
+        start, end = place if isinstance(place, tuple) else subject.locator.span(place)
+        line, column = source.position(start)
+        last, end_column = source.position(max(end, start + 1))
+        if last > line:
+            end_column = len(source.line_text(line)) + 1
+    if isinstance(place, Place):
+        index = place.layer
+        if index is None and place.edge is not None:
+            edge = subject.graph.edges[place.edge]
+            layer = f"edge {edge.from_layer}:{edge.from_port} -> {edge.to_layer}:{edge.to_port}"
+        elif index is not None:
+            layer = subject.graph.layers[index].label
+    elif source is not None and subject.inference is not None and isinstance(place, tuple):
+        layer = _layer_at(subject, place[0])
+    return Finding(
+        entry.name,
+        severity,  # type: ignore[arg-type]
+        report.message,
+        subject.document.file,
+        line,
+        layer,
+        report.expected,
+        report.actual,
+        report.hint,
+        column,
+        end_column,
+        entry.code,
+        place,
+    )
+
+
+def _layer_at(subject: Subject, offset: int) -> str | None:
+    """Name the layer that holds an offset."""
+    from bisect import bisect_right
+
+    starts = subject.document.layers
+    at = bisect_right(starts, offset) - 1
+    if at < 0 or subject.locator.layer(at).end <= offset or subject.graph.bare:
+        return None
+    return subject.graph.layers[at].label
+
+
+def _passed_over(subject: Subject) -> tuple[tuple[str, int], ...]:
+    """Count the layers without a shape rule, by type."""
+    layers = subject.graph.layers
+    counts = {
+        kind: sum(1 for i in indices if not layers[i].operation.implemented)
+        for kind, indices in subject.by_type.items()
+    }
+    return tuple(sorted((kind, count) for kind, count in counts.items() if count))

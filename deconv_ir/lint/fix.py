@@ -1,0 +1,77 @@
+"""Putting right what can be, touching nothing else in the file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from ..limits import DEFAULT_LIMITS, Limits
+from .engine import Result, check_bytes
+from .options import Options
+from .rule import Edit
+
+MAX_ROUNDS = 10
+"""A fix can bring the next one into sight; mostly one round does."""
+
+
+def fix_bytes(
+    data: bytes,
+    name: str,
+    options: Options,
+    weights: Path | None = None,
+    limits: Limits = DEFAULT_LIMITS,
+) -> tuple[bytes, int, Result]:
+    """Apply the edits of all findings that have some, until none has.
+
+    Parameters
+    ----------
+    data : bytes
+        The .xml.
+    name : str
+        What messages call it.
+    options : Options
+    weights : Path, optional
+        Where the .bin is; it is never written.
+    limits : Limits
+
+    Returns
+    -------
+    data : bytes
+        Every byte outside of the edits is as it was.
+    fixed : int
+        How many findings were put right.
+    result : Result
+        What is left.
+    """
+    result = check_bytes(data, name, options, weights, limits)
+    fixed = 0
+    for _ in range(MAX_ROUNDS):
+        chosen, count = _without_overlaps(result)
+        source = None if result.document is None else result.document.source
+        if not chosen or source is None:
+            break
+        try:
+            changed = source.edited(chosen)
+        except ValueError:
+            break  # an encoding that does not lead back to the same bytes
+        again = check_bytes(changed, name, options, weights, limits)
+        if changed == data or len(again.findings) >= len(result.findings):
+            break  # no progress: leave the file as it is
+        data, result = changed, again
+        fixed += count
+    return data, fixed, result
+
+
+def _without_overlaps(result: Result) -> tuple[list[Edit], int]:
+    """Choose edits of which none touches another; the rest wait for the next round."""
+    taken: list[Edit] = []
+    count = 0
+    by_start = sorted((edits for _, edits in result.edits), key=lambda edits: edits[0][0])
+    end = -1
+    for edits in by_start:
+        ordered = sorted(edits)
+        if ordered[0][0] < end or (taken and ordered[0][:2] == taken[-1][:2]):
+            continue
+        taken += ordered
+        end = max(edit[1] for edit in ordered)
+        count += 1
+    return taken, count

@@ -1,0 +1,119 @@
+"""What a user may choose about a check."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
+
+from ..errors import DeconvError
+from ..findings import Severity
+from ..geometry import Semantics
+from ..shapes import Shape
+from .catalogue import RULES, select_rules
+
+RANK = {Severity.INFO: 0, Severity.WARNING: 1, Severity.ERROR: 2}
+"""Severities by weight."""
+
+
+class Options(NamedTuple):
+    """What a check looks for.
+
+    Attributes
+    ----------
+    rules : frozenset of str
+        Codes of the rules that are run.
+    severities : mapping
+        Code -> severity, where it is not the rule's own.
+    semantics : Semantics
+    reshape : tuple of (str, Shape)
+        Input name -> shape to check at, in place of the file's.
+    deep : bool
+        Read all weights.
+    """
+
+    rules: frozenset[str]
+    severities: tuple[tuple[str, Severity], ...] = ()
+    semantics: Semantics = Semantics.SPEC
+    reshape: tuple[tuple[str, Shape], ...] = ()
+    deep: bool = False
+
+    def severity_of(self, code: str) -> Severity:
+        """Return the severity of a rule's findings."""
+        return dict(self.severities).get(code, RULES[code].severity)
+
+
+def choose(
+    *,
+    select: Iterable[str] = (),
+    ignore: Iterable[str] = (),
+    extend_select: Iterable[str] = (),
+    severity: Severity | str = Severity.WARNING,
+    semantics: Semantics | str = Semantics.SPEC,
+    severities: Mapping[str, str] | None = None,
+    reshape: Mapping[str, Shape] | None = None,
+    deep: bool = False,
+) -> Options:
+    """Put options together.
+
+    Parameters
+    ----------
+    select : iterable of str
+        Rules to run, by code, beginning of a code, name or family; default:
+        all.  Rules named here are run whatever their severity.
+    ignore : iterable of str
+        Rules to leave out.  Where a rule is both selected and ignored, the
+        longer word decides, as in ruff.
+    extend_select : iterable of str
+        Rules to run beside those.
+    severity : Severity or str
+        Rules below it are not run, unless they are named.
+    semantics : Semantics or str
+    severities : mapping, optional
+        Rule -> severity, in place of its own.
+    reshape : mapping, optional
+        Input name -> shape.
+    deep : bool
+        Read all weights, and run the rules that need that.
+
+    Raises
+    ------
+    DeconvError
+        There is no such rule, severity or semantics.
+    """
+    try:
+        least = RANK[Severity(severity)]
+    except ValueError:
+        known = ", ".join(s.value for s in Severity)
+        raise DeconvError(f"severity must be one of {known}; found {severity!r}") from None
+    try:
+        chosen_semantics = Semantics(semantics)
+    except ValueError:
+        raise DeconvError(f"semantics must be 'spec' or 'openvino', found {semantics!r}") from None
+    changed: dict[str, Severity] = {}
+    for word, name in (severities or {}).items():
+        try:
+            changed |= dict.fromkeys(select_rules([word]), Severity(name))
+        except ValueError:
+            raise DeconvError(f"severity of {word} must be one of error, warning, info") from None
+    by_weight = {
+        code for code, entry in RULES.items() if RANK[changed.get(code, entry.severity)] >= least
+    }
+    selected = list(select)
+    named = [w for w in (*selected, *extend_select) if w.strip().upper() != "ALL"]
+    rules = by_weight if not selected or len(named) < len(selected) else set[str]()
+    rules = rules | set(select_rules(named))
+    if not deep:
+        rules = {code for code in rules if not RULES[code].deep}
+    for word in ignore:
+        rules -= {
+            code
+            for code in select_rules([word])
+            if not any(len(w) > len(word) and code in select_rules([w]) for w in named)
+        }
+    return Options(
+        frozenset(rules),
+        tuple(sorted(changed.items())),
+        chosen_semantics,
+        tuple((reshape or {}).items()),
+        deep,
+    )

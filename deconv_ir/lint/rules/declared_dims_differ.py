@@ -1,0 +1,97 @@
+"""IR401 declared-dims-differ."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ...errors import DeconvError
+from ...findings import Finding
+from ...geometry import Interval
+from ...model import Place
+from ...shapes import format_shape
+from ..edits import dims_edits
+from ..rule import ERROR, Report, Rule
+from ..subject import Subject
+
+
+class DeclaredDimsDiffer(Rule):
+    """The dims that an output declares are not those that are computed.
+
+    OpenVINO's reader passes over declared dims and computes its own.  A tool that
+    trusts them allocates too little, or shows a wrong model.  The message has the
+    formula with its numbers, axis by axis.
+
+    Fails::
+
+        <layer id="5" name="up" type="ConvolutionBackpropData" version="opset1">
+            <data strides="2,2" dilations="1,1" pads_begin="1,1"
+                  pads_end="1,1" output_padding="0,0" auto_pad="explicit"/>
+            <input>
+                <port id="0"><dim>1</dim><dim>20</dim><dim>224</dim><dim>224</dim></port>
+                <port id="1"><dim>20</dim><dim>10</dim><dim>3</dim><dim>3</dim></port>
+            </input>
+            <output>
+                <port id="3" precision="FP32">
+                    <dim>1</dim><dim>10</dim><dim>448</dim><dim>447</dim>
+                </port>
+            </output>
+        </layer>
+
+    Passes::
+
+        <layer id="5" name="up" type="ConvolutionBackpropData" version="opset1">
+            <data strides="2,2" dilations="1,1" pads_begin="1,1"
+                  pads_end="1,1" output_padding="0,0" auto_pad="explicit"/>
+            <input>
+                <port id="0"><dim>1</dim><dim>20</dim><dim>224</dim><dim>224</dim></port>
+                <port id="1"><dim>20</dim><dim>10</dim><dim>3</dim><dim>3</dim></port>
+            </input>
+            <output>
+                <port id="3" precision="FP32">
+                    <dim>1</dim><dim>10</dim><dim>447</dim><dim>447</dim>
+                </port>
+            </output>
+        </layer>
+    """
+
+    code = "IR401"
+    name = "declared-dims-differ"
+    severity = ERROR
+    slugs = ("declared-dims",)
+    fix = "declares the dims that are computed"
+
+    def check(self, subject: Subject) -> Iterator[Report]:
+        """Look for outputs without dims too: only scalars and dynamic ranks have none."""
+        yield from super().check(subject)
+        if subject.graph.bare:
+            return
+        for index, layer in enumerate(subject.graph.layers):
+            for port, declared in enumerate(layer.outputs):
+                if declared.shape is not None or not layer.operation.implemented:
+                    continue
+                computed = subject.outputs(index)[port].shape
+                if computed:
+                    yield Report(
+                        f"output {port} declares no dims, computed is rank {len(computed)} "
+                        f"{format_shape(computed)}",
+                        Place(layer=index, side="output", port=port),
+                        expected=format_shape(computed),
+                        edits=dims_edits(subject, index, "output", port, computed),
+                    )
+
+    @staticmethod
+    def claims(found: DeconvError | Finding) -> bool:
+        """Claim what is known to the last number; intervals are another rule's."""
+        return not isinstance(found.expected, Interval) and not isinstance(found.actual, Interval)
+
+    def report(self, found: DeconvError | Finding, subject: Subject) -> Report:
+        """Add the edit."""
+        place = found.place
+        assert isinstance(place, Place)
+        assert place.layer is not None
+        assert place.port is not None
+        shape = subject.outputs(place.layer)[place.port].shape
+        return Report.of(found, dims_edits(subject, place.layer, "output", place.port, shape))
+
+
+RULE = DeclaredDimsDiffer

@@ -1,0 +1,91 @@
+"""IR212 duplicate-port-id."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ...model import Place
+from ..rule import ERROR, Report, Rule
+from ..subject import Subject
+
+
+class DuplicatePortId(Rule):
+    """Two inputs, or two outputs, of a layer have the same id.
+
+    Edges name ports by id, so that the second one can not be reached.  An output
+    may have the id of an input.
+
+    Fails::
+
+        <net name="n" version="11"><layers>
+            <layer id="0" name="x" type="Parameter" version="opset1">
+                <data shape="3" element_type="f32"/>
+                <output><port id="0" precision="FP32"><dim>3</dim></port></output>
+            </layer>
+            <layer id="1" name="a" type="Add" version="opset1">
+                <data auto_broadcast="numpy"/>
+                <input>
+                    <port id="0" precision="FP32"><dim>3</dim></port>
+                    <port id="0" precision="FP32"><dim>3</dim></port>
+                </input>
+                <output><port id="2" precision="FP32"><dim>3</dim></port></output>
+            </layer>
+            <layer id="2" name="r" type="Result" version="opset1">
+                <input><port id="0" precision="FP32"><dim>3</dim></port></input>
+            </layer>
+        </layers><edges>
+            <edge from-layer="0" from-port="0" to-layer="1" to-port="0"/>
+            <edge from-layer="0" from-port="0" to-layer="1" to-port="1"/>
+            <edge from-layer="1" from-port="2" to-layer="2" to-port="0"/>
+        </edges></net>
+
+    Passes::
+
+        <net name="n" version="11"><layers>
+            <layer id="0" name="x" type="Parameter" version="opset1">
+                <data shape="3" element_type="f32"/>
+                <output><port id="0" precision="FP32"><dim>3</dim></port></output>
+            </layer>
+            <layer id="1" name="a" type="Add" version="opset1">
+                <data auto_broadcast="numpy"/>
+                <input>
+                    <port id="0" precision="FP32"><dim>3</dim></port>
+                    <port id="1" precision="FP32"><dim>3</dim></port>
+                </input>
+                <output><port id="2" precision="FP32"><dim>3</dim></port></output>
+            </layer>
+            <layer id="2" name="r" type="Result" version="opset1">
+                <input><port id="0" precision="FP32"><dim>3</dim></port></input>
+            </layer>
+        </layers><edges>
+            <edge from-layer="0" from-port="0" to-layer="1" to-port="0"/>
+            <edge from-layer="0" from-port="0" to-layer="1" to-port="1"/>
+            <edge from-layer="1" from-port="2" to-layer="2" to-port="0"/>
+        </edges></net>
+    """
+
+    code = "IR212"
+    name = "duplicate-port-id"
+    severity = ERROR
+
+    def check(self, subject: Subject) -> Iterator[Report]:
+        """Look for ids that come again."""
+        distinct: set[int] = set()
+        for index, layer in enumerate(subject.graph.layers):
+            for side, ports in (("input", layer.inputs), ("output", layer.outputs)):
+                if len(ports) < 2 or id(ports) in distinct:
+                    continue
+                before: set[int] = set()
+                for i, port in enumerate(ports):
+                    if port.id in before:
+                        yield Report(
+                            f"{side} port id {port.id} stands twice",
+                            Place(layer=index, side=side, port=i, attribute="id"),
+                            actual=port.id,
+                        )
+                    before.add(port.id)
+                if len(before) == len(ports):
+                    distinct.add(id(ports))  # layers share equal ports
+
+
+RULE = DuplicatePortId

@@ -1,0 +1,48 @@
+"""IR108 missing-attribute."""
+
+from __future__ import annotations
+
+from ..rule import ERROR, Rule
+
+
+class MissingAttribute(Rule):
+    """An element lacks an attribute that it can not do without.
+
+    A layer needs an id and a type, an edge its four ends, a network its version.
+
+    Fails::
+
+        <net name="n" version="11"><layers>
+            <layer id="0" name="x" type="Parameter" version="opset1">
+                <data shape="1,3" element_type="f32"/>
+                <output><port id="0" precision="FP32"><dim>1</dim><dim>3</dim></port></output>
+            </layer>
+            <layer id="1" name="y" type="Result" version="opset1">
+                <input><port id="0" precision="FP32"><dim>1</dim><dim>3</dim></port></input>
+            </layer>
+        </layers><edges>
+            <edge from-layer="0" from-port="0" to-layer="1"/>
+        </edges></net>
+
+    Passes::
+
+        <net name="n" version="11"><layers>
+            <layer id="0" name="x" type="Parameter" version="opset1">
+                <data shape="1,3" element_type="f32"/>
+                <output><port id="0" precision="FP32"><dim>1</dim><dim>3</dim></port></output>
+            </layer>
+            <layer id="1" name="y" type="Result" version="opset1">
+                <input><port id="0" precision="FP32"><dim>1</dim><dim>3</dim></port></input>
+            </layer>
+        </layers><edges>
+            <edge from-layer="0" from-port="0" to-layer="1" to-port="0"/>
+        </edges></net>
+    """
+
+    code = "IR108"
+    name = "missing-attribute"
+    severity = ERROR
+    slugs = ("missing-attribute",)
+
+
+RULE = MissingAttribute

@@ -1,0 +1,66 @@
+"""IR408 output-shape-type."""
+
+from __future__ import annotations
+
+from ...errors import DeconvError
+from ...findings import Finding
+from ...model import Place
+from ..rule import ERROR, Report, Rule
+from ..subject import Subject
+
+
+class OutputShapeType(Rule):
+    """The requested output shape is not of an integer type.
+
+    Shapes are whole numbers; T2 of the documents is any integer type.
+
+    Fails::
+
+        <layer id="5" name="up" type="ConvolutionBackpropData" version="opset1">
+            <data strides="2,2" dilations="1,1" pads_begin="0,0"
+                  pads_end="0,0" output_padding="0,0" auto_pad="explicit"/>
+            <input>
+                <port id="0"><dim>1</dim><dim>20</dim><dim>224</dim><dim>224</dim></port>
+                <port id="1"><dim>20</dim><dim>10</dim><dim>3</dim><dim>3</dim></port>
+                <port id="2" precision="FP32"><dim>2</dim></port>
+            </input>
+            <output>
+                <port id="3" precision="FP32">
+                    <dim>1</dim><dim>10</dim><dim>-1</dim><dim>-1</dim>
+                </port>
+            </output>
+        </layer>
+
+    Passes::
+
+        <layer id="5" name="up" type="ConvolutionBackpropData" version="opset1">
+            <data strides="2,2" dilations="1,1" pads_begin="0,0"
+                  pads_end="0,0" output_padding="0,0" auto_pad="explicit"/>
+            <input>
+                <port id="0"><dim>1</dim><dim>20</dim><dim>224</dim><dim>224</dim></port>
+                <port id="1"><dim>20</dim><dim>10</dim><dim>3</dim><dim>3</dim></port>
+                <port id="2" precision="I64"><dim>2</dim></port>
+            </input>
+            <output>
+                <port id="3" precision="FP32">
+                    <dim>1</dim><dim>10</dim><dim>-1</dim><dim>-1</dim>
+                </port>
+            </output>
+        </layer>
+    """
+
+    code = "IR408"
+    name = "output-shape-type"
+    severity = ERROR
+    slugs = ("output-shape-type",)
+
+    def report(self, found: DeconvError | Finding, subject: Subject) -> Report:
+        """Point at the input that asks for the shape, unless an attribute does."""
+        report = Report.of(found)
+        place = found.place
+        if isinstance(place, Place) and place.layer is not None and place.attribute is None:
+            report.place = Place(layer=place.layer, side="input", port=2)
+        return report
+
+
+RULE = OutputShapeType

@@ -1,0 +1,127 @@
+"""Checking many files: in order, from the cache where that knows, in several processes."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from ..errors import DeconvError
+from ..xmlio.reader import Document, read_file
+from .engine import Result, check_bytes, check_document
+from .options import Options
+
+PARALLEL_FILES = 8
+PARALLEL_BYTES = 4 << 20
+"""With fewer files, or less to read, starting processes takes longer than it saves."""
+
+
+class Job(NamedTuple):
+    """One file to check.
+
+    Attributes
+    ----------
+    file : str
+        The .xml, as messages name it.
+    options : Options
+    weights : str or None
+        The .bin, where it is not beside the .xml.
+    cache : str or None
+        Folder of the cache; None: none is used.
+    """
+
+    file: str
+    options: Options
+    weights: str | None = None
+    cache: str | None = None
+
+    @property
+    def weights_path(self) -> Path:
+        """Where the .bin should be."""
+        return Path(self.weights) if self.weights else Path(self.file).with_suffix(".bin")
+
+
+def check(job: Job) -> Result:
+    """Check one file, or tell what an earlier check of the same bytes found."""
+    try:
+        data = read_file(Path(job.file))
+    except DeconvError as error:
+        document = Document(job.file)
+        document.problems.append(error)
+        return _light(check_document(document, job.options))
+    weights = job.weights_path
+    if job.cache is None:
+        return _light(check_bytes(data, job.file, job.options, weights))
+    from .cache import Cache
+
+    cache = Cache(Path(job.cache))
+    key = cache.key(data, job.options, weights)
+    found = cache.load(key, job.file, weights)
+    if found is None:
+        result = check_bytes(data, job.file, job.options, weights)
+        cache.store(key, result, weights)
+        found = _light(result)
+    return found
+
+
+def _light(result: Result) -> Result:
+    """Leave out what is large, and only serves to fix."""
+    from .cache import plain
+
+    findings = [
+        type(f)(
+            f.rule,
+            f.severity,
+            f.message,
+            f.file,
+            f.line,
+            f.layer,
+            plain(f.expected),
+            plain(f.actual),
+            f.hint,
+            f.column,
+            f.end_column,
+            f.code,
+        )
+        for f in result.findings
+    ]
+    edits: list[tuple[int, tuple[tuple[int, int, str], ...]]] = [(i, ()) for i, _ in result.edits]
+    return result._replace(findings=findings, document=None, edits=edits)
+
+
+def check_all(jobs: Sequence[Job], processes: int | None = None) -> Iterator[Result]:
+    """Check files, and give the results in the order of the jobs.
+
+    Parameters
+    ----------
+    jobs : sequence of Job
+    processes : int, optional
+        Default: one for each core, or none but this one when there is little to do.
+    """
+    count = processes if processes is not None else _worthwhile(jobs)
+    if count <= 1 or len(jobs) < 2:
+        yield from map(check, jobs)
+        return
+    import multiprocessing
+    from concurrent.futures import ProcessPoolExecutor
+
+    # Not fork: a library may be used from a process with threads.
+    context = multiprocessing.get_context("forkserver" if os.name == "posix" else "spawn")
+    with ProcessPoolExecutor(min(count, len(jobs)), mp_context=context) as pool:
+        chunk = max(1, min(16, len(jobs) // (4 * count)))
+        yield from pool.map(check, jobs, chunksize=chunk)
+
+
+def _worthwhile(jobs: Sequence[Job]) -> int:
+    if len(jobs) < PARALLEL_FILES:
+        return 1
+    total = 0
+    for job in jobs:
+        try:
+            total += os.stat(job.file).st_size  # noqa: PTH116 - a Path for each file is slow
+        except OSError:
+            continue
+        if total >= PARALLEL_BYTES:
+            return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1
+    return 1

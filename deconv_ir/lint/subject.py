@@ -1,0 +1,185 @@
+"""One file as the rules see it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from ..errors import DeconvError
+from ..findings import Finding
+from ..geometry import Semantics
+from ..infer import Inference
+from ..model import Context, Graph, Layer, Place, TensorInfo, Topology
+from ..xmlio.locate import Locator
+
+if TYPE_CHECKING:
+    from ..ops.constant import Const
+    from ..xmlio.reader import Document
+    from .rule import Edit, Rule
+    from .weights import WeightsView
+
+OPENVINO_DECONVOLUTIONS = ("ConvolutionBackpropData", "GroupConvolutionBackpropData")
+ONEDNN_DECONVOLUTIONS = ("ConvTranspose", "ConvolutionBackwardData")
+SINKS = ("Result", "Assign")
+"""Types of layers that are computed for their own sake."""
+DECONVOLUTIONS = OPENVINO_DECONVOLUTIONS + ONEDNN_DECONVOLUTIONS
+
+
+class Subject:
+    """One file, read, connected and inferred.
+
+    Attributes
+    ----------
+    document : Document
+    context : Context
+    inference : Inference or None
+        None when the file is no IR.
+    weights : WeightsView or None
+        The .bin; None where there is none, or none is needed.
+    """
+
+    def __init__(
+        self,
+        document: Document,
+        context: Context,
+        inference: Inference | None,
+        weights: WeightsView | None,
+        errors: Iterable[DeconvError] = (),
+    ) -> None:
+        self.document = document
+        self.context = context
+        self.inference = inference
+        self.weights = weights
+        self._groups: dict[str, list[list[int]]] = {}
+        self._found: dict[str, list[DeconvError | Finding]] = {}
+        for error in errors:
+            self._file(error)
+        for error in (*document.problems, *document.remarks):
+            self._file(error)
+        if inference is not None:
+            for error in (*self.topology.problems, *inference.errors):
+                self._file(error)
+            for finding in inference.findings:
+                self._file(finding)
+
+    def _file(self, found: DeconvError | Finding) -> None:
+        self._found.setdefault(found.rule or "", []).append(found)
+
+    @property
+    def slugs(self) -> Iterable[str]:
+        """The `rule` of everything that the rest of the library found."""
+        return self._found.keys()
+
+    def found(self, rule: Rule) -> Iterator[DeconvError | Finding]:
+        """Iterate over what the rest of the library found that is a rule's."""
+        from .catalogue import FALLBACK, rule_for
+
+        for slug in self._found if rule.code == FALLBACK else rule.slugs:
+            for item in self._found.get(slug, ()):
+                if rule_for(slug, item) == rule.code:
+                    yield item
+
+    @property
+    def graph(self) -> Graph:
+        """The network."""
+        assert self.document.graph is not None
+        return self.document.graph
+
+    @property
+    def topology(self) -> Topology:
+        """How its layers hang together."""
+        return self.graph.topology
+
+    @cached_property
+    def by_type(self) -> dict[str, list[int]]:
+        """Type -> indices of the layers of that type."""
+        found: dict[str, list[int]] = {}
+        for index, layer in enumerate(self.graph.layers):
+            found.setdefault(layer.type, []).append(index)
+        return found
+
+    def layers(self, *types: str) -> Iterator[tuple[int, Layer]]:
+        """Iterate over the layers of some types, whose attributes could be read."""
+        for kind in types:
+            for index in self.by_type.get(kind, ()):
+                layer = self.graph.layers[index]
+                if layer.operation.implemented:
+                    yield index, layer
+
+    def outputs(self, index: int) -> tuple[TensorInfo, ...]:
+        """Return what is known of a layer's outputs."""
+        assert self.inference is not None
+        return self.inference.outputs[index]
+
+    def inputs(self, index: int) -> list[TensorInfo]:
+        """Return what is known of a layer's inputs."""
+        layer = self.graph.layers[index]
+        return [
+            self.outputs(source[0])[source[1]]
+            if source is not None and self.outputs(source[0])
+            else TensorInfo(port.shape, port.element_type)
+            for port, source in zip(layer.inputs, self.topology.sources[index], strict=True)
+        ]
+
+    def alike(self, *types: str) -> Iterator[list[int]]:
+        """Iterate over the layers of some types, in groups that differ in name and id alone.
+
+        Layers of a group share operation, attributes, declared ports and what
+        is known of the inputs.
+        """
+        for kind in types:
+            groups = self._groups.get(kind)
+            if groups is None:
+                groups = self._groups[kind] = self._group(kind)
+            yield from groups
+
+    def _group(self, kind: str) -> list[list[int]]:
+        assert self.inference is not None
+        layers, sources, outputs = self.graph.layers, self.topology.sources, self.inference.outputs
+        groups: dict[tuple[object, ...], list[int]] = {}
+        for index in self.by_type.get(kind, ()):
+            layer = layers[index]
+            key = (
+                layer.version,
+                id(layer.operation),
+                id(layer.attributes),
+                id(layer.inputs),
+                id(layer.outputs),
+                *[
+                    source and outputs[source[0]] and id(outputs[source[0]][source[1]])
+                    for source in sources[index]
+                ],
+            )
+            groups.setdefault(key, []).append(index)
+        return list(groups.values())
+
+    @cached_property
+    def unfit(self) -> frozenset[int]:
+        """Indices of the layers whose inputs do not fit."""
+        assert self.inference is not None
+        places = (error.place for error in self.inference.errors)
+        return frozenset(p.layer for p in places if isinstance(p, Place) and p.layer is not None)
+
+    def constants(self) -> Iterator[tuple[int, Layer, Const]]:
+        """Iterate over the constants."""
+        from ..ops.constant import Const
+
+        for index, layer in self.layers("Const"):
+            if isinstance(layer.operation, Const):
+                yield index, layer, layer.operation
+
+    @cached_property
+    def locator(self) -> Locator:
+        """Finds where things stand in the text."""
+        return Locator(self.document)
+
+    def replace(self, place: Place, text: str) -> tuple[Edit, ...]:
+        """Return the edit that puts a text where a place stands."""
+        start, end = self.locator.span(place)
+        return ((start, end, text),)
+
+    @property
+    def semantics(self) -> Semantics:
+        """Whose rule decides."""
+        return self.context.semantics

@@ -1,0 +1,59 @@
+"""The .bin as the linter sees it: it notes which bytes a verdict rests on."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from ..xmlio.weights import Weights
+
+
+class WeightsView:
+    """A weights file that remembers what was read of it.
+
+    Parameters
+    ----------
+    path : Path
+
+    Attributes
+    ----------
+    reads : list of (int, int)
+        Offset and size of what was read, in order.
+
+    Raises
+    ------
+    WeightsError
+        The file can not be read.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._weights = Weights(path)
+        self.reads: list[tuple[int, int]] = []
+
+    def __len__(self) -> int:
+        return len(self._weights)
+
+    def read(self, offset: int, size: int) -> memoryview:
+        """Return `size` bytes from `offset` on.
+
+        Raises
+        ------
+        WeightsError
+            They are not all in the file.
+        """
+        view = self._weights.read(offset, size)
+        self.reads.append((offset, size))
+        return view
+
+
+def fingerprint(weights: WeightsView, reads: Sequence[tuple[int, int]]) -> str | None:
+    """Return a hash of what was read of a weights file; None where it is no longer there."""
+    import hashlib
+
+    digest = hashlib.sha256(str(len(weights)).encode())
+    for offset, size in reads:
+        if offset + size > len(weights):
+            return None
+        digest.update(weights.read(offset, size))
+    return digest.hexdigest()

@@ -1,0 +1,528 @@
+"""The graph of a network: frozen ports, layers and edges.
+
+It knows no file format, and no operation in particular: what a layer does is
+behind the `Operation` interface.
+"""
+
+from __future__ import annotations
+
+import enum
+import heapq
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol
+
+from .dtypes import ElementType
+from .errors import IRError
+from .geometry import Dim, Semantics
+from .shapes import Shape, format_shape
+
+if TYPE_CHECKING:
+    from .dtypes import Array
+
+
+class Kernel(Protocol):
+    """A prepared layer: input arrays in, output arrays out.
+
+    `out` is where the first output may go; only layers whose operation
+    `accepts_out` are given one.
+    """
+
+    def __call__(self, inputs: Sequence[Any], out: Array | None = None) -> Sequence[Any]:
+        """Compute the outputs."""
+        ...
+
+
+class Sharing(enum.Enum):
+    """Whether an output may be a view of the first input.
+
+    NONE: it is an array of its own.  WHOLE: it may show all elements in their
+    order.  PART: it may show some of them, some more than once, or in another
+    order.
+    """
+
+    NONE = "none"
+    WHOLE = "whole"
+    PART = "part"
+
+
+class ConstantSource(Protocol):
+    """Where the bytes of constants come from: a weights file."""
+
+    def read(self, offset: int, size: int) -> memoryview:
+        """Return `size` bytes from `offset` on, without a copy where possible."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """What an operation may need beside its inputs.
+
+    Attributes
+    ----------
+    semantics : Semantics
+        Whose rule decides where documents and runtime differ.
+    weights : ConstantSource or None
+        Bytes of the constants.
+    scratch_bytes : int
+        Bound on a kernel's temporary memory.
+    """
+
+    semantics: Semantics = Semantics.SPEC
+    weights: ConstantSource | None = None
+    scratch_bytes: int = 64 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class TensorInfo:
+    """What is known of a tensor without computing it.
+
+    Attributes
+    ----------
+    shape : Shape
+    element_type : ElementType or None
+        None: not determined.
+    value : tuple of Dim, or None
+        The elements, flattened, of a small integer tensor as far as they are
+        known: shapes that are computed inside the graph travel here.  An
+        element that is not known may be negative (see `ops.values`).
+    reals : tuple of float, or None
+        The elements, flattened, of a small floating-point tensor, where all
+        are known: scales travel here.
+    """
+
+    shape: Shape
+    element_type: ElementType | None = None
+    value: tuple[Dim, ...] | None = None
+    reals: tuple[float, ...] | None = None
+
+    def __str__(self) -> str:
+        return f"{self.element_type or '?'}{format_shape(self.shape)}"
+
+
+class Epilogue(NamedTuple):
+    """What follows a layer and may be computed with it.
+
+    Attributes
+    ----------
+    addend : ndarray or None
+        A constant that is added, broadcast by NumPy's rule.
+    activation : Operation or None
+        What is then applied to every element.
+    parameters : sequence of ndarray
+        The constants that `activation` takes beside its first input.
+    """
+
+    addend: Array | None
+    activation: Operation | None = None
+    parameters: Sequence[Array] = ()
+
+
+class Operation:
+    """What a layer does: its typed attributes, shape rule and execution.
+
+    Subclasses are frozen dataclasses whose fields are the attributes, with the
+    documents' names.
+    """
+
+    __slots__ = ()
+
+    type: ClassVar[str] = ""
+    versions: ClassVar[tuple[str, ...]] = ()
+    inputs: ClassVar[tuple[str, ...]] = ()
+    """Names of the inputs, in order; those from `required_inputs` on may be absent."""
+    required_inputs: ClassVar[int | None] = None
+    """None: any number."""
+    implemented: ClassVar[bool] = True
+    sharing: ClassVar[Sharing] = Sharing.NONE
+    examples: ClassVar[tuple[str, ...]] = ()
+    """Worked examples: ``f32[2,3], i64[1]{0} -> f32[3] | axis=0``, that is the inputs,
+    with the elements of those whose value matters, the outputs and the attributes.
+    """
+
+    def infer(self, inputs: Sequence[TensorInfo], context: Context) -> tuple[TensorInfo, ...]:
+        """Compute what is known of the outputs.
+
+        Raises
+        ------
+        ShapeError
+            The inputs do not fit the operation, or each other.
+        """
+        raise NotImplementedError
+
+    def explain(
+        self, inputs: Sequence[TensorInfo], context: Context, output: int, axis: int
+    ) -> str | None:
+        """Tell by which formula a dim of an output is found, with the numbers put in."""
+        return None
+
+    def execute(self, inputs: Sequence[Array], context: Context) -> Sequence[Array]:
+        """Compute the outputs."""
+        raise NotImplementedError
+
+    def prepare(self, constants: Sequence[Array | None], context: Context) -> Kernel | None:
+        """Do once what depends on constant inputs alone; None where there is nothing to do.
+
+        Parameters
+        ----------
+        constants : sequence of array or None
+            The inputs that are constant; None for the others.
+
+        Returns
+        -------
+        callable or None
+            Takes what `execute` takes; the entries of constant inputs may be
+            None from now on.
+        """
+        return None
+
+    # What an executor may ask in order to save memory and time; all of it has
+    # an answer that is always right.
+
+    def prepare_fused(
+        self, constants: Sequence[Array | None], epilogue: Epilogue, context: Context
+    ) -> Kernel | None:
+        """Prepare the layer with what follows it; the result is rounded once, at the end.
+
+        Parameters
+        ----------
+        constants : sequence of array or None
+            As of `prepare`.
+
+        Returns
+        -------
+        callable or None
+            None where they can not be one.
+        """
+        return None
+
+    def accepts_out(self, inputs: Sequence[TensorInfo], output: TensorInfo) -> bool:
+        """Tell whether the prepared kernel, or else `execute_into`, can write to an array."""
+        return False
+
+    def overwritable(self, inputs: Sequence[TensorInfo], output: TensorInfo) -> tuple[int, ...]:
+        """Return the inputs whose own array `execute_into` may write to, the best first."""
+        return ()
+
+    def execute_into(self, inputs: Sequence[Array], context: Context, out: Array) -> None:
+        """Compute the output into an array of its shape and type."""
+        raise NotImplementedError
+
+    def work(self, inputs: Sequence[TensorInfo], output: TensorInfo) -> int | None:
+        """Count the arithmetic operations, a multiply-add as two; None: not told."""
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class Info:
+    """Something the file says that the graph does not interpret, such as `rt_info`."""
+
+    tag: str
+    attributes: tuple[tuple[str, str], ...] = ()
+    children: tuple[Info, ...] = ()
+    text: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Port:
+    """One input or output of a layer, as declared.
+
+    Attributes
+    ----------
+    id : int
+        Unique among the inputs, or among the outputs, of its layer.
+    shape : Shape
+        Declared dims; None where the port has none.  The IR writes a scalar
+        and a dynamic rank alike: without dims.
+    element_type : ElementType or None
+        Declared `precision`; None where there is none.
+    names : tuple of str
+        Tensor names (outputs only).
+    line_offset : int
+        How many lines below the start of its layer it stands in the file, so
+        that layers with equal ports can share them.
+    """
+
+    id: int
+    shape: Shape
+    element_type: ElementType | None = None
+    names: tuple[str, ...] = ()
+    line_offset: int = 0
+    extras: tuple[Info, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Layer:
+    """One layer: its identity, its typed operation, its ports.
+
+    Attributes
+    ----------
+    operation : Operation
+        The attributes as typed fields: ``layer.operation.strides``.
+    attributes : tuple of (str, str)
+        The attributes of the operation as written, in the order of the file.
+    extra_attributes : tuple of (str, str)
+        Attributes of the layer itself beside id, name, type and version.
+    extras : tuple of Info
+        Child elements that are not interpreted, `rt_info` among them.
+    """
+
+    id: int
+    name: str
+    operation: Operation
+    type: str
+    version: str | None = None
+    inputs: tuple[Port, ...] = ()
+    outputs: tuple[Port, ...] = ()
+    attributes: tuple[tuple[str, str], ...] = ()
+    line: int | None = None
+    extra_attributes: tuple[tuple[str, str], ...] = ()
+    extras: tuple[Info, ...] = ()
+
+    @property
+    def label(self) -> str:
+        """How messages name it."""
+        return f"{self.name!r} ({self.type}, id {self.id})"
+
+    def line_of(self, port: Port) -> int | None:
+        """Return the line of the file that one of its ports stands in."""
+        return None if self.line is None else self.line + port.line_offset
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A part of a graph that an error or a finding is about; None: not narrowed down.
+
+    Attributes
+    ----------
+    layer, edge : int or None
+        Index in `Graph.layers`, in `Graph.edges`.
+    side : str or None
+        ``input`` or ``output``: where the port is.
+    port, axis : int or None
+        Index of the port on that side, and of one of its dims.
+    attribute : str or None
+        An attribute: of the port or the edge where that is given, else of
+        the layer's ``<data>``, or of the layer itself where `own`.
+    child : str or None
+        An element within the layer that is not interpreted.
+    """
+
+    layer: int | None = None
+    edge: int | None = None
+    side: str | None = None
+    port: int | None = None
+    axis: int | None = None
+    attribute: str | None = None
+    own: bool = False
+    child: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Edge:
+    """Joins an output port of one layer to an input port of another."""
+
+    from_layer: int
+    from_port: int
+    to_layer: int
+    to_port: int
+    line: int | None = None
+
+
+Source = tuple[int, int]
+"""Index of a layer in `Graph.layers`, index of one of its outputs."""
+
+
+@dataclass(frozen=True, slots=True)
+class Topology:
+    """How the layers of a graph hang together, by index.
+
+    Attributes
+    ----------
+    sources : tuple
+        For each layer, for each of its inputs: where it comes from, or None.
+    order : tuple of int
+        The layers so that each comes after its sources; layers on a cycle
+        are left out.
+    problems : tuple of IRError
+        What does not hold together.
+    """
+
+    sources: tuple[tuple[Source | None, ...], ...]
+    order: tuple[int, ...]
+    problems: tuple[IRError, ...] = ()
+
+
+@dataclass(frozen=True)
+class Graph:
+    """A network as its file states it.
+
+    Attributes
+    ----------
+    layers, edges : tuple
+        In the order of the file.
+    ir_version : int or None
+        `net version`; None for a bare layer.
+    extras : tuple of Info
+        Child elements of `net` that are not interpreted, `rt_info` among them.
+    file : str or None
+        Where it was read from; messages name it.
+    bare : bool
+        It was read from a single `layer`; its Parameters and Results are made
+        from that layer's ports.
+    """
+
+    name: str
+    layers: tuple[Layer, ...]
+    edges: tuple[Edge, ...]
+    ir_version: int | None = None
+    extras: tuple[Info, ...] = ()
+    file: str | None = None
+    bare: bool = False
+    _topology: list[Topology] = field(default_factory=list, repr=False, compare=False)
+
+    @property
+    def topology(self) -> Topology:
+        """How the layers hang together (computed once)."""
+        if not self._topology:
+            self._topology.append(connect(self))
+        return self._topology[0]
+
+    def of_type(self, kind: str) -> tuple[Layer, ...]:
+        """Return the layers of one type, in the order of the file."""
+        return tuple(layer for layer in self.layers if layer.type == kind)
+
+    def find(self, name: str) -> Layer | None:
+        """Return the layer with this name or, failing that, with this id."""
+        for layer in self.layers:
+            if layer.name == name:
+                return layer
+        return next((layer for layer in self.layers if str(layer.id) == name), None)
+
+
+def connect(graph: Graph) -> Topology:
+    """Resolve the edges of a graph; problems are collected, not raised."""
+    problems: list[IRError] = []
+    layers = graph.layers
+
+    def problem(
+        rule: str, line: int | None, message: str, layer: Layer | None, place: Place
+    ) -> None:
+        label = None if layer is None else layer.label
+        problems.append(
+            IRError(message, file=graph.file, line=line, layer=label, rule=rule, place=place)
+        )
+
+    index: dict[int, int] = {}
+    for i, layer in enumerate(layers):
+        if index.setdefault(layer.id, i) != i:
+            first = layers[index[layer.id]]
+            message = f"id {layer.id} is already taken by layer {first.name!r} in line {first.line}"
+            place = Place(layer=i, attribute="id", own=True)
+            problem("duplicate-layer-id", layer.line, message, layer, place)
+    sources: list[list[Source | None]] = [[None] * len(layer.inputs) for layer in layers]
+    numbered: dict[int, dict[int, int]] = {}
+    for e, edge in enumerate(graph.edges):
+        start, end = index.get(edge.from_layer), index.get(edge.to_layer)
+        if start is None or end is None:
+            missing, end_name = (
+                (edge.from_layer, "from-layer") if start is None else (edge.to_layer, "to-layer")
+            )
+            message = f"edge names layer {missing}, which is not in the file"
+            place = Place(edge=e, attribute=end_name)
+            problem("edge-to-missing-layer", edge.line, message, None, place)
+            continue
+        outputs, inputs = layers[start].outputs, layers[end].inputs
+        output = _numbered(outputs, numbered).get(edge.from_port)
+        input_ = _numbered(inputs, numbered).get(edge.to_port)
+        if output is None or input_ is None:
+            side, layer, ports, port_id, end_name = (
+                ("output", layers[start], outputs, edge.from_port, "from-port")
+                if output is None
+                else ("input", layers[end], inputs, edge.to_port, "to-port")
+            )
+            have = ", ".join(str(p.id) for p in ports[:16]) or "none"
+            message = f"edge names {side} port {port_id}, the layer has {have}"
+            place = Place(edge=e, attribute=end_name)
+            problem("edge-to-missing-port", edge.line, message, layer, place)
+            continue
+        into = sources[end]
+        if into[input_] is not None:
+            message = f"input port {edge.to_port} already has an edge"
+            place = Place(edge=e, attribute="to-port")
+            problem("two-edges-into-port", edge.line, message, layers[end], place)
+            continue
+        into[input_] = (start, output)
+    for i, ends_in in enumerate(sources):
+        if None not in ends_in:
+            continue
+        layer = layers[i]
+        for k, source in enumerate(ends_in):
+            if source is None:
+                port = layer.inputs[k]
+                message = f"input port {port.id} has no edge"
+                place = Place(layer=i, side="input", port=k)
+                problem("input-without-edge", layer.line_of(port), message, layer, place)
+    order = _sort(sources)
+    if len(order) < len(layers):
+        at, message = _find_cycle(graph, sources, order)
+        problem("cycle", layers[at].line, message, layers[at], Place(layer=at))
+    return Topology(tuple(map(tuple, sources)), order, tuple(problems))
+
+
+def _numbered(ports: tuple[Port, ...], memo: dict[int, dict[int, int]]) -> dict[int, int]:
+    """Return the index of each port by its id; the first of those with the same id counts.
+
+    Layers share ports, so what is known is kept by the identity of the tuple.
+    """
+    found = memo.get(id(ports))
+    if found is None:
+        found = memo[id(ports)] = {}
+        for i, port in enumerate(ports):
+            found.setdefault(port.id, i)
+    return found
+
+
+def _sort(sources: Sequence[Sequence[Source | None]]) -> tuple[int, ...]:
+    """Sort topologically; layers keep the order of the file where that is free."""
+    if all(s is None or s[0] < i for i, row in enumerate(sources) for s in row):
+        return tuple(range(len(sources)))
+    missing = [len({s[0] for s in row if s is not None}) for row in sources]
+    consumers: list[set[int]] = [set() for _ in sources]
+    for i, row in enumerate(sources):
+        for s in row:
+            if s is not None:
+                consumers[s[0]].add(i)
+    ready = [i for i, count in enumerate(missing) if count == 0]
+    order: list[int] = []
+    while ready:
+        i = heapq.heappop(ready)
+        order.append(i)
+        for consumer in consumers[i]:
+            missing[consumer] -= 1
+            if missing[consumer] == 0:
+                heapq.heappush(ready, consumer)
+    return tuple(order)
+
+
+def _find_cycle(
+    graph: Graph, sources: Sequence[Sequence[Source | None]], order: Sequence[int]
+) -> tuple[int, str]:
+    """Find the layers of one cycle: walk backwards from any layer that was not sorted.
+
+    Returns
+    -------
+    layer : int
+        Index of one layer of the cycle.
+    message : str
+    """
+    done = set(order)
+    at = next(i for i in range(len(sources)) if i not in done)
+    walk: dict[int, int] = {}
+    while at not in walk:
+        walk[at] = len(walk)
+        at = next(s[0] for s in sources[at] if s is not None and s[0] not in done)
+    path = [i for i, step in walk.items() if step >= walk[at]]
+    names = [graph.layers[i].name for i in reversed(path)]
+    shown = names if len(names) <= 8 else [*names[:4], "...", *names[-3:]]
+    return at, f"layers form a cycle: {' -> '.join([*shown, shown[0]])}"

@@ -1,0 +1,54 @@
+"""Operations: one file each, or one family of one-liners.
+
+Files are imported when a model needs them; `_index.py`, which `make regen`
+writes, says which file holds which type.
+"""
+
+from __future__ import annotations
+
+import importlib
+
+from ..model import Operation
+from ._index import MODULES
+from .base import REGISTRY
+
+__all__ = ["all_operations", "find_operation"]
+
+
+def find_operation(kind: str, version: str | None = None) -> type[Operation] | None:
+    """Return the class for a layer type; None where there is none.
+
+    Parameters
+    ----------
+    kind : str
+        `type` of the layer.
+    version : str, optional
+        `version` of the layer; None or empty: the newest there is.  As
+        OpenVINO's reader does, an opset without an own version of the type
+        has the newest one before it.
+    """
+    module = MODULES.get(kind)
+    if module is None:
+        return None
+    if kind not in REGISTRY:
+        importlib.import_module(f".{module}", __name__)
+    versions = REGISTRY[kind]
+    if not version:
+        return next(reversed(versions.values()))
+    if version in versions or "" in versions:
+        return versions.get(version) or versions[""]
+    wanted = _opset_number(version)
+    older = [v for v in versions if 0 <= _opset_number(v) <= wanted]
+    return versions[max(older, key=_opset_number)] if older else None
+
+
+def _opset_number(version: str) -> int:
+    digits = version.removeprefix("opset")
+    return int(digits) if digits != version and digits.isdecimal() else -1
+
+
+def all_operations() -> tuple[type[Operation], ...]:
+    """Import every operation file, and return the classes by type, then version."""
+    for module in set(MODULES.values()):
+        importlib.import_module(f".{module}", __name__)
+    return tuple(dict.fromkeys(cls for kind in sorted(REGISTRY) for cls in REGISTRY[kind].values()))

@@ -1,0 +1,329 @@
+"""What every operation file needs: typed attributes and their registration.
+
+An operation is a frozen dataclass; its fields, made by `attribute`, carry how
+the IR writes them, what values are allowed and whether the document requires
+them.  `operation` registers the class under its type and versions.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import enum
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple, TypeVar
+
+from ..dtypes import ElementType, parse_element_type
+from ..errors import AttributeValueError
+from ..model import Operation
+from ..shapes import Shape, format_shape, parse_shape
+
+MAX_INTEGER = 2**63 - 1
+
+
+class Kind(NamedTuple):
+    """How an attribute is written: a parser, its inverse, and what is allowed, in words."""
+
+    parse: Callable[[str], Any]
+    allowed: str
+    format: Callable[[Any], str] = str
+    per_axis: bool = False
+
+
+def _integer(text: str, minimum: int | None) -> int:
+    text = text.strip()
+    digits = text.removeprefix("-")
+    if not (digits.isascii() and digits.isdigit()) or len(digits) > 19:
+        raise ValueError(text)
+    value = int(text)
+    if abs(value) > MAX_INTEGER or (minimum is not None and value < minimum):
+        raise ValueError(text)
+    return value
+
+
+_RANGES = {
+    None: "whole number",
+    -1: "whole number from -1",
+    0: "non-negative whole number",
+    1: "positive whole number",
+}
+
+
+def integer(minimum: int | None = None) -> Kind:
+    """One whole number."""
+    return Kind(lambda text: _integer(text, minimum), f"a {_RANGES[minimum]}")
+
+
+def integers(minimum: int | None = None, *, per_axis: bool = False) -> Kind:
+    """Whole numbers separated by commas; `per_axis`: one for each spatial axis."""
+
+    def parse(text: str) -> tuple[int, ...]:
+        text = text.strip()
+        return tuple(_integer(t, minimum) for t in text.split(",")) if text else ()
+
+    return Kind(
+        parse,
+        f"{_RANGES[minimum]}s separated by commas",
+        lambda value: ",".join(map(str, value)),
+        per_axis,
+    )
+
+
+def number(*, minimum: float | None = None) -> Kind:
+    """One finite or infinite floating-point number."""
+
+    def parse(text: str) -> float:
+        value = float(text)
+        if math.isnan(value) or (minimum is not None and value < minimum):
+            raise ValueError(text)
+        return value
+
+    return Kind(parse, "a number" + ("" if minimum is None else f" from {minimum}"), repr)
+
+
+def boolean() -> Kind:
+    """``true`` or ``false``; 1 and 0 are read too."""
+    words = {"true": True, "1": True, "false": False, "0": False}
+
+    def parse(text: str) -> bool:
+        try:
+            return words[text.strip().lower()]
+        except KeyError:
+            raise ValueError(text) from None
+
+    return Kind(parse, "true or false", lambda value: "true" if value else "false")
+
+
+def choice(values: type[enum.Enum], *, fold: bool = True, **aliases: enum.Enum) -> Kind:
+    """One of an enum's values, or of its aliases; case is ignored unless `fold` is off."""
+    table: dict[str, enum.Enum] = {str(m.value): m for m in values} | aliases
+    return choice_of(table, fold=fold)
+
+
+def choice_of(table: Mapping[str, enum.Enum], *, fold: bool = True) -> Kind:
+    """One of the words of a table; a member is written as the first word for it."""
+    words: dict[enum.Enum, str] = {}
+    for word, member in table.items():
+        words.setdefault(member, word)
+
+    def parse(text: str) -> enum.Enum:
+        key = text.strip().lower() if fold else text.strip()
+        if key not in table:
+            raise ValueError(text)
+        return table[key]
+
+    return Kind(parse, "one of " + ", ".join(table), words.__getitem__)
+
+
+def numbers() -> Kind:
+    """Finite numbers separated by commas."""
+
+    def parse(text: str) -> tuple[float, ...]:
+        values = tuple(float(t) for t in text.split(",")) if text.strip() else ()
+        if not all(map(math.isfinite, values)):
+            raise ValueError(text)
+        return values
+
+    return Kind(parse, "numbers separated by commas", lambda value: ",".join(map(repr, value)))
+
+
+def choices(values: type[enum.Enum]) -> Kind:
+    """Some of an enum's values, separated by commas; case is ignored."""
+    one = choice(values)
+
+    def parse(text: str) -> tuple[enum.Enum, ...]:
+        return tuple(one.parse(t) for t in text.split(",")) if text.strip() else ()
+
+    allowed = one.allowed.replace("one of", "words separated by commas, each one of")
+    return Kind(parse, allowed, lambda value: ",".join(map(one.format, value)))
+
+
+def shape() -> Kind:
+    """A shape; dims may be ``?``, ``-1`` or ranges, the whole ``...``."""
+
+    def format_(value: Shape) -> str:
+        return "..." if value is None else format_shape(value)[1:-1]
+
+    return Kind(parse_shape, "dims separated by commas: numbers, '?', ranges 'a..b'", format_)
+
+
+def element_type() -> Kind:
+    """An element type; ``dynamic`` and ``undefined`` are None."""
+
+    def parse(text: str) -> ElementType | None:
+        return None if text in ("dynamic", "undefined") else parse_element_type(text)
+
+    return Kind(parse, "an element type", lambda value: "dynamic" if value is None else value.name)
+
+
+def text() -> Kind:
+    """Any text."""
+    return Kind(lambda value: value, "text")
+
+
+def attribute(
+    kind: Kind, default: Any = dataclasses.MISSING, *, required: bool = False, name: str = ""
+) -> Any:
+    """Declare an attribute.
+
+    Parameters
+    ----------
+    kind : Kind
+        How it is written.
+    default : Any, optional
+        Its value where it is absent; without one, absence is an error.
+    required : bool
+        The document requires it, though readers tolerate its absence; the
+        linter reports that.
+    name : str, optional
+        Its name in the IR, where that is no Python name.
+    """
+    metadata = {"kind": kind, "required": required or default is dataclasses.MISSING, "name": name}
+    return dataclasses.field(default=default, metadata=metadata)
+
+
+class AttributeSpec(NamedTuple):
+    """A declared attribute, as `attributes_of` lists them."""
+
+    name: str
+    field: str
+    kind: Kind
+    required: bool
+    default: Any
+
+    @property
+    def has_default(self) -> bool:
+        """Whether the attribute may be absent."""
+        return self.default is not dataclasses.MISSING
+
+
+def attributes_of(operation: type[Operation]) -> tuple[AttributeSpec, ...]:
+    """Return the attributes that an operation declares, in their order."""
+    cached = _SPECS.get(operation)
+    if cached is None:
+        cached = _SPECS[operation] = tuple(
+            AttributeSpec(
+                f.metadata["name"] or f.name,
+                f.name,
+                f.metadata["kind"],
+                f.metadata["required"],
+                f.default,
+            )
+            for f in dataclasses.fields(operation)  # type: ignore[arg-type]
+            if "kind" in f.metadata
+        )
+    return cached
+
+
+_SPECS: dict[type[Operation], tuple[AttributeSpec, ...]] = {}
+
+
+def parse_attributes(
+    operation: type[Operation], written: Mapping[str, str]
+) -> tuple[Operation | None, list[AttributeValueError]]:
+    """Make an operation from its attributes as written.
+
+    Returns
+    -------
+    operation : Operation or None
+        None when an attribute is wrong.
+    errors : list of AttributeValueError
+        Everything that is wrong, one error an attribute.
+    """
+    values: dict[str, Any] = {}
+    errors: list[AttributeValueError] = []
+    for spec in attributes_of(operation):
+        value = written.get(spec.name)
+        if value is None:
+            if not spec.has_default:
+                errors.append(
+                    AttributeValueError(
+                        f"attribute {spec.name!r} is missing",
+                        attribute=spec.name,
+                        expected=spec.kind.allowed,
+                        rule="attribute-missing",
+                    )
+                )
+            continue
+        try:
+            values[spec.field] = spec.kind.parse(value)
+        except ValueError:
+            shown = value if len(value) <= 80 else value[:77] + "..."
+            errors.append(
+                AttributeValueError(
+                    f"attribute {spec.name!r} must be {spec.kind.allowed}, found {shown!r}",
+                    attribute=spec.name,
+                    expected=spec.kind.allowed,
+                    actual=shown,
+                    rule="attribute-value",
+                )
+            )
+    return (None if errors else operation(**values)), errors
+
+
+def format_attributes(operation: Operation) -> dict[str, str]:
+    """Write the attributes of an operation as the IR does; absent ones stay absent."""
+    written: dict[str, str] = {}
+    for spec in attributes_of(type(operation)):
+        value = getattr(operation, spec.field)
+        if value is None and spec.default is None:
+            continue
+        written[spec.name] = spec.kind.format(value)
+    return written
+
+
+REGISTRY: dict[str, dict[str, type[Operation]]] = {}
+"""Type -> version -> class, of the operation files imported so far."""
+
+_Class = TypeVar("_Class", bound=type[Operation])
+
+
+def operation(
+    kind: str,
+    *versions: str,
+    inputs: tuple[str, ...] = (),
+    required: int | None = None,
+    variadic: bool = False,
+    examples: tuple[str, ...] = (),
+) -> Callable[[_Class], _Class]:
+    """Register a class for an operation type.
+
+    Parameters
+    ----------
+    kind : str
+        `type` of the layer.
+    *versions : str
+        `version` of the layer, oldest first; none for oneDNN operations.
+    inputs : tuple of str
+        Names of its inputs.
+    required : int, optional
+        How many of them must be there; all, by default.
+    variadic : bool
+        Any number of inputs, from one on, all of the first one's name.
+    examples : tuple of str
+        Worked examples, see `Operation.examples`.
+    """
+
+    def register(cls: _Class) -> _Class:
+        cls.type = kind
+        cls.versions = versions
+        cls.inputs = inputs
+        cls.required_inputs = len(inputs) if required is None else required
+        if variadic:
+            cls.required_inputs = None
+        cls.examples = examples
+        for version in versions or ("",):
+            REGISTRY.setdefault(kind, {})[version] = cls
+        return cls
+
+    return register
+
+
+@dataclass(frozen=True, slots=True)
+class UnknownOperation(Operation):
+    """A layer of a type or version without an implementation: it loads, and can not run."""
+
+    implemented = False
+
+    attributes: tuple[tuple[str, str], ...] = ()

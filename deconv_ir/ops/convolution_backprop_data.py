@@ -1,0 +1,54 @@
+"""OpenVINO ConvolutionBackpropData-1."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from ..geometry import Dim
+from .base import operation
+from .deconvolution_views import FilterView
+from .openvino_deconvolution import OpenVINODeconvolution
+
+if TYPE_CHECKING:
+    from ..dtypes import Array
+
+
+@operation(
+    "ConvolutionBackpropData", "opset1", inputs=("data", "filter", "output_shape"), required=2
+)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConvolutionBackpropData(OpenVINODeconvolution):
+    """Transposed convolution.
+
+    Inputs: `data` [N, C_INPUT, X...], `filter` [C_INPUT, C_OUTPUT, K...], and
+    optionally `output_shape` [number of spatial axes].  Output:
+    [N, C_OUTPUT, Y...].
+
+    Source: OpenVINO operation specification, ConvolutionBackpropData-1.
+
+    Attributes
+    ----------
+    strides, dilations : tuple of int
+        Positive, one for each spatial axis; 1 where absent.
+    pads_begin, pads_end : tuple of int
+        Non-negative, one for each spatial axis; 0 where absent.  Ignored with
+        any `auto_pad` but explicit, and with an `output_shape` input.
+    auto_pad : PadMode
+        explicit (the same as absent), same_upper, same_lower or valid.
+    output_padding : tuple of int
+        Non-negative, one for each spatial axis; 0 where absent.
+    """
+
+    def filter_view(self, shape: tuple[Dim, ...]) -> FilterView:
+        """Read [C_INPUT, C_OUTPUT, K...]."""
+        return FilterView(1, shape[0], shape[1], shape[2:])
+
+    def groups_of(self, filter_shape: Sequence[int]) -> int:
+        """One group."""
+        return 1
+
+    def canonical_filter(self, filter: Array) -> Array:  # noqa: A002
+        """Lay out a filter as the kernel takes it, which is as it is."""
+        return filter

@@ -1,0 +1,380 @@
+"""What elementwise operations share, and the one-line registration of a new one.
+
+`unary` and `binary` make an operation of a NumPy ufunc, given by its name, or
+of a function on arrays; the tables are in `arithmetic.py` and `unary.py`.  The
+function gets NumPy as its first argument, so that these files load without it,
+and arrays of one of f32, f64, integers or boolean: `numeric.py` widens and
+rounds the others.  With a ufunc, or a function `into` an array, an input that
+nothing needs any more can be overwritten.
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from ..dtypes import BOOLEAN
+from ..model import Context, Operation, TensorInfo
+from ..shapes import element_count, format_shape, is_static, static
+from .base import attribute, choice, integer, operation
+from .broadcasting import Broadcast, align, broadcast_shapes
+from .checks import check_type, merged_type
+from .values import OnValues, combine
+
+if TYPE_CHECKING:
+    from ..dtypes import Array
+
+Function = Callable[..., Any]
+
+
+def ufunc(name: str) -> Function:
+    """Make a function on arrays of the name of a NumPy ufunc."""
+    return lambda np, *arrays: getattr(np, name)(*arrays)
+
+
+def ufunc_into(name: str) -> Function:
+    """Make a function on arrays that writes to the last one."""
+    return lambda np, *arrays: getattr(np, name)(*arrays[:-1], out=arrays[-1])
+
+
+def keeps_type(inputs: Sequence[TensorInfo], output: TensorInfo) -> bool:
+    """Tell whether all are of one element type, and computed in it."""
+    from .numeric import working_dtype
+
+    element_type = output.element_type
+    if element_type is None or any(i.element_type is not element_type for i in inputs):
+        return False
+    dtype = element_type.numpy()
+    return bool(working_dtype(dtype) == dtype)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Binary(Operation):
+    """Two arrays, broadcast, give one.
+
+    Attributes
+    ----------
+    auto_broadcast : Broadcast
+        numpy (the default), none or pdpd.
+    auto_broadcast_axis : int
+        pdpd only: where the second shape starts in the first; -1: it ends
+        where the first does.
+    """
+
+    compute: ClassVar[Function]
+    family: ClassVar[str] = "numeric"
+    boolean_result: ClassVar[bool] = False
+    on_values: ClassVar[OnValues | None] = None
+    on_reals: ClassVar[Any] = None
+    into: ClassVar[Function | None] = None
+    """As `compute`, with an array to write to, which may be one of the inputs."""
+
+    auto_broadcast: Broadcast = attribute(
+        choice(Broadcast, explicit=Broadcast.NONE), Broadcast.NUMPY
+    )
+    auto_broadcast_axis: int = attribute(integer(-1), 0, name="auto_broadcast.auto_broadcast_axis")
+
+    def value_rule(self) -> OnValues | None:
+        """Tell what the operation means on the elements of shapes."""
+        return self.on_values
+
+    def infer(self, inputs: Sequence[TensorInfo], context: Context) -> tuple[TensorInfo, ...]:
+        """Broadcast the shapes; the element types must be the same."""
+        a, b = inputs
+        element_type = merged_type(inputs, self.inputs, self.family)
+        shape = broadcast_shapes(a.shape, b.shape, self.auto_broadcast, self.auto_broadcast_axis)
+        if self.boolean_result:
+            element_type = BOOLEAN
+        value = combine(self.value_rule(), a, b, shape, element_type)
+        return (TensorInfo(shape, element_type, value, self._reals(a, b)),)
+
+    def _reals(self, a: TensorInfo, b: TensorInfo) -> tuple[float, ...] | None:
+        """Combine known scales, with one number or with as many."""
+        rule = type(self).on_reals
+        if rule is None or a.reals is None or b.reals is None:
+            return None
+        count = max(len(a.reals), len(b.reals))
+        x, y = (r * count if len(r) == 1 else r for r in (a.reals, b.reals))
+        plain = len(a.shape or ()) <= 1 and len(b.shape or ()) <= 1
+        if not plain or len(x) != len(y):
+            return None
+        try:
+            return tuple(rule(p, q) for p, q in zip(x, y, strict=True))
+        except (ArithmeticError, ValueError):
+            return None
+
+    def explain(
+        self, inputs: Sequence[TensorInfo], context: Context, output: int, axis: int
+    ) -> str | None:
+        """Name the shapes that are broadcast."""
+        a, b = inputs
+        return f"broadcast of {format_shape(a.shape)} and {format_shape(b.shape)}"
+
+    def apply(self, np: Any, a: Array, b: Array) -> Array:
+        """Compute the output from arrays in their working precision."""
+        result: Array = type(self).compute(np, a, b)
+        return result
+
+    def accepts_out(self, inputs: Sequence[TensorInfo], output: TensorInfo) -> bool:
+        """Write to an array where there is no other type between."""
+        return type(self).into is not None and keeps_type(inputs, output)
+
+    def overwritable(self, inputs: Sequence[TensorInfo], output: TensorInfo) -> tuple[int, ...]:
+        """Overwrite an input of the output's shape."""
+        return tuple(i for i, info in enumerate(inputs) if info.shape == output.shape)
+
+    def execute_into(self, inputs: Sequence[Array], context: Context, out: Array) -> None:
+        """Broadcast the arrays and apply the function."""
+        import numpy as np
+
+        into = type(self).into
+        assert into is not None, "`accepts_out` said so"
+        with np.errstate(all="ignore"):
+            into(np, *self._aligned(inputs), out)
+
+    def work(self, inputs: Sequence[TensorInfo], output: TensorInfo) -> int | None:
+        """Count one operation an element."""
+        return element_count(static(output.shape)) if is_static(output.shape) else None
+
+    def _aligned(self, inputs: Sequence[Array]) -> tuple[Array, Array]:
+        """Give the second array the shape in which NumPy's rule does what PDPD's asks for."""
+        a, b = inputs
+        if self.auto_broadcast is Broadcast.PDPD:
+            b = b.reshape(static(align(a.shape, b.shape, self.auto_broadcast_axis)))
+        return a, b
+
+    def execute(self, inputs: Sequence[Array], context: Context) -> Sequence[Array]:
+        """Broadcast the arrays and apply the function."""
+        import numpy as np
+
+        from .numeric import narrow, widen
+
+        a, b = self._aligned(inputs)
+        dtype = np.dtype(bool) if self.boolean_result else a.dtype
+        with np.errstate(all="ignore"):
+            return (narrow(self.apply(np, widen(a), widen(b)), dtype),)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unary(Operation):
+    """One array gives another of the same shape."""
+
+    compute: ClassVar[Function]
+    family: ClassVar[str] = "numeric"
+    boolean_result: ClassVar[bool] = False
+    through_reals: ClassVar[bool] = False
+    """Integers are computed in f64, and the result rounded to the nearest."""
+    on_reals: ClassVar[Any] = None
+    into: ClassVar[Function | None] = None
+    """As `compute`, with an array to write to, which may be the input."""
+
+    def infer(self, inputs: Sequence[TensorInfo], context: Context) -> tuple[TensorInfo, ...]:
+        """Shape and type are those of the input."""
+        data = inputs[0]
+        element_type = check_type(data, self.inputs[0], self.family)
+        rule = type(self).on_reals
+        reals = None
+        if rule is not None and data.reals is not None and all(map(math.isfinite, data.reals)):
+            reals = tuple(map(rule, data.reals))
+        return (
+            TensorInfo(data.shape, BOOLEAN if self.boolean_result else element_type, None, reals),
+        )
+
+    def explain(
+        self, inputs: Sequence[TensorInfo], context: Context, output: int, axis: int
+    ) -> str | None:
+        """Name the shape of the input."""
+        return f"the shape of the input, {format_shape(inputs[0].shape)}"
+
+    def apply(self, np: Any, data: Array) -> Array:
+        """Compute the output from an array in its working precision."""
+        result: Array = type(self).compute(np, data)
+        return result
+
+    def apply_into(self, np: Any, data: Array, out: Array) -> None:
+        """Compute the output into an array, which may be the input."""
+        into = type(self).into
+        assert into is not None, "`accepts_out` said so"
+        into(np, data, out)
+
+    def accepts_out(self, inputs: Sequence[TensorInfo], output: TensorInfo) -> bool:
+        """Write to an array of floats where there is no other type between."""
+        if type(self).into is None and type(self).apply_into is Unary.apply_into:
+            return False
+        element_type = output.element_type
+        return element_type is not None and element_type.is_float and keeps_type(inputs, output)
+
+    def overwritable(self, inputs: Sequence[TensorInfo], output: TensorInfo) -> tuple[int, ...]:
+        """Overwrite the input."""
+        return (0,)
+
+    def execute_into(self, inputs: Sequence[Array], context: Context, out: Array) -> None:
+        """Apply the function."""
+        import numpy as np
+
+        with np.errstate(all="ignore"):
+            self.apply_into(np, inputs[0], out)
+
+    def work(self, inputs: Sequence[TensorInfo], output: TensorInfo) -> int | None:
+        """Count one operation an element."""
+        return element_count(static(output.shape)) if is_static(output.shape) else None
+
+    def execute(self, inputs: Sequence[Array], context: Context) -> Sequence[Array]:
+        """Apply the function, keeping the element type."""
+        import numpy as np
+
+        from .numeric import narrow, widen
+
+        data = inputs[0]
+        dtype = np.dtype(bool) if self.boolean_result else data.dtype
+        wide = widen(data)
+        with np.errstate(all="ignore"):
+            if self.through_reals and wide.dtype.kind in "iub":
+                return (to_integers(np, self.apply(np, wide.astype(np.float64)), dtype),)
+            return (narrow(self.apply(np, wide), dtype),)
+
+
+def to_integers(np: Any, reals: Array, dtype: Any) -> Array:
+    """Round to the nearest integer, ties away from zero; what does not fit becomes 0."""
+    from .numeric import narrow
+
+    rounded = np.copysign(np.floor(np.abs(reals) + 0.5), reals)
+    fits = np.isfinite(rounded) & (np.abs(rounded) < 2.0**63)
+    return narrow(np.where(fits, rounded, 0).astype(np.int64), dtype)
+
+
+def unary(
+    kind: str,
+    compute: Function | str,
+    doc: str,
+    *,
+    version: str = "opset1",
+    family: str = "numeric",
+    boolean_result: bool = False,
+    through_reals: bool = False,
+    on_reals: Callable[[float], float] | None = None,
+    into: Function | None = None,
+) -> type[Unary]:
+    """Register an elementwise operation on one array.
+
+    Parameters
+    ----------
+    kind : str
+        `type` of the layer.
+    compute : str or callable
+        Name of the NumPy ufunc; or a function that takes NumPy and the array.
+    doc : str
+        What it computes, in one line.
+    version : str
+        First opset that has it.
+    family : str
+        Element types that it takes: float, integer, numeric, boolean, bits
+        (integer or boolean) or any.
+    boolean_result : bool
+        The output is boolean, whatever the input.
+    through_reals : bool
+        Integers are computed in f64, and the result rounded to the nearest.
+    on_reals : callable, optional
+        What it means on a float, where scales are computed with it.
+    into : callable, optional
+        As `compute`, with an array to write to, which may be the input.
+        A ufunc has it.
+    """
+    return _register(
+        Unary,
+        kind,
+        version,
+        doc,
+        ("data",),
+        {
+            "compute": compute,
+            "family": family,
+            "boolean_result": boolean_result,
+            "through_reals": through_reals,
+            "on_reals": on_reals,
+            "into": into,
+        },
+    )
+
+
+def binary(
+    kind: str,
+    compute: Function | str,
+    doc: str,
+    *,
+    version: str = "opset1",
+    family: str = "numeric",
+    boolean_result: bool = False,
+    on_values: OnValues | None = None,
+    on_reals: Callable[[float, float], float] | None = None,
+    into: Function | None = None,
+) -> type[Binary]:
+    """Register an elementwise operation on two arrays; see `unary`.
+
+    Parameters
+    ----------
+    kind, compute, doc, version, family, boolean_result, into
+        As of `unary`; `compute` takes two arrays.
+    on_values : OnValues, optional
+        What it means on the elements of shapes.
+    on_reals : callable, optional
+        What it means on two floats, where scales are computed with it.
+    """
+    return _register(
+        Binary,
+        kind,
+        version,
+        doc,
+        ("a", "b"),
+        {
+            "compute": compute,
+            "family": family,
+            "boolean_result": boolean_result,
+            "on_values": on_values,
+            "on_reals": on_reals,
+            "into": into,
+        },
+    )
+
+
+def _register(
+    base: type[Any],
+    kind: str,
+    version: str,
+    doc: str,
+    inputs: tuple[str, ...],
+    members: dict[str, Any],
+) -> type[Any]:
+    element = "boolean" if members["family"] == "boolean" else "f32"
+    if members["family"] in ("integer", "bits"):
+        element = "i32"
+    result = "boolean" if members["boolean_result"] else element
+    if isinstance(members["compute"], str):
+        name = members["compute"]
+        members |= {"compute": ufunc(name), "into": ufunc_into(name)}
+    if len(inputs) == 2:
+        examples = (f"{element}[2,3,4], {element}[3,1] -> {result}[2,3,4]",)
+    else:
+        examples = (f"{element}[2,3] -> {result}[2,3]",)
+    number = version.removeprefix("opset")
+    name = f"{kind}{number}"
+    made: type[Any] = type(
+        name,
+        (base,),
+        {
+            "__slots__": (),
+            # The file whose table it stands in: the index of operations goes by it.
+            "__module__": sys._getframe(2).f_globals["__name__"],
+            "__doc__": f"{doc}\n\nSource: OpenVINO operation specification, {kind}-{number}.\n",
+            **{
+                key: staticmethod(value)
+                if key in ("compute", "on_reals", "into") and value
+                else value
+                for key, value in members.items()
+            },
+        },
+    )
+    return operation(kind, version, inputs=inputs, examples=examples)(made)

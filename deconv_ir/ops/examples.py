@@ -1,0 +1,113 @@
+"""The worked examples that operations carry, read from their one-line form.
+
+``f32[2,3], i64[1]{0} -> f32[3] | axis=0`` names the inputs, with the elements
+of those whose value matters in braces, the outputs, and the attributes as the
+IR writes them.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from ..dtypes import ElementType, parse_element_type
+from ..model import Operation, TensorInfo
+from ..shapes import Shape, element_count, parse_shape, static
+from .base import parse_attributes
+
+if TYPE_CHECKING:
+    from ..dtypes import Array
+
+_TENSOR = re.compile(r"(\w+)\[([^\]]*)\](?:\{([^}]*)\})?")
+
+
+@dataclass(frozen=True, slots=True)
+class Tensor:
+    """An input or output of an example.
+
+    Attributes
+    ----------
+    element_type : ElementType
+    shape : Shape
+    elements : tuple of float, or None
+        Its elements, where they matter.
+    """
+
+    element_type: ElementType
+    shape: Shape
+    elements: tuple[float, ...] | None = None
+
+    def info(self) -> TensorInfo:
+        """Return what inference knows of it."""
+        value = reals = None
+        if self.elements is not None and self.element_type.is_float:
+            reals = self.elements
+        elif self.elements is not None:
+            value = tuple(map(int, self.elements))
+        return TensorInfo(self.shape, self.element_type, value, reals)
+
+    def array(self, seed: int = 0) -> Array:
+        """Make an array: the elements, or small numbers from a seed."""
+        import numpy as np
+
+        shape, dtype = static(self.shape), self.element_type.numpy()
+        if self.elements is not None:
+            return np.array(self.elements).astype(dtype).reshape(shape)
+        generator = np.random.default_rng(seed)
+        if self.element_type.is_float:
+            return generator.uniform(0.25, 1, shape).astype(dtype)
+        return generator.integers(0, 2, shape).astype(dtype)
+
+
+@dataclass(frozen=True, slots=True)
+class Example:
+    """A worked example of an operation."""
+
+    text: str
+    inputs: tuple[Tensor, ...]
+    outputs: tuple[Tensor, ...]
+    attributes: dict[str, str]
+
+    def operation(self, kind: type[Operation]) -> Operation:
+        """Make the operation with these attributes.
+
+        Raises
+        ------
+        AttributeValueError
+            An attribute is wrong.
+        """
+        made, errors = parse_attributes(kind, self.attributes)
+        if made is None:
+            raise errors[0]
+        return made
+
+
+def parse_example(text: str) -> Example:
+    """Read an example.
+
+    Raises
+    ------
+    ValueError
+        It does not have the form.
+    """
+    signature, _, written = text.partition("|")
+    left, arrow, right = signature.partition("->")
+    if not arrow:
+        raise ValueError(f"an example needs an arrow: {text!r}")
+    attributes = dict(item.partition("=")[::2] for item in written.split())
+    return Example(text, _tensors(left), _tensors(right), attributes)
+
+
+def _tensors(text: str) -> tuple[Tensor, ...]:
+    found: list[Tensor] = []
+    for match in _TENSOR.finditer(text):
+        name, dims, elements = match.groups()
+        shape = parse_shape(dims)
+        values: tuple[float, ...] | None = None
+        if elements is not None:
+            values = tuple(map(float, elements.split(","))) if elements else ()
+            if len(values) != element_count(static(shape)):
+                raise ValueError(f"{match.group()} has {len(values)} elements")
+        found.append(Tensor(parse_element_type(name), shape, values))
+    return tuple(found)

@@ -1,0 +1,58 @@
+"""OpenVINO GroupConvolutionBackpropData-1."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from ..geometry import Dim
+from .base import operation
+from .deconvolution_views import FilterView
+from .openvino_deconvolution import OpenVINODeconvolution
+
+if TYPE_CHECKING:
+    from ..dtypes import Array
+
+
+@operation(
+    "GroupConvolutionBackpropData", "opset1", inputs=("data", "filter", "output_shape"), required=2
+)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupConvolutionBackpropData(OpenVINODeconvolution):
+    """Transposed convolution in groups of channels.
+
+    Inputs: `data` [N, GROUPS * C_INPUT, X...], `filter`
+    [GROUPS, C_INPUT, C_OUTPUT, K...], and optionally `output_shape`
+    [number of spatial axes].  Output: [N, GROUPS * C_OUTPUT, Y...].
+
+    Source: OpenVINO operation specification, GroupConvolutionBackpropData-1.
+
+    Attributes
+    ----------
+    strides, dilations : tuple of int
+        Positive, one for each spatial axis; 1 where absent.
+    pads_begin, pads_end : tuple of int
+        Non-negative, one for each spatial axis; 0 where absent.  Ignored with
+        any `auto_pad` but explicit, and with an `output_shape` input.
+    auto_pad : PadMode
+        explicit (the same as absent), same_upper, same_lower or valid.
+    output_padding : tuple of int
+        Non-negative, one for each spatial axis; 0 where absent.
+    """
+
+    def filter_rank(self, spatial: int) -> int:
+        """Rank of the filter: groups are an axis of their own."""
+        return spatial + 3
+
+    def filter_view(self, shape: tuple[Dim, ...]) -> FilterView:
+        """Read [GROUPS, C_INPUT, C_OUTPUT, K...]."""
+        return FilterView(shape[0], shape[1], shape[2], shape[3:])
+
+    def groups_of(self, filter_shape: Sequence[int]) -> int:
+        """Groups are the first dim of the filter."""
+        return filter_shape[0]
+
+    def canonical_filter(self, filter: Array) -> Array:  # noqa: A002
+        """Lay out a filter as the kernel takes it: groups and inputs are one axis."""
+        return filter.reshape(filter.shape[0] * filter.shape[1], *filter.shape[2:])

@@ -1,0 +1,106 @@
+"""OpenVINO MatMul-1."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from ..errors import ShapeError
+from ..geometry import Dim
+from ..model import Context, Operation, TensorInfo
+from ..shapes import Shape, format_shape, intersect_dims
+from .base import attribute, boolean, operation
+from .broadcasting import Broadcast, broadcast_shapes
+from .checks import check_least_rank, merged_type
+
+if TYPE_CHECKING:
+    from ..dtypes import Array
+
+
+@operation(
+    "MatMul",
+    "opset1",
+    inputs=("a", "b"),
+    examples=(
+        "f32[5,1,2,3], f32[4,7,3] -> f32[5,4,2,7] | transpose_b=true",
+        "f32[3], f32[3,4] -> f32[4]",
+        "f32[3], f32[3] -> f32[] | transpose_a=true",
+    ),
+)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MatMul(Operation):
+    """Product of matrices, or of stacks of them.
+
+    A list on the left is a row, on the right a column; that axis is not in
+    the output, and the list is not transposed.
+
+    Source: OpenVINO operation specification, MatMul-1.
+
+    Attributes
+    ----------
+    transpose_a, transpose_b : bool
+        The last two axes are swapped first.
+    """
+
+    transpose_a: bool = attribute(boolean(), False)
+    transpose_b: bool = attribute(boolean(), False)
+
+    def infer(self, inputs: Sequence[TensorInfo], context: Context) -> tuple[TensorInfo, ...]:
+        """Match the inner dims, and broadcast the others."""
+        element_type = merged_type(inputs, self.inputs, "numeric")
+        for info, name in zip(inputs, self.inputs, strict=True):
+            check_least_rank(info, name, 1)
+        return (TensorInfo(self._shape(inputs[0].shape, inputs[1].shape), element_type),)
+
+    def _shape(self, a: Shape, b: Shape) -> Shape:
+        if a is None or b is None:
+            return None
+        rows: tuple[Dim, ...]
+        columns: tuple[Dim, ...]
+        if len(a) == 1:
+            rows, inner_a = (), a[0]
+        else:
+            row, inner_a = (a[-1], a[-2]) if self.transpose_a else (a[-2], a[-1])
+            rows = (row,)
+        if len(b) == 1:
+            columns, inner_b = (), b[0]
+        else:
+            inner_b, column = (b[-1], b[-2]) if self.transpose_b else (b[-2], b[-1])
+            columns = (column,)
+        if intersect_dims(inner_a, inner_b) is None:
+            raise ShapeError(
+                f"inner dims differ: a {format_shape(a)} has {inner_a}, "
+                f"b {format_shape(b)} has {inner_b} "
+                f"(transpose_a={self.transpose_a}, transpose_b={self.transpose_b})",
+                expected=inner_a,
+                actual=inner_b,
+                rule="matmul",
+            )
+        stack = broadcast_shapes(a[:-2], b[:-2], Broadcast.NUMPY)
+        assert stack is not None, "both ranks are known"
+        return (*stack, *rows, *columns)
+
+    def explain(
+        self, inputs: Sequence[TensorInfo], context: Context, output: int, axis: int
+    ) -> str | None:
+        """Name the shapes."""
+        a, b = inputs
+        return (
+            f"a {format_shape(a.shape)}{' transposed' if self.transpose_a else ''} times "
+            f"b {format_shape(b.shape)}{' transposed' if self.transpose_b else ''}"
+        )
+
+    def execute(self, inputs: Sequence[Array], context: Context) -> Sequence[Array]:
+        """Multiply; integers wrap."""
+        import numpy as np
+
+        from .numeric import narrow, widen
+
+        a, b = map(widen, inputs)
+        if self.transpose_a and a.ndim > 1:
+            a = np.swapaxes(a, -1, -2)
+        if self.transpose_b and b.ndim > 1:
+            b = np.swapaxes(b, -1, -2)
+        with np.errstate(all="ignore"):
+            return (narrow(np.matmul(a, b), inputs[0].dtype),)

@@ -1,0 +1,426 @@
+"""Normalisations: MVN, GroupNormalization, BatchNormInference, NormalizeL2, LRN."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from ..errors import ShapeError
+from ..geometry import UNKNOWN, Dim
+from ..model import Context, Operation, TensorInfo
+from ..shapes import Shape, format_shape
+from .base import attribute, boolean, choice, integer, integers, number, operation
+from .checks import (
+    check_least_rank,
+    check_rank,
+    check_shape,
+    check_type,
+    known_integers,
+    merged_type,
+    normalize_axes,
+)
+from .checks import integers as elements
+
+if TYPE_CHECKING:
+    from ..dtypes import Array
+
+
+class EpsMode(enum.Enum):
+    """Where eps is added."""
+
+    INSIDE_SQRT = "inside_sqrt"
+    OUTSIDE_SQRT = "outside_sqrt"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Normalization(Operation):
+    """Shape and type are those of the data."""
+
+    def explain(
+        self, inputs: Sequence[TensorInfo], context: Context, output: int, axis: int
+    ) -> str | None:
+        """Name the shape of the data."""
+        data = inputs[self.inputs.index("data")]
+        return f"the shape of data, {format_shape(data.shape)}"
+
+
+def standardize(
+    np: Any, data: Array, axes: tuple[int, ...], eps: float, mode: EpsMode, *, variance: bool
+) -> Any:
+    """Subtract the mean along axes and, with `variance`, divide by the deviation."""
+    centred = data - np.mean(data, axis=axes, keepdims=True)
+    if not variance:
+        return centred
+    spread = np.mean(centred * centred, axis=axes, keepdims=True)
+    small = data.dtype.type(eps)
+    if mode is EpsMode.INSIDE_SQRT:
+        return centred / np.sqrt(spread + small)
+    return centred / (np.sqrt(spread) + small)
+
+
+@operation(
+    "MVN",
+    "opset2",
+    inputs=("data",),
+    examples=(
+        "f32[2,3,4,5] -> f32[2,3,4,5] | across_channels=false normalize_variance=true eps=1e-9",
+    ),
+)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MVN1(_Normalization):
+    """Mean (and variance) normalisation over the spatial axes, or channels too.
+
+    Source: OpenVINO operation specification, MVN-1.
+
+    Attributes
+    ----------
+    across_channels : bool
+        Mean and variance are those of all channels together.
+    normalize_variance : bool
+        Divide by the standard deviation.
+    eps : float
+        Added to the standard deviation.
+    reduction_axes : tuple of int
+        The axes themselves; OpenVINO writes them beside `across_channels`.
+    """
+
+    across_channels: bool = attribute(boolean(), False)
+    normalize_variance: bool = attribute(boolean(), True)
+    eps: float = attribute(number(minimum=0), 1e-9)
+    reduction_axes: tuple[int, ...] = attribute(integers(0), ())
+
+    def infer(self, inputs: Sequence[TensorInfo], context: Context) -> tuple[TensorInfo, ...]:
+        """Shape and type are those of the data."""
+        element_type = check_type(inputs[0], "data", "float")
+        check_least_rank(inputs[0], "data", 2)
+        if inputs[0].shape is not None:
+            normalize_axes(self.reduction_axes, len(inputs[0].shape), "reduction_axes")
+        return (TensorInfo(inputs[0].shape, element_type),)
+
+    def execute(self, inputs: Sequence[Array], context: Context) -> Sequence[Array]:
+        """Normalise."""
+        import numpy as np
+
+        from .numeric import narrow, widen
+
+        data = inputs[0]
+        axes = self.reduction_axes or tuple(range(1 if self.across_channels else 2, data.ndim))
+        # MVN-1 adds eps inside the root, as OpenVINO does.
+        result = standardize(
+            np,
+            widen(data),
+            axes,
+            self.eps,
+            EpsMode.INSIDE_SQRT,
+            variance=self.normalize_variance,
+        )
+        return (narrow(result, data.dtype),)
+
+
+@operation(
+    "MVN",
+    "opset6",
+    inputs=("data", "axes"),
+    examples=(
+        "f32[2,3,4,5], i64[2]{2,-1} -> f32[2,3,4,5]"
+        " | normalize_variance=true eps=1e-9 eps_mode=outside_sqrt",
+    ),
+)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MVN6(_Normalization):
+    """Mean (and variance) normalisation over axes.
+
+    Source: OpenVINO operation specification, MVN-6.
+
+    Attributes
+    ----------
+    normalize_variance : bool
+        Divide by the standard deviation.
+    eps : float
+    eps_mode : EpsMode
+        inside_sqrt or outside_sqrt: whether eps is added to the variance or
+        to the standard deviation.
+    """
+
+    normalize_variance: bool = attribute(boolean())
+    eps: float = attribute(number(minimum=0))
+    eps_mode: EpsMode = attribute(choice(EpsMode))
+
+    def infer(self, inputs: Sequence[TensorInfo], context: Context) -> tuple[TensorInfo, ...]:
+        """Shape and type are those of the data."""
+        data, axes_info = inputs
+        element_type = check_type(data, "data", "float")
+        check_type(axes_info, "axes", "integer")
+        check_rank(axes_info, "axes", 0, 1)
+        axes = known_integers(axes_info)
+        if axes is not None and data.shape is not None:
+            normalize_axes(axes, len(data.shape))
+        return (TensorInfo(data.shape, element_type),)
+
+    def execute(self, inputs: Sequence[Array], context: Context) -> Sequence[Array]:
+        """Normalise."""
+        import numpy as np
+
+        from .numeric import narrow, widen
+
+        data = inputs[0]
+        axes = normalize_axes(elements(inputs[1]), data.ndim)
+        with np.errstate(all="ignore"):
+            result = standardize(
+                np,
+                widen(data),
+                axes,
+                self.eps,
+                self.eps_mode,
+                variance=self.normalize_variance,
+            )
+            return (narrow(result, data.dtype),)
+
+
+@operation(
+    "GroupNormalization",
+    "opset12",
+    inputs=("data", "scale", "bias"),
+    examples=("f32[2,6,4,5], f32[6], f32[6] -> f32[2,6,4,5] | num_groups=3 epsilon=1e-5",),
+)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupNormalization(_Normalization):
+    """Normalisation over groups of channels, then scale and bias for each channel.
+
+    Source: OpenVINO operation specification, GroupNormalization-12.
+
+    Attributes
+    ----------
+    num_groups : int
+        Number of groups; channels are a multiple.
+    epsilon : float
+        Added to the variance.
+    """
+
+    num_groups: int = attribute(integer(1))
+    epsilon: float = attribute(number(minimum=0))
+
+    def infer(self, inputs: Sequence[TensorInfo], context: Context) -> tuple[TensorInfo, ...]:
+        """Shape and type are those of the data; channels must fill the groups."""
+        data = inputs[0]
+        element_type = merged_type(inputs, self.inputs, "float")
+        check_least_rank(data, "data", 2)
+        channels: Dim = UNKNOWN if data.shape is None else data.shape[1]
+        for info, name in zip(inputs[1:], self.inputs[1:], strict=True):
+            check_shape(info, name, (channels,))
+        if isinstance(channels, int) and channels % self.num_groups:
+            raise ShapeError(
+                f"{channels} channels do not make {self.num_groups} groups",
+                attribute="num_groups",
+                expected=f"a divisor of {channels}",
+                actual=self.num_groups,
+                rule="groups",
+            )
+        return (TensorInfo(data.shape, element_type),)
+
+    def execute(self, inputs: Sequence[Array], context: Context) -> Sequence[Array]:
+        """Normalise."""
+        import numpy as np
+
+        from .numeric import narrow, widen
+
+        data, scale, bias = map(widen, inputs)
+        groups = data.reshape(data.shape[0], self.num_groups, -1)
+        with np.errstate(all="ignore"):
+            result = standardize(
+                np, groups, (2,), self.epsilon, EpsMode.INSIDE_SQRT, variance=True
+            ).reshape(data.shape)
+            per_channel = (-1,) + (1,) * (data.ndim - 2)
+            result = result * scale.reshape(per_channel) + bias.reshape(per_channel)
+            return (narrow(result, inputs[0].dtype),)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _BatchNorm(_Normalization):
+    """(x - mean) / sqrt(variance + epsilon) * gamma + beta, for each channel."""
+
+    epsilon: float = attribute(number(minimum=0))
+
+    def infer(self, inputs: Sequence[TensorInfo], context: Context) -> tuple[TensorInfo, ...]:
+        """Shape and type are those of the data."""
+        element_type = merged_type(inputs, self.inputs, "float")
+        data = inputs[self.inputs.index("data")]
+        check_least_rank(data, "data", 2)
+        channels: Shape = None if data.shape is None else (data.shape[1],)
+        for info, name in zip(inputs, self.inputs, strict=True):
+            if name != "data":
+                check_rank(info, name, 1)
+                channels = check_shape(info, name, channels)
+        shape = data.shape
+        if shape is not None and channels is not None:
+            shape = (shape[0], channels[0], *shape[2:])
+        return (TensorInfo(shape, element_type),)
+
+    def execute(self, inputs: Sequence[Array], context: Context) -> Sequence[Array]:
+        """Normalise."""
+        import numpy as np
+
+        from .numeric import narrow, widen
+
+        named = {n: widen(a) for n, a in zip(self.inputs, inputs, strict=True)}
+        data = named["data"]
+        per_channel = (-1,) + (1,) * (data.ndim - 2)
+        with np.errstate(all="ignore"):
+            scale = named["gamma"] / np.sqrt(named["variance"] + data.dtype.type(self.epsilon))
+            shifted = data - named["mean"].reshape(per_channel)
+            result = shifted * scale.reshape(per_channel) + named["beta"].reshape(per_channel)
+            return (narrow(result, inputs[self.inputs.index("data")].dtype),)
+
+
+@operation(
+    "BatchNormInference",
+    "opset1",
+    inputs=("gamma", "beta", "data", "mean", "variance"),
+    examples=("f32[3], f32[3], f32[2,3,4], f32[3], f32[3] -> f32[2,3,4] | epsilon=1e-5",),
+)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BatchNormInference1(_BatchNorm):
+    """(x - mean) / sqrt(variance + epsilon) * gamma + beta, for each channel.
+
+    Source: OpenVINO operation specification, BatchNormInference-1.
+
+    Attributes
+    ----------
+    epsilon : float
+        Added to the variance.
+    """
+
+
+@operation(
+    "BatchNormInference",
+    "opset5",
+    inputs=("data", "gamma", "beta", "mean", "variance"),
+    examples=("f32[2,3,4], f32[3], f32[3], f32[3], f32[3] -> f32[2,3,4] | epsilon=1e-5",),
+)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BatchNormInference5(_BatchNorm):
+    """(x - mean) / sqrt(variance + epsilon) * gamma + beta, for each channel.
+
+    Source: OpenVINO operation specification, BatchNormInference-5.
+
+    Attributes
+    ----------
+    epsilon : float
+        Added to the variance.
+    """
+
+
+class EpsRule(enum.Enum):
+    """How NormalizeL2 keeps from dividing by 0."""
+
+    ADD = "add"
+    MAX = "max"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _OverAxes(_Normalization):
+    """Data and axes in, data out."""
+
+    def infer(self, inputs: Sequence[TensorInfo], context: Context) -> tuple[TensorInfo, ...]:
+        """Shape and type are those of the data."""
+        data, axes_info = inputs
+        element_type = check_type(data, "data", "float")
+        check_type(axes_info, "axes", "integer")
+        check_rank(axes_info, "axes", 0, 1)
+        axes = known_integers(axes_info)
+        if axes is not None and data.shape is not None:
+            normalize_axes(axes, len(data.shape))
+        return (TensorInfo(data.shape, element_type),)
+
+
+@operation(
+    "NormalizeL2",
+    "opset1",
+    inputs=("data", "axes"),
+    examples=("f32[2,3,4], i64[1]{1} -> f32[2,3,4] | eps=1e-8 eps_mode=max",),
+)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NormalizeL2(_OverAxes):
+    """x / sqrt(sum(x * x)) over axes; no axes: each element by itself.
+
+    Source: OpenVINO operation specification, NormalizeL2-1.
+
+    Attributes
+    ----------
+    eps : float
+    eps_mode : EpsRule
+        add: eps is added to the sum; max: the sum is at least eps.
+    """
+
+    eps: float = attribute(number(minimum=0))
+    eps_mode: EpsRule = attribute(choice(EpsRule))
+
+    def execute(self, inputs: Sequence[Array], context: Context) -> Sequence[Array]:
+        """Normalise."""
+        import numpy as np
+
+        from .numeric import narrow, widen
+
+        data = widen(inputs[0])
+        axes = normalize_axes(elements(inputs[1]), data.ndim)
+        with np.errstate(all="ignore"):
+            total = np.sum(data * data, axis=axes, keepdims=True)
+            eps = data.dtype.type(self.eps)
+            total = total + eps if self.eps_mode is EpsRule.ADD else np.maximum(total, eps)
+            return (narrow(data / np.sqrt(total), inputs[0].dtype),)
+
+
+@operation(
+    "LRN",
+    "opset1",
+    inputs=("data", "axes"),
+    examples=("f32[2,6,4,5], i64[1]{1} -> f32[2,6,4,5] | alpha=1e-4 beta=0.75 bias=1 size=5",),
+)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LRN(_OverAxes):
+    """x / (bias + alpha / size^axes * sum(x * x))^beta, the sum over a window along axes.
+
+    Source: OpenVINO operation specification, LRN-1.
+
+    Attributes
+    ----------
+    alpha, beta, bias : float
+    size : int
+        Extent of the window, which reaches as far to both sides, along each axis.
+    """
+
+    alpha: float = attribute(number())
+    beta: float = attribute(number())
+    bias: float = attribute(number())
+    size: int = attribute(integer(1))
+
+    def execute(self, inputs: Sequence[Array], context: Context) -> Sequence[Array]:
+        """Normalise."""
+        import numpy as np
+
+        from .numeric import narrow, widen
+
+        data = widen(inputs[0])
+        axes = normalize_axes(elements(inputs[1]), data.ndim)
+        total = data * data
+        for axis in axes:
+            total = _window_sum(np, total, axis, self.size)
+        scale = data.dtype.type(self.alpha / self.size ** len(axes))
+        with np.errstate(all="ignore"):
+            base = data.dtype.type(self.bias) + scale * total
+            return (narrow(data / np.power(base, data.dtype.type(self.beta)), inputs[0].dtype),)
+
+
+def _window_sum(np: Any, data: Array, axis: int, size: int) -> Any:
+    """Add up `size` neighbours along an axis, with as many on both sides."""
+    extent = data.shape[axis]
+    result = np.zeros_like(data)
+    half = (size - 1) // 2
+    moved, source = np.moveaxis(result, axis, 0), np.moveaxis(data, axis, 0)
+    for shift in range(-half, size - half):
+        low, high = max(0, -shift), min(extent, extent - shift)
+        if high > low:
+            moved[low:high] += source[low + shift : high + shift]
+    return result

@@ -1,0 +1,47 @@
+"""In which precision operations compute.
+
+f32 and f64, and the integers of 8 to 64 bits, are computed as they are; f16,
+bf16 and smaller floats in f32, integers of fewer bits in i32; the result is
+rounded, or wrapped, once.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from ..dtypes import Array
+
+_SMALL_INTEGERS = ("int4", "uint4", "int2", "uint2")
+
+
+def working_dtype(dtype: Any) -> Any:
+    """Return the dtype in which arrays of `dtype` are computed."""
+    import numpy as np
+
+    if dtype.isbuiltin == 1 and dtype.name != "float16":
+        return dtype
+    return np.dtype(np.int32 if dtype.name in _SMALL_INTEGERS else np.float32)
+
+
+def widen(array: Array) -> Array:
+    """Return an array in the dtype in which it is computed."""
+    dtype = working_dtype(array.dtype)
+    wide: Array = array if dtype == array.dtype else array.astype(dtype)
+    return wide
+
+
+def narrow(array: Any, dtype: Any) -> Array:
+    """Return a result in the dtype of the operation: rounded once, or wrapped."""
+    import numpy as np
+
+    result: Array = np.asarray(array)
+    if result.dtype == dtype:
+        return result
+    with np.errstate(all="ignore"):
+        if dtype.name in _SMALL_INTEGERS and result.dtype.kind in "iu":
+            bits = int(dtype.name[-1])
+            result = result & ((1 << bits) - 1)
+            if dtype.name.startswith("int"):
+                result = result - ((result >> (bits - 1)) << bits)
+        return result.astype(dtype)

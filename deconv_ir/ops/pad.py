@@ -1,0 +1,214 @@
+"""OpenVINO Pad-1 and Pad-12."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from ..errors import ShapeError
+from ..geometry import Dim, bounds, interval
+from ..model import Context, Operation, TensorInfo
+from ..shapes import format_shape
+from .base import attribute, choice, operation
+from .checks import check_rank, check_type, integers, list_length, merged_type
+from .values import ANY, ends, unknown_dims
+
+if TYPE_CHECKING:
+    from ..dtypes import Array
+
+_INPUTS = ("data", "pads_begin", "pads_end", "pad_value")
+
+
+class PadValues(enum.Enum):
+    """What the new elements are."""
+
+    CONSTANT = "constant"
+    EDGE = "edge"
+    REFLECT = "reflect"
+    SYMMETRIC = "symmetric"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Pad(Operation):
+    """Elements put around an array."""
+
+    crops: ClassVar[bool] = False
+    """Whether pads may be negative."""
+
+    pad_mode: PadValues = attribute(choice(PadValues))
+
+    def infer(self, inputs: Sequence[TensorInfo], context: Context) -> tuple[TensorInfo, ...]:
+        """Add the pads to the dims."""
+        data, begin, end = inputs[:3]
+        element_type = merged_type([data, *inputs[3:]], ["data", "pad_value"])
+        for info, name in ((begin, "pads_begin"), (end, "pads_end")):
+            check_type(info, name, "integer")
+            check_rank(info, name, 1)
+            if data.shape is not None and list_length(info) not in (None, len(data.shape)):
+                raise ShapeError(
+                    f"{name} must have {len(data.shape)} elements, one for each axis, "
+                    f"found {format_shape(info.shape)}",
+                    expected=len(data.shape),
+                    actual=format_shape(info.shape),
+                    rule="pad",
+                )
+        if len(inputs) > 3:
+            check_rank(inputs[3], "pad_value", 0)
+        if data.shape is None:
+            lengths = [n for n in map(list_length, (begin, end)) if n is not None]
+            return (TensorInfo(unknown_dims(lengths[0]) if lengths else None, element_type),)
+        unknown = (ANY,) * len(data.shape)
+        dims = [
+            self._dim(axis, *each)
+            for axis, each in enumerate(
+                zip(data.shape, begin.value or unknown, end.value or unknown, strict=True)
+            )
+        ]
+        return (TensorInfo(tuple(dims), element_type),)
+
+    def _dim(self, axis: int, dim: Dim, begin: Dim, end: Dim) -> Dim:
+        """Add the pads of one axis.
+
+        Raises
+        ------
+        ShapeError
+            A pad is negative where it may not be, or reaches beyond what the
+            mode can mirror, or more is cut than there is.
+        """
+        for name, pad in (("pads_begin", begin), ("pads_end", end)):
+            if isinstance(pad, int):
+                self._check(axis, dim, name, pad)
+        (begin_low, begin_high), (end_low, end_high) = ends(begin), ends(end)
+        low, high = bounds(dim)
+        least = max(0, low + begin_low + end_low)
+        most = float("inf") if high is None else high + begin_high + end_high
+        if most < 0:
+            raise ShapeError(
+                f"pads {begin} and {end} cut more of axis {axis} than its {dim} elements",
+                expected=">= 0",
+                actual=f"{dim} + {begin} + {end}",
+                rule="pad",
+            )
+        return interval(int(least), None if most == float("inf") else int(most))
+
+    def _check(self, axis: int, dim: Dim, name: str, pad: int) -> None:
+        if pad < 0 and not self.crops:
+            raise ShapeError(
+                f"{name} must not be negative, found {pad} on axis {axis}",
+                expected=">= 0",
+                actual=pad,
+                rule="pad",
+            )
+        high = bounds(dim)[1]
+        reach = {PadValues.REFLECT: -1, PadValues.SYMMETRIC: 0}.get(self.pad_mode)
+        beyond = reach is not None and high is not None and pad > 0 and pad > high + reach
+        if beyond or (self.pad_mode is PadValues.EDGE and pad > 0 and dim == 0):
+            raise ShapeError(
+                f"mode {self.pad_mode.value} can not pad axis {axis} of {dim} elements by {pad}",
+                attribute="pad_mode",
+                expected=f"<= {dim}" if reach == 0 else f"< {dim}",
+                actual=pad,
+                rule="pad",
+            )
+
+    def explain(
+        self, inputs: Sequence[TensorInfo], context: Context, output: int, axis: int
+    ) -> str | None:
+        """Show the sum."""
+        begin, end, shape = inputs[1].value, inputs[2].value, inputs[0].shape
+        if shape is None or begin is None or end is None:
+            return None
+        return f"pads_begin + dim + pads_end = {begin[axis]} + {shape[axis]} + {end[axis]}"
+
+    def execute(self, inputs: Sequence[Array], context: Context) -> Sequence[Array]:
+        """Put the elements around."""
+        import numpy as np
+
+        data = inputs[0]
+        pads = list(zip(integers(inputs[1]), integers(inputs[2]), strict=True))
+        for axis, (dim, pair) in enumerate(zip(data.shape, pads, strict=True)):
+            self._dim(axis, dim, *pair)
+        if self.pad_mode is PadValues.CONSTANT:
+            value = inputs[3].reshape(()) if len(inputs) > 3 else data.dtype.type(0)
+            return (_pad_constant(data, pads, value),)
+        for axis, (begin, end) in enumerate(pads):
+            if begin or end:
+                index = self._source(data.shape[axis], begin, end)
+                data = np.take(data, index, axis=axis)
+        return (data,)
+
+    def _source(self, extent: int, begin: int, end: int) -> Any:
+        """Tell, for each element of the output along an axis, where it comes from."""
+        import numpy as np
+
+        index = np.arange(-begin, extent + end)
+        if self.pad_mode is PadValues.EDGE:
+            return np.clip(index, 0, extent - 1)
+        turn = 1 if self.pad_mode is PadValues.SYMMETRIC else 0
+        index = np.where(index < 0, -index - turn, index)
+        return np.where(index >= extent, 2 * (extent - 1) + turn - index, index)
+
+
+def _pad_constant(data: Array, pads: Sequence[tuple[int, int]], value: Any) -> Array:
+    """Put one value around an array; negative pads cut."""
+    import numpy as np
+
+    shape = [d + b + e for d, (b, e) in zip(data.shape, pads, strict=True)]
+    result = np.full(shape, value, data.dtype)
+    source, target = [], []
+    for dim, extent, (begin, _) in zip(data.shape, shape, pads, strict=True):
+        low, high = max(0, -begin), min(dim, extent - begin)
+        source.append(slice(low, max(low, high)))
+        target.append(slice(low + begin, max(low, high) + begin))
+    result[tuple(target)] = data[tuple(source)]
+    return result
+
+
+@operation(
+    "Pad",
+    "opset1",
+    inputs=_INPUTS,
+    required=3,
+    examples=(
+        "f32[2,3], i64[2]{0,1}, i64[2]{2,1} -> f32[4,5] | pad_mode=constant",
+        "f32[2,3], i64[2]{0,1}, i64[2]{2,1} -> f32[4,5] | pad_mode=edge",
+    ),
+)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pad1(_Pad):
+    """Elements put around an array.
+
+    Source: OpenVINO operation specification, Pad-1.
+
+    Attributes
+    ----------
+    pad_mode : PadValues
+        constant (the input `pad_value`, or 0), edge, reflect or symmetric.
+    """
+
+
+@operation(
+    "Pad",
+    "opset12",
+    inputs=_INPUTS,
+    required=3,
+    examples=(
+        "f32[4,3], i64[2]{-1,2}, i64[2]{2,-1} -> f32[5,4] | pad_mode=reflect",
+        "f32[4,3], i64[2]{-1,2}, i64[2]{2,-1}, f32[] -> f32[5,4] | pad_mode=constant",
+    ),
+)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pad12(_Pad):
+    """Elements put around an array, or, by negative pads, cut off it.
+
+    Source: OpenVINO operation specification, Pad-12.
+
+    Attributes
+    ----------
+    pad_mode : PadValues
+        constant (the input `pad_value`, or 0), edge, reflect or symmetric.
+    """
+
+    crops = True

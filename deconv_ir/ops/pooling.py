@@ -1,0 +1,469 @@
+"""Poolings: MaxPool-1, -8, -14 and AvgPool-1, -14, -16."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from ..dtypes import I64, ElementType
+from ..geometry import UNKNOWN, Axis, AxisGeometry, PadMode, Rounding, pooling_axis
+from ..model import Context, Operation, TensorInfo
+from .base import attribute, boolean, choice, choice_of, element_type, integer, integers, operation
+from .checks import check_rank, check_type, normalize_axis
+from .windows import (
+    AUTO_PAD,
+    check_length,
+    explain_window,
+    static_geometry,
+    window_axes,
+    window_extent,
+)
+
+if TYPE_CHECKING:
+    from ..dtypes import Array
+
+Index = tuple[Any, ...]
+
+ROUNDING = choice_of({"floor": Rounding.FLOOR, "ceil": Rounding.CEIL})
+ROUNDING_TORCH = choice(Rounding)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Pooling(Operation):
+    """Attributes and shape rule of every pooling."""
+
+    strides: tuple[int, ...] | None = attribute(integers(1, per_axis=True), None, required=True)
+    pads_begin: tuple[int, ...] | None = attribute(integers(0, per_axis=True), None, required=True)
+    pads_end: tuple[int, ...] | None = attribute(integers(0, per_axis=True), None, required=True)
+    kernel: tuple[int, ...] = attribute(integers(1, per_axis=True))
+    auto_pad: PadMode = attribute(AUTO_PAD, PadMode.EXPLICIT)
+
+    def rounding(self) -> Rounding:
+        """Tell how windows that do not fit whole are counted."""
+        raise NotImplementedError
+
+    def window_dilations(self) -> tuple[int, ...] | None:
+        """Tell the distance between elements of a window."""
+        return None
+
+    def rule(self, axis: Axis, data: int, kernel: int) -> AxisGeometry:
+        """Find pads and extent of an axis."""
+        return pooling_axis(axis, data, kernel, self.auto_pad, self.rounding())
+
+    def axes(self) -> tuple[Axis, ...]:
+        """Return the attributes, axis by axis."""
+        return window_axes(
+            len(self.kernel),
+            strides=self.strides,
+            dilations=self.window_dilations(),
+            pads_begin=self.pads_begin,
+            pads_end=self.pads_end,
+        )
+
+    def pooled(self, data: TensorInfo) -> TensorInfo:
+        """Compute the shape of the output."""
+        family_type = check_type(data, "data", "numeric")
+        check_rank(data, "data", 3, 4, 5)
+        shape = data.shape
+        if shape is None:
+            shape = (UNKNOWN,) * (len(self.kernel) + 2)
+        check_length("kernel", self.kernel, len(shape) - 2)
+        extents = [
+            window_extent(i, axis, x, k, self.auto_pad, self.rule)
+            for i, (axis, x, k) in enumerate(zip(self.axes(), shape[2:], self.kernel, strict=True))
+        ]
+        return TensorInfo((*shape[:2], *extents), family_type)
+
+    def infer(self, inputs: Sequence[TensorInfo], context: Context) -> tuple[TensorInfo, ...]:
+        """Compute the shape of the output; see `geometry.pooling_axis`."""
+        return (self.pooled(inputs[0]),)
+
+    def explain(
+        self, inputs: Sequence[TensorInfo], context: Context, output: int, axis: int
+    ) -> str | None:
+        """Tell by which formula a dim of the output is found."""
+        data = inputs[0].shape
+        if data is None:
+            return None
+        if axis < 2:
+            return f"{'NC'[axis]} of data = {data[axis]}"
+        return explain_window(self.axes()[axis - 2], data[axis], self.kernel[axis - 2], self.rule)
+
+    def geometry(self, data: Array) -> tuple[AxisGeometry, ...]:
+        """Return pads and extents for an actual array."""
+        return static_geometry(self.axes(), data.shape[2:], self.kernel, self.auto_pad, self.rule)
+
+    def taps(self, data: Array, geometry: Sequence[AxisGeometry]) -> Iterator[tuple[Index, Index]]:
+        """Yield, for each element of the window, where it reads and where that goes."""
+        per_axis = []
+        for axis, geo, x, k in zip(self.axes(), geometry, data.shape[2:], self.kernel, strict=True):
+            cells = []
+            for tap in range(k):
+                shift = axis.dilation * tap - geo.pad_begin
+                low = max(0, -(shift // axis.stride))
+                high = min(geo.output, (x - 1 - shift) // axis.stride + 1)
+                if high > low:
+                    first = low * axis.stride + shift
+                    last = (high - 1) * axis.stride + shift + 1
+                    cells.append((slice(first, last, axis.stride), slice(low, high)))
+            per_axis.append(cells)
+        for cell in itertools.product(*per_axis):
+            yield (..., *(c[0] for c in cell)), (..., *(c[1] for c in cell))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _MaxPool(_Pooling):
+    """The greatest element under a window; NaN if one is."""
+
+    def largest(self, data: Array) -> Array:
+        """Compute the greatest elements."""
+        import numpy as np
+
+        from .numeric import narrow, widen
+
+        geometry = self.geometry(data)
+        wide = widen(data)
+        shape = (*data.shape[:2], *(g.output for g in geometry))
+        result = np.full(shape, _lowest(wide.dtype), wide.dtype)
+        for source, target in self.taps(data, geometry):
+            part = result[target]
+            np.maximum(part, wide[source], out=part)
+        self.fill_empty(result, data, geometry)
+        return narrow(result, data.dtype)
+
+    def fill_empty(self, result: Array, data: Array, geometry: Sequence[AxisGeometry]) -> None:
+        """Give windows without any element the lowest finite number, as OpenVINO does."""
+        import numpy as np
+
+        if result.dtype.kind != "f":
+            return
+        for i, (axis, geo, x, k) in enumerate(
+            zip(self.axes(), geometry, data.shape[2:], self.kernel, strict=True)
+        ):
+            starts = np.arange(geo.output)[:, None] * axis.stride - geo.pad_begin
+            at = starts + np.arange(k) * axis.dilation
+            empty = ~((at >= 0) & (at < x)).any(axis=1)
+            np.moveaxis(result, i + 2, 0)[empty] = np.finfo(result.dtype).min
+
+    def execute(self, inputs: Sequence[Array], context: Context) -> Sequence[Array]:
+        """Compute the greatest elements."""
+        return (self.largest(inputs[0]),)
+
+
+def _lowest(dtype: Any) -> Any:
+    import numpy as np
+
+    return -np.inf if dtype.kind == "f" else np.iinfo(dtype).min
+
+
+@operation(
+    "MaxPool",
+    "opset1",
+    inputs=("data",),
+    examples=(
+        "f32[1,2,5,6] -> f32[1,2,3,3] | kernel=2,2 strides=2,2 pads_begin=0,0 pads_end=0,0"
+        " rounding_type=ceil",
+    ),
+)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MaxPool1(_MaxPool):
+    """The greatest element under a window; NaN if one is.
+
+    Source: OpenVINO operation specification, MaxPool-1.
+
+    Attributes
+    ----------
+    strides, kernel : tuple of int
+        Positive, one for each spatial axis.
+    pads_begin, pads_end : tuple of int
+        Non-negative, one for each spatial axis; ignored with any `auto_pad`
+        but explicit.
+    rounding_type : Rounding
+        floor or ceil.
+    auto_pad : PadMode
+        explicit, same_upper, same_lower or valid.
+    """
+
+    rounding_type: Rounding = attribute(ROUNDING, Rounding.FLOOR)
+
+    def rounding(self) -> Rounding:
+        """Tell how windows that do not fit whole are counted."""
+        return self.rounding_type
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _MaxPoolWithIndices(_MaxPool):
+    """MaxPool with a second output: where the greatest elements stand."""
+
+    dilations: tuple[int, ...] | None = attribute(integers(1, per_axis=True), None)
+    index_element_type: ElementType | None = attribute(element_type(), I64)
+    axis: int = attribute(integer(), 0)
+
+    def window_dilations(self) -> tuple[int, ...] | None:
+        """Tell the distance between elements of a window."""
+        return self.dilations
+
+    def infer(self, inputs: Sequence[TensorInfo], context: Context) -> tuple[TensorInfo, ...]:
+        """Compute the shape of the outputs; see `geometry.pooling_axis`."""
+        pooled = self.pooled(inputs[0])
+        if inputs[0].shape is not None:
+            normalize_axis(self.axis, len(inputs[0].shape))
+        return (pooled, TensorInfo(pooled.shape, self.index_element_type))
+
+    def execute(self, inputs: Sequence[Array], context: Context) -> Sequence[Array]:
+        """Compute the greatest elements, and where they stand.
+
+        An index is that of the element in the data, flattened from `axis` on;
+        of equal elements the first counts.
+        """
+        import numpy as np
+
+        from .numeric import narrow, widen
+
+        data = inputs[0]
+        geometry = self.geometry(data)
+        wide = widen(data)
+        positions = np.arange(data.size).reshape(data.shape)
+        shape = (*data.shape[:2], *(g.output for g in geometry))
+        result = np.full(shape, _lowest(wide.dtype), wide.dtype)
+        index = np.zeros(shape, np.int64)
+        untouched = np.ones(shape, bool)
+        for source, target in self.taps(data, geometry):
+            part, found = result[target], wide[source]
+            better = (found > part) | untouched[target]
+            if wide.dtype.kind == "f":
+                better |= np.isnan(found) & ~np.isnan(part)
+            np.copyto(part, found, where=better)
+            np.copyto(index[target], positions[source], where=better)
+            untouched[target] = False
+        self.fill_empty(result, data, geometry)
+        axis = normalize_axis(self.axis, data.ndim)
+        span = int(np.prod(data.shape[axis:]))
+        assert self.index_element_type is not None
+        if span:
+            index %= span
+        return narrow(result, data.dtype), index.astype(self.index_element_type.numpy())
+
+
+@operation(
+    "MaxPool",
+    "opset8",
+    inputs=("data",),
+    examples=(
+        "f32[1,2,5,6] -> f32[1,2,3,4], i32[1,2,3,4] | kernel=2,2 strides=1,1 dilations=2,2"
+        " pads_begin=0,0 pads_end=0,0 index_element_type=i32 axis=2",
+    ),
+)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MaxPool8(_MaxPoolWithIndices):
+    """The greatest element under a window, NaN if one is, and where it stands.
+
+    Source: OpenVINO operation specification, MaxPool-8.
+
+    Attributes
+    ----------
+    strides, dilations, kernel : tuple of int
+        Positive, one for each spatial axis.
+    pads_begin, pads_end : tuple of int
+        Non-negative, one for each spatial axis; ignored with any `auto_pad`
+        but explicit.
+    rounding_type : Rounding
+        floor or ceil.
+    auto_pad : PadMode
+        explicit, same_upper, same_lower or valid.
+    index_element_type : ElementType
+        Type of the second output.
+    axis : int
+        Indices count elements from this axis on.
+    """
+
+    rounding_type: Rounding = attribute(ROUNDING, Rounding.FLOOR)
+
+    def rounding(self) -> Rounding:
+        """Tell how windows that do not fit whole are counted."""
+        return self.rounding_type
+
+
+@operation(
+    "MaxPool",
+    "opset14",
+    inputs=("data",),
+    examples=(
+        "f32[1,2,5,7] -> f32[1,2,3,3], i64[1,2,3,3] | kernel=2,2 strides=2,3"
+        " pads_begin=0,0 pads_end=0,0 rounding_type=ceil_torch",
+    ),
+)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MaxPool14(_MaxPoolWithIndices):
+    """The greatest element under a window, NaN if one is, and where it stands.
+
+    Source: OpenVINO operation specification, MaxPool-14.
+
+    Attributes
+    ----------
+    strides, dilations, kernel, pads_begin, pads_end, auto_pad, index_element_type, axis
+        As of `MaxPool8`.
+    rounding_type : Rounding
+        floor, ceil or ceil_torch.
+    """
+
+    rounding_type: Rounding = attribute(ROUNDING_TORCH, Rounding.FLOOR)
+
+    def rounding(self) -> Rounding:
+        """Tell how windows that do not fit whole are counted."""
+        return self.rounding_type
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _AvgPool(_Pooling):
+    """The mean of the elements under a window."""
+
+    exclude_pad: bool = attribute(boolean(), name="exclude-pad")
+
+    def execute(self, inputs: Sequence[Array], context: Context) -> Sequence[Array]:
+        """Compute the means."""
+        import numpy as np
+
+        from .numeric import narrow, widen
+
+        data = inputs[0]
+        geometry = self.geometry(data)
+        wide = widen(data)
+        shape = (*data.shape[:2], *(g.output for g in geometry))
+        whole = wide.dtype.kind in "iu"
+        total = np.zeros(shape, np.int64 if whole else wide.dtype)
+        with np.errstate(all="ignore"):
+            for source, target in self.taps(data, geometry):
+                total[target] += wide[source]
+            count = self._counts(data, geometry)
+            if whole:
+                quotient = np.sign(total) * (np.abs(total) // np.maximum(count, 1))
+                return (narrow(quotient, data.dtype),)
+            return (narrow(total / count.astype(wide.dtype), data.dtype),)
+
+    def _counts(self, data: Array, geometry: Sequence[AxisGeometry]) -> Array:
+        """Return by what each sum is divided: the product of counts along the axes.
+
+        The document leaves open what a window that reaches beyond the padding
+        is divided by: here, as in torch and ONNX, by what is within it.
+        OpenVINO does so too where there are no pads, and divides by the whole
+        window where there are.
+        """
+        import numpy as np
+
+        count = np.ones((), np.int64)
+        for axis, geo, x, k in zip(self.axes(), geometry, data.shape[2:], self.kernel, strict=True):
+            starts = np.arange(geo.output)[:, None] * axis.stride - geo.pad_begin
+            at = starts + np.arange(k) * axis.dilation
+            if self.exclude_pad:
+                inside = ((at >= 0) & (at < x)).sum(axis=1)
+            else:
+                inside = (at < x + geo.pad_end).sum(axis=1)
+            count = count[..., None] * inside
+        return count
+
+
+@operation(
+    "AvgPool",
+    "opset1",
+    inputs=("data",),
+    examples=(
+        "f32[1,2,5,6] -> f32[1,2,3,4] | kernel=2,2 strides=2,2 pads_begin=0,1 pads_end=0,1"
+        " exclude-pad=true rounding_type=ceil",
+    ),
+)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AvgPool1(_AvgPool):
+    """The mean of the elements under a window; of integers, cut toward zero.
+
+    Source: OpenVINO operation specification, AvgPool-1.
+
+    Attributes
+    ----------
+    strides, kernel : tuple of int
+        Positive, one for each spatial axis.
+    pads_begin, pads_end : tuple of int
+        Non-negative, one for each spatial axis; ignored with any `auto_pad`
+        but explicit.
+    exclude_pad : bool
+        Zeros of the padding do not count (written `exclude-pad`).
+    rounding_type : Rounding
+        floor or ceil.
+    auto_pad : PadMode
+        explicit, same_upper, same_lower or valid.
+    """
+
+    rounding_type: Rounding = attribute(ROUNDING, Rounding.FLOOR)
+
+    def rounding(self) -> Rounding:
+        """Tell how windows that do not fit whole are counted."""
+        return self.rounding_type
+
+
+@operation(
+    "AvgPool",
+    "opset14",
+    inputs=("data",),
+    examples=(
+        "f32[1,2,5,7] -> f32[1,2,3,3] | kernel=2,2 strides=2,3 pads_begin=0,0 pads_end=0,0"
+        " exclude-pad=false rounding_type=ceil_torch",
+    ),
+)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AvgPool14(_AvgPool):
+    """The mean of the elements under a window; of integers, cut toward zero.
+
+    Source: OpenVINO operation specification, AvgPool-14.
+
+    Attributes
+    ----------
+    strides, kernel, pads_begin, pads_end, exclude_pad, auto_pad
+        As of `AvgPool1`.
+    rounding_type : Rounding
+        floor, ceil or ceil_torch.
+    """
+
+    rounding_type: Rounding = attribute(ROUNDING_TORCH, Rounding.FLOOR)
+
+    def rounding(self) -> Rounding:
+        """Tell how windows that do not fit whole are counted."""
+        return self.rounding_type
+
+
+@operation(
+    "AvgPool",
+    "opset16",
+    inputs=("data",),
+    examples=(
+        "f32[1,2,5,7] -> f32[1,2,3,5] | kernel=2,2 strides=1,1 dilations=2,2 pads_begin=0,0"
+        " pads_end=0,0 exclude-pad=false",
+    ),
+)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AvgPool16(_AvgPool):
+    """The mean of the elements under a window; of integers, cut toward zero.
+
+    Source: OpenVINO operation specification, AvgPool-16.
+
+    Attributes
+    ----------
+    strides, dilations, kernel : tuple of int
+        Positive, one for each spatial axis.
+    pads_begin, pads_end, exclude_pad, auto_pad
+        As of `AvgPool1`.
+    rounding_type : Rounding
+        floor, ceil or ceil_torch.
+    """
+
+    dilations: tuple[int, ...] | None = attribute(integers(1, per_axis=True), None)
+    rounding_type: Rounding = attribute(ROUNDING_TORCH, Rounding.FLOOR)
+
+    def rounding(self) -> Rounding:
+        """Tell how windows that do not fit whole are counted."""
+        return self.rounding_type
+
+    def window_dilations(self) -> tuple[int, ...] | None:
+        """Tell the distance between elements of a window."""
+        return self.dilations

@@ -1,0 +1,214 @@
+"""Elementwise operations on one array, without attributes: one line each."""
+
+from __future__ import annotations
+
+import enum
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from .base import attribute, boolean, choice, operation
+from .elementwise import Unary, unary
+
+if TYPE_CHECKING:
+    from ..dtypes import Array
+
+
+def softplus(np: Any, x: Any) -> Any:
+    """log(1 + exp(x)), without overflow."""
+    return np.maximum(x, 0) + np.log1p(np.exp(-np.abs(x)))
+
+
+def hard_sigmoid_6(np: Any, x: Any) -> Any:
+    """min(max(x + 3, 0), 6) / 6."""
+    return np.minimum(np.maximum(x + 3, 0), 6) / 6
+
+
+def sigmoid_into(np: Any, x: Any, out: Any) -> None:
+    """1 / (1 + exp(-x)), without another array."""
+    np.negative(x, out=out)
+    np.exp(out, out=out)
+    np.add(out, out.dtype.type(1), out=out)
+    np.divide(out.dtype.type(1), out, out=out)
+
+
+def erf(x: Any) -> Any:
+    """Return the error function, in the precision of its argument."""
+    from scipy.special import erf as function
+
+    return function(x)
+
+
+unary("Abs", "abs", "Absolute value; the smallest integer stays as it is.")
+unary("Negative", "negative", "The opposite; integers wrap.")
+unary("Sign", "sign", "-1, 0 or 1; NaN stays NaN.")
+unary("Floor", "floor", "Round down.", on_reals=math.floor)
+unary("Ceiling", "ceil", "Round up.", on_reals=math.ceil)
+unary(
+    "ReLU",
+    lambda np, x: np.maximum(x, x.dtype.type(0)),
+    "max(x, 0); NaN stays NaN.",
+    into=lambda np, x, out: np.maximum(x, x.dtype.type(0), out=out),
+)
+unary("Exp", "exp", "e to the power of x.", through_reals=True)
+unary("Log", "log", "Natural logarithm.", through_reals=True)
+unary("Sqrt", "sqrt", "Square root.", through_reals=True, on_reals=math.sqrt)
+unary("Sin", "sin", "Sine of x in radians.", through_reals=True)
+unary("Cos", "cos", "Cosine of x in radians.", through_reals=True)
+unary("Tan", "tan", "Tangent of x in radians.", through_reals=True)
+unary("Asin", "arcsin", "Arcsine, in radians.", through_reals=True)
+unary("Acos", "arccos", "Arccosine, in radians.", through_reals=True)
+unary("Atan", "arctan", "Arctangent, in radians.", through_reals=True)
+unary("Sinh", "sinh", "Hyperbolic sine.", through_reals=True)
+unary("Cosh", "cosh", "Hyperbolic cosine.", through_reals=True)
+unary("Tanh", "tanh", "Hyperbolic tangent.", through_reals=True)
+unary(
+    "Asinh",
+    "arcsinh",
+    "Inverse hyperbolic sine.",
+    version="opset4",
+    through_reals=True,
+)
+unary(
+    "Acosh",
+    "arccosh",
+    "Inverse hyperbolic cosine.",
+    version="opset4",
+    through_reals=True,
+)
+unary(
+    "Atanh",
+    "arctanh",
+    "Inverse hyperbolic tangent.",
+    version="opset4",
+    through_reals=True,
+)
+unary("Erf", lambda np, x: erf(x), "Gauss error function.", through_reals=True)
+unary(
+    "Sigmoid",
+    lambda np, x: 1 / (1 + np.exp(-x)),
+    "1 / (1 + exp(-x)).",
+    through_reals=True,
+    into=sigmoid_into,
+)
+unary("SoftPlus", softplus, "log(1 + exp(x)).", version="opset4", family="float")
+unary(
+    "Mish",
+    lambda np, x: x * np.tanh(softplus(np, x)),
+    "x * tanh(SoftPlus(x)).",
+    version="opset4",
+    family="float",
+)
+unary(
+    "HSwish",
+    lambda np, x: x * hard_sigmoid_6(np, x),
+    "x * min(max(x + 3, 0), 6) / 6.",
+    version="opset4",
+    family="float",
+    into=lambda np, x, out: np.multiply(x, hard_sigmoid_6(np, x), out=out),
+)
+unary("HSigmoid", hard_sigmoid_6, "min(max(x + 3, 0), 6) / 6.", version="opset5", family="float")
+unary(
+    "SoftSign",
+    lambda np, x: x / (1 + np.abs(x)),
+    "x / (1 + |x|).",
+    version="opset9",
+    family="float",
+)
+unary("LogicalNot", "logical_not", "The opposite.", family="boolean")
+unary(
+    "BitwiseNot",
+    "invert",
+    "The opposite of every bit.",
+    version="opset13",
+    family="bits",
+)
+unary(
+    "IsNaN",
+    "isnan",
+    "Whether it is not a number.",
+    version="opset10",
+    family="float",
+    boolean_result=True,
+)
+unary(
+    "IsFinite",
+    "isfinite",
+    "Whether it is neither infinite nor NaN.",
+    version="opset10",
+    family="float",
+    boolean_result=True,
+)
+
+
+class RoundMode(enum.Enum):
+    """Where a number halfway between two integers goes."""
+
+    HALF_TO_EVEN = "half_to_even"
+    HALF_AWAY_FROM_ZERO = "half_away_from_zero"
+
+
+@operation(
+    "Round",
+    "opset5",
+    inputs=("data",),
+    examples=("f32[2,3] -> f32[2,3]", "f32[2] -> f32[2] | mode=half_away_from_zero"),
+)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Round(Unary):
+    """Round to the nearest integer.
+
+    Source: OpenVINO operation specification, Round-5.
+
+    Attributes
+    ----------
+    mode : RoundMode
+        Where halves go.
+    """
+
+    mode: RoundMode = attribute(choice(RoundMode), RoundMode.HALF_TO_EVEN)
+
+    def apply(self, np: Any, data: Array) -> Array:
+        """Compute the output."""
+        result: Array
+        if data.dtype.kind != "f" or self.mode is RoundMode.HALF_TO_EVEN:
+            result = np.rint(data) if data.dtype.kind == "f" else data
+        else:
+            # Not floor(|x| + 0.5): the sum of the number below 0.5 and 0.5 rounds to 1.
+            whole = np.trunc(data)
+            result = whole + np.copysign(np.abs(data - whole) >= 0.5, data)
+        return result
+
+
+@operation(
+    "IsInf",
+    "opset10",
+    inputs=("data",),
+    examples=("f32[2,3] -> boolean[2,3]", "f32[2] -> boolean[2] | detect_negative=false"),
+)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IsInf(Unary):
+    """Whether a number is infinite.
+
+    Source: OpenVINO operation specification, IsInf-10.
+
+    Attributes
+    ----------
+    detect_negative, detect_positive : bool
+        Which infinities count.
+    """
+
+    family = "float"
+    boolean_result = True
+
+    detect_negative: bool = attribute(boolean(), True)
+    detect_positive: bool = attribute(boolean(), True)
+
+    def apply(self, np: Any, data: Array) -> Array:
+        """Compute the output."""
+        found: Array = np.isinf(data)
+        if not self.detect_negative:
+            found = found & ~(data < 0)
+        if not self.detect_positive:
+            found = found & ~(data > 0)
+        return found

@@ -1,0 +1,210 @@
+"""Arithmetic on the known elements of small integer tensors.
+
+Shapes that a graph computes travel as tuples of elements, each an int or an
+`Interval`.  An element, other than a dim, may be negative, so an interval may
+begin below zero here; `as_dims` makes dims of elements.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from ..dtypes import ElementType
+from ..geometry import UNKNOWN, Dim, Interval, bounds, interval
+from ..model import TensorInfo
+from ..shapes import Shape, element_count, is_static, static
+from .checks import VALUE_LIMIT
+
+LOWEST = -(2**63)
+ANY = Interval(LOWEST, None)
+"""An element of which nothing is known."""
+
+Ends = tuple[float, float]
+"""Smallest and largest value; an int, or an infinity where there is no bound."""
+
+
+def ends(value: Dim) -> Ends:
+    """Return the ends of an element."""
+    low, high = bounds(value)
+    return (-math.inf if low <= LOWEST else low, math.inf if high is None else high)
+
+
+def between(low: float, high: float) -> Dim:
+    """Return the element between two ends; the inverse of `ends`."""
+    first = LOWEST if low == -math.inf else int(low)
+    return interval(first, None if high == math.inf else int(high))
+
+
+def as_dim(value: Dim) -> Dim:
+    """Return an element as a dim: one that is not known exactly is no less than 0."""
+    if isinstance(value, int) or value.min >= 0:
+        return value
+    if value.max is not None and value.max < 0:
+        return value
+    return interval(0, value.max)
+
+
+def as_dims(value: Sequence[Dim]) -> tuple[Dim, ...]:
+    """Return elements as dims."""
+    return tuple(map(as_dim, value))
+
+
+def wrap(value: int, element_type: ElementType | None) -> int:
+    """Wrap an exact result to an integer type, as two's complement does."""
+    if element_type is None or not element_type.is_integer:
+        return value
+    modulus = 1 << element_type.bits
+    value %= modulus
+    return value - modulus if element_type.kind == "int" and value >= modulus // 2 else value
+
+
+@dataclass(frozen=True, slots=True)
+class OnValues:
+    """What an operation on two integers means where they are known in part.
+
+    Attributes
+    ----------
+    function : callable
+        Two ints to an int; None where the result is not defined.
+    ends : callable, optional
+        The ends of two elements to those of the result; by default nothing is
+        known unless both elements are.
+    """
+
+    function: Callable[[int, int], int | None]
+    ends: Callable[[Ends, Ends], Ends] | None = None
+
+    def __call__(self, a: Dim, b: Dim, element_type: ElementType | None) -> Dim:
+        """Apply it to two elements."""
+        if isinstance(a, int) and isinstance(b, int):
+            result = self.function(a, b)
+            return ANY if result is None else wrap(result, element_type)
+        if self.ends is None:
+            return ANY
+        return between(*self.ends(ends(a), ends(b)))
+
+
+def corners(function: Callable[[float, float], float]) -> Callable[[Ends, Ends], Ends]:
+    """Lift a function that is monotone in each argument to ends."""
+
+    def lifted(a: Ends, b: Ends) -> Ends:
+        values = [function(x, y) for x in a for y in b]
+        return min(values), max(values)
+
+    return lifted
+
+
+def _times(a: float, b: float) -> float:
+    return 0 if a == 0 or b == 0 else a * b
+
+
+def _over(a: float, b: float) -> float:
+    """Floor division that knows infinities."""
+    if math.isinf(b):
+        return 0 if a >= 0 else -1
+    return a * math.copysign(1, b) if math.isinf(a) else a // b
+
+
+def _floor_divide(a: Ends, b: Ends) -> Ends:
+    if b[0] <= 0 <= b[1]:
+        return -math.inf, math.inf
+    return corners(_over)(a, b)
+
+
+def _truncate_divide(a: Ends, b: Ends) -> Ends:
+    if a[0] < 0 or b[0] <= 0:
+        return -math.inf, math.inf
+    return corners(_over)(a, b)
+
+
+def _modulo(a: Ends, b: Ends) -> Ends:
+    if b[0] <= 0:
+        return -math.inf, math.inf
+    if a[0] >= 0 and a[1] < b[0]:
+        return a
+    return 0, b[1] - 1
+
+
+def _truncated_modulo(a: Ends, b: Ends) -> Ends:
+    return _modulo(a, b) if a[0] >= 0 else (-math.inf, math.inf)
+
+
+def _power(a: Ends, b: Ends) -> Ends:
+    if a[0] < 1 or b[0] < 0 or math.isinf(a[1]) or math.isinf(b[1]) or b[1] > 64:
+        return (1, math.inf) if a[0] >= 1 and b[0] >= 0 else (-math.inf, math.inf)
+    return a[0] ** b[0], a[1] ** b[1]
+
+
+def truncated_quotient(a: int, b: int) -> int:
+    """Divide as C does: toward zero."""
+    quotient = abs(a) // abs(b)
+    return quotient if (a < 0) == (b < 0) else -quotient
+
+
+ADD = OnValues(lambda a, b: a + b, corners(lambda x, y: x + y))
+SUBTRACT = OnValues(lambda a, b: a - b, lambda a, b: (a[0] - b[1], a[1] - b[0]))
+MULTIPLY = OnValues(lambda a, b: a * b, corners(_times))
+MAXIMUM = OnValues(max, corners(max))
+MINIMUM = OnValues(min, corners(min))
+FLOOR_DIVIDE = OnValues(lambda a, b: a // b if b else None, _floor_divide)
+TRUNCATE_DIVIDE = OnValues(lambda a, b: truncated_quotient(a, b) if b else None, _truncate_divide)
+FLOOR_MOD = OnValues(lambda a, b: a % b if b else None, _modulo)
+MOD = OnValues(lambda a, b: a - b * truncated_quotient(a, b) if b else None, _truncated_modulo)
+POWER = OnValues(lambda a, b: a**b if 0 <= b <= 64 else None, _power)
+
+
+def _comparison(function: Callable[[int, int], bool]) -> OnValues:
+    return OnValues(lambda a, b: int(function(a, b)), lambda a, b: (0, 1))
+
+
+EQUAL = OnValues(lambda a, b: int(a == b), lambda a, b: (0, 0 if a[1] < b[0] or b[1] < a[0] else 1))
+NOT_EQUAL = OnValues(
+    lambda a, b: int(a != b), lambda a, b: (1 if a[1] < b[0] or b[1] < a[0] else 0, 1)
+)
+GREATER = _comparison(operator.gt)
+GREATER_EQUAL = _comparison(operator.ge)
+LESS = _comparison(operator.lt)
+LESS_EQUAL = _comparison(operator.le)
+
+
+def combine(
+    rule: OnValues | None,
+    a: TensorInfo,
+    b: TensorInfo,
+    shape: Shape,
+    element_type: ElementType | None,
+) -> tuple[Dim, ...] | None:
+    """Apply a rule to known small tensors, element by element.
+
+    Parameters
+    ----------
+    rule : OnValues or None
+    a, b : TensorInfo
+    shape : Shape
+        The shape that they are broadcast to.
+    element_type : ElementType or None
+        Type of the result.
+    """
+    if rule is None or a.value is None or b.value is None or not is_static(shape):
+        return None
+    count = element_count(static(shape))
+    if count > VALUE_LIMIT:
+        return None
+    rows = []
+    for info in (a, b):
+        assert info.value is not None
+        if len(info.value) == count and (len(info.shape or ()) <= 1 or info.shape == shape):
+            rows.append(info.value)
+        elif len(info.value) == 1:
+            rows.append(info.value * count)
+        else:
+            return None
+    return tuple(rule(x, y, element_type) for x, y in zip(*rows, strict=True))
+
+
+def unknown_dims(rank: int) -> tuple[Dim, ...]:
+    """Return a shape of which only the rank is known."""
+    return (UNKNOWN,) * rank

@@ -1,0 +1,138 @@
+"""What operations with a sliding window share: attributes for each spatial axis."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from ..errors import ShapeError
+from ..geometry import (
+    Axis,
+    AxisGeometry,
+    Dim,
+    PadMode,
+    bounds,
+    effective_kernel,
+    interval,
+    monotone,
+)
+from .base import choice
+
+AUTO_PAD = choice(PadMode, notset=PadMode.EXPLICIT, none=PadMode.EXPLICIT)
+
+AxisRule = Callable[[Axis, int, int], AxisGeometry]
+"""Attributes of an axis, X and K to its geometry."""
+
+
+def check_length(name: str, values: tuple[int, ...] | None, spatial: int) -> None:
+    """Require one value for each spatial axis.
+
+    Raises
+    ------
+    ShapeError
+        There are more, or fewer.
+    """
+    if values and len(values) != spatial:
+        plural = "axis" if spatial == 1 else "axes"
+        raise ShapeError(
+            f"{name} must have {spatial} elements, one for each spatial {plural}, "
+            f"found {len(values)}: {','.join(map(str, values))}",
+            attribute=name,
+            expected=spatial,
+            actual=len(values),
+            rule="attribute-length",
+        )
+
+
+def window_axes(
+    spatial: int,
+    *,
+    strides: tuple[int, ...] | None,
+    dilations: tuple[int, ...] | None,
+    pads_begin: tuple[int, ...] | None,
+    pads_end: tuple[int, ...] | None,
+) -> tuple[Axis, ...]:
+    """Return the attributes axis by axis; absent ones are 1, or 0 for pads.
+
+    Raises
+    ------
+    ShapeError
+        A list does not have one element for each spatial axis.
+    """
+    lists = {
+        "strides": strides,
+        "dilations": dilations,
+        "pads_begin": pads_begin,
+        "pads_end": pads_end,
+    }
+    for name, values in lists.items():
+        check_length(name, values, spatial)
+    ones, zeros = (1,) * spatial, (0,) * spatial
+    return tuple(
+        map(
+            Axis,
+            strides or ones,
+            dilations or ones,
+            pads_begin or zeros,
+            pads_end or zeros,
+        )
+    )
+
+
+def window_extent(
+    index: int, axis: Axis, data: Dim, kernel: Dim, auto_pad: PadMode, rule: AxisRule
+) -> Dim:
+    """Return the output extent of an axis.
+
+    Raises
+    ------
+    ShapeError
+        The window is larger than the padded data.
+    """
+    if auto_pad in (PadMode.SAME_UPPER, PadMode.SAME_LOWER):
+        # The pads are made to fit, whatever the kernel.
+        return monotone(lambda x: rule(axis, x, 1).output, data)
+    if isinstance(data, int) and isinstance(kernel, int):
+        geometry = rule(axis, data, kernel)
+        room = data + geometry.pad_begin + geometry.pad_end
+        if room < effective_kernel(kernel, axis.dilation):
+            raise ShapeError(
+                f"the window does not fit the padded data on spatial axis {index}: "
+                f"{geometry.formula}",
+                actual=room,
+                expected=f">= {effective_kernel(kernel, axis.dilation)}",
+                rule="window",
+            )
+        return geometry.output
+    # There is at least one window, or the sizes do not fit.  The extent grows
+    # with the data and shrinks with the kernel.
+    (data_low, data_high), (kernel_low, kernel_high) = bounds(data), bounds(kernel)
+    low = 1 if kernel_high is None else max(1, rule(axis, data_low, kernel_high).output)
+    if data_high is None:
+        return interval(low, None)
+    return interval(low, max(low, rule(axis, data_high, max(1, kernel_low)).output))
+
+
+def explain_window(axis: Axis, data: Dim, kernel: Dim, rule: AxisRule) -> str:
+    """Tell by which formula the extent of an axis is found."""
+    if isinstance(data, int) and isinstance(kernel, int):
+        return rule(axis, data, kernel).formula
+    return f"X {data}, K {kernel}, stride {axis.stride}, dilation {axis.dilation}"
+
+
+def static_geometry(
+    axes: Sequence[Axis],
+    data: Sequence[int],
+    kernel: Sequence[int],
+    auto_pad: PadMode,
+    rule: AxisRule,
+) -> tuple[AxisGeometry, ...]:
+    """Return the geometry of all axes of an actual array.
+
+    Raises
+    ------
+    ShapeError
+        The window is larger than the padded data.
+    """
+    for index, (axis, x, k) in enumerate(zip(axes, data, kernel, strict=True)):
+        window_extent(index, axis, x, k, auto_pad, rule)
+    return tuple(map(rule, axes, data, kernel))

@@ -1,0 +1,7 @@
+"""Examples of operation specifications: found, judged, put right, made, verified.
+
+Documents print layers with dims that somebody computed by hand.  `check`
+computes them; `fix` writes the right ones; `generate` makes examples, pages
+and golden arrays from a short file; `golden` makes and verifies the arrays;
+`diagram` draws what happens on an axis.
+"""

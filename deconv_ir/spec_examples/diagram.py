@@ -1,0 +1,504 @@
+"""Pictures (SVG) of how input, stride zeros, filter, pads and output_padding line up.
+
+One axis is drawn as lines of cells over the positions of the natural output:
+the data with the zeros that strides put between, what each data element times
+the filter adds, the sum with what pads cut and output_padding adds, and the
+output.  Two axes are drawn as a plane of those positions.
+
+Matplotlib draws; it is an extra, ``pip install deconv-ir[diagrams]``.
+"""
+
+from __future__ import annotations
+
+import io
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+from xml.sax.saxutils import escape
+
+from ..errors import DeconvError
+from ..geometry import effective_kernel, natural_extent
+from .golden import geometry_of
+from .specfile import ExampleSpec
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+MAX_CELLS = 48
+"""Positions on an axis beyond which a picture shows nothing any more."""
+
+# Okabe and Ito's palette: told apart by colour-blind readers too.
+_COLOURS = ("#56B4E9", "#E69F00", "#009E73", "#CC79A7", "#F0E442", "#0072B2", "#D55E00", "#999999")
+_INK = "#222222"
+_FAINT = "#B8B8B8"
+_CUT = "#C0392B"
+_EXTRA = "#F6DDCC"
+_ZERO = "#F5F5F5"
+_FONTS = "DejaVu Sans, Verdana, Arial, sans-serif"
+_CELL = 21.6
+"""Size of a cell, in points."""
+
+_GAP = 1.75
+"""From one line of cells to the next, in cells."""
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """What one axis comes down to; the names are those of `geometry`."""
+
+    data: int
+    kernel: int
+    stride: int
+    dilation: int
+    output_padding: int
+    pad_begin: int
+    pad_end: int
+    output: int
+
+    @property
+    def natural(self) -> int:
+        """F: the positions that the filter reaches."""
+        return natural_extent(self.data, self.kernel, self.stride, self.dilation)
+
+    @property
+    def first(self) -> int:
+        """The first position of the picture: before 0 where zeros are added."""
+        return min(0, self.pad_begin)
+
+    @property
+    def stop(self) -> int:
+        """The position after the last of the picture."""
+        return max(self.natural + self.output_padding, self.pad_begin + self.output)
+
+    def sources(self, position: int) -> list[int]:
+        """Return the data elements that add to a position."""
+        return [
+            x
+            for x in range(self.data)
+            if any(self.stride * x + self.dilation * k == position for k in range(self.kernel))
+        ]
+
+
+def lines_of(example: ExampleSpec) -> tuple[Line, ...]:
+    """Return what the axes of an example come down to.
+
+    Raises
+    ------
+    DeconvError
+        The operation has no such axes, or they are too long to be drawn.
+    """
+    geometry = geometry_of(example, example.profiles[0])
+    operation: Any = example.operation
+    data, filter_ = operation.views(example.infos, len(geometry))
+    lines = tuple(
+        Line(
+            x,
+            k,
+            a.stride,
+            a.dilation,
+            a.output_padding,
+            g.pad_begin,
+            g.pad_end,
+            g.output,
+        )
+        for a, g, x, k in zip(
+            operation.axes(len(geometry)), geometry, data.spatial, filter_.kernel, strict=True
+        )
+    )
+    longest = max(line.stop - line.first for line in lines)
+    if longest > MAX_CELLS:
+        raise DeconvError(
+            f"example {example.name!r} is too large for a picture: {longest} positions on an "
+            f"axis, {MAX_CELLS} can be shown",
+            hint="diagram = false makes the example without one",
+            rule="spec",
+        )
+    return lines
+
+
+def draw(example: ExampleSpec) -> bytes:
+    """Draw an example: a plane for two spatial axes, else a picture of each axis.
+
+    Returns
+    -------
+    bytes
+        SVG, the same on every run.
+
+    Raises
+    ------
+    DeconvError
+        matplotlib is not installed, or the example can not be drawn.
+    """
+    lines = lines_of(example)
+    try:
+        import matplotlib as mpl
+        from matplotlib.figure import Figure
+    except ImportError as error:
+        raise DeconvError(
+            "pictures need matplotlib, which is not installed",
+            hint="pip install 'deconv-ir[diagrams]'",
+            rule="missing-extra",
+        ) from error
+    settings: dict[Any, Any] = {"svg.hashsalt": "deconv-spec"}
+    with mpl.rc_context():
+        mpl.rcdefaults()
+        mpl.rcParams.update(settings)
+        figure = Figure()
+        if len(lines) == 2:
+            words = _place(figure, [_Plane(*lines)])
+        else:
+            names = ["" if len(lines) == 1 else f"axis {i}" for i in range(len(lines))]
+            words = _place(figure, [_Strip(*pair) for pair in zip(lines, names, strict=True)])
+        stream = io.BytesIO()
+        nothing = {"Date": None, "Creator": None, "Format": None, "Type": None}
+        figure.savefig(stream, format="svg", metadata=nothing)
+    head, end, rest = stream.getvalue().rpartition(b"</svg>")
+    return head + words.encode() + end + rest
+
+
+def _place(figure: Any, parts: Sequence[_Strip | _Plane]) -> str:
+    """Stack parts in a figure, a cell as large in each; return their words as SVG."""
+    width = max(p.width for p in parts)
+    height = sum(p.height for p in parts)
+    figure.set_size_inches(width * _CELL / 72, height * _CELL / 72)
+    words = []
+    top = 0.0
+    for part in parts:
+        place = (0, 1 - (top + part.height) / height, part.width / width, part.height / height)
+        axes = figure.add_axes(place)
+        axes.set_axis_off()
+        axes.set_xlim(part.left, part.left + part.width)
+        axes.set_ylim(part.top + part.height, part.top)
+        pen = _Pen(axes, part.left, part.top - top)
+        part.draw(pen)
+        words += pen.words
+        top += part.height
+    return f'<g font-family="{_FONTS}">\n{"".join(words)}</g>\n'
+
+
+class _Pen:
+    """Draws cells and words on axes whose unit is one cell."""
+
+    def __init__(self, axes: Axes, left: float, top: float) -> None:
+        self.axes = axes
+        self.left = left
+        self.top = top
+        self.words: list[str] = []
+
+    def cell(self, x: float, y: float, fill: str, edge: str = _INK, **more: Any) -> None:
+        """One cell; y grows downwards."""
+        from matplotlib.patches import Rectangle
+
+        style = {"linewidth": 0.8, "facecolor": fill, "edgecolor": edge, **more}
+        self.axes.add_patch(Rectangle((x, y), style.pop("w", 1), style.pop("h", 1), **style))
+
+    def striped(self, x: float, y: float, sources: Sequence[int]) -> None:
+        """A cell with a stripe for each data element that adds to it; none: a zero."""
+        if not sources:
+            self.cell(x, y, _ZERO, _FAINT)
+            self.word(x + 0.5, y + 0.5, "0", colour=_FAINT)
+            return
+        height = 1 / len(sources)
+        for i, source in enumerate(sources):
+            self.cell(x, y + i * height, _colour(source), "none", h=height, linewidth=0)
+        self.cell(x, y, "none")
+
+    def hatch(self, x: float, y: float) -> None:
+        """Cross a cell out with diagonals."""
+        across: list[float] = []
+        down: list[float] = []
+        for step in range(1, 8):
+            c = step / 4
+            start, stop = (0.0, c) if c <= 1 else (c - 1, 1.0)
+            across += [x + start, x + stop, math.nan]
+            down += [y + stop, y + start, math.nan]
+        self.axes.plot(across, down, color=_CUT, linewidth=0.7, solid_capstyle="butt")
+
+    def word(
+        self,
+        x: float,
+        y: float,
+        text: str,
+        *,
+        colour: str = _INK,
+        size: float = 9.0,
+        anchor: str = "middle",
+        bold: bool = False,
+        turned: bool = False,
+    ) -> None:
+        """Words, in the middle of a place unless told otherwise.
+
+        They are written here: each version of matplotlib writes text in its
+        own way, and the picture would change with it.
+        """
+        # From the middle of the letters down to the line that they stand on.
+        base = 0.35 * size
+        left = (x - self.left) * _CELL + (base if turned else 0)
+        down = (y - self.top) * _CELL + (0 if turned else base)
+        style = f'text-anchor="{anchor}" font-size="{size:g}" fill="{colour}"'
+        if bold:
+            style += ' font-weight="bold"'
+        if turned:
+            style += f' transform="rotate(-90 {left:.2f} {down:.2f})"'
+        self.words.append(f'<text x="{left:.2f}" y="{down:.2f}" {style}>{escape(text)}</text>\n')
+
+    def span(
+        self, start: float, stop: float, y: float, text: str, colour: str, lower: float = 0.0
+    ) -> None:
+        """A bracket under positions, with words."""
+        self.axes.plot(
+            [start + 0.08, start + 0.08, stop - 0.08, stop - 0.08],
+            [y, y + 0.18, y + 0.18, y],
+            color=colour,
+            linewidth=1,
+            solid_capstyle="butt",
+        )
+        self.word((start + stop) / 2, y + 0.5 + lower, text, colour=colour, size=8)
+
+
+def _colour(index: int) -> str:
+    return _COLOURS[index % len(_COLOURS)]
+
+
+class _Strip:
+    """The picture of one axis."""
+
+    margin = 8.2
+    """Room for the names of the lines, in cells."""
+
+    def __init__(self, line: Line, name: str) -> None:
+        self.line = line
+        self.name = name
+        self.width = self.margin + (line.stop - line.first) + 1.2
+        self.height = 1 + (line.data + 3) * _GAP + 1.6
+        self.left = line.first - self.margin
+        self.top = -0.6
+
+    def draw(self, pen: _Pen) -> None:
+        """Draw line by line, from the data to the output."""
+        line = self.line
+        y = self._data(pen, 0.4)
+        for x in range(line.data):
+            y = self._product(pen, y, x)
+        y = self._sum(pen, y)
+        self._output(pen, y)
+
+    def label(self, pen: _Pen, y: float, text: str, detail: str) -> None:
+        """Name a line, in the margin."""
+        x = self.line.first - 0.6
+        pen.word(x, y + 0.3, text, anchor="end", bold=True)
+        pen.word(x, y + 0.95, detail, anchor="end", colour="#666666", size=7.5)
+
+    def _data(self, pen: _Pen, y: float) -> float:
+        line = self.line
+        zeros = line.stride - 1
+        detail = f"X = {line.data}, stride {line.stride}"
+        if zeros:
+            detail += f": {zeros} zero{'s' if zeros > 1 else ''} between"
+        self.label(pen, y, f"data {self.name}".strip(), detail)
+        for x in range(line.data):
+            pen.cell(line.stride * x, y, _colour(x))
+            pen.word(line.stride * x + 0.5, y + 0.5, f"x{x}")
+            for gap in range(zeros if x + 1 < line.data else 0):
+                pen.cell(line.stride * x + 1 + gap, y, _ZERO, _FAINT)
+                pen.word(line.stride * x + 1.5 + gap, y + 0.5, "0", colour=_FAINT)
+        return y + _GAP
+
+    def _product(self, pen: _Pen, y: float, x: int) -> float:
+        line = self.line
+        text = f"x{x} \N{MULTIPLICATION SIGN} filter"
+        detail = f"at {line.stride}\N{MULTIPLICATION SIGN}{x} = {line.stride * x}"
+        if x == 0:
+            detail = f"K = {line.kernel}, dilation {line.dilation}"
+        self.label(pen, y, text, detail)
+        start = line.stride * x
+        last = start + effective_kernel(line.kernel, line.dilation)
+        middle = y + 0.5
+        pen.axes.plot(
+            [start + 0.5, last - 0.5], [middle, middle], color=_colour(x), linewidth=1.5, zorder=0
+        )
+        for k in range(line.kernel):
+            pen.cell(start + line.dilation * k, y, _colour(x))
+            pen.word(start + line.dilation * k + 0.5, y + 0.5, f"k{k}")
+        return y + _GAP
+
+    def _sum(self, pen: _Pen, y: float) -> float:
+        line = self.line
+        detail = f"F = {line.natural}"
+        if line.output_padding:
+            detail += f", output_padding {line.output_padding}"
+        self.label(pen, y, "sum", detail)
+        for t in range(line.natural):
+            pen.striped(t, y, line.sources(t))
+        for t in range(line.natural, line.natural + line.output_padding):
+            pen.cell(t, y, _EXTRA, _COLOURS[6], linestyle=(0, (2, 1.5)))
+            pen.word(t + 0.5, y + 0.5, "+", colour=_COLOURS[6])
+        end = line.natural + line.output_padding
+        for t in range(end):
+            if not line.pad_begin <= t < line.pad_begin + line.output:
+                pen.hatch(t, y)
+        if line.pad_begin > 0:
+            pen.span(0, min(line.pad_begin, end), y + 1.1, f"pad_begin {line.pad_begin}", _CUT)
+        if line.pad_end > 0:
+            start = max(0, line.pad_begin + line.output)
+            # Words that would meet stand one below the other.
+            near = line.pad_begin > 0 and (start + end - min(line.pad_begin, end)) / 2 < 4.5
+            lower = 0.55 if near else 0.0
+            pen.span(start, end, y + 1.1, f"pad_end {line.pad_end}", _CUT, lower)
+        return y + _GAP + 0.6
+
+    def _output(self, pen: _Pen, y: float) -> None:
+        line = self.line
+        detail = f"Y = {line.output}"
+        if line.pad_begin < 0 or line.pad_end < 0:
+            detail += f", pads {line.pad_begin} and {line.pad_end}: zeros are added"
+        self.label(pen, y, "output", detail)
+        for i in range(line.output):
+            t = line.pad_begin + i
+            pen.striped(t, y, line.sources(t) if 0 <= t < line.natural else [])
+            pen.word(t + 0.5, y + 1.35, f"y{i}", size=7.5, colour="#666666")
+
+
+class _Plane:
+    """The picture of two axes: the positions of the natural output, seen from above."""
+
+    margin = 3.2
+
+    def __init__(self, rows: Line, columns: Line) -> None:
+        self.rows = rows
+        self.columns = columns
+        self.width = self.margin + (columns.stop - columns.first) + 11.5
+        self.height = max(self.margin + (rows.stop - rows.first) + 1.6, 12.3)
+        self.left = columns.first - self.margin
+        self.top = rows.first - self.margin
+
+    def draw(self, pen: _Pen) -> None:
+        """Draw sums, then what is cut and added, then data, filter and output over them."""
+        rows, columns = self.rows, self.columns
+        self._sums(pen)
+        self._cut(pen)
+        for k in range(rows.kernel):
+            for m in range(columns.kernel):
+                place = (columns.dilation * m + 0.1, rows.dilation * k + 0.1)
+                pen.cell(*place, "none", _COLOURS[6], w=0.8, h=0.8, linewidth=1.8)
+        for i in range(rows.data):
+            for j in range(columns.data):
+                x, y = columns.stride * j + 0.5, rows.stride * i + 0.5
+                pen.axes.plot([x], [y], marker="o", markersize=5, color=_INK)
+        pen.cell(
+            columns.pad_begin,
+            rows.pad_begin,
+            "none",
+            _INK,
+            w=columns.output,
+            h=rows.output,
+            linewidth=2.4,
+        )
+        self._numbers(pen)
+        self._legend(pen)
+
+    def _sums(self, pen: _Pen) -> None:
+        rows, columns = self.rows, self.columns
+        across = [len(columns.sources(t)) for t in range(columns.natural)]
+        for y in range(rows.first, rows.stop):
+            down = len(rows.sources(y)) if 0 <= y < rows.natural else 0
+            for x in range(columns.first, columns.stop):
+                count = down * across[x] if 0 <= x < columns.natural else 0
+                if count:
+                    pen.cell(x, y, _shade(count), "white")
+                elif 0 <= y < rows.natural and 0 <= x < columns.natural:
+                    pen.cell(x, y, _ZERO, "white")
+                elif self._added(y, x):
+                    pen.cell(x, y, _EXTRA, "white")
+                elif self._inside(y, x):
+                    pen.cell(x, y, _ZERO, "white")
+
+    def _added(self, y: int, x: int) -> bool:
+        rows, columns = self.rows, self.columns
+        return (
+            0 <= y < rows.natural + rows.output_padding
+            and 0 <= x < columns.natural + columns.output_padding
+        )
+
+    def _inside(self, y: int, x: int) -> bool:
+        rows, columns = self.rows, self.columns
+        return (
+            rows.pad_begin <= y < rows.pad_begin + rows.output
+            and columns.pad_begin <= x < columns.pad_begin + columns.output
+        )
+
+    def _cut(self, pen: _Pen) -> None:
+        for y in range(self.rows.natural + self.rows.output_padding):
+            for x in range(self.columns.natural + self.columns.output_padding):
+                if not self._inside(y, x):
+                    pen.hatch(x, y)
+
+    def _numbers(self, pen: _Pen) -> None:
+        rows, columns = self.rows, self.columns
+        for i in range(columns.output):
+            pen.word(
+                columns.pad_begin + i + 0.5,
+                rows.first - 0.5,
+                str(i),
+                size=7.5,
+                colour="#666666",
+            )
+        for i in range(rows.output):
+            pen.word(
+                columns.first - 0.5,
+                rows.pad_begin + i + 0.5,
+                str(i),
+                size=7.5,
+                colour="#666666",
+            )
+        middle = columns.pad_begin + columns.output / 2
+        pen.word(middle, rows.first - 1.5, "output, axis 1", size=8)
+        middle = rows.pad_begin + rows.output / 2
+        pen.word(columns.first - 1.5, middle, "output, axis 0", size=8, turned=True)
+
+    def _legend(self, pen: _Pen) -> None:
+        x = self.columns.stop + 1.2
+        y = self.rows.first + 0.1
+        rows, columns = self.rows, self.columns
+
+        def entry(text: str, detail: str = "") -> None:
+            nonlocal y
+            pen.word(x + 1.5, y + 0.5, text, anchor="start")
+            if detail:
+                pen.word(x + 1.5, y + 1.15, detail, anchor="start", size=7.5, colour="#666666")
+            y += 1.9 if detail else 1.4
+
+        pen.axes.plot([x + 0.5], [y + 0.5], marker="o", markersize=5, color=_INK)
+        entry(
+            "data",
+            f"{rows.data}\N{MULTIPLICATION SIGN}{columns.data}, "
+            f"strides {rows.stride},{columns.stride}",
+        )
+        pen.cell(x + 0.1, y + 0.1, "none", _COLOURS[6], w=0.8, h=0.8, linewidth=1.8)
+        entry(
+            "filter, at the first data element",
+            f"{rows.kernel}\N{MULTIPLICATION SIGN}{columns.kernel}, "
+            f"dilations {rows.dilation},{columns.dilation}",
+        )
+        for i, count in enumerate((1, 2, 4)):
+            pen.cell(x + i / 3, y, _shade(count), "none", w=1 / 3)
+        entry("sums: darker, more products")
+        if rows.output_padding or columns.output_padding:
+            pen.cell(x, y, _EXTRA, "white")
+            entry(f"output_padding {rows.output_padding},{columns.output_padding}")
+        begins = f"{rows.pad_begin},{columns.pad_begin}"
+        ends = f"{rows.pad_end},{columns.pad_end}"
+        if max(rows.pad_begin, rows.pad_end, columns.pad_begin, columns.pad_end) > 0:
+            pen.hatch(x, y)
+            entry("cut by pads", f"begin {begins}, end {ends}")
+        pen.cell(x + 0.1, y + 0.1, "none", _INK, w=0.8, h=0.8, linewidth=2.4)
+        entry("output", f"{rows.output}\N{MULTIPLICATION SIGN}{columns.output}")
+
+
+def _shade(count: int) -> str:
+    """Blue, the darker the more products add up."""
+    share = min(1.0, 0.18 + 0.16 * (count - 1))
+    light, dark = (214, 232, 245), (0, 95, 160)
+    mixed = (round(a + (b - a) * share) for a, b in zip(light, dark, strict=True))
+    return "#" + "".join(f"{c:02X}" for c in mixed)

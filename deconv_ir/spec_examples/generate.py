@@ -1,0 +1,191 @@
+"""From a SPEC file to a golden directory: XML, networks, arrays, a page, a manifest."""
+
+from __future__ import annotations
+
+import enum
+import json
+import re
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from ..errors import DeconvError
+from ..shapes import element_count
+from . import pages
+from .fragments import fragment, network
+from .golden import (
+    SIGNED,
+    UNSIGNED,
+    check_size,
+    compute,
+    geometry_of,
+    make_input,
+    sha256,
+    tensor_seed,
+    to_npy,
+)
+from .pages import output_name
+from .specfile import ExampleSpec, Spec
+
+if TYPE_CHECKING:
+    from ..dtypes import Array
+
+MANIFEST = "manifest.json"
+MAX_CONSTANT = 1 << 22
+FORMAT = "deconv-spec golden arrays, 1"
+
+
+class PageFormat(enum.Enum):
+    """Forms of the page."""
+
+    MARKDOWN = "md"
+    RST = "rst"
+    XML = "xml"
+
+
+def generate(
+    spec: Spec, page_format: PageFormat = PageFormat.MARKDOWN, *, diagrams: bool = False
+) -> dict[str, bytes]:
+    """Make all files of a golden directory, in memory.
+
+    Parameters
+    ----------
+    spec : Spec
+    page_format : PageFormat
+    diagrams : bool
+        Draw the examples that want a picture (needs matplotlib).
+
+    Returns
+    -------
+    dict
+        Path within the directory -> bytes.
+
+    Raises
+    ------
+    DeconvError
+        An example can not have golden arrays, or matplotlib is not installed.
+    """
+    files: dict[str, bytes] = {}
+    entries = []
+    for example in spec.examples:
+        own, entry = _example(spec, example, diagrams=diagrams)
+        files |= own
+        entries.append(entry)
+    manifest: dict[str, Any] = {
+        "format": FORMAT,
+        "operation": spec.operation,
+        "version": spec.version,
+        "source": spec.source,
+        "random": {
+            "generator": "splitmix64",
+            "element": "VALUES[splitmix64(seed)[i] % len(VALUES)], i in C order",
+            "values": {"signed": list(SIGNED), "unsigned": list(UNSIGNED)},
+        },
+        "examples": entries,
+    }
+    files[MANIFEST] = _json(manifest).encode()
+    files[f"examples.{page_format.value}"] = _page(spec, page_format, files).encode()
+    return files
+
+
+def _json(value: Any) -> str:
+    """Write JSON for people too: a list of numbers stands on one line."""
+    text = json.dumps(value, indent=1, ensure_ascii=False)
+    flat = re.compile(r"\[\s+(-?\d+(?:,\s+-?\d+)*)\s+\]")
+    return flat.sub(lambda m: f"[{' '.join(m.group(1).split())}]", text) + "\n"
+
+
+def _page(spec: Spec, page_format: PageFormat, files: Iterable[str]) -> str:
+    if page_format is PageFormat.XML:
+        return pages.xml(spec)
+    blocks = pages.page(spec, list(files))
+    return pages.markdown(blocks) if page_format is PageFormat.MARKDOWN else pages.rst(blocks)
+
+
+def _example(
+    spec: Spec, example: ExampleSpec, *, diagrams: bool
+) -> tuple[dict[str, bytes], dict[str, Any]]:
+    """Make the files of one example, and its entry in the manifest."""
+    folder = example.name
+    if example.arrays:
+        check_size(example)
+    _check_constants(example)
+    # Only an example with arrays needs the input of its network made up.
+    made = [
+        make_input(example, given) if example.arrays or i else None
+        for i, given in enumerate(example.inputs)
+    ]
+    network_xml, weights = network(spec, example, [None, *made[1:]])
+    files = {
+        f"{folder}/layer.xml": fragment(spec, example).encode(),
+        f"{folder}/model.xml": network_xml,
+    }
+    if weights:
+        files[f"{folder}/model.bin"] = weights
+    hashes = {path.removeprefix(f"{folder}/"): sha256(data) for path, data in files.items()}
+    if diagrams and example.diagram:
+        from .diagram import draw
+
+        files[f"{folder}/diagram.svg"] = draw(example)
+    inputs = []
+    for given, array in zip(example.inputs, made, strict=True):
+        entry: dict[str, Any] = {
+            "name": given.name,
+            "element_type": given.element_type.name,
+            "shape": list(given.shape),
+        }
+        if given.value is not None:
+            entry["value"] = list(given.value)
+        elif example.arrays:
+            entry["seed"] = tensor_seed(example.seed, example.name, given.name)
+        if example.arrays and array is not None:
+            entry |= _store(files, f"{folder}/{given.name}.npy", array)
+        inputs.append(entry)
+    arrays = [a for a in made if a is not None]
+    return files, {
+        "name": example.name,
+        "attributes": dict(example.attributes),
+        "arrays": example.arrays,
+        "inputs": inputs,
+        "outputs": _outputs(example, arrays, files),
+        "files": hashes,
+    }
+
+
+def _check_constants(example: ExampleSpec) -> None:
+    """Require that the weights file of an example's network is small."""
+    largest = max((element_count(i.shape) for i in example.inputs[1:]), default=0)
+    if largest > MAX_CONSTANT:
+        raise DeconvError(
+            f"example {example.name!r} is too large: a constant of {largest} elements, "
+            f"{MAX_CONSTANT} are allowed",
+            expected=MAX_CONSTANT,
+            actual=largest,
+            rule="spec",
+        )
+
+
+def _outputs(
+    example: ExampleSpec, inputs: list[Array], files: dict[str, bytes]
+) -> list[dict[str, Any]]:
+    """Compute the outputs by each profile, and describe them."""
+    entries = []
+    for semantics in example.profiles:
+        for i, shape in enumerate(example.outputs):
+            name = output_name(example, semantics, i)
+            entry: dict[str, Any] = {
+                "name": name,
+                "profile": semantics.value,
+                "element_type": example.output_types[i].name,
+                "shape": list(shape),
+            }
+            if example.arrays:
+                entry["pads_begin"] = [g.pad_begin for g in geometry_of(example, semantics)]
+                result = compute(example, inputs, semantics)
+                entry |= _store(files, f"{example.name}/{name}.npy", result)
+            entries.append(entry)
+    return entries
+
+
+def _store(files: dict[str, bytes], path: str, array: Array) -> Mapping[str, str]:
+    files[path] = to_npy(array)
+    return {"file": path, "sha256": sha256(files[path])}

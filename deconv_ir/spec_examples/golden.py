@@ -1,0 +1,219 @@
+"""Golden arrays: seeded inputs, outputs by the loop kernel, and their .npy form.
+
+Everything here is the same, byte for byte, on every machine: inputs are small
+whole numbers, never 0, from SplitMix64, which fits in a few lines of any
+language; every sum is exact in the element type whatever its order; and the
+.npy header is written here, since NumPy's depends on its version.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import sys
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ..arrays import to_storable
+from ..dtypes import ElementType
+from ..errors import DeconvError
+from ..geometry import AxisGeometry, Semantics
+from ..kernels import naive
+from ..model import Context
+from ..ops.deconvolution import Deconvolution
+from ..shapes import element_count
+from .specfile import ExampleSpec, Input
+
+if TYPE_CHECKING:
+    from ..dtypes import Array
+
+SIGNED = (-3, -2, -1, 1, 2, 3)
+UNSIGNED = (1, 2, 3)
+"""What inputs are made of: a 0 would hide a wrong position."""
+
+MAX_STEPS = 1_000_000
+"""Products of data positions and filter positions that the loop kernel is given."""
+
+# Whole numbers up to 2**bits are exact.
+_EXACT_BITS = {"f32": 24, "f64": 53, "f16": 11, "bf16": 8}
+_NPY_MAGIC = b"\x93NUMPY\x01\x00"
+_GAMMA = 0x9E3779B97F4A7C15
+_MASK = (1 << 64) - 1
+
+
+def splitmix64(seed: int, count: int) -> Array:
+    """Return the first numbers of SplitMix64 (Steele, Lea and Flood 2014).
+
+    Returns
+    -------
+    array of u64, [count]
+    """
+    z = np.arange(1, count + 1, dtype=np.uint64) * np.uint64(_GAMMA) + np.uint64(seed & _MASK)
+    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return z ^ (z >> np.uint64(31))
+
+
+def tensor_seed(seed: int, example: str, tensor: str) -> int:
+    """Return the seed of one tensor: each has a stream of its own."""
+    digest = hashlib.sha256(f"{seed}/{example}/{tensor}".encode()).digest()
+    return int.from_bytes(digest[:4], "little")
+
+
+def make_array(shape: Sequence[int], element_type: ElementType, seed: int) -> Array:
+    """Make a seeded array: element i, in C order, is ``VALUES[splitmix64(seed)[i] % len(VALUES)]``.
+
+    VALUES is `UNSIGNED` for an unsigned type, `SIGNED` for any other.
+    """
+    table = UNSIGNED if element_type.kind == "uint" else SIGNED
+    numbers = splitmix64(seed, element_count(shape)) % np.uint64(len(table))
+    values = np.array(table, np.int64)[numbers.astype(np.int64)]
+    return values.reshape(shape).astype(element_type.numpy())
+
+
+def make_input(example: ExampleSpec, given: Input) -> Array:
+    """Make one input of an example: the stated value, or a seeded array."""
+    if given.value is not None:
+        return np.array(given.value, given.element_type.numpy())
+    seed = tensor_seed(example.seed, example.name, given.name)
+    return make_array(given.shape, given.element_type, seed)
+
+
+def as_deconvolution(example: ExampleSpec) -> Deconvolution:
+    """Return the operation, for which the loop kernel is an oracle.
+
+    Raises
+    ------
+    DeconvError
+        There is no loop kernel for it.
+    """
+    if not isinstance(example.operation, Deconvolution):
+        raise DeconvError(
+            f"example {example.name!r}: there is no loop kernel for {example.operation.type}, "
+            "so no golden arrays",
+            hint="arrays = false makes the example without them",
+            rule="spec",
+        )
+    return example.operation
+
+
+def geometry_of(example: ExampleSpec, semantics: Semantics) -> tuple[AxisGeometry, ...]:
+    """Return pads and extents of an example's axes."""
+    found = as_deconvolution(example).geometry(example.infos, Context(semantics))
+    assert found is not None, "the shapes of an example are static"
+    return found
+
+
+def compute(example: ExampleSpec, inputs: Sequence[Array], semantics: Semantics) -> Array:
+    """Compute the output of an example by the loop kernel, and make sure that it is exact.
+
+    Raises
+    ------
+    DeconvError
+        There is no loop kernel for the operation, it would run too long, or
+        a sum might not be exact in the element type.
+    RuntimeError
+        The fast kernel finds something else: a bug.
+    """
+    operation = as_deconvolution(example)
+    check_size(example)
+    result = _loop(operation, inputs, example, semantics)
+    _check_exact(example, operation, inputs, semantics)
+    (fast,) = operation.execute(inputs, Context(semantics))
+    if not np.array_equal(fast, result):
+        raise RuntimeError(f"example {example.name!r}: the two kernels differ")
+    return result
+
+
+def _loop(
+    operation: Deconvolution,
+    inputs: Sequence[Array],
+    example: ExampleSpec,
+    semantics: Semantics,
+) -> Array:
+    data, filter_ = inputs[0], inputs[1]
+    geometry = geometry_of(example, semantics)
+    axes = operation.axes(len(geometry))
+    last = operation.channels_last
+    result = naive(
+        np.moveaxis(data, -1, 1) if last else data,
+        operation.canonical_filter(filter_),
+        strides=[a.stride for a in axes],
+        dilations=[a.dilation for a in axes],
+        groups=operation.groups_of(filter_.shape),
+        pads_begin=[g.pad_begin for g in geometry],
+        output=[g.output for g in geometry],
+        bias=operation.bias_of(inputs),
+    )
+    return np.ascontiguousarray(np.moveaxis(result, 1, -1) if last else result)
+
+
+def check_size(example: ExampleSpec) -> None:
+    """Require that golden arrays are few and quick, before any is made.
+
+    Raises
+    ------
+    DeconvError
+        There is no loop kernel for the operation, or it would run too long.
+    """
+    operation = as_deconvolution(example)
+    spatial = len(example.outputs[0]) - 2
+    data, filter_ = operation.views(example.infos, spatial)
+    steps = element_count([d for d in (*data.spatial, *filter_.kernel) if isinstance(d, int)])
+    largest = max(map(element_count, (*(i.shape for i in example.inputs), *example.outputs)))
+    if steps > MAX_STEPS or largest > MAX_STEPS:
+        raise DeconvError(
+            f"example {example.name!r} is too large for golden arrays: {steps} steps of the loop "
+            f"kernel, {largest} elements; {MAX_STEPS} are allowed",
+            hint="arrays = false makes the example without them",
+            expected=MAX_STEPS,
+            actual=max(steps, largest),
+            rule="spec",
+        )
+
+
+def _check_exact(
+    example: ExampleSpec, operation: Deconvolution, inputs: Sequence[Array], semantics: Semantics
+) -> None:
+    """Require that no partial sum, in whatever order, leaves the exact range of the type."""
+    kind = example.element_type
+    magnitudes = [
+        np.abs(a.astype(np.float64)) if given.value is None else a
+        for given, a in zip(example.inputs, inputs, strict=True)
+    ]
+    largest = float(_loop(operation, magnitudes, example, semantics).max(initial=0))
+    bits = _EXACT_BITS.get(kind.name) or kind.bits - (kind.kind == "int")
+    if largest >= 2**bits:
+        raise DeconvError(
+            f"example {example.name!r}: sums may reach {largest:.0f}, which {kind} does not hold "
+            "exactly",
+            hint="fewer channels or a smaller filter keep golden arrays exact",
+            expected=f"< {2**bits}",
+            actual=largest,
+            rule="spec",
+        )
+
+
+def to_npy(array: Array) -> bytes:
+    """Return the .npy form (format 1.0) of an array: little-endian, C order.
+
+    Types that NumPy lacks are stored as raw bytes, dtype ``|V2`` or ``|V1``.
+    """
+    dtype = to_storable(array).dtype
+    descr = dtype.str if dtype.kind == "V" else dtype.newbyteorder("<").str
+    shape = ", ".join(map(str, array.shape)) + ("," if array.ndim == 1 else "")
+    header = f"{{'descr': '{descr}', 'fortran_order': False, 'shape': ({shape}), }}"
+    padding = -(len(_NPY_MAGIC) + 2 + len(header) + 1) % 64
+    text = f"{header}{' ' * padding}\n".encode("ascii")
+    return _NPY_MAGIC + len(text).to_bytes(2, "little") + text + little_endian(array)
+
+
+def little_endian(array: Array) -> bytes:
+    """Return the bytes of an array's elements in C order, the lowest byte first."""
+    return (array if sys.byteorder == "little" else array.byteswap()).tobytes()
+
+
+def sha256(data: bytes) -> str:
+    """Return the SHA-256 of a file's bytes, in hexadecimal."""
+    return hashlib.sha256(data).hexdigest()

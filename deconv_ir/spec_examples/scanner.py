@@ -1,0 +1,378 @@
+"""Finding the XML layer examples of a document, however damaged they are.
+
+Examples in documents are seldom well-formed: attributes are elided with
+``...``, closing tags are missing, port ids repeat, and extraction has put
+blank lines anywhere.  So this is no XML parser: it walks over the tags that an
+example may have, from one ``<layer`` on, and keeps what it needs, each piece
+with its place in the document.
+"""
+
+from __future__ import annotations
+
+import html
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from .text import Document, View
+
+MAX_DIMS = 64
+"""Dims of one port beyond which they are not read."""
+
+_LAYER = re.compile(r"<\s?layer(?=[\s>/.…])")
+# A quotation mark may have become a curly one.
+_BODY = re.compile(r"""[^<>"'“”]*(?:(?:"[^"<]*"|'[^'<]*'|[“”][^“”"<]*[“”"])[^<>"'“”]*)*(?=>)""")
+_LOOSE_BODY = re.compile(r"[^<>]*")
+_TAG = re.compile(r"<\s?(/?)\s?([A-Za-z_][A-Za-z_0-9]*)")
+_ATTRIBUTE = re.compile(
+    r"""(?<![\w.:-])([A-Za-z_][\w.:-]*+)\s*+=\s*+"""
+    r"""(?:"([^"]*)"|'([^']*)'|[“”]([^“”"]*)[“”"]|([^\s"'<>/,“”]+))"""
+)
+_BODY_LENGTH = 16_384
+# Dashes of a comment may have become one longer dash.
+_COMMENT_OPEN = re.compile(r"<!(?:--|\u2013|\u2014)")
+_COMMENT_CLOSE = re.compile(r"(?:--|\u2013|\u2014)>")
+_COMMENT_LENGTH = 20_000
+_ELISION = re.compile(r"\.\.\.|…")
+_FENCE = re.compile(r"^[ \t>]*(?:```|~~~)", re.MULTILINE)
+_HIDDEN = re.compile(r"^[ \t]*<!--", re.MULTILINE)
+_VERSIONED = re.compile(
+    r"Versioned name(?:[\s*:_`]|<[^<>]{0,80}>|&nbsp;){0,24}([A-Za-z]\w{0,63})-([0-9]{1,3})\b"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class DimText:
+    """One ``<dim>``.
+
+    Attributes
+    ----------
+    text : str
+        What stands in it.
+    start, end : int
+        Where that stands in the document.
+    line : int
+        Its line there.
+    unit_start, unit_end : int
+        From the end of what is before this element to its own end: what must
+        be repeated, or taken out, to have one dim more or less.
+    """
+
+    text: str
+    start: int
+    end: int
+    line: int
+    unit_start: int
+    unit_end: int
+
+
+@dataclass(slots=True)
+class PortText:
+    """One ``<port>``.
+
+    Attributes
+    ----------
+    attributes : dict
+    line : int
+    dims : list of DimText
+    elided : bool
+        Some of its dims are left out.
+    comments : list of str
+        Comments that belong to it.
+    """
+
+    attributes: dict[str, str]
+    line: int
+    dims: list[DimText] = field(default_factory=list)
+    elided: bool = False
+    comments: list[str] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class Example:
+    """One layer example of a document.
+
+    Attributes
+    ----------
+    attributes : dict
+        Those of ``<layer>``.
+    line : int
+        Where it begins.
+    data : dict
+        Attributes of ``<data>``.
+    data_line : int or None
+        Line of ``<data>``; None where there is none.
+    data_elided, ports_elided : bool
+        Attributes, or ports, are left out.
+    inputs, outputs : list of PortText
+    comments : list of str
+        Those that belong to no port.
+    versioned : str or None
+        Version of the operation, as the document's 'Versioned name' has it.
+    start : int
+        Where it begins in the document.
+    """
+
+    attributes: dict[str, str]
+    line: int
+    start: int
+    data: dict[str, str] = field(default_factory=dict)
+    data_line: int | None = None
+    data_elided: bool = False
+    ports_elided: bool = False
+    inputs: list[PortText] = field(default_factory=list)
+    outputs: list[PortText] = field(default_factory=list)
+    comments: list[str] = field(default_factory=list)
+    versioned: str | None = None
+
+    @property
+    def type(self) -> str:
+        """Type of the layer; empty where it is left out."""
+        return self.attributes.get("type", "")
+
+    @property
+    def label(self) -> str:
+        """How messages name it."""
+        name, id_ = self.attributes.get("name"), self.attributes.get("id")
+        parts = [self.type or "type left out"] + ([f"id {id_}"] if id_ else [])
+        return f"{name!r} ({', '.join(parts)})" if name else ", ".join(parts)
+
+
+def scan(document: Document) -> list[Example]:
+    """Find the layer examples of a document, in its order."""
+    found = [e for view in document.views() for e in _Scanner(document, view).examples()]
+    found.sort(key=lambda example: example.start)
+    names = _VERSIONED.finditer(document.text)
+    name = next(names, None)
+    versions: dict[str, str] = {}
+    for example in found:
+        while name is not None and name.start() < example.start:
+            versions[name.group(1)] = name.group(2)
+            name = next(names, None)
+        example.versioned = versions.get(example.type)
+    return found
+
+
+class _Scanner:
+    """One pass over one view of a document."""
+
+    def __init__(self, document: Document, view: View) -> None:
+        self.document = document
+        self.view = view
+        self.text = view.text
+        self._closed: re.Match[str] | None = None
+        self._all_open = False
+
+    def examples(self) -> Iterator[Example]:
+        """Yield what is an example: a layer with a type, or with ports."""
+        at = 0
+        hidden = self._hidden()
+        span = next(hidden, None)
+        while found := _LAYER.search(self.text, at):
+            while span is not None and span[1] <= found.start():
+                span = next(hidden, None)
+            if span is not None and span[0] < found.start():
+                at = span[1]
+                continue
+            example, at = self._example(found.start())
+            if "type" in example.attributes or example.inputs or example.outputs:
+                yield example
+
+    def _hidden(self) -> Iterator[tuple[int, int]]:
+        """Find the comments from the beginning of a line on: what is in them no reader sees."""
+        at = 0
+        close = 0
+        while found := _HIDDEN.search(self.text, at):
+            at = found.end()
+            if close < at:
+                close = self.text.find("-->", at)
+            if close < 0:
+                return
+            # One that opens again before it ends has lost its end.
+            if self.text.find("<!--", at, close) < 0:
+                at = close + 3
+                yield found.start(), at
+
+    def _line(self, position: int) -> int:
+        return self.document.line(self.view.start(position))
+
+    def _tag(self, position: int) -> tuple[str, bool, str, int] | None:
+        """Read the tag at a ``<``: its name, whether it closes, its body, where it ends."""
+        head = _TAG.match(self.text, position)
+        if head is None:
+            return None
+        body = _BODY.match(self.text, head.end()) or _LOOSE_BODY.match(self.text, head.end())
+        assert body is not None, "the loose form matches anything"
+        end = body.end()
+        if end < len(self.text) and self.text[end] == ">":
+            end += 1
+        return head.group(2), head.group(1) == "/", body.group(), end
+
+    def _example(self, start: int) -> tuple[Example, int]:
+        """Read one example; also tell where to go on."""
+        tag = self._tag(start)
+        assert tag is not None, "the caller has seen a <layer"
+        _, _, body, at = tag
+        attributes, _ = _attributes(body)
+        example = Example(attributes, self._line(start), self.view.start(start))
+        if body.rstrip().endswith("/"):
+            return example, at
+        walk = _Walk(example)
+        while True:
+            bracket = self.text.find("<", at)
+            between = self.text[at : bracket if bracket >= 0 else len(self.text)]
+            if bracket < 0 or _FENCE.search(between):
+                return example, len(self.text) if bracket < 0 else bracket
+            walk.plain(between)
+            if comment := self._comment(bracket):
+                walk.comment(comment[0])
+                at = comment[1]
+                continue
+            tag = self._tag(bracket)
+            if tag is None:
+                at = bracket + 1
+                continue
+            name, closing, body, at = tag
+            if name in ("layer", "layers", "net", "pre", "code"):
+                # A layer that was never closed ends where the next begins.
+                return example, at if closing else bracket
+            if name == "dim" and not closing:
+                at = self._dim(walk, body, at)
+            else:
+                walk.tag(name, closing, body, self._line(bracket), self.view.end(at))
+
+    def _comment(self, position: int) -> tuple[str, int] | None:
+        opened = _COMMENT_OPEN.match(self.text, position)
+        if opened is None:
+            return None
+        # The next end is looked for once: again and again would be quadratic.
+        if not self._all_open and (self._closed is None or self._closed.start() < opened.end()):
+            self._closed = _COMMENT_CLOSE.search(self.text, opened.end())
+            self._all_open = self._closed is None
+        if self._closed is None or self._closed.start() - opened.end() > _COMMENT_LENGTH:
+            return None
+        return self.text[opened.end() : self._closed.start()], self._closed.end()
+
+    def _dim(self, walk: _Walk, body: str, at: int) -> int:
+        """Read a dim whose start tag ends at `at`."""
+        if walk.port is None:
+            return at
+        stop = self.text.find("<", at)
+        stop = len(self.text) if stop < 0 else stop
+        inner = self.text[at:stop]
+        text = inner.strip()
+        first = at + len(inner) - len(inner.lstrip())
+        end = first + len(text)
+        tag = self._tag(stop) if stop < len(self.text) else None
+        if tag is not None and tag[0] == "dim" and tag[1]:
+            end = tag[3]
+        if body.rstrip().endswith("/"):
+            text, end = "", at
+        unit_end = self.view.end(end)
+        if _ELISION.search(text) and not re.search(r"\d", text):
+            walk.port.elided = True
+        elif len(walk.port.dims) < MAX_DIMS:
+            walk.port.dims.append(
+                DimText(
+                    html.unescape(text),
+                    self.view.start(first) if text else unit_end,
+                    self.view.end(first + len(text)) if text else unit_end,
+                    self._line(first if text else at - 1),
+                    walk.unit_start,
+                    unit_end,
+                )
+            )
+        else:
+            walk.port.elided = True
+        walk.unit_start = unit_end
+        return end
+
+
+class _Walk:
+    """Where in an example the scanner is."""
+
+    def __init__(self, example: Example) -> None:
+        self.example = example
+        self.section: list[PortText] | None = None
+        self.port: PortText | None = None
+        self.last: PortText | None = None
+        self.waiting: list[str] = []
+        self.unit_start = 0
+        self.same_line = False
+
+    def plain(self, text: str) -> None:
+        """Take note of line ends and elisions in the text between tags."""
+        if "\n" in text:
+            self.same_line = False
+        if _ELISION.search(text):
+            example = self.example
+            if self.port is not None:
+                self.port.elided = True
+            elif self.section is None and example.data_line is None and not example.inputs:
+                example.data_elided = True
+            elif self.section is not None or not example.outputs:
+                example.ports_elided = True
+
+    def comment(self, text: str) -> None:
+        """Give a comment to the port that it stands in, beside or before."""
+        if self.port is not None:
+            self.port.comments.append(text)
+        elif self.last is not None and self.same_line:
+            self.last.comments.append(text)
+        elif self.section is not None:
+            self.waiting.append(text)
+        else:
+            self.example.comments.append(text)
+        if "\n" in text:
+            self.same_line = False
+
+    def tag(self, name: str, closing: bool, body: str, line: int, end: int) -> None:
+        """Go on to where a tag leads."""
+        example = self.example
+        if name == "data" and not closing:
+            if example.data_line is None:
+                example.data, example.data_elided = _attributes(body)
+                example.data_line = line
+        elif name in ("input", "output"):
+            self._leave()
+            self.section = None
+            if not closing and not body.rstrip().endswith("/"):
+                self.section = example.inputs if name == "input" else example.outputs
+        elif name == "port":
+            self._port(closing, body, line, end)
+
+    def _port(self, closing: bool, body: str, line: int, end: int) -> None:
+        self.same_line = True
+        if closing:
+            self.port = None
+            return
+        if self.section is None:
+            return
+        attributes, _ = _attributes(body)
+        port = PortText(attributes, line, comments=self.waiting)
+        self.waiting = []
+        self.section.append(port)
+        self.last = port
+        self.port = None if body.rstrip().endswith("/") else port
+        self.unit_start = end
+
+    def _leave(self) -> None:
+        self.example.comments += self.waiting
+        self.waiting = []
+        self.port = self.last = None
+
+
+def _attributes(body: str) -> tuple[dict[str, str], bool]:
+    """Read the attributes of a tag's body; also tell whether some are left out."""
+    found: dict[str, str] = {}
+    rest = []
+    at = 0
+    if len(body) > _BODY_LENGTH:
+        return found, True
+    for match in _ATTRIBUTE.finditer(body):
+        rest.append(body[at : match.start()])
+        at = match.end()
+        value = next(v for v in match.groups()[1:] if v is not None)
+        found.setdefault(match.group(1), html.unescape(value))
+    rest.append(body[at:])
+    return found, any(_ELISION.search(part) for part in rest)

@@ -1,0 +1,372 @@
+"""SPEC files: examples of one operation, stated in TOML."""
+
+from __future__ import annotations
+
+import os
+import re
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ..dtypes import ElementType, parse_element_type
+from ..errors import DeconvError
+from ..geometry import Semantics
+from ..infer import infer_layer
+from ..model import Context, Layer, Operation, TensorInfo
+from ..ops import find_operation
+from ..ops.base import attributes_of, parse_attributes
+from ..shapes import format_shape, is_static, static
+from .text import read_file
+
+MAX_BYTES = 4 << 20
+MAX_RANK = 16
+MAX_EXTENT = 2**31 - 1
+
+_SLUG = re.compile(r"[a-z0-9][a-z0-9_.-]{0,63}")
+_HEADER = re.compile(r"^\s*\[\[\s*example\s*\]\]", re.MULTILINE)
+
+_SHARED_KEYS = ("element_type", "seed", "arrays", "profiles", "diagram")
+_SPEC_KEYS = ("operation", "version", "title", "text", "source", "example", *_SHARED_KEYS)
+_EXAMPLE_KEYS = (
+    "name",
+    "title",
+    "text",
+    "layer",
+    "attributes",
+    "inputs",
+    "values",
+    "output",
+    *_SHARED_KEYS,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Input:
+    """One input of an example.
+
+    Attributes
+    ----------
+    name : str
+        What the operation calls it.
+    shape : tuple of int
+    element_type : ElementType
+    value : tuple of int, or None
+        Its elements, where the file states them.
+    """
+
+    name: str
+    shape: tuple[int, ...]
+    element_type: ElementType
+    value: tuple[int, ...] | None = None
+
+    @property
+    def info(self) -> TensorInfo:
+        """What a shape rule is given."""
+        return TensorInfo(self.shape, self.element_type, self.value)
+
+
+@dataclass(frozen=True, slots=True)
+class ExampleSpec:
+    """One example, checked: its attributes parse, its inputs fit, its shapes are computed.
+
+    Attributes
+    ----------
+    name, title, text : str
+    layer_id : int
+    layer_name : str
+    operation : Operation
+    attributes : tuple of (str, str)
+        As the XML has them, in the order of the file.
+    inputs : tuple of Input
+    element_type : ElementType
+    outputs : tuple of tuple of int
+        Computed shapes.
+    output_types : tuple of ElementType
+    seed : int
+    arrays, diagram : bool
+        Whether golden arrays, and a picture, are wanted.
+    profiles : tuple of Semantics
+        Whose outputs are wanted; the first is the one that the example shows.
+    """
+
+    name: str
+    title: str
+    text: str
+    layer_id: int
+    layer_name: str
+    operation: Operation
+    attributes: tuple[tuple[str, str], ...]
+    inputs: tuple[Input, ...]
+    element_type: ElementType
+    outputs: tuple[tuple[int, ...], ...]
+    output_types: tuple[ElementType, ...]
+    seed: int
+    arrays: bool
+    diagram: bool
+    profiles: tuple[Semantics, ...]
+
+    @property
+    def infos(self) -> list[TensorInfo]:
+        """What a shape rule is given of the inputs."""
+        return [i.info for i in self.inputs]
+
+
+@dataclass(frozen=True, slots=True)
+class Spec:
+    """A SPEC file.
+
+    Attributes
+    ----------
+    file, operation, version, title, text, source : str
+        `version` is empty for an operation that has none.
+    examples : tuple of ExampleSpec
+    """
+
+    file: str
+    operation: str
+    version: str
+    title: str
+    text: str
+    source: str
+    examples: tuple[ExampleSpec, ...]
+
+
+def read_spec(path: str | os.PathLike[str]) -> Spec:
+    """Read and check a SPEC file.
+
+    Raises
+    ------
+    DeconvError
+        It can not be read, is no TOML, or states something wrong.
+    """
+    return parse_spec(read_file(path, MAX_BYTES), os.fspath(path))
+
+
+def parse_spec(data: bytes, file: str = "<spec>") -> Spec:
+    """Check the bytes of a SPEC file; see `read_spec`."""
+    try:
+        text = data.decode("utf-8-sig")
+        table = tomllib.loads(text)
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
+        reason = "it is nested too deeply" if isinstance(error, RecursionError) else str(error)
+        raise DeconvError(f"this is no TOML: {reason}", file=file, rule="spec") from error
+    lines = [text.count("\n", 0, m.end()) + 1 for m in _HEADER.finditer(text)]
+    return spec_of(table, file, lines)
+
+
+def spec_of(table: Mapping[str, Any], file: str, lines: Sequence[int] = ()) -> Spec:
+    """Check what a SPEC file states; `lines` are those of its examples."""
+    return _Reader(file, lines).spec(table)
+
+
+class _Reader:
+    """Reads one SPEC file; knows where it is for messages."""
+
+    def __init__(self, file: str, lines: Sequence[int]) -> None:
+        self.file = file
+        self.lines = lines
+        self.place = "the file"
+        self.line: int | None = None
+
+    def error(self, message: str, **fields: Any) -> DeconvError:
+        """Make an error that names the place."""
+        return DeconvError(
+            f"{self.place}: {message}", file=self.file, line=self.line, rule="spec", **fields
+        )
+
+    def get(self, table: Mapping[str, Any], key: str, kind: type, default: Any = None) -> Any:
+        """Return an entry of a given type."""
+        value = table.get(key, default)
+        if key not in table and default is None:
+            raise self.error(f"{key!r} is missing", expected=kind.__name__)
+        # In Python, True is an int.
+        if not isinstance(value, kind) or (kind is int and isinstance(value, bool)):
+            raise self.error(
+                f"{key!r} must be {_KINDS[kind]}, found {value!r}",
+                expected=_KINDS[kind],
+                actual=value,
+            )
+        return value
+
+    def known(self, table: Mapping[str, Any], keys: Sequence[str]) -> None:
+        """Refuse keys that mean nothing."""
+        unknown = [k for k in table if k not in keys]
+        if unknown:
+            raise self.error(f"there is no key {unknown[0]!r}; known are {', '.join(keys)}")
+
+    def spec(self, table: Mapping[str, Any]) -> Spec:
+        """Read the file as a whole."""
+        self.known(table, _SPEC_KEYS)
+        kind = self.get(table, "operation", str)
+        version = self.get(table, "version", str, "")
+        cls = find_operation(kind, version or None)
+        if cls is None:
+            named = f"{kind} of {version}" if version else kind
+            raise self.error(f"operation {named} is not known", actual=named)
+        shared = {k: table[k] for k in _SHARED_KEYS if k in table}
+        examples: list[ExampleSpec] = []
+        listed = self.get(table, "example", list)
+        for i, entry in enumerate(listed):
+            self.line = self.lines[i] if len(self.lines) == len(listed) else None
+            self.place = f"example {i + 1}"
+            if not isinstance(entry, dict):
+                raise self.error("an example must be a table, [[example]]")
+            example = self.example(shared | entry, cls)
+            if any(e.name == example.name for e in examples):
+                raise self.error(f"the name {example.name!r} is taken")
+            examples.append(example)
+        return Spec(
+            self.file,
+            kind,
+            version or (cls.versions[-1] if cls.versions else ""),
+            self.get(table, "title", str, kind),
+            self.get(table, "text", str, "").strip(),
+            self.get(table, "source", str, ""),
+            tuple(examples),
+        )
+
+    def example(self, table: Mapping[str, Any], cls: type[Operation]) -> ExampleSpec:
+        """Read one example."""
+        name = self.get(table, "name", str)
+        if not _SLUG.fullmatch(name):
+            raise self.error(f"'name' must be lower-case letters, digits, '-', '_', found {name!r}")
+        self.place = f"example {name!r}"
+        self.known(table, _EXAMPLE_KEYS)
+        attributes = tuple(
+            (key, self.attribute(key, value))
+            for key, value in self.get(table, "attributes", dict, {}).items()
+        )
+        known = [s.name for s in attributes_of(cls)]
+        for key, _ in attributes:
+            if key not in known:
+                raise self.error(f"there is no attribute {key!r}; it has {', '.join(known)}")
+        operation, errors = parse_attributes(cls, dict(attributes))
+        if operation is None:
+            raise self.error(errors[0].message, expected=errors[0].expected)
+        element_type = self.element_type(self.get(table, "element_type", str, "f32"))
+        inputs = self.inputs(table, cls, element_type)
+        profiles = self.profiles(self.get(table, "profiles", list, ["spec"]))
+        infos = self.infer(name, operation, inputs, profiles[0])
+        outputs = tuple(static(info.shape) for info in infos)
+        types = tuple(info.element_type or element_type for info in infos)
+        self.expect(table, outputs)
+        layer = self.get(table, "layer", dict, {})
+        self.known(layer, ("id", "name"))
+        return ExampleSpec(
+            name,
+            self.get(table, "title", str, name),
+            self.get(table, "text", str, "").strip(),
+            self.get(layer, "id", int, 5),
+            self.get(layer, "name", str, name),
+            operation,
+            attributes,
+            inputs,
+            element_type,
+            outputs,
+            types,
+            self.get(table, "seed", int, 0),
+            self.get(table, "arrays", bool, True),
+            self.get(table, "diagram", bool, True),
+            profiles,
+        )
+
+    def attribute(self, key: str, value: Any) -> str:
+        """Write an attribute as the XML has it."""
+        if isinstance(value, bool):
+            return "true" if value else "false"
+        if isinstance(value, list) and all(type(v) in (int, float, str) for v in value):
+            return ",".join(map(str, value))
+        if isinstance(value, int | float | str):
+            return str(value)
+        raise self.error(f"attribute {key!r} must be text, a number or a list, found {value!r}")
+
+    def element_type(self, text: str) -> ElementType:
+        """Read an element type that arrays can have."""
+        try:
+            found = parse_element_type(text)
+        except ValueError as error:
+            raise self.error(str(error)) from None
+        if not (found.is_float or found.is_integer) or found.is_packed:
+            raise self.error(f"'element_type' must be one that arrays can have, found {text!r}")
+        return found
+
+    def inputs(
+        self, table: Mapping[str, Any], cls: type[Operation], element_type: ElementType
+    ) -> tuple[Input, ...]:
+        """Read shapes and values of the inputs, in the operation's order."""
+        shapes = self.get(table, "inputs", dict)
+        values = self.get(table, "values", dict, {})
+        names = list(cls.inputs) or [*shapes, *values]
+        for name in (*shapes, *values):
+            if name not in names:
+                raise self.error(f"there is no input {name!r}; it has {', '.join(names)}")
+        found = []
+        for name in names:
+            if name in values:
+                value = self.numbers(f"values.{name}", values[name], -MAX_EXTENT)
+                given = shapes.get(name, [len(value)])
+                if given != [len(value)]:
+                    raise self.error(f"inputs.{name} must be [{len(value)}], found {given}")
+                # S4 has s32 for dst_shape; OpenVINO writes i64.
+                kind = parse_element_type("i32" if name == "dst_shape" else "i64")
+                found.append(Input(name, (len(value),), kind, value))
+            elif name in shapes:
+                shape = self.numbers(f"inputs.{name}", shapes[name], 0)
+                found.append(Input(name, shape, element_type))
+        return tuple(found)
+
+    def numbers(self, key: str, value: Any, minimum: int) -> tuple[int, ...]:
+        """Read a short list of whole numbers."""
+        if (
+            not isinstance(value, list)
+            or len(value) > MAX_RANK
+            or not all(type(v) is int and minimum <= v <= MAX_EXTENT for v in value)
+        ):
+            raise self.error(
+                f"{key!r} must be at most {MAX_RANK} whole numbers from {minimum}, found {value!r}"
+            )
+        return tuple(value)
+
+    def profiles(self, names: Sequence[Any]) -> tuple[Semantics, ...]:
+        """Read the profiles whose outputs are wanted."""
+        known = {s.value: s for s in Semantics}
+        stated = [n if isinstance(n, str) else "" for n in names]
+        if not stated or len(set(stated)) < len(stated) or not all(n in known for n in stated):
+            raise self.error(f"'profiles' must be of {', '.join(known)}, found {list(names)!r}")
+        return tuple(known[n] for n in stated)
+
+    def infer(
+        self, name: str, operation: Operation, inputs: Sequence[Input], semantics: Semantics
+    ) -> tuple[TensorInfo, ...]:
+        """Compute what the outputs are."""
+        layer = Layer(0, name, operation, operation.type)
+        try:
+            outputs = infer_layer(layer, [i.info for i in inputs], Context(semantics))
+        except DeconvError as error:
+            raise self.error(error.message, expected=error.expected, actual=error.actual) from error
+        if not all(is_static(info.shape) for info in outputs):
+            shapes = ", ".join(format_shape(info.shape) for info in outputs)
+            raise self.error(f"the inputs leave the output's shape open: {shapes}")
+        return outputs
+
+    def expect(self, table: Mapping[str, Any], outputs: Sequence[tuple[int, ...]]) -> None:
+        """Hold a stated output shape against the computed one."""
+        if "output" not in table:
+            return
+        stated = self.numbers("output", table["output"], 0)
+        if stated != outputs[0]:
+            raise self.error(
+                f"'output' states {format_shape(stated)}, computed is {format_shape(outputs[0])}",
+                expected=format_shape(outputs[0]),
+                actual=format_shape(stated),
+            )
+
+
+_KINDS = {
+    str: "text",
+    int: "a whole number",
+    bool: "true or false",
+    list: "a list",
+    dict: "a table",
+}

@@ -1,0 +1,204 @@
+"""Documents as bytes, as text and as what their reader sees, with the way back.
+
+A document is decoded without loss: whatever its bytes are, writing the text
+back gives them again.  Its XML stands in it either as it is, or, in HTML, with
+entities for the angle brackets and markup for colours in between; `View` is
+the text with those undone, and knows where each character came from.
+"""
+
+from __future__ import annotations
+
+import bisect
+import codecs
+import html
+import os
+import re
+from array import array
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from ..errors import DeconvError
+from ..files import open_regular
+
+MAX_BYTES = 64 << 20
+"""Size beyond which a document is refused."""
+
+_MARKUP = re.compile(
+    r"<!--|</?[A-Za-z][^<>]*>|&(?:#[0-9]{1,7}|#[xX][0-9A-Fa-f]{1,6}|[A-Za-z][A-Za-z0-9]{1,31});"
+)
+_ESCAPED_LAYER = re.compile(r"&(?:lt|LT|#0*60|#[xX]0*3[cC]);")
+_LINE_END = re.compile(r"\r\n|\r|\n")
+
+_MARKS = (
+    (codecs.BOM_UTF8, "utf-8"),
+    (codecs.BOM_UTF16_LE, "utf-16-le"),
+    (codecs.BOM_UTF16_BE, "utf-16-be"),
+)
+
+
+@dataclass(frozen=True)
+class View:
+    """A text that was made of a document, and where each of its characters stands there.
+
+    Attributes
+    ----------
+    text : str
+    """
+
+    text: str
+    # Runs: where each begins here and in the document; the length there of a
+    # run that is one entity, 0 for a run of plain characters.
+    _here: array[int] = field(repr=False)
+    _there: array[int] = field(repr=False)
+    _entity: array[int] = field(repr=False)
+
+    def start(self, position: int) -> int:
+        """Return where in the document the character at `position` begins."""
+        run = bisect.bisect_right(self._here, position) - 1
+        if run < 0:
+            return position
+        offset = position - self._here[run]
+        return self._there[run] + (0 if self._entity[run] else offset)
+
+    def end(self, position: int) -> int:
+        """Return where in the document the character before `position` ends."""
+        if position == 0:
+            return self.start(0)
+        run = bisect.bisect_right(self._here, position - 1) - 1
+        if run < 0:
+            return position
+        length = self._entity[run]
+        return self._there[run] + (length or position - self._here[run])
+
+
+class Document:
+    """A document: its bytes, its text, its lines.
+
+    Parameters
+    ----------
+    data : bytes
+        UTF-8, UTF-16 with a byte-order mark, or any encoding that has ASCII
+        as its lower half.
+    name : str
+        Its path, for messages.
+
+    Raises
+    ------
+    DeconvError
+        The bytes are no text.
+    """
+
+    def __init__(self, data: bytes, name: str = "<document>") -> None:
+        self.name = name
+        self._mark, self._codec = next(
+            ((mark, codec) for mark, codec in _MARKS if data.startswith(mark)), (b"", "utf-8")
+        )
+        body = data[len(self._mark) :]
+        if self._codec == "utf-8" and b"\0" in body:
+            raise DeconvError("this is no text: it has NUL bytes", file=name, rule="not-text")
+        try:
+            self.text = body.decode(self._codec, self._errors)
+        except UnicodeDecodeError as error:
+            raise DeconvError(
+                f"this is no text: {error.reason} at byte {error.start}", file=name, rule="not-text"
+            ) from error
+        self._lines = [0, *(m.end() for m in _LINE_END.finditer(self.text))]
+
+    @property
+    def _errors(self) -> str:
+        # Bytes that are no UTF-8 (of a Latin-1 document, say) travel as lone
+        # surrogates, and come back as they were.
+        return "surrogateescape" if self._codec == "utf-8" else "surrogatepass"
+
+    def encode(self, text: str) -> bytes:
+        """Return the bytes of a text as this document's are: encoding and mark."""
+        return self._mark + text.encode(self._codec, self._errors)
+
+    def line(self, position: int) -> int:
+        """Return the line, from 1, in which the character at `position` stands."""
+        return bisect.bisect_right(self._lines, position)
+
+    def column(self, position: int) -> int:
+        """Return the column, from 1, of the character at `position`."""
+        return position - self._lines[self.line(position) - 1] + 1
+
+    def line_text(self, line: int) -> str:
+        """Return the text of a line, without its end."""
+        stop = self._lines[line] if line < len(self._lines) else len(self.text)
+        return self.text[self._lines[line - 1] : stop].rstrip("\r\n")
+
+    def views(self) -> Iterator[View]:
+        """Yield the text as it is and, where it has escaped tags, with those undone."""
+        none = array("q")
+        yield View(self.text, none, none, none)
+        if _ESCAPED_LAYER.search(self.text):
+            yield _unescape(self.text)
+
+
+def read_document(path: str | os.PathLike[str]) -> Document:
+    """Read a document from a file.
+
+    Raises
+    ------
+    DeconvError
+        It can not be read, is no regular file, too large, or no text.
+    """
+    return Document(read_file(path), os.fspath(path))
+
+
+def read_file(path: str | os.PathLike[str], limit: int = MAX_BYTES) -> bytes:
+    """Return the bytes of a regular file of at most `limit` bytes.
+
+    Raises
+    ------
+    DeconvError
+        It can not be read, is no regular file, or is larger.
+    """
+    name = os.fspath(path)
+    try:
+        with open_regular(path) as stream:
+            size = os.fstat(stream.fileno()).st_size
+            if size > limit:
+                raise DeconvError(
+                    f"the file has {size} bytes, more than the limit of {limit}",
+                    file=name,
+                    expected=limit,
+                    actual=size,
+                    rule="oversize",
+                )
+            return stream.read(limit)
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        raise DeconvError(f"can not read the file: {reason}", file=name, rule="io") from error
+
+
+def _unescape(text: str) -> View:
+    """Take markup out, and put characters for entities."""
+    here, there, entity = array("q"), array("q"), array("q")
+    parts: list[str] = []
+    length = 0
+    at = 0
+    comments = True
+
+    def add(part: str, origin: int, size: int) -> None:
+        nonlocal length
+        if part:
+            here.append(length)
+            there.append(origin)
+            entity.append(size)
+            parts.append(part)
+            length += len(part)
+
+    while found := _MARKUP.search(text, at):
+        add(text[at : found.start()], at, 0)
+        at = found.end()
+        piece = found.group()
+        if piece[0] == "&":
+            add(html.unescape(piece), found.start(), len(piece))
+        elif piece == "<!--" and comments:
+            close = text.find("-->", at)
+            # Searching again for what is not there would be quadratic.
+            comments = close >= 0
+            at = close + 3 if comments else at
+    add(text[at:], at, 0)
+    return View("".join(parts), here, there, entity)

@@ -1,0 +1,90 @@
+"""Values that an example's comments give to its inputs.
+
+Documents print shapes; where the value of an input matters, a comment beside
+its dims tells it, each document in words of its own: ``output_shape value is:
+[450, 450]``, ``The tensor contains 2 elements: 0, 4``, ``axes input contains
+[1, 2]``, ``num_samples value: 10``, ``[1, 2]``.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from ..geometry import Dim
+from .scanner import Example, PortText
+
+MAX_VALUES = 64
+"""Elements beyond which a list of numbers is no shape, axis list or the like."""
+
+_MINUS = "\N{MINUS SIGN}"
+_NUMBER = rf"[+\-{_MINUS}]?[0-9]{{1,19}}"
+_NUMBERS = rf"{_NUMBER}(?:\s*[,;x\u00d7]\s*{_NUMBER}|\s+{_NUMBER}){{0,{MAX_VALUES}}}"
+_BRACKETED = re.compile(rf"[\[({{]\s*({_NUMBERS})\s*,?\s*[\])}}]")
+# Without brackets, a list must be announced, and be the last thing said.
+_ANNOUNCED = re.compile(rf"(?:[:=]|\b(?:is|are|be|contains?|values?))\s*({_NUMBERS})\s*\.?\s*\Z")
+_LENGTH = 2_000
+
+
+def value_in(comment: str) -> tuple[int, ...] | None:
+    """Return the list of integers that a comment states; None where it states none.
+
+    Examples
+    --------
+    >>> value_in(" output_shape value is: [450, 450]")
+    (450, 450)
+    >>> value_in("The tensor contains 2 elements: 0, -4 ")
+    (0, -4)
+    >>> value_in(" batch size of 2 ") is None
+    True
+    """
+    if len(comment) > _LENGTH:
+        return None
+    found = _BRACKETED.findall(comment)
+    if len(found) > 1:  # a matrix, or more than one thing is told
+        return None
+    announced = None if found else _ANNOUNCED.search(comment.strip())
+    text = found[0] if found else announced.group(1) if announced else None
+    if text is None:
+        return None
+    return tuple(int(n.replace(_MINUS, "-")) for n in re.findall(_NUMBER, text))
+
+
+def input_values(example: Example, names: Sequence[str]) -> list[tuple[int, ...] | None]:
+    """Return for each input the value that a comment states.
+
+    A comment belongs to the input that it stands in, beside or before or,
+    where that has no use for it, to the input that it names.
+
+    Parameters
+    ----------
+    example : Example
+    names : sequence of str
+        What the operation calls its inputs.
+    """
+    values = [_value_of(port) for port in example.inputs]
+    ports = (*example.inputs, *example.outputs)
+    for comment in (*(c for port in ports for c in port.comments), *example.comments):
+        value = value_in(comment)
+        if value is None:
+            continue
+        words = set(re.findall(r"\w+", comment))
+        for i, name in enumerate(names[: len(values)]):
+            if name in words and values[i] is None:
+                values[i] = value
+    return values
+
+
+def _value_of(port: PortText) -> tuple[int, ...] | None:
+    """Return the value of a scalar or list; a tensor of more axes has none that matters."""
+    if len(port.dims) > 1 or port.elided:
+        return None
+    return next((v for v in map(value_in, port.comments) if v is not None), None)
+
+
+def misfit(value: Sequence[int], shape: Sequence[Dim]) -> str | None:
+    """Tell what is wrong with a value for an input of that shape."""
+    count = shape[0] if shape else 1
+    if not isinstance(count, int) or count == len(value):
+        return None
+    return f"the comment gives {len(value)} values, the port has {count}"

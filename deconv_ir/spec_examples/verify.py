@@ -1,0 +1,304 @@
+"""Verifying a golden directory, and anyone's outputs against it."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..errors import DeconvError
+from ..findings import Finding, Severity
+from ..geometry import Semantics
+from ..shapes import format_shape
+from .generate import FORMAT, MANIFEST
+from .golden import check_size, compute, make_array, sha256
+from .pages import output_name
+from .specfile import ExampleSpec, Spec, spec_of
+from .text import read_file
+
+if TYPE_CHECKING:
+    from ..dtypes import Array, ElementType
+
+Load = Callable[[str], "Array"]
+"""Reads an array from a .npy file that may come from anywhere."""
+
+MAX_MANIFEST = 16 << 20
+MAX_FILE = 64 << 20
+
+_FIELDS: dict[str, dict[str, type]] = {
+    "example": {
+        "name": str,
+        "attributes": dict,
+        "arrays": bool,
+        "inputs": list,
+        "outputs": list,
+        "files": dict,
+    },
+    "input": {"name": str, "element_type": str, "shape": list},
+    "output": {"name": str, "profile": str, "element_type": str, "shape": list},
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Tolerance:
+    """How far an output may be off: ``|actual - golden| <= atol + rtol * |golden|``."""
+
+    rtol: float = 0.0
+    atol: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Verification:
+    """What verifying came to.
+
+    Attributes
+    ----------
+    compared : int
+        Outputs that were compared.
+    findings : tuple of Finding
+    """
+
+    compared: int
+    findings: tuple[Finding, ...]
+
+
+def verify(
+    root: str | os.PathLike[str],
+    load: Load,
+    actual: str | os.PathLike[str] | None = None,
+    tolerance: Tolerance | None = None,
+) -> Verification:
+    """Compute a golden directory anew and compare; then compare someone's outputs with it.
+
+    Parameters
+    ----------
+    root : path-like
+        A directory that `generate` made.
+    load : callable
+        Reads an array from a .npy file.
+    actual : path-like, optional
+        A directory with outputs at the same places: ``EXAMPLE/output.npy``.
+    tolerance : Tolerance, optional
+        For `actual`; none by default, since golden sums are exact in any order.
+
+    Raises
+    ------
+    DeconvError
+        There is no manifest, or it is none.
+    """
+    manifest = _read_manifest(Path(root))
+    verifier = _Verifier(Path(root), load, None if actual is None else Path(actual), tolerance)
+    for example, entry in zip(manifest.spec.examples, manifest.entries, strict=True):
+        try:
+            verifier.example(example, entry)
+        except DeconvError as error:
+            raise error.locate(file=manifest.spec.file) from error
+    return Verification(verifier.compared, tuple(verifier.findings))
+
+
+@dataclass(frozen=True, slots=True)
+class _Manifest:
+    spec: Spec
+    entries: tuple[Mapping[str, Any], ...]
+
+
+def _read_manifest(root: Path) -> _Manifest:
+    path = str(root / MANIFEST)
+
+    def error(message: str) -> DeconvError:
+        return DeconvError(f"this is no manifest: {message}", file=path, rule="manifest")
+
+    try:
+        table = json.loads(read_file(path, MAX_MANIFEST))
+    except (ValueError, RecursionError) as reason:
+        raise error(str(reason)) from reason
+    if not isinstance(table, dict) or table.get("format") != FORMAT:
+        raise error(f"its 'format' is not {FORMAT!r}")
+    entries = table.get("examples")
+    if not isinstance(entries, list):
+        raise error("'examples' is no list")
+    for entry in entries:
+        _check_fields(entry, "example", error)
+        for kind in ("input", "output"):
+            for tensor in entry[f"{kind}s"]:
+                _check_fields(tensor, kind, error)
+        if not entry["outputs"]:
+            raise error(f"example {entry['name']!r} has no outputs")
+    stated: dict[str, Any] = {k: table.get(k, "") for k in ("operation", "version")}
+    spec = spec_of(stated | {"example": [_as_spec(entry) for entry in entries]}, path)
+    for example, entry in zip(spec.examples, entries, strict=True):
+        if [i.name for i in example.inputs] != [i["name"] for i in entry["inputs"]]:
+            raise error(f"the inputs of example {example.name!r} are not in order")
+        if [s.value for s in example.profiles] != [o["profile"] for o in entry["outputs"]]:
+            raise error(f"example {example.name!r} has not one output a profile")
+    return _Manifest(spec, tuple(entries))
+
+
+def _check_fields(value: Any, kind: str, error: Callable[[str], DeconvError]) -> None:
+    fields = _FIELDS[kind]
+    if not isinstance(value, dict):
+        raise error(f"an {kind} is no object")
+    for name, wanted in fields.items():
+        if not isinstance(value.get(name), wanted):
+            raise error(f"{name!r} of an {kind} is missing, or no {wanted.__name__}")
+
+
+def _as_spec(entry: Mapping[str, Any]) -> dict[str, Any]:
+    """State an entry as a SPEC file would: its checks then hold for manifests too."""
+    plain = [i for i in entry["inputs"] if "value" not in i]
+    types = [i["element_type"] for i in plain]
+    return {
+        "name": entry["name"],
+        "attributes": entry["attributes"],
+        "inputs": {i["name"]: i["shape"] for i in plain},
+        "values": {i["name"]: i["value"] for i in entry["inputs"] if "value" in i},
+        "element_type": types[0] if types else "f32",
+        "profiles": list(dict.fromkeys(o["profile"] for o in entry["outputs"])),
+        "output": entry["outputs"][0]["shape"],
+        "arrays": entry["arrays"],
+    }
+
+
+class _Verifier:
+    def __init__(
+        self, root: Path, load: Load, actual: Path | None, tolerance: Tolerance | None
+    ) -> None:
+        self.root = root
+        self.load = load
+        self.actual = actual
+        self.tolerance = tolerance or Tolerance()
+        self.findings: list[Finding] = []
+        self.compared = 0
+
+    def add(self, rule: str, path: Path, message: str, expected: Any, actual: Any) -> None:
+        """Note a finding."""
+        self.findings.append(
+            Finding(rule, Severity.ERROR, message, str(path), expected=expected, actual=actual)
+        )
+
+    def example(self, example: ExampleSpec, entry: Mapping[str, Any]) -> None:
+        """Verify one example."""
+        for name, digest in entry["files"].items():
+            # A manifest names files beside it, and no others.
+            if "/" not in name and name not in ("", ".", ".."):
+                self.hash(self.root / example.name / name, digest)
+        if not example.arrays:
+            return
+        check_size(example)
+        inputs = [
+            self.input(example, given.name, given.element_type, stated)
+            for given, stated in zip(example.inputs, entry["inputs"], strict=True)
+        ]
+        known = [i for i in inputs if i is not None]
+        for semantics, stated in zip(example.profiles, entry["outputs"], strict=True):
+            expected = None
+            if len(known) == len(inputs):
+                expected = compute(example, known, semantics)
+            self.output(example, semantics, expected, stated)
+
+    def hash(self, path: Path, digest: Any) -> bool:
+        """Compare a file with its hash."""
+        try:
+            found = sha256(read_file(path, MAX_FILE))
+        except DeconvError as error:
+            self.add("golden-file", path, error.message, digest, None)
+            return False
+        if found != digest:
+            self.add("golden-hash", path, "SHA-256 is not the manifest's", digest, found)
+        return True
+
+    def array(self, path: Path, element_type: ElementType, shape: Any, rule: str) -> Array | None:
+        """Read an array, and require its type and shape."""
+        try:
+            found = self.load(str(path))
+        except DeconvError as error:
+            self.add(rule, path, error.message, None, None)
+            return None
+        wanted = element_type.numpy()
+        if found.dtype.kind == "V" and found.dtype.itemsize == wanted.itemsize:
+            found = found.view(wanted)
+        if found.dtype.newbyteorder("=") != wanted:
+            message = f"element type is {found.dtype}, expected {element_type}"
+            self.add(rule, path, message, str(element_type), str(found.dtype))
+            return None
+        if list(found.shape) != shape:
+            message = f"shape is {format_shape(found.shape)}, expected {format_shape(tuple(shape))}"
+            self.add(rule, path, message, list(shape), list(found.shape))
+            return None
+        return found.astype(wanted)
+
+    def input(
+        self,
+        example: ExampleSpec,
+        name: str,
+        element_type: ElementType,
+        stated: Mapping[str, Any],
+    ) -> Array | None:
+        """Verify an input, and return what its seed, or its value, says that it is."""
+        path = self.root / example.name / f"{name}.npy"
+        made = None
+        if "value" in stated:
+            made = np.array(stated["value"], element_type.numpy())
+        elif type(stated.get("seed")) is int:
+            made = make_array(stated["shape"], element_type, stated["seed"])
+        else:
+            message = "the manifest has no seed for it"
+            self.add("golden-values", path, message, "a seed", stated.get("seed"))
+        if self.hash(path, stated.get("sha256")):
+            found = self.array(path, element_type, stated["shape"], "golden-file")
+            if found is not None and made is not None:
+                self.compare(path, found, made, "golden-values", Tolerance())
+        return made
+
+    def output(
+        self,
+        example: ExampleSpec,
+        semantics: Semantics,
+        expected: Array | None,
+        stated: Mapping[str, Any],
+    ) -> None:
+        """Verify an output, then the one of the other directory."""
+        name = f"{output_name(example, semantics)}.npy"
+        path = self.root / example.name / name
+        kind, shape = example.output_types[0], list(example.outputs[0])
+        if self.hash(path, stated.get("sha256")) and expected is not None:
+            found = self.array(path, kind, shape, "golden-file")
+            if found is not None:
+                self.compared += self.actual is None
+                self.compare(path, found, expected, "golden-values", Tolerance())
+        if self.actual is None or expected is None:
+            return
+        path = self.actual / example.name / name
+        found = self.array(path, kind, shape, "actual-file")
+        if found is not None:
+            self.compared += 1
+            self.compare(path, found, expected, "actual-values", self.tolerance)
+
+    def compare(
+        self, path: Path, found: Array, expected: Array, rule: str, tolerance: Tolerance
+    ) -> None:
+        """Compare values."""
+        if np.array_equal(found, expected):
+            return
+        # float64 holds every golden value exactly.
+        a, b = found.astype(np.float64), expected.astype(np.float64)
+        with np.errstate(invalid="ignore"):
+            off = np.abs(a - b)
+            wrong = ~(off <= tolerance.atol + tolerance.rtol * np.abs(b))
+        count = int(wrong.sum())
+        if not count:
+            return
+        where = tuple(int(i) for i in np.argwhere(wrong)[0])
+        self.add(
+            rule,
+            path,
+            f"{count} of {found.size} elements differ, by up to {np.nanmax(off):g}; the first at "
+            f"{format_shape(where)}: {a[where]:g}, expected {b[where]:g}",
+            float(b[where]),
+            float(a[where]),
+        )

@@ -1,0 +1,117 @@
+"""Arrays from files: what is read, and what is refused without reading it."""
+
+from __future__ import annotations
+
+import io
+import os
+import pickle
+from pathlib import Path
+
+import numpy as np
+import pytest
+from deconv_cli import npy
+
+from deconv_ir import DeconvError, InputError, OutputError
+
+
+def header(text: str, version: tuple[int, int] = (1, 0)) -> bytes:
+    """The beginning of a .npy file with this header."""
+    size = len(text).to_bytes(2 if version == (1, 0) else 4, "little")
+    return b"\x93NUMPY" + bytes(version) + size + text.encode()
+
+
+def dictionary(descr: str = "'<f4'", order: str = "False", shape: str = "(2,)") -> str:
+    return f"{{'descr': {descr}, 'fortran_order': {order}, 'shape': {shape}, }}\n"
+
+
+@pytest.mark.parametrize(
+    "array",
+    [
+        np.arange(6, dtype="f4").reshape(2, 3),
+        np.asfortranarray(np.arange(6.0).reshape(2, 3)),
+        np.arange(6, dtype=">i4"),
+        np.array(3.5),
+        np.zeros((0, 3), "i8"),
+        np.array([True, False]),
+    ],
+    ids=["plain", "fortran", "big-endian", "scalar", "empty", "bool"],
+)
+@pytest.mark.parametrize("version", [(1, 0), (2, 0)])
+def test_round_trip(array: np.ndarray, version: tuple[int, int], tmp_path: Path) -> None:
+    path = tmp_path / "a.npy"
+    with path.open("wb") as stream:
+        np.lib.format.write_array(stream, array, version=version)
+    found = npy.read(str(path))
+    assert np.array_equal(found, array)
+    npy.write(found, tmp_path / "b.npy")
+    assert np.array_equal(np.load(tmp_path / "b.npy"), array)
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["a.npy", "b.npy"]
+
+
+@pytest.mark.parametrize(
+    ("data", "words"),
+    [
+        (b"", "no .npy file"),
+        (b"\x93NUMPY", "no .npy file"),
+        (b"PK\x03\x04" + bytes(40), "no .npy file"),
+        (header(dictionary(), (9, 0)), "no .npy file"),
+        (header("nonsense\n"), "no .npy file"),
+        (header(dictionary(shape="(2,")), "no .npy file"),
+        (header(dictionary(shape="(-2,)")) + bytes(8), "no .npy file"),
+        (header(dictionary(shape="('a',)")) + bytes(8), "no .npy file"),
+        (header(dictionary("'<f99'")), "no .npy file"),
+        (header(dictionary()) + bytes(7), "cut short: an array of 8 bytes is announced, 7 are"),
+        (header(dictionary(shape=f"({2**62}, {2**62})")) + bytes(8), "cut short"),
+        (header(dictionary(shape=f"({2**40},)")) + bytes(8), "cut short"),
+        (header(dictionary("'|O'")) + bytes(8), "Python objects, which are never read"),
+        (header(dictionary("[('a', '<f4')]")) + bytes(8), "not supported"),
+        (header(dictionary("'|V0'")) + bytes(8), "not supported"),
+        (header("{" + " " * 60_000 + "}"), "no .npy file"),
+        (pickle.dumps([1, 2]), "no .npy file"),
+    ],
+)
+def test_files_that_are_refused(data: bytes, words: str, tmp_path: Path) -> None:
+    path = tmp_path / "x.npy"
+    path.write_bytes(data)
+    with pytest.raises(InputError) as caught:
+        npy.read(str(path))
+    assert words in str(caught.value)
+    assert str(caught.value).startswith(str(path))
+
+
+def test_stream_that_is_cut_short(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Standard:
+        buffer = io.BytesIO(header(dictionary(shape=f"({2**50},)")) + bytes(100))
+
+    monkeypatch.setattr("sys.stdin", Standard)
+    with pytest.raises(InputError, match=r"standard input: .* cut short"):
+        npy.read("-")
+
+
+def test_no_regular_file(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "fifo")
+    for path in (tmp_path, tmp_path / "fifo", tmp_path / "none"):
+        with pytest.raises(DeconvError, match="can not read the array"):
+            npy.read(str(path))
+
+
+def test_failed_write_leaves_what_was_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "y.npy"
+    path.write_text("mine")
+
+    def full(*_: object, **__: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("numpy.lib.format.write_array", full)
+    with pytest.raises(OutputError, match="No space left on device"):
+        npy.write(np.zeros(3), path)
+    assert path.read_text() == "mine"
+    assert [p.name for p in tmp_path.iterdir()] == ["y.npy"]
+
+
+def test_permissions_are_those_of_any_new_file(tmp_path: Path) -> None:
+    npy.write(np.zeros(3), tmp_path / "a.npy")
+    (tmp_path / "b").write_text("")
+    assert (tmp_path / "a.npy").stat().st_mode == (tmp_path / "b").stat().st_mode

@@ -1,0 +1,210 @@
+"""Seeded mistakes: one change to one declared dim, attribute, edge, offset or type of an IR."""
+
+from __future__ import annotations
+
+import random
+import re
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+
+class Mutation(NamedTuple):
+    """One change.
+
+    Attributes
+    ----------
+    kind : str
+        What was changed.
+    text : str
+        The whole file, changed.
+    line : int
+        Where.
+    was, now : str
+        What was there, and what is.
+    """
+
+    kind: str
+    text: str
+    line: int
+    was: str
+    now: str
+
+
+TYPES = ("f32", "f16", "i32", "i64", "u8")
+PRECISIONS = ("FP32", "FP16", "I32", "I64", "U8")
+LAYERS = ("ReLU", "Add", "Multiply", "Convert", "Reshape", "Result", "ShapeOf", "Concat", "Relu6")
+_NUMBER = re.compile(r"-?\d+")
+
+
+def other(choices: random.Random, values: tuple[str, ...] | list[str], than: str) -> str:
+    """Choose one that is another."""
+    return choices.choice([v for v in values if v != than])
+
+
+def near(choices: random.Random, number: int) -> str:
+    """Choose another number, mostly a likely one."""
+    likely = [number + 1, number - 1, 2 * number, number + 7, 0, 1, -1]
+    return other(choices, [str(n) for n in likely], str(number))
+
+
+def places(text: str, pattern: str) -> list[re.Match[str]]:
+    return list(re.finditer(pattern, text))
+
+
+def replaced(
+    kind: str, text: str, start: int, end: int, now: str, *, at: int | None = None
+) -> Mutation:
+    line = text.count("\n", 0, start if at is None else at) + 1
+    return Mutation(kind, text[:start] + now + text[end:], line, text[start:end], now)
+
+
+def change_dim(choices: random.Random, text: str) -> Mutation:
+    """Give a declared dim another number."""
+    match = choices.choice(places(text, r"<dim>(-?\d+)</dim>"))
+    return replaced("dim", text, *match.span(1), near(choices, int(match[1])))
+
+
+def remove_dim(choices: random.Random, text: str) -> Mutation:
+    """Take a declared dim out, with its line."""
+    match = choices.choice(places(text, r"[ \t]*<dim>-?\d+</dim>\n"))
+    return replaced("rank", text, *match.span(), "")
+
+
+def add_dim(choices: random.Random, text: str) -> Mutation:
+    """Put a declared dim in once more."""
+    match = choices.choice(places(text, r"[ \t]*<dim>-?\d+</dim>\n"))
+    return replaced("rank", text, match.end(), match.end(), match[0], at=match.start())
+
+
+def data_attributes(text: str, pattern: str) -> Iterator[tuple[re.Match[str], int]]:
+    """Iterate over the attributes of all ``<data>`` whose names match."""
+    for data in re.finditer(r"<data ([^>]*)/>", text):
+        for match in re.finditer(rf'({pattern})="([^"]*)" ?', data[1]):
+            yield match, data.start(1)
+
+
+def change_attribute(choices: random.Random, text: str) -> Mutation:
+    """Change what an attribute says."""
+    names = (
+        "strides|dilations|pads_begin|pads_end|output_padding|auto_pad|auto_broadcast"
+        r"|special_zero|batch_dims|axis|shape|\w+_mask"
+    )
+    match, base = choices.choice(list(data_attributes(text, names)))
+    value = match[2]
+    numbers = places(value, r"-?\d+")
+    if match[1] == "auto_pad":
+        now = other(choices, ["explicit", "same_upper", "same_lower", "valid", "same"], value)
+    elif match[1] == "auto_broadcast":
+        now = other(choices, ["none", "numpy", "nmpy"], value)
+    elif match[1] == "special_zero":
+        now = other(choices, ["true", "false", "maybe"], value)
+    elif numbers and choices.random() < 0.7:
+        number = choices.choice(numbers)
+        changed = near(choices, int(number[0]))
+        now = value[: number.start()] + changed + value[number.end() :]
+    elif value and choices.random() < 0.5:
+        now = other(choices, [f"{value}, 1", value.replace("1", "one"), value[:-1], "x"], value)
+    else:
+        now = other(choices, ["1", "2, 2", "0", "2.5"], value)
+    return replaced("attribute", text, base + match.start(2), base + match.end(2), now)
+
+
+def remove_attribute(choices: random.Random, text: str) -> Mutation:
+    """Take an attribute out."""
+    match, base = choices.choice(list(data_attributes(text, r"[\w.]+")))
+    return replaced("attribute", text, base + match.start(), base + match.end(), "")
+
+
+def misspell_attribute(choices: random.Random, text: str) -> Mutation:
+    """Leave a letter out of an attribute's name."""
+    match, base = choices.choice(list(data_attributes(text, r"[\w.]+")))
+    drop = choices.randrange(len(match[1]))
+    now = match[1][:drop] + match[1][drop + 1 :]
+    return replaced("attribute", text, base + match.start(1), base + match.end(1), now)
+
+
+def change_edge(choices: random.Random, text: str) -> Mutation:
+    """Lead one end of an edge to another layer or port."""
+    match = choices.choice(places(text, r'(?:from|to)-(?:layer|port)="(\d+)"'))
+    layers = [str(n) for n in range(len(places(text, "<layer ")) + 2)]
+    ports = ["0", "1", "2", "3"]
+    now = other(choices, layers if "layer" in match[0] else ports, match[1])
+    return replaced("edge", text, *match.span(1), now)
+
+
+def remove_edge(choices: random.Random, text: str) -> Mutation:
+    """Take an edge out."""
+    match = choices.choice(places(text, r"[ \t]*<edge [^>]*>\n"))
+    return replaced("edge", text, *match.span(), "")
+
+
+def repeat_edge(choices: random.Random, text: str) -> Mutation:
+    """Put an edge in once more."""
+    match = choices.choice(places(text, r"[ \t]*<edge [^>]*>\n"))
+    return replaced("edge", text, match.end(), match.end(), match[0])
+
+
+def change_offset(choices: random.Random, text: str) -> Mutation:
+    """Let a constant begin, or end, elsewhere."""
+    match, base = choices.choice(list(data_attributes(text, "offset|size")))
+    number = int(match[2])
+    likely = [number + 4, number - 4, number + 1, number - 1, number * 2 + 8, 10**9, 0]
+    now = other(choices, [str(n) for n in likely], match[2])
+    return replaced("offset", text, base + match.start(2), base + match.end(2), now)
+
+
+def change_type(choices: random.Random, text: str) -> Mutation:
+    """Give an attribute another element type."""
+    names = "element_type|destination_type|output_type"
+    match, base = choices.choice(list(data_attributes(text, names)))
+    now = other(choices, (*TYPES, "float"), match[2])
+    return replaced("type", text, base + match.start(2), base + match.end(2), now)
+
+
+def change_precision(choices: random.Random, text: str) -> Mutation:
+    """Give a port another precision."""
+    match = choices.choice(places(text, r'precision="(\w+)"'))
+    now = other(choices, (*PRECISIONS, "FLOAT"), match[1])
+    return replaced("precision", text, *match.span(1), now)
+
+
+def change_layer(choices: random.Random, text: str) -> Mutation:
+    """Make another operation of a layer, or of another version."""
+    match = choices.choice(places(text, r' (?:type|version)="([A-Za-z]\w*)"'))
+    versions = ("opset0", "opset1", "opset8", "opset99", "opsat1")
+    values = versions if match[1].startswith("ops") else LAYERS
+    return replaced("layer", text, *match.span(1), other(choices, values, match[1]))
+
+
+def change_id(choices: random.Random, text: str) -> Mutation:
+    """Give a layer or a port another id."""
+    match = choices.choice(places(text, r'<(?:layer|port) id="(\d+)"'))
+    return replaced("id", text, *match.span(1), near(choices, int(match[1])))
+
+
+MUTATORS: tuple[Callable[[random.Random, str], Mutation], ...] = (
+    change_dim,
+    change_dim,
+    change_dim,
+    remove_dim,
+    add_dim,
+    change_attribute,
+    change_attribute,
+    change_attribute,
+    remove_attribute,
+    misspell_attribute,
+    change_edge,
+    change_edge,
+    remove_edge,
+    repeat_edge,
+    change_offset,
+    change_type,
+    change_precision,
+    change_layer,
+    change_id,
+)
+
+
+def mutate(choices: random.Random, text: str) -> Mutation:
+    """Change one thing."""
+    return choices.choice(MUTATORS)(choices, text)

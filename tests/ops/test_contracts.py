@@ -1,0 +1,140 @@
+"""What holds for every operation of the registry, whatever it computes."""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+
+import numpy as np
+import pytest
+
+from deconv_ir.dtypes import from_numpy
+from deconv_ir.model import Context, Operation
+from deconv_ir.ops import all_operations, find_operation
+from deconv_ir.ops.base import attributes_of, format_attributes, parse_attributes
+from deconv_ir.ops.examples import parse_example
+
+OPERATIONS = all_operations()
+# Begin and end of a model, and its weights: they have no inputs to infer from.
+BOUNDARY = {"Parameter", "Result", "Const"}
+# Their examples are in the documents and in tests of their own.
+DECONVOLUTIONS = {
+    "ConvolutionBackpropData",
+    "GroupConvolutionBackpropData",
+    "ConvTranspose",
+    "ConvolutionBackwardData",
+}
+
+
+def name(operation: type[Operation]) -> str:
+    return f"{operation.type}-{','.join(operation.versions)}"
+
+
+EXAMPLES = [
+    pytest.param(operation, parse_example(text), id=f"{name(operation)}: {text}")
+    for operation in OPERATIONS
+    for text in operation.examples
+]
+
+
+@pytest.mark.parametrize("operation", OPERATIONS, ids=name)
+def test_documented(operation: type[Operation]) -> None:
+    """A docstring tells what it computes, from which document, and every attribute."""
+    text = inspect.getdoc(operation) or ""
+    assert text.split("\n")[0].endswith((".", ":")), "a first line that is a sentence"
+    if operation.type not in BOUNDARY:
+        assert "Source:" in text or "document" in (inspect.getmodule(operation).__doc__ or "")
+    described = "\n".join(inspect.getdoc(base) or "" for base in operation.__mro__)
+    for attribute in attributes_of(operation):
+        assert attribute.field in described, attribute.name
+
+
+@pytest.mark.parametrize("operation", OPERATIONS, ids=name)
+def test_frozen(operation: type[Operation]) -> None:
+    """Operations are values: frozen, without a dict, found under each of their versions."""
+    assert operation.__dataclass_params__.frozen  # type: ignore[attr-defined]
+    assert "__dict__" not in dir(operation)
+    for version in operation.versions:
+        assert find_operation(operation.type, version) is operation
+
+
+@pytest.mark.parametrize("operation", OPERATIONS, ids=name)
+def test_has_examples(operation: type[Operation]) -> None:
+    if operation.type not in BOUNDARY | DECONVOLUTIONS:
+        assert operation.examples
+
+
+@pytest.mark.parametrize(("operation", "example"), EXAMPLES)
+def test_attributes_survive_writing(operation: type[Operation], example) -> None:
+    made = example.operation(operation)
+    again, errors = parse_attributes(operation, format_attributes(made))
+    assert not errors
+    assert again == made
+
+
+@pytest.mark.parametrize(("operation", "example"), EXAMPLES)
+def test_declared_is_inferred_is_executed(operation: type[Operation], example) -> None:
+    made = example.operation(operation)
+    declared = [(t.element_type, t.shape) for t in example.outputs]
+    infos = [t.info() for t in example.inputs]
+    inferred = made.infer(infos, Context())
+    assert [(i.element_type, i.shape) for i in inferred] == declared
+    arrays = [t.array(seed) for seed, t in enumerate(example.inputs)]
+    results = made.execute(arrays, Context())
+    assert [(from_numpy(r.dtype), r.shape) for r in results] == declared
+    for info, array in zip(inferred, results, strict=True):
+        if info.value is not None and all(isinstance(v, int) for v in info.value):
+            assert list(info.value) == array.ravel().tolist()
+        if info.reals is not None:
+            np.testing.assert_array_equal(np.array(info.reals).astype(array.dtype), array.ravel())
+    for info in inferred:
+        for axis in range(len(info.shape)):
+            explained = made.explain(infos, Context(), 0, axis)
+            assert explained is None or ("\n" not in explained and explained)
+
+
+@pytest.mark.parametrize(("operation", "example"), EXAMPLES)
+def test_knows_less_of_less(operation: type[Operation], example) -> None:
+    """Without values, dims or rank of the inputs, what is inferred still allows the output."""
+    from deconv_ir.geometry import UNKNOWN
+    from deconv_ir.shapes import compatible
+
+    made = example.operation(operation)
+    infos = [t.info() for t in example.inputs]
+    shapes = [t.shape for t in example.outputs]
+    for forget in (
+        lambda i: dataclasses.replace(i, value=None, reals=None),
+        lambda i: dataclasses.replace(i, shape=(UNKNOWN,) * len(i.shape)),
+        lambda i: dataclasses.replace(i, shape=(UNKNOWN,) * len(i.shape), value=None, reals=None),
+        lambda i: dataclasses.replace(i, shape=None),
+        lambda i: dataclasses.replace(i, shape=None, value=None, reals=None),
+        lambda i: dataclasses.replace(i, element_type=None),
+    ):
+        for position in range(len(infos)):
+            some = [forget(i) if p == position else i for p, i in enumerate(infos)]
+            check(made, some, shapes, compatible)
+        check(made, [forget(i) for i in infos], shapes, compatible)
+
+
+def check(made: Operation, infos, shapes, compatible) -> None:
+    from deconv_ir.errors import ShapeError
+
+    try:
+        inferred = made.infer(infos, Context())
+    except ShapeError as error:
+        # Only the number of outputs may not be known.
+        assert "number of outputs is not known" in error.message  # noqa: PT017
+        return
+    for info, shape in zip(inferred, shapes, strict=True):
+        assert compatible(info.shape, shape), (infos, info.shape, shape)
+
+
+@pytest.mark.parametrize(("operation", "example"), EXAMPLES)
+def test_inputs_stay_as_they_are(operation: type[Operation], example) -> None:
+    arrays = [t.array(seed) for seed, t in enumerate(example.inputs)]
+    copies = [a.copy() for a in arrays]
+    for array in arrays:
+        array.flags.writeable = False
+    example.operation(operation).execute(arrays, Context())
+    for array, copy in zip(arrays, copies, strict=True):
+        np.testing.assert_array_equal(array, copy)

@@ -1,0 +1,167 @@
+"""A builder of small IRs, and a way to run the command, for all tests."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+from click.testing import CliRunner, Result
+
+from deconv_ir.dtypes import from_numpy, parse_element_type
+
+Out = tuple[int, int]
+"""Layer id, output port id."""
+
+
+@dataclass
+class IR:
+    """Collects layers and edges, and writes model.xml and model.bin."""
+
+    version: int = 11
+    layers: list[str] = field(default_factory=list)
+    edges: list[str] = field(default_factory=list)
+    weights: bytearray = field(default_factory=bytearray)
+
+    def layer(
+        self,
+        kind: str,
+        inputs: Sequence[Out] = (),
+        attributes: Mapping[str, str] | None = None,
+        *,
+        outputs: Sequence[str] = ("",),
+        name: str | None = None,
+        version: str = "opset1",
+        precision: str = "FP32",
+        names: str | None = None,
+    ) -> Out:
+        """Add a layer; `outputs` are declared dims, as "1,3,?" (empty: none)."""
+        own = len(self.layers)
+        data = "".join(f' {k}="{v}"' for k, v in (attributes or {}).items())
+        ports_in = "".join(f'<port id="{i}" precision="FP32"/>\n' for i in range(len(inputs)))
+        tensor = f' names="{names}"' if names else ""
+        ports_out = "".join(
+            f'<port id="{len(inputs) + i}" precision="{precision}"{tensor}>\n'
+            + "".join(f"<dim>{d}</dim>\n" for d in dims.split(",") if d)
+            + "</port>\n"
+            for i, dims in enumerate(outputs)
+        )
+        self.layers.append(
+            f'<layer id="{own}" name="{name or f"layer{own}"}" type="{kind}" version="{version}">\n'
+            + (f"<data{data}/>\n" if data else "")
+            + (f"<input>\n{ports_in}</input>\n" if inputs else "")
+            + (f"<output>\n{ports_out}</output>\n" if outputs else "")
+            + "</layer>\n"
+        )
+        for port, (layer, source) in enumerate(inputs):
+            self.edges.append(
+                f'<edge from-layer="{layer}" from-port="{source}" '
+                f'to-layer="{own}" to-port="{port}"/>\n'
+            )
+        return own, len(inputs)
+
+    def parameter(self, name: str, shape: str, element_type: str = "f32") -> Out:
+        """Add an input of the model."""
+        return self.layer(
+            "Parameter",
+            attributes={"shape": shape, "element_type": element_type},
+            name=name,
+            precision=parse_element_type(element_type).ir_name,
+            names=name,
+        )
+
+    def const(self, array: np.ndarray, name: str | None = None) -> Out:
+        """Add a constant; its bytes go to the weights file."""
+        element_type = from_numpy(array.dtype)
+        assert element_type is not None
+        return self.raw_const(array.tobytes(), element_type.name, array.shape, name)
+
+    def raw_const(
+        self,
+        data: bytes,
+        element_type: str,
+        shape: Sequence[int],
+        name: str | None = None,
+        overrides: Mapping[str, str] | None = None,
+    ) -> Out:
+        """Add a constant of these bytes; attributes can be overridden."""
+        attributes = {
+            "element_type": element_type,
+            "shape": ",".join(map(str, shape)),
+            "offset": str(len(self.weights)),
+            "size": str(len(data)),
+        } | dict(overrides or {})
+        self.weights += data
+        return self.layer(
+            "Const",
+            attributes=attributes,
+            name=name,
+            precision=parse_element_type(element_type).ir_name,
+        )
+
+    def result(self, source: Out, name: str | None = None) -> Out:
+        """Add an output of the model."""
+        return self.layer("Result", [source], outputs=(), name=name)
+
+    def xml(self) -> str:
+        """The text of the .xml file."""
+        return (
+            f'<?xml version="1.0"?>\n<net name="net" version="{self.version}">\n<layers>\n'
+            + "".join(self.layers)
+            + "</layers>\n<edges>\n"
+            + "".join(self.edges)
+            + "</edges>\n</net>\n"
+        )
+
+    def save(self, folder: Path) -> Path:
+        """Write model.xml and model.bin, and return the path of the first."""
+        (folder / "model.bin").write_bytes(self.weights)
+        path = folder / "model.xml"
+        path.write_text(self.xml())
+        return path
+
+
+def deconvolution_ir(
+    x_shape: str = "1,2,5,5",
+    filter_shape: Sequence[int] = (2, 3, 3, 3),
+    attributes: Mapping[str, str] | None = None,
+    declared: str = "",
+) -> IR:
+    """One ConvolutionBackpropData with a seeded constant filter."""
+    ir = IR()
+    x = ir.parameter("x", x_shape)
+    filter_ = np.random.default_rng(0).standard_normal(filter_shape).astype(np.float32)
+    w = ir.const(filter_, "filter")
+    y = ir.layer(
+        "ConvolutionBackpropData", [x, w], attributes, outputs=(declared,), name="up", names="y"
+    )
+    ir.result(y, "result")
+    return ir
+
+
+def invoke(*arguments: object, stdin: bytes | None = None) -> Result:
+    """Run deconv-run in this process, as its script does."""
+    return invoke_script("run", *arguments, stdin=stdin)
+
+
+def invoke_script(module: str, *arguments: object, stdin: bytes | None = None) -> Result:
+    """Run the command deconv-MODULE in this process, as its script does."""
+
+    class Script:
+        """What click's runner needs of a command: here, the script's own entry point."""
+
+        name = f"deconv-{module}"
+
+        def main(self, args: Sequence[str], prog_name: str, **_: object) -> None:
+            import sys
+
+            entry = importlib.import_module(f"deconv_cli.{module}").main
+            old, sys.argv = sys.argv, [prog_name, *args]
+            try:
+                entry()
+            finally:
+                sys.argv = old
+
+    return CliRunner().invoke(Script(), [str(a) for a in arguments], input=stdin)  # type: ignore[arg-type]
