@@ -224,3 +224,9 @@ def spans(
         last = min((pad + y - 1) // stride + 1, extent + reach) if extent and y else first
         result.append(AxisSpan(extent, y, pad, stride, first, max(first, last), reach))
     return tuple(result)
+
+
+def pick(array: Array, *index: Any) -> Array:
+    """Return ``array[index]`` for an index of as many entries as the array's rank needs."""
+    result: Array = array[index]
+    return result
