@@ -10,7 +10,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from .cutting import cut_out
-from .errors import DeconvError, InputError, IRError, ShapeError, WeightsError
+from .errors import DeconvError, InputError, IRError, ResourceError, ShapeError, WeightsError
 from .execute import Executor
 from .execute.analysis import needed_layers, require_implemented
 from .execute.memory import require_memory
@@ -70,6 +70,7 @@ class Model:
         self.context = Context(semantics, weights, scratch_bytes)
         self._parameters = _indices(graph, "Parameter")
         self._results = _indices(graph, "Result")
+        require_implemented(graph, (*self._parameters, *self._results))
         inference = infer(graph, self.context)
         self.findings: tuple[Finding, ...] = inference.findings
         self.inputs: Mapping[str, Port] = MappingProxyType(self._input_ports(inference))
@@ -200,7 +201,14 @@ class Model:
         bound = self._bind(inputs, cast)
         plan = self._plan(executor, bound)
         observer = None if profile is None else profile.start(self.graph, plan)
-        results = executor.run(plan, bound, observer)
+        try:
+            results = executor.run(plan, bound, observer)
+        except MemoryError as error:
+            raise ResourceError(
+                f"the arrays do not fit in memory: {str(error) or 'it is used up'}",
+                file=self.graph.file,
+                rule="memory",
+            ) from error
         return dict(zip(named, _own(results, list(bound.values())), strict=True))
 
     def plan(
@@ -478,7 +486,7 @@ def load(
         The .xml file.
     weights : path-like, optional
         The .bin file; by default the one beside the .xml.  It is
-        memory-mapped: only the arrays in use take memory.
+        read where constants ask: only the arrays in use take memory.
     semantics : Semantics or str
         ``spec``, or ``openvino``: whose rule decides where they differ.
     strict : bool

@@ -9,6 +9,23 @@ from __future__ import annotations
 
 from typing import Any
 
+MAX_MESSAGE = 1000
+MAX_NAME = 200
+
+
+def one_line(text: str, limit: int = MAX_MESSAGE) -> str:
+    """Return a text that may hold parts of a hostile file as one line of bounded length.
+
+    Control characters, which could move a terminal's cursor or break a log,
+    are written as escapes; of a text that is too long, the middle is left out.
+    """
+    if len(text) > limit:
+        tail = limit // 4
+        text = f"{text[: limit - tail]} ... {text[-tail:]}"
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+
 
 class DeconvError(Exception):
     """The root of every error that this package raises on purpose.
@@ -75,15 +92,15 @@ class DeconvError(Exception):
 
     def __str__(self) -> str:
         """One line: place, layer, message, hint."""
-        place = self.file or ""
+        place = one_line(self.file or "")
         if self.line is not None:
             place = f"{place}:{self.line}" if place else f"line {self.line}"
         parts = [place] if place else []
         if self.layer is not None:
-            parts.append(f"layer {self.layer}")
-        parts.append(self.message)
+            parts.append(f"layer {one_line(self.layer, MAX_NAME)}")
+        parts.append(one_line(self.message))
         text = ": ".join(parts)
-        return f"{text} ({self.hint})" if self.hint else text
+        return f"{text} ({one_line(self.hint)})" if self.hint else text
 
 
 class IRError(DeconvError):

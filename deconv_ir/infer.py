@@ -10,7 +10,7 @@ from .findings import Finding, Severity
 from .geometry import Dim, Semantics
 from .model import Context, Graph, Layer, Place, Port, TensorInfo
 from .ops.openvino_deconvolution import OpenVINODeconvolution
-from .shapes import Shape, compatible, format_shape, intersect_dims
+from .shapes import Shape, compatible, format_shape, intersect_dims, size_problem
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,6 +155,12 @@ def infer_layer(
             actual=len(layer.outputs),
             rule="output-count",
         )
+    for info in outputs:
+        problem = size_problem(
+            info.shape, 8 if info.element_type is None else info.element_type.bits
+        )
+        if problem is not None:
+            raise ShapeError(f"the output would be {problem}", rule="shape-overflow")
     return outputs
 
 

@@ -11,6 +11,9 @@ Shape = tuple[Dim, ...] | None
 """A shape of an array: its dims, or None for a dynamic rank."""
 
 MAX_EXTENT = 2**63 - 1
+MAX_RANK = 64
+"""Of an array: NumPy's limit."""
+MAX_BYTES = 2**63 - 1
 
 
 def parse_dim(text: str) -> Dim:
@@ -134,3 +137,34 @@ def element_count(shape: Sequence[int]) -> int:
     for dim in shape:
         count *= dim
     return count
+
+
+def size_problem(shape: Shape, bits: int) -> str | None:
+    """Tell why there can be no array of a shape, however much memory there is.
+
+    Parameters
+    ----------
+    shape : Shape
+        Dims that are not known count with their lower bound.
+    bits : int
+        Of an element.
+
+    Returns
+    -------
+    str or None
+        None: there can be one.
+    """
+    if shape is None:
+        return None
+    if len(shape) > MAX_RANK:
+        return f"a tensor of rank {len(shape)}: more than {MAX_RANK} dims are not supported"
+    count = 1
+    for dim in shape:
+        # As in NumPy, a dim of 0 does not save the others.
+        count *= max(1, dim if isinstance(dim, int) else dim.min)
+    if count * bits > MAX_BYTES * 8:
+        return (
+            f"a tensor of shape {format_shape(shape)} takes {count * bits // 8} bytes, "
+            "more than the 2^63 - 1 that can be addressed"
+        )
+    return None

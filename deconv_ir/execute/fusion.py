@@ -80,7 +80,8 @@ def find_followers(
             layers.append(following[0])
             (addend,) = following[1]
             following = follower(following[0])
-        activation, parameters = None, ()
+        activation: int | None = None
+        parameters: tuple[Source, ...] = ()
         if following is not None and _activates(graph, layers[-1] if layers else index, following):
             activation, parameters = following
             layers.append(activation)

@@ -30,7 +30,7 @@ def _library() -> ctypes.CDLL | None:
     """Return the loaded library through which NumPy's BLAS can be reached."""
     try:
         module = importlib.import_module("numpy._core._multiarray_umath")
-        return ctypes.CDLL(module.__file__)
+        return ctypes.CDLL(str(module.__file__))
     except (ImportError, OSError):
         return None
 

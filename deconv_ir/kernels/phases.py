@@ -28,7 +28,7 @@ from deconv_ir.kernels.arithmetic import Arithmetic
 from deconv_ir.kernels.blas import accumulate, single_threaded
 from deconv_ir.kernels.col2im import fill_holes, finish
 from deconv_ir.kernels.parallel import run_jobs
-from deconv_ir.kernels.problem import AxisSpan, Problem, Tap, enumerate_taps
+from deconv_ir.kernels.problem import AxisSpan, Problem, Tap, enumerate_taps, pick
 from deconv_ir.kernels.threads import get_threads
 
 __all__ = ["Method", "Phases", "choose_method"]
@@ -165,7 +165,10 @@ class Phases:
             width = min(self.block, self.problem.channels_out - o)
             for shift, taps in sorted(by_shift.items()):
                 for run in _runs(taps, index, begun):
-                    rows = [_tap(self.weights[g, :, o : o + width], tap.kernel).T for tap in run]
+                    rows = [
+                        pick(self.weights, g, slice(None), slice(o, o + width), *tap.kernel).T
+                        for tap in run
+                    ]
                     products.append(
                         _Product(
                             shift,
@@ -392,21 +395,20 @@ class _Tile:
             min(size, a.last - begin)
             for a, begin, size in zip(self.axes, first, self.layout.box, strict=True)
         )
-        inside: tuple[Any, ...] = (..., *(slice(0, b) for b in box))
-        inner = planes[inside]
+        inner = pick(planes, ..., *(slice(0, b) for b in box))
         width, images = inner.shape[1:3]
         split = inner.reshape(*strides, width, images, *box)
         order = [axes + 1, axes]
-        for axis in range(axes):
-            order += [axes + 2 + axis, axis]
+        for i in range(axes):
+            order += [axes + 2 + i, i]
         whole = np.ascontiguousarray(split.transpose(order)).reshape(
             images, width, *(b * s for b, s in zip(box, strides, strict=True))
         )
         here: list[slice] = []
         there: list[slice] = []
-        for span, begin, size in zip(self.axes, first, box, strict=True):
-            start = begin * span.stride - span.pad_begin
-            low, high = max(0, start), min(span.output, start + size * span.stride)
+        for axis, begin, size in zip(self.axes, first, box, strict=True):
+            start = begin * axis.stride - axis.pad_begin
+            low, high = max(0, start), min(axis.output, start + size * axis.stride)
             high = max(low, high)
             here.append(slice(low - start, high - start))
             there.append(slice(low, high))
@@ -468,7 +470,7 @@ class _Tile:
                     steps = tuple(r - s for r, s in zip(self.reach, tap.shift, strict=True))
                     begin = self.layout.offset(steps)
                     values = data[:, i, begin : begin + size]
-                    weight = _tap(weights[:, i, o], tap.kernel)[:, None]
+                    weight = pick(weights, slice(None), i, o, *tap.kernel)[:, None]
                     np.multiply(values, weight, out=term if begun else total)
                     if begun:
                         np.add(total, term, out=total)
@@ -477,13 +479,6 @@ class _Tile:
                     total[...] = 0
                 plane = self.sums[:groups].reshape(groups, self.layout.images, *self.layout.extent)
                 self._write(phase, plane[:, :images], target, channels, first)
-
-
-def _tap(weights: Array, kernel: tuple[int, ...]) -> Array:
-    """Pick one tap of weights whose last axes are the kernel's."""
-    index: tuple[Any, ...] = (..., *kernel)
-    picked: Array = weights[index]
-    return picked
 
 
 def _runs(taps: list[Tap], index: dict[tuple[int, ...], int], begun: set[int]) -> list[list[Tap]]:

@@ -253,7 +253,7 @@ def scaled(dim: Dim, scale: float) -> Dim:
     """
 
     def times(extent: int) -> int:
-        exact = extent * scale
+        exact = min(extent * scale, 1e300)  # beyond any extent, but not infinite
         near = round(exact)
         return near if abs(exact - near) <= 1e-6 * max(1.0, abs(exact)) else math.floor(exact)
 
@@ -265,14 +265,17 @@ def _axes_of(
     info: TensorInfo | None, rank: int | None, asked: int | None
 ) -> tuple[int, ...] | None:
     """Return the axes; all of them where the input is absent."""
-    if info is None:
-        return None if rank is None else tuple(range(rank))
-    check_type(info, "axes", "integer")
-    check_rank(info, "axes", 1)
-    axes = known_integers(info)
-    if axes is None or rank is None:
+    if rank is None:
         return None
-    found = normalize_axes(axes, rank)
+    if info is None:
+        found = tuple(range(rank))
+    else:
+        check_type(info, "axes", "integer")
+        check_rank(info, "axes", 1)
+        axes = known_integers(info)
+        if axes is None:
+            return None
+        found = normalize_axes(axes, rank)
     if asked is not None and asked != len(found):
         raise ShapeError(
             f"there are {len(found)} axes, but {asked} sizes or scales",

@@ -143,7 +143,14 @@ def read_file(path: Path, limits: Limits = DEFAULT_LIMITS) -> bytes:
             size = os.fstat(stream.fileno()).st_size
             if size > limits.xml_bytes:
                 raise _oversize(str(path), size, limits)
-            return stream.read(limits.xml_bytes)
+            # Memory is taken for what is there; what grows meanwhile is read to the limit.
+            data = stream.read(size + 1)
+            while len(data) > size:
+                size = len(data)
+                if size > limits.xml_bytes:
+                    raise _oversize(str(path), size, limits)
+                data += stream.read(min(size, limits.xml_bytes - size) + 1)
+            return data
     except OSError as error:
         raise IRError(
             f"can not read the IR: {error.strerror}", file=str(path), rule="io"

@@ -108,12 +108,15 @@ def write_weights(weights: Weights, path: Path) -> None:
     ------
     OutputError
         The file can not be written.
+    WeightsError
+        The weights were cut short meanwhile.
     """
     try:
         if path.exists() and path.samefile(weights.path):
             return
         with replace_file(path) as stream:
-            stream.write(weights.read(0, len(weights)))
+            for chunk in weights.chunks():
+                stream.write(chunk)
     except OSError as error:
         message = f"can not write the weights: {error.strerror}"
         raise OutputError(message, file=str(path)) from error

@@ -66,7 +66,7 @@ class FloatInIntegerList(Rule):
         report = Report.of(found)
         place = found.place
         if isinstance(place, Place) and place.layer is not None and place.attribute is not None:
-            written = dict(subject.graph.layers[place.layer].attributes)[place.attribute]
+            written = dict(subject.graph.layers[place.layer].attributes).get(place.attribute, "")
             whole = _whole(written)
             if whole is not None:
                 report.edits = subject.replace(place, whole)
@@ -85,8 +85,7 @@ def _whole(text: str) -> str | None:
     """Write whole floats as integers, keeping the spaces; None where one has a fraction."""
     parts = re.split(r"(\s*,\s*)", text)
     for i in range(0, len(parts), 2):
-        value = float(parts[i])
-        if not value.is_integer():
+        if not _is_number(parts[i]) or not (value := float(parts[i])).is_integer():
             return None
         parts[i] = parts[i].strip() if parts[i].strip().lstrip("-").isdigit() else str(int(value))
     return "".join(parts)
