@@ -11,8 +11,6 @@ from pathlib import Path
 import matplotlib
 
 matplotlib.use("Agg")
-matplotlib.rcParams["svg.hashsalt"] = "deconv-ir"
-
 from matplotlib import pyplot as plt
 
 COLOURS = ("#1f77b4", "#ff7f0e")
@@ -21,6 +19,7 @@ DATA, KERNEL, STRIDE, PAD = 5, 4, 2, 1
 
 def main() -> None:
     """Write the figure to the path given."""
+    matplotlib.rcParams["svg.hashsalt"] = "deconv-ir"  # the same file every time
     figure, axis = plt.subplots(figsize=(9, 4.2))
     output = STRIDE * (DATA - 1) + KERNEL - 2 * PAD
 
