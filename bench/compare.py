@@ -30,8 +30,9 @@ from cases import NAMED, Case, random_cases
 from peers import PEERS, Runner, versions
 
 from deconv_ir import kernels
+from deconv_ir.kernels.compiled import compiled_module
 
-OURS = ("compiled", "col2im")
+OURS = ("compiled", "phases")
 TURN = 3
 
 
@@ -202,7 +203,8 @@ def main() -> None:
     parser.add_argument("--case", action="append", help="only these named layers")
     parser.add_argument("--engine", action="append", help="only these engines")
     options = parser.parse_args()
-    engines: dict[str, Any] = {name: ours(name) for name in OURS} | PEERS
+    mine = OURS if compiled_module() else OURS[1:]
+    engines: dict[str, Any] = {name: ours(name) for name in mine} | PEERS
     if options.engine:
         engines = {name: engines[name] for name in options.engine}
     families = {

@@ -16,7 +16,14 @@ from deconv_ir.kernels.activation import Activation
 from deconv_ir.kernels.problem import Problem
 from deconv_ir.kernels.threads import get_threads
 
-__all__ = ["CompiledKernel", "compiled_module", "instruction_set", "supports"]
+__all__ = [
+    "CompiledKernel",
+    "choose_fold",
+    "compiled_module",
+    "fold_filter",
+    "instruction_set",
+    "supports",
+]
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -25,6 +32,9 @@ _AXES = 3
 # Beyond these the tables of phases would be larger than the work.
 _MOST_PHASES = 1 << 16
 _MOST_TAPS = 1 << 20
+# Folding phases into channels pays from here on.
+_FEWEST_FOLDED_CHANNELS = 4
+_LEAST_USEFUL = 0.7
 _ELEMENTS = {
     "float32": 0,
     "float64": 1,
@@ -81,6 +91,35 @@ def supports(problem: Problem, dtype: np.dtype[Any]) -> bool:
     )
 
 
+def choose_fold(problem: Problem) -> int:
+    """Choose how many phases of the last axis become output channels; 1: none.
+
+    A micro-kernel with one or two rows waits for its loads.  Where a group has
+    so few output channels, the phases of the last axis, which read nearly the
+    same data, make the other rows.
+    """
+    stride, kernel = problem.strides[-1], problem.kernel[-1]
+    rows = problem.channels_out * stride
+    if problem.channels_out > 2 or stride == 1 or problem.dilations[-1] != 1:
+        return 1
+    if problem.channels_in < _FEWEST_FOLDED_CHANNELS or rows not in (2, 3, 4, 5, 6, 8, 12):
+        return 1
+    # Rows without a tap in the last shift are multiplied by zero there.
+    useful = kernel / (-(-kernel // stride) * stride)
+    return stride if useful >= _LEAST_USEFUL and (rows > 2 or useful == 1) else 1
+
+
+def fold_filter(problem: Problem, weights: Array) -> Array:
+    """Return ``[groups * in, phase * out, ..., shift]`` of ``[groups * in, out, ..., K]``."""
+    stride = problem.strides[-1]
+    shifts = -(-problem.kernel[-1] // stride)
+    padded = np.zeros((*weights.shape[:-1], shifts * stride), weights.dtype)
+    padded[..., : weights.shape[-1]] = weights
+    split = padded.reshape(*weights.shape[:-1], shifts, stride)
+    folded = np.moveaxis(split, -1, 1)
+    return folded.reshape(weights.shape[0], -1, *weights.shape[2:-1], shifts)
+
+
 class CompiledKernel:
     """A filter packed for the compiled kernel.
 
@@ -96,6 +135,8 @@ class CompiledKernel:
         Applied to every result; the identity for integers.
     forward : bool
         Whether it is a convolution rather than a transposed one.
+    fold : int, optional
+        Phases of the last axis that become channels; default: `choose_fold`.
     """
 
     def __init__(
@@ -106,11 +147,26 @@ class CompiledKernel:
         activation: Activation,
         *,
         forward: bool,
+        fold: int | None = None,
     ) -> None:
         module = compiled_module()
         assert module is not None
         self._lead = _AXES - problem.axes
-        self._dtype = weights.dtype
+        self._problem, self._weights = problem, weights
+        self._bias, self._activation = bias, activation
+        self._plain_kernel: CompiledKernel | None = None
+        if fold is None:
+            fold = 1 if forward or not weights.size else choose_fold(problem)
+        self._fold = fold
+        kernel, strides = problem.kernel, problem.strides
+        guarded = False
+        if fold > 1:
+            guarded = kernel[-1] % fold > 0 and weights.dtype.kind not in "iu"
+            weights = fold_filter(problem, weights)
+            kernel, strides = weights.shape[2:], (*strides[:-1], 1)
+            if bias is not None:
+                by_group = bias.reshape(problem.groups, 1, problem.channels_out)
+                bias = np.repeat(by_group, fold, axis=1).ravel()
         self._kernel = module.Kernel(
             (
                 int(forward),
@@ -118,10 +174,12 @@ class CompiledKernel:
                 _ISAS.index(instruction_set()),
                 problem.groups,
                 problem.channels_in,
-                problem.channels_out,
+                problem.channels_out * fold,
+                fold,
+                int(guarded),
             ),
-            self._fill(problem.kernel, 1),
-            self._fill(problem.strides, 1),
+            self._fill(kernel, 1),
+            self._fill(strides, 1),
             self._fill(problem.dilations, 1),
             _plain(np.ascontiguousarray(weights)),
             None if bias is None else _plain(np.ascontiguousarray(bias)),
@@ -134,8 +192,17 @@ class CompiledKernel:
         return bool(self._kernel.finite)
 
     def run(self, data: Array, pads_begin: Sequence[int], scratch_bytes: int, out: Array) -> bool:
-        """Compute into `out`; False, and nothing done, if scratch could not be kept in bounds."""
-        return bool(self._kernel.run(*self._arguments(data, pads_begin, scratch_bytes, out)))
+        """Compute into `out`; False, and `out` void, if scratch could not be kept in bounds."""
+        if self._kernel.run(*self._arguments(data, pads_begin, scratch_bytes, out)):
+            return True
+        if self._fold == 1:
+            return False
+        # The data are not finite, or tiles of folded phases are too large.
+        if self._plain_kernel is None:
+            self._plain_kernel = CompiledKernel(
+                self._problem, self._weights, self._bias, self._activation, forward=False, fold=1
+            )
+        return self._plain_kernel.run(data, pads_begin, scratch_bytes, out)
 
     def describe(
         self, data: Array, pads_begin: Sequence[int], scratch_bytes: int, out: Array
@@ -154,16 +221,21 @@ class CompiledKernel:
     ) -> tuple[Any, ...]:
         if any(s % data.itemsize for s in data.strides):
             data = np.ascontiguousarray(data)
-        ones = (1,) * self._lead
+        if self._lead:
+            data = data.reshape(data.shape[:2] + (1,) * self._lead + data.shape[2:])
+        # Of a folded axis: which interleaved positions the output is.
+        pad, crop = divmod(pads_begin[-1], self._fold)
+        extent = out.shape[-1]
+        positions = -(-(crop + extent) // self._fold)
         return (
-            _plain(data.reshape(data.shape[:2] + ones + data.shape[2:]))
-            if self._lead
-            else _plain(data),
+            _plain(data),
             _plain(out),
-            self._fill(pads_begin, 0),
-            self._fill(out.shape[2:], 1),
+            self._fill((*pads_begin[:-1], pad), 0),
+            self._fill((*out.shape[2:-1], positions), 1),
             get_threads(),
             scratch_bytes,
+            extent,
+            crop,
         )
 
 

@@ -1,6 +1,7 @@
 /* One tile after the other: copy data in, sum, interleave out. */
 #include "native.h"
 
+#include <stdatomic.h>
 #include <string.h>
 
 /* Bytes of data that stay in the first-level cache while weights pass. */
@@ -20,6 +21,7 @@ struct context {
     const struct plan *plan;
     const struct epilogue *epilogue;
     const struct arrays *arrays;
+    atomic_int *not_finite; /* set when a guarded layer's data are not */
 };
 
 /* The tile that a job computes. */
@@ -91,6 +93,25 @@ static inline void clear_row(char *to, int64_t bytes) {
         memcpy(to + i, zeros, 4);
 }
 
+/* Whether a row, in the accumulator's type, holds an infinity or a NaN. */
+static int row_not_finite(const char *row, int64_t bytes, int size) {
+    int found = 0;
+    if (size == 4) {
+        for (int64_t i = 0; i < bytes; i += 4) {
+            uint32_t bits;
+            memcpy(&bits, row + i, 4);
+            found |= (bits & UINT32_C(0x7f800000)) == UINT32_C(0x7f800000);
+        }
+        return found;
+    }
+    for (int64_t i = 0; i < bytes; i += 8) {
+        uint64_t bits;
+        memcpy(&bits, row + i, 8);
+        found |= (bits & UINT64_C(0x7ff0000000000000)) == UINT64_C(0x7ff0000000000000);
+    }
+    return found;
+}
+
 /* One image of one channel of one input phase. */
 static void copy_volume(const struct context *c, const struct tile *tile, const char *from,
                         const int64_t in_phase[AXES], char *to) {
@@ -127,6 +148,8 @@ static void copy_volume(const struct context *c, const struct tile *tile, const 
         for (int64_t j = first; j < last; j++, row += pitch, at += row_step) {
             if (plain) copy_row(row, at, count);
             else c->kernels->load(element, at, x_step, x.count, row);
+            if (c->layer->guarded && row_not_finite(row, count, (int)size))
+                atomic_store(c->not_finite, 1);
             /* Up to the data of the next row: its zeros and this row's are the same. */
             clear_row(row + count, pitch - count);
         }
@@ -297,10 +320,11 @@ static void sum_blocks(const struct context *c, const struct tile *tile, const s
 static char *out_row(const struct context *c, const struct tile *tile, int64_t image,
                      int64_t channel, int64_t oz, int64_t oy) {
     const struct axis *a = c->plan->axes;
-    const int64_t index = ((tile->first_image + image) * c->layer->groups + tile->group) *
-                              c->layer->channels_out + channel;
+    const int64_t channels = c->layer->channels_out / c->layer->folded;
+    const int64_t index =
+        ((tile->first_image + image) * c->layer->groups + tile->group) * channels + channel;
     return (char *)c->arrays->out + ((index * a[0].output + oz) * a[1].output + oy) *
-                                        a[2].output *
+                                        c->run->extent *
                                         element_size((enum element)c->layer->element);
 }
 
@@ -334,6 +358,42 @@ static void write_rows(const struct context *c, const struct tile *tile, int64_t
                         c->kernels->interleave(line, pitch, stride, count, tile->row);
                         c->kernels->store(element, tile->row, count, out);
                     }
+                }
+            }
+}
+
+/* Interleave the folded phases of all blocks: they are rows of equal blocks, one
+ * after the other. */
+static void write_folded(const struct context *c, const struct tile *tile,
+                         const struct phase *phase, const char *sums, int64_t row_stride) {
+    const struct axis *a = c->plan->axes;
+    const struct tiling *t = &c->plan->tiling;
+    const enum element element = (enum element)c->layer->element;
+    const int64_t size = c->kernels->size, out_size = element_size(element);
+    const int64_t folded = c->layer->folded, channels = c->layer->channels_out / folded;
+    const int64_t begin = tile->first[2] * folded - c->run->crop, skipped = most(0, -begin);
+    const int64_t count = least(begin + tile->box[2] * folded, c->run->extent) - begin;
+    if (count <= skipped) return;
+    for (int64_t channel = 0; channel < channels; channel++)
+        for (int64_t image = 0; image < tile->images; image++)
+            for (int64_t z = 0; z < tile->box[0]; z++) {
+                const int64_t oz = (tile->first[0] + z) * a[0].out_stride + phase->q[0];
+                if (oz >= a[0].output) break;
+                for (int64_t y = 0; y < tile->box[1]; y++) {
+                    const int64_t oy = (tile->first[1] + y) * a[1].out_stride + phase->q[1];
+                    if (oy >= a[1].output) break;
+                    const char *line =
+                        sums + (channel * row_stride + (image * t->box[0] + z) * t->line +
+                                y * t->pitch) * size;
+                    char *out = out_row(c, tile, image, channel, oz, oy) +
+                                (begin + skipped) * out_size;
+                    if (out_size == size && skipped == 0) {
+                        c->kernels->interleave(line, channels * row_stride, folded, count, out);
+                        continue;
+                    }
+                    c->kernels->interleave(line, channels * row_stride, folded, count,
+                                           tile->row);
+                    c->kernels->store(element, tile->row + skipped * size, count - skipped, out);
                 }
             }
 }
@@ -415,6 +475,10 @@ static void run_flat(const struct context *c, const struct tile *tile, const str
                                          (image * t->box[0] + z) * t->line) * size;
                     sum_blocks(c, tile, go, &sweep);
                 }
+        }
+        if (go->ends && c->layer->folded > 1) {
+            write_folded(c, tile, phases, sums, positions);
+            continue;
         }
         for (int64_t i = 0; go->ends && i < sweep.blocks; i++)
             write_rows(c, tile, sweep.first_block + i, phases, sums + i * block_size * size,
@@ -508,15 +572,15 @@ static void fill_channel(void *context, int64_t job, void *scratch) {
     static const int32_t no_offsets[1];
     const struct context *c = context;
     const enum element element = (enum element)c->layer->element;
-    const int64_t channels = c->layer->groups * c->layer->channels_out;
+    const int64_t outs = c->layer->channels_out / c->layer->folded;
+    const int64_t channel = job % (c->layer->groups * outs);
     const int64_t size = c->kernels->size, out_size = element_size(element);
-    const int64_t *output = c->run->output;
-    const int64_t count = output[0] * output[1] * output[2];
+    const int64_t count = c->run->output[0] * c->run->output[1] * c->run->extent;
     const char *bias = c->arrays->bias;
+    if (bias) bias += (channel / outs * c->layer->channels_out + channel % outs) * size;
     const int64_t at_once = FILLED / size;
     sum_rows(c->kernels, 1, least(count, at_once), 0, no_offsets, scratch, scratch, scratch, 0,
-             bias ? (const void *)(bias + job % channels * size) : (const void *)zeros,
-             c->epilogue);
+             bias ? (const void *)bias : (const void *)zeros, c->epilogue);
     char *out = (char *)c->arrays->out + job * count * out_size;
     for (int64_t done = 0; done < count; done += at_once)
         c->kernels->store(element, scratch, least(at_once, count - done), out + done * out_size);
@@ -525,17 +589,21 @@ static void fill_channel(void *context, int64_t job, void *scratch) {
 int execute(const struct layer *layer, const struct run *run, const struct kernels *kernels,
             const struct packing *packing, const struct plan *plan,
             const struct epilogue *epilogue, const struct arrays *arrays) {
-    struct context context = {layer, run, kernels, packing, plan, epilogue, arrays};
+    atomic_int not_finite = 0;
+    struct context context = {layer, run,      kernels, packing,
+                              plan,  epilogue, arrays,  &not_finite};
     int holes = 0;
     for (int a = 0; a < AXES; a++) {
         const struct axis *axis = &plan->axes[a];
         holes |= axis->first > 0 || axis->last * axis->out_stride < axis->output;
     }
     if (holes) {
-        const int64_t channels = run->batch * layer->groups * layer->channels_out;
+        const int64_t channels =
+            run->batch * layer->groups * layer->channels_out / layer->folded;
         const int64_t scratch = FILLED + MAX_COLUMNS * kernels->lanes * kernels->size;
         if (parallel_run(fill_channel, &context, channels, run->threads, scratch)) return -1;
     }
-    return parallel_run(run_tile, &context, plan->tiling.jobs, run->threads,
-                        plan->tiling.bytes);
+    if (parallel_run(run_tile, &context, plan->tiling.jobs, run->threads, plan->tiling.bytes))
+        return -1;
+    return atomic_load(&not_finite);
 }

@@ -59,6 +59,7 @@ static int layer_is_sane(const struct layer *layer) {
     if (layer->element < 0 || layer->element >= ELEMENTS) return 0;
     if (layer->isa < 0 || layer->isa >= ISAS || !isa_available((enum isa)layer->isa)) return 0;
     if (layer->groups < 1 || layer->channels_in < 0 || layer->channels_out < 0) return 0;
+    if (layer->folded < 1 || layer->channels_out % layer->folded) return 0;
     for (int a = 0; a < AXES; a++)
         if (layer->kernel[a] < 1 || layer->strides[a] < 1 || layer->dilations[a] < 1) return 0;
     return 1;
@@ -108,7 +109,7 @@ no_memory:
     return -1;
 }
 
-/* Kernel((forward, element, isa, groups, in, out), kernel, strides, dilations, filter, bias,
+/* Kernel((forward, element, isa, groups, in, out, folded, guarded), kernel, strides, dilations, filter, bias,
  *        (activation, low, high, slope)) */
 static PyObject *kernel_new(PyTypeObject *type, PyObject *arguments, PyObject *keywords) {
     (void)keywords;
@@ -117,8 +118,9 @@ static PyObject *kernel_new(PyTypeObject *type, PyObject *arguments, PyObject *k
     struct epilogue epilogue;
     Py_buffer filter, bias;
     memset(&bias, 0, sizeof bias);
-    if (!PyArg_ParseTuple(arguments, "(LLLLLL)(LLL)(LLL)(LLL)y*z*(iddd)", &l.forward, &l.element,
-                          &l.isa, &l.groups, &l.channels_in, &l.channels_out, &l.kernel[0],
+    if (!PyArg_ParseTuple(arguments, "(LLLLLLLL)(LLL)(LLL)(LLL)y*z*(iddd)", &l.forward, &l.element,
+                          &l.isa, &l.groups, &l.channels_in, &l.channels_out, &l.folded,
+                          &l.guarded, &l.kernel[0],
                           &l.kernel[1], &l.kernel[2], &l.strides[0], &l.strides[1],
                           &l.strides[2], &l.dilations[0], &l.dilations[1], &l.dilations[2],
                           &filter, &bias, &activation, &epilogue.low, &epilogue.high,
@@ -161,17 +163,17 @@ static struct shared_plan *plan_acquire(Kernel *self, const struct run *run) {
     return shared;
 }
 
-/* Read (data, out, pads_begin, output, threads, scratch_bytes). */
+/* Read (data, out, pads_begin, output, threads, scratch_bytes, extent, crop). */
 static int run_of_arguments(const Kernel *self, PyObject *arguments, struct run *run,
                             Py_buffer *in, Py_buffer *result) {
     const int64_t size = element_size((enum element)self->layer.element);
     const int64_t channels_in = self->layer.groups * self->layer.channels_in;
     PyObject *data, *out;
     memset(run, 0, sizeof *run);
-    if (!PyArg_ParseTuple(arguments, "OO(LLL)(LLL)LL", &data, &out, &run->pads_begin[0],
+    if (!PyArg_ParseTuple(arguments, "OO(LLL)(LLL)LLLL", &data, &out, &run->pads_begin[0],
                           &run->pads_begin[1], &run->pads_begin[2], &run->output[0],
                           &run->output[1], &run->output[2], &run->threads,
-                          &run->scratch_bytes))
+                          &run->scratch_bytes, &run->extent, &run->crop))
         return -1;
     if (PyObject_GetBuffer(data, in, PyBUF_STRIDED_RO)) return -1;
     if (PyObject_GetBuffer(out, result, PyBUF_CONTIG)) {
@@ -189,8 +191,12 @@ static int run_of_arguments(const Kernel *self, PyObject *arguments, struct run 
             good &= run->output[a] >= 0;
         }
         for (int a = 0; a < AXES + 2; a++) good &= in->strides[a] % size == 0;
-        good &= result->len == run->batch * self->layer.groups * self->layer.channels_out *
-                                   run->output[0] * run->output[1] * run->output[2] * size;
+        /* The interleaved positions must cover the output. */
+        const int64_t folded = self->layer.folded;
+        good &= run->extent >= 0 && run->crop >= 0 && run->crop < folded &&
+                run->output[2] == divide_up(run->crop + run->extent, folded);
+        good &= result->len == run->batch * self->layer.groups * self->layer.channels_out /
+                                   folded * run->output[0] * run->output[1] * run->extent * size;
     }
     if (good) return 0;
     PyErr_SetString(PyExc_ValueError, "data or out do not fit the kernel");
@@ -205,7 +211,7 @@ static PyObject *kernel_run(PyObject *object, PyObject *arguments) {
     Py_buffer data, out;
     if (run_of_arguments(self, arguments, &run, &data, &out)) return NULL;
     struct shared_plan *shared = plan_acquire(self, &run);
-    int failed = 1;
+    int failed = -1;
     if (shared) {
         const struct arrays arrays = {data.buf, self->packed, self->bias, out.buf};
         if (shared->plan.tiling.bytes * least(run.threads, shared->plan.tiling.jobs) >
@@ -221,10 +227,11 @@ static PyObject *kernel_run(PyObject *object, PyObject *arguments) {
                          &self->epilogue, &arrays);
         Py_END_ALLOW_THREADS
         plan_release(shared);
-        if (failed) PyErr_NoMemory();
+        if (failed < 0) PyErr_NoMemory();
     }
     PyBuffer_Release(&data);
     PyBuffer_Release(&out);
+    if (failed > 0) Py_RETURN_FALSE; /* the result is void: data were not finite */
     if (failed) return NULL;
     Py_RETURN_TRUE;
 }
@@ -258,9 +265,9 @@ static PyObject *kernel_finite(PyObject *object, void *unused) {
 
 static PyMethodDef kernel_methods[] = {
     {"run", kernel_run, METH_VARARGS,
-     "run(data, out, pads_begin, output, threads, scratch_bytes)"},
+     "run(data, out, pads_begin, output, threads, scratch_bytes, extent, crop) -> bool"},
     {"describe", kernel_describe, METH_VARARGS,
-     "describe(data, out, pads_begin, output, threads, scratch_bytes) -> dict"},
+     "describe(...) -> dict: what run would do"},
     {NULL, NULL, 0, NULL},
 };
 

@@ -95,6 +95,10 @@ struct layer {
     int64_t forward; /* 0: transposed convolution, 1: convolution */
     int64_t element, isa;
     int64_t groups, channels_in, channels_out; /* of one group */
+    /* With few output channels the phases of the last axis are channels instead,
+     * `folded` of them: channel phase*outs + out of a layer of stride 1 there. */
+    int64_t folded;  /* 1: not so */
+    int64_t guarded; /* whether the packed filter holds zeros that data must not meet */
     int64_t kernel[AXES], strides[AXES], dilations[AXES];
 };
 
@@ -104,6 +108,9 @@ struct run {
     /* Elements from one image, channel and position of the data to the next. */
     int64_t image_step, channel_step, step[AXES];
     int64_t threads, scratch_bytes;
+    /* Of a folded layer: the last axis of the output, and how many of its
+     * interleaved positions come before the first. */
+    int64_t extent, crop;
 };
 
 /* One tap of one axis. */
@@ -199,7 +206,8 @@ struct arrays {
     void *out;
 };
 
-/* Returns 0, or -1 when out of memory. */
+/* Returns 0, -1 when out of memory, or 1 if a guarded layer met data that are
+ * not finite: the result is void then. */
 int execute(const struct layer *layer, const struct run *run, const struct kernels *kernels,
             const struct packing *packing, const struct plan *plan,
             const struct epilogue *epilogue, const struct arrays *arrays);

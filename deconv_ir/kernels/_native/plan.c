@@ -143,6 +143,7 @@ static void lay_out(const struct layer *layer, const struct kernels *kernels,
     const int64_t block_bytes =
         (t->compact ? 1 : lines_of_phases) * packing->rows * positions * size;
     t->together = least(t->blocks, most(second_level_cache() / block_bytes, 1));
+    if (layer->folded > 1) t->together = t->blocks;
     int64_t kept = t->together;
     if (t->channels < layer->channels_in) {
         /* With the channels in several goes, the sums of all phases must wait. */
@@ -151,7 +152,8 @@ static void lay_out(const struct layer *layer, const struct kernels *kernels,
                least(axes[1].out_stride, most(axes[1].output, 1));
     }
     t->sums_bytes = round_up(kept * block_bytes, LINE);
-    t->row_bytes = round_up((axes[2].out_stride * (t->box[2] + 1)) * size, LINE);
+    t->row_bytes =
+        round_up(axes[2].out_stride * layer->folded * (t->box[2] + 1) * size, LINE);
     t->bytes = t->data_bytes + t->panel_bytes + t->sums_bytes + t->row_bytes;
 }
 
@@ -288,7 +290,7 @@ static void consider_box(struct search *s, struct tiling t) {
         for (int64_t groups = 1; groups <= 16; groups *= 2) {
             t.blocks = divide_up(most(s->packing->blocks, 1), groups);
             consider(s, t);
-            if (t.blocks == 1) break;
+            if (t.blocks == 1 || s->layer->folded > 1) break;
         }
         if (goes == 1) break;
     }
@@ -321,7 +323,7 @@ static void choose_tiling(const struct layer *layer, const struct run *run,
                 t.images = 1;
                 /* A few rows of many positions each, or many of few. */
                 if (parts == 1 || t.box[1] <= 8) consider_box(&s, t);
-                if (parts == 1 && whole[2] <= 2 * block) {
+                if (parts == 1 && whole[2] <= 2 * block && layer->folded == 1) {
                     t.compact = 1;
                     for (t.images = 1; t.images <= run->batch; t.images *= 2) {
                         const int64_t positions = t.images * t.box[0] * t.box[1] * t.box[2];
@@ -337,6 +339,7 @@ static void choose_tiling(const struct layer *layer, const struct run *run,
     if (s.cycles < 0) {
         /* The smallest tile there is; the caller sees whether it fits. */
         t = (struct tiling){.images = 1, .box = {1, 1, 1}, .channels = 1, .blocks = 1};
+        if (layer->folded > 1) t.blocks = packing->blocks;
         lay_out(layer, kernels, packing, plan, &t);
         count_jobs(layer, run, packing, plan, &t);
         s.best = t;

@@ -1,0 +1,83 @@
+"""Plots of the benchmarks, from what they wrote as JSON."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import matplotlib
+
+matplotlib.use("Agg")
+
+from matplotlib import pyplot as plt
+
+__all__ = ["plot_comparison", "plot_growth"]
+
+_COLOURS = {"compiled": "#1f77b4", "phases": "#ff7f0e"}
+_NAMES = {"compiled": "compiled kernel", "phases": "NumPy path"}
+
+
+def plot_comparison(report: dict[str, Any], target: Path) -> Path:
+    """Draw ratios to the best peer and distances to the limit; return the file written."""
+    families = [name for name in ("named", "random") if name in report]
+    figure, axes = plt.subplots(
+        2, len(families), figsize=(8 * len(families), 8), squeeze=False, sharey="row"
+    )
+    for column, family in enumerate(families):
+        cases = report[family]["cases"]
+        places = range(len(cases))
+        for row, (what, title) in enumerate(
+            [("ratio", "best peer / ours (above 1: we are faster)"), ("to_limit", "limit / ours")]
+        ):
+            axis = axes[row][column]
+            for shift, engine in ((-0.2, "compiled"), (0.2, "phases")):
+                values = [case.get(f"{engine}_{what}", 0.0) for case in cases]
+                if not any(values):
+                    continue
+                mean = report[family]["summary"][f"{engine}_{what}"]["geometric_mean"]
+                axis.bar(
+                    [place + shift for place in places],
+                    values,
+                    0.4,
+                    color=_COLOURS[engine],
+                    label=f"{_NAMES[engine]}, geometric mean {mean:.2f}",
+                )
+            axis.axhline(1, color="black", linewidth=0.8)
+            axis.set_xticks(list(places), [case["name"] for case in cases], rotation=90)
+            axis.set_title(f"{family} layers: {title}")
+            axis.legend()
+    machine = report["machine"]
+    peers = ", ".join(f"{name} {machine[name]}" for name in ("openvino", "onnxruntime", "torch"))
+    figure.suptitle(
+        f"f32, {machine['threads']} threads of {machine['processor']}; {peers}", fontsize=9
+    )
+    figure.tight_layout()
+    figure.savefig(target, dpi=100)
+    plt.close(figure)
+    return target
+
+
+def plot_growth(report: dict[str, Any], target: Path) -> Path:
+    """Draw time against the size of a layer, both axes logarithmic; return the file written."""
+    figure, axes = plt.subplots(1, len(report["series"]), figsize=(5 * len(report["series"]), 4))
+    for axis, (name, points) in zip(axes, report["series"].items(), strict=True):
+        sizes = [point["size"] for point in points]
+        for engine in ("compiled", "phases"):
+            if engine not in points[0]["seconds"]:
+                continue
+            axis.loglog(
+                sizes,
+                [1e3 * point["seconds"][engine] for point in points],
+                "o-",
+                color=_COLOURS[engine],
+                label=_NAMES[engine],
+            )
+        first = 1e3 * min(points[-1]["seconds"].values())
+        axis.loglog(sizes, [first * s / sizes[-1] for s in sizes], "k:", label="linear")
+        axis.set_xlabel(name)
+        axis.set_ylabel("ms")
+        axis.legend()
+    figure.tight_layout()
+    figure.savefig(target, dpi=100)
+    plt.close(figure)
+    return target

@@ -1,0 +1,206 @@
+"""Which kernel computes what, and that it can be told."""
+
+from __future__ import annotations
+
+import gc
+import subprocess
+import sys
+import threading
+
+import numpy as np
+import pytest
+
+from deconv_ir import kernels
+from deconv_ir.kernels import Activation, ActivationKind, Deconvolution, naive
+from deconv_ir.kernels.compiled import compiled_module, supports
+from deconv_ir.kernels.dispatch import Path, choose_path
+from deconv_ir.kernels.phases import Method, choose_method
+from deconv_ir.kernels.problem import Problem
+
+needs_compiled = pytest.mark.skipif(
+    compiled_module() is None, reason="the compiled kernel was not built"
+)
+
+
+def problem(kernel=(3, 3), strides=(2, 2), groups=1, channels_in=8, channels_out=8):
+    return Problem(groups, channels_in, channels_out, kernel, strides, (1,) * len(kernel))
+
+
+F32, F16, I8 = np.dtype(np.float32), np.dtype(np.float16), np.dtype(np.int8)
+
+
+@pytest.mark.parametrize(
+    ("layer", "dtype", "compiled", "finite", "expected"),
+    [
+        (problem(), F32, True, True, Path.COMPILED),
+        (problem(), F16, True, True, Path.COMPILED),
+        (problem(), I8, True, True, Path.COMPILED),
+        # zero times infinity is not zero, and the fast paths pad with zeros
+        (problem(), F32, True, False, Path.COL2IM),
+        # four axes, or more phases than tables are worth
+        (problem((1,) * 4, (1,) * 4), F32, True, True, Path.PHASES),
+        (problem((3, 3), (1000, 1000)), F32, True, True, Path.PHASES),
+        # without a compiler
+        (problem(), F32, False, True, Path.PHASES),
+        (problem(), I8, False, True, Path.COL2IM),
+        (problem(), F32, False, False, Path.COL2IM),
+    ],
+)
+def test_choice_of_path(layer, dtype, compiled, finite, expected):
+    assert choose_path(layer, dtype, compiled=compiled, finite=finite) is expected
+
+
+@pytest.mark.parametrize(
+    ("layer", "expected"),
+    [
+        (problem(channels_out=64), Method.PRODUCTS),
+        (problem((2, 2), (2, 2), channels_out=3), Method.PRODUCTS),  # one tap a phase
+        (problem((4, 4), (2, 2), channels_out=3), Method.COLUMNS),
+        (problem((9, 9), (4, 4), channels_out=1), Method.COLUMNS),
+        (problem((4, 4), (2, 2), 256, 1, 1), Method.TAPS),
+        (problem((3, 3), (1, 1), channels_out=64), Method.PRODUCTS),
+    ],
+)
+def test_choice_of_method(layer, expected):
+    assert choose_method(layer) is expected
+
+
+def test_supports_rejects_what_has_no_c_form():
+    assert not supports(problem(), np.dtype(bool))
+    assert not supports(problem((1,) * 4, (1,) * 4), F32)
+
+
+@needs_compiled
+@pytest.mark.parametrize("isa", compiled_module().isas() if compiled_module() else [])
+def test_every_instruction_set_computes_the_same(draw_case, monkeypatch, isa, dtype):
+    monkeypatch.setenv("DECONV_IR_ISA", isa)
+    for seed in range(4):
+        case = draw_case(seed, dtype, 2)
+        case.check(case.actual(path="compiled"))
+
+
+@pytest.mark.parametrize("wanted", ["phases", "col2im"])
+def test_environment_forces_a_kernel(monkeypatch, wanted):
+    monkeypatch.setenv("DECONV_IR_KERNEL", wanted)
+    kernel = Deconvolution(np.ones((1, 1, 2), np.float32), strides=(1,), dilations=(1,))
+    assert kernel.path.value == wanted
+    assert kernels.kernel_info().kernel == wanted
+
+
+def test_unknown_kernel_in_the_environment(monkeypatch):
+    monkeypatch.setenv("DECONV_IR_KERNEL", "magic")
+    with pytest.raises(ValueError, match="DECONV_IR_KERNEL names an unknown kernel 'magic'"):
+        kernels.kernel_info()
+
+
+@needs_compiled
+def test_unknown_instruction_set_in_the_environment(monkeypatch):
+    monkeypatch.setenv("DECONV_IR_ISA", "mmx")
+    with pytest.raises(ValueError, match="DECONV_IR_ISA is 'mmx'; available here: baseline"):
+        kernels.kernel_info()
+
+
+def test_works_without_the_extension():
+    script = (
+        "import sys; sys.modules['deconv_ir.kernels._compiled'] = None\n"
+        "import numpy as np\n"
+        "from deconv_ir import kernels\n"
+        "k = kernels.Deconvolution(np.ones((1, 1, 2), 'f'), strides=(2,), dilations=(1,))\n"
+        "print(k.path.value, k.run(np.ones((1, 1, 2), 'f'), (0,), (4,)).ravel().tolist())\n"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert done.stdout == "phases [1.0, 1.0, 1.0, 1.0]\n", done.stderr
+
+
+@pytest.mark.parametrize("threads", [1, 2, 5])
+def test_threads_do_not_change_the_result(path, threads):
+    rng = np.random.default_rng(0)
+    data = rng.standard_normal((3, 20, 17, 19), dtype=np.float32)
+    weights = rng.standard_normal((20, 9, 4, 4), dtype=np.float32)
+    kernel = Deconvolution(weights, strides=(2, 2), dilations=(1, 1), path=path)
+    before = kernels.get_threads()
+    try:
+        kernels.set_threads(threads)
+        assert kernels.get_threads() == threads
+        actual = kernel.run(data, (1, 1), (34, 38))
+    finally:
+        kernels.set_threads(before)
+    expected = naive(
+        data,
+        weights,
+        strides=(2, 2),
+        dilations=(1, 1),
+        groups=1,
+        pads_begin=(1, 1),
+        output=(34, 38),
+    )
+    np.testing.assert_allclose(actual, expected, rtol=1e-4, atol=1e-4)
+
+
+def test_no_threads_are_refused():
+    with pytest.raises(ValueError, match="at least 1"):
+        kernels.set_threads(0)
+
+
+def test_callers_in_several_threads(path):
+    rng = np.random.default_rng(0)
+    data = rng.standard_normal((2, 8, 30, 30), dtype=np.float32)
+    weights = rng.standard_normal((8, 8, 3, 3), dtype=np.float32)
+    kernel = Deconvolution(weights, strides=(2, 2), dilations=(1, 1), path=path)
+    expected = kernel.run(data, (1, 1), (59, 59))
+    results: list[np.ndarray] = []
+    callers = [
+        threading.Thread(target=lambda: results.append(kernel.run(data, (1, 1), (59, 59))))
+        for _ in range(6)
+    ]
+    for caller in callers:
+        caller.start()
+    for caller in callers:
+        caller.join()
+    assert len(results) == 6
+    for result in results:
+        np.testing.assert_array_equal(result, expected)
+
+
+@pytest.mark.parametrize(
+    ("activation", "function"),
+    [
+        (Activation(ActivationKind.RELU), lambda v: np.maximum(v, 0)),
+        (Activation(ActivationKind.LEAKY_RELU, slope=0.25), lambda v: np.where(v < 0, v / 4, v)),
+        (Activation(ActivationKind.CLAMP, low=-2, high=3), lambda v: np.clip(v, -2, 3)),
+    ],
+    ids=lambda value: getattr(getattr(value, "kind", None), "name", ""),
+)
+@pytest.mark.parametrize("element", ["float32", "float16", "int32"])
+def test_activation_follows_the_bias(path, activation, function, element):
+    if activation.kind is ActivationKind.LEAKY_RELU and element == "int32":
+        pytest.skip("a slope of 1/4 has no integer form")
+    rng = np.random.default_rng(0)
+    data = rng.integers(-3, 4, (1, 3, 5, 6)).astype(element)
+    weights = rng.integers(-3, 4, (3, 2, 3, 3)).astype(element)
+    bias = np.array([-7, 5]).astype(element)
+    arguments = {"strides": (2, 3), "dilations": (1, 1), "bias": bias}
+    # The output reaches beyond the data, where the bias alone is activated.
+    plain = naive(data, weights, groups=1, pads_begin=(-2, -1), output=(15, 20), **arguments)
+    kernel = Deconvolution(weights, activation=activation, path=path, **arguments)
+    actual = kernel.run(data, (-2, -1), (15, 20))
+    np.testing.assert_array_equal(actual, function(plain).astype(element))
+
+
+@needs_compiled
+def test_large_memory_is_used_again():
+    shape, dtype = (3, 1 << 20), np.dtype(np.float32)
+    first = kernels.empty(shape, dtype)
+    address = first.ctypes.data
+    part = first[1, 5:9]
+    del first
+    gc.collect()
+    # A view holds the memory.
+    assert kernels.empty(shape, dtype).ctypes.data != address
+    part[...] = 1
+    del part
+    gc.collect()
+    taken = [kernels.empty(shape, dtype) for _ in range(5)]
+    assert address in [array.ctypes.data for array in taken]
+    assert len({array.ctypes.data for array in taken}) == 5
+    assert all(a.flags.writeable and a.flags.c_contiguous for a in taken)

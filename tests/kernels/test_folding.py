@@ -1,0 +1,104 @@
+"""Layers with few output channels: phases of the last axis become channels."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+
+from deconv_ir.kernels import Deconvolution
+from deconv_ir.kernels.compiled import choose_fold, compiled_module, fold_filter
+from deconv_ir.kernels.problem import Problem
+
+needs_compiled = pytest.mark.skipif(
+    compiled_module() is None, reason="the compiled kernel was not built"
+)
+
+
+@pytest.mark.parametrize(
+    ("kernel", "stride", "dilation", "channels_in", "channels_out", "expected"),
+    [
+        (9, 4, 1, 56, 1, 4),  # 9 of 12 products are useful
+        (8, 4, 1, 16, 2, 4),
+        (16, 8, 1, 16, 1, 8),
+        (4, 2, 1, 16, 2, 2),
+        (4, 2, 1, 16, 1, 2),  # two rows, all useful
+        (3, 2, 1, 16, 1, 1),  # two rows, three of four useful
+        (5, 4, 1, 16, 1, 1),  # 5 of 8
+        (8, 4, 2, 16, 1, 1),  # dilated
+        (3, 1, 1, 16, 1, 1),  # one phase
+        (4, 2, 1, 1, 1, 1),  # depthwise
+        (4, 2, 1, 64, 3, 1),  # enough rows
+        (14, 7, 1, 16, 2, 1),  # 14 rows make no equal blocks
+    ],
+)
+def test_choice(kernel, stride, dilation, channels_in, channels_out, expected):
+    problem = Problem(1, channels_in, channels_out, (3, kernel), (1, stride), (1, dilation))
+    assert choose_fold(problem) == expected
+
+
+def test_folded_filter():
+    # Taps 0 to 4 of stride 2: shifts of phase 0 are taps 0, 2, 4; of phase 1 taps 1, 3.
+    weights = np.arange(1.0, 11.0).reshape(1, 2, 5)
+    problem = Problem(1, 1, 2, (5,), (2,), (1,))
+    folded = fold_filter(problem, weights)
+    assert folded.tolist() == [[[1, 3, 5], [6, 8, 10], [2, 4, 0], [7, 9, 0]]]
+
+
+GEOMETRIES = list(
+    itertools.product(
+        [(4, 2, 1), (4, 2, 2), (9, 4, 1), (8, 4, 2), (16, 8, 1), (7, 3, 1), (3, 3, 2)],
+        [-3, 0, 1, 2, 5, 11],
+        [1, 2, 3],
+    )
+)
+
+
+@needs_compiled
+@pytest.mark.parametrize("isa", compiled_module().isas() if compiled_module() else [])
+@pytest.mark.parametrize("element", ["float32", "float64", "float16", "int16"])
+def test_against_oracle(draw_case, random_values, monkeypatch, isa, element):
+    monkeypatch.setenv("DECONV_IR_ISA", isa)
+    rng = np.random.default_rng(0)
+    dtype = np.dtype(element)
+    for seed, ((kernel, stride, outs), pad, axes) in enumerate(GEOMETRIES):
+        case = draw_case(
+            seed,
+            dtype,
+            axes,
+            kernel=(2,) * (axes - 1) + (kernel,),
+            strides=(2,) * (axes - 1) + (stride,),
+            dilations=(1,) * axes,
+            pads_begin=(1,) * (axes - 1) + (pad,),
+        )
+        groups = 1 + seed % 2
+        extents = case.data.shape[2:]
+        case.groups = groups
+        case.data = random_values(rng, (1 + seed % 3, 5 * groups, *extents), dtype)
+        case.filter = random_values(rng, (5 * groups, outs, *case.filter.shape[2:]), dtype)
+        case.bias = random_values(rng, (outs * groups,), dtype) if seed % 3 else None
+        kernel_object = Deconvolution(case.filter, **case.static, path="compiled")
+        assert kernel_object._compiled._fold == stride
+        for scratch_bytes in (64 << 20, 20_000):
+            kernel_object.scratch_bytes = scratch_bytes
+            case.check(kernel_object.run(case.data, case.pads_begin, case.output))
+
+
+@needs_compiled
+@pytest.mark.parametrize("value", [np.inf, np.nan])
+def test_data_that_are_not_finite_do_not_meet_added_zeros(draw_case, value):
+    rng = np.random.default_rng(0)
+    weights = rng.integers(1, 5, (6, 1, 9, 9)).astype(np.float32)
+    data = rng.integers(1, 5, (1, 6, 5, 7)).astype(np.float32)
+    kernel = Deconvolution(weights, strides=(4, 4), dilations=(1, 1), path="compiled")
+    assert kernel._compiled._fold == 4
+    plain = Deconvolution(weights, strides=(4, 4), dilations=(1, 1), path="col2im")
+    for _ in range(2):
+        data[0, 2, 3, 4] = value
+        expected = plain.run(data, (4, 4), (20, 28))
+        assert not np.isfinite(expected).all()
+        np.testing.assert_array_equal(kernel.run(data, (4, 4), (20, 28)), expected)
+        data[0, 2, 3, 4] = 1
+        expected = plain.run(data, (4, 4), (20, 28))
+        np.testing.assert_array_equal(kernel.run(data, (4, 4), (20, 28)), expected)
