@@ -77,7 +77,7 @@ PRUNE_AT = 256
     "--reshape",
     multiple=True,
     metavar="NAME=SHAPE",
-    help="Check at another shape of an input, as in data=1,3,64,64.",
+    help="Check whether the layers fit at another input shape, as in data=1,3,64,64.",
 )
 @click.option("--weights", metavar="FILE.bin", type=click.Path(), help="Default: beside the .xml.")
 @click.option("--deep", is_flag=True, help="Read all weights: look for NaN and infinity.")
@@ -137,6 +137,8 @@ def command(
         raise Mistake("no path is given; deconv-lint --help shows what to write")
     if fix and diff:
         raise Mistake("--fix and --diff exclude each other")
+    if (fix or diff) and reshape:
+        raise Mistake("--fix and --diff do not go with --reshape: the file declares its own shapes")
     if update_baseline and baseline is None:
         raise Mistake("--update-baseline needs --baseline FILE")
     from .lint_paths import find_files

@@ -27,6 +27,10 @@ MAX_SHOWN = 1000
 """Characters of a line that are kept to be shown."""
 
 
+DECLARED_DIMS = ("IR401", "IR402")
+"""Rules that compare declared dims with computed ones."""
+
+
 class Result(NamedTuple):
     """What checking one file gave.
 
@@ -162,7 +166,9 @@ def _to_run(options: Options, subject: Subject, present: frozenset[str]) -> Iter
     """Iterate over the rules that may have something to say."""
     types = None if subject.inference is None else subject.by_type
     unclaimed = any(_is_unclaimed(slug) for slug in present)
-    for code in sorted(options.rules):
+    # Declared dims are those of the file's own input shapes.
+    passed_over = DECLARED_DIMS if options.reshape else ()
+    for code in sorted(options.rules.difference(passed_over)):
         entry = RULES[code]
         if (
             not present.isdisjoint(entry.slugs)
