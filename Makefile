@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 OUT := out
 
-.PHONY: help run test test-peers check regen dist clean
+.PHONY: help run test test-peers check regen bench fuzz-sanitized dist clean
 
 help:
 	@echo "make run         upsample a photograph and name the pictures to look at"
@@ -12,6 +12,8 @@ help:
 	@echo "make check       ruff, mypy --strict, generated files are up to date"
 	@echo "make test-peers  compare with OpenVINO, onnxruntime and torch (installs them)"
 	@echo "make regen       write the generated files anew"
+	@echo "make bench       time the kernels beside OpenVINO, onnxruntime and torch (installs them)"
+	@echo "make fuzz-sanitized  random geometries through the compiled kernel under ASan and UBSan"
 	@echo "make dist        build sdist and wheel"
 
 # One stamp an extra: a target installs what it needs, once.
@@ -45,6 +47,22 @@ check: $(VENV)/installed-dev
 
 regen: $(VENV)/installed-dev
 	$(BIN)/python tools/regen.py
+
+bench: $(VENV)/installed-samples $(VENV)/installed-peers
+	@mkdir -p $(OUT)/bench
+	$(BIN)/python bench/compare.py --random 28 --output $(OUT)/bench
+
+# The compiled kernel, built apart with sanitizers, against the loop kernel.
+SANITIZE := -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer -g
+COUNT ?= 300
+
+fuzz-sanitized: $(VENV)/installed-dev
+	rm -rf $(OUT)/sanitized build
+	CFLAGS="$(SANITIZE)" LDFLAGS="$(SANITIZE)" $(BIN)/python -m pip install --quiet --no-deps \
+		--disable-pip-version-check --target $(OUT)/sanitized .
+	LD_PRELOAD="$$($(CC) -print-file-name=libasan.so) $$($(CC) -print-file-name=libubsan.so)" \
+		ASAN_OPTIONS=detect_leaks=0 PYTHONPATH=$(OUT)/sanitized \
+		$(BIN)/python tests/kernels/fuzz.py --count $(COUNT) --path compiled
 
 dist: $(VENV)/installed-dev
 	$(BIN)/python -m build

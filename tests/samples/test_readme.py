@@ -24,6 +24,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A working directory with the samples, shared: later commands use earlier files."""
     path = tmp_path_factory.mktemp("readme")
     shutil.copytree(ROOT / "samples", path / "samples")
+    shutil.copytree(ROOT / "tests/spec/documents", path / "tests/spec/documents")
     return path
 
 
@@ -31,7 +32,7 @@ COMMANDS = [
     line.removeprefix("$ ")
     for block in blocks("console")
     for line in block.splitlines()
-    if line.startswith("$ deconv-run")
+    if line.startswith("$ deconv-")
 ]
 
 
