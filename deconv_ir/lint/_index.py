@@ -496,7 +496,7 @@ ENTRIES: tuple[tuple[Any, ...], ...] = (
     (
         "IR311",
         "output-padding-too-large",
-        "warning",
+        "info",
         "output_padding_too_large",
         (),
         (
