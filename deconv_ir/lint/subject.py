@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -11,6 +12,7 @@ from ..findings import Finding
 from ..geometry import Semantics
 from ..infer import Inference
 from ..model import Context, Graph, Layer, Place, Port, TensorInfo, Topology
+from ..ops import find_operation
 from ..xmlio.locate import Locator
 
 if TYPE_CHECKING:
@@ -24,6 +26,9 @@ ONEDNN_DECONVOLUTIONS = ("ConvTranspose", "ConvolutionBackwardData")
 SINKS = ("Result", "Assign")
 """Types of layers that are computed for their own sake."""
 DECONVOLUTIONS = OPENVINO_DECONVOLUTIONS + ONEDNN_DECONVOLUTIONS
+
+
+_USUAL = re.compile("opset(?:[1-9]|1[0-7])")
 
 
 class Subject:
@@ -237,6 +242,23 @@ class Subject:
             for index, is_needed in enumerate(needed)
             if not is_needed and layers[index].type != "Parameter"
         ]
+
+    @cached_property
+    def has_untidy_constants(self) -> bool:
+        """Whether sizes and offsets of constants may be wrong."""
+        from .constants import are_untidy
+
+        return are_untidy(self)
+
+    @cached_property
+    def unusual_operations(self) -> set[tuple[str, str]]:
+        """Types and versions that are not simply an implemented operation of an opset."""
+        pairs = {(layer.type, layer.version or "") for layer in self.graph.layers}
+        return {
+            (kind, version)
+            for kind, version in pairs
+            if not _USUAL.fullmatch(version) or find_operation(kind, version) is None
+        }
 
     @cached_property
     def oddly_ported(self) -> list[int]:
