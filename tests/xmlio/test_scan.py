@@ -16,8 +16,6 @@ names = st.sampled_from(["net", "layers", "layer", "port", "dim", "a.b", "x-y", 
 texts = st.text("a3é€<&>\"' ]\n\t-?", max_size=8) | st.sampled_from(
     ["", " ", "\n", "3", " 3 ", "]]", "<", "&", ">", "'", '"']
 )
-    ["", " ", "\n", "3", " 3 ", "]]", "<", "&", ">", "'", '"']
-)
 
 
 def escaped(text: str, quote: str = "") -> str:
