@@ -9,7 +9,7 @@ from deconv_ir.kernels import Deconvolution, naive
 
 
 @pytest.mark.parametrize("axes", [1, 2, 3, 4])
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", range(3))
 def test_random_problems(draw_case, path, dtype, axes, seed):
     case = draw_case(1000 * axes + seed, dtype, axes)
     case.check(case.actual(path=path))
@@ -39,14 +39,14 @@ def test_many_channels(draw_case, path, element, seed):
     ],
     ids=str,
 )
-@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("seed", range(3))
 def test_named_problems(draw_case, path, fixed, seed):
     case = draw_case(seed, np.dtype(np.float32), 2, **fixed)
     case.check(case.actual(path=path))
 
 
 @pytest.mark.parametrize("scratch_bytes", [1, 500, 20_000])
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(2))
 def test_tiling_does_not_change_the_result(draw_case, dtype, path, scratch_bytes, seed):
     case = draw_case(seed, dtype)
     case.check(case.actual(path=path, scratch_bytes=scratch_bytes))

@@ -569,7 +569,7 @@ static void run_tile(void *context, int64_t job, void *scratch) {
 /* One channel of one image as it is where no tap meets data. */
 static void fill_channel(void *context, int64_t job, void *scratch) {
     static const double zeros[MAX_ROWS];
-    static const int32_t no_offsets[1];
+    static const int32_t no_offsets[AHEAD];
     const struct context *c = context;
     const enum element element = (enum element)c->layer->element;
     const int64_t outs = c->layer->channels_out / c->layer->folded;

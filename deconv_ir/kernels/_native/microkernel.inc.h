@@ -69,8 +69,10 @@ INLINE void NAME(block)(const int rows, const int columns, int64_t depth,
         __builtin_prefetch(sums + r * row_stride, 1);
         __builtin_prefetch(sums + r * row_stride + columns * LANES - 1, 1);
     }
+#pragma GCC unroll 2
     for (int64_t k = 0; k < depth; k++) {
         const ELEMENT *at = data + offsets[k];
+        __builtin_prefetch(data + offsets[k + AHEAD] + columns * LANES - 1);
         /* The shorter side stays in registers, the longer passes through one. */
         if (columns < rows) {
             VEC column[MAX_COLUMNS];

@@ -45,6 +45,10 @@ struct epilogue {
     double slope;     /* ACT_LEAKY: factor of negative values */
 };
 
+/* Taps that the micro-kernel looks ahead, to fetch data; lists of offsets are
+ * this much longer than their depth. */
+#define AHEAD 12
+
 /* Sums `blocks` neighbouring blocks of rows x columns vectors:
  *
  *     sums[row][position] (+)= sum over k < depth of

@@ -358,7 +358,7 @@ static int make_offsets(struct plan *plan) {
     if (!plan->offsets) return -1;
     if (t->compact) {
         const int64_t rows = plan->depth * t->channels;
-        plan->panel_offsets = malloc((size_t)most(rows, 1) * sizeof *plan->panel_offsets);
+        plan->panel_offsets = calloc((size_t)rows + AHEAD, sizeof *plan->panel_offsets);
         if (!plan->panel_offsets) return -1;
         for (int64_t k = 0; k < rows; k++) plan->panel_offsets[k] = (int32_t)(k * t->panel);
     }
@@ -369,7 +369,7 @@ static int make_offsets(struct plan *plan) {
                 const int64_t taps = (a[0].pattern_first[p + 1] - a[0].pattern_first[p]) *
                                      (a[1].pattern_first[q + 1] - a[1].pattern_first[q]) *
                                      (a[2].pattern_first[r + 1] - a[2].pattern_first[r]);
-                int32_t *out = malloc((size_t)most(taps * t->channels, 1) * sizeof *out);
+                int32_t *out = calloc((size_t)(taps * t->channels) + AHEAD, sizeof *out);
                 plan->offsets[at] = out;
                 if (!out) return -1;
                 for (int64_t channel = 0; channel < t->channels; channel++)
