@@ -105,6 +105,13 @@ def is_whole(path: Path) -> bool:
         return False
 
 
+class _Plain:
+    """A stream that NumPy takes for no file: its way of writing to files loses the error."""
+
+    def __init__(self, stream: BinaryIO) -> None:
+        self.write = stream.write
+
+
 def write(array: Array, path: Path) -> None:
     """Write an array to a .npy file, which appears whole or not at all.
 
@@ -119,7 +126,7 @@ def write(array: Array, path: Path) -> None:
 
     try:
         with replace_file(path) as stream:
-            npy.write_array(stream, to_storable(array), allow_pickle=False)
+            npy.write_array(_Plain(stream), to_storable(array), allow_pickle=False)
     except OSError as error:
         raise OutputError(
             f"can not write the array: {error.strerror or error}", file=str(path)
@@ -127,10 +134,20 @@ def write(array: Array, path: Path) -> None:
 
 
 def write_stdout(array: Array) -> None:
-    """Write an array as .npy to standard output."""
+    """Write an array as .npy to standard output.
+
+    Raises
+    ------
+    OutputError
+        There is no standard output.
+    OSError
+        It can not be written, or nobody reads it.
+    """
     from numpy.lib import format as npy
 
     from deconv_ir.arrays import to_storable
 
-    npy.write_array(sys.stdout.buffer, to_storable(array), allow_pickle=False)
+    if sys.stdout is None:
+        raise OutputError("there is no standard output to write to")
+    npy.write_array(_Plain(sys.stdout.buffer), to_storable(array), allow_pickle=False)
     sys.stdout.buffer.flush()

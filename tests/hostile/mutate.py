@@ -38,7 +38,7 @@ from seeds import Seed, seeds
 
 SECONDS = 2.0
 MEMORY = 512 << 20
-MAX_INPUT_ELEMENTS = 1 << 20
+MAX_INPUT_ELEMENTS = 1 << 14
 BATCH = 500
 
 INTEGERS = (
