@@ -96,8 +96,8 @@ class Source:
 
     def _mask(self, text: str) -> str:
         if "<!" not in text and text.find("<?", text.find("<") + 1) < 0:
-            # At most an XML declaration, which stands first.
-            end = text.find("?>") + 2 if text.lstrip("\ufeff").startswith("<?") else 0
+            # At most an XML declaration, or one instruction, which stands first.
+            end = text.find("?>") + 2 if text.lstrip("\ufeff \t\r\n").startswith("<?") else 0
             return _NOT_NEWLINE.sub(" ", text[:end]) + text[end:]
         parts: list[str] = []
         at = 0
@@ -117,10 +117,13 @@ class Source:
 
     def position(self, offset: int) -> tuple[int, int]:
         """Return the line and the column, in characters, of an offset; both from 1."""
-        text = self.text
+        text, counts = self.text, self._line_counts()
         block = offset // _BLOCK
-        line = self._line_counts()[block] + text.count("\n", block * _BLOCK, offset) + 1
-        start = text.rfind("\n", 0, offset) + 1
+        line = counts[block] + text.count("\n", block * _BLOCK, offset) + 1
+        start = text.rfind("\n", block * _BLOCK, offset) + 1
+        if not start and counts[block]:  # the line begins in an earlier block
+            block = bisect_left(counts, counts[block])
+            start = text.rfind("\n", (block - 1) * _BLOCK, block * _BLOCK) + 1
         if line == 1 and text.startswith("\ufeff"):
             start += 1
         return line, offset - start + 1
