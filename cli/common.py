@@ -6,7 +6,7 @@ import contextlib
 import os
 import signal
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, NoReturn, TypeVar
 
 import click
@@ -35,12 +35,24 @@ def _terminate(number: int, frame: Any) -> NoReturn:
     raise Terminated(number)
 
 
-def _catch_signals() -> None:
+@contextlib.contextmanager
+def _caught_signals() -> Iterator[None]:
     """Turn the signals that end a process into exceptions, so that temporary files go."""
-    for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
-        # What a parent ignores (nohup, a job in the background) stays ignored.
-        if signal.getsignal(number) is not signal.SIG_IGN:
-            signal.signal(number, _terminate)
+    old: dict[int, Any] = {}
+    try:
+        for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
+            handler = signal.getsignal(number)
+            # What a parent ignores (nohup, a job in the background) stays ignored.
+            if handler is not signal.SIG_IGN:
+                old[number] = handler
+                signal.signal(number, _terminate)
+    except ValueError:
+        pass  # not in the main thread: whoever runs that handles signals
+    try:
+        yield
+    finally:
+        for number, handler in old.items():
+            signal.signal(number, handler)
 
 
 class Mistake(click.ClickException):
@@ -69,9 +81,9 @@ def run_command(command: click.Command) -> NoReturn:
     mistake, 130 interrupted, 143 terminated (129: the terminal is gone).
     """
     try:
-        _catch_signals()
-        code = command.main(standalone_mode=False)
-        _flush()
+        with _caught_signals():
+            code = command.main(standalone_mode=False)
+            _flush()
     except click.exceptions.Exit as done:
         code = done.exit_code
     except click.ClickException as error:
@@ -89,8 +101,11 @@ def run_command(command: click.Command) -> NoReturn:
         code = EXIT_INTERRUPTED
     except Terminated as error:
         code = 128 + int(error.args[0])
-    except BrokenPipeError:
-        # Whoever read our output is gone, and wants no more of it.
+    except (BrokenPipeError, SystemExit) as error:
+        # Whoever read our output is gone, and wants no more of it.  click has
+        # an exit code of its own for that, which means something else here.
+        if isinstance(error, SystemExit) and not isinstance(error.__context__, BrokenPipeError):
+            raise
         _drop_output()
         code = EXIT_OK
     except OSError as error:

@@ -40,7 +40,20 @@ _WHITE: Final = r"\r\n|[\t\n\r]"
 _BLOCK: Final = 1 << 14
 
 _CHARSETS: Final = (
-    *("utf", "ascii", "iso8859", "iso2022", "cp", "mac", "koi8", "big5", "gb", "hz", "euc", "shift"),
+    *(
+        "utf",
+        "ascii",
+        "iso8859",
+        "iso2022",
+        "cp",
+        "mac",
+        "koi8",
+        "big5",
+        "gb",
+        "hz",
+        "euc",
+        "shift",
+    ),
     *("johab", "tis", "kz", "ptcp", "hp-roman"),
 )
 
@@ -145,7 +158,8 @@ class Source:
         """
         if self._lines is None:
             ends = (
-                self.text.count("\n", at, at + _BLOCK) for at in range(0, len(self.text) + 1, _BLOCK)
+                self.text.count("\n", at, at + _BLOCK)
+                for at in range(0, len(self.text) + 1, _BLOCK)
             )
             self._lines = [0, *accumulate(ends)]
         return self._lines

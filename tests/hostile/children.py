@@ -41,9 +41,7 @@ def bounded(code: str, memory: int = 512 * MIB, seconds: float = 60) -> str:
     return done.stdout
 
 
-def start(
-    script: str, *arguments: object, cwd: Path, **options: object
-) -> subprocess.Popen[bytes]:
+def start(script: str, *arguments: object, cwd: Path, **options: object) -> subprocess.Popen[bytes]:
     """Start a command as a child process."""
     return subprocess.Popen(  # type: ignore[call-overload, no-any-return]
         [sys.executable, "-m", f"deconv_cli.{script}", *map(str, arguments)],

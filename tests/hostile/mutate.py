@@ -364,7 +364,7 @@ def run_batch(mutator: Mutator, seed: int, numbers: Sequence[int], figures: Figu
             _count(figures, seed, current, {"outcome": outcome, "seconds": 0.0, "memory": 0})
             done += 1
         elif not done:
-            raise RuntimeError("the child ended before its first IR")
+            raise RuntimeError(f"the child ended before number {remaining[0]}: status {status}")
         remaining = remaining[done:]
 
 

@@ -16,13 +16,43 @@ from deconv_ir.xmlio.scan import Element, scan
 from deconv_ir.xmlio.source import Source
 
 NAMES = ("net", "a", "layer", "x-y", "n:b", "\u00e9t\u00e9", "_.1")
-TEXTS = ("", " ", "\n", "\r\n", "\r", "\t", "1", "a>b", "'", '"', "]]", "--", "\u00e9", "\U0001f600", "?>", "/>", "=")
-ESCAPES = ("&lt;", "&gt;", "&amp;", "&quot;", "&apos;", "&#60;", "&#x3C;", "&#10;", "&#xe9;", "&#9;", "&#13;")
+TEXTS = (
+    "",
+    " ",
+    "\n",
+    "\r\n",
+    "\r",
+    "\t",
+    "1",
+    "a>b",
+    "'",
+    '"',
+    "]]",
+    "--",
+    "\u00e9",
+    "\U0001f600",
+    "?>",
+    "/>",
+    "=",
+)
+ESCAPES = (
+    "&lt;",
+    "&gt;",
+    "&amp;",
+    "&quot;",
+    "&apos;",
+    "&#60;",
+    "&#x3C;",
+    "&#10;",
+    "&#xe9;",
+    "&#9;",
+    "&#13;",
+)
 HIDDEN = (
     *("<!---->", "<!-- < & <a> ' \" -->", "<!--\n-->", "<!-- - -->", "<!--<![CDATA[-->"),
     *("<?p?>", "<?p <a> -->?>", "<?p ' ?>", "<?p\n??>"),
 )
-CDATA = ("<![CDATA[]]>", "<![CDATA[<a>&amp;</a>]]>", "<![CDATA[<!-- ]]>", "<![CDATA[]] >\"]]>")
+CDATA = ("<![CDATA[]]>", "<![CDATA[<a>&amp;</a>]]>", "<![CDATA[<!-- ]]>", '<![CDATA[]] >"]]>')
 SPACES = ("", " ", "\n", "\t", "  ")
 ENCODINGS = ("utf-8", "utf-8-sig", "utf-16", "utf-16-le", "utf-32", "iso-8859-1")
 

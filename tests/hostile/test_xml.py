@@ -60,20 +60,26 @@ def test_refused_in_one_line(document: str | bytes, words: str) -> None:
 def test_xinclude_is_an_element_like_any_other(tmp_path: Path) -> None:
     secret = tmp_path / "secret"
     secret.write_text("s3cret")
-    include = (
-        f'<x:include xmlns:x="http://www.w3.org/2001/XInclude" href="{secret}" parse="text"/>'
-    )
+    include = f'<x:include xmlns:x="http://www.w3.org/2001/XInclude" href="{secret}" parse="text"/>'
     graph, found = reader.read_bytes(NET.format(include, "").encode())
     assert not found
     assert "s3cret" not in repr(graph)
 
 
 def test_what_comes_before_the_doctype_does_not_hide_it() -> None:
-    for before in ("\ufeff", "<!-->-->", "<!--<!DOCTYPE a>-->", "<?a <b?>", "<?xml version='1.0'?>"):
+    for before in (
+        "\ufeff",
+        "<!-->-->",
+        "<!--<!DOCTYPE a>-->",
+        "<?a <b?>",
+        "<?xml version='1.0'?>",
+    ):
         assert "DOCTYPE" in problems(f"{before}<!DOCTYPE net><net/>")[0]
 
 
-@pytest.mark.parametrize("codec", ["utf-8", "utf-8-sig", "utf-16", "utf-16-le", "utf-16-be", "utf-32"])
+@pytest.mark.parametrize(
+    "codec", ["utf-8", "utf-8-sig", "utf-16", "utf-16-le", "utf-16-be", "utf-32"]
+)
 def test_unicode_encodings_load(codec: str) -> None:
     declared = {"utf-16-le": "UTF-16LE", "utf-16-be": "UTF-16BE", "utf-8-sig": "utf-8"}
     text = f'<?xml version="1.0" encoding="{declared.get(codec, codec)}"?>' + NET.format(
@@ -125,7 +131,9 @@ def test_an_attribute_of_a_gibibyte_is_refused_before_it_is_read(tmp_path: Path)
 
 
 def test_an_attribute_within_the_file_limit_is_bounded_too() -> None:
-    assert "Resource limit exceeded" in problems(f'<net version="11" name="{"a" * 20_000_000}"/>')[0]
+    assert (
+        "Resource limit exceeded" in problems(f'<net version="11" name="{"a" * 20_000_000}"/>')[0]
+    )
 
 
 def test_ten_million_layers_are_refused(tmp_path: Path) -> None:
@@ -149,7 +157,11 @@ def test_ten_million_layers_are_refused(tmp_path: Path) -> None:
     [
         (Limits(xml_bytes=50), NET.format("", ""), "bytes, more than the limit of 50"),
         (Limits(tags=3), NET.format("", ""), "6 tags, more than the limit of 3"),
-        (Limits(layers=1), NET.format(LAYER.format(0) + LAYER.format(1), ""), "more layers than the limit of 1"),
+        (
+            Limits(layers=1),
+            NET.format(LAYER.format(0) + LAYER.format(1), ""),
+            "more layers than the limit of 1",
+        ),
         (
             Limits(rank=3),
             NET.format(
@@ -177,7 +189,7 @@ def test_mistakes_are_bounded_too() -> None:
 
 
 def test_remarks_do_not_crowd_out_mistakes() -> None:
-    strange = "".join(f'<x{i}/>' for i in range(5000))
+    strange = "".join(f"<x{i}/>" for i in range(5000))
     layer = f'<layer id="1" type="A">{strange}<input><port id="x"/></input></layer>'
     assert "id of <port> must be a whole number" in problems(NET.format(layer, ""))[0]
 
