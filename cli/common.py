@@ -102,9 +102,9 @@ def run_command(command: click.Command) -> NoReturn:
     except Terminated as error:
         code = 128 + int(error.args[0])
     except (BrokenPipeError, SystemExit) as error:
-        # Whoever read our output is gone, and wants no more of it.  click has
-        # an exit code of its own for that, which means something else here.
-        if isinstance(error, SystemExit) and not isinstance(error.__context__, BrokenPipeError):
+        # Whoever read our output is gone, and wants no more of it.  click exits
+        # on its own then, and on nothing else but a request for completion.
+        if isinstance(error, SystemExit) and error.code != 1:
             raise
         _drop_output()
         code = EXIT_OK

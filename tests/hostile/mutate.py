@@ -38,7 +38,7 @@ from hostile.seeds import Seed, seeds
 SECONDS = 2.0
 MEMORY = 512 << 20
 MAX_INPUT_ELEMENTS = 1 << 14
-MAX_TEXT = 1 << 19
+MAX_TEXT = 1 << 16
 BATCH = 500
 
 INTEGERS = (
