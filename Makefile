@@ -4,13 +4,18 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 OUT := out
 
-.PHONY: help run test test-peers check regen dist clean
+SECONDS ?= 60
+COUNT ?= 100000
+
+.PHONY: help run test test-peers check regen dist fuzz mutate clean
 
 help:
 	@echo "make run         upsample a photograph and name the pictures to look at"
 	@echo "make test        run the tests"
 	@echo "make check       ruff, mypy --strict, generated files are up to date"
 	@echo "make test-peers  compare with OpenVINO, onnxruntime and torch (installs them)"
+	@echo "make fuzz        coverage-guided fuzzing, SECONDS=60 for each target (installs atheris)"
+	@echo "make mutate      COUNT=100000 mutated IRs through load, lint and run"
 	@echo "make regen       write the generated files anew"
 	@echo "make dist        build sdist and wheel"
 
@@ -45,6 +50,18 @@ check: $(VENV)/installed-dev
 
 regen: $(VENV)/installed-dev
 	$(BIN)/python tools/regen.py
+
+fuzz: $(VENV)/installed-dev $(VENV)/installed-fuzz
+	@mkdir -p $(OUT)/fuzz
+	@for target in xml npy attributes shapes scanner; do \
+		echo "fuzzing $$target for $(SECONDS) s"; \
+		$(BIN)/python tests/hostile/fuzz.py $$target $(SECONDS) $(OUT)/fuzz > $(OUT)/fuzz/$$target.log 2>&1 \
+			|| { tail -40 $(OUT)/fuzz/$$target.log; exit 1; }; \
+		grep -E "number_of_executed_units|peak_rss_mb" $(OUT)/fuzz/$$target.log; \
+	done
+
+mutate: $(VENV)/installed-dev
+	$(BIN)/python tests/hostile/mutate.py --count $(COUNT) --keep $(OUT)/mutate
 
 dist: $(VENV)/installed-dev
 	$(BIN)/python -m build
