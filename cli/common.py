@@ -22,7 +22,7 @@ EXIT_MISTAKE = 2
 EXIT_INTERRUPTED = 130
 
 
-class Terminated(BaseException):  # noqa: N818 - it is no error, as KeyboardInterrupt is none
+class Terminated(BaseException):
     """The system asked us to end: clean up, then go."""
 
 
@@ -40,7 +40,7 @@ def _caught_signals() -> Iterator[None]:
     """Turn the signals that end a process into exceptions, so that temporary files go."""
     old: dict[int, Any] = {}
     try:
-        for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
+        for number in map(int, (signal.SIGTERM, signal.SIGHUP, signal.SIGINT)):
             handler = signal.getsignal(number)
             # What a parent ignores (nohup, a job in the background) stays ignored.
             if handler is not signal.SIG_IGN:
@@ -51,8 +51,8 @@ def _caught_signals() -> Iterator[None]:
     try:
         yield
     finally:
-        for number, handler in old.items():
-            signal.signal(number, handler)
+        for caught, handler in old.items():
+            signal.signal(caught, handler)
 
 
 class Mistake(click.ClickException):

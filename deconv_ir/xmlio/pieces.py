@@ -17,7 +17,6 @@ from ..shapes import Shape, parse_dim
 from .scan import Element, scan_iter
 from .vocabulary import ATTRIBUTES, CHILDREN, nearest
 
-
 MAX_FAULTS = 1000
 """Remarks that are kept of one layer, or one stretch between layers; and as many mistakes."""
 

@@ -1,4 +1,4 @@
-"""Things done in a child process whose memory is bounded: what it may take is part of the promise."""
+"""Things done in a child process, with bounded memory: what it may take is part of a promise."""
 
 from __future__ import annotations
 

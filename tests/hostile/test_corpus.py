@@ -9,6 +9,7 @@ import random
 from pathlib import Path
 
 import pytest
+
 from hostile.mutate import try_many
 from hostile.targets import CORPUS, TARGETS
 

@@ -10,10 +10,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 from deconv_cli import npy
-from hostile.children import MIB, bounded, one_error_line, run
 from support import IR
 
 from deconv_ir import InputError
+from hostile.children import MIB, bounded, one_error_line, run
 
 MAGIC = b"\x93NUMPY"
 

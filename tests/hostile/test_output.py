@@ -16,15 +16,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 from deconv_cli import common
-from hostile.children import limit_file_size, one_error_line, run, start
 from support import IR
 
 from deconv_ir.files import replace_file
+from hostile.children import limit_file_size, one_error_line, run, start
 
 SIDE = 600
 
 
-@pytest.fixture()
+@pytest.fixture
 def folder(tmp_path: Path) -> Path:
     """A model that makes an array of some size, and its input."""
     ir = IR()
@@ -38,7 +38,7 @@ def folder(tmp_path: Path) -> Path:
 RUN = ("model.xml", "--input", "x.npy", "--output", "out/y.npy")
 
 
-@pytest.fixture()
+@pytest.fixture
 def small_disk(tmp_path: Path) -> Iterator[Path]:
     """A file system of 1 MiB."""
     disk = tmp_path / "disk"
@@ -77,7 +77,7 @@ def test_a_file_size_limit(folder: Path) -> None:
 def test_standard_output_is_full(arguments: tuple[str, ...], folder: Path) -> None:
     if not Path("/dev/full").exists():
         pytest.skip("there is no /dev/full here")
-    with open("/dev/full", "wb") as full:
+    with Path("/dev/full").open("wb") as full:
         code, _, error = run("run", *RUN[:3], *arguments, cwd=folder, stdout=full)
     assert code == 2
     assert "can not write to standard output: No space left" in one_error_line(error)
@@ -86,7 +86,7 @@ def test_standard_output_is_full(arguments: tuple[str, ...], folder: Path) -> No
 def test_standard_error_is_full(folder: Path) -> None:
     if not Path("/dev/full").exists():
         pytest.skip("there is no /dev/full here")
-    with open("/dev/full", "wb") as full:
+    with Path("/dev/full").open("wb") as full:
         code, _, _ = run("run", "none.xml", cwd=folder, stderr=full)
     assert code == 2
 
@@ -203,7 +203,7 @@ def test_an_interruption_after_any_instruction(tmp_path: Path) -> None:
     for stop in range(1, 200):
         seen = 0
 
-        def trace(frame, event, argument):  # noqa: B023
+        def trace(frame, event, argument):
             nonlocal seen
             if frame.f_code not in watched:
                 return None
@@ -295,7 +295,7 @@ def test_data_reach_the_disk_before_the_name(
     fsync, replace = os.fsync, Path.replace
 
     def noted_fsync(descriptor: int) -> None:
-        events.append("folder" if os.path.isdir(f"/proc/self/fd/{descriptor}") else "file")
+        events.append("folder" if Path(f"/proc/self/fd/{descriptor}").is_dir() else "file")
         fsync(descriptor)
 
     def noted_replace(self: Path, target: Path) -> Path:

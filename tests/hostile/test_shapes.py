@@ -7,11 +7,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hostile.children import bounded
 from support import IR, deconvolution_ir
 
 import deconv_ir
 from deconv_ir.shapes import size_problem
+from hostile.children import bounded
 
 
 @pytest.mark.parametrize(
@@ -80,7 +80,10 @@ def test_overflow_is_an_error_of_its_own(
 def test_a_tebibyte_of_output_is_refused_with_the_figure(tmp_path: Path) -> None:
     # 1 x 1 x 2^19 x 2^19 floats are a tebibyte; the input is one number.
     attributes = {
-        **{"strides": "1,1", "dilations": "1,1", "pads_begin": "0,0", "pads_end": "0,0"},
+        "strides": "1,1",
+        "dilations": "1,1",
+        "pads_begin": "0,0",
+        "pads_end": "0,0",
         "output_padding": "0,0",
     }
     ir = IR()

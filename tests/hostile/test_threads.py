@@ -1,4 +1,4 @@
-"""One model from many threads, and processes that fork or spawn after import: right results, no deadlock."""
+"""One model from many threads, forks and spawns after import: right results, no deadlock."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hostile.children import bounded
 from support import IR, deconvolution_ir
 
 import deconv_ir
+from hostile.children import bounded
 
 ATTRIBUTES = {"strides": "2,2", "dilations": "1,1", "pads_begin": "1,1", "pads_end": "1,1"}
 
 
-@pytest.fixture()
+@pytest.fixture
 def path(tmp_path: Path) -> Path:
     """A deconvolution large enough for the BLAS, or the compiled kernel, to use threads."""
     return deconvolution_ir("?,32,?,?", (32, 24, 4, 4), ATTRIBUTES).save(tmp_path)

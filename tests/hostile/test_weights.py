@@ -9,11 +9,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hostile.children import MIB, bounded
 from support import IR
 
 import deconv_ir
 from deconv_ir.xmlio import Weights
+from hostile.children import MIB, bounded
 
 
 def constant_ir(elements: int = 3, overrides: dict[str, str] | None = None) -> IR:
@@ -29,8 +29,10 @@ def constant_ir(elements: int = 3, overrides: dict[str, str] | None = None) -> I
 @pytest.mark.parametrize("attribute", ["offset", "size"])
 @pytest.mark.parametrize(
     "value",
-    ["-1", "13", "9223372036854775807", "9223372036854775808", "18446744073709551616", "1" * 400]
-    + ["", "0x0", "1e3", "nan", "\u0661", "4 4", "4,4", "+4"],
+    (
+        *("-1", "13", "9223372036854775807", "9223372036854775808", "18446744073709551616"),
+        *("1" * 400, "", "0x0", "1e3", "nan", "\u0661", "4 4", "4,4", "+4"),
+    ),
 )
 def test_places_that_are_none(attribute: str, value: str, tmp_path: Path) -> None:
     path = constant_ir(overrides={attribute: value}).save(tmp_path)
@@ -89,13 +91,13 @@ def test_a_file_that_grows_does_not_matter(tmp_path: Path) -> None:
 def test_the_file_is_closed_with_the_model(tmp_path: Path) -> None:
     path = constant_ir().save(tmp_path)
     gc.collect()
-    before = len(os.listdir("/proc/self/fd"))
+    before = len(list(Path("/proc/self/fd").iterdir()))
     for _ in range(20):
         weights = Weights(path.with_suffix(".bin"))
         assert len(weights) == 12
     del weights
     gc.collect()
-    assert len(os.listdir("/proc/self/fd")) == before
+    assert len(list(Path("/proc/self/fd").iterdir())) == before
 
 
 def test_threads_read_their_own_places(tmp_path: Path) -> None:

@@ -5,15 +5,18 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from hostile.children import MIB, bounded
 
 import deconv_ir
-from deconv_ir.limits import Limits
+from deconv_ir.limits import DEFAULT_LIMITS, Limits
 from deconv_ir.xmlio import reader
 from deconv_ir.xmlio.source import Source
+from hostile.children import MIB, bounded
 
 NET = '<net name="n" version="11"><layers>{}</layers><edges>{}</edges></net>'
-LAYER = '<layer id="{}" name="r" type="Parameter" version="opset1"><data shape="1" element_type="f32"/></layer>'
+LAYER = (
+    '<layer id="{}" name="r" type="Parameter" version="opset1">'
+    '<data shape="1" element_type="f32"/></layer>'
+)
 LAUGHS = (
     '<?xml version="1.0"?><!DOCTYPE net [<!ENTITY a0 "lol">'
     + "".join(f'<!ENTITY a{i} "{f"&a{i - 1};" * 10}">' for i in range(1, 10))
@@ -22,7 +25,7 @@ LAUGHS = (
 QUADRATIC = f'<!DOCTYPE net [<!ENTITY a "{"x" * 50_000}">]><net name="{"&a;" * 50_000}"/>'
 
 
-def problems(text: str | bytes, limits: Limits = Limits()) -> list[str]:
+def problems(text: str | bytes, limits: Limits = DEFAULT_LIMITS) -> list[str]:
     data = text.encode() if isinstance(text, str) else text
     return [str(p) for p in reader.read_bytes(data, "m.xml", limits)[1]]
 
@@ -197,7 +200,8 @@ def test_remarks_do_not_crowd_out_mistakes() -> None:
 def test_many_mistakes_in_one_long_line_take_memory_for_a_few() -> None:
     out = bounded(
         "from deconv_ir.xmlio.reader import read_bytes\n"
-        "data = b'<net version=\"11\"><layers/><edges>' + b'<edge/>' * 2_000_000 + b'</edges></net>'\n"
+        "data = b'<net version=\"11\"><layers/><edges>' + b'<edge/>' * 2_000_000\n"
+        "data += b'</edges></net>'\n"
         "print(len(read_bytes(data)[1]))"
     )
     assert out == "10001\n"
