@@ -202,9 +202,9 @@ class Model:
         named = self._wanted(outputs)
         executor = self._executor(named)
         bound = self._bind(inputs, cast)
-        plan = self._plan(executor, bound)
-        observer = None if profile is None else profile.start(self.graph, plan)
         try:
+            plan = self._plan(executor, bound)
+            observer = None if profile is None else profile.start(self.graph, plan)
             results = executor.run(plan, bound, observer)
         except MemoryError as error:
             raise ResourceError(

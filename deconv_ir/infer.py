@@ -88,6 +88,9 @@ def infer(
             if clean:
                 worked_out[key] = outputs
         known[index] = outputs
+    if len(topology.order) < len(layers):  # what a cycle keeps from being computed
+        for index in set(range(len(layers))).difference(topology.order):
+            known[index] = tuple(map(declared, layers[index].outputs))
     return Inference(tuple(known), tuple(findings), tuple(errors))
 
 

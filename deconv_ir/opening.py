@@ -60,7 +60,8 @@ def open_weights(
         try:
             size = _bytes_of(layer, graph)
             if size:
-                opened.check(operation.offset, size)
+                # As in OpenVINO's reader, what is stated must be there, used or not.
+                opened.check(operation.offset, max(size, operation.size))
         except WeightsError as error:
             error.locate(file=graph.file, line=layer.line, layer=layer.label)
             raise

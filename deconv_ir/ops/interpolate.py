@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from ..dtypes import from_numpy
 from ..errors import ShapeError
 from ..geometry import UNKNOWN, Dim, bounds, interval
 from ..model import Context, Operation, Sharing, TensorInfo
@@ -237,7 +238,8 @@ def _rounded(array: Array, dtype: Any) -> Array:
 
 def _describe(array: Array) -> TensorInfo:
     """Describe an actual list: integers or floats, with its elements."""
-    if array.dtype.kind in "iu":
+    element_type = from_numpy(array.dtype)
+    if element_type is not None and element_type.kind in ("int", "uint"):
         return TensorInfo(array.shape, None, elements(array))
     return TensorInfo(array.shape, None, None, tuple(float(v) for v in array.ravel()))
 
