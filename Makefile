@@ -4,14 +4,22 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 OUT := out
 
-.PHONY: help run test test-peers check regen dist clean
+SECONDS ?= 60
+COUNT ?= 100000
+PROBLEMS ?= 300
+
+.PHONY: help run test test-peers check regen bench fuzz fuzz-sanitized mutate dist clean
 
 help:
 	@echo "make run         upsample a photograph and name the pictures to look at"
 	@echo "make test        run the tests"
 	@echo "make check       ruff, mypy --strict, generated files are up to date"
 	@echo "make test-peers  compare with OpenVINO, onnxruntime and torch (installs them)"
+	@echo "make fuzz        coverage-guided fuzzing, SECONDS=60 for each target (installs atheris)"
+	@echo "make mutate      COUNT=100000 mutated IRs through load, lint and run"
 	@echo "make regen       write the generated files anew"
+	@echo "make bench       time the kernels beside OpenVINO, onnxruntime and torch (installs them)"
+	@echo "make fuzz-sanitized  random geometries through the compiled kernel under ASan and UBSan"
 	@echo "make dist        build sdist and wheel"
 
 # One stamp an extra: a target installs what it needs, once.
@@ -45,6 +53,33 @@ check: $(VENV)/installed-dev
 
 regen: $(VENV)/installed-dev
 	$(BIN)/python tools/regen.py
+
+bench: $(VENV)/installed-samples $(VENV)/installed-peers
+	@mkdir -p $(OUT)/bench
+	$(BIN)/python bench/compare.py --random 28 --output $(OUT)/bench
+
+# The compiled kernel, built apart with sanitizers, against the loop kernel.
+SANITIZE := -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer -g
+
+fuzz-sanitized: $(VENV)/installed-dev
+	rm -rf $(OUT)/sanitized build
+	CFLAGS="$(SANITIZE)" LDFLAGS="$(SANITIZE)" $(BIN)/python -m pip install --quiet --no-deps \
+		--disable-pip-version-check --target $(OUT)/sanitized .
+	LD_PRELOAD="$$($(CC) -print-file-name=libasan.so) $$($(CC) -print-file-name=libubsan.so)" \
+		ASAN_OPTIONS=detect_leaks=0 PYTHONPATH=$(OUT)/sanitized \
+		$(BIN)/python tests/kernels/fuzz.py --count $(PROBLEMS) --path compiled
+
+fuzz: $(VENV)/installed-dev $(VENV)/installed-fuzz
+	@mkdir -p $(OUT)/fuzz
+	@for target in xml npy attributes shapes scanner; do \
+		echo "fuzzing $$target for $(SECONDS) s"; \
+		$(BIN)/python tests/hostile/fuzz.py $$target $(SECONDS) $(OUT)/fuzz > $(OUT)/fuzz/$$target.log 2>&1 \
+			|| { tail -40 $(OUT)/fuzz/$$target.log; exit 1; }; \
+		grep -E "number_of_executed_units|peak_rss_mb" $(OUT)/fuzz/$$target.log; \
+	done
+
+mutate: $(VENV)/installed-dev
+	$(BIN)/python tests/hostile/mutate.py --count $(COUNT) --keep $(OUT)/mutate
 
 dist: $(VENV)/installed-dev
 	$(BIN)/python -m build

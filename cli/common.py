@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import signal
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, NoReturn, TypeVar
 
 import click
@@ -20,29 +22,68 @@ EXIT_MISTAKE = 2
 EXIT_INTERRUPTED = 130
 
 
+class Terminated(BaseException):
+    """The system asked us to end: clean up, then go."""
+
+
+def _terminate(number: int, frame: Any) -> NoReturn:
+    # One is enough: cleaning up must not be cut short by the next.
+    for again in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
+        signal.signal(again, signal.SIG_IGN)
+    if number == signal.SIGINT:
+        raise KeyboardInterrupt
+    raise Terminated(number)
+
+
+@contextlib.contextmanager
+def _caught_signals() -> Iterator[None]:
+    """Turn the signals that end a process into exceptions, so that temporary files go."""
+    old: dict[int, Any] = {}
+    try:
+        for number in map(int, (signal.SIGTERM, signal.SIGHUP, signal.SIGINT)):
+            handler = signal.getsignal(number)
+            # What a parent ignores (nohup, a job in the background) stays ignored.
+            if handler is not signal.SIG_IGN:
+                old[number] = handler
+                signal.signal(number, _terminate)
+    except ValueError:
+        pass  # not in the main thread: whoever runs that handles signals
+    try:
+        yield
+    finally:
+        for caught, handler in old.items():
+            signal.signal(caught, handler)
+
+
 class Mistake(click.ClickException):
     """The user's mistake: one line on standard error, exit code 2."""
 
     exit_code = EXIT_MISTAKE
 
     def show(self, file: Any = None) -> None:
-        """Print the message."""
-        click.echo(click.style("error: ", fg="red", bold=True) + self.format_message(), err=True)
+        """Print the message; where nobody can read it, the exit code is all there is."""
+        with contextlib.suppress(OSError):
+            click.echo(
+                click.style("error: ", fg="red", bold=True) + self.format_message(), err=True
+            )
 
 
 def warn(message: str) -> None:
     """Print a warning on standard error."""
-    click.echo(click.style("warning: ", fg="yellow", bold=True) + message, err=True)
+    with contextlib.suppress(OSError):
+        click.echo(click.style("warning: ", fg="yellow", bold=True) + message, err=True)
 
 
 def run_command(command: click.Command) -> NoReturn:
     """Run a command and exit, with one line for what is not our bug.
 
     Exit codes: 0 done, 1 something differs (or was found), 2 the user's
-    mistake, 130 interrupted.
+    mistake, 130 interrupted, 143 terminated (129: the terminal is gone).
     """
     try:
-        code = command.main(standalone_mode=False)
+        with _caught_signals():
+            code = command.main(standalone_mode=False)
+            _flush()
     except click.exceptions.Exit as done:
         code = done.exit_code
     except click.ClickException as error:
@@ -55,13 +96,36 @@ def run_command(command: click.Command) -> NoReturn:
         Mistake(f"out of memory: {error or 'the arrays do not fit'}").show()
         code = EXIT_MISTAKE
     except (KeyboardInterrupt, click.Abort):
-        click.echo("interrupted", err=True)
+        with contextlib.suppress(OSError):
+            click.echo("interrupted", err=True)
         code = EXIT_INTERRUPTED
-    except BrokenPipeError:
-        # Whoever read our output is gone; the interpreter's own flush at exit must not complain.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except Terminated as error:
+        code = 128 + int(error.args[0])
+    except (BrokenPipeError, SystemExit) as error:
+        # Whoever read our output is gone, and wants no more of it.  click exits
+        # on its own then, and on nothing else but a request for completion.
+        if isinstance(error, SystemExit) and error.code != 1:
+            raise
+        _drop_output()
         code = EXIT_OK
+    except OSError as error:
+        # What opens the user's files says which; this is standard output.
+        _drop_output()
+        Mistake(f"can not write to standard output: {error.strerror or error}").show()
+        code = EXIT_MISTAKE
     sys.exit(code if isinstance(code, int) else EXIT_OK)
+
+
+def _flush() -> None:
+    """Write what is buffered while an error can still be reported."""
+    if sys.stdout is not None:
+        sys.stdout.flush()
+
+
+def _drop_output() -> None:
+    """Keep the interpreter's own flush at exit from failing again."""
+    with open(os.devnull, "wb") as nothing:  # noqa: PTH123 - not worth the import
+        os.dup2(nothing.fileno(), 1)
 
 
 def version_option(

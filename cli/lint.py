@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import os
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
@@ -9,7 +11,7 @@ from typing import TYPE_CHECKING, NoReturn
 import click
 
 from .common import EXIT_DIFFERS, EXIT_OK, Mistake, run_command, version_option
-from .reporters import FORMATS, Run, render
+from .reporters import FORMATS, Run, render, write
 
 if TYPE_CHECKING:
     from deconv_ir.lint.engine import Result
@@ -75,7 +77,7 @@ PRUNE_AT = 256
     "--reshape",
     multiple=True,
     metavar="NAME=SHAPE",
-    help="Check at another shape of an input, as in data=1,3,64,64.",
+    help="Check whether the layers fit at another input shape, as in data=1,3,64,64.",
 )
 @click.option("--weights", metavar="FILE.bin", type=click.Path(), help="Default: beside the .xml.")
 @click.option("--deep", is_flag=True, help="Read all weights: look for NaN and infinity.")
@@ -135,6 +137,8 @@ def command(
         raise Mistake("no path is given; deconv-lint --help shows what to write")
     if fix and diff:
         raise Mistake("--fix and --diff exclude each other")
+    if (fix or diff) and reshape:
+        raise Mistake("--fix and --diff do not go with --reshape: the file declares its own shapes")
     if update_baseline and baseline is None:
         raise Mistake("--update-baseline needs --baseline FILE")
     from .lint_paths import find_files
@@ -152,6 +156,8 @@ def command(
         isolated=isolated,
     )
     files = find_files(paths)
+    if len(files) > 1:
+        gc.enable()
     if weights is not None and len(files) > 1:
         raise Mistake("--weights goes with one file")
     files = [(f, named) for f, named in files if named or not settings.is_excluded(f)]
@@ -256,18 +262,20 @@ def _write(run: Run, format_: str, output: str | None, *, statistics: bool, quie
         text = "".join(f"{line}\n" for line in shown)
     else:
         text = render(format_, run)
-    if output is None:
-        click.echo(text, nl=False)
-        return
-    from deconv_ir.files import replace_file
-
-    try:
-        with replace_file(Path(output)) as stream:
-            stream.write(click.unstyle(text).encode() if format_ == "text" else text.encode())
-    except OSError as error:
-        raise Mistake(f"{output}: can not write: {error.strerror}") from None
+    write(text, format_, output)
 
 
 def main() -> NoReturn:
-    """Run deconv-lint."""
-    run_command(command)
+    """Run deconv-lint.
+
+    It is often run on one small file, from an editor or before a commit.  So
+    it does without the garbage collector while it loads (what it makes then
+    stays anyway), and leaves without taking the interpreter apart.
+    """
+    gc.disable()
+    try:
+        run_command(command)
+    except SystemExit as done:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(done.code if isinstance(done.code, int) else EXIT_OK)

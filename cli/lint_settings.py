@@ -36,6 +36,7 @@ class Settings:
         self.deep = deep
         self.isolated = isolated
         self.given = None if config is None else read_config(Path(config))
+        self._configs: dict[Path, Config] = {}
         self._options: dict[tuple[Config, tuple[str, ...]], Options] = {}
 
     def config(self, file: str) -> Config:
@@ -44,7 +45,7 @@ class Settings:
             return Config()
         if self.given is not None:
             return self.given
-        return find_config(Path(file).parent)
+        return find_config(Path(file).parent, self._configs)
 
     def is_excluded(self, file: str) -> bool:
         """Tell whether the settings leave a file out, that was found in a folder."""

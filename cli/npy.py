@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import sys
 from pathlib import Path
@@ -15,6 +16,9 @@ if TYPE_CHECKING:
 
 STREAM = "-"
 _CHUNK = 1 << 20
+_LENGTH_BYTES = {(1, 0): 2, (2, 0): 4}
+"""Version of the format -> bytes of the length of its header."""
+_MAX_HEADER = 1 << 16
 
 
 def read(path: str) -> Array:
@@ -60,21 +64,42 @@ def _read_stream(stream: BinaryIO, name: str, size: int | None) -> Array:
 
 
 def _read_header(stream: BinaryIO, name: str) -> tuple[tuple[int, ...], bool, Any]:
+    import warnings
+
     from numpy.lib import format as npy
 
+    from deconv_ir.shapes import size_problem
+
+    # NumPy would take the memory first, and then find the header too long.
+    start = stream.read(npy.MAGIC_LEN)
+    if start[: len(npy.MAGIC_PREFIX)] != npy.MAGIC_PREFIX or len(start) < npy.MAGIC_LEN:
+        raise InputError("this is no .npy file: it does not begin as one", file=name)
+    major, minor = start[-2:]
+    if (major, minor) not in _LENGTH_BYTES:
+        raise InputError(f"version {major}.{minor} of the .npy format is not supported", file=name)
+    length = stream.read(_LENGTH_BYTES[major, minor])
+    size = int.from_bytes(length, "little")
+    if size > _MAX_HEADER:
+        raise InputError(
+            f"this is no .npy file: its header would have {size} bytes",
+            file=name,
+            expected=f"<= {_MAX_HEADER}",
+            actual=size,
+        )
+    header = io.BytesIO(length + _read_exactly(stream, size, name))
+    reader = npy.read_array_header_1_0 if major == 1 else npy.read_array_header_2_0
     try:
-        version = npy.read_magic(stream)
-        if version == (1, 0):
-            shape, fortran, dtype = npy.read_array_header_1_0(stream)
-        elif version == (2, 0):
-            shape, fortran, dtype = npy.read_array_header_2_0(stream)
-        else:
-            raise ValueError(f"version {version[0]}.{version[1]} of the format is not supported")
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            shape, fortran, dtype = reader(header)
     except Exception as error:  # the header is Python text, and can be wrong in any way
         reason = str(error).partition("\n")[0]
         raise InputError(f"this is no .npy file: {reason}", file=name) from error
+    problem = size_problem(shape, 8 * dtype.itemsize)
     if any(extent < 0 for extent in shape):
-        raise InputError(f"this is no .npy file: its shape is {shape}", file=name)
+        problem = f"its shape is {shape}"
+    if problem is not None:
+        raise InputError(f"this is no .npy file that can be read: {problem}", file=name)
     return shape, fortran, dtype
 
 
@@ -92,6 +117,26 @@ def _read_exactly(stream: BinaryIO, size: int, name: str) -> bytearray:
     return data
 
 
+def is_whole(path: Path) -> bool:
+    """Whether a .npy file is there, with all the bytes that its header announces."""
+    try:
+        with open_regular(path) as stream:
+            shape, _, dtype = _read_header(stream, str(path))
+            needed = dtype.itemsize
+            for extent in shape:
+                needed *= extent
+            return bool(os.fstat(stream.fileno()).st_size == stream.tell() + needed)
+    except (OSError, InputError):
+        return False
+
+
+class _Plain:
+    """A stream that NumPy takes for no file: its way of writing to files loses the error."""
+
+    def __init__(self, stream: BinaryIO) -> None:
+        self.write = stream.write
+
+
 def write(array: Array, path: Path) -> None:
     """Write an array to a .npy file, which appears whole or not at all.
 
@@ -106,7 +151,7 @@ def write(array: Array, path: Path) -> None:
 
     try:
         with replace_file(path) as stream:
-            npy.write_array(stream, to_storable(array), allow_pickle=False)
+            npy.write_array(_Plain(stream), to_storable(array), allow_pickle=False)
     except OSError as error:
         raise OutputError(
             f"can not write the array: {error.strerror or error}", file=str(path)
@@ -114,10 +159,20 @@ def write(array: Array, path: Path) -> None:
 
 
 def write_stdout(array: Array) -> None:
-    """Write an array as .npy to standard output."""
+    """Write an array as .npy to standard output.
+
+    Raises
+    ------
+    OutputError
+        There is no standard output.
+    OSError
+        It can not be written, or nobody reads it.
+    """
     from numpy.lib import format as npy
 
     from deconv_ir.arrays import to_storable
 
-    npy.write_array(sys.stdout.buffer, to_storable(array), allow_pickle=False)
+    if sys.stdout is None:
+        raise OutputError("there is no standard output to write to")
+    npy.write_array(_Plain(sys.stdout.buffer), to_storable(array), allow_pickle=False)
     sys.stdout.buffer.flush()

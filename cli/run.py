@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
-from deconv_ir.errors import DeconvError
-
 from . import npy
-from .common import EXIT_DIFFERS, Mistake, run_command, version_option, warn
+from .common import EXIT_DIFFERS, EXIT_OK, Mistake, run_command, version_option, warn
+from .request import BatchSize, Request, RunCommand, Size
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from deconv_ir import Finding, Model
     from deconv_ir.dtypes import Array
+    from deconv_ir.execute.profile import Profile
 
     from .compare import Comparison
 
@@ -24,7 +25,9 @@ EPILOG = """\b
 Examples:
   deconv-run model.xml --input x.npy
   deconv-run model.xml --input data=x.npy --input mask=m.npy --output results/
+  deconv-run model.xml --input 'frames/*.npy' --output results/ --resume
   deconv-run model.xml --random-inputs 0 --json
+  deconv-run model.xml --random-inputs 0 --profile trace.json
   deconv-run model.xml --input x.npy --expect y.npy --rtol 1e-4
   deconv-run layer.xml --input x.npy --input filter.npy --output - | ...
 
@@ -48,14 +51,25 @@ def _kernel_details() -> str:
     return describe_kernels()
 
 
-@click.command(epilog=EPILOG, context_settings={"help_option_names": ["-h", "--help"]})
+def _list_operations(context: click.Context, parameter: click.Parameter, value: bool) -> None:
+    if value and not context.resilient_parsing:
+        from .tables import print_operations
+
+        print_operations()
+        context.exit()
+
+
+@click.command(
+    cls=RunCommand, epilog=EPILOG, context_settings={"help_option_names": ["-h", "--help"]}
+)
 @click.argument("model", metavar="MODEL.xml", type=click.Path())
 @click.option(
     "--input",
     "inputs",
     multiple=True,
     metavar="[NAME=]FILE.npy",
-    help="Array for an input of the model; without a name, in order. '-': standard input.",
+    help="Array for an input of the model; without a name, in order. '-': standard input. "
+    "A quoted pattern, 'frames/*.npy': the model is run on each file.",
 )
 @click.option(
     "--output",
@@ -72,6 +86,19 @@ def _kernel_details() -> str:
     help="Whose rule decides where the documents and the OpenVINO runtime differ.",
 )
 @click.option("--layer", metavar="NAME_OR_ID", help="Run this layer alone.")
+@click.option(
+    "--until",
+    metavar="LAYER",
+    help="Run only what LAYER needs; its outputs are the outputs. "
+    "LAYER is a tensor name, a layer name or a layer id.",
+)
+@click.option(
+    "--output-layer",
+    "output_layers",
+    multiple=True,
+    metavar="LAYER",
+    help="Take this inner tensor out, and run only what is needed. Repeatable.",
+)
 @click.option("--strict", is_flag=True, help="Declared dims that are wrong are errors.")
 @click.option(
     "--random-inputs",
@@ -89,185 +116,162 @@ def _kernel_details() -> str:
 @click.option("--atol", type=click.FloatRange(0), default=1e-6, show_default=True)
 @click.option("--cast", is_flag=True, help="Convert inputs of another element type (f64 to f32).")
 @click.option("--force", is_flag=True, help="Overwrite output files.")
+@click.option(
+    "--batch",
+    type=BatchSize(),
+    metavar="[N]",
+    help="With a pattern: stack the files along the first axis, N at a time (default: all).",
+)
+@click.option("--resume", is_flag=True, help="With a pattern: skip files whose outputs are there.")
+@click.option("--fail-fast", is_flag=True, help="With a pattern: stop at the first bad file.")
 @click.option("--threads", type=click.IntRange(1), help="Default: all cores.")
+@click.option(
+    "--memory-limit",
+    type=Size(),
+    metavar="SIZE",
+    help="Refuse to run beyond this, as 2GiB or 500MB. Default: what is available.",
+)
+@click.option(
+    "--explain-plan", is_flag=True, help="Print how the model would be run, and do not run it."
+)
+@click.option(
+    "--profile",
+    metavar="[FILE.json]",
+    help="Print the time of each layer; with a file, also write it as a Chrome trace.",
+)
+@click.option(
+    "--list-operations",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=_list_operations,
+    help="Print the operations that can be run, and exit.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print the summary as JSON.")
 @click.option("-v", "--verbose", is_flag=True, help="Say more.")
 @click.option("-q", "--quiet", is_flag=True, help="Say nothing but warnings and errors.")
 @version_option("deconv-run", _kernel_details)
-def command(
-    model: str,
-    inputs: tuple[str, ...],
-    output: str | None,
-    weights: str | None,
-    semantics: str,
-    layer: str | None,
-    strict: bool,
-    random_inputs: int | None,
-    expect: tuple[str, ...],
-    rtol: float,
-    atol: float,
-    cast: bool,
-    force: bool,
-    threads: int | None,
-    as_json: bool,
-    verbose: bool,
-    quiet: bool,
-) -> int:
+def command(**options: Any) -> int:
     """Run the network in MODEL.xml on arrays from .npy files."""
-    if output == npy.STREAM and as_json:
+    request = Request(**options)
+    if request.output == npy.STREAM and request.as_json:
         raise Mistake("--output - and --json would both write to standard output")
     # NumPy's import is most of the start; nothing above needs it.
     from deconv_ir.api import load
 
+    started = time.perf_counter()
+    model = load(
+        request.model,
+        request.weights,
+        request.semantics,
+        warn=False,
+        memory_limit=request.memory_limit,
+    )
+    if request.layer is not None:
+        model = model.layer(request.layer)
+    model.require_runnable(request.wanted)
+    if request.explain_plan:
+        return _explain(model, request)
+    from .inputs import is_pattern
+
+    if any(is_pattern(text) for text in request.inputs):
+        from .many import run_many
+
+        return run_many(model, request)
+    return _run_once(model, request, started)
+
+
+def _run_once(model: Model, request: Request, started: float) -> int:
+    """Run the model on one array an input, and report."""
+    for option, given in (
+        ("--batch", request.batch is not None),
+        ("--resume", request.resume),
+        ("--fail-fast", request.fail_fast),
+    ):
+        if given:
+            raise Mistake(f"{option} is for many files: --input 'frames/*.npy'")
+    from .inputs import gather_inputs, pair
+    from .targets import output_targets
     from .threads import limit_threads
 
-    started = time.perf_counter()
-    loaded = load(model, weights, semantics, warn=False)
-    if layer is not None:
-        loaded = loaded.layer(layer)
-    arrays = _gather_inputs(loaded, inputs, random_inputs)
-    targets = _targets(loaded, output, force, bool(expect))
-    references = _pair("--expect", expect, list(loaded.outputs))
+    names = model.output_names(request.wanted)
+    arrays = gather_inputs(model, request.inputs, request.random_inputs)
+    targets = output_targets(names, request.output, request.force, bool(request.expect))
+    references = pair("--expect", request.expect, names)
+    profile, trace = start_profile(request)
     loaded_at = time.perf_counter()
-    findings = loaded.check(arrays, cast=cast)
-    _report_findings(findings, strict)
-    with limit_threads(threads):
-        results = loaded.run(arrays, cast=cast)
+    findings = model.check(arrays, cast=request.cast)
+    report_findings(findings, request.strict)
+    with limit_threads(request.threads):
+        results = model.run(arrays, outputs=request.wanted, cast=request.cast, profile=profile)
     finished = time.perf_counter()
     comparisons = [
-        _compare(name, results[name], path, rtol, atol) for name, path in references.items()
+        _compare(name, results[name], path, request.rtol, request.atol)
+        for name, path in references.items()
     ]
     for name, target in targets.items():
         if target is None:
             npy.write_stdout(results[name])
         else:
             npy.write(results[name], target)
-    from .summary import print_summary
+    from .summary import Summary, print_summary
 
-    timing = {"load": loaded_at - started, "run": finished - loaded_at}
-    print_summary(
-        loaded,
+    summary = Summary(
+        model,
         arrays,
         results,
         targets,
         comparisons,
         findings,
-        timing,
-        as_json=as_json,
-        verbose=verbose,
-        quiet=quiet,
+        {"load": loaded_at - started, "run": finished - loaded_at},
+        model.plan(arrays, outputs=request.wanted, cast=request.cast),
+        profile,
     )
-    return 0 if all(c.within for c in comparisons) else EXIT_DIFFERS
+    print_summary(summary, request)
+    if profile is not None and trace is not None:
+        from .tables import write_trace
+
+        write_trace(profile, trace)
+    return EXIT_OK if all(c.within for c in comparisons) else EXIT_DIFFERS
 
 
-def _gather_inputs(model: Model, given: Sequence[str], seed: int | None) -> dict[str, Array]:
-    """Read the arrays, and make the ones that --random-inputs asks for."""
+def _explain(model: Model, request: Request) -> int:
+    """Print the plan, for the arrays that are given, else for the declared shapes."""
+    from .inputs import gather_inputs, pair
+    from .tables import print_plan
+
     names = list(model.inputs)
-    paths = _pair("--input", given, names)
-    if list(paths.values()).count(npy.STREAM) > 1:
-        raise Mistake("standard input can be one input only")
-    missing = [name for name in names if name not in paths]
-    if missing and seed is None:
-        raise Mistake(
-            f"{model.graph.file}: no array for input {', '.join(map(repr, missing))} "
-            "(--input gives one, --random-inputs SEED makes one)"
-        )
-    arrays: dict[str, Array] = {}
-    for index, (name, port) in enumerate(model.inputs.items()):
-        if name in paths:
-            try:
-                arrays[name] = npy.read(paths[name])
-            except DeconvError as error:
-                raise error.locate(file=paths[name]) from error
-        else:
-            from deconv_ir.arrays import random_array
-
-            arrays[name] = random_array(port.shape, port.element_type, seed or 0, index)
-    return arrays
-
-
-def _pair(option: str, given: Sequence[str], names: Sequence[str]) -> dict[str, str]:
-    """Match ``[NAME=]FILE`` options with names; those without a name go in order."""
-    pairs: dict[str, str] = {}
-    unnamed: list[str] = []
-    for text in given:
-        name, equals, _ = text.partition("=")
-        matches = [n for n in names if text.startswith(f"{n}=")]
-        if matches:
-            # A name may hold '=' itself: the longest that fits is meant.
-            name = max(matches, key=len)
-            if name in pairs:
-                raise Mistake(f"{option} {name!r} is given twice")
-            pairs[name] = text[len(name) + 1 :]
-        elif equals and not Path(text).exists():
-            known = ", ".join(map(repr, names)) or "none"
-            raise Mistake(f"{option} {text}: the model has no {name!r}; it has {known}")
-        else:
-            unnamed.append(text)
-    free = [name for name in names if name not in pairs]
-    if len(unnamed) > len(free):
-        raise Mistake(
-            f"{option} {unnamed[len(free)]}: the model has {len(names)} "
-            f"({', '.join(map(repr, names))}), {len(given)} are given"
-        )
-    pairs.update(zip(free, unnamed, strict=False))
-    return pairs
-
-
-def _targets(
-    model: Model, output: str | None, force: bool, comparing: bool
-) -> dict[str, Path | None]:
-    """Tell where each output goes (None: standard output), before anything is computed."""
-    names = list(model.outputs)
-    targets: dict[str, Path | None]
-    if output is None and comparing:
-        return {}
-    if output == npy.STREAM:
-        if len(names) != 1:
-            raise Mistake(f"--output -: the model has {len(names)} outputs, one can be written")
-        return {names[0]: None}
-    folder = Path(output) if output else Path()
-    if output and not folder.is_dir() and not output.endswith("/"):
-        if len(names) > 1:
-            raise Mistake(
-                f"--output {output}: the model has {len(names)} outputs; "
-                "name a directory that exists, or end its name with '/'"
-            )
-        targets = {names[0]: folder}
-        folder = folder.parent
+    given = pair("--input", request.inputs, names)
+    if len(given) == len(names):
+        arrays = gather_inputs(model, request.inputs, None)
+        plan = model.plan(arrays, outputs=request.wanted, cast=request.cast)
     else:
-        targets = dict(zip(names, _file_names(folder, names), strict=True))
-        if output and output.endswith("/"):
-            try:
-                folder.mkdir(parents=True, exist_ok=True)
-            except OSError as error:
-                raise Mistake(f"{output}: can not make the directory: {error.strerror}") from error
-    if not folder.is_dir():
-        raise Mistake(f"--output {output}: there is no directory {folder}")
-    for target in targets.values():
-        if target is not None and target.exists():
-            if target.is_dir():
-                raise Mistake(f"{target}: is a directory")
-            if not force:
-                raise Mistake(f"{target}: is there already (--force overwrites it)")
-    return targets
+        shapes = {name: npy.read(path).shape for name, path in given.items()}
+        plan = model.plan_for_shapes(shapes, outputs=request.wanted)
+    print_plan(model, plan, as_json=request.as_json)
+    return EXIT_OK
 
 
-def _file_names(folder: Path, names: Sequence[str]) -> list[Path]:
-    """Make file names of output names: safe characters, no two alike."""
-    paths: list[Path] = []
-    for name in names:
-        safe = "".join(c if c.isalnum() or c in "._-" else "_" for c in name)[:150].lstrip(".")
-        stem = safe or "output"
-        path, number = folder / f"{stem}.npy", 1
-        while path in paths:
-            number += 1
-            path = folder / f"{stem}.{number}.npy"
-        paths.append(path)
-    return paths
+def start_profile(request: Request) -> tuple[Profile | None, Path | None]:
+    """Return what takes note of times, and the file for the trace."""
+    if request.profile is None:
+        return None, None
+    from deconv_ir.execute.profile import Profile
+
+    if not request.profile:
+        return Profile(), None
+    from pathlib import Path
+
+    trace = Path(request.profile)
+    if trace.exists() and not request.force:
+        raise Mistake(f"{trace}: is there already (--force overwrites it)")
+    if not trace.parent.is_dir():
+        raise Mistake(f"--profile {trace}: there is no directory {trace.parent}")
+    return Profile(), trace
 
 
-def _report_findings(findings: Sequence[Finding], strict: bool) -> None:
+def report_findings(findings: Sequence[Finding], strict: bool) -> None:
+    """Warn of findings; with `strict`, declared dims that are wrong are mistakes."""
     wrong = [f for f in findings if f.rule.startswith("declared-")]
     if strict and wrong:
         more = f" (and {len(wrong) - 1} more)" if len(wrong) > 1 else ""

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import click
 
-from .common import run_command, version_option
+from .common import EXIT_DIFFERS, EXIT_OK, run_command, version_option
+from .reporters import FORMATS, write
 
 EPILOG = """\b
 Examples:
@@ -42,9 +43,35 @@ def command() -> None:
 @command.command(context_settings=CONTEXT)
 @click.argument("documents", nargs=-1, required=True, metavar="DOC...", type=click.Path())
 @SEMANTICS
+@click.option(
+    "--format",
+    "format_",
+    type=click.Choice(FORMATS),
+    default="text",
+    show_default=True,
+    help="How findings are written.",
+)
+@click.option("--output", metavar="FILE", type=click.Path(), help="Write them to a file.")
+@click.option(
+    "--severity",
+    type=click.Choice(["error", "warning", "info"]),
+    default="warning",
+    show_default=True,
+    help="Findings of this severity and above give exit code 1.",
+)
+@click.option("--exit-zero", is_flag=True, help="Exit with 0 whatever is found.")
 @click.option("-v", "--verbose", is_flag=True, help="Show the formulas of right examples too.")
 @click.option("-q", "--quiet", is_flag=True, help="Show only what is wrong.")
-def check(documents: tuple[str, ...], semantics: str, verbose: bool, quiet: bool) -> int:
+def check(
+    documents: tuple[str, ...],
+    semantics: str,
+    format_: str,
+    output: str | None,
+    severity: str,
+    exit_zero: bool,
+    verbose: bool,
+    quiet: bool,
+) -> int:
     """Compute the output dims of every XML layer example in DOC, and compare.
 
     DOC is Markdown, reStructuredText, HTML or plain text; a folder stands for
@@ -52,7 +79,11 @@ def check(documents: tuple[str, ...], semantics: str, verbose: bool, quiet: bool
     """
     from .spec_documents import check_documents
 
-    return check_documents(documents, semantics, verbose=verbose, quiet=quiet)
+    code, text = check_documents(
+        documents, semantics, format_, severity, verbose=verbose, quiet=quiet
+    )
+    write(text, format_, output)
+    return EXIT_OK if exit_zero and code == EXIT_DIFFERS else code
 
 
 @command.command(context_settings=CONTEXT)

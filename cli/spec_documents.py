@@ -8,23 +8,45 @@ import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 import click
 
 from deconv_ir.errors import DeconvError, OutputError
 from deconv_ir.files import replace_file
-from deconv_ir.findings import Finding, Severity
+from deconv_ir.findings import Severity
 from deconv_ir.geometry import Semantics
+from deconv_ir.lint.engine import Result
+from deconv_ir.shapes import format_shape
 from deconv_ir.spec_examples.check import Judgement, Verdict, check_document, no_examples
 from deconv_ir.spec_examples.fix import fix_document
+from deconv_ir.spec_examples.rules import RULES
 from deconv_ir.spec_examples.text import MAX_BYTES, Document, read_document
 
 from .common import EXIT_DIFFERS, EXIT_MISTAKE, EXIT_OK, Mistake
+from .reporters import RuleInfo, Run, Tool, render
+from .reporters.text import show
 
 STREAM = "-"
 SUFFIXES = (".md", ".markdown", ".rst", ".txt", ".html", ".htm")
 
-_COLOURS = {Verdict.RIGHT: "green", Verdict.WRONG: "red", Verdict.UNTOLD: "yellow"}
+_MIME_TYPES = {
+    ".md": "text/markdown",
+    ".markdown": "text/markdown",
+    ".rst": "text/x-rst",
+    ".html": "text/html",
+    ".htm": "text/html",
+}
+
+
+def _rule(code: str) -> RuleInfo:
+    rule = RULES[code]
+    return RuleInfo(rule.name, rule.family, rule.severity, rule.summary, rule.why)
+
+
+SPEC = Tool(
+    "deconv-spec", _rule, lambda file: _MIME_TYPES.get(Path(file).suffix.lower(), "text/plain")
+)
 
 
 def expand(paths: Sequence[str]) -> Iterator[str]:
@@ -47,11 +69,24 @@ def _open(path: str) -> Document:
 
 
 def check_documents(
-    paths: Sequence[str], semantics: str, *, verbose: bool = False, quiet: bool = False
-) -> int:
-    """Check documents, report, and return the exit code; one that is broken stops no other."""
-    counts: Counter[Verdict] = Counter()
-    found = broken = False
+    paths: Sequence[str],
+    semantics: str,
+    format_: str = "text",
+    severity: str = "warning",
+    *,
+    verbose: bool = False,
+    quiet: bool = False,
+) -> tuple[int, str]:
+    """Check documents; one that is broken stops no other.
+
+    Returns
+    -------
+    code : int
+        The exit code.
+    report : str
+    """
+    checked: list[tuple[Document, list[Judgement]]] = []
+    broken = False
     for path in expand(paths):
         try:
             document = _open(path)
@@ -59,49 +94,79 @@ def check_documents(
             Mistake(str(error)).show()
             broken = True
             continue
-        judgements = check_document(document, Semantics(semantics))
-        findings = [f for j in judgements for f in j.findings]
-        if not judgements:
-            findings.append(no_examples(document))
-        counts.update(j.verdict for j in judgements)
-        found = found or any(f.severity is Severity.ERROR for f in findings)
-        for judgement in judgements:
-            _print(document, judgement, verbose=verbose, quiet=quiet)
-        if not judgements and not quiet:
-            click.echo(f"{document.name}: no XML layer example was found")
-    if not quiet:
-        click.echo(_summary(counts))
+        checked.append((document, check_document(document, Semantics(semantics))))
+    results = [_result(document, judgements) for document, judgements in checked]
+    if format_ == "text":
+        shown = zip(checked, results, strict=True)
+        lines = [line for pair in shown for line in _lines_of(*pair, verbose, quiet)]
+        lines += [] if quiet else [_summary(checked)]
+        report = "".join(f"{line}\n" for line in lines)
+    else:
+        examples = [_record(d, j) for d, judgements in checked for j in judgements]
+        more = {"examples": examples}
+        report = render(format_, Run(results, tool=SPEC, closing=_summary(checked), more=more))
     if broken:
-        return EXIT_MISTAKE
-    return EXIT_DIFFERS if found else EXIT_OK
+        return EXIT_MISTAKE, report
+    least = _RANKS.index(Severity(severity))
+    found = any(_RANKS.index(f.severity) <= least for result in results for f in result.findings)
+    return (EXIT_DIFFERS if found else EXIT_OK), report
 
 
-def _summary(counts: Counter[Verdict]) -> str:
+_RANKS = (Severity.ERROR, Severity.WARNING, Severity.INFO)
+
+
+def _result(document: Document, judgements: Sequence[Judgement]) -> Result:
+    """Put a document's findings together as the formats take them."""
+    findings = [f for j in judgements for f in j.findings] or (
+        [] if judgements else [no_examples(document)]
+    )
+    numbers = {f.line for f in findings if f.line is not None}
+    return Result(
+        document.name,
+        findings,
+        len(judgements),
+        edits=[(i, ()) for i, f in enumerate(findings) if f.hint and "deconv-spec fix" in f.hint],
+        lines={number: document.line_text(number) for number in numbers},
+    )
+
+
+def _record(document: Document, judgement: Judgement) -> dict[str, Any]:
+    """Tell of an example what programs may want."""
+    example = judgement.example
+    return {
+        "file": document.name,
+        "line": example.line,
+        "layer": example.label,
+        "type": example.type,
+        "verdict": judgement.verdict.name.lower(),
+        "reason": judgement.reason,
+        "computed": [format_shape(shape) for shape in judgement.computed],
+    }
+
+
+def _summary(checked: Sequence[tuple[Document, Sequence[Judgement]]]) -> str:
+    counts = Counter(j.verdict for _, judgements in checked for j in judgements)
     total = counts.total()
     parts = ", ".join(f"{counts[v]} {v.value}" for v in Verdict)
     return f"{total} example{'s' if total != 1 else ''}: {parts}"
 
 
-def _print(document: Document, judgement: Judgement, *, verbose: bool, quiet: bool) -> None:
-    example, verdict = judgement.example, judgement.verdict
-    word = click.style(verdict.value, fg=_COLOURS[verdict], bold=True)
-    if verdict is Verdict.WRONG:
+def _lines_of(
+    checked: tuple[Document, Sequence[Judgement]], result: Result, verbose: bool, quiet: bool
+) -> Iterator[str]:
+    """Tell of each example what it is, and show what was found."""
+    document, judgements = checked
+    for judgement in judgements:
+        if judgement.verdict is Verdict.RIGHT and not quiet:
+            place = click.style(f"{document.name}:{judgement.example.line}", bold=True)
+            word = click.style("right", fg="green", bold=True)
+            reason = judgement.reason if verbose else judgement.reason.partition("; ")[0]
+            yield f"{place}: {word}: {judgement.example.label}: {reason}"
         for finding in judgement.findings:
-            if finding.severity is Severity.ERROR:
-                click.echo(_line(finding, word))
-    elif not quiet:
-        reason = judgement.reason
-        if verdict is Verdict.RIGHT and not verbose:
-            reason = reason.partition("; ")[0]
-        click.echo(f"{document.name}:{example.line}: {word}: {example.label}: {reason}")
-    for finding in judgement.findings:
-        if finding.rule == "profiles-differ":
-            click.echo(_line(finding, click.style("note", fg="cyan", bold=True)))
-
-
-def _line(finding: Finding, word: str) -> str:
-    hint = f" ({finding.hint})" if finding.hint else ""
-    return f"{finding.file}:{finding.line}: {word}: {finding.layer}: {finding.message}{hint}"
+            if not quiet or finding.severity is not Severity.INFO:
+                yield show(finding, result)
+    if not judgements and not quiet:
+        yield show(result.findings[0], result)
 
 
 def fix_documents(

@@ -2,65 +2,109 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
 from deconv_ir.dtypes import from_numpy
+from deconv_ir.execute.memory import format_bytes
 from deconv_ir.shapes import format_shape
 
 if TYPE_CHECKING:
     from deconv_ir import Finding, Model
     from deconv_ir.dtypes import Array
+    from deconv_ir.execute.plan import Plan
+    from deconv_ir.execute.profile import Profile
 
     from .compare import Comparison
+    from .request import Request
 
 
-def print_summary(
-    model: Model,
-    inputs: Mapping[str, Array],
-    outputs: Mapping[str, Array],
-    targets: Mapping[str, Path | None],
-    comparisons: Sequence[Comparison],
-    findings: Sequence[Finding],
-    timing: Mapping[str, float],
-    *,
-    as_json: bool,
-    verbose: bool,
-    quiet: bool,
-) -> None:
-    """Print inputs, outputs, comparisons and times.
+class Summary(NamedTuple):
+    """What there is to say of a run.
+
+    Attributes
+    ----------
+    inputs, outputs : mapping
+        Name -> array.
+    targets : mapping
+        Output name -> file; None: standard output.
+    seconds : mapping
+        Part of the run -> time.
+    """
+
+    model: Model
+    inputs: Mapping[str, Array]
+    outputs: Mapping[str, Array]
+    targets: Mapping[str, Path | None]
+    comparisons: Sequence[Comparison]
+    findings: Sequence[Finding]
+    seconds: Mapping[str, float]
+    plan: Plan
+    profile: Profile | None
+
+
+def print_summary(summary: Summary, request: Request) -> None:
+    """Print inputs, outputs, comparisons, times and memory.
 
     For a person on standard error, the paths of outputs on standard output;
     as JSON, all of it on standard output.
     """
-    if as_json:
-        _print_json(model, inputs, outputs, targets, comparisons, findings, timing)
+    if request.as_json:
+        _print_json(summary)
         return
+    quiet = request.quiet
     if not quiet:
-        for name, array in inputs.items():
+        for name, array in summary.inputs.items():
             click.echo(f"input  {name}  {_describe(array)}", err=True)
-        for name, array in outputs.items():
+        for name, array in summary.outputs.items():
             numbers = _statistics(array)
             shown = "  ".join(f"{key} {value:.6g}" for key, value in numbers.items())
             click.echo(f"output {name}  {_describe(array)}  {shown}".rstrip(), err=True)
-    for comparison in comparisons:
+    for comparison in summary.comparisons:
         colour = "green" if comparison.within else "red"
         if not quiet or not comparison.within:
             click.echo(click.style(str(comparison), fg=colour), err=True)
-    if verbose:
+    if request.verbose:
         from .about import describe_kernels
 
-        click.echo(f"layers {len(model.graph.layers)}", err=True)
+        click.echo(f"layers {len(summary.model.graph.layers)}", err=True)
         click.echo(describe_kernels(), err=True)
     if not quiet:
-        times = ", ".join(f"{key} {seconds * 1e3:.1f} ms" for key, seconds in timing.items())
+        times = ", ".join(f"{key} {spent * 1e3:.1f} ms" for key, spent in summary.seconds.items())
         click.echo(f"time   {times}", err=True)
-        for path in targets.values():
+        click.echo(f"memory {describe_memory(summary.plan)}", err=True)
+    if summary.profile is not None:
+        from .tables import print_profile
+
+        print_profile(summary.profile)
+    if not quiet:
+        for path in summary.targets.values():
             if path is not None:
                 click.echo(str(path))
+
+
+def describe_memory(plan: Plan) -> str:
+    """Tell the peak that was planned, what no plan can be below, and that of the process."""
+    least = "" if plan.known else "at least "
+    peak = format_bytes(plan.peak_bytes + plan.weight_bytes)
+    bound = format_bytes(plan.bound_bytes + plan.weight_bytes)
+    process = process_peak()
+    of_process = "" if process is None else f", process {format_bytes(process)}"
+    return f"peak {least}{peak} (lower bound {bound}){of_process}"
+
+
+def process_peak() -> int | None:
+    """Return the most memory that this process has held, in bytes; None where nobody tells."""
+    try:
+        import resource
+    except ImportError:
+        return None
+    unit = 1 if sys.platform == "darwin" else 1024
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
 
 
 def _describe(array: Array) -> str:
@@ -85,15 +129,7 @@ def _statistics(array: Array) -> dict[str, float]:
     return numbers
 
 
-def _print_json(
-    model: Model,
-    inputs: Mapping[str, Array],
-    outputs: Mapping[str, Array],
-    targets: Mapping[str, Path | None],
-    comparisons: Sequence[Comparison],
-    findings: Sequence[Finding],
-    timing: Mapping[str, float],
-) -> None:
+def _print_json(summary: Summary) -> None:
     import json
 
     def port(name: str, array: Array) -> dict[str, Any]:
@@ -104,14 +140,14 @@ def _print_json(
         }
 
     document = {
-        "model": model.graph.file,
-        "semantics": model.semantics.value,
-        "inputs": [port(name, array) for name, array in inputs.items()],
+        "model": summary.model.graph.file,
+        "semantics": summary.model.semantics.value,
+        "inputs": [port(name, array) for name, array in summary.inputs.items()],
         "outputs": [
             port(name, array)
-            | {"file": str(targets[name]) if targets.get(name) else None}
+            | {"file": str(summary.targets[name]) if summary.targets.get(name) else None}
             | {key: _number(value) for key, value in _statistics(array).items()}
-            for name, array in outputs.items()
+            for name, array in summary.outputs.items()
         ],
         "comparisons": [
             {
@@ -122,7 +158,7 @@ def _print_json(
                 "position": None if c.position is None else list(c.position),
                 "elements_out_of_tolerance": c.outside,
             }
-            for c in comparisons
+            for c in summary.comparisons
         ],
         "findings": [
             {
@@ -133,10 +169,20 @@ def _print_json(
                 "line": f.line,
                 "layer": f.layer,
             }
-            for f in findings
+            for f in summary.findings
         ],
-        "seconds": dict(timing),
+        "seconds": dict(summary.seconds),
+        "memory": {
+            "peak": summary.plan.peak_bytes,
+            "lower_bound": summary.plan.bound_bytes,
+            "weights": summary.plan.weight_bytes,
+            "process": process_peak(),
+        },
     }
+    if summary.profile is not None:
+        from .tables import profile_rows
+
+        document["profile"] = profile_rows(summary.profile)
     click.echo(json.dumps(document, indent=2))
 
 

@@ -10,7 +10,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from .cutting import cut_out
-from .errors import DeconvError, InputError, IRError, ResourceError, ShapeError, WeightsError
+from .errors import DeconvError, InputError, IRError, ResourceError, ShapeError
 from .execute import Executor
 from .execute.analysis import needed_layers, require_implemented
 from .execute.memory import require_memory
@@ -20,8 +20,9 @@ from .findings import Finding
 from .geometry import Semantics, bounds
 from .infer import Inference, infer
 from .limits import DEFAULT_LIMITS, Limits
-from .model import Context, Graph, Layer, Port, Source, TensorInfo
-from .naming import find_tensors
+from .model import Context, Graph, Port, Source, TensorInfo
+from .naming import find_tensors, name_ports
+from .opening import as_semantics, open_weights
 from .ops.constant import Const
 from .shapes import Shape, compatible, format_shape, intersect
 from .xmlio import Weights, read
@@ -92,7 +93,7 @@ class Model:
             layer = self.graph.layers[index]
             port = layer.outputs[0] if layer.outputs else Port(0, None)
             named.append((layer.name, port, inference.outputs[index][0]))
-        return _name_ports(named)
+        return name_ports(named)
 
     def _output_ports(self, inference: Inference) -> dict[str, Port]:
         named = []
@@ -105,7 +106,7 @@ class Model:
             if len(producer.outputs) > 1 and not port.names:
                 name = f"{producer.name}.{source[1]}"
             named.append((name, port, inference.outputs[index][0]))
-        return _name_ports(named)
+        return name_ports(named)
 
     def infer_shapes(
         self, shapes: Mapping[str, Sequence[int] | Shape] | None = None
@@ -196,12 +197,14 @@ class Model:
         ResourceError
             The run does not fit into memory.
         """
+        from .arrays import own
+
         named = self._wanted(outputs)
         executor = self._executor(named)
         bound = self._bind(inputs, cast)
-        plan = self._plan(executor, bound)
-        observer = None if profile is None else profile.start(self.graph, plan)
         try:
+            plan = self._plan(executor, bound)
+            observer = None if profile is None else profile.start(self.graph, plan)
             results = executor.run(plan, bound, observer)
         except MemoryError as error:
             raise ResourceError(
@@ -209,7 +212,7 @@ class Model:
                 file=self.graph.file,
                 rule="memory",
             ) from error
-        return dict(zip(named, _own(results, list(bound.values())), strict=True))
+        return dict(zip(named, own(results, list(bound.values())), strict=True))
 
     def plan(
         self, inputs: Inputs, *, outputs: Sequence[str] | None = None, cast: bool = False
@@ -250,6 +253,21 @@ class Model:
         infos = self._input_infos(shapes)
         inference = self._infer_from(infos)
         return executor.plan(tuple(infos.values()), inference.outputs)
+
+    def output_names(self, outputs: Sequence[str] | None = None) -> list[str]:
+        """Return the names under which `run` returns the outputs.
+
+        Parameters
+        ----------
+        outputs : sequence of str, optional
+            As of `run`.
+
+        Raises
+        ------
+        IRError
+            There is no tensor or layer of that name.
+        """
+        return list(self._wanted(outputs))
 
     def require_runnable(self, outputs: Sequence[str] | None = None) -> None:
         """Require that there is an implementation of every layer that is needed.
@@ -432,39 +450,8 @@ class Model:
         return infos
 
 
-def _own(results: Sequence[Array], given: Sequence[Array]) -> list[Array]:
-    """Return results that share no memory with each other, an input or the model."""
-    import numpy as np
-
-    own: list[Array] = []
-    for result in results:
-        shared = not result.flags.writeable or any(
-            np.may_share_memory(result, other) for other in (*given, *own)
-        )
-        own.append(result.copy() if shared else result)
-    return own
-
-
 def _indices(graph: Graph, kind: str) -> tuple[int, ...]:
     return tuple(i for i, layer in enumerate(graph.layers) if layer.type == kind)
-
-
-def _name_ports(named: Sequence[tuple[str, Port, TensorInfo]]) -> dict[str, Port]:
-    """Key ports by tensor name or, where there is none, by layer name; keys are unique."""
-    ports: dict[str, Port] = {}
-    for layer_name, port, info in named:
-        candidates = [*port.names, layer_name]
-        key = next((c for c in candidates if c and c not in ports), None)
-        if key is None:
-            base = candidates[0] or "output"
-            key = next(
-                f"{base}.{n}" for n in range(1, len(ports) + 2) if f"{base}.{n}" not in ports
-            )
-        shape = info.shape if info.shape is not None else port.shape
-        ports[key] = Port(
-            port.id, shape, info.element_type or port.element_type, port.names, port.line_offset
-        )
-    return ports
 
 
 def load(
@@ -537,73 +524,6 @@ def load(
         if warn:
             warnings.warn(str(finding), IRWarning, stacklevel=2)
     return model
-
-
-def as_semantics(semantics: Semantics | str) -> Semantics:
-    """Return the semantics of that name.
-
-    Raises
-    ------
-    DeconvError
-        There is none of that name.
-    """
-    try:
-        return Semantics(semantics)
-    except ValueError:
-        raise DeconvError(f"semantics must be 'spec' or 'openvino', found {semantics!r}") from None
-
-
-def open_weights(
-    graph: Graph, path: Path, weights: str | os.PathLike[str] | None
-) -> Weights | None:
-    """Map the weights file, and check that every constant is in it.
-
-    Raises
-    ------
-    WeightsError
-        It is missing, or a constant is not in it.
-    """
-    constants = [layer for layer in graph.layers if isinstance(layer.operation, Const)]
-    if weights is None:
-        beside = path.with_suffix(".bin")
-        if not constants or (not beside.exists() and not beside.is_symlink()):
-            filled = [c for c in constants if _bytes_of(c, graph)]
-            if filled:
-                raise WeightsError(
-                    f"the model has {len(filled)} constants, but there is no {beside.name} "
-                    "beside it",
-                    file=graph.file,
-                    line=filled[0].line,
-                    layer=filled[0].label,
-                    hint="--weights FILE, or weights=, names another file",
-                    rule="weights-missing",
-                )
-            return None
-        weights = beside
-    opened = Weights(weights)
-    for layer in constants:
-        operation = layer.operation
-        assert isinstance(operation, Const)
-        try:
-            size = _bytes_of(layer, graph)
-            if size:
-                opened.check(operation.offset, size)
-        except WeightsError as error:
-            error.locate(file=graph.file, line=layer.line, layer=layer.label)
-            raise
-    return opened
-
-
-def _bytes_of(layer: Layer, graph: Graph) -> int:
-    """Return how many bytes of the weights file a constant needs."""
-    operation = layer.operation
-    assert isinstance(operation, Const)
-    try:
-        count = operation.check()
-    except WeightsError as error:
-        error.locate(file=graph.file, line=layer.line, layer=layer.label)
-        raise
-    return operation.element_type.size_of(count) if operation.element_type else 0
 
 
 def save(model: Model, path: str | os.PathLike[str]) -> None:

@@ -7,6 +7,7 @@ bytes: dtype ``|V2`` or ``|V1``, which loads back, without loss, with
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -101,6 +102,17 @@ def _kind(dtype: np.dtype[Any]) -> str:
     if element_type is None:
         return "?"
     return {"float": "f", "int": "i", "uint": "u", "bool": "b"}.get(element_type.kind, "?")
+
+
+def own(results: Sequence[Array], given: Sequence[Array]) -> list[Array]:
+    """Return results that share no memory with each other, an input or the model."""
+    kept: list[Array] = []
+    for result in results:
+        shared = not result.flags.writeable or any(
+            np.may_share_memory(result, other) for other in (*given, *kept)
+        )
+        kept.append(result.copy() if shared else result)
+    return kept
 
 
 def describe(array: Array) -> TensorInfo:

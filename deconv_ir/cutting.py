@@ -51,18 +51,14 @@ def _join(
     offset: int,
 ) -> Graph:
     """Put constant layers, under new ids, before a layer that stands alone."""
-    constants = [
-        dataclasses.replace(graph.layers[i], id=offset + graph.layers[i].id) for i in needed
-    ]
+    constants = [graph.layers[i]._replace(id=offset + graph.layers[i].id) for i in needed]
     joined = list(edges)
     for port, (source, output) in bound.items():
         from_layer = graph.layers[source]
         joined.append(Edge(offset + from_layer.id, from_layer.outputs[output].id, target, port))
     ids = {graph.layers[i].id for i in needed}
     joined += [
-        dataclasses.replace(
-            edge, from_layer=offset + edge.from_layer, to_layer=offset + edge.to_layer
-        )
+        edge._replace(from_layer=offset + edge.from_layer, to_layer=offset + edge.to_layer)
         for edge in graph.edges
         if edge.to_layer in ids
     ]

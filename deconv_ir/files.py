@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import itertools
 import os
 import stat
 from collections.abc import Iterator
@@ -37,18 +36,24 @@ def replace_file(path: Path, *, durable: bool = True) -> Iterator[BinaryIO]:
     """Open a file for writing that replaces `path` when the block ends well.
 
     The bytes go to a temporary file in the same folder, are flushed to disk
-    and renamed; when the block raises, the temporary file is removed and what
-    stood at `path` is untouched.  Without `durable`, flushing to disk is left
-    to the system: for what can be made anew.
+    and renamed; when the block raises, whatever it raises, the temporary file
+    is removed and what stood at `path` is untouched.  Its name is one that no
+    other writer has, so that any number of them can write to one folder, or
+    to one path: the last one that ends counts.  Without `durable`, flushing
+    to disk is left to the system: for what can be made anew.
 
     Raises
     ------
     OSError
         The folder is not there or can not be written, or the disk is full.
     """
-    temporary, stream = _create_beside(path)
+    # The name is known before there is a file, so that an interruption between
+    # any two steps finds it.
+    temporary = _beside(path)
     try:
-        with stream:
+        # `tempfile` would make it private, and its import takes longer than a
+        # small model's run.
+        with temporary.open("xb") as stream:
             yield stream
             stream.flush()
             if durable:
@@ -58,18 +63,21 @@ def replace_file(path: Path, *, durable: bool = True) -> Iterator[BinaryIO]:
         with contextlib.suppress(OSError):
             temporary.unlink()
         raise
+    if durable:
+        _sync_folder(path.parent)
 
 
-def _create_beside(path: Path) -> tuple[Path, BinaryIO]:
-    """Create a new file in the folder of `path`, with the permissions of any new file.
+def _beside(path: Path) -> Path:
+    """Return a name in the folder of `path` that nobody else has."""
+    start = os.fsencode(path.name)[:128].decode("utf-8", "ignore")
+    return path.with_name(f".{start}.{os.urandom(8).hex()}.tmp")
 
-    `tempfile` would make it private, and its import takes longer than a small
-    model's run.
-    """
-    for attempt in itertools.count():
-        temporary = path.with_name(f".{path.name[:64]}.{os.getpid()}.{attempt}.tmp")
+
+def _sync_folder(folder: Path) -> None:
+    """Have the system write the renaming itself to disk, where it can."""
+    with contextlib.suppress(OSError):
+        descriptor = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
         try:
-            return temporary, temporary.open("xb")
-        except FileExistsError:
-            continue
-    raise AssertionError("unreachable")
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)

@@ -62,3 +62,8 @@ class Finding:
                 self.message, file=self.file, line=self.line, layer=self.layer, hint=self.hint
             )
         )
+
+
+def plain(value: Any) -> Any:
+    """Return what a finding expects, or found, as JSON can hold it."""
+    return value if value is None or isinstance(value, int | float | str) else str(value)

@@ -83,7 +83,7 @@ def conv_transpose(
     """
     import numpy as np
 
-    from .api import as_semantics
+    from .opening import as_semantics
 
     data, weights = np.asarray(x), np.asarray(filter)
     spatial = max(1, data.ndim - 2)

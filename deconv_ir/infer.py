@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from .errors import DeconvError, ShapeError
 from .findings import Finding, Severity
@@ -13,8 +13,7 @@ from .ops.openvino_deconvolution import OpenVINODeconvolution
 from .shapes import Shape, compatible, format_shape, intersect_dims, size_problem
 
 
-@dataclass(frozen=True, slots=True)
-class Inference:
+class Inference(NamedTuple):
     """What is known of every tensor of a graph.
 
     Attributes
@@ -89,6 +88,9 @@ def infer(
             if clean:
                 worked_out[key] = outputs
         known[index] = outputs
+    if len(topology.order) < len(layers):  # what a cycle keeps from being computed
+        for index in set(range(len(layers))).difference(topology.order):
+            known[index] = tuple(map(declared, layers[index].outputs))
     return Inference(tuple(known), tuple(findings), tuple(errors))
 
 

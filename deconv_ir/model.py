@@ -54,8 +54,7 @@ class ConstantSource(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class Context:
+class Context(NamedTuple):
     """What an operation may need beside its inputs.
 
     Attributes
@@ -73,8 +72,7 @@ class Context:
     scratch_bytes: int = 64 << 20
 
 
-@dataclass(frozen=True, slots=True)
-class TensorInfo:
+class TensorInfo(NamedTuple):
     """What is known of a tensor without computing it.
 
     Attributes
@@ -213,8 +211,7 @@ class Operation:
         return None
 
 
-@dataclass(frozen=True, slots=True)
-class Info:
+class Info(NamedTuple):
     """Something the file says that the graph does not interpret, such as `rt_info`."""
 
     tag: str
@@ -223,8 +220,7 @@ class Info:
     text: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Port:
+class Port(NamedTuple):
     """One input or output of a layer, as declared.
 
     Attributes
@@ -251,8 +247,7 @@ class Port:
     extras: tuple[Info, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Layer:
+class Layer(NamedTuple):
     """One layer: its identity, its typed operation, its ports.
 
     Attributes
@@ -289,8 +284,7 @@ class Layer:
         return None if self.line is None else self.line + port.line_offset
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
+class Place(NamedTuple):
     """A part of a graph that an error or a finding is about; None: not narrowed down.
 
     Attributes
@@ -318,8 +312,7 @@ class Place:
     child: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Edge:
+class Edge(NamedTuple):
     """Joins an output port of one layer to an input port of another."""
 
     from_layer: int
@@ -333,8 +326,7 @@ Source = tuple[int, int]
 """Index of a layer in `Graph.layers`, index of one of its outputs."""
 
 
-@dataclass(frozen=True, slots=True)
-class Topology:
+class Topology(NamedTuple):
     """How the layers of a graph hang together, by index.
 
     Attributes

@@ -1,11 +1,11 @@
-"""Tensors of a graph by the names that people call them."""
+"""What people call the tensors of a graph, and the inputs and outputs of a model."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 from .errors import IRError
-from .model import Graph, Source
+from .model import Graph, Port, Source, TensorInfo
 
 
 def find_tensors(graph: Graph, names: Sequence[str]) -> dict[str, Source]:
@@ -87,3 +87,21 @@ def _missing(graph: Graph, name: str) -> IRError:
         actual=name,
         hint=f"did you mean {close[0]!r}?" if close else None,
     )
+
+
+def name_ports(named: Sequence[tuple[str, Port, TensorInfo]]) -> dict[str, Port]:
+    """Key ports by tensor name or, where there is none, by layer name; keys are unique."""
+    ports: dict[str, Port] = {}
+    for layer_name, port, info in named:
+        candidates = [*port.names, layer_name]
+        key = next((c for c in candidates if c and c not in ports), None)
+        if key is None:
+            base = candidates[0] or "output"
+            key = next(
+                f"{base}.{n}" for n in range(1, len(ports) + 2) if f"{base}.{n}" not in ports
+            )
+        shape = info.shape if info.shape is not None else port.shape
+        ports[key] = Port(
+            port.id, shape, info.element_type or port.element_type, port.names, port.line_offset
+        )
+    return ports

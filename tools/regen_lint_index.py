@@ -14,7 +14,7 @@ TARGET = ROOT / "deconv_ir" / "lint" / "_index.py"
 
 HEAD = '''"""What is known of each lint rule without importing it; written by `make regen`.
 
-Code, name, severity, file, slugs, types of layers, passive, deep, what --fix
+Code, name, severity, file, slugs, types of layers, when, passive, deep, what --fix
 does, summary: the fields of `catalogue.Entry`.
 """
 
@@ -43,6 +43,7 @@ def main() -> None:
                 info.name,
                 rule.slugs,
                 rule.types,
+                rule.when,
                 rule.check is checks[0],
                 rule.deep,
                 rule.fix,

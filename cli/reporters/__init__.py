@@ -2,18 +2,65 @@
 
 from __future__ import annotations
 
+import functools
 import importlib
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import click
+
+from ..common import Mistake
 
 if TYPE_CHECKING:
-    from deconv_ir.findings import Finding
+    from deconv_ir.findings import Finding, Severity
     from deconv_ir.lint.engine import Result
 
 FORMATS = ("text", "json", "sarif", "github", "junit")
 
 
+class RuleInfo(NamedTuple):
+    """What a format tells of a rule."""
+
+    name: str
+    family: str
+    severity: Severity
+    summary: str
+    why: str
+
+
+class Tool(NamedTuple):
+    """The command that reports.
+
+    Attributes
+    ----------
+    name : str
+    rule : callable
+        Takes a code to what is told of its rule.
+    mime_type : callable
+        Takes the path of a file to its media type.
+    """
+
+    name: str
+    rule: Callable[[str], RuleInfo]
+    mime_type: Callable[[str], str]
+
+
+@functools.cache
+def _lint_rule(code: str) -> RuleInfo:
+    from deconv_ir.lint.catalogue import RULES
+    from deconv_ir.lint.documentation import explain
+
+    entry = RULES[code]
+    return RuleInfo(entry.name, entry.family, entry.severity, entry.summary, explain(code).why)
+
+
+LINT = Tool("deconv-lint", _lint_rule, lambda _: "application/xml")
+
+
 class Run(NamedTuple):
-    """What one run of deconv-lint found.
+    """What one run of a command found.
 
     Attributes
     ----------
@@ -27,6 +74,11 @@ class Run(NamedTuple):
         XML files in folders that are no IR, and were passed over.
     colour : bool
         Whether it is shown on a terminal.
+    tool : Tool
+    closing : str or None
+        Last words for people, in place of a summary of the findings.
+    more : mapping
+        What the JSON object has beside.
     """
 
     results: list[Result]
@@ -34,6 +86,9 @@ class Run(NamedTuple):
     known: int = 0
     no_ir: int = 0
     colour: bool = False
+    tool: Tool = LINT
+    closing: str | None = None
+    more: Mapping[str, Any] = MappingProxyType({})
 
     @property
     def findings(self) -> list[Finding]:
@@ -46,3 +101,23 @@ def render(name: str, run: Run) -> str:
     module = importlib.import_module(f".{name}", __name__)
     text: str = module.render(run)
     return text
+
+
+def write(text: str, name: str, output: str | None) -> None:
+    """Print a report, or write it to a file, which appears whole or not at all.
+
+    Raises
+    ------
+    Mistake
+        The file can not be written.
+    """
+    if output is None:
+        click.echo(text, nl=False)
+        return
+    from deconv_ir.files import replace_file
+
+    try:
+        with replace_file(Path(output)) as stream:
+            stream.write(click.unstyle(text).encode() if name == "text" else text.encode())
+    except OSError as error:
+        raise Mistake(f"{output}: can not write: {error.strerror}") from None

@@ -5,8 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from deconv_ir.lint.cache import plain
-from deconv_ir.lint.catalogue import RULES
+from deconv_ir.findings import plain
 from deconv_ir.version import __version__
 
 from . import Run
@@ -15,13 +14,13 @@ from . import Run
 def render(run: Run) -> str:
     """Write all findings, and counts by file."""
     content: dict[str, Any] = {
-        "tool": "deconv-lint",
+        "tool": run.tool.name,
         "version": __version__,
         "findings": [
             {
                 "code": f.code,
                 "rule": f.rule,
-                "family": RULES[f.code].family,
+                "family": run.tool.rule(f.code).family,
                 "severity": f.severity.value,
                 "message": f.message,
                 "file": f.file,
@@ -50,4 +49,5 @@ def render(run: Run) -> str:
         "fixed": run.fixed,
         "known": run.known,
     }
+    content |= run.more
     return json.dumps(content, indent=2) + "\n"

@@ -16,7 +16,7 @@ _FORBIDDEN = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]"
 
 def render(run: Run) -> str:
     """Write one test suite; notes of severity info are no failures."""
-    suite = etree.Element("testsuite", name="deconv-lint")
+    suite = etree.Element("testsuite", name=run.tool.name)
     failures = 0
     for result in run.results:
         file = _clean(result.file)
@@ -42,7 +42,7 @@ def render(run: Run) -> str:
         "skipped": "0",
     }
     suite.attrib.update(counts | {"time": "0"})
-    suites = etree.Element("testsuites", counts | {"name": "deconv-lint"})
+    suites = etree.Element("testsuites", counts | {"name": run.tool.name})
     suites.append(suite)
     data: bytes = etree.tostring(suites, pretty_print=True, encoding="utf-8", xml_declaration=True)
     return data.decode()

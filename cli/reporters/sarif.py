@@ -13,11 +13,9 @@ from typing import Any
 from urllib.parse import quote
 
 from deconv_ir.findings import Finding, Severity
-from deconv_ir.lint.catalogue import RULES
-from deconv_ir.lint.documentation import explain
 from deconv_ir.version import __version__
 
-from . import Run
+from . import RuleInfo, Run
 
 SCHEMA = (
     "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
@@ -30,7 +28,7 @@ def render(run: Run) -> str:
     """Write one SARIF run; it describes those rules that found something."""
     codes = sorted({finding.code for finding in run.findings})
     results = [
-        _result(finding, codes.index(finding.code), result.lines)
+        _result(finding, codes.index(finding.code), result.lines, run.tool.name)
         for result in run.results
         for finding in result.findings
     ]
@@ -41,14 +39,17 @@ def render(run: Run) -> str:
             {
                 "tool": {
                     "driver": {
-                        "name": "deconv-lint",
+                        "name": run.tool.name,
                         "semanticVersion": __version__,
-                        "rules": [_rule(code) for code in codes],
+                        "rules": [_rule(code, run.tool.rule(code)) for code in codes],
                     }
                 },
                 "columnKind": "unicodeCodePoints",
                 "artifacts": [
-                    {"location": {"uri": _uri(result.file)}, "mimeType": "application/xml"}
+                    {
+                        "location": {"uri": _uri(result.file)},
+                        "mimeType": run.tool.mime_type(result.file),
+                    }
                     for result in run.results
                 ],
                 "results": results,
@@ -58,19 +59,18 @@ def render(run: Run) -> str:
     return json.dumps(content, indent=2) + "\n"
 
 
-def _rule(code: str) -> dict[str, Any]:
-    entry = RULES[code]
+def _rule(code: str, entry: RuleInfo) -> dict[str, Any]:
     return {
         "id": code,
         "name": "".join(word.capitalize() for word in entry.name.split("-")),
         "shortDescription": {"text": entry.summary},
-        "fullDescription": {"text": explain(code).why},
+        "fullDescription": {"text": entry.why},
         "defaultConfiguration": {"level": _LEVELS[entry.severity]},
         "properties": {"tags": [entry.family]},
     }
 
 
-def _result(finding: Finding, index: int, lines: dict[int, str]) -> dict[str, Any]:
+def _result(finding: Finding, index: int, lines: dict[int, str], tool: str) -> dict[str, Any]:
     message = finding.message + (f" ({finding.hint})" if finding.hint else "")
     location: dict[str, Any] = {
         "physicalLocation": {"artifactLocation": {"uri": _uri(finding.file or "")}}
@@ -87,6 +87,8 @@ def _result(finding: Finding, index: int, lines: dict[int, str]) -> dict[str, An
     if finding.layer is not None:
         location["logicalLocations"] = [{"fullyQualifiedName": finding.layer, "kind": "member"}]
     identity = "\0".join((finding.code, finding.layer or "", finding.message))
+    first, *rest = tool.split("-")
+    fingerprint = first + "".join(word.capitalize() for word in rest)
     return {
         "ruleId": finding.code,
         "ruleIndex": index,
@@ -94,7 +96,7 @@ def _result(finding: Finding, index: int, lines: dict[int, str]) -> dict[str, An
         "message": {"text": message},
         "locations": [location],
         "partialFingerprints": {
-            "deconvLint/v1": hashlib.sha256(identity.encode()).hexdigest()[:32]
+            f"{fingerprint}/v1": hashlib.sha256(identity.encode()).hexdigest()[:32]
         },
     }
 

@@ -68,6 +68,8 @@ def _excerpt(finding: Finding, text: str, colour: str) -> list[str]:
 
 def summary(run: Run) -> str:
     """Write what was found in all, and what was not looked at."""
+    if run.closing is not None:
+        return run.closing
     findings = run.findings
     counts = Counter(finding.severity for finding in findings)
     parts = []

@@ -191,11 +191,15 @@ def _out(step: Step, plan: Plan, values: list[Any], buffers: list[Any]) -> Any:
         return None
     import numpy as np
 
+    from ..kernels.memory import empty
+
     info = _info(step, plan)
     assert info.element_type is not None
     assert step.shape is not None, "the plan gives buffers to tensors of known size"
     if buffers[step.buffer] is None or not _is_free(buffers, step.buffer):
-        buffers[step.buffer] = np.empty(plan.capacities[step.buffer], np.uint8)
+        memory = empty((plan.capacities[step.buffer],), np.dtype(np.uint8))
+        # Views name the array at the root as their base, and that is what is counted.
+        buffers[step.buffer] = memory if memory.base is None else memory.base
     dtype = info.element_type.numpy()
     size = dtype.itemsize
     for extent in step.shape:
@@ -233,9 +237,18 @@ def _is_alone(values: list[Any], slot: int, buffers: list[Any], holds: int | Non
         return True
     if holds is not None and values[slot].base is buffers[holds]:
         return _base_references(values, slot) <= _UNSHARED_BASE + 1
-    if getattr(values[slot].base, "base", values) is not None:
+    if not _owns(getattr(values[slot].base, "base", values)):
         return False
     return _base_references(values, slot) <= _UNSHARED_BASE
+
+
+def _owns(owner: object) -> bool:
+    """Whether an array with this base has its memory for itself."""
+    if owner is None:
+        return True
+    from ..kernels.memory import is_pooled
+
+    return is_pooled(owner)
 
 
 def _measure() -> tuple[int, int]:

@@ -20,7 +20,7 @@ def parse_bytes(text: str) -> int:
     ValueError
         It is none.
     """
-    found = re.fullmatch(r"\s*(\d{1,18}(?:\.\d{1,9})?)\s*([KMGT]I?)?B?\s*", text.upper())
+    found = re.fullmatch(r"\s*([0-9]{1,18}(?:\.[0-9]{1,9})?)\s*([KMGT]I?)?B?\s*", text.upper())
     if found is None:
         raise ValueError(f"{text!r} is no size; write 2GiB, 500MB or a number of bytes")
     return int(float(found[1]) * _UNITS[found[2] or ""])

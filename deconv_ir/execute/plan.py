@@ -90,6 +90,8 @@ class Plan(NamedTuple):
         The same with what buffers hold idle.
     known : bool
         Whether the size of every tensor is known; else the figures are too low.
+    folded, dropped : int
+        Number of layers that are computed once, and never.
     """
 
     steps: tuple[Step, ...]
@@ -103,6 +105,8 @@ class Plan(NamedTuple):
     bound_bytes: int
     peak_bytes: int
     known: bool
+    folded: int
+    dropped: int
 
 
 class _Group:
@@ -221,6 +225,8 @@ class _Planner:
             bound,
             max(live, default=0),
             self.known,
+            self.prepared.folded,
+            self.prepared.dropped,
         )
 
     def _draft(self, step: int, index: int) -> Step:

@@ -28,6 +28,8 @@ class Prepared(NamedTuple):
         Layer -> the layers behind it that its kernel computes as well.
     packed_bytes : int
         Bytes of the constants that are packed in kernels.
+    folded, dropped : int
+        Number of layers that are computed once, and never.
     """
 
     steps: tuple[int, ...]
@@ -35,6 +37,8 @@ class Prepared(NamedTuple):
     constants: dict[Source, Array]
     fused: dict[int, tuple[int, ...]]
     packed_bytes: int
+    folded: int
+    dropped: int
 
     @property
     def weight_bytes(self) -> int:
@@ -109,7 +113,10 @@ class Preparation:
             if array is not None:
                 constants[source] = array
         steps = tuple(i for i in self.order if i not in self.constant and i not in absorbed)
-        return Prepared(steps, kernels, constants, self._fused, packed)
+        # A Result computes nothing.
+        dropped = len(self.graph.layers) - len(self.order) - len(self.graph.of_type("Result"))
+        folded = sum(self.graph.layers[i].type != "Const" for i in self.constant)
+        return Prepared(steps, kernels, constants, self._fused, packed, folded, dropped)
 
     def _kernel(self, index: int, inputs: Sequence[Array | None]) -> tuple[Kernel | None, int]:
         """Prepare a layer, with what follows it where that can be; tell its bytes."""

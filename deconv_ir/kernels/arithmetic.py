@@ -7,8 +7,7 @@ small that no sum of products can leave the range in which floats are exact.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -19,8 +18,7 @@ Array = np.ndarray[Any, np.dtype[Any]]
 _LIMB_BITS = 16
 
 
-@dataclass(frozen=True, slots=True)
-class Arithmetic:
+class Arithmetic(NamedTuple):
     """The arithmetic of one element type.
 
     Attributes

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from deconv_ir.kernels.blas import blas_name
 from deconv_ir.kernels.compiled import compiled_module, instruction_set
@@ -12,8 +12,7 @@ from deconv_ir.kernels.threads import get_threads
 __all__ = ["KernelInfo", "kernel_info"]
 
 
-@dataclass(frozen=True, slots=True)
-class KernelInfo:
+class KernelInfo(NamedTuple):
     """The kernel in use.
 
     Attributes

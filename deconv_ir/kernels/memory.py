@@ -10,7 +10,7 @@ import numpy as np
 
 from deconv_ir.kernels.compiled import compiled_module
 
-__all__ = ["empty"]
+__all__ = ["empty", "is_pooled"]
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -40,3 +40,9 @@ def empty(shape: Sequence[int], dtype: np.dtype[Any]) -> Array:
     if module is None:
         return np.empty(shape, dtype)
     return np.frombuffer(module.Block(size), dtype).reshape(shape)
+
+
+def is_pooled(owner: object) -> bool:
+    """Whether an array's base is memory of the pool, which nothing but that array shows."""
+    module = compiled_module()
+    return module is not None and isinstance(owner, module.Block)

@@ -18,8 +18,7 @@ from __future__ import annotations
 import enum
 import itertools
 import math
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -66,8 +65,7 @@ def choose_method(problem: Problem) -> Method:
     return Method.PRODUCTS
 
 
-@dataclass(frozen=True, slots=True)
-class _Product:
+class _Product(NamedTuple):
     """One matrix: the taps of one shift, for neighbouring phases and a block of channels."""
 
     shift: tuple[int, ...]
@@ -76,8 +74,7 @@ class _Product:
     add: bool
 
 
-@dataclass(frozen=True, slots=True)
-class _Layout:
+class _Layout(NamedTuple):
     """A tile: images, channels or groups, and a box of phase positions with its halo."""
 
     images: int

@@ -18,8 +18,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -37,8 +36,7 @@ __all__ = [
 Array = np.ndarray[Any, np.dtype[Any]]
 
 
-@dataclass(frozen=True, slots=True)
-class Problem:
+class Problem(NamedTuple):
     """A transposed convolution without its extents: what can be prepared once.
 
     Attributes
@@ -149,8 +147,7 @@ def check_run(
     )
 
 
-@dataclass(frozen=True, slots=True)
-class Tap:
+class Tap(NamedTuple):
     """One kernel position: the phase that it feeds, and from how far away."""
 
     kernel: tuple[int, ...]
@@ -171,8 +168,7 @@ def enumerate_taps(problem: Problem) -> list[Tap]:
     return sorted(taps, key=lambda tap: (tap.phase, tap.shift))
 
 
-@dataclass(frozen=True, slots=True)
-class AxisSpan:
+class AxisSpan(NamedTuple):
     """One spatial axis of one run.
 
     Attributes

@@ -10,7 +10,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 __all__ = ["TileCost", "Tiling", "boxes", "choose_tiling", "tile_bytes"]
 
@@ -23,8 +23,7 @@ _FEWEST_POSITIONS = 512
 _FEWEST_CHANNELS = 16
 
 
-@dataclass(frozen=True, slots=True)
-class Tiling:
+class Tiling(NamedTuple):
     """Extents of a tile.
 
     Attributes
@@ -49,8 +48,7 @@ class Tiling:
     bytes: int
 
 
-@dataclass(frozen=True, slots=True)
-class TileCost:
+class TileCost(NamedTuple):
     """Bytes that the parts of a tile take, an element each.
 
     Attributes

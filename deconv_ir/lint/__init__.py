@@ -39,7 +39,8 @@ def lint(
         ``error``, ``warning`` or ``info``: rules below it are not run.
         Notes on portability are ``info``.
     reshape : mapping, optional
-        Input name -> shape: check at other input shapes.
+        Input name -> shape: check whether the layers fit at other input
+        shapes.  Declared dims are not compared then.
     deep : bool
         Read all weights, and look for NaN and infinity.
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from ..errors import WeightsError
 from ..files import replace_file
-from ..findings import Finding, Severity
+from ..findings import Finding, Severity, plain
 from ..version import __version__
 from .engine import Result
 from .options import Options
@@ -117,11 +117,6 @@ def _same_weights(state: dict[str, Any] | None, weights: Path | None) -> bool:
         return False
     found: bool = fingerprint(WeightsView(weights), state["reads"]) == state["hash"]
     return found
-
-
-def plain(value: Any) -> Any:
-    """Return a value as JSON can hold it."""
-    return value if value is None or isinstance(value, int | float | str) else str(value)
 
 
 def _encode(result: Result) -> dict[str, Any]:

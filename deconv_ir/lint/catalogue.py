@@ -27,6 +27,7 @@ class Entry(NamedTuple):
     module: str
     slugs: tuple[str, ...]
     types: tuple[str, ...]
+    when: str
     passive: bool
     """It only files what other parts of the library found."""
     deep: bool

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import fnmatch
 from collections.abc import Mapping
-from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -60,6 +58,8 @@ class Config(NamedTuple):
 
 def matches(path: Path, pattern: str, folder: Path) -> bool:
     """Tell whether a path matches a pattern: its name alone, or from `folder` on."""
+    import fnmatch
+
     absolute = path.absolute()
     if fnmatch.fnmatch(absolute.name, pattern):
         return True
@@ -67,30 +67,58 @@ def matches(path: Path, pattern: str, folder: Path) -> bool:
     return fnmatch.fnmatch(str(absolute), whole) or fnmatch.fnmatch(str(absolute), f"{whole}/*")
 
 
-def find_config(folder: Path) -> Config:
+def find_config(folder: Path, known: dict[Path, Config] | None = None) -> Config:
     """Return the nearest settings, from a folder upwards; empty ones where there are none.
 
     In one folder deconv-lint.toml goes before pyproject.toml.
+
+    Parameters
+    ----------
+    folder : Path
+    known : dict, optional
+        Folder -> its settings, of earlier calls; what is found is added.
 
     Raises
     ------
     DeconvError
         A file of settings can not be read, or has a mistake.
     """
-    return _find(folder.absolute())
+    known = {} if known is None else known
+    passed: list[Path] = []
+    config = Config()
+    absolute = folder.absolute()
+    for parent in (absolute, *absolute.parents):
+        if parent in known:
+            config = known[parent]
+            break
+        passed.append(parent)
+        found = _own_config(parent)
+        if found is not None:
+            config = found
+            break
+    known.update(dict.fromkeys(passed, config))
+    return config
 
 
-@lru_cache(maxsize=4096)
-def _find(folder: Path) -> Config:
+def _own_config(folder: Path) -> Config | None:
+    """Return the settings that stand in a folder."""
     own = folder / FILE_NAME
     if own.is_file():
         return read_config(own)
     project = folder / "pyproject.toml"
-    if project.is_file():
-        found = _tables(project).get("tool", {})
-        if isinstance(found, Mapping) and "deconv-lint" in found:
+    if project.is_file() and _mentions_us(project):
+        tools = _tables(project).get("tool", {})
+        if isinstance(tools, Mapping) and "deconv-lint" in tools:
             return read_config(project)
-    return Config() if folder.parent == folder else _find(folder.parent)
+    return None
+
+
+def _mentions_us(project: Path) -> bool:
+    """Tell whether a table of ours can be in it: most have none, and TOML is slow to load."""
+    try:
+        return b"deconv-lint" in project.read_bytes()
+    except OSError:
+        return False
 
 
 def _tables(file: Path) -> dict[str, Any]:

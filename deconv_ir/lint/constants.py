@@ -9,9 +9,9 @@ from ..errors import DeconvError
 from ..model import Operation
 from ..ops.constant import Const
 from ..shapes import element_count, static
-from .subject import Subject
 
 if TYPE_CHECKING:
+    from .subject import Subject
     from .weights import WeightsView
 
 CHUNK_BYTES = 1 << 24
@@ -27,6 +27,30 @@ def needed_bytes(const: Const) -> int | None:
         return const.element_type.size_of(element_count(static(const.shape)))
     except ValueError:
         return None
+
+
+def are_untidy(subject: Subject) -> bool:
+    """Tell whether any rule about sizes and offsets may have something to say.
+
+    Tidy constants have the size of shape and type, are the same or apart, and
+    fill the .bin.
+    """
+    spans: set[tuple[int, int]] = set()
+    count = 0
+    for _, _, const in subject.constants():
+        count += 1
+        if needed_bytes(const) != const.size:
+            return True
+        if const.size:
+            spans.add((const.offset, const.offset + const.size))
+    if count < len(subject.by_type.get("Const", ())):
+        return True  # the attributes of one can not be read
+    at = 0
+    for start, end in sorted(spans):
+        if start != at:
+            return True
+        at = end
+    return subject.weights is not None and at != len(subject.weights)
 
 
 def span_text(operation: Operation) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from ..errors import DeconvError, InputError, WeightsError
 from ..findings import Finding
@@ -18,11 +18,17 @@ from .catalogue import FALLBACK, RULES, Entry, load_rule
 from .options import Options
 from .rule import Edit, Report, Rule
 from .subject import Subject
-from .suppress import Suppressions
 from .weights import WeightsView
+
+if TYPE_CHECKING:
+    from .suppress import Suppressions
 
 MAX_SHOWN = 1000
 """Characters of a line that are kept to be shown."""
+
+
+DECLARED_DIMS = ("IR401", "IR402")
+"""Rules that compare declared dims with computed ones."""
 
 
 class Result(NamedTuple):
@@ -112,6 +118,8 @@ def check_document(document: Document, options: Options, weights: Path | None = 
     suppressions: Suppressions | None = None
     source = document.source
     if source is not None and source.comments:
+        from .suppress import Suppressions
+
         suppressions = Suppressions(source, [*document.layers, *document.edges])
         for span, message in suppressions.mistakes:
             errors.append(DeconvError(message, rule="suppression", place=span))
@@ -158,18 +166,22 @@ def _to_run(options: Options, subject: Subject, present: frozenset[str]) -> Iter
     """Iterate over the rules that may have something to say."""
     types = None if subject.inference is None else subject.by_type
     unclaimed = any(_is_unclaimed(slug) for slug in present)
-    for code in sorted(options.rules):
+    # Declared dims are those of the file's own input shapes.
+    passed_over = DECLARED_DIMS if options.reshape else ()
+    for code in sorted(options.rules.difference(passed_over)):
         entry = RULES[code]
         if (
             not present.isdisjoint(entry.slugs)
             or (code == FALLBACK and unclaimed)
-            or (types is not None and not entry.passive and _concerns(entry, types))
+            or (types is not None and not entry.passive and _concerns(entry, types, subject))
         ):
             yield code
 
 
-def _concerns(entry: Entry, types: Mapping[str, object]) -> bool:
-    return not entry.types or any(kind in types for kind in entry.types)
+def _concerns(entry: Entry, types: Mapping[str, object], subject: Subject) -> bool:
+    if entry.types and not any(kind in types for kind in entry.types):
+        return False
+    return not entry.when or bool(getattr(subject, entry.when))
 
 
 def _is_unclaimed(slug: str) -> bool:
@@ -250,10 +262,10 @@ def _finding(report: Report, entry: Entry, severity: object, subject: Subject) -
     end_column: int | None = None
     layer: str | None = None
     source = subject.document.source
-    if isinstance(place, tuple) and place[0] < 0:
+    if place is not None and not isinstance(place, Place) and place[0] < 0:
         line, column = -place[0], place[1] or None
     elif source is not None and place is not None:
-        start, end = place if isinstance(place, tuple) else subject.locator.span(place)
+        start, end = subject.locator.span(place)
         line, column = source.position(start)
         last, end_column = source.position(max(end, start + 1))
         if last > line:
@@ -265,7 +277,7 @@ def _finding(report: Report, entry: Entry, severity: object, subject: Subject) -
             layer = f"edge {edge.from_layer}:{edge.from_port} -> {edge.to_layer}:{edge.to_port}"
         elif index is not None:
             layer = subject.graph.layers[index].label
-    elif source is not None and subject.inference is not None and isinstance(place, tuple):
+    elif source is not None and subject.inference is not None and place is not None:
         layer = _layer_at(subject, place[0])
     return Finding(
         entry.name,

@@ -54,7 +54,7 @@ def fix_bytes(
         except ValueError:
             break  # an encoding that does not lead back to the same bytes
         again = check_bytes(changed, name, options, weights, limits)
-        if changed == data or len(again.findings) >= len(result.findings):
+        if changed == data or len(again.edits) >= len(result.edits):
             break  # no progress: leave the file as it is
         data, result = changed, again
         fixed += count

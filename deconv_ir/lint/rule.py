@@ -109,6 +109,9 @@ class Rule:
     types : tuple of str
         Types of layers that the rule is about; without one of them in the
         graph it is not run.  Empty: it always is.
+    when : str
+        Name of an attribute of `Subject` that is empty, or false, where the
+        rule has nothing to say; its file is not imported then.
     fix : str
         What `--fix` does; empty: nothing.
     deep : bool
@@ -120,6 +123,7 @@ class Rule:
     severity: ClassVar[Severity] = ERROR
     slugs: ClassVar[tuple[str, ...]] = ()
     types: ClassVar[tuple[str, ...]] = ()
+    when: ClassVar[str] = ""
     fix: ClassVar[str] = ""
     deep: ClassVar[bool] = False
 

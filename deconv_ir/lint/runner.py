@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from ..errors import DeconvError
+from ..findings import plain
 from ..xmlio.reader import Document, read_file
 from .engine import Result, check_bytes, check_document
 from .options import Options
@@ -67,8 +68,6 @@ def check(job: Job) -> Result:
 
 def _light(result: Result) -> Result:
     """Leave out what is large, and only serves to fix."""
-    from .cache import plain
-
     findings = [
         type(f)(
             f.rule,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -10,7 +11,8 @@ from ..errors import DeconvError
 from ..findings import Finding
 from ..geometry import Semantics
 from ..infer import Inference
-from ..model import Context, Graph, Layer, Place, TensorInfo, Topology
+from ..model import Context, Graph, Layer, Place, Port, TensorInfo, Topology
+from ..ops import find_operation
 from ..xmlio.locate import Locator
 
 if TYPE_CHECKING:
@@ -24,6 +26,9 @@ ONEDNN_DECONVOLUTIONS = ("ConvTranspose", "ConvolutionBackwardData")
 SINKS = ("Result", "Assign")
 """Types of layers that are computed for their own sake."""
 DECONVOLUTIONS = OPENVINO_DECONVOLUTIONS + ONEDNN_DECONVOLUTIONS
+
+
+_USUAL = re.compile("opset(?:[1-9]|1[0-7])")
 
 
 class Subject:
@@ -108,16 +113,19 @@ class Subject:
                     yield index, layer
 
     def outputs(self, index: int) -> tuple[TensorInfo, ...]:
-        """Return what is known of a layer's outputs."""
+        """Return what is known of a layer's outputs; of one on a cycle, what it declares."""
         assert self.inference is not None
-        return self.inference.outputs[index]
+        declared = self.graph.layers[index].outputs
+        return self.inference.outputs[index] or tuple(
+            TensorInfo(port.shape, port.element_type) for port in declared
+        )
 
     def inputs(self, index: int) -> list[TensorInfo]:
         """Return what is known of a layer's inputs."""
         layer = self.graph.layers[index]
         return [
             self.outputs(source[0])[source[1]]
-            if source is not None and self.outputs(source[0])
+            if source is not None
             else TensorInfo(port.shape, port.element_type)
             for port, source in zip(layer.inputs, self.topology.sources[index], strict=True)
         ]
@@ -169,6 +177,98 @@ class Subject:
             if isinstance(layer.operation, Const):
                 yield index, layer, layer.operation
 
+    # What rules ask for with `when`: cheap to tell, and mostly nothing.
+
+    @cached_property
+    def unequal_edges(self) -> list[tuple[int, int, tuple[int, int]]]:
+        """Edges whose two ends declare different dims or precisions.
+
+        Index of the layer and of the port that it leads to, and where it
+        comes from.
+        """
+        if self.graph.bare:
+            return []
+        layers = self.graph.layers
+        return [
+            (index, port, source)
+            for index, sources in enumerate(self.topology.sources)
+            for port, source in enumerate(sources)
+            if source is not None
+            and _differ(layers[source[0]].outputs[source[1]], layers[index].inputs[port])
+        ]
+
+    @cached_property
+    def has_repeated_names(self) -> bool:
+        """Whether two layers have the same name."""
+        layers = self.graph.layers
+        return not self.graph.bare and len({layer.name for layer in layers}) < len(layers)
+
+    @cached_property
+    def repeated_port_ids(self) -> list[tuple[int, str, int]]:
+        """Index of the layer, side, and index of each port with an id that came before."""
+        found = []
+        unlike: set[int] = set()
+        for index, layer in enumerate(self.graph.layers):
+            for side, ports in (("input", layer.inputs), ("output", layer.outputs)):
+                if len(ports) < 2 or id(ports) in unlike:
+                    continue
+                ids = [port.id for port in ports]
+                if len(set(ids)) == len(ids):
+                    unlike.add(id(ports))  # layers share equal ports
+                else:
+                    found += [(index, side, i) for i, n in enumerate(ids) if n in ids[:i]]
+        return found
+
+    @cached_property
+    def has_no_result(self) -> bool:
+        """Whether nothing is computed for its own sake."""
+        return not self.graph.bare and not any(self.by_type.get(kind) for kind in SINKS)
+
+    @cached_property
+    def unneeded(self) -> list[int]:
+        """Layers that no Result and no Assign needs, Parameters excepted."""
+        if self.graph.bare or not self.by_type.get("Result"):
+            return []
+        layers, sources = self.graph.layers, self.topology.sources
+        ends = [i for kind in SINKS for i in self.by_type.get(kind, ())]
+        needed = bytearray(len(layers))
+        while ends:
+            index = ends.pop()
+            if not needed[index]:
+                needed[index] = True
+                ends += [source[0] for source in sources[index] if source is not None]
+        return [
+            index
+            for index, is_needed in enumerate(needed)
+            if not is_needed and layers[index].type != "Parameter"
+        ]
+
+    @cached_property
+    def has_untidy_constants(self) -> bool:
+        """Whether sizes and offsets of constants may be wrong."""
+        from .constants import are_untidy
+
+        return are_untidy(self)
+
+    @cached_property
+    def unusual_operations(self) -> set[tuple[str, str]]:
+        """Types and versions that are not simply an implemented operation of an opset."""
+        pairs = {(layer.type, layer.version or "") for layer in self.graph.layers}
+        return {
+            (kind, version)
+            for kind, version in pairs
+            if not _USUAL.fullmatch(version) or find_operation(kind, version) is None
+        }
+
+    @cached_property
+    def oddly_ported(self) -> list[int]:
+        """Results with outputs, and other layers without."""
+        return [
+            index
+            for index, layer in enumerate(self.graph.layers)
+            if bool(layer.outputs) == (layer.type == "Result")
+        ]
+
     @cached_property
     def locator(self) -> Locator:
         """Finds where things stand in the text."""
@@ -183,3 +283,10 @@ class Subject:
     def semantics(self) -> Semantics:
         """Whose rule decides."""
         return self.context.semantics
+
+
+def _differ(start: Port, end: Port) -> bool:
+    """Tell whether the ends of an edge declare different things."""
+    return (start.shape is not end.shape and start.shape != end.shape) or (
+        start.element_type is not end.element_type and end.element_type is not None
+    )

@@ -70,6 +70,18 @@ def integers(minimum: int | None = None, *, per_axis: bool = False) -> Kind:
     )
 
 
+def flags() -> Kind:
+    """Zeros and ones separated by commas."""
+
+    def parse(text: str) -> tuple[int, ...]:
+        bits = tuple(_integer(t, 0) for t in text.split(",")) if text.strip() else ()
+        if any(bit > 1 for bit in bits):
+            raise ValueError(text)
+        return bits
+
+    return Kind(parse, "zeros and ones separated by commas", lambda v: ",".join(map(str, v)))
+
+
 def number(*, minimum: float | None = None) -> Kind:
     """One finite or infinite floating-point number."""
 

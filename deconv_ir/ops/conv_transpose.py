@@ -24,7 +24,15 @@ class FilterFormat(enum.Enum):
     IOX = "IOX"
 
 
-@operation("ConvTranspose", inputs=("data", "filter", "bias"), required=2)
+@operation(
+    "ConvTranspose",
+    inputs=("data", "filter", "bias"),
+    required=2,
+    examples=(
+        "f32[1,5,4], f32[3,3,4], f32[6] -> f32[1,11,6]"
+        " | strides=2 pads_begin=0 pads_end=0 dilations=1 groups=2",
+    ),
+)
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConvTranspose(OneDNNDeconvolution):
     """Transposed convolution, with an optional bias.

@@ -16,7 +16,16 @@ if TYPE_CHECKING:
 
 
 @operation(
-    "ConvolutionBackpropData", "opset1", inputs=("data", "filter", "output_shape"), required=2
+    "ConvolutionBackpropData",
+    "opset1",
+    inputs=("data", "filter", "output_shape"),
+    required=2,
+    examples=(
+        "f32[1,4,5,6], f32[4,3,3,3] -> f32[1,3,9,11]"
+        " | strides=2,2 pads_begin=1,1 pads_end=1,1 dilations=1,1",
+        "f32[1,4,5,6], f32[4,3,3,3], i64[2]{10,12} -> f32[1,3,10,12]"
+        " | strides=2,2 pads_begin=0,0 pads_end=0,0 dilations=1,1 auto_pad=same_upper",
+    ),
 )
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConvolutionBackpropData(OpenVINODeconvolution):

@@ -21,7 +21,15 @@ class WeightsFormat(enum.Enum):
     OIX = "OIX"
 
 
-@operation("ConvolutionBackwardData", inputs=("diff_dst", "weights", "dst_shape"), required=2)
+@operation(
+    "ConvolutionBackwardData",
+    inputs=("diff_dst", "weights", "dst_shape"),
+    required=2,
+    examples=(
+        "f32[1,5,4], f32[3,3,4] -> f32[1,11,3]"
+        " | strides=2 pads_begin=0 pads_end=0 dilations=1 dst_shape=1,11,3",
+    ),
+)
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConvolutionBackwardData(OneDNNDeconvolution):
     """Gradient of a convolution with respect to its data: a transposed convolution.

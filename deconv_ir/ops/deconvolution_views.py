@@ -45,8 +45,10 @@ def describe_requested(array: Array) -> TensorInfo:
     """Describe an actual array; a list of integers with its value."""
     from ..dtypes import from_numpy
 
-    value = tuple(map(int, array.ravel())) if array.dtype.kind in "iu" and array.ndim < 2 else None
-    return TensorInfo(array.shape, from_numpy(array.dtype), value)
+    element_type = from_numpy(array.dtype)
+    whole = element_type is not None and element_type.kind in ("int", "uint")
+    value = tuple(map(int, array.ravel())) if whole and array.ndim < 2 else None
+    return TensorInfo(array.shape, element_type, value)
 
 
 def merge_request(view: DataView, full: DataView) -> DataView:

@@ -16,7 +16,14 @@ if TYPE_CHECKING:
 
 
 @operation(
-    "GroupConvolutionBackpropData", "opset1", inputs=("data", "filter", "output_shape"), required=2
+    "GroupConvolutionBackpropData",
+    "opset1",
+    inputs=("data", "filter", "output_shape"),
+    required=2,
+    examples=(
+        "f32[1,4,5], f32[2,2,3,3] -> f32[1,6,12]"
+        " | strides=2 pads_begin=0 pads_end=0 dilations=1 output_padding=1",
+    ),
 )
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupConvolutionBackpropData(OpenVINODeconvolution):

@@ -8,9 +8,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from ..dtypes import from_numpy
 from ..errors import ShapeError
 from ..geometry import UNKNOWN, Dim, bounds, interval
-from ..model import Context, Operation, TensorInfo
+from ..model import Context, Operation, Sharing, TensorInfo
 from ..shapes import format_shape
 from .base import attribute, boolean, choice, choice_of, integers, number, operation
 from .checks import check_rank, check_type, known_integers, list_length, normalize_axes
@@ -90,6 +91,8 @@ class Settings:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Interpolate(Operation):
     """Another resolution along some axes."""
+
+    sharing = Sharing.WHOLE
 
     pads_begin: tuple[int, ...] = attribute(integers(0), ())
     pads_end: tuple[int, ...] = attribute(integers(0), ())
@@ -235,7 +238,8 @@ def _rounded(array: Array, dtype: Any) -> Array:
 
 def _describe(array: Array) -> TensorInfo:
     """Describe an actual list: integers or floats, with its elements."""
-    if array.dtype.kind in "iu":
+    element_type = from_numpy(array.dtype)
+    if element_type is not None and element_type.kind in ("int", "uint"):
         return TensorInfo(array.shape, None, elements(array))
     return TensorInfo(array.shape, None, None, tuple(float(v) for v in array.ravel()))
 

@@ -9,7 +9,14 @@ from typing import TYPE_CHECKING
 from ..errors import ShapeError
 from ..geometry import Dim
 from ..model import Context, Operation, TensorInfo
-from ..shapes import Shape, format_shape, intersect_dims
+from ..shapes import (
+    Shape,
+    element_count,
+    format_shape,
+    intersect_dims,
+    is_static,
+    static,
+)
 from .base import attribute, boolean, operation
 from .broadcasting import Broadcast, broadcast_shapes
 from .checks import check_least_rank, merged_type
@@ -90,6 +97,14 @@ class MatMul(Operation):
             f"a {format_shape(a.shape)}{' transposed' if self.transpose_a else ''} times "
             f"b {format_shape(b.shape)}{' transposed' if self.transpose_b else ''}"
         )
+
+    def work(self, inputs: Sequence[TensorInfo], output: TensorInfo) -> int | None:
+        """Count two operations for each output element and inner index."""
+        a = inputs[0].shape
+        if a is None or not is_static(a) or not is_static(output.shape):
+            return None
+        inner = static(a)[-2 if self.transpose_a and len(a) > 1 else -1]
+        return 2 * element_count(static(output.shape)) * inner
 
     def execute(self, inputs: Sequence[Array], context: Context) -> Sequence[Array]:
         """Multiply; integers wrap."""

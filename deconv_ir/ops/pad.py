@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from ..errors import ShapeError
 from ..geometry import Dim, bounds, interval
-from ..model import Context, Operation, TensorInfo
+from ..model import Context, Operation, Sharing, TensorInfo
 from ..shapes import format_shape
 from .base import attribute, choice, operation
 from .checks import check_rank, check_type, integers, list_length, merged_type
@@ -34,6 +34,7 @@ class PadValues(enum.Enum):
 class _Pad(Operation):
     """Elements put around an array."""
 
+    sharing = Sharing.WHOLE
     crops: ClassVar[bool] = False
     """Whether pads may be negative."""
 

@@ -163,6 +163,12 @@ class Range4(_Range):
         """Require numeric types."""
         for info, name in zip(inputs, self.inputs, strict=True):
             check_type(info, name, "numeric")
+        if self.output_type is None:
+            raise ShapeError(
+                "output_type must name an element type",
+                attribute="output_type",
+                rule="element-type",
+            )
         return self.output_type
 
     def array_type(self, inputs: Sequence[Array]) -> Any:

@@ -108,11 +108,11 @@ class Reshape(Operation):
         """Find the dim that -1 stands for: what `others` hold more than `known`."""
         left, right = _cancel(others, known)
         total, taken = product(*left), product(*right)
+        if taken == 0:
+            if bounds(total)[0]:
+                raise self._misfit(data, target, "the numbers of elements differ")
+            return 1
         if isinstance(taken, int) and isinstance(total, int):
-            if taken == 0:
-                if total:
-                    raise self._misfit(data, target, "the numbers of elements differ")
-                return 1
             if total % taken:
                 raise self._misfit(data, target, f"{total} elements are no multiple of {taken}")
             return total // taken

@@ -10,7 +10,7 @@ from ..errors import ShapeError
 from ..geometry import Dim, Interval, bounds, interval
 from ..model import Context, Operation, Sharing, TensorInfo
 from ..shapes import format_shape
-from .base import attribute, integers, operation
+from .base import attribute, flags, operation
 from .checks import (
     check_rank,
     check_type,
@@ -215,7 +215,7 @@ class _Item:
     step: Dim = 1
 
 
-_MASK = integers(0)
+_MASK = flags()
 
 
 @operation(

@@ -172,7 +172,7 @@ class Round(Unary):
         """Compute the output."""
         result: Array
         if data.dtype.kind != "f" or self.mode is RoundMode.HALF_TO_EVEN:
-            result = np.rint(data) if data.dtype.kind == "f" else data
+            result = np.rint(data) if data.dtype.kind == "f" else data.copy()
         else:
             # Not floor(|x| + 0.5): the sum of the number below 0.5 and 0.5 rounds to 1.
             whole = np.trunc(data)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from ..dtypes import ElementType
 from ..geometry import UNKNOWN, Dim, Interval, bounds, interval
@@ -61,8 +61,7 @@ def wrap(value: int, element_type: ElementType | None) -> int:
     return value - modulus if element_type.kind == "int" and value >= modulus // 2 else value
 
 
-@dataclass(frozen=True, slots=True)
-class OnValues:
+class OnValues(NamedTuple):
     """What an operation on two integers means where they are known in part.
 
     Attributes

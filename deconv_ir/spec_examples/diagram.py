@@ -13,20 +13,16 @@ from __future__ import annotations
 import io
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from xml.sax.saxutils import escape
 
 from ..errors import DeconvError
-from ..geometry import effective_kernel, natural_extent
-from .golden import geometry_of
+from ..geometry import effective_kernel
+from .lines import Line, lines_of
 from .specfile import ExampleSpec
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-
-MAX_CELLS = 48
-"""Positions on an axis beyond which a picture shows nothing any more."""
 
 # Okabe and Ito's palette: told apart by colour-blind readers too.
 _COLOURS = ("#56B4E9", "#E69F00", "#009E73", "#CC79A7", "#F0E442", "#0072B2", "#D55E00", "#999999")
@@ -41,80 +37,6 @@ _CELL = 21.6
 
 _GAP = 1.75
 """From one line of cells to the next, in cells."""
-
-
-@dataclass(frozen=True, slots=True)
-class Line:
-    """What one axis comes down to; the names are those of `geometry`."""
-
-    data: int
-    kernel: int
-    stride: int
-    dilation: int
-    output_padding: int
-    pad_begin: int
-    pad_end: int
-    output: int
-
-    @property
-    def natural(self) -> int:
-        """F: the positions that the filter reaches."""
-        return natural_extent(self.data, self.kernel, self.stride, self.dilation)
-
-    @property
-    def first(self) -> int:
-        """The first position of the picture: before 0 where zeros are added."""
-        return min(0, self.pad_begin)
-
-    @property
-    def stop(self) -> int:
-        """The position after the last of the picture."""
-        return max(self.natural + self.output_padding, self.pad_begin + self.output)
-
-    def sources(self, position: int) -> list[int]:
-        """Return the data elements that add to a position."""
-        return [
-            x
-            for x in range(self.data)
-            if any(self.stride * x + self.dilation * k == position for k in range(self.kernel))
-        ]
-
-
-def lines_of(example: ExampleSpec) -> tuple[Line, ...]:
-    """Return what the axes of an example come down to.
-
-    Raises
-    ------
-    DeconvError
-        The operation has no such axes, or they are too long to be drawn.
-    """
-    geometry = geometry_of(example, example.profiles[0])
-    operation: Any = example.operation
-    data, filter_ = operation.views(example.infos, len(geometry))
-    lines = tuple(
-        Line(
-            x,
-            k,
-            a.stride,
-            a.dilation,
-            a.output_padding,
-            g.pad_begin,
-            g.pad_end,
-            g.output,
-        )
-        for a, g, x, k in zip(
-            operation.axes(len(geometry)), geometry, data.spatial, filter_.kernel, strict=True
-        )
-    )
-    longest = max(line.stop - line.first for line in lines)
-    if longest > MAX_CELLS:
-        raise DeconvError(
-            f"example {example.name!r} is too large for a picture: {longest} positions on an "
-            f"axis, {MAX_CELLS} can be shown",
-            hint="diagram = false makes the example without one",
-            rule="spec",
-        )
-    return lines
 
 
 def draw(example: ExampleSpec) -> bytes:

@@ -94,9 +94,11 @@ def _resize(port: PortText, computed: Shape, document: Document) -> Iterator[Edi
     Raises
     ------
     ValueError
-        A dim is not known, or all dims would have to go.
+        A dim is not known, all dims would have to go, or they are no model.
     """
     dims = static(computed)
+    if not all(stated.closed for stated in port.dims):
+        raise ValueError("a dim has no end tag")
     kept = port.dims[: len(dims)]
     if not kept:
         raise ValueError("a scalar has no dims")

@@ -28,6 +28,7 @@ _ATTRIBUTE = re.compile(
     r"""(?<![\w.:-])([A-Za-z_][\w.:-]*+)\s*+=\s*+"""
     r"""(?:"([^"]*)"|'([^']*)'|[“”]([^“”"]*)[“”"]|([^\s"'<>/,“”]+))"""
 )
+_SPACE = re.compile(r"[\t\r\n]")
 _BODY_LENGTH = 16_384
 # Dashes of a comment may have become one longer dash.
 _COMMENT_OPEN = re.compile(r"<!(?:--|\u2013|\u2014)")
@@ -56,6 +57,8 @@ class DimText:
     unit_start, unit_end : int
         From the end of what is before this element to its own end: what must
         be repeated, or taken out, to have one dim more or less.
+    closed : bool
+        It has its end tag.
     """
 
     text: str
@@ -64,6 +67,7 @@ class DimText:
     line: int
     unit_start: int
     unit_end: int
+    closed: bool
 
 
 @dataclass(slots=True)
@@ -264,22 +268,24 @@ class _Scanner:
         first = at + len(inner) - len(inner.lstrip())
         end = first + len(text)
         tag = self._tag(stop) if stop < len(self.text) else None
-        if tag is not None and tag[0] == "dim" and tag[1]:
+        closed = tag is not None and tag[0] == "dim" and tag[1]
+        if tag is not None and closed:
             end = tag[3]
-        if body.rstrip().endswith("/"):
+        if body.rstrip().endswith("/") or self.text[at - 1] != ">":
             text, end = "", at
         unit_end = self.view.end(end)
-        if _ELISION.search(text) and not re.search(r"\d", text):
+        if not text or (_ELISION.search(text) and not re.search(r"\d", text)):
             walk.port.elided = True
         elif len(walk.port.dims) < MAX_DIMS:
             walk.port.dims.append(
                 DimText(
                     html.unescape(text),
-                    self.view.start(first) if text else unit_end,
-                    self.view.end(first + len(text)) if text else unit_end,
-                    self._line(first if text else at - 1),
+                    self.view.start(first),
+                    self.view.end(first + len(text)),
+                    self._line(first),
                     walk.unit_start,
                     unit_end,
+                    closed,
                 )
             )
         else:
@@ -373,6 +379,7 @@ def _attributes(body: str) -> tuple[dict[str, str], bool]:
         rest.append(body[at : match.start()])
         at = match.end()
         value = next(v for v in match.groups()[1:] if v is not None)
-        found.setdefault(match.group(1), html.unescape(value))
+        # XML makes a space of each line end in a value.
+        found.setdefault(match.group(1), _SPACE.sub(" ", html.unescape(value)))
     rest.append(body[at:])
     return found, any(_ELISION.search(part) for part in rest)

@@ -49,7 +49,7 @@ class Locator:
 
     def span(self, place: Place | Span) -> Span:
         """Return the narrowest span of the text that shows a place."""
-        if isinstance(place, tuple):
+        if not isinstance(place, Place):
             return place
         if place.edge is not None:
             edge = self.element(self.document.edges[place.edge])

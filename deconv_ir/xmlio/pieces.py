@@ -17,6 +17,9 @@ from ..shapes import Shape, parse_dim
 from .scan import Element, scan_iter
 from .vocabulary import ATTRIBUTES, CHILDREN, nearest
 
+MAX_FAULTS = 1000
+"""Remarks that are kept of one layer, or one stretch between layers; and as many mistakes."""
+
 
 class Fault:
     """Something wrong in a piece of text, at offsets into that piece."""
@@ -53,7 +56,10 @@ def add_fault(
     remark: bool = False,
     **fields: Any,
 ) -> None:
-    """Note what is wrong."""
+    """Note what is wrong; of very many mistakes in one place, the first ones."""
+    # Of a full list, half at least are no remarks: the file is refused all the same.
+    if len(faults) >= (MAX_FAULTS if remark else 2 * MAX_FAULTS):
+        return
     faults.append(Fault(start, end, remark, IRError(message, rule=rule, **fields)))
 
 
@@ -99,8 +105,10 @@ def check_attributes(
     faults: list[Fault],
 ) -> None:
     """Remark on attributes that mean nothing here."""
+    if len(faults) >= MAX_FAULTS:
+        return
     known = ATTRIBUTES[tag]
-    unknown = [n for n in written if n not in known and ":" not in n and n != "xmlns"]
+    unknown = [n for n in written if n not in known and ":" not in n and n != "xmlns"][:MAX_FAULTS]
     spans = element.attribute_spans() if unknown else {}
     for name in unknown:
         start, _, end = spans[name]
@@ -120,7 +128,7 @@ def check_attributes(
 def check_child(parent: str, element: Element, faults: list[Fault]) -> None:
     """Remark on an element that means nothing here."""
     known = CHILDREN[parent]
-    if element.tag in known:
+    if element.tag in known or len(faults) >= MAX_FAULTS:
         return
     add_fault(
         faults,

@@ -123,6 +123,17 @@ def read_document(
     try:
         if len(data) > limits.xml_bytes:
             raise _oversize(file, len(data), limits)
+        # Each tag becomes an object, of a size that has nothing to do with that of the text.
+        tags = data.count(b"<")
+        if tags > limits.tags:
+            raise IRError(
+                f"the file has {tags} tags, more than the limit of {limits.tags}",
+                file=file,
+                line=1,
+                rule="oversize",
+                expected=limits.tags,
+                actual=tags,
+            )
         document.source = Source(data, file)
         document.graph = _Reader(document, document.source, limits).document()
     except DeconvError as error:
@@ -219,7 +230,19 @@ class _Reader:
             rule=found.rule,
             place=(start, base + fault.end),
         )
-        (self.out.remarks if fault.is_remark else self.out.problems).append(error)
+        if fault.is_remark:
+            if len(self.out.remarks) < self.limits.problems:
+                self.out.remarks.append(error)
+            return
+        self.out.problems.append(error)
+        if len(self.out.problems) >= self.limits.problems:
+            raise IRError(
+                f"there are {self.limits.problems} mistakes up to here; the rest is not read",
+                file=self.file,
+                line=line,
+                rule="oversize",
+                expected=self.limits.problems,
+            )
 
     def line(self, offset: int) -> int:
         """Return the line of an offset; fast when asked in the order of the file."""

@@ -12,7 +12,8 @@ from __future__ import annotations
 
 import codecs
 import re
-from bisect import bisect_right
+from bisect import bisect_left
+from itertools import accumulate
 from typing import Any, Final
 
 from lxml import etree
@@ -29,11 +30,32 @@ _BOMS: Final = (
     (b"\0<\0?", "utf-16-be"),
 )
 _DECLARED: Final = re.compile(rb"""\s*<\?xml[^>]*?encoding\s*=\s*["']([A-Za-z0-9._-]+)""")
-_HIDDEN: Final = re.compile(r"<!--(.*?)-->|<!\[CDATA\[(.*?)\]\]>|<\?.*?\?>", re.DOTALL)
+# Most files need none of these, so they are compiled when they are used.
+_HIDDEN: Final = r"(?s)<!--(.*?)-->|<!\[CDATA\[(.*?)\]\]>|<\?.*?\?>"
 _NOT_NEWLINE: Final = re.compile(r"[^\n]")
-_ENTITY: Final = re.compile(r"&(?:#x([0-9A-Fa-f]+)|#([0-9]+)|(lt|gt|amp|quot|apos));")
+_ENTITY: Final = r"&(?:#x([0-9A-Fa-f]+)|#([0-9]+)|(lt|gt|amp|quot|apos));"
 _NAMED: Final = {"lt": "<", "gt": ">", "amp": "&", "quot": '"', "apos": "'"}
-_WHITE: Final = re.compile(r"\r\n|[\t\n\r]")
+_WHITE: Final = r"\r\n|[\t\n\r]"
+
+_BLOCK: Final = 1 << 14
+
+_CHARSETS: Final = (
+    *(
+        "utf",
+        "ascii",
+        "iso8859",
+        "iso2022",
+        "cp",
+        "mac",
+        "koi8",
+        "big5",
+        "gb",
+        "hz",
+        "euc",
+        "shift",
+    ),
+    *("johab", "tis", "kz", "ptcp", "hp-roman"),
+)
 
 # Not allowed in XML, so free to stand for what a CDATA section hides.
 _CDATA_LESS, _CDATA_AMPERSAND = "\ufffe", "\uffff"
@@ -72,14 +94,7 @@ class Source:
         self.data = data
         self.file = file
         self.encoding = _encoding(data)
-        try:
-            text = data.decode(self.encoding)
-        except (UnicodeDecodeError, LookupError) as error:
-            self.text = self.markup = ""
-            check_well_formed(data, file)  # names the place, if it finds one too
-            raise IRError(
-                f"the text can not be decoded: {error}", file=file, line=1, rule="xml"
-            ) from error
+        text = _decode(data, self.encoding, file)
         self.text = text
         self._lines: list[int] | None = None
         # Before lxml sees it: a DTD may define entities.
@@ -87,18 +102,19 @@ class Source:
         if doctype is not None:
             line, _ = self.position(doctype)
             raise IRError("a DOCTYPE is not allowed in an IR", file=file, line=line, rule="xml")
-        check_well_formed(data, file)
+        # lxml sees the very text that is read here: two decoders need not agree.
+        check_well_formed(data if self.encoding == "utf-8" else text.encode(), file)
         self.comments: list[tuple[int, int]] = []
         self.markup = self._mask(text)
 
     def _mask(self, text: str) -> str:
         if "<!" not in text and text.find("<?", text.find("<") + 1) < 0:
-            # At most an XML declaration, which stands first.
-            end = text.find("?>") + 2 if text.lstrip("\ufeff").startswith("<?") else 0
+            # At most an XML declaration, or one instruction, which stands first.
+            end = text.find("?>") + 2 if text.lstrip("\ufeff \t\r\n").startswith("<?") else 0
             return _NOT_NEWLINE.sub(" ", text[:end]) + text[end:]
         parts: list[str] = []
         at = 0
-        for match in _HIDDEN.finditer(text):
+        for match in re.finditer(_HIDDEN, text):
             start, end = match.span()
             parts.append(text[at:start])
             at = end
@@ -114,22 +130,39 @@ class Source:
 
     def position(self, offset: int) -> tuple[int, int]:
         """Return the line and the column, in characters, of an offset; both from 1."""
-        if self._lines is None:
-            self._lines = [0, *(m.end() for m in re.finditer("\n", self.text))]
-        line = bisect_right(self._lines, offset)
-        start = self._lines[line - 1]
-        if line == 1 and self.text.startswith("\ufeff"):
+        text, counts = self.text, self._line_counts()
+        block = offset // _BLOCK
+        line = counts[block] + text.count("\n", block * _BLOCK, offset) + 1
+        start = text.rfind("\n", block * _BLOCK, offset) + 1
+        if not start and counts[block]:  # the line begins in an earlier block
+            block = bisect_left(counts, counts[block])
+            start = text.rfind("\n", (block - 1) * _BLOCK, block * _BLOCK) + 1
+        if line == 1 and text.startswith("\ufeff"):
             start += 1
         return line, offset - start + 1
 
     def line_text(self, line: int) -> str:
         """Return a line without its end."""
+        counts = self._line_counts()
+        block = bisect_left(counts, line - 1) - 1 if line > 1 else 0
+        start = block * _BLOCK
+        for _ in range(line - 1 - counts[block]):
+            start = self.text.index("\n", start) + 1
+        end = self.text.find("\n", start)
+        return self.text[start : end if end >= 0 else None].rstrip("\r").lstrip("\ufeff")
+
+    def _line_counts(self) -> list[int]:
+        """Return how many lines end before each block of the text.
+
+        A list of all lines could take far more memory than the text.
+        """
         if self._lines is None:
-            self.position(0)
-        assert self._lines is not None
-        start = self._lines[line - 1]
-        end = self._lines[line] if line < len(self._lines) else len(self.text)
-        return self.text[start:end].rstrip("\r\n").lstrip("\ufeff")
+            ends = (
+                self.text.count("\n", at, at + _BLOCK)
+                for at in range(0, len(self.text) + 1, _BLOCK)
+            )
+            self._lines = [0, *accumulate(ends)]
+        return self._lines
 
     def edited(self, edits: list[tuple[int, int, str]]) -> bytes:
         """Return the bytes with some spans replaced; every other byte is as it was.
@@ -165,6 +198,39 @@ def _encoding(data: bytes) -> str:
     return declared[1].decode("ascii") if declared else "utf-8"
 
 
+def _decode(data: bytes, encoding: str, file: str | None) -> str:
+    """Return the text of a file.
+
+    Raises
+    ------
+    IRError
+        The encoding is not known, or the bytes are not in it.
+    """
+    try:
+        if not _is_charset(encoding):
+            raise LookupError
+        return data.decode(encoding)
+    except LookupError:
+        raise IRError(
+            f"the encoding {encoding[:40]!r} is not supported", file=file, line=1, rule="xml"
+        ) from None
+    except UnicodeDecodeError as error:
+        before = error.object[: error.start]
+        line = before.decode(encoding, "ignore").count("\n") + 1
+        raise IRError(
+            f"byte {error.start} can not be decoded: {error.reason} ({error.encoding})",
+            file=file,
+            line=line,
+            rule="xml",
+        ) from error
+
+
+def _is_charset(encoding: str) -> bool:
+    """Whether a codec is a plain character set; Python has others, some of them slow."""
+    name = codecs.lookup(encoding).name
+    return name.startswith(_CHARSETS) and name not in ("utf-7", "utf-8-sig")
+
+
 def _doctype(text: str) -> int | None:
     """Return where a DOCTYPE stands; None where there is none."""
     at = 0
@@ -193,7 +259,7 @@ class _NoTree:
 
 
 def check_well_formed(data: bytes, file: str | None = None) -> None:
-    """Have lxml parse the document, without building a tree.
+    """Have lxml parse a document in UTF-8, without building a tree.
 
     Raises
     ------
@@ -203,6 +269,7 @@ def check_well_formed(data: bytes, file: str | None = None) -> None:
     target: Any = _NoTree()
     parser = etree.XMLParser(
         target=target,
+        encoding="utf-8",
         resolve_entities=False,
         no_network=True,
         load_dtd=False,
@@ -225,7 +292,7 @@ def check_well_formed(data: bytes, file: str | None = None) -> None:
 def unescape(text: str) -> str:
     """Put characters in for character references."""
     if "&" in text:
-        text = _ENTITY.sub(_character, text)
+        text = re.sub(_ENTITY, _character, text)
     if _CDATA_LESS in text or _CDATA_AMPERSAND in text:
         text = text.replace(_CDATA_LESS, "<").replace(_CDATA_AMPERSAND, "&")
     return text
@@ -240,5 +307,5 @@ def _character(match: re.Match[str]) -> str:
 def attribute_value(raw: str) -> str:
     """Return the value of an attribute as XML defines it, given what stands between the quotes."""
     if "\n" in raw or "\t" in raw or "\r" in raw:
-        raw = _WHITE.sub(" ", raw)
+        raw = re.sub(_WHITE, " ", raw)
     return unescape(raw) if "&" in raw else raw

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from functools import lru_cache
 from typing import Final
 
 LAYER_ATTRIBUTES: Final = frozenset({"id", "name", "type", "version"})
@@ -44,6 +45,13 @@ ATTRIBUTES: Final = {
 
 def nearest(word: str, known: Collection[str]) -> str | None:
     """Return a hint that names the known word most like this one; None: none is."""
+    return _nearest(word, frozenset(known))
+
+
+@lru_cache(maxsize=1024)
+def _nearest(word: str, known: frozenset[str]) -> str | None:
+    if len(word) > 2 * max(map(len, known), default=0):
+        return None
     from difflib import get_close_matches
 
     folded = {k.lower(): k for k in sorted(known)}

@@ -17,7 +17,7 @@ ROWS = [
     {"kernels", "model"},
     {"ops"},
     {"arrays", "xmlio", "infer", "naming"},
-    {"chain", "cutting", "execute"},
+    {"chain", "cutting", "execute", "opening"},
     {"api"},
     {"functional", "lint", "spec_examples"},
     {"__init__"},

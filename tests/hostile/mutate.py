@@ -31,14 +31,14 @@ from pathlib import Path
 from typing import Any
 
 if __name__ == "__main__":  # run as a script, from anywhere
-    sys.path[:0] = [str(Path(__file__).parents[2]), str(Path(__file__).parents[1])]
-    sys.path.insert(0, str(Path(__file__).parent))
+    sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from seeds import Seed, seeds
+from hostile.seeds import Seed, seeds
 
 SECONDS = 2.0
 MEMORY = 512 << 20
-MAX_INPUT_ELEMENTS = 1 << 20
+MAX_INPUT_ELEMENTS = 1 << 14
+MAX_TEXT = 1 << 16
 BATCH = 500
 
 INTEGERS = (
@@ -81,6 +81,8 @@ class Mutator:
             text = draw.choices(_TEXT_MUTATIONS, _WEIGHTS)[0](self, draw, text)
             if weights and draw.random() < 0.2:
                 _mutate_weights(draw, weights)
+            if len(text) > MAX_TEXT:
+                break
         data = text.encode("utf-8", "surrogatepass")
         if draw.random() < 0.05:
             data = _mutate_bytes(draw, data)
@@ -362,7 +364,7 @@ def run_batch(mutator: Mutator, seed: int, numbers: Sequence[int], figures: Figu
             _count(figures, seed, current, {"outcome": outcome, "seconds": 0.0, "memory": 0})
             done += 1
         elif not done:
-            raise RuntimeError("the child ended before its first IR")
+            raise RuntimeError(f"the child ended before number {remaining[0]}: status {status}")
         remaining = remaining[done:]
 
 

@@ -51,15 +51,15 @@ def test_is_documented(entry: Entry) -> None:
 @every_rule
 def test_index_agrees_with_the_class(entry: Entry) -> None:
     rule = load_rule(entry.code)
-    assert (rule.code, rule.name, rule.severity, rule.slugs, rule.types, rule.deep, rule.fix) == (
+    assert (rule.code, rule.name, rule.severity, rule.slugs, rule.types, rule.when) == (
         entry.code,
         entry.name,
         entry.severity,
         entry.slugs,
         entry.types,
-        entry.deep,
-        entry.fix,
+        entry.when,
     )
+    assert (rule.deep, rule.fix) == (entry.deep, entry.fix)
 
 
 @every_rule

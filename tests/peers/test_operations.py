@@ -12,7 +12,7 @@ from .operations.harness import Case, compare_outputs, compare_shapes
 
 pytestmark = pytest.mark.peers
 
-TABLES = ("elementwise", "movement", "networks")
+TABLES = ("elementwise", "movement", "networks", "indexing", "others")
 CASES = list(
     itertools.chain.from_iterable(
         importlib.import_module(f"{__package__}.operations.{table}").cases() for table in TABLES

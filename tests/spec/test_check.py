@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
 import pytest
 
 from deconv_ir.findings import Severity
@@ -329,6 +332,12 @@ def test_every_finding_is_filed_under_a_rule(text: str, code: str) -> None:
     (finding,) = judge(text).findings
     assert finding.code == code
     assert finding.severity is RULES[code].severity
+
+
+def test_the_guide_lists_the_rules() -> None:
+    guide = Path(__file__).parents[2] / "docs" / "spec-examples.md"
+    listed = re.findall(r"^\| (SE\d+) (\S+) \| (\w+) \|", guide.read_text(), re.MULTILINE)
+    assert listed == [(r.code, r.name, r.severity.value) for r in RULES.values()]
 
 
 def test_rules_are_told_apart() -> None:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import errno
+import json
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from lxml import etree
 from spec_forms import XML
 from support import invoke_script
 
@@ -26,15 +28,23 @@ def doc(tmp_path: Path) -> Path:
     return path
 
 
+FORMULA = (
+    "Y = stride*(X - 1) + ((K - 1)*dilation + 1) - pad_begin - pad_end + output_padding = "
+    "2*(5 - 1) + ((3 - 1)*2 + 1) - 1 - 1 + 0 = 11"
+)
+MESSAGE = f"output 0, axis 3: declared 12, computed 11: {FORMULA}"
+
+
 def test_check_reports_each_example(doc: Path) -> None:
     result = invoke("check", doc)
     assert result.exit_code == 1
     assert result.stdout.splitlines() == [
         f"{doc}:1: right: 'up' (ConvolutionBackpropData, id 5): output 0 [1,10,7,11]",
-        f"{doc}:47: wrong: 'up' (ConvolutionBackpropData, id 5): output 0, axis 3: declared 12, "
-        "computed 11: Y = stride*(X - 1) + ((K - 1)*dilation + 1) - pad_begin - pad_end + "
-        "output_padding = 2*(5 - 1) + ((3 - 1)*2 + 1) - 1 - 1 + 0 = 11 "
-        "(deconv-spec fix writes the computed dim)",
+        f"{doc}:47:18: SE101 error: {MESSAGE} [declared-dims]",
+        " 47 | <dim>12</dim>",
+        "    |      ^^",
+        "    = layer 'up' (ConvolutionBackpropData, id 5)",
+        "    = hint: deconv-spec fix writes the computed dim",
         "2 examples: 1 right, 1 wrong, 0 can't be told",
     ]
     assert result.stderr == ""
@@ -43,17 +53,116 @@ def test_check_reports_each_example(doc: Path) -> None:
 def test_check_verbose_shows_formulas_and_quiet_only_what_is_wrong(doc: Path) -> None:
     assert "2*(4 - 1) + ((3 - 1)*1 + 1)" in invoke("check", "-v", doc).stdout.splitlines()[0]
     quiet = invoke("check", "-q", doc).stdout.splitlines()
-    assert len(quiet) == 1
-    assert ": wrong: " in quiet[0]
+    assert len(quiet) == 5
+    assert ": SE101 error: " in quiet[0]
 
 
 def test_the_five_documents_are_clean() -> None:
     result = invoke("check", *sorted(DOCUMENTS.glob("*.txt")))
     assert result.exit_code == 0
     assert result.stdout.count(": right: ") == 5
-    assert result.stdout.count(": no XML layer example was found") == 2
+    assert result.stdout.count("info: no XML layer example was found") == 2
     assert result.stdout.count("the specification gives pads_begin -112,-112") == 1
     assert result.stdout.endswith("5 examples: 5 right, 0 wrong, 0 can't be told\n")
+
+
+UNTOLD = '<layer type="Nowhere"><output><port/></output></layer>\n'
+
+
+@pytest.mark.parametrize(
+    ("text", "severity", "code"),
+    [
+        (XML, "info", 0),
+        (WRONG, "error", 1),
+        (WRONG, "warning", 1),
+        (UNTOLD, "error", 0),
+        (UNTOLD, "warning", 0),
+        (UNTOLD, "info", 1),
+        ("no example", "warning", 0),
+        ("no example", "info", 1),
+    ],
+)
+def test_severity_decides_the_exit_code(
+    tmp_path: Path, text: str, severity: str, code: int
+) -> None:
+    path = tmp_path / "doc.md"
+    path.write_text(text)
+    assert invoke("check", path, "--severity", severity).exit_code == code
+    assert invoke("check", path, "--severity", severity, "--exit-zero").exit_code == 0
+
+
+def test_json(doc: Path) -> None:
+    with doc.open("a") as stream:
+        stream.write(UNTOLD)
+    result = invoke("check", doc, "--format", "json")
+    assert result.exit_code == 1
+    report = json.loads(result.stdout)
+    assert report["tool"] == "deconv-spec"
+    wrong, untold = report["findings"]
+    assert wrong == {
+        "code": "SE101",
+        "rule": "declared-dims",
+        "family": "examples",
+        "severity": "error",
+        "message": MESSAGE,
+        "file": str(doc),
+        "line": 47,
+        "column": 18,
+        "end_column": 20,
+        "layer": "'up' (ConvolutionBackpropData, id 5)",
+        "expected": 11,
+        "actual": 12,
+        "hint": "deconv-spec fix writes the computed dim",
+        "fixable": True,
+    }
+    assert (untold["code"], untold["line"], untold["fixable"]) == ("SE301", 51, False)
+    assert [(e["line"], e["verdict"], e["computed"]) for e in report["examples"]] == [
+        (1, "right", ["[1,10,7,11]"]),
+        (26, "wrong", ["[1,10,7,11]"]),
+        (51, "untold", []),
+    ]
+
+
+def test_sarif(doc: Path) -> None:
+    (run,) = json.loads(invoke("check", doc, "--format", "sarif").stdout)["runs"]
+    driver = run["tool"]["driver"]
+    assert driver["name"] == "deconv-spec"
+    assert [(r["id"], r["defaultConfiguration"]["level"]) for r in driver["rules"]] == [
+        ("SE101", "error")
+    ]
+    assert [a["mimeType"] for a in run["artifacts"]] == ["text/markdown"]
+    (result,) = run["results"]
+    assert list(result["partialFingerprints"]) == ["deconvSpec/v1"]
+    region = result["locations"][0]["physicalLocation"]["region"]
+    assert (region["startLine"], region["startColumn"], region["endColumn"]) == (47, 18, 20)
+    assert region["snippet"]["text"].strip() == "<dim>12</dim>"
+
+
+def test_github(doc: Path) -> None:
+    lines = invoke("check", doc, "--format", "github").stdout.splitlines()
+    assert lines[0].startswith(
+        f"::error title=SE101 declared-dims,file={doc},line=47,col=18,endColumn=20::layer 'up' "
+    )
+    assert lines[-1] == "2 examples: 1 right, 1 wrong, 0 can't be told"
+
+
+def test_junit(tmp_path: Path, doc: Path) -> None:
+    (tmp_path / "right.md").write_text(XML)
+    target = tmp_path / "report.xml"
+    result = invoke("check", tmp_path / "right.md", doc, "--format", "junit", "--output", target)
+    assert (result.exit_code, result.output) == (1, "")
+    root = etree.parse(target).getroot()
+    assert (root.get("name"), root.get("tests"), root.get("failures")) == ("deconv-spec", "2", "1")
+    assert [c.get("name") for c in root.iter("testcase")] == [
+        str(tmp_path / "right.md"),
+        f"{doc}:47: SE101 declared-dims",
+    ]
+
+
+def test_a_report_that_can_not_be_written(tmp_path: Path, doc: Path) -> None:
+    result = invoke("check", doc, "--output", tmp_path / "none" / "report")
+    assert result.exit_code == 2
+    assert "can not write: No such file or directory" in result.stderr
 
 
 def test_a_folder_stands_for_its_documents(tmp_path: Path) -> None:
@@ -120,7 +229,7 @@ def test_fix_tells_what_is_left(tmp_path: Path) -> None:
 
 
 def test_standard_input(doc: Path) -> None:
-    assert "<stdin>:22: wrong" in invoke("check", "-", stdin=WRONG.encode()).stdout
+    assert "<stdin>:22:18: SE101 error" in invoke("check", "-", stdin=WRONG.encode()).stdout
     fixed = invoke("fix", "-", stdin=WRONG.encode())
     assert (fixed.exit_code, fixed.stdout) == (0, XML)
 

@@ -85,12 +85,15 @@ def test_layers_of_a_whole_net() -> None:
         '<data shape="1,20,4,5" element_type="f32"/>'
         '<output><port id="0" precision="FP32">'
         "<dim>1</dim><dim>20</dim><dim>4</dim><dim>5</dim></port></output></layer>\n"
-        f'{XML}</layers><edges><edge from-layer="0"/></edges></net>\n'
+        f'{XML}<layer id="6" name="y" type="Result" version="opset1">'
+        '<input><port id="0"><dim>1</dim></port></input></layer>'
+        '</layers><edges><edge from-layer="0"/></edges></net>\n'
     )
     examples = scan(document(net))
     assert [(e.type, e.line) for e in examples] == [
         ("Parameter", 2),
         ("ConvolutionBackpropData", 3),
+        ("Result", 28),
     ]
     assert all(j.verdict is Verdict.RIGHT for j in check_document(document(net)))
 

@@ -23,12 +23,11 @@ def without_lines(graph: Graph) -> Graph:
 
     def strip(layer: Layer) -> Layer:
         ports = [
-            tuple(dataclasses.replace(p, line_offset=0) for p in side)
-            for side in (layer.inputs, layer.outputs)
+            tuple(p._replace(line_offset=0) for p in side) for side in (layer.inputs, layer.outputs)
         ]
-        return dataclasses.replace(layer, line=None, inputs=ports[0], outputs=ports[1])
+        return layer._replace(line=None, inputs=ports[0], outputs=ports[1])
 
-    edges = tuple(dataclasses.replace(e, line=None) for e in graph.edges)
+    edges = tuple(e._replace(line=None) for e in graph.edges)
     return dataclasses.replace(
         graph, layers=tuple(map(strip, graph.layers)), edges=edges, file=None, _topology=[]
     )

@@ -75,6 +75,7 @@ class ConstantPastEnd(Rule):
     code = "IR502"
     name = "constant-past-end"
     severity = ERROR
+    when = "has_untidy_constants"
     slugs = ("const-past-end",)
 
     def check(self, subject: Subject) -> Iterator[Report]:

@@ -83,6 +83,7 @@ class ConstantSize(Rule):
     code = "IR503"
     name = "constant-size"
     severity = ERROR
+    when = "has_untidy_constants"
     slugs = ("const-size",)
     fix = "writes the size, where the declared dims confirm shape and type"
 

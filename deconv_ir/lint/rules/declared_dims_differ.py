@@ -8,8 +8,8 @@ from ...errors import DeconvError
 from ...findings import Finding
 from ...geometry import Interval
 from ...model import Place
-from ...shapes import format_shape
-from ..edits import dims_edits
+from ...shapes import format_shape, intersect_dims
+from ..edits import dim_text, dims_edits
 from ..rule import ERROR, Report, Rule
 from ..subject import Subject
 
@@ -61,10 +61,14 @@ class DeclaredDimsDiffer(Rule):
     fix = "declares the dims that are computed"
 
     def check(self, subject: Subject) -> Iterator[Report]:
-        """Look for outputs without dims too: only scalars and dynamic ranks have none."""
+        """Look at what is compatible, and still not what is computed."""
         yield from super().check(subject)
-        if subject.graph.bare:
-            return
+        if not subject.graph.bare:
+            yield from self.without_dims(subject)
+            yield from self.narrowed(subject)
+
+    def without_dims(self, subject: Subject) -> Iterator[Report]:
+        """Look for outputs without dims: only scalars and dynamic ranks have none."""
         for index, layer in enumerate(subject.graph.layers):
             for port, declared in enumerate(layer.outputs):
                 if declared.shape is not None or not layer.operation.implemented:
@@ -78,6 +82,24 @@ class DeclaredDimsDiffer(Rule):
                         expected=format_shape(computed),
                         edits=dims_edits(subject, index, "output", port, computed),
                     )
+
+    def narrowed(self, subject: Subject) -> Iterator[Report]:
+        """Look for Parameters that declare a number where their shape allows more."""
+        for index, layer in subject.layers("Parameter"):
+            for declared, info in zip(layer.outputs, subject.outputs(index), strict=False):
+                stated, computed = declared.shape, info.shape
+                if not stated or not computed or len(stated) != len(computed):
+                    continue
+                for axis, (a, b) in enumerate(zip(stated, computed, strict=True)):
+                    if dim_text(a) != dim_text(b) and intersect_dims(a, b) is not None:
+                        yield Report(
+                            f"output 0, axis {axis}: declared {a}, the attribute shape says {b}",
+                            Place(layer=index, side="output", port=0, axis=axis),
+                            expected=str(b),
+                            actual=str(a),
+                            edits=dims_edits(subject, index, "output", 0, computed),
+                        )
+                        break
 
     @staticmethod
     def claims(found: DeconvError | Finding) -> bool:

@@ -47,11 +47,10 @@ class DuplicateLayerName(Rule):
     code = "IR202"
     name = "duplicate-layer-name"
     severity = WARNING
+    when = "has_repeated_names"
 
     def check(self, subject: Subject) -> Iterator[Report]:
         """Look for names that come again."""
-        if subject.graph.bare:
-            return  # all layers but one are made up
         layers = subject.graph.layers
         first: dict[str, int] = {}
         for index, layer in enumerate(layers):

@@ -67,25 +67,18 @@ class DuplicatePortId(Rule):
     code = "IR212"
     name = "duplicate-port-id"
     severity = ERROR
+    when = "repeated_port_ids"
 
     def check(self, subject: Subject) -> Iterator[Report]:
-        """Look for ids that come again."""
-        distinct: set[int] = set()
-        for index, layer in enumerate(subject.graph.layers):
-            for side, ports in (("input", layer.inputs), ("output", layer.outputs)):
-                if len(ports) < 2 or id(ports) in distinct:
-                    continue
-                before: set[int] = set()
-                for i, port in enumerate(ports):
-                    if port.id in before:
-                        yield Report(
-                            f"{side} port id {port.id} stands twice",
-                            Place(layer=index, side=side, port=i, attribute="id"),
-                            actual=port.id,
-                        )
-                    before.add(port.id)
-                if len(before) == len(ports):
-                    distinct.add(id(ports))  # layers share equal ports
+        """Report each id that comes again."""
+        for index, side, i in subject.repeated_port_ids:
+            layer = subject.graph.layers[index]
+            port = (layer.inputs if side == "input" else layer.outputs)[i]
+            yield Report(
+                f"{side} port id {port.id} stands twice",
+                Place(layer=index, side=side, port=i, attribute="id"),
+                actual=port.id,
+            )
 
 
 RULE = DuplicatePortId

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 
 from ...model import Place
 from ...shapes import Shape, compatible, format_shape
@@ -51,22 +50,13 @@ class EdgeDimsDiffer(Rule):
     code = "IR209"
     name = "edge-dims-differ"
     severity = ERROR
+    when = "unequal_edges"
     fix = "declares what is computed at the end that is wrong"
 
     def check(self, subject: Subject) -> Iterator[Report]:
-        """Compare the ends of all edges."""
-        if subject.graph.bare:
-            return
-        layers = subject.graph.layers
-        for index, (layer, sources) in enumerate(
-            zip(layers, subject.topology.sources, strict=True)
-        ):
-            for port, (end, source) in enumerate(zip(layer.inputs, sources, strict=True)):
-                if source is None:
-                    continue
-                start = layers[source[0]].outputs[source[1]]
-                if start.shape is not end.shape and start.shape != end.shape:
-                    yield from self.judge(subject, index, port, source)
+        """Look at the edges whose ends are unequal."""
+        for index, port, source in subject.unequal_edges:
+            yield from self.judge(subject, index, port, source)
 
     def judge(
         self, subject: Subject, index: int, port: int, source: tuple[int, int]
@@ -81,7 +71,7 @@ class EdgeDimsDiffer(Rule):
         if start_form == end_form:
             return  # the same, written in two ways
         if end_form == form:
-            if not compatible(start.shape, computed):
+            if not compatible(start.shape, computed) or producer.type == "Parameter":
                 return  # declared-dims-differ says so, at the wrong end
             place = Place(layer=source[0], side="output", port=source[1])
             stated, other, other_line = start, end, consumer.line_of(end)
@@ -95,7 +85,7 @@ class EdgeDimsDiffer(Rule):
         yield Report(
             f"declares {format_shape(stated.shape)}, but {other_name} declares "
             f"{format_shape(other.shape)} in line {other_line}",
-            replace(place, axis=_first_difference(stated.shape, wanted)),
+            place._replace(axis=_first_difference(stated.shape, wanted)),
             expected=format_shape(wanted),
             actual=format_shape(stated.shape),
             edits=dims_edits(subject, place.layer or 0, place.side or "", place.port or 0, wanted)

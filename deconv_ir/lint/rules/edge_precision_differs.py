@@ -48,22 +48,13 @@ class EdgePrecisionDiffers(Rule):
     code = "IR210"
     name = "edge-precision-differs"
     severity = ERROR
+    when = "unequal_edges"
     fix = "declares the precision that the tensor has"
 
     def check(self, subject: Subject) -> Iterator[Report]:
-        """Compare the ends of all edges."""
-        if subject.graph.bare:
-            return
-        layers = subject.graph.layers
-        for index, (layer, sources) in enumerate(
-            zip(layers, subject.topology.sources, strict=True)
-        ):
-            for port, (end, source) in enumerate(zip(layer.inputs, sources, strict=True)):
-                if source is None or end.element_type is None:
-                    continue
-                start = layers[source[0]].outputs[source[1]]
-                if start.element_type is not end.element_type:
-                    yield from self.judge(subject, index, port, source)
+        """Look at the edges whose ends are unequal."""
+        for index, port, source in subject.unequal_edges:
+            yield from self.judge(subject, index, port, source)
 
     def judge(
         self, subject: Subject, index: int, port: int, source: tuple[int, int]
@@ -72,6 +63,8 @@ class EdgePrecisionDiffers(Rule):
         layers = subject.graph.layers
         producer, consumer = layers[source[0]], layers[index]
         start, end = producer.outputs[source[1]], consumer.inputs[port]
+        if start.element_type is end.element_type:
+            return
         computed = subject.outputs(source[0])[source[1]].element_type or start.element_type
         if computed is end.element_type or computed is None or end.element_type is None:
             return  # declared-precision-differs says so, at the wrong end

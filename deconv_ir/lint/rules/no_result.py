@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ..rule import WARNING, Report, Rule
-from ..subject import SINKS, Subject
+from ..subject import Subject
 
 
 class NoResult(Rule):
@@ -46,12 +46,11 @@ class NoResult(Rule):
     code = "IR211"
     name = "no-result"
     severity = WARNING
+    when = "has_no_result"
 
     def check(self, subject: Subject) -> Iterator[Report]:
-        """Look for a Result, or an Assign, which keeps a value."""
-        if subject.graph.bare:
-            return
-        if not any(subject.by_type.get(kind) for kind in SINKS):
+        """Report the network."""
+        if subject.has_no_result:
             yield Report("the network has no Result", subject.document.root)
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from ...model import Layer, Place
-from ..rule import WARNING, DeconvolutionRule, Report
+from ..rule import INFO, DeconvolutionRule, Report
 from ..subject import Subject
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ class OutputPaddingTooLarge(DeconvolutionRule):
 
     code = "IR311"
     name = "output-padding-too-large"
-    severity = WARNING
+    severity = INFO
     types = (
         "ConvolutionBackpropData",
         "GroupConvolutionBackpropData",

@@ -76,6 +76,7 @@ class OverlappingConstants(Rule):
     code = "IR504"
     name = "overlapping-constants"
     severity = ERROR
+    when = "has_untidy_constants"
 
     def check(self, subject: Subject) -> Iterator[Report]:
         """Sweep over the ranges in the order of their offsets."""

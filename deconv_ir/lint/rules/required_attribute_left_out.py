@@ -77,9 +77,13 @@ class RequiredAttributeLeftOut(Rule):
         """Compare the attributes with those that the document requires."""
         if not layer.operation.implemented:
             return
-        written = {name for name, _ in layer.attributes}
+        # Readers take an empty list for an absent one.
+        written = {name for name, value in layer.attributes if value.strip()}
+        empty = {name for name, value in layer.attributes if not value.strip()}
         for spec in attributes_of(type(layer.operation)):
-            if not spec.required or spec.name in written:
+            if not spec.required or not spec.has_default or spec.name in written:
+                continue
+            if spec.name in empty and not spec.kind.per_axis:
                 continue
             default = DEFAULTS.get(spec.name)
             spatial = None

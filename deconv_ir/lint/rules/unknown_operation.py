@@ -45,6 +45,7 @@ class UnknownOperation(Rule):
     code = "IR214"
     name = "unknown-operation"
     severity = ERROR
+    when = "unusual_operations"
 
     def check(self, subject: Subject) -> Iterator[Report]:
         """Look up types and versions."""

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from ...model import Place
 from ..rule import WARNING, Report, Rule
-from ..subject import SINKS, Subject
+from ..subject import Subject
 
 
 class UnneededLayer(Rule):
@@ -53,24 +53,12 @@ class UnneededLayer(Rule):
     code = "IR208"
     name = "unneeded-layer"
     severity = WARNING
+    when = "unneeded"
 
     def check(self, subject: Subject) -> Iterator[Report]:
-        """Walk backwards from all Results."""
-        if subject.graph.bare:
-            return
-        layers, sources = subject.graph.layers, subject.topology.sources
-        ends = [i for kind in SINKS for i in subject.by_type.get(kind, ())]
-        if not subject.by_type.get("Result"):
-            return  # no-result says so
-        needed = bytearray(len(layers))
-        while ends:
-            index = ends.pop()
-            if not needed[index]:
-                needed[index] = True
-                ends += [source[0] for source in sources[index] if source is not None]
-        for index, is_needed in enumerate(needed):
-            if not is_needed and layers[index].type != "Parameter":
-                yield Report("no Result needs what this layer computes", Place(layer=index))
+        """Report each of them."""
+        for index in subject.unneeded:
+            yield Report("no Result needs what this layer computes", Place(layer=index))
 
 
 RULE = UnneededLayer

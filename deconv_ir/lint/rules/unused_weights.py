@@ -76,6 +76,7 @@ class UnusedWeights(Rule):
     code = "IR506"
     name = "unused-weights"
     severity = WARNING
+    when = "has_untidy_constants"
 
     def check(self, subject: Subject) -> Iterator[Report]:
         """Look for gaps between the ranges in the order of their offsets."""

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from ...errors import DeconvError
 from ...findings import Finding
 from ...model import Place
 from ..rule import ERROR, Report, Rule
-from ..subject import Subject
+from ..subject import SINKS, Subject
 
 
 class WrongNumberOfPorts(Rule):
@@ -44,7 +46,28 @@ class WrongNumberOfPorts(Rule):
     code = "IR213"
     name = "wrong-number-of-ports"
     severity = ERROR
+    when = "oddly_ported"
     slugs = ("input-count", "output-count")
+
+    def check(self, subject: Subject) -> Iterator[Report]:
+        """Look for Results with outputs, and others without."""
+        yield from super().check(subject)
+        for index in subject.oddly_ported:
+            layer = subject.graph.layers[index]
+            if layer.outputs:
+                yield Report(
+                    "a Result has no outputs in an IR",
+                    Place(layer=index, side="output", port=0),
+                    expected=0,
+                    actual=len(layer.outputs),
+                )
+            elif layer.type not in SINKS and layer.operation.implemented:
+                yield Report(
+                    f"{layer.type} declares no output, so nothing can use what it computes",
+                    Place(layer=index),
+                    expected="1 or more",
+                    actual=0,
+                )
 
     def report(self, found: DeconvError | Finding, subject: Subject) -> Report:
         """Point at the first output that is too many."""

@@ -1,0 +1,203 @@
+"""How fast deconv-lint is: against OpenVINO's reader, with size, and from a cold start.
+
+Run it with a Python that has OpenVINO, to compare; without it, the table has
+our column alone::
+
+    python bench/lint.py [--start] [LAYERS ...]
+
+Times are medians of interleaved runs, so that both sides meet the same noise.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT))
+
+SIZES = (12_500, 25_000, 50_000, 100_000)
+DIMS = (1, 8, 16, 16)
+
+
+def port(number: int, dims: tuple[int, ...]) -> str:
+    """Write a port as OpenVINO does."""
+    inside = "".join(f"\t\t\t\t\t<dim>{d}</dim>\n" for d in dims)
+    return f'\t\t\t\t<port id="{number}" precision="FP32">\n{inside}\t\t\t\t</port>\n'
+
+
+class Chain:
+    """A network of deconvolutions, each with a bias and ReLU, as OpenVINO writes it."""
+
+    def __init__(self) -> None:
+        self.layers: list[str] = []
+        self.edges: list[str] = []
+        self.offset = 0
+
+    def layer(
+        self,
+        name: str,
+        kind: str,
+        data: str,
+        inputs: list[tuple[int, ...]],
+        outputs: list[tuple[int, ...]],
+    ) -> int:
+        """Add a layer, and return its id."""
+        number = len(self.layers)
+        text = f'\t\t<layer id="{number}" name="{name}" type="{kind}" version="opset1">\n'
+        text += f"\t\t\t<data {data} />\n" if data else ""
+        for tag, first, ports in (("input", 0, inputs), ("output", len(inputs), outputs)):
+            if ports:
+                inside = "".join(port(first + i, dims) for i, dims in enumerate(ports))
+                text += f"\t\t\t<{tag}>\n{inside}\t\t\t</{tag}>\n"
+        self.layers.append(text + "\t\t</layer>\n")
+        return number
+
+    def constant(self, name: str, dims: tuple[int, ...]) -> int:
+        """Add a constant."""
+        size = 4
+        for dim in dims:
+            size *= dim
+        shape = ", ".join(map(str, dims))
+        data = f'element_type="f32" shape="{shape}" offset="{self.offset}" size="{size}"'
+        self.offset += size
+        return self.layer(name, "Const", data, [], [dims])
+
+    def edge(self, source: tuple[int, int], to: int, to_port: int) -> None:
+        """Add an edge."""
+        self.edges.append(
+            f'\t\t<edge from-layer="{source[0]}" from-port="{source[1]}"'
+            f' to-layer="{to}" to-port="{to_port}" />\n'
+        )
+
+    def block(self, source: tuple[int, int], number: int) -> tuple[int, int]:
+        """Add a filter, a deconvolution, a bias, an Add and a ReLU."""
+        filter_, bias = (8, 8, 3, 3), (1, 8, 1, 1)
+        weights = self.constant(f"weights_{number}", filter_)
+        attributes = (
+            'strides="1, 1" dilations="1, 1" pads_begin="1, 1" pads_end="1, 1"'
+            ' auto_pad="explicit" output_padding="0, 0"'
+        )
+        kind = "ConvolutionBackpropData"
+        deconv = self.layer(f"deconv_{number}", kind, attributes, [DIMS, filter_], [DIMS])
+        self.edge(source, deconv, 0)
+        self.edge((weights, 0), deconv, 1)
+        added = self.constant(f"bias_{number}", bias)
+        add = self.layer(f"add_{number}", "Add", 'auto_broadcast="numpy"', [DIMS, bias], [DIMS])
+        self.edge((deconv, 2), add, 0)
+        self.edge((added, 0), add, 1)
+        relu = self.layer(f"relu_{number}", "ReLU", "", [DIMS], [DIMS])
+        self.edge((add, 2), relu, 0)
+        return relu, 1
+
+
+def write_chain(path: Path, layers: int) -> None:
+    """Write a network of that many layers, and its .bin (all zeros, sparse)."""
+    chain = Chain()
+    data = f'shape="{",".join(map(str, DIMS))}" element_type="f32"'
+    at = (chain.layer("x", "Parameter", data, [], [DIMS]), 0)
+    for number in range(layers // 5):
+        at = chain.block(at, number)
+    chain.edge(at, chain.layer("y", "Result", "", [DIMS], []), 0)
+    with path.open("w", encoding="utf-8") as stream:
+        stream.write('<?xml version="1.0"?>\n<net name="chain" version="11">\n\t<layers>\n')
+        stream.writelines(chain.layers)
+        stream.write("\t</layers>\n\t<edges>\n")
+        stream.writelines(chain.edges)
+        stream.write("\t</edges>\n\t<rt_info />\n</net>\n")
+    with path.with_suffix(".bin").open("wb") as binary:
+        binary.truncate(chain.offset)
+
+
+def seconds(function: Any, *arguments: Any) -> float:
+    """Time one call."""
+    gc.collect()
+    start = time.perf_counter()
+    function(*arguments)
+    return time.perf_counter() - start
+
+
+def compare(sizes: list[int], runs: int) -> None:
+    """Print the table of sizes."""
+    import deconv_ir
+
+    try:
+        import openvino
+    except ImportError:
+        core = None
+    else:
+        core = openvino.Core()
+    print("| layers | XML MB | deconv-lint s | us a layer | read_model s | ratio |")
+    print("|---|---|---|---|---|---|")
+    with tempfile.TemporaryDirectory() as folder:
+        for size in sizes:
+            path = Path(folder) / "chain.xml"
+            write_chain(path, size)
+            assert deconv_ir.lint(path) == []
+            if core is not None:
+                core.read_model(path)
+            ours, theirs = [], []
+            for _ in range(runs):
+                ours.append(seconds(deconv_ir.lint, path))
+                if core is not None:
+                    theirs.append(seconds(core.read_model, path))
+            median = statistics.median(ours)
+            row = [f"{size:,}", f"{path.stat().st_size / 1e6:.1f}", f"{median:.3f}"]
+            row.append(f"{median / size * 1e6:.1f}")
+            if theirs:
+                ratios = [a / b for a, b in zip(ours, theirs, strict=True)]
+                row += [f"{statistics.median(theirs):.3f}", f"{statistics.median(ratios):.2f}"]
+            else:
+                row += ["", ""]
+            print(f"| {' | '.join(row)} |", flush=True)
+
+
+def cpu_seconds(command: list[str]) -> float:
+    """Run a process, and return the processor time that it took."""
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
+    _, _, usage = os.wait4(process.pid, 0)
+    process.returncode = 0
+    return usage.ru_utime + usage.ru_stime
+
+
+def start(runs: int) -> None:
+    """Print how long a whole process takes on a small file."""
+    sample = str(ROOT / "samples/block/block.xml")
+    base = [sys.executable, "-c", "import lxml.etree, click"]
+    # Run where there is no source tree to be found first: as installed.
+    lint = [sys.executable, "-c", "from deconv_cli.lint import main; main()"]
+    ours, theirs = [], []
+    for _ in range(runs):
+        theirs.append(cpu_seconds(base))
+        ours.append(cpu_seconds([*lint[:2], f"import sys; sys.argv[1:] = [{sample!r}]; {lint[2]}"]))
+    ratios = [a / b for a, b in zip(ours, theirs, strict=True)]
+    print(
+        f"import lxml.etree, click: {statistics.median(theirs) * 1e3:.0f} ms; deconv-lint on a "
+        f"small IR: {statistics.median(ours) * 1e3:.0f} ms; ratio {statistics.median(ratios):.2f} "
+        f"(processor time, medians of {runs})"
+    )
+
+
+def main() -> None:
+    """Run what is asked for."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("layers", nargs="*", type=int, default=list(SIZES))
+    parser.add_argument("--runs", type=int, default=7)
+    parser.add_argument("--start", action="store_true", help="time a whole process instead")
+    options = parser.parse_args()
+    if options.start:
+        start(3 * options.runs)
+    else:
+        compare(options.layers, options.runs)
+
+
+if __name__ == "__main__":
+    main()

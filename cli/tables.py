@@ -1,0 +1,182 @@
+"""Tables: a profile, a plan, the operations there are."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+from tabulate import tabulate
+
+from deconv_ir.errors import OutputError
+from deconv_ir.execute.memory import format_bytes
+from deconv_ir.execute.plan import as_rows
+
+if TYPE_CHECKING:
+    from deconv_ir import Model
+    from deconv_ir.execute.plan import Plan, PlanRow
+    from deconv_ir.execute.profile import Profile
+
+
+def profile_rows(profile: Profile) -> list[dict[str, Any]]:
+    """Add up what each layer took, in the order in which they ran first."""
+    total = profile.seconds
+    rows: dict[tuple[str, str, str], dict[str, Any]] = {}
+    for time in profile.layers:
+        row = rows.setdefault(
+            (time.layer, time.type, time.output),
+            {
+                "layer": time.layer,
+                "type": time.type,
+                "output": time.output,
+                "runs": 0,
+                "seconds": 0.0,
+                "gflop": None,
+            },
+        )
+        row["runs"] += 1
+        row["seconds"] += time.seconds
+        if time.operations is not None:
+            row["gflop"] = (row["gflop"] or 0.0) + time.operations / 1e9
+    for row in rows.values():
+        known = row["gflop"] is not None and row["seconds"] > 0
+        row["gflop_per_second"] = row["gflop"] / row["seconds"] if known else None
+        row["share"] = row["seconds"] / total if total else 0.0
+    return list(rows.values())
+
+
+def print_profile(profile: Profile) -> None:
+    """Print the layers on standard error, those that took longest first."""
+    rows = sorted(profile_rows(profile), key=lambda row: -row["seconds"])
+    gflop = sum(row["gflop"] or 0.0 for row in rows)
+    total = profile.seconds
+    table = [
+        [
+            row["layer"],
+            row["type"],
+            row["output"],
+            f"{row['seconds'] * 1e3:.3f}",
+            _number(row["gflop"]),
+            _number(row["gflop_per_second"]),
+            f"{row['share']:.1%}",
+        ]
+        for row in rows
+    ]
+    rate = gflop / total if total else None
+    table.append(["all layers", "", "", f"{total * 1e3:.3f}", _number(gflop), _number(rate), ""])
+    headers = ["layer", "type", "output", "ms", "GFLOP", "GFLOP/s", "share"]
+    aligned = ("left", "left", "left", "right", "right", "right", "right")
+    _print(table, headers, aligned, err=True)
+
+
+def _number(value: float | None) -> str:
+    return "" if value is None else f"{value:.3g}"
+
+
+def write_trace(profile: Profile, path: Path) -> None:
+    """Write a profile as a Chrome trace.
+
+    Raises
+    ------
+    OutputError
+        It can not be written.
+    """
+    import json
+
+    from deconv_ir.files import replace_file
+
+    try:
+        with replace_file(path) as stream:
+            stream.write(json.dumps(profile.trace()).encode())
+    except OSError as error:
+        raise OutputError(
+            f"can not write the trace: {error.strerror or error}", file=str(path)
+        ) from error
+
+
+def print_plan(model: Model, plan: Plan, *, as_json: bool) -> None:
+    """Print the steps of a plan, and what memory it takes, on standard output."""
+    rows = as_rows(model.graph, plan)
+    if as_json:
+        _print_plan_json(rows, plan)
+        return
+    table = [
+        [
+            row.step,
+            row.layer,
+            row.type,
+            ", ".join(map(str, row.inputs)),
+            ", ".join(map(str, row.outputs)),
+            _memory(row),
+            "?" if row.bytes is None else format_bytes(row.bytes),
+        ]
+        for row in rows
+    ]
+    headers = ["step", "layer", "type", "inputs", "outputs", "how", "size"]
+    _print(table, headers, ("right", "left", "left", "left", "left", "left", "right"))
+    least = "" if plan.known else "at least "
+    click.echo(
+        f"\n{len(rows)} steps; {plan.folded} layers folded into constants, "
+        f"{plan.dropped} dropped\n"
+        f"weights {format_bytes(plan.weight_bytes)}, tensors alive at once "
+        f"{least}{format_bytes(plan.bound_bytes)}, peak {least}{format_bytes(plan.peak_bytes)}"
+    )
+
+
+def _memory(row: PlanRow) -> str:
+    parts = []
+    if row.fused:
+        parts.append(f"with {', '.join(row.fused)}")
+    if row.overwrites is not None:
+        parts.append(f"in place of {row.overwrites}")
+    if row.buffer is not None:
+        parts.append(f"buffer {row.buffer}")
+    return "; ".join(parts)
+
+
+def _print_plan_json(rows: Sequence[PlanRow], plan: Plan) -> None:
+    import json
+
+    document = {
+        "steps": [
+            row._asdict()
+            | {"inputs": list(map(str, row.inputs)), "outputs": list(map(str, row.outputs))}
+            for row in rows
+        ],
+        "folded": plan.folded,
+        "dropped": plan.dropped,
+        "memory": {
+            "weights": plan.weight_bytes,
+            "lower_bound": plan.bound_bytes,
+            "peak": plan.peak_bytes,
+            "known": plan.known,
+        },
+    }
+    click.echo(json.dumps(document, indent=2))
+
+
+def print_operations() -> None:
+    """Print the operations that can be run, on standard output."""
+    from deconv_ir.ops.table import operations_table
+
+    table = [
+        [row.type, ", ".join(row.versions), row.element_types, ", ".join(row.attributes)]
+        for row in operations_table()
+    ]
+    headers = ["operation", "versions", "element types", "attributes"]
+    _print(table, headers, ("left", "left", "left", "left"))
+
+
+def _print(
+    table: Sequence[Sequence[object]],
+    headers: Sequence[str],
+    aligned: Sequence[str],
+    *,
+    err: bool = False,
+) -> None:
+    text = tabulate(
+        table, headers, tablefmt="plain", colalign=aligned if table else None, disable_numparse=True
+    )
+    for number, line in enumerate(text.splitlines()):
+        click.echo(click.style(line, bold=number == 0), err=err)

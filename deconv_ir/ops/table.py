@@ -1,0 +1,110 @@
+"""The table of operations: what `deconv-run --list-operations` and the documents show.
+
+Made from the registry: the attributes are the declared ones, the element types
+those that an operation's own shape rule takes in the place of those of its
+worked example.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ..dtypes import ELEMENT_TYPES, ElementType
+from ..errors import DeconvError
+from ..model import Context, Operation
+from . import all_operations
+from .base import attributes_of
+from .examples import Example, parse_example
+
+__all__ = ["Row", "element_types", "operations_table"]
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One operation, in one of its versions.
+
+    Attributes
+    ----------
+    type : str
+    versions : tuple of str
+        Opsets of its own; later ones have it too, until the next row.
+    attributes : tuple of str
+        Names, as the IR writes them.
+    element_types : str
+        What its first input may be, in words.
+    summary : str
+        First line of its documentation.
+    """
+
+    type: str
+    versions: tuple[str, ...]
+    attributes: tuple[str, ...]
+    element_types: str
+    summary: str
+
+
+def operations_table() -> tuple[Row, ...]:
+    """List every operation that runs, by type, then version.
+
+    Returns
+    -------
+    tuple of Row
+    """
+    return tuple(
+        Row(
+            operation.type,
+            operation.versions,
+            tuple(spec.name for spec in attributes_of(operation)),
+            describe_types(element_types(operation)),
+            (operation.__doc__ or "").strip().split("\n")[0],
+        )
+        for operation in sorted(all_operations(), key=_order)
+    )
+
+
+def _order(operation: type[Operation]) -> tuple[str, int]:
+    first = operation.versions[0] if operation.versions else "opset0"
+    return operation.type, int(first.removeprefix("opset"))
+
+
+def element_types(operation: type[Operation]) -> tuple[ElementType, ...]:
+    """Return the element types that the first input of an operation may have."""
+    if not operation.examples:
+        return ELEMENT_TYPES
+    return tuple(
+        element_type
+        for element_type in ELEMENT_TYPES
+        if any(_takes(operation, parse_example(text), element_type) for text in operation.examples)
+    )
+
+
+def _takes(operation: type[Operation], example: Example, element_type: ElementType) -> bool:
+    """Whether an example still holds with another type for that of its first input."""
+    own = example.inputs[0].element_type
+    infos = [
+        info._replace(element_type=element_type) if info.element_type is own else info
+        for info in (tensor.info() for tensor in example.inputs)
+    ]
+    try:
+        example.operation(operation).infer(infos, Context())
+    except DeconvError:
+        return False
+    return True
+
+
+def describe_types(types: tuple[ElementType, ...]) -> str:
+    """Name a set of element types in as few words as can be."""
+    left = list(types)
+    words = []
+    if len(left) == len(ELEMENT_TYPES):
+        return "any"
+    for word, kinds in (
+        ("numeric", ("float", "int", "uint")),
+        ("floating-point", ("float",)),
+        ("integer", ("int", "uint")),
+    ):
+        family = [t for t in ELEMENT_TYPES if t.kind in kinds]
+        if all(t in left for t in family):
+            words.append(word)
+            left = [t for t in left if t not in family]
+    return ", ".join([*words, *(t.name for t in left)])

@@ -1,0 +1,77 @@
+"""Where the time goes: layers, arithmetic operations, and the trace."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from support import IR
+
+import deconv_ir
+from deconv_ir.execute.profile import Profile
+
+WINDOW = {"strides": "1,1", "pads_begin": "0,0", "pads_end": "0,0", "dilations": "1,1"}
+
+
+def ones(*shape: int) -> np.ndarray:
+    return np.ones(shape, np.float32)
+
+
+def test_operations_are_counted_by_hand(tmp_path: Path) -> None:
+    """Multiply-adds are two: a deconvolution has one for each input, output channel and tap,
+    a convolution for each output, input channel of the group and tap, a product for each inner
+    element."""
+    ir = IR()
+    x = ir.parameter("x", "2,4,5,6")
+    up = ir.layer("ConvolutionBackpropData", [x, ir.const(ones(4, 3, 2, 2))], WINDOW, name="up")
+    add = ir.layer("Add", [up, ir.const(ones(1, 3, 1, 1))], name="bias")  # 2x3x6x7
+    conv = ir.layer("Convolution", [add, ir.const(ones(5, 3, 3, 3))], WINDOW, name="conv")
+    group = ir.layer(  # 2x5x4x5 -> 2x5x3x4
+        "GroupConvolution", [conv, ir.const(ones(5, 1, 1, 2, 2))], WINDOW, name="group"
+    )
+    tanh = ir.layer("Tanh", [group], name="tanh")
+    ir.result(ir.layer("MatMul", [tanh, ir.const(ones(4, 7))], name="product"))
+    model = deconv_ir.load(ir.save(tmp_path), warn=False)
+    profile = Profile()
+    model.run([ones(2, 4, 5, 6)], profile=profile)
+    counted = {row.layer: (row.type, row.operations) for row in profile.layers}
+    assert counted == {
+        "up": ("ConvolutionBackpropData+Add",
+               2 * (2 * 4 * 5 * 6) * 3 * (2 * 2) + 2 * 3 * 6 * 7),
+        "conv": ("Convolution", 2 * (2 * 5 * 4 * 5) * 3 * (3 * 3)),
+        "group": ("GroupConvolution", 2 * (2 * 5 * 3 * 4) * 1 * (2 * 2)),
+        "tanh": ("Tanh", 2 * 5 * 3 * 4),
+        "product": ("MatMul", 2 * (2 * 5 * 3 * 7) * 4),
+    }  # fmt: skip
+
+
+def test_times_add_up_over_runs(tmp_path: Path) -> None:
+    ir = IR()
+    ir.result(ir.layer("Tanh", [ir.parameter("x", "1000")], name="t"))
+    model = deconv_ir.load(ir.save(tmp_path))
+    profile = Profile()
+    for _ in range(3):
+        model.run([ones(1000)], profile=profile)
+    assert [row.layer for row in profile.layers] == ["t"] * 3
+    assert profile.seconds == pytest.approx(sum(row.seconds for row in profile.layers))
+    starts = [row.start for row in profile.layers]
+    assert starts[0] == 0
+    assert starts == sorted(starts)
+    assert all(row.rate == pytest.approx(1000 / row.seconds) for row in profile.layers)
+
+
+def test_trace_is_what_trace_viewers_read(tmp_path: Path) -> None:
+    """Trace Event Format, 'Complete Events': ph X, ts and dur in microseconds, pid and tid."""
+    ir = IR()
+    ir.result(ir.layer("Tanh", [ir.parameter("x", "1000")], name="t"))
+    model = deconv_ir.load(ir.save(tmp_path))
+    profile = Profile()
+    model.run([ones(1000)], profile=profile)
+    document = json.loads(json.dumps(profile.trace()))
+    (event,) = document["traceEvents"]
+    assert (event["name"], event["cat"], event["ph"], event["tid"]) == ("t", "Tanh", "X", 0)
+    assert event["dur"] == pytest.approx(profile.layers[0].seconds * 1e6)
+    assert isinstance(event["pid"], int)
+    assert event["args"]["output"] == "f32[1000]"

@@ -1,0 +1,1 @@
+"""Input that means harm, and conditions that do: see docs/reliability.md."""

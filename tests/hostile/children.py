@@ -1,0 +1,80 @@
+"""Things done in a child process, with bounded memory: what it may take is part of a promise."""
+
+from __future__ import annotations
+
+import os
+import resource
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+MIB = 1 << 20
+
+_BOUND = (
+    "import resource, sys\n"
+    "resource.setrlimit(resource.RLIMIT_AS, ({0}, {0}))\n"
+    "import deconv_ir\n"
+    "from deconv_ir import DeconvError\n"
+    "try:\n"
+    "    exec(sys.stdin.read())\n"
+    "except DeconvError as error:\n"
+    "    print('DeconvError:', error)\n"
+)
+
+
+def bounded(code: str, memory: int = 512 * MIB, seconds: float = 60) -> str:
+    """Run Python code in a child with so much address space; return what it prints.
+
+    A `DeconvError` is printed; anything else that it raises fails the test.
+    """
+    done = subprocess.run(
+        [sys.executable, "-c", _BOUND.format(memory)],
+        input=code,
+        capture_output=True,
+        text=True,
+        timeout=seconds,
+        env=_environment(),
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr[-2000:]
+    return done.stdout
+
+
+def start(script: str, *arguments: object, cwd: Path, **options: object) -> subprocess.Popen[bytes]:
+    """Start a command as a child process."""
+    return subprocess.Popen(  # type: ignore[call-overload, no-any-return]
+        [sys.executable, "-m", f"deconv_cli.{script}", *map(str, arguments)],
+        cwd=cwd,
+        env=_environment(),
+        **{"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **options},
+    )
+
+
+def run(script: str, *arguments: object, cwd: Path, **options: object) -> tuple[int, str, str]:
+    """Run a command; return its exit code, and what it printed on both streams."""
+    process = start(script, *arguments, cwd=cwd, **options)
+    out, err = process.communicate(timeout=60)
+    return process.returncode, (out or b"").decode(), (err or b"").decode()
+
+
+def one_error_line(text: str) -> str:
+    """Require one line that begins with ``error:``, and return it."""
+    assert text.startswith("error: "), text
+    assert text.count("\n") == 1, text
+    return text.strip()
+
+
+def _environment() -> dict[str, str]:
+    # Each thread of the BLAS reserves address space: not what is measured.
+    # The import path is passed on: the package may be installed in neither.
+    paths = [p for p in sys.path if p]
+    return {**os.environ, "OPENBLAS_NUM_THREADS": "1", "PYTHONPATH": os.pathsep.join(paths)}
+
+
+def limit_file_size(size: int) -> None:
+    """Bound the files that this process may write; for `preexec_fn`."""
+    import signal
+
+    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, size))

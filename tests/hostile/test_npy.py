@@ -1,0 +1,167 @@
+"""Arrays from strangers: what tests/cli/test_npy.py leaves open."""
+
+from __future__ import annotations
+
+import os
+import struct
+import threading
+from pathlib import Path
+
+import numpy as np
+import pytest
+from deconv_cli import npy
+from support import IR
+
+from deconv_ir import InputError
+from hostile.children import MIB, bounded, one_error_line, run
+
+MAGIC = b"\x93NUMPY"
+
+
+def v1(text: str) -> bytes:
+    return MAGIC + b"\1\0" + struct.pack("<H", len(text)) + text.encode()
+
+
+def dictionary(descr: str = "'<f4'", shape: str = "(2,)") -> str:
+    return f"{{'descr': {descr}, 'fortran_order': False, 'shape': {shape}}}\n"
+
+
+@pytest.mark.parametrize(
+    ("data", "words"),
+    [
+        (v1(dictionary(shape="(1,) * 3")), "no .npy file"),
+        (v1(dictionary(shape=f"({'1,' * 100})")) + bytes(4), "rank 100"),
+        (v1(dictionary(shape=f"({2**62}, {2**62}, 0)")), "more than the 2^63 - 1"),
+        (v1(dictionary(shape=f"(0, {2**70})")), "more than the 2^63 - 1"),
+        (v1(dictionary(shape=f"({'9' * 5000},)")), "no .npy file"),
+        (v1(dictionary(shape="(2.5,)")), "no .npy file"),
+        (v1(dictionary("'<U" + "9" * 18 + "'")), "no .npy file"),
+        (v1(dictionary("'|O8'")), "Python objects, which are never read"),
+        (v1(dictionary("[('a', '|O')]")), "Python objects, which are never read"),
+        (v1(dictionary("[('a', '<f4'), ('b', '<f4')]")) + bytes(16), "not supported"),
+        (v1(dictionary("'(2,)f4'")) + bytes(16), "n"),
+        (v1("(" * 5000), "no .npy file"),
+        (v1("[" * 200 + "]" * 200), "no .npy file"),
+        (v1("__import__('os').system('true')"), "no .npy file"),
+        (v1("{'descr': '<f4'}"), "no .npy file"),
+        (v1("\0\0"), "no .npy file"),
+        (MAGIC + b"\3\0" + bytes(40), "version 3.0"),
+        (MAGIC + b"\2\0" + b"\xff" * 4, "its header would have 4294967295 bytes"),
+        (MAGIC + b"\2\0" + struct.pack("<I", 100 << 20), "its header would have 104857600 bytes"),
+        (MAGIC + b"\1\0" + b"\xff\x10", "cut short"),
+        (MAGIC + b"\1\0", "no .npy file"),
+    ],
+)
+def test_refused_in_one_line(data: bytes, words: str, tmp_path: Path) -> None:
+    path = tmp_path / "x.npy"
+    path.write_bytes(data)
+    with pytest.raises(InputError) as caught:
+        npy.read(str(path))
+    assert words in str(caught.value)
+    assert str(caught.value).startswith(f"{path}: ")
+    assert "\n" not in str(caught.value)
+
+
+def test_a_header_of_100_mb_is_not_read(tmp_path: Path) -> None:
+    path = tmp_path / "x.npy"
+    with path.open("wb") as stream:
+        stream.write(MAGIC + b"\2\0" + struct.pack("<I", 400 << 20))
+        stream.truncate(500 << 20)
+    out = bounded(f"from deconv_cli import npy\nnpy.read({str(path)!r})", 300 * MIB)
+    assert "its header would have 419430400 bytes" in out
+
+
+@pytest.mark.parametrize("dtype", [">f4", ">f8", ">i2", ">u8", "<f2", "?", "i1"])
+@pytest.mark.parametrize("order", ["C", "F"])
+@pytest.mark.parametrize("shape", [(2, 3), (0, 3), (), (1, 1, 1)])
+def test_every_layout_reads_as_numpy_reads_it(
+    dtype: str, order: str, shape: tuple[int, ...], tmp_path: Path
+) -> None:
+    array = np.asarray(np.arange(np.prod(shape)).reshape(shape).astype(dtype), order=order)
+    np.save(tmp_path / "x.npy", array)
+    found = npy.read(str(tmp_path / "x.npy"))
+    assert found.dtype == array.dtype
+    np.testing.assert_array_equal(found, np.load(tmp_path / "x.npy"))
+
+
+@pytest.mark.parametrize("dtype", ["<U4", "<M8[s]", "<m8[s]", "<c8", "S3", "V3", "<f16"])
+def test_types_that_no_input_takes(dtype: str, tmp_path: Path) -> None:
+    ir = IR()
+    ir.result(ir.layer("ReLU", [ir.parameter("x", "2")], names="y"))
+    ir.save(tmp_path)
+    np.save(tmp_path / "x.npy", np.zeros(2, dtype))
+    code, _, error = run("run", "model.xml", "--input", "x.npy", cwd=tmp_path)
+    assert code == 2
+    assert "input 'x' takes f32" in one_error_line(error)
+
+
+def test_a_file_that_shrinks_while_it_is_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "x.npy"
+    np.save(path, np.zeros(4 << 20, np.uint8))
+    monkeypatch.setattr(npy, "_CHUNK", 4096)
+    original = npy._read_header
+
+    def then_shrink(*arguments: object) -> object:
+        found = original(*arguments)
+        os.truncate(path, 100_000)
+        return found
+
+    monkeypatch.setattr(npy, "_read_header", then_shrink)
+    with pytest.raises(InputError, match="cut short"):
+        npy.read(str(path))
+
+
+@pytest.mark.parametrize("change", ["grow", "vanish", "replace"])
+def test_a_file_that_changes_otherwise_while_it_is_read(
+    change: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "x.npy"
+    array = np.arange(1 << 16, dtype=np.int32)
+    np.save(path, array)
+    original = npy._read_header
+
+    def then_change(*arguments: object) -> object:
+        found = original(*arguments)
+        if change == "grow":
+            with path.open("ab") as stream:
+                stream.write(b"\xff" * 1000)
+        elif change == "vanish":
+            path.unlink()
+        else:
+            other = tmp_path / "other"
+            other.write_bytes(b"")
+            other.replace(path)
+        return found
+
+    monkeypatch.setattr(npy, "_read_header", then_change)
+    np.testing.assert_array_equal(npy.read(str(path)), array)
+
+
+def test_a_file_that_is_written_to_while_it_is_read_never_breaks_the_reader(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "x.npy"
+    np.save(path, np.zeros(1 << 16, np.uint8))
+    good = path.read_bytes()
+    stop = threading.Event()
+
+    def disturb() -> None:
+        draw = np.random.default_rng(0)
+        while not stop.is_set():
+            path.write_bytes(good[: draw.integers(len(good))])
+
+    thread = threading.Thread(target=disturb)
+    thread.start()
+    outcomes = set()
+    try:
+        for _ in range(200):
+            try:
+                outcomes.add(npy.read(str(path)).shape)
+            except InputError:
+                outcomes.add("refused")
+    finally:
+        stop.set()
+        thread.join()
+    assert outcomes <= {"refused", (1 << 16,)}

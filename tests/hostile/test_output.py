@@ -1,0 +1,331 @@
+"""Output appears whole or not at all: full disks, signals, broken pipes, many writers."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import random
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+from deconv_cli import common
+from support import IR
+
+from deconv_ir.files import replace_file
+from hostile.children import limit_file_size, one_error_line, run, start
+
+SIDE = 600
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A model that makes an array of some size, and its input."""
+    ir = IR()
+    ir.result(ir.layer("ReLU", [ir.parameter("x", "?,?")], names="y"))
+    ir.save(tmp_path)
+    np.save(tmp_path / "x.npy", np.ones((SIDE, SIDE), np.float32))
+    (tmp_path / "out").mkdir()
+    return tmp_path
+
+
+RUN = ("model.xml", "--input", "x.npy", "--output", "out/y.npy")
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A file system of 1 MiB."""
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", str(disk)]
+    if os.geteuid() != 0 or subprocess.run(mount, capture_output=True, check=False).returncode:
+        pytest.skip("a file system can not be mounted here (needs root)")
+    yield disk
+    subprocess.run(["umount", str(disk)], check=True)
+
+
+def test_a_full_disk(folder: Path, small_disk: Path) -> None:
+    code, _, error = run("run", *RUN[:3], "--output", "disk/y.npy", cwd=folder)
+    assert code == 2
+    assert "disk/y.npy: can not write the array: No space left" in one_error_line(error)
+    assert not list(small_disk.iterdir())
+
+
+def test_a_full_disk_leaves_what_was_there(folder: Path, small_disk: Path) -> None:
+    (small_disk / "y.npy").write_text("mine")
+    code, _, error = run("run", *RUN[:3], "--output", "disk/y.npy", "--force", cwd=folder)
+    assert code == 2
+    assert "No space left" in one_error_line(error)
+    assert [p.name for p in small_disk.iterdir()] == ["y.npy"]
+    assert (small_disk / "y.npy").read_text() == "mine"
+
+
+def test_a_file_size_limit(folder: Path) -> None:
+    code, _, error = run("run", *RUN, cwd=folder, preexec_fn=lambda: limit_file_size(1 << 16))
+    assert code == 2
+    assert "out/y.npy: can not write the array: File too large" in one_error_line(error)
+    assert not list((folder / "out").iterdir())
+
+
+@pytest.mark.parametrize("arguments", [("--output", "-"), ("--json", "--output", "out/"), ("-h",)])
+def test_standard_output_is_full(arguments: tuple[str, ...], folder: Path) -> None:
+    if not Path("/dev/full").exists():
+        pytest.skip("there is no /dev/full here")
+    with Path("/dev/full").open("wb") as full:
+        code, _, error = run("run", *RUN[:3], *arguments, cwd=folder, stdout=full)
+    assert code == 2
+    assert "can not write to standard output: No space left" in one_error_line(error)
+
+
+def test_standard_error_is_full(folder: Path) -> None:
+    if not Path("/dev/full").exists():
+        pytest.skip("there is no /dev/full here")
+    with Path("/dev/full").open("wb") as full:
+        code, _, _ = run("run", "none.xml", cwd=folder, stderr=full)
+    assert code == 2
+
+
+def test_a_broken_pipe_is_silent(folder: Path) -> None:
+    process = start("run", *RUN[:3], "--output", "-", "--quiet", cwd=folder)
+    assert process.stdout is not None
+    assert process.stderr is not None
+    assert process.stdout.read(6) == b"\x93NUMPY"
+    process.stdout.close()  # as head does
+    assert process.stderr.read() == b""
+    assert process.wait(timeout=60) == 0
+    process.stderr.close()
+
+
+SIGNALS = [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)]
+
+
+@pytest.mark.parametrize(("number", "expected"), SIGNALS, ids=lambda v: str(v))
+def test_a_signal_while_writing(number: int, expected: int, folder: Path) -> None:
+    """The writer is held up by a FIFO as its standard input, with its output half done."""
+    old = folder / "out" / "y.npy"
+    old.write_text("mine")
+    code = (
+        "import sys, pathlib\n"
+        "from deconv_cli import common\n"
+        "from deconv_ir.files import replace_file\n"
+        "import click\n"
+        "@click.command()\n"
+        "def command():\n"
+        "    with replace_file(pathlib.Path('out/y.npy')) as stream:\n"
+        "        stream.write(b'half')\n"
+        "        stream.flush()\n"
+        "        print('writing', flush=True)\n"
+        "        sys.stdin.read()\n"
+        "common.run_command(command)\n"
+    )
+    process = subprocess.Popen(
+        [sys.executable, "-c", code],
+        cwd=folder,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(p for p in sys.path if p)},
+    )
+    assert process.stdout is not None
+    assert process.stdout.readline() == b"writing\n"
+    assert len(list((folder / "out").iterdir())) == 2
+    process.send_signal(number)
+    _, error = process.communicate(timeout=60)
+    assert process.returncode == expected
+    assert b"Traceback" not in error
+    assert [p.name for p in (folder / "out").iterdir()] == ["y.npy"]
+    assert old.read_text() == "mine"
+
+
+@pytest.mark.parametrize(("number", "expected"), SIGNALS[:2], ids=lambda v: str(v))
+def test_a_signal_at_any_moment(number: int, expected: int, folder: Path) -> None:
+    """Whenever it comes, the output is whole, or there is none, and nothing else."""
+    draw = random.Random(number)
+    whole = _output_of_a_run(folder)
+    ended = set()
+    for _ in range(15):
+        process = start("run", *RUN, "--force", "--quiet", cwd=folder)
+        _wait_until_it_catches(process, signal.SIGTERM)
+        time.sleep(draw.uniform(0.0, 0.4))
+        process.send_signal(number)
+        _, error = process.communicate(timeout=60)
+        # Once it has nothing left to clean up, the signal does what it always does.
+        assert process.returncode in (0, expected, -number), error
+        assert b"Traceback" not in error or process.returncode != expected
+        ended.add(process.returncode)
+        left = list((folder / "out").iterdir())
+        assert [p.name for p in left] in ([], ["y.npy"])
+        for path in left:
+            assert path.read_bytes() == whole
+            path.unlink()
+    assert expected in ended
+
+
+def _output_of_a_run(folder: Path) -> bytes:
+    code, _, error = run("run", *RUN, "--quiet", cwd=folder)
+    assert code == 0, error
+    path = folder / "out" / "y.npy"
+    data = path.read_bytes()
+    assert np.load(path).shape == (SIDE, SIDE)
+    path.unlink()
+    return data
+
+
+def _wait_until_it_catches(process: subprocess.Popen[bytes], number: int) -> None:
+    """Wait until the command has begun: it handles the signal."""
+    status = Path(f"/proc/{process.pid}/status")
+    while process.poll() is None:
+        caught = next(x for x in status.read_text().splitlines() if x.startswith("SigCgt"))
+        if int(caught.split()[1], 16) >> (number - 1) & 1:
+            return
+        time.sleep(0.005)
+
+
+class _Interrupted(BaseException):
+    """What a signal's handler raises."""
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+@pytest.mark.filterwarnings("ignore::ResourceWarning")  # its descriptor is closed by its end
+def test_an_interruption_after_any_instruction(tmp_path: Path) -> None:
+    """An exception between any two lines of the writer leaves no temporary file."""
+    import deconv_ir.files as files
+
+    watched = {files.replace_file.__wrapped__.__code__, files._beside.__code__}  # type: ignore[attr-defined]
+    path = tmp_path / "y"
+    path.write_text("mine")
+    for stop in range(1, 200):
+        seen = 0
+
+        def trace(frame, event, argument):
+            nonlocal seen
+            if frame.f_code not in watched:
+                return None
+            frame.f_trace_opcodes = True
+            if event == "opcode":
+                seen += 1
+                if seen == stop:  # noqa: B023
+                    sys.settrace(None)
+                    raise _Interrupted
+            return trace
+
+        finished = False
+        sys.settrace(trace)
+        try:
+            with replace_file(path, durable=False) as stream:
+                stream.write(b"new")
+            finished = True
+        except _Interrupted:
+            pass
+        finally:
+            sys.settrace(None)
+        assert [p.name for p in tmp_path.iterdir()] == ["y"], stop
+        assert path.read_text() in ("mine", "new")
+        if finished:
+            break
+        path.write_text("mine")
+    else:
+        raise AssertionError("the writer never came to its end")
+    assert stop > 20
+
+
+def test_what_a_parent_ignores_stays_ignored() -> None:
+    old = signal.getsignal(signal.SIGHUP)
+    before = signal.getsignal(signal.SIGTERM)
+    try:
+        signal.signal(signal.SIGHUP, signal.SIG_IGN)
+        with common._caught_signals():
+            assert signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
+            assert signal.getsignal(signal.SIGTERM) is common._terminate
+        assert signal.getsignal(signal.SIGTERM) is before
+    finally:
+        signal.signal(signal.SIGHUP, old)
+
+
+def test_concurrent_runs_into_one_directory(folder: Path) -> None:
+    for i in range(4):
+        np.save(folder / f"x{i}.npy", np.full((300, 300), i, np.float32))
+    processes = [
+        start("run", "model.xml", "--input", f"x{i}.npy", *RUN[3:], "--force", "-q", cwd=folder)
+        for i in range(4)
+    ]
+    for process in processes:
+        _, error = process.communicate(timeout=120)
+        assert process.returncode == 0, error
+    assert [p.name for p in (folder / "out").iterdir()] == ["y.npy"]
+    found = np.load(folder / "out" / "y.npy")
+    assert found.shape == (300, 300)
+    assert len(np.unique(found)) == 1, "one run's result, not a mixture"
+
+
+def test_concurrent_writers_in_one_process(tmp_path: Path) -> None:
+    path = tmp_path / "y"
+    errors = []
+
+    def write(letter: bytes) -> None:
+        for _ in range(50):
+            try:
+                with replace_file(path, durable=False) as stream:
+                    stream.write(letter * 10_000)
+            except OSError as error:
+                errors.append(error)
+
+    threads = [threading.Thread(target=write, args=(bytes([65 + i]),)) for i in range(4)]
+    for thread in threads:
+        thread.start()
+    while any(t.is_alive() for t in threads):
+        with contextlib.suppress(FileNotFoundError):
+            data = path.read_bytes()
+            assert len(data) == 10_000
+            assert len(set(data)) == 1
+    assert not errors
+    assert [p.name for p in tmp_path.iterdir()] == ["y"]
+
+
+def test_data_reach_the_disk_before_the_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    events = []
+    fsync, replace = os.fsync, Path.replace
+
+    def noted_fsync(descriptor: int) -> None:
+        events.append("folder" if Path(f"/proc/self/fd/{descriptor}").is_dir() else "file")
+        fsync(descriptor)
+
+    def noted_replace(self: Path, target: Path) -> Path:
+        events.append("rename")
+        return replace(self, target)
+
+    monkeypatch.setattr(os, "fsync", noted_fsync)
+    monkeypatch.setattr(Path, "replace", noted_replace)
+    with replace_file(tmp_path / "y") as stream:
+        stream.write(b"new")
+    assert events == ["file", "rename", "folder"]
+
+
+@pytest.mark.parametrize("name", ["y" * 255, "\u4e2d" * 85, "\U0001f600" * 63])
+def test_names_as_long_as_a_file_system_allows(name: str, tmp_path: Path) -> None:
+    with replace_file(tmp_path / name) as stream:
+        stream.write(b"new")
+    assert (tmp_path / name).read_bytes() == b"new"
+
+
+def test_output_names_that_are_paths_stay_in_the_folder(tmp_path: Path) -> None:
+    ir = IR()
+    x = ir.parameter("x", "2")
+    for name in ("../escaped", "/etc/passwd", "..", "con\u4e2d" * 100, ".hidden", "a&#0010;b"):
+        ir.result(ir.layer("ReLU", [x], names=name, name=name))
+    ir.save(tmp_path)
+    np.save(tmp_path / "x.npy", np.zeros(2, np.float32))
+    code, _, error = run(
+        "run", "model.xml", "--input", "x.npy", "--output", "out/", "-q", cwd=tmp_path
+    )
+    assert code == 0, error
+    assert len(list((tmp_path / "out").iterdir())) == 6
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["model.bin", "model.xml", "out", "x.npy"]

@@ -1,0 +1,171 @@
+"""One model from many threads, forks and spawns after import: right results, no deadlock."""
+
+from __future__ import annotations
+
+import multiprocessing
+import threading
+from pathlib import Path
+
+import numpy as np
+import pytest
+from support import IR, deconvolution_ir
+
+import deconv_ir
+from hostile.children import bounded
+
+ATTRIBUTES = {"strides": "2,2", "dilations": "1,1", "pads_begin": "1,1", "pads_end": "1,1"}
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    """A deconvolution large enough for the BLAS, or the compiled kernel, to use threads."""
+    return deconvolution_ir("?,32,?,?", (32, 24, 4, 4), ATTRIBUTES).save(tmp_path)
+
+
+def image(seed: int, side: int = 24) -> np.ndarray:
+    return np.random.default_rng(seed).standard_normal((1, 32, side, side)).astype(np.float32)
+
+
+def results_alone(path: Path, seeds: range) -> dict[int, np.ndarray]:
+    model = deconv_ir.load(path)
+    return {seed: model.run([image(seed, 20 + seed % 3)])["y"] for seed in seeds}
+
+
+def test_eight_threads_on_one_model(path: Path) -> None:
+    """Other images, of other sizes, at once; the first run, which prepares, is a race too."""
+    expected = results_alone(path, range(16))
+    model = deconv_ir.load(path)
+    start = threading.Barrier(8)
+    wrong: list[object] = []
+
+    def work(first: int) -> None:
+        start.wait()
+        try:
+            for seed in (first, first + 8) * 4:
+                found = model.run([image(seed, 20 + seed % 3)])["y"]
+                np.testing.assert_allclose(found, expected[seed], rtol=1e-5, atol=1e-5)
+        except BaseException as error:
+            wrong.append(error)
+
+    threads = [threading.Thread(target=work, args=(i,), daemon=True) for i in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    assert not any(t.is_alive() for t in threads), "a deadlock"
+    assert not wrong
+
+
+def test_eight_threads_of_which_some_fail(path: Path) -> None:
+    """An error in one thread leaves the others' runs alone."""
+    expected = results_alone(path, range(4))
+    model = deconv_ir.load(path)
+    outcomes: list[str] = []
+
+    def work(number: int) -> None:
+        for _ in range(5):
+            if number % 2:
+                try:
+                    model.run([np.zeros((1, 31, 5, 5), np.float32)])
+                except deconv_ir.InputError:
+                    outcomes.append("refused")
+            else:
+                found = model.run([image(number // 2, 20 + number // 2 % 3)])["y"]
+                np.testing.assert_allclose(found, expected[number // 2], rtol=1e-5, atol=1e-5)
+                outcomes.append("right")
+
+    threads = [threading.Thread(target=work, args=(i,), daemon=True) for i in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    assert sorted(outcomes) == ["refused"] * 20 + ["right"] * 20
+
+
+def _run_in_child(path: Path, seed: int) -> np.ndarray:
+    result: np.ndarray = deconv_ir.load(path).run([image(seed)])["y"]
+    return result
+
+
+@pytest.mark.parametrize("method", ["fork", "spawn", "forkserver"])
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")  # Python 3.12: a BLAS has threads
+def test_processes_after_a_run(method: str, path: Path) -> None:
+    """The parent has run, so that the threads of its BLAS and kernel are there to be lost."""
+    expected = deconv_ir.load(path).run([image(1)])["y"]
+    with multiprocessing.get_context(method).Pool(2) as pool:
+        pending = [pool.apply_async(_run_in_child, (path, 1)) for _ in range(4)]
+        for one in pending:
+            np.testing.assert_allclose(one.get(timeout=60), expected, rtol=1e-5, atol=1e-5)
+    np.testing.assert_array_equal(deconv_ir.load(path).run([image(1)])["y"], expected)
+
+
+def test_a_model_that_was_loaded_before_the_fork(path: Path) -> None:
+    """The child shares the parent's model, and its open weights file."""
+    code = (
+        "import os, numpy as np\n"
+        f"model = deconv_ir.load({str(path)!r})\n"
+        "x = np.ones((1, 32, 9, 9), np.float32)\n"
+        "{before}"
+        "pid = os.fork()\n"
+        "mine = model.run([x])['y']\n"
+        "np.save({folder!r} + ('/child.npy' if pid == 0 else '/parent.npy'), mine)\n"
+        "if pid == 0:\n"
+        "    os._exit(0)\n"
+        "assert os.waitpid(pid, 0)[1] == 0\n"
+        "print('done')\n"
+    )
+    for before in ("", "model.run([x])\n"):
+        done = bounded(code.format(before=before, folder=str(path.parent)), 4 << 30)
+        assert done == "done\n"
+        child, parent = (np.load(path.parent / f"{n}.npy") for n in ("child", "parent"))
+        np.testing.assert_allclose(child, parent, rtol=1e-6)
+
+
+def test_a_fork_while_other_threads_run(path: Path) -> None:
+    """A lock that another thread holds at that moment is not held for ever in the child."""
+    code = (
+        "import os, threading, numpy as np\n"
+        f"model = deconv_ir.load({str(path)!r})\n"
+        "x = np.ones((1, 32, 16, 16), np.float32)\n"
+        "expected = model.run([x])['y']\n"
+        "stop = threading.Event()\n"
+        "def work():\n"
+        "    while not stop.is_set():\n"
+        "        model.run([x])\n"
+        "threads = [threading.Thread(target=work) for _ in range(3)]\n"
+        "for t in threads: t.start()\n"
+        "statuses = []\n"
+        "for _ in range(10):\n"
+        "    pid = os.fork()\n"
+        "    if pid == 0:\n"
+        "        fresh = deconv_ir.load(" + repr(str(path)) + ")\n"
+        "        same = np.allclose(fresh.run([x])['y'], expected, 1e-5, 1e-5)\n"
+        "        os._exit(0 if same else 1)\n"
+        "    statuses.append(os.waitpid(pid, 0)[1])\n"
+        "stop.set()\n"
+        "for t in threads: t.join()\n"
+        "print(statuses)\n"
+    )
+    assert bounded(code, 4 << 30) == f"{[0] * 10}\n"
+
+
+def test_loading_in_many_threads_at_once(tmp_path: Path) -> None:
+    """Operations' files are imported at the first use of each, whichever thread that is in."""
+    ir = IR()
+    x = ir.parameter("x", "1,4")
+    for kind in ("ReLU", "Sigmoid", "Tanh", "Exp"):
+        x = ir.layer(kind, [x])
+    ir.result(x)
+    path = ir.save(tmp_path)
+    code = (
+        "import threading, numpy as np\n"
+        "found = []\n"
+        "def work():\n"
+        f"    model = deconv_ir.load({str(path)!r})\n"
+        "    found.append(list(model.run([np.zeros((1, 4), np.float32)]).values())[0].sum())\n"
+        "threads = [threading.Thread(target=work) for _ in range(8)]\n"
+        "for t in threads: t.start()\n"
+        "for t in threads: t.join()\n"
+        "print(len(found), len(set(found)))\n"
+    )
+    assert bounded(code, 4 << 30) == "8 1\n"

@@ -1,0 +1,147 @@
+"""--fix and --diff: every byte outside of what is put right stays what it was."""
+
+from __future__ import annotations
+
+import difflib
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from deconv_ir.lint.catalogue import RULES
+from deconv_ir.lint.engine import check_bytes
+from deconv_ir.lint.fix import fix_bytes
+from deconv_ir.lint.options import choose
+
+from .conftest import CASES
+
+DEFAULT = choose()
+FIXABLE = {entry.name for entry in RULES.values() if entry.fix}
+# What these hold is for a person to decide: see the rules' `fix`.
+LEFT_ALONE = {
+    "float-in-integer-list/fail/fraction.xml",
+    "unknown-auto-pad/fail/same.xml",
+    "edge-dims-differ/fail/no_dims.xml",
+}
+CASES_TO_FIX = sorted(p for name in FIXABLE for p in (CASES / name / "fail").glob("*.xml"))
+
+
+def name_of(path: Path) -> str:
+    return str(path.relative_to(CASES))
+
+
+def fixed(path: Path, data: bytes | None = None) -> tuple[bytes, int, list[str]]:
+    data = path.read_bytes() if data is None else data
+    new, count, left = fix_bytes(data, path.name, DEFAULT, path.with_suffix(".bin"))
+    return new, count, [f.rule for f in left.findings]
+
+
+@pytest.mark.parametrize("path", CASES_TO_FIX, ids=name_of)
+def test_fix_leaves_no_finding_and_is_idempotent(path: Path) -> None:
+    data = path.read_bytes()
+    new, count, left = fixed(path)
+    rule = path.parent.parent.name
+    if name_of(path) in LEFT_ALONE:
+        if not count:
+            assert new == data
+        return
+    assert count >= 1
+    assert rule not in left
+    assert fixed(path, new)[0] == new
+
+
+@pytest.mark.parametrize("path", CASES_TO_FIX, ids=name_of)
+def test_fix_touches_the_lines_of_findings_only(path: Path) -> None:
+    data = path.read_bytes()
+    findings = check_bytes(data, path.name, DEFAULT, path.with_suffix(".bin")).findings
+    new, _, _ = fixed(path)
+    lines = {f.line for f in findings}
+    matcher = difflib.SequenceMatcher(None, data.split(b"\n"), new.split(b"\n"), autojunk=False)
+    for tag, start, end, _, _ in matcher.get_opcodes():
+        if tag != "equal":
+            near = range(start - 4, end + 3)  # a dim is added below the port's line
+            assert any(line in near for line in lines)
+
+
+@pytest.mark.parametrize(
+    ("encoding", "newline"),
+    [
+        ("utf-8", "\n"),
+        ("utf-8", "\r\n"),
+        ("utf-8-sig", "\n"),
+        ("iso-8859-1", "\n"),
+        ("utf-16", "\r\n"),
+    ],
+)
+def test_encoding_line_ends_and_style_stay(
+    encoding: str, newline: str, block: str, block_weights: bytes, tmp_path: Path
+) -> None:
+    """Odd quotes, spacing, comments and attribute order are nobody's business."""
+    name = "utf-8" if encoding == "utf-8-sig" else encoding
+    text = block.replace('<?xml version="1.0"?>', f"<?xml version='1.0'  encoding='{name}' ?>")
+    text = text.replace('name="act"', "name='schön &amp; gut'").replace("<edges>", "<edges >")
+    text = text.replace("\t<layers>", "<!-- über <dim>9</dim> -->\n\t<layers>")
+    weights = tmp_path / "m.bin"
+    weights.write_bytes(block_weights)
+    wrong = text.replace("<dim>9</dim>\n", "<dim> 10 </dim>\n", 1)
+    right = text.replace("<dim>9</dim>\n", "<dim> 9 </dim>\n", 1)
+    data, wanted = (t.replace("\n", newline).encode(encoding) for t in (wrong, right))
+    assert data != wanted
+    new, count, left = fix_bytes(data, "m.xml", DEFAULT, weights)
+    assert left.findings == []
+    assert count == 1
+    assert new == wanted
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    source = CASES / "declared-dims-differ/fail/one_dim"
+    for suffix in (".xml", ".bin"):
+        (tmp_path / f"m{suffix}").write_bytes(source.with_suffix(suffix).read_bytes())
+    return tmp_path
+
+
+def run(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-c", "from deconv_cli.lint import main; main()", *arguments],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def test_fix_in_place(folder: Path) -> None:
+    weights = folder / "m.bin"
+    state = (weights.read_bytes(), weights.stat().st_mtime_ns)
+    (folder / "m.xml").chmod(0o640)
+    done = run(folder, "m.xml", "--fix")
+    assert (done.returncode, done.stdout) == (0, "All is well in 1 file. Fixed 1.\n")
+    assert (weights.read_bytes(), weights.stat().st_mtime_ns) == state
+    assert (folder / "m.xml").stat().st_mode & 0o777 == 0o640
+    assert sorted(p.name for p in folder.iterdir()) == ["m.bin", "m.xml"]
+    again = (folder / "m.xml").read_bytes()
+    run(folder, "m.xml", "--fix")
+    assert (folder / "m.xml").read_bytes() == again
+
+
+def test_fix_follows_links(folder: Path) -> None:
+    (folder / "link.xml").symlink_to("m.xml")
+    (folder / "link.bin").symlink_to("m.bin")
+    assert run(folder, "link.xml", "--fix").returncode == 0
+    assert (folder / "link.xml").is_symlink()
+    assert run(folder, "m.xml").returncode == 0
+
+
+def test_diff_changes_nothing_and_can_be_applied(folder: Path) -> None:
+    before = (folder / "m.xml").read_bytes()
+    done = run(folder, "m.xml", "--diff")
+    assert done.returncode == 1
+    assert (folder / "m.xml").read_bytes() == before
+    assert re.findall(r"^[-+][^-+].*<dim>(\d+)<", done.stdout, re.MULTILINE) == ["10", "9"]
+    fixed_bytes, _, _ = fixed(folder / "m.xml")
+    subprocess.run(["patch", "-p1"], cwd=folder, input=done.stdout, text=True, check=True)
+    assert (folder / "m.xml").read_bytes() == fixed_bytes
+    assert run(folder, "m.xml", "--diff").returncode == 0

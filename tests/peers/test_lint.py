@@ -1,0 +1,21 @@
+"""Precision: a clean IR that OpenVINO saved gives the linter nothing to say."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import deconv_ir
+
+from .blocks import blocks
+
+pytestmark = pytest.mark.peers
+
+
+@pytest.mark.parametrize("start", range(0, 200, 20))
+def test_saved_blocks_have_no_finding(start: int, tmp_path: Path) -> None:
+    for i, block in enumerate(blocks(20, start)):
+        folder = tmp_path / str(i)
+        folder.mkdir()
+        assert deconv_ir.lint(block.save(folder)) == [], repr(block)

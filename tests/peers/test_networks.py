@@ -1,0 +1,78 @@
+"""Whole networks: converted by OpenVINO in four variants, every output compared."""
+
+from __future__ import annotations
+
+import functools
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import deconv_ir
+
+ov = pytest.importorskip(
+    "openvino", reason="OpenVINO can not be imported: install the `peers` extra"
+)
+torch = pytest.importorskip("torch", reason="torch can not be imported: install the `peers` extra")
+
+from .architectures import NETWORKS, Network  # noqa: E402 - after the skip
+
+pytestmark = pytest.mark.peers
+
+CORE = ov.Core()
+# Largest error over a network, relative to the output's scale (issue 6, 'Truth').
+TOLERANCE = 1e-4
+
+
+@functools.cache
+def traced(network: Network) -> Any:
+    """Convert a network from torch, once."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return ov.convert_model(network.module(), example_input=tuple(network.inputs()))
+
+
+def convert(network: Network, folder: Path, *, half: bool, dynamic: bool) -> Path:
+    """Save a network as OpenVINO converts it from torch."""
+    model = traced(network).clone()
+    for parameter, shape, axes in zip(model.inputs, network.shapes, network.dynamic, strict=True):
+        dims = [-1 if dynamic and i in axes else d for i, d in enumerate(shape)]
+        parameter.get_node().set_partial_shape(ov.PartialShape(dims))
+    model.validate_nodes_and_infer_types()
+    path = folder / f"{network.name}.xml"
+    ov.save_model(model, path, compress_to_fp16=half)
+    return path
+
+
+@pytest.mark.parametrize("dynamic", [False, True], ids=["static", "dynamic"])
+@pytest.mark.parametrize("half", [False, True], ids=["fp32", "fp16"])
+@pytest.mark.parametrize("network", NETWORKS, ids=str)
+def test_network(network: Network, half: bool, dynamic: bool, tmp_path: Path) -> None:
+    path = convert(network, tmp_path, half=half, dynamic=dynamic)
+    arrays = [x.numpy() for x in network.inputs(seed=2)]
+    compiled = CORE.compile_model(path, "CPU", {"INFERENCE_PRECISION_HINT": "f32"})
+    theirs = list(compiled(arrays).values())
+    model = deconv_ir.load(path, strict=True)
+    ours = list(model.run(arrays).values())
+    assert len(ours) == len(theirs)
+    for mine, expected in zip(ours, theirs, strict=True):
+        assert mine.shape == expected.shape
+        assert mine.dtype == expected.dtype
+        scale = float(np.abs(expected).max())
+        np.testing.assert_allclose(mine, expected, rtol=0, atol=TOLERANCE * scale)
+
+
+@pytest.mark.parametrize("network", NETWORKS, ids=str)
+def test_network_against_torch(network: Network, tmp_path: Path) -> None:
+    """The network itself is the second source."""
+    path = convert(network, tmp_path, half=False, dynamic=True)
+    inputs = network.inputs(seed=3)
+    with torch.no_grad():
+        expected = network.module()(*inputs)
+    expected = expected if isinstance(expected, tuple) else (expected,)
+    ours = deconv_ir.load(path).run([x.numpy() for x in inputs])
+    for mine, theirs in zip(ours.values(), expected, strict=True):
+        scale = float(theirs.abs().max())
+        np.testing.assert_allclose(mine, theirs.numpy(), rtol=0, atol=TOLERANCE * scale)
