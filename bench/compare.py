@@ -53,7 +53,7 @@ def ours(path: str) -> Callable[[Case, Any, int], Runner]:
     return make
 
 
-def limits(threads: int) -> tuple[float, float]:
+def limits(threads: int, clock: Callable[[], float]) -> tuple[float, float]:
     """Measure the machine: single-precision operations and streamed bytes a second."""
     import threading
 
@@ -67,12 +67,12 @@ def limits(threads: int) -> tuple[float, float]:
         times = []
         for _ in range(7):
             workers = [threading.Thread(target=work, args=(room,)) for room in rooms]
-            start = time.perf_counter()
+            start = clock()
             for worker in workers:
                 worker.start()
             for worker in workers:
                 worker.join()
-            times.append(time.perf_counter() - start)
+            times.append(clock() - start)
         return statistics.median(times)
 
     def multiply(out: Any) -> None:
@@ -88,7 +88,13 @@ def limits(threads: int) -> tuple[float, float]:
     return operations, stream
 
 
-def measure(case: Case, engines: dict[str, Any], threads: int, seconds: float) -> dict[str, Any]:
+def measure(
+    case: Case,
+    engines: dict[str, Any],
+    threads: int,
+    seconds: float,
+    clock: Callable[[], float] = time.perf_counter,
+) -> dict[str, Any]:
     """Time all engines on one case, in turns."""
     rng = np.random.default_rng(0)
     data = rng.standard_normal(case.data, dtype=np.float32)
@@ -111,9 +117,9 @@ def measure(case: Case, engines: dict[str, Any], threads: int, seconds: float) -
         for name in names:
             runners[name](data)
             for _ in range(TURN):
-                start = time.perf_counter()
+                start = clock()
                 result = runners[name](data)
-                times[name].append(time.perf_counter() - start)
+                times[name].append(clock() - start)
                 del result
         names = names[1:] + names[:1]
     return {
@@ -197,12 +203,20 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--output", type=Path, default=Path("out/bench"), help="directory")
     parser.add_argument("--threads", type=int, default=kernels.get_threads())
+    parser.add_argument(
+        "--cpu-time",
+        action="store_true",
+        help="one thread, by the processor's time: for machines that others use as well",
+    )
     parser.add_argument("--seconds", type=float, default=2.0, help="for each case")
     parser.add_argument("--random", type=int, default=28, metavar="N", help="random layers")
     parser.add_argument("--seed", type=int, default=2026, help="of the random layers")
     parser.add_argument("--case", action="append", help="only these named layers")
     parser.add_argument("--engine", action="append", help="only these engines")
     options = parser.parse_args()
+    if options.cpu_time:
+        options.threads = 1
+    clock = time.process_time if options.cpu_time else time.perf_counter
     mine = OURS if compiled_module() else OURS[1:]
     engines: dict[str, Any] = {name: ours(name) for name in mine} | PEERS
     if options.engine:
@@ -212,13 +226,14 @@ def main() -> None:
         "random": [] if options.case else random_cases(options.seed, options.random),
     }
     report: dict[str, Any] = {"machine": machine(options.threads)}
-    peak, stream = limits(options.threads)
+    report["machine"]["clock"] = "processor" if options.cpu_time else "wall"
+    peak, stream = limits(options.threads, clock)
     report["limits"] = {"operations_per_second": peak, "bytes_per_second": stream}
     print(json.dumps(report, indent=1))
     for family, cases in families.items():
         rows = []
         for case in cases:
-            row = measure(case, engines, options.threads, options.seconds)
+            row = measure(case, engines, options.threads, options.seconds, clock)
             complete(row, peak, stream)
             print_row(row)
             rows.append(row)
