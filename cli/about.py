@@ -17,7 +17,8 @@ def describe_kernels() -> str:
     return "\n".join(
         [
             f"python {platform.python_version()}, numpy {np.__version__}",
-            f"kernel {info.kernel}" + (f" ({info.instruction_set})" if info.instruction_set else ""),
+            f"kernel {info.kernel}"
+            + (f" ({info.instruction_set})" if info.instruction_set else ""),
             f"compiled kernel for {available}",
             f"BLAS {info.blas}",
             f"threads {info.threads} of {len(os.sched_getaffinity(0))} cores",

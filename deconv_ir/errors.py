@@ -127,6 +127,10 @@ class UnsupportedError(DeconvError):
     """Something needs an operation or element type without an implementation."""
 
 
+class SettingError(DeconvError, ValueError):
+    """A setting, such as an environment variable, asks for what is not there."""
+
+
 class ResourceError(DeconvError):
     """A limit on size or memory would be passed."""
 

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from deconv_ir.errors import SettingError
 from deconv_ir.kernels.activation import Activation
 from deconv_ir.kernels.problem import Problem
 from deconv_ir.kernels.threads import get_threads
@@ -51,13 +52,19 @@ _ELEMENTS = {
 }
 
 
+_INTERFACE = 1
+"""Of the calls into C; to be raised, here and in module.c, when one changes."""
+
+
 @functools.cache
 def compiled_module() -> ModuleType | None:
     """Return the extension module, or None where it was not built."""
     try:
-        return importlib.import_module("deconv_ir.kernels._compiled")
+        module = importlib.import_module("deconv_ir.kernels._compiled")
     except ImportError:
         return None
+    # One that was built from older sources, as an editable install may leave it, is passed over.
+    return module if getattr(module, "INTERFACE", None) == _INTERFACE else None
 
 
 def instruction_set() -> str:
@@ -65,7 +72,7 @@ def instruction_set() -> str:
 
     Raises
     ------
-    ValueError
+    SettingError
         DECONV_IR_ISA names one that this machine, or the extension, does not have.
     """
     module = compiled_module()
@@ -74,7 +81,7 @@ def instruction_set() -> str:
     if not wanted:
         return available[-1] if available else ""
     if wanted not in available:
-        raise ValueError(
+        raise SettingError(
             f"DECONV_IR_ISA is {wanted!r}; available here: {', '.join(available) or 'none'}"
         )
     return wanted

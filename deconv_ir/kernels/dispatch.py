@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from deconv_ir.errors import SettingError
 from deconv_ir.kernels.activation import Activation, ActivationKind
 from deconv_ir.kernels.arithmetic import Arithmetic, arithmetic_of
 from deconv_ir.kernels.col2im import Col2im
@@ -76,9 +77,10 @@ def _wanted(path: str) -> Path | None:
         wanted = Path(path)
     except ValueError:
         names = ", ".join(["auto", *(p.value for p in Path)])
-        raise ValueError(f"{source} names an unknown kernel {path!r}; known are {names}") from None
+        message = f"{source} names an unknown kernel {path!r}; known are {names}"
+        raise SettingError(message) from None
     if wanted is Path.COMPILED and compiled_module() is None:
-        raise ValueError(f"{source} asks for the compiled kernel, which was not built here")
+        raise SettingError(f"{source} asks for the compiled kernel, which was not built here")
     return wanted
 
 

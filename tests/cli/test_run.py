@@ -305,3 +305,25 @@ def test_run_needs_no_scipy(here: Path) -> None:
         "assert not {'scipy', 'matplotlib', 'ml_dtypes', 'threadpoolctl'} & set(sys.modules)"
     )
     subprocess.run([sys.executable, "-c", code], check=True, capture_output=True)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "words"),
+    [
+        ("DECONV_IR_KERNEL", "nonsense", "DECONV_IR_KERNEL names an unknown kernel 'nonsense'"),
+        ("DECONV_IR_ISA", "mmx", "DECONV_IR_ISA is 'mmx'; available here"),
+    ],
+)
+def test_settings_that_are_not_there(
+    here: Path, name: str, value: str, words: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(name, value)
+    monkeypatch.delenv("DECONV_IR_KERNEL" if name == "DECONV_IR_ISA" else "DECONV_IR_ISA", False)
+    for arguments in ([MODEL, "--random-inputs", "0"], ["--version", "-v"]):
+        done = invoke(*arguments)
+        if "mmx" in value and done.exit_code == 0:
+            assert "compiled kernel for none" in invoke("--version", "-v").stdout
+            continue
+        assert done.exit_code == 2
+        assert words in done.stderr
+        assert "Traceback" not in done.stderr

@@ -312,7 +312,11 @@ static PyMethodDef module_methods[] = {
     {NULL, NULL, 0, NULL},
 };
 
+/* Of the calls from Python; to be raised, here and in compiled.py, when one changes. */
+enum { INTERFACE = 1 };
+
 static int module_exec(PyObject *module) {
+    if (PyModule_AddIntConstant(module, "INTERFACE", INTERFACE)) return -1;
     PyObject *type = PyType_FromSpec(&kernel_spec);
     if (!type) return -1;
     int failed = PyModule_AddObjectRef(module, "Kernel", type);
