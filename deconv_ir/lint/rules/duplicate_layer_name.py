@@ -52,6 +52,8 @@ class DuplicateLayerName(Rule):
     def check(self, subject: Subject) -> Iterator[Report]:
         """Look for names that come again."""
         layers = subject.graph.layers
+        if subject.graph.bare:  # the other layers are ours, not the file's
+            return
         first: dict[str, int] = {}
         for index, layer in enumerate(layers):
             before = first.setdefault(layer.name, index)
