@@ -68,12 +68,16 @@ fuzz-sanitized: $(VENV)/installed-dev
 	LD_PRELOAD="$$($(CC) -print-file-name=libasan.so) $$($(CC) -print-file-name=libubsan.so)" \
 		ASAN_OPTIONS=detect_leaks=0 PYTHONPATH=$(OUT)/sanitized \
 		$(BIN)/python tests/kernels/fuzz.py --count $(PROBLEMS) --path compiled
+	LD_PRELOAD="$$($(CC) -print-file-name=libasan.so) $$($(CC) -print-file-name=libubsan.so)" \
+		ASAN_OPTIONS=detect_leaks=0 PYTHONPATH=$(OUT)/sanitized \
+		$(BIN)/python -P -m pytest tests/kernels
 
 fuzz: $(VENV)/installed-dev $(VENV)/installed-fuzz
 	@mkdir -p $(OUT)/fuzz
 	@for target in xml npy attributes shapes scanner; do \
-		echo "fuzzing $$target for $(SECONDS) s"; \
-		$(BIN)/python tests/hostile/fuzz.py $$target $(SECONDS) $(OUT)/fuzz > $(OUT)/fuzz/$$target.log 2>&1 \
+		echo "fuzzing $$target"; \
+		$(BIN)/python tests/hostile/fuzz.py $$target $(OUT)/fuzz $(if $(RUNS),--runs $(RUNS),--seconds $(SECONDS)) \
+			> $(OUT)/fuzz/$$target.log 2>&1 \
 			|| { tail -40 $(OUT)/fuzz/$$target.log; exit 1; }; \
 		grep -E "number_of_executed_units|peak_rss_mb" $(OUT)/fuzz/$$target.log; \
 	done

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from ..errors import DeconvError
+from ..errors import DeconvError, ResourceError
 from ..findings import plain
 from ..xmlio.reader import Document, read_file
 from .engine import Result, check_bytes, check_document
@@ -97,6 +97,11 @@ def check_all(jobs: Sequence[Job], processes: int | None = None) -> Iterator[Res
     jobs : sequence of Job
     processes : int, optional
         Default: one for each core, or none but this one when there is little to do.
+
+    Raises
+    ------
+    ResourceError
+        The system ended one of the processes, as it does where memory is short.
     """
     count = processes if processes is not None else _worthwhile(jobs)
     if count <= 1 or len(jobs) < 2:
@@ -104,12 +109,24 @@ def check_all(jobs: Sequence[Job], processes: int | None = None) -> Iterator[Res
         return
     import multiprocessing
     from concurrent.futures import ProcessPoolExecutor
+    from concurrent.futures.process import BrokenProcessPool
 
     # Not fork: a library may be used from a process with threads.
     context = multiprocessing.get_context("forkserver" if os.name == "posix" else "spawn")
     with ProcessPoolExecutor(min(count, len(jobs)), mp_context=context) as pool:
         chunk = max(1, min(16, len(jobs) // (4 * count)))
-        yield from pool.map(check, jobs, chunksize=chunk)
+        try:
+            yield from pool.map(check, jobs, chunksize=chunk)
+        except BrokenProcessPool:
+            raise ResourceError(
+                "the system ended a process that checked files; is memory short?",
+                hint="one process alone, --jobs 1, takes less",
+                rule="memory",
+            ) from None
+        except BaseException:
+            # An interruption does not wait for what nobody wants any more.
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
 
 
 def _worthwhile(jobs: Sequence[Job]) -> int:

@@ -1,16 +1,18 @@
-"""Coverage-guided fuzzing with atheris: `make fuzz SECONDS=60`.
+"""Coverage-guided fuzzing with atheris: `make fuzz SECONDS=60`, `make fuzz RUNS=2000`.
 
-    python tests/hostile/fuzz.py TARGET SECONDS [FOLDER]
+    python tests/hostile/fuzz.py TARGET FOLDER --seconds 60
+    python tests/hostile/fuzz.py TARGET FOLDER --runs 2000
 
-starts from corpus/TARGET and the seeds below, keeps what it learns in FOLDER,
+The second form is for machines of others: seeded, the same inputs each time
+on the same code.  It starts from corpus/TARGET and the seeds below, keeps what it learns in FOLDER,
 and leaves an input that breaks a promise in FOLDER/crash-*.  A finding becomes
 a file in corpus/TARGET, where `tests/hostile/test_corpus.py` runs it for ever.
 """
 
 from __future__ import annotations
 
+import argparse
 import sys
-import tempfile
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
@@ -59,9 +61,15 @@ def write_seeds(target: str, folder: Path) -> None:
 
 
 def main() -> None:
-    """Fuzz one target for some seconds."""
-    target, seconds = sys.argv[1], sys.argv[2]
-    folder = Path(sys.argv[3] if len(sys.argv) > 3 else tempfile.mkdtemp(prefix="fuzz-"))
+    """Fuzz one target, for some seconds or a number of inputs."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("target", choices=sorted(TARGETS))
+    parser.add_argument("folder", type=Path)
+    bound = parser.add_mutually_exclusive_group(required=True)
+    bound.add_argument("--seconds", type=int)
+    bound.add_argument("--runs", type=int)
+    options = parser.parse_args()
+    target, folder = options.target, options.folder
     learned, given = folder / target, folder / f"{target}-seeds"
     for directory in (learned, given):
         directory.mkdir(parents=True, exist_ok=True)
@@ -70,8 +78,11 @@ def main() -> None:
     atheris.Setup(
         [
             "fuzz",
-            f"-max_total_time={seconds}",
-            f"-timeout={SECONDS_PER_INPUT}",
+            *(
+                [f"-max_total_time={options.seconds}", f"-timeout={SECONDS_PER_INPUT}"]
+                if options.seconds
+                else [f"-runs={options.runs}", "-seed=1", f"-timeout={10 * SECONDS_PER_INPUT}"]
+            ),
             f"-rss_limit_mb={MEGABYTES}",
             f"-max_len={MAX_LENGTH}",
             f"-artifact_prefix={folder}/crash-{target}-",

@@ -11,7 +11,7 @@ import pytest
 from support import IR, deconvolution_ir
 
 import deconv_ir
-from hostile.children import bounded
+from hostile.children import bounded, die
 
 ATTRIBUTES = {"strides": "2,2", "dilations": "1,1", "pads_begin": "1,1", "pads_end": "1,1"}
 
@@ -169,3 +169,16 @@ def test_loading_in_many_threads_at_once(tmp_path: Path) -> None:
         "print(len(found), len(set(found)))\n"
     )
     assert bounded(code, 4 << 30) == "8 1\n"
+
+
+def test_a_linter_process_that_the_system_ends(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As where memory is short: one error, and not a traceback of the pool."""
+    from deconv_ir.lint import runner
+    from deconv_ir.lint.options import choose
+
+    jobs = [runner.Job(str(tmp_path / f"{i}.xml"), choose()) for i in range(4)]
+    monkeypatch.setattr(runner, "check", die)
+    with pytest.raises(deconv_ir.ResourceError, match="the system ended a process"):
+        list(runner.check_all(jobs, processes=2))
