@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import enum
-from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from .errors import DeconvError
 
@@ -17,8 +16,7 @@ class Severity(enum.Enum):
     INFO = "info"
 
 
-@dataclass(frozen=True, slots=True)
-class Finding:
+class Finding(NamedTuple):
     """One thing that a check found.
 
     Attributes
@@ -54,7 +52,7 @@ class Finding:
     column: int | None = None
     end_column: int | None = None
     code: str = ""
-    place: Any = field(default=None, repr=False, compare=False)
+    place: Any = None
 
     def __str__(self) -> str:
         return str(

@@ -17,7 +17,6 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import NamedTuple
 
 __all__ = [
@@ -40,8 +39,7 @@ __all__ = [
 ]
 
 
-@dataclass(frozen=True, slots=True)
-class Interval:
+class Interval(NamedTuple):
     """A dim that is not known: ``min <= dim <= max``; a max of None is no bound."""
 
     min: int = 0
@@ -52,7 +50,8 @@ class Interval:
             return "?" if self.min == 0 else f"{self.min}.."
         return f"{self.min}..{self.max}"
 
-    __repr__ = __str__
+    def __repr__(self) -> str:
+        return str(self)
 
 
 Dim = int | Interval

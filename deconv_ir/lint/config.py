@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -116,7 +117,11 @@ def _own_config(folder: Path) -> Config | None:
 def _mentions_us(project: Path) -> bool:
     """Tell whether a table of ours can be in it: most have none, and TOML is slow to load."""
     try:
-        return b"deconv-lint" in project.read_bytes()
+        text = project.read_bytes()
+        if b"deconv-lint" not in text:
+            return False
+        tables = re.search(rb"""(?m)^\s*\[?\s*["']?tool\b""", text)
+        return tables is not None and text.find(b"deconv-lint", tables.start()) >= 0
     except OSError:
         return False
 

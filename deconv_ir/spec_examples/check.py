@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import enum
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -251,7 +250,7 @@ class _Check:
         # Declared dims have their own findings above, at the line of each dim.
         graph = Graph(layer.name, (layer,), (), file=self.file, bare=True)
         self.findings += [
-            dataclasses.replace(found, layer=self.example.label)
+            found._replace(layer=self.example.label)
             for found in compare(graph, 0, inputs, outputs, self.context)
             if found.rule != "declared-dims"
         ]

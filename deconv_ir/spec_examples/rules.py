@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from typing import NamedTuple
 
 from ..findings import Finding, Severity
@@ -87,4 +86,4 @@ def file_under(finding: Finding) -> Finding:
     The finer names that errors of the library have (``channels``, say) stay.
     """
     rule = _BY_NAME.get(finding.rule, RULES["SE103"])
-    return dataclasses.replace(finding, code=rule.code, severity=rule.severity)
+    return finding._replace(code=rule.code, severity=rule.severity)
