@@ -130,6 +130,7 @@ def check_run(
     Returns
     -------
     pads_begin, output : tuple of int
+        Pads in the bounds within which they make a difference.
 
     Raises
     ------
@@ -141,10 +142,17 @@ def check_run(
     channels = problem.groups * problem.channels_in
     if data.shape[1] != channels:
         raise ValueError(f"data must have {channels} channels, not {data.shape[1]}")
-    return (
-        check_vector("pads_begin", pads_begin, problem.axes),
-        check_vector("output", output, problem.axes, 0),
+    extents = check_vector("output", output, problem.axes, 0)
+    pads = check_vector("pads_begin", pads_begin, problem.axes)
+    # Beyond these bounds data and output do not meet, however far beyond: sums
+    # with them stay within 64 bits.
+    bounds = (
+        s * max(x, y) + d * k + x + y + 1
+        for s, d, k, x, y in zip(
+            problem.strides, problem.dilations, problem.kernel, data.shape[2:], extents, strict=True
+        )
     )
+    return tuple(max(-b, min(p, b)) for p, b in zip(pads, bounds, strict=True)), extents
 
 
 class Tap(NamedTuple):

@@ -14,7 +14,7 @@ from ..model import Context, Operation, TensorInfo
 from ..shapes import Shape, format_shape, intersect_dims
 from .base import attribute, boolean, operation, text
 from .broadcasting import Broadcast, broadcast_dim, broadcast_shapes
-from .checks import check_least_rank, check_type, merged_type
+from .checks import check_least_rank, check_single, check_type, merged_type
 
 if TYPE_CHECKING:
     from ..dtypes import Array
@@ -132,16 +132,21 @@ def _known(parts: Sequence[str], right: str, inputs: Sequence[TensorInfo]) -> Sh
             *zip(before, info.shape, strict=False),
             *zip(after, info.shape[rest:], strict=True),
         ]
+        own: dict[str, Dim] = {}
         for label, dim in pairs:
-            common = broadcast_dim(dims[label], dim) if label in dims else dim
+            if label in own:  # a diagonal; between inputs, 1 goes with any extent
+                common = intersect_dims(own[label], dim)
+            else:
+                common = broadcast_dim(dims[label], dim) if label in dims else dim
             if common is None:
                 raise ShapeError(
-                    f"label {label!r} is {dims[label]} and {dim}",
-                    expected=dims[label],
+                    f"label {label!r} is {own.get(label, dims[label])} and {dim}",
+                    expected=own.get(label, dims[label]),
                     actual=dim,
                     rule="einsum",
                 )
             dims[label] = common
+            own.setdefault(label, dim)
     before, dots, after = right.partition("...")
     head, tail = ([dims.get(label, UNKNOWN) for label in part] for part in (before, after))
     return (*head, *((ellipsis or ()) if dots else ()), *tail)
@@ -178,6 +183,7 @@ class ScaledDotProductAttention(Operation):
             check_least_rank(info, name, 3)
         if len(inputs) > 4:
             check_type(inputs[4], "scale", "float")
+            check_single(inputs[4], "scale")
         query, key, value = (info.shape for info in inputs[:3])
         if query is None or key is None or value is None:
             return (TensorInfo(None, element_type),)

@@ -105,6 +105,24 @@ def check_rank(info: TensorInfo, name: str, *ranks: int) -> None:
         )
 
 
+def check_single(info: TensorInfo, name: str) -> None:
+    """Require an input to be one number: a scalar, or a list of one element.
+
+    Raises
+    ------
+    ShapeError
+        It is not.
+    """
+    check_rank(info, name, 0, 1)
+    if info.shape and isinstance(info.shape[0], int) and info.shape[0] != 1:
+        raise ShapeError(
+            f"{name} must have one element, found {format_shape(info.shape)}",
+            expected=1,
+            actual=info.shape[0],
+            rule="input-shape",
+        )
+
+
 def check_least_rank(info: TensorInfo, name: str, least: int) -> None:
     """Require an input to have at least this rank.
 

@@ -25,6 +25,9 @@ from .values import ANY, unknown_dims
 if TYPE_CHECKING:
     from ..dtypes import Array
 
+MAX_PARTS = 1 << 16
+"""Of Split: each is an output, to be declared as a port."""
+
 
 @operation(
     "Concat",
@@ -150,6 +153,14 @@ class Split(Operation):
         data, axis_info = inputs
         check_type(axis_info, "axis", "integer")
         axis = known_integer(axis_info, "axis")
+        if self.num_splits > MAX_PARTS:
+            raise ShapeError(
+                f"num_splits is {self.num_splits}: more than {MAX_PARTS} parts are not supported",
+                attribute="num_splits",
+                expected=f"<= {MAX_PARTS}",
+                actual=self.num_splits,
+                rule="split",
+            )
         if data.shape is None or axis is None:
             shape = None if data.shape is None else unknown_dims(len(data.shape))
             return (TensorInfo(shape, data.element_type),) * self.num_splits

@@ -12,7 +12,7 @@ from ..geometry import UNKNOWN
 from ..model import Context, Operation, Sharing, TensorInfo
 from ..shapes import Shape, format_shape
 from .base import attribute, element_type, operation
-from .checks import check_rank, check_type, integers, unknown_shape
+from .checks import check_rank, check_single, check_type, integers, unknown_shape
 from .convert import Convert, convert
 from .values import as_dim, as_dims
 
@@ -109,7 +109,10 @@ class Eye(Operation):
         """Put batch shape, rows and columns together."""
         for info, name in zip(inputs, self.inputs, strict=False):
             check_type(info, name, "integer")
-            check_rank(info, name, *((1,) if name == "batch_shape" else (0, 1)))
+            if name == "batch_shape":
+                check_rank(info, name, 1)
+            else:
+                check_single(info, name)
         rows, columns = (as_dim(i.value[0]) if i.value else UNKNOWN for i in inputs[:2])
         for dim, name in ((rows, "num_rows"), (columns, "num_columns")):
             if isinstance(dim, int) and dim < 0:

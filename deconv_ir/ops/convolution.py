@@ -107,6 +107,13 @@ class _Convolution(Operation):
                 actual=data[1],
                 rule="channels",
             )
+        if any(k == 0 for k in view.kernel):
+            raise ShapeError(
+                f"kernel extents must be positive, found {format_shape(view.kernel)}",
+                expected=">= 1",
+                actual=format_shape(view.kernel),
+                rule="kernel-extent",
+            )
         extents = [
             window_extent(i, axis, x, k, self.auto_pad, self.rule)
             for i, (axis, x, k) in enumerate(

@@ -92,6 +92,14 @@ class _Fourier(Operation):
         value = inputs[2].value
         if value is None:
             return (UNKNOWN,) * count
+        for size in value:
+            if isinstance(size, int) and (size < -1 or size == 0):
+                raise ShapeError(
+                    f"signal_size must be positive, or -1, found {format_shape(value)}",
+                    expected=">= 1 or -1",
+                    actual=size,
+                    rule="fourier",
+                )
         return as_dims(value)
 
     def explain(

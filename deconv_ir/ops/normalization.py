@@ -407,7 +407,10 @@ class LRN(_OverAxes):
         total = data * data
         for axis in axes:
             total = _window_sum(np, total, axis, self.size)
-        scale = data.dtype.type(self.alpha / self.size ** len(axes))
+        alpha = self.alpha
+        for _ in axes:
+            alpha /= self.size
+        scale = data.dtype.type(alpha)
         with np.errstate(all="ignore"):
             base = data.dtype.type(self.bias) + scale * total
             return (narrow(data / np.power(base, data.dtype.type(self.beta)), inputs[0].dtype),)
@@ -419,7 +422,7 @@ def _window_sum(np: Any, data: Array, axis: int, size: int) -> Any:
     result = np.zeros_like(data)
     half = (size - 1) // 2
     moved, source = np.moveaxis(result, axis, 0), np.moveaxis(data, axis, 0)
-    for shift in range(-half, size - half):
+    for shift in range(max(-half, 1 - extent), min(size - half, extent)):
         low, high = max(0, -shift), min(extent, extent - shift)
         if high > low:
             moved[low:high] += source[low + shift : high + shift]

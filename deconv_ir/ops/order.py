@@ -15,6 +15,7 @@ from .base import attribute, boolean, choice, integer, operation
 from .checks import (
     check_least_rank,
     check_rank,
+    check_single,
     check_type,
     integers,
     known_integer,
@@ -298,7 +299,7 @@ class _OneHot(Operation):
         check_type(depth, "depth", "integer")
         element_type = merged_type(inputs[2:], self.inputs[2:])
         for info, name in zip(inputs[1:], self.inputs[1:], strict=True):
-            check_rank(info, name, 0, 1)
+            check_single(info, name)
         if indices.shape is None:
             return (TensorInfo(None, element_type),)
         axis = normalize_axis(self.axis, len(indices.shape) + 1)

@@ -8,12 +8,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ..errors import InputError, ShapeError
-from ..geometry import Dim
+from ..geometry import Dim, bounds
 from ..model import Context, Operation, TensorInfo
 from ..shapes import Shape, compatible, format_shape
 from .base import attribute, boolean, choice, operation
 from .checks import (
     check_least_rank,
+    check_rank,
     check_type,
     known_integer,
     merged_type,
@@ -272,7 +273,19 @@ class _ScatterElements(_Scatter):
         check_type(axis_info, "axis", "integer")
         axis = known_integer(axis_info, "axis")
         if data.shape is not None and axis is not None:
-            normalize_axis(axis, len(data.shape))
+            axis = normalize_axis(axis, len(data.shape))
+        if data.shape is not None and indices.shape is not None:
+            check_rank(indices, "indices", len(data.shape))
+            for i, (there, asked) in enumerate(zip(data.shape, indices.shape, strict=True)):
+                most = bounds(there)[1]
+                if axis is not None and i != axis and most is not None and bounds(asked)[0] > most:
+                    raise ShapeError(
+                        f"indices {format_shape(indices.shape)} reach beyond axis {i} of data "
+                        f"{format_shape(data.shape)}",
+                        expected=f"<= {there}",
+                        actual=asked,
+                        rule="input-shape",
+                    )
         if not compatible(indices.shape, updates.shape):
             raise _misfit(updates.shape, indices.shape)
         return (TensorInfo(data.shape, element_type),)
