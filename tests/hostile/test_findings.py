@@ -75,7 +75,13 @@ def test_kernels_far_from_the_data(kernel: type, pad: int) -> None:
     ("kind", "version", "inputs", "attributes", "words"),
     [
         ("Split", "opset1", ["6", [0]], {"num_splits": "4294967296"}, "parts are not supported"),
-        ("OneHot", "opset1", [[0, 1, 2], [4], [1, 2], [0]], {"axis": "0"}, "on_value must have one"),
+        (
+            "OneHot",
+            "opset1",
+            [[0, 1, 2], [4], [1, 2], [0]],
+            {"axis": "0"},
+            "on_value must have one",
+        ),
         ("Eye", "opset9", [[3], [4], []], {"output_type": "f32"}, "must have one element"),
         ("Einsum", "opset7", ["1,16"], {"equation": "ii->"}, "label 'i' is 1 and 16"),
         (
