@@ -26,7 +26,12 @@ class Terminated(BaseException):
     """The system asked us to end: clean up, then go."""
 
 
+_received: list[int] = []
+"""Signals that came while a command ran."""
+
+
 def _terminate(number: int, frame: Any) -> NoReturn:
+    _received.append(number)
     # One is enough: cleaning up must not be cut short by the next.
     for again in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
         signal.signal(again, signal.SIG_IGN)
@@ -39,6 +44,7 @@ def _terminate(number: int, frame: Any) -> NoReturn:
 def _caught_signals() -> Iterator[None]:
     """Turn the signals that end a process into exceptions, so that temporary files go."""
     old: dict[int, Any] = {}
+    _received.clear()
     try:
         for number in map(int, (signal.SIGTERM, signal.SIGHUP, signal.SIGINT)):
             handler = signal.getsignal(number)
@@ -109,10 +115,17 @@ def run_command(command: click.Command) -> NoReturn:
         _drop_output()
         code = EXIT_OK
     except OSError as error:
-        # What opens the user's files says which; this is standard output.
+        # What opens the user's files says which; without a name, it is standard output.
         _drop_output()
-        Mistake(f"can not write to standard output: {error.strerror or error}").show()
+        what = "can not write to standard output" if error.filename is None else error.filename
+        Mistake(f"{what}: {error.strerror or error}").show()
         code = EXIT_MISTAKE
+    except Exception:
+        # Within the initialisation of an extension module, an interruption
+        # comes out as any other error.
+        if not _received:
+            raise
+        code = 128 + _received[0]
     sys.exit(code if isinstance(code, int) else EXIT_OK)
 
 
