@@ -57,6 +57,8 @@ regen: $(VENV)/installed-dev
 bench: $(VENV)/installed-samples $(VENV)/installed-peers
 	@mkdir -p $(OUT)/bench
 	$(BIN)/python bench/compare.py --random 28 --output $(OUT)/bench
+	$(BIN)/python bench/growth.py --output $(OUT)/bench
+	$(BIN)/python bench/coldstart.py
 
 # The compiled kernel, built apart with sanitizers, against the loop kernel.
 SANITIZE := -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer -g

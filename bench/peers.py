@@ -10,14 +10,14 @@ from typing import Any
 import numpy as np
 from cases import Case
 
-__all__ = ["PEERS", "versions"]
+__all__ = ["PEERS", "onnx_model", "openvino_model", "versions"]
 
 Array = np.ndarray[Any, np.dtype[Any]]
 Runner = Callable[[Array], Any]
 
 
-def openvino(case: Case, weights: Array, threads: int) -> Runner:
-    """OpenVINO's CPU device; neither input nor output is copied."""
+def openvino_model(case: Case, weights: Array) -> Any:
+    """Return the layer as a model of OpenVINO."""
     import openvino as ov
     from openvino import opset13 as ops
 
@@ -43,8 +43,15 @@ def openvino(case: Case, weights: Array, threads: int) -> Runner:
             dilations=case.dilations,
             output_padding=case.output_padding,
         )
+    return ov.Model([node], [data])
+
+
+def openvino(case: Case, weights: Array, threads: int) -> Runner:
+    """OpenVINO's CPU device; neither input nor output is copied."""
+    import openvino as ov
+
     compiled = ov.Core().compile_model(
-        ov.Model([node], [data]),
+        openvino_model(case, weights),
         "CPU",
         {
             "PERFORMANCE_HINT": "LATENCY",
@@ -56,10 +63,9 @@ def openvino(case: Case, weights: Array, threads: int) -> Runner:
     return lambda x: request.infer([x], share_inputs=True, share_outputs=True)[0]
 
 
-def onnxruntime(case: Case, weights: Array, threads: int) -> Runner:
-    """Onnxruntime's CPU provider."""
+def onnx_model(case: Case, weights: Array) -> bytes:
+    """Return the layer as a file of ONNX."""
     import onnx
-    import onnxruntime as ort
     from onnx import TensorProto, helper, numpy_helper
 
     node = helper.make_node(
@@ -82,9 +88,16 @@ def onnxruntime(case: Case, weights: Array, threads: int) -> Runner:
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9)
     buffer = io.BytesIO()
     onnx.save(model, buffer)
+    return buffer.getvalue()
+
+
+def onnxruntime(case: Case, weights: Array, threads: int) -> Runner:
+    """Onnxruntime's CPU provider."""
+    import onnxruntime as ort
+
     options = ort.SessionOptions()
     options.intra_op_num_threads = threads
-    session = ort.InferenceSession(buffer.getvalue(), options, ["CPUExecutionProvider"])
+    session = ort.InferenceSession(onnx_model(case, weights), options, ["CPUExecutionProvider"])
     return lambda x: session.run(None, {"x": x})[0]
 
 

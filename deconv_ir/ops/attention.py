@@ -223,12 +223,13 @@ class ScaledDotProductAttention(Operation):
         """Attend."""
         import numpy as np
 
+        from ..kernels.products import matmul
         from .numeric import narrow, widen
 
         query, key, value = map(widen, inputs[:3])
         scale = widen(inputs[4]).reshape(()) if len(inputs) > 4 else 1 / math.sqrt(query.shape[-1])
         with np.errstate(all="ignore"):
-            weights = (query * query.dtype.type(scale)) @ np.swapaxes(key, -1, -2)
+            weights = matmul(query * query.dtype.type(scale), np.swapaxes(key, -1, -2))
             if self.causal:
                 weights = np.where(np.tri(*weights.shape[-2:]) > 0, weights, -np.inf)
             elif len(inputs) > 3 and inputs[3].dtype == bool:
@@ -237,4 +238,4 @@ class ScaledDotProductAttention(Operation):
                 weights = weights + widen(inputs[3])
             weights = np.exp(weights - np.max(weights, axis=-1, keepdims=True, initial=-np.inf))
             weights = weights / np.sum(weights, axis=-1, keepdims=True)
-            return (narrow(weights @ value, inputs[0].dtype),)
+            return (narrow(matmul(weights, value), inputs[0].dtype),)

@@ -1,0 +1,81 @@
+"""Matrix products on the threads of the kernels.
+
+A BLAS with threads of its own keeps these spinning after a product, and slows
+down whatever runs next (docs/kernels.md, Threads).  Here it computes a part of
+the result on each of our threads instead.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from deconv_ir.kernels.blas import single_threaded
+from deconv_ir.kernels.parallel import run_jobs
+from deconv_ir.kernels.threads import get_threads
+
+__all__ = ["matmul"]
+
+Array = np.ndarray[Any, np.dtype[Any]]
+
+# Multiply-adds below which handing work to another thread costs more than it saves.
+_WORTH_A_THREAD = 1 << 20
+
+
+def matmul(a: Array, b: Array) -> Array:
+    """Return ``a @ b``, as NumPy defines it, computed on several threads.
+
+    Parameters
+    ----------
+    a : Array
+        ``[..., M, K]``, or ``[K]``.
+    b : Array
+        ``[..., K, N]``, or ``[K]``; stacks are broadcast.
+
+    Returns
+    -------
+    Array
+        ``[..., M, N]``, without the axis of an operand of one axis.
+
+    Raises
+    ------
+    ValueError
+        The shapes do not fit.
+    """
+    if a.ndim < 2 or b.ndim < 2:
+        product: Array = np.matmul(a, b)
+        return product
+    shape = (*np.broadcast_shapes(a.shape[:-2], b.shape[:-2]), a.shape[-2], b.shape[-1])
+    product = np.empty(shape, np.result_type(a, b))
+    parts = min(get_threads(), product.size * a.shape[-1] // _WORTH_A_THREAD)
+    with single_threaded() as alone:
+        if parts < 2 or not alone:
+            return np.matmul(a, b, out=product)
+        # The longest axis of the result, counted from its end, is dealt out.
+        axis = max(range(-product.ndim, 0), key=lambda i: product.shape[i])
+        bounds = [product.shape[axis] * part // parts for part in range(parts + 1)]
+
+        def multiply(part: int) -> None:
+            piece = slice(bounds[part], bounds[part + 1])
+            rows = a if axis == -1 else _cut(a, axis, piece)
+            columns = b if axis == -2 else _cut(b, axis, piece)
+            with np.errstate(all="ignore"):  # a thread does not inherit it
+                np.matmul(rows, columns, out=_cut(product, axis, piece))
+
+        def take_part() -> Callable[[int], None]:
+            return multiply
+
+        run_jobs(take_part, parts, parts)
+    return product
+
+
+def _cut(array: Array, axis: int, piece: slice) -> Array:
+    """Take a piece of an axis, counted from the end, where it is there and not broadcast."""
+    if -axis > array.ndim or array.shape[axis] == 1:
+        return array
+    index = [slice(None)] * array.ndim
+    index[axis] = piece
+    cut: Array = array[tuple(index)]
+    return cut

@@ -1,0 +1,55 @@
+"""Matrix products on several threads, against NumPy's own on one."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from deconv_ir.kernels import set_threads
+from deconv_ir.kernels.products import matmul
+
+SHAPES = [
+    pytest.param((300, 200), (200, 100), id="rows"),
+    pytest.param((100, 200), (200, 300), id="columns"),
+    pytest.param((1, 2000), (2000, 1001), id="one row"),
+    pytest.param((2000, 1), (1, 1001), id="one inner element"),
+    pytest.param((64, 40, 40), (64, 40, 40), id="stack"),
+    pytest.param((64, 40, 40), (40, 40), id="stack by matrix"),
+    pytest.param((1, 40, 40), (64, 40, 40), id="broadcast stack"),
+    pytest.param((5, 1, 60, 70), (7, 70, 80), id="two stacks"),
+    pytest.param((3, 4), (4, 5), id="small"),
+    pytest.param((0, 4), (4, 5), id="empty"),
+    pytest.param((3, 0), (0, 5), id="no inner element"),
+    pytest.param((200,), (200, 3), id="list by matrix"),
+    pytest.param((3, 200), (200,), id="matrix by list"),
+    pytest.param((3,), (3,), id="lists"),
+]
+
+
+@pytest.mark.parametrize("threads", [1, 2, 3])
+@pytest.mark.parametrize("dtype", [np.float32, np.int32])
+@pytest.mark.parametrize(("left", "right"), SHAPES)
+def test_products(left: tuple[int, ...], right: tuple[int, ...], dtype: type, threads: int) -> None:
+    # Small integers: every order of summation gives the same float.
+    rng = np.random.default_rng(0)
+    a, b = (rng.integers(-8, 9, shape).astype(dtype) for shape in (left, right))
+    set_threads(threads)
+    try:
+        product = matmul(a, b)
+    finally:
+        set_threads(None)
+    assert product.dtype == dtype
+    np.testing.assert_array_equal(product, np.matmul(a.astype(np.int64), b.astype(np.int64)))
+
+
+@pytest.mark.parametrize("right", [(5, 4), (2, 3, 5)])
+def test_shapes_that_do_not_fit(right: tuple[int, ...]) -> None:
+    with pytest.raises(ValueError, match="mismatch|shape"):
+        matmul(np.zeros((3, 3, 3)), np.zeros(right))
+
+
+def test_nothing_is_said_about_infinities(recwarn: pytest.WarningsRecorder) -> None:
+    a = np.full((400, 100), np.inf, np.float32)
+    with np.errstate(all="ignore"):
+        assert np.isnan(matmul(a, np.zeros((100, 400), np.float32))).all()
+    assert not recwarn.list
