@@ -8,11 +8,12 @@ SECONDS ?= 60
 COUNT ?= 100000
 PROBLEMS ?= 300
 
-.PHONY: help run test test-peers check regen bench fuzz fuzz-sanitized mutate dist clean
+.PHONY: help run test test-without-compiler test-peers check regen bench fuzz fuzz-sanitized mutate dist clean
 
 help:
 	@echo "make run         upsample a photograph and name the pictures to look at"
 	@echo "make test        run the tests"
+	@echo "make test-without-compiler  run the tests on an install that had no C compiler"
 	@echo "make check       ruff, mypy --strict, generated files are up to date"
 	@echo "make test-peers  compare with OpenVINO, onnxruntime and torch (installs them)"
 	@echo "make fuzz        coverage-guided fuzzing, SECONDS=60 for each target (installs atheris)"
@@ -41,6 +42,15 @@ run: $(VENV)/installed-samples
 
 test: $(VENV)/installed-dev
 	$(BIN)/python -m pytest
+
+test-without-compiler: $(VENV)/installed-dev
+	rm -rf $(OUT)/without-compiler build
+	CC=false $(BIN)/python -m pip install --quiet --no-deps --disable-pip-version-check \
+		--target $(OUT)/without-compiler .
+	@rm -rf build
+	PYTHONPATH=$(abspath $(OUT)/without-compiler) $(BIN)/python -P -c \
+		"from deconv_ir.kernels import kernel_info as info; print(info()); assert not info().available"
+	PYTHONPATH=$(abspath $(OUT)/without-compiler) $(BIN)/python -P -m pytest
 
 test-peers: $(VENV)/installed-dev $(VENV)/installed-peers
 	$(BIN)/python -m pytest -m peers tests/peers
