@@ -34,12 +34,8 @@ def test_noise(target: str) -> None:
 
 def test_a_slice_of_the_mutated_irs() -> None:
     """In a process of its own: what other tests have loaded counts against the memory limit."""
-    done = subprocess.run(
-        [sys.executable, "-P", MUTATE, "--count", "400"],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    command = [sys.executable, "-P", str(MUTATE), "--count", "400"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "tried 400, failures 0" in done.stdout
     ran = re.search(r"^ *(\d+) ran$", done.stdout, re.MULTILINE)

@@ -44,7 +44,7 @@ def test_products(left: tuple[int, ...], right: tuple[int, ...], dtype: type, th
 
 @pytest.mark.parametrize("right", [(5, 4), (2, 3, 5)])
 def test_shapes_that_do_not_fit(right: tuple[int, ...]) -> None:
-    with pytest.raises(ValueError, match="mismatch|shape"):
+    with pytest.raises(ValueError, match=r"mismatch|shape"):
         matmul(np.zeros((3, 3, 3)), np.zeros(right))
 
 
