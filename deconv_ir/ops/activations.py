@@ -5,7 +5,6 @@ from __future__ import annotations
 import enum
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ..dtypes import ElementType
@@ -31,7 +30,6 @@ if TYPE_CHECKING:
 
 
 @operation("Clamp", "opset1", inputs=("data",), examples=("f32[2,3] -> f32[2,3] | min=-1 max=2.5",))
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Clamp(Unary):
     """min(max(x, min), max); NaN stays NaN.
 
@@ -91,7 +89,6 @@ class Clamp(Unary):
 
 
 @operation("Elu", "opset1", inputs=("data",), examples=("f32[2,3] -> f32[2,3] | alpha=0.5",))
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Elu(Unary):
     """x, or alpha * (exp(x) - 1) where x is negative.
 
@@ -140,7 +137,6 @@ def gelu(np: Any, x: Any, mode: GeluMode) -> Any:
 
 
 @operation("Gelu", "opset2", inputs=("data",), examples=("f32[2,3] -> f32[2,3]",))
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Gelu2(Unary):
     """x * (1 + erf(x / sqrt 2)) / 2.
 
@@ -161,7 +157,6 @@ class Gelu2(Unary):
     inputs=("data",),
     examples=("f32[2,3] -> f32[2,3] | approximation_mode=tanh",),
 )
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Gelu7(Unary):
     """x * (1 + erf(x / sqrt 2)) / 2, or its approximation by tanh.
 
@@ -183,7 +178,6 @@ class Gelu7(Unary):
         return result
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class _WithScalars(Operation):
     """An activation whose parameters are scalar inputs."""
 
@@ -227,7 +221,6 @@ class _WithScalars(Operation):
     inputs=("data", "alpha", "lambda"),
     examples=("f32[2,3], f32[], f32[] -> f32[2,3]",),
 )
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Selu(_WithScalars):
     """lambda * x, or lambda * alpha * (exp(x) - 1) where x is not positive.
 
@@ -248,7 +241,6 @@ class Selu(_WithScalars):
     inputs=("data", "alpha", "beta"),
     examples=("f32[2,3], f32[], f32[] -> f32[2,3]",),
 )
-@dataclass(frozen=True, slots=True, kw_only=True)
 class HardSigmoid(_WithScalars):
     """min(max(alpha * x + beta, 0), 1).
 
@@ -269,7 +261,6 @@ class HardSigmoid(_WithScalars):
     required=1,
     examples=("f32[2,3] -> f32[2,3]", "f32[2,3], f32[] -> f32[2,3]"),
 )
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Swish(_WithScalars):
     """x / (1 + exp(-beta * x)); `beta` absent: 1.
 
@@ -313,7 +304,6 @@ class Swish(_WithScalars):
         "f32[2,3,4,4], f32[1,3,1,4] -> f32[2,3,4,4]",
     ),
 )
-@dataclass(frozen=True, slots=True, kw_only=True)
 class PReLU(Operation):
     """x, or slope * x where x is negative; one slope, one a channel, or broadcast.
 

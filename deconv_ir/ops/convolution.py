@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ..errors import ShapeError
@@ -22,7 +21,6 @@ if TYPE_CHECKING:
     from ..kernels import Convolution as ConvolutionKernel
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class _Convolution(Operation):
     """Attributes and behaviour that both operations have."""
 
@@ -228,7 +226,6 @@ class _Convolution(Operation):
         " | strides=2 pads_begin=0 pads_end=0 dilations=1 auto_pad=same_upper",
     ),
 )
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Convolution(_Convolution):
     """Convolution (cross-correlation).
 
@@ -266,7 +263,6 @@ class Convolution(_Convolution):
         " | strides=1,1 pads_begin=0,0 pads_end=0,0 dilations=1,1",
     ),
 )
-@dataclass(frozen=True, slots=True, kw_only=True)
 class GroupConvolution(_Convolution):
     """Convolution in groups of channels.
 

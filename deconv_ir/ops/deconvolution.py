@@ -7,7 +7,6 @@ its pads; the rest is one computation.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ..dtypes import ElementType
@@ -43,7 +42,6 @@ if TYPE_CHECKING:
 AUTO_PAD = choice(PadMode, none=PadMode.EXPLICIT)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Deconvolution(Operation):
     """Attributes and behaviour that all four operations have."""
 

@@ -13,7 +13,6 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from ..dtypes import BOOLEAN
@@ -51,7 +50,6 @@ def keeps_type(inputs: Sequence[TensorInfo], output: TensorInfo) -> bool:
     return bool(working_dtype(dtype) == dtype)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Binary(Operation):
     """Two arrays, broadcast, give one.
 
@@ -158,7 +156,6 @@ class Binary(Operation):
             return (narrow(self.apply(np, widen(a), widen(b)), dtype),)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Unary(Operation):
     """One array gives another of the same shape."""
 
@@ -365,7 +362,6 @@ def _register(
         name,
         (base,),
         {
-            "__slots__": (),
             # The file whose table it stands in: the index of operations goes by it.
             "__module__": sys._getframe(2).f_globals["__name__"],
             "__doc__": f"{doc}\n\nSource: OpenVINO operation specification, {kind}-{number}.\n",

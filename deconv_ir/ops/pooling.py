@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ..dtypes import I64, ElementType
@@ -30,7 +29,6 @@ ROUNDING = choice_of({"floor": Rounding.FLOOR, "ceil": Rounding.CEIL})
 ROUNDING_TORCH = choice(Rounding)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class _Pooling(Operation):
     """Attributes and shape rule of every pooling."""
 
@@ -113,7 +111,6 @@ class _Pooling(Operation):
             yield (..., *(c[0] for c in cell)), (..., *(c[1] for c in cell))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class _MaxPool(_Pooling):
     """The greatest element under a window; NaN if one is."""
 
@@ -167,7 +164,6 @@ def _lowest(dtype: Any) -> Any:
         " rounding_type=ceil",
     ),
 )
-@dataclass(frozen=True, slots=True, kw_only=True)
 class MaxPool1(_MaxPool):
     """The greatest element under a window; NaN if one is.
 
@@ -193,7 +189,6 @@ class MaxPool1(_MaxPool):
         return self.rounding_type
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class _MaxPoolWithIndices(_MaxPool):
     """MaxPool with a second output: where the greatest elements stand."""
 
@@ -256,7 +251,6 @@ class _MaxPoolWithIndices(_MaxPool):
         " pads_begin=0,0 pads_end=0,0 index_element_type=i32 axis=2",
     ),
 )
-@dataclass(frozen=True, slots=True, kw_only=True)
 class MaxPool8(_MaxPoolWithIndices):
     """The greatest element under a window, NaN if one is, and where it stands.
 
@@ -295,7 +289,6 @@ class MaxPool8(_MaxPoolWithIndices):
         " pads_begin=0,0 pads_end=0,0 rounding_type=ceil_torch",
     ),
 )
-@dataclass(frozen=True, slots=True, kw_only=True)
 class MaxPool14(_MaxPoolWithIndices):
     """The greatest element under a window, NaN if one is, and where it stands.
 
@@ -316,7 +309,6 @@ class MaxPool14(_MaxPoolWithIndices):
         return self.rounding_type
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class _AvgPool(_Pooling):
     """The mean of the elements under a window."""
 
@@ -374,7 +366,6 @@ class _AvgPool(_Pooling):
         " exclude-pad=true rounding_type=ceil",
     ),
 )
-@dataclass(frozen=True, slots=True, kw_only=True)
 class AvgPool1(_AvgPool):
     """The mean of the elements under a window; of integers, cut toward zero.
 
@@ -411,7 +402,6 @@ class AvgPool1(_AvgPool):
         " exclude-pad=false rounding_type=ceil_torch",
     ),
 )
-@dataclass(frozen=True, slots=True, kw_only=True)
 class AvgPool14(_AvgPool):
     """The mean of the elements under a window; of integers, cut toward zero.
 
@@ -441,7 +431,6 @@ class AvgPool14(_AvgPool):
         " pads_end=0,0 exclude-pad=false",
     ),
 )
-@dataclass(frozen=True, slots=True, kw_only=True)
 class AvgPool16(_AvgPool):
     """The mean of the elements under a window; of integers, cut toward zero.
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ..errors import ShapeError
@@ -26,7 +25,6 @@ if TYPE_CHECKING:
         "f32[0,4], i64[2]{3,0} -> f32[3,0] | special_zero=false",
     ),
 )
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Reshape(Operation):
     """The same elements in another shape.
 

@@ -319,12 +319,12 @@ class _Reader:
             add_fault(self._faults, "missing-element", message, root.start, root.head_end)
         self.flush()
         return Graph(
-            attributes.get("name", ""),
-            tuple(layers),
-            tuple(edges),
-            version,
-            tuple(extras),
-            self.file,
+            name=attributes.get("name", ""),
+            layers=tuple(layers),
+            edges=tuple(edges),
+            ir_version=version,
+            extras=tuple(extras),
+            file=self.file,
         )
 
     def _layers(self, at: int, layers: list[Layer]) -> int:
