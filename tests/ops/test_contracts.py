@@ -13,8 +13,8 @@ from deconv_ir.geometry import UNKNOWN
 from deconv_ir.model import Context, Operation, Sharing
 from deconv_ir.ops import all_operations, find_operation
 from deconv_ir.ops.base import attributes_of, format_attributes, parse_attributes
-from deconv_ir.record import REQUIRED
 from deconv_ir.ops.examples import parse_example
+from deconv_ir.record import REQUIRED
 from deconv_ir.shapes import compatible
 
 OPERATIONS = all_operations()
