@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import importlib
 from collections.abc import Callable, Mapping
-from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -114,6 +113,8 @@ def write(text: str, name: str, output: str | None) -> None:
     if output is None:
         click.echo(text, nl=False)
         return
+    from pathlib import Path
+
     from deconv_ir.files import replace_file
 
     try:

@@ -34,21 +34,21 @@ class Cache:
 
     Parameters
     ----------
-    folder : Path
+    folder : path-like
     """
 
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
+    def __init__(self, folder: str | os.PathLike[str]) -> None:
+        self.folder = Path(folder)
         self._stamp = _code_stamp()
 
-    def key(self, data: bytes, options: Options, weights: Path | None) -> str:
+    def key(self, data: bytes, options: Options, weights: str | None) -> str:
         """Return the name of the entry for a file's bytes; messages name the .bin."""
-        name = "" if weights is None else weights.name
+        name = "" if weights is None else os.path.basename(weights)
         digest = hashlib.sha256(f"{FORMAT} {self._stamp} {name} {_text(options)}\0".encode())
         digest.update(data)
         return digest.hexdigest()
 
-    def load(self, key: str, file: str, weights: Path | None) -> Result | None:
+    def load(self, key: str, file: str, weights: str | None) -> Result | None:
         """Return the result for these bytes, and this .bin; None: there is none."""
         try:
             entry = json.loads(self._path(key).read_bytes())
@@ -58,7 +58,7 @@ class Cache:
         except (OSError, ValueError, KeyError, TypeError, WeightsError):
             return None
 
-    def store(self, key: str, result: Result, weights: Path | None) -> None:
+    def store(self, key: str, result: Result, weights: str | None) -> None:
         """Keep a result."""
         entry = _encode(result)
         entry["weights"] = _weights_state(result, weights)
@@ -101,7 +101,7 @@ def _text(options: Options) -> str:
     return repr(options._replace(rules=frozenset())) + " ".join(sorted(options.rules))
 
 
-def _weights_state(result: Result, weights: Path | None) -> dict[str, Any] | None:
+def _weights_state(result: Result, weights: str | None) -> dict[str, Any] | None:
     if result.reads is None or weights is None:
         return None
     return {
@@ -110,9 +110,9 @@ def _weights_state(result: Result, weights: Path | None) -> dict[str, Any] | Non
     }
 
 
-def _same_weights(state: dict[str, Any] | None, weights: Path | None) -> bool:
+def _same_weights(state: dict[str, Any] | None, weights: str | None) -> bool:
     if state is None:
-        return weights is None or not weights.exists()
+        return weights is None or not os.path.exists(weights)
     if weights is None:
         return False
     found: bool = fingerprint(WeightsView(weights), state["reads"]) == state["hash"]

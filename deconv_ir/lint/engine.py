@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping
-from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from ..errors import DeconvError, InputError, WeightsError
@@ -14,6 +13,7 @@ from ..limits import DEFAULT_LIMITS, Limits
 from ..model import Context, Graph, Place, TensorInfo
 from ..shapes import compatible, format_shape, intersect
 from ..xmlio.reader import Document, read_document, read_file
+from ..xmlio.weights import weights_beside
 from .catalogue import FALLBACK, RULES, Entry, load_rule
 from .options import Options
 from .rule import Edit, Report, Rule
@@ -84,27 +84,28 @@ def check_file(
     """
     name = str(path)
     try:
-        data = read_file(Path(path), limits)
+        data = read_file(path, limits)
     except DeconvError as error:
         document = Document(name)
         document.problems.append(error)
         return check_document(document, options)
-    beside = Path(path).with_suffix(".bin") if weights is None else Path(weights)
-    return check_bytes(data, name, options, beside, limits)
+    return check_bytes(data, name, options, weights or weights_beside(path), limits)
 
 
 def check_bytes(
     data: bytes,
     name: str,
     options: Options,
-    weights: Path | None = None,
+    weights: str | os.PathLike[str] | None = None,
     limits: Limits = DEFAULT_LIMITS,
 ) -> Result:
     """Check an IR given by its bytes; `weights` is where its .bin should be."""
     return check_document(read_document(data, name, limits), options, weights)
 
 
-def check_document(document: Document, options: Options, weights: Path | None = None) -> Result:
+def check_document(
+    document: Document, options: Options, weights: str | os.PathLike[str] | None = None
+) -> Result:
     """Check an IR that has been read."""
     graph = document.graph
     errors: list[DeconvError] = []
@@ -188,7 +189,9 @@ def _is_unclaimed(slug: str) -> bool:
     return all(slug not in entry.slugs for entry in RULES.values())
 
 
-def _open_weights(graph: Graph, path: Path | None, errors: list[DeconvError]) -> WeightsView | None:
+def _open_weights(
+    graph: Graph, path: str | os.PathLike[str] | None, errors: list[DeconvError]
+) -> WeightsView | None:
     """Map the .bin; where constants need it and it can not be read, file an error."""
     filled = None
     for index, layer in enumerate(graph.layers):
@@ -196,7 +199,7 @@ def _open_weights(graph: Graph, path: Path | None, errors: list[DeconvError]) ->
         if layer.type == "Const" and getattr(layer.operation, "size", 0) > 1:
             filled = index
             break
-    if path is not None and (filled is not None or path.exists()):
+    if path is not None and (filled is not None or os.path.exists(path)):
         try:
             return WeightsView(path)
         except WeightsError as error:
@@ -204,7 +207,7 @@ def _open_weights(graph: Graph, path: Path | None, errors: list[DeconvError]) ->
     else:
         problem = "no weights file was given"
     if filled is not None:
-        name = "" if path is None else f"{path.name}: "
+        name = "" if path is None else f"{os.path.basename(path)}: "
         errors.append(
             WeightsError(
                 f"the model has constants, but {name}{problem}",

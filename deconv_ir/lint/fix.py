@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+import os
 
 from ..limits import DEFAULT_LIMITS, Limits
 from .engine import Result, check_bytes
@@ -17,7 +17,7 @@ def fix_bytes(
     data: bytes,
     name: str,
     options: Options,
-    weights: Path | None = None,
+    weights: str | os.PathLike[str] | None = None,
     limits: Limits = DEFAULT_LIMITS,
 ) -> tuple[bytes, int, Result]:
     """Apply the edits of all findings that have some, until none has.
@@ -29,7 +29,7 @@ def fix_bytes(
     name : str
         What messages call it.
     options : Options
-    weights : Path, optional
+    weights : path-like, optional
         Where the .bin is; it is never written.
     limits : Limits
 
