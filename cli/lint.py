@@ -178,7 +178,7 @@ def command(
         from .lint_baseline import apply
 
         results, known = apply(name, results, update=update_baseline)
-    run = Run(results, fixed, known, no_ir)
+    run = Run(results=results, fixed=fixed, known=known, no_ir=no_ir)
     _write(run, format_, output, statistics=statistics, quiet=quiet)
     failed = any(result.findings for result in results)
     return EXIT_DIFFERS if failed and not exit_zero else EXIT_OK

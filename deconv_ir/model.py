@@ -7,7 +7,6 @@ behind the `Operation` interface.
 from __future__ import annotations
 
 import enum
-import heapq
 from collections.abc import Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol
@@ -473,6 +472,8 @@ def _sort(sources: Sequence[Sequence[Source | None]]) -> tuple[int, ...]:
     """Sort topologically; layers keep the order of the file where that is free."""
     if all(s is None or s[0] < i for i, row in enumerate(sources) for s in row):
         return tuple(range(len(sources)))
+    import heapq
+
     missing = [len({s[0] for s in row if s is not None}) for row in sources]
     consumers: list[set[int]] = [set() for _ in sources]
     for i, row in enumerate(sources):

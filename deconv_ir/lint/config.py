@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 from ..errors import DeconvError
+from ..record import Record, field
 
 FILE_NAME = "deconv-lint.toml"
 PROJECT = "pyproject.toml"
@@ -17,7 +18,7 @@ _WORDS = ("severity", "semantics", "baseline")
 _TABLES = ("per-file-ignores", "severities")
 
 
-class Config(NamedTuple):
+class Config(Record):
     """Settings of one configuration file.
 
     Attributes
@@ -34,17 +35,17 @@ class Config(NamedTuple):
     deep : bool
     """
 
-    file: str | None = None
-    select: tuple[str, ...] | None = None
-    ignore: tuple[str, ...] | None = None
-    extend_select: tuple[str, ...] | None = None
-    exclude: tuple[str, ...] | None = None
-    severity: str | None = None
-    semantics: str | None = None
-    baseline: str | None = None
-    per_file_ignores: tuple[tuple[str, tuple[str, ...]], ...] = ()
-    severities: tuple[tuple[str, str], ...] = ()
-    deep: bool = False
+    file: str | None = field(default=None)
+    select: tuple[str, ...] | None = field(default=None)
+    ignore: tuple[str, ...] | None = field(default=None)
+    extend_select: tuple[str, ...] | None = field(default=None)
+    exclude: tuple[str, ...] | None = field(default=None)
+    severity: str | None = field(default=None)
+    semantics: str | None = field(default=None)
+    baseline: str | None = field(default=None)
+    per_file_ignores: tuple[tuple[str, tuple[str, ...]], ...] = field(default=())
+    severities: tuple[tuple[str, str], ...] = field(default=())
+    deep: bool = field(default=False)
 
     @property
     def folder(self) -> str:
