@@ -51,7 +51,9 @@ def _rule(code: str) -> RuleInfo:
 
 
 SPEC = Tool(
-    "deconv-spec", _rule, lambda file: _MIME_TYPES.get(Path(file).suffix.lower(), "text/plain")
+    name="deconv-spec",
+    rule=_rule,
+    mime_type=lambda file: _MIME_TYPES.get(Path(file).suffix.lower(), "text/plain"),
 )
 
 
