@@ -72,7 +72,7 @@ class Settings:
             )
             if ignored:
                 silent = choose(select=ignored, severity="info", deep=True).rules
-                found = found._replace(rules=found.rules - silent)
+                found = found._replace(rules=found.rules - silent, hidden=found.hidden - silent)
             self._options[config, ignored] = found
         return found
 

@@ -18,7 +18,7 @@ from .engine import Result
 from .options import Options
 from .weights import WeightsView, fingerprint
 
-FORMAT = 1
+FORMAT = 2
 """Raised when entries are written in another way."""
 MAX_AGE_SECONDS = 30 * 24 * 3600
 
@@ -98,7 +98,8 @@ def _folders(package: Path) -> list[Path]:
 
 
 def _text(options: Options) -> str:
-    return repr(options._replace(rules=frozenset())) + " ".join(sorted(options.rules))
+    rest = options._replace(rules=frozenset(), hidden=frozenset())
+    return " ".join([repr(rest), *sorted(options.rules), "hidden", *sorted(options.hidden)])
 
 
 def _weights_state(result: Result, weights: str | None) -> dict[str, Any] | None:
@@ -140,6 +141,7 @@ def _encode(result: Result) -> dict[str, Any]:
         "layers": result.layers,
         "passed_over": result.passed_over,
         "suppressed": result.suppressed,
+        "hidden": [(severity.value, count) for severity, count in result.hidden],
         "fixable": [index for index, _ in result.edits],
         "lines": {str(number): text for number, text in result.lines.items()},
     }
@@ -155,6 +157,7 @@ def _decode(entry: dict[str, Any], file: str) -> Result:
         entry["layers"],
         tuple((kind, count) for kind, count in entry["passed_over"]),
         entry["suppressed"],
+        tuple((Severity(severity), count) for severity, count in entry["hidden"]),
         [(index, ()) for index in entry["fixable"]],
         lines={int(number): text for number, text in entry["lines"].items()},
     )

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
 from ..errors import DeconvError, InputError, WeightsError
-from ..findings import Finding
+from ..findings import Finding, Severity
 from ..infer import Inference, infer
 from ..limits import DEFAULT_LIMITS, Limits
 from ..model import Context, Graph, Place, TensorInfo
@@ -44,6 +44,8 @@ class Result(NamedTuple):
         Types without a shape rule, and how many layers are of them.
     suppressed : int
         Findings that comments in the file silence.
+    hidden : tuple of (Severity, int)
+        Findings that were not asked for, by severity; see `Options.hidden`.
     edits : list of (int, tuple of Edit)
         Index of a finding, and what would put it right.
     document : Document or None
@@ -58,6 +60,7 @@ class Result(NamedTuple):
     layers: int = 0
     passed_over: tuple[tuple[str, int], ...] = ()
     suppressed: int = 0
+    hidden: tuple[tuple[Severity, int], ...] = ()
     edits: list[tuple[int, tuple[Edit, ...]]] = []  # noqa: RUF012 - never changed in place
     document: Document | None = None
     reads: tuple[tuple[int, int], ...] | None = None
@@ -128,6 +131,7 @@ def check_document(
     present = frozenset(subject.slugs)
     found: list[tuple[tuple[int, int, str], Finding, tuple[Edit, ...]]] = []
     suppressed = 0
+    hidden: dict[Severity, int] = {}
     for code in _to_run(options, subject, present):
         severity = options.severity_of(code)
         rule = load_rule(code)
@@ -135,7 +139,10 @@ def check_document(
         reports = rule.check(subject) if graph is not None else Rule.check(rule, subject)
         for report in reports:
             if suppressions is not None and _is_silent(suppressions, code, report, subject):
-                suppressed += 1
+                suppressed += code not in options.hidden
+                continue
+            if code in options.hidden:
+                hidden[severity] = hidden.get(severity, 0) + 1
                 continue
             finding = _finding(report, RULES[code], severity, subject)
             key = (finding.line or 0, finding.column or 0, code)
@@ -147,6 +154,7 @@ def check_document(
         0 if graph is None else len(graph.layers),
         () if graph is None else _passed_over(subject),
         suppressed,
+        tuple(hidden.items()),
         [(i, edits) for i, (_, _, edits) in enumerate(found) if edits],
         document,
         None if view is None else tuple(view.reads),
@@ -169,7 +177,7 @@ def _to_run(options: Options, subject: Subject, present: frozenset[str]) -> Iter
     unclaimed = any(_is_unclaimed(slug) for slug in present)
     # Declared dims are those of the file's own input shapes.
     passed_over = DECLARED_DIMS if options.reshape else ()
-    for code in sorted(options.rules.difference(passed_over)):
+    for code in sorted((options.rules | options.hidden).difference(passed_over)):
         entry = RULES[code]
         if (
             not present.isdisjoint(entry.slugs)

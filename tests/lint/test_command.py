@@ -106,6 +106,42 @@ def test_text_names_place_rule_and_formula(lint: Lint, bad: Path) -> None:
     assert "Found 2 errors in 1 of 1 file." in done.out
 
 
+class TestWhatIsNotShown:
+    NOTED = str(FIXTURES / "oshape_const_fp32.xml")
+
+    @pytest.mark.parametrize(
+        "cache", [(), ("--cache-dir", "cache")], ids=["anew", "from the cache"]
+    )
+    def test_is_counted(self, lint: Lint, cache: tuple[str, ...]) -> None:
+        for _ in range(2):
+            done = lint(self.NOTED, *cache)
+            shown = "All is well in 1 file. Not shown: 3 notes; --severity info shows them.\n"
+            assert done == Done(0, shown, "")
+        assert "Found 3 notes in 1 of 1 file.\n" in lint(self.NOTED, "--severity", "info").out
+
+    def test_of_every_severity(self, lint: Lint, bad: Path) -> None:
+        text = bad.read_text().replace("<data ", '<data nothing="1" ', 1)
+        bad.write_text(text)
+        out = lint(str(bad), "--severity", "error").out
+        assert out.endswith("Not shown: 1 warning; --severity info shows it.\n")
+
+    @pytest.mark.parametrize(
+        "chosen",
+        [
+            *(("--select", "portability"), ("--select", "IR4"), ("--ignore", "IR3,IR6")),
+            ("--quiet",),
+        ],
+    )
+    def test_what_was_chosen_or_left_out_is_not_counted(
+        self, lint: Lint, chosen: tuple[str, ...]
+    ) -> None:
+        assert "Not shown" not in lint(self.NOTED, *chosen).out
+
+    def test_a_program_sees_it_too(self, lint: Lint) -> None:
+        (file,) = json.loads(lint(self.NOTED, "--format", "json").out)["files"]
+        assert file["hidden"] == {"info": 3}
+
+
 def test_colours_are_for_terminals(bad: Path) -> None:
     """Standard output is a pipe here."""
     done = subprocess.run(
