@@ -93,7 +93,7 @@ class _Gather(Operation):
         picked = known_integers(indices)
         if data.value is None or picked is None or data.shape is None or len(data.shape) != 1:
             return None
-        if self.batch:
+        if indices.shape is None or self.batch_of(indices.shape):
             return None
         count = len(data.value)
         low = -count if self.negative else 0
