@@ -181,5 +181,7 @@ def version_option(
         is_eager=True,
         expose_value=False,
         callback=show,
-        help="Show the version (with -v: kernel, BLAS, threads) and exit.",
+        help="Show the version and exit."
+        if details is None
+        else "Show the version (with -v: kernel, BLAS, threads) and exit.",
     )

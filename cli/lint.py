@@ -78,7 +78,9 @@ PRUNE_AT = 256
     metavar="NAME=SHAPE",
     help="Check whether the layers fit at another input shape, as in data=1,3,64,64.",
 )
-@click.option("--weights", metavar="FILE.bin", type=FILE, help="Default: beside the .xml.")
+@click.option(
+    "--weights", metavar="FILE.bin", type=FILE, help="The .bin. Default: the one beside the .xml."
+)
 @click.option("--deep", is_flag=True, help="Read all weights: look for NaN and infinity.")
 @click.option("--fix", is_flag=True, help="Put right what can be, in place; the .bin never.")
 @click.option("--diff", is_flag=True, help="Show what --fix would change, and change nothing.")
@@ -91,7 +93,12 @@ PRUNE_AT = 256
 @click.option("--list-rules", is_flag=True, help="List all rules and exit.")
 @click.option("--explain", metavar="RULE", help="Explain a rule and exit.")
 @click.option("--stdin-filename", metavar="NAME", help="What to call standard input ('-').")
-@click.option("--jobs", type=click.IntRange(1), help="Processes. Default: all cores, if worth it.")
+@click.option(
+    "--jobs",
+    metavar="N",
+    type=click.IntRange(1),
+    help="Processes. Default: all cores, if it pays.",
+)
 @click.option("--no-cache", is_flag=True, help="Check files even if they were checked before.")
 @click.option("--cache-dir", metavar="DIR", type=FILE, help="Where results are kept.")
 @click.option("-q", "--quiet", is_flag=True, help="Print findings only: no summary, no progress.")

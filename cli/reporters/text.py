@@ -106,7 +106,8 @@ def summary(run: Run) -> str:
             f"({types}{more})."
         )
     if run.no_ir:
-        parts.append(f"Passed over {_count(run.no_ir, 'XML file')} that are no IR.")
+        are = "is" if run.no_ir == 1 else "are"
+        parts.append(f"Passed over {_count(run.no_ir, 'XML file')} that {are} no IR.")
     return " ".join(parts)
 
 

@@ -424,7 +424,7 @@ def test_one_broken_file_does_not_stop_the_others(lint: Lint, bad: Path) -> None
     done = lint("models")
     found = [line.split(":")[0] for line in done.out.splitlines() if ": IR" in line]
     assert found == ["models/a.xml", "models/bad.xml", "models/bad.xml", "models/z.xml"]
-    assert "Passed over 1 XML file that are no IR." in done.out
+    assert "Passed over 1 XML file that is no IR." in done.out
     assert "IR103" in lint("models/pom.xml").out, "a file that is named is checked"
 
 
