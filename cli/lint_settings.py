@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 
+from deconv_ir.errors import DeconvError
+from deconv_ir.lint.catalogue import select_rules
 from deconv_ir.lint.config import Config, find_config, matches, read_config
 from deconv_ir.lint.options import Options, choose
 from deconv_ir.shapes import Shape, parse_shape
@@ -60,21 +62,27 @@ class Settings:
         ignored = config.ignored_for(file)
         found = self._options.get((config, ignored))
         if found is None:
-            found = choose(
-                select=self.select or config.select or (),
-                ignore=(*(config.ignore or ()), *self.ignore),
-                extend_select=(*(config.extend_select or ()), *self.extend_select),
-                severity=self.severity or config.severity or "warning",
-                semantics=self.semantics or config.semantics or "spec",
-                severities=dict(config.severities),
-                reshape=self.reshape,
-                deep=self.deep or config.deep,
-            )
-            if ignored:
-                silent = choose(select=ignored, severity="info", deep=True).rules
-                found = found._replace(rules=found.rules - silent, hidden=found.hidden - silent)
+            try:
+                found = self._choose(config)
+                silent = select_rules(ignored)
+            except DeconvError as error:
+                self._choose(Config())  # where the command line is at fault, it has no file
+                raise error.locate(file=config.file) from None
+            found = found._replace(rules=found.rules - silent, hidden=found.hidden - silent)
             self._options[config, ignored] = found
         return found
+
+    def _choose(self, config: Config) -> Options:
+        return choose(
+            select=self.select or config.select or (),
+            ignore=(*(config.ignore or ()), *self.ignore),
+            extend_select=(*(config.extend_select or ()), *self.extend_select),
+            severity=self.severity or config.severity or "warning",
+            semantics=self.semantics or config.semantics or "spec",
+            severities=dict(config.severities),
+            reshape=self.reshape,
+            deep=self.deep or config.deep,
+        )
 
     def baseline(self, files: list[tuple[str, bool]]) -> str | None:
         """Return the baseline that the settings of the first file name."""

@@ -85,10 +85,10 @@ def summary(run: Run) -> str:
     if run.fixed:
         parts.append(f"Fixed {run.fixed}.")
     if run.known:
-        parts.append(f"{run.known} more are in the baseline.")
+        parts.append(f"{run.known} more {_are(run.known)} in the baseline.")
     suppressed = sum(result.suppressed for result in run.results)
     if suppressed:
-        parts.append(f"{suppressed} more are silenced in the files.")
+        parts.append(f"{suppressed} more {_are(suppressed)} silenced in the files.")
     hidden: Counter[Severity] = Counter()
     for result in run.results:
         hidden.update(dict(result.hidden))
@@ -106,14 +106,17 @@ def summary(run: Run) -> str:
             f"({types}{more})."
         )
     if run.no_ir:
-        are = "is" if run.no_ir == 1 else "are"
-        parts.append(f"Passed over {_count(run.no_ir, 'XML file')} that {are} no IR.")
+        parts.append(f"Passed over {_count(run.no_ir, 'XML file')} that {_are(run.no_ir)} no IR.")
     return " ".join(parts)
 
 
 def _by_severity(counts: Counter[Severity]) -> str:
     names = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.INFO: "note"}
     return ", ".join(_count(counts[s], name) for s, name in names.items() if counts[s])
+
+
+def _are(number: int) -> str:
+    return "is" if number == 1 else "are"
 
 
 def _count(number: int, word: str) -> str:

@@ -144,7 +144,9 @@ def _tables(file: str) -> dict[str, Any]:
     try:
         with open(file, "rb") as stream:
             return tomllib.load(stream)
-    except (OSError, UnicodeDecodeError) as error:
+    except OSError as error:
+        raise DeconvError(f"can not read the settings: {error.strerror}", file=file) from error
+    except UnicodeDecodeError as error:
         raise DeconvError(f"can not read the settings: {error}", file=file) from error
     except tomllib.TOMLDecodeError as error:
         raise DeconvError(f"the settings are no TOML: {error}", file=file) from error

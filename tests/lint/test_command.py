@@ -245,6 +245,10 @@ def test_unknown_rule_names_the_nearest(lint: Lint, good: Path) -> None:
     done = lint(str(good), "--select", "declared-dim-differ")
     assert done.code == 2
     assert "did you mean 'declared-dims-differ'?" in done.err
+    done = lint(str(good), "--select", "401")
+    assert done.err == "error: there is no lint rule '401' (did you mean 'IR401'?)\n"
+    done = lint(str(good), "--select", "IR999")
+    assert done.err == "error: there is no lint rule 'IR999' (--list-rules shows all rules)\n"
 
 
 def test_notes_are_shown_on_demand(lint: Lint) -> None:
@@ -276,13 +280,20 @@ def test_nearest_settings_win(lint: Lint, bad: Path, good: Path) -> None:
         ("select = [", "the settings are no TOML"),
         ("select = ['IR999']", "there is no lint rule 'IR999'"),
         ("severities = {IR401 = 'bad'}", "severity of IR401 must be one of error, warning, info"),
+        ("severity = 'loud'", "severity must be one of error, warning, info; found 'loud'"),
+        ("per-file-ignores = {'*' = ['IR999']}", "there is no lint rule 'IR999'"),
     ],
 )
 def test_mistakes_in_settings(lint: Lint, good: Path, settings: str, message: str) -> None:
     Path("deconv-lint.toml").write_text(settings)
     done = lint(str(good))
     assert done.code == 2
-    assert message in done.err
+    assert f"deconv-lint.toml: {message}" in done.err
+
+
+def test_a_mistake_on_the_command_line_names_no_file(lint: Lint, good: Path) -> None:
+    Path("deconv-lint.toml").write_text("select = ['IR4']\n")
+    assert lint(str(good), "--ignore", "IR999").err.startswith("error: there is no lint rule")
 
 
 def test_per_file_ignores_and_exclude(lint: Lint, bad: Path) -> None:
@@ -309,7 +320,7 @@ def test_comment_silences_a_layer(lint: Lint, bad: Path) -> None:
     done = lint(str(bad))
     assert "IR401" not in done.out
     assert "IR209" in done.out
-    assert "1 more are silenced in the files." in done.out
+    assert "1 more is silenced in the files." in done.out
     bad.write_text(text.replace("<net", "<!-- deconv-lint: ignore-file=shapes,graph --><net"))
     assert lint(str(bad)).code == 0
 
