@@ -23,12 +23,16 @@ help:
 	@echo "make fuzz-sanitized  random geometries through the compiled kernel under ASan and UBSan"
 	@echo "make dist        build sdist and wheel"
 
-# One stamp an extra: a target installs what it needs, once.
-$(VENV)/installed-%: pyproject.toml
+# The package once, built, then what each extra adds to it: a target installs what it needs.
+$(VENV)/installed: pyproject.toml setup.py $(wildcard deconv_ir/kernels/_native/*)
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[$*]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable .
 	@# Where Python may not write bytecode itself, each start would compile the sources anew.
 	$(BIN)/python -m compileall -q deconv_ir cli
+	@touch $@
+
+$(VENV)/installed-%: $(VENV)/installed
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check $(PIP_OPTIONS) 'deconv-ir[$*]'
 	@touch $@
 
 run: $(VENV)/installed-samples
@@ -72,19 +76,22 @@ bench: $(VENV)/installed-samples $(VENV)/installed-peers
 
 # The compiled kernel, built apart with sanitizers, against the loop kernel.
 SANITIZE := -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer -g
+SANITIZED = LD_PRELOAD="$$($(CC) -print-file-name=libasan.so) $$($(CC) -print-file-name=libubsan.so)" \
+	ASAN_OPTIONS=detect_leaks=0:allocator_may_return_null=1 PYTHONPATH=$(OUT)/sanitized \
+	$(BIN)/python
 
 fuzz-sanitized: $(VENV)/installed-dev
 	rm -rf $(OUT)/sanitized build
 	CFLAGS="$(SANITIZE)" LDFLAGS="$(SANITIZE)" $(BIN)/python -m pip install --quiet --no-deps \
 		--disable-pip-version-check --target $(OUT)/sanitized .
-	LD_PRELOAD="$$($(CC) -print-file-name=libasan.so) $$($(CC) -print-file-name=libubsan.so)" \
-		ASAN_OPTIONS=detect_leaks=0 PYTHONPATH=$(OUT)/sanitized \
-		$(BIN)/python tests/kernels/fuzz.py --count $(PROBLEMS) --path compiled
-	LD_PRELOAD="$$($(CC) -print-file-name=libasan.so) $$($(CC) -print-file-name=libubsan.so)" \
-		ASAN_OPTIONS=detect_leaks=0 PYTHONPATH=$(OUT)/sanitized \
-		$(BIN)/python -P -m pytest tests/kernels
+	$(SANITIZED) tests/kernels/fuzz.py --count $(PROBLEMS) --path compiled
+	$(SANITIZED) -P -m pytest tests/kernels tests/hostile/test_kernel_arguments.py
+
+# There are wheels of atheris for few Pythons and machines; its sources want a clang of their own.
+$(VENV)/installed-fuzz: PIP_OPTIONS := --only-binary atheris
 
 fuzz: $(VENV)/installed-dev $(VENV)/installed-fuzz
+	@$(BIN)/python -c "import atheris" || { echo "atheris does not support this Python"; exit 1; }
 	@mkdir -p $(OUT)/fuzz
 	@for target in xml npy attributes shapes scanner; do \
 		echo "fuzzing $$target"; \

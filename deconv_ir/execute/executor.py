@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import sys
-import threading
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ..errors import DeconvError
+from ..locks import ForkSafeLock
 from ..model import Context, Graph, Source, TensorInfo
 from .analysis import constant_layers, needed_layers, require_implemented
 from .memory import require_memory
@@ -58,7 +58,7 @@ class Executor:
         self.order = needed_layers(graph, wanted)
         require_implemented(graph, self.order)
         self.constant = constant_layers(graph, self.order)
-        self._lock = threading.Lock()
+        self._lock = ForkSafeLock()
         self._prepared: Prepared | None = None
         self._plans: Recent[Hashable, Plan] = Recent(_PLANS_KEPT)
 

@@ -7,6 +7,7 @@ import threading
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+from ..locks import ForkSafeLock
 from ..model import Graph, TensorInfo
 from ..shapes import format_shape
 from .executor import Observer
@@ -54,7 +55,7 @@ class Profile:
         self.layers: list[LayerTime] = []
         self._threads: list[int] = []
         self._origin: float | None = None
-        self._lock = threading.Lock()
+        self._lock = ForkSafeLock()
 
     @property
     def seconds(self) -> float:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Hashable
 from typing import Generic, TypeVar
+
+from ..locks import ForkSafeLock
 
 _Key = TypeVar("_Key", bound=Hashable)
 _Value = TypeVar("_Value")
@@ -22,7 +23,7 @@ class Recent(Generic[_Key, _Value]):
     def __init__(self, size: int) -> None:
         self._size = size
         self._values: dict[_Key, _Value] = {}
-        self._lock = threading.Lock()
+        self._lock = ForkSafeLock()
 
     def get(self, key: _Key, make: Callable[[], _Value]) -> _Value:
         """Return the value for a key, made where it is not there."""

@@ -12,6 +12,7 @@ import contextlib
 import ctypes
 import functools
 import importlib
+import os
 import threading
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -157,6 +158,19 @@ def single_threaded() -> Iterator[bool]:
             _depth -= 1
             if _depth == 0 and _before != 1:
                 set_(_before)
+
+
+def _leave_callers_behind() -> None:
+    """In a forked child, where the threads are not that asked for one thread."""
+    global _regime, _depth
+    _regime = threading.Lock()
+    if _depth and (functions := _thread_functions()) is not None:
+        functions[1](_before)
+    _depth = 0
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_leave_callers_behind)
 
 
 def blas_name() -> str:

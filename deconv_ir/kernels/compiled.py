@@ -33,6 +33,10 @@ _AXES = 3
 # Beyond these the tables of phases would be larger than the work.
 _MOST_PHASES = 1 << 16
 _MOST_TAPS = 1 << 20
+# Positions, sums of pads and extents, stay within 64 bits.
+_MOST_PAD = 1 << 62
+# Of scratch: bytes that C multiplies and adds without care.
+_MOST_SCRATCH = 1 << 40
 # Folding phases into channels pays from here on.
 _FEWEST_FOLDED_CHANNELS = 4
 _LEAST_USEFUL = 0.7
@@ -188,8 +192,8 @@ class CompiledKernel:
             self._fill(kernel, 1),
             self._fill(strides, 1),
             self._fill(problem.dilations, 1),
-            _plain(np.ascontiguousarray(weights)),
-            None if bias is None else _plain(np.ascontiguousarray(bias)),
+            _packable(weights),
+            None if bias is None else _packable(bias),
             (activation.kind.value, activation.low, activation.high, activation.slope),
         )
 
@@ -200,6 +204,8 @@ class CompiledKernel:
 
     def run(self, data: Array, pads_begin: Sequence[int], scratch_bytes: int, out: Array) -> bool:
         """Compute into `out`; False, and `out` void, if scratch could not be kept in bounds."""
+        if any(abs(pad) >= _MOST_PAD for pad in pads_begin):
+            return False
         if self._kernel.run(*self._arguments(data, pads_begin, scratch_bytes, out)):
             return True
         if self._fold == 1:
@@ -240,10 +246,15 @@ class CompiledKernel:
             self._fill((*pads_begin[:-1], pad), 0),
             self._fill((*out.shape[2:-1], positions), 1),
             get_threads(),
-            scratch_bytes,
+            max(0, min(scratch_bytes, _MOST_SCRATCH)),
             extent,
             crop,
         )
+
+
+def _packable(array: Array) -> Array:
+    """Return an array as C reads it: aligned, without gaps."""
+    return _plain(np.require(array, requirements=["C", "A"]))
 
 
 def _plain(array: Array) -> Array:

@@ -152,7 +152,7 @@ class _Prepared:
         output : sequence of int
             Extents of the output, an axis each; may exceed the natural ones.
         out : ndarray, optional
-            Where the result goes, ``[N, groups * out, *output]``.
+            Where the result goes, ``[N, groups * out, *output]``; may overlap `data`.
 
         Returns
         -------
@@ -171,12 +171,17 @@ class _Prepared:
         if data.dtype != element:
             raise TypeError(f"data is {data.dtype.name}, filter {element.name}")
         shape = (data.shape[0], self.problem.groups * self.problem.channels_out, *extents)
+        if not data.flags.aligned:
+            data = data.copy()
         if out is None:
             out = empty(shape, element)
         elif out.shape != shape or out.dtype != element:
             raise ValueError(
                 f"out must be {element.name} {list(shape)}, not {out.dtype.name} {list(out.shape)}"
             )
+        elif np.may_share_memory(data, out):
+            out[...] = self.run(data, pads, extents)
+            return out
         if not out.size or self._run_compiled(data, pads, out):
             return out
         # Infinities and NaNs are results here, not mistakes to warn of.
@@ -185,7 +190,7 @@ class _Prepared:
         return out
 
     def _run_compiled(self, data: Array, pads: tuple[int, ...], out: Array) -> bool:
-        if self._compiled is None or not (out.flags.c_contiguous and out.flags.writeable):
+        if self._compiled is None or not out.flags.carray:
             return False
         if not self._compiled.run(data, pads, self.scratch_bytes, out):
             return False

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Sequence
 from typing import Any
 
@@ -36,7 +37,7 @@ def empty(shape: Sequence[int], dtype: np.dtype[Any]) -> Array:
         like any other.
     """
     size = math.prod(shape) * dtype.itemsize
-    module = compiled_module() if size >= _LARGE_BYTES else None
+    module = compiled_module() if _LARGE_BYTES <= size <= sys.maxsize else None
     if module is None:
         return np.empty(shape, dtype)
     return np.frombuffer(module.Block(size), dtype).reshape(shape)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import functools
 import itertools
@@ -13,25 +14,28 @@ from queue import SimpleQueue
 __all__ = ["run_jobs"]
 
 
+# Of one call: an interrupted one leaves nothing that the next could take for its own.
+_Outcomes = SimpleQueue[BaseException | None]
+
+
 class _Worker:
     """A thread that waits for work; daemonic, so that it never keeps a process alive."""
 
     def __init__(self) -> None:
-        self.orders: SimpleQueue[Callable[[], None]] = SimpleQueue()
-        self.done: SimpleQueue[BaseException | None] = SimpleQueue()
+        self.orders: SimpleQueue[tuple[Callable[[], None], _Outcomes]] = SimpleQueue()
         self.thread = threading.Thread(target=self._loop, name="deconv-ir", daemon=True)
         self.thread.start()
 
     def _loop(self) -> None:
         while True:
-            order = self.orders.get()
+            order, outcomes = self.orders.get()
             try:
                 order()
             except BaseException as error:
-                self.done.put(error)
+                outcomes.put(error)
             else:
-                self.done.put(None)
-            del order
+                outcomes.put(None)
+            del order, outcomes
 
 
 _workers: list[_Worker] = []
@@ -40,8 +44,9 @@ _placed = (-1, 0)
 
 
 def _forget_workers() -> None:
-    global _busy
+    global _busy, _placed
     _workers.clear()
+    _placed = (-1, 0)
     _busy = threading.Lock()
 
 
@@ -75,6 +80,13 @@ def _place(workers: list[_Worker]) -> None:
         _placed = core, len(workers)
 
 
+def _start_workers(count: int) -> None:
+    """Have `count` workers, or as many as the system gives."""
+    with contextlib.suppress(RuntimeError):
+        while len(_workers) < count:
+            _workers.append(_Worker())
+
+
 def run_jobs(make: Callable[[], Callable[[int], None]], jobs: int, threads: int) -> None:
     """Do jobs 0 to jobs - 1 on several threads, this one included.
 
@@ -94,8 +106,7 @@ def run_jobs(make: Callable[[], Callable[[int], None]], jobs: int, threads: int)
             do(job)
         return
     try:
-        while len(_workers) < helpers:
-            _workers.append(_Worker())
+        _start_workers(helpers)
         workers = _workers[:helpers]
         _place(workers)
         ticket = itertools.count()
@@ -105,15 +116,16 @@ def run_jobs(make: Callable[[], Callable[[int], None]], jobs: int, threads: int)
             while (job := next(ticket)) < jobs:
                 do(job)
 
+        outcomes: _Outcomes = SimpleQueue()
         for worker in workers:
-            worker.orders.put(take_part)
+            worker.orders.put((take_part, outcomes))
         failure: BaseException | None = None
         try:
             take_part()
         except BaseException as error:
             failure = error
-        for worker in workers:
-            failure = worker.done.get() or failure
+        for _ in workers:
+            failure = outcomes.get() or failure
         if failure is not None:
             raise failure
     finally:

@@ -6,6 +6,8 @@ import os
 
 __all__ = ["get_threads", "set_threads"]
 
+# The caller, and the workers that the compiled kernel's pool has room for.
+_MOST_THREADS = 256
 _threads = 0
 
 
@@ -14,12 +16,12 @@ def get_threads() -> int:
     if _threads:
         return _threads
     if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
+        return min(len(os.sched_getaffinity(0)), _MOST_THREADS)
+    return min(os.cpu_count() or 1, _MOST_THREADS)
 
 
 def set_threads(count: int | None) -> None:
-    """Use `count` threads from now on; None: as many as this process has cores.
+    """Use `count` threads from now on, at most 256; None: as many as this process has cores.
 
     Raises
     ------
@@ -29,4 +31,4 @@ def set_threads(count: int | None) -> None:
     global _threads
     if count is not None and count < 1:
         raise ValueError(f"the number of threads must be at least 1, not {count}")
-    _threads = count or 0
+    _threads = min(count or 0, _MOST_THREADS)

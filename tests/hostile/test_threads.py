@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import multiprocessing
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -147,6 +148,110 @@ def test_a_fork_while_other_threads_run(path: Path) -> None:
         "print(statuses)\n"
     )
     assert bounded(code, 4 << 30) == f"{[0] * 10}\n"
+
+
+def test_a_fork_while_another_thread_is_within_the_same_model(path: Path) -> None:
+    """A lock that a thread holds at that moment is not held for ever in the child."""
+    code = (
+        "import os, signal, threading, numpy as np\n"
+        "from deconv_ir.execute import executor\n"
+        f"model = deconv_ir.load({str(path)!r})\n"
+        "x = np.ones((1, 32, 16, 16), np.float32)\n"
+        "there, go_on = threading.Event(), threading.Event()\n"
+        "original = executor.Preparation.run\n"
+        "def held(self):\n"
+        "    if threading.current_thread() is not threading.main_thread():\n"
+        "        there.set()\n"
+        "        go_on.wait()\n"
+        "    return original(self)\n"
+        "executor.Preparation.run = held\n"
+        "thread = threading.Thread(target=model.run, args=([x],))\n"
+        "thread.start()\n"
+        "there.wait()\n"
+        "pid = os.fork()\n"
+        "if pid == 0:\n"
+        "    signal.alarm(30)  # ends the child where it waits for ever\n"
+        "    mine = model.run([x])['y']\n"
+        f"    fresh = deconv_ir.load({str(path)!r}).run([x])['y']\n"
+        "    os._exit(0 if np.array_equal(mine, fresh) else 1)\n"
+        "status = os.waitpid(pid, 0)[1]\n"
+        "go_on.set()\n"
+        "thread.join()\n"
+        "print(status)\n"
+    )
+    assert bounded(code, 4 << 30) == "0\n"
+
+
+def test_forks_while_eight_threads_run_the_same_model(path: Path) -> None:
+    """The workers of the compiled kernel, and of the BLAS, are there, and at work."""
+    code = (
+        "import os, signal, threading, numpy as np\n"
+        "from deconv_ir.kernels import set_threads\n"
+        "set_threads(4)\n"
+        f"model = deconv_ir.load({str(path)!r})\n"
+        "images = [np.ones((1, 32, n, n), np.float32) for n in range(14, 22)]\n"
+        "expected = [model.run([x])['y'] for x in images]\n"
+        "def right(n):\n"
+        "    return np.allclose(model.run([images[n]])['y'], expected[n], 1e-5, 1e-5)\n"
+        "stop, wrong = threading.Event(), []\n"
+        "def work(n):\n"
+        "    while not stop.is_set():\n"
+        "        if not right(n):\n"
+        "            wrong.append(n)\n"
+        "threads = [threading.Thread(target=work, args=(n,)) for n in range(8)]\n"
+        "for t in threads: t.start()\n"
+        "statuses = []\n"
+        "for n in range(8):\n"
+        "    pid = os.fork()\n"
+        "    if pid == 0:\n"
+        "        signal.alarm(30)\n"
+        "        found = []\n"
+        "        mine = [threading.Thread(target=lambda i=i: found.append(right(i)))"
+        " for i in range(8)]\n"
+        "        for t in mine: t.start()\n"
+        "        for t in mine: t.join()\n"
+        "        os._exit(0 if found == [True] * 8 else 1)\n"
+        "    statuses.append(os.waitpid(pid, 0)[1])\n"
+        "stop.set()\n"
+        "for t in threads: t.join()\n"
+        "print(statuses, wrong)\n"
+    )
+    assert bounded(code, 8 << 30, seconds=120) == f"{[0] * 8} []\n"
+
+
+def _run_in_threads(path: Path) -> list[np.ndarray]:
+    model = deconv_ir.load(path)
+    with ThreadPoolExecutor(8) as pool:
+        return [r["y"] for r in pool.map(lambda n: model.run([image(n)]), range(8))]
+
+
+@pytest.mark.parametrize("method", ["spawn", "forkserver"])
+def test_eight_threads_in_each_of_several_processes(method: str, path: Path) -> None:
+    expected = _run_in_threads(path)
+    with multiprocessing.get_context(method).Pool(2) as pool:
+        for one in [pool.apply_async(_run_in_threads, (path,)) for _ in range(2)]:
+            for found, wanted in zip(one.get(timeout=120), expected, strict=True):
+                np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=1e-5)
+
+
+def test_a_fork_leaves_the_blas_as_it_was() -> None:
+    """A thread that held it to one thread does not come along to let it go."""
+    code = (
+        "import os, numpy as np\n"
+        "from deconv_ir.kernels import blas\n"
+        "functions = blas._thread_functions()\n"
+        "if functions is not None:\n"
+        "    functions[1](2)\n"
+        "held = blas.single_threaded()\n"
+        "held.__enter__()\n"
+        "pid = os.fork()\n"
+        "if pid == 0:\n"
+        "    with blas.single_threaded():\n"
+        "        np.ones((64, 64)) @ np.ones((64, 64))\n"
+        "    os._exit(0 if functions is None or functions[0]() == 2 else 1)\n"
+        "print(os.waitpid(pid, 0)[1])\n"
+    )
+    assert bounded(code, 4 << 30) == "0\n"
 
 
 def test_loading_in_many_threads_at_once(tmp_path: Path) -> None:

@@ -65,6 +65,14 @@ static int layer_is_sane(const struct layer *layer) {
     return 1;
 }
 
+/* The product of extents, or -1 where no buffer can have as many bytes. */
+static int64_t product(const int64_t *factors, int count) {
+    int64_t result = 1;
+    for (int i = 0; i < count; i++)
+        if (__builtin_mul_overflow(result, factors[i], &result)) return -1;
+    return result;
+}
+
 static int buffer_has(const Py_buffer *buffer, int64_t bytes) {
     if (buffer->len == bytes) return 1;
     PyErr_Format(PyExc_ValueError, "a buffer of %zd bytes where %lld are needed", buffer->len,
@@ -76,11 +84,14 @@ static int kernel_prepare(Kernel *self, const Py_buffer *filter, const Py_buffer
     const struct layer *layer = &self->layer;
     const enum element element = (enum element)layer->element;
     const int size = element_size(element);
-    const int64_t count = layer->groups * layer->channels_in * layer->channels_out *
-                          layer->kernel[0] * layer->kernel[1] * layer->kernel[2];
-    const int64_t channels = layer->groups * layer->channels_out;
-    if (!buffer_has(filter, count * size)) return -1;
-    if (bias->obj && !buffer_has(bias, channels * size)) return -1;
+    const int64_t filter_bytes =
+        product((int64_t[]){size, layer->groups, layer->channels_in, layer->channels_out,
+                            layer->kernel[0], layer->kernel[1], layer->kernel[2]}, 7);
+    const int64_t bias_bytes =
+        product((int64_t[]){size, layer->groups, layer->channels_out}, 3);
+    if (!buffer_has(filter, filter_bytes)) return -1;
+    if (bias->obj && !buffer_has(bias, bias_bytes)) return -1;
+    const int64_t count = filter_bytes / size, channels = bias_bytes / size;
     self->kernels = kernels_for((enum isa)layer->isa, accumulator_of(element));
     self->packed = allocate(count * self->kernels->size);
     if (packing_make(layer, self->kernels, &self->packing) || !self->packed) goto no_memory;
@@ -163,6 +174,9 @@ static struct shared_plan *plan_acquire(Kernel *self, const struct run *run) {
     return shared;
 }
 
+/* Of two numbers below this the sum is in bounds. */
+#define MOST_SUM (INT64_C(1) << 62)
+
 /* Read (data, out, pads_begin, output, threads, scratch_bytes, extent, crop). */
 static int run_of_arguments(const Kernel *self, PyObject *arguments, struct run *run,
                             Py_buffer *in, Py_buffer *result) {
@@ -175,6 +189,7 @@ static int run_of_arguments(const Kernel *self, PyObject *arguments, struct run 
                           &run->output[1], &run->output[2], &run->threads,
                           &run->scratch_bytes, &run->extent, &run->crop))
         return -1;
+    run->threads = most(1, least(run->threads, MOST_THREADS));
     if (PyObject_GetBuffer(data, in, PyBUF_STRIDED_RO)) return -1;
     if (PyObject_GetBuffer(out, result, PyBUF_CONTIG)) {
         PyBuffer_Release(in);
@@ -189,14 +204,19 @@ static int run_of_arguments(const Kernel *self, PyObject *arguments, struct run 
             run->data[a] = in->shape[a + 2];
             run->step[a] = in->strides[a + 2] / size;
             good &= run->output[a] >= 0;
+            /* Positions are sums of pads and extents. */
+            good &= run->pads_begin[a] > -MOST_SUM && run->pads_begin[a] < MOST_SUM;
         }
         for (int a = 0; a < AXES + 2; a++) good &= in->strides[a] % size == 0;
         /* The interleaved positions must cover the output. */
         const int64_t folded = self->layer.folded;
-        good &= run->extent >= 0 && run->crop >= 0 && run->crop < folded &&
-                run->output[2] == divide_up(run->crop + run->extent, folded);
-        good &= result->len == run->batch * self->layer.groups * self->layer.channels_out /
-                                   folded * run->output[0] * run->output[1] * run->extent * size;
+        good = good && run->extent >= 0 && run->extent < MOST_SUM && run->crop >= 0 &&
+               run->crop < folded &&
+               run->output[2] == divide_up(run->crop + run->extent, folded);
+        good &= result->len ==
+                product((int64_t[]){size, run->batch, self->layer.groups,
+                                    self->layer.channels_out / folded, run->output[0],
+                                    run->output[1], run->extent}, 7);
     }
     if (good) return 0;
     PyErr_SetString(PyExc_ValueError, "data or out do not fit the kernel");

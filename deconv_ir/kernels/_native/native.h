@@ -23,6 +23,7 @@
 #define MAX_COLUMNS 12 /* vectors of positions of the largest micro-kernel */
 #define LINE 64     /* bytes of a cache line */
 #define COPY_STEP 32 /* bytes that short copies move at once */
+#define MOST_THREADS 256 /* that compute one result */
 
 /* ------------------------------------------------------------ numbers -- */
 

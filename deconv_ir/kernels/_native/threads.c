@@ -15,7 +15,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#define MOST_WORKERS 255
+#define MOST_WORKERS (MOST_THREADS - 1)
 /* Scratch that a thread keeps between runs: page faults would cost more than
  * small layers take. */
 #define KEPT_BYTES ((int64_t)8 << 20)

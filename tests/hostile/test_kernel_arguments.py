@@ -1,0 +1,443 @@
+"""Arrays and numbers that a kernel must not take on trust; also run under the sanitizers.
+
+The first part is about Python's side, which every caller goes through; the
+second calls into C with what Python would never let through.
+"""
+
+from __future__ import annotations
+
+import itertools
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+from deconv_ir.kernels import (
+    Convolution,
+    Deconvolution,
+    empty,
+    get_threads,
+    naive,
+    naive_convolution,
+    parallel,
+    set_threads,
+)
+from deconv_ir.kernels.compiled import compiled_module
+
+Array = np.ndarray[Any, np.dtype[Any]]
+
+STATIC = {"strides": (2, 1), "dilations": (1, 2), "groups": 2}
+PADS = (1, 2)
+OUTPUT = {Deconvolution: (9, 8), Convolution: (3, 4)}
+ORACLE = {Deconvolution: naive, Convolution: naive_convolution}
+PATHS = {
+    Deconvolution: ["compiled", "phases", "col2im"],
+    Convolution: ["compiled", "im2col"],
+}
+BOTH = [(kind, path) for kind, paths in PATHS.items() for path in paths]
+FAR = 2**63 - 1
+
+
+class Subject:
+    """A kernel with arguments that are as they should be, and what they come to."""
+
+    def __init__(self, kind: Any, path: str, dtype: str = "float32") -> None:
+        if path == "compiled" and compiled_module() is None:
+            pytest.skip("the compiled kernel was not built here")
+        draw = np.random.default_rng(7)
+
+        def array(*shape: int) -> Array:
+            return draw.integers(-8, 9, shape).astype(dtype)
+
+        self.kind, self.path, self.output = kind, path, OUTPUT[kind]
+        self.data, self.filter, self.bias = array(2, 4, 5, 6), array(4, 2, 3, 2), array(4)
+        self.expected: Array = ORACLE[kind](
+            self.data, self.filter, pads_begin=PADS, output=self.output, bias=self.bias, **STATIC
+        )
+
+    def make(self, **changed: Any) -> Any:
+        arguments = {"bias": self.bias, "path": self.path, **STATIC, **changed}
+        return self.kind(arguments.pop("filter", self.filter), **arguments)
+
+    def run(self, **changed: Any) -> Array:
+        data, out = changed.pop("data", self.data), changed.pop("out", None)
+        found: Array = self.make(**changed).run(data, PADS, self.output, out)
+        return found
+
+
+@pytest.fixture(params=BOTH, ids=lambda v: f"{v[0].__name__}-{v[1]}")
+def subject(request: pytest.FixtureRequest) -> Subject:
+    return Subject(*request.param)
+
+
+@pytest.fixture(autouse=True)
+def _threads() -> Iterator[None]:
+    yield
+    set_threads(None)
+
+
+def unaligned(array: Array) -> Array:
+    memory = bytearray(array.nbytes + 1)
+    moved = np.ndarray(array.shape, array.dtype, memory, offset=1)
+    moved[...] = array
+    assert moved.size == 0 or moved.itemsize == 1 or not moved.flags.aligned
+    return moved
+
+
+def reversed_strides(array: Array) -> Array:
+    every = (slice(None, None, -1),) * array.ndim
+    return array[every].copy()[every]
+
+
+def with_gaps(array: Array) -> Array:
+    wide = np.zeros([2 * n for n in array.shape], array.dtype)
+    view = wide[tuple(slice(None, None, 2) for _ in array.shape)]
+    view[...] = array
+    return view
+
+
+def transposed(array: Array) -> Array:
+    return array.T.copy().T
+
+
+def of_odd_strides(array: Array) -> Array:
+    """Elements of a packed record: their distances are no multiples of their size."""
+    records = np.zeros(array.shape, [("tag", "u1"), ("value", array.dtype)])
+    records["value"] = array
+    return records["value"]
+
+
+def read_only(array: Array) -> Array:
+    array = array.copy()
+    array.flags.writeable = False
+    return array
+
+
+LAYOUTS = [unaligned, reversed_strides, with_gaps, transposed, of_odd_strides, read_only]
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("argument", ["data", "filter", "bias"])
+@pytest.mark.parametrize("dtype", ["float32", "float64", "float16", "int8", "int64"])
+@pytest.mark.parametrize("kind", PATHS)
+def test_arrays_of_any_layout(
+    kind: Any, dtype: str, argument: str, layout: Callable[[Array], Array]
+) -> None:
+    subject = Subject(kind, "auto", dtype)
+    changed = layout(getattr(subject, argument))
+    np.testing.assert_array_equal(subject.run(**{argument: changed}), subject.expected)
+
+
+@pytest.mark.parametrize("layout", [unaligned, reversed_strides, with_gaps, transposed])
+def test_results_of_any_layout(subject: Subject, layout: Callable[[Array], Array]) -> None:
+    out = layout(np.full_like(subject.expected, 99))
+    assert subject.run(out=out) is out
+    np.testing.assert_array_equal(out, subject.expected)
+
+
+def test_data_that_repeat_one_element(subject: Subject) -> None:
+    data = np.broadcast_to(np.float32(3), subject.data.shape)
+    assert data.strides == (0,) * 4
+    expected = subject.run(data=np.full(data.shape, np.float32(3)))
+    np.testing.assert_array_equal(subject.run(data=data), expected)
+
+
+def test_a_result_that_must_not_be_written(subject: Subject) -> None:
+    out = read_only(np.full_like(subject.expected, 99))
+    with pytest.raises(ValueError, match="read-only"):
+        subject.run(out=out)
+    assert (out == 99).all()
+
+
+@pytest.mark.parametrize("distance", [0, 1, 40])
+def test_a_result_that_overlaps_the_data(subject: Subject, distance: int) -> None:
+    size = max(subject.data.size, subject.expected.size) + distance
+    memory = np.zeros(size, np.float32)
+    data = memory[: subject.data.size].reshape(subject.data.shape)
+    out = memory[distance:][: subject.expected.size].reshape(subject.expected.shape)
+    data[...] = subject.data
+    np.testing.assert_array_equal(subject.run(out=out, data=data), subject.expected)
+
+
+@pytest.mark.parametrize(
+    ("changed", "error"),
+    [
+        ({"data": np.zeros((2, 5, 5, 6), np.float32)}, ValueError),
+        ({"data": np.zeros((2, 4, 5), np.float32)}, ValueError),
+        ({"data": np.zeros((2, 4, 5, 6), ">f4")}, TypeError),
+        ({"data": np.zeros((2, 4, 5, 6), np.int32)}, TypeError),
+        ({"filter": np.zeros((4, 2, 3, 2), ">f4")}, TypeError),
+        ({"filter": np.zeros((4, 2, 0, 2), np.float32)}, ValueError),
+        ({"filter": np.zeros((3, 2, 3, 2), np.float32)}, ValueError),
+        ({"bias": np.zeros(5, np.float32)}, ValueError),
+        ({"bias": np.zeros(4, np.int32)}, TypeError),
+        ({"strides": (0, 1)}, ValueError),
+        ({"strides": (-1, 1)}, ValueError),
+        ({"strides": (1,)}, ValueError),
+        ({"dilations": (0, 1)}, ValueError),
+        ({"dilations": (-FAR, 1)}, ValueError),
+        ({"groups": 0}, ValueError),
+        ({"groups": -2}, ValueError),
+        ({"groups": 2**64}, ValueError),
+        ({"out": np.zeros((2, 4, 9, 9), np.float32)}, ValueError),
+        ({"out": np.zeros((2, 4, 9, 8), np.int32)}, ValueError),
+        ({"out": np.zeros(0, np.float32)}, ValueError),
+    ],
+    ids=lambda v: str(v)[:40].replace("\n", ""),
+)
+def test_what_does_not_fit_is_refused(
+    subject: Subject, changed: dict[str, Any], error: type[Exception]
+) -> None:
+    with pytest.raises(error):
+        subject.run(**changed)
+
+
+@pytest.mark.parametrize("number", [2**31, 2**40, FAR, 2**63, 2**70])
+@pytest.mark.parametrize("name", ["strides", "dilations"])
+def test_distances_without_bound(subject: Subject, name: str, number: int) -> None:
+    """No second element, or tap, is reached."""
+    far = {name: (number, number)}
+    expected = ORACLE[subject.kind](
+        subject.data,
+        subject.filter,
+        pads_begin=(0, 0),
+        output=(1, 1),
+        bias=subject.bias,
+        **(STATIC | far),
+    )
+    found = subject.make(**far).run(subject.data, (0, 0), (1, 1))
+    np.testing.assert_array_equal(found, expected)
+
+
+@pytest.mark.parametrize("pad", [sign * n for sign in (1, -1) for n in (FAR, 2**63, 2**70)])
+def test_pads_without_bound(subject: Subject, pad: int) -> None:
+    found: Array = subject.make().run(subject.data, (pad, 0), subject.output)
+    np.testing.assert_array_equal(
+        found, np.broadcast_to(subject.bias.reshape(4, 1, 1), found.shape)
+    )
+
+
+@pytest.mark.parametrize("pads", list(itertools.product((0, 2**58, -(2**58), 2**70), repeat=2)))
+@pytest.mark.parametrize("axis", [2, 3])
+def test_data_as_long_as_addresses_go(axis: int, pads: tuple[int, int]) -> None:
+    """One element, shown 2^58 times; one output, wherever in them."""
+    shape = [1, 1, 1, 1]
+    shape[axis] = 2**58
+    data = np.broadcast_to(np.int8(1), shape)
+    for stride in (1, 2**15):
+        kernel = Convolution(np.ones((1, 1, 1, 1), np.int8), strides=(stride, 1), dilations=(1, 1))
+        inside = all(0 <= -pad < shape[i + 2] for i, pad in enumerate(pads))
+        assert kernel.run(data, pads, (1, 1)).item() == inside
+
+
+@pytest.mark.parametrize("output", [(2**31, 2**31), (FAR, 1), (2**62, 2**62), (2**64, 1)])
+def test_results_beyond_addresses(subject: Subject, output: tuple[int, int]) -> None:
+    with pytest.raises((ValueError, MemoryError)):
+        subject.make().run(subject.data, PADS, output)
+
+
+def test_memory_beyond_addresses() -> None:
+    for size in (2**60, 2**63 - 1, 2**63, 2**70):
+        with pytest.raises((ValueError, MemoryError)):
+            empty((size,), np.dtype(np.float32))
+
+
+@pytest.mark.parametrize("scratch", [-(2**70), -1, 0, 1, FAR, 2**70])
+def test_scratch_of_any_size(subject: Subject, scratch: int) -> None:
+    np.testing.assert_array_equal(subject.run(scratch_bytes=scratch), subject.expected)
+
+
+@pytest.mark.parametrize("count", [1, 2, 255, 256, 257, 2**31, 2**63, 2**70])
+def test_any_number_of_threads(subject: Subject, count: int) -> None:
+    set_threads(count)
+    assert get_threads() == min(count, 256)
+    np.testing.assert_array_equal(subject.run(), subject.expected)
+
+
+@pytest.mark.parametrize("count", [0, -1, -(2**70)])
+def test_no_threads_at_all(count: int) -> None:
+    with pytest.raises(ValueError, match="must be at least 1"):
+        set_threads(count)
+
+
+def test_threads_that_the_system_does_not_give(
+    subject: Subject, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(_: object) -> None:
+        raise RuntimeError("can't start new thread")
+
+    parallel._forget_workers()
+    monkeypatch.setattr(threading.Thread, "start", refuse)
+    set_threads(4)
+    np.testing.assert_array_equal(subject.run(), subject.expected)
+    done: list[int] = []
+    parallel.run_jobs(lambda: done.append, 10, 4)
+    assert done == list(range(10))
+
+
+def test_an_interrupted_call_leaves_nothing_to_the_next() -> None:
+    """What a worker of the interrupted call reports late is not taken for the next one's."""
+
+    class InterruptedError(BaseException):
+        """What the handler of a signal raises."""
+
+    def interrupt(*_: object) -> None:
+        raise InterruptedError
+
+    main = threading.get_ident()
+    release = threading.Event()
+    done: list[int] = []
+
+    def two_jobs(finish: Callable[[], object]) -> Callable[[], Callable[[int], None]]:
+        """One for each thread; the worker's takes until `finish` returns."""
+        started = threading.Event()
+
+        def job(number: int) -> None:
+            if threading.get_ident() == main:
+                assert started.wait(60)
+            else:
+                started.set()
+                finish()
+            done.append(number)
+
+        return lambda: job
+
+    old = signal.signal(signal.SIGALRM, interrupt)
+    try:
+        signal.setitimer(signal.ITIMER_REAL, 0.2)
+        with pytest.raises(InterruptedError):
+            parallel.run_jobs(two_jobs(lambda: release.wait(60)), 2, 2)
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, old)
+    done.clear()
+    release.set()
+    parallel.run_jobs(two_jobs(lambda: time.sleep(0.2)), 2, 2)
+    assert {0, 1} <= set(done)
+    assert len(done) == 3, "the interrupted call's job, and both of the next"
+
+
+class Packed:
+    """The arguments of the calls into C, as Python would give them, to be spoilt one by one."""
+
+    def __init__(self) -> None:
+        module = compiled_module()
+        if module is None:
+            pytest.skip("the compiled kernel was not built here")
+        self.module: Any = module
+        self.layer = dict(forward=0, element=0, isa=0, groups=2, ins=2, outs=2, folded=1, guarded=0)
+        self.vectors = {"kernel": (1, 3, 2), "strides": (1, 2, 1), "dilations": (1, 1, 2)}
+        self.filter = np.ones((4, 2, 1, 3, 2), np.float32)
+        self.bias: Array | None = np.ones(4, np.float32)
+        self.call: dict[str, Any] = {
+            "data": np.ones((2, 4, 1, 5, 6), np.float32),
+            "out": np.zeros((2, 4, 1, 9, 8), np.float32),
+            "pads_begin": (0, 1, 2),
+            "output": (1, 9, 8),
+            "threads": 2,
+            "scratch_bytes": 1 << 20,
+            "extent": 8,
+            "crop": 0,
+        }
+
+    def pack(self) -> Any:
+        return self.module.Kernel(
+            tuple(self.layer.values()),
+            *self.vectors.values(),
+            self.filter,
+            self.bias,
+            (0, 0.0, 0.0, 0.0),
+        )
+
+    def run(self) -> Any:
+        return self.pack().run(*self.call.values())
+
+
+def test_what_c_is_given() -> None:
+    packed = Packed()
+    assert packed.run() is True
+    assert packed.call["out"].any()
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        *(("element", n) for n in (-1, 8, 2**40)),
+        *(("isa", n) for n in (-1, 3, 2**40)),
+        *(("groups", n) for n in (-2, 0, 1, 3, 2**62, FAR)),
+        *(("ins", n) for n in (-2, 0, 1, 3, 2**62, 2**63 // 24 + 1, FAR)),
+        *(("outs", n) for n in (-2, 0, 1, 3, 2**62, FAR)),
+        *(("folded", n) for n in (-1, 0, 3)),
+        *(("kernel", (1, 3, n)) for n in (-2, 0, 1, 3, 2**62, FAR)),
+        *(("strides", (1, n, 1)) for n in (-1, 0)),
+        *(("dilations", (1, n, 1)) for n in (-1, 0)),
+        *(("filter", np.ones(n, np.float32)) for n in (0, 47, 49)),
+        *(("bias", np.ones(n, np.float32)) for n in (0, 3, 5)),
+    ],
+    ids=lambda v: v if isinstance(v, str) else str(v)[:30].replace("\n", ""),
+)
+def test_c_packs_no_filter_that_does_not_fit(name: str, value: Any) -> None:
+    packed = Packed()
+    for part in (packed.layer, packed.vectors):
+        if name in part:
+            part[name] = value  # type: ignore[index]
+            break
+    else:
+        setattr(packed, name, value)
+    with pytest.raises(ValueError, match=r"no such layer|a buffer of \d+ bytes where"):
+        packed.pack()
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("data", np.ones((2, 4, 5, 6), np.float32)),
+        ("data", np.ones((2, 3, 1, 5, 6), np.float32)),
+        ("data", np.ones((2, 4, 1, 5, 6), np.float64)),
+        ("data", np.ones((3, 4, 1, 5, 6), np.float32)),
+        ("data", of_odd_strides(np.ones((2, 4, 1, 5, 6), np.float32))),
+        ("data", b"bytes"),
+        ("out", np.zeros((2, 4, 1, 9, 7), np.float32)),
+        ("out", np.zeros((2, 4, 1, 9, 16), np.float32)[..., ::2]),
+        ("out", read_only(np.zeros((2, 4, 1, 9, 8), np.float32))),
+        ("out", bytes(2 * 4 * 9 * 8 * 4)),
+        *(("output", (1, n, 8)) for n in (-9, 0, 8, 10, 2**62, FAR)),
+        *(("pads_begin", (0, n, 0)) for n in (2**62, FAR, -(2**62), -FAR)),
+        *(("extent", n) for n in (-8, 0, 7, 9, FAR)),
+        *(("crop", n) for n in (-1, 1, FAR)),
+    ],
+    ids=lambda v: v if isinstance(v, str) else str(v)[:30].replace("\n", ""),
+)
+def test_c_computes_nothing_that_does_not_fit(name: str, value: Any) -> None:
+    packed = Packed()
+    packed.call[name] = value
+    with pytest.raises((ValueError, TypeError, BufferError)):
+        packed.run()
+
+
+@pytest.mark.parametrize("threads", [-FAR, -1, 0, 1, 1000, FAR])
+def test_c_takes_any_number_of_threads(threads: int) -> None:
+    packed = Packed()
+    packed.run()
+    expected = packed.call["out"].copy()
+    packed.call["threads"] = threads
+    packed.call["out"][...] = 0
+    assert packed.run() is True
+    np.testing.assert_array_equal(packed.call["out"], expected)
+
+
+@pytest.mark.parametrize("scratch", [-FAR, 0, 1])
+def test_c_says_when_scratch_is_too_small(scratch: int) -> None:
+    packed = Packed()
+    packed.call["scratch_bytes"] = scratch
+    assert packed.run() is False
+
+
+@pytest.mark.parametrize("size", [-FAR, -1, 0, FAR])
+def test_c_has_no_memory_of_such_a_size(size: int) -> None:
+    with pytest.raises((ValueError, MemoryError)):
+        Packed().module.Block(size)
