@@ -10,9 +10,11 @@ from typing import TYPE_CHECKING, NoReturn
 import click
 
 from .common import EXIT_DIFFERS, EXIT_OK, FILE, Mistake, run_command, version_option
+from .limits import OF_AN_IR, limit_options
 from .reporters import FORMATS, Run, render, write
 
 if TYPE_CHECKING:
+    from deconv_ir.limits import Limits
     from deconv_ir.lint.engine import Result
     from deconv_ir.lint.options import Options
     from deconv_ir.lint.runner import Job
@@ -99,6 +101,7 @@ PRUNE_AT = 256
     type=click.IntRange(1),
     help="Processes. Default: all cores, if it pays.",
 )
+@limit_options(OF_AN_IR)
 @click.option("--no-cache", is_flag=True, help="Check files even if they were checked before.")
 @click.option("--cache-dir", metavar="DIR", type=FILE, help="Where results are kept.")
 @click.option("-q", "--quiet", is_flag=True, help="Print findings only: no summary, no progress.")
@@ -127,6 +130,7 @@ def command(
     explain: str | None,
     stdin_filename: str | None,
     jobs: int | None,
+    limits: Limits,
     no_cache: bool,
     cache_dir: str | None,
     quiet: bool,
@@ -169,13 +173,15 @@ def command(
         from .lint_fix import fix_files
 
         options = [settings.options(f) for f, _ in files]
-        results, fixed, changed = fix_files([f for f, _ in files], options, weights, show=diff)
+        results, fixed, changed = fix_files(
+            [f for f, _ in files], options, weights, limits, show=diff
+        )
         if diff:
             return EXIT_DIFFERS if changed and not exit_zero else EXIT_OK
     else:
         fixed = 0
         cache = _cache_folder(files, cache_dir, no_cache)
-        results = _check(files, settings, weights, stdin_filename, jobs, cache, quiet)
+        results = _check(files, settings, weights, stdin_filename, jobs, limits, cache, quiet)
     no_ir = sum(not named and _is_no_ir(r) for (_, named), r in zip(files, results, strict=True))
     results = [r for (_, named), r in zip(files, results, strict=True) if named or not _is_no_ir(r)]
     if not no_cache and len(files) > PRUNE_AT:
@@ -197,6 +203,7 @@ def _check(
     weights: str | None,
     stdin_filename: str | None,
     processes: int | None,
+    limits: Limits,
     cache: str | None,
     quiet: bool,
 ) -> list[Result]:
@@ -208,9 +215,9 @@ def _check(
     for i, (file, _) in enumerate(files):
         if file == STDIN:
             options = settings.options(stdin_filename or FROM_STDIN)
-            results[i] = _check_stdin(options, weights, stdin_filename)
+            results[i] = _check_stdin(options, weights, stdin_filename, limits)
         else:
-            jobs.append(Job(file, settings.options(file), weights, cache))
+            jobs.append(Job(file, settings.options(file), weights, cache, limits))
             places.append(i)
     checked = check_all(jobs, processes)
     if len(jobs) > 1 and not quiet and sys.stderr.isatty():
@@ -223,14 +230,13 @@ def _check(
     return [results[i] for i in range(len(files))]
 
 
-def _check_stdin(options: Options, weights: str | None, name: str | None) -> Result:
-    from deconv_ir.limits import DEFAULT_LIMITS
+def _check_stdin(options: Options, weights: str | None, name: str | None, limits: Limits) -> Result:
     from deconv_ir.lint.engine import check_bytes
     from deconv_ir.xmlio.weights import weights_beside
 
-    data = sys.stdin.buffer.read(DEFAULT_LIMITS.xml_bytes + 1)
+    data = sys.stdin.buffer.read(limits.xml_bytes + 1)
     beside = None if name is None else weights_beside(name)
-    return check_bytes(data, name or FROM_STDIN, options, weights or beside)
+    return check_bytes(data, name or FROM_STDIN, options, weights or beside, limits)
 
 
 def _cache_folder(files: list[tuple[str, bool]], folder: str | None, disabled: bool) -> str | None:

@@ -19,11 +19,12 @@ from deconv_ir.xmlio.weights import weights_beside
 from .common import Mistake
 
 if TYPE_CHECKING:
+    from deconv_ir.limits import Limits
     from deconv_ir.lint.options import Options
 
 
 def fix_files(
-    files: list[str], options: list[Options], weights: str | None, *, show: bool
+    files: list[str], options: list[Options], weights: str | None, limits: Limits, *, show: bool
 ) -> tuple[list[Result], int, bool]:
     """Fix files, one after the other.
 
@@ -34,6 +35,7 @@ def fix_files(
         What is checked in each file.
     weights : str or None
         The .bin, where it is not beside the .xml.
+    limits : Limits
     show : bool
         Print a unified diff, and write nothing.
 
@@ -59,13 +61,14 @@ def fix_files(
             raise Mistake("standard input can not be fixed in place")
         path = Path(file)
         try:
-            data = read_file(path)
+            data = read_file(path, limits)
         except DeconvError as error:
             document = Document(file)
             document.problems.append(error)
             results.append(check_document(document, chosen))
             continue
-        fixed_data, fixed, result = fix_bytes(data, file, chosen, weights or weights_beside(file))
+        beside = weights or weights_beside(file)
+        fixed_data, fixed, result = fix_bytes(data, file, chosen, beside, limits)
         results.append(result._replace(document=None))
         total += fixed
         if fixed_data == data:

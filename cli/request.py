@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
+
+if TYPE_CHECKING:
+    from deconv_ir.limits import Limits
 
 OPTIONAL_VALUES = {"--profile": ".json", "--batch": None}
 """Options whose value may be left out -> how the value ends; None: it is a number."""
@@ -33,6 +36,7 @@ class Request(NamedTuple):
     fail_fast: bool
     threads: int | None
     memory_limit: int | None
+    limits: Limits
     explain_plan: bool
     profile: str | None
     as_json: bool

@@ -11,6 +11,7 @@ import click
 
 from . import npy
 from .common import EXIT_DIFFERS, EXIT_OK, FILE, Mistake, run_command, version_option, warn
+from .limits import OF_AN_IR, limit_options
 from .request import BatchSize, Request, RunCommand, Size
 
 if TYPE_CHECKING:
@@ -132,6 +133,7 @@ def _list_operations(context: click.Context, parameter: click.Parameter, value: 
     metavar="SIZE",
     help="Refuse to run beyond this, as 2GiB or 500MB. Default: what is available.",
 )
+@limit_options(OF_AN_IR)
 @click.option(
     "--explain-plan", is_flag=True, help="Print how the model would be run, and do not run it."
 )
@@ -166,6 +168,7 @@ def command(**options: Any) -> int:
         request.weights,
         request.semantics,
         warn=False,
+        limits=request.limits,
         memory_limit=request.memory_limit,
     )
     if request.layer is not None:

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import click
 
 from .common import EXIT_DIFFERS, EXIT_OK, FILE, run_command, version_option
+from .limits import OF_A_DOCUMENT, limit_options
 from .reporters import FORMATS, write
+
+if TYPE_CHECKING:
+    from deconv_ir.limits import Limits
 
 EPILOG = """\b
 Examples:
@@ -43,6 +49,7 @@ def command() -> None:
 @command.command(context_settings=CONTEXT)
 @click.argument("documents", nargs=-1, required=True, metavar="DOC...", type=FILE)
 @SEMANTICS
+@limit_options(OF_A_DOCUMENT)
 @click.option(
     "--format",
     "format_",
@@ -65,6 +72,7 @@ def command() -> None:
 def check(
     documents: tuple[str, ...],
     semantics: str,
+    limits: Limits,
     format_: str,
     output: str | None,
     severity: str,
@@ -80,7 +88,7 @@ def check(
     from .spec_documents import check_documents
 
     code, text = check_documents(
-        documents, semantics, format_, severity, verbose=verbose, quiet=quiet
+        documents, semantics, limits, format_, severity, verbose=verbose, quiet=quiet
     )
     write(text, format_, output)
     return EXIT_OK if exit_zero and code == EXIT_DIFFERS else code
@@ -89,9 +97,10 @@ def check(
 @command.command(context_settings=CONTEXT)
 @click.argument("documents", nargs=-1, required=True, metavar="DOC...", type=FILE)
 @SEMANTICS
+@limit_options(OF_A_DOCUMENT)
 @click.option("--diff", is_flag=True, help="Show what would change, and change nothing.")
 @click.option("-q", "--quiet", is_flag=True, help="Say nothing but what is left wrong.")
-def fix(documents: tuple[str, ...], semantics: str, diff: bool, quiet: bool) -> int:
+def fix(documents: tuple[str, ...], semantics: str, limits: Limits, diff: bool, quiet: bool) -> int:
     """Write the computed output dims into DOC, and touch nothing else.
 
     Exit code 1: with --diff, something would change; else, an example is
@@ -99,7 +108,7 @@ def fix(documents: tuple[str, ...], semantics: str, diff: bool, quiet: bool) -> 
     """
     from .spec_documents import fix_documents
 
-    return fix_documents(documents, semantics, diff=diff, quiet=quiet)
+    return fix_documents(documents, semantics, limits, diff=diff, quiet=quiet)
 
 
 @command.command(context_settings=CONTEXT)

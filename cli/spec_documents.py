@@ -16,12 +16,13 @@ from deconv_ir.errors import DeconvError, OutputError
 from deconv_ir.files import replace_file
 from deconv_ir.findings import Severity
 from deconv_ir.geometry import Semantics
+from deconv_ir.limits import Limits
 from deconv_ir.lint.engine import Result
 from deconv_ir.shapes import format_shape
 from deconv_ir.spec_examples.check import Judgement, Verdict, check_document, no_examples
 from deconv_ir.spec_examples.fix import fix_document
 from deconv_ir.spec_examples.rules import RULES
-from deconv_ir.spec_examples.text import MAX_BYTES, Document, read_document
+from deconv_ir.spec_examples.text import Document, read_document
 
 from .common import EXIT_DIFFERS, EXIT_MISTAKE, EXIT_OK, Mistake
 from .reporters import RuleInfo, Run, Tool, render
@@ -70,15 +71,21 @@ def expand(paths: Sequence[str]) -> Iterator[str]:
             yield path
 
 
-def _open(path: str) -> Document:
+def _open(path: str, limits: Limits) -> Document:
     if path == STREAM:
-        return Document(sys.stdin.buffer.read(MAX_BYTES), "<stdin>")
-    return read_document(path)
+        data = sys.stdin.buffer.read(limits.document_bytes + 1)
+        if len(data) > limits.document_bytes:
+            raise DeconvError(
+                f"it has more bytes than the limit of {limits.document_bytes}", file="<stdin>"
+            )
+        return Document(data, "<stdin>")
+    return read_document(path, limits.document_bytes)
 
 
 def check_documents(
     paths: Sequence[str],
     semantics: str,
+    limits: Limits,
     format_: str = "text",
     severity: str = "warning",
     *,
@@ -97,7 +104,7 @@ def check_documents(
     broken = False
     for path in expand(paths):
         try:
-            document = _open(path)
+            document = _open(path, limits)
         except DeconvError as error:
             Mistake(str(error)).show()
             broken = True
@@ -180,13 +187,18 @@ def _lines_of(
 
 
 def fix_documents(
-    paths: Sequence[str], semantics: str, *, diff: bool = False, quiet: bool = False
+    paths: Sequence[str],
+    semantics: str,
+    limits: Limits,
+    *,
+    diff: bool = False,
+    quiet: bool = False,
 ) -> int:
     """Fix documents in place, or show how, and return the exit code."""
     code = EXIT_OK
     for path in expand(paths):
         try:
-            document = _open(path)
+            document = _open(path, limits)
             changed, left = _fix(document, path, semantics, diff=diff, quiet=quiet)
         except DeconvError as error:
             Mistake(str(error)).show()

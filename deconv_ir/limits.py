@@ -20,6 +20,8 @@ class Limits(Record):
         Dims of a port.
     problems : int
         Mistakes in one file; after that many, the rest of it is not read.
+    document_bytes : int
+        Size of a document with examples.
     """
 
     xml_bytes: int = field(default=256 << 20)
@@ -27,6 +29,7 @@ class Limits(Record):
     layers: int = field(default=1_000_000)
     rank: int = field(default=64)
     problems: int = field(default=10_000)
+    document_bytes: int = field(default=64 << 20)
 
 
 DEFAULT_LIMITS = Limits()

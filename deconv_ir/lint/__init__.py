@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from ..findings import Finding, Severity
 from ..geometry import Semantics
+from ..limits import DEFAULT_LIMITS, Limits
 
 __all__ = ["lint"]
 
@@ -21,6 +22,7 @@ def lint(
     severity: Severity | str = Severity.WARNING,
     reshape: Mapping[str, Sequence[int]] | None = None,
     deep: bool = False,
+    limits: Limits = DEFAULT_LIMITS,
 ) -> list[Finding]:
     """Return everything that is wrong with an IR, in the order of its file.
 
@@ -43,6 +45,8 @@ def lint(
         shapes.  Declared dims are not compared then.
     deep : bool
         Read all weights, and look for NaN and infinity.
+    limits : Limits
+        Sizes beyond which the file is refused.
 
     Returns
     -------
@@ -71,4 +75,4 @@ def lint(
         reshape={name: tuple(shape) for name, shape in (reshape or {}).items()},
         deep=deep,
     )
-    return check_file(path, options, weights=weights).findings
+    return check_file(path, options, weights=weights, limits=limits).findings

@@ -13,6 +13,7 @@ from typing import Any
 from ..errors import WeightsError
 from ..files import replace_file
 from ..findings import Finding, Severity, plain
+from ..limits import DEFAULT_LIMITS, Limits
 from ..version import __version__
 from .engine import Result
 from .options import Options
@@ -41,10 +42,17 @@ class Cache:
         self.folder = Path(folder)
         self._stamp = _code_stamp()
 
-    def key(self, data: bytes, options: Options, weights: str | None) -> str:
+    def key(
+        self,
+        data: bytes,
+        options: Options,
+        weights: str | None,
+        limits: Limits = DEFAULT_LIMITS,
+    ) -> str:
         """Return the name of the entry for a file's bytes; messages name the .bin."""
         name = "" if weights is None else os.path.basename(weights)
-        digest = hashlib.sha256(f"{FORMAT} {self._stamp} {name} {_text(options)}\0".encode())
+        settings = f"{_text(options)} {limits}"
+        digest = hashlib.sha256(f"{FORMAT} {self._stamp} {name} {settings}\0".encode())
         digest.update(data)
         return digest.hexdigest()
 

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from ..errors import DeconvError, ResourceError
 from ..findings import plain
+from ..limits import DEFAULT_LIMITS, Limits
 from ..xmlio.reader import Document, read_file
 from ..xmlio.weights import weights_beside
 from .engine import Result, check_bytes, check_document
@@ -30,12 +31,14 @@ class Job(NamedTuple):
         The .bin, where it is not beside the .xml.
     cache : str or None
         Folder of the cache; None: none is used.
+    limits : Limits
     """
 
     file: str
     options: Options
     weights: str | None = None
     cache: str | None = None
+    limits: Limits = DEFAULT_LIMITS
 
     @property
     def weights_path(self) -> str:
@@ -46,21 +49,21 @@ class Job(NamedTuple):
 def check(job: Job) -> Result:
     """Check one file, or tell what an earlier check of the same bytes found."""
     try:
-        data = read_file(job.file)
+        data = read_file(job.file, job.limits)
     except DeconvError as error:
         document = Document(job.file)
         document.problems.append(error)
         return _light(check_document(document, job.options))
     weights = job.weights_path
     if job.cache is None:
-        return _light(check_bytes(data, job.file, job.options, weights))
+        return _light(check_bytes(data, job.file, job.options, weights, job.limits))
     from .cache import Cache
 
     cache = Cache(job.cache)
-    key = cache.key(data, job.options, weights)
+    key = cache.key(data, job.options, weights, job.limits)
     found = cache.load(key, job.file, weights)
     if found is None:
-        result = check_bytes(data, job.file, job.options, weights)
+        result = check_bytes(data, job.file, job.options, weights, job.limits)
         cache.store(key, result, weights)
         found = _light(result)
     return found

@@ -19,9 +19,7 @@ from dataclasses import dataclass, field
 
 from ..errors import DeconvError
 from ..files import open_regular
-
-MAX_BYTES = 64 << 20
-"""Size beyond which a document is refused."""
+from ..limits import DEFAULT_LIMITS
 
 _MARKUP = re.compile(
     r"<!--|</?[A-Za-z][^<>]*>|&(?:#[0-9]{1,7}|#[xX][0-9A-Fa-f]{1,6}|[A-Za-z][A-Za-z0-9]{1,31});"
@@ -135,18 +133,20 @@ class Document:
             yield _unescape(self.text)
 
 
-def read_document(path: str | os.PathLike[str]) -> Document:
-    """Read a document from a file.
+def read_document(
+    path: str | os.PathLike[str], limit: int = DEFAULT_LIMITS.document_bytes
+) -> Document:
+    """Read a document from a file of at most `limit` bytes.
 
     Raises
     ------
     DeconvError
         It can not be read, is no regular file, too large, or no text.
     """
-    return Document(read_file(path), os.fspath(path))
+    return Document(read_file(path, limit), os.fspath(path))
 
 
-def read_file(path: str | os.PathLike[str], limit: int = MAX_BYTES) -> bytes:
+def read_file(path: str | os.PathLike[str], limit: int) -> bytes:
     """Return the bytes of a regular file of at most `limit` bytes.
 
     Raises

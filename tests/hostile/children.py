@@ -44,7 +44,12 @@ def bounded(code: str, memory: int = 512 * MIB, seconds: float = 60) -> str:
 def start(script: str, *arguments: object, cwd: Path, **options: object) -> subprocess.Popen[bytes]:
     """Start a command as a child process."""
     return subprocess.Popen(  # type: ignore[call-overload, no-any-return]
-        [sys.executable, "-m", f"deconv_cli.{script}", *map(str, arguments)],
+        [
+            sys.executable,
+            "-c",
+            f"from deconv_cli.{script} import main; main()",
+            *map(str, arguments),
+        ],
         cwd=cwd,
         env=_environment(),
         **{"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **options},

@@ -282,11 +282,11 @@ def test_threads_that_the_system_does_not_give(
 def test_an_interrupted_call_leaves_nothing_to_the_next() -> None:
     """What a worker of the interrupted call reports late is not taken for the next one's."""
 
-    class InterruptedError(BaseException):
+    class Interruption(BaseException):
         """What the handler of a signal raises."""
 
     def interrupt(*_: object) -> None:
-        raise InterruptedError
+        raise Interruption
 
     main = threading.get_ident()
     release = threading.Event()
@@ -309,7 +309,7 @@ def test_an_interrupted_call_leaves_nothing_to_the_next() -> None:
     old = signal.signal(signal.SIGALRM, interrupt)
     try:
         signal.setitimer(signal.ITIMER_REAL, 0.2)
-        with pytest.raises(InterruptedError):
+        with pytest.raises(Interruption):
             parallel.run_jobs(two_jobs(lambda: release.wait(60)), 2, 2)
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
@@ -329,7 +329,8 @@ class Packed:
         if module is None:
             pytest.skip("the compiled kernel was not built here")
         self.module: Any = module
-        self.layer = dict(forward=0, element=0, isa=0, groups=2, ins=2, outs=2, folded=1, guarded=0)
+        self.layer = {"forward": 0, "element": 0, "isa": 0, "groups": 2, "ins": 2, "outs": 2}
+        self.layer |= {"folded": 1, "guarded": 0}
         self.vectors = {"kernel": (1, 3, 2), "strides": (1, 2, 1), "dilations": (1, 1, 2)}
         self.filter = np.ones((4, 2, 1, 3, 2), np.float32)
         self.bias: Array | None = np.ones(4, np.float32)
