@@ -8,12 +8,13 @@ SECONDS ?= 60
 COUNT ?= 100000
 PROBLEMS ?= 300
 
-.PHONY: help run test test-without-compiler test-peers check regen bench fuzz fuzz-sanitized mutate dist clean
+.PHONY: help run test test-without-compiler test-lowest test-peers check regen bench fuzz fuzz-sanitized mutate dist clean
 
 help:
 	@echo "make run         upsample a photograph and name the pictures to look at"
 	@echo "make test        run the tests"
 	@echo "make test-without-compiler  run the tests on an install that had no C compiler"
+	@echo "make test-lowest run the tests with the lowest versions that pyproject.toml allows"
 	@echo "make check       ruff, mypy --strict, generated files are up to date"
 	@echo "make test-peers  compare with OpenVINO, onnxruntime and torch (installs them)"
 	@echo "make fuzz        coverage-guided fuzzing, SECONDS=60 for each target (installs atheris)"
@@ -55,6 +56,14 @@ test-without-compiler: $(VENV)/installed-dev
 	PYTHONPATH=$(abspath $(OUT)/without-compiler) $(BIN)/python -P -c \
 		"from deconv_ir.kernels import kernel_info as info; print(info()); assert not info().available"
 	PYTHONPATH=$(abspath $(OUT)/without-compiler) $(BIN)/python -P -m pytest
+
+test-lowest:
+	$(PYTHON) -m venv --clear $(OUT)/lowest
+	$(PYTHON) tools/lowest.py > $(OUT)/lowest.txt
+	$(OUT)/lowest/bin/python -m pip install --quiet --disable-pip-version-check \
+		--prefer-binary --constraint $(OUT)/lowest.txt '.[dev]'
+	$(OUT)/lowest/bin/python -m pip freeze
+	$(OUT)/lowest/bin/python -P -m pytest
 
 test-peers: $(VENV)/installed-dev $(VENV)/installed-peers
 	$(BIN)/python -m pytest -m peers tests/peers
