@@ -7,7 +7,7 @@ import os
 import signal
 import sys
 from collections.abc import Callable, Iterator
-from typing import Any, NoReturn, TypeVar
+from typing import Any, BinaryIO, NoReturn, TypeVar
 
 import click
 
@@ -88,6 +88,7 @@ def run_command(command: click.Command) -> NoReturn:
     """
     try:
         with _caught_signals():
+            _occupy_standard_streams()
             code = command.main(standalone_mode=False)
             _flush()
     except click.exceptions.Exit as done:
@@ -127,6 +128,26 @@ def run_command(command: click.Command) -> NoReturn:
             raise
         code = 128 + _received[0]
     sys.exit(code if isinstance(code, int) else EXIT_OK)
+
+
+def standard_input() -> BinaryIO:
+    """Return it, for bytes.
+
+    Raises
+    ------
+    Mistake
+        There is none.
+    """
+    if sys.stdin is None:
+        raise Mistake("there is no standard input to read from")
+    return sys.stdin.buffer
+
+
+def _occupy_standard_streams() -> None:
+    """Where the caller closed one, no file of ours may take its number."""
+    while (descriptor := os.open(os.devnull, os.O_RDWR)) < 3:
+        pass
+    os.close(descriptor)
 
 
 def _flush() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import os
 import sys
@@ -9,7 +10,15 @@ from typing import TYPE_CHECKING, NoReturn
 
 import click
 
-from .common import EXIT_DIFFERS, EXIT_OK, FILE, Mistake, run_command, version_option
+from .common import (
+    EXIT_DIFFERS,
+    EXIT_OK,
+    FILE,
+    Mistake,
+    run_command,
+    standard_input,
+    version_option,
+)
 from .limits import OF_AN_IR, limit_options
 from .reporters import FORMATS, Run, render, write
 
@@ -234,7 +243,7 @@ def _check_stdin(options: Options, weights: str | None, name: str | None, limits
     from deconv_ir.lint.engine import check_bytes
     from deconv_ir.xmlio.weights import weights_beside
 
-    data = sys.stdin.buffer.read(limits.xml_bytes + 1)
+    data = standard_input().read(limits.xml_bytes + 1)
     beside = None if name is None else weights_beside(name)
     return check_bytes(data, name or FROM_STDIN, options, weights or beside, limits)
 
@@ -287,6 +296,8 @@ def main() -> NoReturn:
     try:
         run_command(command)
     except SystemExit as done:
-        sys.stdout.flush()
-        sys.stderr.flush()
+        for stream in (sys.stdout, sys.stderr):
+            if stream is not None:
+                with contextlib.suppress(OSError):
+                    stream.flush()
         os._exit(done.code if isinstance(done.code, int) else EXIT_OK)

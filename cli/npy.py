@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 from deconv_ir.errors import InputError, OutputError
 from deconv_ir.files import open_regular, replace_file
 
+from .common import standard_input
+
 if TYPE_CHECKING:
     from deconv_ir.dtypes import Array
 
@@ -30,7 +32,7 @@ def read(path: str) -> Array:
         It is no .npy file, holds Python objects or records, or is cut short.
     """
     if path == STREAM:
-        return _read_stream(sys.stdin.buffer, "standard input", None)
+        return _read_stream(standard_input(), "standard input", None)
     try:
         with open_regular(path) as stream:
             return _read_stream(stream, path, os.fstat(stream.fileno()).st_size)

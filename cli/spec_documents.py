@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import difflib
 import os
-import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -24,7 +23,7 @@ from deconv_ir.spec_examples.fix import fix_document
 from deconv_ir.spec_examples.rules import RULES
 from deconv_ir.spec_examples.text import Document, read_document
 
-from .common import EXIT_DIFFERS, EXIT_MISTAKE, EXIT_OK, Mistake
+from .common import EXIT_DIFFERS, EXIT_MISTAKE, EXIT_OK, Mistake, standard_input
 from .reporters import RuleInfo, Run, Tool, render
 from .reporters.text import show
 
@@ -73,7 +72,7 @@ def expand(paths: Sequence[str]) -> Iterator[str]:
 
 def _open(path: str, limits: Limits) -> Document:
     if path == STREAM:
-        data = sys.stdin.buffer.read(limits.document_bytes + 1)
+        data = standard_input().read(limits.document_bytes + 1)
         if len(data) > limits.document_bytes:
             raise DeconvError(
                 f"it has more bytes than the limit of {limits.document_bytes}", file="<stdin>"

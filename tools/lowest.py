@@ -1,4 +1,8 @@
-"""Print the lowest versions that pyproject.toml allows, as constraints for pip."""
+"""Print the lowest versions that pyproject.toml allows, as constraints for pip.
+
+Those of what users install: tools for development need not go together at
+their lowest.
+"""
 
 from __future__ import annotations
 
@@ -12,8 +16,8 @@ PYPROJECT = Path(__file__).parents[1] / "pyproject.toml"
 def main() -> None:
     """Print them, one a line."""
     project = tomllib.loads(PYPROJECT.read_text())["project"]
-    extras = project["optional-dependencies"].values()
-    given = {*project["dependencies"], *(one for extra in extras for one in extra)}
+    extras = project["optional-dependencies"]
+    given = {*project["dependencies"], *extras["diagrams"], *extras["samples"]}
     for requirement in sorted(given):
         if found := re.match(r"([\w-]+)>=([\w.]+)", requirement):
             print(f"{found[1]}=={found[2]}")

@@ -34,7 +34,7 @@ def bounded(code: str, memory: int = 512 * MIB, seconds: float = 60) -> str:
         capture_output=True,
         text=True,
         timeout=seconds,
-        env=_environment(),
+        env=environment(),
         check=False,
     )
     assert done.returncode == 0, done.stderr[-2000:]
@@ -51,7 +51,7 @@ def start(script: str, *arguments: object, cwd: Path, **options: object) -> subp
             *map(str, arguments),
         ],
         cwd=cwd,
-        env=_environment(),
+        env=environment(),
         **{"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **options},
     )
 
@@ -70,7 +70,8 @@ def one_error_line(text: str) -> str:
     return text.strip()
 
 
-def _environment() -> dict[str, str]:
+def environment() -> dict[str, str]:
+    """What a child process is to find: this interpreter's modules."""
     # Each thread of the BLAS reserves address space: not what is measured.
     # The import path is passed on: the package may be installed in neither.
     paths = [p for p in sys.path if p]
