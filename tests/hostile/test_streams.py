@@ -57,7 +57,7 @@ def test_closed_streams(
     command: tuple[str, ...], descriptors: tuple[int, ...], folder: Path
 ) -> None:
     expected = run(*command, cwd=folder)
-    code, out, error = run(*command, cwd=folder, preexec_fn=closed(*descriptors))
+    code, _, error = run(*command, cwd=folder, preexec_fn=closed(*descriptors))
     assert code == expected[0] == COMMANDS[command]
     assert "Traceback" not in error
     assert not error or 2 not in descriptors
