@@ -33,6 +33,34 @@ def open_regular(path: str | os.PathLike[str]) -> BinaryIO:
     raise OSError(errno.EINVAL, "it is no regular file", str(path))
 
 
+def read_regular(path: str | os.PathLike[str], limit: int) -> bytes:
+    """Return the bytes of a regular file of at most `limit` bytes.
+
+    Raises
+    ------
+    OSError
+        As by `open_regular`, or there are more bytes.
+    """
+    with open_regular(path) as stream:
+        data = stream.read(limit + 1)
+    if len(data) > limit:
+        raise OSError(errno.EFBIG, f"it has more than {limit} bytes", str(path))
+    return data
+
+
+def _require_replaceable(path: Path) -> None:
+    """Refuse what a file must not take the place of: a device, a FIFO, a name like /dev/stdout."""
+    try:
+        mode = path.stat().st_mode  # of what a link leads to
+    except FileNotFoundError:
+        return
+    if stat.S_ISDIR(mode):
+        raise IsADirectoryError(errno.EISDIR, "it is a directory", str(path))
+    folder = os.path.realpath(path.parent)
+    if not stat.S_ISREG(mode) or folder == "/dev" or folder.startswith("/proc/"):
+        raise OSError(errno.EINVAL, "it is no regular file", str(path))
+
+
 @contextlib.contextmanager
 def replace_file(path: Path, *, durable: bool = True) -> Iterator[BinaryIO]:
     """Open a file for writing that replaces `path` when the block ends well.
@@ -47,8 +75,10 @@ def replace_file(path: Path, *, durable: bool = True) -> Iterator[BinaryIO]:
     Raises
     ------
     OSError
-        The folder is not there or can not be written, or the disk is full.
+        The folder is not there or can not be written, the disk is full, or
+        what stands at `path` is no regular file.
     """
+    _require_replaceable(path)
     # The name is known before there is a file, so that an interruption between
     # any two steps finds it.
     temporary = _beside(path)

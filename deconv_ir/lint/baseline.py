@@ -12,8 +12,11 @@ from pathlib import Path
 from typing import Final
 
 from ..errors import DeconvError
-from ..files import replace_file
+from ..files import read_regular, replace_file
 from ..findings import Finding
+
+MAX_BYTES: Final = 64 << 20
+"""Size beyond which a baseline is refused."""
 
 _LINE: Final = re.compile(r"line \d+")
 
@@ -43,7 +46,7 @@ class Baseline:
             It can not be read, or is none.
         """
         try:
-            content = json.loads(file.read_bytes())
+            content = json.loads(read_regular(file, MAX_BYTES))
             counts = Counter({str(k): int(v) for k, v in content["findings"].items()})
         except OSError as error:
             raise DeconvError(
@@ -51,7 +54,14 @@ class Baseline:
                 file=str(file),
                 hint="--update-baseline writes one",
             ) from error
-        except (ValueError, KeyError, TypeError, AttributeError) as error:
+        except (
+            ValueError,
+            KeyError,
+            TypeError,
+            AttributeError,
+            ArithmeticError,
+            RecursionError,
+        ) as error:
             raise DeconvError("this is no baseline of deconv-lint", file=str(file)) from error
         return cls(file, counts)
 

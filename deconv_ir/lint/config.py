@@ -8,10 +8,14 @@ from collections.abc import Mapping
 from typing import Any
 
 from ..errors import DeconvError
+from ..files import read_regular
 from ..record import Record, field
 
 FILE_NAME = "deconv-lint.toml"
 PROJECT = "pyproject.toml"
+
+MAX_BYTES = 4 << 20
+"""Size beyond which a file of settings is refused."""
 
 _LISTS = ("select", "ignore", "extend-select", "exclude")
 _WORDS = ("severity", "semantics", "baseline")
@@ -128,8 +132,7 @@ def _own_config(folder: str) -> Config | None:
 def _mentions_us(project: str) -> bool:
     """Tell whether a table of ours can be in it: most have none, and TOML is slow to load."""
     try:
-        with open(project, "rb") as stream:
-            text = stream.read()
+        text = read_regular(project, MAX_BYTES)
         if b"deconv-lint" not in text:
             return False
         tables = re.search(rb"""(?m)^\s*\[?\s*["']?tool\b""", text)
@@ -142,14 +145,21 @@ def _tables(file: str) -> dict[str, Any]:
     import tomllib
 
     try:
-        with open(file, "rb") as stream:
-            return tomllib.load(stream)
+        return tomllib.loads(read_regular(file, MAX_BYTES).decode())
     except OSError as error:
         raise DeconvError(f"can not read the settings: {error.strerror}", file=file) from error
     except UnicodeDecodeError as error:
         raise DeconvError(f"can not read the settings: {error}", file=file) from error
-    except tomllib.TOMLDecodeError as error:
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
         raise DeconvError(f"the settings are no TOML: {error}", file=file) from error
+
+
+def _table(tables: Mapping[str, Any], name: str, file: str) -> dict[str, Any]:
+    """Return a table within others; empty where it is not."""
+    found = tables.get(name, {})
+    if not isinstance(found, dict):
+        raise DeconvError(f"{name} must be a table, found {found!r}", file=file)
+    return found
 
 
 def read_config(file: str) -> Config:
@@ -162,7 +172,7 @@ def read_config(file: str) -> Config:
     """
     tables = _tables(file)
     if os.path.basename(file) == PROJECT:
-        tables = tables.get("tool", {}).get("deconv-lint", {})
+        tables = _table(_table(tables, "tool", file), "deconv-lint", file)
     known = (*_LISTS, *_WORDS, *_TABLES, "deep")
     values: dict[str, Any] = {"file": file}
     for key, value in tables.items():

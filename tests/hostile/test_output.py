@@ -6,6 +6,7 @@ import contextlib
 import os
 import random
 import signal
+import stat
 import subprocess
 import sys
 import threading
@@ -19,7 +20,7 @@ from deconv_cli import common
 from support import IR
 
 from deconv_ir.files import replace_file
-from hostile.children import limit_file_size, one_error_line, run, start
+from hostile.children import environment, limit_file_size, one_error_line, run, start
 
 SIDE = 600
 
@@ -102,6 +103,86 @@ def test_a_broken_pipe_is_silent(folder: Path) -> None:
     process.stderr.close()
 
 
+@pytest.fixture
+def special(tmp_path: Path) -> Path:
+    """Names that are there, and no files; none of them the system's own."""
+    folder = tmp_path / "special"
+    folder.mkdir()
+    os.mkfifo(folder / "fifo")
+    (folder / "link").symlink_to("fifo")
+    (folder / "loop").symlink_to("loop")
+    (folder / "terminal").symlink_to("/dev/tty")
+    (folder / "folder").mkdir()
+    with contextlib.suppress(PermissionError):  # needs root
+        os.mknod(folder / "device", 0o600 | stat.S_IFCHR, os.makedev(1, 3))
+    return folder
+
+
+@pytest.mark.parametrize("name", ["fifo", "link", "loop", "terminal", "folder", "device"])
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("run", *RUN[:3], "--force", "--output"),
+        ("lint", "model.xml", "--output"),
+        ("lint", "model.xml", "--update-baseline", "--baseline"),
+        ("spec", "check", "doc.md", "--output"),
+    ],
+    ids=" ".join,
+)
+def test_devices_and_fifos_are_not_replaced(
+    command: tuple[str, ...], name: str, folder: Path, special: Path
+) -> None:
+    """A rename would put a file where they were: as root, in place of /dev/null."""
+    path = special / name
+    if not os.path.lexists(path):
+        pytest.skip("a device can not be made here (needs root)")
+    (folder / "doc.md").write_text("# Nothing\n")
+    if command[0] == "run":  # a folder is where to put y.npy
+        (special / "folder" / "y.npy").mkdir()
+
+    def there() -> set[tuple[str, int, int]]:
+        return {(p.name, p.lstat().st_ino, p.lstat().st_mode) for p in special.iterdir()}
+
+    before = there()
+    code, _, error = run(*command, f"special/{name}", cwd=folder)
+    assert code == 2
+    one_error_line(error)
+    assert there() == before
+
+
+@pytest.mark.parametrize("name", ["/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"])
+def test_names_of_the_system_are_not_replaced(name: str, tmp_path: Path) -> None:
+    """Whatever they lead to: here, perhaps, a file."""
+    if not os.path.lexists(name):
+        pytest.skip(f"there is no {name} here")
+    before = Path(name).readlink()
+    with (tmp_path / "out").open("wb") as out:
+        code = (
+            "import pathlib\n"
+            "from deconv_ir.files import _require_replaceable\n"
+            f"_require_replaceable(pathlib.Path({name!r}))\n"
+        )
+        done = subprocess.run(
+            [sys.executable, "-c", code],
+            stdout=out,
+            stderr=subprocess.PIPE,
+            env=environment(),
+            check=False,
+        )
+    assert b"it is no regular file" in done.stderr
+    assert Path(name).readlink().parent == before.parent
+
+
+def test_a_link_is_replaced_and_not_followed(folder: Path) -> None:
+    """In a folder of somebody else's, it may lead anywhere."""
+    (folder / "elsewhere.npy").write_text("mine")
+    (folder / "out" / "y.npy").symlink_to(folder / "elsewhere.npy")
+    code, _, error = run("run", *RUN, "--force", "-q", cwd=folder)
+    assert code == 0, error
+    assert (folder / "elsewhere.npy").read_text() == "mine"
+    assert not (folder / "out" / "y.npy").is_symlink()
+
+
 SIGNALS = [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)]
 
 
@@ -130,7 +211,8 @@ def test_a_signal_while_writing(number: int, expected: int, folder: Path) -> Non
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(p for p in sys.path if p)},
+        env=environment(),
+        preexec_fn=lambda: signal.signal(number, signal.SIG_DFL),
     )
     assert process.stdout is not None
     assert process.stdout.readline() == b"writing\n"
@@ -150,7 +232,13 @@ def test_a_signal_at_any_moment(number: int, expected: int, folder: Path) -> Non
     whole = _output_of_a_run(folder)
     ended = set()
     for _ in range(15):
-        process = start("run", *RUN, "--force", "--quiet", cwd=folder)
+        process = start(
+            "run",
+            *RUN,
+            *("--force", "--quiet"),
+            cwd=folder,
+            preexec_fn=lambda: signal.signal(number, signal.SIG_DFL),
+        )
         _wait_until_it_catches(process, signal.SIGTERM)
         time.sleep(draw.uniform(0.0, 0.4))
         process.send_signal(number)
