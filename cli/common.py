@@ -100,7 +100,7 @@ def run_command(command: click.Command) -> NoReturn:
         Mistake(str(error)).show()
         code = EXIT_MISTAKE
     except MemoryError as error:
-        Mistake(f"out of memory: {error or 'the arrays do not fit'}").show()
+        Mistake(f"out of memory: {str(error) or 'what is read does not fit'}").show()
         code = EXIT_MISTAKE
     except (KeyboardInterrupt, click.Abort):
         with contextlib.suppress(OSError):
