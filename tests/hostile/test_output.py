@@ -67,6 +67,16 @@ def test_a_full_disk_leaves_what_was_there(folder: Path, small_disk: Path) -> No
     assert (small_disk / "y.npy").read_text() == "mine"
 
 
+def test_a_disk_that_can_not_be_written(folder: Path, small_disk: Path) -> None:
+    subprocess.run(["mount", "-o", "remount,ro", str(small_disk)], check=True)
+    for command in (("run", *RUN[:3], "--output"), ("lint", "model.xml", "--output")):
+        code, _, error = run(*command, "disk/y", cwd=folder)
+        assert code == 2
+        assert "Read-only file system" in one_error_line(error)
+    code, _, error = run("lint", "model.xml", "--cache-dir", "disk", cwd=folder)
+    assert (code, error) == (1, "")
+
+
 def test_a_file_size_limit(folder: Path) -> None:
     code, _, error = run("run", *RUN, cwd=folder, preexec_fn=lambda: limit_file_size(1 << 16))
     assert code == 2

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import itertools
+import resource
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +14,7 @@ from support import IR, deconvolution_ir
 
 import deconv_ir
 from deconv_ir.shapes import size_problem
-from hostile.children import bounded
+from hostile.children import MIB, bounded, environment, one_error_line, run
 
 
 @pytest.mark.parametrize(
@@ -102,6 +105,46 @@ def test_a_tebibyte_of_output_is_refused_with_the_figure(tmp_path: Path) -> None
     )
     assert out.startswith("ResourceError: ")
     assert any(figure in out for figure in ("1.00 TiB", "1.0 TiB", "1099511627776", "1 TiB"))
+
+
+def test_memory_that_the_process_may_not_have(tmp_path: Path) -> None:
+    """The machine has it, and `ulimit -v` does not give it."""
+    ir = IR()
+    x = ir.parameter("x", "1,1,1,1")
+    w = ir.const(np.ones((1, 1, 1, 1), np.float32))
+    wanted = ir.const(np.array([2**14, 2**14], np.int64))
+    ones = {"strides": "1,1", "dilations": "1,1", "pads_begin": "0,0", "pads_end": "0,0"}
+    ir.result(ir.layer("ConvolutionBackpropData", [x, w, wanted], ones, names="y"))
+    ir.save(tmp_path)
+    np.save(tmp_path / "x.npy", np.ones((1, 1, 1, 1), np.float32))
+    bound = 800 * MIB  # of address space; the result has a GiB
+    code, _, error = run(
+        *("run", "model.xml", "--input", "x.npy", "--output", "y.npy"),
+        *("--semantics", "openvino", "--memory-limit", "100GiB"),
+        cwd=tmp_path,
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (bound, bound)),
+    )
+    assert code == 2
+    last = error.splitlines(keepends=True)[-1]  # after a warning on the semantics
+    assert "the arrays do not fit in memory" in one_error_line(last)
+    assert not (tmp_path / "y.npy").exists()
+
+
+def test_memory_that_is_short_anywhere_else() -> None:
+    """One line, and a reason where Python gives none."""
+    code = (
+        "import click\n"
+        "from deconv_cli.common import run_command\n"
+        "@click.command()\n"
+        "def command():\n"
+        "    bytearray(1 << 60)\n"
+        "run_command(command)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], env=environment(), capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 2
+    assert one_error_line(done.stderr) == "error: out of memory: what is read does not fit"
 
 
 @pytest.mark.parametrize("stride", [10**9, 2**31, 2**40])

@@ -182,6 +182,16 @@ def test_limits_can_be_changed(limits: Limits, document: str, words: str) -> Non
     assert words in problems(document, limits)[0]
 
 
+def test_limits_of_the_library(tmp_path: Path) -> None:
+    path = tmp_path / "m.xml"
+    path.write_text(NET.format(LAYER.format(0) + LAYER.format(1), ""))
+    with pytest.raises(deconv_ir.IRError, match="more layers than the limit of 1"):
+        deconv_ir.load(path, limits=Limits(layers=1))
+    [finding] = deconv_ir.lint(path, select=["too-large"], limits=Limits(layers=1))
+    assert "more layers than the limit of 1" in finding.message
+    assert not deconv_ir.lint(path, select=["too-large"])
+
+
 def test_mistakes_are_bounded_too() -> None:
     found = problems(NET.format("", "<edge/>" * 1000), Limits(problems=100))
     assert len(found) == 101
