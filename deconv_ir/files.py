@@ -42,7 +42,8 @@ def read_regular(path: str | os.PathLike[str], limit: int) -> bytes:
         As by `open_regular`, or there are more bytes.
     """
     with open_regular(path) as stream:
-        data = stream.read(limit + 1)
+        # No more than is there: memory is taken for as much as is asked for.
+        data = stream.read(min(os.fstat(stream.fileno()).st_size, limit) + 1)
     if len(data) > limit:
         raise OSError(errno.EFBIG, f"it has more than {limit} bytes", str(path))
     return data
