@@ -79,7 +79,7 @@ fuzz-sanitized: $(VENV)/installed-dev
 		--disable-pip-version-check --target $(OUT)/sanitized .
 	LD_PRELOAD="$$($(CC) -print-file-name=libasan.so) $$($(CC) -print-file-name=libubsan.so)" \
 		ASAN_OPTIONS=detect_leaks=0 PYTHONPATH=$(OUT)/sanitized \
-		$(BIN)/python tests/kernels/fuzz.py --count $(PROBLEMS) --path compiled
+		$(BIN)/python tests/kernels/fuzz.py --count $(PROBLEMS) --path direct --path winograd
 	LD_PRELOAD="$$($(CC) -print-file-name=libasan.so) $$($(CC) -print-file-name=libubsan.so)" \
 		ASAN_OPTIONS=detect_leaks=0 PYTHONPATH=$(OUT)/sanitized \
 		$(BIN)/python -P -m pytest tests/kernels
