@@ -93,7 +93,7 @@ fuzz-sanitized: $(VENV)/installed-dev
 	rm -rf $(OUT)/sanitized build
 	CFLAGS="$(SANITIZE)" LDFLAGS="$(SANITIZE)" $(BIN)/python -m pip install --quiet --no-deps \
 		--disable-pip-version-check --target $(OUT)/sanitized .
-	$(SANITIZED) tests/kernels/fuzz.py --count $(PROBLEMS) --path compiled
+	$(SANITIZED) tests/kernels/fuzz.py --count $(PROBLEMS) --path direct --path winograd
 	$(SANITIZED) -P -m pytest -k "not phases and not col2im and not im2col" \
 		tests/kernels tests/hostile/test_kernel_arguments.py
 

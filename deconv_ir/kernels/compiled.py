@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import enum
 import functools
 import importlib
 import math
@@ -19,6 +20,7 @@ from deconv_ir.kernels.threads import get_threads
 
 __all__ = [
     "CompiledKernel",
+    "Filtering",
     "choose_fold",
     "compiled_module",
     "fold_filter",
@@ -56,7 +58,7 @@ _ELEMENTS = {
 }
 
 
-_INTERFACE = 1
+_INTERFACE = 2
 """Of the calls into C; to be raised, here and in module.c, when one changes."""
 
 
@@ -131,6 +133,15 @@ def fold_filter(problem: Problem, weights: Array) -> Array:
     return folded.reshape(weights.shape[0], -1, *weights.shape[2:-1], shifts)
 
 
+class Filtering(enum.Enum):
+    """When minimal filtering takes the place of direct sums."""
+
+    NEVER = 0
+    BY_COST = 1
+    ALWAYS = 2
+    """Wherever it is possible: for tests."""
+
+
 class CompiledKernel:
     """A filter packed for the compiled kernel.
 
@@ -148,6 +159,9 @@ class CompiledKernel:
         Whether it is a convolution rather than a transposed one.
     fold : int, optional
         Phases of the last axis that become channels; default: `choose_fold`.
+    filtering : Filtering
+        When minimal filtering takes the place of direct sums.  Its weights are
+        packed by the first run that needs them, and kept beside the others.
     """
 
     def __init__(
@@ -159,12 +173,15 @@ class CompiledKernel:
         *,
         forward: bool,
         fold: int | None = None,
+        filtering: Filtering = Filtering.BY_COST,
     ) -> None:
         module = compiled_module()
         assert module is not None
         self._lead = _AXES - problem.axes
-        self._problem, self._weights = problem, weights
+        self._problem, self._shape, self._dtype = problem, weights.shape, weights.dtype
         self._bias, self._activation = bias, activation
+        # A folded filter has zeros between its weights and is small: the plain one is kept.
+        self._weights: Array | None = None
         self._plain_kernel: CompiledKernel | None = None
         if fold is None:
             fold = 1 if forward or not weights.size else choose_fold(problem)
@@ -172,6 +189,7 @@ class CompiledKernel:
         kernel, strides = problem.kernel, problem.strides
         guarded = False
         if fold > 1:
+            self._weights = weights
             guarded = kernel[-1] % fold > 0 and weights.dtype.kind not in "iu"
             weights = fold_filter(problem, weights)
             kernel, strides = weights.shape[2:], (*strides[:-1], 1)
@@ -188,6 +206,7 @@ class CompiledKernel:
                 problem.channels_out * fold,
                 fold,
                 int(guarded),
+                filtering.value,
             ),
             self._fill(kernel, 1),
             self._fill(strides, 1),
@@ -202,13 +221,21 @@ class CompiledKernel:
         """Whether every weight is finite: the zeros around the data must not meet another."""
         return bool(self._kernel.finite)
 
+    def unpacked(self) -> Array:
+        """Return the filter as it was given; it is not kept beside its packing."""
+        if self._weights is not None:
+            return self._weights
+        weights = np.empty(self._shape, self._dtype)
+        self._kernel.unpack(_plain(weights))
+        return weights
+
     def run(self, data: Array, pads_begin: Sequence[int], scratch_bytes: int, out: Array) -> bool:
         """Compute into `out`; False, and `out` void, if scratch could not be kept in bounds."""
         if any(abs(pad) >= _MOST_PAD for pad in pads_begin):
             return False
         if self._kernel.run(*self._arguments(data, pads_begin, scratch_bytes, out)):
             return True
-        if self._fold == 1:
+        if self._weights is None:
             return False
         # The data are not finite, or tiles of folded phases are too large.
         if self._plain_kernel is None:

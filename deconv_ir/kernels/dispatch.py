@@ -13,7 +13,12 @@ from deconv_ir.errors import SettingError
 from deconv_ir.kernels.activation import Activation, ActivationKind
 from deconv_ir.kernels.arithmetic import Arithmetic, arithmetic_of
 from deconv_ir.kernels.col2im import Col2im
-from deconv_ir.kernels.compiled import CompiledKernel, compiled_module, supports
+from deconv_ir.kernels.compiled import (
+    CompiledKernel,
+    Filtering,
+    compiled_module,
+    supports,
+)
 from deconv_ir.kernels.im2col import Im2col
 from deconv_ir.kernels.memory import empty
 from deconv_ir.kernels.phases import Phases
@@ -40,6 +45,16 @@ class Path(enum.Enum):
     IM2COL = "im2col"
     PHASES = "phases"
     COMPILED = "compiled"
+    DIRECT = "direct"
+    WINOGRAD = "winograd"
+
+
+NATIVE = {
+    Path.COMPILED: Filtering.BY_COST,
+    Path.DIRECT: Filtering.NEVER,
+    Path.WINOGRAD: Filtering.ALWAYS,
+}
+"""The paths of the compiled kernel, and what they say about minimal filtering."""
 
 
 def choose_path(
@@ -79,7 +94,7 @@ def _wanted(path: str) -> Path | None:
         names = ", ".join(["auto", *(p.value for p in Path)])
         message = f"{source} names an unknown kernel {path!r}; known are {names}"
         raise SettingError(message) from None
-    if wanted is Path.COMPILED and compiled_module() is None:
+    if wanted in NATIVE and compiled_module() is None:
         raise SettingError(f"{source} asks for the compiled kernel, which was not built here")
     return wanted
 
@@ -120,16 +135,26 @@ class _Prepared:
             channels = problem.groups * problem.channels_out
             if bias.shape != (channels,):
                 raise ValueError(f"bias must have shape [{channels}], not {list(bias.shape)}")
-        self._filter, self._bias = weights, bias
+        self._filter: Array | None = weights
+        self._bias = bias
         self._compiled: CompiledKernel | None = None
         self.path = wanted or choose_path(
             problem, weights.dtype, compiled=compiled_module() is not None
         )
-        if self.path is Path.COMPILED and supports(problem, weights.dtype):
+        if self.path in NATIVE and supports(problem, weights.dtype):
             fused = self.activation if weights.dtype.kind not in "iu" else Activation()
-            kernel = CompiledKernel(problem, weights, bias, fused, forward=forward)
+            kernel = CompiledKernel(
+                problem, weights, bias, fused, forward=forward, filtering=NATIVE[self.path]
+            )
             if kernel.finite:
-                self._compiled = kernel
+                self._compiled, self._filter = kernel, None
+
+    def _unpacked(self) -> Array:
+        """Return the filter, of which the compiled kernel keeps its packing only."""
+        if self._filter is not None:
+            return self._filter
+        assert self._compiled is not None
+        return self._compiled.unpacked()
 
     def run(
         self,
@@ -222,7 +247,8 @@ class Deconvolution(_Prepared):
     scratch_bytes : int
         Bound of the memory in use beside data, filter and result.
     path : str
-        ``auto``, or the name of the kernel to use: ``compiled``, ``phases``,
+        ``auto``, or the name of the kernel to use: ``compiled``, held to direct
+        sums as ``direct`` or to minimal filtering as ``winograd``; ``phases``,
         ``col2im``.  ``auto`` heeds the environment variable DECONV_IR_KERNEL.
         A kernel that cannot compute the problem is replaced by the next.
 
@@ -273,7 +299,7 @@ class Deconvolution(_Prepared):
     def _pack_col2im(self) -> Col2im:
         if self._col2im is None:
             self._col2im = Col2im(
-                self.problem, self.arithmetic, self._filter, self._bias, self.activation
+                self.problem, self.arithmetic, self._unpacked(), self._bias, self.activation
             )
         return self._col2im
 
@@ -292,7 +318,8 @@ class Convolution(_Prepared):
     filter : ndarray
         ``[groups * out, in, *K]``, at least one spatial axis.
     strides, dilations, groups, bias, activation, scratch_bytes, path
-        As of `Deconvolution`; every path but ``compiled`` is ``im2col`` here.
+        As of `Deconvolution`; every path but those of the compiled kernel is
+        ``im2col`` here.
 
     Raises
     ------
@@ -327,6 +354,6 @@ class Convolution(_Prepared):
     def _run_numpy(self, data: Array, pads: tuple[int, ...], out: Array) -> None:
         if self._im2col is None:
             self._im2col = Im2col(
-                self.problem, self.arithmetic, self._filter, self._bias, self.activation
+                self.problem, self.arithmetic, self._unpacked(), self._bias, self.activation
             )
         self._im2col.run(data, pads, self.scratch_bytes, out)

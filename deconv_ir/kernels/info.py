@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from deconv_ir.kernels.blas import blas_name
 from deconv_ir.kernels.compiled import compiled_module, instruction_set
-from deconv_ir.kernels.dispatch import preferred_path
+from deconv_ir.kernels.dispatch import NATIVE, preferred_path
 from deconv_ir.kernels.threads import get_threads
 
 __all__ = ["KernelInfo", "kernel_info"]
@@ -18,7 +18,8 @@ class KernelInfo(NamedTuple):
     Attributes
     ----------
     kernel : str
-        The path that f32 layers take: ``compiled``, ``phases`` or ``col2im``.
+        The path that f32 layers take: ``compiled``, ``phases`` or ``col2im``; or
+        ``direct`` or ``winograd``, where the compiled kernel is held to one of them.
     instruction_set : str
         That of the compiled kernel: ``baseline``, ``avx2`` or ``avx512``;
         empty where it is not used.
@@ -52,10 +53,10 @@ def kernel_info() -> KernelInfo:
         One of the two names what is not there.
     """
     module = compiled_module()
-    path = preferred_path().value
+    path = preferred_path()
     return KernelInfo(
-        path,
-        instruction_set() if path == "compiled" else "",
+        path.value,
+        instruction_set() if path in NATIVE else "",
         tuple(module.isas()) if module else (),
         blas_name(),
         get_threads(),

@@ -42,7 +42,8 @@ def main() -> None:
     options = parser.parse_args()
     module = problems()
     compiled = compiled_module()
-    paths = options.path or (["compiled"] if compiled else []) + ["phases", "col2im"]
+    native = ["compiled", "direct", "winograd"] if compiled else []
+    paths = options.path or [*native, "phases", "col2im"]
     isas = compiled.isas() if compiled else []
     begin = time.perf_counter()
     for seed in range(options.seed, options.seed + options.count):
@@ -57,10 +58,10 @@ def main() -> None:
         scratch_bytes = int(rng.choice([1, 300, 5_000, 100_000, 400_000, 64 << 20][least:]))
         kernels.set_threads(int(rng.integers(1, 5)))
         for path in paths:
-            for isa in isas if path == "compiled" else [""]:
+            for isa in isas if path in native else [""]:
                 os.environ["DECONV_IR_ISA"] = isa
                 try:
-                    case.check(case.actual(path=path, scratch_bytes=scratch_bytes))
+                    case.check(case.actual(path=path, scratch_bytes=scratch_bytes), path)
                 except BaseException:
                     print(f"seed {seed}, path {path} {isa}, scratch {scratch_bytes}: {case}")
                     raise

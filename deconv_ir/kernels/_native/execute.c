@@ -22,6 +22,7 @@ struct context {
     const struct epilogue *epilogue;
     const struct arrays *arrays;
     atomic_int *not_finite; /* set when a guarded layer's data are not */
+    int streamed;           /* whether results go past the caches */
 };
 
 /* The tile that a job computes. */
@@ -146,6 +147,7 @@ static void copy_volume(const struct context *c, const struct tile *tile, const 
                     (y.begin * axes[1].in_stride + in_phase[1]) * step[1] +
                     (x.begin * axes[2].in_stride + in_phase[2]) * step[2]) * in_size;
         for (int64_t j = first; j < last; j++, row += pitch, at += row_step) {
+            if (x_step == 1) fetch_row(at, c->run->channel_step * in_size, x.count * in_size);
             if (plain) copy_row(row, at, count);
             else c->kernels->load(element, at, x_step, x.count, row);
             if (c->layer->guarded && row_not_finite(row, count, (int)size))
@@ -352,7 +354,10 @@ static void write_rows(const struct context *c, const struct tile *tile, int64_t
                 const char *line =
                     sums + (row * row_stride + (image * t->box[0] + z) * t->line) * size;
                 for (int64_t y = 0; y < ys; y++, out += out_pitch, line += t->pitch * size) {
-                    if (out_size == size) {
+                    if (c->streamed) {
+                        c->kernels->interleave(line, pitch, stride, count, tile->row);
+                        c->kernels->stream(tile->row, count * size, out);
+                    } else if (out_size == size) {
                         c->kernels->interleave(line, pitch, stride, count, out);
                     } else {
                         c->kernels->interleave(line, pitch, stride, count, tile->row);
@@ -562,6 +567,7 @@ static void run_tile(void *context, int64_t job, void *scratch) {
         go.first += go.count;
         go.begins = 0;
     } while (go.first < channels);
+    if (c->streamed) finish_streams();
 }
 
 /* ------------------------------------------------------------ no data -- */
@@ -586,12 +592,22 @@ static void fill_channel(void *context, int64_t job, void *scratch) {
         c->kernels->store(element, scratch, least(at_once, count - done), out + done * out_size);
 }
 
+int is_streamed(const struct layer *layer, const struct run *run) {
+    const enum element element = (enum element)layer->element;
+    const int64_t size = element_size(element);
+    const int64_t row = run->extent * size;
+    const int64_t rows = run->batch * layer->groups * layer->channels_out / layer->folded *
+                         run->output[0] * run->output[1];
+    return (element == F32 || element == F64) && row >= STREAMED_ROW && row % LINE == 0 &&
+           rows * row >= STREAMED_BYTES;
+}
+
 int execute(const struct layer *layer, const struct run *run, const struct kernels *kernels,
             const struct packing *packing, const struct plan *plan,
             const struct epilogue *epilogue, const struct arrays *arrays) {
     atomic_int not_finite = 0;
     struct context context = {layer, run,      kernels, packing,
-                              plan,  epilogue, arrays,  &not_finite};
+                              plan,  epilogue, arrays,  &not_finite, is_streamed(layer, run)};
     int holes = 0;
     for (int a = 0; a < AXES; a++) {
         const struct axis *axis = &plan->axes[a];

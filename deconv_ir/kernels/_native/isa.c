@@ -1,5 +1,16 @@
 /* Which instruction set this machine has. */
 #include "native.h"
+#include "winograd.h"
+
+#ifdef DECONV_X86
+#include <xmmintrin.h>
+#endif
+
+void finish_streams(void) {
+#ifdef DECONV_X86
+    _mm_sfence();
+#endif
+}
 
 const char *isa_name(enum isa isa) {
     static const char *const names[ISAS] = {"baseline", "avx2", "avx512"};
@@ -35,6 +46,15 @@ const struct kernels *kernels_for(enum isa isa, enum accumulator accumulator) {
 #endif
     (void)isa;
     return kernels_baseline[accumulator];
+}
+
+const struct transforms *transforms_for(enum isa isa) {
+#ifdef DECONV_X86
+    if (isa == ISA_AVX512) return transforms_avx512;
+    if (isa == ISA_AVX2) return transforms_avx2;
+#endif
+    (void)isa;
+    return transforms_baseline;
 }
 
 enum accumulator accumulator_of(enum element element) {

@@ -256,6 +256,7 @@ static const struct kernels NAME(kernels) = {
     .interleave = NAME(interleave),
     .load = NAME(load),
     .store = NAME(store),
+    .stream = stream,
 };
 #undef SHAPE
 

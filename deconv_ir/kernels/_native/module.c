@@ -8,6 +8,7 @@
 #include <Python.h>
 
 #include "native.h"
+#include "winograd.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -16,6 +17,8 @@
 struct shared_plan {
     struct run run;
     struct plan plan;
+    struct wino_plan winograd;
+    int filtered; /* whether the run goes the way of the latter */
     int references;
 };
 
@@ -27,12 +30,16 @@ typedef struct {
     struct epilogue epilogue;
     void *packed, *bias;
     int finite;
+    /* Weights for minimal filtering, made when a run first needs them. */
+    struct wino_packing winograd;
+    enum { UNKNOWN, PACKED, REFUSED } state;
     struct shared_plan *last; /* extents mostly stay the same */
 } Kernel;
 
 static void plan_release(struct shared_plan *shared) {
     if (shared && --shared->references == 0) {
         plan_free(&shared->plan);
+        wino_plan_free(&shared->winograd);
         free(shared);
     }
 }
@@ -42,6 +49,7 @@ static void kernel_dealloc(PyObject *object) {
     PyTypeObject *type = Py_TYPE(object);
     plan_release(self->last);
     packing_free(&self->packing);
+    wino_packing_free(&self->winograd);
     free(self->packed);
     free(self->bias);
     ((freefunc)PyType_GetSlot(type, Py_tp_free))(object);
@@ -120,8 +128,8 @@ no_memory:
     return -1;
 }
 
-/* Kernel((forward, element, isa, groups, in, out, folded, guarded), kernel, strides, dilations, filter, bias,
- *        (activation, low, high, slope)) */
+/* Kernel((forward, element, isa, groups, in, out, folded, guarded, winograd), kernel, strides,
+ *        dilations, filter, bias, (activation, low, high, slope)) */
 static PyObject *kernel_new(PyTypeObject *type, PyObject *arguments, PyObject *keywords) {
     (void)keywords;
     struct layer l;
@@ -129,9 +137,9 @@ static PyObject *kernel_new(PyTypeObject *type, PyObject *arguments, PyObject *k
     struct epilogue epilogue;
     Py_buffer filter, bias;
     memset(&bias, 0, sizeof bias);
-    if (!PyArg_ParseTuple(arguments, "(LLLLLLLL)(LLL)(LLL)(LLL)y*z*(iddd)", &l.forward, &l.element,
+    if (!PyArg_ParseTuple(arguments, "(LLLLLLLLL)(LLL)(LLL)(LLL)y*z*(iddd)", &l.forward, &l.element,
                           &l.isa, &l.groups, &l.channels_in, &l.channels_out, &l.folded,
-                          &l.guarded, &l.kernel[0],
+                          &l.guarded, &l.winograd, &l.kernel[0],
                           &l.kernel[1], &l.kernel[2], &l.strides[0], &l.strides[1],
                           &l.strides[2], &l.dilations[0], &l.dilations[1], &l.dilations[2],
                           &filter, &bias, &activation, &epilogue.low, &epilogue.high,
@@ -154,6 +162,45 @@ static PyObject *kernel_new(PyTypeObject *type, PyObject *arguments, PyObject *k
     return (PyObject *)self;
 }
 
+#define FEWEST_CHANNELS 8
+
+/* Choose between the direct way and minimal filtering, and have weights for it.
+ * Returns -1 when out of memory. */
+static int choose_way(Kernel *self, const struct run *run, struct shared_plan *shared) {
+    const struct layer *layer = &self->layer;
+    const int forced = layer->winograd > 1;
+    const int64_t rows = layer->channels_out * self->packing.phases[0].count *
+                         self->packing.phases[1].count * self->packing.phases[2].count;
+    if (!layer->winograd || self->state == REFUSED || !self->finite ||
+        !wino_supports(layer, &self->packing))
+        return 0;
+    /* So few products never pay for the transforms: do not even look. */
+    if (!forced && (layer->channels_in < FEWEST_CHANNELS || rows < FEWEST_CHANNELS)) return 0;
+    struct wino_packing made = {0};
+    const struct wino_packing *packed = self->state == PACKED ? &self->winograd : NULL;
+    int failed = wino_plan_make(layer, run, self->kernels, &self->packing, packed, &made,
+                                &shared->winograd);
+    shared->filtered = !failed && (forced || shared->winograd.tiling.cycles <
+                                                 shared->plan.tiling.cycles);
+    if (failed < 0 || !shared->filtered || packed) {
+        wino_packing_free(&made);
+        return failed < 0 ? -1 : 0;
+    }
+    /* The interpreter lock is held: whoever else needs these weights waits for them. */
+    failed = wino_pack(layer, self->kernels, &self->packing, self->packed, self->bias,
+                       run->threads, &made);
+    if (failed) {
+        wino_packing_free(&made);
+        self->state = REFUSED;
+        shared->filtered = 0;
+        return failed < 0 ? -1 : 0;
+    }
+    self->winograd = made;
+    self->state = PACKED;
+    shared->winograd.packing = &self->winograd;
+    return 0;
+}
+
 /* The plan of a run: the last one if it was for the same. */
 static struct shared_plan *plan_acquire(Kernel *self, const struct run *run) {
     if (self->last && !memcmp(&self->last->run, run, sizeof *run)) {
@@ -161,8 +208,12 @@ static struct shared_plan *plan_acquire(Kernel *self, const struct run *run) {
         return self->last;
     }
     struct shared_plan *shared = calloc(1, sizeof *shared);
-    if (!shared || plan_make(&self->layer, run, self->kernels, &self->packing, &shared->plan)) {
-        if (shared) plan_free(&shared->plan);
+    if (!shared || plan_make(&self->layer, run, self->kernels, &self->packing, &shared->plan) ||
+        choose_way(self, run, shared)) {
+        if (shared) {
+            plan_free(&shared->plan);
+            wino_plan_free(&shared->winograd);
+        }
         free(shared);
         PyErr_NoMemory();
         return NULL;
@@ -234,24 +285,25 @@ static PyObject *kernel_run(PyObject *object, PyObject *arguments) {
     int failed = -1;
     if (shared) {
         const struct arrays arrays = {data.buf, self->packed, self->bias, out.buf};
-        if (shared->plan.tiling.bytes * least(run.threads, shared->plan.tiling.jobs) >
-            run.scratch_bytes) {
-            /* Nothing left to cut; Python has a kernel that can go on. */
-            plan_release(shared);
-            PyBuffer_Release(&data);
-            PyBuffer_Release(&out);
-            Py_RETURN_FALSE;
-        }
+        const struct tiling *t = &shared->plan.tiling;
+        /* Else there is nothing left to cut, and Python has a kernel that can go on. */
+        const int fits = t->bytes * least(run.threads, t->jobs) <= run.scratch_bytes;
+        failed = 1;
         Py_BEGIN_ALLOW_THREADS
-        failed = execute(&self->layer, &run, self->kernels, &self->packing, &shared->plan,
-                         &self->epilogue, &arrays);
+        if (shared->filtered)
+            failed = wino_execute(&self->layer, &run, self->kernels, &shared->winograd,
+                                  &self->epilogue, &arrays);
+        /* Data that are huge or not finite go the direct way as well. */
+        if (failed > 0 && fits)
+            failed = execute(&self->layer, &run, self->kernels, &self->packing, &shared->plan,
+                             &self->epilogue, &arrays);
         Py_END_ALLOW_THREADS
         plan_release(shared);
         if (failed < 0) PyErr_NoMemory();
     }
     PyBuffer_Release(&data);
     PyBuffer_Release(&out);
-    if (failed > 0) Py_RETURN_FALSE; /* the result is void: data were not finite */
+    if (failed > 0) Py_RETURN_FALSE; /* the result is void */
     if (failed) return NULL;
     Py_RETURN_TRUE;
 }
@@ -267,15 +319,56 @@ static PyObject *kernel_describe(PyObject *object, PyObject *arguments) {
     struct shared_plan *shared = plan_acquire(self, &run);
     if (!shared) return NULL;
     const struct tiling *t = &shared->plan.tiling;
-    const struct axis *a = shared->plan.axes;
+    const struct wino_tiling *w = &shared->winograd.tiling;
     PyObject *result = Py_BuildValue(
-        "{s:O,s:i,s:L,s:(LLL),s:L,s:L,s:L,s:L,s:L,s:d,s:(LL),s:(LL),s:(LL)}", "compact",
-        t->compact ? Py_True : Py_False, "rows", self->packing.rows, "images", t->images, "box",
-        t->box[0], t->box[1], t->box[2], "channels", t->channels, "blocks", t->blocks, "pitch",
-        t->pitch, "jobs", t->jobs, "bytes", t->bytes, "cycles", t->cycles, "z", a[0].first, a[0].last, "y",
-        a[1].first, a[1].last, "x", a[2].first, a[2].last);
+        "{s:i,s:i,s:L,s:(LLL),s:L,s:L,s:L,s:L,s:d,s:d}", "compact", t->compact, "rows",
+        self->packing.rows, "images", t->images, "box", t->box[0], t->box[1], t->box[2],
+        "channels", t->channels, "blocks", t->blocks, "jobs", t->jobs, "bytes", t->bytes, "cycles",
+        t->cycles, "winograd_cycles", w->cycles);
+    if (result && shared->filtered) {
+        const struct wino_axis *a = self->winograd.axes;
+        PyObject *more = Py_BuildValue(
+            "{s:((ii)(ii)(ii)),s:(LLL),s:(LLL),s:L,s:(LLL),s:L,s:L,s:L}", "filtering", a[0].outputs,
+            filtering_shapes[a[0].kind].taps, a[1].outputs, filtering_shapes[a[1].kind].taps,
+            a[2].outputs, filtering_shapes[a[2].kind].taps, "alignments", a[0].alignments,
+            a[1].alignments, a[2].alignments, "windows", shared->winograd.windows[0],
+            shared->winograd.windows[1], shared->winograd.windows[2], "images", w->images, "box",
+            w->box[0], w->box[1], w->box[2], "chunks", w->chunks, "jobs", w->jobs, "bytes",
+            w->bytes);
+        if (!more || PyDict_Update(result, more)) Py_CLEAR(result);
+        Py_XDECREF(more);
+    }
     plan_release(shared);
     return result;
+}
+
+/* Write the filter, as it was given, into a buffer. */
+static PyObject *kernel_unpack(PyObject *object, PyObject *argument) {
+    Kernel *self = (Kernel *)object;
+    const struct layer *layer = &self->layer;
+    const enum element element = (enum element)layer->element;
+    const int size = element_size(element);
+    const int64_t count = layer->groups * layer->channels_in * layer->channels_out *
+                          layer->kernel[0] * layer->kernel[1] * layer->kernel[2];
+    Py_buffer filter;
+    if (PyObject_GetBuffer(argument, &filter, PyBUF_CONTIG)) return NULL;
+    int good = buffer_has(&filter, count * size);
+    void *wide = filter.buf;
+    if (good && size != self->kernels->size) {
+        wide = allocate(count * self->kernels->size);
+        if (!wide) PyErr_NoMemory();
+        good = wide != NULL;
+    }
+    if (good) {
+        unpack_filter(layer, self->kernels, &self->packing, self->packed, wide);
+        if (wide != filter.buf) {
+            self->kernels->store(element, wide, count, filter.buf);
+            free(wide);
+        }
+    }
+    PyBuffer_Release(&filter);
+    if (!good) return NULL;
+    Py_RETURN_NONE;
 }
 
 static PyObject *kernel_finite(PyObject *object, void *unused) {
@@ -288,6 +381,7 @@ static PyMethodDef kernel_methods[] = {
      "run(data, out, pads_begin, output, threads, scratch_bytes, extent, crop) -> bool"},
     {"describe", kernel_describe, METH_VARARGS,
      "describe(...) -> dict: what run would do"},
+    {"unpack", kernel_unpack, METH_O, "unpack(buffer): write the filter as it was given"},
     {NULL, NULL, 0, NULL},
 };
 
@@ -333,7 +427,7 @@ static PyMethodDef module_methods[] = {
 };
 
 /* Of the calls from Python; to be raised, here and in compiled.py, when one changes. */
-enum { INTERFACE = 1 };
+enum { INTERFACE = 2 };
 
 static int module_exec(PyObject *module) {
     if (PyModule_AddIntConstant(module, "INTERFACE", INTERFACE)) return -1;

@@ -74,7 +74,19 @@ struct kernels {
                        void *out);
     void (*load)(enum element from, const void *in, int64_t stride, int64_t count, void *out);
     void (*store)(enum element to, const void *in, int64_t count, void *out);
+    /* Copy to memory past the caches; finish_streams() makes it seen by other threads. */
+    void (*stream)(const char *in, int64_t bytes, char *out);
 };
+
+struct layer;
+struct run;
+
+/* Results from this size on will not stay in cache.  Writing them through it would fetch
+ * them first; writing past it pays where rows are made of whole cache lines. */
+#define STREAMED_BYTES ((int64_t)8 << 20)
+#define STREAMED_ROW 256
+int is_streamed(const struct layer *layer, const struct run *run);
+void finish_streams(void);
 
 extern const struct kernels *const kernels_baseline[ACCUMULATORS];
 #if defined(__x86_64__)
@@ -104,6 +116,7 @@ struct layer {
      * `folded` of them: channel phase*outs + out of a layer of stride 1 there. */
     int64_t folded;  /* 1: not so */
     int64_t guarded; /* whether the packed filter holds zeros that data must not meet */
+    int64_t winograd; /* minimal filtering: 0: never, 1: where it is faster, 2: where it can be */
     int64_t kernel[AXES], strides[AXES], dilations[AXES];
 };
 
@@ -153,6 +166,9 @@ static inline int64_t packing_channel(const struct packing *p, int64_t block) {
 /* Returns 0, or 1 if a weight is infinite or NaN. */
 int pack_filter(const struct layer *layer, const struct kernels *kernels,
                 const struct packing *packing, const void *filter, void *packed);
+/* The inverse: the filter as it was, in the accumulator's type. */
+void unpack_filter(const struct layer *layer, const struct kernels *kernels,
+                   const struct packing *packing, const void *packed, void *filter);
 
 /* One axis of one run. */
 struct axis {
@@ -196,6 +212,11 @@ int plan_make(const struct layer *layer, const struct run *run, const struct ker
               const struct packing *packing, struct plan *plan);
 void plan_free(struct plan *plan);
 
+/* Cycles that a micro-kernel takes for one tap. */
+double kernel_tap_cycles(int rows, int columns);
+/* Cycles until all of some tiles of equal cycles are done. */
+double scheduled_cycles(double tile, int64_t jobs, int64_t threads);
+
 /* ----------------------------------------------------------- execution -- */
 
 typedef void (*job_function)(void *context, int64_t job, void *scratch);
@@ -223,6 +244,13 @@ int64_t second_level_cache(void);
  * block touches more small ones than the processor remembers. */
 #define HUGE_PAGE ((int64_t)2 << 20)
 void *allocate_huge(int64_t bytes);
+
+/* Fetch a row that lies `ahead` of one: that of the next channel, where no prefetcher of
+ * the processor looks. */
+static inline void fetch_row(const char *row, int64_t ahead, int64_t bytes) {
+    const uintptr_t at = (uintptr_t)row + (uintptr_t)ahead;
+    for (int64_t i = 0; i < bytes; i += LINE) __builtin_prefetch((const void *)(at + (uintptr_t)i));
+}
 
 static inline int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
 static inline int64_t most(int64_t a, int64_t b) { return a > b ? a : b; }

@@ -59,10 +59,11 @@ void packing_free(struct packing *packing) {
     memset(packing, 0, sizeof *packing);
 }
 
-/* One block of rows of one phase: [channel][tap][row]. */
-static void pack_block(const struct layer *layer, const struct packing *packing, int64_t group,
-                       const int64_t phase[AXES], int64_t block, int size, const char *filter,
-                       char *out) {
+/* Copy one block of rows of one phase, [channel][tap][row] as it is packed, from or to
+ * the filter. */
+static void copy_block(const struct layer *layer, const struct packing *packing, int64_t group,
+                       const int64_t phase[AXES], int64_t block, int size, char *filter,
+                       char *packed, int unpack) {
     const int64_t taps = layer->kernel[0] * layer->kernel[1] * layer->kernel[2];
     const int64_t in = layer->channels_in, rows = packing_rows(packing, block);
     const int64_t channel = packing_channel(packing, block);
@@ -70,7 +71,7 @@ static void pack_block(const struct layer *layer, const struct packing *packing,
     /* Deconvolution filters are [g][in][out][K], convolution filters [g][out][in][K]. */
     const int64_t row_step = (layer->forward ? in : 1) * taps;
     const int64_t in_step = (layer->forward ? 1 : layer->channels_out) * taps;
-    const char *from = filter + (group * in * layer->channels_out * taps + channel * row_step) * size;
+    char *from = filter + (group * in * layer->channels_out * taps + channel * row_step) * size;
     for (int64_t i = 0; i < in; i++, from += in_step * size)
         for (int64_t a = p[0].first[phase[0]]; a < p[0].first[phase[0] + 1]; a++)
             for (int64_t b = p[1].first[phase[1]]; b < p[1].first[phase[1] + 1]; b++)
@@ -78,10 +79,11 @@ static void pack_block(const struct layer *layer, const struct packing *packing,
                     const int64_t k = (p[0].taps[a].kernel * layer->kernel[1] +
                                        p[1].taps[b].kernel) * layer->kernel[2] +
                                       p[2].taps[c].kernel;
-                    for (int64_t row = 0; row < rows; row++, out += size) {
-                        const char *weight = from + (row * row_step + k) * size;
-                        if (size == 4) memcpy(out, weight, 4);
-                        else memcpy(out, weight, 8);
+                    for (int64_t row = 0; row < rows; row++, packed += size) {
+                        char *weight = from + (row * row_step + k) * size;
+                        if (unpack) memcpy(weight, packed, (size_t)size);
+                        else if (size == 4) memcpy(packed, weight, 4);
+                        else memcpy(packed, weight, 8);
                     }
                 }
 }
@@ -107,8 +109,8 @@ struct pack_job {
     const struct layer *layer;
     const struct kernels *kernels;
     const struct packing *packing;
-    const char *filter;
-    char *packed;
+    char *filter, *packed;
+    int unpack;
 };
 
 static void pack_group_block(void *context, int64_t job, void *scratch) {
@@ -125,16 +127,23 @@ static void pack_group_block(void *context, int64_t job, void *scratch) {
                 const int64_t phase_size = p->phase_start[r + 1] - p->phase_start[r];
                 const int64_t at = group * p->group_size + p->phase_start[r] +
                                    phase_size / c->layer->channels_out * packing_channel(p, block);
-                pack_block(c->layer, p, group, phase, block, size, c->filter,
-                           c->packed + at * size);
+                copy_block(c->layer, p, group, phase, block, size, c->filter,
+                           c->packed + at * size, c->unpack);
             }
 }
 
 int pack_filter(const struct layer *layer, const struct kernels *kernels,
                 const struct packing *packing, const void *filter, void *packed) {
-    struct pack_job context = {layer, kernels, packing, filter, packed};
+    struct pack_job context = {layer, kernels, packing, (char *)filter, packed, 0};
     if (packing->group_size)
         parallel_run(pack_group_block, &context, layer->groups * packing->blocks, 1, 0);
     const enum accumulator accumulator = accumulator_of((enum element)layer->element);
     return !all_finite(packed, accumulator, layer->groups * packing->group_size);
+}
+
+void unpack_filter(const struct layer *layer, const struct kernels *kernels,
+                   const struct packing *packing, const void *packed, void *filter) {
+    struct pack_job context = {layer, kernels, packing, filter, (char *)packed, 1};
+    if (packing->group_size)
+        parallel_run(pack_group_block, &context, layer->groups * packing->blocks, 1, 0);
 }

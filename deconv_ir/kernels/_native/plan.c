@@ -171,7 +171,7 @@ static void count_jobs(const struct layer *layer, const struct run *run,
 
 /* Cycles that a micro-kernel takes for one tap: two multiply-adds, or two
  * loads, a cycle, but not less than one multiply-add's latency. */
-static double tap_cycles(int rows, int columns) {
+double kernel_tap_cycles(int rows, int columns) {
     const double multiply_adds = rows * columns / 2.0, loads = (rows + 1.3 * columns) / 2.0;
     return multiply_adds > loads ? (multiply_adds > 4 ? multiply_adds : 4)
                                  : (loads > 4 ? loads : 4);
@@ -186,10 +186,19 @@ static double row_cycles(const struct kernels *kernels, int rows, int64_t positi
     while (vectors > 0) {
         while (columns > vectors || !kernels->table[rows][columns]) columns--;
         const int64_t blocks = vectors / columns;
-        cycles += (double)blocks * (taps * tap_cycles(rows, columns) + 2.0 * rows * columns + 8);
+        cycles += (double)blocks *
+                  (taps * kernel_tap_cycles(rows, columns) + 2.0 * rows * columns + 8);
         vectors -= blocks * columns;
     }
     return cycles;
+}
+
+double scheduled_cycles(double tile, int64_t jobs, int64_t threads) {
+    threads = most(threads, 1);
+    const double rounds = (double)divide_up(jobs, threads);
+    /* Threads that run dry wait for the last tile, and something always
+     * disturbs one of them: many tiles are better than few. */
+    return tile * (0.75 * rounds + 0.25 * (double)most(jobs, 1) / (double)threads + 0.1);
 }
 
 /* What a run would take with a tiling, in cycles: a model good enough to rank
@@ -242,11 +251,7 @@ static double run_cycles(const struct layer *layer, const struct run *run,
         tiled *= (double)(most(t->grid[i], 1) * t->box[i]);
     }
     const double tile = (sums + copies + panel + results + 300) * whole / tiled;
-    const double threads = (double)most(run->threads, 1), jobs = (double)most(t->jobs, 1);
-    const double rounds = (double)divide_up(t->jobs, most(run->threads, 1));
-    /* Threads that run dry wait for the last tile, and something always
-     * disturbs one of them: many tiles are better than few. */
-    return tile * (0.75 * rounds + 0.25 * jobs / threads + 0.1);
+    return scheduled_cycles(tile, t->jobs, run->threads);
 }
 
 struct search {

@@ -1,5 +1,6 @@
 /* Vectors of 32 bytes with fused multiply-add. */
 #include "native.h"
+#include "winograd.h"
 #ifdef DECONV_X86
 #pragma GCC push_options
 #pragma GCC target("avx2,fma,f16c")
@@ -36,6 +37,15 @@ static void float_to_half_row(const float *in, int64_t count, uint16_t *out) {
     for (; i < count; i++) out[i] = float_to_half(in[i]);
 }
 
+/* Copy past the caches; whole vectors of the output, as far as they are aligned. */
+static void stream(const char *in, int64_t bytes, char *out) {
+    int64_t i = least(bytes, (int64_t)(-(uintptr_t)out % 32));
+    memcpy(out, in, (size_t)i);
+    for (; i + 32 <= bytes; i += 32)
+        _mm256_stream_si256((__m256i *)(out + i), _mm256_loadu_si256((const __m256i *)(in + i)));
+    memcpy(out + i, in + i, (size_t)(bytes - i));
+}
+
 #include "simd_types.inc.h"
 
 const struct kernels *const kernels_avx2[ACCUMULATORS] = {
@@ -44,5 +54,6 @@ const struct kernels *const kernels_avx2[ACCUMULATORS] = {
     [ACC_U32] = &kernels_u32_avx2,
     [ACC_U64] = &kernels_u64_avx2,
 };
+const struct transforms *const transforms_avx2 = &transforms_wino_avx2;
 #pragma GCC pop_options
 #endif

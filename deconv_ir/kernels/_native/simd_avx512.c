@@ -1,5 +1,6 @@
 /* Vectors of 64 bytes. */
 #include "native.h"
+#include "winograd.h"
 #ifdef DECONV_X86
 #pragma GCC push_options
 #ifdef DECONV_LOWER_AVX512
@@ -47,6 +48,17 @@ static void float_to_half_row(const float *in, int64_t count, uint16_t *out) {
     for (; i < count; i++) out[i] = float_to_half(in[i]);
 }
 
+/* Copy past the caches; whole vectors of the output, as far as they are aligned. */
+static void stream(const char *in, int64_t bytes, char *out) {
+    int64_t i = least(bytes, (int64_t)(-(uintptr_t)out % 64));
+    memcpy(out, in, (size_t)i);
+#ifndef DECONV_LOWER_AVX512
+    for (; i + 64 <= bytes; i += 64)
+        _mm512_stream_si512((__m512i *)(out + i), _mm512_loadu_si512((in + i)));
+#endif
+    memcpy(out + i, in + i, (size_t)(bytes - i));
+}
+
 #include "simd_types.inc.h"
 
 const struct kernels *const kernels_avx512[ACCUMULATORS] = {
@@ -55,5 +67,6 @@ const struct kernels *const kernels_avx512[ACCUMULATORS] = {
     [ACC_U32] = &kernels_u32_avx512,
     [ACC_U64] = &kernels_u64_avx512,
 };
+const struct transforms *const transforms_avx512 = &transforms_wino_avx512;
 #pragma GCC pop_options
 #endif

@@ -1,5 +1,6 @@
 /* Vectors of 16 bytes: SSE2, NEON, or whatever the compiler makes of them. */
 #include "native.h"
+#include "winograd.h"
 #include "half.h"
 
 #define VECTOR_LANES_32 4
@@ -24,6 +25,20 @@ static void float_to_half_row(const float *in, int64_t count, uint16_t *out) {
     for (int64_t i = 0; i < count; i++) out[i] = float_to_half(in[i]);
 }
 
+#ifdef __SSE2__
+#include <emmintrin.h>
+/* Copy past the caches; whole vectors of the output, as far as they are aligned. */
+static void stream(const char *in, int64_t bytes, char *out) {
+    int64_t i = least(bytes, (int64_t)(-(uintptr_t)out % 16));
+    memcpy(out, in, (size_t)i);
+    for (; i + 16 <= bytes; i += 16)
+        _mm_stream_si128((__m128i *)(out + i), _mm_loadu_si128((const __m128i *)(in + i)));
+    memcpy(out + i, in + i, (size_t)(bytes - i));
+}
+#else
+static void stream(const char *in, int64_t bytes, char *out) { memcpy(out, in, (size_t)bytes); }
+#endif
+
 #include "simd_types.inc.h"
 
 const struct kernels *const kernels_baseline[ACCUMULATORS] = {
@@ -32,3 +47,4 @@ const struct kernels *const kernels_baseline[ACCUMULATORS] = {
     [ACC_U32] = &kernels_u32_baseline,
     [ACC_U64] = &kernels_u64_baseline,
 };
+const struct transforms *const transforms_baseline = &transforms_wino_baseline;

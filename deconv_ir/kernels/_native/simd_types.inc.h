@@ -34,3 +34,4 @@
 #define NATIVE(e) ((e) == I64)
 #include "microkernel.inc.h"
 
+#include "winograd.inc.h"

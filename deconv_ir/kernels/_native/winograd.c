@@ -1,0 +1,489 @@
+/* Minimal filtering, one tile after the other: data to points, products, outputs. */
+#include "winograd.h"
+
+#include <stdatomic.h>
+#include <string.h>
+
+/* Bytes of a block of positions that stay in the first-level cache. */
+#define FIRST_LEVEL_SHARE ((int64_t)16 << 10)
+
+struct context {
+    const struct layer *layer;
+    const struct run *run;
+    const struct kernels *kernels;
+    const struct transforms *transforms;
+    const struct wino_plan *plan;
+    const struct epilogue *epilogue;
+    const struct arrays *arrays;
+    atomic_int *too_large;
+    int streamed;
+};
+
+/* The positions of one axis, of one line, that a tile sees: `count` of them
+ * have data, `before` before them have none. */
+struct stretch {
+    int64_t begin, before, count;
+};
+
+struct tile {
+    int64_t group, first_image, images, first_chunk, chunks;
+    int64_t first[AXES], box[AXES]; /* windows */
+    int64_t positions, blocks;      /* blocks of positions */
+    float *whole, *split, *z, *y, *flat, *panel, *sums, *zeros, *out, *row; /* scratch */
+    struct stretch stretch[AXES][MOST_STEP];
+    int64_t row_data; /* elements of a row of the data that the tile sees */
+    /* Of a row of the output: groups of woven lines, where the row begins in these and in
+     * the output, and its elements. */
+    int64_t groups, before, begin, elements;
+};
+
+static struct stretch stretch_of(const struct context *c, const struct tile *tile, int axis,
+                                 int64_t line) {
+    const int64_t step = c->plan->packing->axes[axis].step;
+    const int64_t first = tile->first[axis] + c->plan->low[axis];
+    const int64_t last = first + tile->box[axis] + c->plan->high[axis] - c->plan->low[axis];
+    const int64_t extent = divide_up(c->run->data[axis] - line, step);
+    const int64_t begin = least(most(first, 0), last);
+    return (struct stretch){begin, begin - first, most(0, least(last, extent) - begin)};
+}
+
+static void tile_make(const struct context *c, int64_t job, float *scratch, struct tile *out) {
+    const struct wino_plan *plan = c->plan;
+    const struct wino_tiling *t = &plan->tiling;
+    const struct wino_axis *a = plan->packing->axes;
+    out->positions = a[0].spread * a[1].spread * a[2].spread;
+    for (int i = AXES - 1; i >= 0; i--) {
+        out->first[i] = job % t->grid[i] * t->box[i];
+        out->box[i] = least(t->box[i], plan->windows[i] - out->first[i]);
+        out->positions *= out->box[i];
+        job /= t->grid[i];
+    }
+    out->first_image = job % t->image_groups * t->images;
+    out->images = least(t->images, c->run->batch - out->first_image);
+    out->positions *= out->images;
+    out->blocks = divide_up(out->positions, PANEL_COLUMNS * c->kernels->lanes);
+    job /= t->image_groups;
+    out->first_chunk = job % t->row_groups * t->chunks;
+    out->chunks = least(t->chunks, plan->packing->chunks - out->first_chunk);
+    out->group = job / t->row_groups;
+    out->whole = scratch;
+    out->split = out->whole + t->whole_size;
+    out->z = out->split + t->split_size;
+    out->y = out->z + t->z_size;
+    out->flat = out->y + t->y_size;
+    out->panel = out->flat + t->flat_size;
+    out->zeros = out->panel + t->panel_size;
+    out->sums = out->zeros + t->line;
+    out->out = out->zeros + t->sums_size;
+    out->row = out->out + t->out_size;
+    for (int i = 0; i < AXES; i++)
+        for (int64_t line = 0; line < a[i].step; line++)
+            out->stretch[i][line] = stretch_of(c, out, i, line);
+    out->row_data = 0;
+    for (int64_t line = 0; line < a[2].step; line++)
+        out->row_data += out->stretch[2][line].count;
+    /* Window w of line i is at base + count * (w + the line's shift) + i; a tile has all
+     * windows of an axis where shifts differ. */
+    const int64_t count = plan->weave_lines, extent = c->run->output[2];
+    out->groups = out->box[2] + plan->weave_high;
+    out->begin = plan->weave_base + count * out->first[2];
+    out->before = most(0, -out->begin);
+    out->elements = least(count * out->groups, extent - out->begin) - out->before;
+    out->begin += out->before;
+}
+
+/* ------------------------------------------------------------- data in -- */
+
+/* One row of the data, split into lines [line][pitch]; returns whether it holds a value
+ * too large. */
+static int split_row(const struct context *c, const struct tile *tile, const char *from,
+                     float *to) {
+    const int64_t pitch = c->plan->tiling.pitch, lines = c->plan->packing->axes[2].step;
+    /* What comes before and after the data is zero, for all rows of a tile. */
+    float *whole = lines == 1 ? to : tile->whole;
+    float *begin = whole + tile->stretch[2][0].before * lines;
+    const int64_t size = element_size((enum element)c->layer->element);
+    if (c->run->step[2] == 1) fetch_row(from, c->run->channel_step * size, tile->row_data * size);
+    c->kernels->load((enum element)c->layer->element, from, c->run->step[2], tile->row_data, begin);
+    const int large = c->transforms->too_large(begin, tile->row_data);
+    if (lines > 1) {
+        c->transforms->deal(whole, lines, pitch, to, pitch);
+        return large;
+    }
+    memset(to, 0, (size_t)(begin - to) * sizeof *to);
+    begin += tile->row_data;
+    memset(begin, 0, (size_t)(to + pitch - begin) * sizeof *to);
+    return large;
+}
+
+/* One channel of one image, split into lines [z][extent][y][extent][x][pitch]; returns
+ * whether it holds a value too large. */
+static int split_data(const struct context *c, const struct tile *tile, const char *from) {
+    const struct wino_tiling *t = &c->plan->tiling;
+    const struct wino_axis *a = c->plan->packing->axes;
+    const int64_t *step = c->run->step, size = element_size((enum element)c->layer->element);
+    const int64_t row = a[2].step * t->pitch;
+    int large = 0;
+    float *to = tile->split;
+    for (int64_t lz = 0; lz < a[0].step; lz++) {
+        const struct stretch *z = &tile->stretch[0][lz];
+        for (int64_t iz = 0; iz < t->extent[0]; iz++)
+            for (int64_t ly = 0; ly < a[1].step; ly++) {
+                const struct stretch *y = &tile->stretch[1][ly];
+                const int has_data = iz >= z->before && iz < z->before + z->count;
+                const int64_t before = has_data ? y->before : t->extent[1];
+                const int64_t count = has_data ? y->count : 0;
+                const char *at = from + (((z->begin + iz - z->before) * a[0].step + lz) * step[0] +
+                                         (y->begin * a[1].step + ly) * step[1] +
+                                         tile->stretch[2][0].begin * a[2].step * step[2]) * size;
+                memset(to, 0, (size_t)(before * row) * sizeof *to);
+                to += before * row;
+                for (int64_t iy = 0; iy < count; iy++, to += row)
+                    large |= split_row(c, tile, at + iy * a[1].step * step[1] * size, to);
+                const int64_t after = t->extent[1] - before - count;
+                memset(to, 0, (size_t)(after * row) * sizeof *to);
+                to += after * row;
+            }
+    }
+    return large;
+}
+
+/* The values of an image at all points, for the windows of every alignment:
+ * along one axis after the other, the last one without gaps between rows. */
+static void transform_data(const struct context *c, const struct tile *tile, int64_t image) {
+    const struct wino_plan *plan = c->plan;
+    const struct wino_tiling *t = &plan->tiling;
+    const struct wino_axis *a = plan->packing->axes;
+    const int64_t row = a[2].step * t->pitch, plane = a[1].step * t->extent[1] * row;
+    const int64_t z_step = t->z_size / a[0].points, y_step = t->y_size / a[1].points;
+    const int64_t box_x = tile->box[2], box_xy = tile->box[1] * box_x;
+    int64_t at_z = image * (tile->positions / tile->images);
+    const float *from[MOST_POINTS];
+    float *to[MOST_POINTS];
+    for (int64_t wz = 0; wz < a[0].alignments * a[0].spread * tile->box[0]; wz++) {
+        /* [alignment][sublattice][window] */
+        const int64_t window = wz % tile->box[0], lattice = wz / tile->box[0];
+        const int64_t az = lattice / a[0].spread;
+        for (int i = 0; i < a[0].points; i++) {
+            const struct wino_element *e = &plan->elements[0][lattice * MOST_POINTS + i];
+            from[i] = tile->split + (e->line * t->extent[0] + e->shift + window) * plane;
+            to[i] = tile->z + i * z_step;
+        }
+        const float *plane_of[MOST_POINTS] = {from[0]};
+        if (a[0].points > 1) {
+            c->transforms->in(a[0].kind, from, 0, to, 0, 1, plane);
+            for (int i = 0; i < a[0].points; i++) plane_of[i] = to[i];
+        }
+        for (int pz = 0; pz < a[0].points; pz++)
+            for (int64_t ly = 0; ly < a[1].alignments * a[1].spread; ly++) {
+                const int64_t ay = ly / a[1].spread;
+                const int64_t at_y =
+                    at_z + ((lattice % a[0].spread * tile->box[0] + window) * a[1].spread +
+                            ly % a[1].spread) * a[2].spread * box_xy;
+                for (int i = 0; i < a[1].points; i++) {
+                    const struct wino_element *e = &plan->elements[1][ly * MOST_POINTS + i];
+                    from[i] = plane_of[pz] + (e->line * t->extent[1] + e->shift) * row;
+                    to[i] = tile->y + i * y_step;
+                }
+                const float *rows_of[MOST_POINTS] = {from[0]};
+                if (a[1].points > 1) {
+                    c->transforms->in(a[1].kind, from, 0, to, 0, 1, tile->box[1] * row);
+                    for (int i = 0; i < a[1].points; i++) rows_of[i] = to[i];
+                }
+                for (int py = 0; py < a[1].points; py++)
+                    for (int64_t lx = 0; lx < a[2].alignments * a[2].spread; lx++) {
+                        const int64_t ax = lx / a[2].spread;
+                        const int64_t point =
+                            (((az * a[1].alignments + ay) * a[2].alignments + ax) *
+                                 a[0].points + pz) * a[1].points + py;
+                        for (int i = 0; i < a[2].points; i++) {
+                            const struct wino_element *e =
+                                &plan->elements[2][lx * MOST_POINTS + i];
+                            from[i] = rows_of[py] + e->line * t->pitch + e->shift;
+                            to[i] = tile->flat + (point * a[2].points + i) * t->line + at_y +
+                                    lx % a[2].spread * box_xy;
+                        }
+                        c->transforms->in(a[2].kind, from, row, to, box_x, tile->box[1], box_x);
+                    }
+            }
+    }
+}
+
+/* Whether the windows of a tile are its data as they lie: where kernel and stride are the
+ * same and nothing is padded, each plane of them is one run of a channel. */
+static int is_plain(const struct context *c, const struct tile *tile) {
+    const struct wino_packing *p = c->plan->packing;
+    const struct run *run = c->run;
+    for (int a = 0; a < AXES; a++) {
+        const struct stretch *s = &tile->stretch[a][0];
+        if (p->axes[a].step > 1 || s->before > 0 || s->count < tile->box[a]) return 0;
+    }
+    return p->points * p->alignments == 1 && run->step[2] == 1 &&
+           (tile->box[1] == 1 ||
+            (run->step[1] == run->data[2] && tile->box[2] == run->data[2]));
+}
+
+/* One channel of one image of such a tile; returns whether it holds a value too large. */
+static int copy_plain(const struct context *c, const struct tile *tile, const char *from,
+                      float *to) {
+    const int64_t size = element_size((enum element)c->layer->element);
+    const int64_t count = tile->box[1] * tile->box[2];
+    int large = 0;
+    for (int a = 0; a < AXES; a++) from += tile->stretch[a][0].begin * c->run->step[a] * size;
+    for (int64_t z = 0; z < tile->box[0]; z++, to += count) {
+        const char *plane = from + z * c->run->step[0] * size;
+        fetch_row(plane, c->run->channel_step * size, count * size);
+        c->kernels->load((enum element)c->layer->element, plane, 1, count, to);
+        large |= c->transforms->too_large(to, count);
+    }
+    return large;
+}
+
+/* Fill the panel [alignment][point][block of positions][channel][position]. */
+static void fill_panel(const struct context *c, const struct tile *tile) {
+    const struct wino_packing *p = c->plan->packing;
+    const struct wino_tiling *t = &c->plan->tiling;
+    const int64_t size = element_size((enum element)c->layer->element);
+    const int64_t width = PANEL_COLUMNS * c->kernels->lanes;
+    const int64_t points = p->alignments * p->points;
+    const int64_t point_step = t->padded / width * t->panel_block;
+    /* Positions that do not exist are summed too: they must not be slow numbers. */
+    memset(tile->z, 0, (size_t)(t->z_size + t->y_size + t->flat_size) * sizeof(float));
+    memset(tile->whole, 0, (size_t)(t->whole_size + t->split_size) * sizeof(float));
+    const int plain = is_plain(c, tile);
+    int large = 0;
+    for (int64_t channel = 0; channel < c->layer->channels_in; channel++) {
+        const int64_t index = tile->group * c->layer->channels_in + channel;
+        for (int64_t image = 0; image < tile->images; image++) {
+            const char *from = (const char *)c->arrays->data +
+                               ((tile->first_image + image) * c->run->image_step +
+                                index * c->run->channel_step) * size;
+            if (plain) {
+                large |= copy_plain(c, tile, from,
+                                    tile->flat + image * (tile->positions / tile->images));
+            } else {
+                large |= split_data(c, tile, from);
+                transform_data(c, tile, image);
+            }
+        }
+        for (int64_t point = 0; point < points; point++) {
+            const float *from = tile->flat + point * t->line;
+            float *to = tile->panel + point * point_step + channel * width;
+            for (int64_t block = 0; block < tile->blocks; block++) {
+                memcpy(to, from, (size_t)width * sizeof *to);
+                to += t->panel_block;
+                from += width;
+            }
+        }
+    }
+    if (large) atomic_store(c->too_large, 1);
+}
+
+/* ------------------------------------------------------------- products -- */
+
+/* Sum some rows over all channels, for all positions at one point. */
+static void sum_rows(const struct context *c, const struct tile *tile, int64_t rows,
+                     const float *panel, const float *weights, float *sums, const float *start) {
+    static const float zeros[MAX_ROWS];
+    const struct wino_tiling *t = &c->plan->tiling;
+    const int64_t channels = c->layer->channels_in, width = PANEL_COLUMNS * c->kernels->lanes;
+    const int64_t blocks = wino_blocks(rows, c->kernels);
+    const int64_t goes =
+        divide_up(channels, most(1, FIRST_LEVEL_SHARE / (width * (int64_t)sizeof(float))));
+    const int64_t step = divide_up(channels, goes);
+    for (int64_t first = 0; first < channels; first += step)
+        for (int64_t position = 0; position < tile->blocks; position++)
+            for (int64_t block = 0; block < blocks; block++) {
+                const int64_t row = wino_block_first(rows, blocks, block);
+                const int64_t count = wino_block_first(rows, blocks, block + 1) - row;
+                c->kernels->table[count][PANEL_COLUMNS](
+                    least(step, channels - first), c->plan->offsets,
+                    panel + position * t->panel_block + first * width,
+                    weights + row * channels + first * count,
+                    sums + row * t->line + position * width, t->line, 1,
+                    first > 0 ? NULL : start ? start + row : zeros, NULL);
+            }
+}
+
+static void sum_chunk(const struct context *c, const struct tile *tile, int64_t chunk,
+                      const struct wino_layout *layout) {
+    const struct wino_packing *p = c->plan->packing;
+    const struct wino_tiling *t = &c->plan->tiling;
+    const int64_t width = PANEL_COLUMNS * c->kernels->lanes;
+    const int64_t channels = c->layer->channels_in;
+    const int64_t point_step = t->padded / width * t->panel_block;
+    const float *weights =
+        p->weights + (tile->group * p->chunk_first[p->chunks] + p->chunk_first[chunk]) * channels;
+    const float *start =
+        p->start + (tile->group * p->units + chunk * p->chunk_units) * p->axes[2].stride;
+    int64_t biased = 0, line = 0;
+    for (int a = 0; a < AXES; a++) biased = biased * p->axes[a].points + (p->axes[a].points > 1);
+    for (int64_t i = 0; i < p->alignments * p->points; i++) {
+        const int64_t rows = layout->rows[i];
+        const int has_bias = i % p->points == biased;
+        if (rows)
+            sum_rows(c, tile, rows, tile->panel + i * point_step, weights + line * channels,
+                     tile->sums + line * t->line, has_bias ? start : NULL);
+        if (has_bias) start += rows;
+        line += rows;
+    }
+}
+
+/* ---------------------------------------------------------- results out -- */
+
+/* The outputs of one row from its sums at the points: along one axis after the other. */
+static void transform_row(const struct context *c, const struct tile *tile, const float **sums,
+                          float *out, float **outputs) {
+    const struct wino_axis *a = c->plan->packing->axes;
+    const int64_t line = c->plan->tiling.line;
+    const int pz = a[0].points, py = a[1].points, px = a[2].points;
+    const int mz = a[0].outputs, my = a[1].outputs, mx = a[2].outputs;
+    float *free_line = tile->out;
+    const float *after_x[MOST_POINTS][MOST_POINTS][MOST_OUTPUTS];
+    const float *after_y[MOST_POINTS][MOST_OUTPUTS][MOST_OUTPUTS];
+    const float *from[MOST_POINTS];
+    float *to[MOST_OUTPUTS];
+    for (int z = 0; z < pz; z++)
+        for (int y = 0; y < py; y++) {
+            for (int i = 0; i < px; i++) from[i] = sums[(z * py + y) * px + i];
+            after_x[z][y][0] = from[0];
+            if (px == 1) continue;
+            for (int i = 0; i < mx; i++, free_line += line)
+                after_x[z][y][i] = to[i] = py == 1 && pz == 1 ? out + i * line : free_line;
+            c->transforms->out(a[2].kind, from, to, tile->positions);
+        }
+    for (int z = 0; z < pz; z++)
+        for (int x = 0; x < mx; x++) {
+            for (int i = 0; i < py; i++) from[i] = after_x[z][i][x];
+            after_y[z][0][x] = from[0];
+            if (py == 1) continue;
+            for (int i = 0; i < my; i++, free_line += line)
+                after_y[z][i][x] = to[i] = pz == 1 ? out + (i * mx + x) * line : free_line;
+            c->transforms->out(a[1].kind, from, to, tile->positions);
+        }
+    for (int y = 0; y < my; y++)
+        for (int x = 0; x < mx; x++) {
+            for (int i = 0; i < pz; i++) from[i] = after_y[i][y][x];
+            outputs[y * mx + x] = (float *)from[0];
+            if (pz == 1) continue;
+            for (int i = 0; i < mz; i++)
+                outputs[(i * my + y) * mx + x] = to[i] = out + ((i * my + y) * mx + x) * line;
+            c->transforms->out(a[0].kind, from, to, tile->positions);
+        }
+}
+
+/* Where output j of window w of a sublattice is, for a phase. */
+static int64_t output_of(const struct wino_axis *a, int64_t phase, int64_t w, int64_t sublattice,
+                         int64_t j) {
+    return (w * a->step + j * a->spread + sublattice + a->phase[phase].shift) * a->stride + phase;
+}
+
+/* The rows of one unit from its lines [last phase][output]. */
+static void write_unit(const struct context *c, const struct tile *tile, int64_t unit,
+                       float *const *outputs) {
+    const struct wino_plan *plan = c->plan;
+    const struct wino_packing *p = plan->packing;
+    const struct wino_axis *a = p->axes;
+    const int64_t *extent = c->run->output;
+    const enum element element = (enum element)c->layer->element;
+    const int64_t size = element_size(element);
+    const int64_t channel = tile->group * c->layer->channels_out + unit / p->phases;
+    const int64_t qz = unit % p->phases / a[1].stride, qy = unit % a[1].stride;
+    const int64_t box_x = tile->box[2], box_xy = tile->box[1] * box_x;
+    const int64_t planes = tile->images * a[0].spread * tile->box[0];
+    const int64_t rows = a[1].spread * tile->box[1];
+    const int64_t all = a[0].outputs * a[1].outputs * a[2].outputs;
+    const int64_t together = plan->tiling.rows_together;
+    const float *lines[MOST_WEAVE];
+    if (tile->elements <= 0) return;
+    for (int64_t j = 0; j < a[0].outputs * a[1].outputs; j++) {
+        for (int64_t i = 0; i < plan->weave_lines; i++) {
+            const struct wino_line *w = &plan->weave[i];
+            lines[i] = outputs[w->phase * all + j * a[2].outputs + w->output] +
+                       w->sublattice * box_xy - w->shift;
+        }
+        for (int64_t iz = 0; iz < planes; iz++) {
+            const int64_t wz = iz % tile->box[0], lattice = iz / tile->box[0];
+            const int64_t image = tile->first_image + lattice / a[0].spread;
+            const int64_t z = output_of(&a[0], qz, tile->first[0] + wz, lattice % a[0].spread,
+                                        j / a[1].outputs);
+            if (z < 0 || z >= extent[0]) continue;
+            char *plane = (char *)c->arrays->out +
+                          ((image * c->layer->groups * c->layer->channels_out + channel) *
+                               extent[0] + z) * extent[1] * extent[2] * size;
+            for (int64_t iy = 0; iy < rows; iy++) {
+                const int64_t wy = iy % tile->box[1], sublattice = iy / tile->box[1];
+                const int64_t within = wy % together;
+                if (within == 0) {
+                    const int64_t at =
+                        (iz * a[1].spread + sublattice) * a[2].spread * box_xy + wy * box_x;
+                    c->transforms->weave(lines, at, plan->weave_lines,
+                                         together > 1 ? least(together, tile->box[1] - wy) * box_x
+                                                      : tile->groups,
+                                         tile->row);
+                }
+                const int64_t y = output_of(&a[1], qy, tile->first[1] + wy, sublattice,
+                                            j % a[1].outputs);
+                if (y < 0 || y >= extent[1]) continue;
+                const float *from =
+                    tile->row + within * box_x * plan->weave_lines + tile->before;
+                char *row = plane + (y * extent[2] + tile->begin) * size;
+                if (c->streamed)
+                    c->kernels->stream((const char *)from, tile->elements * size, row);
+                else
+                    c->kernels->store(element, from, tile->elements, row);
+            }
+        }
+    }
+}
+
+static void write_chunk(const struct context *c, const struct tile *tile, int64_t chunk,
+                        const struct wino_layout *layout) {
+    const struct wino_packing *p = c->plan->packing;
+    const struct wino_axis *a = p->axes;
+    const int64_t line = c->plan->tiling.line, last = a[2].stride;
+    const int64_t all = a[0].outputs * a[1].outputs * a[2].outputs;
+    const int64_t temporary = a[0].points * a[2].outputs * (a[1].points + a[1].outputs);
+    float *outputs[MOST_AXIS_PHASES * MOST_OUTPUTS * MOST_OUTPUTS * MOST_OUTPUTS];
+    const float *sums[MOST_POINTS * MOST_POINTS * MOST_POINTS];
+    for (int64_t unit = 0; unit < layout->count; unit++) {
+        for (int64_t q = 0; q < last; q++) {
+            const int32_t *lines = &layout->line[(unit * last + q) * p->points];
+            for (int64_t i = 0; i < p->points; i++)
+                sums[i] = lines[i] < 0 ? tile->zeros : tile->sums + lines[i] * line;
+            transform_row(c, tile, sums, tile->out + (temporary + q * all) * line,
+                          outputs + q * all);
+            if (c->epilogue->activation != ACT_NONE)
+                for (int64_t i = 0; i < all; i++)
+                    c->transforms->activate(c->epilogue, outputs[q * all + i], tile->positions);
+        }
+        write_unit(c, tile, chunk * p->chunk_units + unit, outputs);
+    }
+}
+
+static void run_tile(void *context, int64_t job, void *scratch) {
+    const struct context *c = context;
+    struct tile tile;
+    tile_make(c, job, scratch, &tile);
+    fill_panel(c, &tile);
+    memset(tile.zeros, 0, (size_t)c->plan->tiling.line * sizeof(float));
+    for (int64_t i = 0; i < tile.chunks; i++) {
+        const int64_t chunk = tile.first_chunk + i;
+        const struct wino_layout *layout = wino_layout_of(c->plan->packing, chunk);
+        sum_chunk(c, &tile, chunk, layout);
+        write_chunk(c, &tile, chunk, layout);
+    }
+    if (c->streamed) finish_streams();
+}
+
+int wino_execute(const struct layer *layer, const struct run *run,
+                 const struct kernels *kernels, const struct wino_plan *plan,
+                 const struct epilogue *epilogue, const struct arrays *arrays) {
+    atomic_int too_large = 0;
+    struct context context = {layer, run,      kernels, transforms_for((enum isa)layer->isa),
+                              plan,  epilogue, arrays,  &too_large,
+                              is_streamed(layer, run)};
+    if (parallel_run(run_tile, &context, plan->tiling.jobs, run->threads, plan->tiling.bytes))
+        return -1;
+    return atomic_load(&too_large);
+}

@@ -1,0 +1,187 @@
+/* Minimal filtering: fewer multiplications for phases of two or three taps.
+ *
+ * Winograd (1980); Lavin and Gray, "Fast Algorithms for Convolutional Neural
+ * Networks" (2016).  F(m, t) makes m neighbouring sums of t taps out of
+ * m + t - 1 products: of the data's and the weights' values at as many points.
+ * docs/kernels.md has the formulas and how a layer is cut.
+ */
+#ifndef DECONV_WINOGRAD_H
+#define DECONV_WINOGRAD_H
+
+#include "native.h"
+
+#define MOST_POINTS 4        /* of an axis */
+#define MOST_OUTPUTS 3
+#define MOST_VALUES (MOST_POINTS * MOST_POINTS * MOST_POINTS)
+#define MOST_AXIS_PHASES 64  /* of an axis */
+#define MOST_SPREAD 16       /* positions between taps */
+#define MOST_STEP (MOST_OUTPUTS * MOST_SPREAD)
+#define MOST_WEAVE 1024      /* lines that make a row of the output */
+#define PANEL_COLUMNS 2      /* vectors of positions that meet weights at a time */
+
+/* Beyond 2^60, sums of data would lose or overflow what the direct way does not; products
+ * with weights up to 2^40 stay far from that. */
+#define LARGEST_DATA UINT32_C(0x5d800000) /* the bits of 2^60 */
+#define LARGEST_WEIGHT 0x1p40f
+
+/* F(outputs, taps) of one axis. */
+enum filtering { F_1_1, F_2_2, F_3_2, F_2_3, FILTERINGS };
+
+struct filtering_shape {
+    int points, outputs, taps;
+    double weights[MOST_POINTS][3]; /* [point][tap]: what a tap adds to a point */
+};
+extern const struct filtering_shape filtering_shapes[FILTERINGS];
+
+/* Vector code, for f32: simd_*.c. */
+struct transforms {
+    /* `rows` rows of `count` positions, a whole vector too much at most:
+     * values at the points from as many data, and outputs from such values. */
+    void (*in)(enum filtering kind, const float *const *from, int64_t from_step,
+               float *const *to, int64_t to_step, int64_t rows, int64_t count);
+    void (*out)(enum filtering kind, const float *const *from, float *const *to,
+                int64_t count);
+    /* Whether a row holds a NaN or more than LARGEST_DATA. */
+    int (*too_large)(const float *row, int64_t count);
+    void (*activate)(const struct epilogue *epilogue, float *line, int64_t count);
+    /* Interleave what `lines` hold from position `at` on: count * lines elements, and as
+     * many more as make whole vectors of positions. */
+    void (*weave)(const float *const *from, int64_t at, int64_t lines, int64_t count,
+                  float *out);
+    /* The inverse, into lines that are `pitch` apart; whole vectors. */
+    void (*deal)(const float *from, int64_t lines, int64_t count, float *to, int64_t pitch);
+};
+extern const struct transforms *const transforms_baseline;
+#ifdef DECONV_X86
+extern const struct transforms *const transforms_avx2;
+extern const struct transforms *const transforms_avx512;
+#endif
+const struct transforms *transforms_for(enum isa isa);
+
+/* One axis of a packed layer.  Window w of sublattice r starts at data position
+ * step*w + r + origin; output j of phase q is at v = step*w + spread*j + r + shift. */
+struct wino_axis {
+    enum filtering kind;
+    int points, outputs;
+    int64_t stride;     /* output phases */
+    int64_t spread;     /* positions from one tap of a phase to the next */
+    int64_t step;       /* outputs * spread */
+    int64_t alignments; /* windows that begin elsewhere: phases of one share the rest */
+    int64_t origin[MOST_AXIS_PHASES]; /* [alignment] */
+    struct {
+        int64_t packed;    /* the packed phase, of which this one's weights are */
+        int64_t alignment, shift;
+        int taps, first;   /* which of the filtering's taps it has */
+        unsigned uses;     /* bit set of points at which it has weights */
+    } phase[MOST_AXIS_PHASES];
+};
+
+/* Which weights there are; what a run must share with the packing. */
+struct wino_choice {
+    enum filtering kind[AXES];
+    int64_t merged[AXES];  /* whether all phases share their windows */
+    int64_t residue[AXES]; /* of the pads, modulo the stride */
+};
+
+/* A unit is one output channel of one phase of the first two axes: its rows are
+ * the phases of the last axis.  Chunks are runs of units; those that begin at
+ * the same phase and are as long are laid out alike. */
+struct wino_layout {
+    int64_t first, count; /* unit modulo the number of phases, units */
+    int32_t *line;        /* [unit][last phase][point]: where its sums are, or -1 */
+    int32_t *rows;        /* [alignment][point] */
+    int64_t lines;
+};
+
+struct wino_packing {
+    struct wino_choice choice;
+    struct wino_axis axes[AXES];
+    int64_t points, alignments, phases; /* of all axes; phases of the first two */
+    int64_t units, chunk_units, chunks; /* of a group */
+    int64_t layout_count;
+    struct wino_layout *layouts;
+    int64_t *chunk_first;  /* [chunks + 1]: line at which a chunk begins */
+    float *weights;        /* [group][chunk][alignment][point][block of rows][channel][row] */
+    float *start;          /* [group][chunk][alignment][row]: the bias at the point that has it */
+};
+
+struct wino_tiling {
+    int64_t images, box[AXES], chunks; /* of a job */
+    int64_t grid[AXES], image_groups, row_groups, jobs;
+    int64_t extent[AXES], pitch; /* of the split data */
+    int64_t positions, padded;   /* of a tile; rounded up to whole panels */
+    int64_t line;                /* from one line of sums to the next */
+    int64_t panel_block;         /* floats of one block of positions */
+    int64_t rows_together;       /* rows of windows that are interleaved at once */
+    /* Scratch of a worker: floats of its parts, bytes of all. */
+    int64_t whole_size, split_size, z_size, y_size, flat_size, panel_size, sums_size;
+    int64_t out_size, row_size, bytes;
+    double cycles;
+};
+
+/* Where element i of a window of an alignment and sublattice is. */
+struct wino_element {
+    int32_t line, shift;
+};
+
+struct wino_plan {
+    const struct wino_packing *packing;
+    int64_t base[AXES];       /* of data positions, from the pads */
+    int64_t windows[AXES];
+    int64_t low[AXES], high[AXES]; /* least and largest shift of an element */
+    struct wino_element *elements[AXES]; /* [alignment][sublattice][MOST_POINTS] */
+    /* The interleaved lines of the last axis, in order. */
+    int64_t weave_base, weave_lines, weave_high;
+    struct wino_line {
+        int32_t phase, sublattice, output, shift;
+    } *weave;
+    int32_t *offsets;
+    struct wino_tiling tiling;
+};
+
+/* Most taps of a phase of the direct packing. */
+int64_t wino_taps(const struct packing *direct, int axis);
+/* Whether a layer can be filtered so at all. */
+int wino_supports(const struct layer *layer, const struct packing *direct);
+/* Plan a run with the weights that are there, or, where `packed` is NULL, with
+ * the best choice, whose packing is made but not filled.  Returns 1 if there is
+ * no plan, -1 when out of memory. */
+int wino_plan_make(const struct layer *layer, const struct run *run,
+                   const struct kernels *kernels, const struct packing *direct,
+                   const struct wino_packing *packed, struct wino_packing *made,
+                   struct wino_plan *plan);
+void wino_plan_free(struct wino_plan *plan);
+
+int wino_packing_make(const struct layer *layer, const struct kernels *kernels,
+                      const struct packing *direct, const struct wino_choice *choice,
+                      struct wino_packing *packing);
+void wino_packing_free(struct wino_packing *packing);
+/* Fill it from the direct one's weights.  Returns 1 if these are too large, -1
+ * when out of memory. */
+int wino_pack(const struct layer *layer, const struct kernels *kernels,
+              const struct packing *direct, const float *weights, const float *bias,
+              int64_t threads, struct wino_packing *packing);
+
+/* As execute(); data that are not finite or huge make the result void. */
+int wino_execute(const struct layer *layer, const struct run *run,
+                 const struct kernels *kernels, const struct wino_plan *plan,
+                 const struct epilogue *epilogue, const struct arrays *arrays);
+
+static inline const struct wino_layout *wino_layout_of(const struct wino_packing *p,
+                                                       int64_t chunk) {
+    const int64_t unit = chunk * p->chunk_units;
+    const int64_t first = unit % p->phases, count = least(p->chunk_units, p->units - unit);
+    const struct wino_layout *layout = p->layouts;
+    while (layout->first != first || layout->count != count) layout++;
+    return layout;
+}
+/* Rows are dealt out evenly to the blocks of micro-kernels. */
+static inline int64_t wino_blocks(int64_t rows, const struct kernels *kernels) {
+    return divide_up(rows, kernels->rows);
+}
+static inline int64_t wino_block_first(int64_t rows, int64_t blocks, int64_t block) {
+    const int64_t least_rows = rows / blocks, larger = rows % blocks;
+    return block * least_rows + least(block, larger);
+}
+
+#endif

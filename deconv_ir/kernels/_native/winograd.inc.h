@@ -1,0 +1,255 @@
+/* The transforms of one instruction set, for f32: included by simd_types.inc.h. */
+
+#define VEC JOIN(vec, f32, SUFFIX)
+#define LOOSE JOIN(loose, f32, SUFFIX)
+#define LOAD(p) ((VEC)*(const LOOSE *)(p))
+#define STORE(p, v) (*(LOOSE *)(p) = (v))
+#define LANES VECTOR_LANES_32
+#define NAME(x) JOIN(x, wino, SUFFIX)
+
+static void NAME(in)(enum filtering kind, const float *const *from, int64_t from_step,
+                     float *const *to, int64_t to_step, int64_t rows, int64_t count) {
+    for (int64_t row = 0; row < rows; row++) {
+        const int64_t at = row * from_step, into = row * to_step;
+        const float *a = from[0] + at, *b, *c, *d;
+        switch (kind) {
+        case F_1_1:
+            for (int64_t i = 0; i < count; i += LANES) STORE(to[0] + into + i, LOAD(a + i));
+            break;
+        case F_2_2:
+            b = from[1] + at, c = from[2] + at;
+            for (int64_t i = 0; i < count; i += LANES) {
+                const VEC middle = LOAD(b + i);
+                STORE(to[0] + into + i, LOAD(a + i) - middle);
+                STORE(to[1] + into + i, middle);
+                STORE(to[2] + into + i, LOAD(c + i) - middle);
+            }
+            break;
+        default: /* the points are 0, 1, -1 and infinity, whichever has more taps */
+            b = from[1] + at, c = from[2] + at, d = from[3] + at;
+            for (int64_t i = 0; i < count; i += LANES) {
+                const VEC v = LOAD(b + i), w = LOAD(c + i);
+                STORE(to[0] + into + i, LOAD(a + i) - w);
+                STORE(to[1] + into + i, v + w);
+                STORE(to[2] + into + i, w - v);
+                STORE(to[3] + into + i, LOAD(d + i) - v);
+            }
+        }
+    }
+}
+
+static void NAME(out)(enum filtering kind, const float *const *from, float *const *to,
+                      int64_t count) {
+    const float *a = from[0], *b = from[1], *c = from[2], *d = from[3];
+    switch (kind) {
+    case F_1_1: break;
+    case F_2_2:
+        for (int64_t i = 0; i < count; i += LANES) {
+            const VEC middle = LOAD(b + i);
+            STORE(to[0] + i, LOAD(a + i) + middle);
+            STORE(to[1] + i, middle + LOAD(c + i));
+        }
+        break;
+    case F_3_2:
+        for (int64_t i = 0; i < count; i += LANES) {
+            const VEC plus = LOAD(b + i), minus = LOAD(c + i), sum = plus + minus;
+            STORE(to[0] + i, LOAD(a + i) + sum);
+            STORE(to[1] + i, plus - minus);
+            STORE(to[2] + i, sum + LOAD(d + i));
+        }
+        break;
+    default:
+        for (int64_t i = 0; i < count; i += LANES) {
+            const VEC plus = LOAD(b + i), minus = LOAD(c + i);
+            STORE(to[0] + i, LOAD(a + i) + (plus + minus));
+            STORE(to[1] + i, (plus - minus) + LOAD(d + i));
+        }
+    }
+}
+
+static int NAME(too_large)(const float *row, int64_t count) {
+    uint32_t largest = 0;
+    for (int64_t i = 0; i < count; i++) {
+        uint32_t bits;
+        memcpy(&bits, row + i, sizeof bits);
+        bits &= UINT32_C(0x7fffffff);
+        largest = bits > largest ? bits : largest;
+    }
+    return largest > LARGEST_DATA;
+}
+
+static void NAME(activate)(const struct epilogue *e, float *line, int64_t count) {
+    const enum activation activation = e->activation;
+    const float low = (float)e->low, high = (float)e->high, slope = (float)e->slope;
+    if (activation == ACT_RELU)
+        for (int64_t i = 0; i < count; i++) line[i] = line[i] < 0 ? 0 : line[i];
+    else if (activation == ACT_LEAKY)
+        for (int64_t i = 0; i < count; i++)
+            line[i] = line[i] < 0 ? line[i] * slope : line[i];
+    else if (activation == ACT_CLAMP)
+        for (int64_t i = 0; i < count; i++)
+            line[i] = line[i] < low ? low : line[i] > high ? high : line[i];
+}
+
+#if LANES == 4
+#define ZIP_LOW(x, y) __builtin_shufflevector(x, y, 0, 4, 1, 5)
+#define ZIP_HIGH(x, y) __builtin_shufflevector(x, y, 2, 6, 3, 7)
+#elif LANES == 8
+#define ZIP_LOW(x, y) __builtin_shufflevector(x, y, 0, 8, 1, 9, 2, 10, 3, 11)
+#define ZIP_HIGH(x, y) __builtin_shufflevector(x, y, 4, 12, 5, 13, 6, 14, 7, 15)
+#else
+#define ZIP_LOW(x, y) \
+    __builtin_shufflevector(x, y, 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23)
+#define ZIP_HIGH(x, y) \
+    __builtin_shufflevector(x, y, 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31)
+#endif
+
+/* LANES positions of `parts` lines, 4 or 2, that lie side by side among `lines`. */
+static inline __attribute__((always_inline)) void NAME(weave_block)(
+    const int parts, const float *const *from, int64_t at, int64_t lines, float *out) {
+    VEC woven[4];
+    const VEC a = LOAD(from[0] + at), b = LOAD(from[1] + at);
+    if (parts == 2) {
+        woven[0] = ZIP_LOW(a, b);
+        woven[1] = ZIP_HIGH(a, b);
+    } else {
+        const VEC c = LOAD(from[2] + at), d = LOAD(from[3] + at);
+        const VEC e = ZIP_LOW(a, c), f = ZIP_HIGH(a, c);
+        const VEC g = ZIP_LOW(b, d), h = ZIP_HIGH(b, d);
+        woven[0] = ZIP_LOW(e, g);
+        woven[1] = ZIP_HIGH(e, g);
+        woven[2] = ZIP_LOW(f, h);
+        woven[3] = ZIP_HIGH(f, h);
+    }
+#pragma GCC unroll 4
+    for (int v = 0; v < parts; v++) {
+        if (lines == parts) {
+            STORE(out + v * LANES, woven[v]);
+            continue;
+        }
+#pragma GCC unroll 8
+        for (int k = 0; k < LANES / parts; k++)
+            memcpy(out + (v * LANES / parts + k) * lines,
+                   (const char *)&woven[v] + k * parts * (int)sizeof(float),
+                   (size_t)parts * sizeof(float));
+    }
+}
+
+static inline __attribute__((always_inline)) void NAME(weave_part)(
+    const int parts, const float *const *from, int64_t at, int64_t lines, int64_t count,
+    float *out) {
+    for (int64_t i = 0; i < count; i += LANES)
+        NAME(weave_block)(parts, from, at + i, lines, out + i * lines);
+}
+
+static void NAME(weave)(const float *const *from, int64_t at, int64_t lines, int64_t count,
+                        float *out) {
+    int64_t line = 0;
+    for (; line + 4 <= lines; line += 4)
+        NAME(weave_part)(4, from + line, at, lines, count, out + line);
+    for (; line + 2 <= lines; line += 2)
+        NAME(weave_part)(2, from + line, at, lines, count, out + line);
+    for (; line < lines; line++)
+        for (int64_t i = 0; i < count; i++) out[i * lines + line] = from[line][at + i];
+}
+
+/* Of two vectors, every second element; of three, every third. */
+#if LANES == 4
+#define EVEN(x, y) __builtin_shufflevector(x, y, 0, 2, 4, 6)
+#define ODD(x, y) __builtin_shufflevector(x, y, 1, 3, 5, 7)
+#define THIRD_0(x, y, z) \
+    __builtin_shufflevector(__builtin_shufflevector(x, y, 0, 3, 6, 6), z, 0, 1, 2, 5)
+#define THIRD_1(x, y, z) \
+    __builtin_shufflevector(__builtin_shufflevector(x, y, 1, 4, 7, 7), z, 0, 1, 2, 6)
+#define THIRD_2(x, y, z) \
+    __builtin_shufflevector(__builtin_shufflevector(x, y, 2, 5, 5, 5), z, 0, 1, 4, 7)
+#elif LANES == 8
+#define EVEN(x, y) __builtin_shufflevector(x, y, 0, 2, 4, 6, 8, 10, 12, 14)
+#define ODD(x, y) __builtin_shufflevector(x, y, 1, 3, 5, 7, 9, 11, 13, 15)
+#define THIRD_0(x, y, z)                                                                      \
+    __builtin_shufflevector(                                                                  \
+        __builtin_shufflevector(x, y, 0, 3, 6, 9, 12, 15, 15, 15), z, 0, 1, 2, 3, 4, 5, 10, 13)
+#define THIRD_1(x, y, z)                                                                      \
+    __builtin_shufflevector(                                                                  \
+        __builtin_shufflevector(x, y, 1, 4, 7, 10, 13, 13, 13, 13), z, 0, 1, 2, 3, 4, 8, 11, 14)
+#define THIRD_2(x, y, z)                                                                      \
+    __builtin_shufflevector(                                                                  \
+        __builtin_shufflevector(x, y, 2, 5, 8, 11, 14, 14, 14, 14), z, 0, 1, 2, 3, 4, 9, 12, 15)
+#else
+#define EVEN(x, y) \
+    __builtin_shufflevector(x, y, 0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30)
+#define ODD(x, y) \
+    __builtin_shufflevector(x, y, 1, 3, 5, 7, 9, 11, 13, 15, 17, 19, 21, 23, 25, 27, 29, 31)
+#define THIRD_0(x, y, z)                                                                      \
+    __builtin_shufflevector(                                                                  \
+        __builtin_shufflevector(x, y, 0, 3, 6, 9, 12, 15, 18, 21, 24, 27, 30, 30, 30, 30, 30, \
+                                30),                                                          \
+        z, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 17, 20, 23, 26, 29)
+#define THIRD_1(x, y, z)                                                                      \
+    __builtin_shufflevector(                                                                  \
+        __builtin_shufflevector(x, y, 1, 4, 7, 10, 13, 16, 19, 22, 25, 28, 31, 31, 31, 31,    \
+                                31, 31),                                                      \
+        z, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 18, 21, 24, 27, 30)
+#define THIRD_2(x, y, z)                                                                      \
+    __builtin_shufflevector(                                                                  \
+        __builtin_shufflevector(x, y, 2, 5, 8, 11, 14, 17, 20, 23, 26, 29, 29, 29, 29, 29,    \
+                                29, 29),                                                      \
+        z, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 16, 19, 22, 25, 28, 31)
+#endif
+
+static void NAME(deal)(const float *from, int64_t lines, int64_t count, float *to,
+                       int64_t pitch) {
+    if (lines == 2)
+        for (int64_t i = 0; i < count; i += LANES) {
+            const VEC a = LOAD(from + 2 * i), b = LOAD(from + 2 * i + LANES);
+            STORE(to + i, EVEN(a, b));
+            STORE(to + pitch + i, ODD(a, b));
+        }
+    else if (lines == 3)
+        for (int64_t i = 0; i < count; i += LANES) {
+            const float *at = from + 3 * i;
+            const VEC a = LOAD(at), b = LOAD(at + LANES), c = LOAD(at + 2 * LANES);
+            STORE(to + i, THIRD_0(a, b, c));
+            STORE(to + pitch + i, THIRD_1(a, b, c));
+            STORE(to + 2 * pitch + i, THIRD_2(a, b, c));
+        }
+    else if (lines == 4)
+        for (int64_t i = 0; i < count; i += LANES) {
+            const float *at = from + 4 * i;
+            const VEC a = LOAD(at), b = LOAD(at + LANES);
+            const VEC c = LOAD(at + 2 * LANES), d = LOAD(at + 3 * LANES);
+            const VEC even = EVEN(a, b), more_even = EVEN(c, d);
+            const VEC odd = ODD(a, b), more_odd = ODD(c, d);
+            STORE(to + i, EVEN(even, more_even));
+            STORE(to + pitch + i, EVEN(odd, more_odd));
+            STORE(to + 2 * pitch + i, ODD(even, more_even));
+            STORE(to + 3 * pitch + i, ODD(odd, more_odd));
+        }
+    else
+        for (int64_t i = 0; i < count; i++)
+            for (int64_t line = 0; line < lines; line++)
+                to[line * pitch + i] = from[i * lines + line];
+}
+
+static const struct transforms NAME(transforms) = {
+    .in = NAME(in),
+    .out = NAME(out),
+    .too_large = NAME(too_large),
+    .activate = NAME(activate),
+    .weave = NAME(weave),
+    .deal = NAME(deal),
+};
+
+#undef VEC
+#undef LOOSE
+#undef LOAD
+#undef STORE
+#undef LANES
+#undef NAME
+#undef ZIP_LOW
+#undef ZIP_HIGH
+#undef EVEN
+#undef ODD
+#undef THIRD_0
+#undef THIRD_1
+#undef THIRD_2

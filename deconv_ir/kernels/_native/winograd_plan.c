@@ -1,0 +1,348 @@
+/* Minimal filtering: which windows there are, which weights, which tiles.
+ *
+ * Like plan.c, this touches no data.
+ */
+#include "winograd.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ------------------------------------------------------------- windows -- */
+
+static void windows_make(const struct layer *layer, const struct run *run,
+                         struct wino_plan *plan) {
+    for (int a = 0; a < AXES; a++) {
+        const struct wino_axis *axis = &plan->packing->axes[a];
+        const int64_t pad = run->pads_begin[a];
+        plan->base[a] = layer->forward ? -pad : floor_divide(pad, axis->stride);
+        int64_t windows = 0;
+        for (int64_t q = 0; q < axis->stride; q++) {
+            const int64_t last = (run->output[a] - 1 - q) / axis->stride;
+            windows = most(windows, floor_divide(last - axis->phase[q].shift, axis->step) + 1);
+        }
+        plan->windows[a] = windows;
+        plan->low[a] = plan->high[a] =
+            floor_divide(axis->origin[0] + plan->base[a], axis->step);
+        for (int64_t i = 0; i < axis->alignments; i++) {
+            const int64_t first = axis->origin[i] + plan->base[a];
+            const int64_t last = first + axis->spread * axis->points - 1;
+            plan->low[a] = least(plan->low[a], floor_divide(first, axis->step));
+            plan->high[a] = most(plan->high[a], floor_divide(last, axis->step));
+        }
+    }
+}
+
+static int elements_make(struct wino_plan *plan, int index) {
+    const struct wino_axis *axis = &plan->packing->axes[index];
+    const int64_t count = axis->alignments * axis->spread * MOST_POINTS;
+    struct wino_element *element = calloc((size_t)count, sizeof *element);
+    if (!element) return -1;
+    plan->elements[index] = element;
+    for (int64_t alignment = 0; alignment < axis->alignments; alignment++)
+        for (int64_t r = 0; r < axis->spread; r++, element += MOST_POINTS)
+            for (int i = 0; i < axis->points; i++) {
+                const int64_t at =
+                    axis->origin[alignment] + plan->base[index] + r + i * axis->spread;
+                const int64_t shift = floor_divide(at, axis->step);
+                element[i].line = (int32_t)(at - shift * axis->step);
+                element[i].shift = (int32_t)(shift - plan->low[index]);
+            }
+    return 0;
+}
+
+/* The order in which the lines of the last axis make a row. */
+static int weave_make(struct wino_plan *plan) {
+    const struct wino_axis *a = &plan->packing->axes[AXES - 1];
+    plan->weave_lines = a->stride * a->step;
+    plan->weave = calloc((size_t)plan->weave_lines, sizeof *plan->weave);
+    if (!plan->weave) return -1;
+    plan->weave_base = 0;
+    for (int64_t q = 0; q < a->stride; q++)
+        plan->weave_base = least(plan->weave_base, a->stride * a->phase[q].shift + q);
+    plan->weave_high = 0;
+    for (int64_t q = 0; q < a->stride; q++)
+        for (int64_t i = 0; i < a->step; i++) {
+            const int64_t at = a->stride * (i + a->phase[q].shift) + q - plan->weave_base;
+            const int64_t shift = at / plan->weave_lines;
+            plan->weave[at % plan->weave_lines] = (struct wino_line){
+                (int32_t)q, (int32_t)(i % a->spread), (int32_t)(i / a->spread), (int32_t)shift};
+            plan->weave_high = most(plan->weave_high, shift);
+        }
+    return 0;
+}
+
+/* -------------------------------------------------------------- tiling -- */
+
+/* Floats that are interleaved at once: they stay in the first-level cache. */
+#define MOST_WOVEN 4096
+
+static void lay_out(const struct layer *layer, const struct kernels *kernels,
+                    const struct wino_plan *plan, struct wino_tiling *t) {
+    const struct wino_packing *p = plan->packing;
+    const struct wino_axis *a = p->axes;
+    const int64_t slack = MAX_COLUMNS * kernels->lanes; /* whole vectors and lines */
+    const int64_t width = PANEL_COLUMNS * kernels->lanes;
+    for (int i = 0; i < AXES; i++) t->extent[i] = t->box[i] + plan->high[i] - plan->low[i];
+    t->pitch = round_up(t->extent[2], kernels->lanes);
+    const int64_t row = a[2].step * t->pitch, plane = a[1].step * t->extent[1] * row;
+    t->positions = t->images * t->box[0] * t->box[1] * t->box[2] * a[0].spread * a[1].spread *
+                   a[2].spread;
+    t->padded = round_up(t->positions, width);
+    const int64_t line = LINE / (int64_t)sizeof(float);
+    t->line = (divide_up(t->padded + kernels->lanes, line) | 1) * line;
+    t->panel_block = (divide_up(layer->channels_in * width, line) | 1) * line;
+    t->whole_size = round_up(row + slack, line);
+    t->split_size = round_up(a[0].step * t->extent[0] * plane + slack, line);
+    t->z_size = round_up(a[0].points * round_up(plane + slack, line), line);
+    t->y_size = a[1].points * round_up(t->box[1] * row + slack, line);
+    t->flat_size = p->alignments * p->points * t->line;
+    t->panel_size = p->alignments * p->points * (t->padded / width) * t->panel_block;
+    int64_t lines = 0;
+    for (int64_t i = 0; i < p->layout_count; i++) lines = most(lines, p->layouts[i].lines);
+    t->sums_size = (lines + 1) * t->line; /* and a line of zeros */
+    const int64_t outputs = a[0].outputs * a[1].outputs * a[2].outputs;
+    t->out_size = (a[0].points * a[2].outputs * (a[1].points + a[1].outputs) +
+                   outputs * a[2].stride) * t->line;
+    /* Rows follow each other without gaps, unless their lines are of different windows. */
+    const int64_t row_lines = plan->weave_lines * t->box[2];
+    t->rows_together =
+        plan->weave_high ? 1 : most(1, least(t->box[1], MOST_WOVEN / most(row_lines, 1)));
+    t->row_size = round_up(t->rows_together * row_lines +
+                               plan->weave_lines * (plan->weave_high + kernels->lanes),
+                           line);
+    t->bytes = (t->whole_size + t->split_size + t->z_size + t->y_size + t->flat_size +
+                t->panel_size + t->sums_size + t->out_size + t->row_size) *
+               (int64_t)sizeof(float);
+}
+
+static void count_jobs(const struct layer *layer, const struct run *run,
+                       const struct wino_plan *plan, struct wino_tiling *t) {
+    t->image_groups = divide_up(run->batch, t->images);
+    t->row_groups = divide_up(plan->packing->chunks, t->chunks);
+    t->jobs = layer->groups * t->image_groups * t->row_groups;
+    for (int a = 0; a < AXES; a++) {
+        t->grid[a] = divide_up(plan->windows[a], t->box[a]);
+        t->jobs *= t->grid[a];
+    }
+}
+
+/* Cycles of a run, by the same measure as those of the direct tilings. */
+static double run_cycles(const struct layer *layer, const struct run *run,
+                         const struct kernels *kernels, const struct wino_plan *plan,
+                         const struct wino_tiling *t) {
+    const struct wino_packing *p = plan->packing;
+    const struct wino_axis *a = p->axes;
+    const double channels = (double)layer->channels_in, positions = (double)t->positions;
+    const double blocks = (double)t->padded / (PANEL_COLUMNS * kernels->lanes);
+    const double width = PANEL_COLUMNS * kernels->lanes;
+    /* One chunk: products, its weights, and the panel. */
+    const struct wino_layout *layout = &p->layouts[0];
+    double products = 0, lines = 0;
+    for (int64_t i = 0; i < p->alignments * p->points; i++) {
+        const int64_t rows = layout->rows[i];
+        if (rows == 0) continue;
+        const double micro = (double)wino_blocks(rows, kernels);
+        const double tap =
+            kernel_tap_cycles((int)divide_up(rows, (int64_t)micro), PANEL_COLUMNS);
+        products += blocks * micro * (channels * tap + 40);
+        lines += (double)rows;
+    }
+    const double panel_bytes = (double)t->panel_size * sizeof(float);
+    const double cache = (double)second_level_cache();
+    if (panel_bytes > cache / 2) products += panel_bytes / 24;
+    const double all_weights = (double)p->chunk_first[p->chunks] * channels * sizeof(float) *
+                               (double)layer->groups;
+    products += lines * channels * sizeof(float) / (all_weights > 32 * cache ? 6 : 24);
+    /* One chunk: outputs. */
+    const double rows = (double)(layout->count * a[2].stride);
+    const double outputs = (double)(a[0].outputs * a[1].outputs * a[2].outputs);
+    const double elements = rows * positions * outputs;
+    double results = elements * 1.6 + elements / (double)(plan->weave_lines * t->box[2]) * 50;
+    if (p->points > 1) results += rows * positions * 0.4 * ((double)p->points + outputs);
+    /* The data, once a tile. */
+    const double values = (double)(p->alignments * p->points) * positions;
+    double data = (double)(t->images * t->split_size) * 2 + values * 0.35 +
+                  values / (double)t->box[2] * 11 +
+                  values / width * (panel_bytes > 16 * cache ? 28 : 8);
+    if (a[1].points > 1) data += values / (double)a[2].outputs * .3;
+    if (a[0].points > 1) data += values / (double)(a[2].outputs * a[1].outputs) * .3;
+    /* Whole rows are copied as they lie. */
+    if (p->points == 1 && (t->box[1] == 1 || t->box[2] == plan->windows[2]))
+        data = values * 0.7 + values / width * 8;
+    /* Three axes have lines too many and too short for the first-level cache. */
+    const double volume = a[0].points > 1 ? 1.3 : 1;
+    const double tile =
+        volume * data * channels + (double)t->chunks * (products + volume * results) + 500;
+    double whole = (double)layer->groups * (double)run->batch * (double)p->units /
+                   (double)p->chunk_units;
+    double tiled = (double)layer->groups * (double)(t->image_groups * t->images) *
+                   (double)(t->row_groups * t->chunks);
+    for (int i = 0; i < AXES; i++) {
+        whole *= (double)plan->windows[i];
+        tiled *= (double)(t->grid[i] * t->box[i]);
+    }
+    /* The direct tilings' cycles are those of hits in cache; they take longer by as much. */
+    const double cycles = 0.85 * scheduled_cycles(tile * whole / tiled, t->jobs, run->threads);
+    /* Where no product is saved, the direct way must be behind clearly. */
+    return p->points == 1 ? 1.05 * cycles : cycles;
+}
+
+struct search {
+    const struct layer *layer;
+    const struct run *run;
+    const struct kernels *kernels;
+    const struct wino_plan *plan;
+    struct wino_tiling best; /* cycles < 0: none yet */
+};
+
+static void consider(struct search *s, struct wino_tiling t) {
+    lay_out(s->layer, s->kernels, s->plan, &t);
+    const int64_t threads = most(s->run->threads, 1);
+    if (t.bytes * threads > s->run->scratch_bytes) return;
+    const int64_t chunks = s->plan->packing->chunks;
+    for (int64_t groups = 1; groups <= 16 && groups <= chunks; groups *= 2) {
+        t.chunks = divide_up(chunks, groups);
+        count_jobs(s->layer, s->run, s->plan, &t);
+        t.cycles = run_cycles(s->layer, s->run, s->kernels, s->plan, &t);
+        if (s->best.cycles < 0 || t.cycles < s->best.cycles) s->best = t;
+    }
+}
+
+static int64_t smaller_part(int64_t whole, int64_t part) {
+    const int64_t parts = divide_up(whole, part);
+    const int64_t next = divide_up(whole, parts + 1 + parts / 4);
+    return next < part ? next : part - 1;
+}
+
+/* Positions of a tile beyond which nothing is gained. */
+#define MOST_POSITIONS 2048
+
+static void choose_tiling(const struct layer *layer, const struct run *run,
+                          const struct kernels *kernels, struct wino_plan *plan) {
+    struct search s = {layer, run, kernels, plan, {.cycles = -1}};
+    const struct wino_axis *a = plan->packing->axes;
+    struct wino_tiling t = {.images = 1};
+    const int64_t *w = plan->windows;
+    const int64_t spread = a[0].spread * a[1].spread * a[2].spread;
+    for (t.box[0] = w[0]; t.box[0] > 0; t.box[0] = smaller_part(w[0], t.box[0]))
+        for (t.box[1] = w[1]; t.box[1] > 0; t.box[1] = smaller_part(w[1], t.box[1]))
+            for (t.box[2] = w[2]; t.box[2] > 0; t.box[2] = smaller_part(w[2], t.box[2])) {
+                /* Lines that belong to different positions make whole rows only. */
+                if (t.box[2] < w[2] && (plan->weave_high > 0 || t.box[2] < kernels->lanes)) break;
+                const int64_t positions = t.box[0] * t.box[1] * t.box[2] * spread;
+                if (positions > MOST_POSITIONS) continue;
+                const int whole = positions == w[0] * w[1] * w[2] * spread;
+                for (t.images = 1; t.images <= run->batch; t.images *= 2) {
+                    if (t.images > 1 && (!whole || t.images * positions > MOST_POSITIONS)) break;
+                    consider(&s, t);
+                }
+            }
+    plan->tiling = s.best;
+}
+
+/* ---------------------------------------------------------------- plan -- */
+
+static int plan_for(const struct layer *layer, const struct run *run,
+                    const struct kernels *kernels, const struct wino_packing *packing,
+                    struct wino_plan *plan) {
+    memset(plan, 0, sizeof *plan);
+    plan->packing = packing;
+    windows_make(layer, run, plan);
+    if (weave_make(plan)) return -1;
+    choose_tiling(layer, run, kernels, plan);
+    return plan->tiling.cycles < 0;
+}
+
+static int plan_finish(const struct layer *layer, const struct kernels *kernels,
+                       struct wino_plan *plan) {
+    for (int a = 0; a < AXES; a++)
+        if (elements_make(plan, a)) return -1;
+    const int64_t width = PANEL_COLUMNS * kernels->lanes;
+    plan->offsets = calloc((size_t)layer->channels_in + AHEAD, sizeof *plan->offsets);
+    if (!plan->offsets) return -1;
+    for (int64_t i = 0; i < layer->channels_in + AHEAD; i++)
+        plan->offsets[i] = (int32_t)(i * width);
+    return 0;
+}
+
+/* Whether a run can use the weights of a choice. */
+static int choice_fits(const struct layer *layer, const struct run *run,
+                       const struct packing *direct, const struct wino_choice *choice) {
+    for (int a = 0; a < AXES; a++) {
+        const int64_t stride = direct->phases[a].count;
+        const int64_t pad = run->pads_begin[a];
+        const int64_t residue = layer->forward ? 0 : pad - floor_divide(pad, stride) * stride;
+        if (residue != choice->residue[a] || run->output[a] < stride) return 0;
+    }
+    return run->batch > 0;
+}
+
+/* What a run would take with the weights of a choice; returns -1 when out of memory. */
+static int choice_cycles(const struct layer *layer, const struct run *run,
+                         const struct kernels *kernels, const struct packing *direct,
+                         const struct wino_choice *choice, double *cycles) {
+    struct wino_packing trial;
+    struct wino_plan plan = {0};
+    const int failed = wino_packing_make(layer, kernels, direct, choice, &trial)
+                           ? -1
+                           : plan_for(layer, run, kernels, &trial, &plan);
+    *cycles = failed ? HUGE_VAL : plan.tiling.cycles;
+    wino_plan_free(&plan);
+    wino_packing_free(&trial);
+    return failed < 0 ? -1 : 0;
+}
+
+int wino_plan_make(const struct layer *layer, const struct run *run,
+                   const struct kernels *kernels, const struct packing *direct,
+                   const struct wino_packing *packed, struct wino_packing *made,
+                   struct wino_plan *plan) {
+    memset(plan, 0, sizeof *plan);
+    if (packed) {
+        if (!choice_fits(layer, run, direct, &packed->choice)) return 1;
+        const int failed = plan_for(layer, run, kernels, packed, plan);
+        return failed ? failed : plan_finish(layer, kernels, plan);
+    }
+    struct wino_choice choice;
+    memset(&choice, 0, sizeof choice); /* it is compared byte by byte */
+    for (int a = 0; a < AXES; a++) {
+        static const enum filtering kinds[] = {F_1_1, F_1_1, F_2_2, F_2_3};
+        const int64_t pad = run->pads_begin[a], stride = direct->phases[a].count;
+        choice.residue[a] = layer->forward ? 0 : pad - floor_divide(pad, stride) * stride;
+        choice.kind[a] = kinds[wino_taps(direct, a)];
+        choice.merged[a] = stride > 1;
+    }
+    if (!choice_fits(layer, run, direct, &choice)) return 1;
+    /* From there, one axis after the other, as long as a change pays: axes hardly matter to
+     * each other. */
+    double cycles;
+    if (choice_cycles(layer, run, kernels, direct, &choice, &cycles)) return -1;
+    enum { WAYS = 4 };
+    for (int tried = 0, at = 0; tried < WAYS * AXES; tried++, at = (at + 1) % (WAYS * AXES)) {
+        struct wino_choice other = choice;
+        const int a = at / WAYS, merged = at & 1, larger = at >> 1 & 1;
+        if (wino_taps(direct, a) == 2) other.kind[a] = larger ? F_3_2 : F_2_2;
+        else if (larger) continue;
+        other.merged[a] = merged;
+        if ((direct->phases[a].count == 1 && merged) || !memcmp(&other, &choice, sizeof other))
+            continue;
+        double now;
+        if (choice_cycles(layer, run, kernels, direct, &other, &now)) return -1;
+        if (now < cycles) {
+            choice = other;
+            cycles = now;
+            tried = -1;
+        }
+    }
+    if (cycles == HUGE_VAL) return 1;
+    if (wino_packing_make(layer, kernels, direct, &choice, made)) return -1;
+    const int failed = plan_for(layer, run, kernels, made, plan);
+    return failed ? failed : plan_finish(layer, kernels, plan);
+}
+
+void wino_plan_free(struct wino_plan *plan) {
+    for (int a = 0; a < AXES; a++) free(plan->elements[a]);
+    free(plan->weave);
+    free(plan->offsets);
+    memset(plan, 0, sizeof *plan);
+}

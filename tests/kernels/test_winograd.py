@@ -1,0 +1,245 @@
+"""Minimal filtering: which layers and runs go its way, and what makes them turn back."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+
+from deconv_ir.kernels import (
+    Activation,
+    ActivationKind,
+    Convolution,
+    Deconvolution,
+    naive,
+    naive_convolution,
+    threads,
+)
+from deconv_ir.kernels.compiled import compiled_module
+
+pytestmark = pytest.mark.skipif(
+    compiled_module() is None, reason="the compiled kernel was not built"
+)
+ISAS = compiled_module().isas() if compiled_module() else []
+F32 = np.dtype(np.float32)
+
+
+def filtering(kernel, data, pads, output):
+    """Return F(outputs, taps) of each axis of a run, or None if it goes the direct way."""
+    channels = kernel.problem.groups * kernel.problem.channels_out
+    out = np.empty((data.shape[0], channels, *output), data.dtype)
+    told = kernel._compiled.describe(data, pads, kernel.scratch_bytes, out)
+    return told.get("filtering")
+
+
+def ones(shape, strides, dilations=None, groups=1, path="winograd", kind=Deconvolution):
+    dilations = dilations or (1,) * len(strides)
+    weights = np.ones(shape, np.float32)
+    return kind(weights, strides=strides, dilations=dilations, groups=groups, path=path)
+
+
+# F(m, t) has t taps: as many as a phase has at most, ceil(kernel / stride).
+@pytest.mark.parametrize(
+    ("kernel", "strides", "dilations", "taps"),
+    [
+        ((4, 4), (2, 2), (1, 1), (2, 2)),
+        ((3, 3), (1, 1), (1, 1), (3, 3)),
+        ((3, 3), (1, 1), (2, 3), (3, 3)),
+        ((3, 3), (2, 2), (1, 1), (2, 2)),  # phases of two taps and of one
+        ((5, 9), (2, 4), (1, 1), (3, 3)),
+        ((16, 2), (8, 2), (1, 1), (2, 1)),
+        ((2, 2), (2, 2), (1, 1), (1, 1)),  # kernel = stride: a product without transforms
+        ((4, 4), (2, 2), (3, 3), (2, 2)),
+        ((3, 3), (2, 2), (2, 1), None),  # a phase without taps
+        ((1, 3), (2, 1), (1, 1), None),
+        ((4, 5), (2, 1), (1, 1), None),  # five taps
+        ((4, 4), (2, 2), (17, 1), None),  # taps far apart
+    ],
+)
+def test_which_layers(kernel, strides, dilations, taps):
+    prepared = ones((3, 2, *kernel), strides, dilations)
+    data = np.ones((1, 3, 20, 20), np.float32)
+    found = filtering(prepared, data, (1, 1), (30, 30))
+    assert taps == (None if found is None else tuple(t for _, t in found[1:]))
+
+
+@pytest.mark.parametrize("element", ["float64", "int32"])
+def test_other_types_go_the_direct_way(element):
+    weights = np.ones((3, 2, 4, 4), element)
+    kernel = Deconvolution(weights, strides=(2, 2), dilations=(1, 1), path="winograd")
+    assert filtering(kernel, np.ones((1, 3, 8, 8), element), (1, 1), (16, 16)) is None
+
+
+# By cost: where channels are many on both sides, and the plane is not a few points.
+@pytest.mark.parametrize(
+    ("data", "shape", "strides", "pads", "expected"),
+    [
+        ((1, 256, 32, 24), (256, 256, 4, 4), (2, 2), 1, True),
+        ((8, 1024, 4, 4), (1024, 512, 4, 4), (2, 2), 1, True),
+        ((1, 64, 112, 112), (64, 64, 3, 3), (1, 1), 1, True),
+        ((1, 512, 800), (512, 256, 16), (8,), 4, True),
+        ((1, 64, 16, 16, 16), (64, 32, 4, 4, 4), (2, 2, 2), 1, True),
+        ((1, 20, 224, 224), (20, 10, 3, 3), (2, 2), 1, False),
+        ((1, 4, 64, 64), (4, 4, 4, 4), (2, 2), 1, False),
+        ((1, 128, 1, 1), (128, 4, 4, 4), (2, 2), 1, False),
+    ],
+)
+def test_choice_by_cost(monkeypatch, data, shape, strides, pads, expected):
+    # The cost is that of vectors of 8 and of two threads, wherever this runs.
+    monkeypatch.setenv("DECONV_IR_ISA", "avx2" if "avx2" in ISAS else "")
+    monkeypatch.setattr(threads, "_threads", 2)
+    kernel = ones(shape, strides, path="compiled")
+    output = [
+        s * (x - 1) + k - 2 * pads for s, x, k in zip(strides, data[2:], shape[2:], strict=True)
+    ]
+    found = filtering(kernel, np.ones(data, np.float32), (pads,) * len(strides), output)
+    assert (found is not None) is expected
+
+
+@pytest.mark.parametrize("isa", ISAS)
+@pytest.mark.parametrize("element", ["float32", "float16", "bfloat16"])
+def test_every_combination(draw_case, monkeypatch, dtype_of, isa, element):
+    # Per axis: kernel, stride, dilation; 1 to 3 taps a phase, equal or not.
+    shapes = [
+        (2, 1, 1),
+        (3, 1, 2),
+        (4, 2, 1),
+        (3, 2, 1),
+        (2, 2, 1),
+        (5, 2, 3),
+        (8, 3, 1),
+        (3, 3, 2),
+    ]
+    monkeypatch.setenv("DECONV_IR_ISA", isa)
+    filtered = 0
+    for seed, pair in enumerate(itertools.product(shapes, repeat=2)):
+        axes = 1 + seed % 3
+        layer = [pair[0], pair[1], shapes[seed % len(shapes)]][:axes]
+        case = draw_case(
+            seed,
+            dtype_of(element),
+            axes,
+            channels=(4, 30)[seed % 2],
+            kernel=tuple(k for k, _, _ in layer),
+            strides=tuple(s for _, s, _ in layer),
+            dilations=tuple(d for _, _, d in layer),
+        )
+        kernel = Deconvolution(case.filter, **case.static, path="winograd")
+        if case.data.size and min(case.output) >= 3:
+            assert filtering(kernel, case.data, case.pads_begin, case.output) is not None
+            filtered += 1
+        # The second bound leaves room for small tiles only.
+        for scratch_bytes in (64 << 20, 60_000):
+            kernel.scratch_bytes = scratch_bytes
+            case.check(kernel.run(case.data, case.pads_begin, case.output), "winograd")
+    assert filtered > 20  # the others were drawn empty or short
+
+
+@pytest.mark.parametrize("extents", [(4, 4), (17, 30), (60, 7)])
+@pytest.mark.parametrize("batch", [1, 5])
+@pytest.mark.parametrize("pad", [0, 1, -2, 3])
+def test_small_integers_are_exact(extents, batch, pad):
+    """The weights of F(2, 2), F(3, 2) and F(2, 3) are sums and halves, exact in binary."""
+    rng = np.random.default_rng(0)
+    data = rng.integers(-8, 9, (batch, 40, *extents)).astype(np.float32)
+    for size, stride in ((4, 2), (3, 1), (3, 2), (6, 2)):
+        weights = rng.integers(-8, 9, (40, 24, size, size)).astype(np.float32)
+        arguments = {"strides": (stride, stride), "dilations": (1, 1)}
+        output = tuple(stride * x + 1 for x in extents)
+        kernel = Deconvolution(weights, path="winograd", **arguments)
+        direct = Deconvolution(weights, path="direct", **arguments)
+        assert filtering(kernel, data, (pad, pad), output) is not None
+        np.testing.assert_array_equal(
+            kernel.run(data, (pad, pad), output), direct.run(data, (pad, pad), output)
+        )
+
+
+@pytest.mark.parametrize(
+    "activation",
+    [
+        Activation(),
+        Activation(ActivationKind.RELU),
+        Activation(ActivationKind.LEAKY_RELU, slope=0.25),
+        Activation(ActivationKind.CLAMP, low=-2, high=3),
+    ],
+    ids=lambda a: a.kind.name,
+)
+@pytest.mark.parametrize("groups", [1, 3])
+def test_bias_and_activation(activation, groups):
+    rng = np.random.default_rng(0)
+    data = rng.integers(-3, 4, (2, 6 * groups, 9, 14)).astype(np.float32)
+    weights = rng.integers(-3, 4, (6 * groups, 5, 4, 3)).astype(np.float32)
+    bias = rng.integers(-50, 50, 5 * groups).astype(np.float32)
+    arguments = {"strides": (2, 2), "dilations": (1, 1), "groups": groups, "bias": bias}
+    # The output reaches beyond the data, where the bias alone is activated.
+    plain = naive(data, weights, pads_begin=(-3, 1), output=(25, 33), **arguments)
+    kernel = Deconvolution(weights, activation=activation, path="winograd", **arguments)
+    actual = kernel.run(data, (-3, 1), (25, 33))
+    np.testing.assert_array_equal(actual, activation.apply(plain))
+
+
+@pytest.mark.parametrize("dilations", [(1, 1), (2, 3)])
+@pytest.mark.parametrize("pads", [(1, 1), (0, 5), (-2, 2)])
+def test_convolution(dilations, pads):
+    rng = np.random.default_rng(0)
+    data = rng.integers(-8, 9, (2, 14, 19, 22)).astype(np.float32)
+    weights = rng.integers(-8, 9, (10, 7, 3, 2)).astype(np.float32)
+    arguments = {"strides": (1, 1), "dilations": dilations, "groups": 2}
+    kernel = Convolution(weights, path="winograd", **arguments)
+    assert filtering(kernel, data, pads, (18, 21)) == ((1, 1), (2, 3), (3, 2)) or filtering(
+        kernel, data, pads, (18, 21)
+    ) == ((1, 1), (2, 3), (2, 2))
+    expected = naive_convolution(data, weights, pads_begin=pads, output=(18, 21), **arguments)
+    np.testing.assert_array_equal(kernel.run(data, pads, (18, 21)), expected)
+
+
+@pytest.mark.parametrize("value", [np.inf, -np.inf, np.nan, 2e20])
+def test_data_that_windows_would_spread_go_the_direct_way(value):
+    rng = np.random.default_rng(0)
+    weights = rng.standard_normal((6, 5, 4, 4), dtype=np.float32)
+    arguments = {"strides": (2, 2), "dilations": (1, 1)}
+    kernel = Deconvolution(weights, path="winograd", **arguments)
+    direct = Deconvolution(weights, path="direct", **arguments)
+    data = rng.standard_normal((1, 6, 9, 30), dtype=np.float32)
+    data[0, 4, 8, 29] = value
+    expected = direct.run(data, (1, 1), (18, 60))
+    np.testing.assert_array_equal(kernel.run(data, (1, 1), (18, 60)), expected)
+    # There is no room for the direct way either: then NumPy's.
+    kernel.scratch_bytes = 1
+    np.testing.assert_allclose(kernel.run(data, (1, 1), (18, 60)), expected, 1e-4, 1e-4)
+
+
+@pytest.mark.parametrize("value", [1e13, -3e30])
+def test_huge_weights_go_the_direct_way(value):
+    weights = np.ones((6, 5, 4, 4), np.float32)
+    weights[3, 2, 1, 0] = value
+    kernel = Deconvolution(weights, strides=(2, 2), dilations=(1, 1), path="winograd")
+    assert filtering(kernel, np.ones((1, 6, 9, 9), np.float32), (1, 1), (18, 18)) is None
+
+
+def test_weights_serve_all_extents_and_the_pads_that_share_their_phases(draw_case):
+    case = draw_case(0, F32, 2, kernel=(4, 4), strides=(2, 2), dilations=(1, 1))
+    kernel = Deconvolution(case.filter, **case.static, path="winograd")
+    rng = np.random.default_rng(0)
+    for extents, pads, expected in [
+        ((4, 4), (1, 1), True),
+        ((40, 41), (1, 1), True),
+        ((9, 9), (3, -5), True),
+        ((9, 9), (0, 1), False),  # other phases come first: their weights lie elsewhere
+        ((9, 9), (1, 3), True),
+    ]:
+        case.data = rng.standard_normal((2, case.data.shape[1], *extents), dtype=np.float32)
+        case.pads_begin, case.output = pads, tuple(2 * e + 1 for e in extents)
+        case.answer = case.magnitude = None
+        found = filtering(kernel, case.data, pads, case.output)
+        assert (found is not None) is expected
+        case.check(kernel.run(case.data, pads, case.output), "winograd")
+
+
+@pytest.mark.parametrize("element", ["float32", "float16", "int8"])
+def test_the_filter_is_not_kept_beside_its_packing(draw_case, dtype_of, element):
+    case = draw_case(4, dtype_of(element), 2, channels=30)
+    kernel = Deconvolution(case.filter, **case.static)
+    assert kernel._filter is None
+    np.testing.assert_array_equal(kernel._unpacked(), case.filter)
