@@ -37,10 +37,9 @@ from compare import geometric_mean, machine
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.append(str(ROOT))
 
-from tests.peers.architectures import NETWORKS, Network  # noqa: E402 - found by the path above
-
 import deconv_ir  # noqa: E402
 from deconv_ir import kernels  # noqa: E402
+from tests.peers.architectures import NETWORKS, Network  # noqa: E402 - found by the path above
 
 PRECISION = {"INFERENCE_PRECISION_HINT": "f32"}
 THEIRS = """
@@ -53,6 +52,7 @@ results = compiled([numpy.load(file) for file in files[:int(count)]])
 for result, file in zip(results.values(), files[int(count):], strict=True):
     numpy.save(file, result)
 """
+CORES = kernels.get_threads()
 Clock = Callable[[], float]
 
 
@@ -86,11 +86,14 @@ def time_processes(saved: Saved, rounds: int, threads: int, *, cpu: bool) -> dic
     inputs = [part for file in saved.files for part in ("--input", str(file))]
     ours = [
         str(Path(sys.executable).with_name("deconv-run")), str(saved.path), *inputs,
-        "--output", str(saved.results), "--force", "--quiet", "--threads", str(threads),
+        "--output", str(saved.results), "--force", "--quiet",
     ]  # fmt: skip
+    if threads != CORES:
+        ours += ["--threads", str(threads)]
+    results = [str(saved.results / f"theirs-{i}.npy") for i in range(len(names))]
     theirs = [
         sys.executable, "-c", THEIRS, str(saved.path), str(threads), str(len(saved.files)),
-        *map(str, saved.files), *(str(saved.results / f"theirs-{i}.npy") for i in range(len(names))),
+        *map(str, saved.files), *results,
     ]  # fmt: skip
     times = [(_process(ours, cpu), _process(theirs, cpu)) for _ in range(rounds)]
     return _row(times)
@@ -174,7 +177,7 @@ def main() -> None:
     parser.add_argument("--size", choices=["small", "full"], default="full")
     parser.add_argument("--only", choices=["process", "run"])
     parser.add_argument("--network", action="append", help="only these")
-    parser.add_argument("--threads", type=int, default=kernels.get_threads())
+    parser.add_argument("--threads", type=int, default=CORES)
     parser.add_argument("--rounds", type=int, default=7, help="of the processes")
     parser.add_argument("--seconds", type=float, default=2.0, help="for the runs of a network")
     parser.add_argument(

@@ -195,7 +195,8 @@ class _Planner:
         fused = self.prepared.fused.get(index)
         if fused:
             return ((fused[-1], 0),)
-        return tuple((index, i) for i in range(len(self.infos[index])))
+        outputs = 1 if index in self.prepared.first_only else len(self.infos[index])
+        return tuple((index, i) for i in range(outputs))
 
     def _last_uses(self, wanted: Sequence[Source]) -> dict[Source, int]:
         last: dict[Source, int] = {}
