@@ -116,9 +116,8 @@ class _LSTM(Recurrent):
         w, r = (weight * scale for weight in weights[:2])
         gates = np.empty((time, self.directions, batch, 4 * h), x.dtype)
         for d in range(self.directions):
-            ours = gates[::-1, d] if self.reads_backwards(d) else gates[:, d]
-            np.matmul(x.transpose(1, 0, 2), w[d].T, out=ours)
-            ours += weights[2][d] * scale[:, 0]
+            projected = (x @ w[d].T + weights[2][d] * scale[:, 0]).transpose(1, 0, 2)
+            gates[:, d] = projected[::-1] if self.reads_backwards(d) else projected
         hidden, cell = (state.transpose(1, 0, 2).copy() for state in first)
         # Sums of 1 and tanh are twice the gates.  The cell state is halved at once,
         # the hidden state in the end: until then the weights are halved for it.
