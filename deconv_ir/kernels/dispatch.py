@@ -166,7 +166,7 @@ class _Prepared:
         ValueError
             A shape or a length does not fit.
         """
-        pads, extents = check_run(self.problem, data, pads_begin, output)
+        pads, extents = check_run(self.problem, data.shape, tuple(pads_begin), tuple(output))
         element = self.arithmetic.element
         if data.dtype != element:
             raise TypeError(f"data is {data.dtype.name}, filter {element.name}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -209,12 +210,17 @@ class _Convolution(Operation):
         out: Array | None = None,
     ) -> Array:
         """Run a packed kernel on actual data; `out` as of the kernel."""
-        geometry = static_geometry(
-            self.axes(len(kernel)), data.shape[2:], kernel, self.auto_pad, self.rule
-        )
-        return packed.run(
-            data, tuple(g.pad_begin for g in geometry), tuple(g.output for g in geometry), out
-        )
+        return packed.run(data, *_placed(self, data.shape[2:], tuple(kernel)), out)
+
+
+@functools.lru_cache(maxsize=512)
+def _placed(
+    operation: _Convolution, data: tuple[int, ...], kernel: tuple[int, ...]
+) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Return pad_begin and extent of each axis, for actual extents of data and kernel."""
+    axes = operation.axes(len(kernel))
+    geometry = static_geometry(axes, data, kernel, operation.auto_pad, operation.rule)
+    return tuple(g.pad_begin for g in geometry), tuple(g.output for g in geometry)
 
 
 @operation(

@@ -6,6 +6,7 @@ its pads; the rest is one computation.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -436,17 +437,24 @@ class Deconvolution(Operation):
         import numpy as np
 
         data = inputs[0]
-        infos = [
-            TensorInfo(data.shape),
-            TensorInfo(filter_shape),
-            *map(describe_requested, inputs[2:]),
-        ]
-        geometry = self.geometry(infos, context)
-        assert geometry is not None, "actual arrays have static shapes"
+        shapes = (data.shape, filter_shape)
+        pads, extents = _placed(
+            self, shapes, tuple(map(describe_requested, inputs[2:])), context.semantics
+        )
         result = packed.run(
-            np.moveaxis(data, -1, 1) if self.channels_last else data,
-            tuple(g.pad_begin for g in geometry),
-            tuple(g.output for g in geometry),
-            out,
+            np.moveaxis(data, -1, 1) if self.channels_last else data, pads, extents, out
         )
         return np.moveaxis(result, 1, -1) if self.channels_last else result
+
+
+@functools.lru_cache(maxsize=512)
+def _placed(
+    operation: Deconvolution,
+    shapes: tuple[tuple[int, ...], ...],
+    others: tuple[TensorInfo, ...],
+    semantics: Semantics,
+) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Return pad_begin and extent of each axis, for actual shapes of data and filter."""
+    geometry = operation.geometry((*map(TensorInfo, shapes), *others), Context(semantics))
+    assert geometry is not None, "actual arrays have static shapes"
+    return tuple(g.pad_begin for g in geometry), tuple(g.output for g in geometry)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -90,13 +91,19 @@ class _Pooling(Operation):
             return f"{'NC'[axis]} of data = {data[axis]}"
         return explain_window(self.axes()[axis - 2], data[axis], self.kernel[axis - 2], self.rule)
 
-    def geometry(self, data: Array) -> tuple[AxisGeometry, ...]:
-        """Return pads and extents for an actual array."""
-        return static_geometry(self.axes(), data.shape[2:], self.kernel, self.auto_pad, self.rule)
+    def geometry(self, extents: tuple[int, ...]) -> tuple[AxisGeometry, ...]:
+        """Return pads and extents for actual extents."""
+        return static_geometry(self.axes(), extents, self.kernel, self.auto_pad, self.rule)
 
     def windows(self, data: Array) -> tuple[Window, ...]:
         """Return what the windows do on an actual array, axis by axis."""
-        return tuple(map(window, self.axes(), self.geometry(data), data.shape[2:], self.kernel))
+        return _windows(self, data.shape[2:])
+
+
+@functools.lru_cache(maxsize=512)
+def _windows(operation: _Pooling, extents: tuple[int, ...]) -> tuple[Window, ...]:
+    geometry = operation.geometry(extents)
+    return tuple(map(window, operation.axes(), geometry, extents, operation.kernel))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -318,7 +325,7 @@ class _AvgPool(_Pooling):
         dtype = working_dtype(data.dtype)
         whole = dtype.kind in "iu"
         total = slide(np.add, 0, data, self.windows(data), np.dtype(np.int64) if whole else dtype)
-        count = self._counts(data, self.geometry(data))
+        count = self._counts(data, self.geometry(data.shape[2:]))
         with np.errstate(all="ignore"):
             if whole:
                 quotient = np.sign(total) * (np.abs(total) // np.maximum(count, 1))

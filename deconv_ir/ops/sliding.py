@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -31,7 +30,6 @@ class Window(NamedTuple):
     empty: tuple[int, ...]
 
 
-@functools.lru_cache(maxsize=512)
 def window(axis: Axis, geometry: AxisGeometry, data: int, kernel: int) -> Window:
     """Find the elements of the windows on an axis of `data` elements."""
     cells = []
