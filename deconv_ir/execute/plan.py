@@ -9,11 +9,14 @@ array or uses a buffer again, it makes sure that nothing else holds it.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from ..model import Graph, Operation, Sharing, Source, TensorInfo
 from ..shapes import element_count, is_static, static
 from .prepare import Prepared
+
+if TYPE_CHECKING:
+    from ..dtypes import Array
 
 NOWHERE = -1
 """The slot of a constant that a kernel has absorbed."""
@@ -76,6 +79,8 @@ class Plan(NamedTuple):
         Number of tensors.
     constants, inputs : dict
         Source, or Parameter layer -> slot.
+    values : dict
+        Slot -> array, of what the shapes of the inputs determine.
     wanted : tuple of int
         Slots of the results.
     infos : sequence
@@ -98,6 +103,7 @@ class Plan(NamedTuple):
     slots: int
     constants: dict[Source, int]
     inputs: dict[int, int]
+    values: dict[int, Array]
     wanted: tuple[int, ...]
     infos: Sequence[Sequence[TensorInfo]]
     capacities: tuple[int, ...]
@@ -132,6 +138,20 @@ def tensor_bytes(info: TensorInfo) -> int | None:
     except TypeError:  # strings
         return None
     return element_count(static(info.shape)) * itemsize
+
+
+def known_array(info: TensorInfo) -> Array | None:
+    """Return the elements of a tensor where inference has found them all, read-only."""
+    value, element_type = info.value, info.element_type
+    if value is None or element_type is None or not is_static(info.shape):
+        return None
+    if element_type.kind not in ("int", "uint") or not is_static(value):
+        return None
+    import numpy as np
+
+    array: Array = np.array(value, element_type.numpy()).reshape(static(info.shape))
+    array.flags.writeable = False
+    return array
 
 
 def make_plan(
@@ -176,10 +196,30 @@ class _Planner:
         for index in prepared.steps:
             if graph.layers[index].type == "Parameter":
                 self.inputs[index] = self._external((index, 0))
-        self.layers = [i for i in prepared.steps if i not in self.inputs]
+        self.values: dict[int, Array] = {}
+        self.wanted = wanted
+        self.layers = self._layers()
         self.rows = [self._row(index) for index in self.layers]
         self.last_use = self._last_uses(wanted)
-        self.wanted = wanted
+
+    def _layers(self) -> list[int]:
+        """Find the layers to run: not those whose outputs the shapes determine."""
+        steps = [i for i in self.prepared.steps if i not in self.inputs]
+        makers = {source: index for index in steps for source in self._made(index)}
+        needed: set[int] = set()
+        stack = list(self.wanted)
+        while stack:
+            source = stack.pop()
+            index = makers.get(source)
+            if index is None or index in needed or source in self.slot:
+                continue
+            value = known_array(self.infos[source[0]][source[1]])
+            if value is None:
+                needed.add(index)
+                stack += self._row(index)
+            else:
+                self.values[self._external(source)] = value
+        return [index for index in steps if index in needed]
 
     def _external(self, source: Source) -> int:
         """Make a slot for an array that is not ours to overwrite."""
@@ -219,6 +259,7 @@ class _Planner:
             len(self.groups),
             self.constants,
             self.inputs,
+            self.values,
             tuple(self.slot[s] for s in self.wanted),
             self.infos,
             tuple(capacities),
@@ -226,7 +267,7 @@ class _Planner:
             bound,
             max(live, default=0),
             self.known,
-            self.prepared.folded,
+            self.prepared.folded + len(self.prepared.steps) - len(self.inputs) - len(self.layers),
             self.prepared.dropped,
         )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -66,6 +67,7 @@ class Reshape(Operation):
         resolved = self.resolve(data.shape, target.value)
         return (TensorInfo(resolved, data.element_type, data.value, data.reals),)
 
+    @functools.lru_cache(maxsize=512)  # noqa: B019 - operations are small, and the cache bounded
     def resolve(self, data: tuple[Dim, ...] | None, target: tuple[Dim, ...]) -> tuple[Dim, ...]:
         """Put numbers in for 0 and -1."""
         dims: list[Dim | None] = []
