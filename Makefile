@@ -52,8 +52,14 @@ test-without-compiler: $(VENV)/installed-dev
 		"from deconv_ir.kernels import kernel_info as info; print(info()); assert not info().available"
 	PYTHONPATH=$(abspath $(OUT)/without-compiler) $(BIN)/python -P -m pytest
 
-test-peers: $(VENV)/installed-dev $(VENV)/installed-peers
+test-peers: $(VENV)/installed-dev $(VENV)/installed-peers $(VENV)/installed-detector
 	$(BIN)/python -m pytest -m peers tests/peers
+
+# A trained model is all that is needed of it, and none of the packages it asks for.
+$(VENV)/installed-detector: $(VENV)/installed-dev
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps \
+		--ignore-requires-python 'rapidocr-onnxruntime==1.4.4'
+	@touch $@
 
 check: $(VENV)/installed-dev
 	$(BIN)/ruff check .
