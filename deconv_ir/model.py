@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import enum
 import heapq
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol
 
@@ -65,11 +65,15 @@ class Context(NamedTuple):
         Bytes of the constants.
     scratch_bytes : int
         Bound on a kernel's temporary memory.
+    again : callable or None
+        While a layer is prepared: computes a constant input once more, given its
+        position, so that a kernel need not keep what it has packed.
     """
 
     semantics: Semantics = Semantics.SPEC
     weights: ConstantSource | None = None
     scratch_bytes: int = 64 << 20
+    again: Callable[[int], Array] | None = None
 
 
 class TensorInfo(NamedTuple):

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from ..errors import DeconvError
 from ..model import Context, Epilogue, Graph, Kernel, Source
+from .analysis import needed_layers
 from .fusion import Followers, find_followers
 
 if TYPE_CHECKING:
@@ -136,18 +138,20 @@ class Preparation:
             if first is not None:
                 self._first_only.add(index)
             return first, 0
+        rows = self.graph.topology.sources[index]
+        context = self.context._replace(
+            again=functools.partial(_again, self.graph, self.context, rows)
+        )
         try:
             followers = self._followers.get(index)
             while followers is not None:
-                kernel = layer.operation.prepare_fused(
-                    inputs, self._epilogue(followers), self.context
-                )
+                kernel = layer.operation.prepare_fused(inputs, self._epilogue(followers), context)
                 if kernel is not None:
                     self._fused[index] = followers.layers
                     taken = [self._take(source) for source in followers.constants]
                     return kernel, size + sum(a.nbytes for a in taken if a is not None)
                 followers = followers.shortened()
-            return layer.operation.prepare(inputs, self.context), size
+            return layer.operation.prepare(inputs, context), size
         except DeconvError as error:
             error.locate(file=self.graph.file, line=layer.line, layer=layer.label)
             raise
@@ -200,3 +204,13 @@ class Preparation:
         except DeconvError as error:
             error.locate(file=self.graph.file, line=layer.line, layer=layer.label)
             raise
+
+
+def _again(
+    graph: Graph, context: Context, sources: Sequence[Source | None], position: int
+) -> Array:
+    """Compute a constant input of a layer once more."""
+    source = sources[position]
+    assert source is not None, "only constants that were there are asked for again"
+    order = needed_layers(graph, [source])
+    return Preparation(graph, context, order, frozenset(order), [source]).run().constants[source]

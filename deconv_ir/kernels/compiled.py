@@ -159,12 +159,14 @@ class CompiledKernel:
         module = compiled_module()
         assert module is not None
         self._lead = _AXES - problem.axes
-        self._problem, self._weights = problem, weights
+        self._problem = problem
         self._bias, self._activation = bias, activation
         self._plain_kernel: CompiledKernel | None = None
         if fold is None:
             fold = 1 if forward or not weights.size else choose_fold(problem)
         self._fold = fold
+        # For runs without folding, which is done where there are few output channels.
+        self._weights = weights if fold > 1 else None
         kernel, strides = problem.kernel, problem.strides
         guarded = False
         if fold > 1:
@@ -202,7 +204,7 @@ class CompiledKernel:
         """Compute into `out`; False, and `out` void, if scratch could not be kept in bounds."""
         if self._kernel.run(*self._arguments(data, pads_begin, scratch_bytes, out)):
             return True
-        if self._fold == 1:
+        if self._weights is None:
             return False
         # The data are not finite, or tiles of folded phases are too large.
         if self._plain_kernel is None:

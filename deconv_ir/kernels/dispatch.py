@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import enum
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -106,6 +106,7 @@ class _Prepared:
         activation: Activation | None,
         scratch_bytes: int,
         path: str,
+        restore: Callable[[], Array] | None,
         *,
         forward: bool,
     ) -> None:
@@ -120,7 +121,8 @@ class _Prepared:
             channels = problem.groups * problem.channels_out
             if bias.shape != (channels,):
                 raise ValueError(f"bias must have shape [{channels}], not {list(bias.shape)}")
-        self._filter, self._bias = weights, bias
+        self._filter: Array | None = weights
+        self._bias, self._restore = bias, restore
         self._compiled: CompiledKernel | None = None
         self.path = wanted or choose_path(
             problem, weights.dtype, compiled=compiled_module() is not None
@@ -130,6 +132,15 @@ class _Prepared:
             kernel = CompiledKernel(problem, weights, bias, fused, forward=forward)
             if kernel.finite:
                 self._compiled = kernel
+                if restore is not None:
+                    self._filter = None
+
+    def _unpacked(self) -> Array:
+        """Return the filter: the compiled kernel has its own form of it."""
+        if self._filter is None:
+            assert self._restore is not None, "else the filter was kept"
+            return self._restore()
+        return self._filter
 
     def run(
         self,
@@ -220,6 +231,8 @@ class Deconvolution(_Prepared):
         ``auto``, or the name of the kernel to use: ``compiled``, ``phases``,
         ``col2im``.  ``auto`` heeds the environment variable DECONV_IR_KERNEL.
         A kernel that cannot compute the problem is replaced by the next.
+    restore : callable, optional
+        Returns the filter once more.  With it, the filter is not kept beside its packed form.
 
     Raises
     ------
@@ -251,9 +264,12 @@ class Deconvolution(_Prepared):
         activation: Activation | None = None,
         scratch_bytes: int = DEFAULT_SCRATCH_BYTES,
         path: str = "auto",
+        restore: Callable[[], Array] | None = None,
     ) -> None:
         problem = Problem.of_filter(filter.shape, strides, dilations, groups)
-        super().__init__(filter, problem, bias, activation, scratch_bytes, path, forward=False)
+        super().__init__(
+            filter, problem, bias, activation, scratch_bytes, path, restore, forward=False
+        )
         self._col2im: Col2im | None = None
         self._phases: Phases | None = None
         if self._compiled is not None:
@@ -268,7 +284,7 @@ class Deconvolution(_Prepared):
     def _pack_col2im(self) -> Col2im:
         if self._col2im is None:
             self._col2im = Col2im(
-                self.problem, self.arithmetic, self._filter, self._bias, self.activation
+                self.problem, self.arithmetic, self._unpacked(), self._bias, self.activation
             )
         return self._col2im
 
@@ -286,7 +302,7 @@ class Convolution(_Prepared):
     ----------
     filter : ndarray
         ``[groups * out, in, *K]``, at least one spatial axis.
-    strides, dilations, groups, bias, activation, scratch_bytes, path
+    strides, dilations, groups, bias, activation, scratch_bytes, path, restore
         As of `Deconvolution`; every path but ``compiled`` is ``im2col`` here.
 
     Raises
@@ -312,9 +328,12 @@ class Convolution(_Prepared):
         activation: Activation | None = None,
         scratch_bytes: int = DEFAULT_SCRATCH_BYTES,
         path: str = "auto",
+        restore: Callable[[], Array] | None = None,
     ) -> None:
         problem = Problem.of_filter(filter.shape, strides, dilations, groups, forward=True)
-        super().__init__(filter, problem, bias, activation, scratch_bytes, path, forward=True)
+        super().__init__(
+            filter, problem, bias, activation, scratch_bytes, path, restore, forward=True
+        )
         self._im2col: Im2col | None = None
         if self._compiled is None:
             self.path = Path.IM2COL
@@ -322,6 +341,6 @@ class Convolution(_Prepared):
     def _run_numpy(self, data: Array, pads: tuple[int, ...], out: Array) -> None:
         if self._im2col is None:
             self._im2col = Im2col(
-                self.problem, self.arithmetic, self._filter, self._bias, self.activation
+                self.problem, self.arithmetic, self._unpacked(), self._bias, self.activation
             )
         self._im2col.run(data, pads, self.scratch_bytes, out)

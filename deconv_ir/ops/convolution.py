@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -145,8 +145,9 @@ class _Convolution(Operation):
         context: Context,
         bias: Array | None = None,
         activation: Activation | None = None,
+        restore: Callable[[], Array] | None = None,
     ) -> ConvolutionKernel:
-        """Pack a filter."""
+        """Pack a filter; `restore` as of the kernel."""
         from ..kernels import Convolution as ConvolutionKernel
 
         axes = self.axes(filter.ndim - self.leading())
@@ -158,6 +159,7 @@ class _Convolution(Operation):
             bias=bias,
             activation=activation,
             scratch_bytes=context.scratch_bytes,
+            restore=restore,
         )
 
     def prepare(self, constants: Sequence[Array | None], context: Context) -> Kernel | None:
@@ -177,7 +179,9 @@ class _Convolution(Operation):
         found = as_kernel_epilogue(epilogue, rank, 1, channels, filter_.dtype)
         if found is None:
             return None
-        packed, extents = self.kernel(filter_, context, *found), filter_.shape[leading:]
+        again, extents = context.again, filter_.shape[leading:]
+        restore = None if again is None else lambda: self.canonical_filter(again(1))
+        packed = self.kernel(filter_, context, *found, restore)
 
         def run(inputs: Sequence[Array], out: Array | None = None) -> tuple[Array, ...]:
             return (self.apply(packed, extents, inputs[0], out),)

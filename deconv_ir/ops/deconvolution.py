@@ -7,7 +7,7 @@ its pads; the rest is one computation.
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -327,8 +327,9 @@ class Deconvolution(Operation):
         bias: Array | None,
         context: Context,
         activation: Activation | None = None,
+        restore: Callable[[], Array] | None = None,
     ) -> DeconvolutionKernel:
-        """Pack a filter.
+        """Pack a filter; `restore` as of the kernel.
 
         Raises
         ------
@@ -348,6 +349,7 @@ class Deconvolution(Operation):
                 bias=bias,
                 activation=activation,
                 scratch_bytes=context.scratch_bytes,
+                restore=restore,
             )
         except TypeError as error:
             raise UnsupportedError(str(error), rule="unsupported-type") from error
@@ -392,8 +394,9 @@ class Deconvolution(Operation):
         filter_ = constants[1]
         if filter_ is None:
             return None
-        packed = self.kernel(filter_, bias, context, activation)
-        shape = filter_.shape
+        again, shape = context.again, filter_.shape
+        restore = None if again is None else lambda: self.canonical_filter(again(1))
+        packed = self.kernel(filter_, bias, context, activation, restore)
         # Of the constants, only the small ones are needed again: the filter is packed.
         kept = [None, None, *constants[2:]]
 
