@@ -8,10 +8,12 @@ array or uses a buffer again, it makes sure that nothing else holds it.
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from ..model import Graph, Operation, Sharing, Source, TensorInfo
+from ..ops.packed import PackedLayer
 from ..shapes import element_count, is_static, static
 from .prepare import Prepared
 
@@ -92,7 +94,9 @@ class Plan(NamedTuple):
     bound_bytes : int
         The largest set of tensors alive at once, without inputs and constants.
     peak_bytes : int
-        The same with what buffers hold idle.
+        The same with what buffers hold idle, and with scratch.
+    scratch_bytes : int
+        The most that a kernel takes for itself while it runs.
     known : bool
         Whether the size of every tensor is known; else the figures are too low.
     folded, dropped : int
@@ -110,6 +114,7 @@ class Plan(NamedTuple):
     weight_bytes: int
     bound_bytes: int
     peak_bytes: int
+    scratch_bytes: int
     known: bool
     folded: int
     dropped: int
@@ -250,6 +255,7 @@ class _Planner:
     def plan(self) -> Plan:
         drafts = [self._draft(step, index) for step, index in enumerate(self.layers)]
         groups = list(dict.fromkeys(g for g in self.groups if not g.external))
+        scratch = [self._scratch(step, index) for step, index in enumerate(self.layers)]
         live = _live_bytes(groups, len(drafts))
         bound = max(live, default=0)
         capacities = _assign_buffers(groups, live, bound)
@@ -265,11 +271,20 @@ class _Planner:
             tuple(capacities),
             self.prepared.weight_bytes,
             bound,
-            max(live, default=0),
+            max(map(operator.add, live, scratch), default=0),
+            max(scratch, default=0),
             self.known,
             self.prepared.folded + len(self.prepared.steps) - len(self.inputs) - len(self.layers),
             self.prepared.dropped,
         )
+
+    def _scratch(self, step: int, index: int) -> int:
+        """Return the bytes that a step's kernel takes for the time it runs."""
+        kernel = self.prepared.kernels.get(index)
+        inputs = [self.infos[s[0]][s[1]] for s in self.rows[step]]
+        if not isinstance(kernel, PackedLayer) or not all(is_static(i.shape) for i in inputs):
+            return 0
+        return kernel.scratch(inputs)
 
     def _draft(self, step: int, index: int) -> Step:
         """Find slots and groups of one step; buffers come later."""

@@ -222,6 +222,13 @@ class CompiledKernel:
         )
         return result
 
+    def scratch(
+        self, data: Array, pads_begin: Sequence[int], scratch_bytes: int, out: Array
+    ) -> int:
+        """Return the bytes of scratch that `run` takes, on all threads."""
+        tiling = self.describe(data, pads_begin, scratch_bytes, out)
+        return int(tiling["bytes"]) * min(get_threads(), int(tiling["jobs"]))
+
     def _fill(self, values: Sequence[int], value: int) -> tuple[int, ...]:
         return (value,) * self._lead + tuple(values)
 

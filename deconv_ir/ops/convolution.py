@@ -15,6 +15,7 @@ from .base import attribute, integers, operation
 from .checks import check_least_rank, merged_type, product
 from .deconvolution_views import FilterView
 from .fusing import as_kernel_epilogue
+from .packed import PackedLayer
 from .windows import AUTO_PAD, explain_window, static_geometry, window_axes, window_extent
 
 if TYPE_CHECKING:
@@ -183,10 +184,14 @@ class _Convolution(Operation):
         restore = None if again is None else lambda: self.canonical_filter(again(1))
         packed = self.kernel(filter_, context, *found, restore)
 
-        def run(inputs: Sequence[Array], out: Array | None = None) -> tuple[Array, ...]:
-            return (self.apply(packed, extents, inputs[0], out),)
+        def run(inputs: Sequence[Array], out: Array | None) -> Array:
+            return self.apply(packed, extents, inputs[0], out)
 
-        return run
+        def scratch(inputs: Sequence[TensorInfo]) -> int:
+            data = static(inputs[0].shape)
+            return packed.scratch(data, *_placed(self, data[2:], extents))
+
+        return PackedLayer(run, scratch)
 
     def accepts_out(self, inputs: Sequence[TensorInfo], output: TensorInfo) -> bool:
         """Write to an array."""

@@ -35,6 +35,7 @@ from .deconvolution_views import (
     quotient,
 )
 from .fusing import as_kernel_epilogue
+from .packed import PackedLayer
 
 if TYPE_CHECKING:
     from ..dtypes import Array
@@ -400,11 +401,18 @@ class Deconvolution(Operation):
         # Of the constants, only the small ones are needed again: the filter is packed.
         kept = [None, None, *constants[2:]]
 
-        def run(inputs: Sequence[Array], out: Array | None = None) -> tuple[Array, ...]:
+        def run(inputs: Sequence[Array], out: Array | None) -> Array:
             present = [i if c is None else c for i, c in zip(inputs, kept, strict=True)]
-            return (self.apply(packed, shape, present, context, out),)
+            return self.apply(packed, shape, present, context, out)
 
-        return run
+        def scratch(inputs: Sequence[TensorInfo]) -> int:
+            data = static(inputs[0].shape)
+            pads, extents = _placed(self, (data, shape), tuple(inputs[2:]), context.semantics)
+            if self.channels_last:
+                data = (data[0], data[-1], *data[1:-1])
+            return packed.scratch(data, pads, extents)
+
+        return PackedLayer(run, scratch)
 
     def accepts_out(self, inputs: Sequence[TensorInfo], output: TensorInfo) -> bool:
         """Write to an array when its layout is the kernel's."""

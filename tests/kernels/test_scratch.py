@@ -7,7 +7,8 @@ import tracemalloc
 import numpy as np
 import pytest
 
-from deconv_ir.kernels import Deconvolution
+from deconv_ir.kernels import Convolution, Deconvolution
+from deconv_ir.kernels.dispatch import Path, preferred_path
 from deconv_ir.kernels.tiling import TileCost, choose_tiling, tile_bytes
 
 # Lists of slices, and NumPy's buffers for casts; they do not grow with the layer.
@@ -93,3 +94,25 @@ def test_tiling_table(sizes, scratch_bytes, expected):
     used = tile_bytes(COST, data, reach, tiling.channels, tiling.box, tiling.taps, tiling.depth)
     assert tiling.bytes == used
     assert used <= scratch_bytes or expected == (1, (1, 1), 1)
+
+
+@pytest.mark.parametrize("kind", [Convolution, Deconvolution])
+def test_a_filter_that_is_not_kept_is_asked_for_again(kind) -> None:
+    """Where scratch is too tight for the packed filter, another kernel needs it as it was."""
+    rng = np.random.default_rng(0)
+    filter_ = rng.standard_normal((8, 8, 3, 3)).astype(np.float32)
+    data = rng.standard_normal((1, 8, 16, 16)).astype(np.float32)
+    asked = []
+
+    def restore():
+        asked.append(1)
+        return filter_
+
+    arguments = {"strides": (1, 1), "dilations": (1, 1), "restore": restore}
+    roomy = kind(filter_.copy(), **arguments)
+    expected = roomy.run(data, (1, 1), (16, 16))
+    assert not asked
+    tight = kind(filter_.copy(), scratch_bytes=1, **arguments)
+    np.testing.assert_allclose(tight.run(data, (1, 1), (16, 16)), expected, atol=1e-5)
+    kept = preferred_path() is not Path.COMPILED
+    assert asked == ([] if kept else [1])
