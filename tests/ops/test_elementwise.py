@@ -11,10 +11,8 @@ import math
 import ml_dtypes
 import numpy as np
 import pytest
-from operation_forms import make
 
 from deconv_ir.errors import ShapeError
-from deconv_ir.model import Context
 
 NAN, INF = math.nan, math.inf
 
@@ -222,44 +220,6 @@ def test_rejected(infer, kind: str, inputs, message: str) -> None:
 def test_clamp_needs_a_range(infer) -> None:
     with pytest.raises(ShapeError, match=r"min 2.0 is greater than max 1.0"):
         infer("Clamp", "f32[2]", min="2", max="1")
-
-
-# Larger than a block, in the shapes that are cut differently: flat, by rows, within a row.
-SHAPES = [((70_001,), (70_001,)), ((3, 5, 7_001), (5, 1)), ((2, 1, 40_000), (1, 3, 1)),
-          ((2, 40_001), (1,)), ((3, 40_000), (3, 40_000))]  # fmt: skip
-
-
-@pytest.mark.parametrize("dtype", [np.float16, ml_dtypes.bfloat16, np.float32, np.float64])
-@pytest.mark.parametrize("shapes", SHAPES, ids=str)
-@pytest.mark.parametrize("kind", ["Add", "Power", "SquaredDifference"])
-def test_large_arrays_are_as_small_ones(kind: str, shapes, dtype) -> None:
-    """In blocks, into an array; and over an input, in every type: rounded once, as at once."""
-    rng = np.random.default_rng(0)
-    a, b = (rng.uniform(0.5, 2, shape).astype(dtype) for shape in shapes)
-    operation = make(kind)
-    (expected,) = operation.execute([a, b], Context())
-    if dtype is np.float32:
-        function = {"Add": np.add, "Power": np.power, "SquaredDifference": None}[kind]
-        exact = (a - b) ** 2 if function is None else function(a, b)
-        np.testing.assert_array_equal(expected, exact)
-    out = np.empty(expected.shape, dtype)
-    operation.execute_into([a, b], Context(), out)
-    np.testing.assert_array_equal(out, expected)
-    if a.shape == expected.shape:
-        operation.execute_into([a, b], Context(), a)
-        np.testing.assert_array_equal(a, expected)
-
-
-@pytest.mark.parametrize("dtype", [np.float16, ml_dtypes.bfloat16, np.float32])
-def test_views_and_slopes_in_blocks(dtype) -> None:
-    """PReLU-1 with a slope for each channel, of data whose elements are not in their order."""
-    data = np.random.default_rng(0).standard_normal((300, 4, 50)).astype(dtype).transpose(2, 1, 0)
-    slope = np.array([0.5, 0, -1, 0.25], dtype)
-    wide, factor = data.astype(np.float64), slope.astype(np.float64)[:, None]
-    expected = np.where(wide < 0, wide * factor, wide).astype(dtype)
-    out = np.empty(data.shape, dtype)
-    make("PReLU").execute_into([data, slope], Context(), out)
-    np.testing.assert_array_equal(out, expected)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
