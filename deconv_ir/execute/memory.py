@@ -16,6 +16,10 @@ _UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
 _UNITS |= {"KI": 2**10, "MI": 2**20, "GI": 2**30, "TI": 2**40}
 
 
+# To ask how much there is takes as long as a small network does.
+_LITTLE = 1 << 20
+
+
 def parse_bytes(text: str) -> int:
     """Read a size: ``2GiB``, ``500MB``, ``1.5 GiB``, ``4096``.
 
@@ -57,7 +61,7 @@ def require_memory(graph: Graph, needed: int, limit: int | None) -> None:
         It does not fit.
     """
     if limit is None:
-        if needed <= _surely_free():
+        if needed < _LITTLE or needed <= _surely_free():
             return
         there, words = available_bytes(), "available"
     else:

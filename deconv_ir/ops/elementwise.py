@@ -22,6 +22,7 @@ from .base import attribute, choice, integer, operation
 from .blocks import in_blocks
 from .broadcasting import Broadcast, align, broadcast_shapes
 from .checks import check_type, merged_type
+from .numeric import narrow, widen, working_dtype
 from .values import OnValues, combine
 
 if TYPE_CHECKING:
@@ -78,8 +79,6 @@ class Elementwise(Operation):
         """Compute the output into an array."""
         import numpy as np
 
-        from .numeric import narrow, widen, working_dtype
-
         into = type(self).into
         direct = into is not None and working_dtype(out.dtype) == out.dtype
 
@@ -97,8 +96,6 @@ class Elementwise(Operation):
         """Compute the output, in the element type of the first input or boolean."""
         import numpy as np
 
-        from .numeric import narrow, widen
-
         arrays = self.aligned(inputs)
         dtype = np.dtype(bool) if self.boolean_result else arrays[0].dtype
         with np.errstate(all="ignore"):
@@ -111,8 +108,6 @@ class Elementwise(Operation):
 
 def keeps_type(element_type: ElementType) -> bool:
     """Tell whether arrays of an element type are computed in it."""
-    from .numeric import working_dtype
-
     dtype = element_type.numpy()
     return bool(working_dtype(dtype) == dtype)
 
@@ -223,8 +218,6 @@ class Unary(Elementwise):
 
 def to_integers(np: Any, reals: Array, dtype: Any) -> Array:
     """Round to the nearest integer, ties away from zero; what does not fit becomes 0."""
-    from .numeric import narrow
-
     rounded = np.copysign(np.floor(np.abs(reals) + 0.5), reals)
     fits = np.isfinite(rounded) & (np.abs(rounded) < 2.0**63)
     return narrow(np.where(fits, rounded, 0).astype(np.int64), dtype)

@@ -168,14 +168,27 @@ def _pad_by_data(data: Array, pads: Sequence[tuple[int, int]], mode: PadValues) 
     filled = [slice(b, b + d) for d, (b, _) in zip(data.shape, pads, strict=True)]
     result[tuple(filled)] = data
     for axis, (begin, end) in enumerate(pads):
-        extent = data.shape[axis]
-        index = _source(mode, extent, begin, end) + begin
-        for side in (slice(0, begin), slice(begin + extent, None)):
-            at = (*filled[:axis], side, *filled[axis + 1 :])
-            found = (*filled[:axis], index[side], *filled[axis + 1 :])
-            result[at] = result[found]
-        filled[axis] = slice(None)
+        stop = begin + data.shape[axis]
+        for side, source in (
+            (slice(0, begin), _mirrored(mode, begin, begin, 1)),
+            (slice(stop, stop + end), _mirrored(mode, stop - 1, end, -1)),
+        ):
+            if side.start < side.stop:
+                at = (*filled[:axis], side, *filled[axis + 1 :])
+                result[at] = result[(*filled[:axis], source, *filled[axis + 1 :])]
+        filled[axis] = slice(0, stop + end)
     return result
+
+
+def _mirrored(mode: PadValues, edge: int, count: int, inward: int) -> slice:
+    """Tell where `count` elements beyond an edge come from, in the order in which they go there."""
+    if mode is PadValues.EDGE:
+        return slice(edge, edge + 1)
+    near = edge if mode is PadValues.SYMMETRIC else edge + inward
+    far = near + inward * (count - 1)
+    # Read backwards: before the data from the far end, behind them from the near one.
+    first, last = (far, near) if inward > 0 else (near, far)
+    return slice(first, last - 1 if last else None, -1)
 
 
 def _pad_constant(data: Array, pads: Sequence[tuple[int, int]], value: Any) -> Array:
