@@ -110,13 +110,15 @@ class _LSTM(Recurrent):
         """
         if self.functions() != (SIGMOID, TANH, TANH) or self.clip:
             return Recurrent.run_whole(self, np, x, first, weights)
+        from ..kernels.products import matmul
+
         h, (batch, time, _) = self.hidden_size, x.shape
         one, half = np.ones((), x.dtype), np.full((), 0.5, x.dtype)
         scale = np.repeat(np.array([0.5, 0.5, 1, 0.5], x.dtype), h)[:, None]
         w, r = (weight * scale for weight in weights[:2])
         gates = np.empty((time, self.directions, batch, 4 * h), x.dtype)
         for d in range(self.directions):
-            projected = (x @ w[d].T + weights[2][d] * scale[:, 0]).transpose(1, 0, 2)
+            projected = (matmul(x, w[d].T) + weights[2][d] * scale[:, 0]).transpose(1, 0, 2)
             gates[:, d] = projected[::-1] if self.reads_backwards(d) else projected
         hidden, cell = (state.transpose(1, 0, 2).copy() for state in first)
         # Sums of 1 and tanh are twice the gates.  The cell state is halved at once,
