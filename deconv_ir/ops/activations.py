@@ -316,7 +316,7 @@ class PReLU(Elementwise):
         scaled = data * slope
         result: Array
         # Of two numbers the greater is a tenth of the price of a choice.
-        if bool(((slope > 0) & (slope <= 1)).all()):
+        if slope.min(initial=1) > 0 and slope.max(initial=1) <= 1:
             result = np.maximum(data, scaled)
         else:
             result = np.where(data < 0, scaled, data)

@@ -55,11 +55,8 @@ def standardize(
     np: Any, data: Array, axes: tuple[int, ...], eps: float, mode: EpsMode, *, variance: bool
 ) -> Any:
     """Subtract the mean along axes and, with `variance`, divide by the deviation."""
-    from ..kernels import get_threads
-    from ..kernels.parallel import run_jobs
-
     kept = data.ndim - len(axes)
-    if tuple(sorted(axes)) != tuple(range(kept, data.ndim)):
+    if min(axes, default=kept) < kept:
         moved = np.moveaxis(data, axes, range(kept, data.ndim))
         found = standardize(np, moved, tuple(range(kept, data.ndim)), eps, mode, variance=variance)
         return np.moveaxis(found, range(kept, data.ndim), axes)
@@ -80,7 +77,13 @@ def standardize(
                 else:
                     np.divide(target, np.sqrt(spread) + small, out=target)
 
-    run_jobs(lambda: do, -(-len(rows) // block), get_threads())
+    if len(rows) <= block:
+        do(0)
+    else:
+        from ..kernels import get_threads
+        from ..kernels.parallel import run_jobs
+
+        run_jobs(lambda: do, -(-len(rows) // block), get_threads())
     return result.reshape(data.shape)
 
 
