@@ -1,9 +1,9 @@
-"""How fast deconv-lint is: against OpenVINO's reader, with size, and from a cold start.
+"""How fast deconv-lint is: against OpenVINO's reader, and with size.
 
 Run it with a Python that has OpenVINO, to compare; without it, the table has
 our column alone::
 
-    python bench/lint.py [--start] [LAYERS ...]
+    python bench/lint.py [LAYERS ...]
 
 Times are medians of interleaved runs, so that both sides meet the same noise.
 """
@@ -12,9 +12,7 @@ from __future__ import annotations
 
 import argparse
 import gc
-import os
 import statistics
-import subprocess
 import sys
 import tempfile
 import time
@@ -160,43 +158,13 @@ def compare(sizes: list[int], runs: int) -> None:
             print(f"| {' | '.join(row)} |", flush=True)
 
 
-def cpu_seconds(command: list[str]) -> float:
-    """Run a process, and return the processor time that it took."""
-    process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
-    _, _, usage = os.wait4(process.pid, 0)
-    process.returncode = 0
-    return usage.ru_utime + usage.ru_stime
-
-
-def start(runs: int) -> None:
-    """Print how long a whole process takes on a small file."""
-    sample = str(ROOT / "samples/block/block.xml")
-    base = [sys.executable, "-c", "import lxml.etree, click"]
-    # Run where there is no source tree to be found first: as installed.
-    lint = [sys.executable, "-c", "from deconv_cli.lint import main; main()"]
-    ours, theirs = [], []
-    for _ in range(runs):
-        theirs.append(cpu_seconds(base))
-        ours.append(cpu_seconds([*lint[:2], f"import sys; sys.argv[1:] = [{sample!r}]; {lint[2]}"]))
-    ratios = [a / b for a, b in zip(ours, theirs, strict=True)]
-    print(
-        f"import lxml.etree, click: {statistics.median(theirs) * 1e3:.0f} ms; deconv-lint on a "
-        f"small IR: {statistics.median(ours) * 1e3:.0f} ms; ratio {statistics.median(ratios):.2f} "
-        f"(processor time, medians of {runs})"
-    )
-
-
 def main() -> None:
     """Run what is asked for."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("layers", nargs="*", type=int, default=list(SIZES))
     parser.add_argument("--runs", type=int, default=7)
-    parser.add_argument("--start", action="store_true", help="time a whole process instead")
     options = parser.parse_args()
-    if options.start:
-        start(3 * options.runs)
-    else:
-        compare(options.layers, options.runs)
+    compare(options.layers, options.runs)
 
 
 if __name__ == "__main__":

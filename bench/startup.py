@@ -1,73 +1,86 @@
-"""Time whole processes: deconv-run on a small model beside the imports it can not do without.
+"""Time whole processes: deconv-run and deconv-lint on a small model, beside what they must import.
 
     python bench/startup.py [ROUNDS]
 
-Interleaved, medians; the ratio is of the medians.  Also prints the peak memory
-of the document's first example (1x20x224x224 -> 1x10x447x447) as a process.
+Interleaved; processor time (user and system) and elapsed time, medians, and the
+median of the ratios to the imports of the same round.  Also prints the peak
+memory of the document's first example (1x20x224x224 -> 1x10x447x447).
 """
 
 from __future__ import annotations
 
+import compileall
 import os
-import statistics
 import subprocess
 import sys
 import tempfile
 import time
 from pathlib import Path
+from statistics import median
 
 import numpy as np
 
 ROOT = Path(__file__).resolve().parent.parent
-SCRIPT = Path(sys.executable).with_name("deconv-run")
+BIN = Path(sys.executable).parent
+# Where Python may not keep bytecode, each start would compile the sources.
+ENVIRONMENT = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
 
 
-def seconds(command: list[str]) -> float:
-    """Run a command and time it."""
+def run(command: list[str]) -> tuple[float, float, float]:
+    """Run a command; return its processor and elapsed seconds, and its peak memory in MiB."""
     started = time.perf_counter()
-    subprocess.run(command, check=True, capture_output=True)
-    return time.perf_counter() - started
-
-
-def peak_mebibytes(command: list[str]) -> float:
-    """Run a command and return its peak resident memory."""
-    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    process = subprocess.Popen(
+        command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=ENVIRONMENT
+    )
     _, status, usage = os.wait4(process.pid, 0)
+    elapsed = time.perf_counter() - started
     if status:
         raise SystemExit(f"failed: {' '.join(command)}")
-    return usage.ru_maxrss / 1024
+    return usage.ru_utime + usage.ru_stime, elapsed, usage.ru_maxrss / 1024
+
+
+def imports(modules: str) -> list[str]:
+    """Return the command that imports some modules."""
+    return [sys.executable, "-c", f"import {modules}"]
 
 
 def main() -> None:
-    """Print the table."""
+    """Print the tables."""
     rounds = int(sys.argv[1]) if len(sys.argv) > 1 else 15
+    for package in ("deconv_ir", "cli"):
+        compileall.compile_dir(ROOT / package, quiet=1)
     with tempfile.TemporaryDirectory() as folder:
-        x = Path(folder) / "x.npy"
+        x, y = str(Path(folder) / "x.npy"), str(Path(folder) / "y.npy")
         np.save(x, np.zeros((1, 8, 16, 16), np.float32))
         block = str(ROOT / "samples/block/block.xml")
-        output = str(Path(folder) / "y.npy")
-        commands = {
-            "import numpy, lxml.etree, click": [
-                sys.executable, "-c", "import numpy, lxml.etree, click",
-            ],
-            "deconv-run block.xml": [
-                str(SCRIPT), block, "--input", str(x), "--output", output, "--force",
-            ],
-            "deconv-run --help": [str(SCRIPT), "--help"],
-        }  # fmt: skip
-        times: dict[str, list[float]] = {name: [] for name in commands}
-        for _ in range(rounds):
-            for name, command in commands.items():
-                times[name].append(seconds(command))
-        base = statistics.median(times["import numpy, lxml.etree, click"])
-        for name, taken in times.items():
-            median = statistics.median(taken)
-            print(f"{name:34} {median * 1e3:7.1f} ms  {median / base:.2f}x")
+        run_block = [str(BIN / "deconv-run"), block, "--input", x, "--output", y, "--force"]
+        tables = [
+            {
+                "import numpy, lxml.etree, click": imports("numpy, lxml.etree, click"),
+                "deconv-run block.xml": run_block,
+                "deconv-run --help": [str(BIN / "deconv-run"), "--help"],
+            },
+            {
+                "import lxml.etree, click": imports("lxml.etree, click"),
+                "deconv-lint block.xml": [str(BIN / "deconv-lint"), block],
+                "deconv-lint --help": [str(BIN / "deconv-lint"), "--help"],
+            },
+        ]
+        print(f"{'':34} {'processor':>18} {'elapsed':>18}")
+        for commands in tables:
+            taken = [[run(command)[:2] for command in commands.values()] for _ in range(rounds)]
+            for i, name in enumerate(commands):
+                cells = [
+                    f"{median(row[i][k] for row in taken) * 1e3:8.1f} ms "
+                    f"{median(row[i][k] / row[0][k] for row in taken):5.2f}x"
+                    for k in (0, 1)
+                ]
+                print(f"{name:34} {' '.join(cells)}")
         example = str(ROOT / "samples/documents/convolution_backprop_data_1.xml")
-        big = peak_mebibytes(
-            [str(SCRIPT), example, "--random-inputs", "0", "--output", output, "--force"]
+        command = [str(BIN / "deconv-run"), example, "--random-inputs", "0", "--output", y]
+        print(
+            f"peak memory of 1x20x224x224 -> 1x10x447x447: {run([*command, '--force'])[2]:.0f} MiB"
         )
-        print(f"peak memory of 1x20x224x224 -> 1x10x447x447: {big:.0f} MiB")
 
 
 if __name__ == "__main__":

@@ -137,8 +137,29 @@ def _flush() -> None:
 
 def _drop_output() -> None:
     """Keep the interpreter's own flush at exit from failing again."""
-    with open(os.devnull, "wb") as nothing:  # noqa: PTH123 - not worth the import
+    with open(os.devnull, "wb") as nothing:
         os.dup2(nothing.fileno(), 1)
+
+
+class FileName(click.types.StringParamType):
+    """A path, completed as one by shells.
+
+    `click.Path` does more, and looks its name up in the user's language: five
+    options of that type take longer than reading a small model.
+    """
+
+    name = "path"
+
+    def shell_complete(
+        self, context: click.Context, parameter: click.Parameter, incomplete: str
+    ) -> list[Any]:
+        """Leave it to the shell."""
+        from click.shell_completion import CompletionItem
+
+        return [CompletionItem(incomplete, type="file")]
+
+
+FILE = FileName()
 
 
 def version_option(
@@ -160,5 +181,7 @@ def version_option(
         is_eager=True,
         expose_value=False,
         callback=show,
-        help="Show the version (with -v: kernel, BLAS, threads) and exit.",
+        help="Show the version and exit."
+        if details is None
+        else "Show the version (with -v: kernel, BLAS, threads) and exit.",
     )

@@ -5,12 +5,11 @@ from __future__ import annotations
 import gc
 import os
 import sys
-from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
 import click
 
-from .common import EXIT_DIFFERS, EXIT_OK, Mistake, run_command, version_option
+from .common import EXIT_DIFFERS, EXIT_OK, FILE, Mistake, run_command, version_option
 from .reporters import FORMATS, Run, render, write
 
 if TYPE_CHECKING:
@@ -59,7 +58,7 @@ PRUNE_AT = 256
     show_default=True,
     help="How findings are written.",
 )
-@click.option("--output", metavar="FILE", type=click.Path(), help="Write them to a file.")
+@click.option("--output", metavar="FILE", type=FILE, help="Write them to a file.")
 @click.option("--select", multiple=True, metavar="RULES", help="Run these rules only.")
 @click.option("--ignore", multiple=True, metavar="RULES", help="Leave these rules out.")
 @click.option("--extend-select", multiple=True, metavar="RULES", help="Run these rules too.")
@@ -79,24 +78,29 @@ PRUNE_AT = 256
     metavar="NAME=SHAPE",
     help="Check whether the layers fit at another input shape, as in data=1,3,64,64.",
 )
-@click.option("--weights", metavar="FILE.bin", type=click.Path(), help="Default: beside the .xml.")
+@click.option(
+    "--weights", metavar="FILE.bin", type=FILE, help="The .bin. Default: the one beside the .xml."
+)
 @click.option("--deep", is_flag=True, help="Read all weights: look for NaN and infinity.")
 @click.option("--fix", is_flag=True, help="Put right what can be, in place; the .bin never.")
 @click.option("--diff", is_flag=True, help="Show what --fix would change, and change nothing.")
-@click.option("--baseline", metavar="FILE", type=click.Path(), help="Findings in it pass.")
+@click.option("--baseline", metavar="FILE", type=FILE, help="Findings in it pass.")
 @click.option("--update-baseline", is_flag=True, help="Write the findings to the baseline.")
-@click.option(
-    "--config", metavar="FILE", type=click.Path(), help="Settings, in place of those found."
-)
+@click.option("--config", metavar="FILE", type=FILE, help="Settings, in place of those found.")
 @click.option("--isolated", is_flag=True, help="Use no file of settings.")
 @click.option("--exit-zero", is_flag=True, help="Exit with 0 whatever is found.")
 @click.option("--statistics", is_flag=True, help="Count findings by rule.")
 @click.option("--list-rules", is_flag=True, help="List all rules and exit.")
 @click.option("--explain", metavar="RULE", help="Explain a rule and exit.")
 @click.option("--stdin-filename", metavar="NAME", help="What to call standard input ('-').")
-@click.option("--jobs", type=click.IntRange(1), help="Processes. Default: all cores, if worth it.")
+@click.option(
+    "--jobs",
+    metavar="N",
+    type=click.IntRange(1),
+    help="Processes. Default: all cores, if it pays.",
+)
 @click.option("--no-cache", is_flag=True, help="Check files even if they were checked before.")
-@click.option("--cache-dir", metavar="DIR", type=click.Path(), help="Where results are kept.")
+@click.option("--cache-dir", metavar="DIR", type=FILE, help="Where results are kept.")
 @click.option("-q", "--quiet", is_flag=True, help="Print findings only: no summary, no progress.")
 @version_option("deconv-lint")
 def command(
@@ -180,8 +184,8 @@ def command(
     if (name := baseline or settings.baseline(files)) is not None:
         from .lint_baseline import apply
 
-        results, known = apply(Path(name), results, update=update_baseline)
-    run = Run(results, fixed, known, no_ir)
+        results, known = apply(name, results, update=update_baseline)
+    run = Run(results=results, fixed=fixed, known=known, no_ir=no_ir)
     _write(run, format_, output, statistics=statistics, quiet=quiet)
     failed = any(result.findings for result in results)
     return EXIT_DIFFERS if failed and not exit_zero else EXIT_OK
@@ -222,10 +226,11 @@ def _check(
 def _check_stdin(options: Options, weights: str | None, name: str | None) -> Result:
     from deconv_ir.limits import DEFAULT_LIMITS
     from deconv_ir.lint.engine import check_bytes
+    from deconv_ir.xmlio.weights import weights_beside
 
     data = sys.stdin.buffer.read(DEFAULT_LIMITS.xml_bytes + 1)
-    beside = Path(name).with_suffix(".bin") if name is not None else None
-    return check_bytes(data, name or FROM_STDIN, options, Path(weights) if weights else beside)
+    beside = None if name is None else weights_beside(name)
+    return check_bytes(data, name or FROM_STDIN, options, weights or beside)
 
 
 def _cache_folder(files: list[tuple[str, bool]], folder: str | None, disabled: bool) -> str | None:
@@ -242,7 +247,7 @@ def _cache_folder(files: list[tuple[str, bool]], folder: str | None, disabled: b
 def _prune(folder: str | None) -> None:
     from deconv_ir.lint.cache import Cache, default_folder
 
-    Cache(Path(folder) if folder is not None else default_folder()).prune()
+    Cache(folder or default_folder()).prune()
 
 
 def _is_no_ir(result: Result) -> bool:

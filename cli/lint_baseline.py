@@ -13,12 +13,12 @@ if TYPE_CHECKING:
     from deconv_ir.lint.engine import Result
 
 
-def apply(file: Path, results: list[Result], *, update: bool) -> tuple[list[Result], int]:
+def apply(file: str, results: list[Result], *, update: bool) -> tuple[list[Result], int]:
     """Take the known findings out of the results.
 
     Parameters
     ----------
-    file : Path
+    file : str
         The baseline.
     results : list of Result
     update : bool
@@ -38,12 +38,13 @@ def apply(file: Path, results: list[Result], *, update: bool) -> tuple[list[Resu
     DeconvError
         It can not be read.
     """
+    path = Path(file)
     if update:
         try:
-            Baseline(file).write(f for result in results for f in result.findings)
+            Baseline(path).write(f for result in results for f in result.findings)
         except OSError as error:
             raise Mistake(f"{file}: can not write the baseline: {error.strerror}") from None
-    baseline = Baseline.read(file)
+    baseline = Baseline.read(path)
     left = []
     known = 0
     for result in results:

@@ -14,6 +14,7 @@ from deconv_ir.files import replace_file
 from deconv_ir.lint.engine import Result, check_document
 from deconv_ir.lint.fix import fix_bytes
 from deconv_ir.xmlio.reader import Document, read_file
+from deconv_ir.xmlio.weights import weights_beside
 
 from .common import Mistake
 
@@ -64,8 +65,7 @@ def fix_files(
             document.problems.append(error)
             results.append(check_document(document, chosen))
             continue
-        beside = Path(weights) if weights else path.with_suffix(".bin")
-        fixed_data, fixed, result = fix_bytes(data, file, chosen, beside)
+        fixed_data, fixed, result = fix_bytes(data, file, chosen, weights or weights_beside(file))
         results.append(result._replace(document=None))
         total += fixed
         if fixed_data == data:

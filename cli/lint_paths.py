@@ -2,35 +2,12 @@
 
 from __future__ import annotations
 
-import glob
 import os
-from collections.abc import Iterable, Iterator
-from pathlib import Path
-from typing import TYPE_CHECKING
+from collections.abc import Iterable
 
 from .common import Mistake
 
-if TYPE_CHECKING:
-    from pathspec import GitIgnoreSpec
-
 STDIN = "-"
-SUFFIX = ".xml"
-ALWAYS_SKIPPED = frozenset(
-    {
-        ".git",
-        ".hg",
-        ".svn",
-        ".venv",
-        "venv",
-        "node_modules",
-        "__pycache__",
-        ".mypy_cache",
-        ".pytest_cache",
-        ".ruff_cache",
-        ".tox",
-    }
-)
-IGNORE_FILES = (".gitignore", ".ignore")
 
 
 def find_files(paths: Iterable[str]) -> list[tuple[str, bool]]:
@@ -49,94 +26,30 @@ def find_files(paths: Iterable[str]) -> list[tuple[str, bool]]:
     """
     found: dict[str, bool] = {}
     for path in paths:
-        if path == STDIN or os.path.isfile(path):  # noqa: PTH113 - keeps the text as given
-            found[path] = True
-        elif os.path.isdir(path):  # noqa: PTH112
-            for file in walk(path):
-                found.setdefault(file, False)
-        elif os.path.lexists(path):
-            found[path] = True  # no regular file: the reader says what is wrong
-        elif any(c in path for c in "*?["):
-            matches = sorted(glob.glob(path, recursive=True))  # noqa: PTH207 - the user's pattern
-            if not matches:
-                raise Mistake(f"no file matches {path!r}")
-            for match in matches:
-                if os.path.isdir(match):  # noqa: PTH112
-                    for file in walk(match):
-                        found.setdefault(file, False)
-                else:
-                    found[match] = True
+        if path != STDIN and not os.path.lexists(path):
+            for match in _matches(path):
+                _add(match, found)
         else:
-            raise Mistake(f"{path}: no such file or folder")
+            _add(path, found)
     return list(found.items())
 
 
-def walk(folder: str) -> Iterator[str]:
-    """Iterate over the .xml files in a folder and below it, passing over ignored ones."""
-    specs = list(_specs_above(Path(folder).absolute()))
-    yield from _walk(folder, Path(folder).absolute(), specs)
+def _add(path: str, found: dict[str, bool]) -> None:
+    if path != STDIN and os.path.isdir(path):
+        from .lint_folders import walk
 
-
-def _walk(shown: str, absolute: Path, specs: list[tuple[Path, GitIgnoreSpec]]) -> Iterator[str]:
-    own = _spec(absolute)
-    if own is not None:
-        specs = [*specs, (absolute, own)]
-    try:
-        entries = sorted(os.scandir(absolute), key=lambda e: e.name)
-    except OSError:
-        return
-    for entry in entries:
-        path = os.path.join(shown, entry.name)  # noqa: PTH118 - keeps the text as given
-        # Links to folders are not followed: they may lead in circles.
-        if entry.is_dir(follow_symlinks=False):
-            if entry.name not in ALWAYS_SKIPPED and not _is_ignored(
-                absolute / entry.name, specs, is_folder=True
-            ):
-                yield from _walk(path, absolute / entry.name, specs)
-        elif (
-            entry.name.lower().endswith(SUFFIX)
-            and entry.is_file()
-            and not _is_ignored(absolute / entry.name, specs, is_folder=False)
-        ):
-            yield path
-
-
-def _specs_above(folder: Path) -> Iterator[tuple[Path, GitIgnoreSpec]]:
-    """Iterate over the ignore files above a folder, up to the repository it is in."""
-    above = []
-    for parent in folder.parents:
-        above.append(parent)
-        if (parent / ".git").exists():
-            break
+        for file in walk(path):
+            found.setdefault(file, False)
     else:
-        return  # in no repository, what is above is not meant
-    if (folder / ".git").exists():
-        return
-    for parent in reversed(above):
-        spec = _spec(parent)
-        if spec is not None:
-            yield parent, spec
+        found[path] = True  # of what is no regular file the reader says so
 
 
-def _spec(folder: Path) -> GitIgnoreSpec | None:
-    lines: list[str] = []
-    for name in (*IGNORE_FILES, ".git/info/exclude"):
-        file = folder / name
-        if file.is_file():
-            lines += file.read_text(encoding="utf-8", errors="replace").splitlines()
-    if not lines:
-        return None
-    from pathspec import GitIgnoreSpec
+def _matches(pattern: str) -> list[str]:
+    if not any(c in pattern for c in "*?["):
+        raise Mistake(f"{pattern}: no such file or folder")
+    import glob
 
-    return GitIgnoreSpec.from_lines(lines)
-
-
-def _is_ignored(path: Path, specs: list[tuple[Path, GitIgnoreSpec]], *, is_folder: bool) -> bool:
-    """Tell whether the last ignore file that speaks of a path leaves it out."""
-    verdict = False
-    for folder, spec in specs:
-        name = path.relative_to(folder).as_posix() + ("/" if is_folder else "")
-        found = spec.check_file(name).include
-        if found is not None:
-            verdict = found
-    return verdict
+    matches = sorted(glob.glob(pattern, recursive=True))
+    if not matches:
+        raise Mistake(f"no file matches {pattern!r}")
+    return matches

@@ -8,10 +8,9 @@ from collections import Counter
 
 import click
 
-from deconv_ir.lint.catalogue import RULES, find_rule
+from deconv_ir.lint.catalogue import RULES, find_rule, nearest_rule
 from deconv_ir.lint.documentation import explain
 from deconv_ir.lint.rule import FAMILIES
-from deconv_ir.xmlio.vocabulary import nearest
 
 from .common import Mistake
 from .reporters import Run
@@ -45,7 +44,7 @@ def rule_table(format_: str = "text") -> str:
                 mark = "+" if entry.fix else " "
                 padded = click.style(f"{severity:<8}", fg=_COLOURS[severity])
                 lines.append(
-                    f"  {entry.code} {mark} {entry.name:<{width}}  {padded} {entry.summary}"
+                    f"  {entry.code} {mark} {entry.name:<{width}}  {padded} {_plain(entry.summary)}"
                 )
         lines.append("")
     lines.append("+ : --fix puts it right.  Rules of severity info run with --severity info.")
@@ -62,8 +61,7 @@ def explain_rule(word: str) -> str:
     """
     entry = find_rule(word)
     if entry is None:
-        hint = nearest(word, [*RULES, *(r.name for r in RULES.values())])
-        raise Mistake(f"there is no rule {word!r}" + (f" ({hint})" if hint else ""))
+        raise Mistake(f"there is no rule {word!r} ({nearest_rule(word)})")
     told = explain(entry.code)
     notes = [f"Severity: {entry.severity.value}. Family: {entry.family}."]
     if entry.fix:
@@ -72,14 +70,19 @@ def explain_rule(word: str) -> str:
         notes.append("Runs with --deep only.")
     parts = [
         click.style(f"{entry.code} {entry.name}", bold=True),
-        told.summary,
-        told.why,
+        _plain(told.summary),
+        _plain(told.why),
         " ".join(notes),
     ]
     for title, fragment in (("Fails:", told.fails), ("Passes:", told.passes)):
         beside = f" (with a .bin of {fragment.weights})" if fragment.weights else ""
         parts.append(f"{title}{beside}\n\n{textwrap.indent(fragment.xml, '    ')}")
     return "\n\n".join(parts) + "\n"
+
+
+def _plain(text: str) -> str:
+    """Take the marks of reStructuredText out."""
+    return text.replace("``", "").replace("`", "")
 
 
 def count_by_rule(run: Run, format_: str = "text") -> str:

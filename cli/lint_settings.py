@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+import os
 
+from deconv_ir.errors import DeconvError
+from deconv_ir.lint.catalogue import select_rules
 from deconv_ir.lint.config import Config, find_config, matches, read_config
 from deconv_ir.lint.options import Options, choose
 from deconv_ir.shapes import Shape, parse_shape
@@ -35,8 +37,8 @@ class Settings:
         self.reshape = dict(map(_parse_reshape, reshape))
         self.deep = deep
         self.isolated = isolated
-        self.given = None if config is None else read_config(Path(config))
-        self._configs: dict[Path, Config] = {}
+        self.given = None if config is None else read_config(config)
+        self._configs: dict[str, Config] = {}
         self._options: dict[tuple[Config, tuple[str, ...]], Options] = {}
 
     def config(self, file: str) -> Config:
@@ -45,43 +47,49 @@ class Settings:
             return Config()
         if self.given is not None:
             return self.given
-        return find_config(Path(file).parent, self._configs)
+        return find_config(os.path.dirname(file), self._configs)
 
     def is_excluded(self, file: str) -> bool:
         """Tell whether the settings leave a file out, that was found in a folder."""
         config = self.config(file)
         if config.file is None or not config.exclude:
             return False
-        return any(matches(Path(file), p, config.file.parent) for p in config.exclude)
+        return any(matches(file, p, config.folder) for p in config.exclude)
 
     def options(self, file: str) -> Options:
         """Return what is checked in a file."""
         config = self.config(file)
-        ignored = config.ignored_for(Path(file))
+        ignored = config.ignored_for(file)
         found = self._options.get((config, ignored))
         if found is None:
-            found = choose(
-                select=self.select or config.select or (),
-                ignore=(*(config.ignore or ()), *self.ignore),
-                extend_select=(*(config.extend_select or ()), *self.extend_select),
-                severity=self.severity or config.severity or "warning",
-                semantics=self.semantics or config.semantics or "spec",
-                severities=dict(config.severities),
-                reshape=self.reshape,
-                deep=self.deep or config.deep,
-            )
-            if ignored:
-                silent = choose(select=ignored, severity="info", deep=True).rules
-                found = found._replace(rules=found.rules - silent)
+            try:
+                found = self._choose(config)
+                silent = select_rules(ignored)
+            except DeconvError as error:
+                self._choose(Config())  # where the command line is at fault, it has no file
+                raise error.locate(file=config.file) from None
+            found = found._replace(rules=found.rules - silent, hidden=found.hidden - silent)
             self._options[config, ignored] = found
         return found
+
+    def _choose(self, config: Config) -> Options:
+        return choose(
+            select=self.select or config.select or (),
+            ignore=(*(config.ignore or ()), *self.ignore),
+            extend_select=(*(config.extend_select or ()), *self.extend_select),
+            severity=self.severity or config.severity or "warning",
+            semantics=self.semantics or config.semantics or "spec",
+            severities=dict(config.severities),
+            reshape=self.reshape,
+            deep=self.deep or config.deep,
+        )
 
     def baseline(self, files: list[tuple[str, bool]]) -> str | None:
         """Return the baseline that the settings of the first file name."""
         config = self.config(files[0][0]) if files else Config()
         if config.file is None or config.baseline is None:
             return None
-        return str(config.file.parent / config.baseline)
+        return os.path.join(config.folder, config.baseline)
 
 
 def _split(words: tuple[str, ...]) -> tuple[str, ...]:

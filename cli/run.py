@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import click
 
 from . import npy
-from .common import EXIT_DIFFERS, EXIT_OK, Mistake, run_command, version_option, warn
+from .common import EXIT_DIFFERS, EXIT_OK, FILE, Mistake, run_command, version_option, warn
 from .request import BatchSize, Request, RunCommand, Size
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ def _list_operations(context: click.Context, parameter: click.Parameter, value: 
 @click.command(
     cls=RunCommand, epilog=EPILOG, context_settings={"help_option_names": ["-h", "--help"]}
 )
-@click.argument("model", metavar="MODEL.xml", type=click.Path())
+@click.argument("model", metavar="MODEL.xml", type=FILE)
 @click.option(
     "--input",
     "inputs",
@@ -78,7 +78,7 @@ def _list_operations(context: click.Context, parameter: click.Parameter, value: 
     help="Where outputs go: a file, a directory, or '-' for standard output. "
     "Default: one .npy per output, in this directory (none with --expect).",
 )
-@click.option("--weights", metavar="FILE.bin", type=click.Path(), help="Default: beside the model.")
+@click.option("--weights", metavar="FILE.bin", type=FILE, help="Default: beside the model.")
 @click.option(
     "--semantics",
     type=click.Choice(["spec", "openvino"]),

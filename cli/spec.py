@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from .common import EXIT_DIFFERS, EXIT_OK, run_command, version_option
+from .common import EXIT_DIFFERS, EXIT_OK, FILE, run_command, version_option
 from .reporters import FORMATS, write
 
 EPILOG = """\b
@@ -41,7 +41,7 @@ def command() -> None:
 
 
 @command.command(context_settings=CONTEXT)
-@click.argument("documents", nargs=-1, required=True, metavar="DOC...", type=click.Path())
+@click.argument("documents", nargs=-1, required=True, metavar="DOC...", type=FILE)
 @SEMANTICS
 @click.option(
     "--format",
@@ -51,7 +51,7 @@ def command() -> None:
     show_default=True,
     help="How findings are written.",
 )
-@click.option("--output", metavar="FILE", type=click.Path(), help="Write them to a file.")
+@click.option("--output", metavar="FILE", type=FILE, help="Write them to a file.")
 @click.option(
     "--severity",
     type=click.Choice(["error", "warning", "info"]),
@@ -87,7 +87,7 @@ def check(
 
 
 @command.command(context_settings=CONTEXT)
-@click.argument("documents", nargs=-1, required=True, metavar="DOC...", type=click.Path())
+@click.argument("documents", nargs=-1, required=True, metavar="DOC...", type=FILE)
 @SEMANTICS
 @click.option("--diff", is_flag=True, help="Show what would change, and change nothing.")
 @click.option("-q", "--quiet", is_flag=True, help="Say nothing but what is left wrong.")
@@ -103,8 +103,8 @@ def fix(documents: tuple[str, ...], semantics: str, diff: bool, quiet: bool) -> 
 
 
 @command.command(context_settings=CONTEXT)
-@click.argument("spec", metavar="SPEC.toml", type=click.Path())
-@click.option("--out", required=True, metavar="DIR", help="Where the files go.", type=click.Path())
+@click.argument("spec", metavar="SPEC.toml", type=FILE)
+@click.option("--out", required=True, metavar="DIR", help="Where the files go.", type=FILE)
 @click.option(
     "--format",
     "page_format",
@@ -126,11 +126,11 @@ def generate(spec: str, out: str, page_format: str, diagram: bool, quiet: bool) 
 
 
 @command.command(context_settings=CONTEXT)
-@click.argument("directory", metavar="DIR", type=click.Path())
+@click.argument("directory", metavar="DIR", type=FILE)
 @click.option(
     "--actual",
     metavar="DIR2",
-    type=click.Path(),
+    type=FILE,
     help="Compare the outputs in DIR2 (EXAMPLE/output.npy) with those of DIR.",
 )
 @click.option("--rtol", type=click.FloatRange(0), default=0.0, show_default=True)

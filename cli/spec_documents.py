@@ -41,11 +41,19 @@ _MIME_TYPES = {
 
 def _rule(code: str) -> RuleInfo:
     rule = RULES[code]
-    return RuleInfo(rule.name, rule.family, rule.severity, rule.summary, rule.why)
+    return RuleInfo(
+        name=rule.name,
+        family=rule.family,
+        severity=rule.severity,
+        summary=rule.summary,
+        why=rule.why,
+    )
 
 
 SPEC = Tool(
-    "deconv-spec", _rule, lambda file: _MIME_TYPES.get(Path(file).suffix.lower(), "text/plain")
+    name="deconv-spec",
+    rule=_rule,
+    mime_type=lambda file: _MIME_TYPES.get(Path(file).suffix.lower(), "text/plain"),
 )
 
 
@@ -104,7 +112,9 @@ def check_documents(
     else:
         examples = [_record(d, j) for d, judgements in checked for j in judgements]
         more = {"examples": examples}
-        report = render(format_, Run(results, tool=SPEC, closing=_summary(checked), more=more))
+        report = render(
+            format_, Run(results=results, tool=SPEC, closing=_summary(checked), more=more)
+        )
     if broken:
         return EXIT_MISTAKE, report
     least = _RANKS.index(Severity(severity))

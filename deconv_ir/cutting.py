@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -62,6 +61,4 @@ def _join(
         for edge in graph.edges
         if edge.to_layer in ids
     ]
-    return dataclasses.replace(
-        alone, layers=(*constants, *kept), edges=tuple(joined), bare=False, _topology=[]
-    )
+    return alone.replace(layers=(*constants, *kept), edges=tuple(joined), bare=False)

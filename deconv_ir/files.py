@@ -7,8 +7,10 @@ import errno
 import os
 import stat
 from collections.abc import Iterator
-from pathlib import Path
-from typing import BinaryIO
+from typing import TYPE_CHECKING, BinaryIO
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 def open_regular(path: str | os.PathLike[str]) -> BinaryIO:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from .record import Record, field
 
 
-class Limits(NamedTuple):
+class Limits(Record):
     """Sizes beyond which a file is refused.
 
     Attributes
@@ -22,11 +22,11 @@ class Limits(NamedTuple):
         Mistakes in one file; after that many, the rest of it is not read.
     """
 
-    xml_bytes: int = 256 << 20
-    tags: int = 16_000_000
-    layers: int = 1_000_000
-    rank: int = 64
-    problems: int = 10_000
+    xml_bytes: int = field(default=256 << 20)
+    tags: int = field(default=16_000_000)
+    layers: int = field(default=1_000_000)
+    rank: int = field(default=64)
+    problems: int = field(default=10_000)
 
 
 DEFAULT_LIMITS = Limits()

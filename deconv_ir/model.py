@@ -7,14 +7,14 @@ behind the `Operation` interface.
 from __future__ import annotations
 
 import enum
-import heapq
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol
 
 from .dtypes import ElementType
 from .errors import IRError
 from .geometry import Dim, Semantics
+from .record import Record, field
 from .shapes import Shape, format_shape
 
 if TYPE_CHECKING:
@@ -120,14 +120,11 @@ class Epilogue(NamedTuple):
     parameters: Sequence[Array] = ()
 
 
-class Operation:
+class Operation(Record):
     """What a layer does: its typed attributes, shape rule and execution.
 
-    Subclasses are frozen dataclasses whose fields are the attributes, with the
-    documents' names.
+    The fields of a subclass are the attributes, with the documents' names.
     """
-
-    __slots__ = ()
 
     type: ClassVar[str] = ""
     versions: ClassVar[tuple[str, ...]] = ()
@@ -359,8 +356,7 @@ class Topology(NamedTuple):
     problems: tuple[IRError, ...] = ()
 
 
-@dataclass(frozen=True)
-class Graph:
+class Graph(Record):
     """A network as its file states it.
 
     Attributes
@@ -378,21 +374,18 @@ class Graph:
         from that layer's ports.
     """
 
-    name: str
-    layers: tuple[Layer, ...]
-    edges: tuple[Edge, ...]
-    ir_version: int | None = None
-    extras: tuple[Info, ...] = ()
-    file: str | None = None
-    bare: bool = False
-    _topology: list[Topology] = field(default_factory=list, repr=False, compare=False)
+    name: str = field()
+    layers: tuple[Layer, ...] = field()
+    edges: tuple[Edge, ...] = field()
+    ir_version: int | None = field(default=None)
+    extras: tuple[Info, ...] = field(default=())
+    file: str | None = field(default=None)
+    bare: bool = field(default=False)
 
-    @property
+    @cached_property
     def topology(self) -> Topology:
-        """How the layers hang together (computed once)."""
-        if not self._topology:
-            self._topology.append(connect(self))
-        return self._topology[0]
+        """How the layers hang together."""
+        return connect(self)
 
     def of_type(self, kind: str) -> tuple[Layer, ...]:
         """Return the layers of one type, in the order of the file."""
@@ -493,6 +486,8 @@ def _sort(sources: Sequence[Sequence[Source | None]]) -> tuple[int, ...]:
     """Sort topologically; layers keep the order of the file where that is free."""
     if all(s is None or s[0] < i for i, row in enumerate(sources) for s in row):
         return tuple(range(len(sources)))
+    import heapq
+
     missing = [len({s[0] for s in row if s is not None}) for row in sources]
     consumers: list[set[int]] = [set() for _ in sources]
     for i, row in enumerate(sources):

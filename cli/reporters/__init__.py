@@ -5,11 +5,12 @@ from __future__ import annotations
 import functools
 import importlib
 from collections.abc import Callable, Mapping
-from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import click
+
+from deconv_ir.record import Record, field
 
 from ..common import Mistake
 
@@ -20,17 +21,17 @@ if TYPE_CHECKING:
 FORMATS = ("text", "json", "sarif", "github", "junit")
 
 
-class RuleInfo(NamedTuple):
+class RuleInfo(Record):
     """What a format tells of a rule."""
 
-    name: str
-    family: str
-    severity: Severity
-    summary: str
-    why: str
+    name: str = field()
+    family: str = field()
+    severity: Severity = field()
+    summary: str = field()
+    why: str = field()
 
 
-class Tool(NamedTuple):
+class Tool(Record):
     """The command that reports.
 
     Attributes
@@ -42,9 +43,9 @@ class Tool(NamedTuple):
         Takes the path of a file to its media type.
     """
 
-    name: str
-    rule: Callable[[str], RuleInfo]
-    mime_type: Callable[[str], str]
+    name: str = field()
+    rule: Callable[[str], RuleInfo] = field()
+    mime_type: Callable[[str], str] = field()
 
 
 @functools.cache
@@ -53,13 +54,19 @@ def _lint_rule(code: str) -> RuleInfo:
     from deconv_ir.lint.documentation import explain
 
     entry = RULES[code]
-    return RuleInfo(entry.name, entry.family, entry.severity, entry.summary, explain(code).why)
+    return RuleInfo(
+        name=entry.name,
+        family=entry.family,
+        severity=entry.severity,
+        summary=entry.summary,
+        why=explain(code).why,
+    )
 
 
-LINT = Tool("deconv-lint", _lint_rule, lambda _: "application/xml")
+LINT = Tool(name="deconv-lint", rule=_lint_rule, mime_type=lambda _: "application/xml")
 
 
-class Run(NamedTuple):
+class Run(Record):
     """What one run of a command found.
 
     Attributes
@@ -81,14 +88,14 @@ class Run(NamedTuple):
         What the JSON object has beside.
     """
 
-    results: list[Result]
-    fixed: int = 0
-    known: int = 0
-    no_ir: int = 0
-    colour: bool = False
-    tool: Tool = LINT
-    closing: str | None = None
-    more: Mapping[str, Any] = MappingProxyType({})
+    results: list[Result] = field()
+    fixed: int = field(default=0)
+    known: int = field(default=0)
+    no_ir: int = field(default=0)
+    colour: bool = field(default=False)
+    tool: Tool = field(default=LINT)
+    closing: str | None = field(default=None)
+    more: Mapping[str, Any] = field(default=MappingProxyType({}))
 
     @property
     def findings(self) -> list[Finding]:
@@ -114,6 +121,8 @@ def write(text: str, name: str, output: str | None) -> None:
     if output is None:
         click.echo(text, nl=False)
         return
+    from pathlib import Path
+
     from deconv_ir.files import replace_file
 
     try:

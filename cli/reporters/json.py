@@ -42,6 +42,7 @@ def render(run: Run) -> str:
                 "layers": result.layers,
                 "findings": len(result.findings),
                 "suppressed": result.suppressed,
+                "hidden": {severity.value: count for severity, count in result.hidden},
                 "passed_over": dict(result.passed_over),
             }
             for result in run.results

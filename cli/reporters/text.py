@@ -74,16 +74,8 @@ def summary(run: Run) -> str:
     counts = Counter(finding.severity for finding in findings)
     parts = []
     if findings:
-        found = ", ".join(
-            _count(counts[severity], name)
-            for severity, name in (
-                (Severity.ERROR, "error"),
-                (Severity.WARNING, "warning"),
-                (Severity.INFO, "note"),
-            )
-            if counts[severity]
-        )
         files = len({finding.file for finding in findings})
+        found = _by_severity(counts)
         parts.append(f"Found {found} in {files} of {_count(len(run.results), 'file')}.")
         fixable = sum(len(result.edits) for result in run.results)
         if fixable:
@@ -93,10 +85,16 @@ def summary(run: Run) -> str:
     if run.fixed:
         parts.append(f"Fixed {run.fixed}.")
     if run.known:
-        parts.append(f"{run.known} more are in the baseline.")
+        parts.append(f"{run.known} more {_are(run.known)} in the baseline.")
     suppressed = sum(result.suppressed for result in run.results)
     if suppressed:
-        parts.append(f"{suppressed} more are silenced in the files.")
+        parts.append(f"{suppressed} more {_are(suppressed)} silenced in the files.")
+    hidden: Counter[Severity] = Counter()
+    for result in run.results:
+        hidden.update(dict(result.hidden))
+    if hidden:
+        them = "it" if hidden.total() == 1 else "them"
+        parts.append(f"Not shown: {_by_severity(hidden)}; --severity info shows {them}.")
     passed_over: Counter[str] = Counter()
     for result in run.results:
         passed_over.update(dict(result.passed_over))
@@ -108,8 +106,17 @@ def summary(run: Run) -> str:
             f"({types}{more})."
         )
     if run.no_ir:
-        parts.append(f"Passed over {_count(run.no_ir, 'XML file')} that are no IR.")
+        parts.append(f"Passed over {_count(run.no_ir, 'XML file')} that {_are(run.no_ir)} no IR.")
     return " ".join(parts)
+
+
+def _by_severity(counts: Counter[Severity]) -> str:
+    names = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.INFO: "note"}
+    return ", ".join(_count(counts[s], name) for s, name in names.items() if counts[s])
+
+
+def _are(number: int) -> str:
+    return "is" if number == 1 else "are"
 
 
 def _count(number: int, word: str) -> str:

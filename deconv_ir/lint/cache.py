@@ -18,7 +18,7 @@ from .engine import Result
 from .options import Options
 from .weights import WeightsView, fingerprint
 
-FORMAT = 1
+FORMAT = 2
 """Raised when entries are written in another way."""
 MAX_AGE_SECONDS = 30 * 24 * 3600
 
@@ -34,21 +34,21 @@ class Cache:
 
     Parameters
     ----------
-    folder : Path
+    folder : path-like
     """
 
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
+    def __init__(self, folder: str | os.PathLike[str]) -> None:
+        self.folder = Path(folder)
         self._stamp = _code_stamp()
 
-    def key(self, data: bytes, options: Options, weights: Path | None) -> str:
+    def key(self, data: bytes, options: Options, weights: str | None) -> str:
         """Return the name of the entry for a file's bytes; messages name the .bin."""
-        name = "" if weights is None else weights.name
+        name = "" if weights is None else os.path.basename(weights)
         digest = hashlib.sha256(f"{FORMAT} {self._stamp} {name} {_text(options)}\0".encode())
         digest.update(data)
         return digest.hexdigest()
 
-    def load(self, key: str, file: str, weights: Path | None) -> Result | None:
+    def load(self, key: str, file: str, weights: str | None) -> Result | None:
         """Return the result for these bytes, and this .bin; None: there is none."""
         try:
             entry = json.loads(self._path(key).read_bytes())
@@ -58,7 +58,7 @@ class Cache:
         except (OSError, ValueError, KeyError, TypeError, WeightsError):
             return None
 
-    def store(self, key: str, result: Result, weights: Path | None) -> None:
+    def store(self, key: str, result: Result, weights: str | None) -> None:
         """Keep a result."""
         entry = _encode(result)
         entry["weights"] = _weights_state(result, weights)
@@ -98,10 +98,11 @@ def _folders(package: Path) -> list[Path]:
 
 
 def _text(options: Options) -> str:
-    return repr(options._replace(rules=frozenset())) + " ".join(sorted(options.rules))
+    rest = options._replace(rules=frozenset(), hidden=frozenset())
+    return " ".join([repr(rest), *sorted(options.rules), "hidden", *sorted(options.hidden)])
 
 
-def _weights_state(result: Result, weights: Path | None) -> dict[str, Any] | None:
+def _weights_state(result: Result, weights: str | None) -> dict[str, Any] | None:
     if result.reads is None or weights is None:
         return None
     return {
@@ -110,9 +111,9 @@ def _weights_state(result: Result, weights: Path | None) -> dict[str, Any] | Non
     }
 
 
-def _same_weights(state: dict[str, Any] | None, weights: Path | None) -> bool:
+def _same_weights(state: dict[str, Any] | None, weights: str | None) -> bool:
     if state is None:
-        return weights is None or not weights.exists()
+        return weights is None or not os.path.exists(weights)
     if weights is None:
         return False
     found: bool = fingerprint(WeightsView(weights), state["reads"]) == state["hash"]
@@ -140,6 +141,7 @@ def _encode(result: Result) -> dict[str, Any]:
         "layers": result.layers,
         "passed_over": result.passed_over,
         "suppressed": result.suppressed,
+        "hidden": [(severity.value, count) for severity, count in result.hidden],
         "fixable": [index for index, _ in result.edits],
         "lines": {str(number): text for number, text in result.lines.items()},
     }
@@ -155,6 +157,7 @@ def _decode(entry: dict[str, Any], file: str) -> Result:
         entry["layers"],
         tuple((kind, count) for kind, count in entry["passed_over"]),
         entry["suppressed"],
+        tuple((Severity(severity), count) for severity, count in entry["hidden"]),
         [(index, ()) for index in entry["fixable"]],
         lines={int(number): text for number, text in entry["lines"].items()},
     )

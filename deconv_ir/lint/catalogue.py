@@ -107,12 +107,17 @@ def select_rules(words: Iterable[str]) -> frozenset[str]:
         else:
             found = {r.code for r in RULES.values() if r.name == text.lower()}
         if not found:
-            from ..xmlio.vocabulary import nearest
-
-            known = [*RULES, *(r.name for r in RULES.values()), *FAMILIES.values(), "ALL"]
-            raise DeconvError(
-                f"there is no lint rule {text!r}",
-                hint=nearest(text, known) or "--list-rules shows all rules",
-            )
+            raise DeconvError(f"there is no lint rule {text!r}", hint=nearest_rule(text))
         chosen |= found
     return frozenset(chosen)
+
+
+def nearest_rule(word: str) -> str:
+    """Return a hint for a word that chooses no rule."""
+    from ..xmlio.vocabulary import nearest
+
+    if f"IR{word}" in RULES:
+        return f"did you mean 'IR{word}'?"
+    # Codes all look alike: one that is wrong leads to none.
+    names = [*(rule.name for rule in RULES.values()), *FAMILIES.values()]
+    return nearest(word, names) or "--list-rules shows all rules"

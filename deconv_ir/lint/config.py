@@ -2,26 +2,28 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Mapping
-from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from ..errors import DeconvError
+from ..record import Record, field
 
 FILE_NAME = "deconv-lint.toml"
+PROJECT = "pyproject.toml"
 
 _LISTS = ("select", "ignore", "extend-select", "exclude")
 _WORDS = ("severity", "semantics", "baseline")
 _TABLES = ("per-file-ignores", "severities")
 
 
-class Config(NamedTuple):
+class Config(Record):
     """Settings of one configuration file.
 
     Attributes
     ----------
-    file : Path or None
+    file : str or None
         Where they stand; relative patterns and paths begin in its folder.
     select, ignore, extend_select, exclude : tuple of str or None
         None: not set.
@@ -33,49 +35,54 @@ class Config(NamedTuple):
     deep : bool
     """
 
-    file: Path | None = None
-    select: tuple[str, ...] | None = None
-    ignore: tuple[str, ...] | None = None
-    extend_select: tuple[str, ...] | None = None
-    exclude: tuple[str, ...] | None = None
-    severity: str | None = None
-    semantics: str | None = None
-    baseline: str | None = None
-    per_file_ignores: tuple[tuple[str, tuple[str, ...]], ...] = ()
-    severities: tuple[tuple[str, str], ...] = ()
-    deep: bool = False
+    file: str | None = field(default=None)
+    select: tuple[str, ...] | None = field(default=None)
+    ignore: tuple[str, ...] | None = field(default=None)
+    extend_select: tuple[str, ...] | None = field(default=None)
+    exclude: tuple[str, ...] | None = field(default=None)
+    severity: str | None = field(default=None)
+    semantics: str | None = field(default=None)
+    baseline: str | None = field(default=None)
+    per_file_ignores: tuple[tuple[str, tuple[str, ...]], ...] = field(default=())
+    severities: tuple[tuple[str, str], ...] = field(default=())
+    deep: bool = field(default=False)
 
-    def ignored_for(self, path: Path) -> tuple[str, ...]:
+    @property
+    def folder(self) -> str:
+        """Where relative patterns and paths begin."""
+        return os.path.dirname(self.file or "")
+
+    def ignored_for(self, path: str) -> tuple[str, ...]:
         """Return the rules that `per-file-ignores` leaves out for a file."""
         if self.file is None or not self.per_file_ignores:
             return ()
         return tuple(
             rule
             for pattern, rules in self.per_file_ignores
-            if matches(path, pattern, self.file.parent)
+            if matches(path, pattern, self.folder)
             for rule in rules
         )
 
 
-def matches(path: Path, pattern: str, folder: Path) -> bool:
+def matches(path: str, pattern: str, folder: str) -> bool:
     """Tell whether a path matches a pattern: its name alone, or from `folder` on."""
-    import fnmatch
+    from fnmatch import fnmatch
 
-    absolute = path.absolute()
-    if fnmatch.fnmatch(absolute.name, pattern):
+    absolute = os.path.abspath(path)
+    if fnmatch(os.path.basename(absolute), pattern):
         return True
-    whole = str(folder.absolute() / pattern)
-    return fnmatch.fnmatch(str(absolute), whole) or fnmatch.fnmatch(str(absolute), f"{whole}/*")
+    whole = os.path.join(os.path.abspath(folder), pattern)
+    return fnmatch(absolute, whole) or fnmatch(absolute, f"{whole}/*")
 
 
-def find_config(folder: Path, known: dict[Path, Config] | None = None) -> Config:
+def find_config(folder: str, known: dict[str, Config] | None = None) -> Config:
     """Return the nearest settings, from a folder upwards; empty ones where there are none.
 
     In one folder deconv-lint.toml goes before pyproject.toml.
 
     Parameters
     ----------
-    folder : Path
+    folder : str
     known : dict, optional
         Folder -> its settings, of earlier calls; what is found is added.
 
@@ -85,39 +92,44 @@ def find_config(folder: Path, known: dict[Path, Config] | None = None) -> Config
         A file of settings can not be read, or has a mistake.
     """
     known = {} if known is None else known
-    passed: list[Path] = []
+    passed: list[str] = []
     config = Config()
-    absolute = folder.absolute()
-    for parent in (absolute, *absolute.parents):
-        if parent in known:
-            config = known[parent]
+    at = os.path.abspath(folder)
+    while True:
+        if at in known:
+            config = known[at]
             break
-        passed.append(parent)
-        found = _own_config(parent)
+        passed.append(at)
+        found = _own_config(at)
         if found is not None:
             config = found
             break
+        above = os.path.dirname(at)
+        if above == at:
+            break
+        at = above
     known.update(dict.fromkeys(passed, config))
     return config
 
 
-def _own_config(folder: Path) -> Config | None:
+def _own_config(folder: str) -> Config | None:
     """Return the settings that stand in a folder."""
-    own = folder / FILE_NAME
-    if own.is_file():
+    own = os.path.join(folder, FILE_NAME)
+    if os.path.isfile(own):
         return read_config(own)
-    project = folder / "pyproject.toml"
-    if project.is_file() and _mentions_us(project):
+    project = os.path.join(folder, PROJECT)
+    if os.path.isfile(project) and _mentions_us(project):
         tools = _tables(project).get("tool", {})
         if isinstance(tools, Mapping) and "deconv-lint" in tools:
             return read_config(project)
     return None
 
 
-def _mentions_us(project: Path) -> bool:
+def _mentions_us(project: str) -> bool:
     """Tell whether a table of ours can be in it: most have none, and TOML is slow to load."""
     try:
-        text = project.read_bytes()
+        with open(project, "rb") as stream:
+            text = stream.read()
         if b"deconv-lint" not in text:
             return False
         tables = re.search(rb"""(?m)^\s*\[?\s*["']?tool\b""", text)
@@ -126,18 +138,21 @@ def _mentions_us(project: Path) -> bool:
         return False
 
 
-def _tables(file: Path) -> dict[str, Any]:
+def _tables(file: str) -> dict[str, Any]:
     import tomllib
 
     try:
-        return tomllib.loads(file.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError) as error:
-        raise DeconvError(f"can not read the settings: {error}", file=str(file)) from error
+        with open(file, "rb") as stream:
+            return tomllib.load(stream)
+    except OSError as error:
+        raise DeconvError(f"can not read the settings: {error.strerror}", file=file) from error
+    except UnicodeDecodeError as error:
+        raise DeconvError(f"can not read the settings: {error}", file=file) from error
     except tomllib.TOMLDecodeError as error:
-        raise DeconvError(f"the settings are no TOML: {error}", file=str(file)) from error
+        raise DeconvError(f"the settings are no TOML: {error}", file=file) from error
 
 
-def read_config(file: Path) -> Config:
+def read_config(file: str) -> Config:
     """Read one file of settings.
 
     Raises
@@ -146,7 +161,7 @@ def read_config(file: Path) -> Config:
         It can not be read, or has a mistake.
     """
     tables = _tables(file)
-    if file.name == "pyproject.toml":
+    if os.path.basename(file) == PROJECT:
         tables = tables.get("tool", {}).get("deconv-lint", {})
     known = (*_LISTS, *_WORDS, *_TABLES, "deep")
     values: dict[str, Any] = {"file": file}
@@ -155,13 +170,13 @@ def read_config(file: Path) -> Config:
             from ..xmlio.vocabulary import nearest
 
             raise DeconvError(
-                f"deconv-lint has no setting {key!r}", file=str(file), hint=nearest(key, known)
+                f"deconv-lint has no setting {key!r}", file=file, hint=nearest(key, known)
             )
         values[key.replace("-", "_")] = _checked(key, value, file)
     return Config(**values)
 
 
-def _checked(key: str, value: Any, file: Path) -> Any:
+def _checked(key: str, value: Any, file: str) -> Any:
     if key in _LISTS and _is_list(value):
         return tuple(value)
     if key in _WORDS and isinstance(value, str):
@@ -182,7 +197,7 @@ def _checked(key: str, value: Any, file: Path) -> Any:
         "deep": "true or false",
     }
     form = forms.get(key, "a list of strings" if key in _LISTS else "a string")
-    raise DeconvError(f"{key} must be {form}, found {value!r}", file=str(file))
+    raise DeconvError(f"{key} must be {form}, found {value!r}", file=file)
 
 
 def _is_list(value: Any) -> bool:

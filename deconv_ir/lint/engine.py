@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping
-from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from ..errors import DeconvError, InputError, WeightsError
-from ..findings import Finding
+from ..findings import Finding, Severity
 from ..infer import Inference, infer
 from ..limits import DEFAULT_LIMITS, Limits
 from ..model import Context, Graph, Place, TensorInfo
 from ..shapes import compatible, format_shape, intersect
 from ..xmlio.reader import Document, read_document, read_file
+from ..xmlio.weights import weights_beside
 from .catalogue import FALLBACK, RULES, Entry, load_rule
 from .options import Options
 from .rule import Edit, Report, Rule
@@ -44,6 +44,8 @@ class Result(NamedTuple):
         Types without a shape rule, and how many layers are of them.
     suppressed : int
         Findings that comments in the file silence.
+    hidden : tuple of (Severity, int)
+        Findings that were not asked for, by severity; see `Options.hidden`.
     edits : list of (int, tuple of Edit)
         Index of a finding, and what would put it right.
     document : Document or None
@@ -58,6 +60,7 @@ class Result(NamedTuple):
     layers: int = 0
     passed_over: tuple[tuple[str, int], ...] = ()
     suppressed: int = 0
+    hidden: tuple[tuple[Severity, int], ...] = ()
     edits: list[tuple[int, tuple[Edit, ...]]] = []  # noqa: RUF012 - never changed in place
     document: Document | None = None
     reads: tuple[tuple[int, int], ...] | None = None
@@ -84,27 +87,28 @@ def check_file(
     """
     name = str(path)
     try:
-        data = read_file(Path(path), limits)
+        data = read_file(path, limits)
     except DeconvError as error:
         document = Document(name)
         document.problems.append(error)
         return check_document(document, options)
-    beside = Path(path).with_suffix(".bin") if weights is None else Path(weights)
-    return check_bytes(data, name, options, beside, limits)
+    return check_bytes(data, name, options, weights or weights_beside(path), limits)
 
 
 def check_bytes(
     data: bytes,
     name: str,
     options: Options,
-    weights: Path | None = None,
+    weights: str | os.PathLike[str] | None = None,
     limits: Limits = DEFAULT_LIMITS,
 ) -> Result:
     """Check an IR given by its bytes; `weights` is where its .bin should be."""
     return check_document(read_document(data, name, limits), options, weights)
 
 
-def check_document(document: Document, options: Options, weights: Path | None = None) -> Result:
+def check_document(
+    document: Document, options: Options, weights: str | os.PathLike[str] | None = None
+) -> Result:
     """Check an IR that has been read."""
     graph = document.graph
     errors: list[DeconvError] = []
@@ -127,6 +131,7 @@ def check_document(document: Document, options: Options, weights: Path | None = 
     present = frozenset(subject.slugs)
     found: list[tuple[tuple[int, int, str], Finding, tuple[Edit, ...]]] = []
     suppressed = 0
+    hidden: dict[Severity, int] = {}
     for code in _to_run(options, subject, present):
         severity = options.severity_of(code)
         rule = load_rule(code)
@@ -134,7 +139,10 @@ def check_document(document: Document, options: Options, weights: Path | None = 
         reports = rule.check(subject) if graph is not None else Rule.check(rule, subject)
         for report in reports:
             if suppressions is not None and _is_silent(suppressions, code, report, subject):
-                suppressed += 1
+                suppressed += code not in options.hidden
+                continue
+            if code in options.hidden:
+                hidden[severity] = hidden.get(severity, 0) + 1
                 continue
             finding = _finding(report, RULES[code], severity, subject)
             key = (finding.line or 0, finding.column or 0, code)
@@ -146,6 +154,7 @@ def check_document(document: Document, options: Options, weights: Path | None = 
         0 if graph is None else len(graph.layers),
         () if graph is None else _passed_over(subject),
         suppressed,
+        tuple(hidden.items()),
         [(i, edits) for i, (_, _, edits) in enumerate(found) if edits],
         document,
         None if view is None else tuple(view.reads),
@@ -168,7 +177,7 @@ def _to_run(options: Options, subject: Subject, present: frozenset[str]) -> Iter
     unclaimed = any(_is_unclaimed(slug) for slug in present)
     # Declared dims are those of the file's own input shapes.
     passed_over = DECLARED_DIMS if options.reshape else ()
-    for code in sorted(options.rules.difference(passed_over)):
+    for code in sorted((options.rules | options.hidden).difference(passed_over)):
         entry = RULES[code]
         if (
             not present.isdisjoint(entry.slugs)
@@ -188,7 +197,9 @@ def _is_unclaimed(slug: str) -> bool:
     return all(slug not in entry.slugs for entry in RULES.values())
 
 
-def _open_weights(graph: Graph, path: Path | None, errors: list[DeconvError]) -> WeightsView | None:
+def _open_weights(
+    graph: Graph, path: str | os.PathLike[str] | None, errors: list[DeconvError]
+) -> WeightsView | None:
     """Map the .bin; where constants need it and it can not be read, file an error."""
     filled = None
     for index, layer in enumerate(graph.layers):
@@ -196,7 +207,7 @@ def _open_weights(graph: Graph, path: Path | None, errors: list[DeconvError]) ->
         if layer.type == "Const" and getattr(layer.operation, "size", 0) > 1:
             filled = index
             break
-    if path is not None and (filled is not None or path.exists()):
+    if path is not None and (filled is not None or os.path.exists(path)):
         try:
             return WeightsView(path)
         except WeightsError as error:
@@ -204,7 +215,7 @@ def _open_weights(graph: Graph, path: Path | None, errors: list[DeconvError]) ->
     else:
         problem = "no weights file was given"
     if filled is not None:
-        name = "" if path is None else f"{path.name}: "
+        name = "" if path is None else f"{os.path.basename(path)}: "
         errors.append(
             WeightsError(
                 f"the model has constants, but {name}{problem}",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+import os
 
 from ..limits import DEFAULT_LIMITS, Limits
 from .engine import Result, check_bytes
@@ -17,7 +17,7 @@ def fix_bytes(
     data: bytes,
     name: str,
     options: Options,
-    weights: Path | None = None,
+    weights: str | os.PathLike[str] | None = None,
     limits: Limits = DEFAULT_LIMITS,
 ) -> tuple[bytes, int, Result]:
     """Apply the edits of all findings that have some, until none has.
@@ -29,7 +29,7 @@ def fix_bytes(
     name : str
         What messages call it.
     options : Options
-    weights : Path, optional
+    weights : path-like, optional
         Where the .bin is; it is never written.
     limits : Limits
 
@@ -40,9 +40,10 @@ def fix_bytes(
     fixed : int
         How many findings were put right.
     result : Result
-        What is left.
+        What is left.  Where fixes lead to no fewer findings, the file is left as it is.
     """
     result = check_bytes(data, name, options, weights, limits)
+    best = data, 0, result
     fixed = 0
     for _ in range(MAX_ROUNDS):
         chosen, count = _without_overlaps(result)
@@ -50,15 +51,16 @@ def fix_bytes(
         if not chosen or source is None:
             break
         try:
-            changed = source.edited(chosen)
+            data = source.edited(chosen)
         except ValueError:
             break  # an encoding that does not lead back to the same bytes
-        again = check_bytes(changed, name, options, weights, limits)
-        if changed == data or len(again.edits) >= len(result.edits):
-            break  # no progress: leave the file as it is
-        data, result = changed, again
+        result = check_bytes(data, name, options, weights, limits)
         fixed += count
-    return data, fixed, result
+        # A dim that is put right at one end of an edge no longer fits the other end, so a
+        # round may leave as many findings as it mends.
+        if len(result.edits) < len(best[2].edits):
+            best = data, fixed, result
+    return best
 
 
 def _without_overlaps(result: Result) -> tuple[list[Edit], int]:

@@ -29,6 +29,9 @@ class Options(NamedTuple):
         Input name -> shape to check at, in place of the file's.
     deep : bool
         Read all weights.
+    hidden : frozenset of str
+        Codes of the rules that are left out for their severity alone: what
+        they find is counted.
     """
 
     rules: frozenset[str]
@@ -36,6 +39,7 @@ class Options(NamedTuple):
     semantics: Semantics = Semantics.SPEC
     reshape: tuple[tuple[str, Shape], ...] = ()
     deep: bool = False
+    hidden: frozenset[str] = frozenset()
 
     def severity_of(self, code: str) -> Severity:
         """Return the severity of a rule's findings."""
@@ -95,25 +99,27 @@ def choose(
             changed |= dict.fromkeys(select_rules([word]), Severity(name))
         except ValueError:
             raise DeconvError(f"severity of {word} must be one of error, warning, info") from None
-    by_weight = {
+    by_weight = frozenset(
         code for code, entry in RULES.items() if RANK[changed.get(code, entry.severity)] >= least
-    }
+    )
     selected = list(select)
     named = [w for w in (*selected, *extend_select) if w.strip().upper() != "ALL"]
-    rules = by_weight if not selected or len(named) < len(selected) else set[str]()
-    rules = rules | set(select_rules(named))
+    all_of_a_weight = not selected or len(named) < len(selected)
+    rules = (by_weight if all_of_a_weight else frozenset()) | select_rules(named)
+    hidden = RULES.keys() - by_weight - rules if all_of_a_weight else frozenset()
+    left_out = {
+        code
+        for word in ignore
+        for code in select_rules([word])
+        if not any(len(w) > len(word) and code in select_rules([w]) for w in named)
+    }
     if not deep:
-        rules = {code for code in rules if not RULES[code].deep}
-    for word in ignore:
-        rules -= {
-            code
-            for code in select_rules([word])
-            if not any(len(w) > len(word) and code in select_rules([w]) for w in named)
-        }
+        left_out |= {code for code, entry in RULES.items() if entry.deep}
     return Options(
-        frozenset(rules),
+        rules - left_out,
         tuple(sorted(changed.items())),
         chosen_semantics,
         tuple((reshape or {}).items()),
         deep,
+        frozenset(hidden - left_out),
     )

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 from typing import NamedTuple
 
 from ..errors import DeconvError, ResourceError
 from ..findings import plain
 from ..xmlio.reader import Document, read_file
+from ..xmlio.weights import weights_beside
 from .engine import Result, check_bytes, check_document
 from .options import Options
 
@@ -38,15 +38,15 @@ class Job(NamedTuple):
     cache: str | None = None
 
     @property
-    def weights_path(self) -> Path:
+    def weights_path(self) -> str:
         """Where the .bin should be."""
-        return Path(self.weights) if self.weights else Path(self.file).with_suffix(".bin")
+        return self.weights or weights_beside(self.file)
 
 
 def check(job: Job) -> Result:
     """Check one file, or tell what an earlier check of the same bytes found."""
     try:
-        data = read_file(Path(job.file))
+        data = read_file(job.file)
     except DeconvError as error:
         document = Document(job.file)
         document.problems.append(error)
@@ -56,7 +56,7 @@ def check(job: Job) -> Result:
         return _light(check_bytes(data, job.file, job.options, weights))
     from .cache import Cache
 
-    cache = Cache(Path(job.cache))
+    cache = Cache(job.cache)
     key = cache.key(data, job.options, weights)
     found = cache.load(key, job.file, weights)
     if found is None:
@@ -135,7 +135,7 @@ def _worthwhile(jobs: Sequence[Job]) -> int:
     total = 0
     for job in jobs:
         try:
-            total += os.stat(job.file).st_size  # noqa: PTH116 - a Path for each file is slow
+            total += os.stat(job.file).st_size
         except OSError:
             continue
         if total >= PARALLEL_BYTES:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -28,7 +27,7 @@ SINKS = ("Result", "Assign")
 DECONVOLUTIONS = OPENVINO_DECONVOLUTIONS + ONEDNN_DECONVOLUTIONS
 
 
-_USUAL = re.compile("opset(?:[1-9]|1[0-7])")
+_USUAL = frozenset({f"opset{number}" for number in range(1, 18)})
 
 
 class Subject:
@@ -257,7 +256,7 @@ class Subject:
         return {
             (kind, version)
             for kind, version in pairs
-            if not _USUAL.fullmatch(version) or find_operation(kind, version) is None
+            if version not in _USUAL or find_operation(kind, version) is None
         }
 
     @cached_property

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
-from pathlib import Path
 
 from ..xmlio.weights import Weights
 
@@ -13,7 +13,7 @@ class WeightsView:
 
     Parameters
     ----------
-    path : Path
+    path : path-like
 
     Attributes
     ----------
@@ -26,13 +26,17 @@ class WeightsView:
         The file can not be read.
     """
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
+    def __init__(self, path: str | os.PathLike[str]) -> None:
         self._weights = Weights(path)
         self.reads: list[tuple[int, int]] = []
 
     def __len__(self) -> int:
         return len(self._weights)
+
+    @property
+    def name(self) -> str:
+        """Name of the file, without its folder."""
+        return self._weights.name
 
     def read(self, offset: int, size: int) -> memoryview:
         """Return `size` bytes from `offset` on.

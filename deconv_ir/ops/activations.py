@@ -5,7 +5,6 @@ from __future__ import annotations
 import enum
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ..dtypes import ElementType
@@ -28,7 +27,6 @@ if TYPE_CHECKING:
 
 
 @operation("Clamp", "opset1", inputs=("data",), examples=("f32[2,3] -> f32[2,3] | min=-1 max=2.5",))
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Clamp(Unary):
     """min(max(x, min), max); NaN stays NaN.
 
@@ -84,7 +82,6 @@ class Clamp(Unary):
 
 
 @operation("Elu", "opset1", inputs=("data",), examples=("f32[2,3] -> f32[2,3] | alpha=0.5",))
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Elu(Unary):
     """x, or alpha * (exp(x) - 1) where x is negative.
 
@@ -124,7 +121,6 @@ def gelu(np: Any, x: Any, mode: GeluMode) -> Any:
 
 
 @operation("Gelu", "opset2", inputs=("data",), examples=("f32[2,3] -> f32[2,3]",))
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Gelu2(Unary):
     """x * (1 + erf(x / sqrt 2)) / 2.
 
@@ -146,7 +142,6 @@ class Gelu2(Unary):
     inputs=("data",),
     examples=("f32[2,3] -> f32[2,3] | approximation_mode=tanh",),
 )
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Gelu7(Unary):
     """x * (1 + erf(x / sqrt 2)) / 2, or its approximation by tanh.
 
@@ -169,7 +164,6 @@ class Gelu7(Unary):
         return result
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class _WithScalars(Elementwise):
     """An activation whose parameters are scalar inputs."""
 
@@ -203,7 +197,6 @@ class _WithScalars(Elementwise):
     inputs=("data", "alpha", "lambda"),
     examples=("f32[2,3], f32[], f32[] -> f32[2,3]",),
 )
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Selu(_WithScalars):
     """lambda * x, or lambda * alpha * (exp(x) - 1) where x is not positive.
 
@@ -224,7 +217,6 @@ class Selu(_WithScalars):
     inputs=("data", "alpha", "beta"),
     examples=("f32[2,3], f32[], f32[] -> f32[2,3]",),
 )
-@dataclass(frozen=True, slots=True, kw_only=True)
 class HardSigmoid(_WithScalars):
     """min(max(alpha * x + beta, 0), 1).
 
@@ -245,7 +237,6 @@ class HardSigmoid(_WithScalars):
     required=1,
     examples=("f32[2,3] -> f32[2,3]", "f32[2,3], f32[] -> f32[2,3]"),
 )
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Swish(_WithScalars):
     """x / (1 + exp(-beta * x)); `beta` absent: 1.
 
@@ -270,7 +261,6 @@ class Swish(_WithScalars):
         "f32[2,3,4,4], f32[1,3,1,4] -> f32[2,3,4,4]",
     ),
 )
-@dataclass(frozen=True, slots=True, kw_only=True)
 class PReLU(Elementwise):
     """x, or slope * x where x is negative; one slope, one a channel, or broadcast.
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ..dtypes import I64, ElementType
@@ -20,7 +19,6 @@ if TYPE_CHECKING:
     from ..dtypes import Array
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class _AdaptivePool(Operation):
     """Output element i of Y stands for the data from floor(i*X/Y) to ceil((i+1)*X/Y)."""
 
@@ -89,7 +87,6 @@ class _AdaptivePool(Operation):
     inputs=("data", "output_shape"),
     examples=("f32[1,2,5,7], i64[2]{3,2} -> f32[1,2,3,2]",),
 )
-@dataclass(frozen=True, slots=True, kw_only=True)
 class AdaptiveAvgPool(_AdaptivePool):
     """Means over windows that divide the data evenly.
 
@@ -121,7 +118,6 @@ class AdaptiveAvgPool(_AdaptivePool):
     inputs=("data", "output_shape"),
     examples=("f32[1,2,5], i64[1]{3} -> f32[1,2,3], i32[1,2,3] | index_element_type=i32",),
 )
-@dataclass(frozen=True, slots=True, kw_only=True)
 class AdaptiveMaxPool(_AdaptivePool):
     """Greatest elements of windows that divide the data evenly, and where they stand.
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ..model import TensorInfo
@@ -202,7 +201,6 @@ binary(
         "i32[2,3], i32[] -> i32[2,3] | m_pythondiv=false",
     ),
 )
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Divide(Binary):
     """Quotient.
 

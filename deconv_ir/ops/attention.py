@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ..errors import ShapeError
@@ -32,7 +31,6 @@ _EQUATION = re.compile(r"^[A-Za-z.]+(,[A-Za-z.]+)*(->[A-Za-z.]*)?$")
         "f32[2,3,3] -> f32[2] | equation=...ii->...",
     ),
 )
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Einsum(Operation):
     """Sum of products by Einstein's convention.
 
@@ -162,7 +160,6 @@ def _known(parts: Sequence[str], right: str, inputs: Sequence[TensorInfo]) -> Sh
         "f32[2,5,8], f32[2,6,8], f32[2,6,7], f32[5,6], f32[] -> f32[2,5,7] | causal=false",
     ),
 )
-@dataclass(frozen=True, slots=True, kw_only=True)
 class ScaledDotProductAttention(Operation):
     """softmax(query key^T * scale + mask) value; `scale` absent: 1 / sqrt of the last axis.
 

@@ -1,22 +1,21 @@
 """What every operation file needs: typed attributes and their registration.
 
-An operation is a frozen dataclass; its fields, made by `attribute`, carry how
-the IR writes them, what values are allowed and whether the document requires
-them.  `operation` registers the class under its type and versions.
+An operation is a frozen record; its fields, made by `attribute`, carry how the
+IR writes them, what values are allowed and whether the document requires them.
+`operation` registers the class under its type and versions.
 """
 
 from __future__ import annotations
 
-import dataclasses
 import enum
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeVar
 
 from ..dtypes import ElementType, parse_element_type
 from ..errors import AttributeValueError
 from ..model import Operation
+from ..record import REQUIRED, Field, field
 from ..shapes import Shape, format_shape, parse_shape
 
 MAX_INTEGER = 2**63 - 1
@@ -174,8 +173,40 @@ def text() -> Kind:
     return Kind(lambda value: value, "text")
 
 
+class AttributeSpec(Field):
+    """A declared attribute, as `attributes_of` lists them.
+
+    Attributes
+    ----------
+    name : str
+        As the IR writes it.
+    field, default : str, Any
+        See `Field`.
+    kind : Kind
+    required : bool
+        The document requires it.
+    """
+
+    __slots__ = ("kind", "name", "required")
+
+    def __init__(self, kind: Kind, default: Any, required: bool, name: str) -> None:
+        super().__init__(default)
+        self.kind = kind
+        self.required = required
+        self.name = name
+
+    def __set_name__(self, owner: type[Any], name: str) -> None:
+        super().__set_name__(owner, name)
+        self.name = self.name or name
+
+    @property
+    def has_default(self) -> bool:
+        """Whether the attribute may be absent."""
+        return self.default is not REQUIRED
+
+
 def attribute(
-    kind: Kind, default: Any = dataclasses.MISSING, *, required: bool = False, name: str = ""
+    kind: Kind, default: Any = REQUIRED, *, required: bool = False, name: str = ""
 ) -> Any:
     """Declare an attribute.
 
@@ -191,44 +222,12 @@ def attribute(
     name : str, optional
         Its name in the IR, where that is no Python name.
     """
-    metadata = {"kind": kind, "required": required or default is dataclasses.MISSING, "name": name}
-    return dataclasses.field(default=default, metadata=metadata)
-
-
-class AttributeSpec(NamedTuple):
-    """A declared attribute, as `attributes_of` lists them."""
-
-    name: str
-    field: str
-    kind: Kind
-    required: bool
-    default: Any
-
-    @property
-    def has_default(self) -> bool:
-        """Whether the attribute may be absent."""
-        return self.default is not dataclasses.MISSING
+    return AttributeSpec(kind, default, required or default is REQUIRED, name)
 
 
 def attributes_of(operation: type[Operation]) -> tuple[AttributeSpec, ...]:
     """Return the attributes that an operation declares, in their order."""
-    cached = _SPECS.get(operation)
-    if cached is None:
-        cached = _SPECS[operation] = tuple(
-            AttributeSpec(
-                f.metadata["name"] or f.name,
-                f.name,
-                f.metadata["kind"],
-                f.metadata["required"],
-                f.default,
-            )
-            for f in dataclasses.fields(operation)  # type: ignore[arg-type]
-            if "kind" in f.metadata
-        )
-    return cached
-
-
-_SPECS: dict[type[Operation], tuple[AttributeSpec, ...]] = {}
+    return tuple(f for f in operation.fields.values() if isinstance(f, AttributeSpec))
 
 
 def parse_attributes(
@@ -332,10 +331,9 @@ def operation(
     return register
 
 
-@dataclass(frozen=True, slots=True)
 class UnknownOperation(Operation):
     """A layer of a type or version without an implementation: it loads, and can not run."""
 
     implemented = False
 
-    attributes: tuple[tuple[str, str], ...] = ()
+    attributes: tuple[tuple[str, str], ...] = field(default=())

@@ -5,7 +5,6 @@ from __future__ import annotations
 import enum
 import itertools
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ..errors import ShapeError
@@ -38,7 +37,6 @@ class BroadcastMode(enum.Enum):
     BIDIRECTIONAL = "bidirectional"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class _Broadcast(Operation):
     """The data repeated to fill a shape."""
 
@@ -181,7 +179,6 @@ _MODES_1 = {
         "f32[3], i64[3]{2,3,4}, i64[1]{1} -> f32[2,3,4] | mode=explicit",
     ),
 )
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Broadcast1(_Broadcast):
     """The data repeated to fill a shape.
 
@@ -207,7 +204,6 @@ class Broadcast1(_Broadcast):
     required=2,
     examples=("f32[3,1], i64[3]{2,1,4} -> f32[2,3,4] | mode=bidirectional",),
 )
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Broadcast3(_Broadcast):
     """The data repeated to fill a shape.
 
@@ -235,7 +231,6 @@ class Broadcast3(_Broadcast):
     inputs=("data", "repeats"),
     examples=("f32[2,3], i64[3]{2,1,2} -> f32[2,2,6]", "f32[2,3], i64[1]{2} -> f32[2,6]"),
 )
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Tile(Operation):
     """The data repeated along its axes.
 

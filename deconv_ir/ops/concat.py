@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ..errors import ShapeError
@@ -36,7 +35,6 @@ MAX_PARTS = 1 << 16
     variadic=True,
     examples=("f32[1,2,4], f32[1,3,4], f32[1,1,4] -> f32[1,6,4] | axis=-2",),
 )
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Concat(Operation):
     """Any number of arrays, one after the other along an axis.
 
@@ -132,7 +130,6 @@ def _reals(inputs: Sequence[TensorInfo], rank: int) -> tuple[float, ...] | None:
     inputs=("data", "axis"),
     examples=("f32[2,6], i64[]{1} -> f32[2,2], f32[2,2], f32[2,2] | num_splits=3",),
 )
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Split(Operation):
     """Equal parts of an array along an axis.
 
@@ -211,7 +208,6 @@ class Split(Operation):
     inputs=("data", "axis", "split_lengths"),
     examples=("f32[2,6], i64[]{1}, i64[3]{1,-1,2} -> f32[2,1], f32[2,3], f32[2,2]",),
 )
-@dataclass(frozen=True, slots=True, kw_only=True)
 class VariadicSplit(Operation):
     """Parts of an array, of given lengths, along an axis.
 

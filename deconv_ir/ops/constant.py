@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ..dtypes import ElementType
@@ -45,7 +44,6 @@ NF4 = (
 
 
 @operation("Const", "opset1")
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Const(Operation):
     """An array in the weights file.
 

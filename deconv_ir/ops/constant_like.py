@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ..dtypes import ElementType
@@ -26,7 +25,6 @@ if TYPE_CHECKING:
     inputs=("data", "like"),
     examples=("f32[2,3], i32[4] -> i32[2,3]",),
 )
-@dataclass(frozen=True, slots=True, kw_only=True)
 class ConvertLike(Operation):
     """The same values in the element type of another input.
 
@@ -58,7 +56,6 @@ class ConvertLike(Operation):
 
 
 @operation("Identity", "opset16", inputs=("data",), examples=("f32[2,3] -> f32[2,3]",))
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Identity(Operation):
     """The data as it is.
 
@@ -92,7 +89,6 @@ class Identity(Operation):
         "i64[]{2}, i64[]{2}, i64[]{0}, i64[2]{3,1} -> i32[3,1,2,2] | output_type=i32",
     ),
 )
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Eye(Operation):
     """Ones on a diagonal, zeros elsewhere.
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from ..errors import ShapeError
@@ -33,7 +32,6 @@ class FilterFormat(enum.Enum):
         " | strides=2 pads_begin=0 pads_end=0 dilations=1 groups=2",
     ),
 )
-@dataclass(frozen=True, slots=True, kw_only=True)
 class ConvTranspose(OneDNNDeconvolution):
     """Transposed convolution, with an optional bias.
 

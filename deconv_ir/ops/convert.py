@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import struct
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ..dtypes import ElementType
@@ -24,7 +23,6 @@ if TYPE_CHECKING:
     inputs=("data",),
     examples=("f16[2,3] -> f32[2,3] | destination_type=f32",),
 )
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Convert(Operation):
     """The same values in another element type.
 

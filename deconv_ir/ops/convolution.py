@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ..errors import ShapeError
@@ -24,7 +23,6 @@ if TYPE_CHECKING:
     from ..kernels import Convolution as ConvolutionKernel
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class _Convolution(Operation):
     """Attributes and behaviour that both operations have."""
 
@@ -243,7 +241,6 @@ def _placed(
         " | strides=2 pads_begin=0 pads_end=0 dilations=1 auto_pad=same_upper",
     ),
 )
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Convolution(_Convolution):
     """Convolution (cross-correlation).
 
@@ -281,7 +278,6 @@ class Convolution(_Convolution):
         " | strides=1,1 pads_begin=0,0 pads_end=0,0 dilations=1,1",
     ),
 )
-@dataclass(frozen=True, slots=True, kw_only=True)
 class GroupConvolution(_Convolution):
     """Convolution in groups of channels.
 

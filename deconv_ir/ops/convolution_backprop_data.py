@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ..geometry import Dim
@@ -27,7 +26,6 @@ if TYPE_CHECKING:
         " | strides=2,2 pads_begin=0,0 pads_end=0,0 dilations=1,1 auto_pad=same_upper",
     ),
 )
-@dataclass(frozen=True, slots=True, kw_only=True)
 class ConvolutionBackpropData(OpenVINODeconvolution):
     """Transposed convolution.
 

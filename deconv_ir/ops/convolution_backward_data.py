@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from ..errors import ShapeError
 from ..geometry import Axis, AxisGeometry, Dim, Semantics, backward_data_axis
@@ -30,7 +29,6 @@ class WeightsFormat(enum.Enum):
         " | strides=2 pads_begin=0 pads_end=0 dilations=1 dst_shape=1,11,3",
     ),
 )
-@dataclass(frozen=True, slots=True, kw_only=True)
 class ConvolutionBackwardData(OneDNNDeconvolution):
     """Gradient of a convolution with respect to its data: a transposed convolution.
 

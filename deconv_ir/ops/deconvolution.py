@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ..dtypes import ElementType
@@ -45,7 +44,6 @@ if TYPE_CHECKING:
 AUTO_PAD = choice(PadMode, none=PadMode.EXPLICIT)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Deconvolution(Operation):
     """Attributes and behaviour that all four operations have."""
 

@@ -12,7 +12,6 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from ..dtypes import BOOLEAN, ElementType
@@ -112,7 +111,6 @@ def keeps_type(element_type: ElementType) -> bool:
     return bool(working_dtype(dtype) == dtype)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Binary(Elementwise):
     """Two arrays, broadcast, give one.
 
@@ -178,7 +176,6 @@ class Binary(Elementwise):
         return a, b
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Unary(Elementwise):
     """One array gives another of the same shape."""
 
@@ -342,7 +339,6 @@ def _register(
         name,
         (base,),
         {
-            "__slots__": (),
             # The file whose table it stands in: the index of operations goes by it.
             "__module__": sys._getframe(2).f_globals["__name__"],
             "__doc__": f"{doc}\n\nSource: OpenVINO operation specification, {kind}-{number}.\n",

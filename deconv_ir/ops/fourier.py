@@ -6,7 +6,6 @@ Complex numbers stand in a last axis of extent 2: real and imaginary part.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from ..errors import ShapeError
@@ -29,7 +28,6 @@ if TYPE_CHECKING:
     from ..dtypes import Array
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class _Fourier(Operation):
     """A transform along axes; `signal_size` cuts the data, or fills it with zeros, first."""
 
@@ -155,7 +153,6 @@ _INPUTS = ("data", "axes", "signal_size")
     required=2,
     examples=("f32[3,4,2], i64[2]{0,-1}, i64[2]{-1,5} -> f32[3,5,2]",),
 )
-@dataclass(frozen=True, slots=True, kw_only=True)
 class DFT(_Fourier):
     """Discrete Fourier transform, complex to complex.
 
@@ -166,7 +163,6 @@ class DFT(_Fourier):
 @operation(
     "IDFT", "opset7", inputs=_INPUTS, required=2, examples=("f32[3,4,2], i64[1]{1} -> f32[3,4,2]",)
 )
-@dataclass(frozen=True, slots=True, kw_only=True)
 class IDFT(_Fourier):
     """Inverse discrete Fourier transform, complex to complex.
 
@@ -179,7 +175,6 @@ class IDFT(_Fourier):
 @operation(
     "RDFT", "opset9", inputs=_INPUTS, required=2, examples=("f32[3,6], i64[1]{1} -> f32[3,4,2]",)
 )
-@dataclass(frozen=True, slots=True, kw_only=True)
 class RDFT(_Fourier):
     """Discrete Fourier transform, real to complex: half of the last axis.
 
@@ -192,7 +187,6 @@ class RDFT(_Fourier):
 @operation(
     "IRDFT", "opset9", inputs=_INPUTS, required=2, examples=("f32[3,4,2], i64[1]{1} -> f32[3,6]",)
 )
-@dataclass(frozen=True, slots=True, kw_only=True)
 class IRDFT(_Fourier):
     """Inverse discrete Fourier transform, complex to real.
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from ..errors import InputError, ShapeError
@@ -20,7 +19,6 @@ if TYPE_CHECKING:
 _INPUTS = ("data", "indices", "axis")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class _Gather(Operation):
     """Slices of the data along an axis, picked by indices."""
 
@@ -95,7 +93,7 @@ class _Gather(Operation):
         picked = known_integers(indices)
         if data.value is None or picked is None or data.shape is None or len(data.shape) != 1:
             return None
-        if self.batch:
+        if indices.shape is None or self.batch_of(indices.shape):
             return None
         count = len(data.value)
         low = -count if self.negative else 0
@@ -177,7 +175,6 @@ class _Gather(Operation):
     inputs=_INPUTS,
     examples=("f32[4,5], i64[2,3], i64[]{1} -> f32[4,2,3]",),
 )
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Gather1(_Gather):
     """Slices of the data along an axis.
 
@@ -191,7 +188,6 @@ class Gather1(_Gather):
     inputs=_INPUTS,
     examples=("f32[2,4,5], i64[2,3], i64[]{1} -> f32[2,3,5] | batch_dims=1",),
 )
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Gather7(_Gather):
     """Slices of the data along an axis, for each batch.
 
@@ -221,7 +217,6 @@ class Gather7(_Gather):
         "i64[4], i64[2]{-2,-1}, i64[]{0} -> i64[2]",
     ),
 )
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Gather8(_Gather):
     """Slices of the data along an axis; negative indices count from the end.
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ..errors import ShapeError
@@ -25,7 +24,6 @@ if TYPE_CHECKING:
     inputs=("data", "indices"),
     examples=("f32[4,5], i64[4,2]{0,1,2,3,4,0,1,2} -> f32[4,2] | axis=1",),
 )
-@dataclass(frozen=True, slots=True, kw_only=True)
 class GatherElements(Operation):
     """Elements of the data, their place along an axis named by indices.
 
@@ -86,7 +84,6 @@ def _rank_misfit(data: Shape, indices: Shape) -> ShapeError:
     )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class _GatherND(Operation):
     """Slices of the data, named by tuples of indices."""
 
@@ -170,7 +167,6 @@ class _GatherND(Operation):
     inputs=("data", "indices"),
     examples=("f32[2,3,4], i64[2,3,1]{0,1,2,3,0,1} -> f32[6] | batch_dims=2",),
 )
-@dataclass(frozen=True, slots=True, kw_only=True)
 class GatherND5(_GatherND):
     """Slices of the data, named by tuples of indices; batch axes become one.
 
@@ -193,7 +189,6 @@ class GatherND5(_GatherND):
     inputs=("data", "indices"),
     examples=("f32[2,3,4], i64[2,3,1]{0,1,2,3,0,1} -> f32[2,3] | batch_dims=2",),
 )
-@dataclass(frozen=True, slots=True, kw_only=True)
 class GatherND8(_GatherND):
     """Slices of the data, named by tuples of indices.
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ..errors import ShapeError
@@ -40,7 +39,6 @@ class Beyond(enum.Enum):
     inputs=("data", "grid"),
     examples=("f32[2,3,5,6], f32[2,4,7,2] -> f32[2,3,4,7] | mode=bicubic padding_mode=border",),
 )
-@dataclass(frozen=True, slots=True, kw_only=True)
 class GridSample(Operation):
     """Elements of an image at positions that a grid names: x and y from -1 to 1.
 

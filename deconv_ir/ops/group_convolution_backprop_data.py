@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ..geometry import Dim
@@ -25,7 +24,6 @@ if TYPE_CHECKING:
         " | strides=2 pads_begin=0 pads_end=0 dilations=1 output_padding=1",
     ),
 )
-@dataclass(frozen=True, slots=True, kw_only=True)
 class GroupConvolutionBackpropData(OpenVINODeconvolution):
     """Transposed convolution in groups of channels.
 

@@ -89,7 +89,6 @@ class Settings:
     cube_coeff: float
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class _Interpolate(Operation):
     """Another resolution along some axes."""
 
@@ -321,7 +320,6 @@ def _scales_of(info: TensorInfo, name: str) -> tuple[float, ...] | None:
     return info.reals
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class _Interpolate4(_Interpolate):
     """What versions 4 and 11 share."""
 
@@ -365,7 +363,6 @@ _MODES_1 = {m.value: m for m in (Mode.NEAREST, Mode.LINEAR, Mode.CUBIC)}
         " coordinate_transformation_mode=asymmetric",
     ),
 )
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Interpolate4(_Interpolate4):
     """Another resolution along some axes; `axes` absent: all of them.
 
@@ -414,7 +411,6 @@ class Interpolate4(_Interpolate4):
         "f32[4,5], f32[2]{0.5,2} -> f32[2,10] | mode=cubic shape_calculation_mode=scales",
     ),
 )
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Interpolate11(_Interpolate4):
     """Another resolution along some axes; `axes` absent: all of them.
 
@@ -454,7 +450,6 @@ class Interpolate11(_Interpolate4):
         "f32[1,2,4,5], i64[2]{8,9} -> f32[1,2,8,9] | axes=2,3 mode=linear align_corners=false",
     ),
 )
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Interpolate1(_Interpolate):
     """Another resolution along some axes.
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ..errors import ShapeError
@@ -35,7 +34,6 @@ if TYPE_CHECKING:
         "f32[3], f32[3] -> f32[] | transpose_a=true",
     ),
 )
-@dataclass(frozen=True, slots=True, kw_only=True)
 class MatMul(Operation):
     """Product of matrices, or of stacks of them.
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import enum
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ..errors import ShapeError
@@ -39,7 +38,6 @@ class EpsMode(enum.Enum):
     OUTSIDE_SQRT = "outside_sqrt"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class _Normalization(Operation):
     """Shape and type are those of the data."""
 
@@ -95,7 +93,6 @@ def standardize(
         "f32[2,3,4,5] -> f32[2,3,4,5] | across_channels=false normalize_variance=true eps=1e-9",
     ),
 )
-@dataclass(frozen=True, slots=True, kw_only=True)
 class MVN1(_Normalization):
     """Mean (and variance) normalisation over the spatial axes, or channels too.
 
@@ -155,7 +152,6 @@ class MVN1(_Normalization):
         " | normalize_variance=true eps=1e-9 eps_mode=outside_sqrt",
     ),
 )
-@dataclass(frozen=True, slots=True, kw_only=True)
 class MVN6(_Normalization):
     """Mean (and variance) normalisation over axes.
 
@@ -212,7 +208,6 @@ class MVN6(_Normalization):
     inputs=("data", "scale", "bias"),
     examples=("f32[2,6,4,5], f32[6], f32[6] -> f32[2,6,4,5] | num_groups=3 epsilon=1e-5",),
 )
-@dataclass(frozen=True, slots=True, kw_only=True)
 class GroupNormalization(_Normalization):
     """Normalisation over groups of channels, then scale and bias for each channel.
 
@@ -265,7 +260,6 @@ class GroupNormalization(_Normalization):
             return (narrow(result, inputs[0].dtype),)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class _BatchNorm(_Normalization):
     """(x - mean) / sqrt(variance + epsilon) * gamma + beta, for each channel."""
 
@@ -308,7 +302,6 @@ class _BatchNorm(_Normalization):
     inputs=("gamma", "beta", "data", "mean", "variance"),
     examples=("f32[3], f32[3], f32[2,3,4], f32[3], f32[3] -> f32[2,3,4] | epsilon=1e-5",),
 )
-@dataclass(frozen=True, slots=True, kw_only=True)
 class BatchNormInference1(_BatchNorm):
     """(x - mean) / sqrt(variance + epsilon) * gamma + beta, for each channel.
 
@@ -327,7 +320,6 @@ class BatchNormInference1(_BatchNorm):
     inputs=("data", "gamma", "beta", "mean", "variance"),
     examples=("f32[2,3,4], f32[3], f32[3], f32[3], f32[3] -> f32[2,3,4] | epsilon=1e-5",),
 )
-@dataclass(frozen=True, slots=True, kw_only=True)
 class BatchNormInference5(_BatchNorm):
     """(x - mean) / sqrt(variance + epsilon) * gamma + beta, for each channel.
 
@@ -347,7 +339,6 @@ class EpsRule(enum.Enum):
     MAX = "max"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class _OverAxes(_Normalization):
     """Data and axes in, data out."""
 
@@ -369,7 +360,6 @@ class _OverAxes(_Normalization):
     inputs=("data", "axes"),
     examples=("f32[2,3,4], i64[1]{1} -> f32[2,3,4] | eps=1e-8 eps_mode=max",),
 )
-@dataclass(frozen=True, slots=True, kw_only=True)
 class NormalizeL2(_OverAxes):
     """x / sqrt(sum(x * x)) over axes; no axes: each element by itself.
 
@@ -406,7 +396,6 @@ class NormalizeL2(_OverAxes):
     inputs=("data", "axes"),
     examples=("f32[2,6,4,5], i64[1]{1} -> f32[2,6,4,5] | alpha=1e-4 beta=0.75 bias=1 size=5",),
 )
-@dataclass(frozen=True, slots=True, kw_only=True)
 class LRN(_OverAxes):
     """x / (bias + alpha / size^axes * sum(x * x))^beta, the sum over a window along axes.
 

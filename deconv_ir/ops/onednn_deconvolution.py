@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ..dtypes import ElementType
@@ -38,7 +37,6 @@ AUTO_PAD = choice_of(
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class OneDNNDeconvolution(Deconvolution):
     """Attributes and behaviour of both oneDNN operations."""
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from ..dtypes import ElementType
 from ..errors import ShapeError
@@ -14,7 +13,6 @@ from .deconvolution import Deconvolution
 from .deconvolution_views import DataView, check_output_shape
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class OpenVINODeconvolution(Deconvolution):
     """What the two OpenVINO operations share: types, `output_shape`, pads."""
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ..errors import InputError, ShapeError
@@ -31,7 +30,6 @@ if TYPE_CHECKING:
     from ..dtypes import Array
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class _SameShape(Operation):
     """The output has the shape of the data."""
 
@@ -58,7 +56,6 @@ class ReverseMode(enum.Enum):
         "f32[2,3], boolean[2]{0,1} -> f32[2,3] | mode=mask",
     ),
 )
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Reverse(_SameShape):
     """The data backwards along axes.
 
@@ -112,7 +109,6 @@ class Reverse(_SameShape):
     inputs=("data", "seq_lengths"),
     examples=("f32[2,5,3], i64[2]{3,5} -> f32[2,5,3] | batch_axis=0 seq_axis=1",),
 )
-@dataclass(frozen=True, slots=True, kw_only=True)
 class ReverseSequence(_SameShape):
     """The first elements along an axis backwards, as many as each batch says.
 
@@ -180,7 +176,6 @@ class ReverseSequence(_SameShape):
     inputs=("data", "shift", "axes"),
     examples=("f32[2,5], i64[2]{1,-2}, i64[2]{0,-1} -> f32[2,5]",),
 )
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Roll(_SameShape):
     """Elements moved along axes; what leaves at one end enters at the other.
 
@@ -224,7 +219,6 @@ class Roll(_SameShape):
     required=1,
     examples=("f32[2,5], i64[]{-1} -> f32[2,5] | exclusive=true reverse=true", "i32[3] -> i32[3]"),
 )
-@dataclass(frozen=True, slots=True, kw_only=True)
 class CumSum(_SameShape):
     """Sums of all elements so far along an axis; `axis` absent: the first.
 
@@ -282,7 +276,6 @@ class NegativeIndices(enum.Enum):
 _ONE_HOT = ("indices", "depth", "on_value", "off_value")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class _OneHot(Operation):
     """One value where an index says, another elsewhere."""
 
@@ -337,7 +330,6 @@ class _OneHot(Operation):
     inputs=_ONE_HOT,
     examples=("i64[3]{0,2,-1}, i64[]{4}, f32[], f32[] -> f32[3,4] | axis=-1",),
 )
-@dataclass(frozen=True, slots=True, kw_only=True)
 class OneHot1(_OneHot):
     """One value where an index says, another elsewhere; other indices put none.
 
@@ -359,7 +351,6 @@ class OneHot1(_OneHot):
         " | axis=0 negative_indices_mode=normalize",
     ),
 )
-@dataclass(frozen=True, slots=True, kw_only=True)
 class OneHot16(_OneHot):
     """One value where an index says, another elsewhere; other indices put none.
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import enum
 import functools
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from ..errors import ShapeError
@@ -31,7 +30,6 @@ class PadValues(enum.Enum):
     SYMMETRIC = "symmetric"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class _Pad(Operation):
     """Elements put around an array."""
 
@@ -216,7 +214,6 @@ def _pad_constant(data: Array, pads: Sequence[tuple[int, int]], value: Any) -> A
         "f32[2,3], i64[2]{0,1}, i64[2]{2,1} -> f32[4,5] | pad_mode=edge",
     ),
 )
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Pad1(_Pad):
     """Elements put around an array.
 
@@ -239,7 +236,6 @@ class Pad1(_Pad):
         "f32[4,3], i64[2]{-1,2}, i64[2]{2,-1}, f32[] -> f32[5,4] | pad_mode=constant",
     ),
 )
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Pad12(_Pad):
     """Elements put around an array, or, by negative pads, cut off it.
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from ..dtypes import ElementType
@@ -13,7 +12,6 @@ from .base import attribute, element_type, operation, shape
 
 
 @operation("Parameter", "opset1")
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Parameter(Operation):
     """An input of the model.
 
@@ -34,7 +32,6 @@ class Parameter(Operation):
 
 
 @operation("Result", "opset1", inputs=("data",))
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Result(Operation):
     """An output of the model."""
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import itertools
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ..dtypes import I64, ElementType
@@ -30,7 +29,6 @@ ROUNDING = choice_of({"floor": Rounding.FLOOR, "ceil": Rounding.CEIL})
 ROUNDING_TORCH = choice(Rounding)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class _Pooling(Operation):
     """Attributes and shape rule of every pooling."""
 
@@ -106,7 +104,6 @@ def _windows(operation: _Pooling, extents: tuple[int, ...]) -> tuple[Window, ...
     return tuple(map(window, operation.axes(), geometry, extents, operation.kernel))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class _MaxPool(_Pooling):
     """The greatest element under a window; NaN if one is."""
 
@@ -151,7 +148,6 @@ def _lowest(dtype: Any) -> Any:
         " rounding_type=ceil",
     ),
 )
-@dataclass(frozen=True, slots=True, kw_only=True)
 class MaxPool1(_MaxPool):
     """The greatest element under a window; NaN if one is.
 
@@ -177,7 +173,6 @@ class MaxPool1(_MaxPool):
         return self.rounding_type
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class _MaxPoolWithIndices(_MaxPool):
     """MaxPool with a second output: where the greatest elements stand."""
 
@@ -249,7 +244,6 @@ class _MaxPoolWithIndices(_MaxPool):
         " pads_begin=0,0 pads_end=0,0 index_element_type=i32 axis=2",
     ),
 )
-@dataclass(frozen=True, slots=True, kw_only=True)
 class MaxPool8(_MaxPoolWithIndices):
     """The greatest element under a window, NaN if one is, and where it stands.
 
@@ -288,7 +282,6 @@ class MaxPool8(_MaxPoolWithIndices):
         " pads_begin=0,0 pads_end=0,0 rounding_type=ceil_torch",
     ),
 )
-@dataclass(frozen=True, slots=True, kw_only=True)
 class MaxPool14(_MaxPoolWithIndices):
     """The greatest element under a window, NaN if one is, and where it stands.
 
@@ -309,7 +302,6 @@ class MaxPool14(_MaxPoolWithIndices):
         return self.rounding_type
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class _AvgPool(_Pooling):
     """The mean of the elements under a window."""
 
@@ -364,7 +356,6 @@ class _AvgPool(_Pooling):
         " exclude-pad=true rounding_type=ceil",
     ),
 )
-@dataclass(frozen=True, slots=True, kw_only=True)
 class AvgPool1(_AvgPool):
     """The mean of the elements under a window; of integers, cut toward zero.
 
@@ -401,7 +392,6 @@ class AvgPool1(_AvgPool):
         " exclude-pad=false rounding_type=ceil_torch",
     ),
 )
-@dataclass(frozen=True, slots=True, kw_only=True)
 class AvgPool14(_AvgPool):
     """The mean of the elements under a window; of integers, cut toward zero.
 
@@ -431,7 +421,6 @@ class AvgPool14(_AvgPool):
         " pads_end=0,0 exclude-pad=false",
     ),
 )
-@dataclass(frozen=True, slots=True, kw_only=True)
 class AvgPool16(_AvgPool):
     """The mean of the elements under a window; of integers, cut toward zero.
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ..errors import ShapeError
@@ -27,7 +26,6 @@ _INPUTS = ("data", "input_low", "input_high", "output_low", "output_high")
         "f32[1,3,4,5], f32[1,3,1,1], f32[1,3,1,1], f32[], f32[1] -> f32[1,3,4,5] | levels=256",
     ),
 )
-@dataclass(frozen=True, slots=True, kw_only=True)
 class FakeQuantize(Operation):
     """The nearest of equal levels between two bounds, mapped to two others.
 

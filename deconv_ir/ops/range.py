@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ..dtypes import ElementType
@@ -38,7 +37,6 @@ def steps(start: float, stop: float, step: float) -> int:
     return max(0, math.ceil((stop - start) / step))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class _Range(Operation):
     """Numbers from start to stop, by step; stop is not among them."""
 
@@ -127,7 +125,6 @@ def _number(array: Array, dtype: Any) -> Any:
 
 
 @operation("Range", "opset1", inputs=_INPUTS, examples=("i64[]{2}, i64[]{9}, i64[]{3} -> i64[3]",))
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Range1(_Range):
     """Numbers from start to stop, by step; stop is not among them.
 
@@ -145,7 +142,6 @@ class Range1(_Range):
     inputs=_INPUTS,
     examples=("i64[]{9}, i64[]{2}, i64[]{-3} -> f32[3] | output_type=f32",),
 )
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Range4(_Range):
     """Numbers from start to stop, by step; stop is not among them.
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from ..errors import ShapeError, UnsupportedError
@@ -54,7 +53,6 @@ def activate(np: Any, function: Activation, x: Any, alpha: float, beta: float) -
     return np.minimum(np.maximum(alpha * x + beta, 0), 1)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Recurrent(Operation):
     """Attributes and shape rule of every recurrent operation."""
 

@@ -6,7 +6,6 @@ Names of axes are those of `recurrence.py`.
 from __future__ import annotations
 
 import enum
-from dataclasses import dataclass
 from typing import Any
 
 from .base import attribute, boolean, choice, choices, operation
@@ -23,7 +22,6 @@ class WeightsFormat(enum.Enum):
     IOFC = "iofc"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class _RNN(Recurrent):
     """H = f(X W + H R + B)."""
 
@@ -38,7 +36,6 @@ class _RNN(Recurrent):
         return [self.activate(np, 0, x + states[0] @ r.T + b)]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class _GRU(Recurrent):
     """Gates z (update), r (reset) and h, in this order."""
 
@@ -70,7 +67,6 @@ class _GRU(Recurrent):
         return [(1 - update) * candidate + update * hidden]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class _LSTM(Recurrent):
     """Gates f (forget), i (input), c (cell) and o (output), in this order."""
 
@@ -169,7 +165,6 @@ _LSTM_SEQUENCE = (
     required=4,
     examples=("f32[2,3], f32[2,4], f32[4,3], f32[4,4], f32[4] -> f32[2,4] | hidden_size=4",),
 )
-@dataclass(frozen=True, slots=True, kw_only=True)
 class RNNCell(_RNN):
     """H = f(X W + H R + B).
 
@@ -196,7 +191,6 @@ class RNNCell(_RNN):
         " -> f32[2,2,5,4], f32[2,2,4] | hidden_size=4 direction=bidirectional",
     ),
 )
-@dataclass(frozen=True, slots=True, kw_only=True)
 class RNNSequence(_RNN):
     """RNNCell over time.
 
@@ -230,7 +224,6 @@ class RNNSequence(_RNN):
         " | hidden_size=4 linear_before_reset=true",
     ),
 )
-@dataclass(frozen=True, slots=True, kw_only=True)
 class GRUCell(_GRU):
     """Gated recurrent unit.
 
@@ -259,7 +252,6 @@ class GRUCell(_GRU):
         " -> f32[2,1,5,4], f32[2,1,4] | hidden_size=4 direction=reverse",
     ),
 )
-@dataclass(frozen=True, slots=True, kw_only=True)
 class GRUSequence(_GRU):
     """GRUCell over time.
 
@@ -292,7 +284,6 @@ class GRUSequence(_GRU):
         " | hidden_size=4 weights_format=ifco input_forget=true",
     ),
 )
-@dataclass(frozen=True, slots=True, kw_only=True)
 class LSTMCell1(_LSTM):
     """Long short-term memory.
 
@@ -337,7 +328,6 @@ class LSTMCell1(_LSTM):
         " | hidden_size=4 clip=0.5",
     ),
 )
-@dataclass(frozen=True, slots=True, kw_only=True)
 class LSTMCell4(_LSTM):
     """Long short-term memory.
 
@@ -359,7 +349,6 @@ class LSTMCell4(_LSTM):
         " -> f32[2,2,5,4], f32[2,2,4], f32[2,2,4] | hidden_size=4 direction=bidirectional",
     ),
 )
-@dataclass(frozen=True, slots=True, kw_only=True)
 class LSTMSequence(_LSTM):
     """LSTMCell over time.
 

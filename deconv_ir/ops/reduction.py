@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from ..geometry import Dim
@@ -25,7 +24,6 @@ if TYPE_CHECKING:
 Function = Callable[..., Any]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Reduction(Operation):
     """One number of all along some axes; no axes leave the data as it is.
 
@@ -161,7 +159,6 @@ def reduction(
         f"{kind}{number}",
         (Reduction,),
         {
-            "__slots__": (),
             "__doc__": f"{doc}\n\nSource: OpenVINO operation specification, {kind}-{number}.\n",
             "__module__": __name__,
             "compute": staticmethod(compute),

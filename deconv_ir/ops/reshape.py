@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ..errors import ShapeError
@@ -31,7 +30,6 @@ _FEW = 16
         "f32[0,4], i64[2]{3,0} -> f32[3,0] | special_zero=false",
     ),
 )
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Reshape(Operation):
     """The same elements in another shape.
 

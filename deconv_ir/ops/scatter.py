@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ..errors import InputError, ShapeError
@@ -99,7 +98,6 @@ def scatter(target: Array, where: Any, updates: Array, reduction: Reduction) -> 
     functions[reduction].at(target, where, updates)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class _Scatter(Operation):
     """Data with some elements replaced: the shape is that of the data."""
 
@@ -125,7 +123,6 @@ def _misfit(updates: Shape, wanted: Shape) -> ShapeError:
     inputs=("data", "indices", "updates", "axis"),
     examples=("f32[4,5], i64[2,1]{3,0}, f32[4,2,1], i64[]{1} -> f32[4,5]",),
 )
-@dataclass(frozen=True, slots=True, kw_only=True)
 class ScatterUpdate(_Scatter):
     """Slices of the data along an axis replaced.
 
@@ -158,7 +155,6 @@ class ScatterUpdate(_Scatter):
         return (result,)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class _ScatterND(_Scatter):
     """Slices of the data, named by tuples of indices, replaced."""
 
@@ -220,7 +216,6 @@ _ND = ("data", "indices", "updates")
     inputs=_ND,
     examples=("f32[4,5,6], i64[2,2]{0,1,3,4}, f32[2,6] -> f32[4,5,6]",),
 )
-@dataclass(frozen=True, slots=True, kw_only=True)
 class ScatterNDUpdate3(_ScatterND):
     """Slices of the data, named by tuples of indices, replaced.
 
@@ -234,7 +229,6 @@ class ScatterNDUpdate3(_ScatterND):
     inputs=_ND,
     examples=("f32[4], i64[3,1]{0,1,0}, f32[3] -> f32[4] | reduction=sum",),
 )
-@dataclass(frozen=True, slots=True, kw_only=True)
 class ScatterNDUpdate15(_ScatterND):
     """Slices of the data, named by tuples of indices, replaced or combined with updates.
 
@@ -253,7 +247,6 @@ class ScatterNDUpdate15(_ScatterND):
         return Reduction(self.reduction.value)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class _ScatterElements(_Scatter):
     """Elements of the data replaced, their place along an axis named by indices."""
 
@@ -344,7 +337,6 @@ _ELEMENTS = ("data", "indices", "updates", "axis")
     inputs=_ELEMENTS,
     examples=("f32[4,5], i64[2,2]{0,1,2,3}, f32[2,2], i64[]{1} -> f32[4,5]",),
 )
-@dataclass(frozen=True, slots=True, kw_only=True)
 class ScatterElementsUpdate3(_ScatterElements):
     """Elements of the data replaced, their place along an axis named by indices.
 
@@ -361,7 +353,6 @@ class ScatterElementsUpdate3(_ScatterElements):
         " | reduction=mean use_init_val=false",
     ),
 )
-@dataclass(frozen=True, slots=True, kw_only=True)
 class ScatterElementsUpdate12(_ScatterElements):
     """Elements of the data replaced or combined with updates.
 

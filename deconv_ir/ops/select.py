@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ..geometry import Dim
@@ -27,7 +26,6 @@ if TYPE_CHECKING:
         "boolean[2,3], f32[2,3], f32[2,3] -> f32[2,3] | auto_broadcast=none",
     ),
 )
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Select(Operation):
     """Elements of one array or of another, by a condition.
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ..dtypes import I64, ElementType
@@ -15,7 +14,6 @@ if TYPE_CHECKING:
     from ..dtypes import Array
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class _ShapeOf(Operation):
     """The shape of an array, as a list of numbers."""
 
@@ -43,7 +41,6 @@ class _ShapeOf(Operation):
 
 
 @operation("ShapeOf", "opset1", inputs=("data",), examples=("f32[2,3,4] -> i64[3]",))
-@dataclass(frozen=True, slots=True, kw_only=True)
 class ShapeOf1(_ShapeOf):
     """The shape as i64.
 
@@ -54,7 +51,6 @@ class ShapeOf1(_ShapeOf):
 @operation(
     "ShapeOf", "opset3", inputs=("data",), examples=("f32[2,3,4] -> i32[3] | output_type=i32",)
 )
-@dataclass(frozen=True, slots=True, kw_only=True)
 class ShapeOf3(_ShapeOf):
     """The shape as i64 or i32.
 

@@ -117,7 +117,6 @@ def _check_step(step: Dim, index: int) -> None:
         "f32[5], i64[1]{9}, i64[1]{-9}, i64[1]{-1} -> f32[5]",
     ),
 )
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Slice(Operation):
     """Part of an array along some axes, by Python's rule; `axes` absent: the first ones.
 
@@ -231,7 +230,6 @@ _MASK = flags()
         " new_axis_mask=1,0",
     ),
 )
-@dataclass(frozen=True, slots=True, kw_only=True)
 class StridedSlice(Operation):
     """Part of an array, with masks; `stride` absent: 1.
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ..model import Context, Operation, TensorInfo
@@ -15,7 +14,6 @@ if TYPE_CHECKING:
     from ..dtypes import Array
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class _Softmax(Operation):
     """A function of all elements along an axis, for each of them."""
 
@@ -57,7 +55,6 @@ class _Softmax(Operation):
 
 
 @operation("SoftMax", "opset1", inputs=("data",), examples=("f32[2,3] -> f32[2,3] | axis=1",))
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Softmax1(_Softmax):
     """exp(x) / sum(exp(x)) along an axis.
 
@@ -77,7 +74,6 @@ class Softmax1(_Softmax):
 
 
 @operation("SoftMax", "opset8", inputs=("data",), examples=("f32[2,3] -> f32[2,3] | axis=-2",))
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Softmax8(_Softmax):
     """exp(x) / sum(exp(x)) along an axis.
 
@@ -97,7 +93,6 @@ class Softmax8(_Softmax):
 
 
 @operation("LogSoftmax", "opset5", inputs=("data",), examples=("f32[2,3] -> f32[2,3] | axis=-1",))
-@dataclass(frozen=True, slots=True, kw_only=True)
 class LogSoftmax(_Softmax):
     """Logarithm of SoftMax along an axis.
 

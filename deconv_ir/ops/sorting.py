@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ..dtypes import I32, I64, ElementType
@@ -35,7 +34,6 @@ class Order(enum.Enum):
     VALUE = "value"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class _TopK(Operation):
     """The k greatest or smallest elements along an axis, and where they stand.
 
@@ -122,7 +120,6 @@ _EXAMPLE = "f32[2,5], i64[]{3} -> f32[2,3], %s[2,3] | axis=1 mode=%s sort=%s%s"
 @operation(
     "TopK", "opset1", inputs=("data", "k"), examples=(_EXAMPLE % ("i32", "max", "value", ""),)
 )
-@dataclass(frozen=True, slots=True, kw_only=True)
 class TopK1(_TopK):
     """The k greatest or smallest elements along an axis, and where they stand.
 
@@ -153,7 +150,6 @@ class TopK1(_TopK):
     inputs=("data", "k"),
     examples=(_EXAMPLE % ("i64", "min", "index", " index_element_type=i64"),),
 )
-@dataclass(frozen=True, slots=True, kw_only=True)
 class TopK3(_TopK):
     """The k greatest or smallest elements along an axis, and where they stand.
 
@@ -180,7 +176,6 @@ class TopK3(_TopK):
     inputs=("data", "k"),
     examples=(_EXAMPLE % ("i32", "max", "value", " stable=true"),),
 )
-@dataclass(frozen=True, slots=True, kw_only=True)
 class TopK11(_TopK):
     """The k greatest or smallest elements along an axis, and where they stand.
 
@@ -207,7 +202,6 @@ class TopK11(_TopK):
 @operation(
     "NonZero", "opset3", inputs=("data",), examples=("f32[2,3] -> i64[2,0..6] | output_type=i64",)
 )
-@dataclass(frozen=True, slots=True, kw_only=True)
 class NonZero(Operation):
     """Indices of the elements that are not 0, one row an axis.
 

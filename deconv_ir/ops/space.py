@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ..errors import ShapeError
@@ -57,7 +56,6 @@ def divided(dim: Dim, divisor: int, what: str) -> Dim:
     return interval(-(-low // divisor), None if high is None else high // divisor)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class _Blocks(Operation):
     """Attributes of both directions."""
 
@@ -79,7 +77,6 @@ class _Blocks(Operation):
     inputs=("data",),
     examples=("f32[1,3,4,6] -> f32[1,12,2,3] | block_size=2 mode=blocks_first",),
 )
-@dataclass(frozen=True, slots=True, kw_only=True)
 class SpaceToDepth(_Blocks):
     """Blocks of space become channels.
 
@@ -127,7 +124,6 @@ class SpaceToDepth(_Blocks):
     inputs=("data",),
     examples=("f32[1,12,2,3] -> f32[1,3,4,6] | block_size=2 mode=depth_first",),
 )
-@dataclass(frozen=True, slots=True, kw_only=True)
 class DepthToSpace(_Blocks):
     """Channels become blocks of space.
 
@@ -175,7 +171,6 @@ class DepthToSpace(_Blocks):
     inputs=("data",),
     examples=("f32[1,6,2] -> f32[1,6,2] | axis=1 group=3",),
 )
-@dataclass(frozen=True, slots=True, kw_only=True)
 class ShuffleChannels(Operation):
     """Groups along an axis interleaved.
 
@@ -217,7 +212,6 @@ class ShuffleChannels(Operation):
         return (split.swapaxes(axis, axis + 1).reshape(data.shape),)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class _BatchBlocks(Operation):
     """Lists of one element an axis: the block, and what is padded or cut."""
 
@@ -267,7 +261,6 @@ class _BatchBlocks(Operation):
     inputs=("data", "block_shape", "pads_begin", "pads_end"),
     examples=("f32[2,3,3,5], i64[4]{1,1,2,3}, i64[4]{0,0,1,0}, i64[4]{0,0,0,1} -> f32[12,3,2,2]",),
 )
-@dataclass(frozen=True, slots=True, kw_only=True)
 class SpaceToBatch(_BatchBlocks):
     """Blocks of padded space become batches.
 
@@ -314,7 +307,6 @@ class SpaceToBatch(_BatchBlocks):
     inputs=("data", "block_shape", "crops_begin", "crops_end"),
     examples=("f32[12,3,2,2], i64[4]{1,1,2,3}, i64[4]{0,0,1,0}, i64[4]{0,0,0,1} -> f32[2,3,3,5]",),
 )
-@dataclass(frozen=True, slots=True, kw_only=True)
 class BatchToSpace(_BatchBlocks):
     """Batches become blocks of space, which is cut; the inverse of SpaceToBatch.
 

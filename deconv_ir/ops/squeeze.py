@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ..errors import ShapeError
@@ -17,7 +16,6 @@ if TYPE_CHECKING:
     from ..dtypes import Array
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class _Squeeze(Operation):
     """Axes of extent 1 taken out; `axes` absent: all of them."""
 
@@ -90,7 +88,6 @@ class _Squeeze(Operation):
     required=1,
     examples=("f32[1,3,1,2] -> f32[3,2]", "f32[1,3,1,2], i64[1]{-2} -> f32[1,3,2]"),
 )
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Squeeze1(_Squeeze):
     """Axes of extent 1 taken out; `axes` absent: all of them.
 
@@ -105,7 +102,6 @@ class Squeeze1(_Squeeze):
     required=1,
     examples=("f32[1,3,1,2], i64[2]{0,1} -> f32[3,1,2] | allow_axis_skip=true",),
 )
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Squeeze15(_Squeeze):
     """Axes of extent 1 taken out; `axes` absent: all of them.
 
@@ -131,7 +127,6 @@ class Squeeze15(_Squeeze):
     inputs=("data", "axes"),
     examples=("f32[3,2], i64[2]{0,-1} -> f32[1,3,2,1]",),
 )
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Unsqueeze(Operation):
     """Axes of extent 1 put in, where they stand in the output.
 

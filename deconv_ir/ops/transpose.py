@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ..errors import ShapeError
@@ -23,7 +22,6 @@ if TYPE_CHECKING:
     inputs=("arg", "input_order"),
     examples=("f32[2,3,4], i64[3]{0,2,1} -> f32[2,4,3]", "f32[2,3,4], i64[0]{} -> f32[4,3,2]"),
 )
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Transpose(Operation):
     """The axes of an array in another order; an empty `input_order`: backwards.
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import enum
 import math
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from .base import attribute, boolean, choice, operation
@@ -188,7 +187,6 @@ class RoundMode(enum.Enum):
     inputs=("data",),
     examples=("f32[2,3] -> f32[2,3]", "f32[2] -> f32[2] | mode=half_away_from_zero"),
 )
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Round(Unary):
     """Round to the nearest integer.
 
@@ -221,7 +219,6 @@ class Round(Unary):
     inputs=("data",),
     examples=("f32[2,3] -> boolean[2,3]", "f32[2] -> boolean[2] | detect_negative=false"),
 )
-@dataclass(frozen=True, slots=True, kw_only=True)
 class IsInf(Unary):
     """Whether a number is infinite.
 

@@ -248,7 +248,7 @@ class _Check:
         for i, (port, info) in enumerate(zip(printed, outputs, strict=False)):
             reasons += self.compare_output(layer, inputs, i, port, info.shape)
         # Declared dims have their own findings above, at the line of each dim.
-        graph = Graph(layer.name, (layer,), (), file=self.file, bare=True)
+        graph = Graph(name=layer.name, layers=(layer,), edges=(), file=self.file, bare=True)
         self.findings += [
             found._replace(layer=self.example.label)
             for found in compare(graph, 0, inputs, outputs, self.context)

@@ -115,7 +115,7 @@ def network(
         end = Port(0, port.shape, port.element_type)
         layers.append(_layer(own + 1 + i, name, Result(), "opset1", (end,), (), {}))
         edges.append(Edge(own, port.id, own + 1 + i, 0))
-    graph = Graph(example.name, tuple(layers), tuple(edges), 11)
+    graph = Graph(name=example.name, layers=tuple(layers), edges=tuple(edges), ir_version=11)
     return to_bytes(graph), bytes(weights)
 
 

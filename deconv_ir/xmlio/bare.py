@@ -69,4 +69,6 @@ def wrap_layer(layer: Layer, file: str | None = None) -> Graph:
         layer.extra_attributes,
         layer.extras,
     )
-    return Graph(body.name, (*layers, body, *results), tuple(edges), file=file, bare=True)
+    return Graph(
+        name=body.name, layers=(*layers, body, *results), edges=tuple(edges), file=file, bare=True
+    )

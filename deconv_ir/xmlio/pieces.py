@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from ..dtypes import ElementType, parse_element_type
+from ..dtypes import ELEMENT_TYPES, ElementType, parse_element_type
 from ..errors import DeconvError, IRError
 from ..limits import Limits
 from ..model import Info, Port
@@ -243,9 +243,18 @@ class PieceReader:
             return None
         try:
             return parse_element_type(text)
-        except ValueError as error:
+        except ValueError:
             _, start, end = port.attribute_spans()["precision"]
-            add_fault(faults, "precision", f"precision: {error}", start, end, actual=text[:40])
+            names = [known.ir_name for known in ELEMENT_TYPES]
+            add_fault(
+                faults,
+                "precision",
+                f"precision must be an element type, found {text[:40]!r}",
+                start,
+                end,
+                actual=text[:40],
+                hint=nearest(text, names) or f"known are {', '.join(names)}",
+            )
             return None
 
 

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import os
 import re
-from pathlib import Path
 from typing import Final
 
 from ..errors import DeconvError, IRError
@@ -97,7 +96,7 @@ def read(
         Everything that is wrong with the file, in its order.
     """
     try:
-        data = read_file(Path(path), limits)
+        data = read_file(path, limits)
     except DeconvError as error:
         return None, [error]
     return read_bytes(data, str(path), limits)
@@ -141,7 +140,7 @@ def read_document(
     return document
 
 
-def read_file(path: Path, limits: Limits = DEFAULT_LIMITS) -> bytes:
+def read_file(path: str | os.PathLike[str], limits: Limits = DEFAULT_LIMITS) -> bytes:
     """Return the bytes of an IR's XML.
 
     Raises
@@ -319,12 +318,12 @@ class _Reader:
             add_fault(self._faults, "missing-element", message, root.start, root.head_end)
         self.flush()
         return Graph(
-            attributes.get("name", ""),
-            tuple(layers),
-            tuple(edges),
-            version,
-            tuple(extras),
-            self.file,
+            name=attributes.get("name", ""),
+            layers=tuple(layers),
+            edges=tuple(edges),
+            ir_version=version,
+            extras=tuple(extras),
+            file=self.file,
         )
 
     def _layers(self, at: int, layers: list[Layer]) -> int:

@@ -29,8 +29,8 @@ _BOMS: Final = (
     (b"<\0?\0", "utf-16-le"),
     (b"\0<\0?", "utf-16-be"),
 )
-_DECLARED: Final = re.compile(rb"""\s*<\?xml[^>]*?encoding\s*=\s*["']([A-Za-z0-9._-]+)""")
 # Most files need none of these, so they are compiled when they are used.
+_DECLARED: Final = rb"""\s*<\?xml[^>]*?encoding\s*=\s*["']([A-Za-z0-9._-]+)"""
 _HIDDEN: Final = r"(?s)<!--(.*?)-->|<!\[CDATA\[(.*?)\]\]>|<\?.*?\?>"
 _NOT_NEWLINE: Final = re.compile(r"[^\n]")
 _ENTITY: Final = r"&(?:#x([0-9A-Fa-f]+)|#([0-9]+)|(lt|gt|amp|quot|apos));"
@@ -194,7 +194,8 @@ def _encoding(data: bytes) -> str:
     for mark, encoding in _BOMS:
         if data.startswith(mark):
             return encoding
-    declared = _DECLARED.match(data[:512])
+    head = data[:512]
+    declared = re.match(_DECLARED, head) if b"encoding" in head else None
     return declared[1].decode("ascii") if declared else "utf-8"
 
 

@@ -13,13 +13,17 @@ from __future__ import annotations
 import os
 import weakref
 from collections.abc import Iterator
-from pathlib import Path
 
 from ..errors import ResourceError, WeightsError
 from ..files import open_regular
 
 _CHUNK = 1 << 20
 _MOST_AT_ONCE = 1 << 30  # Linux reads at most 2 GiB - 4096 bytes in one call
+
+
+def weights_beside(path: str | os.PathLike[str]) -> str:
+    """Return where the .bin of an .xml is, unless the user says otherwise."""
+    return os.path.splitext(path)[0] + ".bin"
 
 
 class Weights:
@@ -42,7 +46,7 @@ class Weights:
     __slots__ = ("__weakref__", "_descriptor", "_size", "path")
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
-        self.path = Path(path)
+        self.path = os.fspath(path)
         try:
             with open_regular(self.path) as stream:
                 self._size = os.fstat(stream.fileno()).st_size
@@ -53,6 +57,11 @@ class Weights:
 
     def __len__(self) -> int:
         return self._size
+
+    @property
+    def name(self) -> str:
+        """Name of the file, without its folder."""
+        return os.path.basename(self.path)
 
     def read(self, offset: int, size: int) -> memoryview:
         """Return a read-only copy of `size` bytes from `offset` on.
@@ -69,7 +78,7 @@ class Weights:
             data = memoryview(bytearray(size))
         except MemoryError:
             raise ResourceError(
-                f"there is no memory for {size} bytes of {self.path.name}", rule="memory"
+                f"there is no memory for {size} bytes of {self.name}", rule="memory"
             ) from None
         done = 0
         while done < size:
@@ -81,9 +90,9 @@ class Weights:
                 raise self._failed(error) from error
             if not count:
                 raise WeightsError(
-                    f"{self.path.name} was cut short while it was in use: it had {self._size} "
+                    f"{self.name} was cut short while it was in use: it had {self._size} "
                     f"bytes, now it ends at {offset + done}",
-                    file=str(self.path),
+                    file=self.path,
                     expected=self._size,
                     actual=offset + done,
                     rule="const-past-end",
@@ -113,7 +122,7 @@ class Weights:
         if offset < 0 or size < 0 or offset + size > self._size:
             raise WeightsError(
                 f"offset {offset} + size {size} = {offset + size} is past the end of "
-                f"{self.path.name}, which has {self._size} bytes",
+                f"{self.name}, which has {self._size} bytes",
                 expected=f"<= {self._size}",
                 actual=offset + size,
                 rule="const-past-end",
@@ -123,6 +132,6 @@ class Weights:
     def _failed(self, error: OSError) -> WeightsError:
         return WeightsError(
             f"can not read the weights: {error.strerror}",
-            file=str(self.path),
+            file=self.path,
             rule="weights-missing",
         )

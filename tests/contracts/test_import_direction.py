@@ -11,8 +11,8 @@ ROOT = Path(__file__).parent.parent.parent
 
 # From left to right; rooms of one row do not know each other, unless they are one room.
 ROWS = [
-    {"version", "limits", "errors"},
-    {"files", "findings", "dtypes", "geometry"},
+    {"version", "errors", "record"},
+    {"files", "findings", "limits", "dtypes", "geometry"},
     {"shapes"},
     {"kernels", "model"},
     {"ops"},

@@ -106,6 +106,42 @@ def test_text_names_place_rule_and_formula(lint: Lint, bad: Path) -> None:
     assert "Found 2 errors in 1 of 1 file." in done.out
 
 
+class TestWhatIsNotShown:
+    NOTED = str(FIXTURES / "oshape_const_fp32.xml")
+
+    @pytest.mark.parametrize(
+        "cache", [(), ("--cache-dir", "cache")], ids=["anew", "from the cache"]
+    )
+    def test_is_counted(self, lint: Lint, cache: tuple[str, ...]) -> None:
+        for _ in range(2):
+            done = lint(self.NOTED, *cache)
+            shown = "All is well in 1 file. Not shown: 3 notes; --severity info shows them.\n"
+            assert done == Done(0, shown, "")
+        assert "Found 3 notes in 1 of 1 file.\n" in lint(self.NOTED, "--severity", "info").out
+
+    def test_of_every_severity(self, lint: Lint, bad: Path) -> None:
+        text = bad.read_text().replace("<data ", '<data nothing="1" ', 1)
+        bad.write_text(text)
+        out = lint(str(bad), "--severity", "error").out
+        assert out.endswith("Not shown: 1 warning; --severity info shows it.\n")
+
+    @pytest.mark.parametrize(
+        "chosen",
+        [
+            *(("--select", "portability"), ("--select", "IR4"), ("--ignore", "IR3,IR6")),
+            ("--quiet",),
+        ],
+    )
+    def test_what_was_chosen_or_left_out_is_not_counted(
+        self, lint: Lint, chosen: tuple[str, ...]
+    ) -> None:
+        assert "Not shown" not in lint(self.NOTED, *chosen).out
+
+    def test_a_program_sees_it_too(self, lint: Lint) -> None:
+        (file,) = json.loads(lint(self.NOTED, "--format", "json").out)["files"]
+        assert file["hidden"] == {"info": 3}
+
+
 def test_colours_are_for_terminals(bad: Path) -> None:
     """Standard output is a pipe here."""
     done = subprocess.run(
@@ -209,6 +245,10 @@ def test_unknown_rule_names_the_nearest(lint: Lint, good: Path) -> None:
     done = lint(str(good), "--select", "declared-dim-differ")
     assert done.code == 2
     assert "did you mean 'declared-dims-differ'?" in done.err
+    done = lint(str(good), "--select", "401")
+    assert done.err == "error: there is no lint rule '401' (did you mean 'IR401'?)\n"
+    done = lint(str(good), "--select", "IR999")
+    assert done.err == "error: there is no lint rule 'IR999' (--list-rules shows all rules)\n"
 
 
 def test_notes_are_shown_on_demand(lint: Lint) -> None:
@@ -240,13 +280,20 @@ def test_nearest_settings_win(lint: Lint, bad: Path, good: Path) -> None:
         ("select = [", "the settings are no TOML"),
         ("select = ['IR999']", "there is no lint rule 'IR999'"),
         ("severities = {IR401 = 'bad'}", "severity of IR401 must be one of error, warning, info"),
+        ("severity = 'loud'", "severity must be one of error, warning, info; found 'loud'"),
+        ("per-file-ignores = {'*' = ['IR999']}", "there is no lint rule 'IR999'"),
     ],
 )
 def test_mistakes_in_settings(lint: Lint, good: Path, settings: str, message: str) -> None:
     Path("deconv-lint.toml").write_text(settings)
     done = lint(str(good))
     assert done.code == 2
-    assert message in done.err
+    assert f"deconv-lint.toml: {message}" in done.err
+
+
+def test_a_mistake_on_the_command_line_names_no_file(lint: Lint, good: Path) -> None:
+    Path("deconv-lint.toml").write_text("select = ['IR4']\n")
+    assert lint(str(good), "--ignore", "IR999").err.startswith("error: there is no lint rule")
 
 
 def test_per_file_ignores_and_exclude(lint: Lint, bad: Path) -> None:
@@ -273,7 +320,7 @@ def test_comment_silences_a_layer(lint: Lint, bad: Path) -> None:
     done = lint(str(bad))
     assert "IR401" not in done.out
     assert "IR209" in done.out
-    assert "1 more are silenced in the files." in done.out
+    assert "1 more is silenced in the files." in done.out
     bad.write_text(text.replace("<net", "<!-- deconv-lint: ignore-file=shapes,graph --><net"))
     assert lint(str(bad)).code == 0
 
@@ -388,7 +435,7 @@ def test_one_broken_file_does_not_stop_the_others(lint: Lint, bad: Path) -> None
     done = lint("models")
     found = [line.split(":")[0] for line in done.out.splitlines() if ": IR" in line]
     assert found == ["models/a.xml", "models/bad.xml", "models/bad.xml", "models/z.xml"]
-    assert "Passed over 1 XML file that are no IR." in done.out
+    assert "Passed over 1 XML file that is no IR." in done.out
     assert "IR103" in lint("models/pom.xml").out, "a file that is named is checked"
 
 

@@ -95,6 +95,22 @@ def test_encoding_line_ends_and_style_stay(
     assert new == wanted
 
 
+def test_fix_follows_dims_along_the_edges() -> None:
+    """Another stride: what is declared of three outputs, and of the inputs that they lead to."""
+    path = Path(__file__).parents[1] / "fixtures/ir/static_2d_fp16.xml"
+    data = path.read_bytes().replace(b'strides="2, 2"', b'strides="2, 3"')
+    new, count, left = fixed(path, data)
+    assert left == []
+    assert count == 6
+    assert fixed(path, new) == (new, 0, [])
+    changed = [
+        (a.strip(), b.strip())
+        for a, b in zip(data.split(b"\n"), new.split(b"\n"), strict=True)
+        if a != b
+    ]
+    assert changed == [(b"<dim>11</dim>", b"<dim>16</dim>")] * 6
+
+
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     source = CASES / "declared-dims-differ/fail/one_dim"

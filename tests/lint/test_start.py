@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -10,19 +11,54 @@ import pytest
 
 from .conftest import CASES
 
+ROOT = Path(__file__).parents[2]
 CLEAN = CASES / "wrong-root/pass/plain.xml"
+# Reading, one transposed convolution, a constant, the text report: all that is imported
+# beside what lxml and click do.
+CHECK = """
+import sys, lxml.etree, click
+before = set(sys.modules)
+from cli.lint import command
+command.main(["m.xml"], standalone_mode=False)
+print(*sorted(set(sys.modules) - before), file=sys.stderr)
+"""
 
 
-@pytest.mark.parametrize("heavy", ["numpy", "scipy", "ml_dtypes", "json", "tempfile", "tomllib"])
-def test_is_not_imported(heavy: str, tmp_path: Path) -> None:
-    for suffix in (".xml", ".bin"):  # away from our own pyproject.toml
-        (tmp_path / f"m{suffix}").write_bytes(CLEAN.with_suffix(suffix).read_bytes())
-    code = (
-        "import sys; from deconv_cli.lint import command\n"
-        f"command.main(['m.xml'], standalone_mode=False)\n"
-        f"assert {heavy!r} not in sys.modules"
+@pytest.fixture(scope="module")
+def imported(tmp_path_factory: pytest.TempPathFactory) -> set[str]:
+    folder = tmp_path_factory.mktemp("away_from_our_own_settings")
+    for suffix in (".xml", ".bin"):
+        (folder / f"m{suffix}").write_bytes(CLEAN.with_suffix(suffix).read_bytes())
+    # Without site: an editable install has imports of its own.
+    paths = os.pathsep.join([str(ROOT), *filter(os.path.isdir, sys.path)])
+    done = subprocess.run(
+        [sys.executable, "-S", "-c", CHECK],
+        check=True,
+        cwd=folder,
+        env=os.environ | {"PYTHONPATH": paths},
+        capture_output=True,
+        text=True,
     )
-    subprocess.run([sys.executable, "-c", code], check=True, cwd=tmp_path)
+    assert done.stdout == "All is well in 1 file.\n"
+    modules = set(done.stderr.split())
+    assert "deconv_ir.ops.deconvolution" in modules
+    return modules
+
+
+@pytest.mark.parametrize(
+    "module",
+    [
+        *("numpy", "scipy", "ml_dtypes", "pathspec", "psutil", "tabulate"),
+        *("concurrent.futures", "copy", "dataclasses", "difflib", "fnmatch", "glob", "hashlib"),
+        *("heapq", "json", "logging", "multiprocessing", "pathlib", "tempfile", "tomllib"),
+        *("urllib.parse", "xml.etree.ElementTree"),
+        *("deconv_ir.api", "deconv_ir.execute", "deconv_ir.kernels", "deconv_ir.spec_examples"),
+        *("deconv_ir.lint.cache", "deconv_ir.lint.documentation", "deconv_ir.lint.suppress"),
+        *("cli.lint_folders", "cli.lint_rules", "cli.reporters.json", "cli.reporters.sarif"),
+    ],
+)
+def test_is_not_imported(module: str, imported: set[str]) -> None:
+    assert module not in imported
 
 
 def test_exit_code_and_output_survive_the_quick_exit() -> None:

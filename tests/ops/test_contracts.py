@@ -14,6 +14,7 @@ from deconv_ir.model import Context, Operation, Sharing
 from deconv_ir.ops import all_operations, find_operation
 from deconv_ir.ops.base import attributes_of, format_attributes, parse_attributes
 from deconv_ir.ops.examples import parse_example
+from deconv_ir.record import REQUIRED
 from deconv_ir.shapes import compatible
 
 OPERATIONS = all_operations()
@@ -46,9 +47,14 @@ def test_documented(operation: type[Operation]) -> None:
 
 @pytest.mark.parametrize("operation", OPERATIONS, ids=name)
 def test_frozen(operation: type[Operation]) -> None:
-    """Operations are values: frozen, without a dict, found under each of their versions."""
-    assert operation.__dataclass_params__.frozen  # type: ignore[attr-defined]
-    assert "__dict__" not in dir(operation)
+    """Operations are values, found under each of their versions."""
+    given = {name: None for name, f in operation.fields.items() if f.default is REQUIRED}
+    one, other = operation(**given), operation(**given)
+    assert one == other
+    assert hash(one) == hash(other)
+    for attribute in operation.fields:
+        with pytest.raises(AttributeError, match="frozen"):
+            setattr(one, attribute, None)
     for version in operation.versions:
         assert find_operation(operation.type, version) is operation
 

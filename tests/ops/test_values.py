@@ -29,6 +29,7 @@ SCALAR = TensorInfo((), I64, (0,))
 CHAINS = [
     ("Gather-8", (listed(1, DIM, 5), listed(-2, 0), SCALAR), {}, (DIM, 1)),
     ("Gather-8", (listed(1, 2), listed(7), SCALAR), {}, (values.ANY,)),
+    ("Gather-8", (listed(1, DIM), listed(1), SCALAR), {"batch_dims": "-1"}, (DIM,)),
     ("Concat", (listed(1, DIM), listed(7)), {"axis": "0"}, (1, DIM, 7)),
     ("Concat", (listed(DIM), TensorInfo((1,), I64)), {"axis": "0"}, (DIM, values.ANY)),
     ("Add", (listed(DIM), listed(3)), {}, (Interval(5, 11),)),

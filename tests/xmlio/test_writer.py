@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from pathlib import Path
 
 import numpy as np
@@ -28,9 +27,7 @@ def without_lines(graph: Graph) -> Graph:
         return layer._replace(line=None, inputs=ports[0], outputs=ports[1])
 
     edges = tuple(e._replace(line=None) for e in graph.edges)
-    return dataclasses.replace(
-        graph, layers=tuple(map(strip, graph.layers)), edges=edges, file=None, _topology=[]
-    )
+    return graph.replace(layers=tuple(map(strip, graph.layers)), edges=edges, file=None)
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda p: p.stem)

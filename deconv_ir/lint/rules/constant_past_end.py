@@ -89,7 +89,7 @@ class ConstantPastEnd(Rule):
             if end > length and needed_bytes(const) != 0:
                 yield Report(
                     f"offset {const.offset} + size {const.size} = {end} is past the end of "
-                    f"{subject.weights.path.name}, which has {length} bytes",
+                    f"{subject.weights.name}, which has {length} bytes",
                     Place(layer=index, attribute="offset"),
                     expected=f"<= {length}",
                     actual=end,

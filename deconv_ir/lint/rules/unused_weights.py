@@ -87,7 +87,7 @@ class UnusedWeights(Rule):
             return  # a constant whose attributes can not be read may use them
         for start, end, index in gaps(subject, len(weights)):
             yield Report(
-                f"bytes {start} to {end} of {weights.path.name} are used by no constant",
+                f"bytes {start} to {end} of {weights.name} are used by no constant",
                 subject.document.root if index is None else Place(layer=index, attribute="offset"),
                 actual=end - start,
             )

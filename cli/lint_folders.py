@@ -1,0 +1,100 @@
+"""The files below a folder, ignored ones left out."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pathspec import GitIgnoreSpec
+
+SUFFIX = ".xml"
+ALWAYS_SKIPPED = frozenset(
+    {
+        ".git",
+        ".hg",
+        ".svn",
+        ".venv",
+        "venv",
+        "node_modules",
+        "__pycache__",
+        ".mypy_cache",
+        ".pytest_cache",
+        ".ruff_cache",
+        ".tox",
+    }
+)
+IGNORE_FILES = (".gitignore", ".ignore")
+
+
+def walk(folder: str) -> Iterator[str]:
+    """Iterate over the .xml files in a folder and below it, passing over ignored ones."""
+    specs = list(_specs_above(Path(folder).absolute()))
+    yield from _walk(folder, Path(folder).absolute(), specs)
+
+
+def _walk(shown: str, absolute: Path, specs: list[tuple[Path, GitIgnoreSpec]]) -> Iterator[str]:
+    own = _spec(absolute)
+    if own is not None:
+        specs = [*specs, (absolute, own)]
+    try:
+        entries = sorted(os.scandir(absolute), key=lambda e: e.name)
+    except OSError:
+        return
+    for entry in entries:
+        path = os.path.join(shown, entry.name)
+        # Links to folders are not followed: they may lead in circles.
+        if entry.is_dir(follow_symlinks=False):
+            if entry.name not in ALWAYS_SKIPPED and not _is_ignored(
+                absolute / entry.name, specs, is_folder=True
+            ):
+                yield from _walk(path, absolute / entry.name, specs)
+        elif (
+            entry.name.lower().endswith(SUFFIX)
+            and entry.is_file()
+            and not _is_ignored(absolute / entry.name, specs, is_folder=False)
+        ):
+            yield path
+
+
+def _specs_above(folder: Path) -> Iterator[tuple[Path, GitIgnoreSpec]]:
+    """Iterate over the ignore files above a folder, up to the repository it is in."""
+    above = []
+    for parent in folder.parents:
+        above.append(parent)
+        if (parent / ".git").exists():
+            break
+    else:
+        return  # in no repository, what is above is not meant
+    if (folder / ".git").exists():
+        return
+    for parent in reversed(above):
+        spec = _spec(parent)
+        if spec is not None:
+            yield parent, spec
+
+
+def _spec(folder: Path) -> GitIgnoreSpec | None:
+    lines: list[str] = []
+    for name in (*IGNORE_FILES, ".git/info/exclude"):
+        file = folder / name
+        if file.is_file():
+            lines += file.read_text(encoding="utf-8", errors="replace").splitlines()
+    if not lines:
+        return None
+    from pathspec import GitIgnoreSpec
+
+    return GitIgnoreSpec.from_lines(lines)
+
+
+def _is_ignored(path: Path, specs: list[tuple[Path, GitIgnoreSpec]], *, is_folder: bool) -> bool:
+    """Tell whether the last ignore file that speaks of a path leaves it out."""
+    verdict = False
+    for folder, spec in specs:
+        name = path.relative_to(folder).as_posix() + ("/" if is_folder else "")
+        found = spec.check_file(name).include
+        if found is not None:
+            verdict = found
+    return verdict

@@ -1,0 +1,102 @@
+"""Records: frozen objects with named fields, equal when their fields are.
+
+What `dataclasses` does, without its price: that compiles up to seven methods
+for each class, which takes longer than reading a small model does.  Here all
+classes share the methods of one.
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar, Final, NoReturn, Self, dataclass_transform
+
+REQUIRED: Final[Any] = object()
+"""The default of a field that must be given."""
+
+
+class Field:
+    """A field of a record, by which its class is made; see `field`.
+
+    Attributes
+    ----------
+    field : str
+        Its name.
+    default : Any
+        Its value where none is given; `REQUIRED`: one must be.
+    """
+
+    __slots__ = ("default", "field")
+
+    def __init__(self, default: Any = REQUIRED) -> None:
+        self.default = default
+
+    def __set_name__(self, owner: type[Record], name: str) -> None:
+        self.field = name
+
+
+def field(*, default: Any = REQUIRED) -> Any:
+    """Declare a field."""
+    return Field(default)
+
+
+@dataclass_transform(kw_only_default=True, frozen_default=True, field_specifiers=(field,))
+class Record:
+    """What all records share.
+
+    A subclass declares its fields as ``name: type = field()``; those of its
+    bases come first.  Values are given by keyword, and are kept as they are.
+    """
+
+    fields: ClassVar[dict[str, Field]] = {}
+    """The fields by name, in their order."""
+
+    def __init_subclass__(cls) -> None:
+        declared = {n: v for n, v in vars(cls).items() if isinstance(v, Field)}
+        if not declared:
+            return
+        cls.fields = {**cls.fields, **declared}
+        for name, found in declared.items():
+            if found.default is REQUIRED:
+                delattr(cls, name)
+            else:
+                setattr(cls, name, found.default)
+
+    def __init__(self, **values: Any) -> None:
+        state = self.__dict__
+        for name, declared in self.fields.items():
+            value = values.pop(name, declared.default)
+            if value is REQUIRED:
+                raise TypeError(f"{type(self).__name__} needs a value for {name!r}")
+            state[name] = value
+        if values:
+            raise TypeError(f"{type(self).__name__} has no field {next(iter(values))!r}")
+
+    def _values(self) -> dict[str, Any]:
+        state = self.__dict__  # which may hold cached properties too
+        return {name: state[name] for name in self.fields}
+
+    def replace(self, **changes: Any) -> Self:
+        """Return a record with other values in some fields."""
+        return type(self)(**(self._values() | changes))
+
+    def __setattr__(self, name: str, value: Any) -> NoReturn:
+        raise AttributeError(f"{type(self).__name__} is frozen: can not set {name!r}")
+
+    def __delattr__(self, name: str) -> NoReturn:
+        raise AttributeError(f"{type(self).__name__} is frozen: can not delete {name!r}")
+
+    def __eq__(self, other: object) -> bool:
+        if type(other) is not type(self):
+            return NotImplemented
+        return self is other or self._values() == other._values()
+
+    def __hash__(self) -> int:
+        # Computed once: operations are what results are found again by, at every run.
+        state = self.__dict__
+        if "_hash" not in state:
+            state["_hash"] = hash((type(self), *self._values().values()))
+        found: int = state["_hash"]
+        return found
+
+    def __repr__(self) -> str:
+        shown = ", ".join(f"{name}={value!r}" for name, value in self._values().items())
+        return f"{type(self).__name__}({shown})"
