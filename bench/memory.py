@@ -3,9 +3,9 @@
     python bench/memory.py --output out/bench/memory.json
 
 `used` is by how much a run, its loading and packing included, raised the
-process's peak resident memory; `bound` is the plan's lower bound, weights and
-outputs among it.  The same network runs before, with few channels, so that the
-modules are there.  Linux only.
+process's peak resident memory, as deconv-run runs it; `bound` is the plan's lower
+bound, with weights, inputs and outputs.  The same network runs before, with few
+channels, so that the modules are there.  Linux only.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ CHILD = """
 import json, pathlib, sys
 import numpy as np
 import deconv_ir
+from deconv_cli.memory import hand_back
 
 def peak():
     # Not ru_maxrss, which begins with that of the process this one was forked from.
@@ -32,11 +33,12 @@ def peak():
 def run(path, *files):
     arrays = [np.load(file) for file in files]
     model = deconv_ir.load(path)
-    for _ in range(2):
-        model.run(arrays)
+    model.run(arrays)
     plan = model.plan(arrays)
-    return plan.bound_bytes + plan.weight_bytes, plan.peak_bytes + plan.weight_bytes
+    given = plan.weight_bytes + sum(array.nbytes for array in arrays)
+    return plan.bound_bytes + given, plan.peak_bytes + given
 
+hand_back()
 small, full = (arguments.split(":") for arguments in sys.argv[1:])
 run(*small)  # modules and threads
 pathlib.Path("/proc/self/clear_refs").write_text("5")  # the peak is what is there now

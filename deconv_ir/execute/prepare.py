@@ -116,6 +116,7 @@ class Preparation:
                     if source is not None and array is not None:
                         constants[source] = array
             absorbed.update(self._fused.get(index, ()))
+            del inputs  # which would be alive beside those of the next layer
         for source in self.wanted:
             array = self._take(source)
             if array is not None:

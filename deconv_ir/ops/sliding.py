@@ -9,7 +9,8 @@ if TYPE_CHECKING:
     from ..dtypes import Array
     from ..geometry import Axis, AxisGeometry
 
-_BLOCK = 1 << 18
+# Elements that a thread works on at once, where a plane is no larger.
+_BLOCK = 1 << 16
 
 
 class Window(NamedTuple):
