@@ -19,7 +19,7 @@ help:
 	@echo "make fuzz        coverage-guided fuzzing, SECONDS=60 for each target (installs atheris)"
 	@echo "make mutate      COUNT=100000 mutated IRs through load, lint and run"
 	@echo "make regen       write the generated files anew"
-	@echo "make bench       time the kernels beside OpenVINO, onnxruntime and torch (installs them)"
+	@echo "make bench       time kernels and networks beside OpenVINO, onnxruntime and torch (installs them)"
 	@echo "make fuzz-sanitized  random geometries through the compiled kernel under ASan and UBSan"
 	@echo "make dist        build sdist and wheel"
 
@@ -73,6 +73,8 @@ regen: $(VENV)/installed-dev
 bench: $(VENV)/installed-samples $(VENV)/installed-peers
 	@mkdir -p $(OUT)/bench
 	$(BIN)/python bench/compare.py --random 28 --output $(OUT)/bench
+	$(BIN)/python bench/networks.py --output $(OUT)/bench/networks.json
+	$(BIN)/python bench/memory.py --output $(OUT)/bench/memory.json
 	$(BIN)/python bench/growth.py --output $(OUT)/bench
 	$(BIN)/python bench/coldstart.py
 
