@@ -20,7 +20,7 @@ help:
 	@echo "make fuzz        coverage-guided fuzzing, SECONDS=60 for each target (installs atheris)"
 	@echo "make mutate      COUNT=100000 mutated IRs through load, lint and run"
 	@echo "make regen       write the generated files anew"
-	@echo "make bench       time the kernels beside OpenVINO, onnxruntime and torch (installs them)"
+	@echo "make bench       time kernels and networks beside OpenVINO, onnxruntime and torch (installs them)"
 	@echo "make fuzz-sanitized  random geometries through the compiled kernel under ASan and UBSan"
 	@echo "make dist        build sdist and wheel"
 
@@ -65,8 +65,14 @@ test-lowest:
 	$(OUT)/lowest/bin/python -m pip freeze
 	$(OUT)/lowest/bin/python -P -m pytest
 
-test-peers: $(VENV)/installed-dev $(VENV)/installed-peers
+test-peers: $(VENV)/installed-dev $(VENV)/installed-peers $(VENV)/installed-detector
 	$(BIN)/python -m pytest -m peers tests/peers
+
+# A trained model is all that is needed of it, and none of the packages it asks for.
+$(VENV)/installed-detector: $(VENV)/installed-dev
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps \
+		--ignore-requires-python 'rapidocr-onnxruntime==1.4.4'
+	@touch $@
 
 check: $(VENV)/installed-dev
 	$(BIN)/ruff check .
@@ -80,6 +86,8 @@ regen: $(VENV)/installed-dev
 bench: $(VENV)/installed-samples $(VENV)/installed-peers
 	@mkdir -p $(OUT)/bench
 	$(BIN)/python bench/compare.py --random 28 --output $(OUT)/bench
+	$(BIN)/python bench/networks.py --output $(OUT)/bench/networks.json
+	$(BIN)/python bench/memory.py --output $(OUT)/bench/memory.json
 	$(BIN)/python bench/growth.py --output $(OUT)/bench
 	$(BIN)/python bench/coldstart.py
 

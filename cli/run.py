@@ -195,6 +195,7 @@ def _run_once(model: Model, request: Request, started: float) -> int:
         if given:
             raise Mistake(f"{option} is for many files: --input 'frames/*.npy'")
     from .inputs import gather_inputs, pair
+    from .memory import hand_back
     from .targets import output_targets
     from .threads import limit_threads
 
@@ -203,6 +204,7 @@ def _run_once(model: Model, request: Request, started: float) -> int:
     targets = output_targets(names, request.output, request.force, bool(request.expect))
     references = pair("--expect", request.expect, names)
     profile, trace = start_profile(request)
+    hand_back()
     loaded_at = time.perf_counter()
     findings = model.check(arrays, cast=request.cast)
     report_findings(findings, request.strict)

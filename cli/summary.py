@@ -88,13 +88,14 @@ def print_summary(summary: Summary, request: Request) -> None:
 
 
 def describe_memory(plan: Plan) -> str:
-    """Tell the peak that was planned, what no plan can be below, and that of the process."""
+    """Tell the planned peak, what no plan can be below, scratch, and the peak of the process."""
     least = "" if plan.known else "at least "
     peak = format_bytes(plan.peak_bytes + plan.weight_bytes)
     bound = format_bytes(plan.bound_bytes + plan.weight_bytes)
     process = process_peak()
     of_process = "" if process is None else f", process {format_bytes(process)}"
-    return f"peak {least}{peak} (lower bound {bound}){of_process}"
+    scratch = format_bytes(plan.scratch_bytes)
+    return f"peak {least}{peak} (lower bound {bound}, scratch {scratch}){of_process}"
 
 
 def process_peak() -> int | None:
@@ -175,6 +176,7 @@ def _print_json(summary: Summary) -> None:
         "memory": {
             "peak": summary.plan.peak_bytes,
             "lower_bound": summary.plan.bound_bytes,
+            "scratch": summary.plan.scratch_bytes,
             "weights": summary.plan.weight_bytes,
             "process": process_peak(),
         },

@@ -120,7 +120,8 @@ def print_plan(model: Model, plan: Plan, *, as_json: bool) -> None:
         f"\n{len(rows)} steps; {plan.folded} layers folded into constants, "
         f"{plan.dropped} dropped\n"
         f"weights {format_bytes(plan.weight_bytes)}, tensors alive at once "
-        f"{least}{format_bytes(plan.bound_bytes)}, peak {least}{format_bytes(plan.peak_bytes)}"
+        f"{least}{format_bytes(plan.bound_bytes)}, scratch {format_bytes(plan.scratch_bytes)}, "
+        f"peak {least}{format_bytes(plan.peak_bytes)}"
     )
 
 
@@ -150,6 +151,7 @@ def _print_plan_json(rows: Sequence[PlanRow], plan: Plan) -> None:
             "weights": plan.weight_bytes,
             "lower_bound": plan.bound_bytes,
             "peak": plan.peak_bytes,
+            "scratch": plan.scratch_bytes,
             "known": plan.known,
         },
     }

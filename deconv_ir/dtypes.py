@@ -7,6 +7,7 @@ ml_dtypes.
 
 from __future__ import annotations
 
+import functools
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -163,6 +164,7 @@ _FROM_NUMPY = {
 }
 
 
+@functools.cache
 def from_numpy(dtype: np.dtype[Any]) -> ElementType | None:
     """Return the element type of an array of `dtype`; None where the IR has none."""
     return _FROM_NUMPY.get(dtype.name)

@@ -191,6 +191,16 @@ class Operation(Record):
         """
         return None
 
+    def prepare_first(self, context: Context) -> Kernel | None:
+        """Prepare a layer of which nothing needs an output but the first.
+
+        Returns
+        -------
+        callable or None
+            As of `prepare`; its result has one element.  None where that saves nothing.
+        """
+        return None
+
     def accepts_out(self, inputs: Sequence[TensorInfo], output: TensorInfo) -> bool:
         """Tell whether the prepared kernel, or else `execute_into`, can write to an array."""
         return False

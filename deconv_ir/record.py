@@ -90,7 +90,12 @@ class Record:
         return self is other or self._values() == other._values()
 
     def __hash__(self) -> int:
-        return hash((type(self), *self._values().values()))
+        # Computed once: operations are what results are found again by, at every run.
+        state = self.__dict__
+        if "_hash" not in state:
+            state["_hash"] = hash((type(self), *self._values().values()))
+        found: int = state["_hash"]
+        return found
 
     def __repr__(self) -> str:
         shown = ", ".join(f"{name}={value!r}" for name, value in self._values().items())

@@ -136,6 +136,8 @@ class Executor:
         values: list[Any] = [None] * (plan.slots + 1)
         for source, slot in plan.constants.items():
             values[slot] = prepared.constants[source]
+        for slot, array in plan.values.items():
+            values[slot] = array
         for index, slot in plan.inputs.items():
             values[slot] = inputs[index]
         buffers: list[Any] = [None] * len(plan.capacities)

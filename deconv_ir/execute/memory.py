@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import re
+import sys
+from pathlib import Path
+from typing import NamedTuple
 
 from ..errors import ResourceError
 from ..model import Graph
 
 _UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
 _UNITS |= {"KI": 2**10, "MI": 2**20, "GI": 2**30, "TI": 2**40}
+
+
+# To ask how much there is takes as long as a small network does.
+_LITTLE = 1 << 20
 
 
 def parse_bytes(text: str) -> int:
@@ -53,12 +61,9 @@ def require_memory(graph: Graph, needed: int, limit: int | None) -> None:
         It does not fit.
     """
     if limit is None:
-        if needed <= _surely_free():
+        if needed < _LITTLE or needed <= _surely_free():
             return
-        # The exact figure, which counts memory that the system can give back.
-        import psutil
-
-        there, words = int(psutil.virtual_memory().available), "available"
+        there, words = available_bytes(), "available"
     else:
         there, words = limit, "the limit"
     if needed > there:
@@ -73,9 +78,97 @@ def require_memory(graph: Graph, needed: int, limit: int | None) -> None:
         )
 
 
+def available_bytes() -> int:
+    """Return the bytes that this process can still take: of the system, and of its container."""
+    # Counts memory that the system can give back, as for `_surely_free` it can not.
+    import psutil
+
+    there = int(psutil.virtual_memory().available)
+    return min([there, *(group.free() for group in limited_groups())])
+
+
 def _surely_free() -> int:
     """Return the bytes of unused pages, where the system tells without more ado; else 0."""
     try:
-        return os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+        pages = os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     except (AttributeError, ValueError, OSError):
         return 0
+    return min([pages, *(group.free() for group in limited_groups())])
+
+
+class MemoryGroup(NamedTuple):
+    """A control group of this process that has a limit.
+
+    Attributes
+    ----------
+    limit, usage, statistics : Path
+        Files: of the limit, of what is in use, and of what that consists of.
+    reclaimable : str
+        The statistic that counts pages of files, which the system gives back.
+    """
+
+    limit: Path
+    usage: Path
+    statistics: Path
+    reclaimable: str
+
+    def free(self) -> int:
+        """Return the bytes that the group can still take; very many where nobody tells."""
+        limit = _number(self.limit)
+        usage = _number(self.usage)
+        if limit is None or usage is None:
+            return sys.maxsize
+        found = re.search(rf"^{self.reclaimable} (\d+)$", _text(self.statistics), re.MULTILINE)
+        return max(0, limit - usage + (int(found[1]) if found else 0))
+
+
+@functools.cache
+def limited_groups(root: Path = Path("/")) -> tuple[MemoryGroup, ...]:
+    """Find the control groups that limit this process's memory, versions 1 and 2.
+
+    Source: Linux kernel documentation, 'Memory Resource Controller' and 'Control Group v2'.
+
+    Parameters
+    ----------
+    root : Path
+        Where ``proc`` and ``sys`` are.
+    """
+    groups = []
+    for line in _text(root / "proc/self/cgroup").splitlines():
+        number, controllers, path = [*line.split(":", 2), "", ""][:3]
+        if number == "0" and not controllers:
+            top, names = root / "sys/fs/cgroup", _NAMES_2
+        elif "memory" in controllers.split(","):
+            top, names = root / "sys/fs/cgroup/memory", _NAMES_1
+        else:
+            continue
+        inner = top / path.lstrip("/")
+        # Within a container the path may be one of outside: its own group is at the top.
+        folder = inner if inner.is_dir() else top
+        for at in (folder, *folder.parents):
+            limit, usage, statistics, reclaimable = names
+            group = MemoryGroup(at / limit, at / usage, at / statistics, reclaimable)
+            if (_number(group.limit) or _NO_LIMIT) < _NO_LIMIT:
+                groups.append(group)
+            if at == top:
+                break
+    return tuple(groups)
+
+
+_NAMES_1 = "memory.limit_in_bytes", "memory.usage_in_bytes", "memory.stat", "total_inactive_file"
+_NAMES_2 = "memory.max", "memory.current", "memory.stat", "inactive_file"
+# Version 1 writes about 2^63 where there is no limit.
+_NO_LIMIT = 1 << 62
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text("ascii", "replace")
+    except OSError:
+        return ""
+
+
+def _number(path: Path) -> int | None:
+    """Return the number in a file; None where there is none, as ``max`` is none."""
+    text = _text(path).strip()
+    return int(text) if text.isascii() and text.isdecimal() and len(text) < 20 else None

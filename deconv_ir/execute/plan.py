@@ -8,12 +8,17 @@ array or uses a buffer again, it makes sure that nothing else holds it.
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from ..model import Graph, Operation, Sharing, Source, TensorInfo
+from ..ops.packed import PackedLayer
 from ..shapes import element_count, is_static, static
 from .prepare import Prepared
+
+if TYPE_CHECKING:
+    from ..dtypes import Array
 
 NOWHERE = -1
 """The slot of a constant that a kernel has absorbed."""
@@ -76,6 +81,8 @@ class Plan(NamedTuple):
         Number of tensors.
     constants, inputs : dict
         Source, or Parameter layer -> slot.
+    values : dict
+        Slot -> array, of what the shapes of the inputs determine.
     wanted : tuple of int
         Slots of the results.
     infos : sequence
@@ -87,7 +94,9 @@ class Plan(NamedTuple):
     bound_bytes : int
         The largest set of tensors alive at once, without inputs and constants.
     peak_bytes : int
-        The same with what buffers hold idle.
+        The same with what buffers hold idle, and with scratch.
+    scratch_bytes : int
+        The most that a kernel takes for itself while it runs.
     known : bool
         Whether the size of every tensor is known; else the figures are too low.
     folded, dropped : int
@@ -98,12 +107,14 @@ class Plan(NamedTuple):
     slots: int
     constants: dict[Source, int]
     inputs: dict[int, int]
+    values: dict[int, Array]
     wanted: tuple[int, ...]
     infos: Sequence[Sequence[TensorInfo]]
     capacities: tuple[int, ...]
     weight_bytes: int
     bound_bytes: int
     peak_bytes: int
+    scratch_bytes: int
     known: bool
     folded: int
     dropped: int
@@ -132,6 +143,20 @@ def tensor_bytes(info: TensorInfo) -> int | None:
     except TypeError:  # strings
         return None
     return element_count(static(info.shape)) * itemsize
+
+
+def known_array(info: TensorInfo) -> Array | None:
+    """Return the elements of a tensor where inference has found them all, read-only."""
+    value, element_type = info.value, info.element_type
+    if value is None or element_type is None or not is_static(info.shape):
+        return None
+    if element_type.kind not in ("int", "uint") or not is_static(value):
+        return None
+    import numpy as np
+
+    array: Array = np.array(value, element_type.numpy()).reshape(static(info.shape))
+    array.flags.writeable = False
+    return array
 
 
 def make_plan(
@@ -176,10 +201,30 @@ class _Planner:
         for index in prepared.steps:
             if graph.layers[index].type == "Parameter":
                 self.inputs[index] = self._external((index, 0))
-        self.layers = [i for i in prepared.steps if i not in self.inputs]
+        self.values: dict[int, Array] = {}
+        self.wanted = wanted
+        self.layers = self._layers()
         self.rows = [self._row(index) for index in self.layers]
         self.last_use = self._last_uses(wanted)
-        self.wanted = wanted
+
+    def _layers(self) -> list[int]:
+        """Find the layers to run: not those whose outputs the shapes determine."""
+        steps = [i for i in self.prepared.steps if i not in self.inputs]
+        makers = {source: index for index in steps for source in self._made(index)}
+        needed: set[int] = set()
+        stack = list(self.wanted)
+        while stack:
+            source = stack.pop()
+            index = makers.get(source)
+            if index is None or index in needed or source in self.slot:
+                continue
+            value = known_array(self.infos[source[0]][source[1]])
+            if value is None:
+                needed.add(index)
+                stack += self._row(index)
+            else:
+                self.values[self._external(source)] = value
+        return [index for index in steps if index in needed]
 
     def _external(self, source: Source) -> int:
         """Make a slot for an array that is not ours to overwrite."""
@@ -195,7 +240,8 @@ class _Planner:
         fused = self.prepared.fused.get(index)
         if fused:
             return ((fused[-1], 0),)
-        return tuple((index, i) for i in range(len(self.infos[index])))
+        outputs = 1 if index in self.prepared.first_only else len(self.infos[index])
+        return tuple((index, i) for i in range(outputs))
 
     def _last_uses(self, wanted: Sequence[Source]) -> dict[Source, int]:
         last: dict[Source, int] = {}
@@ -209,6 +255,7 @@ class _Planner:
     def plan(self) -> Plan:
         drafts = [self._draft(step, index) for step, index in enumerate(self.layers)]
         groups = list(dict.fromkeys(g for g in self.groups if not g.external))
+        scratch = [self._scratch(step, index) for step, index in enumerate(self.layers)]
         live = _live_bytes(groups, len(drafts))
         bound = max(live, default=0)
         capacities = _assign_buffers(groups, live, bound)
@@ -218,16 +265,26 @@ class _Planner:
             len(self.groups),
             self.constants,
             self.inputs,
+            self.values,
             tuple(self.slot[s] for s in self.wanted),
             self.infos,
             tuple(capacities),
             self.prepared.weight_bytes,
             bound,
-            max(live, default=0),
+            max(map(operator.add, live, scratch), default=0),
+            max(scratch, default=0),
             self.known,
-            self.prepared.folded,
+            self.prepared.folded + len(self.prepared.steps) - len(self.inputs) - len(self.layers),
             self.prepared.dropped,
         )
+
+    def _scratch(self, step: int, index: int) -> int:
+        """Return the bytes that a step's kernel takes for the time it runs."""
+        kernel = self.prepared.kernels.get(index)
+        inputs = [self.infos[s[0]][s[1]] for s in self.rows[step]]
+        if not isinstance(kernel, PackedLayer) or not all(is_static(i.shape) for i in inputs):
+            return 0
+        return kernel.scratch(inputs)
 
     def _draft(self, step: int, index: int) -> Step:
         """Find slots and groups of one step; buffers come later."""

@@ -26,6 +26,8 @@ class Prepared(NamedTuple):
         The constants that are still needed, by source.
     fused : dict
         Layer -> the layers behind it that its kernel computes as well.
+    first_only : frozenset of int
+        The layers that compute their first output alone.
     packed_bytes : int
         Bytes of the constants that are packed in kernels.
     folded, dropped : int
@@ -36,6 +38,7 @@ class Prepared(NamedTuple):
     kernels: dict[int, Kernel]
     constants: dict[Source, Array]
     fused: dict[int, tuple[int, ...]]
+    first_only: frozenset[int]
     packed_bytes: int
     folded: int
     dropped: int
@@ -81,6 +84,9 @@ class Preparation:
         self._count(wanted)
         self._followers = find_followers(graph, order, constant, wanted)
         self._fused: dict[int, tuple[int, ...]] = {}
+        self._first_only: set[int] = set()
+        used = {s for i in order for s in graph.topology.sources[i]} | set(wanted)
+        self._with_others = {s[0] for s in used if s is not None and s[1] > 0}
 
     def run(self) -> Prepared:
         """Fold, pack and fuse.
@@ -108,6 +114,7 @@ class Preparation:
                     if source is not None and array is not None:
                         constants[source] = array
             absorbed.update(self._fused.get(index, ()))
+            del inputs  # which would be alive beside those of the next layer
         for source in self.wanted:
             array = self._take(source)
             if array is not None:
@@ -116,14 +123,20 @@ class Preparation:
         # A Result computes nothing.
         dropped = len(self.graph.layers) - len(self.order) - len(self.graph.of_type("Result"))
         folded = sum(self.graph.layers[i].type != "Const" for i in self.constant)
-        return Prepared(steps, kernels, constants, self._fused, packed, folded, dropped)
+        first_only = frozenset(self._first_only)
+        return Prepared(steps, kernels, constants, self._fused, first_only, packed, folded, dropped)
 
     def _kernel(self, index: int, inputs: Sequence[Array | None]) -> tuple[Kernel | None, int]:
         """Prepare a layer, with what follows it where that can be; tell its bytes."""
         size = sum(array.nbytes for array in inputs if array is not None)
-        if not any(array is not None for array in inputs):
-            return None, 0
         layer = self.graph.layers[index]
+        if not any(array is not None for array in inputs):
+            first = None
+            if index not in self._with_others:
+                first = layer.operation.prepare_first(self.context)
+            if first is not None:
+                self._first_only.add(index)
+            return first, 0
         try:
             followers = self._followers.get(index)
             while followers is not None:

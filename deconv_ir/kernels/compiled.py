@@ -186,6 +186,8 @@ class CompiledKernel:
         if fold is None:
             fold = 1 if forward or not weights.size else choose_fold(problem)
         self._fold = fold
+        # For runs without folding, which is done where there are few output channels.
+        self._weights = weights if fold > 1 else None
         kernel, strides = problem.kernel, problem.strides
         guarded = False
         if fold > 1:
@@ -252,6 +254,13 @@ class CompiledKernel:
             *self._arguments(data, pads_begin, scratch_bytes, out)
         )
         return result
+
+    def scratch(
+        self, data: Array, pads_begin: Sequence[int], scratch_bytes: int, out: Array
+    ) -> int:
+        """Return the bytes of scratch that `run` takes, on all threads."""
+        tiling = self.describe(data, pads_begin, scratch_bytes, out)
+        return int(tiling["bytes"]) * min(get_threads(), int(tiling["jobs"]))
 
     def _fill(self, values: Sequence[int], value: int) -> tuple[int, ...]:
         return (value,) * self._lead + tuple(values)

@@ -191,7 +191,7 @@ class _Prepared:
         ValueError
             A shape or a length does not fit.
         """
-        pads, extents = check_run(self.problem, data, pads_begin, output)
+        pads, extents = check_run(self.problem, data.shape, tuple(pads_begin), tuple(output))
         element = self.arithmetic.element
         if data.dtype != element:
             raise TypeError(f"data is {data.dtype.name}, filter {element.name}")
@@ -213,6 +213,35 @@ class _Prepared:
         with np.errstate(all="ignore"):
             self._run_numpy(data, pads, out)
         return out
+
+    def scratch(
+        self, data: tuple[int, ...], pads_begin: Sequence[int], output: Sequence[int]
+    ) -> int:
+        """Return the bytes that `run` takes beside data, filter and result.
+
+        Parameters
+        ----------
+        data : tuple of int
+            Shape of the data.
+        pads_begin, output
+            As of `run`.
+
+        Returns
+        -------
+        int
+            For the NumPy kernels, what they may take.
+        """
+        pads, extents = check_run(self.problem, data, tuple(pads_begin), tuple(output))
+        channels = self.problem.groups * self.problem.channels_out
+        if self._compiled is None or 0 in (*data, channels, *extents):
+            return 0 if 0 in (*data, channels, *extents) else self.scratch_bytes
+        element = self.arithmetic.element
+        try:
+            # Only their shapes are looked at: no page of these is touched.
+            arrays = np.empty(data, element), np.empty((data[0], channels, *extents), element)
+        except (MemoryError, ValueError):
+            return self.scratch_bytes
+        return self._compiled.scratch(arrays[0], pads, self.scratch_bytes, arrays[1])
 
     def _run_compiled(self, data: Array, pads: tuple[int, ...], out: Array) -> bool:
         if self._compiled is None or not out.flags.carray:

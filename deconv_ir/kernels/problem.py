@@ -15,6 +15,7 @@ its own, contiguous in u, and the output is the phases interleaved.
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
 from collections.abc import Sequence
@@ -122,8 +123,9 @@ def check_vector(
     return result
 
 
+@functools.lru_cache(maxsize=512)
 def check_run(
-    problem: Problem, data: Array, pads_begin: Sequence[int], output: Sequence[int]
+    problem: Problem, shape: tuple[int, ...], pads_begin: tuple[int, ...], output: tuple[int, ...]
 ) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """Check the arguments of one run against the prepared problem.
 
@@ -137,11 +139,11 @@ def check_run(
     ValueError
         Rank, channels or lengths do not fit.
     """
-    if data.ndim != problem.axes + 2:
-        raise ValueError(f"data must have rank {problem.axes + 2}, not shape {list(data.shape)}")
+    if len(shape) != problem.axes + 2:
+        raise ValueError(f"data must have rank {problem.axes + 2}, not shape {list(shape)}")
     channels = problem.groups * problem.channels_in
-    if data.shape[1] != channels:
-        raise ValueError(f"data must have {channels} channels, not {data.shape[1]}")
+    if shape[1] != channels:
+        raise ValueError(f"data must have {channels} channels, not {shape[1]}")
     extents = check_vector("output", output, problem.axes, 0)
     pads = check_vector("pads_begin", pads_begin, problem.axes)
     # Beyond these bounds data and output do not meet, however far beyond: sums
@@ -149,7 +151,7 @@ def check_run(
     bounds = (
         s * max(x, y) + d * k + x + y + 1
         for s, d, k, x, y in zip(
-            problem.strides, problem.dilations, problem.kernel, data.shape[2:], extents, strict=True
+            problem.strides, problem.dilations, problem.kernel, shape[2:], extents, strict=True
         )
     )
     return tuple(max(-b, min(p, b)) for p, b in zip(pads, bounds, strict=True)), extents

@@ -100,7 +100,6 @@ binary(
     "SquaredDifference",
     _squared_difference,
     "Square of the difference; integers wrap.",
-    into=lambda np, a, b, out: np.square(np.subtract(a, b, out=out), out=out),
 )
 
 binary(
@@ -227,14 +226,12 @@ class Divide(Binary):
     def accepts_out(self, inputs: Sequence[TensorInfo], output: TensorInfo) -> bool:
         """Write floats to an array."""
         element_type = output.element_type
-        return (
-            element_type is not None
-            and element_type.is_float
-            and Binary.accepts_out(self, inputs, output)
-        )
+        is_float = element_type is not None and element_type.is_float
+        return is_float and Binary.accepts_out(self, inputs, output)
 
-    def apply(self, np: Any, a: Array, b: Array) -> Array:
+    def apply(self, np: Any, *arrays: Array) -> Array:
         """Divide; an integer divided by 0 gives 0."""
+        a, b = arrays
         if a.dtype.kind == "f":
             quotient: Array = np.true_divide(a, b)
         else:

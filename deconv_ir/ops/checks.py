@@ -257,4 +257,6 @@ def product(*dims: Dim) -> Dim:
 
 def integers(array: Array) -> tuple[int, ...]:
     """Return the elements of an array of integers, flattened."""
+    if array.dtype.isbuiltin == 1:
+        return tuple(array.ravel().tolist())
     return tuple(int(v) for v in array.ravel())

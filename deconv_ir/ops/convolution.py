@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -13,6 +14,7 @@ from .base import attribute, integers, operation
 from .checks import check_least_rank, merged_type, product
 from .deconvolution_views import FilterView
 from .fusing import as_kernel_epilogue
+from .packed import PackedLayer
 from .windows import AUTO_PAD, explain_window, static_geometry, window_axes, window_extent
 
 if TYPE_CHECKING:
@@ -174,12 +176,17 @@ class _Convolution(Operation):
         found = as_kernel_epilogue(epilogue, rank, 1, channels, filter_.dtype)
         if found is None:
             return None
-        packed, extents = self.kernel(filter_, context, *found), filter_.shape[leading:]
+        extents = filter_.shape[leading:]
+        packed = self.kernel(filter_, context, *found)
 
-        def run(inputs: Sequence[Array], out: Array | None = None) -> tuple[Array, ...]:
-            return (self.apply(packed, extents, inputs[0], out),)
+        def run(inputs: Sequence[Array], out: Array | None) -> Array:
+            return self.apply(packed, extents, inputs[0], out)
 
-        return run
+        def scratch(inputs: Sequence[TensorInfo]) -> int:
+            data = static(inputs[0].shape)
+            return packed.scratch(data, *_placed(self, data[2:], extents))
+
+        return PackedLayer(run, scratch)
 
     def accepts_out(self, inputs: Sequence[TensorInfo], output: TensorInfo) -> bool:
         """Write to an array."""
@@ -207,12 +214,17 @@ class _Convolution(Operation):
         out: Array | None = None,
     ) -> Array:
         """Run a packed kernel on actual data; `out` as of the kernel."""
-        geometry = static_geometry(
-            self.axes(len(kernel)), data.shape[2:], kernel, self.auto_pad, self.rule
-        )
-        return packed.run(
-            data, tuple(g.pad_begin for g in geometry), tuple(g.output for g in geometry), out
-        )
+        return packed.run(data, *_placed(self, data.shape[2:], tuple(kernel)), out)
+
+
+@functools.lru_cache(maxsize=512)
+def _placed(
+    operation: _Convolution, data: tuple[int, ...], kernel: tuple[int, ...]
+) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Return pad_begin and extent of each axis, for actual extents of data and kernel."""
+    axes = operation.axes(len(kernel))
+    geometry = static_geometry(axes, data, kernel, operation.auto_pad, operation.rule)
+    return tuple(g.pad_begin for g in geometry), tuple(g.output for g in geometry)
 
 
 @operation(

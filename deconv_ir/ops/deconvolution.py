@@ -6,6 +6,7 @@ its pads; the rest is one computation.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -33,6 +34,7 @@ from .deconvolution_views import (
     quotient,
 )
 from .fusing import as_kernel_epilogue
+from .packed import PackedLayer
 
 if TYPE_CHECKING:
     from ..dtypes import Array
@@ -389,16 +391,23 @@ class Deconvolution(Operation):
         filter_ = constants[1]
         if filter_ is None:
             return None
-        packed = self.kernel(filter_, bias, context, activation)
         shape = filter_.shape
+        packed = self.kernel(filter_, bias, context, activation)
         # Of the constants, only the small ones are needed again: the filter is packed.
         kept = [None, None, *constants[2:]]
 
-        def run(inputs: Sequence[Array], out: Array | None = None) -> tuple[Array, ...]:
+        def run(inputs: Sequence[Array], out: Array | None) -> Array:
             present = [i if c is None else c for i, c in zip(inputs, kept, strict=True)]
-            return (self.apply(packed, shape, present, context, out),)
+            return self.apply(packed, shape, present, context, out)
 
-        return run
+        def scratch(inputs: Sequence[TensorInfo]) -> int:
+            data = static(inputs[0].shape)
+            pads, extents = _placed(self, (data, shape), tuple(inputs[2:]), context.semantics)
+            if self.channels_last:
+                data = (data[0], data[-1], *data[1:-1])
+            return packed.scratch(data, pads, extents)
+
+        return PackedLayer(run, scratch)
 
     def accepts_out(self, inputs: Sequence[TensorInfo], output: TensorInfo) -> bool:
         """Write to an array when its layout is the kernel's."""
@@ -434,17 +443,24 @@ class Deconvolution(Operation):
         import numpy as np
 
         data = inputs[0]
-        infos = [
-            TensorInfo(data.shape),
-            TensorInfo(filter_shape),
-            *map(describe_requested, inputs[2:]),
-        ]
-        geometry = self.geometry(infos, context)
-        assert geometry is not None, "actual arrays have static shapes"
+        shapes = (data.shape, filter_shape)
+        pads, extents = _placed(
+            self, shapes, tuple(map(describe_requested, inputs[2:])), context.semantics
+        )
         result = packed.run(
-            np.moveaxis(data, -1, 1) if self.channels_last else data,
-            tuple(g.pad_begin for g in geometry),
-            tuple(g.output for g in geometry),
-            out,
+            np.moveaxis(data, -1, 1) if self.channels_last else data, pads, extents, out
         )
         return np.moveaxis(result, 1, -1) if self.channels_last else result
+
+
+@functools.lru_cache(maxsize=512)
+def _placed(
+    operation: Deconvolution,
+    shapes: tuple[tuple[int, ...], ...],
+    others: tuple[TensorInfo, ...],
+    semantics: Semantics,
+) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Return pad_begin and extent of each axis, for actual shapes of data and filter."""
+    geometry = operation.geometry((*map(TensorInfo, shapes), *others), Context(semantics))
+    assert geometry is not None, "actual arrays have static shapes"
+    return tuple(g.pad_begin for g in geometry), tuple(g.output for g in geometry)

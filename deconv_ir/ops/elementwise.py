@@ -4,8 +4,7 @@
 of a function on arrays; the tables are in `arithmetic.py` and `unary.py`.  The
 function gets NumPy as its first argument, so that these files load without it,
 and arrays of one of f32, f64, integers or boolean: `numeric.py` widens and
-rounds the others.  With a ufunc, or a function `into` an array, an input that
-nothing needs any more can be overwritten.
+rounds the others.  An input that nothing needs any more is overwritten.
 """
 
 from __future__ import annotations
@@ -15,12 +14,14 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from ..dtypes import BOOLEAN
+from ..dtypes import BOOLEAN, ElementType
 from ..model import Context, Operation, TensorInfo
 from ..shapes import element_count, format_shape, is_static, static
 from .base import attribute, choice, integer, operation
+from .blocks import in_blocks
 from .broadcasting import Broadcast, align, broadcast_shapes
 from .checks import check_type, merged_type
+from .numeric import narrow, widen, working_dtype
 from .values import OnValues, combine
 
 if TYPE_CHECKING:
@@ -39,18 +40,78 @@ def ufunc_into(name: str) -> Function:
     return lambda np, *arrays: getattr(np, name)(*arrays[:-1], out=arrays[-1])
 
 
-def keeps_type(inputs: Sequence[TensorInfo], output: TensorInfo) -> bool:
-    """Tell whether all are of one element type, and computed in it."""
-    from .numeric import working_dtype
+class Elementwise(Operation):
+    """Each element of the output depends on one element of each input, broadcast.
 
-    element_type = output.element_type
-    if element_type is None or any(i.element_type is not element_type for i in inputs):
-        return False
+    Large arrays are computed in blocks, on several threads, each widened and
+    rounded by itself; so an input that dies is overwritten in any element type.
+    """
+
+    __slots__ = ()
+
+    compute: ClassVar[Function]
+    boolean_result: ClassVar[bool] = False
+    into: ClassVar[Function | None] = None
+    """As `compute`, with an array to write to, which may be one of the inputs."""
+
+    def apply(self, np: Any, *arrays: Array) -> Array:
+        """Compute the output from arrays in their working precision."""
+        result: Array = type(self).compute(np, *arrays)
+        return result
+
+    def aligned(self, inputs: Sequence[Array]) -> Sequence[Array]:
+        """Give the inputs shapes in which NumPy broadcasts them as the operation does."""
+        return inputs
+
+    def accepts_out(self, inputs: Sequence[TensorInfo], output: TensorInfo) -> bool:
+        """Write to an array of the inputs' type: floats, or what a ufunc computes as it is."""
+        element_type = output.element_type
+        if element_type is None or any(i.element_type is not element_type for i in inputs):
+            return False
+        return element_type.is_float or (type(self).into is not None and keeps_type(element_type))
+
+    def overwritable(self, inputs: Sequence[TensorInfo], output: TensorInfo) -> tuple[int, ...]:
+        """Overwrite an input of the output's shape."""
+        return tuple(i for i, info in enumerate(inputs) if info.shape == output.shape)
+
+    def execute_into(self, inputs: Sequence[Array], context: Context, out: Array) -> None:
+        """Compute the output into an array."""
+        import numpy as np
+
+        into = type(self).into
+        direct = into is not None and working_dtype(out.dtype) == out.dtype
+
+        def write(*arrays: Array) -> None:
+            *parts, target = arrays
+            if direct:
+                assert into is not None, "`direct` says so"
+                into(np, *arrays)
+            else:
+                np.copyto(target, narrow(self.apply(np, *map(widen, parts)), target.dtype))
+
+        in_blocks(write, self.aligned(inputs), out)
+
+    def execute(self, inputs: Sequence[Array], context: Context) -> Sequence[Array]:
+        """Compute the output, in the element type of the first input or boolean."""
+        import numpy as np
+
+        arrays = self.aligned(inputs)
+        dtype = np.dtype(bool) if self.boolean_result else arrays[0].dtype
+        with np.errstate(all="ignore"):
+            return (narrow(self.apply(np, *map(widen, arrays)), dtype),)
+
+    def work(self, inputs: Sequence[TensorInfo], output: TensorInfo) -> int | None:
+        """Count one operation an element."""
+        return element_count(static(output.shape)) if is_static(output.shape) else None
+
+
+def keeps_type(element_type: ElementType) -> bool:
+    """Tell whether arrays of an element type are computed in it."""
     dtype = element_type.numpy()
     return bool(working_dtype(dtype) == dtype)
 
 
-class Binary(Operation):
+class Binary(Elementwise):
     """Two arrays, broadcast, give one.
 
     Attributes
@@ -62,13 +123,9 @@ class Binary(Operation):
         where the first does.
     """
 
-    compute: ClassVar[Function]
     family: ClassVar[str] = "numeric"
-    boolean_result: ClassVar[bool] = False
     on_values: ClassVar[OnValues | None] = None
     on_reals: ClassVar[Any] = None
-    into: ClassVar[Function | None] = None
-    """As `compute`, with an array to write to, which may be one of the inputs."""
 
     auto_broadcast: Broadcast = attribute(
         choice(Broadcast, explicit=Broadcast.NONE), Broadcast.NUMPY
@@ -111,62 +168,21 @@ class Binary(Operation):
         a, b = inputs
         return f"broadcast of {format_shape(a.shape)} and {format_shape(b.shape)}"
 
-    def apply(self, np: Any, a: Array, b: Array) -> Array:
-        """Compute the output from arrays in their working precision."""
-        result: Array = type(self).compute(np, a, b)
-        return result
-
-    def accepts_out(self, inputs: Sequence[TensorInfo], output: TensorInfo) -> bool:
-        """Write to an array where there is no other type between."""
-        return type(self).into is not None and keeps_type(inputs, output)
-
-    def overwritable(self, inputs: Sequence[TensorInfo], output: TensorInfo) -> tuple[int, ...]:
-        """Overwrite an input of the output's shape."""
-        return tuple(i for i, info in enumerate(inputs) if info.shape == output.shape)
-
-    def execute_into(self, inputs: Sequence[Array], context: Context, out: Array) -> None:
-        """Broadcast the arrays and apply the function."""
-        import numpy as np
-
-        into = type(self).into
-        assert into is not None, "`accepts_out` said so"
-        with np.errstate(all="ignore"):
-            into(np, *self._aligned(inputs), out)
-
-    def work(self, inputs: Sequence[TensorInfo], output: TensorInfo) -> int | None:
-        """Count one operation an element."""
-        return element_count(static(output.shape)) if is_static(output.shape) else None
-
-    def _aligned(self, inputs: Sequence[Array]) -> tuple[Array, Array]:
+    def aligned(self, inputs: Sequence[Array]) -> Sequence[Array]:
         """Give the second array the shape in which NumPy's rule does what PDPD's asks for."""
         a, b = inputs
         if self.auto_broadcast is Broadcast.PDPD:
             b = b.reshape(static(align(a.shape, b.shape, self.auto_broadcast_axis)))
         return a, b
 
-    def execute(self, inputs: Sequence[Array], context: Context) -> Sequence[Array]:
-        """Broadcast the arrays and apply the function."""
-        import numpy as np
 
-        from .numeric import narrow, widen
-
-        a, b = self._aligned(inputs)
-        dtype = np.dtype(bool) if self.boolean_result else a.dtype
-        with np.errstate(all="ignore"):
-            return (narrow(self.apply(np, widen(a), widen(b)), dtype),)
-
-
-class Unary(Operation):
+class Unary(Elementwise):
     """One array gives another of the same shape."""
 
-    compute: ClassVar[Function]
     family: ClassVar[str] = "numeric"
-    boolean_result: ClassVar[bool] = False
     through_reals: ClassVar[bool] = False
     """Integers are computed in f64, and the result rounded to the nearest."""
     on_reals: ClassVar[Any] = None
-    into: ClassVar[Function | None] = None
-    """As `compute`, with an array to write to, which may be the input."""
 
     def infer(self, inputs: Sequence[TensorInfo], context: Context) -> tuple[TensorInfo, ...]:
         """Shape and type are those of the input."""
@@ -186,58 +202,19 @@ class Unary(Operation):
         """Name the shape of the input."""
         return f"the shape of the input, {format_shape(inputs[0].shape)}"
 
-    def apply(self, np: Any, data: Array) -> Array:
-        """Compute the output from an array in its working precision."""
-        result: Array = type(self).compute(np, data)
-        return result
-
-    def apply_into(self, np: Any, data: Array, out: Array) -> None:
-        """Compute the output into an array, which may be the input."""
-        into = type(self).into
-        assert into is not None, "`accepts_out` said so"
-        into(np, data, out)
-
-    def accepts_out(self, inputs: Sequence[TensorInfo], output: TensorInfo) -> bool:
-        """Write to an array of floats where there is no other type between."""
-        if type(self).into is None and type(self).apply_into is Unary.apply_into:
-            return False
-        element_type = output.element_type
-        return element_type is not None and element_type.is_float and keeps_type(inputs, output)
-
-    def overwritable(self, inputs: Sequence[TensorInfo], output: TensorInfo) -> tuple[int, ...]:
-        """Overwrite the input."""
-        return (0,)
-
-    def execute_into(self, inputs: Sequence[Array], context: Context, out: Array) -> None:
-        """Apply the function."""
-        import numpy as np
-
-        with np.errstate(all="ignore"):
-            self.apply_into(np, inputs[0], out)
-
-    def work(self, inputs: Sequence[TensorInfo], output: TensorInfo) -> int | None:
-        """Count one operation an element."""
-        return element_count(static(output.shape)) if is_static(output.shape) else None
-
     def execute(self, inputs: Sequence[Array], context: Context) -> Sequence[Array]:
-        """Apply the function, keeping the element type."""
+        """Compute the output, keeping the element type."""
         import numpy as np
-
-        from .numeric import narrow, widen
 
         data = inputs[0]
-        dtype = np.dtype(bool) if self.boolean_result else data.dtype
-        wide = widen(data)
+        if not self.through_reals or data.dtype.kind not in "iub":
+            return Elementwise.execute(self, inputs, context)
         with np.errstate(all="ignore"):
-            if self.through_reals and wide.dtype.kind in "iub":
-                return (to_integers(np, self.apply(np, wide.astype(np.float64)), dtype),)
-            return (narrow(self.apply(np, wide), dtype),)
+            return (to_integers(np, self.apply(np, data.astype(np.float64)), data.dtype),)
 
 
 def to_integers(np: Any, reals: Array, dtype: Any) -> Array:
     """Round to the nearest integer, ties away from zero; what does not fit becomes 0."""
-    from .numeric import narrow
-
     rounded = np.copysign(np.floor(np.abs(reals) + 0.5), reals)
     fits = np.isfinite(rounded) & (np.abs(rounded) < 2.0**63)
     return narrow(np.where(fits, rounded, 0).astype(np.int64), dtype)
@@ -277,8 +254,8 @@ def unary(
     on_reals : callable, optional
         What it means on a float, where scales are computed with it.
     into : callable, optional
-        As `compute`, with an array to write to, which may be the input.
-        A ufunc has it.
+        As `compute`, with an array to write to, which may be the input: what
+        saves a copy.  A ufunc has it.
     """
     return _register(
         Unary,

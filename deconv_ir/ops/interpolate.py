@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+import functools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -207,6 +208,7 @@ class _Interpolate(Operation):
             return _rounded(wide, data.dtype)
 
 
+@functools.lru_cache(maxsize=64)
 def _taps(how: Settings, scale: float, slope: float, data: int, output: int) -> Any:
     """Return which elements an output element is made of, along one axis."""
     from ..kernels import resampling

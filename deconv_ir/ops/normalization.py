@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -24,6 +25,10 @@ from .checks import integers as elements
 
 if TYPE_CHECKING:
     from ..dtypes import Array
+
+
+# Elements that a thread works on at once.
+_BLOCK = 1 << 16
 
 
 class EpsMode(enum.Enum):
@@ -48,14 +53,36 @@ def standardize(
     np: Any, data: Array, axes: tuple[int, ...], eps: float, mode: EpsMode, *, variance: bool
 ) -> Any:
     """Subtract the mean along axes and, with `variance`, divide by the deviation."""
-    centred = data - np.mean(data, axis=axes, keepdims=True)
-    if not variance:
-        return centred
-    spread = np.mean(centred * centred, axis=axes, keepdims=True)
-    small = data.dtype.type(eps)
-    if mode is EpsMode.INSIDE_SQRT:
-        return centred / np.sqrt(spread + small)
-    return centred / (np.sqrt(spread) + small)
+    kept = data.ndim - len(axes)
+    if min(axes, default=kept) < kept:
+        moved = np.moveaxis(data, axes, range(kept, data.ndim))
+        found = standardize(np, moved, tuple(range(kept, data.ndim)), eps, mode, variance=variance)
+        return np.moveaxis(found, range(kept, data.ndim), axes)
+    rows = data.reshape(math.prod(data.shape[:kept]), -1)
+    result = np.empty_like(rows)
+    count, small = data.dtype.type(rows.shape[1]), data.dtype.type(eps)
+    block = max(1, _BLOCK // max(1, rows.shape[1]))
+
+    def do(job: int) -> None:
+        part = slice(job * block, (job + 1) * block)
+        target = result[part]
+        with np.errstate(all="ignore"):
+            np.subtract(rows[part], np.add.reduce(rows[part], 1, keepdims=True) / count, out=target)
+            if variance:
+                spread = np.add.reduce(np.square(target), 1, keepdims=True) / count
+                if mode is EpsMode.INSIDE_SQRT:
+                    np.divide(target, np.sqrt(spread + small), out=target)
+                else:
+                    np.divide(target, np.sqrt(spread) + small, out=target)
+
+    if len(rows) <= block:
+        do(0)
+    else:
+        from ..kernels import get_threads
+        from ..kernels.parallel import run_jobs
+
+        run_jobs(lambda: do, -(-len(rows) // block), get_threads())
+    return result.reshape(data.shape)
 
 
 @operation(
@@ -228,7 +255,8 @@ class GroupNormalization(_Normalization):
                 np, groups, (2,), self.epsilon, EpsMode.INSIDE_SQRT, variance=True
             ).reshape(data.shape)
             per_channel = (-1,) + (1,) * (data.ndim - 2)
-            result = result * scale.reshape(per_channel) + bias.reshape(per_channel)
+            np.multiply(result, scale.reshape(per_channel), out=result)
+            np.add(result, bias.reshape(per_channel), out=result)
             return (narrow(result, inputs[0].dtype),)
 
 

@@ -7,6 +7,7 @@ rounded, or wrapped, once.
 
 from __future__ import annotations
 
+import functools
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
 _SMALL_INTEGERS = ("int4", "uint4", "int2", "uint2")
 
 
+@functools.cache
 def working_dtype(dtype: Any) -> Any:
     """Return the dtype in which arrays of `dtype` are computed."""
     import numpy as np

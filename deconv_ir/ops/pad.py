@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+import functools
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -126,28 +127,66 @@ class _Pad(Operation):
         import numpy as np
 
         data = inputs[0]
-        pads = list(zip(integers(inputs[1]), integers(inputs[2]), strict=True))
-        for axis, (dim, pair) in enumerate(zip(data.shape, pads, strict=True)):
-            self._dim(axis, dim, *pair)
+        pads = tuple(zip(integers(inputs[1]), integers(inputs[2]), strict=True))
+        _check_pads(self, data.shape, pads)
         if self.pad_mode is PadValues.CONSTANT:
             value = inputs[3].reshape(()) if len(inputs) > 3 else data.dtype.type(0)
             return (_pad_constant(data, pads, value),)
-        for axis, (begin, end) in enumerate(pads):
-            if begin or end:
-                index = self._source(data.shape[axis], begin, end)
-                data = np.take(data, index, axis=axis)
-        return (data,)
+        if any(pad < 0 for pair in pads for pad in pair):
+            for axis, (begin, end) in enumerate(pads):
+                data = np.take(data, _source(self.pad_mode, data.shape[axis], begin, end), axis)
+            return (data,)
+        return (_pad_by_data(data, pads, self.pad_mode),)
 
-    def _source(self, extent: int, begin: int, end: int) -> Any:
-        """Tell, for each element of the output along an axis, where it comes from."""
-        import numpy as np
 
-        index = np.arange(-begin, extent + end)
-        if self.pad_mode is PadValues.EDGE:
-            return np.clip(index, 0, extent - 1)
-        turn = 1 if self.pad_mode is PadValues.SYMMETRIC else 0
-        index = np.where(index < 0, -index - turn, index)
-        return np.where(index >= extent, 2 * (extent - 1) + turn - index, index)
+@functools.lru_cache(maxsize=512)
+def _check_pads(pad: _Pad, shape: tuple[int, ...], pads: tuple[tuple[int, int], ...]) -> None:
+    """Require that the pads of an actual array are possible."""
+    for axis, (dim, pair) in enumerate(zip(shape, pads, strict=True)):
+        pad._dim(axis, dim, *pair)
+
+
+def _source(mode: PadValues, extent: int, begin: int, end: int) -> Any:
+    """Tell, for each element of the output along an axis, where it comes from."""
+    import numpy as np
+
+    index = np.arange(-begin, extent + end)
+    if mode is PadValues.EDGE:
+        return np.clip(index, 0, extent - 1)
+    turn = 1 if mode is PadValues.SYMMETRIC else 0
+    index = np.where(index < 0, -index - turn, index)
+    return np.where(index >= extent, 2 * (extent - 1) + turn - index, index)
+
+
+def _pad_by_data(data: Array, pads: Sequence[tuple[int, int]], mode: PadValues) -> Array:
+    """Copy an array as it is, then what goes around it, axis by axis."""
+    import numpy as np
+
+    result = np.empty([d + b + e for d, (b, e) in zip(data.shape, pads, strict=True)], data.dtype)
+    filled = [slice(b, b + d) for d, (b, _) in zip(data.shape, pads, strict=True)]
+    result[tuple(filled)] = data
+    for axis, (begin, end) in enumerate(pads):
+        stop = begin + data.shape[axis]
+        for side, source in (
+            (slice(0, begin), _mirrored(mode, begin, begin, 1)),
+            (slice(stop, stop + end), _mirrored(mode, stop - 1, end, -1)),
+        ):
+            if side.start < side.stop:
+                at = (*filled[:axis], side, *filled[axis + 1 :])
+                result[at] = result[(*filled[:axis], source, *filled[axis + 1 :])]
+        filled[axis] = slice(0, stop + end)
+    return result
+
+
+def _mirrored(mode: PadValues, edge: int, count: int, inward: int) -> slice:
+    """Tell where `count` elements beyond an edge come from, in the order in which they go there."""
+    if mode is PadValues.EDGE:
+        return slice(edge, edge + 1)
+    near = edge if mode is PadValues.SYMMETRIC else edge + inward
+    far = near + inward * (count - 1)
+    # Read backwards: before the data from the far end, behind them from the near one.
+    first, last = (far, near) if inward > 0 else (near, far)
+    return slice(first, last - 1 if last else None, -1)
 
 
 def _pad_constant(data: Array, pads: Sequence[tuple[int, int]], value: Any) -> Array:

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from ..dtypes import I64, ElementType
 from ..geometry import UNKNOWN, Axis, AxisGeometry, PadMode, Rounding, pooling_axis
-from ..model import Context, Operation, TensorInfo
+from ..model import Context, Kernel, Operation, TensorInfo
 from .base import attribute, boolean, choice, choice_of, element_type, integer, integers, operation
 from .checks import check_rank, check_type, normalize_axis
+from .sliding import Window, slide, window
 from .windows import (
     AUTO_PAD,
     check_length,
@@ -22,8 +24,6 @@ from .windows import (
 
 if TYPE_CHECKING:
     from ..dtypes import Array
-
-Index = tuple[Any, ...]
 
 ROUNDING = choice_of({"floor": Rounding.FLOOR, "ceil": Rounding.CEIL})
 ROUNDING_TORCH = choice(Rounding)
@@ -89,26 +89,19 @@ class _Pooling(Operation):
             return f"{'NC'[axis]} of data = {data[axis]}"
         return explain_window(self.axes()[axis - 2], data[axis], self.kernel[axis - 2], self.rule)
 
-    def geometry(self, data: Array) -> tuple[AxisGeometry, ...]:
-        """Return pads and extents for an actual array."""
-        return static_geometry(self.axes(), data.shape[2:], self.kernel, self.auto_pad, self.rule)
+    def geometry(self, extents: tuple[int, ...]) -> tuple[AxisGeometry, ...]:
+        """Return pads and extents for actual extents."""
+        return static_geometry(self.axes(), extents, self.kernel, self.auto_pad, self.rule)
 
-    def taps(self, data: Array, geometry: Sequence[AxisGeometry]) -> Iterator[tuple[Index, Index]]:
-        """Yield, for each element of the window, where it reads and where that goes."""
-        per_axis = []
-        for axis, geo, x, k in zip(self.axes(), geometry, data.shape[2:], self.kernel, strict=True):
-            cells = []
-            for tap in range(k):
-                shift = axis.dilation * tap - geo.pad_begin
-                low = max(0, -(shift // axis.stride))
-                high = min(geo.output, (x - 1 - shift) // axis.stride + 1)
-                if high > low:
-                    first = low * axis.stride + shift
-                    last = (high - 1) * axis.stride + shift + 1
-                    cells.append((slice(first, last, axis.stride), slice(low, high)))
-            per_axis.append(cells)
-        for cell in itertools.product(*per_axis):
-            yield (..., *(c[0] for c in cell)), (..., *(c[1] for c in cell))
+    def windows(self, data: Array) -> tuple[Window, ...]:
+        """Return what the windows do on an actual array, axis by axis."""
+        return _windows(self, data.shape[2:])
+
+
+@functools.lru_cache(maxsize=512)
+def _windows(operation: _Pooling, extents: tuple[int, ...]) -> tuple[Window, ...]:
+    geometry = operation.geometry(extents)
+    return tuple(map(window, operation.axes(), geometry, extents, operation.kernel))
 
 
 class _MaxPool(_Pooling):
@@ -118,31 +111,22 @@ class _MaxPool(_Pooling):
         """Compute the greatest elements."""
         import numpy as np
 
-        from .numeric import narrow, widen
+        from .numeric import narrow, working_dtype
 
-        geometry = self.geometry(data)
-        wide = widen(data)
-        shape = (*data.shape[:2], *(g.output for g in geometry))
-        result = np.full(shape, _lowest(wide.dtype), wide.dtype)
-        for source, target in self.taps(data, geometry):
-            part = result[target]
-            np.maximum(part, wide[source], out=part)
-        self.fill_empty(result, data, geometry)
+        windows, dtype = self.windows(data), working_dtype(data.dtype)
+        result = slide(np.maximum, _lowest(dtype), data, windows, dtype)
+        self.fill_empty(result, windows)
         return narrow(result, data.dtype)
 
-    def fill_empty(self, result: Array, data: Array, geometry: Sequence[AxisGeometry]) -> None:
+    def fill_empty(self, result: Array, windows: Sequence[Window]) -> None:
         """Give windows without any element the lowest finite number, as OpenVINO does."""
         import numpy as np
 
-        if result.dtype.kind != "f":
-            return
-        for i, (axis, geo, x, k) in enumerate(
-            zip(self.axes(), geometry, data.shape[2:], self.kernel, strict=True)
-        ):
-            starts = np.arange(geo.output)[:, None] * axis.stride - geo.pad_begin
-            at = starts + np.arange(k) * axis.dilation
-            empty = ~((at >= 0) & (at < x)).any(axis=1)
-            np.moveaxis(result, i + 2, 0)[empty] = np.finfo(result.dtype).min
+        if result.dtype.kind == "f":
+            for axis, along in enumerate(windows, 2):
+                if along.empty:
+                    lowest = np.finfo(result.dtype).min
+                    np.moveaxis(result, axis, 0)[list(along.empty)] = lowest
 
     def execute(self, inputs: Sequence[Array], context: Context) -> Sequence[Array]:
         """Compute the greatest elements."""
@@ -207,6 +191,14 @@ class _MaxPoolWithIndices(_MaxPool):
             normalize_axis(self.axis, len(inputs[0].shape))
         return (pooled, TensorInfo(pooled.shape, self.index_element_type))
 
+    def prepare_first(self, context: Context) -> Kernel:
+        """Leave out the positions, which are most of the work."""
+
+        def run(inputs: Sequence[Array], out: Array | None = None) -> tuple[Array, ...]:
+            return (self.largest(inputs[0]),)
+
+        return run
+
     def execute(self, inputs: Sequence[Array], context: Context) -> Sequence[Array]:
         """Compute the greatest elements, and where they stand.
 
@@ -218,14 +210,15 @@ class _MaxPoolWithIndices(_MaxPool):
         from .numeric import narrow, widen
 
         data = inputs[0]
-        geometry = self.geometry(data)
+        windows = self.windows(data)
         wide = widen(data)
         positions = np.arange(data.size).reshape(data.shape)
-        shape = (*data.shape[:2], *(g.output for g in geometry))
+        shape = (*data.shape[:2], *(w.output for w in windows))
         result = np.full(shape, _lowest(wide.dtype), wide.dtype)
         index = np.zeros(shape, np.int64)
         untouched = np.ones(shape, bool)
-        for source, target in self.taps(data, geometry):
+        for cells in itertools.product(*(w.cells for w in windows)):
+            source, target = ((..., *side) for side in zip(*cells, strict=True))
             part, found = result[target], wide[source]
             better = (found > part) | untouched[target]
             if wide.dtype.kind == "f":
@@ -233,7 +226,7 @@ class _MaxPoolWithIndices(_MaxPool):
             np.copyto(part, found, where=better)
             np.copyto(index[target], positions[source], where=better)
             untouched[target] = False
-        self.fill_empty(result, data, geometry)
+        self.fill_empty(result, windows)
         axis = normalize_axis(self.axis, data.ndim)
         span = int(np.prod(data.shape[axis:]))
         assert self.index_element_type is not None
@@ -318,22 +311,19 @@ class _AvgPool(_Pooling):
         """Compute the means."""
         import numpy as np
 
-        from .numeric import narrow, widen
+        from .numeric import narrow, working_dtype
 
         data = inputs[0]
-        geometry = self.geometry(data)
-        wide = widen(data)
-        shape = (*data.shape[:2], *(g.output for g in geometry))
-        whole = wide.dtype.kind in "iu"
-        total = np.zeros(shape, np.int64 if whole else wide.dtype)
+        dtype = working_dtype(data.dtype)
+        whole = dtype.kind in "iu"
+        total = slide(np.add, 0, data, self.windows(data), np.dtype(np.int64) if whole else dtype)
+        count = self._counts(data, self.geometry(data.shape[2:]))
         with np.errstate(all="ignore"):
-            for source, target in self.taps(data, geometry):
-                total[target] += wide[source]
-            count = self._counts(data, geometry)
             if whole:
                 quotient = np.sign(total) * (np.abs(total) // np.maximum(count, 1))
                 return (narrow(quotient, data.dtype),)
-            return (narrow(total / count.astype(wide.dtype), data.dtype),)
+            total /= count.astype(dtype)
+            return (narrow(total, data.dtype),)
 
     def _counts(self, data: Array, geometry: Sequence[AxisGeometry]) -> Array:
         """Return by what each sum is divided: the product of counts along the axes.

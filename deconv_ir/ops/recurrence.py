@@ -223,11 +223,13 @@ class Recurrent(Operation):
         """Run the cell over time, for each direction."""
         batch, time, _ = x.shape
         counts = np.clip(np.array(integers(lengths), np.int64), 0, time)
+        if (counts == time).all():
+            return self.run_whole(np, x, first, weights)
         steps = np.zeros((batch, self.directions, time, self.hidden_size), x.dtype)
         last = [state.copy() for state in first]
         for d in range(self.directions):
             w, r, b = (weight[d] for weight in weights)
-            reverse = d == 1 or self.chosen_direction() is Direction.REVERSE
+            reverse = self.reads_backwards(d)
             projected = x @ w.T
             states = [state[:, d].copy() for state in first]
             for t in range(int(counts.max(initial=0))):
@@ -242,3 +244,23 @@ class Recurrent(Operation):
             for state, new in zip(last, states, strict=True):
                 state[:, d] = new
         return [steps, *last]
+
+    def run_whole(self, np: Any, x: Any, first: list[Any], weights: list[Any]) -> list[Any]:
+        """Run the cell over time, where every sequence takes all of it."""
+        batch, time, _ = x.shape
+        steps = np.empty((batch, self.directions, time, self.hidden_size), x.dtype)
+        last = [state.copy() for state in first]
+        for d in range(self.directions):
+            w, r, b = (weight[d] for weight in weights)
+            projected = x @ w.T
+            states = [state[:, d] for state in first]
+            for t in reversed(range(time)) if self.reads_backwards(d) else range(time):
+                states = self.step(np, projected[:, t], states, r, b)
+                steps[:, d, t] = states[0]
+            for state, new in zip(last, states, strict=True):
+                state[:, d] = new
+        return [steps, *last]
+
+    def reads_backwards(self, direction: int) -> bool:
+        """Whether a direction starts with the last element."""
+        return direction == 1 or self.chosen_direction() is Direction.REVERSE

@@ -5,19 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from ..model import Context, TensorInfo
+from ..model import Context, Operation, TensorInfo
+from ..shapes import format_shape
 from .base import attribute, integer, operation
-from .checks import normalize_axis
-from .elementwise import Unary
+from .checks import check_type, normalize_axis
 
 if TYPE_CHECKING:
     from ..dtypes import Array
 
 
-class _Softmax(Unary):
+class _Softmax(Operation):
     """A function of all elements along an axis, for each of them."""
-
-    family = "float"
 
     def chosen_axis(self) -> int:
         """Tell the axis, as written."""
@@ -25,16 +23,35 @@ class _Softmax(Unary):
 
     def infer(self, inputs: Sequence[TensorInfo], context: Context) -> tuple[TensorInfo, ...]:
         """Shape and type are those of the input; the axis must exist."""
-        if inputs[0].shape is not None:
-            normalize_axis(self.chosen_axis(), len(inputs[0].shape))
-        return Unary.infer(self, inputs, context)
+        data = inputs[0]
+        element_type = check_type(data, "data", "float")
+        if data.shape is not None:
+            normalize_axis(self.chosen_axis(), len(data.shape))
+        return (TensorInfo(data.shape, element_type),)
 
-    def apply(self, np: Any, data: Array) -> Array:
-        """Compute exp(x) / sum(exp(x)), the greatest element subtracted first."""
+    def explain(
+        self, inputs: Sequence[TensorInfo], context: Context, output: int, axis: int
+    ) -> str | None:
+        """Name the shape of the input."""
+        return f"the shape of the input, {format_shape(inputs[0].shape)}"
+
+    def execute(self, inputs: Sequence[Array], context: Context) -> Sequence[Array]:
+        """Subtract the greatest element along the axis first, and compute."""
+        import numpy as np
+
+        from .numeric import narrow, widen
+
+        data = widen(inputs[0])
         axis = self.chosen_axis()
-        powers = np.exp(data - np.max(data, axis=axis, keepdims=True, initial=-np.inf))
-        result: Array = powers / np.sum(powers, axis=axis, keepdims=True)
-        return result
+        with np.errstate(all="ignore"):
+            shifted = data - np.max(data, axis=axis, keepdims=True, initial=-np.inf)
+            return (narrow(self.finish(np, shifted, axis), inputs[0].dtype),)
+
+    def finish(self, np: Any, shifted: Array, axis: int) -> Array:
+        """Compute the output from ``x - max``, which may be overwritten."""
+        np.exp(shifted, out=shifted)
+        shifted /= np.sum(shifted, axis=axis, keepdims=True)
+        return shifted
 
 
 @operation("SoftMax", "opset1", inputs=("data",), examples=("f32[2,3] -> f32[2,3] | axis=1",))
@@ -93,9 +110,7 @@ class LogSoftmax(_Softmax):
         """Tell the axis, as written."""
         return self.axis
 
-    def apply(self, np: Any, data: Array) -> Array:
+    def finish(self, np: Any, shifted: Array, axis: int) -> Array:
         """Compute x - max - log(sum(exp(x - max)))."""
-        shifted = data - np.max(data, axis=self.axis, keepdims=True, initial=-np.inf)
-        total = np.sum(np.exp(shifted), axis=self.axis, keepdims=True)
-        result: Array = shifted - np.log(total)
-        return result
+        shifted -= np.log(np.sum(np.exp(shifted), axis=axis, keepdims=True))
+        return shifted

@@ -10,6 +10,7 @@ import pytest
 from support import IR
 
 import deconv_ir
+from deconv_ir.execute import memory
 from deconv_ir.execute.memory import format_bytes, parse_bytes
 
 
@@ -105,12 +106,104 @@ def test_the_limit_is_to_the_byte(tmp_path: Path) -> None:
     assert "the model needs 1 MiB of memory at once, 1024 KiB is the limit" in str(error)
 
 
+def test_scratch_counts(tmp_path: Path) -> None:
+    """What a kernel takes for itself is in the peak, and too much of it is refused."""
+    ir = IR()
+    x = ir.parameter("x", "1,16,64,64")
+    filter_ = ir.const(np.ones((16, 16, 3, 3), np.float32))
+    ir.result(ir.layer("ConvolutionBackpropData", [x, filter_], {"strides": "2,2"}, names="y"))
+    path = ir.save(tmp_path)
+    data = np.ones((1, 16, 64, 64), np.float32)
+    plan = deconv_ir.load(path, scratch_bytes=1 << 20).plan([data])
+    assert 0 < plan.scratch_bytes <= 1 << 20
+    assert plan.peak_bytes == plan.bound_bytes + plan.scratch_bytes
+    limits = {"scratch_bytes": 1 << 20, "memory_limit": plan.peak_bytes + plan.weight_bytes}
+    assert deconv_ir.load(path, **limits).run([data])["y"].shape == (1, 16, 129, 129)
+    limits["memory_limit"] = plan.bound_bytes + plan.scratch_bytes // 2
+    refused(deconv_ir.load(path, **limits), [data])
+
+
+def make_root(folder: Path, files: dict[str, str]) -> Path:
+    """A file system with control groups."""
+    for name, text in files.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(text)
+    return folder
+
+
+V1, V2 = "sys/fs/cgroup/memory", "sys/fs/cgroup"
+NONE_V1 = "9223372036854771712\n"
+
+
+@pytest.mark.parametrize(
+    ("files", "free"),
+    [
+        ({}, []),
+        ({"proc/self/cgroup": "0::/\n", f"{V2}/memory.max": "max\n"}, []),
+        (
+            {
+                "proc/self/cgroup": "0::/a/b\n",
+                f"{V2}/a/b/memory.max": "1000\n",
+                f"{V2}/a/b/memory.current": "600\n",
+                f"{V2}/a/b/memory.stat": "anon 5\ninactive_file 150\nactive_file 7\n",
+                f"{V2}/a/memory.max": "500\n",
+                f"{V2}/a/memory.current": "700\n",
+                f"{V2}/memory.max": "max\n",
+            },
+            [550, 0],
+        ),
+        (  # the path is one of outside: the process's own group is at the top
+            {
+                "proc/self/cgroup": "0::/docker/0123\n",
+                f"{V2}/memory.max": "4096\n",
+                f"{V2}/memory.current": "1024\n",
+            },
+            [3072],
+        ),
+        (
+            {
+                "proc/self/cgroup": "5:cpu:/x\n4:hugetlb,memory:/x\n1:name=systemd:/x\n0::/\n",
+                f"{V1}/x/memory.limit_in_bytes": "2000\n",
+                f"{V1}/x/memory.usage_in_bytes": "500\n",
+                f"{V1}/x/memory.stat": "inactive_file 1\ntotal_inactive_file 100\n",
+                f"{V1}/memory.limit_in_bytes": NONE_V1,
+            },
+            [1600],
+        ),
+        ({"proc/self/cgroup": "4:memory:/\n", f"{V1}/memory.limit_in_bytes": NONE_V1}, []),
+        ({"proc/self/cgroup": "nonsense\n::\n", f"{V2}/memory.max": "no number\n"}, []),
+    ],
+    ids=["none", "v2-max", "v2", "v2-container", "v1", "v1-none", "nonsense"],
+)
+def test_limits_of_control_groups_are_found(
+    files: dict[str, str], free: list[int], tmp_path: Path
+) -> None:
+    """Linux kernel documentation, 'Memory Resource Controller' and 'Control Group v2'."""
+    groups = memory.limited_groups(make_root(tmp_path, files))
+    assert [group.free() for group in groups] == free
+
+
+def test_what_a_container_has_left_is_what_is_available(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    files = {
+        "proc/self/cgroup": "0::/\n",
+        f"{V2}/memory.max": "2000000\n",
+        f"{V2}/memory.current": "1000000\n",
+    }
+    groups = memory.limited_groups(make_root(tmp_path, files))
+    monkeypatch.setattr(memory, "limited_groups", lambda: groups)
+    model = deconv_ir.load(tile([256, 1024]).save(tmp_path))
+    x = np.ones((1, 1), np.float32)
+    assert "1 MiB of memory at once, 976.6 KiB is available" in str(refused(model, [x]))
+    (tmp_path / V2 / "memory.current").write_text("0\n")  # another process has ended
+    assert model.run([x])["y"].shape == (256, 1024)
+
+
 def test_what_is_available_is_asked_when_pages_do_not_suffice(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     import psutil
-
-    from deconv_ir.execute import memory
 
     model = deconv_ir.load(tile([256, 1024]).save(tmp_path))
     x = np.ones((1, 1), np.float32)

@@ -7,7 +7,7 @@ import tracemalloc
 import numpy as np
 import pytest
 
-from deconv_ir.kernels import Deconvolution
+from deconv_ir.kernels import Convolution, Deconvolution
 from deconv_ir.kernels.tiling import TileCost, choose_tiling, tile_bytes
 
 # Lists of slices, and NumPy's buffers for casts; they do not grow with the layer.
@@ -93,3 +93,15 @@ def test_tiling_table(sizes, scratch_bytes, expected):
     used = tile_bytes(COST, data, reach, tiling.channels, tiling.box, tiling.taps, tiling.depth)
     assert tiling.bytes == used
     assert used <= scratch_bytes or expected == (1, (1, 1), 1)
+
+
+@pytest.mark.parametrize("kind", [Convolution, Deconvolution])
+def test_a_filter_that_is_not_kept_is_unpacked(kind) -> None:
+    """Where scratch is too tight for the packed filter, another kernel needs it as it was."""
+    rng = np.random.default_rng(0)
+    filter_ = rng.standard_normal((8, 8, 3, 3)).astype(np.float32)
+    data = rng.standard_normal((1, 8, 16, 16)).astype(np.float32)
+    arguments = {"strides": (1, 1), "dilations": (1, 1)}
+    expected = kind(filter_, **arguments).run(data, (1, 1), (16, 16))
+    tight = kind(filter_.copy(), scratch_bytes=1, **arguments)
+    np.testing.assert_allclose(tight.run(data, (1, 1), (16, 16)), expected, atol=1e-5)

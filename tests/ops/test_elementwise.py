@@ -220,3 +220,22 @@ def test_rejected(infer, kind: str, inputs, message: str) -> None:
 def test_clamp_needs_a_range(infer) -> None:
     with pytest.raises(ShapeError, match=r"min 2.0 is greater than max 1.0"):
         infer("Clamp", "f32[2]", min="2", max="1")
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_small_numbers_keep_their_precision(run, dtype) -> None:
+    """Against Python's `math`: neither exp(x) - 1 nor log(1 + exp(x)) loses what is small."""
+    x = np.array([-1e-6, -1e-3, -0.1, -1, -5, -20, -80, -0.0, 3, 90], dtype)
+    tolerance = 8 * np.finfo(dtype).eps
+    elu = [v if v > 0 else 1.5 * math.expm1(v) for v in map(float, x)]
+    np.testing.assert_allclose(run("Elu", x, alpha="1.5"), elu, rtol=tolerance)
+    softplus = [max(v, 0) + math.log1p(math.exp(-abs(v))) for v in map(float, x)]
+    np.testing.assert_allclose(run("SoftPlus-4", x), softplus, rtol=tolerance)
+
+
+def test_the_error_function_is_exact_to_a_few_units(run) -> None:
+    """Against Python's `math`, relative errors: small numbers, the middle, and where it is 1."""
+    x = np.concatenate([np.logspace(-30, 0, 500), np.linspace(-5, 5, 2001)]).astype(np.float32)
+    expected = [math.erf(v) for v in map(float, x)]
+    np.testing.assert_allclose(run("Erf", x), expected, rtol=5e-7, atol=0)
+    np.testing.assert_array_equal(run("Erf", [INF, -INF, NAN]), [1, -1, NAN])

@@ -1,4 +1,7 @@
-"""Whole networks: converted by OpenVINO in four variants, every output compared."""
+"""Whole networks: converted by OpenVINO in four variants, every output compared.
+
+When an output differs, so is every inner tensor, and the first layer that differs is named.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +14,7 @@ import numpy as np
 import pytest
 
 import deconv_ir
+from deconv_ir.ops.normalization import MVN6
 
 ov = pytest.importorskip(
     "openvino", reason="OpenVINO can not be imported: install the `peers` extra"
@@ -18,10 +22,10 @@ ov = pytest.importorskip(
 torch = pytest.importorskip("torch", reason="torch can not be imported: install the `peers` extra")
 
 from .architectures import NETWORKS, Network  # noqa: E402 - after the skip
+from .inner import assert_outputs, explain_difference  # noqa: E402
 
 pytestmark = pytest.mark.peers
 
-CORE = ov.Core()
 # Largest error over a network, relative to the output's scale (issue 6, 'Truth').
 TOLERANCE = 1e-4
 
@@ -51,17 +55,7 @@ def convert(network: Network, folder: Path, *, half: bool, dynamic: bool) -> Pat
 @pytest.mark.parametrize("network", NETWORKS, ids=str)
 def test_network(network: Network, half: bool, dynamic: bool, tmp_path: Path) -> None:
     path = convert(network, tmp_path, half=half, dynamic=dynamic)
-    arrays = [x.numpy() for x in network.inputs(seed=2)]
-    compiled = CORE.compile_model(path, "CPU", {"INFERENCE_PRECISION_HINT": "f32"})
-    theirs = list(compiled(arrays).values())
-    model = deconv_ir.load(path, strict=True)
-    ours = list(model.run(arrays).values())
-    assert len(ours) == len(theirs)
-    for mine, expected in zip(ours, theirs, strict=True):
-        assert mine.shape == expected.shape
-        assert mine.dtype == expected.dtype
-        scale = float(np.abs(expected).max())
-        np.testing.assert_allclose(mine, expected, rtol=0, atol=TOLERANCE * scale)
+    assert_outputs(path, [x.numpy() for x in network.inputs(seed=2)], TOLERANCE)
 
 
 @pytest.mark.parametrize("network", NETWORKS, ids=str)
@@ -76,3 +70,20 @@ def test_network_against_torch(network: Network, tmp_path: Path) -> None:
     for mine, theirs in zip(ours.values(), expected, strict=True):
         scale = float(theirs.abs().max())
         np.testing.assert_allclose(mine, theirs.numpy(), rtol=0, atol=TOLERANCE * scale)
+
+
+def test_the_layer_that_differs_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With an operation that is wrong on purpose."""
+    network = next(n for n in NETWORKS if n.name == "unet-3d")
+    path = convert(network, tmp_path, half=False, dynamic=False)
+    arrays = [x.numpy() for x in network.inputs()]
+    assert explain_difference(path, arrays, TOLERANCE).startswith("no inner tensor differs")
+    right = MVN6.execute
+
+    def wrong(self: Any, inputs: Any, context: Any) -> Any:
+        (result,) = right(self, inputs, context)
+        return (result * np.float32(1.001) if result.shape[1] == 8 else result,)
+
+    monkeypatch.setattr(MVN6, "execute", wrong)
+    with pytest.raises(AssertionError, match=r"differs is .*b\.1/.*\(MVN, id \d+\): differs by"):
+        assert_outputs(path, arrays, TOLERANCE)

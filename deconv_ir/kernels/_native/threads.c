@@ -68,11 +68,13 @@ static void initialise(void) {
 }
 
 void *allocate_huge(int64_t bytes) {
-    const int64_t page = bytes >= HUGE_PAGE / 4 ? HUGE_PAGE : LINE;
+    /* Smaller ones would be more padding than contents. */
+    const int64_t page = bytes >= HUGE_PAGE ? HUGE_PAGE : LINE;
     void *block = NULL;
-    if (posix_memalign(&block, (size_t)page, (size_t)round_up(bytes, page))) return NULL;
+    if (posix_memalign(&block, (size_t)page, (size_t)round_up(bytes, LINE))) return NULL;
 #ifdef MADV_HUGEPAGE
-    if (page == HUGE_PAGE) madvise(block, (size_t)round_up(bytes, page), MADV_HUGEPAGE);
+    /* What does not fill the last one lies in small ones. */
+    if (page == HUGE_PAGE) madvise(block, (size_t)(bytes / page * page), MADV_HUGEPAGE);
 #endif
     return block;
 }

@@ -1,0 +1,29 @@
+"""How the memory of a process that runs a model once is handed back."""
+
+from __future__ import annotations
+
+import sys
+
+# mallopt(3); malloc.h of glibc
+_M_TRIM_THRESHOLD = -1
+_M_MMAP_THRESHOLD = -3
+_LARGE = 1 << 18
+
+
+def hand_back() -> None:
+    """Let large arrays go back to the system when they die, as a plan counts on.
+
+    The C library keeps the memory of arrays smaller than the largest that has
+    been freed, which spares a process that runs a model again and again the
+    pages; one that runs it once would only be larger.
+    """
+    if sys.platform != "linux":
+        return
+    import ctypes
+
+    try:
+        mallopt = ctypes.CDLL(None).mallopt
+    except (OSError, AttributeError):  # another C library
+        return
+    mallopt(_M_MMAP_THRESHOLD, _LARGE)
+    mallopt(_M_TRIM_THRESHOLD, _LARGE)
