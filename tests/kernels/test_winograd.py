@@ -155,6 +155,24 @@ def test_small_integers_are_exact(extents, batch, pad):
         )
 
 
+@pytest.mark.parametrize("element", ["float32", "float16"])
+@pytest.mark.parametrize("strides", [(2,), (2, 2), (4, 3), (2, 2, 2)])
+def test_kernel_equal_to_stride(element, strides):
+    """Planes are copied as they lie, where they lie without gaps."""
+    rng = np.random.default_rng(0)
+    extents = (30, 19, 11)[: len(strides)]
+    weights = rng.integers(-4, 5, (16, 7, *strides)).astype(element)
+    arguments = {"strides": strides, "dilations": (1,) * len(strides)}
+    kernel = Deconvolution(weights, path="winograd", **arguments)
+    pads, output = (0,) * len(strides), tuple(s * x for s, x in zip(strides, extents, strict=True))
+    whole = rng.integers(-4, 5, (3, 16, *(2 * x for x in extents))).astype(element)
+    gaps = whole[(..., *(slice(x) for x in extents))]
+    for data in (np.ascontiguousarray(gaps), gaps, gaps[..., ::-1]):
+        assert filtering(kernel, data, pads, output) == ((1, 1),) * 3
+        expected = naive(data, weights, groups=1, pads_begin=pads, output=output, **arguments)
+        np.testing.assert_array_equal(kernel.run(data, pads, output), expected)
+
+
 @pytest.mark.parametrize(
     "activation",
     [
