@@ -1,0 +1,125 @@
+"""Columns of all taps in one product, added up with their shifts.
+
+The product is as high as taps and output channels together, so that few
+output channels still make one that the BLAS is good at.  Columns of one
+distance are added to all phases they reach in one go, over the columns of
+distance zero, which reach every phase.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from deconv_ir.kernels.box import Box, Scratch, Source
+from deconv_ir.kernels.costs import ADD, CALL, Cost, gather_time, product_time, write_time
+from deconv_ir.kernels.problem import AxisPhases, PhaseSet, Problem, pick
+from deconv_ir.kernels.writer import Writer
+
+__all__ = ["Columns", "cost"]
+
+Array = np.ndarray[Any, np.dtype[Any]]
+
+
+class _Distance(NamedTuple):
+    """The taps of one distance: their rows, and how many phases they reach, an axis each."""
+
+    shift: tuple[int, ...]
+    first: int
+    phases: tuple[int, ...]
+
+
+class Columns:
+    """The filter packed for columns; undilated ones only.
+
+    Parameters
+    ----------
+    problem : Problem
+        What is computed; all dilations are 1, or there is one phase an axis.
+    weights : ndarray
+        ``[groups, in, out, *K]``.
+    """
+
+    def __init__(self, problem: Problem, weights: Array) -> None:
+        self.problem = problem
+        self.distances: list[_Distance] = []
+        parts: list[Array] = []
+        per_axis = [
+            [range(k, min(k + s, extent)) for k in range(0, extent, s)]
+            for extent, s in zip(problem.kernel, problem.strides, strict=True)
+        ]
+        rows = 0
+        for kernels in itertools.product(*(enumerate(axis) for axis in per_axis)):
+            part = pick(weights, ..., *(slice(k.start, k.stop) for _, k in kernels))
+            shift = tuple(j * d for (j, _), d in zip(kernels, problem.dilations, strict=True))
+            self.distances.append(_Distance(shift, rows, part.shape[3:]))
+            parts.append(part.reshape(*part.shape[:3], -1))
+            rows += parts[-1].shape[3]
+        # [group, out and tap, in]
+        by_tap = np.concatenate(parts, axis=3).transpose(0, 2, 3, 1)
+        self.packed = np.ascontiguousarray(by_tap).reshape(
+            problem.groups, problem.channels_out * rows, problem.channels_in
+        )
+        self.taps = rows
+        self.phases = tuple(tuple(range(n)) for n in self.distances[0].phases)
+        self.reach = self.distances[-1].shift
+
+    def compute(self, box: Box, source: Source, writer: Writer, scratch: Scratch) -> None:
+        """Compute one tile."""
+        extent = tuple(b + r for b, r in zip(box.size, self.reach, strict=True))
+        positions = box.images * math.prod(extent)
+        block = scratch.take(0, (box.groups, self.problem.channels_in, box.images, *extent))
+        starts = [f - r for f, r in zip(box.first, self.reach, strict=True)]
+        ones = (1,) * len(starts)
+        source.copy(starts, ones, block)
+        matrix = block.reshape(box.groups, -1, positions)
+        for part in box.blocks():
+            columns = scratch.take(block.size, (box.groups, part.outs * self.taps, positions))
+            filters = self.packed[box.group : box.group + box.groups, part.rows(self.taps)]
+            np.matmul(filters, matrix, out=columns)
+            by_channel = columns.reshape(-1, self.taps, positions)
+            whole = self._of(self.distances[0], by_channel)
+            for distance in self.distances[1:]:
+                flat = 0
+                for step, e in zip(distance.shift, extent, strict=True):
+                    flat = flat * e + step
+                reached = whole[(slice(None), *map(slice, distance.phases))][..., flat:]
+                np.add(
+                    reached, self._of(distance, by_channel)[..., : positions - flat], out=reached
+                )
+            planes = whole.reshape(*whole.shape[:-1], box.images, *extent)
+            inside = (slice(reach, None) for reach in self.reach)
+            writer.write(part, self.phases, box.first, ones, pick(planes, ..., *inside))
+
+    @staticmethod
+    def _of(distance: _Distance, columns: Array) -> Array:
+        """Return the columns of one distance, ``[channel, *phase, position]``."""
+        count = math.prod(distance.phases)
+        part = columns[:, distance.first : distance.first + count]
+        return part.reshape(len(columns), *distance.phases, columns.shape[-1])
+
+
+def cost(problem: Problem, box: Box) -> Cost | None:
+    """Estimate what a tile takes; None if the method does not fit the problem."""
+    axes = list(zip(problem.kernel, problem.strides, problem.dilations, strict=True))
+    if any(s > 1 and d > 1 for _, s, d in axes):
+        return None
+    reach = [(k - 1) // s * d for k, s, d in axes]
+    positions = box.images * math.prod(b + r for b, r in zip(box.size, reach, strict=True))
+    data = box.groups * problem.channels_in * positions
+    columns = box.groups * box.outs * problem.taps * positions
+    calls = CALL * -(-box.outs // box.block) * math.prod(-(-k // s) for k, s, _ in axes)
+    phases = PhaseSet.of_axes(
+        tuple(AxisPhases(tuple(range(min(k, s))), (), 0, 0, 0, 0) for k, s, _ in axes)
+    )
+    return Cost(
+        data + box.groups * box.block * problem.taps * positions,
+        gather_time(data, 1, box.size[-1])
+        + product_time(box, problem.taps, problem.channels_in, positions)
+        + calls
+        + ADD * columns
+        + write_time(box, phases.phases * box.positions, phases),
+    )
