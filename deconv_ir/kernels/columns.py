@@ -56,7 +56,7 @@ class Columns:
             part = pick(weights, ..., *(slice(k.start, k.stop) for _, k in kernels))
             shift = tuple(j * d for (j, _), d in zip(kernels, problem.dilations, strict=True))
             self.distances.append(_Distance(shift, rows, part.shape[3:]))
-            parts.append(part.reshape(*part.shape[:3], -1))
+            parts.append(part.reshape(*part.shape[:3], math.prod(part.shape[3:])))
             rows += parts[-1].shape[3]
         # [group, out and tap, in]
         by_tap = np.concatenate(parts, axis=3).transpose(0, 2, 3, 1)
@@ -75,7 +75,7 @@ class Columns:
         starts = [f - r for f, r in zip(box.first, self.reach, strict=True)]
         ones = (1,) * len(starts)
         source.copy(starts, ones, block)
-        matrix = block.reshape(box.groups, -1, positions)
+        matrix = block.reshape(box.groups, self.problem.channels_in, positions)
         for part in box.blocks():
             columns = scratch.take(block.size, (box.groups, part.outs * self.taps, positions))
             filters = self.packed[box.group : box.group + box.groups, part.rows(self.taps)]

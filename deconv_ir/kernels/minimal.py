@@ -105,7 +105,7 @@ class Minimal:
         axes = shape.phases.axes
         places = tuple(axis.phases for axis in axes)
         positions = box.images * math.prod(shape.spatial())
-        matrix = planes.reshape(len(weights), box.groups, -1, positions)
+        matrix = planes.reshape(len(weights), box.groups, self.problem.channels_in, positions)
         for part in box.blocks():
             rows = part.rows(shape.phases.phases)
             high = rows.stop - rows.start
@@ -199,12 +199,13 @@ def _transform(planes: Array, done: Array, axis: int, shape: _Shape) -> None:
     count = shape.counts[axis] * inner
     # [sides before, side, what lies between, v and the positions behind]
     others = math.prod(shape.sides[:axis])
-    before = planes.reshape(others, 2, -1, planes.shape[v] * inner)
-    after = done.reshape(others, shape.points[axis], -1, done.shape[v] * inner)
+    between = math.prod(shape.points[axis + 1 :]) * math.prod(planes.shape[len(shape.sides) : v])
+    before = planes.reshape(others, 2, between, planes.shape[v] * inner)
+    after = done.reshape(others, shape.points[axis], between, done.shape[v] * inner)
     if shape.keeps(axis):
         # All rows are one run; what has no neighbour of its own becomes no result.
-        before = before.reshape(*before.shape[:2], 1, -1)
-        after = after.reshape(*after.shape[:2], 1, -1)
+        before = before.reshape(*before.shape[:2], 1, between * before.shape[3])
+        after = after.reshape(*after.shape[:2], 1, between * after.shape[3])
         count = before.shape[3] - inner
         after[..., count:] = 0
 
@@ -267,9 +268,9 @@ def _pack(weights: Array, phases: PhaseSet) -> Array:
     phase_axes = [3 + 2 * a for a in range(axes)]
     point_axes = [4 + 2 * a for a in range(axes)]
     ordered = np.ascontiguousarray(weights.transpose(*point_axes, 0, 2, *phase_axes, 1))
-    groups, depth = weights.shape[:2]
+    groups, depth, outs = weights.shape[:3]
     points = math.prod(weights.shape[a] for a in point_axes)
-    return ordered.reshape(points, groups, -1, depth)
+    return ordered.reshape(points, groups, outs * phases.phases, depth)
 
 
 def _transform_taps(weights: Array, axis: int) -> Array:

@@ -61,7 +61,7 @@ class Windows:
                 panel = scratch.take(used, (box.groups, phases.shifts, depth, box.images, *size))
                 used += panel.size
                 _gather(block, phases, panel)
-            matrix = panel.reshape(box.groups, -1, box.images * math.prod(size))
+            matrix = panel.reshape(box.groups, phases.shifts * depth, box.images * math.prod(size))
             places = tuple(axis.phases for axis in phases.axes)
             inside = tuple(slice(0, n) for n in seen.size)
             for part in seen.blocks():
@@ -129,5 +129,5 @@ def _pack(weights: Array, phases: PhaseSet) -> Array:
     phase_axes = [3 + 2 * a for a in range(len(phases.axes))]
     tap_axes = [4 + 2 * a for a in range(len(phases.axes))]
     ordered = np.ascontiguousarray(weights.transpose(0, 2, *phase_axes, *tap_axes, 1))
-    groups, depth = weights.shape[:2]
-    return ordered.reshape(groups, -1, phases.shifts * depth)
+    groups, depth, outs = weights.shape[:3]
+    return ordered.reshape(groups, outs * phases.phases, phases.shifts * depth)

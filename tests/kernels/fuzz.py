@@ -9,6 +9,7 @@ Stops at the first difference and prints the seed and the problem.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import importlib.util
 import os
 import sys
@@ -20,6 +21,7 @@ import numpy as np
 
 from deconv_ir import kernels
 from deconv_ir.kernels.compiled import compiled_module
+from deconv_ir.kernels.phases import Method
 
 
 def problems() -> ModuleType:
@@ -43,6 +45,7 @@ def main() -> None:
     module = problems()
     compiled = compiled_module()
     paths = options.path or (["compiled"] if compiled else []) + ["phases", "col2im"]
+    methods = [None, *Method]
     isas = compiled.isas() if compiled else []
     begin = time.perf_counter()
     for seed in range(options.seed, options.seed + options.count):
@@ -59,11 +62,17 @@ def main() -> None:
         for path in paths:
             for isa in isas if path == "compiled" else [""]:
                 os.environ["DECONV_IR_ISA"] = isa
-                try:
-                    case.check(case.actual(path=path, scratch_bytes=scratch_bytes))
-                except BaseException:
-                    print(f"seed {seed}, path {path} {isa}, scratch {scratch_bytes}: {case}")
-                    raise
+                for method in methods if path == "phases" else [None]:
+                    held = module.summed_by(method) if method else contextlib.nullcontext()
+                    try:
+                        with held:
+                            actual = case.actual(path=path, scratch_bytes=scratch_bytes)
+                        case.check(actual, path)
+                    except BaseException:
+                        print(
+                            f"seed {seed}, {path} {isa} {method}, scratch {scratch_bytes}: {case}"
+                        )
+                        raise
     seconds = time.perf_counter() - begin
     print(f"{options.count} problems, kernels {paths} {isas}: no difference ({seconds:.0f} s)")
 

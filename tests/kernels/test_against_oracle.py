@@ -12,14 +12,14 @@ from deconv_ir.kernels import Deconvolution, naive
 @pytest.mark.parametrize("seed", range(3))
 def test_random_problems(draw_case, path, dtype, axes, seed):
     case = draw_case(1000 * axes + seed, dtype, axes)
-    case.check(case.actual(path=path))
+    case.check(case.actual(path=path), path)
 
 
 @pytest.mark.parametrize("element", ["float32", "float64", "float16", "int8", "int64"])
 @pytest.mark.parametrize("seed", range(3))
 def test_many_channels(draw_case, path, element, seed):
     case = draw_case(seed, np.dtype(element), 1, channels=150)
-    case.check(case.actual(path=path, scratch_bytes=(64 << 20, 200_000)[seed % 2]))
+    case.check(case.actual(path=path, scratch_bytes=(64 << 20, 200_000)[seed % 2]), path)
 
 
 @pytest.mark.parametrize(
@@ -42,14 +42,14 @@ def test_many_channels(draw_case, path, element, seed):
 @pytest.mark.parametrize("seed", range(3))
 def test_named_problems(draw_case, path, fixed, seed):
     case = draw_case(seed, np.dtype(np.float32), 2, **fixed)
-    case.check(case.actual(path=path))
+    case.check(case.actual(path=path), path)
 
 
 @pytest.mark.parametrize("scratch_bytes", [1, 500, 20_000])
 @pytest.mark.parametrize("seed", range(2))
 def test_tiling_does_not_change_the_result(draw_case, dtype, path, scratch_bytes, seed):
     case = draw_case(seed, dtype)
-    case.check(case.actual(path=path, scratch_bytes=scratch_bytes))
+    case.check(case.actual(path=path, scratch_bytes=scratch_bytes), path)
 
 
 def test_one_filter_serves_all_extents(draw_case, path):
@@ -60,7 +60,7 @@ def test_one_filter_serves_all_extents(draw_case, path):
         first.data = rng.standard_normal((2, first.data.shape[1], *extents)).astype(np.float32)
         first.output = tuple(3 * e + 5 for e in extents)
         first.answer = first.magnitude = None
-        first.check(kernel.run(first.data, first.pads_begin, first.output))
+        first.check(kernel.run(first.data, first.pads_begin, first.output), path)
 
 
 @pytest.mark.parametrize("view", ["transposed", "reversed", "strided", "broadcast", "channels"])
@@ -77,7 +77,7 @@ def test_data_of_any_strides(draw_case, dtype, path, view):
     }[view]
     case.data = make(lambda shape: rng.integers(0, 100, shape).astype(dtype))
     case.output = (11, 14)
-    case.check(case.actual(path=path))
+    case.check(case.actual(path=path), path)
 
 
 def test_result_goes_where_it_is_told(draw_case, path):
@@ -86,7 +86,7 @@ def test_result_goes_where_it_is_told(draw_case, path):
     shape = case.expected().shape
     out = np.full(tuple(2 * s for s in shape), 7, np.float32)[tuple(slice(0, s) for s in shape)]
     assert kernel.run(case.data, case.pads_begin, case.output, out) is out
-    case.check(out)
+    case.check(out, path)
 
 
 def test_oracle_by_hand():
