@@ -14,7 +14,7 @@ __all__ = ["choose_tile", "count_tiles", "tiles"]
 
 # Elements of scratch that stay in the caches, and what more of them cost.
 _NEAR = 1 << 19
-_FAR = 0.05
+_FAR = 0.03
 # With less the BLAS packs more than it multiplies: only where scratch is tight.
 _FEWEST_POSITIONS, _FEWEST_ROWS = 64, 64
 # What the work of one thread must be at least before another is worth waking, in nanoseconds.

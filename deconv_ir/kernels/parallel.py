@@ -9,15 +9,23 @@ import os
 import threading
 from collections.abc import Callable
 from queue import SimpleQueue
+from typing import NamedTuple
 
 __all__ = ["run_jobs"]
+
+
+class _Order(NamedTuple):
+    """Work for a worker, which whoever acquires the claim first does, or calls off."""
+
+    work: Callable[[], None]
+    claim: threading.Lock
 
 
 class _Worker:
     """A thread that waits for work; daemonic, so that it never keeps a process alive."""
 
     def __init__(self) -> None:
-        self.orders: SimpleQueue[Callable[[], None]] = SimpleQueue()
+        self.orders: SimpleQueue[_Order] = SimpleQueue()
         self.done: SimpleQueue[BaseException | None] = SimpleQueue()
         self.thread = threading.Thread(target=self._loop, name="deconv-ir", daemon=True)
         self.thread.start()
@@ -25,8 +33,10 @@ class _Worker:
     def _loop(self) -> None:
         while True:
             order = self.orders.get()
+            if not order.claim.acquire(blocking=False):
+                continue
             try:
-                order()
+                order.work()
             except BaseException as error:
                 self.done.put(error)
             else:
@@ -105,15 +115,18 @@ def run_jobs(make: Callable[[], Callable[[int], None]], jobs: int, threads: int)
             while (job := next(ticket)) < jobs:
                 do(job)
 
-        for worker in workers:
-            worker.orders.put(take_part)
+        orders = [_Order(take_part, threading.Lock()) for _ in workers]
+        for worker, order in zip(workers, orders, strict=True):
+            worker.orders.put(order)
         failure: BaseException | None = None
         try:
             take_part()
         except BaseException as error:
             failure = error
-        for worker in workers:
-            failure = worker.done.get() or failure
+        for worker, order in zip(workers, orders, strict=True):
+            # Nothing is left to do for one that did not come round to it yet.
+            if not order.claim.acquire(blocking=False):
+                failure = worker.done.get() or failure
         if failure is not None:
             raise failure
     finally:

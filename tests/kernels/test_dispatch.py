@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from deconv_ir import kernels
-from deconv_ir.kernels import Activation, ActivationKind, Deconvolution, naive
+from deconv_ir.kernels import Activation, ActivationKind, Deconvolution, memory, naive
 from deconv_ir.kernels.compiled import compiled_module, supports
 from deconv_ir.kernels.dispatch import Path, choose_path
 from deconv_ir.kernels.problem import Problem
@@ -171,8 +171,11 @@ def test_activation_follows_the_bias(path, activation, function, element):
     np.testing.assert_array_equal(actual, function(plain).astype(element))
 
 
-@needs_compiled
-def test_large_memory_is_used_again():
+@pytest.mark.parametrize(
+    "module", [pytest.param(compiled_module(), marks=needs_compiled, id="compiled"), None]
+)
+def test_large_memory_is_used_again(module, monkeypatch):
+    monkeypatch.setattr(memory, "compiled_module", lambda: module)
     shape, dtype = (3, 1 << 20), np.dtype(np.float32)
     first = kernels.empty(shape, dtype)
     address = first.ctypes.data

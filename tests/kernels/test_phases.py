@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import threading
+
 import numpy as np
 import pytest
 
 from deconv_ir import kernels
-from deconv_ir.kernels import Deconvolution, phases
+from deconv_ir.kernels import Deconvolution, parallel, phases
 from deconv_ir.kernels.minimal import LARGEST
 from deconv_ir.kernels.phases import Method, choose_plan
 from deconv_ir.kernels.problem import Problem, phase_sets, spans
@@ -143,3 +145,21 @@ def test_phases_without_a_place_are_left_out(hold_to):
         kernel = Deconvolution(weights, strides=(4, 4), dilations=(1, 1), path="phases")
         actual = kernel.run(np.full((1, 1, 2, 2), 2, np.float32), (5, 6), (1, 1))
     assert actual.tolist() == [[[[2 * (4 + 2)]]]]
+
+
+def test_a_late_worker_is_not_waited_for():
+    def make():
+        return done.append
+
+    done: list[int] = []
+    parallel.run_jobs(make, 2, 2)
+    gate = threading.Event()
+    worker = parallel._workers[0]
+    worker.orders.put(parallel._Order(gate.wait, threading.Lock()))
+    try:
+        done.clear()
+        parallel.run_jobs(make, 5, 2)
+        assert sorted(done) == [0, 1, 2, 3, 4]
+    finally:
+        gate.set()
+        worker.done.get()
