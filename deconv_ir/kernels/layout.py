@@ -10,7 +10,7 @@ from deconv_ir.kernels.box import Box
 from deconv_ir.kernels.costs import Cost
 from deconv_ir.kernels.problem import AxisSpan, Problem
 
-__all__ = ["choose_tile", "count_tiles", "tiles"]
+__all__ = ["choose_tile", "count_tiles", "cut"]
 
 # Elements of scratch that stay in the caches, and what more of them cost.
 _NEAR = 1 << 19
@@ -59,7 +59,8 @@ def choose_tile(
             break
         found = cost(tile)
         if found is None:
-            return None
+            # The method does not fit the problem, or only whole rows do.
+            break
         elements, nanoseconds = found
         if elements > bound:
             continue
@@ -124,7 +125,7 @@ def count_tiles(problem: Problem, images: int, tile: Box) -> int:
     return math.prod(map(len, _cuts(problem, images, tile)))
 
 
-def tiles(problem: Problem, images: int, tile: Box) -> tuple[Box, ...]:
+def cut(problem: Problem, images: int, tile: Box) -> tuple[Box, ...]:
     """Return the tiles of a run, cut off at its ends."""
     result = []
     for n, g, o, *first in itertools.product(*_cuts(problem, images, tile)):

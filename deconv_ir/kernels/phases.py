@@ -21,9 +21,9 @@ from deconv_ir.kernels.arithmetic import Arithmetic
 from deconv_ir.kernels.blas import single_threaded
 from deconv_ir.kernels.box import Box, Scratch, Source
 from deconv_ir.kernels.col2im import fill_holes
-from deconv_ir.kernels.columns import Columns
+from deconv_ir.kernels.columns import Columns, ColumnsInPlace
 from deconv_ir.kernels.costs import Cost
-from deconv_ir.kernels.layout import choose_tile, tiles
+from deconv_ir.kernels.layout import choose_tile, cut
 from deconv_ir.kernels.minimal import LARGEST, Minimal
 from deconv_ir.kernels.parallel import run_jobs
 from deconv_ir.kernels.problem import AxisSpan, PhaseSet, Problem, enumerate_taps, phase_sets
@@ -48,6 +48,7 @@ class Method(enum.Enum):
     WINDOWS = "windows"
     WINDOWS_APART = "windows apart"
     COLUMNS = "columns"
+    COLUMNS_IN_PLACE = "columns in place"
     MINIMAL = "minimal"
     MINIMAL_APART = "minimal apart"
 
@@ -66,6 +67,8 @@ def estimate(problem: Problem, method: Method, box: Box) -> Cost | None:
     """Estimate what a tile takes; None if the method does not fit the problem."""
     if method is Method.COLUMNS:
         return columns.cost(problem, box)
+    if method is Method.COLUMNS_IN_PLACE:
+        return columns.cost_in_place(problem, box)
     if method.minimal:
         return minimal.cost(problem, _sets(problem, method), box)
     return windows.cost(problem, _sets(problem, method), box)
@@ -106,6 +109,7 @@ def choose_plan(
     converts: bool = False,
     *,
     moderate: bool = True,
+    in_place: bool = True,
 ) -> Plan | None:
     """Choose method and tiles by the model of costs.
 
@@ -119,10 +123,12 @@ def choose_plan(
         Threads among which tiles are shared out.
     bound : int
         Elements of scratch that a thread may use.
-    moderate : bool
-        Whether minimal filtering is allowed.
     converts : bool
         Whether data are converted.
+    moderate : bool
+        Whether minimal filtering is allowed.
+    in_place : bool
+        Whether products can read the data where they lie.
 
     Returns
     -------
@@ -136,6 +142,8 @@ def choose_plan(
     for method in Method:
         if (method.minimal and not moderate) or (method.apart and not apart):
             continue
+        if method is Method.COLUMNS_IN_PLACE and not in_place:
+            continue
 
         def cost(box: Box, method: Method = method) -> Cost | None:
             found = estimate(problem, method, box)
@@ -148,7 +156,7 @@ def choose_plan(
             tile, nanoseconds = chosen
             found = estimate(problem, method, tile)
             assert found is not None
-            best = Plan(method, tiles(problem, images, tile), found.elements, nanoseconds)
+            best = Plan(method, cut(problem, images, tile), found.elements, nanoseconds)
     return best
 
 
@@ -204,6 +212,8 @@ class Phases:
             sets = _sets(self.problem, method)
             if method is Method.COLUMNS:
                 self._packed[method] = Columns(self.problem, weights)
+            elif method is Method.COLUMNS_IN_PLACE:
+                self._packed[method] = ColumnsInPlace(self.problem, weights)
             else:
                 kind = Minimal if method.minimal else Windows
                 self._packed[method] = kind(self.problem, weights, sets)
@@ -214,29 +224,39 @@ class Phases:
         problem, dtype = self.problem, self.arithmetic.accumulator
         with single_threaded() as alone:
             threads = get_threads() if alone else 1
-            settings = threads, scratch_bytes // threads // dtype.itemsize, self.arithmetic.converts
-            plan = self._plan(problem, len(data), axes, *settings, moderate=self.moderate)
-            if plan is not None and plan.method.minimal and not _moderate(data):
-                plan = self._plan(problem, len(data), axes, *settings, moderate=False)
-            if plan is None:
+            plan = functools.partial(
+                self._plan,
+                problem,
+                len(data),
+                axes,
+                threads,
+                scratch_bytes // threads // dtype.itemsize,
+                self.arithmetic.converts,
+                in_place=data.flags.c_contiguous and not self.arithmetic.converts,
+            )
+            chosen = plan(moderate=self.moderate)
+            if chosen is not None and chosen.method.minimal and not _moderate(data):
+                chosen = plan(moderate=False)
+            if chosen is None:
                 return False
-            packed = self._pack(plan.method)
+            method, tiles, elements, _ = chosen
+            packed = self._pack(method)
             fill_holes(self.taps, axes, self.bias, self.activation, out)
             writer = Writer(out, axes, problem.channels_out, self.bias, self.activation)
 
             def make() -> Any:
-                scratch = Scratch(plan.elements, dtype)
+                scratch = Scratch(elements, dtype)
 
                 def do(job: int) -> None:
                     # The error state belongs to a thread.
                     with np.errstate(all="ignore"):
-                        box = plan.tiles[job]
+                        box = tiles[job]
                         source = Source(data, box, problem.channels_in, dtype)
                         packed.compute(box, source, writer, scratch)
 
                 return do
 
-            run_jobs(make, len(plan.tiles), threads)
+            run_jobs(make, len(tiles), threads)
         return True
 
 

@@ -35,8 +35,9 @@ def plan(kernel, stride, channels_in, channels_out, data, pad=1, groups=1, image
         ({"kernel": 4, "stride": 2, "channels_in": 256, "channels_out": 128}, "minimal"),
         ({"kernel": 3, "stride": 1, "channels_in": 256, "channels_out": 128}, "minimal"),
         # few output channels: low products otherwise
-        ({"kernel": 4, "stride": 2, "channels_in": 128, "channels_out": 3}, "columns"),
-        ({"kernel": 9, "stride": 4, "channels_in": 56, "channels_out": 1, "pad": 4}, "columns"),
+        ({"kernel": 4, "stride": 2, "channels_in": 128, "channels_out": 3}, "columns in place"),
+        # few input channels: copies cost little, and make runs that are added faster
+        ({"kernel": 3, "stride": 2, "channels_in": 20, "channels_out": 10}, "columns"),
         # depthwise: windows of many groups at a time
         (
             {"kernel": 4, "stride": 2, "channels_in": 1, "channels_out": 1, "groups": 64},
@@ -61,6 +62,14 @@ def test_what_must_not_be_mixed_is_not():
     layer = {"kernel": 4, "stride": 2, "channels_in": 256, "channels_out": 128, "data": (64, 64)}
     assert plan(**layer).method.minimal
     assert not plan(**layer, moderate=False).method.minimal
+
+
+def test_data_are_read_in_place_only_where_they_can_be():
+    layer = {"kernel": 4, "stride": 2, "channels_in": 128, "channels_out": 3, "data": (64, 64)}
+    assert plan(**layer).method is Method.COLUMNS_IN_PLACE
+    assert plan(**layer, in_place=False).method is Method.COLUMNS
+    # Half of the columns of the data are not seen: a view cannot leave them out.
+    assert plan(**layer, pad=70).method is not Method.COLUMNS_IN_PLACE
 
 
 @pytest.mark.parametrize("bound", [BOUND, 1 << 16, 1 << 12])
