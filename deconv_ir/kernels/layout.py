@@ -18,7 +18,7 @@ _FAR = 0.03
 # With less the BLAS packs more than it multiplies: only where scratch is tight.
 _FEWEST_POSITIONS, _FEWEST_ROWS = 64, 64
 # What the work of one thread must be at least before another is worth waking, in nanoseconds.
-_WAKE = 100_000.0
+_WAKE = 300_000.0
 
 
 def choose_tile(
