@@ -47,7 +47,7 @@ def product_time(box: Box, rows: int, depth: int, columns: int) -> float:
 
 def gather_time(elements: int, copies: int, row: int) -> float:
     """Estimate copies that together make `elements`, in rows of `row`."""
-    return CALL * 2 * copies + elements * (_STRIDED + _ROW / row)
+    return CALL * 2 * copies + elements * (_STRIDED + _ROW / max(1, row))
 
 
 def write_time(box: Box, results: int, phases: PhaseSet) -> float:

@@ -17,7 +17,7 @@ _NEAR = 1 << 19
 _FAR = 0.03
 # With less the BLAS packs more than it multiplies: only where scratch is tight.
 _FEWEST_POSITIONS, _FEWEST_ROWS = 64, 64
-# What the work of one thread must be at least before another is worth waking, in nanoseconds.
+# Nanoseconds that a second thread costs: waking it, and the lock of the interpreter.
 _WAKE = 300_000.0
 
 
