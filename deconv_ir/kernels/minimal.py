@@ -39,8 +39,8 @@ Array = np.ndarray[Any, np.dtype[Any]]
 # From this number on, v make runs that are worth a neighbour computed for nothing.
 _LONG = 8
 
-# f32 has room for the products and transforms of values up to this.
-LARGEST = 2.0**60
+# Three axes make values 8 times as large, and 2^16 channels add up below the end of f32.
+LARGEST = 2.0**50
 
 
 def _pairs(axis: AxisPhases) -> bool:

@@ -35,6 +35,7 @@ __all__ = ["Method", "Phases", "Plan", "choose_plan", "estimate"]
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
+# Positions of a plane; on larger ones the edges do not count.
 _SMALL_PLANE = 1024
 
 
