@@ -67,7 +67,9 @@ def main() -> None:
                     try:
                         with held:
                             actual = case.actual(path=path, scratch_bytes=scratch_bytes)
-                        case.check(actual, path)
+                        # Windows fit every problem, and mix no data of other outputs.
+                        windows = method in (Method.WINDOWS, Method.WINDOWS_APART)
+                        case.check(actual, "" if windows else path)
                     except BaseException:
                         print(
                             f"seed {seed}, {path} {isa} {method}, scratch {scratch_bytes}: {case}"

@@ -106,7 +106,9 @@ def test_every_method(draw_case, hold_to, method, axes, seed, threads):
             actual = case.actual(path="phases", scratch_bytes=(64 << 20, 300_000)[seed % 2])
     finally:
         kernels.set_threads(None)
-    case.check(actual, "phases")
+    # Windows fit every problem; where others do not, minimal filtering may have been chosen.
+    windows = method in (Method.WINDOWS, Method.WINDOWS_APART)
+    case.check(actual, "" if windows else "phases")
 
 
 @pytest.mark.parametrize("kernel", [2, 3, 4, 5, 6])
