@@ -1,10 +1,4 @@
-"""The BLAS that NumPy brings: accumulating products, and its threads.
-
-NumPy's own functions overwrite their result; ``C += A @ B`` in one call, as
-the BLAS does it, saves a buffer and a pass over it.  The routine is found in
-the library that NumPy has loaded anyway, tried once, and done without where it
-is not found.
-"""
+"""The BLAS that NumPy brings: its name, and its threads."""
 
 from __future__ import annotations
 
@@ -19,11 +13,7 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["accumulate", "blas_name", "single_threaded"]
-
-Array = np.ndarray[Any, np.dtype[Any]]
-
-_ROW_MAJOR, _NO_TRANSPOSE = 101, 111
+__all__ = ["blas_name", "single_threaded"]
 
 
 @functools.cache
@@ -42,78 +32,6 @@ def _symbol(*names: str) -> Any:
         with contextlib.suppress(AttributeError):
             return getattr(library, name)
     return None
-
-
-Gemm = Callable[[int, int, int, int, int, int, int, int, int, float], None]
-
-
-@functools.cache
-def _gemm(code: str) -> Gemm | None:
-    """Return ``gemm(m, n, k, a, lda, b, ldb, c, ldc, beta)`` for ``f`` or ``d``, or None."""
-    letter = {"f": "s", "d": "d"}[code]
-    scalar = ctypes.c_float if code == "f" else ctypes.c_double
-    for name, integer in (
-        (f"scipy_cblas_{letter}gemm64_", ctypes.c_int64),
-        (f"cblas_{letter}gemm64_", ctypes.c_int64),
-        (f"scipy_cblas_{letter}gemm", ctypes.c_int),
-        (f"cblas_{letter}gemm", ctypes.c_int),
-    ):
-        function = _symbol(name)
-        if function is None:
-            continue
-        pointer, order = ctypes.c_void_p, ctypes.c_int
-        function.restype = None
-        function.argtypes = [order, order, order, integer, integer, integer, scalar]
-        function.argtypes += [pointer, integer, pointer, integer, scalar, pointer, integer]
-
-        def gemm(
-            m: int,
-            n: int,
-            k: int,
-            a: int,
-            lda: int,
-            b: int,
-            ldb: int,
-            c: int,
-            ldc: int,
-            beta: float,
-            function: Any = function,
-        ) -> None:
-            function(
-                _ROW_MAJOR, _NO_TRANSPOSE, _NO_TRANSPOSE, m, n, k, 1.0, a, lda, b, ldb, beta, c, ldc
-            )
-
-        return gemm if _works(gemm, code) else None
-    return None
-
-
-def _works(gemm: Gemm, code: str) -> bool:
-    """Whether the routine that was found does what its name says."""
-    a, b = np.arange(6, dtype=code).reshape(2, 3), np.arange(12, dtype=code).reshape(3, 4)
-    c = np.ones((2, 4), code)
-    gemm(2, 4, 3, a.ctypes.data, 3, b.ctypes.data, 4, c.ctypes.data, 4, 1.0)
-    return bool(np.array_equal(c, a @ b + 1))
-
-
-def _address(array: Array) -> int:
-    address: int = array.__array_interface__["data"][0]
-    return address
-
-
-def accumulate(a: Array, b: Array, c: Array, *, add: bool) -> None:
-    """Write ``a @ b`` to `c`, or add it; rows may be apart, elements of a row may not."""
-    gemm = _gemm(a.dtype.char) if a.dtype.char in "fd" else None
-    m, k = a.shape
-    n = b.shape[1]
-    if gemm is None or not (m and n and k):
-        if add:
-            c += a @ b
-        else:
-            np.matmul(a, b, out=c)
-        return
-    size = a.itemsize
-    lda, ldb, ldc = (max(x.strides[0] // size, x.shape[1], 1) for x in (a, b, c))
-    gemm(m, n, k, _address(a), lda, _address(b), ldb, _address(c), ldc, float(add))
 
 
 @functools.cache

@@ -17,6 +17,39 @@ Array = np.ndarray[Any, np.dtype[Any]]
 
 # Smaller ones the C library's allocator hands out again by itself.
 _LARGE_BYTES = 8 << 20
+# As much is kept as the compiled kernel keeps, for which blocks.c does the same.
+_KEPT_BYTES = 192 << 20
+
+# By their addresses, the oldest first.  No lock: a block may be given back wherever one is freed.
+_kept: dict[int, Array] = {}
+
+
+class _Block:
+    """Memory that goes back to the pool when the last array that shows it is gone."""
+
+    def __init__(self, size: int) -> None:
+        self.memory = _take(size)
+        self.__array_interface__ = self.memory[:size].__array_interface__
+
+    def __del__(self) -> None:
+        _give_back(self.memory)
+
+
+def _take(size: int) -> Array:
+    for address, memory in list(_kept.items()):
+        if size <= len(memory) <= 2 * size and _kept.pop(address, None) is not None:
+            return memory
+    return np.empty(size, np.uint8)
+
+
+def _give_back(memory: Array) -> None:
+    if len(memory) > _KEPT_BYTES:
+        return
+    _kept[id(memory)] = memory
+    for address in list(_kept):
+        if sum(map(len, list(_kept.values()))) <= _KEPT_BYTES:
+            break
+        _kept.pop(address, None)
 
 
 def empty(shape: Sequence[int], dtype: np.dtype[Any]) -> Array:
@@ -32,18 +65,19 @@ def empty(shape: Sequence[int], dtype: np.dtype[Any]) -> Array:
     Returns
     -------
     ndarray
-        C-contiguous.  Its memory goes back to a small pool when the array and
-        all of its views are gone; without the compiled kernel it is an array
-        like any other.
+        C-contiguous.  The memory of a large one goes back to a small pool when
+        the array and all of its views are gone.
     """
     size = math.prod(shape) * dtype.itemsize
-    module = compiled_module() if _LARGE_BYTES <= size <= sys.maxsize else None
-    if module is None:
+    if not _LARGE_BYTES <= size <= sys.maxsize:
         return np.empty(shape, dtype)
+    module = compiled_module()
+    if module is None:
+        return np.asarray(_Block(size)).view(dtype).reshape(shape)
     return np.frombuffer(module.Block(size), dtype).reshape(shape)
 
 
 def is_pooled(owner: object) -> bool:
     """Whether an array's base is memory of the pool, which nothing but that array shows."""
     module = compiled_module()
-    return module is not None and isinstance(owner, module.Block)
+    return isinstance(owner, _Block if module is None else module.Block)

@@ -10,6 +10,7 @@ import os
 import threading
 from collections.abc import Callable
 from queue import SimpleQueue
+from typing import NamedTuple
 
 __all__ = ["run_jobs"]
 
@@ -18,24 +19,34 @@ __all__ = ["run_jobs"]
 _Outcomes = SimpleQueue[BaseException | None]
 
 
+class _Order(NamedTuple):
+    """Work for a worker, which whoever acquires the claim first does, or calls off."""
+
+    work: Callable[[], None]
+    claim: threading.Lock
+    outcomes: _Outcomes
+
+
 class _Worker:
     """A thread that waits for work; daemonic, so that it never keeps a process alive."""
 
     def __init__(self) -> None:
-        self.orders: SimpleQueue[tuple[Callable[[], None], _Outcomes]] = SimpleQueue()
+        self.orders: SimpleQueue[_Order] = SimpleQueue()
         self.thread = threading.Thread(target=self._loop, name="deconv-ir", daemon=True)
         self.thread.start()
 
     def _loop(self) -> None:
         while True:
-            order, outcomes = self.orders.get()
+            order = self.orders.get()
+            if not order.claim.acquire(blocking=False):
+                continue
             try:
-                order()
+                order.work()
             except BaseException as error:
-                outcomes.put(error)
+                order.outcomes.put(error)
             else:
-                outcomes.put(None)
-            del order, outcomes
+                order.outcomes.put(None)
+            del order
 
 
 _workers: list[_Worker] = []
@@ -117,15 +128,18 @@ def run_jobs(make: Callable[[], Callable[[int], None]], jobs: int, threads: int)
                 do(job)
 
         outcomes: _Outcomes = SimpleQueue()
-        for worker in workers:
-            worker.orders.put((take_part, outcomes))
+        orders = [_Order(take_part, threading.Lock(), outcomes) for _ in workers]
+        for worker, order in zip(workers, orders, strict=True):
+            worker.orders.put(order)
         failure: BaseException | None = None
         try:
             take_part()
         except BaseException as error:
             failure = error
-        for _ in workers:
-            failure = outcomes.get() or failure
+        for order in orders:
+            # Nothing is left to do for one that did not come round to it yet.
+            if not order.claim.acquire(blocking=False):
+                failure = outcomes.get() or failure
         if failure is not None:
             raise failure
     finally:

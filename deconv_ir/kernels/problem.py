@@ -24,12 +24,15 @@ from typing import Any, NamedTuple
 import numpy as np
 
 __all__ = [
+    "AxisPhases",
     "AxisSpan",
+    "PhaseSet",
     "Problem",
     "Tap",
     "check_run",
     "check_vector",
     "enumerate_taps",
+    "phase_sets",
     "pick",
     "spans",
 ]
@@ -178,6 +181,91 @@ def enumerate_taps(problem: Problem) -> list[Tap]:
     return sorted(taps, key=lambda tap: (tap.phase, tap.shift))
 
 
+class AxisPhases(NamedTuple):
+    """Phases of one axis that see data from the same distances.
+
+    Attributes
+    ----------
+    phases : tuple of int
+        The phases, ascending.
+    first : tuple of int
+        The nearest tap of each.
+    every : int
+        Kernel positions from a tap to the next one of its phase.
+    base, step : int
+        Distance of the nearest tap, and from there to the next.
+    taps : int
+        Taps of each phase.
+    """
+
+    phases: tuple[int, ...]
+    first: tuple[int, ...]
+    every: int
+    base: int
+    step: int
+    taps: int
+
+    def kernel_positions(self) -> list[list[int]]:
+        """Return the kernel positions of all taps, ``[phase][tap]``."""
+        return [[k + self.every * tap for tap in range(self.taps)] for k in self.first]
+
+
+class PhaseSet(NamedTuple):
+    """Phases that see data from the same distances: the same taps along every axis.
+
+    Attributes
+    ----------
+    axes : tuple of AxisPhases
+        The phases; all combinations of them are in the set.
+    phases : int
+        Number of phases.
+    shifts : int
+        Number of distances, which is that of the taps of each phase.
+    reach : tuple of int
+        From the nearest tap to the farthest, an axis each.
+    """
+
+    axes: tuple[AxisPhases, ...]
+    phases: int
+    shifts: int
+    reach: tuple[int, ...]
+
+    @classmethod
+    def of_axes(cls, axes: tuple[AxisPhases, ...]) -> PhaseSet:
+        """Combine the phases of all axes."""
+        return cls(
+            axes,
+            math.prod(len(a.phases) for a in axes),
+            math.prod(a.taps for a in axes),
+            tuple(a.step * (a.taps - 1) for a in axes),
+        )
+
+
+def phase_sets(problem: Problem, *, single: bool = False) -> list[PhaseSet]:
+    """Return all phases that have taps, sorted into sets; with `single` each is one of its own."""
+    per_axis = []
+    for extent, s, d in zip(problem.kernel, problem.strides, problem.dilations, strict=True):
+        every = s // math.gcd(s, d)
+        found: dict[tuple[int, int, int], list[tuple[int, int]]] = {}
+        for k in range(min(every, extent)):
+            key = (d * k // s, (extent - 1 - k) // every + 1, k if single else 0)
+            found.setdefault(key, []).append((d * k % s, k))
+        per_axis.append(
+            [
+                AxisPhases(
+                    tuple(r for r, _ in sorted(members)),
+                    tuple(k for _, k in sorted(members)),
+                    every,
+                    base,
+                    d // math.gcd(s, d),
+                    taps,
+                )
+                for (base, taps, _), members in found.items()
+            ]
+        )
+    return [PhaseSet.of_axes(axes) for axes in itertools.product(*per_axis)]
+
+
 class AxisSpan(NamedTuple):
     """One spatial axis of one run.
 
@@ -216,6 +304,28 @@ class AxisSpan(NamedTuple):
         begin = low * self.stride + phase - self.pad_begin
         end = (high - 1) * self.stride + phase - self.pad_begin + 1
         return slice(low - first, high - first), slice(begin, end, self.stride)
+
+    def seen(self, phases: Sequence[int]) -> tuple[int, int]:
+        """Return the first u of these phases that the output sees, and the one after the last."""
+        low = min(-((phase - self.pad_begin) // self.stride) for phase in phases)
+        high = max((self.pad_begin + self.output - 1 - phase) // self.stride for phase in phases)
+        return max(self.first, low), min(self.last, high + 1)
+
+    def place(self, phase: int, start: int, step: int, count: int) -> tuple[slice, slice]:
+        """Map ``u = start + step * index`` of a phase, index < count, to output positions.
+
+        Returns
+        -------
+        index, y : slice
+            The indices whose output exists and lies before `last`, and where they go.
+        """
+        every = self.stride * step
+        begin = self.stride * start + phase - self.pad_begin
+        low = max(0, -(begin // every))
+        high = min(count, -((start - self.last) // step), -((begin - self.output) // every))
+        if high <= low:
+            return slice(0, 0), slice(0, 0)
+        return slice(low, high), slice(begin + every * low, begin + every * (high - 1) + 1, every)
 
 
 def spans(

@@ -11,10 +11,9 @@ import numpy as np
 import pytest
 
 from deconv_ir import kernels
-from deconv_ir.kernels import Activation, ActivationKind, Deconvolution, naive
+from deconv_ir.kernels import Activation, ActivationKind, Deconvolution, memory, naive
 from deconv_ir.kernels.compiled import compiled_module, supports
 from deconv_ir.kernels.dispatch import Path, choose_path
-from deconv_ir.kernels.phases import Method, choose_method
 from deconv_ir.kernels.problem import Problem
 
 needs_compiled = pytest.mark.skipif(
@@ -48,21 +47,6 @@ F32, F16, I8 = np.dtype(np.float32), np.dtype(np.float16), np.dtype(np.int8)
 )
 def test_choice_of_path(layer, dtype, compiled, finite, expected):
     assert choose_path(layer, dtype, compiled=compiled, finite=finite) is expected
-
-
-@pytest.mark.parametrize(
-    ("layer", "expected"),
-    [
-        (problem(channels_out=64), Method.PRODUCTS),
-        (problem((2, 2), (2, 2), channels_out=3), Method.PRODUCTS),  # one tap a phase
-        (problem((4, 4), (2, 2), channels_out=3), Method.COLUMNS),
-        (problem((9, 9), (4, 4), channels_out=1), Method.COLUMNS),
-        (problem((4, 4), (2, 2), 256, 1, 1), Method.TAPS),
-        (problem((3, 3), (1, 1), channels_out=64), Method.PRODUCTS),
-    ],
-)
-def test_choice_of_method(layer, expected):
-    assert choose_method(layer) is expected
 
 
 def test_supports_rejects_what_has_no_c_form():
@@ -187,8 +171,11 @@ def test_activation_follows_the_bias(path, activation, function, element):
     np.testing.assert_array_equal(actual, function(plain).astype(element))
 
 
-@needs_compiled
-def test_large_memory_is_used_again():
+@pytest.mark.parametrize(
+    "module", [pytest.param(compiled_module(), marks=needs_compiled, id="compiled"), None]
+)
+def test_large_memory_is_used_again(module, monkeypatch):
+    monkeypatch.setattr(memory, "compiled_module", lambda: module)
     shape, dtype = (3, 1 << 20), np.dtype(np.float32)
     first = kernels.empty(shape, dtype)
     address = first.ctypes.data

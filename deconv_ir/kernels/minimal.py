@@ -1,0 +1,312 @@
+"""Minimal filtering (Winograd): two outputs of two taps for three products, of three for four.
+
+Where a phase has two or three taps along an axis, neighbouring outputs are
+computed in pairs.  With data d0, d1, ... and taps g0, g1, ... in the order in
+which they meet::
+
+    two taps      m0 = (d0 - d1) g0    m1 = d1 (g0 + g1)    m2 = (d1 - d2) g1
+                  y0 = m0 + m1         y1 = m1 - m2
+    three taps    m0 = (d0 - d2) g0    m1 = (d1 + d2) (g0 + g1 + g2) / 2
+                  m3 = (d1 - d3) g2    m2 = (d2 - d1) (g0 - g1 + g2) / 2
+                  y0 = m0 + m1 + m2    y1 = m1 - m2 - m3
+
+Axes are transformed one after the other, so that two of them need 9 products
+instead of 16, or 16 instead of 36.  The sums over input channels lie between
+the transforms of data and results: one matrix product for each combination of
+the m.  Differences of data may overflow or meet infinities that the sum itself
+does not, so that data and weights must be finite and no larger than `LARGEST`.
+S. Winograd, Arithmetic Complexity of Computations (1980), theorem 6; A. Lavin
+and S. Gray, Fast Algorithms for Convolutional Neural Networks (2016).
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from typing import Any
+
+import numpy as np
+
+from deconv_ir.kernels.box import Box, Scratch, Source
+from deconv_ir.kernels.costs import ADD, CALL, Cost, gather_time, product_time, write_time
+from deconv_ir.kernels.problem import AxisPhases, PhaseSet, Problem, pick
+from deconv_ir.kernels.writer import Writer
+
+__all__ = ["LARGEST", "Minimal", "cost"]
+
+Array = np.ndarray[Any, np.dtype[Any]]
+
+# From this number on, v make runs that are worth a neighbour computed for nothing.
+_LONG = 8
+
+# Three axes make values 8 times as large, and 2^16 channels add up below the end of f32.
+LARGEST = 2.0**50
+
+
+def _pairs(axis: AxisPhases) -> bool:
+    """Whether outputs of these phases are computed in pairs along the axis."""
+    return axis.taps in (2, 3)
+
+
+class Minimal:
+    """The filter packed for minimal filtering; no phase has more than three taps along an axis.
+
+    Parameters
+    ----------
+    problem : Problem
+        What is computed.
+    weights : ndarray
+        ``[groups, in, out, *K]``.
+    sets : list of PhaseSet
+        All phases that have taps.
+    """
+
+    def __init__(self, problem: Problem, weights: Array, sets: list[PhaseSet]) -> None:
+        self.problem = problem
+        self.sets = sets
+        self.packed = [_pack(weights, phases) for phases in sets]
+
+    def compute(self, box: Box, source: Source, writer: Writer, scratch: Scratch) -> None:
+        """Compute one tile."""
+        depth = self.problem.channels_in
+        for phases, weights in zip(self.sets, self.packed, strict=True):
+            seen = box.seen(phases)
+            if seen is None:
+                continue
+            shape = _Shape(phases, seen)
+            lead = (box.groups, depth, box.images)
+            stages = [math.prod(lead) * n for n in shape.stages()]
+            offsets = [0, max(stages[::2])]
+            axes = len(shape.sides)
+            planes = scratch.take(0, (*shape.sides, *lead, *shape.spatial(axes)))
+            _split(source, seen, shape, planes)
+            stage = 0
+            # From the last axis on: the neighbours of those before are whole rows.
+            for axis in reversed(range(axes)):
+                if shape.sides[axis] == 2:
+                    stage += 1
+                    extents = (*shape.after(axis), *lead, *shape.spatial(axis))
+                    done = scratch.take(offsets[stage % 2], extents)
+                    _transform(planes, done, axis, shape)
+                    planes = done
+            self._multiply(seen, shape, weights, planes, writer, scratch, _two_places(stages))
+
+    def _multiply(
+        self,
+        box: Box,
+        shape: _Shape,
+        weights: Array,
+        planes: Array,
+        writer: Writer,
+        scratch: Scratch,
+        begin: int,
+    ) -> None:
+        """Multiply transformed data, and write what becomes of the products."""
+        axes = shape.phases.axes
+        places = tuple(axis.phases for axis in axes)
+        positions = box.images * math.prod(shape.spatial())
+        matrix = planes.reshape(len(weights), box.groups, self.problem.channels_in, positions)
+        for part in box.blocks():
+            rows = part.rows(shape.phases.phases)
+            high = rows.stop - rows.start
+            products = scratch.take(begin, (len(weights), box.groups, high, positions))
+            np.matmul(weights[:, box.group : box.group + box.groups, rows], matrix, out=products)
+            channels = box.groups * part.outs
+            sums = products.reshape(
+                *shape.points, channels, *map(len, places), box.images, *shape.spatial()
+            )
+            for axis in range(len(axes)):
+                if shape.sides[axis] == 2:
+                    sums = _combine(sums, axis)
+            _write(writer, part, shape, sums)
+
+
+class _Shape:
+    """How one tile is cut for one set of phases.
+
+    Along an axis whose outputs are computed in pairs, outputs that share data
+    are `step` apart, and the position is ``2*step*v + step*side + lane``.
+    """
+
+    def __init__(self, phases: PhaseSet, box: Box) -> None:
+        self.phases = phases
+        self.sides, self.points, self.lanes, self.counts = [], [], [], []
+        for part, size in zip(phases.axes, box.size, strict=True):
+            paired = _pairs(part)
+            self.sides.append(2 if paired else 1)
+            self.points.append(part.taps + 1 if paired else 1)
+            self.lanes.append(part.step if paired else 1)
+            self.counts.append(-(-size // (2 * part.step)) if paired else size)
+
+    @property
+    def last(self) -> int:
+        """The last axis along which outputs are computed in pairs; -1 if there is none."""
+        return max((a for a, side in enumerate(self.sides) if side == 2), default=-1)
+
+    def keeps(self, axis: int) -> bool:
+        """Whether neighbours stay behind the transform: one more of many v makes long runs."""
+        return axis == self.last and self.counts[axis] >= _LONG
+
+    def spatial(self, done: int = 0) -> list[int]:
+        """Return ``[lane, v]`` of every axis, those from `done` on transformed."""
+        result: list[int] = []
+        for axis, (lanes, count) in enumerate(zip(self.lanes, self.counts, strict=True)):
+            more = self.sides[axis] == 2 and (axis < done or self.keeps(axis))
+            result += [lanes, count + more]
+        return result
+
+    def after(self, axis: int) -> tuple[int, ...]:
+        """Return the planes an axis, once this one and those behind it are transformed."""
+        return (*self.sides[:axis], *self.points[axis:])
+
+    def stages(self) -> list[int]:
+        """Return the elements of the planes, and after each transform, for one channel."""
+        result = [math.prod(self.sides) * math.prod(self.spatial(len(self.sides)))]
+        for axis in reversed(range(len(self.sides))):
+            if self.sides[axis] == 2:
+                result.append(math.prod(self.after(axis)) * math.prod(self.spatial(axis)))
+        return result
+
+
+def _two_places(stages: list[int]) -> int:
+    return max(stages[::2]) + max(stages[1::2], default=0)
+
+
+def _split(source: Source, box: Box, shape: _Shape, planes: Array) -> None:
+    """Copy the data into planes ``[*side, group, in, image, *(lane, v)]``."""
+    axes = shape.phases.axes
+    steps = [2 * a.step if _pairs(a) else 1 for a in axes]
+    sides = itertools.product(*map(range, shape.sides))
+    lanes = list(itertools.product(*map(range, shape.lanes)))
+    for side, lane in itertools.product(sides, lanes):
+        starts = []
+        for a, first, e, rho in zip(axes, box.first, side, lane, strict=True):
+            starts.append(
+                first - a.base - (a.taps - 1) * a.step + a.step * e + rho
+                if _pairs(a)
+                else first - a.base
+            )
+        index = [entry for rho in lane for entry in (rho, slice(None))]
+        source.copy(
+            starts, steps, pick(planes, *side, slice(None), slice(None), slice(None), *index)
+        )
+
+
+def _transform(planes: Array, done: Array, axis: int, shape: _Shape) -> None:
+    """Transform the data along one axis; the axes behind it are done."""
+    v = len(shape.sides) + 3 + 2 * axis + 1
+    inner = math.prod(planes.shape[v + 1 :])
+    count = shape.counts[axis] * inner
+    # [sides before, side, what lies between, v and the positions behind]
+    others = math.prod(shape.sides[:axis])
+    between = math.prod(shape.points[axis + 1 :]) * math.prod(planes.shape[len(shape.sides) : v])
+    before = planes.reshape(others, 2, between, planes.shape[v] * inner)
+    after = done.reshape(others, shape.points[axis], between, done.shape[v] * inner)
+    if shape.keeps(axis):
+        # All rows are one run; what has no neighbour of its own becomes no result.
+        before = before.reshape(*before.shape[:2], 1, between * before.shape[3])
+        after = after.reshape(*after.shape[:2], 1, between * after.shape[3])
+        count = before.shape[3] - inner
+        after[..., count:] = 0
+
+    def at(side: int, ahead: int) -> Array:
+        part: Array = before[:, side, :, ahead * inner : ahead * inner + count]
+        return part
+
+    to = [after[:, point, :, :count] for point in range(shape.points[axis])]
+    if shape.points[axis] == 3:
+        np.subtract(at(0, 0), at(1, 0), out=to[0])
+        np.copyto(to[1], at(1, 0))
+        np.subtract(at(1, 0), at(0, 1), out=to[2])
+        return
+    np.subtract(at(0, 0), at(0, 1), out=to[0])
+    np.add(at(1, 0), at(0, 1), out=to[1])
+    np.subtract(at(0, 1), at(1, 0), out=to[2])
+    np.subtract(at(1, 0), at(1, 1), out=to[3])
+
+
+def _combine(sums: Array, axis: int) -> Array:
+    """Turn products into the two outputs of one axis, in place of its first two points."""
+    before = (slice(None),) * axis
+    m = [pick(sums, *before, point) for point in range(sums.shape[axis])]
+    np.add(m[0], m[1], out=m[0])
+    if len(m) == 3:
+        np.subtract(m[1], m[2], out=m[1])
+    else:
+        np.add(m[0], m[2], out=m[0])
+        np.subtract(m[1], m[2], out=m[1])
+        np.subtract(m[1], m[3], out=m[1])
+    both: Array = sums[(*before, slice(0, 2))]
+    return both
+
+
+def _write(writer: Writer, box: Box, shape: _Shape, sums: Array) -> None:
+    """Write ``[*side, channel, *phase, image, *(lane, v)]``."""
+    axes = shape.phases.axes
+    steps = tuple(2 * a.step if _pairs(a) else 1 for a in axes)
+    phases = tuple(a.phases for a in axes)
+    sides = itertools.product(*map(range, shape.sides))
+    for side, lane in itertools.product(sides, itertools.product(*map(range, shape.lanes))):
+        starts = [
+            first + a.step * e + rho
+            for a, first, e, rho in zip(axes, box.first, side, lane, strict=True)
+        ]
+        index = [entry for rho in lane for entry in (rho, slice(None))]
+        before = (slice(None),) * (len(axes) + 2)
+        writer.write(box, phases, starts, steps, pick(sums, *side, *before, *index))
+
+
+def _pack(weights: Array, phases: PhaseSet) -> Array:
+    """Return ``[point, group, out and phase, in]``."""
+    for axis, part in enumerate(phases.axes):
+        # Data come in order of position, so the farthest tap is the first.
+        index = [positions[::-1] for positions in part.kernel_positions()]
+        weights = weights.take(index, axis=3 + 2 * axis)
+        if _pairs(part):
+            weights = _transform_taps(weights, 4 + 2 * axis)
+    axes = len(phases.axes)
+    phase_axes = [3 + 2 * a for a in range(axes)]
+    point_axes = [4 + 2 * a for a in range(axes)]
+    ordered = np.ascontiguousarray(weights.transpose(*point_axes, 0, 2, *phase_axes, 1))
+    groups, depth, outs = weights.shape[:3]
+    points = math.prod(weights.shape[a] for a in point_axes)
+    return ordered.reshape(points, groups, outs * phases.phases, depth)
+
+
+def _transform_taps(weights: Array, axis: int) -> Array:
+    g = np.moveaxis(weights, axis, 0)
+    if len(g) == 2:
+        points = [g[0], g[0] + g[1], g[1]]
+    else:
+        half = weights.dtype.type(0.5)
+        even = (g[0] + g[2]) * half
+        points = [g[0], even + g[1] * half, even - g[1] * half, g[2]]
+    return np.stack(points, axis=axis)
+
+
+def cost(problem: Problem, sets: list[PhaseSet], box: Box) -> Cost | None:
+    """Estimate what a tile takes; None if the method does not fit the problem."""
+    elements, total = 0, 0.0
+    if any(axis.taps > 3 for phases in sets for axis in phases.axes):
+        return None
+    for phases in sets:
+        seen = box.most(phases)
+        if seen is None:
+            continue
+        shape = _Shape(phases, seen)
+        data = box.groups * problem.channels_in * box.images
+        stages = [data * n for n in shape.stages()]
+        positions = box.images * math.prod(shape.spatial())
+        points = math.prod(shape.points)
+        rows = box.groups * phases.phases * positions
+        # Planes and transforms alternate between two places; the products lie behind.
+        elements = max(elements, _two_places(stages) + points * rows * box.block)
+        copies = math.prod(shape.sides) * math.prod(shape.lanes)
+        total += gather_time(stages[0], copies, shape.counts[-1])
+        total += (ADD + 0.1) * sum(stages[1:]) + CALL * 4 * len(stages)
+        depth = problem.channels_in
+        total += points * product_time(seen, phases.phases, depth, positions)
+        total += 2 * ADD * points * rows * box.outs
+        narrow = seen._replace(size=tuple(shape.counts))
+        total += copies * write_time(narrow, phases.phases * positions, phases)
+    return Cost(elements, total)
