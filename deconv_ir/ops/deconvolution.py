@@ -448,10 +448,10 @@ class Deconvolution(Operation):
         import numpy as np
 
         data = inputs[0]
-        shapes = (data.shape, filter_shape)
-        pads, extents = _placed(
-            self, shapes, tuple(map(describe_requested, inputs[2:])), context.semantics
-        )
+        others = tuple(map(describe_requested, inputs[2:]))
+        placed = _placed(self, (data.shape, filter_shape), others, context.semantics)
+        assert placed is not None, "actual arrays have static shapes"
+        pads, extents = placed
         result = packed.run(
             np.moveaxis(data, -1, 1) if self.channels_last else data, pads, extents, out
         )
