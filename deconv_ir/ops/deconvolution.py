@@ -402,10 +402,12 @@ class Deconvolution(Operation):
 
         def scratch(inputs: Sequence[TensorInfo]) -> int:
             data = static(inputs[0].shape)
-            pads, extents = _placed(self, (data, shape), tuple(inputs[2:]), context.semantics)
+            placed = _placed(self, (data, shape), tuple(inputs[2:]), context.semantics)
+            if placed is None:  # the requested extents are not known before
+                return context.scratch_bytes
             if self.channels_last:
                 data = (data[0], data[-1], *data[1:-1])
-            return packed.scratch(data, pads, extents)
+            return packed.scratch(data, *placed)
 
         return PackedLayer(run, scratch)
 
@@ -443,10 +445,10 @@ class Deconvolution(Operation):
         import numpy as np
 
         data = inputs[0]
-        shapes = (data.shape, filter_shape)
-        pads, extents = _placed(
-            self, shapes, tuple(map(describe_requested, inputs[2:])), context.semantics
-        )
+        others = tuple(map(describe_requested, inputs[2:]))
+        placed = _placed(self, (data.shape, filter_shape), others, context.semantics)
+        assert placed is not None, "actual arrays have static shapes"
+        pads, extents = placed
         result = packed.run(
             np.moveaxis(data, -1, 1) if self.channels_last else data, pads, extents, out
         )
@@ -459,8 +461,9 @@ def _placed(
     shapes: tuple[tuple[int, ...], ...],
     others: tuple[TensorInfo, ...],
     semantics: Semantics,
-) -> tuple[tuple[int, ...], tuple[int, ...]]:
+) -> tuple[tuple[int, ...], tuple[int, ...]] | None:
     """Return pad_begin and extent of each axis, for actual shapes of data and filter."""
     geometry = operation.geometry((*map(TensorInfo, shapes), *others), Context(semantics))
-    assert geometry is not None, "actual arrays have static shapes"
+    if geometry is None:
+        return None
     return tuple(g.pad_begin for g in geometry), tuple(g.output for g in geometry)
