@@ -10,7 +10,6 @@ import os
 import threading
 from collections.abc import Callable
 from queue import SimpleQueue
-from typing import NamedTuple
 
 __all__ = ["run_jobs"]
 
@@ -19,12 +18,20 @@ __all__ = ["run_jobs"]
 _Outcomes = SimpleQueue[BaseException | None]
 
 
-class _Order(NamedTuple):
+class _Order:
     """Work for a worker, which whoever acquires the claim first does, or calls off."""
 
-    work: Callable[[], None]
-    claim: threading.Lock
-    outcomes: _Outcomes
+    def __init__(self, work: Callable[[], None], outcomes: _Outcomes) -> None:
+        self.work: Callable[[], None] | None = work
+        self.outcomes = outcomes
+        self.claim = threading.Lock()
+
+    def call_off(self) -> bool:
+        """Take the work back, and let go of its arrays; False: a worker has begun it."""
+        if not self.claim.acquire(blocking=False):
+            return False
+        self.work = None
+        return True
 
 
 class _Worker:
@@ -38,15 +45,18 @@ class _Worker:
     def _loop(self) -> None:
         while True:
             order = self.orders.get()
-            if not order.claim.acquire(blocking=False):
+            if not order.claim.acquire(blocking=False) or order.work is None:
+                del order
                 continue
+            failure: BaseException | None = None
             try:
                 order.work()
             except BaseException as error:
-                order.outcomes.put(error)
-            else:
-                order.outcomes.put(None)
-            del order
+                failure = error
+            # Before it is told: whoever waits may count who holds its arrays.
+            order.work = None
+            order.outcomes.put(failure)
+            del order, failure
 
 
 _workers: list[_Worker] = []
@@ -128,7 +138,7 @@ def run_jobs(make: Callable[[], Callable[[int], None]], jobs: int, threads: int)
                 do(job)
 
         outcomes: _Outcomes = SimpleQueue()
-        orders = [_Order(take_part, threading.Lock(), outcomes) for _ in workers]
+        orders = [_Order(take_part, outcomes) for _ in workers]
         for worker, order in zip(workers, orders, strict=True):
             worker.orders.put(order)
         failure: BaseException | None = None
@@ -138,7 +148,7 @@ def run_jobs(make: Callable[[], Callable[[int], None]], jobs: int, threads: int)
             failure = error
         for order in orders:
             # Nothing is left to do for one that did not come round to it yet.
-            if not order.claim.acquire(blocking=False):
+            if not order.call_off():
                 failure = outcomes.get() or failure
         if failure is not None:
             raise failure

@@ -35,8 +35,8 @@ PADS = (1, 2)
 OUTPUT = {Deconvolution: (9, 8), Convolution: (3, 4)}
 ORACLE = {Deconvolution: naive, Convolution: naive_convolution}
 PATHS = {
-    Deconvolution: ["compiled", "phases", "col2im"],
-    Convolution: ["compiled", "im2col"],
+    Deconvolution: ["compiled", "direct", "winograd", "phases", "col2im"],
+    Convolution: ["compiled", "direct", "winograd", "im2col"],
 }
 BOTH = [(kind, path) for kind, paths in PATHS.items() for path in paths]
 FAR = 2**63 - 1
@@ -46,7 +46,7 @@ class Subject:
     """A kernel with arguments that are as they should be, and what they come to."""
 
     def __init__(self, kind: Any, path: str, dtype: str = "float32") -> None:
-        if path == "compiled" and compiled_module() is None:
+        if path in ("compiled", "direct", "winograd") and compiled_module() is None:
             pytest.skip("the compiled kernel was not built here")
         draw = np.random.default_rng(7)
 
@@ -324,13 +324,13 @@ def test_an_interrupted_call_leaves_nothing_to_the_next() -> None:
 class Packed:
     """The arguments of the calls into C, as Python would give them, to be spoilt one by one."""
 
-    def __init__(self) -> None:
+    def __init__(self, winograd: int = 2) -> None:
         module = compiled_module()
         if module is None:
             pytest.skip("the compiled kernel was not built here")
         self.module: Any = module
         self.layer = {"forward": 0, "element": 0, "isa": 0, "groups": 2, "ins": 2, "outs": 2}
-        self.layer |= {"folded": 1, "guarded": 0}
+        self.layer |= {"folded": 1, "guarded": 0, "winograd": winograd}
         self.vectors = {"kernel": (1, 3, 2), "strides": (1, 2, 1), "dilations": (1, 1, 2)}
         self.filter = np.ones((4, 2, 1, 3, 2), np.float32)
         self.bias: Array | None = np.ones(4, np.float32)
@@ -358,8 +358,9 @@ class Packed:
         return self.pack().run(*self.call.values())
 
 
-def test_what_c_is_given() -> None:
-    packed = Packed()
+@pytest.mark.parametrize("winograd", [0, 1, 2])
+def test_what_c_is_given(winograd: int) -> None:
+    packed = Packed(winograd)
     assert packed.run() is True
     assert packed.call["out"].any()
 
@@ -373,6 +374,7 @@ def test_what_c_is_given() -> None:
         *(("ins", n) for n in (-2, 0, 1, 3, 2**62, 2**63 // 24 + 1, FAR)),
         *(("outs", n) for n in (-2, 0, 1, 3, 2**62, FAR)),
         *(("folded", n) for n in (-1, 0, 3)),
+        *(("winograd", n) for n in (-1, 3, 2**40)),
         *(("kernel", (1, 3, n)) for n in (-2, 0, 1, 3, 2**62, FAR)),
         *(("strides", (1, n, 1)) for n in (-1, 0)),
         *(("dilations", (1, n, 1)) for n in (-1, 0)),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from queue import SimpleQueue
 
 import numpy as np
 import pytest
@@ -166,11 +167,10 @@ def test_a_late_worker_is_not_waited_for():
     parallel.run_jobs(make, 2, 2)
     gate = threading.Event()
     worker = parallel._workers[0]
-    worker.orders.put(parallel._Order(gate.wait, threading.Lock()))
+    worker.orders.put(parallel._Order(gate.wait, SimpleQueue()))
     try:
         done.clear()
         parallel.run_jobs(make, 5, 2)
         assert sorted(done) == [0, 1, 2, 3, 4]
     finally:
         gate.set()
-        worker.done.get()
