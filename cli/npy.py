@@ -60,7 +60,7 @@ def _read_stream(stream: BinaryIO, name: str, size: int | None) -> Array:
             expected=needed,
             actual=there,
         )
-    data = _read_exactly(stream, needed, name)
+    data = _read_exactly(stream, needed, name, there=there is not None)
     order: Any = "F" if fortran else "C"
     return np.frombuffer(data, dtype, count).reshape(shape, order=order)
 
@@ -105,17 +105,25 @@ def _read_header(stream: BinaryIO, name: str) -> tuple[tuple[int, ...], bool, An
     return shape, fortran, dtype
 
 
-def _read_exactly(stream: BinaryIO, size: int, name: str) -> bytearray:
-    """Read so many bytes; memory grows with what is really there."""
-    data = bytearray()
-    while len(data) < size:
-        chunk = stream.read(min(max(_CHUNK, len(data)), size - len(data)))
-        if not chunk:
+def _read_exactly(
+    stream: io.BufferedIOBase | BinaryIO, size: int, name: str, *, there: bool = False
+) -> bytearray:
+    """Read so many bytes; unless they are known to be there, memory grows with what is."""
+    data = bytearray(size if there else 0)
+    done = 0
+    while done < size:
+        if there:
+            count = stream.readinto(memoryview(data)[done:])  # type: ignore[union-attr]
+        else:
+            chunk = stream.read(min(max(_CHUNK, done), size - done))
+            data += chunk
+            count = len(chunk)
+        if not count:
             raise InputError(
-                f"the file is cut short: {size} bytes are announced, {len(data)} are there",
+                f"the file is cut short: {size} bytes are announced, {done} are there",
                 file=name,
             )
-        data += chunk
+        done += count
     return data
 
 
@@ -132,11 +140,15 @@ def is_whole(path: Path) -> bool:
         return False
 
 
-class _Plain:
-    """A stream that NumPy takes for no file: its way of writing to files loses the error."""
+def _write(stream: BinaryIO, array: Array) -> None:
+    """Write an array; NumPy's own function copies it, or loses the error of a full disk."""
+    import numpy as np
+    from numpy.lib import format as npy
 
-    def __init__(self, stream: BinaryIO) -> None:
-        self.write = stream.write
+    header = npy.header_data_from_array_1_0(array)
+    npy.write_array_header_1_0(stream, header)
+    elements = array.T if header["fortran_order"] else np.ascontiguousarray(array)
+    stream.write(elements.reshape(-1).view(np.uint8).data)
 
 
 def write(array: Array, path: Path) -> None:
@@ -147,13 +159,11 @@ def write(array: Array, path: Path) -> None:
     OutputError
         It can not be written.
     """
-    from numpy.lib import format as npy
-
     from deconv_ir.arrays import to_storable
 
     try:
         with replace_file(path) as stream:
-            npy.write_array(_Plain(stream), to_storable(array), allow_pickle=False)
+            _write(stream, to_storable(array))
     except OSError as error:
         raise OutputError(
             f"can not write the array: {error.strerror or error}", file=str(path)
@@ -170,11 +180,9 @@ def write_stdout(array: Array) -> None:
     OSError
         It can not be written, or nobody reads it.
     """
-    from numpy.lib import format as npy
-
     from deconv_ir.arrays import to_storable
 
     if sys.stdout is None:
         raise OutputError("there is no standard output to write to")
-    npy.write_array(_Plain(sys.stdout.buffer), to_storable(array), allow_pickle=False)
+    _write(sys.stdout.buffer, to_storable(array))
     sys.stdout.buffer.flush()

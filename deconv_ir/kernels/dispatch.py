@@ -5,24 +5,27 @@ from __future__ import annotations
 import enum
 import os
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from deconv_ir.errors import SettingError
 from deconv_ir.kernels.activation import Activation, ActivationKind
 from deconv_ir.kernels.arithmetic import Arithmetic, arithmetic_of
-from deconv_ir.kernels.col2im import Col2im
 from deconv_ir.kernels.compiled import (
     CompiledKernel,
     Filtering,
     compiled_module,
     supports,
 )
-from deconv_ir.kernels.im2col import Im2col
 from deconv_ir.kernels.memory import empty
-from deconv_ir.kernels.phases import Phases
 from deconv_ir.kernels.problem import Problem, check_run, spans
+
+# The NumPy paths are imported where they are taken: most processes need none of them.
+if TYPE_CHECKING:
+    from deconv_ir.kernels.col2im import Col2im
+    from deconv_ir.kernels.im2col import Im2col
+    from deconv_ir.kernels.phases import Phases
 
 __all__ = [
     "DEFAULT_SCRATCH_BYTES",
@@ -319,6 +322,8 @@ class Deconvolution(_Prepared):
         if self._compiled is not None:
             return
         if self.path is not Path.COL2IM and filter.dtype.kind not in "iu" and _all_finite(filter):
+            from deconv_ir.kernels.phases import Phases
+
             self.path = Path.PHASES
             self._phases = Phases(problem, self.arithmetic, filter, bias, self.activation)
         else:
@@ -327,6 +332,8 @@ class Deconvolution(_Prepared):
 
     def _pack_col2im(self) -> Col2im:
         if self._col2im is None:
+            from deconv_ir.kernels.col2im import Col2im
+
             self._col2im = Col2im(
                 self.problem, self.arithmetic, self._unpacked(), self._bias, self.activation
             )
@@ -382,6 +389,8 @@ class Convolution(_Prepared):
 
     def _run_numpy(self, data: Array, pads: tuple[int, ...], out: Array) -> None:
         if self._im2col is None:
+            from deconv_ir.kernels.im2col import Im2col
+
             self._im2col = Im2col(
                 self.problem, self.arithmetic, self._unpacked(), self._bias, self.activation
             )

@@ -6,6 +6,7 @@ import io
 import os
 import pickle
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -104,7 +105,7 @@ def test_failed_write_leaves_what_was_there(
     def full(*_: object, **__: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("numpy.lib.format.write_array", full)
+    monkeypatch.setattr("numpy.lib.format.write_array_header_1_0", full)
     with pytest.raises(OutputError, match="No space left on device"):
         npy.write(np.zeros(3), path)
     assert path.read_text() == "mine"
@@ -115,3 +116,23 @@ def test_permissions_are_those_of_any_new_file(tmp_path: Path) -> None:
     npy.write(np.zeros(3), tmp_path / "a.npy")
     (tmp_path / "b").write_text("")
     assert (tmp_path / "a.npy").stat().st_mode == (tmp_path / "b").stat().st_mode
+
+
+@pytest.mark.parametrize(
+    "array",
+    [
+        np.arange(24, dtype=np.float32).reshape(2, 3, 4),
+        np.asfortranarray(np.arange(24).reshape(2, 3, 4)),
+        np.arange(24).reshape(2, 3, 4)[:, ::2, ::-1],
+        np.broadcast_to(np.int8(3), (4, 5)),
+        np.float64(2.5),
+        np.zeros((3, 0, 2), np.int8),
+        np.zeros((0,), bool),
+    ],
+    ids=["C", "Fortran", "steps", "broadcast", "scalar", "empty", "empty list"],
+)
+def test_what_is_written_is_what_numpy_writes(array: Any, tmp_path: Path) -> None:
+    npy.write(np.asarray(array), tmp_path / "y.npy")
+    expected = io.BytesIO()
+    np.save(expected, array)
+    assert (tmp_path / "y.npy").read_bytes() == expected.getvalue()
