@@ -58,6 +58,7 @@ test-without-compiler: $(VENV)/installed-dev
 	PYTHONPATH=$(abspath $(OUT)/without-compiler) $(BIN)/python -P -m pytest
 
 test-lowest:
+	rm -rf build
 	$(PYTHON) -m venv --clear $(OUT)/lowest
 	$(PYTHON) tools/lowest.py > $(OUT)/lowest.txt
 	$(OUT)/lowest/bin/python -m pip install --quiet --disable-pip-version-check \
@@ -101,6 +102,8 @@ fuzz-sanitized: $(VENV)/installed-dev
 	rm -rf $(OUT)/sanitized build
 	CFLAGS="$(SANITIZE)" LDFLAGS="$(SANITIZE)" $(BIN)/python -m pip install --quiet --no-deps \
 		--disable-pip-version-check --target $(OUT)/sanitized .
+	@# The next installation would take the sanitized extension from there.
+	@rm -rf build
 	$(SANITIZED) tests/kernels/fuzz.py --count $(PROBLEMS) --path direct --path winograd
 	$(SANITIZED) -P -m pytest -k "not phases and not col2im and not im2col" \
 		tests/kernels tests/hostile/test_kernel_arguments.py
