@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from ..errors import DeconvError
 from ..model import Context, Epilogue, Graph, Kernel, Source
+from ..ops.packed import PackedLayer
 from .fusion import Followers, find_followers
 
 if TYPE_CHECKING:
@@ -29,7 +30,7 @@ class Prepared(NamedTuple):
     first_only : frozenset of int
         The layers that compute their first output alone.
     packed_bytes : int
-        Bytes of the constants that are packed in kernels.
+        Bytes of the constants in kernels that do not tell them.
     folded, dropped : int
         Number of layers that are computed once, and never.
     """
@@ -46,7 +47,9 @@ class Prepared(NamedTuple):
     @property
     def weight_bytes(self) -> int:
         """Bytes of all constants, packed or not."""
-        return self.packed_bytes + sum(array.nbytes for array in self.constants.values())
+        told = (k.packed_bytes for k in self.kernels.values() if isinstance(k, PackedLayer))
+        constants = sum(array.nbytes for array in self.constants.values())
+        return self.packed_bytes + constants + sum(told)
 
 
 class Preparation:
@@ -108,7 +111,7 @@ class Preparation:
             kernel, size = self._kernel(index, inputs)
             if kernel is not None:
                 kernels[index] = kernel
-                packed += size
+                packed += 0 if isinstance(kernel, PackedLayer) else size
             else:
                 for source, array in zip(rows, inputs, strict=True):
                     if source is not None and array is not None:

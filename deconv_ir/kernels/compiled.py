@@ -39,6 +39,8 @@ _MOST_TAPS = 1 << 20
 _MOST_PAD = 1 << 62
 # Of scratch: bytes that C multiplies and adds without care.
 _MOST_SCRATCH = 1 << 40
+# Of a thread, where it will do: larger tiles made no layer faster.
+_THREAD_SCRATCH = 3 << 20
 # Folding phases into channels pays from here on.
 _FEWEST_FOLDED_CHANNELS = 4
 _LEAST_USEFUL = 0.7
@@ -58,7 +60,7 @@ _ELEMENTS = {
 }
 
 
-_INTERFACE = 2
+_INTERFACE = 3
 """Of the calls into C; to be raised, here and in module.c, when one changes."""
 
 
@@ -223,6 +225,13 @@ class CompiledKernel:
         """Whether every weight is finite: the zeros around the data must not meet another."""
         return bool(self._kernel.finite)
 
+    @property
+    def packed_bytes(self) -> int:
+        """Bytes of the filter in all forms that are kept; minimal filtering has one of its own."""
+        kept = 0 if self._weights is None else self._weights.nbytes
+        plain = 0 if self._plain_kernel is None else self._plain_kernel.packed_bytes
+        return int(self._kernel.packed_bytes) + kept + plain
+
     def unpacked(self) -> Array:
         """Return the filter as it was given; it is not kept beside its packing."""
         if self._weights is not None:
@@ -235,8 +244,9 @@ class CompiledKernel:
         """Compute into `out`; False, and `out` void, if scratch could not be kept in bounds."""
         if any(abs(pad) >= _MOST_PAD for pad in pads_begin):
             return False
-        if self._kernel.run(*self._arguments(data, pads_begin, scratch_bytes, out)):
-            return True
+        for limit in _limits(scratch_bytes):
+            if self._kernel.run(*self._arguments(data, pads_begin, limit, out)):
+                return True
         if self._weights is None:
             return False
         # The data are not finite, or tiles of folded phases are too large.
@@ -250,17 +260,18 @@ class CompiledKernel:
         self, data: Array, pads_begin: Sequence[int], scratch_bytes: int, out: Array
     ) -> dict[str, Any]:
         """Return the tiling that `run` would use."""
-        result: dict[str, Any] = self._kernel.describe(
-            *self._arguments(data, pads_begin, scratch_bytes, out)
-        )
+        result: dict[str, Any] = {}
+        for limit in _limits(scratch_bytes):
+            result = self._kernel.describe(*self._arguments(data, pads_begin, limit, out))
+            if _used(result) <= limit:
+                break
         return result
 
     def scratch(
         self, data: Array, pads_begin: Sequence[int], scratch_bytes: int, out: Array
     ) -> int:
         """Return the bytes of scratch that `run` takes, on all threads."""
-        tiling = self.describe(data, pads_begin, scratch_bytes, out)
-        return int(tiling["bytes"]) * min(get_threads(), int(tiling["jobs"]))
+        return _used(self.describe(data, pads_begin, scratch_bytes, out))
 
     def _fill(self, values: Sequence[int], value: int) -> tuple[int, ...]:
         return (value,) * self._lead + tuple(values)
@@ -282,10 +293,21 @@ class CompiledKernel:
             self._fill((*pads_begin[:-1], pad), 0),
             self._fill((*out.shape[2:-1], positions), 1),
             get_threads(),
-            max(0, min(scratch_bytes, _MOST_SCRATCH)),
+            scratch_bytes,
             extent,
             crop,
         )
+
+
+def _limits(scratch_bytes: int) -> tuple[int, ...]:
+    """Return the bounds of scratch to be tried: what is enough for most, then all there may be."""
+    allowed = max(0, min(scratch_bytes, _MOST_SCRATCH))
+    enough = min(allowed, _THREAD_SCRATCH * get_threads())
+    return (enough,) if enough == allowed else (enough, allowed)
+
+
+def _used(tiling: dict[str, Any]) -> int:
+    return int(tiling["bytes"]) * min(get_threads(), int(tiling["jobs"]))
 
 
 def _packable(array: Array) -> Array:

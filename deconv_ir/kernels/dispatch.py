@@ -217,6 +217,14 @@ class _Prepared:
             self._run_numpy(data, pads, out)
         return out
 
+    @property
+    def packed_bytes(self) -> int:
+        """Bytes of the filter as it is kept."""
+        if self._compiled is not None:
+            return self._compiled.packed_bytes
+        assert self._filter is not None, "only the compiled kernel can give it back"
+        return self._filter.nbytes
+
     def scratch(
         self, data: tuple[int, ...], pads_begin: Sequence[int], output: Sequence[int]
     ) -> int:

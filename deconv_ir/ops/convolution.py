@@ -186,7 +186,7 @@ class _Convolution(Operation):
             data = static(inputs[0].shape)
             return packed.scratch(data, *_placed(self, data[2:], extents))
 
-        return PackedLayer(run, scratch)
+        return PackedLayer(run, scratch, packed)
 
     def accepts_out(self, inputs: Sequence[TensorInfo], output: TensorInfo) -> bool:
         """Write to an array."""

@@ -409,7 +409,7 @@ class Deconvolution(Operation):
                 data = (data[0], data[-1], *data[1:-1])
             return packed.scratch(data, *placed)
 
-        return PackedLayer(run, scratch)
+        return PackedLayer(run, scratch, packed)
 
     def accepts_out(self, inputs: Sequence[TensorInfo], output: TensorInfo) -> bool:
         """Write to an array when its layout is the kernel's."""

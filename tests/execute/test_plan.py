@@ -315,7 +315,7 @@ def test_the_unpacked_copy_of_a_filter_is_dropped(tmp_path: Path) -> None:
     kernels = model._executor(model._wanted(None))._prepared
     assert kernels is not None
     assert not kernels.constants
-    assert kernels.packed_bytes == size
+    assert kernels.weight_bytes == size
     model.run([data])
 
 

@@ -261,3 +261,17 @@ def test_the_filter_is_not_kept_beside_its_packing(draw_case, dtype_of, element)
     kernel = Deconvolution(case.filter, **case.static)
     assert kernel._filter is None
     np.testing.assert_array_equal(kernel._unpacked(), case.filter)
+
+
+def test_the_transformed_weights_are_counted() -> None:
+    """9 products for 16 multiplications take 9/4 of the weights, or 16 for 36 take 16/4, and more."""
+    weights = np.ones((64, 64, 4, 4), np.float32)
+    data, output = np.zeros((1, 64, 64, 64), np.float32), (128, 128)
+    counted = {}
+    for path in ("direct", "winograd"):
+        kernel = Deconvolution(weights, strides=(2, 2), dilations=(1, 1), path=path)
+        assert kernel.packed_bytes == weights.nbytes
+        kernel.run(data, (1, 1), output)
+        counted[path] = kernel.packed_bytes
+    assert counted["direct"] == weights.nbytes
+    assert counted["winograd"] - weights.nbytes in (9 * weights.nbytes // 4, 4 * weights.nbytes)

@@ -377,6 +377,15 @@ static PyObject *kernel_finite(PyObject *object, void *unused) {
     return PyBool_FromLong(((Kernel *)object)->finite);
 }
 
+static PyObject *kernel_packed_bytes(PyObject *object, void *unused) {
+    (void)unused;
+    const Kernel *self = (Kernel *)object;
+    const struct wino_packing *w = &self->winograd;
+    int64_t elements = self->packing.group_size;
+    if (self->state == PACKED) elements += w->chunk_first[w->chunks] * self->layer.channels_in;
+    return PyLong_FromLongLong(self->layer.groups * elements * self->kernels->size);
+}
+
 static PyMethodDef kernel_methods[] = {
     {"run", kernel_run, METH_VARARGS,
      "run(data, out, pads_begin, output, threads, scratch_bytes, extent, crop) -> bool"},
@@ -388,6 +397,7 @@ static PyMethodDef kernel_methods[] = {
 
 static PyGetSetDef kernel_getset[] = {
     {"finite", kernel_finite, NULL, "whether every weight is finite", NULL},
+    {"packed_bytes", kernel_packed_bytes, NULL, "bytes of the packed weights, in all forms", NULL},
     {NULL, NULL, NULL, NULL, NULL},
 };
 
@@ -428,7 +438,7 @@ static PyMethodDef module_methods[] = {
 };
 
 /* Of the calls from Python; to be raised, here and in compiled.py, when one changes. */
-enum { INTERFACE = 2 };
+enum { INTERFACE = 3 };
 
 static int module_exec(PyObject *module) {
     if (PyModule_AddIntConstant(module, "INTERFACE", INTERFACE)) return -1;
