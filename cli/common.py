@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 import os
 import signal
 import sys
@@ -128,6 +129,24 @@ def run_command(command: click.Command) -> NoReturn:
             raise
         code = 128 + _received[0]
     sys.exit(code if isinstance(code, int) else EXIT_OK)
+
+
+def run_and_leave(command: click.Command) -> NoReturn:
+    """Run a command, and end the process.
+
+    They are mostly run on one small file.  So they do without the
+    garbage collector while they load (what is made then stays anyway), and
+    leave without taking the interpreter apart.
+    """
+    gc.disable()
+    try:
+        run_command(command)
+    except SystemExit as done:
+        for stream in (sys.stdout, sys.stderr):
+            if stream is not None:
+                with contextlib.suppress(OSError, ValueError):
+                    stream.flush()
+        os._exit(done.code if isinstance(done.code, int) else EXIT_OK)
 
 
 def standard_input() -> BinaryIO:

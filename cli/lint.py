@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
 import gc
-import os
 import sys
 from typing import TYPE_CHECKING, NoReturn
 
@@ -15,7 +13,7 @@ from .common import (
     EXIT_OK,
     FILE,
     Mistake,
-    run_command,
+    run_and_leave,
     standard_input,
     version_option,
 )
@@ -286,18 +284,5 @@ def _write(run: Run, format_: str, output: str | None, *, statistics: bool, quie
 
 
 def main() -> NoReturn:
-    """Run deconv-lint.
-
-    It is often run on one small file, from an editor or before a commit.  So
-    it does without the garbage collector while it loads (what it makes then
-    stays anyway), and leaves without taking the interpreter apart.
-    """
-    gc.disable()
-    try:
-        run_command(command)
-    except SystemExit as done:
-        for stream in (sys.stdout, sys.stderr):
-            if stream is not None:
-                with contextlib.suppress(OSError):
-                    stream.flush()
-        os._exit(done.code if isinstance(done.code, int) else EXIT_OK)
+    """Run deconv-lint."""
+    run_and_leave(command)

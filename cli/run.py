@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import time
 from collections.abc import Sequence
@@ -10,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import click
 
 from . import npy
-from .common import EXIT_DIFFERS, EXIT_OK, FILE, Mistake, run_command, version_option, warn
+from .common import EXIT_DIFFERS, EXIT_OK, FILE, Mistake, run_and_leave, version_option, warn
 from .limits import OF_AN_IR, limit_options
 from .request import BatchSize, Request, RunCommand, Size
 
@@ -174,6 +175,7 @@ def command(**options: Any) -> int:
     if request.layer is not None:
         model = model.layer(request.layer)
     model.require_runnable(request.wanted)
+    gc.enable()
     if request.explain_plan:
         return _explain(model, request)
     from .inputs import is_pattern
@@ -300,7 +302,7 @@ def main() -> NoReturn:
     # The kernels have threads of their own.  Those of NumPy's BLAS would take a
     # third of its import to start, and spin beside ours after each product.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-    run_command(command)
+    run_and_leave(command)
 
 
 if __name__ == "__main__":

@@ -150,17 +150,19 @@ def invoke_script(module: str, *arguments: object, stdin: bytes | None = None) -
     """Run the command deconv-MODULE in this process, as its script does."""
 
     class Script:
-        """What click's runner needs of a command: here, the script's own entry point."""
+        """What click's runner needs of a command: here, what the script runs before it leaves."""
 
         name = f"deconv-{module}"
 
         def main(self, args: Sequence[str], prog_name: str, **_: object) -> None:
             import sys
 
-            entry = importlib.import_module(f"deconv_cli.{module}").main
+            from deconv_cli.common import run_command
+
+            script = importlib.import_module(f"deconv_cli.{module}")
             old, sys.argv = sys.argv, [prog_name, *args]
             try:
-                entry()
+                run_command(script.command)
             finally:
                 sys.argv = old
 

@@ -219,11 +219,12 @@ class _Prepared:
 
     @property
     def packed_bytes(self) -> int:
-        """Bytes of the filter as it is kept."""
+        """Bytes of the filter and the bias as they are kept."""
+        bias = 0 if self._bias is None else self._bias.nbytes
         if self._compiled is not None:
-            return self._compiled.packed_bytes
+            return self._compiled.packed_bytes + bias
         assert self._filter is not None, "only the compiled kernel can give it back"
-        return self._filter.nbytes
+        return self._filter.nbytes + bias
 
     def scratch(
         self, data: tuple[int, ...], pads_begin: Sequence[int], output: Sequence[int]

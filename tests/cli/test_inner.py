@@ -187,8 +187,9 @@ def test_list_operations() -> None:
 def test_what_is_not_used_is_not_loaded(here: Path) -> None:
     code = (
         f"import sys; sys.argv = ['deconv-run', '{BLOCK}', '--random-inputs', '1']\n"
-        "from deconv_cli.run import main\n"
-        "try: main()\n"
+        "from deconv_cli.common import run_command\n"
+        "from deconv_cli.run import command\n"
+        "try: run_command(command)\n"
         "except SystemExit as done: assert not done.code\n"
         "unused = {'psutil', 'tabulate', 'json', 'deconv_cli.many', 'deconv_cli.tables',\n"
         "          'deconv_ir.execute.profile', 'deconv_ir.chain', 'deconv_ir.ops.table'}\n"

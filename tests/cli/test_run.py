@@ -288,8 +288,9 @@ def test_version_and_help() -> None:
 def test_help_needs_no_numpy() -> None:
     code = (
         "import sys; sys.argv = ['deconv-run', '--help']\n"
-        "from deconv_cli.run import main\n"
-        "try: main()\n"
+        "from deconv_cli.common import run_command\n"
+        "from deconv_cli.run import command\n"
+        "try: run_command(command)\n"
         "except SystemExit: pass\n"
         "assert 'numpy' not in sys.modules and 'scipy' not in sys.modules"
     )
@@ -299,8 +300,9 @@ def test_help_needs_no_numpy() -> None:
 def test_run_needs_no_scipy(here: Path) -> None:
     code = (
         f"import sys; sys.argv = ['deconv-run', '{MODEL}', '--random-inputs', '1']\n"
-        "from deconv_cli.run import main\n"
-        "try: main()\n"
+        "from deconv_cli.common import run_command\n"
+        "from deconv_cli.run import command\n"
+        "try: run_command(command)\n"
         "except SystemExit as done: assert not done.code\n"
         "assert not {'scipy', 'matplotlib', 'ml_dtypes', 'threadpoolctl'} & set(sys.modules)"
     )

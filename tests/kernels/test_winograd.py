@@ -264,7 +264,7 @@ def test_the_filter_is_not_kept_beside_its_packing(draw_case, dtype_of, element)
 
 
 def test_the_transformed_weights_are_counted() -> None:
-    """9 products for 16 multiplications take 9/4 of the weights, or 16 for 36 take 16/4, and more."""
+    """Those of F(2, 2) take 9/4 of the weights in two axes, those of F(3, 2) 16/4."""
     weights = np.ones((64, 64, 4, 4), np.float32)
     data, output = np.zeros((1, 64, 64, 64), np.float32), (128, 128)
     counted = {}
