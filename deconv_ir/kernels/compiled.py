@@ -41,6 +41,8 @@ _MOST_PAD = 1 << 62
 _MOST_SCRATCH = 1 << 40
 # Of a thread, where it will do: larger tiles made no layer faster.
 _THREAD_SCRATCH = 3 << 20
+# Positions that a kernel reaches over, from which on it will not.
+_FAR = 1 << 12
 # Folding phases into channels pays from here on.
 _FEWEST_FOLDED_CHANNELS = 4
 _LEAST_USEFUL = 0.7
@@ -180,6 +182,9 @@ class CompiledKernel:
         module = compiled_module()
         assert module is not None
         self._lead = _AXES - problem.axes
+        reaches = zip(problem.dilations, problem.kernel, problem.strides, strict=True)
+        # Small tiles would be little but the data around them.
+        self._far = math.prod(1 + d * (k - 1) // s for d, k, s in reaches) > _FAR
         self._problem, self._shape, self._dtype = problem, weights.shape, weights.dtype
         self._bias, self._activation = bias, activation
         # A folded filter has zeros between its weights and is small: the plain one is kept.
@@ -244,7 +249,7 @@ class CompiledKernel:
         """Compute into `out`; False, and `out` void, if scratch could not be kept in bounds."""
         if any(abs(pad) >= _MOST_PAD for pad in pads_begin):
             return False
-        for limit in _limits(scratch_bytes):
+        for limit in self._limits(scratch_bytes):
             if self._kernel.run(*self._arguments(data, pads_begin, limit, out)):
                 return True
         if self._weights is None:
@@ -261,7 +266,7 @@ class CompiledKernel:
     ) -> dict[str, Any]:
         """Return the tiling that `run` would use."""
         result: dict[str, Any] = {}
-        for limit in _limits(scratch_bytes):
+        for limit in self._limits(scratch_bytes):
             result = self._kernel.describe(*self._arguments(data, pads_begin, limit, out))
             if _used(result) <= limit:
                 break
@@ -272,6 +277,12 @@ class CompiledKernel:
     ) -> int:
         """Return the bytes of scratch that `run` takes, on all threads."""
         return _used(self.describe(data, pads_begin, scratch_bytes, out))
+
+    def _limits(self, scratch_bytes: int) -> tuple[int, ...]:
+        """Return the bounds of scratch to be tried: enough for most, then all there may be."""
+        allowed = max(0, min(scratch_bytes, _MOST_SCRATCH))
+        enough = min(allowed, _THREAD_SCRATCH * get_threads())
+        return (allowed,) if enough == allowed or self._far else (enough, allowed)
 
     def _fill(self, values: Sequence[int], value: int) -> tuple[int, ...]:
         return (value,) * self._lead + tuple(values)
@@ -297,13 +308,6 @@ class CompiledKernel:
             extent,
             crop,
         )
-
-
-def _limits(scratch_bytes: int) -> tuple[int, ...]:
-    """Return the bounds of scratch to be tried: what is enough for most, then all there may be."""
-    allowed = max(0, min(scratch_bytes, _MOST_SCRATCH))
-    enough = min(allowed, _THREAD_SCRATCH * get_threads())
-    return (enough,) if enough == allowed else (enough, allowed)
 
 
 def _used(tiling: dict[str, Any]) -> int:

@@ -39,6 +39,8 @@ __all__ = [
 Array = np.ndarray[Any, np.dtype[Any]]
 
 DEFAULT_SCRATCH_BYTES = 64 << 20
+# Dilations from which on distances between taps are beyond NumPy's strides.
+_FAR = 1 << 40
 
 
 class Path(enum.Enum):
@@ -330,7 +332,10 @@ class Deconvolution(_Prepared):
         self._phases: Phases | None = None
         if self._compiled is not None:
             return
-        if self.path is not Path.COL2IM and filter.dtype.kind not in "iu" and _all_finite(filter):
+        sums = (
+            filter.dtype.kind not in "iu" and max(problem.dilations) < _FAR and _all_finite(filter)
+        )
+        if self.path is not Path.COL2IM and sums:
             from deconv_ir.kernels.phases import Phases
 
             self.path = Path.PHASES

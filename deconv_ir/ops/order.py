@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -160,10 +161,11 @@ class ReverseSequence(_SameShape):
         axis = normalize_axis(self.seq_axis, data.ndim, "seq_axis")
         result = data.copy()
         target, source = (np.moveaxis(a, (batch, axis), (0, 1)) for a in (result, data))
-        for n, length in enumerate(integers(lengths)):
+        for n, found in enumerate(integers(lengths)):
+            length = int(found) if math.isfinite(found) else -1
             if not 0 <= length <= data.shape[axis]:
                 raise InputError(
-                    f"seq_lengths[{n}] is {length}, the axis has {data.shape[axis]} elements",
+                    f"seq_lengths[{n}] is {found}, the axis has {data.shape[axis]} elements",
                     rule="index-range",
                 )
             target[n, :length] = source[n, :length][::-1]

@@ -156,3 +156,18 @@ def test_a_boundary_of_an_unknown_version(kind: str, tmp_path: Path) -> None:
     path.write_text(text.replace(f'type="{kind}" version="opset1"', f'type="{kind}" version="9"'))
     with pytest.raises(deconv_ir.UnsupportedError, match=f"operation {kind} .version 9."):
         deconv_ir.load(path)
+
+
+@pytest.mark.parametrize("length", [2.0, np.nan, np.inf, -1.0, 4.0])
+def test_lengths_that_are_floats(length: float, tmp_path: Path) -> None:
+    ir = IR()
+    x, lengths = ir.parameter("x", "1,3"), ir.parameter("lengths", "1")
+    attributes = {"batch_axis": "0", "seq_axis": "1"}
+    ir.result(ir.layer("ReverseSequence", [x, lengths], attributes, names="y"))
+    model = deconv_ir.load(ir.save(tmp_path))
+    given = [np.array([[1, 2, 3]], np.float32), np.array([length], np.float32)]
+    if length == 2:
+        np.testing.assert_array_equal(model.run(given)["y"], [[2, 1, 3]])
+        return
+    with pytest.raises(deconv_ir.InputError, match=r"seq_lengths\[0\] is "):
+        model.run(given)

@@ -125,3 +125,14 @@ def test_no_input_channels(path):
     actual = run(np.ones((1, 0, 4), np.float32), weights, (2,), (0,), (9,), path)
     assert actual.shape == (1, 2, 9)
     assert not actual.any()
+
+
+@pytest.mark.parametrize("dilation", [65537, 2**40, 2**62, 2**63 - 1])
+def test_taps_far_apart(path, dilation):
+    """Found by mutation: distances that no stride of NumPy can be, and tiles that were all edge."""
+    data, weights = np.ones((1, 2, 3, 3), np.float32), np.ones((2, 2, 2, 1), np.float32)
+    static = {"strides": (1, 1), "dilations": (dilation, 1), "groups": 1}
+    for pad in (0, dilation - 1):
+        expected = naive(data, weights, pads_begin=(pad, 0), output=(4, 3), **static)
+        found = Deconvolution(weights, **static, path=path).run(data, (pad, 0), (4, 3))
+        np.testing.assert_array_equal(found, expected)
