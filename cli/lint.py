@@ -18,7 +18,7 @@ from .common import (
     version_option,
 )
 from .limits import OF_AN_IR, limit_options
-from .reporters import FORMATS, Run, render, write
+from .reporters import FORMAT, OUTPUT, Run, render, write
 
 if TYPE_CHECKING:
     from deconv_ir.limits import Limits
@@ -59,15 +59,8 @@ PRUNE_AT = 256
 
 @click.command(epilog=EPILOG, context_settings={"help_option_names": ["-h", "--help"]})
 @click.argument("paths", metavar="PATH...", nargs=-1)
-@click.option(
-    "--format",
-    "format_",
-    type=click.Choice(FORMATS),
-    default="text",
-    show_default=True,
-    help="How findings are written.",
-)
-@click.option("--output", metavar="FILE", type=FILE, help="Write them to a file.")
+@FORMAT
+@OUTPUT
 @click.option("--select", multiple=True, metavar="RULES", help="Run these rules only.")
 @click.option("--ignore", multiple=True, metavar="RULES", help="Leave these rules out.")
 @click.option("--extend-select", multiple=True, metavar="RULES", help="Run these rules too.")

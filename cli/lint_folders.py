@@ -44,7 +44,7 @@ def _walk(shown: str, absolute: Path, specs: list[tuple[Path, GitIgnoreSpec]]) -
     except OSError:
         return
     for entry in entries:
-        path = os.path.join(shown, entry.name)
+        path = entry.name if shown == os.curdir else os.path.join(shown, entry.name)
         # Links to folders are not followed: they may lead in circles.
         if entry.is_dir(follow_symlinks=False):
             if entry.name not in ALWAYS_SKIPPED and not _is_ignored(

@@ -54,15 +54,15 @@ def _read_stream(stream: BinaryIO, name: str, size: int | None) -> Array:
     needed = count * dtype.itemsize
     there = None if size is None else size - stream.tell()
     if there is not None and there < needed:
-        raise InputError(
-            f"the file is cut short: an array of {needed} bytes is announced, {there} are there",
-            file=name,
-            expected=needed,
-            actual=there,
-        )
-    data = _read_exactly(stream, needed, name, there=there is not None)
+        raise _cut_short(name, needed, there)
     order: Any = "F" if fortran else "C"
-    return np.frombuffer(data, dtype, count).reshape(shape, order=order)
+    if there is None:
+        data = np.frombuffer(_read_exactly(stream, needed, name), dtype, count)
+    else:
+        data = np.fromfile(stream, dtype, count)
+        if data.size < count:  # another process cut it
+            raise _cut_short(name, needed, data.nbytes)
+    return data.reshape(shape, order=order)
 
 
 def _read_header(stream: BinaryIO, name: str) -> tuple[tuple[int, ...], bool, Any]:
@@ -105,26 +105,24 @@ def _read_header(stream: BinaryIO, name: str) -> tuple[tuple[int, ...], bool, An
     return shape, fortran, dtype
 
 
-def _read_exactly(
-    stream: io.BufferedIOBase | BinaryIO, size: int, name: str, *, there: bool = False
-) -> bytearray:
-    """Read so many bytes; unless they are known to be there, memory grows with what is."""
-    data = bytearray(size if there else 0)
-    done = 0
-    while done < size:
-        if there:
-            count = stream.readinto(memoryview(data)[done:])  # type: ignore[union-attr]
-        else:
-            chunk = stream.read(min(max(_CHUNK, done), size - done))
-            data += chunk
-            count = len(chunk)
-        if not count:
-            raise InputError(
-                f"the file is cut short: {size} bytes are announced, {done} are there",
-                file=name,
-            )
-        done += count
+def _read_exactly(stream: io.BufferedIOBase | BinaryIO, size: int, name: str) -> bytearray:
+    """Read so many bytes; memory grows with what is there, not with what is announced."""
+    data = bytearray()
+    while len(data) < size:
+        chunk = stream.read(min(max(_CHUNK, len(data)), size - len(data)))
+        if not chunk:
+            raise _cut_short(name, size, len(data))
+        data += chunk
     return data
+
+
+def _cut_short(name: str, announced: int, there: int) -> InputError:
+    return InputError(
+        f"the file is cut short: {announced} bytes are announced, {there} are there",
+        file=name,
+        expected=announced,
+        actual=there,
+    )
 
 
 def is_whole(path: Path) -> bool:

@@ -8,7 +8,7 @@ import click
 
 from .common import EXIT_DIFFERS, EXIT_OK, FILE, run_command, version_option
 from .limits import OF_A_DOCUMENT, limit_options
-from .reporters import FORMATS, write
+from .reporters import FORMAT, OUTPUT, write
 
 if TYPE_CHECKING:
     from deconv_ir.limits import Limits
@@ -50,15 +50,8 @@ def command() -> None:
 @click.argument("documents", nargs=-1, required=True, metavar="DOC...", type=FILE)
 @SEMANTICS
 @limit_options(OF_A_DOCUMENT)
-@click.option(
-    "--format",
-    "format_",
-    type=click.Choice(FORMATS),
-    default="text",
-    show_default=True,
-    help="How findings are written.",
-)
-@click.option("--output", metavar="FILE", type=FILE, help="Write them to a file.")
+@FORMAT
+@OUTPUT
 @click.option(
     "--severity",
     type=click.Choice(["error", "warning", "info"]),

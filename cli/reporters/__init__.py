@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import importlib
+import os
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
@@ -12,13 +13,23 @@ import click
 
 from deconv_ir.record import Record, field
 
-from ..common import Mistake
+from ..common import FILE, Mistake
 
 if TYPE_CHECKING:
     from deconv_ir.findings import Finding, Severity
     from deconv_ir.lint.engine import Result
 
 FORMATS = ("text", "json", "sarif", "github", "junit")
+
+FORMAT = click.option(
+    "--format",
+    "format_",
+    type=click.Choice(FORMATS),
+    default="text",
+    show_default=True,
+    help="How findings are written.",
+)
+OUTPUT = click.option("--output", metavar="FILE", type=FILE, help="Write them to a file.")
 
 
 class RuleInfo(Record):
@@ -101,6 +112,15 @@ class Run(Record):
     def findings(self) -> list[Finding]:
         """All findings, in order."""
         return [finding for result in self.results for finding in result.findings]
+
+
+def from_here(file: str) -> str:
+    """Return a path relative to the working directory where the file is below it.
+
+    Services that show findings beside the code know no other paths.
+    """
+    relative = os.path.relpath(file)
+    return file if relative.startswith(os.pardir + os.sep) else relative
 
 
 def render(name: str, run: Run) -> str:

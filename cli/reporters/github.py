@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from deconv_ir.findings import Severity
 
-from . import Run
+from . import Run, from_here
 from .text import summary
 
 _COMMANDS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.INFO: "notice"}
@@ -16,7 +16,7 @@ def render(run: Run) -> str:
     for finding in run.findings:
         fields = {
             "title": f"{finding.code} {finding.rule}",
-            "file": finding.file,
+            "file": finding.file and from_here(finding.file),
             "line": finding.line,
             "col": finding.column,
             "endColumn": finding.end_column,

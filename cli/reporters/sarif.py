@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -15,7 +14,7 @@ from urllib.parse import quote
 from deconv_ir.findings import Finding, Severity
 from deconv_ir.version import __version__
 
-from . import RuleInfo, Run
+from . import RuleInfo, Run, from_here
 
 SCHEMA = (
     "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
@@ -103,11 +102,8 @@ def _result(finding: Finding, index: int, lines: dict[int, str], tool: str) -> d
 
 def _uri(file: str) -> str:
     """Return a relative reference where that is possible, as code scanning wants it."""
-    path = Path(file)
+    path = Path(from_here(file))
     if path.is_absolute():
-        relative = os.path.relpath(path)
-        if relative.startswith(".."):
-            return path.as_uri()
-        path = Path(relative)
+        return path.as_uri()
     # A colon in the first part would look like a scheme.
     return quote(path.as_posix()).replace(":", "%3A")

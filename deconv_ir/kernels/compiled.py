@@ -41,8 +41,8 @@ _MOST_PAD = 1 << 62
 _MOST_SCRATCH = 1 << 40
 # Of a thread, where it will do: larger tiles made no layer faster.
 _THREAD_SCRATCH = 3 << 20
-# Positions that a kernel reaches over, from which on it will not.
-_FAR = 1 << 12
+# Positions that a kernel reaches over, beyond which it will not.
+_MOST_REACH = 1 << 12
 # Folding phases into channels pays from here on.
 _FEWEST_FOLDED_CHANNELS = 4
 _LEAST_USEFUL = 0.7
@@ -184,7 +184,7 @@ class CompiledKernel:
         self._lead = _AXES - problem.axes
         reaches = zip(problem.dilations, problem.kernel, problem.strides, strict=True)
         # Small tiles would be little but the data around them.
-        self._far = math.prod(1 + d * (k - 1) // s for d, k, s in reaches) > _FAR
+        self._reaches_far = math.prod(1 + d * (k - 1) // s for d, k, s in reaches) > _MOST_REACH
         self._problem, self._shape, self._dtype = problem, weights.shape, weights.dtype
         self._bias, self._activation = bias, activation
         # A folded filter has zeros between its weights and is small: the plain one is kept.
@@ -282,7 +282,7 @@ class CompiledKernel:
         """Return the bounds of scratch to be tried: enough for most, then all there may be."""
         allowed = max(0, min(scratch_bytes, _MOST_SCRATCH))
         enough = min(allowed, _THREAD_SCRATCH * get_threads())
-        return (allowed,) if enough == allowed or self._far else (enough, allowed)
+        return (allowed,) if enough == allowed or self._reaches_far else (enough, allowed)
 
     def _fill(self, values: Sequence[int], value: int) -> tuple[int, ...]:
         return (value,) * self._lead + tuple(values)

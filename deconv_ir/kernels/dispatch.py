@@ -39,8 +39,8 @@ __all__ = [
 Array = np.ndarray[Any, np.dtype[Any]]
 
 DEFAULT_SCRATCH_BYTES = 64 << 20
-# Dilations from which on distances between taps are beyond NumPy's strides.
-_FAR = 1 << 40
+# Dilations from which on distances between taps may be beyond NumPy's strides.
+_FARTHEST = 1 << 40
 
 
 class Path(enum.Enum):
@@ -221,7 +221,7 @@ class _Prepared:
 
     @property
     def packed_bytes(self) -> int:
-        """Bytes of the filter and the bias as they are kept."""
+        """Bytes of filter and bias; what the NumPy paths pack in their runs is not counted."""
         bias = 0 if self._bias is None else self._bias.nbytes
         if self._compiled is not None:
             return self._compiled.packed_bytes + bias
@@ -332,10 +332,8 @@ class Deconvolution(_Prepared):
         self._phases: Phases | None = None
         if self._compiled is not None:
             return
-        sums = (
-            filter.dtype.kind not in "iu" and max(problem.dilations) < _FAR and _all_finite(filter)
-        )
-        if self.path is not Path.COL2IM and sums:
+        near = max(problem.dilations) < _FARTHEST and filter.dtype.kind not in "iu"
+        if self.path is not Path.COL2IM and near and _all_finite(filter):
             from deconv_ir.kernels.phases import Phases
 
             self.path = Path.PHASES

@@ -28,6 +28,7 @@ from typing import Any
 import numpy as np
 
 from deconv_ir.kernels.box import Box, Scratch, Source
+from deconv_ir.kernels.by_set import BySet
 from deconv_ir.kernels.costs import ADD, CALL, Cost, gather_time, product_time, write_time
 from deconv_ir.kernels.problem import AxisPhases, PhaseSet, Problem, pick
 from deconv_ir.kernels.writer import Writer
@@ -48,23 +49,25 @@ def _pairs(axis: AxisPhases) -> bool:
     return axis.taps in (2, 3)
 
 
-class Minimal:
-    """The filter packed for minimal filtering; no phase has more than three taps along an axis.
+class Minimal(BySet):
+    """The filter packed for minimal filtering; no phase has more than three taps along an axis."""
 
-    Parameters
-    ----------
-    problem : Problem
-        What is computed.
-    weights : ndarray
-        ``[groups, in, out, *K]``.
-    sets : list of PhaseSet
-        All phases that have taps.
-    """
-
-    def __init__(self, problem: Problem, weights: Array, sets: list[PhaseSet]) -> None:
-        self.problem = problem
-        self.sets = sets
-        self.packed = [_pack(weights, phases) for phases in sets]
+    @staticmethod
+    def pack(weights: Array, phases: PhaseSet) -> Array:
+        """Return ``[point, group, out and phase, in]``."""
+        for axis, part in enumerate(phases.axes):
+            # Data come in order of position, so the farthest tap is the first.
+            index = [positions[::-1] for positions in part.kernel_positions()]
+            weights = weights.take(index, axis=3 + 2 * axis)
+            if _pairs(part):
+                weights = _transform_taps(weights, 4 + 2 * axis)
+        axes = len(phases.axes)
+        phase_axes = [3 + 2 * a for a in range(axes)]
+        point_axes = [4 + 2 * a for a in range(axes)]
+        ordered = np.ascontiguousarray(weights.transpose(*point_axes, 0, 2, *phase_axes, 1))
+        groups, depth, outs = weights.shape[:3]
+        points = math.prod(weights.shape[a] for a in point_axes)
+        return ordered.reshape(points, groups, outs * phases.phases, depth)
 
     def compute(self, box: Box, source: Source, writer: Writer, scratch: Scratch) -> None:
         """Compute one tile."""
@@ -254,23 +257,6 @@ def _write(writer: Writer, box: Box, shape: _Shape, sums: Array) -> None:
         index = [entry for rho in lane for entry in (rho, slice(None))]
         before = (slice(None),) * (len(axes) + 2)
         writer.write(box, phases, starts, steps, pick(sums, *side, *before, *index))
-
-
-def _pack(weights: Array, phases: PhaseSet) -> Array:
-    """Return ``[point, group, out and phase, in]``."""
-    for axis, part in enumerate(phases.axes):
-        # Data come in order of position, so the farthest tap is the first.
-        index = [positions[::-1] for positions in part.kernel_positions()]
-        weights = weights.take(index, axis=3 + 2 * axis)
-        if _pairs(part):
-            weights = _transform_taps(weights, 4 + 2 * axis)
-    axes = len(phases.axes)
-    phase_axes = [3 + 2 * a for a in range(axes)]
-    point_axes = [4 + 2 * a for a in range(axes)]
-    ordered = np.ascontiguousarray(weights.transpose(*point_axes, 0, 2, *phase_axes, 1))
-    groups, depth, outs = weights.shape[:3]
-    points = math.prod(weights.shape[a] for a in point_axes)
-    return ordered.reshape(points, groups, outs * phases.phases, depth)
 
 
 def _transform_taps(weights: Array, axis: int) -> Array:

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
 from deconv_ir.kernels.box import Box, Scratch, Source
+from deconv_ir.kernels.by_set import BySet
 from deconv_ir.kernels.costs import ADD, Cost, gather_time, product_time, write_time
 from deconv_ir.kernels.problem import PhaseSet, Problem, pick
 from deconv_ir.kernels.writer import Writer
@@ -24,23 +25,22 @@ __all__ = ["Windows", "cost"]
 Array = np.ndarray[Any, np.dtype[Any]]
 
 
-class Windows:
-    """The filter packed for windows.
+class Windows(BySet):
+    """The filter packed for windows."""
 
-    Parameters
-    ----------
-    problem : Problem
-        What is computed.
-    weights : ndarray
-        ``[groups, in, out, *K]``.
-    sets : list of PhaseSet
-        All phases that have taps.
-    """
-
-    def __init__(self, problem: Problem, weights: Array, sets: list[PhaseSet]) -> None:
-        self.problem = problem
-        self.sets = sets
-        self.packed = [_pack(weights, phases) for phases in sets]
+    @staticmethod
+    def pack(weights: Array, phases: PhaseSet) -> Array:
+        """Return ``[group, out and phase, distance and in]``."""
+        # Data come in order of position: the farthest tap is the first.
+        # [g, i, o, phase of axis 1, tap of axis 1, phase of axis 2, ...]
+        for axis, part in enumerate(phases.axes):
+            index = [positions[::-1] for positions in part.kernel_positions()]
+            weights = weights.take(index, axis=3 + 2 * axis)
+        phase_axes = [3 + 2 * a for a in range(len(phases.axes))]
+        tap_axes = [4 + 2 * a for a in range(len(phases.axes))]
+        ordered = np.ascontiguousarray(weights.transpose(0, 2, *phase_axes, *tap_axes, 1))
+        groups, depth, outs = weights.shape[:3]
+        return ordered.reshape(groups, outs * phases.phases, phases.shifts * depth)
 
     def compute(self, box: Box, source: Source, writer: Writer, scratch: Scratch) -> None:
         """Compute one tile."""
@@ -117,17 +117,3 @@ def cost(problem: Problem, sets: list[PhaseSet], box: Box) -> Cost:
         total += product_time(seen, phases.phases, depth * phases.shifts, positions)
         total += write_time(seen, phases.phases * seen.positions, phases)
     return Cost(elements, total)
-
-
-def _pack(weights: Array, phases: PhaseSet) -> Array:
-    """Return ``[group, out and phase, distance and in]``."""
-    # Data come in order of position: the farthest tap is the first.
-    # [g, i, o, phase of axis 1, tap of axis 1, phase of axis 2, ...]
-    for axis, part in enumerate(phases.axes):
-        index = [positions[::-1] for positions in part.kernel_positions()]
-        weights = weights.take(index, axis=3 + 2 * axis)
-    phase_axes = [3 + 2 * a for a in range(len(phases.axes))]
-    tap_axes = [4 + 2 * a for a in range(len(phases.axes))]
-    ordered = np.ascontiguousarray(weights.transpose(0, 2, *phase_axes, *tap_axes, 1))
-    groups, depth, outs = weights.shape[:3]
-    return ordered.reshape(groups, outs * phases.phases, phases.shifts * depth)

@@ -61,7 +61,7 @@ def test_round_trip(array: np.ndarray, version: tuple[int, int], tmp_path: Path)
         (header(dictionary(shape="(-2,)")) + bytes(8), "no .npy file"),
         (header(dictionary(shape="('a',)")) + bytes(8), "no .npy file"),
         (header(dictionary("'<f99'")), "no .npy file"),
-        (header(dictionary()) + bytes(7), "cut short: an array of 8 bytes is announced, 7 are"),
+        (header(dictionary()) + bytes(7), "cut short: 8 bytes are announced, 7 are"),
         (header(dictionary(shape=f"({2**62}, {2**62})")) + bytes(8), "more than the 2^63 - 1"),
         (header(dictionary(shape=f"({2**40},)")) + bytes(8), "cut short"),
         (header(dictionary("'|O'")) + bytes(8), "Python objects, which are never read"),

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from deconv_ir.kernels import Convolution, Deconvolution
+from deconv_ir.kernels.compiled import compiled_module
 from deconv_ir.kernels.tiling import TileCost, choose_tiling, tile_bytes
 
 # Lists of slices, and NumPy's buffers for casts; they do not grow with the layer.
@@ -57,6 +58,15 @@ def test_scratch_bound(path, layer, scratch_bytes, element):
     )
     peak = peak_scratch(kernel, np.ones(shape, element), pads_begin, output)
     assert peak <= scratch_bytes + BOOKKEEPING
+
+
+@pytest.mark.skipif(compiled_module() is None, reason="the compiled kernel was not built")
+def test_tiles_of_a_kernel_that_reaches_far():
+    """Small ones, as others have, would be little but the data around them: a million of them."""
+    weights = np.ones((2, 2, 2, 2), np.float32)
+    kernel = Deconvolution(weights, strides=(1, 1), dilations=(131_075, 1), path="direct")
+    data, out = np.ones((1, 2, 200_000, 3), np.float32), np.empty((1, 2, 331_075, 4), np.float32)
+    assert kernel._compiled.describe(data, (0, 0), 64 << 20, out)["jobs"] < 100
 
 
 COST = TileCost(column=4, accumulator=4, data=0)

@@ -188,6 +188,15 @@ def test_sarif_has_relative_paths_and_regions(lint: Lint, bad: Path) -> None:
     }
 
 
+@pytest.mark.parametrize("format_", ["github", "sarif"])
+def test_a_file_elsewhere_keeps_its_path(
+    lint: Lint, bad: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, format_: str
+) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    assert str(bad) in lint(str(bad), "--format", format_).out
+
+
 def test_junit_is_xml(lint: Lint, bad: Path, good: Path) -> None:
     done = lint("models", "--format", "junit")
     suite = etree.fromstring(done.out.encode()).find("testsuite")
@@ -198,8 +207,12 @@ def test_junit_is_xml(lint: Lint, bad: Path, good: Path) -> None:
     assert [c.get("name") for c in suite if not len(c)] == ["models/good.xml"]
 
 
-def test_github_annotations_have_the_right_line(lint: Lint, bad: Path) -> None:
-    first, *_ = lint("models/bad.xml", "--format", "github").out.splitlines()
+@pytest.mark.parametrize("path", ["models/bad.xml", ".", "{folder}/models/bad.xml"])
+def test_github_annotations_have_the_right_line(
+    lint: Lint, bad: Path, tmp_path: Path, path: str
+) -> None:
+    path = path.format(folder=tmp_path)
+    first, *_ = lint(path, "--format", "github").out.splitlines()
     line = line_of(bad, "<dim>10</dim>", 'names="y"')
     assert first.startswith(
         f"::error title=IR401 declared-dims-differ,file=models/bad.xml,line={line},col=11,"
