@@ -15,10 +15,19 @@
 #define KEPT_BLOCKS 4
 #define KEPT_BYTES ((int64_t)192 << 20)
 
+/* Empty places first, then the oldest. */
 static struct {
     void *memory;
     int64_t bytes;
 } kept[KEPT_BLOCKS];
+
+static void *take_out(int slot) {
+    void *memory = kept[slot].memory;
+    for (; slot > 0; slot--) kept[slot] = kept[slot - 1];
+    kept[0].memory = NULL;
+    kept[0].bytes = 0;
+    return memory;
+}
 
 typedef struct {
     PyObject_HEAD
@@ -38,30 +47,25 @@ static void *take(int64_t bytes, int64_t *room) {
         *room = round_up(bytes, HUGE_PAGE);
         return allocate_huge(*room);
     }
-    void *memory = kept[best].memory;
     *room = kept[best].bytes;
-    kept[best].memory = NULL;
-    return memory;
+    return take_out(best);
 }
 
-/* Keep a block, in place of the smallest if there is no room for both. */
+/* Keep a block; the oldest make room for it: sizes that came once may not come again. */
 static void give(void *memory, int64_t room) {
-    int slot = -1;
-    int64_t total = room;
-    for (int i = 0; i < KEPT_BLOCKS; i++) {
-        if (kept[i].memory) total += kept[i].bytes;
-        if (slot < 0 || !kept[i].memory ||
-            (kept[slot].memory && kept[i].bytes < kept[slot].bytes))
-            slot = i;
-    }
-    if (kept[slot].memory && total > KEPT_BYTES) total -= kept[slot].bytes;
-    if (total > KEPT_BYTES) {
+    if (room > KEPT_BYTES) {
         free(memory);
         return;
     }
-    free(kept[slot].memory);
-    kept[slot].memory = memory;
-    kept[slot].bytes = room;
+    int64_t total = room;
+    for (int i = 0; i < KEPT_BLOCKS; i++) total += kept[i].bytes;
+    for (int i = 0; i == 0 || total > KEPT_BYTES; i++) {
+        total -= kept[i].bytes;
+        free(take_out(i));
+    }
+    for (int i = 0; i + 1 < KEPT_BLOCKS; i++) kept[i] = kept[i + 1];
+    kept[KEPT_BLOCKS - 1].memory = memory;
+    kept[KEPT_BLOCKS - 1].bytes = room;
 }
 
 static PyObject *block_new(PyTypeObject *type, PyObject *arguments, PyObject *keywords) {

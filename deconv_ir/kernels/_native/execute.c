@@ -129,6 +129,8 @@ static void copy_volume(const struct context *c, const struct tile *tile, const 
     const int64_t pitch = t->pitch * size, count = x.count * size;
     const int64_t row_step = axes[1].in_stride * step[1] * in_size;
     const int plain = x_step == 1 && size == in_size;
+    /* Rows without zeros between them, on either side, are one. */
+    const int joined = plain && count == pitch && row_step == pitch;
     /* The rows that have data; none when there is no position in a row. */
     const int64_t first = x.count ? y.before : rows, last = x.count ? y.before + y.count : rows;
     for (int64_t i = 0; i < planes; i++) {
@@ -146,14 +148,18 @@ static void copy_volume(const struct context *c, const struct tile *tile, const 
             from + (((z.begin + iz) * axes[0].in_stride + in_phase[0]) * step[0] +
                     (y.begin * axes[1].in_stride + in_phase[1]) * step[1] +
                     (x.begin * axes[2].in_stride + in_phase[2]) * step[2]) * in_size;
-        for (int64_t j = first; j < last; j++, row += pitch, at += row_step) {
-            if (x_step == 1) fetch_row(at, c->run->channel_step * in_size, x.count * in_size);
-            if (plain) copy_row(row, at, count);
+        const int64_t length = joined ? (last - first) * count : count;
+        for (int64_t j = first; j < last; j += joined ? last - first : 1) {
+            if (x_step == 1) fetch_row(at, c->run->channel_step * in_size, length);
+            if (plain) copy_row(row, at, length);
             else c->kernels->load(element, at, x_step, x.count, row);
-            if (c->layer->guarded && row_not_finite(row, count, (int)size))
+            if (c->layer->guarded && row_not_finite(row, length, (int)size))
                 atomic_store(c->not_finite, 1);
+            row += length;
             /* Up to the data of the next row: its zeros and this row's are the same. */
-            clear_row(row + count, pitch - count);
+            clear_row(row, pitch - count);
+            row += pitch - count;
+            at += row_step;
         }
         clear_row(row, (rows - last) * pitch);
     }

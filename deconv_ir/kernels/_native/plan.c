@@ -230,7 +230,10 @@ static double run_cycles(const struct layer *layer, const struct run *run,
     /* Data in: a row at a time. */
     const double rows = (double)(t->images * t->extent[0] * t->extent[1]) *
                         (double)plan->in_phases * (double)layer->channels_in;
-    const double copies = rows * (12 + 0.35 * (double)t->pitch);
+    /* Rows without zeros between them are copied together. */
+    const int joined = a[2].in_stride == 1 && t->pitch == a[2].data;
+    const double copies =
+        rows * (12.0 / (double)(joined ? t->extent[1] : 1) + 0.35 * (double)t->pitch);
     /* Into the panel, and results out. */
     const double out_rows = blocks * phases[0] * phases[1] * (double)(planes * t->box[1]);
     const double outs = out_rows * (double)t->box[2] * phases[2];

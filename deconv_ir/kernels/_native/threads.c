@@ -19,8 +19,9 @@
 /* Scratch that a thread keeps between runs: page faults would cost more than
  * small layers take. */
 #define KEPT_BYTES ((int64_t)8 << 20)
-/* How long a worker looks out for more work before it sleeps. */
-#define SPIN_NANOSECONDS 50000
+/* How long a worker looks out for more work before it sleeps: as long as waking it takes, and
+ * as what Python does between two layers. */
+#define SPIN_NANOSECONDS 200000
 
 struct pool {
     pthread_mutex_t gate;  /* held by the thread whose jobs the pool runs */
