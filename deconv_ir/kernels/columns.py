@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from deconv_ir.kernels.box import Box, Scratch, Source
-from deconv_ir.kernels.costs import ADD, CALL, Cost, gather_time, product_time, write_time
+from deconv_ir.kernels.costs import ADD, Cost, Time, gather_time, product_time, write_time
 from deconv_ir.kernels.problem import AxisPhases, PhaseSet, Problem, pick
 from deconv_ir.kernels.writer import Writer
 
@@ -162,11 +162,11 @@ def cost_in_place(problem: Problem, box: Box) -> Cost | None:
     extent = [min(a.data, n + a.reach) for a, n in zip(box.axes, box.size, strict=True)]
     phases = _phases(problem)
     columns = box.images * math.prod(extent) * problem.taps
-    calls = CALL * -(-box.outs // box.block) * (problem.taps // phases.phases + 1)
+    calls = -(-box.outs // box.block) * (problem.taps // phases.phases + 1)
     return Cost(
         box.groups * box.block * (columns + phases.phases * box.positions),
-        box.images * product_time(box, problem.taps, problem.channels_in, math.prod(extent))
-        + calls
+        product_time(box, problem.taps, problem.channels_in, math.prod(extent)) * box.images
+        + Time(calls=calls)
         + gather_time(box.groups * box.outs * columns, 0, extent[-1])
         + write_time(box, phases.phases * box.positions, phases),
     )
@@ -181,14 +181,13 @@ def cost(problem: Problem, box: Box) -> Cost | None:
     positions = box.images * math.prod(b + r for b, r in zip(box.size, reach, strict=True))
     data = box.groups * problem.channels_in * positions
     columns = box.groups * box.outs * problem.taps * positions
-    calls = CALL * -(-box.outs // box.block) * math.prod(-(-k // s) for k, s, _ in axes)
+    calls = -(-box.outs // box.block) * math.prod(-(-k // s) for k, s, _ in axes)
     phases = _phases(problem)
     return Cost(
         data + box.groups * box.block * problem.taps * positions,
         gather_time(data, 1, box.size[-1])
         + product_time(box, problem.taps, problem.channels_in, positions)
-        + calls
-        + ADD * columns
+        + Time(passes=ADD * columns, calls=calls)
         + write_time(box, phases.phases * box.positions, phases),
     )
 

@@ -6,54 +6,87 @@ GFLOP/s; only their relation matters.
 
 from __future__ import annotations
 
+import math
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from deconv_ir.kernels.box import Box
 from deconv_ir.kernels.problem import PhaseSet
 
-__all__ = ["ADD", "CALL", "Cost", "gather_time", "product_time", "write_time"]
+__all__ = ["ADD", "Cost", "Time", "gather_time", "product_time", "write_time"]
 
 # A pass over two operands in the caches.
 ADD = 0.15
-# A call of NumPy on views made for it.
-CALL = 2500.0
+# Elements of scratch that stay in the caches, and what each doubling adds to passes.
+_NEAR = 1 << 19
+_FAR = 0.15
 # The BLAS: a multiply-add, packing either operand, storing a result.
 _MULTIPLY, _PACK, _STORE = 0.022, 0.35, 0.3
 # Copying with a stride or in short rows: an element, and a row.
 _STRIDED, _ROW = 0.4, 8.0
-# Writing results: an element.
+# Writing results: an element, and the calls that making its views is worth.
 _WRITE = 0.5
-_WRITE_CALL = 9000.0
+_WRITE_CALLS = 3.6
+# A call of NumPy on views made for it, for which the thread holds the interpreter.
+_HOLD = 2500.0
+# Another thread that comes meanwhile must be woken again.
+_WOKEN = 80_000.0
+
+
+@dataclass(frozen=True, slots=True)
+class Time:
+    """Nanoseconds of matrix products and of passes over elements, and how many calls do it."""
+
+    products: float = 0.0
+    passes: float = 0.0
+    calls: float = 0.0
+
+    def __add__(self, other: Time) -> Time:
+        return Time(
+            self.products + other.products, self.passes + other.passes, self.calls + other.calls
+        )
+
+    def __mul__(self, factor: float) -> Time:
+        return Time(self.products * factor, self.passes * factor, self.calls * factor)
 
 
 class Cost(NamedTuple):
-    """Of one tile: elements of scratch, and nanoseconds."""
+    """Of one tile: elements of scratch, and time."""
 
     elements: int
-    nanoseconds: float
+    time: Time
+
+    def nanoseconds(self, *, shared: bool) -> float:
+        """Return all of it; with `shared`, several threads work off such tiles at once."""
+        far = 1 + _FAR * max(0.0, math.log2(max(1, self.elements) / _NEAR))
+        held = self.time.calls * _HOLD
+        alone = self.time.products + self.time.passes * far + held
+        # As likely as the other thread holds the interpreter when this one asks for it.
+        return alone + self.time.calls * _WOKEN * held / alone if shared and alone else alone
 
 
-def product_time(box: Box, rows: int, depth: int, columns: int) -> float:
+def product_time(box: Box, rows: int, depth: int, columns: int) -> Time:
     """Estimate the products of a tile: `rows` for each output channel, all blocks and groups."""
     blocks = -(-box.outs // box.block)
     rows *= box.outs
     if rows <= blocks:
-        return box.groups * blocks * 4 * _MULTIPLY * depth * columns
+        return Time(box.groups * blocks * 4 * _MULTIPLY * depth * columns)
     padded = -(-rows // 4) * 4
     multiply = _MULTIPLY * padded * depth * columns + _STORE * rows * columns
     packing = _PACK * depth * (blocks * columns + rows)
-    return CALL * blocks + box.groups * (multiply + packing)
+    return Time(products=box.groups * (multiply + packing), calls=blocks)
 
 
-def gather_time(elements: int, copies: int, row: int) -> float:
+def gather_time(elements: int, copies: int, row: int) -> Time:
     """Estimate copies that together make `elements`, in rows of `row`."""
-    return CALL * 2 * copies + elements * (_STRIDED + _ROW / max(1, row))
+    return Time(passes=elements * (_STRIDED + _ROW / max(1, row)), calls=2 * copies)
 
 
-def write_time(box: Box, results: int, phases: PhaseSet) -> float:
+def write_time(box: Box, results: int, phases: PhaseSet) -> Time:
     """Estimate the writing of `results` for each output channel."""
     row = max(1, box.size[-1])
-    calls = -(-box.outs // box.block) * len(phases.axes[-1].phases)
+    writes = -(-box.outs // box.block) * len(phases.axes[-1].phases)
     for axis in phases.axes[:-1]:
-        calls *= min(len(axis.phases), 2)
-    return calls * _WRITE_CALL + box.groups * box.outs * results * (_WRITE + _ROW / row)
+        writes *= min(len(axis.phases), 2)
+    passes = box.groups * box.outs * results * (_WRITE + _ROW / row)
+    return Time(passes=passes, calls=writes * _WRITE_CALLS)

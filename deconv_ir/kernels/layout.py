@@ -12,9 +12,6 @@ from deconv_ir.kernels.problem import AxisSpan, Problem
 
 __all__ = ["choose_tile", "count_tiles", "cut"]
 
-# Elements of scratch that stay in the caches, and what more of them cost.
-_NEAR = 1 << 19
-_FAR = 0.03
 # With less the BLAS packs more than it multiplies: only where scratch is tight.
 _FEWEST_POSITIONS, _FEWEST_ROWS = 64, 64
 # Nanoseconds that a second thread costs: waking it, and the lock of the interpreter.
@@ -61,15 +58,15 @@ def choose_tile(
         if found is None:
             # The method does not fit the problem, or only whole rows do.
             break
-        elements, nanoseconds = found
-        if elements > bound:
+        if found.elements > bound:
             continue
         count = count_tiles(problem, images, tile)
-        if count == 1 and nanoseconds < _WAKE and elements < _NEAR:
+        shared = min(count, threads) > 1
+        nanoseconds = found.nanoseconds(shared=shared)
+        if count == 1 and nanoseconds < _WAKE:
             return tile, nanoseconds
-        far = 1 + _FAR * max(0.0, math.log2(max(1, elements) / _NEAR))
-        total = -(-count // threads) * nanoseconds * far
-        if count > 1 and threads > 1:
+        total = -(-count // threads) * nanoseconds
+        if shared:
             total += _WAKE
         if best is None or total < best[1]:
             best = tile, total

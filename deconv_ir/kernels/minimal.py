@@ -29,7 +29,7 @@ import numpy as np
 
 from deconv_ir.kernels.box import Box, Scratch, Source
 from deconv_ir.kernels.by_set import BySet
-from deconv_ir.kernels.costs import ADD, CALL, Cost, gather_time, product_time, write_time
+from deconv_ir.kernels.costs import ADD, Cost, Time, gather_time, product_time, write_time
 from deconv_ir.kernels.problem import AxisPhases, PhaseSet, Problem, pick
 from deconv_ir.kernels.writer import Writer
 
@@ -272,7 +272,7 @@ def _transform_taps(weights: Array, axis: int) -> Array:
 
 def cost(problem: Problem, sets: list[PhaseSet], box: Box) -> Cost | None:
     """Estimate what a tile takes; None if the method does not fit the problem."""
-    elements, total = 0, 0.0
+    elements, total = 0, Time()
     if any(axis.taps > 3 for phases in sets for axis in phases.axes):
         return None
     for phases in sets:
@@ -289,10 +289,10 @@ def cost(problem: Problem, sets: list[PhaseSet], box: Box) -> Cost | None:
         elements = max(elements, _two_places(stages) + points * rows * box.block)
         copies = math.prod(shape.sides) * math.prod(shape.lanes)
         total += gather_time(stages[0], copies, shape.counts[-1])
-        total += (ADD + 0.1) * sum(stages[1:]) + CALL * 4 * len(stages)
+        total += Time(passes=(ADD + 0.1) * sum(stages[1:]), calls=4 * len(stages))
         depth = problem.channels_in
-        total += points * product_time(seen, phases.phases, depth, positions)
-        total += 2 * ADD * points * rows * box.outs
+        total += product_time(seen, phases.phases, depth, positions) * points
+        total += Time(passes=2 * ADD * points * rows * box.outs)
         narrow = seen._replace(size=tuple(shape.counts))
-        total += copies * write_time(narrow, phases.phases * positions, phases)
+        total += write_time(narrow, phases.phases * positions, phases) * copies
     return Cost(elements, total)

@@ -148,9 +148,7 @@ def choose_plan(
 
         def cost(box: Box, method: Method = method) -> Cost | None:
             found = estimate(problem, method, box)
-            return found and Cost(
-                found.elements + _beside(problem, box, converts), found.nanoseconds
-            )
+            return found and Cost(found.elements + _beside(problem, box, converts), found.time)
 
         chosen = choose_tile(problem, images, axes, cost, bound, threads)
         if chosen is not None and (best is None or chosen[1] < best.nanoseconds):

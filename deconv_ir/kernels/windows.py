@@ -16,7 +16,7 @@ from numpy.lib.stride_tricks import as_strided
 
 from deconv_ir.kernels.box import Box, Scratch, Source
 from deconv_ir.kernels.by_set import BySet
-from deconv_ir.kernels.costs import ADD, Cost, gather_time, product_time, write_time
+from deconv_ir.kernels.costs import ADD, Cost, Time, gather_time, product_time, write_time
 from deconv_ir.kernels.problem import PhaseSet, Problem, pick
 from deconv_ir.kernels.writer import Writer
 
@@ -101,7 +101,7 @@ def is_flat(phases: PhaseSet, box: Box) -> bool:
 
 def cost(problem: Problem, sets: list[PhaseSet], box: Box) -> Cost:
     """Estimate what a tile takes."""
-    elements, total = 0, 0.0
+    elements, total = 0, Time()
     depth = problem.channels_in
     for phases in sets:
         seen = box.most(phases)
@@ -113,7 +113,7 @@ def cost(problem: Problem, sets: list[PhaseSet], box: Box) -> Cost:
         panel = box.groups * depth * phases.shifts * positions if phases.shifts > 1 else 0
         sums = box.groups * box.block * phases.phases * positions
         elements = max(elements, block + panel + sums)
-        total += gather_time(block, 1, seen.size[-1]) + ADD * panel
+        total += gather_time(block, 1, seen.size[-1]) + Time(passes=ADD * panel)
         total += product_time(seen, phases.phases, depth * phases.shifts, positions)
         total += write_time(seen, phases.phases * seen.positions, phases)
     return Cost(elements, total)
