@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import functools
 import math
 import threading
 from collections.abc import Iterator, Sequence
+from types import EllipsisType
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from deconv_ir.kernels.problem import AxisSpan, PhaseSet, pick
+from deconv_ir.kernels.problem import AxisSpan, PhaseSet
 
 __all__ = ["Box", "Scratch", "Source"]
 
@@ -134,21 +136,40 @@ class Source:
 
     def copy(self, starts: Sequence[int], steps: Sequence[int], target: Array) -> None:
         """Copy the data at ``start + step * index``, an axis each, to all of `target`."""
-        here: list[slice] = []
-        there: list[slice] = []
-        extents = zip(
-            self.values.shape[3:], target.shape[3:], starts, steps, self.origin, strict=True
+        edges, here, there = _overlap(
+            self.values.shape[3:], target.shape[3:], tuple(starts), tuple(steps), self.origin
         )
-        for axis, (extent, count, begin, step, origin) in enumerate(extents):
-            start = begin - origin
-            low = min(count, max(0, -(start // step)))
-            high = max(low, min(count, -((start - extent) // step)))
-            here.append(slice(low, high))
-            first = start + step * low if high > low else 0
-            there.append(slice(first, first + step * (high - low), step))
-            before = (slice(None),) * (3 + axis)
-            if low:
-                target[(*before, slice(0, low))] = 0
-            if high < count:
-                target[(*before, slice(high, count))] = 0
-        pick(target, ..., *here)[...] = pick(self.values, ..., *there)
+        for edge in edges:
+            target[edge] = 0
+        target[here] = self.values[there]
+
+
+_Index = tuple[slice | EllipsisType, ...]
+
+
+@functools.lru_cache(maxsize=4096)
+def _overlap(
+    extents: tuple[int, ...],
+    counts: tuple[int, ...],
+    starts: tuple[int, ...],
+    steps: tuple[int, ...],
+    origins: tuple[int, ...],
+) -> tuple[list[_Index], _Index, _Index]:
+    """Return where a copy has no data, where it has, and where these are."""
+    edges: list[_Index] = []
+    here: list[slice] = []
+    there: list[slice] = []
+    axes = zip(extents, counts, starts, steps, origins, strict=True)
+    for axis, (extent, count, begin, step, origin) in enumerate(axes):
+        start = begin - origin
+        low = min(count, max(0, -(start // step)))
+        high = max(low, min(count, -((start - extent) // step)))
+        here.append(slice(low, high))
+        first = start + step * low if high > low else 0
+        there.append(slice(first, first + step * (high - low), step))
+        before = (slice(None),) * (3 + axis)
+        if low:
+            edges.append((*before, slice(0, low)))
+        if high < count:
+            edges.append((*before, slice(high, count)))
+    return edges, (..., *here), (..., *there)

@@ -12,8 +12,10 @@ adds rows: less to copy and to multiply where input channels are many.
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
+from types import EllipsisType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -112,16 +114,11 @@ class ColumnsInPlace(Columns):
     def compute(self, box: Box, source: Source, writer: Writer, scratch: Scratch) -> None:
         """Compute one tile, which has whole rows."""
         axes = range(len(box.size))
-        ends = [f + n for f, n in zip(box.first, box.size, strict=True)]
-        low = [max(0, f - r) for f, r in zip(box.first, self.reach, strict=True)]
-        extent = [min(a.data, e) - b for a, e, b in zip(box.axes, ends, low, strict=True)]
-        rows = pick(
-            source.values, ..., *(slice(b, b + n) for b, n in zip(low, extent, strict=True))
-        )
+        part_of_data, extent, moves = _moves(box, tuple(self.distances))
         # [image, group, in, position], a view: nothing but the first axis is cut.
         order = (2, 0, 1, *(3 + axis for axis in axes))
         shape = (box.images, box.groups, self.problem.channels_in, math.prod(extent))
-        matrix = rows.transpose(order).reshape(shape)
+        matrix = source.values[part_of_data].transpose(order).reshape(shape)
         for part in box.blocks():
             high = part.outs * self.taps
             columns = scratch.take(0, (box.images, box.groups, high, math.prod(extent)))
@@ -132,23 +129,39 @@ class ColumnsInPlace(Columns):
             counts = self.distances[0].phases
             sums = scratch.take(columns.size, (box.images, channels, *counts, *box.size))
             sums[...] = 0
-            for distance in self.distances:
-                reached, seen = [], []
-                for f, e, b, n, shift in zip(
-                    box.first, ends, low, extent, distance.shift, strict=True
-                ):
-                    begin, end = max(f, b + shift), min(e, b + n + shift)
-                    reached.append(slice(begin - f, max(begin, end) - f))
-                    seen.append(slice(begin - shift - b, max(begin, end) - shift - b))
+            for distance, reached, seen in moves:
                 some = by_tap[:, :, distance.first : distance.first + math.prod(distance.phases)]
                 terms = some.reshape(box.images, channels, *distance.phases, *extent)
-                target = pick(
-                    sums, slice(None), slice(None), *map(slice, distance.phases), *reached
-                )
-                np.add(target, pick(terms, ..., *seen), out=target)
+                target = sums[reached]
+                np.add(target, terms[seen], out=target)
             places = (1, *(2 + a for a in axes), 0, *(2 + len(axes) + a for a in axes))
             ones = (1,) * len(axes)
             writer.write(part, self.phases, box.first, ones, sums.transpose(places))
+
+
+_Index = tuple[slice | EllipsisType, ...]
+
+
+@functools.lru_cache(maxsize=4096)
+def _moves(
+    box: Box, distances: tuple[_Distance, ...]
+) -> tuple[_Index, tuple[int, ...], list[tuple[_Distance, _Index, _Index]]]:
+    """Return the data that a tile needs, their extents, and which terms go where."""
+    reach = distances[-1].shift
+    ends = [f + n for f, n in zip(box.first, box.size, strict=True)]
+    low = [max(0, f - r) for f, r in zip(box.first, reach, strict=True)]
+    extent = tuple(min(a.data, e) - b for a, e, b in zip(box.axes, ends, low, strict=True))
+    moves: list[tuple[_Distance, _Index, _Index]] = []
+    for distance in distances:
+        reached, seen = [], []
+        for f, e, b, n, shift in zip(box.first, ends, low, extent, distance.shift, strict=True):
+            begin, end = max(f, b + shift), min(e, b + n + shift)
+            reached.append(slice(begin - f, max(begin, end) - f))
+            seen.append(slice(begin - shift - b, max(begin, end) - shift - b))
+        both = (slice(None), slice(None))
+        moves.append((distance, (*both, *map(slice, distance.phases), *reached), (..., *seen)))
+    here = tuple(slice(b, b + n) for b, n in zip(low, extent, strict=True))
+    return (..., *here), extent, moves
 
 
 def cost_in_place(problem: Problem, box: Box) -> Cost | None:

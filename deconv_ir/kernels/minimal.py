@@ -21,6 +21,7 @@ and S. Gray, Fast Algorithms for Convolutional Neural Networks (2016).
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
 from typing import Any
@@ -73,16 +74,16 @@ class Minimal(BySet):
         """Compute one tile."""
         depth = self.problem.channels_in
         for phases, weights in zip(self.sets, self.packed, strict=True):
-            seen = box.seen(phases)
-            if seen is None:
+            shape = _shape_of(phases, box)
+            if shape is None:
                 continue
-            shape = _Shape(phases, seen)
             lead = (box.groups, depth, box.images)
             stages = [math.prod(lead) * n for n in shape.stages()]
             offsets = [0, max(stages[::2])]
             axes = len(shape.sides)
             planes = scratch.take(0, (*shape.sides, *lead, *shape.spatial(axes)))
-            _split(source, seen, shape, planes)
+            for index, starts in shape.splits:
+                source.copy(starts, shape.steps, planes[index])
             stage = 0
             # From the last axis on: the neighbours of those before are whole rows.
             for axis in reversed(range(axes)):
@@ -92,11 +93,10 @@ class Minimal(BySet):
                     done = scratch.take(offsets[stage % 2], extents)
                     _transform(planes, done, axis, shape)
                     planes = done
-            self._multiply(seen, shape, weights, planes, writer, scratch, _two_places(stages))
+            self._multiply(shape, weights, planes, writer, scratch, _two_places(stages))
 
     def _multiply(
         self,
-        box: Box,
         shape: _Shape,
         weights: Array,
         planes: Array,
@@ -105,23 +105,23 @@ class Minimal(BySet):
         begin: int,
     ) -> None:
         """Multiply transformed data, and write what becomes of the products."""
-        axes = shape.phases.axes
-        places = tuple(axis.phases for axis in axes)
+        box = shape.box
         positions = box.images * math.prod(shape.spatial())
         matrix = planes.reshape(len(weights), box.groups, self.problem.channels_in, positions)
         for part in box.blocks():
-            rows = part.rows(shape.phases.phases)
+            rows = part.rows(math.prod(map(len, shape.places)))
             high = rows.stop - rows.start
             products = scratch.take(begin, (len(weights), box.groups, high, positions))
             np.matmul(weights[:, box.group : box.group + box.groups, rows], matrix, out=products)
             channels = box.groups * part.outs
             sums = products.reshape(
-                *shape.points, channels, *map(len, places), box.images, *shape.spatial()
+                *shape.points, channels, *map(len, shape.places), box.images, *shape.spatial()
             )
-            for axis in range(len(axes)):
-                if shape.sides[axis] == 2:
+            for axis, sides in enumerate(shape.sides):
+                if sides == 2:
                     sums = _combine(sums, axis)
-            _write(writer, part, shape, sums)
+            for index, starts in shape.writes:
+                writer.write(part, shape.places, starts, shape.steps, sums[index])
 
 
 class _Shape:
@@ -132,31 +132,49 @@ class _Shape:
     """
 
     def __init__(self, phases: PhaseSet, box: Box) -> None:
-        self.phases = phases
-        self.sides, self.points, self.lanes, self.counts = [], [], [], []
-        for part, size in zip(phases.axes, box.size, strict=True):
-            paired = _pairs(part)
-            self.sides.append(2 if paired else 1)
-            self.points.append(part.taps + 1 if paired else 1)
-            self.lanes.append(part.step if paired else 1)
-            self.counts.append(-(-size // (2 * part.step)) if paired else size)
-
-    @property
-    def last(self) -> int:
-        """The last axis along which outputs are computed in pairs; -1 if there is none."""
-        return max((a for a, side in enumerate(self.sides) if side == 2), default=-1)
-
-    def keeps(self, axis: int) -> bool:
+        self.box = box
+        self.places = tuple(axis.phases for axis in phases.axes)
+        paired = [_pairs(part) for part in phases.axes]
+        self.sides = [2 if pairs else 1 for pairs in paired]
+        self.points = [
+            a.taps + 1 if pairs else 1 for a, pairs in zip(phases.axes, paired, strict=True)
+        ]
+        self.lanes = [a.step if pairs else 1 for a, pairs in zip(phases.axes, paired, strict=True)]
+        self.steps = tuple(
+            2 * a.step if pairs else 1 for a, pairs in zip(phases.axes, paired, strict=True)
+        )
+        self.counts = [-(-n // step) for n, step in zip(box.size, self.steps, strict=True)]
+        # The last axis along which outputs are computed in pairs.
+        last = max((axis for axis, pairs in enumerate(paired) if pairs), default=-1)
+        self.keeps = [axis == last and count >= _LONG for axis, count in enumerate(self.counts)]
         """Whether neighbours stay behind the transform: one more of many v makes long runs."""
-        return axis == self.last and self.counts[axis] >= _LONG
+        self._spatial = [self._extents(done) for done in range(len(paired) + 1)]
+        self.splits: list[_Part] = []
+        self.writes: list[_Part] = []
+        for side, lane in itertools.product(
+            itertools.product(*map(range, self.sides)), itertools.product(*map(range, self.lanes))
+        ):
+            here = [entry for rho in lane for entry in (rho, slice(None))]
+            starts = [
+                first + a.step * e + rho
+                for a, first, e, rho in zip(phases.axes, box.first, side, lane, strict=True)
+            ]
+            far = [a.base + (a.taps - 1) * a.step for a in phases.axes]
+            of_data = tuple(start - n for start, n in zip(starts, far, strict=True))
+            whole = [slice(None)] * (len(paired) + 2)
+            self.splits.append(((*side, *whole[:3], *here), of_data))
+            self.writes.append(((*side, *whole, *here), tuple(starts)))
 
-    def spatial(self, done: int = 0) -> list[int]:
-        """Return ``[lane, v]`` of every axis, those from `done` on transformed."""
+    def _extents(self, done: int) -> tuple[int, ...]:
         result: list[int] = []
         for axis, (lanes, count) in enumerate(zip(self.lanes, self.counts, strict=True)):
-            more = self.sides[axis] == 2 and (axis < done or self.keeps(axis))
+            more = self.sides[axis] == 2 and (axis < done or self.keeps[axis])
             result += [lanes, count + more]
-        return result
+        return tuple(result)
+
+    def spatial(self, done: int = 0) -> tuple[int, ...]:
+        """Return ``[lane, v]`` of every axis, those from `done` on transformed."""
+        return self._spatial[done]
 
     def after(self, axis: int) -> tuple[int, ...]:
         """Return the planes an axis, once this one and those behind it are transformed."""
@@ -171,28 +189,18 @@ class _Shape:
         return result
 
 
+_Part = tuple[tuple[int | slice, ...], tuple[int, ...]]
+"""Index of a part of planes or sums, and the position at which it begins."""
+
+
 def _two_places(stages: list[int]) -> int:
     return max(stages[::2]) + max(stages[1::2], default=0)
 
 
-def _split(source: Source, box: Box, shape: _Shape, planes: Array) -> None:
-    """Copy the data into planes ``[*side, group, in, image, *(lane, v)]``."""
-    axes = shape.phases.axes
-    steps = [2 * a.step if _pairs(a) else 1 for a in axes]
-    sides = itertools.product(*map(range, shape.sides))
-    lanes = list(itertools.product(*map(range, shape.lanes)))
-    for side, lane in itertools.product(sides, lanes):
-        starts = []
-        for a, first, e, rho in zip(axes, box.first, side, lane, strict=True):
-            starts.append(
-                first - a.base - (a.taps - 1) * a.step + a.step * e + rho
-                if _pairs(a)
-                else first - a.base
-            )
-        index = [entry for rho in lane for entry in (rho, slice(None))]
-        source.copy(
-            starts, steps, pick(planes, *side, slice(None), slice(None), slice(None), *index)
-        )
+@functools.lru_cache(maxsize=4096)
+def _shape_of(phases: PhaseSet, box: Box) -> _Shape | None:
+    seen = box.seen(phases)
+    return None if seen is None else _Shape(phases, seen)
 
 
 def _transform(planes: Array, done: Array, axis: int, shape: _Shape) -> None:
@@ -205,7 +213,7 @@ def _transform(planes: Array, done: Array, axis: int, shape: _Shape) -> None:
     between = math.prod(shape.points[axis + 1 :]) * math.prod(planes.shape[len(shape.sides) : v])
     before = planes.reshape(others, 2, between, planes.shape[v] * inner)
     after = done.reshape(others, shape.points[axis], between, done.shape[v] * inner)
-    if shape.keeps(axis):
+    if shape.keeps[axis]:
         # All rows are one run; what has no neighbour of its own becomes no result.
         before = before.reshape(*before.shape[:2], 1, between * before.shape[3])
         after = after.reshape(*after.shape[:2], 1, between * after.shape[3])
@@ -241,22 +249,6 @@ def _combine(sums: Array, axis: int) -> Array:
         np.subtract(m[1], m[3], out=m[1])
     both: Array = sums[(*before, slice(0, 2))]
     return both
-
-
-def _write(writer: Writer, box: Box, shape: _Shape, sums: Array) -> None:
-    """Write ``[*side, channel, *phase, image, *(lane, v)]``."""
-    axes = shape.phases.axes
-    steps = tuple(2 * a.step if _pairs(a) else 1 for a in axes)
-    phases = tuple(a.phases for a in axes)
-    sides = itertools.product(*map(range, shape.sides))
-    for side, lane in itertools.product(sides, itertools.product(*map(range, shape.lanes))):
-        starts = [
-            first + a.step * e + rho
-            for a, first, e, rho in zip(axes, box.first, side, lane, strict=True)
-        ]
-        index = [entry for rho in lane for entry in (rho, slice(None))]
-        before = (slice(None),) * (len(axes) + 2)
-        writer.write(box, phases, starts, steps, pick(sums, *side, *before, *index))
 
 
 def _transform_taps(weights: Array, axis: int) -> Array:

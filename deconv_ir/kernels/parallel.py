@@ -11,6 +11,8 @@ import threading
 from collections.abc import Callable
 from queue import SimpleQueue
 
+import numpy as np
+
 __all__ = ["run_jobs"]
 
 
@@ -43,6 +45,8 @@ class _Worker:
         self.thread.start()
 
     def _loop(self) -> None:
+        # Infinities and NaNs are results; a thread does not inherit that this is known.
+        np.seterr(all="ignore")
         while True:
             order = self.orders.get()
             if not order.claim.acquire(blocking=False) or order.work is None:
@@ -115,7 +119,8 @@ def run_jobs(make: Callable[[], Callable[[int], None]], jobs: int, threads: int)
     ----------
     make : callable
         Called once on every thread that takes part; returns what does a job
-        there, with scratch of its own.
+        there, with scratch of its own.  Other threads than this one ignore
+        floating-point errors.
     jobs, threads : int
         How many of each.
     """

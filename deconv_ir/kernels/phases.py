@@ -247,11 +247,9 @@ class Phases:
                 scratch = Scratch(elements, dtype)
 
                 def do(job: int) -> None:
-                    # The error state belongs to a thread.
-                    with np.errstate(all="ignore"):
-                        box = tiles[job]
-                        source = Source(data, box, problem.channels_in, dtype)
-                        packed.compute(box, source, writer, scratch)
+                    box = tiles[job]
+                    source = Source(data, box, problem.channels_in, dtype)
+                    packed.compute(box, source, writer, scratch)
 
                 return do
 

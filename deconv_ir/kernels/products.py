@@ -61,8 +61,7 @@ def matmul(a: Array, b: Array) -> Array:
             piece = slice(bounds[part], bounds[part + 1])
             rows = a if axis == -1 else _cut(a, axis, piece)
             columns = b if axis == -2 else _cut(b, axis, piece)
-            with np.errstate(all="ignore"):  # a thread does not inherit it
-                np.matmul(rows, columns, out=_cut(product, axis, piece))
+            np.matmul(rows, columns, out=_cut(product, axis, piece))
 
         def take_part() -> Callable[[int], None]:
             return multiply

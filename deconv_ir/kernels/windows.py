@@ -8,16 +8,16 @@ groups of a tile are a stack of products, which NumPy works off in one call.
 
 from __future__ import annotations
 
+import functools
 import math
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.lib.stride_tricks import as_strided
 
 from deconv_ir.kernels.box import Box, Scratch, Source
 from deconv_ir.kernels.by_set import BySet
 from deconv_ir.kernels.costs import ADD, Cost, Time, gather_time, product_time, write_time
-from deconv_ir.kernels.problem import PhaseSet, Problem, pick
+from deconv_ir.kernels.problem import PhaseSet, Problem
 from deconv_ir.kernels.writer import Writer
 
 __all__ = ["Windows", "cost"]
@@ -45,32 +45,84 @@ class Windows(BySet):
     def compute(self, box: Box, source: Source, writer: Writer, scratch: Scratch) -> None:
         """Compute one tile."""
         depth = self.problem.channels_in
-        ones = (1,) * len(box.size)
         for phases, weights in zip(self.sets, self.packed, strict=True):
-            seen = box.seen(phases)
-            if seen is None:
+            view = _view(phases, box)
+            if view is None:
                 continue
-            extent = tuple(b + r for b, r in zip(seen.size, phases.reach, strict=True))
-            block = scratch.take(0, (box.groups, depth, box.images, *extent))
-            far = [a.base + r for a, r in zip(phases.axes, phases.reach, strict=True)]
-            source.copy([f - s for f, s in zip(seen.first, far, strict=True)], ones, block)
-            # A halo is computed as well if that makes rows of all positions.
-            size = extent if is_flat(phases, seen) else seen.size
+            block = scratch.take(0, (box.groups, depth, box.images, *view.extent))
+            source.copy(view.starts, view.ones, block)
             panel, used = block, block.size
             if phases.shifts > 1:
-                panel = scratch.take(used, (box.groups, phases.shifts, depth, box.images, *size))
+                panel = scratch.take(
+                    used, (box.groups, phases.shifts, depth, box.images, *view.size)
+                )
                 used += panel.size
                 _gather(block, phases, panel)
-            matrix = panel.reshape(box.groups, phases.shifts * depth, box.images * math.prod(size))
-            places = tuple(axis.phases for axis in phases.axes)
-            inside = tuple(slice(0, n) for n in seen.size)
-            for part in seen.blocks():
+            matrix = panel.reshape(box.groups, phases.shifts * depth, view.positions)
+            for part in view.seen.blocks():
                 rows = part.outs * phases.phases
-                sums = scratch.take(used, (box.groups, rows, matrix.shape[2]))
+                sums = scratch.take(used, (box.groups, rows, view.positions))
                 filters = weights[box.group : box.group + box.groups, part.rows(phases.phases)]
                 np.matmul(filters, matrix, out=sums)
-                planes = sums.reshape(-1, *map(len, places), box.images, *size)
-                writer.write(part, places, seen.first, ones, pick(planes, ..., *inside))
+                planes = sums.reshape(-1, *view.counts, box.images, *view.size)
+                writer.write(part, view.places, view.seen.first, view.ones, planes[view.inside])
+
+
+class _View(NamedTuple):
+    """What a tile sees of a set of phases.
+
+    Attributes
+    ----------
+    seen : Box
+        The part of the tile.
+    extent, starts : tuple of int
+        Of the data that it needs.
+    size : tuple of int
+        Extents that are computed: a halo is computed as well if that makes
+        rows of all positions.
+    positions : int
+        All of them, those of all images.
+    inside : tuple
+        Index of those that are results.
+    places : tuple of tuple of int
+        The phases of each axis.
+    counts : tuple of int
+        How many these are.
+    ones : tuple of int
+        A step of 1 along every axis.
+    """
+
+    seen: Box
+    extent: tuple[int, ...]
+    starts: tuple[int, ...]
+    size: tuple[int, ...]
+    positions: int
+    inside: tuple[Any, ...]
+    places: tuple[tuple[int, ...], ...]
+    counts: tuple[int, ...]
+    ones: tuple[int, ...]
+
+
+@functools.lru_cache(maxsize=4096)
+def _view(phases: PhaseSet, box: Box) -> _View | None:
+    seen = box.seen(phases)
+    if seen is None:
+        return None
+    extent = tuple(b + r for b, r in zip(seen.size, phases.reach, strict=True))
+    far = [a.base + r for a, r in zip(phases.axes, phases.reach, strict=True)]
+    size = extent if is_flat(phases, seen) else seen.size
+    places = tuple(axis.phases for axis in phases.axes)
+    return _View(
+        seen,
+        extent,
+        tuple(f - s for f, s in zip(seen.first, far, strict=True)),
+        size,
+        box.images * math.prod(size),
+        (..., *(slice(0, n) for n in seen.size)),
+        places,
+        tuple(map(len, places)),
+        (1,) * len(size),
+    )
 
 
 def _gather(block: Array, phases: PhaseSet, panel: Array) -> None:
@@ -89,8 +141,8 @@ def _gather(block: Array, phases: PhaseSet, panel: Array) -> None:
         target[..., length - beyond :] = 0
         target, size = target[..., : length - beyond], (size[0], length - beyond)
         apart = (*block.strides[:2], block.itemsize)
-    windows = as_strided(block, (*lead, *taps, *size), (apart[0], *steps, *apart[1:]))
-    np.copyto(target, windows)
+    shape, strides = (*lead, *taps, *size), (apart[0], *steps, *apart[1:])
+    np.copyto(target, np.ndarray(shape, block.dtype, block, 0, strides))
 
 
 def is_flat(phases: PhaseSet, box: Box) -> bool:
