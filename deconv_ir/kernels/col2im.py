@@ -17,7 +17,7 @@ import numpy as np
 
 from deconv_ir.kernels.activation import Activation, ActivationKind
 from deconv_ir.kernels.arithmetic import Arithmetic
-from deconv_ir.kernels.problem import AxisSpan, Problem, Tap, enumerate_taps
+from deconv_ir.kernels.problem import AxisSpan, Problem, Tap, enumerate_taps, leaves_holes
 from deconv_ir.kernels.tiling import TileCost, Tiling, boxes, choose_tiling
 
 __all__ = ["Col2im", "fill_holes", "finish"]
@@ -109,7 +109,7 @@ class Col2im:
         out: Array,
     ) -> None:
         """Compute into `out`."""
-        fill_holes(self.taps, axes, self.bias, self.activation, out)
+        fill_holes(self.problem, axes, self.bias, self.activation, out)
         tiling = self.tiling(data, axes, scratch_bytes)
         for tile in self._tiles(data, axes, tiling):
             self._run_tile(tile, data, axes, tiling, out)
@@ -226,19 +226,14 @@ class _Phase:
 
 
 def fill_holes(
-    taps: list[Tap],
+    problem: Problem,
     axes: tuple[AxisSpan, ...],
     bias: Array | None,
     activation: Activation,
     out: Array,
 ) -> None:
     """Write what is there without data, if tiles leave part of the output unwritten."""
-    for axis, a in enumerate(axes):
-        phases = {tap.phase[axis] for tap in taps}
-        whole = a.first * a.stride <= a.pad_begin and (a.last * a.stride >= a.pad_begin + a.output)
-        if not whole or len(phases) < a.stride:
-            break
-    else:
+    if not leaves_holes(problem, axes):
         return
     nothing = np.zeros((1,) * out.ndim, np.uint64 if out.dtype.kind in "iu" else np.float32)
     if bias is not None:

@@ -26,7 +26,7 @@ from deconv_ir.kernels.costs import Cost
 from deconv_ir.kernels.layout import choose_tile, cut
 from deconv_ir.kernels.minimal import LARGEST, Minimal
 from deconv_ir.kernels.parallel import run_jobs
-from deconv_ir.kernels.problem import AxisSpan, PhaseSet, Problem, enumerate_taps, phase_sets
+from deconv_ir.kernels.problem import AxisSpan, PhaseSet, Problem, phase_sets
 from deconv_ir.kernels.threads import get_threads
 from deconv_ir.kernels.windows import Windows
 from deconv_ir.kernels.writer import Writer
@@ -197,7 +197,6 @@ class Phases:
         self.arithmetic = arithmetic
         self.activation = activation
         self.bias = None if bias is None else bias.astype(arithmetic.accumulator)
-        self.taps = enumerate_taps(problem)
         shape = (problem.groups, problem.channels_in, problem.channels_out, *problem.kernel)
         self.weights = weights.reshape(shape)
         self.moderate = arithmetic.element == np.float32 and _moderate(weights)
@@ -240,7 +239,7 @@ class Phases:
                 return False
             method, tiles, elements, _ = chosen
             packed = self._pack(method)
-            fill_holes(self.taps, axes, self.bias, self.activation, out)
+            fill_holes(problem, axes, self.bias, self.activation, out)
             writer = Writer(out, axes, problem.channels_out, self.bias, self.activation)
 
             def make() -> Any:

@@ -32,6 +32,7 @@ __all__ = [
     "check_run",
     "check_vector",
     "enumerate_taps",
+    "leaves_holes",
     "phase_sets",
     "pick",
     "spans",
@@ -328,8 +329,9 @@ class AxisSpan(NamedTuple):
         return slice(low, high), slice(begin + every * low, begin + every * (high - 1) + 1, every)
 
 
+@functools.lru_cache(maxsize=512)
 def spans(
-    problem: Problem, data: Sequence[int], pads_begin: Sequence[int], output: Sequence[int]
+    problem: Problem, data: tuple[int, ...], pads_begin: tuple[int, ...], output: tuple[int, ...]
 ) -> tuple[AxisSpan, ...]:
     """Return the spans of all spatial axes of one run."""
     result = []
@@ -340,6 +342,19 @@ def spans(
         last = min((pad + y - 1) // stride + 1, extent + reach) if extent and y else first
         result.append(AxisSpan(extent, y, pad, stride, first, max(first, last), reach))
     return tuple(result)
+
+
+@functools.lru_cache(maxsize=512)
+def leaves_holes(problem: Problem, axes: tuple[AxisSpan, ...]) -> bool:
+    """Whether there are output positions that no tap takes data to."""
+    for axis, extent, s, d in zip(
+        axes, problem.kernel, problem.strides, problem.dilations, strict=True
+    ):
+        phases = min(extent, s // math.gcd(s, d))  # that have taps
+        low, high = axis.first * s, axis.last * s
+        if phases < s or low > axis.pad_begin or high < axis.pad_begin + axis.output:
+            return True
+    return False
 
 
 def pick(array: Array, *index: Any) -> Array:

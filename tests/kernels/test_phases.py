@@ -22,9 +22,10 @@ def plan(kernel, stride, channels_in, channels_out, data, pad=1, groups=1, image
     problem = Problem(
         groups, channels_in, channels_out, (kernel,) * axes, (stride,) * axes, (1,) * axes
     )
-    output = [stride * (x - 1) + kernel - 2 * pad for x in data]
+    output = tuple(stride * (x - 1) + kernel - 2 * pad for x in data)
     settings = {"threads": 1, "bound": BOUND} | settings
-    return choose_plan(problem, images, spans(problem, data, (pad,) * axes, output), **settings)
+    extents = spans(problem, tuple(data), (pad,) * axes, output)
+    return choose_plan(problem, images, extents, **settings)
 
 
 @pytest.mark.parametrize(
