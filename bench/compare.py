@@ -34,6 +34,8 @@ from deconv_ir.kernels.compiled import compiled_module
 
 OURS = ("compiled", "phases")
 TURN = 3
+# Seconds that a look at spinning threads takes, and how many looks there are at most.
+LOOK, LOOKS = 0.002, 100
 
 
 def ours(path: str) -> Callable[[Case, Any, int], Runner]:
@@ -88,12 +90,27 @@ def limits(threads: int, clock: Callable[[], float]) -> tuple[float, float]:
     return operations, stream
 
 
+def settle() -> None:
+    """Wait until threads of the engine before have gone to sleep.
+
+    They spin for a while after a call, onnxruntime's for 50 ms, and would take
+    a core away from the next engine.
+    """
+    for _ in range(LOOKS):
+        start = time.process_time()
+        time.sleep(LOOK)
+        if time.process_time() - start < LOOK / 4:
+            return
+
+
 def measure(
     case: Case,
     engines: dict[str, Any],
     threads: int,
     seconds: float,
     clock: Callable[[], float] = time.perf_counter,
+    *,
+    settled: bool = True,
 ) -> dict[str, Any]:
     """Time all engines on one case, in turns."""
     rng = np.random.default_rng(0)
@@ -115,6 +132,8 @@ def measure(
     while time.perf_counter() - begin < seconds or len(times[names[0]]) < 3 * TURN:
         # One call to bring threads and caches over, then a turn that counts.
         for name in names:
+            if settled:
+                settle()
             runners[name](data)
             for _ in range(TURN):
                 start = clock()
@@ -208,7 +227,12 @@ def main() -> None:
         action="store_true",
         help="one thread, by the processor's time: for machines that others use as well",
     )
-    parser.add_argument("--seconds", type=float, default=2.0, help="for each case")
+    parser.add_argument("--seconds", type=float, default=3.0, help="for each case")
+    parser.add_argument(
+        "--spinning",
+        action="store_true",
+        help="begin a turn while threads of the engine before may still be spinning",
+    )
     parser.add_argument("--random", type=int, default=28, metavar="N", help="random layers")
     parser.add_argument("--seed", type=int, default=2026, help="of the random layers")
     parser.add_argument("--case", action="append", help="only these named layers")
@@ -227,13 +251,21 @@ def main() -> None:
     }
     report: dict[str, Any] = {"machine": machine(options.threads)}
     report["machine"]["clock"] = "processor" if options.cpu_time else "wall"
+    report["machine"]["settled"] = not options.spinning
     peak, stream = limits(options.threads, clock)
     report["limits"] = {"operations_per_second": peak, "bytes_per_second": stream}
     print(json.dumps(report, indent=1))
     for family, cases in families.items():
         rows = []
         for case in cases:
-            row = measure(case, engines, options.threads, options.seconds, clock)
+            row = measure(
+                case,
+                engines,
+                options.threads,
+                options.seconds,
+                clock,
+                settled=not options.spinning,
+            )
             complete(row, peak, stream)
             print_row(row)
             rows.append(row)
