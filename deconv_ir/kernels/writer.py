@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
-from deconv_ir.kernels.activation import Activation
+from deconv_ir.kernels.activation import Activation, ActivationKind
 from deconv_ir.kernels.box import Box
 from deconv_ir.kernels.col2im import finish
 from deconv_ir.kernels.problem import AxisSpan
@@ -21,6 +21,13 @@ Array = np.ndarray[Any, np.dtype[Any]]
 
 # From this number on, phases of an axis are copied together: a view costs as much as some calls.
 _TOGETHER = 3
+# Results from this size on leave the caches between one phase and the next.  Real and
+# imaginary parts are neighbours: whole pairs are written first, then every other element.
+_LARGE_BYTES = 8 << 20
+_PAIRS: dict[np.dtype[Any], np.dtype[Any]] = {
+    np.dtype(np.float32): np.dtype(np.complex64),
+    np.dtype(np.float64): np.dtype(np.complex128),
+}
 
 
 class Writer:
@@ -50,6 +57,8 @@ class Writer:
     ) -> None:
         self.out, self.axes, self.channels = out, axes, channels
         self.bias, self.activation = bias, activation
+        large = out.nbytes >= _LARGE_BYTES and activation.kind is ActivationKind.NONE
+        self.pair = _PAIRS.get(out.dtype) if large else None
 
     def write(
         self,
@@ -70,7 +79,7 @@ class Writer:
         starts, steps : sequence of int
             Indices of `sums` are at ``u = start + step * index``.
         sums : ndarray
-            ``[channel, *phase, image, *index]``.
+            ``[channel, *phase, image, *index]``; it may be changed.
         """
         counts = tuple(
             min(count, -((start - first - size) // step))
@@ -82,17 +91,46 @@ class Writer:
         channels = slice(channel, channel + len(sums))
         target = self.out[box.image : box.image + box.images, channels]
         bias = None if self.bias is None else self.bias[channels]
-        for index, places, apart in _moves(self.axes, phases, tuple(starts), steps, counts):
-            if apart:
-                source, there = _together(sums, index, target, places, apart)
+        pair = self.pair if sums.dtype == self.out.dtype else None
+        if pair is not None and bias is not None:
+            np.add(sums, bias.reshape(-1, *(1 for _ in sums.shape[1:])), out=sums)
+            bias = None
+        for move in _moves(self.axes, phases, tuple(starts), steps, counts, pair is not None):
+            if pair is not None and move.beside is not None:
+                pairs: Array = target[move.places].view(pair)
+                np.copyto(pairs, sums[move.part].swapaxes(0, 1))
+                pairs.imag = sums[move.beside].swapaxes(0, 1)
+                continue
+            if move.apart:
+                source, there = _together(sums, move.part, target, move.places, move.apart)
             else:
-                source, there = sums[index].swapaxes(0, 1), target[places]
+                source, there = sums[move.part].swapaxes(0, 1), target[move.places]
             if bias is not None:
                 bias = bias.reshape(-1, *(1 for _ in there.shape[2:]))
             finish(source, bias, self.activation, there)
 
 
 _Index = tuple[slice | int, ...]
+
+
+class _Move(NamedTuple):
+    """What is copied at once.
+
+    Attributes
+    ----------
+    part, places : tuple
+        Index of the sums and of the output.
+    apart : tuple of int
+        How far phases that are copied together lie apart; empty if there is one.
+    beside : tuple or None
+        Index of the sums whose places lie behind those of `part`, one each:
+        `places` are all of them.
+    """
+
+    part: _Index
+    places: _Index
+    apart: tuple[int, ...] = ()
+    beside: _Index | None = None
 
 
 @functools.lru_cache(maxsize=4096)
@@ -102,11 +140,9 @@ def _moves(
     starts: tuple[int, ...],
     steps: tuple[int, ...],
     counts: tuple[int, ...],
-) -> list[tuple[_Index, _Index, tuple[int, ...]]]:
-    """Return for each copy the index of the sums, that of the output, and how far phases are apart.
-
-    Phases are copied one by one, for which there is no distance, or several together.
-    """
+    paired: bool,
+) -> list[_Move]:
+    """Return all copies; with `paired`, two phases that alternate along the last axis are one."""
     per_axis = [
         _runs(*arguments) for arguments in zip(axes, phases, starts, steps, counts, strict=True)
     ]
@@ -115,18 +151,47 @@ def _moves(
     for i, runs in enumerate(per_axis):
         few = [run.singles() if run.number < _TOGETHER else [run] for run in runs]
         per_axis[i] = list(itertools.chain(*few))
-    everything = (slice(None), slice(None))
-    moves: list[tuple[_Index, _Index, tuple[int, ...]]] = []
-    for combination in itertools.product(*per_axis):
-        places = (*everything, *(run.places for run in combination))
-        indices = (slice(None), *(run.indices for run in combination))
-        if all(run.number == 1 for run in combination):
-            moves.append(((slice(None), *(run.phase for run in combination), *indices), places, ()))
-        else:
-            some = (slice(run.phase, run.phase + run.number) for run in combination)
-            apart = tuple(max(1, run.apart) for run in combination)
-            moves.append(((slice(None), *some, *indices), places, apart))
+    moves: list[_Move] = []
+    for combination in itertools.product(*per_axis[:-1]):
+        last = per_axis[-1]
+        if paired and all(run.number == 1 for run in combination):
+            pairs, last = _alternating(last)
+            moves += [
+                _move((*combination, first))._replace(
+                    places=_move((*combination, both)).places,
+                    beside=_move((*combination, second)).part,
+                )
+                for first, second, both in pairs
+            ]
+        moves += [_move((*combination, run)) for run in last]
     return moves
+
+
+def _move(combination: tuple[_Run, ...]) -> _Move:
+    everything = (slice(None), slice(None))
+    places = (*everything, *(run.places for run in combination))
+    indices = (slice(None), *(run.indices for run in combination))
+    if all(run.number == 1 for run in combination):
+        return _Move((slice(None), *(run.phase for run in combination), *indices), places)
+    some = (slice(run.phase, run.phase + run.number) for run in combination)
+    return _Move(
+        (slice(None), *some, *indices), places, tuple(max(1, run.apart) for run in combination)
+    )
+
+
+def _alternating(runs: list[_Run]) -> tuple[list[tuple[_Run, _Run, _Run]], list[_Run]]:
+    """Return two runs that alternate and their common places, and what is left of them."""
+    if len(runs) != 2:
+        return [], runs
+    first, second = sorted(runs, key=lambda run: run.places.start)
+    begin = first.places.start
+    if (first.places.step, second.places.step, second.places.start) != (2, 2, begin + 1):
+        return [], runs
+    count = min(run.indices.stop - run.indices.start for run in runs)
+    both = first._replace(places=slice(begin, begin + 2 * count))
+    heads, rests = zip(first.cut(count), second.cut(count), strict=True)
+    left = [run for run in rests if run.indices.stop > run.indices.start]
+    return [(heads[0], heads[1], both)], left
 
 
 class _Run(NamedTuple):
@@ -149,6 +214,15 @@ class _Run(NamedTuple):
     indices: slice
     places: slice
     apart: int
+
+    def cut(self, count: int) -> tuple[_Run, _Run]:
+        """Return the first `count` indices, and the rest."""
+        begin, end, step = self.places.start, self.places.stop, self.places.step
+        at, place = self.indices.start + count, begin + count * step
+        return (
+            self._replace(indices=slice(self.indices.start, at), places=slice(begin, place, step)),
+            self._replace(indices=slice(at, self.indices.stop), places=slice(place, end, step)),
+        )
 
     def singles(self) -> list[_Run]:
         """Return the phases one by one."""

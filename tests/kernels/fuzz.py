@@ -20,6 +20,7 @@ from types import ModuleType
 import numpy as np
 
 from deconv_ir import kernels
+from deconv_ir.kernels import writer
 from deconv_ir.kernels.compiled import compiled_module
 from deconv_ir.kernels.phases import Method
 
@@ -60,6 +61,8 @@ def main() -> None:
         least = 0 if channels == 4 else 3
         scratch_bytes = int(rng.choice([1, 300, 5_000, 100_000, 400_000, 64 << 20][least:]))
         kernels.set_threads(int(rng.integers(1, 5)))
+        # Small results are written as large ones are, now and then.
+        writer._LARGE_BYTES = int(rng.choice([0, 8 << 20]))
         for path in paths:
             for isa in isas if path in native else [""]:
                 os.environ["DECONV_IR_ISA"] = isa

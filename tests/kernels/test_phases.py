@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from deconv_ir import kernels
-from deconv_ir.kernels import Deconvolution, parallel, phases
+from deconv_ir.kernels import Deconvolution, parallel, phases, writer
 from deconv_ir.kernels.minimal import LARGEST
 from deconv_ir.kernels.phases import Method, choose_plan
 from deconv_ir.kernels.problem import Problem, phase_sets, spans
@@ -111,6 +111,18 @@ def test_every_method(draw_case, hold_to, method, axes, seed, threads):
     # Windows fit every problem; where others do not, minimal filtering may have been chosen.
     windows = method in (Method.WINDOWS, Method.WINDOWS_APART)
     case.check(actual, "" if windows else "phases")
+
+
+@pytest.mark.parametrize("element", ["float32", "float64"])
+@pytest.mark.parametrize("kernel", [1, 2, 3, 4])
+@pytest.mark.parametrize("seed", range(12))
+def test_results_in_pairs(draw_case, monkeypatch, element, kernel, seed):
+    """As large ones are written: phases of stride 2, wherever pads and ends let each begin."""
+    monkeypatch.setattr(writer, "_LARGE_BYTES", 0)
+    axes = 1 + seed % 3
+    fixed = {"kernel": (kernel,) * axes, "strides": (2,) * axes}
+    case = draw_case(seed, np.dtype(element), axes, **fixed)
+    case.check(case.actual(path="phases"), "phases")
 
 
 @pytest.mark.parametrize("kernel", [2, 3, 4, 5, 6])
