@@ -378,6 +378,39 @@ static int64_t output_of(const struct wino_axis *a, int64_t phase, int64_t w, in
     return (w * a->step + j * a->spread + sublattice + a->phase[phase].shift) * a->stride + phase;
 }
 
+/* The rows of one unit that one plane of windows makes, the `iz`th of the tile: output j of
+ * phase qy of the second axis.  Nothing is divided here, which rows are too short for. */
+static void write_plane(const struct context *c, const struct tile *tile,
+                        const float *const *lines, int64_t iz, int64_t qy, int64_t j,
+                        char *plane) {
+    const struct wino_plan *plan = c->plan;
+    const struct wino_axis *a = plan->packing->axes;
+    const enum element element = (enum element)c->layer->element;
+    const int64_t size = element_size(element), extent = c->run->output[1];
+    const int64_t box_x = tile->box[2], box_y = tile->box[1];
+    const int64_t lattice_step = a[2].spread * box_y * box_x;
+    const int64_t together = plan->tiling.rows_together, row_size = box_x * plan->weave_lines;
+    for (int64_t sublattice = 0; sublattice < a[1].spread; sublattice++) {
+        const int64_t lattice_at = (iz * a[1].spread + sublattice) * lattice_step;
+        for (int64_t first = 0; first < box_y; first += together) {
+            const int64_t some = least(together, box_y - first);
+            c->transforms->weave(lines, lattice_at + first * box_x, plan->weave_lines,
+                                 together > 1 ? some * box_x : tile->groups, tile->row);
+            for (int64_t i = 0; i < some; i++) {
+                const int64_t y =
+                    output_of(&a[1], qy, tile->first[1] + first + i, sublattice, j);
+                if (y < 0 || y >= extent) continue;
+                const float *from = tile->row + i * row_size + tile->before;
+                char *row = plane + (y * c->run->output[2] + tile->begin) * size;
+                if (c->streamed)
+                    c->kernels->stream((const char *)from, tile->elements * size, row);
+                else
+                    c->kernels->store(element, from, tile->elements, row);
+            }
+        }
+    }
+}
+
 /* The rows of one unit from its lines [last phase][output]. */
 static void write_unit(const struct context *c, const struct tile *tile, int64_t unit,
                        float *const *outputs) {
@@ -385,54 +418,32 @@ static void write_unit(const struct context *c, const struct tile *tile, int64_t
     const struct wino_packing *p = plan->packing;
     const struct wino_axis *a = p->axes;
     const int64_t *extent = c->run->output;
-    const enum element element = (enum element)c->layer->element;
-    const int64_t size = element_size(element);
+    const int64_t size = element_size((enum element)c->layer->element);
+    const int64_t channels = c->layer->groups * c->layer->channels_out;
     const int64_t channel = tile->group * c->layer->channels_out + unit / p->phases;
     const int64_t qz = unit % p->phases / a[1].stride, qy = unit % a[1].stride;
-    const int64_t box_x = tile->box[2], box_xy = tile->box[1] * box_x;
-    const int64_t planes = tile->images * a[0].spread * tile->box[0];
-    const int64_t rows = a[1].spread * tile->box[1];
+    const int64_t box_xy = tile->box[1] * tile->box[2];
     const int64_t all = a[0].outputs * a[1].outputs * a[2].outputs;
-    const int64_t together = plan->tiling.rows_together;
     const float *lines[MOST_WEAVE];
     if (tile->elements <= 0) return;
     for (int64_t j = 0; j < a[0].outputs * a[1].outputs; j++) {
+        const int64_t jz = j / a[1].outputs, jy = j % a[1].outputs;
         for (int64_t i = 0; i < plan->weave_lines; i++) {
             const struct wino_line *w = &plan->weave[i];
             lines[i] = outputs[w->phase * all + j * a[2].outputs + w->output] +
                        w->sublattice * box_xy - w->shift;
         }
-        for (int64_t iz = 0; iz < planes; iz++) {
-            const int64_t wz = iz % tile->box[0], lattice = iz / tile->box[0];
-            const int64_t image = tile->first_image + lattice / a[0].spread;
-            const int64_t z = output_of(&a[0], qz, tile->first[0] + wz, lattice % a[0].spread,
-                                        j / a[1].outputs);
-            if (z < 0 || z >= extent[0]) continue;
-            char *plane = (char *)c->arrays->out +
-                          ((image * c->layer->groups * c->layer->channels_out + channel) *
-                               extent[0] + z) * extent[1] * extent[2] * size;
-            for (int64_t iy = 0; iy < rows; iy++) {
-                const int64_t wy = iy % tile->box[1], sublattice = iy / tile->box[1];
-                const int64_t within = wy % together;
-                if (within == 0) {
-                    const int64_t at =
-                        (iz * a[1].spread + sublattice) * a[2].spread * box_xy + wy * box_x;
-                    c->transforms->weave(lines, at, plan->weave_lines,
-                                         together > 1 ? least(together, tile->box[1] - wy) * box_x
-                                                      : tile->groups,
-                                         tile->row);
+        int64_t iz = 0;
+        for (int64_t image = 0; image < tile->images; image++) {
+            const int64_t volume = (tile->first_image + image) * channels + channel;
+            for (int64_t sublattice = 0; sublattice < a[0].spread; sublattice++)
+                for (int64_t wz = 0; wz < tile->box[0]; wz++, iz++) {
+                    const int64_t z = output_of(&a[0], qz, tile->first[0] + wz, sublattice, jz);
+                    if (z < 0 || z >= extent[0]) continue;
+                    char *plane = (char *)c->arrays->out +
+                                  (volume * extent[0] + z) * extent[1] * extent[2] * size;
+                    write_plane(c, tile, lines, iz, qy, jy, plane);
                 }
-                const int64_t y = output_of(&a[1], qy, tile->first[1] + wy, sublattice,
-                                            j % a[1].outputs);
-                if (y < 0 || y >= extent[1]) continue;
-                const float *from =
-                    tile->row + within * box_x * plan->weave_lines + tile->before;
-                char *row = plane + (y * extent[2] + tile->begin) * size;
-                if (c->streamed)
-                    c->kernels->stream((const char *)from, tile->elements * size, row);
-                else
-                    c->kernels->store(element, from, tile->elements, row);
-            }
         }
     }
 }
