@@ -187,14 +187,13 @@ class CompiledKernel:
         self._reaches_far = math.prod(1 + d * (k - 1) // s for d, k, s in reaches) > _MOST_REACH
         self._problem, self._shape, self._dtype = problem, weights.shape, weights.dtype
         self._bias, self._activation = bias, activation
-        # A folded filter has zeros between its weights and is small: the plain one is kept.
+        # For runs without folding: a folded filter has zeros between its weights.  It is small,
+        # since folding is done where there are few output channels.
         self._weights: Array | None = None
         self._plain_kernel: CompiledKernel | None = None
         if fold is None:
             fold = 1 if forward or not weights.size else choose_fold(problem)
         self._fold = fold
-        # For runs without folding, which is done where there are few output channels.
-        self._weights = weights if fold > 1 else None
         kernel, strides = problem.kernel, problem.strides
         guarded = False
         if fold > 1:
