@@ -57,8 +57,9 @@ class Writer:
     ) -> None:
         self.out, self.axes, self.channels = out, axes, channels
         self.bias, self.activation = bias, activation
-        large = out.nbytes >= _LARGE_BYTES and activation.kind is ActivationKind.NONE
-        self.pair = _PAIRS.get(out.dtype) if large else None
+        large = out.nbytes >= _LARGE_BYTES and out.strides[-1] == out.itemsize
+        plain = activation.kind is ActivationKind.NONE
+        self.pair = _PAIRS.get(out.dtype) if large and plain else None
 
     def write(
         self,

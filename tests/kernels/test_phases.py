@@ -123,6 +123,10 @@ def test_results_in_pairs(draw_case, monkeypatch, element, kernel, seed):
     fixed = {"kernel": (kernel,) * axes, "strides": (2,) * axes}
     case = draw_case(seed, np.dtype(element), axes, **fixed)
     case.check(case.actual(path="phases"), "phases")
+    # Into memory whose last axis is not the one with neighbours.
+    kernel = Deconvolution(case.filter, path="phases", **case.static)
+    out = np.empty(case.expected().shape[::-1], element).T
+    case.check(kernel.run(case.data, case.pads_begin, case.output, out), "phases")
 
 
 @pytest.mark.parametrize("kernel", [2, 3, 4, 5, 6])
