@@ -24,7 +24,7 @@ from __future__ import annotations
 import functools
 import itertools
 import math
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -37,6 +37,8 @@ from deconv_ir.kernels.writer import Writer
 __all__ = ["LARGEST", "Minimal", "cost"]
 
 Array = np.ndarray[Any, np.dtype[Any]]
+
+_Index = tuple[int | slice, ...]
 
 # From this number on, v make runs that are worth a neighbour computed for nothing.
 _LONG = 8
@@ -82,8 +84,8 @@ class Minimal(BySet):
             offsets = [0, max(stages[::2])]
             axes = len(shape.sides)
             planes = scratch.take(0, (*shape.sides, *lead, *shape.spatial(axes)))
-            for index, starts in shape.splits:
-                source.copy(starts, shape.steps, planes[index])
+            for part in shape.parts:
+                source.copy(part.of_data, shape.steps, planes[part.planes])
             stage = 0
             # From the last axis on: the neighbours of those before are whole rows.
             for axis in reversed(range(axes)):
@@ -120,8 +122,17 @@ class Minimal(BySet):
             for axis, sides in enumerate(shape.sides):
                 if sides == 2:
                     sums = _combine(sums, axis)
-            for index, starts in shape.writes:
-                writer.write(part, shape.places, starts, shape.steps, sums[index])
+            for plane in shape.parts:
+                writer.write(part, shape.places, plane.starts, shape.steps, sums[plane.sums])
+
+
+class _Part(NamedTuple):
+    """One plane: index and first position of the data, and of the sums."""
+
+    planes: _Index
+    of_data: tuple[int, ...]
+    sums: _Index
+    starts: tuple[int, ...]
 
 
 class _Shape:
@@ -149,21 +160,27 @@ class _Shape:
         self.keeps = [axis == last and count >= _LONG for axis, count in enumerate(self.counts)]
         """Whether neighbours stay behind the transform: one more of many v makes long runs."""
         self._spatial = [self._extents(done) for done in range(len(paired) + 1)]
-        self.splits: list[_Part] = []
-        self.writes: list[_Part] = []
+        self._axes = phases.axes
+
+    @functools.cached_property
+    def parts(self) -> list[_Part]:
+        """The planes, one for each side and lane; what is only estimated may have billions."""
+        result = []
+        whole = [slice(None)] * (len(self.sides) + 2)
+        far = [a.base + (a.taps - 1) * a.step for a in self._axes]
         for side, lane in itertools.product(
             itertools.product(*map(range, self.sides)), itertools.product(*map(range, self.lanes))
         ):
             here = [entry for rho in lane for entry in (rho, slice(None))]
-            starts = [
+            starts = tuple(
                 first + a.step * e + rho
-                for a, first, e, rho in zip(phases.axes, box.first, side, lane, strict=True)
-            ]
-            far = [a.base + (a.taps - 1) * a.step for a in phases.axes]
+                for a, first, e, rho in zip(self._axes, self.box.first, side, lane, strict=True)
+            )
             of_data = tuple(start - n for start, n in zip(starts, far, strict=True))
-            whole = [slice(None)] * (len(paired) + 2)
-            self.splits.append(((*side, *whole[:3], *here), of_data))
-            self.writes.append(((*side, *whole, *here), tuple(starts)))
+            result.append(
+                _Part((*side, *whole[:3], *here), of_data, (*side, *whole, *here), starts)
+            )
+        return result
 
     def _extents(self, done: int) -> tuple[int, ...]:
         result: list[int] = []
@@ -187,10 +204,6 @@ class _Shape:
             if self.sides[axis] == 2:
                 result.append(math.prod(self.after(axis)) * math.prod(self.spatial(axis)))
         return result
-
-
-_Part = tuple[tuple[int | slice, ...], tuple[int, ...]]
-"""Index of a part of planes or sums, and the position at which it begins."""
 
 
 def _two_places(stages: list[int]) -> int:
