@@ -19,16 +19,19 @@ from .shapes import Shape, format_shape
 
 if TYPE_CHECKING:
     from .dtypes import Array
+    from .room import Room
 
 
 class Kernel(Protocol):
     """A prepared layer: input arrays in, output arrays out.
 
     `out` is where the first output may go; only layers whose operation
-    `accepts_out` are given one.
+    `accepts_out` are given one.  `room` is what it may take for itself.
     """
 
-    def __call__(self, inputs: Sequence[Any], out: Array | None = None) -> Sequence[Any]:
+    def __call__(
+        self, inputs: Sequence[Any], out: Array | None = None, room: Room | None = None
+    ) -> Sequence[Any]:
         """Compute the outputs."""
         ...
 
@@ -212,6 +215,20 @@ class Operation(Record):
     def execute_into(self, inputs: Sequence[Array], context: Context, out: Array) -> None:
         """Compute the output into an array of its shape and type."""
         raise NotImplementedError
+
+    def scratch(
+        self, inputs: Sequence[TensorInfo], outputs: Sequence[TensorInfo], context: Context
+    ) -> int:
+        """Return about the bytes of the arrays that come and go while it is computed.
+
+        Parameters
+        ----------
+        inputs, outputs : sequence of TensorInfo
+            All shapes are static.
+        context : Context
+            `scratch_bytes` is what they had better not exceed.
+        """
+        return 0
 
     def work(self, inputs: Sequence[TensorInfo], output: TensorInfo) -> int | None:
         """Count the arithmetic operations, a multiply-add as two; None: not told."""

@@ -251,6 +251,17 @@ class Swish(_WithScalars):
         return result
 
 
+def prelu(np: Any, data: Any, slope: Any, out: Any) -> None:
+    """Compute x, or slope * x where x is negative, into an array, which may be the data."""
+    scaled = data * slope
+    # Of two numbers the greater is a tenth of the price of a choice.
+    if slope.min(initial=1) > 0 and slope.max(initial=1) <= 1:
+        np.maximum(data, scaled, out=out)
+    else:
+        np.copyto(scaled, data, where=~(data < 0))
+        np.copyto(out, scaled)
+
+
 @operation(
     "PReLU",
     "opset1",
@@ -302,15 +313,12 @@ class PReLU(Elementwise):
 
     def apply(self, np: Any, *arrays: Array) -> Array:
         """Compute the output."""
-        data, slope = arrays
-        scaled = data * slope
-        result: Array
-        # Of two numbers the greater is a tenth of the price of a choice.
-        if slope.min(initial=1) > 0 and slope.max(initial=1) <= 1:
-            result = np.maximum(data, scaled)
-        else:
-            result = np.where(data < 0, scaled, data)
+        result: Array = np.empty_like(arrays[0])
+        prelu(np, *arrays, result)
         return result
+
+    into = staticmethod(prelu)
+    into_temporaries = 1
 
 
 def spread_slope(data: tuple[Dim, ...], slope: tuple[Dim, ...]) -> tuple[Dim, ...] | None:

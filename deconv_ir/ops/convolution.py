@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING
 from ..errors import ShapeError
 from ..geometry import UNKNOWN, Axis, AxisGeometry, Dim, PadMode, convolution_axis
 from ..model import Context, Epilogue, Kernel, Operation, TensorInfo
+from ..room import Room
 from ..shapes import element_count, format_shape, intersect_dims, is_static, static
 from .base import attribute, integers, operation
 from .checks import check_least_rank, merged_type, product
 from .deconvolution_views import FilterView
 from .fusing import as_kernel_epilogue
-from .packed import PackedLayer
+from .packed import PackedLayer, Placement
 from .windows import AUTO_PAD, explain_window, static_geometry, window_axes, window_extent
 
 if TYPE_CHECKING:
@@ -179,14 +180,14 @@ class _Convolution(Operation):
         extents = filter_.shape[leading:]
         packed = self.kernel(filter_, context, *found)
 
-        def run(inputs: Sequence[Array], out: Array | None) -> Array:
-            return self.apply(packed, extents, inputs[0], out)
+        def run(inputs: Sequence[Array], out: Array | None, room: Room | None) -> Array:
+            return self.apply(packed, extents, inputs[0], out, room)
 
-        def scratch(inputs: Sequence[TensorInfo]) -> int:
+        def place(inputs: Sequence[TensorInfo]) -> Placement:
             data = static(inputs[0].shape)
-            return packed.scratch(data, *_placed(self, data[2:], extents))
+            return data, *_placed(self, data[2:], extents)
 
-        return PackedLayer(run, scratch, packed)
+        return PackedLayer(run, place, packed)
 
     def accepts_out(self, inputs: Sequence[TensorInfo], output: TensorInfo) -> bool:
         """Write to an array."""
@@ -212,9 +213,10 @@ class _Convolution(Operation):
         kernel: Sequence[int],
         data: Array,
         out: Array | None = None,
+        room: Room | None = None,
     ) -> Array:
-        """Run a packed kernel on actual data; `out` as of the kernel."""
-        return packed.run(data, *_placed(self, data.shape[2:], tuple(kernel)), out)
+        """Run a packed kernel on actual data; `out` and `room` as of the kernel."""
+        return packed.run(data, *_placed(self, data.shape[2:], tuple(kernel)), out, room)
 
 
 @functools.lru_cache(maxsize=512)

@@ -23,6 +23,7 @@ from ..geometry import (
     monotone,
 )
 from ..model import Context, Epilogue, Kernel, Operation, TensorInfo
+from ..room import Room
 from ..shapes import element_count, format_shape, intersect_dims, is_static, static
 from .base import attribute, choice, integers
 from .checks import product
@@ -34,7 +35,7 @@ from .deconvolution_views import (
     quotient,
 )
 from .fusing import as_kernel_epilogue
-from .packed import PackedLayer
+from .packed import PackedLayer, Placement
 
 if TYPE_CHECKING:
     from ..dtypes import Array
@@ -396,20 +397,20 @@ class Deconvolution(Operation):
         # Of the constants, only the small ones are needed again: the filter is packed.
         kept = [None, None, *constants[2:]]
 
-        def run(inputs: Sequence[Array], out: Array | None) -> Array:
+        def run(inputs: Sequence[Array], out: Array | None, room: Room | None) -> Array:
             present = [i if c is None else c for i, c in zip(inputs, kept, strict=True)]
-            return self.apply(packed, shape, present, context, out)
+            return self.apply(packed, shape, present, context, out, room)
 
-        def scratch(inputs: Sequence[TensorInfo]) -> int:
+        def place(inputs: Sequence[TensorInfo]) -> Placement | None:
             data = static(inputs[0].shape)
             placed = _placed(self, (data, shape), tuple(inputs[2:]), context.semantics)
             if placed is None:  # the requested extents are not known before
-                return context.scratch_bytes
+                return None
             if self.channels_last:
                 data = (data[0], data[-1], *data[1:-1])
-            return packed.scratch(data, *placed)
+            return data, *placed
 
-        return PackedLayer(run, scratch, packed)
+        return PackedLayer(run, place, packed)
 
     def accepts_out(self, inputs: Sequence[TensorInfo], output: TensorInfo) -> bool:
         """Write to an array when its layout is the kernel's."""
@@ -440,8 +441,9 @@ class Deconvolution(Operation):
         inputs: Sequence[Array],
         context: Context,
         out: Array | None = None,
+        room: Room | None = None,
     ) -> Array:
-        """Run a packed kernel on actual data; `out` as of the kernel, channels first only."""
+        """Run a packed kernel; `out` and `room` as of the kernel, `out` channels first only."""
         import numpy as np
 
         data = inputs[0]
@@ -449,9 +451,8 @@ class Deconvolution(Operation):
         placed = _placed(self, (data.shape, filter_shape), others, context.semantics)
         assert placed is not None, "actual arrays have static shapes"
         pads, extents = placed
-        result = packed.run(
-            np.moveaxis(data, -1, 1) if self.channels_last else data, pads, extents, out
-        )
+        given = np.moveaxis(data, -1, 1) if self.channels_last else data
+        result = packed.run(given, pads, extents, out, room)
         return np.moveaxis(result, 1, -1) if self.channels_last else result
 
 

@@ -341,6 +341,7 @@ class Packed:
             "output": (1, 9, 8),
             "threads": 2,
             "scratch_bytes": 1 << 20,
+            "weight_bytes": 1 << 20,
             "extent": 8,
             "crop": 0,
         }
@@ -431,6 +432,17 @@ def test_c_takes_any_number_of_threads(threads: int) -> None:
     packed.call["out"][...] = 0
     assert packed.run() is True
     np.testing.assert_array_equal(packed.call["out"], expected)
+
+
+@pytest.mark.parametrize("weights", [-FAR, 0, 1, FAR])
+def test_c_takes_any_bound_on_weights(weights: int) -> None:
+    packed = Packed()
+    packed.run()
+    expected = packed.call["out"].copy()
+    packed.call["weight_bytes"] = weights
+    packed.call["out"][...] = 0
+    assert packed.run() is True
+    np.testing.assert_allclose(packed.call["out"], expected, rtol=1e-5)
 
 
 @pytest.mark.parametrize("scratch", [-FAR, 0, 1])

@@ -19,6 +19,7 @@ struct shared_plan {
     struct plan plan;
     struct wino_plan winograd;
     int filtered; /* whether the run goes the way of the latter */
+    int64_t weight_bytes; /* of the weights that takes; 0: they are there */
     int references;
 };
 
@@ -181,8 +182,10 @@ static int choose_way(Kernel *self, const struct run *run, struct shared_plan *s
     const struct wino_packing *packed = self->state == PACKED ? &self->winograd : NULL;
     int failed = wino_plan_make(layer, run, self->kernels, &self->packing, packed, &made,
                                 &shared->winograd);
-    shared->filtered = !failed && (forced || shared->winograd.tiling.cycles <
-                                                 shared->plan.tiling.cycles);
+    if (!failed && !packed) shared->weight_bytes = wino_weight_bytes(layer, &made);
+    shared->filtered =
+        !failed && shared->weight_bytes <= run->weight_bytes &&
+        (forced || shared->winograd.tiling.cycles < shared->plan.tiling.cycles);
     if (failed < 0 || !shared->filtered || packed) {
         wino_packing_free(&made);
         return failed < 0 ? -1 : 0;
@@ -229,17 +232,17 @@ static struct shared_plan *plan_acquire(Kernel *self, const struct run *run) {
 /* Of two numbers below this the sum is in bounds. */
 #define MOST_SUM (INT64_C(1) << 62)
 
-/* Read (data, out, pads_begin, output, threads, scratch_bytes, extent, crop). */
+/* Read (data, out, pads_begin, output, threads, scratch_bytes, weight_bytes, extent, crop). */
 static int run_of_arguments(const Kernel *self, PyObject *arguments, struct run *run,
                             Py_buffer *in, Py_buffer *result) {
     const int64_t size = element_size((enum element)self->layer.element);
     const int64_t channels_in = self->layer.groups * self->layer.channels_in;
     PyObject *data, *out;
     memset(run, 0, sizeof *run);
-    if (!PyArg_ParseTuple(arguments, "OO(LLL)(LLL)LLLL", &data, &out, &run->pads_begin[0],
+    if (!PyArg_ParseTuple(arguments, "OO(LLL)(LLL)LLLLL", &data, &out, &run->pads_begin[0],
                           &run->pads_begin[1], &run->pads_begin[2], &run->output[0],
                           &run->output[1], &run->output[2], &run->threads,
-                          &run->scratch_bytes, &run->extent, &run->crop))
+                          &run->scratch_bytes, &run->weight_bytes, &run->extent, &run->crop))
         return -1;
     run->threads = most(1, least(run->threads, MOST_THREADS));
     if (PyObject_GetBuffer(data, in, PyBUF_STRIDED_RO)) return -1;
@@ -322,10 +325,11 @@ static PyObject *kernel_describe(PyObject *object, PyObject *arguments) {
     const struct tiling *t = &shared->plan.tiling;
     const struct wino_tiling *w = &shared->winograd.tiling;
     PyObject *result = Py_BuildValue(
-        "{s:i,s:i,s:L,s:(LLL),s:L,s:L,s:L,s:L,s:d,s:d}", "compact", t->compact, "rows",
+        "{s:i,s:i,s:L,s:(LLL),s:L,s:L,s:L,s:L,s:d,s:d,s:L,s:L,s:L}", "compact", t->compact, "rows",
         self->packing.rows, "images", t->images, "box", t->box[0], t->box[1], t->box[2],
         "channels", t->channels, "blocks", t->blocks, "jobs", t->jobs, "bytes", t->bytes, "cycles",
-        t->cycles, "winograd_cycles", w->cycles);
+        t->cycles, "winograd_cycles", w->cycles, "winograd_jobs", w->jobs, "winograd_bytes",
+        w->bytes, "winograd_weights", shared->weight_bytes);
     if (result && shared->filtered) {
         const struct wino_axis *a = self->winograd.axes;
         PyObject *more = Py_BuildValue(
@@ -380,15 +384,15 @@ static PyObject *kernel_finite(PyObject *object, void *unused) {
 static PyObject *kernel_packed_bytes(PyObject *object, void *unused) {
     (void)unused;
     const Kernel *self = (Kernel *)object;
-    const struct wino_packing *w = &self->winograd;
-    int64_t elements = self->packing.group_size;
-    if (self->state == PACKED) elements += w->chunk_first[w->chunks] * self->layer.channels_in;
-    return PyLong_FromLongLong(self->layer.groups * elements * self->kernels->size);
+    int64_t bytes = self->layer.groups * self->packing.group_size * self->kernels->size;
+    if (self->state == PACKED) bytes += wino_weight_bytes(&self->layer, &self->winograd);
+    return PyLong_FromLongLong(bytes);
 }
 
 static PyMethodDef kernel_methods[] = {
     {"run", kernel_run, METH_VARARGS,
-     "run(data, out, pads_begin, output, threads, scratch_bytes, extent, crop) -> bool"},
+     "run(data, out, pads_begin, output, threads, scratch_bytes, weight_bytes, extent, crop)"
+     " -> bool"},
     {"describe", kernel_describe, METH_VARARGS,
      "describe(...) -> dict: what run would do"},
     {"unpack", kernel_unpack, METH_O, "unpack(buffer): write the filter as it was given"},
@@ -432,13 +436,22 @@ static PyObject *module_isas(PyObject *module, PyObject *unused) {
     return result;
 }
 
+static PyObject *module_keep(PyObject *module, PyObject *argument) {
+    (void)module;
+    const long long bytes = PyLong_AsLongLong(argument);
+    if (bytes == -1 && PyErr_Occurred()) return NULL;
+    keep_blocks(bytes);
+    Py_RETURN_NONE;
+}
+
 static PyMethodDef module_methods[] = {
+    {"keep", module_keep, METH_O, "keep(bytes): how much memory of results is used again"},
     {"isas", module_isas, METH_NOARGS, "isas() -> names of instruction sets, the best last"},
     {NULL, NULL, 0, NULL},
 };
 
 /* Of the calls from Python; to be raised, here and in compiled.py, when one changes. */
-enum { INTERFACE = 3 };
+enum { INTERFACE = 4 };
 
 static int module_exec(PyObject *module) {
     if (PyModule_AddIntConstant(module, "INTERFACE", INTERFACE)) return -1;

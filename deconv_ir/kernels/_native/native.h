@@ -126,6 +126,7 @@ struct run {
     /* Elements from one image, channel and position of the data to the next. */
     int64_t image_step, channel_step, step[AXES];
     int64_t threads, scratch_bytes;
+    int64_t weight_bytes; /* that weights for minimal filtering may take, if they are not there */
     /* Of a folded layer: the last axis of the output, and how many of its
      * interleaved positions come before the first. */
     int64_t extent, crop;
@@ -244,6 +245,9 @@ int64_t second_level_cache(void);
  * block touches more small ones than the processor remembers. */
 #define HUGE_PAGE ((int64_t)2 << 20)
 void *allocate_huge(int64_t bytes);
+
+/* How much memory of results is kept to be used again; what is kept now is let go. */
+void keep_blocks(int64_t most_bytes);
 
 /* Fetch a row that lies `ahead` of one: that of the next channel, where no prefetcher of
  * the processor looks. */
