@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from ..model import Context, Graph, Operation, Sharing, Source, TensorInfo
 from ..ops.packed import PackedLayer
 from ..room import AMPLE, Room
-from ..shapes import element_count, is_static, static
+from ..shapes import is_static, static
 from .buffers import Group, assign_buffers, live_bytes, tensor_bytes
 from .prepare import Prepared
 from .rooms import LEAST_ROOM, budget, share

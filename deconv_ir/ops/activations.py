@@ -314,7 +314,8 @@ class PReLU(Elementwise):
     def apply(self, np: Any, *arrays: Array) -> Array:
         """Compute the output."""
         result: Array = np.empty_like(arrays[0])
-        prelu(np, *arrays, result)
+        data, slope = arrays
+        prelu(np, data, slope, result)
         return result
 
     into = staticmethod(prelu)

@@ -179,7 +179,7 @@ class Recurrent(Operation):
         }
         layouts["initial_cell_state"] = layouts["initial_hidden_state"]
         found = layouts[name]
-        return ("D", *found) if self.sequence and name in "WRB" else found
+        return ("D", *found) if self.sequence and name in "WRBP" else found
 
     def explain(
         self, inputs: Sequence[TensorInfo], context: Context, output: int, axis: int
@@ -200,7 +200,7 @@ class Recurrent(Operation):
             name: array if name == "sequence_lengths" else widen(array)
             for name, array in zip(self.inputs, inputs, strict=False)
         }
-        self._check_peepholes(named)
+        self.check_peepholes(named)
         first = [named[n] for n in ("initial_hidden_state", "initial_cell_state") if n in named]
         weights = [self.ordered(np, named[n]) for n in "WRB" if n in named]
         if len(weights) < 3:
@@ -220,7 +220,8 @@ class Recurrent(Operation):
         return weights
 
     @staticmethod
-    def _check_peepholes(named: dict[str, Any]) -> None:
+    def check_peepholes(named: dict[str, Any]) -> None:
+        """Require that there are no peephole weights."""
         if "P" in named and named["P"].any():
             raise UnsupportedError(
                 "peephole weights (input P) other than 0 are not supported",

@@ -107,8 +107,9 @@ class _LSTM(Recurrent):
         return [leave * activate(np, function, cell, alpha, beta), cell]
 
     def is_usual(self) -> bool:
-        """Whether its functions are those that all LSTMs have."""
-        return self.functions() == (SIGMOID, TANH, TANH) and not self.clip
+        """Whether its functions are those that nearly all LSTMs have."""
+        usual = self.functions() == (SIGMOID, TANH, TANH) and not self.clip
+        return usual and not self.forgets_by_input()
 
     def run_whole(
         self, np: Any, x: Any, first: list[Any], weights: list[Any], scratch_bytes: int
@@ -128,13 +129,15 @@ class _LSTM(Recurrent):
 
         from .numeric import narrow, widen
 
-        packed = pack(np, *(widen(array) for array in given if array is not None))
+        arrays = (widen(array) for array in given if array is not None)
+        packed = pack(np, *(self.ordered(np, array) for array in arrays))
         kept = {n: a for n, a in names.items() if a is not None and n not in "WRB"}
 
         def run(
             inputs: Sequence[Array], out: Array | None = None, room: Room | None = None
         ) -> tuple[Array, ...]:
             named = dict(zip(self.inputs, inputs, strict=False)) | kept
+            self.check_peepholes(named)
             x = widen(named["X"])
             first = [widen(named[n]) for n in ("initial_hidden_state", "initial_cell_state")]
             bound = context.scratch_bytes if room is None else room.scratch_bytes
@@ -297,6 +300,23 @@ class GRUSequence(_GRU):
         return self.direction
 
 
+class _LSTM1(_LSTM):
+    """What the first versions have beside."""
+
+    input_forget: bool = attribute(boolean(), False)
+    weights_format: WeightsFormat = attribute(choice(WeightsFormat), WeightsFormat.FICO)
+
+    def forgets_by_input(self) -> bool:
+        """Whether the forget gate is 1 minus the input gate."""
+        return self.input_forget
+
+    def ordered(self, np: Any, weights: Any) -> Any:
+        """Put the gates in the order f, i, c, o."""
+        axis = 1 if self.sequence else 0
+        parts = dict(zip(self.weights_format.value, np.split(weights, 4, axis), strict=True))
+        return np.concatenate([parts[gate] for gate in "fico"], axis)
+
+
 @operation(
     "LSTMCell",
     "opset1",
@@ -307,7 +327,7 @@ class GRUSequence(_GRU):
         " | hidden_size=4 weights_format=ifco input_forget=true",
     ),
 )
-class LSTMCell1(_LSTM):
+class LSTMCell1(_LSTM1):
     """Long short-term memory.
 
     Source: OpenVINO operation specification, LSTMCell-1.
@@ -327,18 +347,6 @@ class LSTMCell1(_LSTM):
     weights_format : WeightsFormat
         Order of the gates in W, R and B.
     """
-
-    input_forget: bool = attribute(boolean(), False)
-    weights_format: WeightsFormat = attribute(choice(WeightsFormat), WeightsFormat.FICO)
-
-    def forgets_by_input(self) -> bool:
-        """Whether the forget gate is 1 minus the input gate."""
-        return self.input_forget
-
-    def ordered(self, np: Any, weights: Any) -> Any:
-        """Put the gates in the order f, i, c, o."""
-        parts = dict(zip(self.weights_format.value, np.split(weights, 4), strict=True))
-        return np.concatenate([parts[gate] for gate in "fico"])
 
 
 @operation(
@@ -365,6 +373,44 @@ class LSTMCell4(_LSTM):
 
 @operation(
     "LSTMSequence",
+    "opset1",
+    inputs=(*_LSTM_SEQUENCE, "P"),
+    required=7,
+    examples=(
+        "f32[2,5,3], f32[2,1,4], f32[2,1,4], i64[2]{5,3}, f32[1,16,3], f32[1,16,4], f32[1,16]"
+        " -> f32[2,1,5,4], f32[2,1,4], f32[2,1,4] | hidden_size=4 direction=reverse",
+        "f32[1,2,3], f32[1,2,2], f32[1,2,2], i64[1]{2}, f32[2,8,3], f32[2,8,2], f32[2,8]"
+        " -> f32[1,2,2,2], f32[1,2,2], f32[1,2,2]"
+        " | hidden_size=2 direction=bidirectional weights_format=ifco input_forget=true",
+    ),
+)
+class LSTMSequence1(_LSTM1):
+    """LSTMCell over time.
+
+    Source: OpenVINO operation specification, LSTMSequence-1.  What is beside
+    it was written by OpenVINO's class of this version, as of LSTMCell-1.
+
+    Attributes
+    ----------
+    hidden_size, activations, activations_alpha, activations_beta, clip
+        As of `LSTMCell1`.
+    input_forget, weights_format
+        As of `LSTMCell1`; not in the document, and nothing else by default.
+    direction : Direction
+        forward, reverse or bidirectional.
+    """
+
+    sequence = True
+
+    direction: Direction = attribute(choice(Direction))
+
+    def chosen_direction(self) -> Direction:
+        """Tell which way the sequence is read."""
+        return self.direction
+
+
+@operation(
+    "LSTMSequence",
     "opset5",
     inputs=_LSTM_SEQUENCE,
     examples=(
@@ -372,7 +418,7 @@ class LSTMCell4(_LSTM):
         " -> f32[2,2,5,4], f32[2,2,4], f32[2,2,4] | hidden_size=4 direction=bidirectional",
     ),
 )
-class LSTMSequence(_LSTM):
+class LSTMSequence5(_LSTM):
     """LSTMCell over time.
 
     Source: OpenVINO operation specification, LSTMSequence-5.
