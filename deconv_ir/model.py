@@ -224,7 +224,8 @@ class Operation(Record):
         Parameters
         ----------
         inputs, outputs : sequence of TensorInfo
-            All shapes are static.
+            All shapes are static, but that of a constant that the layer has
+            been prepared with: None.
         context : Context
             `scratch_bytes` is what they had better not exceed.
         """

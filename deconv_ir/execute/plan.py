@@ -302,6 +302,8 @@ class _Planner:
         inputs, outputs = self._infos_of(self.rows[step]), self._infos_of(self._made(index))
         if not all(is_static(i.shape) for i in (*inputs, *outputs)):
             return 0
+        absorbed = [source not in self.slot for source in self.rows[step]]
+        inputs = [TensorInfo(None) if a else i for i, a in zip(inputs, absorbed, strict=True)]
         context = self.context._replace(scratch_bytes=room.scratch_bytes)
         return self.graph.layers[index].operation.scratch(inputs, outputs, context)
 

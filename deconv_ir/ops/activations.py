@@ -128,6 +128,7 @@ class Gelu2(Unary):
     """
 
     family = "float"
+    temporaries = 8
 
     def apply(self, np: Any, *arrays: Array) -> Array:
         """Compute the output."""
@@ -154,6 +155,7 @@ class Gelu7(Unary):
     """
 
     family = "float"
+    temporaries = 8
 
     approximation_mode: GeluMode = attribute(choice(GeluMode), GeluMode.ERF)
 

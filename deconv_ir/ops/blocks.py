@@ -60,7 +60,8 @@ def cut(count: int, element_bytes: int, scratch_bytes: int) -> Blocks:
 
 def element_bytes(temporaries: int, width: int) -> int:
     """Return the bytes of some arrays, an element of each, in the type they are computed in."""
-    return temporaries * max(width, _WIDTH)
+    # What is given in a narrow type is widened, and the result is narrowed.
+    return temporaries * width if width >= _WIDTH else (temporaries + 2) * _WIDTH
 
 
 def in_blocks(

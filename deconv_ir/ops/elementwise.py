@@ -29,9 +29,6 @@ if TYPE_CHECKING:
 
 Function = Callable[..., Any]
 
-# Arrays that a longer formula makes on the way.
-_TEMPORARIES = 6
-
 
 def ufunc(name: str) -> Function:
     """Make a function on arrays of the name of a NumPy ufunc."""
@@ -56,6 +53,8 @@ class Elementwise(Operation):
     boolean_result: ClassVar[bool] = False
     into: ClassVar[Function | None] = None
     """As `compute`, with an array to write to, which may be one of the inputs."""
+    temporaries: ClassVar[int] = 6
+    """Arrays that `compute` makes on the way, at most."""
     into_temporaries: ClassVar[int] = 0
     """Arrays that `into` makes on the way."""
 
@@ -99,7 +98,7 @@ class Elementwise(Operation):
 
     def _element_bytes(self, *, direct: bool, width: int) -> int:
         """Return what is made of an element of a block."""
-        return element_bytes(self.into_temporaries if direct else _TEMPORARIES, width)
+        return element_bytes(self.into_temporaries if direct else self.temporaries, width)
 
     def scratch(
         self, inputs: Sequence[TensorInfo], outputs: Sequence[TensorInfo], context: Context
@@ -111,7 +110,8 @@ class Elementwise(Operation):
             return 0
         count, width = element_count(static(output.shape)), element_type.numpy().itemsize
         if not self.accepts_out(inputs, output):
-            return count * max(width, 4)
+            # All of it at once, in four bytes at least; what is compared is widened.
+            return count * max(width, 4) * len(inputs)
         direct = type(self).into is not None and keeps_type(element_type)
         made = self._element_bytes(direct=direct, width=width)
         blocks = cut(count, made, context.scratch_bytes)

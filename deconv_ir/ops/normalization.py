@@ -21,6 +21,7 @@ from .checks import (
     normalize_axes,
 )
 from .checks import integers as elements
+from .numeric import widened_bytes
 from .standardizing import EpsMode, standardize, standardize_bytes
 
 if TYPE_CHECKING:
@@ -262,9 +263,16 @@ class _BatchNorm(_Normalization):
         per_channel = (-1,) + (1,) * (data.ndim - 2)
         with np.errstate(all="ignore"):
             scale = named["gamma"] / np.sqrt(named["variance"] + data.dtype.type(self.epsilon))
-            shifted = data - named["mean"].reshape(per_channel)
-            result = shifted * scale.reshape(per_channel) + named["beta"].reshape(per_channel)
+            result = data - named["mean"].reshape(per_channel)
+            result *= scale.reshape(per_channel)
+            result += named["beta"].reshape(per_channel)
             return (narrow(result, inputs[self.inputs.index("data")].dtype),)
+
+    def scratch(
+        self, inputs: Sequence[TensorInfo], outputs: Sequence[TensorInfo], context: Context
+    ) -> int:
+        """Count copies in f32 of narrow floats."""
+        return widened_bytes(outputs[0])
 
 
 @operation(

@@ -358,6 +358,13 @@ class _AvgPool(_Pooling):
         wide = working_dtype(dtype)
         return np.dtype(np.int64) if wide.kind in "iu" else wide
 
+    def scratch(
+        self, inputs: Sequence[TensorInfo], outputs: Sequence[TensorInfo], context: Context
+    ) -> int:
+        """Count what `slide` takes, and by what the sums of a plane are divided."""
+        plane = element_count(static(outputs[0].shape)[2:])
+        return self.slide_bytes(inputs, outputs, context) + 16 * plane
+
     def execute(self, inputs: Sequence[Array], context: Context) -> Sequence[Array]:
         """Compute the means."""
         import numpy as np

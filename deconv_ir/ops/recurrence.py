@@ -294,6 +294,7 @@ class Recurrent(Operation):
                 steps[:, d, t] = states[0]
             for state, new in zip(last, states, strict=True):
                 state[:, d] = new
+            del projected  # before that of the next is made
         return [steps, *last]
 
     def reads_backwards(self, direction: int) -> bool:

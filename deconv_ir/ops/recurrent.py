@@ -163,11 +163,12 @@ class _LSTM(Recurrent):
         width = int(working_dtype(dtype).itemsize)
         batch, time, _ = static(inputs[0].shape)
         moment = self.directions * batch * self.hidden_size * width
-        copies = 0
+        counts = [element_count(static(i.shape)) for i in inputs[4:7] if i.shape is not None]
+        # Weights that are not constant are arranged in each run, as they are and widened.
+        copies = (2 if width == dtype.itemsize else 3) * sum(counts)
         if width != dtype.itemsize:
-            taken = (inputs[0], *outputs)
-            copies = width * sum(element_count(static(i.shape)) for i in taken)
-        return copies + lstm_bytes(time, moment, context.scratch_bytes)
+            copies += sum(element_count(static(i.shape)) for i in (inputs[0], *outputs))
+        return width * copies + lstm_bytes(time, moment, context.scratch_bytes)
 
 
 _CELL = ("X", "initial_hidden_state", "W", "R", "B")

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..model import Context, TensorInfo
 from ..shapes import element_count, static
+from .numeric import widened_bytes, working_dtype
 
 if TYPE_CHECKING:
     from ..dtypes import Array
@@ -91,12 +92,10 @@ def _sum_of_squares(np: Any, rows: Array, at_once: int) -> Any:
 def standardize_bytes(data: TensorInfo, context: Context) -> int:
     """Return the bytes that `standardize` takes, with copies in f32 of narrow floats."""
     from ..kernels import get_threads
-    from .numeric import working_dtype
 
     if data.element_type is None:
         return 0
-    dtype, count = data.element_type.numpy(), element_count(static(data.shape))
-    wide = working_dtype(dtype)
-    squared = _squared_elements(context.scratch_bytes, wide.itemsize)
-    copies = 0 if wide == dtype else 2 * count * int(wide.itemsize)
-    return min(count, get_threads() * squared) * int(wide.itemsize) + copies
+    count = element_count(static(data.shape))
+    width = int(working_dtype(data.element_type.numpy()).itemsize)
+    squared = _squared_elements(context.scratch_bytes, width)
+    return min(count, get_threads() * squared) * width + widened_bytes(data)
