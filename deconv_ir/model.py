@@ -19,6 +19,7 @@ from .shapes import Shape, format_shape
 
 if TYPE_CHECKING:
     from .dtypes import Array
+    from .parts import Constant, Parts
     from .room import Room
 
 
@@ -133,6 +134,8 @@ class Operation(Record):
     """None: any number."""
     implemented: ClassVar[bool] = True
     sharing: ClassVar[Sharing] = Sharing.NONE
+    takes_parts: ClassVar[tuple[int, ...]] = ()
+    """Inputs of which `prepare` and `prepare_fused` take `Parts` as well as arrays."""
     examples: ClassVar[tuple[str, ...]] = ()
     """Worked examples: ``f32[2,3], i64[1]{0} -> f32[3] | axis=0``, that is the inputs,
     with the elements of those whose value matters, the outputs and the attributes.
@@ -158,7 +161,11 @@ class Operation(Record):
         """Compute the outputs."""
         raise NotImplementedError
 
-    def prepare(self, constants: Sequence[Array | None], context: Context) -> Kernel | None:
+    def in_parts(self, inputs: Sequence[Parts], context: Context) -> Parts | None:
+        """Return what `execute` returns as one that is read in parts; None where it can not be."""
+        return None
+
+    def prepare(self, constants: Sequence[Constant | None], context: Context) -> Kernel | None:
         """Do once what depends on constant inputs alone; None where there is nothing to do.
 
         Parameters
@@ -178,7 +185,7 @@ class Operation(Record):
     # an answer that is always right.
 
     def prepare_fused(
-        self, constants: Sequence[Array | None], epilogue: Epilogue, context: Context
+        self, constants: Sequence[Constant | None], epilogue: Epilogue, context: Context
     ) -> Kernel | None:
         """Prepare the layer with what follows it; the result is rounded once, at the end.
 

@@ -8,11 +8,13 @@ from typing import TYPE_CHECKING, NamedTuple
 from ..errors import DeconvError
 from ..model import Context, Epilogue, Graph, Kernel, Source, TensorInfo
 from ..ops.packed import PackedLayer
+from ..parts import Parts, whole
 from .buffers import tensor_bytes
 from .fusion import Followers, find_followers
 
 if TYPE_CHECKING:
     from ..dtypes import Array
+    from ..parts import Constant
 
 
 class Prepared(NamedTuple):
@@ -118,7 +120,8 @@ class Preparation:
             if index in absorbed:
                 continue
             rows = self.graph.topology.sources[index]
-            inputs = [self._keep(source) for source in rows]
+            takes_parts = self.graph.layers[index].operation.takes_parts
+            inputs = [self._keep(s, i in takes_parts) for i, s in enumerate(rows)]
             kernel, size = self._kernel(index, inputs)
             if kernel is not None:
                 kernels[index] = kernel
@@ -126,13 +129,13 @@ class Preparation:
             else:
                 for source, array in zip(rows, inputs, strict=True):
                     if source is not None and array is not None:
-                        constants[source] = array
+                        constants[source] = whole(array)
             absorbed.update(self._fused.get(index, ()))
             del inputs  # which would be alive beside those of the next layer
         for source in self.wanted:
             array = self._keep(source)
             if array is not None:
-                constants[source] = array
+                constants[source] = whole(array)
         steps = tuple(i for i in self.order if i not in self.constant and i not in absorbed)
         # A Result computes nothing.
         dropped = len(self.graph.layers) - len(self.order) - len(self.graph.of_type("Result"))
@@ -154,7 +157,7 @@ class Preparation:
         constants = [s for s in sources if s is not None and s[0] in self.constant]
         return sum(tensor_bytes(self.infos[s[0]][s[1]]) or 0 for s in constants)
 
-    def _kernel(self, index: int, inputs: Sequence[Array | None]) -> tuple[Kernel | None, int]:
+    def _kernel(self, index: int, inputs: Sequence[Constant | None]) -> tuple[Kernel | None, int]:
         """Prepare a layer, with what follows it where that can be; tell its bytes."""
         size = sum(array.nbytes for array in inputs if array is not None)
         layer = self.graph.layers[index]
@@ -195,12 +198,31 @@ class Preparation:
             if source is not None and source[0] in self.constant:
                 self._uses[source[0]] = self._uses.get(source[0], 0) + 1
 
-    def _keep(self, source: Source | None) -> Array | None:
+    def _keep(self, source: Source | None, in_parts: bool = False) -> Constant | None:
         """Return a constant for a use in the runs, and note what it takes."""
-        array = self._take(source)
-        if source is not None and array is not None:
-            self._sizes[source] = array.nbytes
-        return array
+        if source is None or source[0] not in self.constant:
+            return None
+        constant: Constant | None = None
+        if in_parts and self._uses[source[0]] == 1 and source[0] not in self._values:
+            constant = self._parts(source[0])
+        if constant is None:
+            constant = self._take(source)
+        assert constant is not None, "it is one"
+        self._sizes[source] = constant.nbytes
+        return constant
+
+    def _parts(self, index: int) -> Parts | None:
+        """Return what a layer makes of constants as one that is read in parts."""
+        layer = self.graph.layers[index]
+        inputs = [self._parts(s[0]) for s in self.graph.topology.sources[index] if s is not None]
+        found = [parts for parts in inputs if parts is not None]
+        if len(found) < len(inputs):
+            return None
+        try:
+            return layer.operation.in_parts(found, self.context)
+        except DeconvError as error:
+            error.locate(file=self.graph.file, line=layer.line, layer=layer.label)
+            raise
 
     def _take(self, source: Source | None) -> Array | None:
         """Return a constant for one of its uses; None for what is not constant."""

@@ -17,6 +17,7 @@ from deconv_ir.errors import SettingError
 from deconv_ir.kernels.activation import Activation
 from deconv_ir.kernels.problem import Problem
 from deconv_ir.kernels.threads import get_threads
+from deconv_ir.parts import Parts, whole
 from deconv_ir.room import AMPLE, Room, Way
 
 __all__ = [
@@ -42,6 +43,8 @@ _MOST_PAD = 1 << 62
 _MOST_SCRATCH = 1 << 40
 # Of a thread, where it will do: larger tiles made no layer faster.
 _THREAD_SCRATCH = 3 << 20
+# Of a filter that is read in parts.
+_PART_BYTES = 1 << 18
 # Positions that a kernel reaches over, beyond which it will not.
 _MOST_REACH = 1 << 12
 # Folding phases into channels pays from here on.
@@ -154,7 +157,7 @@ class CompiledKernel:
     ----------
     problem : Problem
         What is computed; `supports` it.
-    weights : ndarray
+    weights : ndarray or Parts
         ``[groups * in, out, *K]``, or ``[groups * out, in, *K]`` for a convolution.
     bias : ndarray or None
         ``[groups * out]`` of the same dtype.
@@ -172,7 +175,7 @@ class CompiledKernel:
     def __init__(
         self,
         problem: Problem,
-        weights: Array,
+        weights: Array | Parts,
         bias: Array | None,
         activation: Activation,
         *,
@@ -198,7 +201,8 @@ class CompiledKernel:
         kernel, strides = problem.kernel, problem.strides
         guarded = False
         if fold > 1:
-            self._weights = weights
+            # For runs without folding, which is done where there are few output channels.
+            self._weights = weights = whole(weights)
             guarded = kernel[-1] % fold > 0 and weights.dtype.kind not in "iu"
             weights = fold_filter(problem, weights)
             kernel, strides = weights.shape[2:], (*strides[:-1], 1)
@@ -220,10 +224,20 @@ class CompiledKernel:
             self._fill(kernel, 1),
             self._fill(strides, 1),
             self._fill(problem.dilations, 1),
-            _packable(weights),
             None if bias is None else _packable(bias),
             (activation.kind.value, activation.low, activation.high, activation.slope),
         )
+        self._pack(weights)
+
+    def _pack(self, weights: Array | Parts) -> None:
+        if not isinstance(weights, Parts):
+            self._kernel.fill(_packable(weights), 0)
+            return
+        rows, row = weights.shape[0], math.prod(weights.shape[1:])
+        step = max(1, _PART_BYTES // max(1, row * int(weights.dtype.itemsize)))
+        for first in range(0, rows, step):
+            last = min(first + step, rows)
+            self._kernel.fill(_packable(weights.read(first * row, last * row)), first)
 
     @property
     def finite(self) -> bool:

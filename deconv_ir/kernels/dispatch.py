@@ -20,6 +20,7 @@ from deconv_ir.kernels.compiled import (
 )
 from deconv_ir.kernels.memory import empty
 from deconv_ir.kernels.problem import Problem, check_run, spans
+from deconv_ir.parts import Parts, whole
 from deconv_ir.room import AMPLE, Room, Way
 
 # The NumPy paths are imported where they are taken: most processes need none of them.
@@ -123,7 +124,7 @@ class _Prepared:
 
     def __init__(
         self,
-        weights: Array,
+        weights: Array | Parts,
         problem: Problem,
         bias: Array | None,
         activation: Activation | None,
@@ -143,7 +144,7 @@ class _Prepared:
             channels = problem.groups * problem.channels_out
             if bias.shape != (channels,):
                 raise ValueError(f"bias must have shape [{channels}], not {list(bias.shape)}")
-        self._filter: Array | None = weights
+        self._filter: Array | None = None
         self._bias = bias
         self._compiled: CompiledKernel | None = None
         self.path = wanted or choose_path(
@@ -155,7 +156,9 @@ class _Prepared:
                 problem, weights, bias, fused, forward=forward, filtering=NATIVE[self.path]
             )
             if kernel.finite:
-                self._compiled, self._filter = kernel, None
+                self._compiled = kernel
+        if self._compiled is None:
+            self._filter = whole(weights)
 
     def _unpacked(self) -> Array:
         """Return the filter, of which the compiled kernel keeps its packing only."""
@@ -332,7 +335,7 @@ class Deconvolution(_Prepared):
 
     Parameters
     ----------
-    filter : ndarray
+    filter : ndarray or Parts
         ``[groups * in, out, *K]``, at least one spatial axis.  f16, bf16, f32,
         f64, or any integer type.
     strides, dilations : sequence of int
@@ -373,7 +376,7 @@ class Deconvolution(_Prepared):
 
     def __init__(
         self,
-        filter: Array,  # noqa: A002 - the documents' name
+        filter: Array | Parts,  # noqa: A002 - the documents' name
         *,
         strides: Sequence[int],
         dilations: Sequence[int],
@@ -390,11 +393,11 @@ class Deconvolution(_Prepared):
         if self._compiled is not None:
             return
         near = max(problem.dilations) < _FARTHEST and filter.dtype.kind not in "iu"
-        if self.path is not Path.COL2IM and near and _all_finite(filter):
+        if self.path is not Path.COL2IM and near and _all_finite(self._unpacked()):
             from deconv_ir.kernels.phases import Phases
 
             self.path = Path.PHASES
-            self._phases = Phases(problem, self.arithmetic, filter, bias, self.activation)
+            self._phases = Phases(problem, self.arithmetic, self._unpacked(), bias, self.activation)
         else:
             self.path = Path.COL2IM
             self._pack_col2im()
@@ -422,7 +425,7 @@ class Convolution(_Prepared):
 
     Parameters
     ----------
-    filter : ndarray
+    filter : ndarray or Parts
         ``[groups * out, in, *K]``, at least one spatial axis.
     strides, dilations, groups, bias, activation, scratch_bytes, path
         As of `Deconvolution`; every path but those of the compiled kernel is
@@ -442,7 +445,7 @@ class Convolution(_Prepared):
 
     def __init__(
         self,
-        filter: Array,  # noqa: A002 - the documents' name
+        filter: Array | Parts,  # noqa: A002 - the documents' name
         *,
         strides: Sequence[int],
         dilations: Sequence[int],

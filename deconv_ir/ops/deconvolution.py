@@ -23,6 +23,7 @@ from ..geometry import (
     monotone,
 )
 from ..model import Context, Epilogue, Kernel, Operation, TensorInfo
+from ..parts import whole
 from ..room import Room
 from ..shapes import element_count, format_shape, intersect_dims, is_static, static
 from .base import attribute, choice, integers
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
     from ..dtypes import Array
     from ..kernels import Activation
     from ..kernels import Deconvolution as DeconvolutionKernel
+    from ..parts import Constant
 
 AUTO_PAD = choice(PadMode, none=PadMode.EXPLICIT)
 
@@ -66,7 +68,7 @@ class Deconvolution(Operation):
         """Read the dims of the filter by role."""
         raise NotImplementedError
 
-    def canonical_filter(self, filter: Array) -> Array:  # noqa: A002
+    def canonical_filter(self, filter: Constant) -> Constant:  # noqa: A002
         """Lay out a filter as the kernel takes it: [groups * in, out, K...]."""
         raise NotImplementedError
 
@@ -323,7 +325,7 @@ class Deconvolution(Operation):
 
     def kernel(
         self,
-        filter: Array,  # noqa: A002
+        filter: Constant,  # noqa: A002
         bias: Array | None,
         context: Context,
         activation: Activation | None = None,
@@ -356,7 +358,7 @@ class Deconvolution(Operation):
         """Pick the bias among the inputs; None where there is none."""
         return None
 
-    def prepare(self, constants: Sequence[Array | None], context: Context) -> Kernel | None:
+    def prepare(self, constants: Sequence[Constant | None], context: Context) -> Kernel | None:
         """Pack the filter when it (and the bias, if any) is constant."""
         bias = self.bias_of(constants)
         if bias is None and self.has_bias(len(constants)):
@@ -364,7 +366,7 @@ class Deconvolution(Operation):
         return self._packed(constants, bias, None, context)
 
     def prepare_fused(
-        self, constants: Sequence[Array | None], epilogue: Epilogue, context: Context
+        self, constants: Sequence[Constant | None], epilogue: Epilogue, context: Context
     ) -> Kernel | None:
         """Pack the filter, with what is added to each channel and an activation."""
         filter_ = constants[1]
@@ -384,7 +386,7 @@ class Deconvolution(Operation):
 
     def _packed(
         self,
-        constants: Sequence[Array | None],
+        constants: Sequence[Constant | None],
         bias: Array | None,
         activation: Activation | None,
         context: Context,
@@ -395,7 +397,7 @@ class Deconvolution(Operation):
         shape = filter_.shape
         packed = self.kernel(filter_, bias, context, activation)
         # Of the constants, only the small ones are needed again: the filter is packed.
-        kept = [None, None, *constants[2:]]
+        kept = [None, None, *(None if c is None else whole(c) for c in constants[2:])]
 
         def run(inputs: Sequence[Array], out: Array | None, room: Room | None) -> Array:
             present = [i if c is None else c for i, c in zip(inputs, kept, strict=True)]

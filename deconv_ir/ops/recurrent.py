@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from ..model import Context, Kernel, TensorInfo
+from ..parts import whole
 from ..room import Room
 from ..shapes import element_count, static
 from .base import attribute, boolean, choice, choices, operation
@@ -18,6 +19,7 @@ from .recurrence import SIGMOID, TANH, Activation, Direction, Recurrent, activat
 
 if TYPE_CHECKING:
     from ..dtypes import Array
+    from ..parts import Constant
 
 
 class WeightsFormat(enum.Enum):
@@ -119,7 +121,7 @@ class _LSTM(Recurrent):
             return Recurrent.run_whole(self, np, x, first, weights, scratch_bytes)
         return lstm(np, x, first, pack(np, *weights), self.reads_backwards, scratch_bytes)
 
-    def prepare(self, constants: Sequence[Array | None], context: Context) -> Kernel | None:
+    def prepare(self, constants: Sequence[Constant | None], context: Context) -> Kernel | None:
         """Arrange constant weights once."""
         names = dict(zip(self.inputs, constants, strict=False))
         given = [names.get(name) for name in "WRB"]
@@ -129,9 +131,9 @@ class _LSTM(Recurrent):
 
         from .numeric import narrow, widen
 
-        arrays = (widen(array) for array in given if array is not None)
+        arrays = (widen(whole(array)) for array in given if array is not None)
         packed = pack(np, *(self.ordered(np, array) for array in arrays))
-        kept = {n: a for n, a in names.items() if a is not None and n not in "WRB"}
+        kept = {n: whole(a) for n, a in names.items() if a is not None and n not in "WRB"}
 
         def run(
             inputs: Sequence[Array], out: Array | None = None, room: Room | None = None

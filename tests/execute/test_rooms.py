@@ -241,3 +241,31 @@ print((peak() - before) / bound)
         [sys.executable, "-c", code, *arguments], capture_output=True, text=True, check=True
     )
     assert 0.9 <= float(done.stdout) <= (1.3 if COMPILED else 2)
+
+
+@pytest.mark.skipif(not COMPILED, reason="the NumPy paths keep the filter as it is")
+@pytest.mark.parametrize("kind", ["Convolution", "ConvolutionBackpropData"])
+@pytest.mark.parametrize("compressed", [False, True])
+def test_a_filter_is_not_there_twice_while_it_is_packed(
+    kind: str, compressed: bool, tmp_path: Path
+) -> None:
+    """It is read, decompressed and packed a part at a time."""
+    ir = IR()
+    x, filter_ = ir.parameter("x", "1,512,4,4"), normal(512, 512, 3, 3)
+    w = ir.const(filter_.astype(np.float16) if compressed else filter_)
+    if compressed:
+        w = ir.layer("Convert", [w], {"destination_type": "f32"})
+    ir.result(ir.layer(kind, [x, w], ONCE, names="y"))
+    path = ir.save(tmp_path)
+    deconv_ir.load(path).plan_for_shapes()
+    model = deconv_ir.load(path)
+    tracemalloc.start()
+    plan = model.plan_for_shapes()
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert plan.constant_bytes == filter_.nbytes
+    assert peak < 3 << 20 < filter_.nbytes / 2
+    with (tmp_path / "model.bin").open("r+b") as file:
+        file.truncate(filter_.nbytes // 4)
+    with pytest.raises(deconv_ir.WeightsError, match="cut short"):
+        deconv_ir.load(path, warn=False).plan_for_shapes()

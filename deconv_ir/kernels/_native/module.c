@@ -75,6 +75,9 @@ static int layer_is_sane(const struct layer *layer) {
     return 1;
 }
 
+/* Of two numbers below this the sum is in bounds. */
+#define MOST_SUM (INT64_C(1) << 62)
+
 /* The product of extents, or -1 where no buffer can have as many bytes. */
 static int64_t product(const int64_t *factors, int count) {
     int64_t result = 1;
@@ -90,7 +93,8 @@ static int buffer_has(const Py_buffer *buffer, int64_t bytes) {
     return 0;
 }
 
-static int kernel_prepare(Kernel *self, const Py_buffer *filter, const Py_buffer *bias) {
+/* Make room for the filter, and take the bias. */
+static int kernel_prepare(Kernel *self, const Py_buffer *bias) {
     const struct layer *layer = &self->layer;
     const enum element element = (enum element)layer->element;
     const int size = element_size(element);
@@ -99,30 +103,20 @@ static int kernel_prepare(Kernel *self, const Py_buffer *filter, const Py_buffer
                             layer->kernel[0], layer->kernel[1], layer->kernel[2]}, 7);
     const int64_t bias_bytes =
         product((int64_t[]){size, layer->groups, layer->channels_out}, 3);
-    if (!buffer_has(filter, filter_bytes)) return -1;
+    if (filter_bytes < 0 || filter_bytes > MOST_SUM / 8) {
+        PyErr_SetString(PyExc_ValueError, "no such layer");
+        return -1;
+    }
     if (bias->obj && !buffer_has(bias, bias_bytes)) return -1;
-    const int64_t count = filter_bytes / size, channels = bias_bytes / size;
+    const int64_t channels = bias_bytes / size;
     self->kernels = kernels_for((enum isa)layer->isa, accumulator_of(element));
-    self->packed = allocate(count * self->kernels->size);
-    if (packing_make(layer, self->kernels, &self->packing) || !self->packed) goto no_memory;
+    self->packed = allocate(filter_bytes / size * self->kernels->size);
+    self->finite = 1;
+    if (!self->packed || packing_make(layer, self->kernels, &self->packing)) goto no_memory;
     if (bias->obj) {
         self->bias = allocate(channels * self->kernels->size);
         if (!self->bias) goto no_memory;
         self->kernels->load(element, bias->buf, 1, channels, self->bias);
-    }
-    if (size == self->kernels->size) {
-        Py_BEGIN_ALLOW_THREADS
-        self->finite = !pack_filter(layer, self->kernels, &self->packing, filter->buf,
-                                    self->packed);
-        Py_END_ALLOW_THREADS
-    } else {
-        void *wide = allocate(count * self->kernels->size);
-        if (!wide) goto no_memory;
-        Py_BEGIN_ALLOW_THREADS
-        self->kernels->load(element, filter->buf, 1, count, wide);
-        self->finite = !pack_filter(layer, self->kernels, &self->packing, wide, self->packed);
-        Py_END_ALLOW_THREADS
-        free(wide);
     }
     return 0;
 no_memory:
@@ -130,21 +124,60 @@ no_memory:
     return -1;
 }
 
+/* fill(buffer, first): take rows of the filter, those of all groups counted through. */
+static PyObject *kernel_fill(PyObject *object, PyObject *arguments) {
+    Kernel *self = (Kernel *)object;
+    const struct layer *layer = &self->layer;
+    const enum element element = (enum element)layer->element;
+    const int64_t rows = layer->groups * filter_rows(layer);
+    const int64_t weights = layer->groups * self->packing.group_size / most(rows, 1);
+    const int64_t row_bytes = weights * element_size(element);
+    Py_buffer part;
+    long long first;
+    if (!PyArg_ParseTuple(arguments, "y*L", &part, &first)) return NULL;
+    const int64_t count = row_bytes ? part.len / row_bytes : 0;
+    int failed = self->last != NULL || self->state != UNKNOWN; /* runs have begun */
+    if (failed || count * row_bytes != part.len || first < 0 || first > rows - count) {
+        PyErr_Format(PyExc_ValueError, "a buffer of %zd bytes is no part of the filter", part.len);
+        failed = 1;
+    } else {
+        void *wide = part.buf;
+        if (element_size(element) != self->kernels->size) {
+            wide = allocate(count * weights * self->kernels->size);
+            failed = wide == NULL;
+            if (failed) PyErr_NoMemory();
+            else self->kernels->load(element, part.buf, 1, count * weights, wide);
+        }
+        if (!failed) {
+            int finite;
+            Py_BEGIN_ALLOW_THREADS
+            finite = !pack_rows(layer, self->kernels, &self->packing, first, count, wide,
+                                self->packed);
+            Py_END_ALLOW_THREADS
+            self->finite &= finite;
+        }
+        if (wide != part.buf) free(wide);
+    }
+    PyBuffer_Release(&part);
+    if (failed) return NULL;
+    Py_RETURN_NONE;
+}
+
 /* Kernel((forward, element, isa, groups, in, out, folded, guarded, winograd), kernel, strides,
- *        dilations, filter, bias, (activation, low, high, slope)) */
+ *        dilations, bias, (activation, low, high, slope)): its filter is filled in */
 static PyObject *kernel_new(PyTypeObject *type, PyObject *arguments, PyObject *keywords) {
     (void)keywords;
     struct layer l;
     int activation;
     struct epilogue epilogue;
-    Py_buffer filter, bias;
+    Py_buffer bias;
     memset(&bias, 0, sizeof bias);
-    if (!PyArg_ParseTuple(arguments, "(LLLLLLLLL)(LLL)(LLL)(LLL)y*z*(iddd)", &l.forward, &l.element,
+    if (!PyArg_ParseTuple(arguments, "(LLLLLLLLL)(LLL)(LLL)(LLL)z*(iddd)", &l.forward, &l.element,
                           &l.isa, &l.groups, &l.channels_in, &l.channels_out, &l.folded,
                           &l.guarded, &l.winograd, &l.kernel[0],
                           &l.kernel[1], &l.kernel[2], &l.strides[0], &l.strides[1],
                           &l.strides[2], &l.dilations[0], &l.dilations[1], &l.dilations[2],
-                          &filter, &bias, &activation, &epilogue.low, &epilogue.high,
+                          &bias, &activation, &epilogue.low, &epilogue.high,
                           &epilogue.slope))
         return NULL;
     epilogue.activation = (enum activation)activation;
@@ -157,9 +190,8 @@ static PyObject *kernel_new(PyTypeObject *type, PyObject *arguments, PyObject *k
     if (self) {
         self->layer = l;
         self->epilogue = epilogue;
-        if (kernel_prepare(self, &filter, &bias)) Py_CLEAR(self);
+        if (kernel_prepare(self, &bias)) Py_CLEAR(self);
     }
-    PyBuffer_Release(&filter);
     if (bias.obj) PyBuffer_Release(&bias);
     return (PyObject *)self;
 }
@@ -228,9 +260,6 @@ static struct shared_plan *plan_acquire(Kernel *self, const struct run *run) {
     self->last = shared;
     return shared;
 }
-
-/* Of two numbers below this the sum is in bounds. */
-#define MOST_SUM (INT64_C(1) << 62)
 
 /* Read (data, out, pads_begin, output, threads, scratch_bytes, weight_bytes, extent, crop). */
 static int run_of_arguments(const Kernel *self, PyObject *arguments, struct run *run,
@@ -390,6 +419,8 @@ static PyObject *kernel_packed_bytes(PyObject *object, void *unused) {
 }
 
 static PyMethodDef kernel_methods[] = {
+    {"fill", kernel_fill, METH_VARARGS,
+     "fill(buffer, first): take rows of the filter, along its first axis"},
     {"run", kernel_run, METH_VARARGS,
      "run(data, out, pads_begin, output, threads, scratch_bytes, weight_bytes, extent, crop)"
      " -> bool"},

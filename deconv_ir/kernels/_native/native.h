@@ -164,9 +164,15 @@ static inline int packing_rows(const struct packing *p, int64_t block) {
 static inline int64_t packing_channel(const struct packing *p, int64_t block) {
     return block * p->rows - (block > p->larger ? block - p->larger : 0);
 }
-/* Returns 0, or 1 if a weight is infinite or NaN. */
-int pack_filter(const struct layer *layer, const struct kernels *kernels,
-                const struct packing *packing, const void *filter, void *packed);
+/* Rows of a group of the filter as it is given: its first axis. */
+static inline int64_t filter_rows(const struct layer *layer) {
+    return layer->forward ? layer->channels_out : layer->channels_in;
+}
+/* Pack `count` of the rows of all groups.  Returns 0, or 1 if a weight of theirs is infinite
+ * or NaN. */
+int pack_rows(const struct layer *layer, const struct kernels *kernels,
+              const struct packing *packing, int64_t first, int64_t count, const void *rows,
+              void *packed);
 /* The inverse: the filter as it was, in the accumulator's type. */
 void unpack_filter(const struct layer *layer, const struct kernels *kernels,
                    const struct packing *packing, const void *packed, void *filter);
