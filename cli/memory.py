@@ -8,7 +8,7 @@ import sys
 _M_TRIM_THRESHOLD = -1
 _M_MMAP_THRESHOLD = -3
 _M_ARENA_MAX = -8
-_LARGE = 136 << 10
+_LARGE = 64 << 10
 
 
 def hand_back() -> None:

@@ -267,7 +267,7 @@ class _Planner:
         """Choose what each step may take for itself; return the peak, and the most taken."""
         prepared = self.prepared
         lowest = bound + prepared.constant_bytes
-        most = lowest + budget(lowest)
+        most = lowest + budget(lowest, len(self.graph.layers))
         packed: dict[int, tuple[PackedLayer, list[TensorInfo]]] = {}
         for step, index in enumerate(self.layers):
             kernel, inputs = prepared.kernels.get(index), self._infos_of(self.rows[step])

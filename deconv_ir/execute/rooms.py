@@ -17,12 +17,22 @@ LEAST_ROOM = 16 << 10
 """Bytes that scratch may always take: below, tiles are little but the data around them."""
 
 _SHARE = 0.22
+# What Python keeps of a layer, in the graph and in a plan.
+_LAYER_BYTES = 5 << 10
 _TRIED = 4
 
 
-def budget(bound: int) -> int:
-    """Return the bytes that may be taken beyond the lower bound of a plan's peak."""
-    return max(int(bound * _SHARE), LEAST_ROOM)
+def budget(bound: int, layers: int) -> int:
+    """Return the bytes that may be taken beyond the lower bound of a plan's peak.
+
+    Parameters
+    ----------
+    bound : int
+        The lower bound, with constants.
+    layers : int
+        How many the graph has, which take memory as well.
+    """
+    return max(int(bound * _SHARE) - layers * _LAYER_BYTES, LEAST_ROOM)
 
 
 class _Choice(NamedTuple):

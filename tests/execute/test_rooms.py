@@ -79,7 +79,7 @@ def test_a_layer_that_needs_more_gets_it() -> None:
 def test_there_is_always_some_room(room: int) -> None:
     assert share([layer(1, 0.5, 1)], room) == [Room(LEAST_ROOM, 0 if room <= LEAST_ROOM else 1)]
     assert share([], room) == []
-    assert budget(room) == LEAST_ROOM
+    assert budget(room, 0) == budget(1 << 20, 1000) == LEAST_ROOM
 
 
 # --- networks -------------------------------------------------------------------------------
