@@ -6,6 +6,7 @@ import sys
 
 # mallopt(3); malloc.h of glibc
 _M_TRIM_THRESHOLD = -1
+_M_TOP_PAD = -2
 _M_MMAP_THRESHOLD = -3
 _M_ARENA_MAX = -8
 _LARGE = 64 << 10
@@ -32,4 +33,5 @@ def hand_back() -> None:
         return
     mallopt(_M_MMAP_THRESHOLD, _LARGE)
     mallopt(_M_TRIM_THRESHOLD, _LARGE)
+    mallopt(_M_TOP_PAD, 1 << 14)
     mallopt(_M_ARENA_MAX, 1)
