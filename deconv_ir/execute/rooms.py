@@ -16,7 +16,7 @@ from ..room import Room, Way
 LEAST_ROOM = 16 << 10
 """Bytes that scratch may always take: below, tiles are little but the data around them."""
 
-_SHARE = 0.22
+_SHARE = 0.25
 # What Python keeps of a layer, in the graph and in a plan.
 _LAYER_BYTES = 5 << 10
 _TRIED = 4
