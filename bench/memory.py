@@ -3,9 +3,10 @@
     python bench/memory.py --output out/bench/memory.json
 
 `used` is by how much a run, its loading and packing included, raised the
-process's peak resident memory, as deconv-run runs it; `bound` is the plan's lower
-bound, with weights, inputs and outputs.  The same network runs before, with few
-channels, so that the modules are there.  Linux only.
+process's peak resident memory, as deconv-run runs it; `graph` is the part of it
+that the loaded graph takes, Python's objects; `bound` is the plan's lower bound,
+with every constant once, inputs and outputs.  The same network runs before, with
+few channels, so that the modules are there.  Linux only.
 """
 
 from __future__ import annotations
@@ -32,19 +33,23 @@ def peak():
 
 def run(path, *files):
     arrays = [np.load(file) for file in files]
+    begun = peak()
     model = deconv_ir.load(path)
+    graph = peak() - begun
     model.run(arrays)
     plan = model.plan(arrays)
-    given = plan.weight_bytes + sum(array.nbytes for array in arrays)
-    return plan.bound_bytes + given, plan.peak_bytes + given
+    given = sum(array.nbytes for array in arrays)
+    bound = plan.bound_bytes + plan.constant_bytes + given
+    return graph, bound, plan.peak_bytes + plan.weight_bytes + given
 
 hand_back()
 small, full = (arguments.split(":") for arguments in sys.argv[1:])
 run(*small)  # modules and threads
 pathlib.Path("/proc/self/clear_refs").write_text("5")  # the peak is what is there now
 before = peak()
-bound, planned = run(*full)
-print(json.dumps({"used": peak() - before, "bound": bound, "planned": planned}))
+graph, bound, planned = run(*full)
+used = peak() - before
+print(json.dumps({"used": used, "graph": graph, "bound": bound, "planned": planned}))
 """
 
 
@@ -75,7 +80,7 @@ def main() -> None:
         row = {"network": network.name} | measure(*pair)
         rows.append(row | {"ratio": row["used"] / row["bound"]})
         sizes = "  ".join(
-            f"{name} {row[name] / 2**20:8.2f} MiB" for name in ("used", "planned", "bound")
+            f"{name} {row[name] / 2**20:8.2f} MiB" for name in ("used", "graph", "planned", "bound")
         )
         print(f"{network.name:16s} {sizes}  ratio {rows[-1]['ratio']:.2f}", flush=True)
     print(f"worst ratio {max(row['ratio'] for row in rows):.2f}")

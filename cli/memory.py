@@ -6,17 +6,23 @@ import sys
 
 # mallopt(3); malloc.h of glibc
 _M_TRIM_THRESHOLD = -1
+_M_TOP_PAD = -2
 _M_MMAP_THRESHOLD = -3
-_LARGE = 1 << 18
+_M_ARENA_MAX = -8
+_LARGE = 64 << 10
 
 
 def hand_back() -> None:
     """Let large arrays go back to the system when they die, as a plan counts on.
 
-    The C library keeps the memory of arrays smaller than the largest that has
-    been freed, which spares a process that runs a model again and again the
-    pages; one that runs it once would only be larger.
+    The library keeps the memory of large results, the C library that of arrays
+    smaller than the largest that has been freed, for each thread by itself.
+    That spares a process that runs a model again and again the pages; one that
+    runs it once would only be larger.
     """
+    from deconv_ir.kernels.memory import keep
+
+    keep(0)
     if sys.platform != "linux":
         return
     import ctypes
@@ -27,3 +33,5 @@ def hand_back() -> None:
         return
     mallopt(_M_MMAP_THRESHOLD, _LARGE)
     mallopt(_M_TRIM_THRESHOLD, _LARGE)
+    mallopt(_M_TOP_PAD, 1 << 14)
+    mallopt(_M_ARENA_MAX, 1)

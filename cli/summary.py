@@ -91,7 +91,7 @@ def describe_memory(plan: Plan) -> str:
     """Tell the planned peak, what no plan can be below, scratch, and the peak of the process."""
     least = "" if plan.known else "at least "
     peak = format_bytes(plan.peak_bytes + plan.weight_bytes)
-    bound = format_bytes(plan.bound_bytes + plan.weight_bytes)
+    bound = format_bytes(plan.bound_bytes + plan.constant_bytes)
     process = process_peak()
     of_process = "" if process is None else f", process {format_bytes(process)}"
     scratch = format_bytes(plan.scratch_bytes)
@@ -177,6 +177,7 @@ def _print_json(summary: Summary) -> None:
             "peak": summary.plan.peak_bytes,
             "lower_bound": summary.plan.bound_bytes,
             "scratch": summary.plan.scratch_bytes,
+            "constants": summary.plan.constant_bytes,
             "weights": summary.plan.weight_bytes,
             "process": process_peak(),
         },

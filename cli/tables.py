@@ -119,7 +119,8 @@ def print_plan(model: Model, plan: Plan, *, as_json: bool) -> None:
     click.echo(
         f"\n{len(rows)} steps; {plan.folded} layers folded into constants, "
         f"{plan.dropped} dropped\n"
-        f"weights {format_bytes(plan.weight_bytes)}, tensors alive at once "
+        f"constants {format_bytes(plan.constant_bytes)}, "
+        f"as they are packed {format_bytes(plan.weight_bytes)}, tensors alive at once "
         f"{least}{format_bytes(plan.bound_bytes)}, scratch {format_bytes(plan.scratch_bytes)}, "
         f"peak {least}{format_bytes(plan.peak_bytes)}"
     )
@@ -148,6 +149,7 @@ def _print_plan_json(rows: Sequence[PlanRow], plan: Plan) -> None:
         "folded": plan.folded,
         "dropped": plan.dropped,
         "memory": {
+            "constants": plan.constant_bytes,
             "weights": plan.weight_bytes,
             "lower_bound": plan.bound_bytes,
             "peak": plan.peak_bytes,

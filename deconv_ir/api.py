@@ -13,8 +13,9 @@ from .cutting import cut_out
 from .errors import DeconvError, InputError, IRError, ResourceError, ShapeError
 from .execute import Executor
 from .execute.analysis import needed_layers, require_implemented
+from .execute.buffers import tensor_bytes
 from .execute.memory import require_memory
-from .execute.plan import Plan, tensor_bytes
+from .execute.plan import Plan
 from .execute.recent import Recent
 from .findings import Finding
 from .geometry import Semantics, bounds

@@ -19,16 +19,20 @@ from .shapes import Shape, format_shape
 
 if TYPE_CHECKING:
     from .dtypes import Array
+    from .parts import Constant, Parts
+    from .room import Room
 
 
 class Kernel(Protocol):
     """A prepared layer: input arrays in, output arrays out.
 
     `out` is where the first output may go; only layers whose operation
-    `accepts_out` are given one.
+    `accepts_out` are given one.  `room` is what it may take for itself.
     """
 
-    def __call__(self, inputs: Sequence[Any], out: Array | None = None) -> Sequence[Any]:
+    def __call__(
+        self, inputs: Sequence[Any], out: Array | None = None, room: Room | None = None
+    ) -> Sequence[Any]:
         """Compute the outputs."""
         ...
 
@@ -130,6 +134,8 @@ class Operation(Record):
     """None: any number."""
     implemented: ClassVar[bool] = True
     sharing: ClassVar[Sharing] = Sharing.NONE
+    takes_parts: ClassVar[tuple[int, ...]] = ()
+    """Inputs of which `prepare` and `prepare_fused` take `Parts` as well as arrays."""
     examples: ClassVar[tuple[str, ...]] = ()
     """Worked examples: ``f32[2,3], i64[1]{0} -> f32[3] | axis=0``, that is the inputs,
     with the elements of those whose value matters, the outputs and the attributes.
@@ -155,7 +161,11 @@ class Operation(Record):
         """Compute the outputs."""
         raise NotImplementedError
 
-    def prepare(self, constants: Sequence[Array | None], context: Context) -> Kernel | None:
+    def in_parts(self, inputs: Sequence[Parts], context: Context) -> Parts | None:
+        """Return what `execute` returns as one that is read in parts; None where it can not be."""
+        return None
+
+    def prepare(self, constants: Sequence[Constant | None], context: Context) -> Kernel | None:
         """Do once what depends on constant inputs alone; None where there is nothing to do.
 
         Parameters
@@ -175,7 +185,7 @@ class Operation(Record):
     # an answer that is always right.
 
     def prepare_fused(
-        self, constants: Sequence[Array | None], epilogue: Epilogue, context: Context
+        self, constants: Sequence[Constant | None], epilogue: Epilogue, context: Context
     ) -> Kernel | None:
         """Prepare the layer with what follows it; the result is rounded once, at the end.
 
@@ -212,6 +222,21 @@ class Operation(Record):
     def execute_into(self, inputs: Sequence[Array], context: Context, out: Array) -> None:
         """Compute the output into an array of its shape and type."""
         raise NotImplementedError
+
+    def scratch(
+        self, inputs: Sequence[TensorInfo], outputs: Sequence[TensorInfo], context: Context
+    ) -> int:
+        """Return about the bytes of the arrays that come and go while it is computed.
+
+        Parameters
+        ----------
+        inputs, outputs : sequence of TensorInfo
+            All shapes are static, but that of a constant that the layer has
+            been prepared with: None.
+        context : Context
+            `scratch_bytes` is what they had better not exceed.
+        """
+        return 0
 
     def work(self, inputs: Sequence[TensorInfo], output: TensorInfo) -> int | None:
         """Count the arithmetic operations, a multiply-add as two; None: not told."""

@@ -10,8 +10,9 @@ from ..errors import DeconvError
 from ..locks import ForkSafeLock
 from ..model import Context, Graph, Source, TensorInfo
 from .analysis import constant_layers, needed_layers, require_implemented
+from .buffers import tensor_bytes
 from .memory import require_memory
-from .plan import Plan, Step, make_plan, tensor_bytes
+from .plan import Plan, Step, make_plan
 from .prepare import Preparation, Prepared
 from .recent import Recent
 
@@ -80,7 +81,8 @@ class Executor:
             Constants do not fit a layer, or can not be read.
         """
         return self._plans.get(
-            key, lambda: make_plan(self.graph, self._prepare(infos), self.wanted, infos)
+            key,
+            lambda: make_plan(self.graph, self._prepare(infos), self.wanted, infos, self.context),
         )
 
     def _prepare(self, infos: Sequence[Sequence[TensorInfo]]) -> Prepared:
@@ -93,7 +95,7 @@ class Executor:
                     self.graph, self._kept_bytes(infos) + max(sizes, default=0), self.memory_limit
                 )
                 self._prepared = Preparation(
-                    self.graph, self.context, self.order, self.constant, self.wanted
+                    self.graph, self.context, self.order, self.constant, self.wanted, infos
                 ).run()
             return self._prepared
 
@@ -168,12 +170,12 @@ class Executor:
         arrays = [values[slot] for slot in step.inputs]
         try:
             if kernel is not None:
-                results = kernel(arrays, out)
+                results = kernel(arrays, out, step.room)
             elif out is not None:
-                layer.operation.execute_into(arrays, self.context, out)
+                layer.operation.execute_into(arrays, self._context(step), out)
                 results = (out,)
             else:
-                results = layer.operation.execute(arrays, self.context)
+                results = layer.operation.execute(arrays, self._context(step))
         except DeconvError as error:
             error.locate(file=self.graph.file, line=layer.line, layer=layer.label)
             raise
@@ -184,12 +186,16 @@ class Executor:
         for buffer in step.drops:
             buffers[buffer] = None
 
+    def _context(self, step: Step) -> Context:
+        given = self.context
+        return Context(given.semantics, given.weights, step.room.scratch_bytes)
+
 
 def _out(step: Step, plan: Plan, values: list[Any], buffers: list[Any]) -> Any:
     """Return the array that a step may write to; None: it makes its own."""
     if step.overwrites is not None and _is_alone(values, step.overwrites, buffers, step.holds):
         return values[step.overwrites]
-    if step.buffer is None:
+    if step.shape is None:
         return None
     import numpy as np
 
@@ -197,7 +203,8 @@ def _out(step: Step, plan: Plan, values: list[Any], buffers: list[Any]) -> Any:
 
     info = _info(step, plan)
     assert info.element_type is not None
-    assert step.shape is not None, "the plan gives buffers to tensors of known size"
+    if step.buffer is None:
+        return empty(step.shape, info.element_type.numpy())
     if buffers[step.buffer] is None or not _is_free(buffers, step.buffer):
         memory = empty((plan.capacities[step.buffer],), np.dtype(np.uint8))
         # Views name the array at the root as their base, and that is what is counted.

@@ -8,25 +8,23 @@ array or uses a buffer again, it makes sure that nothing else holds it.
 
 from __future__ import annotations
 
-import operator
+import functools
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from ..model import Graph, Operation, Sharing, Source, TensorInfo
+from ..model import Context, Graph, Operation, Sharing, Source, TensorInfo
 from ..ops.packed import PackedLayer
-from ..shapes import element_count, is_static, static
+from ..room import AMPLE, Room
+from ..shapes import is_static, static
+from .buffers import Group, assign_buffers, live_bytes, tensor_bytes
 from .prepare import Prepared
+from .rooms import LEAST_ROOM, budget, share
 
 if TYPE_CHECKING:
     from ..dtypes import Array
 
 NOWHERE = -1
 """The slot of a constant that a kernel has absorbed."""
-
-# Below this, the allocator has warm memory at hand.
-_SMALLEST_BUFFER = 1 << 20
-# How far beyond the lower bound buffers may bring the peak.
-_SLACK = 1.1
 
 
 class Step(NamedTuple):
@@ -52,6 +50,8 @@ class Step(NamedTuple):
         Slots that nothing needs after it.
     drops : tuple of int
         Buffers that nothing needs after it.
+    room : Room
+        What it may take for itself.
     """
 
     layer: int
@@ -64,6 +64,7 @@ class Step(NamedTuple):
     shape: tuple[int, ...] | None
     frees: tuple[int, ...]
     drops: tuple[int, ...]
+    room: Room
 
     @property
     def made(self) -> int:
@@ -89,14 +90,16 @@ class Plan(NamedTuple):
         What is known of each output of each layer.
     capacities : tuple of int
         Bytes of each buffer.
+    constant_bytes : int
+        Bytes of the constants, each once.
     weight_bytes : int
-        Bytes of the constants.
+        Bytes of the constants in all forms in which they are packed.
     bound_bytes : int
         The largest set of tensors alive at once, without inputs and constants.
     peak_bytes : int
         The same with what buffers hold idle, and with scratch.
     scratch_bytes : int
-        The most that a kernel takes for itself while it runs.
+        The most that a layer takes for itself while it runs.
     known : bool
         Whether the size of every tensor is known; else the figures are too low.
     folded, dropped : int
@@ -111,6 +114,7 @@ class Plan(NamedTuple):
     wanted: tuple[int, ...]
     infos: Sequence[Sequence[TensorInfo]]
     capacities: tuple[int, ...]
+    constant_bytes: int
     weight_bytes: int
     bound_bytes: int
     peak_bytes: int
@@ -118,31 +122,6 @@ class Plan(NamedTuple):
     known: bool
     folded: int
     dropped: int
-
-
-class _Group:
-    """Tensors that may share memory."""
-
-    __slots__ = ("born", "buffer", "bytes", "end", "external", "takes_out")
-
-    def __init__(self, born: int, size: int, *, external: bool = False, takes_out: bool = False):
-        self.born = born
-        self.end = born
-        self.bytes = size
-        self.external = external
-        self.takes_out = takes_out
-        self.buffer: int | None = None
-
-
-def tensor_bytes(info: TensorInfo) -> int | None:
-    """Return the bytes of a tensor as an array; None where they are not known."""
-    if info.element_type is None or not is_static(info.shape):
-        return None
-    try:
-        itemsize: int = info.element_type.numpy().itemsize
-    except TypeError:  # strings
-        return None
-    return element_count(static(info.shape)) * itemsize
 
 
 def known_array(info: TensorInfo) -> Array | None:
@@ -164,6 +143,7 @@ def make_plan(
     prepared: Prepared,
     wanted: Sequence[Source],
     infos: Sequence[Sequence[TensorInfo]],
+    context: Context,
 ) -> Plan:
     """Plan the execution for inputs of which `infos` tells the shapes.
 
@@ -176,8 +156,10 @@ def make_plan(
         The tensors asked for.
     infos : sequence
         For each layer, what is known of each of its outputs.
+    context : Context
+        Bounds what a layer may take for itself.
     """
-    return _Planner(graph, prepared, wanted, infos).plan()
+    return _Planner(graph, prepared, wanted, infos, context).plan()
 
 
 class _Planner:
@@ -187,13 +169,15 @@ class _Planner:
         prepared: Prepared,
         wanted: Sequence[Source],
         infos: Sequence[Sequence[TensorInfo]],
+        context: Context,
     ) -> None:
         self.graph = graph
+        self.context = context
         self.prepared = prepared
         self.infos = infos
         self.known = True
         self.slot: dict[Source, int] = {}
-        self.groups: list[_Group] = []  # by slot
+        self.groups: list[Group] = []  # by slot
         self.made_at: dict[int, int] = {}  # slot -> step
         self.partial: set[int] = set()  # slots that show another array in part
         self.constants = {s: self._external(s) for s in prepared.constants}
@@ -229,7 +213,7 @@ class _Planner:
     def _external(self, source: Source) -> int:
         """Make a slot for an array that is not ours to overwrite."""
         self.slot[source] = len(self.groups)
-        self.groups.append(_Group(-1, 0, external=True))
+        self.groups.append(Group(-1, 0, external=True))
         return self.slot[source]
 
     def _row(self, index: int) -> tuple[Source, ...]:
@@ -255,10 +239,10 @@ class _Planner:
     def plan(self) -> Plan:
         drafts = [self._draft(step, index) for step, index in enumerate(self.layers)]
         groups = list(dict.fromkeys(g for g in self.groups if not g.external))
-        scratch = [self._scratch(step, index) for step, index in enumerate(self.layers)]
-        live = _live_bytes(groups, len(drafts))
+        live = live_bytes(groups, len(drafts))
         bound = max(live, default=0)
-        capacities = _assign_buffers(groups, live, bound)
+        capacities = assign_buffers(groups, live, bound)
+        peak, scratch = self._give_rooms(drafts, live, bound)
         steps = self._finish(drafts)
         return Plan(
             steps,
@@ -269,22 +253,59 @@ class _Planner:
             tuple(self.slot[s] for s in self.wanted),
             self.infos,
             tuple(capacities),
+            self.prepared.constant_bytes,
             self.prepared.weight_bytes,
             bound,
-            max(map(operator.add, live, scratch), default=0),
-            max(scratch, default=0),
+            peak,
+            scratch,
             self.known,
             self.prepared.folded + len(self.prepared.steps) - len(self.inputs) - len(self.layers),
             self.prepared.dropped,
         )
 
-    def _scratch(self, step: int, index: int) -> int:
-        """Return the bytes that a step's kernel takes for the time it runs."""
-        kernel = self.prepared.kernels.get(index)
-        inputs = [self.infos[s[0]][s[1]] for s in self.rows[step]]
-        if not isinstance(kernel, PackedLayer) or not all(is_static(i.shape) for i in inputs):
+    def _give_rooms(self, drafts: list[Step], live: Sequence[int], bound: int) -> tuple[int, int]:
+        """Choose what each step may take for itself; return the peak, and the most taken."""
+        prepared = self.prepared
+        lowest = bound + prepared.constant_bytes
+        most = lowest + budget(lowest, len(self.graph.layers))
+        packed: dict[int, tuple[PackedLayer, list[TensorInfo]]] = {}
+        for step, index in enumerate(self.layers):
+            kernel, inputs = prepared.kernels.get(index), self._infos_of(self.rows[step])
+            if isinstance(kernel, PackedLayer) and all(is_static(i.shape) for i in inputs):
+                packed[step] = kernel, inputs
+        asks = [functools.partial(kernel.ways, inputs) for kernel, inputs in packed.values()]
+        rooms = share(asks, most - max(live, default=0) - prepared.weight_bytes)
+        # A thread keeps its scratch from one layer to the next.
+        kept = 0
+        for (step, (kernel, inputs)), room in zip(packed.items(), rooms, strict=True):
+            kept = max(kept, kernel.settle(inputs, room))
+            drafts[step] = drafts[step]._replace(room=room)
+        left = most - prepared.weight_bytes - kept
+        peak = scratch = kept
+        for step, draft in enumerate(drafts):
+            taken = 0
+            if step not in packed:
+                free = max(left - live[step], LEAST_ROOM)
+                room = Room(min(free, self.context.scratch_bytes), 0)
+                drafts[step] = draft._replace(room=room)
+                taken = self._scratch(step, room)
+            peak = max(peak, live[step] + kept + taken)
+            scratch = max(scratch, kept + taken)
+        return peak, scratch
+
+    def _infos_of(self, sources: Sequence[Source]) -> list[TensorInfo]:
+        return [self.infos[layer][output] for layer, output in sources]
+
+    def _scratch(self, step: int, room: Room) -> int:
+        """Return the bytes that a layer takes for what comes and goes."""
+        index = self.layers[step]
+        inputs, outputs = self._infos_of(self.rows[step]), self._infos_of(self._made(index))
+        if not all(is_static(i.shape) for i in (*inputs, *outputs)):
             return 0
-        return kernel.scratch(inputs)
+        absorbed = [source not in self.slot for source in self.rows[step]]
+        inputs = [TensorInfo(None) if a else i for i, a in zip(inputs, absorbed, strict=True)]
+        context = self.context._replace(scratch_bytes=room.scratch_bytes)
+        return self.graph.layers[index].operation.scratch(inputs, outputs, context)
 
     def _draft(self, step: int, index: int) -> Step:
         """Find slots and groups of one step; buffers come later."""
@@ -316,7 +337,7 @@ class _Planner:
         for source in made:
             known = tensor_bytes(self.infos[source[0]][source[1]])
             self.known = self.known and known is not None
-            group = shared or _Group(step, known or 0, takes_out=takes_out)
+            group = shared or Group(step, known or 0, takes_out=takes_out)
             group.end = max(group.end, step, self.last_use.get(source, step))
             self.slot[source] = len(self.groups)
             outputs.append(len(self.groups))
@@ -326,7 +347,9 @@ class _Planner:
                 self.partial.add(self.slot[source])
         shape = static(info.shape) if takes_out else None
         fused = self.prepared.fused.get(index, ())
-        return Step(index, fused, inputs, tuple(outputs), overwrites, None, None, shape, (), ())
+        return Step(
+            index, fused, inputs, tuple(outputs), overwrites, None, None, shape, (), (), AMPLE
+        )
 
     def _overwritten(
         self,
@@ -358,12 +381,14 @@ class _Planner:
 
     def _shared(
         self, sharing: Sharing, slot: int, given: TensorInfo, info: TensorInfo
-    ) -> _Group | None:
+    ) -> Group | None:
         """Return the group that a view joins; None where it will be a copy."""
         if slot == NOWHERE or given.element_type is not info.element_type:
             return None
-        if sharing is Sharing.WHOLE and slot in self.partial:
-            # The elements are not there in their order: this makes a copy.
+        if sharing is Sharing.WHOLE and (
+            slot in self.partial or tensor_bytes(given) != tensor_bytes(info)
+        ):
+            # The elements are not there, or not in their order: this makes a copy.
             return None
         return self.groups[slot]
 
@@ -395,57 +420,6 @@ class _Planner:
                 )
             )
         return tuple(steps)
-
-
-def _live_bytes(groups: Sequence[_Group], steps: int) -> list[int]:
-    """Return the bytes alive during each step."""
-    change = [0] * (steps + 2)
-    for group in groups:
-        change[group.born] += group.bytes
-        change[min(group.end, steps - 1) + 1] -= group.bytes
-    live, total = [], 0
-    for step in range(steps):
-        total += change[step]
-        live.append(total)
-    return live
-
-
-def _assign_buffers(groups: Sequence[_Group], live: list[int], bound: int) -> list[int]:
-    """Let big tensors take the memory of others that are dead, where that costs no peak.
-
-    `live` grows by what buffers hold idle.
-    """
-    limit = int(bound * _SLACK)
-    last = len(live)
-    capacities: list[int] = []
-    free_since: dict[int, int] = {}
-    busy: list[tuple[int, int]] = []
-    for group in sorted(groups, key=lambda g: g.born):
-        if not group.takes_out or group.bytes < _SMALLEST_BUFFER or group.end >= last:
-            continue
-        for end, buffer in [b for b in busy if b[0] < group.born]:
-            free_since[buffer] = end + 1
-            busy.remove((end, buffer))
-        fitting = sorted((capacities[b], b) for b in free_since if capacities[b] >= group.bytes)
-        for capacity, buffer in fitting:
-            idle = range(free_since[buffer], group.born)
-            waste = range(group.born, group.end + 1)
-            extra = capacity - group.bytes
-            if all(live[i] + capacity <= limit for i in idle) and all(
-                live[i] + extra <= limit for i in waste
-            ):
-                for i in idle:
-                    live[i] += capacity
-                for i in waste:
-                    live[i] += extra
-                group.buffer = buffer
-                del free_since[buffer]
-                break
-        if group.buffer is None:
-            group.buffer = len(capacities)
-            capacities.append(group.bytes)
-        busy.append((group.end, group.buffer))
-    return capacities
 
 
 def as_rows(graph: Graph, plan: Plan) -> list[PlanRow]:

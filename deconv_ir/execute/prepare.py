@@ -6,12 +6,15 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from ..errors import DeconvError
-from ..model import Context, Epilogue, Graph, Kernel, Source
+from ..model import Context, Epilogue, Graph, Kernel, Source, TensorInfo
 from ..ops.packed import PackedLayer
+from ..parts import Parts, whole
+from .buffers import tensor_bytes
 from .fusion import Followers, find_followers
 
 if TYPE_CHECKING:
     from ..dtypes import Array
+    from ..parts import Constant
 
 
 class Prepared(NamedTuple):
@@ -29,6 +32,8 @@ class Prepared(NamedTuple):
         Layer -> the layers behind it that its kernel computes as well.
     first_only : frozenset of int
         The layers that compute their first output alone.
+    constant_bytes : int
+        Bytes of the constants, each once.
     packed_bytes : int
         Bytes of the constants in kernels that do not tell them.
     folded, dropped : int
@@ -40,6 +45,7 @@ class Prepared(NamedTuple):
     constants: dict[Source, Array]
     fused: dict[int, tuple[int, ...]]
     first_only: frozenset[int]
+    constant_bytes: int
     packed_bytes: int
     folded: int
     dropped: int
@@ -65,6 +71,8 @@ class Preparation:
         Those that depend on no Parameter.
     wanted : sequence of Source
         The tensors asked for.
+    infos : sequence
+        For each layer, what is known of each of its outputs.
     """
 
     def __init__(
@@ -74,9 +82,11 @@ class Preparation:
         order: Sequence[int],
         constant: frozenset[int],
         wanted: Sequence[Source],
+        infos: Sequence[Sequence[TensorInfo]],
     ) -> None:
         self.graph = graph
         self.context = context
+        self.infos = infos
         self.order = order
         self.constant = constant
         self.wanted = wanted
@@ -87,6 +97,7 @@ class Preparation:
         self._count(wanted)
         self._followers = find_followers(graph, order, constant, wanted)
         self._fused: dict[int, tuple[int, ...]] = {}
+        self._sizes: dict[Source, int] = {}
         self._first_only: set[int] = set()
         used = {s for i in order for s in graph.topology.sources[i]} | set(wanted)
         self._with_others = {s[0] for s in used if s is not None and s[1] > 0}
@@ -103,11 +114,14 @@ class Preparation:
         constants: dict[Source, Array] = {}
         absorbed: set[int] = set()
         packed = 0
-        for index in self.order:
-            if index in self.constant or index in absorbed:
+        layers = [index for index in self.order if index not in self.constant]
+        # While a filter is packed it is there twice: the largest first, beside few others.
+        for index in sorted(layers, key=self._constant_bytes, reverse=True):
+            if index in absorbed:
                 continue
             rows = self.graph.topology.sources[index]
-            inputs = [self._take(source) for source in rows]
+            takes_parts = self.graph.layers[index].operation.takes_parts
+            inputs = [self._keep(s, i in takes_parts) for i, s in enumerate(rows)]
             kernel, size = self._kernel(index, inputs)
             if kernel is not None:
                 kernels[index] = kernel
@@ -115,21 +129,35 @@ class Preparation:
             else:
                 for source, array in zip(rows, inputs, strict=True):
                     if source is not None and array is not None:
-                        constants[source] = array
+                        constants[source] = whole(array)
             absorbed.update(self._fused.get(index, ()))
             del inputs  # which would be alive beside those of the next layer
         for source in self.wanted:
-            array = self._take(source)
+            array = self._keep(source)
             if array is not None:
-                constants[source] = array
+                constants[source] = whole(array)
         steps = tuple(i for i in self.order if i not in self.constant and i not in absorbed)
         # A Result computes nothing.
         dropped = len(self.graph.layers) - len(self.order) - len(self.graph.of_type("Result"))
         folded = sum(self.graph.layers[i].type != "Const" for i in self.constant)
-        first_only = frozenset(self._first_only)
-        return Prepared(steps, kernels, constants, self._fused, first_only, packed, folded, dropped)
+        return Prepared(
+            steps,
+            kernels,
+            constants,
+            self._fused,
+            frozenset(self._first_only),
+            sum(self._sizes.values()),
+            packed,
+            folded,
+            dropped,
+        )
 
-    def _kernel(self, index: int, inputs: Sequence[Array | None]) -> tuple[Kernel | None, int]:
+    def _constant_bytes(self, index: int) -> int:
+        sources = self.graph.topology.sources[index]
+        constants = [s for s in sources if s is not None and s[0] in self.constant]
+        return sum(tensor_bytes(self.infos[s[0]][s[1]]) or 0 for s in constants)
+
+    def _kernel(self, index: int, inputs: Sequence[Constant | None]) -> tuple[Kernel | None, int]:
         """Prepare a layer, with what follows it where that can be; tell its bytes."""
         size = sum(array.nbytes for array in inputs if array is not None)
         layer = self.graph.layers[index]
@@ -148,7 +176,7 @@ class Preparation:
                 )
                 if kernel is not None:
                     self._fused[index] = followers.layers
-                    taken = [self._take(source) for source in followers.constants]
+                    taken = [self._keep(source) for source in followers.constants]
                     return kernel, size + sum(a.nbytes for a in taken if a is not None)
                 followers = followers.shortened()
             return layer.operation.prepare(inputs, self.context), size
@@ -169,6 +197,32 @@ class Preparation:
         for source in sources:
             if source is not None and source[0] in self.constant:
                 self._uses[source[0]] = self._uses.get(source[0], 0) + 1
+
+    def _keep(self, source: Source | None, in_parts: bool = False) -> Constant | None:
+        """Return a constant for a use in the runs, and note what it takes."""
+        if source is None or source[0] not in self.constant:
+            return None
+        constant: Constant | None = None
+        if in_parts and self._uses[source[0]] == 1 and source[0] not in self._values:
+            constant = self._parts(source[0])
+        if constant is None:
+            constant = self._take(source)
+        assert constant is not None, "it is one"
+        self._sizes[source] = constant.nbytes
+        return constant
+
+    def _parts(self, index: int) -> Parts | None:
+        """Return what a layer makes of constants as one that is read in parts."""
+        layer = self.graph.layers[index]
+        inputs = [self._parts(s[0]) for s in self.graph.topology.sources[index] if s is not None]
+        found = [parts for parts in inputs if parts is not None]
+        if len(found) < len(inputs):
+            return None
+        try:
+            return layer.operation.in_parts(found, self.context)
+        except DeconvError as error:
+            error.locate(file=self.graph.file, line=layer.line, layer=layer.label)
+            raise
 
     def _take(self, source: Source | None) -> Array | None:
         """Return a constant for one of its uses; None for what is not constant."""

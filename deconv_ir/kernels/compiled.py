@@ -17,6 +17,8 @@ from deconv_ir.errors import SettingError
 from deconv_ir.kernels.activation import Activation
 from deconv_ir.kernels.problem import Problem
 from deconv_ir.kernels.threads import get_threads
+from deconv_ir.parts import Parts, whole
+from deconv_ir.room import AMPLE, Room, Way
 
 __all__ = [
     "CompiledKernel",
@@ -41,6 +43,8 @@ _MOST_PAD = 1 << 62
 _MOST_SCRATCH = 1 << 40
 # Of a thread, where it will do: larger tiles made no layer faster.
 _THREAD_SCRATCH = 3 << 20
+# Of a filter that is read in parts.
+_PART_BYTES = 1 << 18
 # Positions that a kernel reaches over, beyond which it will not.
 _MOST_REACH = 1 << 12
 # Folding phases into channels pays from here on.
@@ -62,7 +66,7 @@ _ELEMENTS = {
 }
 
 
-_INTERFACE = 3
+_INTERFACE = 4
 """Of the calls into C; to be raised, here and in module.c, when one changes."""
 
 
@@ -153,7 +157,7 @@ class CompiledKernel:
     ----------
     problem : Problem
         What is computed; `supports` it.
-    weights : ndarray
+    weights : ndarray or Parts
         ``[groups * in, out, *K]``, or ``[groups * out, in, *K]`` for a convolution.
     bias : ndarray or None
         ``[groups * out]`` of the same dtype.
@@ -171,7 +175,7 @@ class CompiledKernel:
     def __init__(
         self,
         problem: Problem,
-        weights: Array,
+        weights: Array | Parts,
         bias: Array | None,
         activation: Activation,
         *,
@@ -197,7 +201,8 @@ class CompiledKernel:
         kernel, strides = problem.kernel, problem.strides
         guarded = False
         if fold > 1:
-            self._weights = weights
+            # For runs without folding, which is done where there are few output channels.
+            self._weights = weights = whole(weights)
             guarded = kernel[-1] % fold > 0 and weights.dtype.kind not in "iu"
             weights = fold_filter(problem, weights)
             kernel, strides = weights.shape[2:], (*strides[:-1], 1)
@@ -219,10 +224,20 @@ class CompiledKernel:
             self._fill(kernel, 1),
             self._fill(strides, 1),
             self._fill(problem.dilations, 1),
-            _packable(weights),
             None if bias is None else _packable(bias),
             (activation.kind.value, activation.low, activation.high, activation.slope),
         )
+        self._pack(weights)
+
+    def _pack(self, weights: Array | Parts) -> None:
+        if not isinstance(weights, Parts):
+            self._kernel.fill(_packable(weights), 0)
+            return
+        rows, row = weights.shape[0], math.prod(weights.shape[1:])
+        step = max(1, _PART_BYTES // max(1, row * int(weights.dtype.itemsize)))
+        for first in range(0, rows, step):
+            last = min(first + step, rows)
+            self._kernel.fill(_packable(weights.read(first * row, last * row)), first)
 
     @property
     def finite(self) -> bool:
@@ -244,12 +259,19 @@ class CompiledKernel:
         self._kernel.unpack(_plain(weights))
         return weights
 
-    def run(self, data: Array, pads_begin: Sequence[int], scratch_bytes: int, out: Array) -> bool:
+    def run(
+        self,
+        data: Array,
+        pads_begin: Sequence[int],
+        scratch_bytes: int,
+        out: Array,
+        room: Room = AMPLE,
+    ) -> bool:
         """Compute into `out`; False, and `out` void, if scratch could not be kept in bounds."""
         if any(abs(pad) >= _MOST_PAD for pad in pads_begin):
             return False
-        for limit in self._limits(scratch_bytes):
-            if self._kernel.run(*self._arguments(data, pads_begin, limit, out)):
+        for limit in self._limits(scratch_bytes, room):
+            if self._kernel.run(*self._arguments(data, pads_begin, limit, out, room)):
                 return True
         if self._weights is None:
             return False
@@ -258,36 +280,71 @@ class CompiledKernel:
             self._plain_kernel = CompiledKernel(
                 self._problem, self._weights, self._bias, self._activation, forward=False, fold=1
             )
-        return self._plain_kernel.run(data, pads_begin, scratch_bytes, out)
+        return self._plain_kernel.run(data, pads_begin, scratch_bytes, out, room)
 
     def describe(
-        self, data: Array, pads_begin: Sequence[int], scratch_bytes: int, out: Array
+        self,
+        data: Array,
+        pads_begin: Sequence[int],
+        scratch_bytes: int,
+        out: Array,
+        room: Room = AMPLE,
     ) -> dict[str, Any]:
-        """Return the tiling that `run` would use."""
+        """Return the tiling that `run` would use; pack what it would pack."""
         result: dict[str, Any] = {}
-        for limit in self._limits(scratch_bytes):
-            result = self._kernel.describe(*self._arguments(data, pads_begin, limit, out))
+        for limit in self._limits(scratch_bytes, room):
+            result = self._kernel.describe(*self._arguments(data, pads_begin, limit, out, room))
             if _used(result) <= limit:
                 break
         return result
 
     def scratch(
-        self, data: Array, pads_begin: Sequence[int], scratch_bytes: int, out: Array
+        self,
+        data: Array,
+        pads_begin: Sequence[int],
+        scratch_bytes: int,
+        out: Array,
+        room: Room = AMPLE,
     ) -> int:
         """Return the bytes of scratch that `run` takes, on all threads."""
-        return _used(self.describe(data, pads_begin, scratch_bytes, out))
+        return _used(self.describe(data, pads_begin, scratch_bytes, out, room))
 
-    def _limits(self, scratch_bytes: int) -> tuple[int, ...]:
+    def ways(
+        self,
+        data: Array,
+        pads_begin: Sequence[int],
+        scratch_bytes: int,
+        out: Array,
+        room_bytes: int,
+    ) -> tuple[Way, ...]:
+        """Return the ways that `run` has with so much scratch; the first packs nothing more."""
+        told = self.describe(data, pads_begin, scratch_bytes, out, Room(room_bytes, 0))
+        filtered = told["winograd_cycles"]
+        if "filtering" in told:  # the weights are there
+            return (Way(filtered, _used(told), 0),)
+        # Where no tile is small enough to be rated, the smallest there is is taken.
+        direct = Way(told["cycles"] or math.inf, _used(told), 0)
+        if not told["winograd_weights"] or not 0 < filtered < direct.cycles:
+            return (direct,)
+        scratch = told["winograd_bytes"] * min(get_threads(), told["winograd_jobs"])
+        return direct, Way(filtered, scratch, told["winograd_weights"])
+
+    def _limits(self, scratch_bytes: int, room: Room) -> tuple[int, ...]:
         """Return the bounds of scratch to be tried: enough for most, then all there may be."""
         allowed = max(0, min(scratch_bytes, _MOST_SCRATCH))
-        enough = min(allowed, _THREAD_SCRATCH * get_threads())
+        enough = min(allowed, _THREAD_SCRATCH * get_threads(), room.scratch_bytes)
         return (allowed,) if enough == allowed or self._reaches_far else (enough, allowed)
 
     def _fill(self, values: Sequence[int], value: int) -> tuple[int, ...]:
         return (value,) * self._lead + tuple(values)
 
     def _arguments(
-        self, data: Array, pads_begin: Sequence[int], scratch_bytes: int, out: Array
+        self,
+        data: Array,
+        pads_begin: Sequence[int],
+        scratch_bytes: int,
+        out: Array,
+        room: Room,
     ) -> tuple[Any, ...]:
         if any(s % data.itemsize for s in data.strides):
             data = np.ascontiguousarray(data)
@@ -304,6 +361,7 @@ class CompiledKernel:
             self._fill((*out.shape[2:-1], positions), 1),
             get_threads(),
             scratch_bytes,
+            room.weight_bytes,
             extent,
             crop,
         )

@@ -20,6 +20,8 @@ from deconv_ir.kernels.compiled import (
 )
 from deconv_ir.kernels.memory import empty
 from deconv_ir.kernels.problem import Problem, check_run, spans
+from deconv_ir.parts import Parts, whole
+from deconv_ir.room import AMPLE, Room, Way
 
 # The NumPy paths are imported where they are taken: most processes need none of them.
 if TYPE_CHECKING:
@@ -39,6 +41,8 @@ __all__ = [
 Array = np.ndarray[Any, np.dtype[Any]]
 
 DEFAULT_SCRATCH_BYTES = 64 << 20
+# What the NumPy kernels may always take: tiles that are smaller cost them more than they save.
+_NUMPY_SCRATCH = 8 << 20
 # Dilations from which on distances between taps may be beyond NumPy's strides.
 _FARTHEST = 1 << 40
 
@@ -120,7 +124,7 @@ class _Prepared:
 
     def __init__(
         self,
-        weights: Array,
+        weights: Array | Parts,
         problem: Problem,
         bias: Array | None,
         activation: Activation | None,
@@ -140,7 +144,7 @@ class _Prepared:
             channels = problem.groups * problem.channels_out
             if bias.shape != (channels,):
                 raise ValueError(f"bias must have shape [{channels}], not {list(bias.shape)}")
-        self._filter: Array | None = weights
+        self._filter: Array | None = None
         self._bias = bias
         self._compiled: CompiledKernel | None = None
         self.path = wanted or choose_path(
@@ -152,7 +156,9 @@ class _Prepared:
                 problem, weights, bias, fused, forward=forward, filtering=NATIVE[self.path]
             )
             if kernel.finite:
-                self._compiled, self._filter = kernel, None
+                self._compiled = kernel
+        if self._compiled is None:
+            self._filter = whole(weights)
 
     def _unpacked(self) -> Array:
         """Return the filter, of which the compiled kernel keeps its packing only."""
@@ -167,6 +173,7 @@ class _Prepared:
         pads_begin: Sequence[int],
         output: Sequence[int],
         out: Array | None = None,
+        room: Room | None = None,
     ) -> Array:
         """Compute one output.
 
@@ -183,6 +190,9 @@ class _Prepared:
             Extents of the output, an axis each; may exceed the natural ones.
         out : ndarray, optional
             Where the result goes, ``[N, groups * out, *output]``; may overlap `data`.
+        room : Room, optional
+            What the run may take for itself, within `scratch_bytes`; by
+            default, what makes it fast.
 
         Returns
         -------
@@ -197,6 +207,7 @@ class _Prepared:
             A shape or a length does not fit.
         """
         pads, extents = check_run(self.problem, data.shape, tuple(pads_begin), tuple(output))
+        room = room or AMPLE
         element = self.arithmetic.element
         if data.dtype != element:
             raise TypeError(f"data is {data.dtype.name}, filter {element.name}")
@@ -210,14 +221,17 @@ class _Prepared:
                 f"out must be {element.name} {list(shape)}, not {out.dtype.name} {list(out.shape)}"
             )
         elif np.may_share_memory(data, out):
-            out[...] = self.run(data, pads, extents)
+            out[...] = self.run(data, pads, extents, None, room)
             return out
-        if not out.size or self._run_compiled(data, pads, out):
+        if not out.size or self._run_compiled(data, pads, out, room):
             return out
         # Infinities and NaNs are results here, not mistakes to warn of.
         with np.errstate(all="ignore"):
-            self._run_numpy(data, pads, out)
+            self._run_numpy(data, pads, self._numpy_scratch(room.scratch_bytes), out)
         return out
+
+    def _numpy_scratch(self, room_bytes: int) -> int:
+        return min(self.scratch_bytes, max(room_bytes, _NUMPY_SCRATCH))
 
     @property
     def packed_bytes(self) -> int:
@@ -228,16 +242,52 @@ class _Prepared:
         assert self._filter is not None, "only the compiled kernel can give it back"
         return self._filter.nbytes + bias
 
-    def scratch(
-        self, data: tuple[int, ...], pads_begin: Sequence[int], output: Sequence[int]
-    ) -> int:
-        """Return the bytes that `run` takes beside data, filter and result.
+    def ways(
+        self,
+        data: tuple[int, ...],
+        pads_begin: Sequence[int],
+        output: Sequence[int],
+        room_bytes: int,
+    ) -> tuple[Way, ...]:
+        """Return the ways that `run` has with so much room for scratch.
 
         Parameters
         ----------
         data : tuple of int
             Shape of the data.
         pads_begin, output
+            As of `run`.
+        room_bytes : int
+            As of `Room`.
+
+        Returns
+        -------
+        tuple of Way
+            The first takes no more weights.
+        """
+        pads, extents = check_run(self.problem, data, tuple(pads_begin), tuple(output))
+        shape = (data[0], self.problem.groups * self.problem.channels_out, *extents)
+        if 0 in (*data, *shape):
+            return (Way(0.0, 0, 0),)
+        arrays = None if self._compiled is None else self._stand_ins(data, shape)
+        if self._compiled is None or arrays is None:
+            return (Way(0.0, self._numpy_scratch(room_bytes), 0),)
+        return self._compiled.ways(arrays[0], pads, self.scratch_bytes, arrays[1], room_bytes)
+
+    def scratch(
+        self,
+        data: tuple[int, ...],
+        pads_begin: Sequence[int],
+        output: Sequence[int],
+        room: Room | None = None,
+    ) -> int:
+        """Return the bytes that `run` takes beside data, filter and result; pack what it needs.
+
+        Parameters
+        ----------
+        data : tuple of int
+            Shape of the data.
+        pads_begin, output, room
             As of `run`.
 
         Returns
@@ -246,27 +296,37 @@ class _Prepared:
             For the NumPy kernels, what they may take.
         """
         pads, extents = check_run(self.problem, data, tuple(pads_begin), tuple(output))
-        channels = self.problem.groups * self.problem.channels_out
-        if self._compiled is None or 0 in (*data, channels, *extents):
-            return 0 if 0 in (*data, channels, *extents) else self.scratch_bytes
-        element = self.arithmetic.element
-        try:
-            # Only their shapes are looked at: no page of these is touched.
-            arrays = np.empty(data, element), np.empty((data[0], channels, *extents), element)
-        except (MemoryError, ValueError):
-            return self.scratch_bytes
-        return self._compiled.scratch(arrays[0], pads, self.scratch_bytes, arrays[1])
+        shape = (data[0], self.problem.groups * self.problem.channels_out, *extents)
+        if 0 in (*data, *shape):
+            return 0
+        arrays = None if self._compiled is None else self._stand_ins(data, shape)
+        if self._compiled is None or arrays is None:
+            return self._numpy_scratch((room or AMPLE).scratch_bytes)
+        return self._compiled.scratch(arrays[0], pads, self.scratch_bytes, arrays[1], room or AMPLE)
 
-    def _run_compiled(self, data: Array, pads: tuple[int, ...], out: Array) -> bool:
+    def _stand_ins(
+        self, data: tuple[int, ...], output: tuple[int, ...]
+    ) -> tuple[Array, Array] | None:
+        """Return arrays of which only the shapes are looked at: no page of them is touched."""
+        try:
+            return np.empty(data, self.arithmetic.element), np.empty(
+                output, self.arithmetic.element
+            )
+        except (MemoryError, ValueError):
+            return None
+
+    def _run_compiled(self, data: Array, pads: tuple[int, ...], out: Array, room: Room) -> bool:
         if self._compiled is None or not out.flags.carray:
             return False
-        if not self._compiled.run(data, pads, self.scratch_bytes, out):
+        if not self._compiled.run(data, pads, self.scratch_bytes, out, room):
             return False
         if out.dtype.kind in "iu" and self.activation.kind is not ActivationKind.NONE:
             out[...] = self.activation.apply(out)
         return True
 
-    def _run_numpy(self, data: Array, pads: tuple[int, ...], out: Array) -> None:
+    def _run_numpy(
+        self, data: Array, pads: tuple[int, ...], scratch_bytes: int, out: Array
+    ) -> None:
         raise NotImplementedError
 
 
@@ -275,7 +335,7 @@ class Deconvolution(_Prepared):
 
     Parameters
     ----------
-    filter : ndarray
+    filter : ndarray or Parts
         ``[groups * in, out, *K]``, at least one spatial axis.  f16, bf16, f32,
         f64, or any integer type.
     strides, dilations : sequence of int
@@ -316,7 +376,7 @@ class Deconvolution(_Prepared):
 
     def __init__(
         self,
-        filter: Array,  # noqa: A002 - the documents' name
+        filter: Array | Parts,  # noqa: A002 - the documents' name
         *,
         strides: Sequence[int],
         dilations: Sequence[int],
@@ -333,11 +393,11 @@ class Deconvolution(_Prepared):
         if self._compiled is not None:
             return
         near = max(problem.dilations) < _FARTHEST and filter.dtype.kind not in "iu"
-        if self.path is not Path.COL2IM and near and _all_finite(filter):
+        if self.path is not Path.COL2IM and near and _all_finite(self._unpacked()):
             from deconv_ir.kernels.phases import Phases
 
             self.path = Path.PHASES
-            self._phases = Phases(problem, self.arithmetic, filter, bias, self.activation)
+            self._phases = Phases(problem, self.arithmetic, self._unpacked(), bias, self.activation)
         else:
             self.path = Path.COL2IM
             self._pack_col2im()
@@ -351,11 +411,13 @@ class Deconvolution(_Prepared):
             )
         return self._col2im
 
-    def _run_numpy(self, data: Array, pads: tuple[int, ...], out: Array) -> None:
+    def _run_numpy(
+        self, data: Array, pads: tuple[int, ...], scratch_bytes: int, out: Array
+    ) -> None:
         axes = spans(self.problem, data.shape[2:], pads, out.shape[2:])
-        if self._phases is not None and self._phases.run(data, axes, self.scratch_bytes, out):
+        if self._phases is not None and self._phases.run(data, axes, scratch_bytes, out):
             return
-        self._pack_col2im().run(data, axes, self.scratch_bytes, out)
+        self._pack_col2im().run(data, axes, scratch_bytes, out)
 
 
 class Convolution(_Prepared):
@@ -363,7 +425,7 @@ class Convolution(_Prepared):
 
     Parameters
     ----------
-    filter : ndarray
+    filter : ndarray or Parts
         ``[groups * out, in, *K]``, at least one spatial axis.
     strides, dilations, groups, bias, activation, scratch_bytes, path
         As of `Deconvolution`; every path but those of the compiled kernel is
@@ -383,7 +445,7 @@ class Convolution(_Prepared):
 
     def __init__(
         self,
-        filter: Array,  # noqa: A002 - the documents' name
+        filter: Array | Parts,  # noqa: A002 - the documents' name
         *,
         strides: Sequence[int],
         dilations: Sequence[int],
@@ -399,11 +461,13 @@ class Convolution(_Prepared):
         if self._compiled is None:
             self.path = Path.IM2COL
 
-    def _run_numpy(self, data: Array, pads: tuple[int, ...], out: Array) -> None:
+    def _run_numpy(
+        self, data: Array, pads: tuple[int, ...], scratch_bytes: int, out: Array
+    ) -> None:
         if self._im2col is None:
             from deconv_ir.kernels.im2col import Im2col
 
             self._im2col = Im2col(
                 self.problem, self.arithmetic, self._unpacked(), self._bias, self.activation
             )
-        self._im2col.run(data, pads, self.scratch_bytes, out)
+        self._im2col.run(data, pads, scratch_bytes, out)

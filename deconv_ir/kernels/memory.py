@@ -11,14 +11,14 @@ import numpy as np
 
 from deconv_ir.kernels.compiled import compiled_module
 
-__all__ = ["empty", "is_pooled"]
+__all__ = ["empty", "is_pooled", "keep"]
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
 # Smaller ones the C library's allocator hands out again by itself.
 _LARGE_BYTES = 8 << 20
 # As much is kept as the compiled kernel keeps, for which blocks.c does the same.
-_KEPT_BYTES = 192 << 20
+_kept_bytes = 192 << 20
 
 # By their addresses, the oldest first.  No lock: a block may be given back wherever one is freed.
 _kept: dict[int, Array] = {}
@@ -43,11 +43,11 @@ def _take(size: int) -> Array:
 
 
 def _give_back(memory: Array) -> None:
-    if len(memory) > _KEPT_BYTES:
+    if len(memory) > _kept_bytes:
         return
     _kept[id(memory)] = memory
     for address in list(_kept):
-        if sum(map(len, list(_kept.values()))) <= _KEPT_BYTES:
+        if sum(map(len, list(_kept.values()))) <= _kept_bytes:
             break
         _kept.pop(address, None)
 
@@ -75,6 +75,19 @@ def empty(shape: Sequence[int], dtype: np.dtype[Any]) -> Array:
     if module is None:
         return np.asarray(_Block(size)).view(dtype).reshape(shape)
     return np.frombuffer(module.Block(size), dtype).reshape(shape)
+
+
+def keep(most_bytes: int) -> None:
+    """Say how much memory of large results is kept to be used again; 0: none.
+
+    What is kept now is let go.
+    """
+    global _kept_bytes
+    _kept_bytes = most_bytes
+    _kept.clear()
+    module = compiled_module()
+    if module is not None:
+        module.keep(most_bytes)
 
 
 def is_pooled(owner: object) -> bool:

@@ -35,7 +35,7 @@ ScaledDotProductAttention ScatterElementsUpdate ScatterNDUpdate ScatterUpdate Se
 SegmentMax Select Selu ShapeOf ShuffleChannels Sigmoid Sign Sin Sinh Slice SliceScatter
 SoftMax SoftPlus SoftSign SpaceToBatch SpaceToDepth SparseFillEmptyRows Split Sqrt
 SquaredDifference Squeeze StridedSlice StringTensorPack StringTensorUnpack Subtract Swish Tan
-Tanh TensorIterator Tile TopK Transpose Unique Unsqueeze VariadicSplit
+Tanh TensorIterator Tile TopK Transpose Unique Unsqueeze VariadicSplit Xor
 """
 
 OPERATIONS: Final = frozenset(_NAMES.split())

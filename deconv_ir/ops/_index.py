@@ -148,4 +148,5 @@ MODULES: dict[str, str] = {
     "Transpose": "transpose",
     "Unsqueeze": "squeeze",
     "VariadicSplit": "concat",
+    "Xor": "arithmetic",
 }

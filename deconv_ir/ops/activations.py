@@ -128,6 +128,7 @@ class Gelu2(Unary):
     """
 
     family = "float"
+    temporaries = 8
 
     def apply(self, np: Any, *arrays: Array) -> Array:
         """Compute the output."""
@@ -154,6 +155,7 @@ class Gelu7(Unary):
     """
 
     family = "float"
+    temporaries = 8
 
     approximation_mode: GeluMode = attribute(choice(GeluMode), GeluMode.ERF)
 
@@ -251,6 +253,17 @@ class Swish(_WithScalars):
         return result
 
 
+def prelu(np: Any, data: Any, slope: Any, out: Any) -> None:
+    """Compute x, or slope * x where x is negative, into an array, which may be the data."""
+    scaled = data * slope
+    # Of two numbers the greater is a tenth of the price of a choice.
+    if slope.min(initial=1) > 0 and slope.max(initial=1) <= 1:
+        np.maximum(data, scaled, out=out)
+    else:
+        np.copyto(scaled, data, where=~(data < 0))
+        np.copyto(out, scaled)
+
+
 @operation(
     "PReLU",
     "opset1",
@@ -302,15 +315,13 @@ class PReLU(Elementwise):
 
     def apply(self, np: Any, *arrays: Array) -> Array:
         """Compute the output."""
+        result: Array = np.empty_like(arrays[0])
         data, slope = arrays
-        scaled = data * slope
-        result: Array
-        # Of two numbers the greater is a tenth of the price of a choice.
-        if slope.min(initial=1) > 0 and slope.max(initial=1) <= 1:
-            result = np.maximum(data, scaled)
-        else:
-            result = np.where(data < 0, scaled, data)
+        prelu(np, data, slope, result)
         return result
+
+    into = staticmethod(prelu)
+    into_temporaries = 1
 
 
 def spread_slope(data: tuple[Dim, ...], slope: tuple[Dim, ...]) -> tuple[Dim, ...] | None:

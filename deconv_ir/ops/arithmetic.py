@@ -154,6 +154,7 @@ binary(
 binary("LogicalAnd", "logical_and", "Both.", family="boolean")
 binary("LogicalOr", "logical_or", "One of them, or both.", family="boolean")
 binary("LogicalXor", "logical_xor", "One, not both.", family="boolean")
+binary("Xor", "logical_xor", "LogicalXor by its first name.", family="boolean")
 
 binary(
     "BitwiseAnd",

@@ -8,7 +8,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
     from ..dtypes import Array
@@ -16,8 +16,57 @@ if TYPE_CHECKING:
 BLOCK = 1 << 15
 """Elements: a few f32 arrays of so many are in the second-level cache together."""
 
+# Below the first the calls take longer than the work, below the second those of two threads,
+# which wait for each other.
+_LEAST = 1 << 12
+_LEAST_SHARED = 1 << 13
+# What is made of narrow types is as wide.
+_WIDTH = 4
 
-def in_blocks(write: Callable[..., None], inputs: Sequence[Array], out: Array) -> None:
+
+class Blocks(NamedTuple):
+    """How elementwise work is cut.
+
+    Attributes
+    ----------
+    elements : int
+        Of a block.
+    threads : int
+    """
+
+    elements: int
+    threads: int
+
+
+def cut(count: int, element_bytes: int, scratch_bytes: int) -> Blocks:
+    """Cut the work on an array.
+
+    Parameters
+    ----------
+    count : int
+        Its elements.
+    element_bytes : int
+        What is made of an element on the way to the result.
+    scratch_bytes : int
+        Bound on what is made, exceeded where blocks would become too small.
+    """
+    from ..kernels import get_threads
+
+    threads, most = get_threads(), scratch_bytes // max(1, element_bytes)
+    if count <= BLOCK or most < threads * _LEAST_SHARED:
+        return Blocks(max(_LEAST, min(BLOCK, most)), 1)
+    return Blocks(min(BLOCK, most // threads), threads)
+
+
+def element_bytes(temporaries: int, width: int) -> int:
+    """Return the bytes of some arrays, an element of each, in the type they are computed in."""
+    # What is given in a narrow type is widened, and the result is narrowed.
+    return temporaries * width if width >= _WIDTH else (temporaries + 2) * _WIDTH
+
+
+def in_blocks(
+    write: Callable[..., None], inputs: Sequence[Array], out: Array, blocks: Blocks
+) -> None:
     """Call ``write(*inputs, out)`` for blocks of the arrays.
 
     Parameters
@@ -29,14 +78,15 @@ def in_blocks(write: Callable[..., None], inputs: Sequence[Array], out: Array) -
         Can be broadcast to the shape of `out`.
     out : ndarray
         May be one of the inputs.
+    blocks : Blocks
+        How the work is cut.
     """
     import numpy as np
 
-    if out.size <= BLOCK:
+    if out.size <= blocks.elements:
         with np.errstate(all="ignore"):
             write(*inputs, out)
         return
-    from ..kernels import get_threads
     from ..kernels.parallel import run_jobs
 
     arrays = [*inputs, out]
@@ -44,7 +94,7 @@ def in_blocks(write: Callable[..., None], inputs: Sequence[Array], out: Array) -
         arrays = [a.reshape(()) if a.size == 1 else a.reshape(-1) for a in arrays]
     else:
         arrays = [a if a.size == 1 else np.broadcast_to(a, out.shape) for a in inputs] + [out]
-    boxes = list(_boxes(arrays[-1].shape))
+    boxes = list(_boxes(arrays[-1].shape, blocks.elements))
 
     def make() -> Callable[[int], None]:
         def do(job: int) -> None:
@@ -53,15 +103,15 @@ def in_blocks(write: Callable[..., None], inputs: Sequence[Array], out: Array) -
 
         return do
 
-    run_jobs(make, len(boxes), get_threads())
+    run_jobs(make, len(boxes), blocks.threads)
 
 
-def _boxes(shape: Sequence[int]) -> Iterator[tuple[Any, ...]]:
+def _boxes(shape: Sequence[int], block: int) -> Iterator[tuple[Any, ...]]:
     """Yield the indices of blocks that fill an array, each in one run as long as can be."""
     axis = len(shape) - 1
-    while math.prod(shape[axis:]) <= BLOCK:
+    while math.prod(shape[axis:]) <= block:
         axis -= 1
-    rows = max(1, BLOCK // math.prod(shape[axis + 1 :]))
+    rows = max(1, block // math.prod(shape[axis + 1 :]))
     for outer in itertools.product(*map(range, shape[:axis])):
         for start in range(0, shape[axis], rows):
             yield (*outer, slice(start, start + rows))

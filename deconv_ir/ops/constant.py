@@ -10,6 +10,7 @@ from ..dtypes import ElementType
 from ..errors import UnsupportedError, WeightsError
 from ..geometry import Dim
 from ..model import Context, Operation, TensorInfo
+from ..parts import Parts
 from ..shapes import Shape, element_count, format_shape, static
 from .base import attribute, element_type, integer, operation, shape
 from .checks import VALUE_LIMIT
@@ -120,6 +121,25 @@ class Const(Operation):
             data = context.weights.read(self.offset, self.element_type.size_of(count))
         array = unpack(data, self.element_type, count)
         return (array.reshape(static(self.shape)),)
+
+    def in_parts(self, inputs: Sequence[Parts], context: Context) -> Parts | None:
+        """Return the array, unless it must be unpacked."""
+        self.check()
+        weights, element_type = context.weights, self.element_type
+        assert element_type is not None
+        if weights is None or element_type.is_packed:
+            return None
+        try:
+            dtype = element_type.numpy()
+        except TypeError:
+            return None
+
+        def read(start: int, stop: int) -> Array:
+            size = int(dtype.itemsize)
+            data = weights.read(self.offset + start * size, (stop - start) * size)
+            return unpack(data, element_type, stop - start)
+
+        return Parts(static(self.shape), dtype, read)
 
 
 def unpack(data: memoryview, element_type: ElementType, count: int) -> Array:

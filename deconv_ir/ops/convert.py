@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from ..dtypes import ElementType
 from ..geometry import Dim
 from ..model import Context, Operation, Sharing, TensorInfo
+from ..parts import Parts
 from ..shapes import format_shape
 from .base import attribute, element_type, operation
 
@@ -59,6 +60,13 @@ class Convert(Operation):
         """Convert: integers wrap, floats are cut toward zero for integers."""
         assert self.destination_type is not None
         return (convert(inputs[0], self.destination_type),)
+
+    def in_parts(self, inputs: Sequence[Parts], context: Context) -> Parts | None:
+        """Convert each part."""
+        (data,), to = inputs, self.destination_type
+        if to is None or to.is_packed:
+            return None
+        return Parts(data.shape, to.numpy(), lambda i, j: convert(data.read(i, j), to))
 
 
 def _as_reals(data: TensorInfo, to: ElementType) -> tuple[float, ...] | None:

@@ -9,22 +9,27 @@ from typing import TYPE_CHECKING
 from ..errors import ShapeError
 from ..geometry import UNKNOWN, Axis, AxisGeometry, Dim, PadMode, convolution_axis
 from ..model import Context, Epilogue, Kernel, Operation, TensorInfo
+from ..parts import joined
+from ..room import Room
 from ..shapes import element_count, format_shape, intersect_dims, is_static, static
 from .base import attribute, integers, operation
 from .checks import check_least_rank, merged_type, product
 from .deconvolution_views import FilterView
 from .fusing import as_kernel_epilogue
-from .packed import PackedLayer
+from .packed import PackedLayer, Placement
 from .windows import AUTO_PAD, explain_window, static_geometry, window_axes, window_extent
 
 if TYPE_CHECKING:
     from ..dtypes import Array
     from ..kernels import Activation
     from ..kernels import Convolution as ConvolutionKernel
+    from ..parts import Constant
 
 
 class _Convolution(Operation):
     """Attributes and behaviour that both operations have."""
+
+    takes_parts = (1,)
 
     strides: tuple[int, ...] | None = attribute(integers(1, per_axis=True), None, required=True)
     pads_begin: tuple[int, ...] | None = attribute(integers(per_axis=True), None, required=True)
@@ -41,7 +46,7 @@ class _Convolution(Operation):
         """Read the dims of the filter by role."""
         raise NotImplementedError
 
-    def canonical_filter(self, filter: Array) -> Array:  # noqa: A002
+    def canonical_filter(self, filter: Constant) -> Constant:  # noqa: A002
         """Lay out a filter as the kernel takes it: [C_OUT, C_IN / groups, K...]."""
         raise NotImplementedError
 
@@ -140,7 +145,7 @@ class _Convolution(Operation):
 
     def kernel(
         self,
-        filter: Array,  # noqa: A002
+        filter: Constant,  # noqa: A002
         context: Context,
         bias: Array | None = None,
         activation: Activation | None = None,
@@ -159,12 +164,12 @@ class _Convolution(Operation):
             scratch_bytes=context.scratch_bytes,
         )
 
-    def prepare(self, constants: Sequence[Array | None], context: Context) -> Kernel | None:
+    def prepare(self, constants: Sequence[Constant | None], context: Context) -> Kernel | None:
         """Pack the filter when it is constant."""
         return self.prepare_fused(constants, Epilogue(None), context)
 
     def prepare_fused(
-        self, constants: Sequence[Array | None], epilogue: Epilogue, context: Context
+        self, constants: Sequence[Constant | None], epilogue: Epilogue, context: Context
     ) -> Kernel | None:
         """Pack the filter, with what is added to each channel and an activation."""
         filter_ = constants[1]
@@ -179,14 +184,14 @@ class _Convolution(Operation):
         extents = filter_.shape[leading:]
         packed = self.kernel(filter_, context, *found)
 
-        def run(inputs: Sequence[Array], out: Array | None) -> Array:
-            return self.apply(packed, extents, inputs[0], out)
+        def run(inputs: Sequence[Array], out: Array | None, room: Room | None) -> Array:
+            return self.apply(packed, extents, inputs[0], out, room)
 
-        def scratch(inputs: Sequence[TensorInfo]) -> int:
+        def place(inputs: Sequence[TensorInfo]) -> Placement:
             data = static(inputs[0].shape)
-            return packed.scratch(data, *_placed(self, data[2:], extents))
+            return data, *_placed(self, data[2:], extents)
 
-        return PackedLayer(run, scratch, packed)
+        return PackedLayer(run, place, packed)
 
     def accepts_out(self, inputs: Sequence[TensorInfo], output: TensorInfo) -> bool:
         """Write to an array."""
@@ -212,9 +217,10 @@ class _Convolution(Operation):
         kernel: Sequence[int],
         data: Array,
         out: Array | None = None,
+        room: Room | None = None,
     ) -> Array:
-        """Run a packed kernel on actual data; `out` as of the kernel."""
-        return packed.run(data, *_placed(self, data.shape[2:], tuple(kernel)), out)
+        """Run a packed kernel on actual data; `out` and `room` as of the kernel."""
+        return packed.run(data, *_placed(self, data.shape[2:], tuple(kernel)), out, room)
 
 
 @functools.lru_cache(maxsize=512)
@@ -261,7 +267,7 @@ class Convolution(_Convolution):
         """Read [C_OUT, C_IN, K...]."""
         return FilterView(1, shape[1], shape[0], shape[2:])
 
-    def canonical_filter(self, filter: Array) -> Array:  # noqa: A002
+    def canonical_filter(self, filter: Constant) -> Constant:  # noqa: A002
         """Lay out a filter as the kernel takes it, which is as it is."""
         return filter
 
@@ -297,6 +303,6 @@ class GroupConvolution(_Convolution):
         """Read [GROUPS, C_OUT, C_IN, K...]."""
         return FilterView(shape[0], shape[2], shape[1], shape[3:])
 
-    def canonical_filter(self, filter: Array) -> Array:  # noqa: A002
+    def canonical_filter(self, filter: Constant) -> Constant:  # noqa: A002
         """Lay out a filter as the kernel takes it: groups one after the other."""
-        return filter.reshape(-1, *filter.shape[2:])
+        return joined(filter)

@@ -11,7 +11,7 @@ from .deconvolution_views import FilterView
 from .openvino_deconvolution import OpenVINODeconvolution
 
 if TYPE_CHECKING:
-    from ..dtypes import Array
+    from ..parts import Constant
 
 
 @operation(
@@ -48,6 +48,8 @@ class ConvolutionBackpropData(OpenVINODeconvolution):
         Non-negative, one for each spatial axis; 0 where absent.
     """
 
+    takes_parts = (1,)
+
     def filter_view(self, shape: tuple[Dim, ...]) -> FilterView:
         """Read [C_INPUT, C_OUTPUT, K...]."""
         return FilterView(1, shape[0], shape[1], shape[2:])
@@ -56,6 +58,6 @@ class ConvolutionBackpropData(OpenVINODeconvolution):
         """One group."""
         return 1
 
-    def canonical_filter(self, filter: Array) -> Array:  # noqa: A002
+    def canonical_filter(self, filter: Constant) -> Constant:  # noqa: A002
         """Lay out a filter as the kernel takes it, which is as it is."""
         return filter

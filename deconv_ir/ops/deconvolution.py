@@ -23,6 +23,8 @@ from ..geometry import (
     monotone,
 )
 from ..model import Context, Epilogue, Kernel, Operation, TensorInfo
+from ..parts import whole
+from ..room import Room
 from ..shapes import element_count, format_shape, intersect_dims, is_static, static
 from .base import attribute, choice, integers
 from .checks import product
@@ -34,12 +36,13 @@ from .deconvolution_views import (
     quotient,
 )
 from .fusing import as_kernel_epilogue
-from .packed import PackedLayer
+from .packed import PackedLayer, Placement
 
 if TYPE_CHECKING:
     from ..dtypes import Array
     from ..kernels import Activation
     from ..kernels import Deconvolution as DeconvolutionKernel
+    from ..parts import Constant
 
 AUTO_PAD = choice(PadMode, none=PadMode.EXPLICIT)
 
@@ -65,7 +68,7 @@ class Deconvolution(Operation):
         """Read the dims of the filter by role."""
         raise NotImplementedError
 
-    def canonical_filter(self, filter: Array) -> Array:  # noqa: A002
+    def canonical_filter(self, filter: Constant) -> Constant:  # noqa: A002
         """Lay out a filter as the kernel takes it: [groups * in, out, K...]."""
         raise NotImplementedError
 
@@ -322,7 +325,7 @@ class Deconvolution(Operation):
 
     def kernel(
         self,
-        filter: Array,  # noqa: A002
+        filter: Constant,  # noqa: A002
         bias: Array | None,
         context: Context,
         activation: Activation | None = None,
@@ -355,7 +358,7 @@ class Deconvolution(Operation):
         """Pick the bias among the inputs; None where there is none."""
         return None
 
-    def prepare(self, constants: Sequence[Array | None], context: Context) -> Kernel | None:
+    def prepare(self, constants: Sequence[Constant | None], context: Context) -> Kernel | None:
         """Pack the filter when it (and the bias, if any) is constant."""
         bias = self.bias_of(constants)
         if bias is None and self.has_bias(len(constants)):
@@ -363,7 +366,7 @@ class Deconvolution(Operation):
         return self._packed(constants, bias, None, context)
 
     def prepare_fused(
-        self, constants: Sequence[Array | None], epilogue: Epilogue, context: Context
+        self, constants: Sequence[Constant | None], epilogue: Epilogue, context: Context
     ) -> Kernel | None:
         """Pack the filter, with what is added to each channel and an activation."""
         filter_ = constants[1]
@@ -383,7 +386,7 @@ class Deconvolution(Operation):
 
     def _packed(
         self,
-        constants: Sequence[Array | None],
+        constants: Sequence[Constant | None],
         bias: Array | None,
         activation: Activation | None,
         context: Context,
@@ -394,22 +397,22 @@ class Deconvolution(Operation):
         shape = filter_.shape
         packed = self.kernel(filter_, bias, context, activation)
         # Of the constants, only the small ones are needed again: the filter is packed.
-        kept = [None, None, *constants[2:]]
+        kept = [None, None, *(None if c is None else whole(c) for c in constants[2:])]
 
-        def run(inputs: Sequence[Array], out: Array | None) -> Array:
+        def run(inputs: Sequence[Array], out: Array | None, room: Room | None) -> Array:
             present = [i if c is None else c for i, c in zip(inputs, kept, strict=True)]
-            return self.apply(packed, shape, present, context, out)
+            return self.apply(packed, shape, present, context, out, room)
 
-        def scratch(inputs: Sequence[TensorInfo]) -> int:
+        def place(inputs: Sequence[TensorInfo]) -> Placement | None:
             data = static(inputs[0].shape)
             placed = _placed(self, (data, shape), tuple(inputs[2:]), context.semantics)
             if placed is None:  # the requested extents are not known before
-                return context.scratch_bytes
+                return None
             if self.channels_last:
                 data = (data[0], data[-1], *data[1:-1])
-            return packed.scratch(data, *placed)
+            return data, *placed
 
-        return PackedLayer(run, scratch, packed)
+        return PackedLayer(run, place, packed)
 
     def accepts_out(self, inputs: Sequence[TensorInfo], output: TensorInfo) -> bool:
         """Write to an array when its layout is the kernel's."""
@@ -440,8 +443,9 @@ class Deconvolution(Operation):
         inputs: Sequence[Array],
         context: Context,
         out: Array | None = None,
+        room: Room | None = None,
     ) -> Array:
-        """Run a packed kernel on actual data; `out` as of the kernel, channels first only."""
+        """Run a packed kernel; `out` and `room` as of the kernel, `out` channels first only."""
         import numpy as np
 
         data = inputs[0]
@@ -449,9 +453,8 @@ class Deconvolution(Operation):
         placed = _placed(self, (data.shape, filter_shape), others, context.semantics)
         assert placed is not None, "actual arrays have static shapes"
         pads, extents = placed
-        result = packed.run(
-            np.moveaxis(data, -1, 1) if self.channels_last else data, pads, extents, out
-        )
+        given = np.moveaxis(data, -1, 1) if self.channels_last else data
+        result = packed.run(given, pads, extents, out, room)
         return np.moveaxis(result, 1, -1) if self.channels_last else result
 
 

@@ -18,7 +18,7 @@ from ..dtypes import BOOLEAN, ElementType
 from ..model import Context, Operation, TensorInfo
 from ..shapes import element_count, format_shape, is_static, static
 from .base import attribute, choice, integer, operation
-from .blocks import in_blocks
+from .blocks import cut, element_bytes, in_blocks
 from .broadcasting import Broadcast, align, broadcast_shapes
 from .checks import check_type, merged_type
 from .numeric import narrow, widen, working_dtype
@@ -53,6 +53,10 @@ class Elementwise(Operation):
     boolean_result: ClassVar[bool] = False
     into: ClassVar[Function | None] = None
     """As `compute`, with an array to write to, which may be one of the inputs."""
+    temporaries: ClassVar[int] = 6
+    """Arrays that `compute` makes on the way, at most."""
+    into_temporaries: ClassVar[int] = 0
+    """Arrays that `into` makes on the way."""
 
     def apply(self, np: Any, *arrays: Array) -> Array:
         """Compute the output from arrays in their working precision."""
@@ -89,7 +93,29 @@ class Elementwise(Operation):
             else:
                 np.copyto(target, narrow(self.apply(np, *map(widen, parts)), target.dtype))
 
-        in_blocks(write, self.aligned(inputs), out)
+        made = self._element_bytes(direct=direct, width=out.itemsize)
+        in_blocks(write, self.aligned(inputs), out, cut(out.size, made, context.scratch_bytes))
+
+    def _element_bytes(self, *, direct: bool, width: int) -> int:
+        """Return what is made of an element of a block."""
+        return element_bytes(self.into_temporaries if direct else self.temporaries, width)
+
+    def scratch(
+        self, inputs: Sequence[TensorInfo], outputs: Sequence[TensorInfo], context: Context
+    ) -> int:
+        """Count what is made of a block, or of all of it where it is not computed in blocks."""
+        (output,) = outputs
+        element_type = output.element_type
+        if element_type is None or not is_static(output.shape):
+            return 0
+        count, width = element_count(static(output.shape)), element_type.numpy().itemsize
+        if not self.accepts_out(inputs, output):
+            # All of it at once, in four bytes at least; what is compared is widened.
+            return count * max(width, 4) * len(inputs)
+        direct = type(self).into is not None and keeps_type(element_type)
+        made = self._element_bytes(direct=direct, width=width)
+        blocks = cut(count, made, context.scratch_bytes)
+        return made * min(count, blocks.elements * blocks.threads)
 
     def execute(self, inputs: Sequence[Array], context: Context) -> Sequence[Array]:
         """Compute the output, in the element type of the first input or boolean."""

@@ -6,12 +6,13 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from ..geometry import Dim
+from ..parts import joined
 from .base import operation
 from .deconvolution_views import FilterView
 from .openvino_deconvolution import OpenVINODeconvolution
 
 if TYPE_CHECKING:
-    from ..dtypes import Array
+    from ..parts import Constant
 
 
 @operation(
@@ -46,6 +47,8 @@ class GroupConvolutionBackpropData(OpenVINODeconvolution):
         Non-negative, one for each spatial axis; 0 where absent.
     """
 
+    takes_parts = (1,)
+
     def filter_rank(self, spatial: int) -> int:
         """Rank of the filter: groups are an axis of their own."""
         return spatial + 3
@@ -58,6 +61,6 @@ class GroupConvolutionBackpropData(OpenVINODeconvolution):
         """Groups are the first dim of the filter."""
         return filter_shape[0]
 
-    def canonical_filter(self, filter: Array) -> Array:  # noqa: A002
+    def canonical_filter(self, filter: Constant) -> Constant:  # noqa: A002
         """Lay out a filter as the kernel takes it: groups and inputs are one axis."""
-        return filter.reshape(filter.shape[0] * filter.shape[1], *filter.shape[2:])
+        return joined(filter)

@@ -3,35 +3,24 @@
 from __future__ import annotations
 
 import enum
-import functools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ..dtypes import from_numpy
 from ..errors import ShapeError
 from ..geometry import UNKNOWN, Dim, bounds, interval
 from ..model import Context, Operation, Sharing, TensorInfo
-from ..shapes import format_shape
+from ..shapes import element_count, format_shape, static
 from .base import attribute, boolean, choice, choice_of, integers, number, operation
 from .checks import check_rank, check_type, known_integers, list_length, normalize_axes
 from .checks import integers as elements
+from .resample import Coordinates, Mode, Nearest, Settings, resample, resample_bytes
 from .values import as_dims, unknown_dims
 
 if TYPE_CHECKING:
     from ..dtypes import Array
-
-
-class Mode(enum.Enum):
-    """Kind of interpolation."""
-
-    NEAREST = "nearest"
-    LINEAR = "linear"
-    LINEAR_ONNX = "linear_onnx"
-    CUBIC = "cubic"
-    BILINEAR_PILLOW = "bilinear_pillow"
-    BICUBIC_PILLOW = "bicubic_pillow"
 
 
 class ShapeCalculation(enum.Enum):
@@ -39,26 +28,6 @@ class ShapeCalculation(enum.Enum):
 
     SIZES = "sizes"
     SCALES = "scales"
-
-
-class Coordinates(enum.Enum):
-    """How a coordinate in the output becomes one in the data."""
-
-    HALF_PIXEL = "half_pixel"
-    PYTORCH_HALF_PIXEL = "pytorch_half_pixel"
-    ASYMMETRIC = "asymmetric"
-    TF_HALF_PIXEL_FOR_NN = "tf_half_pixel_for_nn"
-    ALIGN_CORNERS = "align_corners"
-
-
-class Nearest(enum.Enum):
-    """How a coordinate becomes an index."""
-
-    ROUND_PREFER_FLOOR = "round_prefer_floor"
-    ROUND_PREFER_CEIL = "round_prefer_ceil"
-    FLOOR = "floor"
-    CEIL = "ceil"
-    SIMPLE = "simple"
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,17 +45,6 @@ class Request:
     axes: tuple[int, ...] | None
     sizes: tuple[Dim, ...] | None = None
     scales: tuple[float, ...] | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Settings:
-    """How to interpolate, in terms of versions 4 and 11."""
-
-    mode: Mode
-    coordinates: Coordinates
-    nearest: Nearest
-    antialias: bool
-    cube_coeff: float
 
 
 class _Interpolate(Operation):
@@ -177,64 +135,20 @@ class _Interpolate(Operation):
                 actual=format_shape(data.shape),
                 rule="interpolate",
             )
-        return (self._resample(data, output, request.axes, scales),)
-
-    def _resample(
-        self, data: Array, output: Sequence[int], axes: Sequence[int], scales: Sequence[float]
-    ) -> Array:
-        import numpy as np
-
-        from ..kernels import resampling
-        from .numeric import widen
-
         how = self.settings(data.ndim)
-        if how.mode is Mode.NEAREST:
-            for axis, scale in zip(axes, scales, strict=True):
-                extent = data.shape[axis]
-                at = resampling.coordinates(how.coordinates.value, scale, extent, output[axis])
-                index = resampling.nearest(how.nearest.value, at, scale, extent)
-                data = np.take(data, index, axis=axis)
-            return data
-        wide = widen(data)
-        if wide.dtype.kind in "iu":
-            wide = wide.astype(np.float64)
-        shrinks = how.antialias and any(scale < 1 for scale in scales)
-        with np.errstate(all="ignore"):
-            for axis, scale in zip(axes, scales, strict=True):
-                extent = wide.shape[axis]
-                slope = scale if shrinks else 1.0
-                taps = _taps(how, scale, slope, extent, output[axis])
-                wide = resampling.weigh(wide, taps, axis)
-            return _rounded(wide, data.dtype)
+        scale_of = dict(zip(request.axes, scales, strict=True))
+        return (resample(how, data, output, scale_of, context.scratch_bytes),)
 
-
-@functools.lru_cache(maxsize=64)
-def _taps(how: Settings, scale: float, slope: float, data: int, output: int) -> Any:
-    """Return which elements an output element is made of, along one axis."""
-    from ..kernels import resampling
-
-    if how.mode is Mode.BILINEAR_PILLOW:
-        return resampling.pillow(data, output, None)
-    if how.mode is Mode.BICUBIC_PILLOW:
-        return resampling.pillow(data, output, how.cube_coeff)
-    at = resampling.coordinates(how.coordinates.value, scale, data, output)
-    if how.mode is Mode.CUBIC:
-        return resampling.cubic(at, how.cube_coeff, data)
-    if how.mode is Mode.LINEAR_ONNX:
-        return resampling.linear_onnx(at, data)
-    return resampling.linear(at, scale, slope, data)
-
-
-def _rounded(array: Array, dtype: Any) -> Array:
-    """Return a result in the type of the data: integers are rounded, and kept in range."""
-    import numpy as np
-
-    from .numeric import narrow
-
-    if dtype.kind in "iu":
-        info = np.iinfo(dtype)
-        array = np.clip(np.rint(array), float(info.min), float(info.max))
-    return narrow(array, dtype)
+    def scratch(
+        self, inputs: Sequence[TensorInfo], outputs: Sequence[TensorInfo], context: Context
+    ) -> int:
+        """Count what is between the axes, and the data with zeros around them."""
+        data, output = static(inputs[0].shape), static(outputs[0].shape)
+        taken = resample_bytes(data, output, context.scratch_bytes)
+        if not any(map(any, self.pads(len(data)))) or inputs[0].element_type is None:
+            return taken
+        padded = [x + sum(pads) for x, pads in zip(data, self.pads(len(data)), strict=True)]
+        return taken + element_count(padded) * int(inputs[0].element_type.numpy().itemsize)
 
 
 def _describe(array: Array) -> TensorInfo:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import enum
-import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -22,20 +21,11 @@ from .checks import (
     normalize_axes,
 )
 from .checks import integers as elements
+from .numeric import widened_bytes
+from .standardizing import EpsMode, standardize, standardize_bytes
 
 if TYPE_CHECKING:
     from ..dtypes import Array
-
-
-# Elements that a thread works on at once.
-_BLOCK = 1 << 16
-
-
-class EpsMode(enum.Enum):
-    """Where eps is added."""
-
-    INSIDE_SQRT = "inside_sqrt"
-    OUTSIDE_SQRT = "outside_sqrt"
 
 
 class _Normalization(Operation):
@@ -49,40 +39,14 @@ class _Normalization(Operation):
         return f"the shape of data, {format_shape(data.shape)}"
 
 
-def standardize(
-    np: Any, data: Array, axes: tuple[int, ...], eps: float, mode: EpsMode, *, variance: bool
-) -> Any:
-    """Subtract the mean along axes and, with `variance`, divide by the deviation."""
-    kept = data.ndim - len(axes)
-    if min(axes, default=kept) < kept:
-        moved = np.moveaxis(data, axes, range(kept, data.ndim))
-        found = standardize(np, moved, tuple(range(kept, data.ndim)), eps, mode, variance=variance)
-        return np.moveaxis(found, range(kept, data.ndim), axes)
-    rows = data.reshape(math.prod(data.shape[:kept]), -1)
-    result = np.empty_like(rows)
-    count, small = data.dtype.type(rows.shape[1]), data.dtype.type(eps)
-    block = max(1, _BLOCK // max(1, rows.shape[1]))
+class _Standardizing(_Normalization):
+    """Normalisation by mean and deviation."""
 
-    def do(job: int) -> None:
-        part = slice(job * block, (job + 1) * block)
-        target = result[part]
-        with np.errstate(all="ignore"):
-            np.subtract(rows[part], np.add.reduce(rows[part], 1, keepdims=True) / count, out=target)
-            if variance:
-                spread = np.add.reduce(np.square(target), 1, keepdims=True) / count
-                if mode is EpsMode.INSIDE_SQRT:
-                    np.divide(target, np.sqrt(spread + small), out=target)
-                else:
-                    np.divide(target, np.sqrt(spread) + small, out=target)
-
-    if len(rows) <= block:
-        do(0)
-    else:
-        from ..kernels import get_threads
-        from ..kernels.parallel import run_jobs
-
-        run_jobs(lambda: do, -(-len(rows) // block), get_threads())
-    return result.reshape(data.shape)
+    def scratch(
+        self, inputs: Sequence[TensorInfo], outputs: Sequence[TensorInfo], context: Context
+    ) -> int:
+        """Count what `standardize` takes."""
+        return standardize_bytes(inputs[0], context)
 
 
 @operation(
@@ -93,7 +57,7 @@ def standardize(
         "f32[2,3,4,5] -> f32[2,3,4,5] | across_channels=false normalize_variance=true eps=1e-9",
     ),
 )
-class MVN1(_Normalization):
+class MVN1(_Standardizing):
     """Mean (and variance) normalisation over the spatial axes, or channels too.
 
     Source: OpenVINO operation specification, MVN-1.
@@ -139,6 +103,7 @@ class MVN1(_Normalization):
             self.eps,
             EpsMode.INSIDE_SQRT,
             variance=self.normalize_variance,
+            scratch_bytes=context.scratch_bytes,
         )
         return (narrow(result, data.dtype),)
 
@@ -152,7 +117,7 @@ class MVN1(_Normalization):
         " | normalize_variance=true eps=1e-9 eps_mode=outside_sqrt",
     ),
 )
-class MVN6(_Normalization):
+class MVN6(_Standardizing):
     """Mean (and variance) normalisation over axes.
 
     Source: OpenVINO operation specification, MVN-6.
@@ -198,6 +163,7 @@ class MVN6(_Normalization):
                 self.eps,
                 self.eps_mode,
                 variance=self.normalize_variance,
+                scratch_bytes=context.scratch_bytes,
             )
             return (narrow(result, data.dtype),)
 
@@ -208,7 +174,7 @@ class MVN6(_Normalization):
     inputs=("data", "scale", "bias"),
     examples=("f32[2,6,4,5], f32[6], f32[6] -> f32[2,6,4,5] | num_groups=3 epsilon=1e-5",),
 )
-class GroupNormalization(_Normalization):
+class GroupNormalization(_Standardizing):
     """Normalisation over groups of channels, then scale and bias for each channel.
 
     Source: OpenVINO operation specification, GroupNormalization-12.
@@ -252,7 +218,13 @@ class GroupNormalization(_Normalization):
         groups = data.reshape(data.shape[0], self.num_groups, -1)
         with np.errstate(all="ignore"):
             result = standardize(
-                np, groups, (2,), self.epsilon, EpsMode.INSIDE_SQRT, variance=True
+                np,
+                groups,
+                (2,),
+                self.epsilon,
+                EpsMode.INSIDE_SQRT,
+                variance=True,
+                scratch_bytes=context.scratch_bytes,
             ).reshape(data.shape)
             per_channel = (-1,) + (1,) * (data.ndim - 2)
             np.multiply(result, scale.reshape(per_channel), out=result)
@@ -291,9 +263,16 @@ class _BatchNorm(_Normalization):
         per_channel = (-1,) + (1,) * (data.ndim - 2)
         with np.errstate(all="ignore"):
             scale = named["gamma"] / np.sqrt(named["variance"] + data.dtype.type(self.epsilon))
-            shifted = data - named["mean"].reshape(per_channel)
-            result = shifted * scale.reshape(per_channel) + named["beta"].reshape(per_channel)
+            result = data - named["mean"].reshape(per_channel)
+            result *= scale.reshape(per_channel)
+            result += named["beta"].reshape(per_channel)
             return (narrow(result, inputs[self.inputs.index("data")].dtype),)
+
+    def scratch(
+        self, inputs: Sequence[TensorInfo], outputs: Sequence[TensorInfo], context: Context
+    ) -> int:
+        """Count copies in f32 of narrow floats."""
+        return widened_bytes(outputs[0])
 
 
 @operation(

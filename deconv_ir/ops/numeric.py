@@ -10,6 +10,9 @@ from __future__ import annotations
 import functools
 from typing import TYPE_CHECKING, Any
 
+from ..model import TensorInfo
+from ..shapes import element_count, static
+
 if TYPE_CHECKING:
     from ..dtypes import Array
 
@@ -31,6 +34,15 @@ def widen(array: Array) -> Array:
     dtype = working_dtype(array.dtype)
     wide: Array = array if dtype == array.dtype else array.astype(dtype)
     return wide
+
+
+def widened_bytes(output: TensorInfo) -> int:
+    """Return the bytes of data and result of an output's shape, where they are widened."""
+    if output.element_type is None:
+        return 0
+    dtype = output.element_type.numpy()
+    wide = working_dtype(dtype)
+    return 0 if wide == dtype else 2 * element_count(static(output.shape)) * int(wide.itemsize)
 
 
 def narrow(array: Any, dtype: Any) -> Array:

@@ -10,13 +10,14 @@ from ..dtypes import ElementType
 from ..errors import ShapeError
 from ..geometry import Dim, PadMode
 from ..model import TensorInfo
+from ..parts import whole
 from .base import attribute, choice, choice_of, integer
 from .checks import merged_type
 from .deconvolution import Deconvolution
 from .deconvolution_views import FilterView, quotient
 
 if TYPE_CHECKING:
-    from ..dtypes import Array
+    from ..parts import Constant
 
 
 class DataFormat(enum.Enum):
@@ -82,11 +83,11 @@ class OneDNNDeconvolution(Deconvolution):
         """Groups are an attribute."""
         return self.groups
 
-    def canonical_filter(self, filter: Array) -> Array:  # noqa: A002
+    def canonical_filter(self, filter: Constant) -> Constant:  # noqa: A002
         """Lay out a filter as the kernel takes it: [in, out/groups, spatial...]."""
         import numpy as np
 
-        return np.moveaxis(filter, (-1, -2), (0, 1)) if self.spatial_first else filter
+        return np.moveaxis(whole(filter), (-1, -2), (0, 1)) if self.spatial_first else filter
 
     def check_types(self, inputs: Sequence[TensorInfo]) -> ElementType | None:
         """Require one of f32, bf16, f16 for all tensors."""

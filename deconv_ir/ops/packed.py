@@ -3,52 +3,64 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from ..model import TensorInfo
+from ..room import Room, Way
 
 if TYPE_CHECKING:
     from ..dtypes import Array
+    from ..kernels import Convolution, Deconvolution
 
-
-class Packed(Protocol):
-    """A kernel that has packed its filter."""
-
-    @property
-    def packed_bytes(self) -> int:
-        """Bytes of the packed filter."""
-        ...
+Placement = tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]
+"""Shape of the data as the kernel takes it, where the output begins, and its extents."""
 
 
 class PackedLayer:
-    """A prepared layer that can tell how much temporary memory it takes.
+    """A prepared layer that tells what it takes, and keeps within what it is given.
 
     Parameters
     ----------
     run : callable
-        Takes the inputs and `out`, and returns the output.
-    scratch : callable
-        Takes what is known of the inputs, all shapes static; returns bytes.
-    kernel : object
-        Tells the bytes of its packed filter, `packed_bytes`, which may grow
-        when a plan is made: some forms of it depend on the extents.
+        Takes the inputs, `out` and the room; returns the output.
+    place : callable
+        Takes what is known of the inputs, all shapes static; returns how the
+        kernel is called, or None where that depends on their values.
+    kernel : Convolution or Deconvolution
+        Its filter packed; in more forms than one, once a plan gave the room.
     """
 
     def __init__(
         self,
-        run: Callable[[Sequence[Array], Array | None], Array],
-        scratch: Callable[[Sequence[TensorInfo]], int],
-        kernel: Packed,
+        run: Callable[[Sequence[Array], Array | None, Room | None], Array],
+        place: Callable[[Sequence[TensorInfo]], Placement | None],
+        kernel: Convolution | Deconvolution,
     ) -> None:
         self._run = run
+        self._place = place
         self._kernel = kernel
-        self.scratch = scratch
 
     @property
     def packed_bytes(self) -> int:
-        """Bytes of the packed filter."""
+        """Bytes of filter and bias, in all forms that are kept."""
         return self._kernel.packed_bytes
 
-    def __call__(self, inputs: Sequence[Array], out: Array | None = None) -> tuple[Array, ...]:
+    def ways(self, inputs: Sequence[TensorInfo], room_bytes: int) -> Sequence[Way]:
+        """Return the ways to compute it with so much scratch, the first without more weights."""
+        placed = self._place(inputs)
+        if placed is None:
+            return (Way(0.0, self._kernel.scratch_bytes, 0),)
+        return self._kernel.ways(*placed, room_bytes)
+
+    def settle(self, inputs: Sequence[TensorInfo], room: Room) -> int:
+        """Pack what runs with this room need; return the bytes of their scratch."""
+        placed = self._place(inputs)
+        if placed is None:
+            return self._kernel.scratch_bytes
+        return self._kernel.scratch(*placed, room)
+
+    def __call__(
+        self, inputs: Sequence[Array], out: Array | None = None, room: Room | None = None
+    ) -> tuple[Array, ...]:
         """Compute the output."""
-        return (self._run(inputs, out),)
+        return (self._run(inputs, out, room),)

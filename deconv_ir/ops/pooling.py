@@ -10,9 +10,11 @@ from typing import TYPE_CHECKING, Any
 from ..dtypes import I64, ElementType
 from ..geometry import UNKNOWN, Axis, AxisGeometry, PadMode, Rounding, pooling_axis
 from ..model import Context, Kernel, Operation, TensorInfo
+from ..room import Room
+from ..shapes import element_count, static
 from .base import attribute, boolean, choice, choice_of, element_type, integer, integers, operation
 from .checks import check_rank, check_type, normalize_axis
-from .sliding import Window, slide, window
+from .sliding import Window, slide, slide_bytes, window
 from .windows import (
     AUTO_PAD,
     check_length,
@@ -93,6 +95,33 @@ class _Pooling(Operation):
         """Return pads and extents for actual extents."""
         return static_geometry(self.axes(), extents, self.kernel, self.auto_pad, self.rule)
 
+    def slide_bytes(
+        self, inputs: Sequence[TensorInfo], outputs: Sequence[TensorInfo], context: Context
+    ) -> int:
+        """Count what `slide` takes, and its result where that is then rounded."""
+        element_type = inputs[0].element_type
+        if element_type is None:
+            return 0
+        dtype = element_type.numpy()
+        wide = self.sum_dtype(dtype)
+        data, result = static(inputs[0].shape), static(outputs[0].shape)
+        taken = slide_bytes(
+            data[0] * data[1], data[2:], result[2:], (dtype, wide), context.scratch_bytes
+        )
+        return taken + (element_count(result) * int(wide.itemsize) if wide != dtype else 0)
+
+    def sum_dtype(self, dtype: Any) -> Any:
+        """Tell in which dtype windows are combined."""
+        from .numeric import working_dtype
+
+        return working_dtype(dtype)
+
+    def scratch(
+        self, inputs: Sequence[TensorInfo], outputs: Sequence[TensorInfo], context: Context
+    ) -> int:
+        """Count what `slide` takes."""
+        return self.slide_bytes(inputs, outputs, context)
+
     def windows(self, data: Array) -> tuple[Window, ...]:
         """Return what the windows do on an actual array, axis by axis."""
         return _windows(self, data.shape[2:])
@@ -107,14 +136,14 @@ def _windows(operation: _Pooling, extents: tuple[int, ...]) -> tuple[Window, ...
 class _MaxPool(_Pooling):
     """The greatest element under a window; NaN if one is."""
 
-    def largest(self, data: Array) -> Array:
+    def largest(self, data: Array, scratch_bytes: int) -> Array:
         """Compute the greatest elements."""
         import numpy as np
 
         from .numeric import narrow, working_dtype
 
         windows, dtype = self.windows(data), working_dtype(data.dtype)
-        result = slide(np.maximum, _lowest(dtype), data, windows, dtype)
+        result = slide(np.maximum, _lowest(dtype), data, windows, dtype, scratch_bytes)
         self.fill_empty(result, windows)
         return narrow(result, data.dtype)
 
@@ -130,7 +159,7 @@ class _MaxPool(_Pooling):
 
     def execute(self, inputs: Sequence[Array], context: Context) -> Sequence[Array]:
         """Compute the greatest elements."""
-        return (self.largest(inputs[0]),)
+        return (self.largest(inputs[0], context.scratch_bytes),)
 
 
 def _lowest(dtype: Any) -> Any:
@@ -194,10 +223,23 @@ class _MaxPoolWithIndices(_MaxPool):
     def prepare_first(self, context: Context) -> Kernel:
         """Leave out the positions, which are most of the work."""
 
-        def run(inputs: Sequence[Array], out: Array | None = None) -> tuple[Array, ...]:
-            return (self.largest(inputs[0]),)
+        def run(
+            inputs: Sequence[Array], out: Array | None = None, room: Room | None = None
+        ) -> tuple[Array, ...]:
+            bound = context.scratch_bytes if room is None else room.scratch_bytes
+            return (self.largest(inputs[0], bound),)
 
         return run
+
+    def scratch(
+        self, inputs: Sequence[TensorInfo], outputs: Sequence[TensorInfo], context: Context
+    ) -> int:
+        """Count the positions, and what is compared, where they are wanted."""
+        if len(outputs) == 1:
+            return self.slide_bytes(inputs, outputs, context)
+        data, result = (element_count(static(i.shape)) for i in (inputs[0], outputs[0]))
+        # Positions of 8 bytes; of each result, its index, a flag, and three arrays of a cell.
+        return 8 * data + (8 + 1 + 3 * 8) * result
 
     def execute(self, inputs: Sequence[Array], context: Context) -> Sequence[Array]:
         """Compute the greatest elements, and where they stand.
@@ -307,16 +349,32 @@ class _AvgPool(_Pooling):
 
     exclude_pad: bool = attribute(boolean(), name="exclude-pad")
 
+    def sum_dtype(self, dtype: Any) -> Any:
+        """Add integers in i64."""
+        import numpy as np
+
+        from .numeric import working_dtype
+
+        wide = working_dtype(dtype)
+        return np.dtype(np.int64) if wide.kind in "iu" else wide
+
+    def scratch(
+        self, inputs: Sequence[TensorInfo], outputs: Sequence[TensorInfo], context: Context
+    ) -> int:
+        """Count what `slide` takes, and by what the sums of a plane are divided."""
+        plane = element_count(static(outputs[0].shape)[2:])
+        return self.slide_bytes(inputs, outputs, context) + 16 * plane
+
     def execute(self, inputs: Sequence[Array], context: Context) -> Sequence[Array]:
         """Compute the means."""
         import numpy as np
 
-        from .numeric import narrow, working_dtype
+        from .numeric import narrow
 
         data = inputs[0]
-        dtype = working_dtype(data.dtype)
+        dtype = self.sum_dtype(data.dtype)
         whole = dtype.kind in "iu"
-        total = slide(np.add, 0, data, self.windows(data), np.dtype(np.int64) if whole else dtype)
+        total = slide(np.add, 0, data, self.windows(data), dtype, context.scratch_bytes)
         count = self._counts(data, self.geometry(data.shape[2:]))
         with np.errstate(all="ignore"):
             if whole:

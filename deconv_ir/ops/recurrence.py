@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from ..errors import ShapeError, UnsupportedError
 from ..geometry import UNKNOWN, Dim
 from ..model import Context, Operation, TensorInfo
-from ..shapes import format_shape, intersect_dims
+from ..shapes import element_count, format_shape, intersect_dims, static
 from .base import attribute, integer, number, numbers
 from .checks import check_rank, check_type, integers, merged_type
 
@@ -51,6 +51,15 @@ def activate(np: Any, function: Activation, x: Any, alpha: float, beta: float) -
     if function is Activation.RELU:
         return np.maximum(x, 0)
     return np.minimum(np.maximum(alpha * x + beta, 0), 1)
+
+
+def _counts(np: Any, lengths: Any, time: int) -> Any:
+    return np.clip(np.array(integers(lengths), np.int64), 0, time)
+
+
+def takes_all(np: Any, lengths: Any, time: int) -> bool:
+    """Whether every sequence is as long as there is time."""
+    return bool((_counts(np, lengths, time) == time).all())
 
 
 class Recurrent(Operation):
@@ -170,7 +179,7 @@ class Recurrent(Operation):
         }
         layouts["initial_cell_state"] = layouts["initial_hidden_state"]
         found = layouts[name]
-        return ("D", *found) if self.sequence and name in "WRB" else found
+        return ("D", *found) if self.sequence and name in "WRBP" else found
 
     def explain(
         self, inputs: Sequence[TensorInfo], context: Context, output: int, axis: int
@@ -191,7 +200,7 @@ class Recurrent(Operation):
             name: array if name == "sequence_lengths" else widen(array)
             for name, array in zip(self.inputs, inputs, strict=False)
         }
-        self._check_peepholes(named)
+        self.check_peepholes(named)
         first = [named[n] for n in ("initial_hidden_state", "initial_cell_state") if n in named]
         weights = [self.ordered(np, named[n]) for n in "WRB" if n in named]
         if len(weights) < 3:
@@ -199,7 +208,8 @@ class Recurrent(Operation):
             weights.append(np.zeros(shape, weights[0].dtype))
         with np.errstate(all="ignore"):
             if self.sequence:
-                found = self._run(np, named["X"], first, named["sequence_lengths"], weights)
+                lengths = named["sequence_lengths"]
+                found = self.run(np, named["X"], first, lengths, weights, context.scratch_bytes)
             else:
                 w, r, b = weights
                 found = self.step(np, named["X"] @ w.T, first, r, b)
@@ -210,21 +220,44 @@ class Recurrent(Operation):
         return weights
 
     @staticmethod
-    def _check_peepholes(named: dict[str, Any]) -> None:
+    def check_peepholes(named: dict[str, Any]) -> None:
+        """Require that there are no peephole weights."""
         if "P" in named and named["P"].any():
             raise UnsupportedError(
                 "peephole weights (input P) other than 0 are not supported",
                 rule="unsupported-operation",
             )
 
-    def _run(
-        self, np: Any, x: Any, first: list[Any], lengths: Any, weights: list[Any]
+    def scratch(
+        self, inputs: Sequence[TensorInfo], outputs: Sequence[TensorInfo], context: Context
+    ) -> int:
+        """Count what goes into the gates, and copies in f32 of narrow floats."""
+        from .numeric import working_dtype
+
+        if inputs[0].element_type is None:
+            return 0
+        dtype = inputs[0].element_type.numpy()
+        width = int(working_dtype(dtype).itemsize)
+        copies = (
+            sum(element_count(static(i.shape)) for i in inputs) if width != dtype.itemsize else 0
+        )
+        moments = element_count(static(inputs[0].shape)[:-1])
+        return width * (copies + moments * self.gates * self.hidden_size)
+
+    def run(
+        self,
+        np: Any,
+        x: Any,
+        first: list[Any],
+        lengths: Any,
+        weights: list[Any],
+        scratch_bytes: int,
     ) -> list[Any]:
         """Run the cell over time, for each direction."""
         batch, time, _ = x.shape
-        counts = np.clip(np.array(integers(lengths), np.int64), 0, time)
-        if (counts == time).all():
-            return self.run_whole(np, x, first, weights)
+        if takes_all(np, lengths, time):
+            return self.run_whole(np, x, first, weights, scratch_bytes)
+        counts = _counts(np, lengths, time)
         steps = np.zeros((batch, self.directions, time, self.hidden_size), x.dtype)
         last = [state.copy() for state in first]
         for d in range(self.directions):
@@ -245,7 +278,9 @@ class Recurrent(Operation):
                 state[:, d] = new
         return [steps, *last]
 
-    def run_whole(self, np: Any, x: Any, first: list[Any], weights: list[Any]) -> list[Any]:
+    def run_whole(
+        self, np: Any, x: Any, first: list[Any], weights: list[Any], scratch_bytes: int
+    ) -> list[Any]:
         """Run the cell over time, where every sequence takes all of it."""
         batch, time, _ = x.shape
         steps = np.empty((batch, self.directions, time, self.hidden_size), x.dtype)
@@ -259,6 +294,7 @@ class Recurrent(Operation):
                 steps[:, d, t] = states[0]
             for state, new in zip(last, states, strict=True):
                 state[:, d] = new
+            del projected  # before that of the next is made
         return [steps, *last]
 
     def reads_backwards(self, direction: int) -> bool:

@@ -6,10 +6,20 @@ Names of axes are those of `recurrence.py`.
 from __future__ import annotations
 
 import enum
-from typing import Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
+from ..model import Context, Kernel, TensorInfo
+from ..parts import whole
+from ..room import Room
+from ..shapes import element_count, static
 from .base import attribute, boolean, choice, choices, operation
-from .recurrence import SIGMOID, TANH, Activation, Direction, Recurrent, activate
+from .lstm import lstm, lstm_bytes, pack, unpack
+from .recurrence import SIGMOID, TANH, Activation, Direction, Recurrent, activate, takes_all
+
+if TYPE_CHECKING:
+    from ..dtypes import Array
+    from ..parts import Constant
 
 
 class WeightsFormat(enum.Enum):
@@ -98,50 +108,69 @@ class _LSTM(Recurrent):
         leave = self.activate(np, 0, leave)
         return [leave * activate(np, function, cell, alpha, beta), cell]
 
-    def run_whole(self, np: Any, x: Any, first: list[Any], weights: list[Any]) -> list[Any]:
-        """Run over time; with the usual functions, all directions and gates at once.
+    def is_usual(self) -> bool:
+        """Whether its functions are those that nearly all LSTMs have."""
+        usual = self.functions() == (SIGMOID, TANH, TANH) and not self.clip
+        return usual and not self.forgets_by_input()
 
-        A step on small arrays takes as long as its calls do, so these are few:
-        sigmoid(x) is (tanh(x / 2) + 1) / 2, and one tanh does for all gates.
-        """
-        if self.functions() != (SIGMOID, TANH, TANH) or self.clip:
-            return Recurrent.run_whole(self, np, x, first, weights)
-        from ..kernels.products import matmul
+    def run_whole(
+        self, np: Any, x: Any, first: list[Any], weights: list[Any], scratch_bytes: int
+    ) -> list[Any]:
+        """Run over time; with the usual functions, all directions and gates at once."""
+        if not self.is_usual():
+            return Recurrent.run_whole(self, np, x, first, weights, scratch_bytes)
+        return lstm(np, x, first, pack(np, *weights), self.reads_backwards, scratch_bytes)
 
-        h, (batch, time, _) = self.hidden_size, x.shape
-        one, half = np.ones((), x.dtype), np.full((), 0.5, x.dtype)
-        scale = np.repeat(np.array([0.5, 0.5, 1, 0.5], x.dtype), h)[:, None]
-        w, r = (weight * scale for weight in weights[:2])
-        gates = np.empty((time, self.directions, batch, 4 * h), x.dtype)
-        for d in range(self.directions):
-            projected = (matmul(x, w[d].T) + weights[2][d] * scale[:, 0]).transpose(1, 0, 2)
-            gates[:, d] = projected[::-1] if self.reads_backwards(d) else projected
-        hidden, cell = (state.transpose(1, 0, 2).copy() for state in first)
-        # Sums of 1 and tanh are twice the gates.  The cell state is halved at once,
-        # the hidden state in the end: until then the weights are halved for it.
-        hidden *= 2
-        r = np.ascontiguousarray(r.transpose(0, 2, 1)) * half
-        product, inner = np.empty(gates.shape[1:], x.dtype), np.empty_like(cell)
-        forget, enter, leave = (product[..., k * h : (k + 1) * h] for k in (0, 1, 3))
-        found = np.empty((time, *hidden.shape), x.dtype)
-        for moment, new, target in zip(gates, gates[..., 2 * h : 3 * h], found, strict=True):
-            np.matmul(hidden, r, out=product)
-            np.add(moment, product, out=moment)
-            np.tanh(moment, out=moment)
-            np.add(moment, one, out=product)
-            np.multiply(cell, forget, out=cell)
-            np.multiply(enter, new, out=inner)
-            np.add(cell, inner, out=cell)
-            np.multiply(cell, half, out=cell)
-            np.tanh(cell, out=inner)
-            hidden = np.multiply(leave, inner, out=target)
-        found *= half
-        hidden = hidden if time else hidden * half
-        steps = np.empty((batch, self.directions, time, h), x.dtype)
-        for d in range(self.directions):
-            ours = found[::-1, d] if self.reads_backwards(d) else found[:, d]
-            np.copyto(steps[:, d], ours.transpose(1, 0, 2))
-        return [steps, hidden.transpose(1, 0, 2), cell.transpose(1, 0, 2)]
+    def prepare(self, constants: Sequence[Constant | None], context: Context) -> Kernel | None:
+        """Arrange constant weights once."""
+        names = dict(zip(self.inputs, constants, strict=False))
+        given = [names.get(name) for name in "WRB"]
+        if not (self.sequence and self.is_usual()) or any(array is None for array in given):
+            return None
+        import numpy as np
+
+        from .numeric import narrow, widen
+
+        arrays = (widen(whole(array)) for array in given if array is not None)
+        packed = pack(np, *(self.ordered(np, array) for array in arrays))
+        kept = {n: whole(a) for n, a in names.items() if a is not None and n not in "WRB"}
+
+        def run(
+            inputs: Sequence[Array], out: Array | None = None, room: Room | None = None
+        ) -> tuple[Array, ...]:
+            named = dict(zip(self.inputs, inputs, strict=False)) | kept
+            self.check_peepholes(named)
+            x = widen(named["X"])
+            first = [widen(named[n]) for n in ("initial_hidden_state", "initial_cell_state")]
+            bound = context.scratch_bytes if room is None else room.scratch_bytes
+            with np.errstate(all="ignore"):
+                if takes_all(np, named["sequence_lengths"], x.shape[1]):
+                    found = lstm(np, x, first, packed, self.reads_backwards, bound)
+                else:
+                    weights = unpack(np, packed)
+                    found = self.run(np, x, first, named["sequence_lengths"], weights, bound)
+            return tuple(narrow(array, named["X"].dtype) for array in found)
+
+        return run
+
+    def scratch(
+        self, inputs: Sequence[TensorInfo], outputs: Sequence[TensorInfo], context: Context
+    ) -> int:
+        """Count some moments of all gates where these are computed at once."""
+        if not self.sequence or not self.is_usual() or inputs[0].element_type is None:
+            return Recurrent.scratch(self, inputs, outputs, context)
+        from .numeric import working_dtype
+
+        dtype = inputs[0].element_type.numpy()
+        width = int(working_dtype(dtype).itemsize)
+        batch, time, _ = static(inputs[0].shape)
+        moment = self.directions * batch * self.hidden_size * width
+        counts = [element_count(static(i.shape)) for i in inputs[4:7] if i.shape is not None]
+        # Weights that are not constant are arranged in each run, as they are and widened.
+        copies = (2 if width == dtype.itemsize else 3) * sum(counts)
+        if width != dtype.itemsize:
+            copies += sum(element_count(static(i.shape)) for i in (inputs[0], *outputs))
+        return width * copies + lstm_bytes(time, moment, context.scratch_bytes)
 
 
 _CELL = ("X", "initial_hidden_state", "W", "R", "B")
@@ -274,6 +303,23 @@ class GRUSequence(_GRU):
         return self.direction
 
 
+class _LSTM1(_LSTM):
+    """What the first versions have beside."""
+
+    input_forget: bool = attribute(boolean(), False)
+    weights_format: WeightsFormat = attribute(choice(WeightsFormat), WeightsFormat.FICO)
+
+    def forgets_by_input(self) -> bool:
+        """Whether the forget gate is 1 minus the input gate."""
+        return self.input_forget
+
+    def ordered(self, np: Any, weights: Any) -> Any:
+        """Put the gates in the order f, i, c, o."""
+        axis = 1 if self.sequence else 0
+        parts = dict(zip(self.weights_format.value, np.split(weights, 4, axis), strict=True))
+        return np.concatenate([parts[gate] for gate in "fico"], axis)
+
+
 @operation(
     "LSTMCell",
     "opset1",
@@ -284,7 +330,7 @@ class GRUSequence(_GRU):
         " | hidden_size=4 weights_format=ifco input_forget=true",
     ),
 )
-class LSTMCell1(_LSTM):
+class LSTMCell1(_LSTM1):
     """Long short-term memory.
 
     Source: OpenVINO operation specification, LSTMCell-1.
@@ -304,18 +350,6 @@ class LSTMCell1(_LSTM):
     weights_format : WeightsFormat
         Order of the gates in W, R and B.
     """
-
-    input_forget: bool = attribute(boolean(), False)
-    weights_format: WeightsFormat = attribute(choice(WeightsFormat), WeightsFormat.FICO)
-
-    def forgets_by_input(self) -> bool:
-        """Whether the forget gate is 1 minus the input gate."""
-        return self.input_forget
-
-    def ordered(self, np: Any, weights: Any) -> Any:
-        """Put the gates in the order f, i, c, o."""
-        parts = dict(zip(self.weights_format.value, np.split(weights, 4), strict=True))
-        return np.concatenate([parts[gate] for gate in "fico"])
 
 
 @operation(
@@ -342,6 +376,44 @@ class LSTMCell4(_LSTM):
 
 @operation(
     "LSTMSequence",
+    "opset1",
+    inputs=(*_LSTM_SEQUENCE, "P"),
+    required=7,
+    examples=(
+        "f32[2,5,3], f32[2,1,4], f32[2,1,4], i64[2]{5,3}, f32[1,16,3], f32[1,16,4], f32[1,16]"
+        " -> f32[2,1,5,4], f32[2,1,4], f32[2,1,4] | hidden_size=4 direction=reverse",
+        "f32[1,2,3], f32[1,2,2], f32[1,2,2], i64[1]{2}, f32[2,8,3], f32[2,8,2], f32[2,8]"
+        " -> f32[1,2,2,2], f32[1,2,2], f32[1,2,2]"
+        " | hidden_size=2 direction=bidirectional weights_format=ifco input_forget=true",
+    ),
+)
+class LSTMSequence1(_LSTM1):
+    """LSTMCell over time.
+
+    Source: OpenVINO operation specification, LSTMSequence-1.  What is beside
+    it was written by OpenVINO's class of this version, as of LSTMCell-1.
+
+    Attributes
+    ----------
+    hidden_size, activations, activations_alpha, activations_beta, clip
+        As of `LSTMCell1`.
+    input_forget, weights_format
+        As of `LSTMCell1`; not in the document, and nothing else by default.
+    direction : Direction
+        forward, reverse or bidirectional.
+    """
+
+    sequence = True
+
+    direction: Direction = attribute(choice(Direction))
+
+    def chosen_direction(self) -> Direction:
+        """Tell which way the sequence is read."""
+        return self.direction
+
+
+@operation(
+    "LSTMSequence",
     "opset5",
     inputs=_LSTM_SEQUENCE,
     examples=(
@@ -349,7 +421,7 @@ class LSTMCell4(_LSTM):
         " -> f32[2,2,5,4], f32[2,2,4], f32[2,2,4] | hidden_size=4 direction=bidirectional",
     ),
 )
-class LSTMSequence(_LSTM):
+class LSTMSequence5(_LSTM):
     """LSTMCell over time.
 
     Source: OpenVINO operation specification, LSTMSequence-5.

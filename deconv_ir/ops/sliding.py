@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -9,7 +10,7 @@ if TYPE_CHECKING:
     from ..dtypes import Array
     from ..geometry import Axis, AxisGeometry
 
-# Elements that a thread works on at once, where a plane is no larger.
+# Elements that a thread makes at once, where a plane is no larger: they stay in its cache.
 _BLOCK = 1 << 16
 
 
@@ -48,8 +49,100 @@ def window(axis: Axis, geometry: AxisGeometry, data: int, kernel: int) -> Window
     return Window(geometry.output, tuple(cells), empty)
 
 
+def _part(along: Window, start: int, stop: int) -> tuple[slice, Window]:
+    """Return which elements some of the windows on an axis read, and what they do with these."""
+    cells = []
+    for source, target in along.cells:
+        low, high = max(target.start, start), min(target.stop, stop)
+        if low < high:
+            first = source.start + (low - target.start) * source.step
+            last = source.start + (high - 1 - target.start) * source.step + 1
+            cells.append((slice(first, last, source.step), slice(low - start, high - start)))
+    begin = min((source.start for source, _ in cells), default=0)
+    end = max((source.stop for source, _ in cells), default=0)
+    moved = tuple((slice(c.start - begin, c.stop - begin, c.step), to) for c, to in cells)
+    return slice(begin, end), Window(stop - start, moved, ())
+
+
+class _Jobs(NamedTuple):
+    """How the work is cut.
+
+    Attributes
+    ----------
+    planes : int
+        Planes of a job.
+    rows : int
+        Outputs of the first axis of a job: all of them, unless a plane alone is too much.
+    elements : int
+        What a job makes on the way to its results.
+    """
+
+    planes: int
+    rows: int
+    elements: int
+
+
+def _cut(
+    planes: int, extents: Sequence[int], outputs: Sequence[int], casts: bool, elements: int
+) -> _Jobs:
+    """Cut the work into jobs that make about so many elements on the way."""
+    # All but the last axis leave an array of its own: the first the largest.
+    made, extent = 0, list(extents)
+    for axis, output in enumerate(outputs[:-1]):
+        extent[axis] = output
+        made += math.prod(extent)
+    plane = max(1, made + (math.prod(extents) if casts else 0))
+    if plane <= elements:
+        count = min(planes, elements // plane)
+        return _Jobs(max(1, count), outputs[0], plane * max(1, count))
+    rows = max(1, outputs[0] * elements // plane)
+    return _Jobs(1, rows, -(-plane * rows // outputs[0]))
+
+
+def slide_bytes(
+    planes: int,
+    extents: Sequence[int],
+    outputs: Sequence[int],
+    dtypes: tuple[Any, Any],
+    scratch_bytes: int,
+) -> int:
+    """Return the bytes that `slide` takes for what comes and goes.
+
+    Parameters
+    ----------
+    planes : int
+        N * C.
+    extents, outputs : sequence of int
+        The X and the Y.
+    dtypes : tuple of dtype
+        Of the data, and in which it is computed.
+    scratch_bytes : int
+        As of `slide`.
+    """
+    from ..kernels import get_threads
+
+    if not planes or 0 in outputs:
+        return 0
+    data, dtype = dtypes
+    elements = _elements(dtype, scratch_bytes)
+    jobs = _cut(planes, extents, outputs, data != dtype, elements)
+    count = -(-planes // jobs.planes) * -(-outputs[0] // jobs.rows)
+    return int(jobs.elements * min(count, get_threads()) * dtype.itemsize)
+
+
+def _elements(dtype: Any, scratch_bytes: int) -> int:
+    from ..kernels import get_threads
+
+    return max(1, min(_BLOCK, scratch_bytes // (get_threads() * int(dtype.itemsize))))
+
+
 def slide(
-    combine: Callable[..., Any], start: Any, data: Array, windows: Sequence[Window], dtype: Any
+    combine: Callable[..., Any],
+    start: Any,
+    data: Array,
+    windows: Sequence[Window],
+    dtype: Any,
+    scratch_bytes: int,
 ) -> Array:
     """Combine the elements under each window.
 
@@ -65,6 +158,8 @@ def slide(
         One for each X.
     dtype : dtype
         In which it is computed.
+    scratch_bytes : int
+        Bound on what comes and goes, where a row is no larger.
 
     Returns
     -------
@@ -78,21 +173,27 @@ def slide(
     from ..kernels.parallel import run_jobs
 
     planes = data.reshape(-1, *data.shape[2:])
-    result = empty((len(planes), *(w.output for w in windows)), dtype)
+    outputs = tuple(w.output for w in windows)
+    result = empty((len(planes), *outputs), dtype)
     if result.size:
-        rows = max(1, _BLOCK // max(1, planes[0].size))
+        casts, elements = data.dtype != dtype, _elements(dtype, scratch_bytes)
+        cut = _cut(len(planes), data.shape[2:], outputs, casts, elements)
+        starts = range(0, outputs[0], cut.rows)
+        parts = [_part(windows[0], at, min(at + cut.rows, outputs[0])) for at in starts]
 
         def do(job: int) -> None:
-            part = slice(job * rows, (job + 1) * rows)
-            wide = planes[part].astype(dtype, copy=False)
+            plane, row = divmod(job, len(parts))
+            some = slice(plane * cut.planes, (plane + 1) * cut.planes)
+            reads, first = parts[row]
+            target = result[some, starts[row] : starts[row] + cut.rows]
+            axes = (first, *windows[1:])
             with np.errstate(all="ignore"):
-                for i, axis in enumerate(windows):
-                    last = i + 1 == len(windows)
-                    wide = _along(
-                        np, combine, start, wide, i + 1, axis, result[part] if last else None
-                    )
+                wide = planes[some, reads].astype(dtype, copy=False)
+                for i, axis in enumerate(axes, 1):
+                    out = target if i == len(axes) else None
+                    wide = _along(np, combine, start, wide, i, axis, out)
 
-        run_jobs(lambda: do, -(-len(planes) // rows), get_threads())
+        run_jobs(lambda: do, -(-len(planes) // cut.planes) * len(parts), get_threads())
     return result.reshape(*data.shape[:2], *result.shape[1:])
 
 

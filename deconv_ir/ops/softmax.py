@@ -6,12 +6,17 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from ..model import Context, Operation, TensorInfo
-from ..shapes import format_shape
+from ..shapes import element_count, format_shape, static
 from .base import attribute, integer, operation
 from .checks import check_type, normalize_axis
+from .numeric import widened_bytes
 
 if TYPE_CHECKING:
     from ..dtypes import Array
+
+
+# Bytes of a float.
+_WIDEST = 8
 
 
 class _Softmax(Operation):
@@ -46,6 +51,12 @@ class _Softmax(Operation):
         with np.errstate(all="ignore"):
             shifted = data - np.max(data, axis=axis, keepdims=True, initial=-np.inf)
             return (narrow(self.finish(np, shifted, axis), inputs[0].dtype),)
+
+    def scratch(
+        self, inputs: Sequence[TensorInfo], outputs: Sequence[TensorInfo], context: Context
+    ) -> int:
+        """Count copies in f32 of narrow floats."""
+        return widened_bytes(outputs[0])
 
     def finish(self, np: Any, shifted: Array, axis: int) -> Array:
         """Compute the output from ``x - max``, which may be overwritten."""
@@ -109,6 +120,13 @@ class LogSoftmax(_Softmax):
     def chosen_axis(self) -> int:
         """Tell the axis, as written."""
         return self.axis
+
+    def scratch(
+        self, inputs: Sequence[TensorInfo], outputs: Sequence[TensorInfo], context: Context
+    ) -> int:
+        """Count what is summed, too."""
+        summed = element_count(static(outputs[0].shape)) * _WIDEST
+        return summed + widened_bytes(outputs[0])
 
     def finish(self, np: Any, shifted: Array, axis: int) -> Array:
         """Compute x - max - log(sum(exp(x - max)))."""

@@ -22,6 +22,7 @@ from ..geometry import AxisGeometry, Semantics
 from ..kernels import naive
 from ..model import Context
 from ..ops.deconvolution import Deconvolution
+from ..parts import whole
 from ..shapes import element_count
 from .specfile import ExampleSpec, Input
 
@@ -138,7 +139,7 @@ def _loop(
     last = operation.channels_last
     result = naive(
         np.moveaxis(data, -1, 1) if last else data,
-        operation.canonical_filter(filter_),
+        whole(operation.canonical_filter(filter_)),
         strides=[a.stride for a in axes],
         dilations=[a.dilation for a in axes],
         groups=operation.groups_of(filter_.shape),

@@ -11,7 +11,7 @@ ROOT = Path(__file__).parent.parent.parent
 
 # From left to right; rooms of one row do not know each other, unless they are one room.
 ROWS = [
-    {"version", "errors", "locks", "record"},
+    {"version", "errors", "locks", "parts", "record", "room"},
     {"files", "findings", "limits", "dtypes", "geometry"},
     {"shapes"},
     {"kernels", "model"},

@@ -334,6 +334,7 @@ class Packed:
         self.vectors = {"kernel": (1, 3, 2), "strides": (1, 2, 1), "dilations": (1, 1, 2)}
         self.filter = np.ones((4, 2, 1, 3, 2), np.float32)
         self.bias: Array | None = np.ones(4, np.float32)
+        self.first = 0
         self.call: dict[str, Any] = {
             "data": np.ones((2, 4, 1, 5, 6), np.float32),
             "out": np.zeros((2, 4, 1, 9, 8), np.float32),
@@ -341,18 +342,17 @@ class Packed:
             "output": (1, 9, 8),
             "threads": 2,
             "scratch_bytes": 1 << 20,
+            "weight_bytes": 1 << 20,
             "extent": 8,
             "crop": 0,
         }
 
     def pack(self) -> Any:
-        return self.module.Kernel(
-            tuple(self.layer.values()),
-            *self.vectors.values(),
-            self.filter,
-            self.bias,
-            (0, 0.0, 0.0, 0.0),
+        kernel = self.module.Kernel(
+            tuple(self.layer.values()), *self.vectors.values(), self.bias, (0, 0.0, 0.0, 0.0)
         )
+        kernel.fill(self.filter, self.first)
+        return kernel
 
     def run(self) -> Any:
         return self.pack().run(*self.call.values())
@@ -371,14 +371,15 @@ def test_what_c_is_given(winograd: int) -> None:
         *(("element", n) for n in (-1, 8, 2**40)),
         *(("isa", n) for n in (-1, 3, 2**40)),
         *(("groups", n) for n in (-2, 0, 1, 3, 2**62, FAR)),
-        *(("ins", n) for n in (-2, 0, 1, 3, 2**62, 2**63 // 24 + 1, FAR)),
+        *(("ins", n) for n in (-2, 0, 1, 2**62, 2**63 // 24 + 1, FAR)),
         *(("outs", n) for n in (-2, 0, 1, 3, 2**62, FAR)),
         *(("folded", n) for n in (-1, 0, 3)),
         *(("winograd", n) for n in (-1, 3, 2**40)),
         *(("kernel", (1, 3, n)) for n in (-2, 0, 1, 3, 2**62, FAR)),
         *(("strides", (1, n, 1)) for n in (-1, 0)),
         *(("dilations", (1, n, 1)) for n in (-1, 0)),
-        *(("filter", np.ones(n, np.float32)) for n in (0, 47, 49)),
+        *(("filter", np.ones(n, np.float32)) for n in (47, 49, 60)),
+        *(("first", n) for n in (-FAR, -1, 1, 4, FAR)),
         *(("bias", np.ones(n, np.float32)) for n in (0, 3, 5)),
     ],
     ids=lambda v: v if isinstance(v, str) else str(v)[:30].replace("\n", ""),
@@ -391,7 +392,7 @@ def test_c_packs_no_filter_that_does_not_fit(name: str, value: Any) -> None:
             break
     else:
         setattr(packed, name, value)
-    with pytest.raises(ValueError, match=r"no such layer|a buffer of \d+ bytes where"):
+    with pytest.raises(ValueError, match=r"no such layer|a buffer of \d+ bytes"):
         packed.pack()
 
 
@@ -431,6 +432,17 @@ def test_c_takes_any_number_of_threads(threads: int) -> None:
     packed.call["out"][...] = 0
     assert packed.run() is True
     np.testing.assert_array_equal(packed.call["out"], expected)
+
+
+@pytest.mark.parametrize("weights", [-FAR, 0, 1, FAR])
+def test_c_takes_any_bound_on_weights(weights: int) -> None:
+    packed = Packed()
+    packed.run()
+    expected = packed.call["out"].copy()
+    packed.call["weight_bytes"] = weights
+    packed.call["out"][...] = 0
+    assert packed.run() is True
+    np.testing.assert_allclose(packed.call["out"], expected, rtol=1e-5)
 
 
 @pytest.mark.parametrize("scratch", [-FAR, 0, 1])

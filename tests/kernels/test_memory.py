@@ -3,10 +3,26 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 from deconv_ir.kernels import memory
 
 MIB = 1 << 20
+
+
+def pages() -> int:
+    """Bytes of this process that are resident."""
+    import psutil
+
+    return int(psutil.Process().memory_info().rss)
+
+
+@pytest.fixture(autouse=True)
+def pool():
+    """The pool as it is at the start: a command that ran in this process has turned it off."""
+    memory.keep(192 * MIB)
+    yield
+    memory.keep(192 * MIB)
 
 
 def address_of(size: int) -> int:
@@ -22,3 +38,14 @@ def test_the_last_size_is_used_again():
     taken = memory.empty((131 * MIB,), np.dtype(np.uint8))  # what the system would give again
     assert taken.ctypes.data != first
     assert address_of(130 * MIB) == first
+
+
+def test_nothing_is_kept_where_that_is_said():
+    memory.keep(0)
+    for _ in range(2):
+        resident = pages()
+        array = memory.empty((130 * MIB,), np.dtype(np.uint8))
+        array[::4096] = 1
+        assert pages() > resident + 100 * MIB
+        del array
+        assert pages() < resident + 30 * MIB

@@ -17,6 +17,7 @@ from deconv_ir.kernels import (
     threads,
 )
 from deconv_ir.kernels.compiled import compiled_module
+from deconv_ir.room import Room
 
 pytestmark = pytest.mark.skipif(
     compiled_module() is None, reason="the compiled kernel was not built"
@@ -275,3 +276,22 @@ def test_the_transformed_weights_are_counted() -> None:
         counted[path] = kernel.packed_bytes
     assert counted["direct"] == weights.nbytes
     assert counted["winograd"] - weights.nbytes in (9 * weights.nbytes // 4, 4 * weights.nbytes)
+
+
+def test_weights_are_transformed_where_there_is_room_for_them() -> None:
+    weights = np.random.default_rng(0).standard_normal((64, 64, 4, 4), dtype=np.float32)
+    data, where = np.ones((1, 64, 32, 32), np.float32), ((1, 1), (64, 64))
+    kernel = ones(weights.shape, (2, 2), path="auto")
+    direct, filtered = kernel.ways(data.shape, *where, 1 << 20)
+    assert direct.weight_bytes == 0
+    assert filtered.cycles < direct.cycles
+    assert filtered.scratch_bytes <= 1 << 20
+    needed = filtered.weight_bytes
+    for room, packed in [(needed - 1, 0), (needed, needed), (0, needed)]:
+        # Once they are there, they are used whatever the room.
+        expected = filtered.scratch_bytes if packed else direct.scratch_bytes
+        assert kernel.scratch(data.shape, *where, Room(1 << 20, room)) == expected
+        assert kernel.packed_bytes == weights.nbytes + packed
+        result = kernel.run(data, *where, None, Room(1 << 20, room))
+        np.testing.assert_allclose(result[:, :, 1:-1, 1:-1], 256, rtol=1e-5)
+    assert kernel.ways(data.shape, *where, 1 << 20) == (filtered._replace(weight_bytes=0),)

@@ -445,40 +445,6 @@ def test_a_sequence_is_its_cell_over_time(run, direction: str) -> None:
     np.testing.assert_allclose(final, last, atol=1e-6)
 
 
-@pytest.mark.parametrize("direction", ["forward", "reverse", "bidirectional"])
-@pytest.mark.parametrize("time", [0, 5])
-@pytest.mark.parametrize(
-    "attributes",
-    [{}, {"clip": "0.3"}, {"activations": "sigmoid,relu,tanh"}],
-    ids=["usual", "clip", "activations"],
-)
-def test_an_lstm_over_time_is_its_cell(
-    run, direction: str, time: int, attributes: dict[str, str]
-) -> None:
-    """LSTMSequence-5: the cell, whose formula is checked above, moment by moment."""
-    n, i, h = 2, 3, 4
-    ways = {"forward": [1], "reverse": [-1], "bidirectional": [1, -1]}[direction]
-    x, h0, c0 = normal(n, time, i), normal(n, len(ways), h), normal(n, len(ways), h)
-    w, r, b = (normal(len(ways), 4 * h, *rest) for rest in ((i,), (h,), ()))
-    expected, last = np.zeros((n, len(ways), time, h), np.float32), [h0.copy(), c0.copy()]
-    for d, way in enumerate(ways):
-        for step in list(range(time))[::way]:
-            states = [state[:, d] for state in last]
-            found = run(
-                "LSTMCell-4", x[:, step], *states, w[d], r[d], b[d],
-                hidden_size=str(h), **attributes,
-            )  # fmt: skip
-            expected[:, d, step] = found[0]
-            for state, new in zip(last, found, strict=True):
-                state[:, d] = new
-    outputs = run(
-        "LSTMSequence-5", x, h0, c0, [time] * n, w, r, b,
-        hidden_size=str(h), direction=direction, **attributes,
-    )  # fmt: skip
-    for mine, theirs in zip(outputs, (expected, *last), strict=True):
-        np.testing.assert_allclose(mine, theirs, atol=2e-6)
-
-
 def test_peepholes_are_refused(run) -> None:
     n, i, h = 1, 2, 2
     inputs = (normal(n, i), normal(n, h), normal(n, h), normal(8, i), normal(8, h), normal(8))

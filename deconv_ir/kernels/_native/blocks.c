@@ -13,7 +13,8 @@
 #include <stdlib.h>
 
 #define KEPT_BLOCKS 4
-#define KEPT_BYTES ((int64_t)192 << 20)
+
+static int64_t kept_bytes = (int64_t)192 << 20;
 
 /* Empty places first, then the oldest. */
 static struct {
@@ -53,19 +54,24 @@ static void *take(int64_t bytes, int64_t *room) {
 
 /* Keep a block; the oldest make room for it: sizes that came once may not come again. */
 static void give(void *memory, int64_t room) {
-    if (room > KEPT_BYTES) {
+    if (room > kept_bytes) {
         free(memory);
         return;
     }
     int64_t total = room;
     for (int i = 0; i < KEPT_BLOCKS; i++) total += kept[i].bytes;
-    for (int i = 0; i == 0 || total > KEPT_BYTES; i++) {
+    for (int i = 0; i == 0 || total > kept_bytes; i++) {
         total -= kept[i].bytes;
         free(take_out(i));
     }
     for (int i = 0; i + 1 < KEPT_BLOCKS; i++) kept[i] = kept[i + 1];
     kept[KEPT_BLOCKS - 1].memory = memory;
     kept[KEPT_BLOCKS - 1].bytes = room;
+}
+
+void keep_blocks(int64_t most_bytes) {
+    kept_bytes = most_bytes;
+    for (int i = 0; i < KEPT_BLOCKS; i++) free(take_out(KEPT_BLOCKS - 1));
 }
 
 static PyObject *block_new(PyTypeObject *type, PyObject *arguments, PyObject *keywords) {

@@ -19,6 +19,7 @@ struct shared_plan {
     struct plan plan;
     struct wino_plan winograd;
     int filtered; /* whether the run goes the way of the latter */
+    int64_t weight_bytes; /* of the weights that takes; 0: they are there */
     int references;
 };
 
@@ -74,6 +75,9 @@ static int layer_is_sane(const struct layer *layer) {
     return 1;
 }
 
+/* Of two numbers below this the sum is in bounds. */
+#define MOST_SUM (INT64_C(1) << 62)
+
 /* The product of extents, or -1 where no buffer can have as many bytes. */
 static int64_t product(const int64_t *factors, int count) {
     int64_t result = 1;
@@ -89,7 +93,8 @@ static int buffer_has(const Py_buffer *buffer, int64_t bytes) {
     return 0;
 }
 
-static int kernel_prepare(Kernel *self, const Py_buffer *filter, const Py_buffer *bias) {
+/* Make room for the filter, and take the bias. */
+static int kernel_prepare(Kernel *self, const Py_buffer *bias) {
     const struct layer *layer = &self->layer;
     const enum element element = (enum element)layer->element;
     const int size = element_size(element);
@@ -98,30 +103,20 @@ static int kernel_prepare(Kernel *self, const Py_buffer *filter, const Py_buffer
                             layer->kernel[0], layer->kernel[1], layer->kernel[2]}, 7);
     const int64_t bias_bytes =
         product((int64_t[]){size, layer->groups, layer->channels_out}, 3);
-    if (!buffer_has(filter, filter_bytes)) return -1;
+    if (filter_bytes < 0 || filter_bytes > MOST_SUM / 8) {
+        PyErr_SetString(PyExc_ValueError, "no such layer");
+        return -1;
+    }
     if (bias->obj && !buffer_has(bias, bias_bytes)) return -1;
-    const int64_t count = filter_bytes / size, channels = bias_bytes / size;
+    const int64_t channels = bias_bytes / size;
     self->kernels = kernels_for((enum isa)layer->isa, accumulator_of(element));
-    self->packed = allocate(count * self->kernels->size);
-    if (packing_make(layer, self->kernels, &self->packing) || !self->packed) goto no_memory;
+    self->packed = allocate(filter_bytes / size * self->kernels->size);
+    self->finite = 1;
+    if (!self->packed || packing_make(layer, self->kernels, &self->packing)) goto no_memory;
     if (bias->obj) {
         self->bias = allocate(channels * self->kernels->size);
         if (!self->bias) goto no_memory;
         self->kernels->load(element, bias->buf, 1, channels, self->bias);
-    }
-    if (size == self->kernels->size) {
-        Py_BEGIN_ALLOW_THREADS
-        self->finite = !pack_filter(layer, self->kernels, &self->packing, filter->buf,
-                                    self->packed);
-        Py_END_ALLOW_THREADS
-    } else {
-        void *wide = allocate(count * self->kernels->size);
-        if (!wide) goto no_memory;
-        Py_BEGIN_ALLOW_THREADS
-        self->kernels->load(element, filter->buf, 1, count, wide);
-        self->finite = !pack_filter(layer, self->kernels, &self->packing, wide, self->packed);
-        Py_END_ALLOW_THREADS
-        free(wide);
     }
     return 0;
 no_memory:
@@ -129,21 +124,60 @@ no_memory:
     return -1;
 }
 
+/* fill(buffer, first): take rows of the filter, those of all groups counted through. */
+static PyObject *kernel_fill(PyObject *object, PyObject *arguments) {
+    Kernel *self = (Kernel *)object;
+    const struct layer *layer = &self->layer;
+    const enum element element = (enum element)layer->element;
+    const int64_t rows = layer->groups * filter_rows(layer);
+    const int64_t weights = layer->groups * self->packing.group_size / most(rows, 1);
+    const int64_t row_bytes = weights * element_size(element);
+    Py_buffer part;
+    long long first;
+    if (!PyArg_ParseTuple(arguments, "y*L", &part, &first)) return NULL;
+    const int64_t count = row_bytes ? part.len / row_bytes : 0;
+    int failed = self->last != NULL || self->state != UNKNOWN; /* runs have begun */
+    if (failed || count * row_bytes != part.len || first < 0 || first > rows - count) {
+        PyErr_Format(PyExc_ValueError, "a buffer of %zd bytes is no part of the filter", part.len);
+        failed = 1;
+    } else {
+        void *wide = part.buf;
+        if (element_size(element) != self->kernels->size) {
+            wide = allocate(count * weights * self->kernels->size);
+            failed = wide == NULL;
+            if (failed) PyErr_NoMemory();
+            else self->kernels->load(element, part.buf, 1, count * weights, wide);
+        }
+        if (!failed) {
+            int finite;
+            Py_BEGIN_ALLOW_THREADS
+            finite = !pack_rows(layer, self->kernels, &self->packing, first, count, wide,
+                                self->packed);
+            Py_END_ALLOW_THREADS
+            self->finite &= finite;
+        }
+        if (wide != part.buf) free(wide);
+    }
+    PyBuffer_Release(&part);
+    if (failed) return NULL;
+    Py_RETURN_NONE;
+}
+
 /* Kernel((forward, element, isa, groups, in, out, folded, guarded, winograd), kernel, strides,
- *        dilations, filter, bias, (activation, low, high, slope)) */
+ *        dilations, bias, (activation, low, high, slope)): its filter is filled in */
 static PyObject *kernel_new(PyTypeObject *type, PyObject *arguments, PyObject *keywords) {
     (void)keywords;
     struct layer l;
     int activation;
     struct epilogue epilogue;
-    Py_buffer filter, bias;
+    Py_buffer bias;
     memset(&bias, 0, sizeof bias);
-    if (!PyArg_ParseTuple(arguments, "(LLLLLLLLL)(LLL)(LLL)(LLL)y*z*(iddd)", &l.forward, &l.element,
+    if (!PyArg_ParseTuple(arguments, "(LLLLLLLLL)(LLL)(LLL)(LLL)z*(iddd)", &l.forward, &l.element,
                           &l.isa, &l.groups, &l.channels_in, &l.channels_out, &l.folded,
                           &l.guarded, &l.winograd, &l.kernel[0],
                           &l.kernel[1], &l.kernel[2], &l.strides[0], &l.strides[1],
                           &l.strides[2], &l.dilations[0], &l.dilations[1], &l.dilations[2],
-                          &filter, &bias, &activation, &epilogue.low, &epilogue.high,
+                          &bias, &activation, &epilogue.low, &epilogue.high,
                           &epilogue.slope))
         return NULL;
     epilogue.activation = (enum activation)activation;
@@ -156,9 +190,8 @@ static PyObject *kernel_new(PyTypeObject *type, PyObject *arguments, PyObject *k
     if (self) {
         self->layer = l;
         self->epilogue = epilogue;
-        if (kernel_prepare(self, &filter, &bias)) Py_CLEAR(self);
+        if (kernel_prepare(self, &bias)) Py_CLEAR(self);
     }
-    PyBuffer_Release(&filter);
     if (bias.obj) PyBuffer_Release(&bias);
     return (PyObject *)self;
 }
@@ -181,8 +214,10 @@ static int choose_way(Kernel *self, const struct run *run, struct shared_plan *s
     const struct wino_packing *packed = self->state == PACKED ? &self->winograd : NULL;
     int failed = wino_plan_make(layer, run, self->kernels, &self->packing, packed, &made,
                                 &shared->winograd);
-    shared->filtered = !failed && (forced || shared->winograd.tiling.cycles <
-                                                 shared->plan.tiling.cycles);
+    if (!failed && !packed) shared->weight_bytes = wino_weight_bytes(layer, &made);
+    shared->filtered =
+        !failed && shared->weight_bytes <= run->weight_bytes &&
+        (forced || shared->winograd.tiling.cycles < shared->plan.tiling.cycles);
     if (failed < 0 || !shared->filtered || packed) {
         wino_packing_free(&made);
         return failed < 0 ? -1 : 0;
@@ -226,20 +261,17 @@ static struct shared_plan *plan_acquire(Kernel *self, const struct run *run) {
     return shared;
 }
 
-/* Of two numbers below this the sum is in bounds. */
-#define MOST_SUM (INT64_C(1) << 62)
-
-/* Read (data, out, pads_begin, output, threads, scratch_bytes, extent, crop). */
+/* Read (data, out, pads_begin, output, threads, scratch_bytes, weight_bytes, extent, crop). */
 static int run_of_arguments(const Kernel *self, PyObject *arguments, struct run *run,
                             Py_buffer *in, Py_buffer *result) {
     const int64_t size = element_size((enum element)self->layer.element);
     const int64_t channels_in = self->layer.groups * self->layer.channels_in;
     PyObject *data, *out;
     memset(run, 0, sizeof *run);
-    if (!PyArg_ParseTuple(arguments, "OO(LLL)(LLL)LLLL", &data, &out, &run->pads_begin[0],
+    if (!PyArg_ParseTuple(arguments, "OO(LLL)(LLL)LLLLL", &data, &out, &run->pads_begin[0],
                           &run->pads_begin[1], &run->pads_begin[2], &run->output[0],
                           &run->output[1], &run->output[2], &run->threads,
-                          &run->scratch_bytes, &run->extent, &run->crop))
+                          &run->scratch_bytes, &run->weight_bytes, &run->extent, &run->crop))
         return -1;
     run->threads = most(1, least(run->threads, MOST_THREADS));
     if (PyObject_GetBuffer(data, in, PyBUF_STRIDED_RO)) return -1;
@@ -322,10 +354,11 @@ static PyObject *kernel_describe(PyObject *object, PyObject *arguments) {
     const struct tiling *t = &shared->plan.tiling;
     const struct wino_tiling *w = &shared->winograd.tiling;
     PyObject *result = Py_BuildValue(
-        "{s:i,s:i,s:L,s:(LLL),s:L,s:L,s:L,s:L,s:d,s:d}", "compact", t->compact, "rows",
+        "{s:i,s:i,s:L,s:(LLL),s:L,s:L,s:L,s:L,s:d,s:d,s:L,s:L,s:L}", "compact", t->compact, "rows",
         self->packing.rows, "images", t->images, "box", t->box[0], t->box[1], t->box[2],
         "channels", t->channels, "blocks", t->blocks, "jobs", t->jobs, "bytes", t->bytes, "cycles",
-        t->cycles, "winograd_cycles", w->cycles);
+        t->cycles, "winograd_cycles", w->cycles, "winograd_jobs", w->jobs, "winograd_bytes",
+        w->bytes, "winograd_weights", shared->weight_bytes);
     if (result && shared->filtered) {
         const struct wino_axis *a = self->winograd.axes;
         PyObject *more = Py_BuildValue(
@@ -380,15 +413,17 @@ static PyObject *kernel_finite(PyObject *object, void *unused) {
 static PyObject *kernel_packed_bytes(PyObject *object, void *unused) {
     (void)unused;
     const Kernel *self = (Kernel *)object;
-    const struct wino_packing *w = &self->winograd;
-    int64_t elements = self->packing.group_size;
-    if (self->state == PACKED) elements += w->chunk_first[w->chunks] * self->layer.channels_in;
-    return PyLong_FromLongLong(self->layer.groups * elements * self->kernels->size);
+    int64_t bytes = self->layer.groups * self->packing.group_size * self->kernels->size;
+    if (self->state == PACKED) bytes += wino_weight_bytes(&self->layer, &self->winograd);
+    return PyLong_FromLongLong(bytes);
 }
 
 static PyMethodDef kernel_methods[] = {
+    {"fill", kernel_fill, METH_VARARGS,
+     "fill(buffer, first): take rows of the filter, along its first axis"},
     {"run", kernel_run, METH_VARARGS,
-     "run(data, out, pads_begin, output, threads, scratch_bytes, extent, crop) -> bool"},
+     "run(data, out, pads_begin, output, threads, scratch_bytes, weight_bytes, extent, crop)"
+     " -> bool"},
     {"describe", kernel_describe, METH_VARARGS,
      "describe(...) -> dict: what run would do"},
     {"unpack", kernel_unpack, METH_O, "unpack(buffer): write the filter as it was given"},
@@ -432,13 +467,22 @@ static PyObject *module_isas(PyObject *module, PyObject *unused) {
     return result;
 }
 
+static PyObject *module_keep(PyObject *module, PyObject *argument) {
+    (void)module;
+    const long long bytes = PyLong_AsLongLong(argument);
+    if (bytes == -1 && PyErr_Occurred()) return NULL;
+    keep_blocks(bytes);
+    Py_RETURN_NONE;
+}
+
 static PyMethodDef module_methods[] = {
+    {"keep", module_keep, METH_O, "keep(bytes): how much memory of results is used again"},
     {"isas", module_isas, METH_NOARGS, "isas() -> names of instruction sets, the best last"},
     {NULL, NULL, 0, NULL},
 };
 
 /* Of the calls from Python; to be raised, here and in compiled.py, when one changes. */
-enum { INTERFACE = 3 };
+enum { INTERFACE = 4 };
 
 static int module_exec(PyObject *module) {
     if (PyModule_AddIntConstant(module, "INTERFACE", INTERFACE)) return -1;

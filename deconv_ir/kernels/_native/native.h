@@ -126,6 +126,7 @@ struct run {
     /* Elements from one image, channel and position of the data to the next. */
     int64_t image_step, channel_step, step[AXES];
     int64_t threads, scratch_bytes;
+    int64_t weight_bytes; /* that weights for minimal filtering may take, if they are not there */
     /* Of a folded layer: the last axis of the output, and how many of its
      * interleaved positions come before the first. */
     int64_t extent, crop;
@@ -163,9 +164,15 @@ static inline int packing_rows(const struct packing *p, int64_t block) {
 static inline int64_t packing_channel(const struct packing *p, int64_t block) {
     return block * p->rows - (block > p->larger ? block - p->larger : 0);
 }
-/* Returns 0, or 1 if a weight is infinite or NaN. */
-int pack_filter(const struct layer *layer, const struct kernels *kernels,
-                const struct packing *packing, const void *filter, void *packed);
+/* Rows of a group of the filter as it is given: its first axis. */
+static inline int64_t filter_rows(const struct layer *layer) {
+    return layer->forward ? layer->channels_out : layer->channels_in;
+}
+/* Pack `count` of the rows of all groups.  Returns 0, or 1 if a weight of theirs is infinite
+ * or NaN. */
+int pack_rows(const struct layer *layer, const struct kernels *kernels,
+              const struct packing *packing, int64_t first, int64_t count, const void *rows,
+              void *packed);
 /* The inverse: the filter as it was, in the accumulator's type. */
 void unpack_filter(const struct layer *layer, const struct kernels *kernels,
                    const struct packing *packing, const void *packed, void *filter);
@@ -244,6 +251,9 @@ int64_t second_level_cache(void);
  * block touches more small ones than the processor remembers. */
 #define HUGE_PAGE ((int64_t)2 << 20)
 void *allocate_huge(int64_t bytes);
+
+/* How much memory of results is kept to be used again; what is kept now is let go. */
+void keep_blocks(int64_t most_bytes);
 
 /* Fetch a row that lies `ahead` of one: that of the next channel, where no prefetcher of
  * the processor looks. */

@@ -59,36 +59,57 @@ void packing_free(struct packing *packing) {
     memset(packing, 0, sizeof *packing);
 }
 
-/* Copy one block of rows of one phase, [channel][tap][row] as it is packed, from or to
- * the filter. */
-static void copy_block(const struct layer *layer, const struct packing *packing, int64_t group,
-                       const int64_t phase[AXES], int64_t block, int size, char *filter,
-                       char *packed, int unpack) {
-    const int64_t taps = layer->kernel[0] * layer->kernel[1] * layer->kernel[2];
-    const int64_t in = layer->channels_in, rows = packing_rows(packing, block);
-    const int64_t channel = packing_channel(packing, block);
+/* Some rows of the filter as it is given, along its first axis: input channels of a
+ * deconvolution's [g][in][out][K], output channels of a convolution's [g][out][in][K]. */
+struct part {
+    int64_t first, count; /* of a group */
+    char *rows;           /* the first of them */
+};
+
+/* Copy what one block of rows of one phase, [channel][tap][row] as it is packed, has of a
+ * part, from or to it. */
+static void copy_block(const struct layer *layer, const struct packing *packing,
+                       const struct part *part, const int64_t phase[AXES], int64_t block,
+                       int size, char *packed, int unpack) {
     const struct phases *p = packing->phases;
-    /* Deconvolution filters are [g][in][out][K], convolution filters [g][out][in][K]. */
-    const int64_t row_step = (layer->forward ? in : 1) * taps;
+    const int64_t taps = layer->kernel[0] * layer->kernel[1] * layer->kernel[2];
+    const int64_t rows = packing_rows(packing, block), channel = packing_channel(packing, block);
+    int64_t in_first = 0, in_end = layer->channels_in, row_first = 0, row_end = rows;
+    if (layer->forward) {
+        row_first = most(part->first - channel, 0);
+        row_end = least(part->first + part->count - channel, rows);
+    } else {
+        in_first = part->first;
+        in_end = part->first + part->count;
+    }
+    const int64_t row_step = (layer->forward ? layer->channels_in : 1) * taps;
     const int64_t in_step = (layer->forward ? 1 : layer->channels_out) * taps;
-    char *from = filter + (group * in * layer->channels_out * taps + channel * row_step) * size;
-    for (int64_t i = 0; i < in; i++, from += in_step * size)
+    for (int64_t i = in_first; i < in_end; i++) {
+        int64_t tap = 0, tap_count = 1;
+        for (int axis = 0; axis < AXES; axis++)
+            tap_count *= p[axis].first[phase[axis] + 1] - p[axis].first[phase[axis]];
         for (int64_t a = p[0].first[phase[0]]; a < p[0].first[phase[0] + 1]; a++)
             for (int64_t b = p[1].first[phase[1]]; b < p[1].first[phase[1] + 1]; b++)
-                for (int64_t c = p[2].first[phase[2]]; c < p[2].first[phase[2] + 1]; c++) {
+                for (int64_t c = p[2].first[phase[2]]; c < p[2].first[phase[2] + 1]; c++, tap++) {
                     const int64_t k = (p[0].taps[a].kernel * layer->kernel[1] +
                                        p[1].taps[b].kernel) * layer->kernel[2] +
                                       p[2].taps[c].kernel;
-                    for (int64_t row = 0; row < rows; row++, packed += size) {
-                        char *weight = from + (row * row_step + k) * size;
-                        if (unpack) memcpy(weight, packed, (size_t)size);
-                        else if (size == 4) memcpy(packed, weight, 4);
-                        else memcpy(packed, weight, 8);
+                    /* Of the part, not of the filter. */
+                    const int64_t out_from = layer->forward ? channel - part->first : channel;
+                    const int64_t in_from = layer->forward ? i : i - part->first;
+                    const int64_t at = in_from * in_step + out_from * row_step + k;
+                    char *to = packed + ((i * tap_count + tap) * rows + row_first) * size;
+                    for (int64_t row = row_first; row < row_end; row++, to += size) {
+                        char *weight = part->rows + (at + row * row_step) * size;
+                        if (unpack) memcpy(weight, to, (size_t)size);
+                        else if (size == 4) memcpy(to, weight, 4);
+                        else memcpy(to, weight, 8);
                     }
                 }
+    }
 }
 
-/* Whether all of `count` packed weights are finite. */
+/* Whether all of `count` weights are finite. */
 static int all_finite(const void *weights, enum accumulator accumulator, int64_t count) {
     if (accumulator == ACC_F32) {
         const uint32_t *w = weights;
@@ -105,45 +126,53 @@ static int all_finite(const void *weights, enum accumulator accumulator, int64_t
     return 1;
 }
 
-struct pack_job {
-    const struct layer *layer;
-    const struct kernels *kernels;
-    const struct packing *packing;
-    char *filter, *packed;
-    int unpack;
-};
-
-static void pack_group_block(void *context, int64_t job, void *scratch) {
-    (void)scratch;
-    const struct pack_job *c = context;
-    const struct packing *p = c->packing;
-    const int64_t group = job / p->blocks, block = job % p->blocks;
-    const int size = c->kernels->size;
-    int64_t phase[AXES], r = 0;
-    for (phase[0] = 0; phase[0] < p->phases[0].count; phase[0]++)
-        for (phase[1] = 0; phase[1] < p->phases[1].count; phase[1]++)
-            for (phase[2] = 0; phase[2] < p->phases[2].count; phase[2]++, r++) {
-                /* Blocks before this one hold `channel` rows of the phase. */
-                const int64_t phase_size = p->phase_start[r + 1] - p->phase_start[r];
-                const int64_t at = group * p->group_size + p->phase_start[r] +
-                                   phase_size / c->layer->channels_out * packing_channel(p, block);
-                copy_block(c->layer, p, group, phase, block, size, c->filter,
-                           c->packed + at * size, c->unpack);
-            }
+/* Copy rows of one group. */
+static void copy_part(const struct layer *layer, const struct kernels *kernels,
+                      const struct packing *p, int64_t group, const struct part *part,
+                      char *packed, int unpack) {
+    const int size = kernels->size;
+    for (int64_t block = 0; block < p->blocks; block++) {
+        int64_t phase[AXES], r = 0;
+        for (phase[0] = 0; phase[0] < p->phases[0].count; phase[0]++)
+            for (phase[1] = 0; phase[1] < p->phases[1].count; phase[1]++)
+                for (phase[2] = 0; phase[2] < p->phases[2].count; phase[2]++, r++) {
+                    /* Blocks before this one hold `channel` rows of the phase. */
+                    const int64_t phase_size = p->phase_start[r + 1] - p->phase_start[r];
+                    const int64_t at = group * p->group_size + p->phase_start[r] +
+                                       phase_size / layer->channels_out *
+                                           packing_channel(p, block);
+                    copy_block(layer, p, part, phase, block, size, packed + at * size, unpack);
+                }
+    }
 }
 
-int pack_filter(const struct layer *layer, const struct kernels *kernels,
-                const struct packing *packing, const void *filter, void *packed) {
-    struct pack_job context = {layer, kernels, packing, (char *)filter, packed, 0};
-    if (packing->group_size)
-        parallel_run(pack_group_block, &context, layer->groups * packing->blocks, 1, 0);
+static void copy_rows(const struct layer *layer, const struct kernels *kernels,
+                      const struct packing *packing, int64_t first, int64_t count, char *rows,
+                      char *packed, int unpack) {
+    const int64_t of_group = filter_rows(layer);
+    if (!packing->group_size) return;
+    const int64_t row_bytes = packing->group_size / of_group * kernels->size;
+    while (count > 0) {
+        const int64_t group = first / of_group;
+        const struct part part = {first - group * of_group,
+                                  least(count, (group + 1) * of_group - first), rows};
+        copy_part(layer, kernels, packing, group, &part, packed, unpack);
+        first += part.count;
+        count -= part.count;
+        rows += part.count * row_bytes;
+    }
+}
+
+int pack_rows(const struct layer *layer, const struct kernels *kernels,
+              const struct packing *packing, int64_t first, int64_t count, const void *rows,
+              void *packed) {
+    copy_rows(layer, kernels, packing, first, count, (char *)rows, packed, 0);
     const enum accumulator accumulator = accumulator_of((enum element)layer->element);
-    return !all_finite(packed, accumulator, layer->groups * packing->group_size);
+    return !all_finite(rows, accumulator, count * (packing->group_size / most(filter_rows(layer), 1)));
 }
 
 void unpack_filter(const struct layer *layer, const struct kernels *kernels,
                    const struct packing *packing, const void *packed, void *filter) {
-    struct pack_job context = {layer, kernels, packing, filter, (char *)packed, 1};
-    if (packing->group_size)
-        parallel_run(pack_group_block, &context, layer->groups * packing->blocks, 1, 0);
+    copy_rows(layer, kernels, packing, 0, layer->groups * filter_rows(layer), filter,
+              (char *)packed, 1);
 }

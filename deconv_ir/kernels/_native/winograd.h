@@ -156,6 +156,8 @@ int wino_packing_make(const struct layer *layer, const struct kernels *kernels,
                       const struct packing *direct, const struct wino_choice *choice,
                       struct wino_packing *packing);
 void wino_packing_free(struct wino_packing *packing);
+/* Bytes of the weights of a packing, filled or not. */
+int64_t wino_weight_bytes(const struct layer *layer, const struct wino_packing *packing);
 /* Fill it from the direct one's weights.  Returns 1 if these are too large, -1
  * when out of memory. */
 int wino_pack(const struct layer *layer, const struct kernels *kernels,

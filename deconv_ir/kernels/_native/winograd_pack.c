@@ -326,14 +326,18 @@ static void pack_chunk(void *context, int64_t job, void *scratch) {
     }
 }
 
+int64_t wino_weight_bytes(const struct layer *layer, const struct wino_packing *p) {
+    return layer->groups * p->chunk_first[p->chunks] * layer->channels_in *
+           (int64_t)sizeof(float);
+}
+
 int wino_pack(const struct layer *layer, const struct kernels *kernels,
               const struct packing *direct, const float *weights, const float *bias,
               int64_t threads, struct wino_packing *p) {
     for (int64_t i = 0; i < layer->groups * direct->group_size; i++)
         if (!(fabsf(weights[i]) <= LARGEST_WEIGHT)) return 1;
-    const int64_t lines = layer->groups * p->chunk_first[p->chunks];
     const int64_t slack = LINE * MAX_ROWS; /* that vectors may read too much */
-    p->weights = allocate_huge(lines * layer->channels_in * (int64_t)sizeof(float) + slack);
+    p->weights = allocate_huge(wino_weight_bytes(layer, p) + slack);
     p->start = calloc((size_t)(layer->groups * p->units * p->axes[2].stride) + MAX_ROWS,
                       sizeof(float));
     if (!p->weights || !p->start) return -1;

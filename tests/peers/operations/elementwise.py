@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .dsl import Case, c, f32, o, p
+from .dsl import Case, c, f32, node, o, p
 
 UNARY = [
     ("abs", 1, -2, 2), ("negative", 1, -2, 2), ("sign", 1, -2, 2), ("floor", 1, -3, 3),
@@ -61,6 +61,7 @@ def cases():
             lambda x, y, n=name: getattr(o[1], n)(x, y),
             (p("boolean", 2, 3), p("boolean", 3)),
         )
+    yield Case("xor", lambda x, y: node("Xor", 1, (x, y)), (p("boolean", 2, 3), p("boolean", 3)))
     yield Case("logical_not", lambda x: o[1].logical_not(x), (p("boolean", 2, 3),))
     for name in ("bitwise_and", "bitwise_or", "bitwise_xor"):
         yield Case(

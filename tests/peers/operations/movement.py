@@ -157,17 +157,19 @@ def shapes():
         for kind in ("i64", "f32"):
             yield Case(
                 f"range4-{start}-{stop}-{step}-{kind}",
-                lambda a, b, s, k=kind: o[4].range(a, b, s, k),
+                lambda a, b, s, k=kind: node("Range", 4, (a, b, s), output_type=k),
                 (s64(start), s64(stop), s64(step)),
             )
+    yield Case("range1", lambda a, b, s: o[1].range(a, b, s), (s64(1), s64(8), s64(3)))
+    yield Case("shape_of1", lambda x: o[1].shape_of(x), (f32(2, 3, 4),))
     yield Case(
         "range4-floats",
-        lambda a, b, s: o[4].range(a, b, s, "f32"),
+        lambda a, b, s: node("Range", 4, (a, b, s), output_type="f32"),
         (c(0.5), c(3.1), c(0.3)),
     )
     yield Case(
         "range4-parameters",
-        lambda a, b, s: o[4].range(a, b, s, "i64"),
+        lambda a, b, s: node("Range", 4, (a, b, s), output_type="i64"),
         (p("i64", values=2), p("i64", values=9), p("i64", values=3)),
     )
     for kind in ("i32", "i64"):

@@ -91,6 +91,14 @@ def poolings():
                     ),
                     (f32(1, 2, 8, 9),),
                 )
+    for exclude, dilations in itertools.product((True, False), ([1, 1], [2, 1], [1, 3])):
+        yield Case(
+            f"avg_pool16-{exclude}-{dilations}",
+            lambda x, e=exclude, d=dilations: o[16].avg_pool(
+                x, [1, 2], [1, 0], [0, 1], [2, 3], e, "floor", "explicit", d
+            ),
+            (f32(1, 2, 8, 9),),
+        )
     yield Case(
         "max_pool8-axis0-3d",
         lambda x: o[8].max_pool(x, [1, 2, 1], [1, 1, 1], [0] * 3, [0] * 3, [2, 2, 2], axis=0),

@@ -1,0 +1,89 @@
+"""Tensors that share memory, when they live, and which buffers they take."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ..model import TensorInfo
+from ..shapes import element_count, is_static, static
+
+# Below this, the allocator has warm memory at hand.
+_SMALLEST_BUFFER = 1 << 20
+# How far beyond the lower bound buffers may bring the peak.
+_SLACK = 1.02
+
+
+def tensor_bytes(info: TensorInfo) -> int | None:
+    """Return the bytes of a tensor as an array; None where they are not known."""
+    if info.element_type is None or not is_static(info.shape):
+        return None
+    try:
+        itemsize: int = info.element_type.numpy().itemsize
+    except TypeError:  # strings
+        return None
+    return element_count(static(info.shape)) * itemsize
+
+
+class Group:
+    """Tensors that may share memory."""
+
+    __slots__ = ("born", "buffer", "bytes", "end", "external", "takes_out")
+
+    def __init__(self, born: int, size: int, *, external: bool = False, takes_out: bool = False):
+        self.born = born
+        self.end = born
+        self.bytes = size
+        self.external = external
+        self.takes_out = takes_out
+        self.buffer: int | None = None
+
+
+def live_bytes(groups: Sequence[Group], steps: int) -> list[int]:
+    """Return the bytes alive during each step."""
+    change = [0] * (steps + 2)
+    for group in groups:
+        change[group.born] += group.bytes
+        change[min(group.end, steps - 1) + 1] -= group.bytes
+    live, total = [], 0
+    for step in range(steps):
+        total += change[step]
+        live.append(total)
+    return live
+
+
+def assign_buffers(groups: Sequence[Group], live: list[int], bound: int) -> list[int]:
+    """Let big tensors take the memory of others that are dead, where that costs no peak.
+
+    `live` grows by what buffers hold idle.
+    """
+    limit = int(bound * _SLACK)
+    last = len(live)
+    capacities: list[int] = []
+    free_since: dict[int, int] = {}
+    busy: list[tuple[int, int]] = []
+    for group in sorted(groups, key=lambda g: g.born):
+        if not group.takes_out or group.bytes < _SMALLEST_BUFFER or group.end >= last:
+            continue
+        for end, buffer in [b for b in busy if b[0] < group.born]:
+            free_since[buffer] = end + 1
+            busy.remove((end, buffer))
+        fitting = sorted((capacities[b], b) for b in free_since if capacities[b] >= group.bytes)
+        for capacity, buffer in fitting:
+            idle = range(free_since[buffer], group.born)
+            waste = range(group.born, group.end + 1)
+            extra = capacity - group.bytes
+            if all(live[i] + capacity <= limit for i in idle) and all(
+                live[i] + extra <= limit for i in waste
+            ):
+                for i in idle:
+                    live[i] += capacity
+                for i in waste:
+                    live[i] += extra
+                group.buffer = buffer
+                del free_since[buffer]
+                break
+        if group.buffer is None:
+            group.buffer = len(capacities)
+            capacities.append(group.bytes)
+        busy.append((group.end, group.buffer))
+    return capacities

@@ -1,0 +1,75 @@
+"""A filter that is read in parts is packed as one that is there at once."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from deconv_ir.kernels import Convolution, Deconvolution, compiled
+from deconv_ir.parts import Parts, joined, whole
+
+RNG = np.random.default_rng(0)
+
+
+def parts_of(array, asked=None):
+    """An array that is asked for a few elements at a time."""
+
+    def read(start, stop):
+        if asked is not None:
+            asked.append((start, stop))
+        return array.reshape(-1)[start:stop].copy()
+
+    return Parts(array.shape, array.dtype, read)
+
+
+@pytest.mark.parametrize("kind", [Convolution, Deconvolution])
+@pytest.mark.parametrize(
+    ("shape", "groups", "strides"),
+    [
+        ((7, 5, 3), 1, (2,)),
+        ((6, 14, 4, 3), 3, (1, 2)),
+        ((8, 3, 1, 2, 3), 2, (1, 1, 1)),
+        ((40, 1, 3, 3), 40, (1, 1)),
+        ((1, 1, 2, 2), 1, (2, 2)),
+        ((9, 2, 4), 1, (4,)),  # folded
+        ((0, 2, 3), 1, (1,)),
+    ],
+)
+@pytest.mark.parametrize("element", ["float32", "float16", "float64", "int8"])
+@pytest.mark.parametrize("part_bytes", [1, 100, 1 << 20])
+def test_packed_in_parts(kind, shape, groups, strides, element, part_bytes, monkeypatch):
+    monkeypatch.setattr(compiled, "_PART_BYTES", part_bytes)
+    filter_ = (RNG.standard_normal(shape) * 9).astype(element)
+    arguments = {"strides": strides, "dilations": (1,) * len(strides), "groups": groups}
+    asked = []
+    at_once, read = (kind(f, **arguments) for f in (filter_, parts_of(filter_, asked)))
+    np.testing.assert_array_equal(read._unpacked(), filter_)
+    channels = shape[1] * groups if kind is Convolution else shape[0]
+    data = (RNG.standard_normal((2, channels, *(5,) * len(strides))) * 9).astype(element)
+    where = (0,) * len(strides), (4,) * len(strides)
+    np.testing.assert_array_equal(read.run(data, *where), at_once.run(data, *where))
+    # Every element is read once, whole rows at a time.
+    row = int(np.prod(shape[1:]))
+    assert [start for start, _ in asked][1:] == [stop for _, stop in asked][:-1]
+    assert all(start % row == stop % row == 0 for start, stop in asked)
+
+
+def test_a_weight_that_is_not_finite_in_any_part(monkeypatch):
+    monkeypatch.setattr(compiled, "_PART_BYTES", 1)
+    data = np.ones((1, 3, 4, 4), np.float32)
+    for row in range(3):
+        filter_ = np.ones((3, 2, 3, 3), np.float32)
+        filter_[row, 1, 2, 0] = np.inf
+        kernel = Deconvolution(parts_of(filter_), strides=(1, 1), dilations=(1, 1))
+        assert kernel._compiled is None
+        plain = Deconvolution(filter_, strides=(1, 1), dilations=(1, 1))
+        where = (0, 0), (6, 6)
+        np.testing.assert_array_equal(kernel.run(data, *where), plain.run(data, *where))
+
+
+def test_shapes_of_parts():
+    array = np.arange(24).reshape(2, 3, 4)
+    parts = parts_of(array)
+    assert (parts.ndim, parts.size, parts.nbytes) == (3, 24, array.nbytes)
+    for constant in (array, parts):
+        np.testing.assert_array_equal(whole(joined(constant)), array.reshape(6, 4))

@@ -1,0 +1,197 @@
+"""What operations take for arrays that come and go: as told, and the same results with less."""
+
+from __future__ import annotations
+
+import tracemalloc
+from typing import Any
+
+import numpy as np
+import pytest
+from operation_forms import make
+
+from deconv_ir.dtypes import from_numpy, parse_element_type
+from deconv_ir.model import Context, Operation, TensorInfo
+from deconv_ir.room import Room
+
+RNG = np.random.default_rng(0)
+POOL = {"strides": "2,2", "kernel": "3,3", "pads_begin": "1,1", "pads_end": "1,1"}
+LSTM = {"hidden_size": "32", "direction": "bidirectional"}
+INTERPOLATE = {"shape_calculation_mode": "sizes"}
+IMAGE = "2,12,128,120"
+
+# Operation, shapes of what is computed with, integer lists beside, attributes.
+CASES: dict[str, tuple[str, tuple[str, ...], tuple[Any, ...], dict[str, str]]] = {
+    "Tanh": ("Tanh", (IMAGE,), (), {}),
+    "Sigmoid": ("Sigmoid", (IMAGE,), (), {}),
+    "Gelu": ("Gelu-7", (IMAGE,), (), {}),
+    "Elu": ("Elu", (IMAGE,), (), {"alpha": "0.5"}),
+    "Selu": ("Selu", (IMAGE, "1", "1"), (), {}),
+    "Swish": ("Swish-4", (IMAGE,), (), {}),
+    "SoftPlus": ("SoftPlus-4", (IMAGE,), (), {}),
+    "Mish": ("Mish-4", (IMAGE,), (), {}),
+    "HSwish": ("HSwish-4", (IMAGE,), (), {}),
+    "Erf": ("Erf", (IMAGE,), (), {}),
+    "PReLU": ("PReLU", (IMAGE, "12"), (), {}),
+    "Clamp": ("Clamp", (IMAGE,), (), {"min": "-1", "max": "1"}),
+    "Add": ("Add", (IMAGE, "12,1,1"), (), {}),
+    "SquaredDifference": ("SquaredDifference", (IMAGE, "12,1,1"), (), {}),
+    "Greater": ("Greater", (IMAGE, IMAGE), (), {}),
+    "MaxPool": ("MaxPool", (IMAGE,), (), POOL | {"rounding_type": "ceil"}),
+    "MaxPool-8": ("MaxPool-8", (IMAGE,), (), POOL | {"dilations": "2,1"}),
+    "AvgPool": ("AvgPool", (IMAGE,), (), POOL | {"exclude-pad": "true"}),
+    "AvgPool-3d": (
+        "AvgPool",
+        ("1,2,20,30,40",),
+        (),
+        {"kernel": "2,3,2", "strides": "1,2,2", "exclude-pad": "true"},
+    ),
+    "MVN": (
+        "MVN-6",
+        (IMAGE,),
+        ([2, 3],),
+        {"normalize_variance": "true", "eps": "1e-5", "eps_mode": "inside_sqrt"},
+    ),
+    "GroupNormalization": (
+        "GroupNormalization-12",
+        (IMAGE, "12", "12"),
+        (),
+        {"num_groups": "2", "epsilon": "1e-5"},
+    ),
+    "BatchNormInference": (
+        "BatchNormInference-5",
+        (IMAGE, "12", "12", "12", "12"),
+        (),
+        {"epsilon": "1e-5"},
+    ),
+    "SoftMax": ("SoftMax-8", (IMAGE,), (), {"axis": "1"}),
+    "Interpolate-linear": (
+        "Interpolate-11",
+        ("1,12,40,30",),
+        ([128, 120], [2, 3]),
+        INTERPOLATE | {"mode": "linear_onnx"},
+    ),
+    "Interpolate-cubic": (
+        "Interpolate-11",
+        (IMAGE,),
+        ([40, 100], [2, 3]),
+        INTERPOLATE | {"mode": "cubic"},
+    ),
+    "Interpolate-nearest": (
+        "Interpolate-11",
+        ("1,12,40,30",),
+        ([1, 12, 128, 120],),
+        INTERPOLATE | {"mode": "nearest"},
+    ),
+    "Pad": ("Pad-12", (IMAGE,), ([0, 0, 3, 4], [0, 0, 5, 6]), {"pad_mode": "reflect"}),
+    "LSTMSequence": (
+        "LSTMSequence-5",
+        ("1,300,40", "1,2,32", "1,2,32", "2,128,40", "2,128,32", "2,128"),
+        ([300],),
+        LSTM,
+    ),
+    "GRUSequence": (
+        "GRUSequence-5",
+        ("1,300,40", "1,2,32", "2,96,40", "2,96,32", "2,96"),
+        ([300],),
+        LSTM,
+    ),
+}
+# What Python's own objects take, and two threads' buffers of NumPy, for three arrays.
+BOOKKEEPING = (16 << 10) + 2 * 3 * 8192 * 4
+
+
+def arrays_of(
+    kind: str, shapes: tuple[str, ...], lists: tuple[Any, ...], element_type: str
+) -> list[np.ndarray]:
+    dtype = parse_element_type(element_type).numpy()
+    arrays = [
+        RNG.standard_normal(tuple(map(int, s.split(",")))).astype(dtype)
+        if s != "1"
+        else np.array(0.5, dtype)
+        for s in shapes
+    ]
+    if kind.startswith("BatchNorm"):
+        arrays[-1] = np.abs(arrays[-1])
+    # The lengths of sequences stand before the weights, other lists behind.
+    place = len(arrays) - 3 if "Sequence" in kind else len(arrays)
+    return [*arrays[:place], *map(np.array, lists), *arrays[place:]]
+
+
+def describe(array: np.ndarray) -> TensorInfo:
+    value = tuple(array.ravel().tolist()) if array.dtype.kind == "i" else None
+    return TensorInfo(array.shape, from_numpy(array.dtype), value)
+
+
+def run(operation: Operation, arrays: list[np.ndarray], context: Context) -> tuple[Any, int, int]:
+    """Return the outputs, the bytes taken beside them, and those told."""
+    infos = list(map(describe, arrays))
+    outputs = operation.infer(infos, context)
+    out = None
+    if operation.accepts_out(infos, outputs[0]):
+        out = np.empty(outputs[0].shape, outputs[0].element_type.numpy())  # type: ignore[arg-type, union-attr]
+    told = operation.scratch(infos, outputs, context)
+    tracemalloc.start()
+    if out is None:
+        results = operation.execute(arrays, context)
+        own = sum(result.nbytes for result in results)
+    else:
+        operation.execute_into(arrays, context, out)
+        results, own = (out,), 0
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    return results, peak - own, told
+
+
+@pytest.mark.parametrize("element_type", ["f32", "f16"])
+@pytest.mark.parametrize("case", CASES)
+def test_what_is_taken_is_what_is_told(case: str, element_type: str) -> None:
+    kind, shapes, lists, attributes = CASES[case]
+    operation = make(kind, **attributes)
+    arrays = arrays_of(kind, shapes, lists, element_type)
+    expected, *_ = run(operation, arrays, Context())
+    unit = 1e-5 if element_type == "f32" else 2e-3
+    for scratch_bytes in (64 << 20, 1 << 18, 1):
+        results, taken, told = run(operation, arrays, Context(scratch_bytes=scratch_bytes))
+        assert taken <= told + BOOKKEEPING, scratch_bytes
+        for found, whole in zip(results, expected, strict=True):
+            np.testing.assert_allclose(
+                found.astype(np.float64), whole.astype(np.float64), rtol=unit, atol=unit
+            )
+
+
+@pytest.mark.parametrize("case", [c for c in CASES if c not in ("SoftMax", "BatchNormInference")])
+def test_less_room_is_kept_to(case: str) -> None:
+    """Or nearly: a block has 4096 elements, 16 moments, or a row of windows, at least."""
+    kind, shapes, lists, attributes = CASES[case]
+    operation = make(kind, **attributes)
+    infos = [describe(a) for a in arrays_of(kind, shapes, lists, "f32")]
+    outputs = operation.infer(infos, Context())
+    limit = 300 << 10
+    told = operation.scratch(infos, outputs, Context(scratch_bytes=limit))
+    assert told <= 1.6 * limit or case in ("MaxPool-8", "GRUSequence", "Greater"), told
+
+
+def test_the_windows_of_a_row_are_those_of_the_plane() -> None:
+    """Cut along the first axis, windows reach over the cuts; of any stride, dilation and pads."""
+    for kernel, strides, dilations, begin, end in [
+        ((3, 2), (1, 1), (1, 1), (1, 0), (2, 1)),
+        ((5, 1), (2, 3), (1, 1), (2, 0), (0, 0)),
+        ((2, 3), (3, 1), (4, 2), (3, 3), (4, 1)),
+        ((4, 4), (7, 2), (1, 1), (0, 0), (0, 0)),
+    ]:
+        words = {
+            "kernel": kernel,
+            "strides": strides,
+            "dilations": dilations,
+            "pads_begin": begin,
+            "pads_end": end,
+        }
+        attributes = {k: ",".join(map(str, v)) for k, v in words.items()}
+        for dtype in (np.float32, np.float16, np.int8):
+            data = (RNG.standard_normal((2, 3, 33, 17)) * 9).astype(dtype)
+            pool = make("MaxPool-8", **attributes)
+            first = pool.prepare_first(Context())
+            assert first is not None
+            (cut,) = first([data], None, Room(1, 0))
+            whole, _ = pool.execute([data], Context())
+            np.testing.assert_array_equal(cut, whole)
