@@ -17,8 +17,8 @@ LEAST_ROOM = 16 << 10
 """Bytes that scratch may always take: below, tiles are little but the data around them."""
 
 _SHARE = 0.25
-# What Python keeps of a layer, in the graph and in a plan.
-_LAYER_BYTES = 5 << 10
+# What Python keeps of a layer, in the graph and in a plan; what allocators round up.
+_LAYER_BYTES, _ROUNDED_BYTES = 5 << 10, 96 << 10
 _TRIED = 4
 
 
@@ -32,7 +32,8 @@ def budget(bound: int, layers: int) -> int:
     layers : int
         How many the graph has, which take memory as well.
     """
-    return max(int(bound * _SHARE) - layers * _LAYER_BYTES, LEAST_ROOM)
+    kept = layers * _LAYER_BYTES + _ROUNDED_BYTES
+    return max(int(bound * _SHARE) - kept, LEAST_ROOM)
 
 
 class _Choice(NamedTuple):
