@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import sys
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -54,6 +55,8 @@ class Executor:
     ) -> None:
         self.graph = graph
         self.context = context
+        self._contexts: dict[int, Context] = {}
+        """By the scratch that a layer may take."""
         self.wanted = tuple(wanted)
         self.memory_limit = memory_limit
         self.order = needed_layers(graph, wanted)
@@ -187,8 +190,12 @@ class Executor:
             buffers[buffer] = None
 
     def _context(self, step: Step) -> Context:
-        given = self.context
-        return Context(given.semantics, given.weights, step.room.scratch_bytes)
+        scratch = step.room.scratch_bytes
+        context = self._contexts.get(scratch)
+        if context is None:
+            context = self.context._replace(scratch_bytes=scratch)
+            self._contexts[scratch] = context
+        return context
 
 
 def _out(step: Step, plan: Plan, values: list[Any], buffers: list[Any]) -> Any:
@@ -197,16 +204,14 @@ def _out(step: Step, plan: Plan, values: list[Any], buffers: list[Any]) -> Any:
         return values[step.overwrites]
     if step.shape is None:
         return None
-    import numpy as np
-
-    from ..kernels.memory import empty
-
     info = _info(step, plan)
     assert info.element_type is not None
     if step.buffer is None:
-        return empty(step.shape, info.element_type.numpy())
+        return _empty()(step.shape, info.element_type.numpy())
     if buffers[step.buffer] is None or not _is_free(buffers, step.buffer):
-        memory = empty((plan.capacities[step.buffer],), np.dtype(np.uint8))
+        import numpy as np
+
+        memory = _empty()((plan.capacities[step.buffer],), np.dtype(np.uint8))
         # Views name the array at the root as their base, and that is what is counted.
         buffers[step.buffer] = memory if memory.base is None else memory.base
     dtype = info.element_type.numpy()
@@ -214,6 +219,14 @@ def _out(step: Step, plan: Plan, values: list[Any], buffers: list[Any]) -> Any:
     for extent in step.shape:
         size *= extent
     return buffers[step.buffer][:size].view(dtype).reshape(step.shape)
+
+
+@functools.cache
+def _empty() -> Callable[..., Array]:
+    # Finding a module takes longer than a small layer has.
+    from ..kernels.memory import empty
+
+    return empty
 
 
 def _info(step: Step, plan: Plan) -> TensorInfo:

@@ -50,6 +50,8 @@ def cut(count: int, element_bytes: int, scratch_bytes: int) -> Blocks:
     scratch_bytes : int
         Bound on what is made, exceeded where blocks would become too small.
     """
+    if count <= _LEAST:
+        return Blocks(_LEAST, 1)
     from ..kernels import get_threads
 
     threads, most = get_threads(), scratch_bytes // max(1, element_bytes)
