@@ -6,7 +6,7 @@ Each target raises only where a promise is broken.  They run under atheris
 
 from __future__ import annotations
 
-import io
+import tempfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
@@ -39,7 +39,10 @@ def npy(data: bytes) -> None:
     from deconv_cli.npy import _read_stream
 
     try:
-        array = _read_stream(io.BytesIO(data), "f.npy", len(data))
+        with tempfile.TemporaryFile() as stream:
+            stream.write(data)
+            stream.seek(0)
+            array = _read_stream(stream, "f.npy", len(data))
     except DeconvError as error:
         _all_of_one_line([error])
     else:
