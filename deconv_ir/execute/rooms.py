@@ -19,7 +19,10 @@ LEAST_ROOM = 16 << 10
 _SHARE = 0.25
 # What Python keeps of a layer, in the graph and in a plan; what allocators round up.
 _LAYER_BYTES, _ROUNDED_BYTES = 5 << 10, 96 << 10
+# Halvings of the room that are tried for scratch.
 _TRIED = 4
+# Beyond this a layer that can do with no scratch it is offered is not asked again.
+_LARGEST_OFFER = 1 << 30
 
 
 def budget(bound: int, layers: int) -> int:
@@ -79,7 +82,7 @@ def _with_scratch(
     gains: list[tuple[float, float, int, int]] = []
     for number, ask in enumerate(asks):
         given, ways = scratch, ask(scratch)
-        while math.isinf(ways[0].cycles) and given < _AMPLE:
+        while math.isinf(ways[0].cycles) and given < _LARGEST_OFFER:
             given *= 4
             ways = ask(given)
         rooms.append(Room(given, 0))
@@ -99,6 +102,3 @@ def _with_scratch(
         else:
             everything = False
     return _Choice(cycles, rooms, most), everything
-
-
-_AMPLE = 1 << 30
