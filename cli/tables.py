@@ -10,12 +10,13 @@ import click
 from tabulate import tabulate
 
 from deconv_ir.errors import OutputError
+from deconv_ir.execute.listing import as_rows
 from deconv_ir.execute.memory import format_bytes
-from deconv_ir.execute.plan import as_rows
 
 if TYPE_CHECKING:
     from deconv_ir import Model
-    from deconv_ir.execute.plan import Plan, PlanRow
+    from deconv_ir.execute.listing import PlanRow
+    from deconv_ir.execute.plan import Plan
     from deconv_ir.execute.profile import Profile
 
 

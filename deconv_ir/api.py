@@ -225,7 +225,7 @@ class Model:
         Returns
         -------
         Plan
-            `execute.plan.as_rows` lists its steps.
+            `execute.listing.as_rows` lists its steps.
         """
         executor = self._executor(self._wanted(outputs))
         return self._plan(executor, self._bind(inputs, cast))

@@ -7,7 +7,7 @@ behind the `Operation` interface.
 from __future__ import annotations
 
 import enum
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol
 
@@ -35,6 +35,10 @@ class Kernel(Protocol):
     ) -> Sequence[Any]:
         """Compute the outputs."""
         ...
+
+
+Call = Callable[[Sequence[Any], Any], Sequence[Any]]
+"""A layer whose shapes are fixed: input arrays and `out` in, output arrays out."""
 
 
 class Sharing(enum.Enum):
@@ -222,6 +226,36 @@ class Operation(Record):
     def execute_into(self, inputs: Sequence[Array], context: Context, out: Array) -> None:
         """Compute the output into an array of its shape and type."""
         raise NotImplementedError
+
+    def bind(
+        self, inputs: Sequence[TensorInfo], outputs: Sequence[TensorInfo], context: Context
+    ) -> Call:
+        """Do once what depends on shapes alone, for runs with inputs of just these.
+
+        What overrides it is for small tensors, on which calls take longer than
+        the work; it leaves the others to this.
+
+        Parameters
+        ----------
+        inputs, outputs : sequence of TensorInfo
+            All shapes are static, and all element types known; a `value` is
+            what the runs will find there.
+        context : Context
+
+        Returns
+        -------
+        callable
+            Takes the inputs, and an array for the output or None; called
+            without NumPy's warnings, from several threads at once.
+        """
+
+        def call(arrays: Sequence[Array], out: Array | None) -> Sequence[Array]:
+            if out is None:
+                return self.execute(arrays, context)
+            self.execute_into(arrays, context, out)
+            return (out,)
+
+        return call
 
     def scratch(
         self, inputs: Sequence[TensorInfo], outputs: Sequence[TensorInfo], context: Context

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import functools
 import sys
 from collections.abc import Callable, Hashable, Mapping, Sequence
+from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 from ..errors import DeconvError
@@ -55,8 +55,6 @@ class Executor:
     ) -> None:
         self.graph = graph
         self.context = context
-        self._contexts: dict[int, Context] = {}
-        """By the scratch that a layer may take."""
         self.wanted = tuple(wanted)
         self.memory_limit = memory_limit
         self.order = needed_layers(graph, wanted)
@@ -134,6 +132,8 @@ class Executor:
         DeconvError
             Actual values do not fit a layer.
         """
+        import numpy as np
+
         require_memory(self.graph, plan.peak_bytes, self.memory_limit)
         prepared = self._prepared
         assert prepared is not None, "the plan was made from it"
@@ -146,40 +146,26 @@ class Executor:
         for index, slot in plan.inputs.items():
             values[slot] = inputs[index]
         buffers: list[Any] = [None] * len(plan.capacities)
-        if observer is None:
+        # Infinities and NaNs are results here, not mistakes to warn of.
+        with np.errstate(all="ignore"):
             for step in plan.steps:
-                self._step(step, plan, prepared, values, buffers)
-        else:
-            from time import perf_counter
-
-            for step in plan.steps:
-                began = perf_counter()
-                self._step(step, plan, prepared, values, buffers)
-                observer(step, began, perf_counter())
+                began = 0.0 if observer is None else perf_counter()
+                self._step(step, values, buffers, plan.capacities)
+                if observer is not None:
+                    observer(step, began, perf_counter())
         return [values[slot] for slot in plan.wanted]
 
     def _step(
-        self,
-        step: Step,
-        plan: Plan,
-        prepared: Prepared,
-        values: list[Any],
-        buffers: list[Any],
+        self, step: Step, values: list[Any], buffers: list[Any], capacities: Sequence[int]
     ) -> None:
         """Run a layer, and free what nothing needs after it."""
-        out = _out(step, plan, values, buffers)
-        layer = self.graph.layers[step.layer]
-        kernel = prepared.kernels.get(step.layer)
-        arrays = [values[slot] for slot in step.inputs]
+        out = None
+        if step.allocate is not None:
+            out = _out(step, values, buffers, capacities)
         try:
-            if kernel is not None:
-                results = kernel(arrays, out, step.room)
-            elif out is not None:
-                layer.operation.execute_into(arrays, self._context(step), out)
-                results = (out,)
-            else:
-                results = layer.operation.execute(arrays, self._context(step))
+            results = step.call([values[slot] for slot in step.inputs], out)
         except DeconvError as error:
+            layer = self.graph.layers[step.layer]
             error.locate(file=self.graph.file, line=layer.line, layer=layer.label)
             raise
         for slot, result in zip(step.outputs, results, strict=False):
@@ -189,48 +175,24 @@ class Executor:
         for buffer in step.drops:
             buffers[buffer] = None
 
-    def _context(self, step: Step) -> Context:
-        scratch = step.room.scratch_bytes
-        context = self._contexts.get(scratch)
-        if context is None:
-            context = self.context._replace(scratch_bytes=scratch)
-            self._contexts[scratch] = context
-        return context
 
-
-def _out(step: Step, plan: Plan, values: list[Any], buffers: list[Any]) -> Any:
-    """Return the array that a step may write to; None: it makes its own."""
+def _out(step: Step, values: list[Any], buffers: list[Any], capacities: Sequence[int]) -> Any:
+    """Return the array that a step may write to."""
     if step.overwrites is not None and _is_alone(values, step.overwrites, buffers, step.holds):
         return values[step.overwrites]
-    if step.shape is None:
-        return None
-    info = _info(step, plan)
-    assert info.element_type is not None
     if step.buffer is None:
-        return _empty()(step.shape, info.element_type.numpy())
-    if buffers[step.buffer] is None or not _is_free(buffers, step.buffer):
-        import numpy as np
+        assert step.allocate is not None, "or the layer makes its own"
+        return step.allocate()
+    import numpy as np
 
-        memory = _empty()((plan.capacities[step.buffer],), np.dtype(np.uint8))
+    from ..kernels import empty
+
+    assert step.shape is not None, "what has a buffer has a shape"
+    if buffers[step.buffer] is None or not _is_free(buffers, step.buffer):
+        memory = empty((capacities[step.buffer],), np.dtype(np.uint8))
         # Views name the array at the root as their base, and that is what is counted.
         buffers[step.buffer] = memory if memory.base is None else memory.base
-    dtype = info.element_type.numpy()
-    size = dtype.itemsize
-    for extent in step.shape:
-        size *= extent
-    return buffers[step.buffer][:size].view(dtype).reshape(step.shape)
-
-
-@functools.cache
-def _empty() -> Callable[..., Array]:
-    # Finding a module takes longer than a small layer has.
-    from ..kernels.memory import empty
-
-    return empty
-
-
-def _info(step: Step, plan: Plan) -> TensorInfo:
-    return plan.infos[step.made][0]
+    return np.ndarray(step.shape, step.dtype, buffers[step.buffer])
 
 
 # Whether an array may be overwritten is told by CPython's reference counts, as

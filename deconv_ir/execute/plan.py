@@ -9,10 +9,10 @@ array or uses a buffer again, it makes sure that nothing else holds it.
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ..model import Context, Graph, Operation, Sharing, Source, TensorInfo
+from ..model import Call, Context, Graph, Operation, Sharing, Source, TensorInfo
 from ..ops.packed import PackedLayer
 from ..room import AMPLE, Room
 from ..shapes import is_static, static
@@ -21,6 +21,8 @@ from .prepare import Prepared
 from .rooms import LEAST_ROOM, budget, share
 
 if TYPE_CHECKING:
+    import numpy as np
+
     from ..dtypes import Array
 
 NOWHERE = -1
@@ -44,14 +46,18 @@ class Step(NamedTuple):
         Buffer that the output takes.
     holds : int or None
         Buffer in which the overwritten array is; None: it has its own memory.
-    shape : tuple of int, or None
-        Shape of the output, where that must be known before.
+    shape, dtype : tuple of int, dtype
+        Of the output, where that must be known before; else None.
     frees : tuple of int
         Slots that nothing needs after it.
     drops : tuple of int
         Buffers that nothing needs after it.
     room : Room
         What it may take for itself.
+    call : callable
+        Computes it.
+    allocate : callable or None
+        Makes the array that it writes to, where that has no buffer.
     """
 
     layer: int
@@ -59,12 +65,15 @@ class Step(NamedTuple):
     inputs: tuple[int, ...]
     outputs: tuple[int, ...]
     overwrites: int | None
+    shape: tuple[int, ...] | None
+    dtype: np.dtype[Any] | None
     buffer: int | None
     holds: int | None
-    shape: tuple[int, ...] | None
     frees: tuple[int, ...]
     drops: tuple[int, ...]
     room: Room
+    call: Call
+    allocate: Callable[[], Array] | None
 
     @property
     def made(self) -> int:
@@ -162,6 +171,18 @@ def make_plan(
     return _Planner(graph, prepared, wanted, infos, context).plan()
 
 
+class _Draft(NamedTuple):
+    """A step before buffers and rooms are known."""
+
+    layer: int
+    fused: tuple[int, ...]
+    inputs: tuple[int, ...]
+    outputs: tuple[int, ...]
+    overwrites: int | None
+    shape: tuple[int, ...] | None
+    dtype: np.dtype[Any] | None
+
+
 class _Planner:
     def __init__(
         self,
@@ -242,8 +263,8 @@ class _Planner:
         live = live_bytes(groups, len(drafts))
         bound = max(live, default=0)
         capacities = assign_buffers(groups, live, bound)
-        peak, scratch = self._give_rooms(drafts, live, bound)
-        steps = self._finish(drafts)
+        rooms, peak, scratch = self._give_rooms(live, bound)
+        steps = self._finish(drafts, rooms)
         return Plan(
             steps,
             len(self.groups),
@@ -263,8 +284,8 @@ class _Planner:
             self.prepared.dropped,
         )
 
-    def _give_rooms(self, drafts: list[Step], live: Sequence[int], bound: int) -> tuple[int, int]:
-        """Choose what each step may take for itself; return the peak, and the most taken."""
+    def _give_rooms(self, live: Sequence[int], bound: int) -> tuple[list[Room], int, int]:
+        """Choose what each step may take for itself; tell the peak, and the most taken."""
         prepared = self.prepared
         lowest = bound + prepared.constant_bytes
         most = lowest + budget(lowest, len(self.graph.layers))
@@ -274,24 +295,40 @@ class _Planner:
             if isinstance(kernel, PackedLayer) and all(is_static(i.shape) for i in inputs):
                 packed[step] = kernel, inputs
         asks = [functools.partial(kernel.ways, inputs) for kernel, inputs in packed.values()]
-        rooms = share(asks, most - max(live, default=0) - prepared.weight_bytes)
+        shares = share(asks, most - max(live, default=0) - prepared.weight_bytes)
+        rooms = [AMPLE] * len(self.layers)
         # A thread keeps its scratch from one layer to the next.
         kept = 0
-        for (step, (kernel, inputs)), room in zip(packed.items(), rooms, strict=True):
+        for (step, (kernel, inputs)), room in zip(packed.items(), shares, strict=True):
             kept = max(kept, kernel.settle(inputs, room))
-            drafts[step] = drafts[step]._replace(room=room)
+            rooms[step] = room
         left = most - prepared.weight_bytes - kept
         peak = scratch = kept
-        for step, draft in enumerate(drafts):
+        for step in range(len(rooms)):
             taken = 0
             if step not in packed:
                 free = max(left - live[step], LEAST_ROOM)
-                room = Room(min(free, self.context.scratch_bytes), 0)
-                drafts[step] = draft._replace(room=room)
-                taken = self._scratch(step, room)
+                rooms[step] = Room(min(free, self.context.scratch_bytes), 0)
+                taken = self._scratch(step, rooms[step])
             peak = max(peak, live[step] + kept + taken)
             scratch = max(scratch, kept + taken)
-        return peak, scratch
+        return rooms, peak, scratch
+
+    def _bind(self, step: int, draft: _Draft, room: Room) -> Call:
+        """Return what computes a step, with what its shapes determine done."""
+        kernel = self.prepared.kernels.get(draft.layer)
+        inputs = self._infos_of(self.rows[step])
+        outputs = self._infos_of(self._made(draft.layer))
+        operation = self.graph.layers[draft.layer].operation
+        known = all(i.element_type and is_static(i.shape) for i in (*inputs, *outputs))
+        if isinstance(kernel, PackedLayer) and known:
+            return kernel.bind(inputs, room)
+        if kernel is not None:
+            return functools.partial(kernel, room=room)
+        context = self.context._replace(scratch_bytes=room.scratch_bytes)
+        if known:
+            return operation.bind(inputs, outputs, context)
+        return Operation.bind(operation, inputs, outputs, context)
 
     def _infos_of(self, sources: Sequence[Source]) -> list[TensorInfo]:
         return [self.infos[layer][output] for layer, output in sources]
@@ -307,7 +344,7 @@ class _Planner:
         context = self.context._replace(scratch_bytes=room.scratch_bytes)
         return self.graph.layers[index].operation.scratch(inputs, outputs, context)
 
-    def _draft(self, step: int, index: int) -> Step:
+    def _draft(self, step: int, index: int) -> _Draft:
         """Find slots and groups of one step; buffers come later."""
         row = self.rows[step]
         made = self._made(index)
@@ -345,11 +382,11 @@ class _Planner:
             self.made_at[self.slot[source]] = step
             if partial:
                 self.partial.add(self.slot[source])
-        shape = static(info.shape) if takes_out else None
         fused = self.prepared.fused.get(index, ())
-        return Step(
-            index, fused, inputs, tuple(outputs), overwrites, None, None, shape, (), (), AMPLE
-        )
+        shape = dtype = None
+        if takes_out and info.element_type is not None:
+            shape, dtype = static(info.shape), info.element_type.numpy()
+        return _Draft(index, fused, inputs, tuple(outputs), overwrites, shape, dtype)
 
     def _overwritten(
         self,
@@ -392,8 +429,8 @@ class _Planner:
             return None
         return self.groups[slot]
 
-    def _finish(self, drafts: Sequence[Step]) -> tuple[Step, ...]:
-        """Put in buffers, and what each step frees."""
+    def _finish(self, drafts: Sequence[_Draft], rooms: Sequence[Room]) -> tuple[Step, ...]:
+        """Put in buffers, what each step frees, and what computes it."""
         frees: list[list[int]] = [[] for _ in drafts]
         for source, slot in self.slot.items():
             last = self.last_use.get(source, self.made_at.get(slot, NOWHERE))
@@ -412,72 +449,23 @@ class _Planner:
             home = self.groups[draft.outputs[0]] if draft.outputs else None
             fresh = home is not None and home.born == number and home.takes_out
             steps.append(
-                draft._replace(
+                Step(
+                    *draft,
                     buffer=home.buffer if home and fresh else None,
                     holds=home.buffer if home and draft.overwrites is not None else None,
                     frees=tuple(frees[number]),
                     drops=tuple(drops[number]),
+                    room=rooms[number],
+                    call=self._bind(number, draft, rooms[number]),
+                    allocate=_allocator(draft),
                 )
             )
         return tuple(steps)
 
 
-def as_rows(graph: Graph, plan: Plan) -> list[PlanRow]:
-    """List the steps of a plan for a reader."""
-    producer: dict[int, str] = {}
-    for source, slot in plan.constants.items():
-        producer[slot] = graph.layers[source[0]].name
-    for index, slot in plan.inputs.items():
-        producer[slot] = graph.layers[index].name
-    rows = []
-    for number, step in enumerate(plan.steps):
-        layer = graph.layers[step.layer]
-        made = step.made
-        for slot in step.outputs:
-            producer[slot] = graph.layers[made].name
-        sources = [s for s in graph.topology.sources[step.layer] if s is not None]
-        sizes = [tensor_bytes(info) for info in plan.infos[made]]
-        rows.append(
-            PlanRow(
-                number,
-                layer.name,
-                layer.type,
-                tuple(plan.infos[s[0]][s[1]] for s in sources),
-                tuple(plan.infos[made]),
-                tuple(graph.layers[i].name for i in step.fused),
-                None if step.overwrites is None else producer[step.overwrites],
-                step.buffer,
-                None if None in sizes else sum(s for s in sizes if s is not None),
-            )
-        )
-    return rows
+def _allocator(draft: _Draft) -> Callable[[], Array] | None:
+    if draft.shape is None or draft.dtype is None:
+        return None
+    from ..kernels.memory import allocator
 
-
-class PlanRow(NamedTuple):
-    """A step of a plan, for a reader.
-
-    Attributes
-    ----------
-    step : int
-    layer, type : str
-        Name and type of the layer.
-    inputs, outputs : tuple of TensorInfo
-    fused : tuple of str
-        The layers behind it that are computed with it.
-    overwrites : str or None
-        The layer whose output its output overwrites.
-    buffer : int or None
-        The buffer that its output takes.
-    bytes : int or None
-        Size of its outputs; None where it is not known.
-    """
-
-    step: int
-    layer: str
-    type: str
-    inputs: tuple[TensorInfo, ...]
-    outputs: tuple[TensorInfo, ...]
-    fused: tuple[str, ...]
-    overwrites: str | None
-    buffer: int | None
-    bytes: int | None
+    return allocator(draft.shape, draft.dtype)

@@ -7,7 +7,7 @@ import functools
 import importlib
 import math
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from types import ModuleType
 from typing import Any
 
@@ -66,7 +66,7 @@ _ELEMENTS = {
 }
 
 
-_INTERFACE = 4
+_INTERFACE = 5
 """Of the calls into C; to be raised, here and in module.c, when one changes."""
 
 
@@ -270,9 +270,8 @@ class CompiledKernel:
         """Compute into `out`; False, and `out` void, if scratch could not be kept in bounds."""
         if any(abs(pad) >= _MOST_PAD for pad in pads_begin):
             return False
-        for limit in self._limits(scratch_bytes, room):
-            if self._kernel.run(*self._arguments(data, pads_begin, limit, out, room)):
-                return True
+        if self.bind(pads_begin, scratch_bytes, out.shape, room)(data, out):
+            return True
         if self._weights is None:
             return False
         # The data are not finite, or tiles of folded phases are too large.
@@ -281,6 +280,31 @@ class CompiledKernel:
                 self._problem, self._weights, self._bias, self._activation, forward=False, fold=1
             )
         return self._plain_kernel.run(data, pads_begin, scratch_bytes, out, room)
+
+    def bind(
+        self,
+        pads_begin: Sequence[int],
+        scratch_bytes: int,
+        output: tuple[int, ...],
+        room: Room,
+    ) -> Callable[[Array, Array], bool]:
+        """Fix what `run` is given beside the arrays, and the number of threads.
+
+        Returns
+        -------
+        callable
+            Takes data and `out`, of the shape `output`; False, and `out` void,
+            where `run` is to go another way.
+        """
+        limits = self._limits(scratch_bytes, room)
+        settings = [self._settings(pads_begin, limit, output, room) for limit in limits]
+        run = self._kernel.run
+
+        def call(data: Array, out: Array) -> bool:
+            arrays = _plain(_in_whole_elements(data)), _plain(out)
+            return any(run(*arrays, *rest) for rest in settings)
+
+        return call
 
     def describe(
         self,
@@ -293,7 +317,9 @@ class CompiledKernel:
         """Return the tiling that `run` would use; pack what it would pack."""
         result: dict[str, Any] = {}
         for limit in self._limits(scratch_bytes, room):
-            result = self._kernel.describe(*self._arguments(data, pads_begin, limit, out, room))
+            settings = self._settings(pads_begin, limit, out.shape, room)
+            arrays = _plain(_in_whole_elements(data)), _plain(out)
+            result = self._kernel.describe(*arrays, *settings)
             if _used(result) <= limit:
                 break
         return result
@@ -338,27 +364,17 @@ class CompiledKernel:
     def _fill(self, values: Sequence[int], value: int) -> tuple[int, ...]:
         return (value,) * self._lead + tuple(values)
 
-    def _arguments(
-        self,
-        data: Array,
-        pads_begin: Sequence[int],
-        scratch_bytes: int,
-        out: Array,
-        room: Room,
+    def _settings(
+        self, pads_begin: Sequence[int], scratch_bytes: int, output: Sequence[int], room: Room
     ) -> tuple[Any, ...]:
-        if any(s % data.itemsize for s in data.strides):
-            data = np.ascontiguousarray(data)
-        if self._lead:
-            data = data.reshape(data.shape[:2] + (1,) * self._lead + data.shape[2:])
+        """Return what C is told beside the arrays."""
         # Of a folded axis: which interleaved positions the output is.
         pad, crop = divmod(pads_begin[-1], self._fold)
-        extent = out.shape[-1]
+        extent = output[-1]
         positions = -(-(crop + extent) // self._fold)
         return (
-            _plain(data),
-            _plain(out),
             self._fill((*pads_begin[:-1], pad), 0),
-            self._fill((*out.shape[2:-1], positions), 1),
+            self._fill((*output[2:-1], positions), 1),
             get_threads(),
             scratch_bytes,
             room.weight_bytes,
@@ -374,6 +390,13 @@ def _used(tiling: dict[str, Any]) -> int:
 def _packable(array: Array) -> Array:
     """Return an array as C reads it: aligned, without gaps."""
     return _plain(np.require(array, requirements=["C", "A"]))
+
+
+def _in_whole_elements(array: Array) -> Array:
+    """Return an array, or a copy, in which no two elements overlap or lie askew."""
+    if array.flags.c_contiguous or not any(s % array.itemsize for s in array.strides):
+        return array
+    return np.ascontiguousarray(array)
 
 
 def _plain(array: Array) -> Array:

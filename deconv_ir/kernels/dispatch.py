@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import enum
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -229,6 +229,52 @@ class _Prepared:
         with np.errstate(all="ignore"):
             self._run_numpy(data, pads, self._numpy_scratch(room.scratch_bytes), out)
         return out
+
+    def bind(
+        self,
+        data: tuple[int, ...],
+        pads_begin: Sequence[int],
+        output: Sequence[int],
+        room: Room | None = None,
+    ) -> Callable[[Array, Array | None], Array]:
+        """Fix what `run` is given beside the arrays, and the number of threads.
+
+        Parameters
+        ----------
+        data : tuple of int
+            Shape of the data.
+        pads_begin, output, room
+            As of `run`.
+
+        Returns
+        -------
+        callable
+            Takes data, and `out` or None; returns the output.
+
+        Raises
+        ------
+        ValueError
+            As of `run`.
+        """
+        pads, extents = check_run(self.problem, data, tuple(pads_begin), tuple(output))
+        element = self.arithmetic.element
+        shape = (data[0], self.problem.groups * self.problem.channels_out, *extents)
+        room = room or AMPLE
+        integer = element.kind in "iu"
+        compiled = None
+        if self._compiled is not None and 0 not in (*data, *shape) and not integer:
+            compiled = self._compiled.bind(pads, self.scratch_bytes, shape, room)
+
+        def run(array: Array, out: Array | None) -> Array:
+            flags = array.flags
+            if compiled is not None and array.shape == data and array.dtype == element:
+                if out is None:
+                    out = empty(shape, element)
+                if flags.aligned and compiled(array, out):
+                    return out
+            return self.run(array, pads, extents, out, room)
+
+        return run
 
     def _numpy_scratch(self, room_bytes: int) -> int:
         return min(self.scratch_bytes, max(room_bytes, _NUMPY_SCRATCH))

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import functools
 import math
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from deconv_ir.kernels.compiled import compiled_module
 
-__all__ = ["empty", "is_pooled", "keep"]
+__all__ = ["allocator", "empty", "is_pooled", "keep"]
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -75,6 +76,12 @@ def empty(shape: Sequence[int], dtype: np.dtype[Any]) -> Array:
     if module is None:
         return np.asarray(_Block(size)).view(dtype).reshape(shape)
     return np.frombuffer(module.Block(size), dtype).reshape(shape)
+
+
+def allocator(shape: Sequence[int], dtype: np.dtype[Any]) -> Callable[[], Array]:
+    """Return what calls `empty` for one shape, again and again."""
+    size = math.prod(shape) * dtype.itemsize
+    return functools.partial(np.empty if size < _LARGE_BYTES else empty, shape, dtype)
 
 
 def keep(most_bytes: int) -> None:

@@ -38,6 +38,11 @@ class Blocks(NamedTuple):
     threads: int
 
 
+def is_small(count: int) -> bool:
+    """Whether calls take longer than elementwise work on so many elements."""
+    return count <= _LEAST
+
+
 def cut(count: int, element_bytes: int, scratch_bytes: int) -> Blocks:
     """Cut the work on an array.
 
@@ -50,7 +55,7 @@ def cut(count: int, element_bytes: int, scratch_bytes: int) -> Blocks:
     scratch_bytes : int
         Bound on what is made, exceeded where blocks would become too small.
     """
-    if count <= _LEAST:
+    if is_small(count):
         return Blocks(_LEAST, 1)
     from ..kernels import get_threads
 

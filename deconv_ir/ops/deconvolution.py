@@ -412,7 +412,7 @@ class Deconvolution(Operation):
                 data = (data[0], data[-1], *data[1:-1])
             return data, *placed
 
-        return PackedLayer(run, place, packed)
+        return PackedLayer(run, place, packed, channels_last=self.channels_last)
 
     def accepts_out(self, inputs: Sequence[TensorInfo], output: TensorInfo) -> bool:
         """Write to an array when its layout is the kernel's."""

@@ -15,10 +15,10 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from ..dtypes import BOOLEAN, ElementType
-from ..model import Context, Operation, TensorInfo
+from ..model import Call, Context, Operation, TensorInfo
 from ..shapes import element_count, format_shape, is_static, static
 from .base import attribute, choice, integer, operation
-from .blocks import cut, element_bytes, in_blocks
+from .blocks import cut, element_bytes, in_blocks, is_small
 from .broadcasting import Broadcast, align, broadcast_shapes
 from .checks import check_type, merged_type
 from .numeric import narrow, widen, working_dtype
@@ -50,6 +50,8 @@ class Elementwise(Operation):
     __slots__ = ()
 
     compute: ClassVar[Function]
+    ufunc_name: ClassVar[str] = "none"
+    """Name of the NumPy ufunc that `compute` and `into` are, if they are one; ``none``."""
     boolean_result: ClassVar[bool] = False
     into: ClassVar[Function | None] = None
     """As `compute`, with an array to write to, which may be one of the inputs."""
@@ -57,6 +59,11 @@ class Elementwise(Operation):
     """Arrays that `compute` makes on the way, at most."""
     into_temporaries: ClassVar[int] = 0
     """Arrays that `into` makes on the way."""
+
+    @property
+    def realigns(self) -> bool:
+        """Whether `aligned` may change anything."""
+        return type(self).aligned is not Elementwise.aligned
 
     def apply(self, np: Any, *arrays: Array) -> Array:
         """Compute the output from arrays in their working precision."""
@@ -95,6 +102,35 @@ class Elementwise(Operation):
 
         made = self._element_bytes(direct=direct, width=out.itemsize)
         in_blocks(write, self.aligned(inputs), out, cut(out.size, made, context.scratch_bytes))
+
+    def bind(
+        self, inputs: Sequence[TensorInfo], outputs: Sequence[TensorInfo], context: Context
+    ) -> Call:
+        """Call the function on small arrays that are computed in their own type."""
+        (output,) = outputs
+        kept = all(i.element_type and keeps_type(i.element_type) for i in inputs)
+        written = self.accepts_out(inputs, output)
+        small = is_small(element_count(static(output.shape)))
+        if not small or not kept or not (written or self.boolean_result):
+            return super().bind(inputs, outputs, context)
+        import numpy as np
+
+        assert output.element_type is not None, "a layer is bound where it is known"
+        dtype = output.element_type.numpy()
+        into, realigns = type(self).into, self.realigns
+        function = getattr(np, type(self).ufunc_name, None)
+
+        def call(arrays: Sequence[Array], out: Array | None) -> Sequence[Array]:
+            if realigns:
+                arrays = self.aligned(arrays)
+            if function is not None:
+                return (function(*arrays, out=out),)
+            if into is None or out is None:
+                return (narrow(self.apply(np, *arrays), dtype),)
+            into(np, *arrays, out)
+            return (out,)
+
+        return call
 
     def _element_bytes(self, *, direct: bool, width: int) -> int:
         """Return what is made of an element of a block."""
@@ -193,6 +229,11 @@ class Binary(Elementwise):
         """Name the shapes that are broadcast."""
         a, b = inputs
         return f"broadcast of {format_shape(a.shape)} and {format_shape(b.shape)}"
+
+    @property
+    def realigns(self) -> bool:
+        """Whether `aligned` may change anything."""
+        return self.auto_broadcast is Broadcast.PDPD
 
     def aligned(self, inputs: Sequence[Array]) -> Sequence[Array]:
         """Give the second array the shape in which NumPy's rule does what PDPD's asks for."""
@@ -354,7 +395,7 @@ def _register(
     result = "boolean" if members["boolean_result"] else element
     if isinstance(members["compute"], str):
         name = members["compute"]
-        members |= {"compute": ufunc(name), "into": ufunc_into(name)}
+        members |= {"compute": ufunc(name), "into": ufunc_into(name), "ufunc_name": name}
     if len(inputs) == 2:
         examples = (f"{element}[2,3,4], {element}[3,1] -> {result}[2,3,4]",)
     else:

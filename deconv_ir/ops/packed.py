@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from ..model import TensorInfo
+from ..model import Call, TensorInfo
 from ..room import Room, Way
 
 if TYPE_CHECKING:
@@ -28,6 +29,8 @@ class PackedLayer:
         kernel is called, or None where that depends on their values.
     kernel : Convolution or Deconvolution
         Its filter packed; in more forms than one, once a plan gave the room.
+    channels_last : bool
+        Whether the layer's data and output are, which the kernel's never are.
     """
 
     def __init__(
@@ -35,10 +38,13 @@ class PackedLayer:
         run: Callable[[Sequence[Array], Array | None, Room | None], Array],
         place: Callable[[Sequence[TensorInfo]], Placement | None],
         kernel: Convolution | Deconvolution,
+        *,
+        channels_last: bool = False,
     ) -> None:
         self._run = run
         self._place = place
         self._kernel = kernel
+        self._channels_last = channels_last
 
     @property
     def packed_bytes(self) -> int:
@@ -58,6 +64,25 @@ class PackedLayer:
         if placed is None:
             return self._kernel.scratch_bytes
         return self._kernel.scratch(*placed, room)
+
+    def bind(self, inputs: Sequence[TensorInfo], room: Room) -> Call:
+        """Fix the shapes; see `Operation.bind`."""
+        placed = self._place(inputs)
+        if placed is None:
+            return functools.partial(self, room=room)
+        run = self._kernel.bind(*placed, room)
+        if self._channels_last:
+            import numpy as np
+
+            def call(arrays: Sequence[Array], out: Array | None) -> Sequence[Array]:
+                return (np.moveaxis(run(np.moveaxis(arrays[0], -1, 1), None), 1, -1),)
+
+        else:
+
+            def call(arrays: Sequence[Array], out: Array | None) -> Sequence[Array]:
+                return (run(arrays[0], out),)
+
+        return call
 
     def __call__(
         self, inputs: Sequence[Array], out: Array | None = None, room: Room | None = None

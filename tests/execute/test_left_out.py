@@ -10,7 +10,7 @@ import pytest
 from support import IR
 
 import deconv_ir
-from deconv_ir.execute.plan import as_rows
+from deconv_ir.execute.listing import as_rows
 
 
 def normal(*shape: int) -> np.ndarray:

@@ -279,19 +279,20 @@ static int run_of_arguments(const Kernel *self, PyObject *arguments, struct run 
         PyBuffer_Release(in);
         return -1;
     }
-    int good = in->ndim == AXES + 2 && in->itemsize == size && in->shape[1] == channels_in;
+    const int lead = AXES + 2 - in->ndim; /* axes that the data do not have */
+    int good = lead >= 0 && lead < AXES && in->itemsize == size && in->shape[1] == channels_in;
     if (good) {
         run->batch = in->shape[0];
         run->image_step = in->strides[0] / size;
         run->channel_step = in->strides[1] / size;
         for (int a = 0; a < AXES; a++) {
-            run->data[a] = in->shape[a + 2];
-            run->step[a] = in->strides[a + 2] / size;
+            run->data[a] = a < lead ? 1 : in->shape[a + 2 - lead];
+            run->step[a] = a < lead ? run->channel_step : in->strides[a + 2 - lead] / size;
             good &= run->output[a] >= 0;
             /* Positions are sums of pads and extents. */
             good &= run->pads_begin[a] > -MOST_SUM && run->pads_begin[a] < MOST_SUM;
         }
-        for (int a = 0; a < AXES + 2; a++) good &= in->strides[a] % size == 0;
+        for (int a = 0; a < in->ndim; a++) good &= in->strides[a] % size == 0;
         /* The interleaved positions must cover the output. */
         const int64_t folded = self->layer.folded;
         good = good && run->extent >= 0 && run->extent < MOST_SUM && run->crop >= 0 &&
@@ -482,7 +483,7 @@ static PyMethodDef module_methods[] = {
 };
 
 /* Of the calls from Python; to be raised, here and in compiled.py, when one changes. */
-enum { INTERFACE = 4 };
+enum { INTERFACE = 5 };
 
 static int module_exec(PyObject *module) {
     if (PyModule_AddIntConstant(module, "INTERFACE", INTERFACE)) return -1;

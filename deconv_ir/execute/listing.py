@@ -1,0 +1,70 @@
+"""The steps of a plan, for a reader."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from ..model import Graph, TensorInfo
+from .buffers import tensor_bytes
+from .plan import Plan
+
+
+class PlanRow(NamedTuple):
+    """A step of a plan, for a reader.
+
+    Attributes
+    ----------
+    step : int
+    layer, type : str
+        Name and type of the layer.
+    inputs, outputs : tuple of TensorInfo
+    fused : tuple of str
+        The layers behind it that are computed with it.
+    overwrites : str or None
+        The layer whose output its output overwrites.
+    buffer : int or None
+        The buffer that its output takes.
+    bytes : int or None
+        Size of its outputs; None where it is not known.
+    """
+
+    step: int
+    layer: str
+    type: str
+    inputs: tuple[TensorInfo, ...]
+    outputs: tuple[TensorInfo, ...]
+    fused: tuple[str, ...]
+    overwrites: str | None
+    buffer: int | None
+    bytes: int | None
+
+
+def as_rows(graph: Graph, plan: Plan) -> list[PlanRow]:
+    """List the steps of a plan for a reader."""
+    producer: dict[int, str] = {}
+    for source, slot in plan.constants.items():
+        producer[slot] = graph.layers[source[0]].name
+    for index, slot in plan.inputs.items():
+        producer[slot] = graph.layers[index].name
+    rows = []
+    for number, step in enumerate(plan.steps):
+        layer = graph.layers[step.layer]
+        made = step.made
+        for slot in step.outputs:
+            producer[slot] = graph.layers[made].name
+        sources = [s for s in graph.topology.sources[step.layer] if s is not None]
+        sizes = [tensor_bytes(info) for info in plan.infos[made]]
+        rows.append(
+            PlanRow(
+                number,
+                layer.name,
+                layer.type,
+                tuple(plan.infos[s[0]][s[1]] for s in sources),
+                tuple(plan.infos[made]),
+                tuple(graph.layers[i].name for i in step.fused),
+                None if step.overwrites is None else producer[step.overwrites],
+                step.buffer,
+                None if None in sizes else sum(s for s in sizes if s is not None),
+            )
+        )
+    return rows
