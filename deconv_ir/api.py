@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .cutting import cut_out
 from .errors import DeconvError, InputError, IRError, ResourceError, ShapeError
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
 
 _INFERENCES_KEPT = 8
 _EXECUTORS_KEPT = 4
+_RUNS_KEPT = 8
 
 
 class IRWarning(UserWarning):
@@ -78,6 +80,7 @@ class Model:
         self.inputs: Mapping[str, Port] = MappingProxyType(self._input_ports(inference))
         self.outputs: Mapping[str, Port] = MappingProxyType(self._output_ports(inference))
         self._executors: Recent[tuple[Source, ...], Executor] = Recent(_EXECUTORS_KEPT)
+        self._runs: Recent[Hashable, _Run] = Recent(_RUNS_KEPT)
         self._inferences: Recent[tuple[TensorInfo, ...], Inference] = Recent(_INFERENCES_KEPT)
 
     def __repr__(self) -> str:
@@ -198,22 +201,19 @@ class Model:
         ResourceError
             The run does not fit into memory.
         """
-        from .arrays import own
-
-        named = self._wanted(outputs)
-        executor = self._executor(named)
         bound = self._bind(inputs, cast)
         try:
-            plan = self._plan(executor, bound)
-            observer = None if profile is None else profile.start(self.graph, plan)
-            results = executor.run(plan, bound, observer)
+            run = self._planned(outputs, bound)
+            observer = None if profile is None else profile.start(self.graph, run.plan)
+            results = run.executor.run(run.plan, bound, observer)
         except MemoryError as error:
             raise ResourceError(
                 f"the arrays do not fit in memory: {str(error) or 'it is used up'}",
                 file=self.graph.file,
                 rule="memory",
             ) from error
-        return dict(zip(named, own(results, list(bound.values())), strict=True))
+        owned = _arrays().own(results, list(bound.values()))
+        return dict(zip(run.names, owned, strict=True))
 
     def plan(
         self, inputs: Inputs, *, outputs: Sequence[str] | None = None, cast: bool = False
@@ -227,8 +227,7 @@ class Model:
         Plan
             `execute.listing.as_rows` lists its steps.
         """
-        executor = self._executor(self._wanted(outputs))
-        return self._plan(executor, self._bind(inputs, cast))
+        return self._planned(outputs, self._bind(inputs, cast)).plan
 
     def plan_for_shapes(
         self,
@@ -326,11 +325,19 @@ class Model:
             sources, lambda: Executor(self.graph, self.context, sources, self.memory_limit)
         )
 
-    def _plan(self, executor: Executor, bound: Mapping[int, Array]) -> Plan:
-        from .arrays import describe
+    def _planned(self, outputs: Sequence[str] | None, bound: Mapping[int, Array]) -> _Run:
+        """Plan a run with actual inputs; the last few are kept."""
+        describe = _arrays().describe
+        infos = tuple([describe(array) for array in bound.values()])
+        key = (None if outputs is None else tuple(outputs), infos, _threads()())
 
-        key = tuple(describe(array) for array in bound.values())
-        return executor.plan(key, self._infer(bound).outputs)
+        def make() -> _Run:
+            wanted = self._wanted(outputs)
+            executor = self._executor(wanted)
+            plan = executor.plan(infos, self._infer(bound).outputs)
+            return _Run(tuple(wanted), executor, plan)
+
+        return self._runs.get(key, make)
 
     def layer(self, name: str) -> Model:
         """Return a model of one layer alone.
@@ -377,10 +384,6 @@ class Model:
 
     def _bind(self, inputs: Inputs, cast: bool) -> dict[int, Array]:
         """Match arrays with Parameter layers, and check them."""
-        import numpy as np
-
-        from .arrays import fit
-
         if isinstance(inputs, Mapping):
             positions = {self._input_position(name): array for name, array in inputs.items()}
         else:
@@ -397,10 +400,10 @@ class Model:
         if missing:
             raise InputError(f"no array for input {', '.join(missing)}", file=self.graph.file)
         bound = {}
+        fit = _arrays().fit
         for position, (name, port) in enumerate(self.inputs.items()):
-            array = np.asarray(positions[position])
             try:
-                fitted = fit(array, name, port.shape, port.element_type, cast=cast)
+                fitted = fit(positions[position], name, port.shape, port.element_type, cast=cast)
             except DeconvError as error:
                 error.locate(file=self.graph.file)
                 raise
@@ -409,9 +412,7 @@ class Model:
 
     def _infer(self, bound: Mapping[int, Array]) -> Inference:
         """Infer with actual shapes; the last few inferences are kept."""
-        from .arrays import describe
-
-        key = tuple(describe(array) for array in bound.values())
+        key = tuple(map(_arrays().describe, bound.values()))
         infos = dict(zip(bound, key, strict=True))
         return self._inferences.get(key, lambda: self._infer_from(infos))
 
@@ -449,6 +450,29 @@ class Model:
                 intersect(shape, port.shape), port.element_type
             )
         return infos
+
+
+class _Run(NamedTuple):
+    """What runs of the same outputs and shapes have in common."""
+
+    names: tuple[str, ...]
+    executor: Executor
+    plan: Plan
+
+
+@functools.cache
+def _arrays() -> Any:
+    # Loads NumPy; to find a module again at each run takes longer than a small layer.
+    from . import arrays
+
+    return arrays
+
+
+@functools.cache
+def _threads() -> Callable[[], int]:
+    from .kernels import get_threads
+
+    return get_threads
 
 
 def _indices(graph: Graph, kind: str) -> tuple[int, ...]:

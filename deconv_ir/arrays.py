@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from .dtypes import ElementType, from_numpy
 from .errors import InputError
@@ -25,13 +26,13 @@ VALUE_LIMIT = 64
 
 
 def fit(
-    array: Array, name: str, shape: Shape, element_type: ElementType | None, *, cast: bool
+    given: ArrayLike, name: str, shape: Shape, element_type: ElementType | None, *, cast: bool
 ) -> Array:
     """Return an array as a model's input takes it.
 
     Parameters
     ----------
-    array : ndarray
+    given : array_like
     name : str
         Name of the input, for messages.
     shape : Shape
@@ -47,6 +48,7 @@ def fit(
     InputError
         Shape or element type do not fit.
     """
+    array = np.asarray(given)
     if not compatible(array.shape, shape):
         raise InputError(
             f"input {name!r} takes shape {format_shape(shape)}, "

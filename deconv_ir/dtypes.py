@@ -77,16 +77,21 @@ class ElementType:
         TypeError
             The type has no array form (``string``).
         """
-        import numpy as np
-
         if not self._numpy:
             raise TypeError(f"element type {self.name} has no NumPy form")
-        if self._numpy.startswith("ml:"):
-            import ml_dtypes
+        return _dtype(self._numpy)
 
-            found: np.dtype[Any] = np.dtype(getattr(ml_dtypes, self._numpy[3:]))
-            return found
-        return np.dtype(self._numpy)
+
+@functools.cache
+def _dtype(name: str) -> np.dtype[Any]:
+    import numpy as np
+
+    if not name.startswith("ml:"):
+        return np.dtype(name)
+    import ml_dtypes
+
+    found: np.dtype[Any] = np.dtype(getattr(ml_dtypes, name[3:]))
+    return found
 
 
 ELEMENT_TYPES: tuple[ElementType, ...] = (

@@ -65,7 +65,7 @@ class Executor:
         self._plans: Recent[Hashable, Plan] = Recent(_PLANS_KEPT)
 
     def plan(self, key: Hashable, infos: Sequence[Sequence[TensorInfo]]) -> Plan:
-        """Return the plan for inputs of certain shapes, made once.
+        """Return the plan for inputs of certain shapes, made once for a number of threads.
 
         Parameters
         ----------
@@ -81,8 +81,10 @@ class Executor:
         DeconvError
             Constants do not fit a layer, or can not be read.
         """
+        from ..kernels import get_threads
+
         return self._plans.get(
-            key,
+            (key, get_threads()),
             lambda: make_plan(self.graph, self._prepare(infos), self.wanted, infos, self.context),
         )
 
