@@ -7,8 +7,8 @@ behind the `Operation` interface.
 from __future__ import annotations
 
 import enum
+import functools
 from collections.abc import Callable, Sequence
-from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol
 
 from .dtypes import ElementType
@@ -23,22 +23,31 @@ if TYPE_CHECKING:
     from .room import Room
 
 
-class Kernel(Protocol):
-    """A prepared layer: input arrays in, output arrays out.
+Call = Callable[[Sequence[Any], Any], Sequence[Any]]
+"""A layer whose shapes are fixed: input arrays and `out` in, output arrays out."""
 
-    `out` is where the first output may go; only layers whose operation
-    `accepts_out` are given one.  `room` is what it may take for itself.
-    """
+
+class Kernel:
+    """A prepared layer: input arrays in, output arrays out."""
 
     def __call__(
         self, inputs: Sequence[Any], out: Array | None = None, room: Room | None = None
     ) -> Sequence[Any]:
-        """Compute the outputs."""
-        ...
+        """Compute the outputs.
 
+        Parameters
+        ----------
+        inputs : sequence of ndarray
+        out : ndarray, optional
+            Where the first output may go; only where the operation `accepts_out`.
+        room : Room, optional
+            What it may take for itself.
+        """
+        raise NotImplementedError
 
-Call = Callable[[Sequence[Any], Any], Sequence[Any]]
-"""A layer whose shapes are fixed: input arrays and `out` in, output arrays out."""
+    def bind(self, inputs: Sequence[TensorInfo], room: Room) -> Call:
+        """Do once what depends on shapes alone; see `Operation.bind`."""
+        return functools.partial(self, room=room)
 
 
 class Sharing(enum.Enum):
@@ -437,7 +446,7 @@ class Graph(Record):
     file: str | None = field(default=None)
     bare: bool = field(default=False)
 
-    @cached_property
+    @functools.cached_property
     def topology(self) -> Topology:
         """How the layers hang together."""
         return connect(self)

@@ -321,10 +321,8 @@ class _Planner:
         outputs = self._infos_of(self._made(draft.layer))
         operation = self.graph.layers[draft.layer].operation
         known = all(i.element_type and is_static(i.shape) for i in (*inputs, *outputs))
-        if isinstance(kernel, PackedLayer) and known:
-            return kernel.bind(inputs, room)
         if kernel is not None:
-            return functools.partial(kernel, room=room)
+            return kernel.bind(inputs, room) if known else functools.partial(kernel, room=room)
         context = self.context._replace(scratch_bytes=room.scratch_bytes)
         if known:
             return operation.bind(inputs, outputs, context)

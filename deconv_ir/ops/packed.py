@@ -6,7 +6,7 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from ..model import Call, TensorInfo
+from ..model import Call, Kernel, TensorInfo
 from ..room import Room, Way
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ Placement = tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]
 """Shape of the data as the kernel takes it, where the output begins, and its extents."""
 
 
-class PackedLayer:
+class PackedLayer(Kernel):
     """A prepared layer that tells what it takes, and keeps within what it is given.
 
     Parameters

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import functools
 import itertools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ..dtypes import I64, ElementType
 from ..geometry import UNKNOWN, Axis, AxisGeometry, PadMode, Rounding, pooling_axis
-from ..model import Context, Kernel, Operation, TensorInfo
+from ..model import Call, Context, Kernel, Operation, TensorInfo
 from ..room import Room
 from ..shapes import element_count, static
 from .base import attribute, boolean, choice, choice_of, element_type, integer, integers, operation
@@ -26,6 +26,9 @@ from .windows import (
 
 if TYPE_CHECKING:
     from ..dtypes import Array
+
+Pool = Callable[[Any], Any]
+"""Takes data of one shape, returns what they are pooled to."""
 
 ROUNDING = choice_of({"floor": Rounding.FLOOR, "ceil": Rounding.CEIL})
 ROUNDING_TORCH = choice(Rounding)
@@ -122,9 +125,34 @@ class _Pooling(Operation):
         """Count what `slide` takes."""
         return self.slide_bytes(inputs, outputs, context)
 
-    def windows(self, data: Array) -> tuple[Window, ...]:
-        """Return what the windows do on an actual array, axis by axis."""
-        return _windows(self, data.shape[2:])
+    def windows(self, extents: tuple[int, ...]) -> tuple[Window, ...]:
+        """Return what the windows do on actual extents, axis by axis."""
+        return _windows(self, extents)
+
+    def pool(self, shape: tuple[int, ...], dtype: Any, scratch_bytes: int) -> Pool:
+        """Return what pools arrays of a shape; to be called without NumPy's warnings."""
+        raise NotImplementedError
+
+    def bind(
+        self, inputs: Sequence[TensorInfo], outputs: Sequence[TensorInfo], context: Context
+    ) -> Call:
+        """Find the elements of the windows once."""
+        return _pool_one(self, inputs[0], context.scratch_bytes)
+
+    def execute(self, inputs: Sequence[Array], context: Context) -> Sequence[Array]:
+        """Pool."""
+        import numpy as np
+
+        data = inputs[0]
+        with np.errstate(all="ignore"):
+            return (self.pool(data.shape, data.dtype, context.scratch_bytes)(data),)
+
+
+def _pool_one(operation: _Pooling, data: TensorInfo, scratch_bytes: int) -> Call:
+    """Bind a pooling that has one output."""
+    assert data.element_type is not None, "a layer is bound where it is known"
+    pool = operation.pool(static(data.shape), data.element_type.numpy(), scratch_bytes)
+    return lambda arrays, out: (pool(arrays[0]),)
 
 
 @functools.lru_cache(maxsize=512)
@@ -136,16 +164,23 @@ def _windows(operation: _Pooling, extents: tuple[int, ...]) -> tuple[Window, ...
 class _MaxPool(_Pooling):
     """The greatest element under a window; NaN if one is."""
 
-    def largest(self, data: Array, scratch_bytes: int) -> Array:
-        """Compute the greatest elements."""
+    def pool(self, shape: tuple[int, ...], dtype: Any, scratch_bytes: int) -> Pool:
+        """Return what computes the greatest elements."""
         import numpy as np
 
         from .numeric import narrow, working_dtype
 
-        windows, dtype = self.windows(data), working_dtype(data.dtype)
-        result = slide(np.maximum, _lowest(dtype), data, windows, dtype, scratch_bytes)
-        self.fill_empty(result, windows)
-        return narrow(result, data.dtype)
+        windows, wide = self.windows(shape[2:]), working_dtype(dtype)
+        largest = slide(np.maximum, _lowest(wide), shape, windows, (dtype, wide), scratch_bytes)
+        if not any(along.empty for along in windows) and dtype == wide:
+            return largest
+
+        def pool(data: Array) -> Array:
+            result = largest(data)
+            self.fill_empty(result, windows)
+            return narrow(result, dtype)
+
+        return pool
 
     def fill_empty(self, result: Array, windows: Sequence[Window]) -> None:
         """Give windows without any element the lowest finite number, as OpenVINO does."""
@@ -156,10 +191,6 @@ class _MaxPool(_Pooling):
                 if along.empty:
                     lowest = np.finfo(result.dtype).min
                     np.moveaxis(result, axis, 0)[list(along.empty)] = lowest
-
-    def execute(self, inputs: Sequence[Array], context: Context) -> Sequence[Array]:
-        """Compute the greatest elements."""
-        return (self.largest(inputs[0], context.scratch_bytes),)
 
 
 def _lowest(dtype: Any) -> Any:
@@ -222,14 +253,13 @@ class _MaxPoolWithIndices(_MaxPool):
 
     def prepare_first(self, context: Context) -> Kernel:
         """Leave out the positions, which are most of the work."""
+        return _WithoutIndices(self, context)
 
-        def run(
-            inputs: Sequence[Array], out: Array | None = None, room: Room | None = None
-        ) -> tuple[Array, ...]:
-            bound = context.scratch_bytes if room is None else room.scratch_bytes
-            return (self.largest(inputs[0], bound),)
-
-        return run
+    def bind(
+        self, inputs: Sequence[TensorInfo], outputs: Sequence[TensorInfo], context: Context
+    ) -> Call:
+        """Compute the positions as well: nothing is small about that."""
+        return Operation.bind(self, inputs, outputs, context)
 
     def scratch(
         self, inputs: Sequence[TensorInfo], outputs: Sequence[TensorInfo], context: Context
@@ -252,7 +282,7 @@ class _MaxPoolWithIndices(_MaxPool):
         from .numeric import narrow, widen
 
         data = inputs[0]
-        windows = self.windows(data)
+        windows = self.windows(data.shape[2:])
         wide = widen(data)
         positions = np.arange(data.size).reshape(data.shape)
         shape = (*data.shape[:2], *(w.output for w in windows))
@@ -275,6 +305,27 @@ class _MaxPoolWithIndices(_MaxPool):
         if span:
             index %= span
         return narrow(result, data.dtype), index.astype(self.index_element_type.numpy())
+
+
+class _WithoutIndices(Kernel):
+    """A MaxPool of which nothing needs the second output."""
+
+    def __init__(self, operation: _MaxPoolWithIndices, context: Context) -> None:
+        self._operation = operation
+        self._context = context
+
+    def __call__(
+        self, inputs: Sequence[Array], out: Array | None = None, room: Room | None = None
+    ) -> Sequence[Array]:
+        """Compute the greatest elements."""
+        bound = self._context.scratch_bytes if room is None else room.scratch_bytes
+        return _Pooling.execute(
+            self._operation, inputs, self._context._replace(scratch_bytes=bound)
+        )
+
+    def bind(self, inputs: Sequence[TensorInfo], room: Room) -> Call:
+        """Find the elements of the windows once."""
+        return _pool_one(self._operation, inputs[0], room.scratch_bytes)
 
 
 @operation(
@@ -365,25 +416,27 @@ class _AvgPool(_Pooling):
         plane = element_count(static(outputs[0].shape)[2:])
         return self.slide_bytes(inputs, outputs, context) + 16 * plane
 
-    def execute(self, inputs: Sequence[Array], context: Context) -> Sequence[Array]:
-        """Compute the means."""
+    def pool(self, shape: tuple[int, ...], dtype: Any, scratch_bytes: int) -> Pool:
+        """Return what computes the means."""
         import numpy as np
 
         from .numeric import narrow
 
-        data = inputs[0]
-        dtype = self.sum_dtype(data.dtype)
-        whole = dtype.kind in "iu"
-        total = slide(np.add, 0, data, self.windows(data), dtype, context.scratch_bytes)
-        count = self._counts(data, self.geometry(data.shape[2:]))
-        with np.errstate(all="ignore"):
-            if whole:
-                quotient = np.sign(total) * (np.abs(total) // np.maximum(count, 1))
-                return (narrow(quotient, data.dtype),)
-            total /= count.astype(dtype)
-            return (narrow(total, data.dtype),)
+        wide = self.sum_dtype(dtype)
+        add = slide(np.add, 0, shape, self.windows(shape[2:]), (dtype, wide), scratch_bytes)
+        count = self._counts(shape[2:])
+        divisor = np.maximum(count, 1) if wide.kind in "iu" else count.astype(wide)
 
-    def _counts(self, data: Array, geometry: Sequence[AxisGeometry]) -> Array:
+        def pool(data: Array) -> Array:
+            total = add(data)
+            if wide.kind in "iu":
+                return narrow(np.sign(total) * (np.abs(total) // divisor), dtype)
+            total /= divisor
+            return narrow(total, dtype)
+
+        return pool
+
+    def _counts(self, extents: tuple[int, ...]) -> Array:
         """Return by what each sum is divided: the product of counts along the axes.
 
         The document leaves open what a window that reaches beyond the padding
@@ -394,7 +447,8 @@ class _AvgPool(_Pooling):
         import numpy as np
 
         count = np.ones((), np.int64)
-        for axis, geo, x, k in zip(self.axes(), geometry, data.shape[2:], self.kernel, strict=True):
+        geometry = self.geometry(extents)
+        for axis, geo, x, k in zip(self.axes(), geometry, extents, self.kernel, strict=True):
             starts = np.arange(geo.output)[:, None] * axis.stride - geo.pad_begin
             at = starts + np.arange(k) * axis.dilation
             if self.exclude_pad:

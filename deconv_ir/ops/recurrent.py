@@ -14,7 +14,7 @@ from ..parts import whole
 from ..room import Room
 from ..shapes import element_count, static
 from .base import attribute, boolean, choice, choices, operation
-from .lstm import lstm, lstm_bytes, pack, unpack
+from .lstm import PackedLSTM, lstm, lstm_bytes, pack, unpack
 from .recurrence import SIGMOID, TANH, Activation, Direction, Recurrent, activate, takes_all
 
 if TYPE_CHECKING:
@@ -129,29 +129,12 @@ class _LSTM(Recurrent):
             return None
         import numpy as np
 
-        from .numeric import narrow, widen
+        from .numeric import widen
 
         arrays = (widen(whole(array)) for array in given if array is not None)
         packed = pack(np, *(self.ordered(np, array) for array in arrays))
         kept = {n: whole(a) for n, a in names.items() if a is not None and n not in "WRB"}
-
-        def run(
-            inputs: Sequence[Array], out: Array | None = None, room: Room | None = None
-        ) -> tuple[Array, ...]:
-            named = dict(zip(self.inputs, inputs, strict=False)) | kept
-            self.check_peepholes(named)
-            x = widen(named["X"])
-            first = [widen(named[n]) for n in ("initial_hidden_state", "initial_cell_state")]
-            bound = context.scratch_bytes if room is None else room.scratch_bytes
-            with np.errstate(all="ignore"):
-                if takes_all(np, named["sequence_lengths"], x.shape[1]):
-                    found = lstm(np, x, first, packed, self.reads_backwards, bound)
-                else:
-                    weights = unpack(np, packed)
-                    found = self.run(np, x, first, named["sequence_lengths"], weights, bound)
-            return tuple(narrow(array, named["X"].dtype) for array in found)
-
-        return run
+        return _PackedSequence(self, context, packed, kept)
 
     def scratch(
         self, inputs: Sequence[TensorInfo], outputs: Sequence[TensorInfo], context: Context
@@ -171,6 +154,40 @@ class _LSTM(Recurrent):
         if width != dtype.itemsize:
             copies += sum(element_count(static(i.shape)) for i in (inputs[0], *outputs))
         return width * copies + lstm_bytes(time, moment, context.scratch_bytes)
+
+
+class _PackedSequence(Kernel):
+    """An LSTM over time with its weights arranged."""
+
+    def __init__(
+        self, operation: _LSTM, context: Context, packed: PackedLSTM, kept: dict[str, Array]
+    ) -> None:
+        self._operation = operation
+        self._context = context
+        self._packed = packed
+        self._kept = kept
+
+    def __call__(
+        self, inputs: Sequence[Array], out: Array | None = None, room: Room | None = None
+    ) -> Sequence[Array]:
+        """Compute the outputs."""
+        import numpy as np
+
+        from .numeric import narrow, widen
+
+        operation, packed = self._operation, self._packed
+        named = dict(zip(operation.inputs, inputs, strict=False)) | self._kept
+        operation.check_peepholes(named)
+        x = widen(named["X"])
+        first = [widen(named[n]) for n in ("initial_hidden_state", "initial_cell_state")]
+        bound = self._context.scratch_bytes if room is None else room.scratch_bytes
+        with np.errstate(all="ignore"):
+            if takes_all(np, named["sequence_lengths"], x.shape[1]):
+                found = lstm(np, x, first, packed, operation.reads_backwards, bound)
+            else:
+                weights = unpack(np, packed)
+                found = operation.run(np, x, first, named["sequence_lengths"], weights, bound)
+        return tuple(narrow(array, named["X"].dtype) for array in found)
 
 
 _CELL = ("X", "initial_hidden_state", "W", "R", "B")

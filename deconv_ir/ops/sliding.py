@@ -138,15 +138,43 @@ def _elements(dtype: Any, scratch_bytes: int) -> int:
     return max(1, min(_BLOCK, scratch_bytes // (get_threads() * int(dtype.itemsize))))
 
 
+class _Pass(NamedTuple):
+    """The windows on one axis, as indices of arrays.
+
+    Attributes
+    ----------
+    axis, output : int
+        The axis, and the windows on it.
+    full : tuple
+        The elements that every window has: where these are read.
+    rest : tuple
+        Of the others, where they are read, and where that goes.
+    """
+
+    axis: int
+    output: int
+    full: tuple[tuple[slice, ...], ...]
+    rest: tuple[tuple[tuple[slice, ...], tuple[slice, ...]], ...]
+
+
+def _pass(axis: int, along: Window) -> _Pass:
+    before, every = (slice(None),) * axis, slice(0, along.output)
+    full = [(*before, source) for source, target in along.cells if target == every]
+    rest = [
+        ((*before, source), (*before, target)) for source, target in along.cells if target != every
+    ]
+    return _Pass(axis, along.output, tuple(full), tuple(rest))
+
+
 def slide(
     combine: Callable[..., Any],
     start: Any,
-    data: Array,
+    shape: tuple[int, ...],
     windows: Sequence[Window],
-    dtype: Any,
+    dtypes: tuple[Any, Any],
     scratch_bytes: int,
-) -> Array:
-    """Combine the elements under each window.
+) -> Callable[[Array], Array]:
+    """Return what combines the elements under each window.
 
     Parameters
     ----------
@@ -154,19 +182,20 @@ def slide(
         An associative, commutative ufunc.
     start : scalar
         What changes nothing when it is combined, and the result of empty windows.
-    data : ndarray
-        ``[N, C, *X]``.
+    shape : tuple of int
+        Of the data, ``[N, C, *X]``.
     windows : sequence of Window
         One for each X.
-    dtype : dtype
-        In which it is computed.
+    dtypes : tuple of dtype
+        Of the data, and in which it is computed.
     scratch_bytes : int
         Bound on what comes and goes, where a row is no larger.
 
     Returns
     -------
-    ndarray
-        ``[N, C, *Y]``, of `dtype`.
+    callable
+        Takes the data; returns ``[N, C, *Y]``, of the second dtype.  To be called
+        without NumPy's warnings.
     """
     import numpy as np
 
@@ -174,55 +203,61 @@ def slide(
     from ..kernels.memory import empty
     from ..kernels.parallel import run_jobs
 
-    planes = data.reshape(-1, *data.shape[2:])
+    dtype = dtypes[1]
+    planes = shape[0] * shape[1]
     outputs = tuple(w.output for w in windows)
-    result = empty((len(planes), *outputs), dtype)
-    if result.size:
-        casts, elements = data.dtype != dtype, _elements(dtype, scratch_bytes)
-        cut = _cut(len(planes), data.shape[2:], outputs, casts, elements)
-        starts = range(0, outputs[0], cut.rows)
-        parts = [_part(windows[0], at, min(at + cut.rows, outputs[0])) for at in starts]
+    result_shape = (*shape[:2], *outputs)
+    if 0 in result_shape:
+        return lambda data: empty(result_shape, dtype)
+    elements = _elements(dtype, scratch_bytes)
+    cut = _cut(planes, shape[2:], outputs, dtypes[0] != dtype, elements)
+    starts = range(0, outputs[0], cut.rows)
+    parts = [_part(windows[0], at, min(at + cut.rows, outputs[0])) for at in starts]
+    passes = [
+        [_pass(axis, along) for axis, along in enumerate((first, *windows[1:]), 1)]
+        for _, first in parts
+    ]
+    jobs = -(-planes // cut.planes) * len(parts)
+
+    def run(data: Array) -> Array:
+        result = empty((planes, *outputs), dtype)
+        flat = data.reshape(planes, *shape[2:])
 
         def do(job: int) -> None:
             plane, row = divmod(job, len(parts))
             some = slice(plane * cut.planes, (plane + 1) * cut.planes)
-            reads, first = parts[row]
             target = result[some, starts[row] : starts[row] + cut.rows]
-            axes = (first, *windows[1:])
-            with np.errstate(all="ignore"):
-                wide = planes[some, reads].astype(dtype, copy=False)
-                for i, axis in enumerate(axes, 1):
-                    out = target if i == len(axes) else None
-                    wide = _along(np, combine, start, wide, i, axis, out)
+            wide = flat[some, parts[row][0]].astype(dtype, copy=False)
+            last = passes[row][-1]
+            for one in passes[row]:
+                wide = _combine(np, combine, start, wide, one, target if one is last else None)
 
-        run_jobs(lambda: do, -(-len(planes) // cut.planes) * len(parts), get_threads())
-    return result.reshape(*data.shape[:2], *result.shape[1:])
+        if jobs == 1:
+            do(0)
+        else:
+            run_jobs(lambda: do, jobs, get_threads())
+        return result.reshape(result_shape)
+
+    return run
 
 
-def _along(
-    np: Any,
-    combine: Callable[..., Any],
-    start: Any,
-    data: Array,
-    axis: int,
-    along: Window,
-    out: Array | None,
+def _combine(
+    np: Any, combine: Callable[..., Any], start: Any, data: Array, one: _Pass, out: Array | None
 ) -> Array:
     """Combine the elements of the windows on one axis."""
     if out is None:
-        out = np.empty((*data.shape[:axis], along.output, *data.shape[axis + 1 :]), data.dtype)
-    before = (slice(None),) * axis
-    full = [source for source, target in along.cells if target == slice(0, along.output)]
-    rest = [cell for cell in along.cells if cell[1] != slice(0, along.output)]
-    if len(full) > 1:
-        combine(data[(*before, full[0])], data[(*before, full[1])], out=out)
-    elif full:
-        np.copyto(out, data[(*before, full[0])])
+        out = np.empty(
+            (*data.shape[: one.axis], one.output, *data.shape[one.axis + 1 :]), data.dtype
+        )
+    if len(one.full) > 1:
+        combine(data[one.full[0]], data[one.full[1]], out=out)
+    elif one.full:
+        np.copyto(out, data[one.full[0]])
     else:
         out[...] = start
-    for source in full[2:]:
-        combine(out, data[(*before, source)], out=out)
-    for source, target in rest:
-        part = out[(*before, target)]
-        combine(part, data[(*before, source)], out=part)
+    for source in one.full[2:]:
+        combine(out, data[source], out=out)
+    for source, target in one.rest:
+        part = out[target]
+        combine(part, data[source], out=part)
     return out
