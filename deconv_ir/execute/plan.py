@@ -12,6 +12,7 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from ..errors import DeconvError
 from ..model import Call, Context, Graph, Operation, Sharing, Source, TensorInfo
 from ..ops.packed import PackedLayer
 from ..room import AMPLE, Room
@@ -319,14 +320,20 @@ class _Planner:
         kernel = self.prepared.kernels.get(draft.layer)
         inputs = self._infos_of(self.rows[step])
         outputs = self._infos_of(self._made(draft.layer))
-        operation = self.graph.layers[draft.layer].operation
+        layer = self.graph.layers[draft.layer]
         known = all(i.element_type and is_static(i.shape) for i in (*inputs, *outputs))
-        if kernel is not None:
-            return kernel.bind(inputs, room) if known else functools.partial(kernel, room=room)
+        if not known and kernel is not None:
+            return functools.partial(kernel, room=room)
         context = self.context._replace(scratch_bytes=room.scratch_bytes)
-        if known:
-            return operation.bind(inputs, outputs, context)
-        return Operation.bind(operation, inputs, outputs, context)
+        if not known:
+            return Operation.bind(layer.operation, inputs, outputs, context)
+        try:
+            if kernel is not None:
+                return kernel.bind(inputs, room)
+            return layer.operation.bind(inputs, outputs, context)
+        except DeconvError as error:
+            error.locate(file=self.graph.file, line=layer.line, layer=layer.label)
+            raise
 
     def _infos_of(self, sources: Sequence[Source]) -> list[TensorInfo]:
         return [self.infos[layer][output] for layer, output in sources]

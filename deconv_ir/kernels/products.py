@@ -16,12 +16,14 @@ from deconv_ir.kernels.blas import single_threaded
 from deconv_ir.kernels.parallel import run_jobs
 from deconv_ir.kernels.threads import get_threads
 
-__all__ = ["matmul"]
+__all__ = ["LEAST_FOR_THREADS", "matmul"]
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
 # Multiply-adds below which handing work to another thread costs more than it saves.
 _WORTH_A_THREAD = 1 << 20
+LEAST_FOR_THREADS = 1 << 13
+"""Multiply-adds below which no BLAS uses threads of its own."""
 
 
 def matmul(a: Array, b: Array) -> Array:
@@ -47,6 +49,10 @@ def matmul(a: Array, b: Array) -> Array:
     if a.ndim < 2 or b.ndim < 2:
         product: Array = np.matmul(a, b)
         return product
+    if b.ndim == 2 and a.ndim > 2 and a.flags.c_contiguous and a.size:
+        # One product in place of a stack of them.
+        rows = matmul(a.reshape(-1, a.shape[-1]), b)
+        return rows.reshape(*a.shape[:-1], b.shape[-1])
     shape = (*np.broadcast_shapes(a.shape[:-2], b.shape[:-2]), a.shape[-2], b.shape[-1])
     product = np.empty(shape, np.result_type(a, b))
     parts = min(get_threads(), product.size * a.shape[-1] // _WORTH_A_THREAD)

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING
 
 from ..errors import ShapeError
 from ..geometry import UNKNOWN, Dim, bounds, interval
-from ..model import Context, Operation, Sharing, TensorInfo
-from ..shapes import Shape, format_shape, intersect_dims
+from ..model import Call, Context, Operation, Sharing, TensorInfo
+from ..shapes import Shape, format_shape, intersect_dims, static
 from .base import attribute, integer, operation
+from .binding import cut_along, known_lists
 from .checks import (
     VALUE_LIMIT,
     add,
@@ -106,6 +107,15 @@ class Concat(Operation):
         parts = ["?" if info.shape is None else str(info.shape[axis]) for info in inputs]
         return f"sum of the inputs along axis {axis}: {' + '.join(parts)}"
 
+    def bind(
+        self, inputs: Sequence[TensorInfo], outputs: Sequence[TensorInfo], context: Context
+    ) -> Call:
+        """Find the axis once."""
+        import numpy as np
+
+        concatenate, axis = np.concatenate, normalize_axis(self.axis, len(static(outputs[0].shape)))
+        return lambda arrays, out: (concatenate(arrays, axis),)
+
     def execute(self, inputs: Sequence[Array], context: Context) -> Sequence[Array]:
         """Join the arrays."""
         import numpy as np
@@ -193,6 +203,15 @@ class Split(Operation):
             f"data {format_shape(inputs[0].shape)} in {self.num_splits} parts along axis "
             f"{'?' if at is None else at}"
         )
+
+    def bind(
+        self, inputs: Sequence[TensorInfo], outputs: Sequence[TensorInfo], context: Context
+    ) -> Call:
+        """Find the parts once."""
+        known = known_lists(inputs[1:])
+        if known is None:
+            return super().bind(inputs, outputs, context)
+        return cut_along(normalize_axis(known[0][0], len(static(inputs[0].shape))), outputs)
 
     def execute(self, inputs: Sequence[Array], context: Context) -> Sequence[Array]:
         """Cut the array (views)."""
@@ -290,6 +309,15 @@ class VariadicSplit(Operation):
             f"data {format_shape(inputs[0].shape)} cut in lengths "
             f"{'?' if lengths is None else format_shape(lengths)}, part {output}"
         )
+
+    def bind(
+        self, inputs: Sequence[TensorInfo], outputs: Sequence[TensorInfo], context: Context
+    ) -> Call:
+        """Find the parts once."""
+        known = known_lists(inputs[1:])
+        if known is None:
+            return super().bind(inputs, outputs, context)
+        return cut_along(normalize_axis(known[0][0], len(static(inputs[0].shape))), outputs)
 
     def execute(self, inputs: Sequence[Array], context: Context) -> Sequence[Array]:
         """Cut the array (views)."""

@@ -14,14 +14,14 @@ import sys
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from ..dtypes import BOOLEAN, ElementType
+from ..dtypes import BOOLEAN
 from ..model import Call, Context, Operation, TensorInfo
 from ..shapes import element_count, format_shape, is_static, static
 from .base import attribute, choice, integer, operation
 from .blocks import cut, element_bytes, in_blocks, is_small
 from .broadcasting import Broadcast, align, broadcast_shapes
 from .checks import check_type, merged_type
-from .numeric import narrow, widen, working_dtype
+from .numeric import keeps_type, narrow, widen, working_dtype
 from .values import OnValues, combine
 
 if TYPE_CHECKING:
@@ -165,12 +165,6 @@ class Elementwise(Operation):
     def work(self, inputs: Sequence[TensorInfo], output: TensorInfo) -> int | None:
         """Count one operation an element."""
         return element_count(static(output.shape)) if is_static(output.shape) else None
-
-
-def keeps_type(element_type: ElementType) -> bool:
-    """Tell whether arrays of an element type are computed in it."""
-    dtype = element_type.numpy()
-    return bool(working_dtype(dtype) == dtype)
 
 
 class Binary(Elementwise):

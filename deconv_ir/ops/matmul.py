@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from ..dtypes import F32, F64
 from ..errors import ShapeError
 from ..geometry import Dim
-from ..model import Context, Operation, TensorInfo
+from ..model import Call, Context, Operation, TensorInfo
 from ..shapes import (
     Shape,
     element_count,
@@ -103,6 +104,27 @@ class MatMul(Operation):
             return None
         inner = static(a)[-2 if self.transpose_a and len(a) > 1 else -1]
         return 2 * element_count(static(output.shape)) * inner
+
+    def bind(
+        self, inputs: Sequence[TensorInfo], outputs: Sequence[TensorInfo], context: Context
+    ) -> Call:
+        """Multiply small arrays of floats at once."""
+        from ..kernels.products import LEAST_FOR_THREADS
+
+        a, b = (static(info.shape) for info in inputs)
+        shape = static(outputs[0].shape)
+        small = element_count(shape) * a[-1] < LEAST_FOR_THREADS if a else False
+        floats = all(info.element_type in (F32, F64) for info in inputs)
+        if not small or not floats or len(a) < 2 or len(b) != 2 or self.transpose_a:
+            return super().bind(inputs, outputs, context)
+        rows = element_count(a[:-1]), a[-1]
+        turned = self.transpose_b
+
+        def call(arrays: Sequence[Array], out: Array | None) -> Sequence[Array]:
+            left, right = arrays
+            return ((left.reshape(rows) @ (right.T if turned else right)).reshape(shape),)
+
+        return call
 
     def execute(self, inputs: Sequence[Array], context: Context) -> Sequence[Array]:
         """Multiply; integers wrap."""

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Sequence
+import math
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ..errors import ShapeError
 from ..geometry import UNKNOWN, Dim
-from ..model import Context, Operation, TensorInfo
-from ..shapes import Shape, format_shape
+from ..model import Call, Context, Operation, TensorInfo
+from ..shapes import Shape, format_shape, static
 from .base import attribute, boolean, choice, integer, integers, number, operation
 from .checks import (
     check_least_rank,
@@ -21,8 +22,8 @@ from .checks import (
     normalize_axes,
 )
 from .checks import integers as elements
-from .numeric import widened_bytes
-from .standardizing import EpsMode, standardize, standardize_bytes
+from .numeric import keeps_type, widened_bytes
+from .standardizing import EpsMode, Standardizing, standardizer, standardizer_bytes
 
 if TYPE_CHECKING:
     from ..dtypes import Array
@@ -42,11 +43,46 @@ class _Normalization(Operation):
 class _Standardizing(_Normalization):
     """Normalisation by mean and deviation."""
 
+    def how(self, rank: int, axes: tuple[int, ...]) -> Standardizing:
+        """Tell what is computed, given the elements of the input `axes`, if there is one."""
+        raise NotImplementedError
+
+    def function(
+        self, shape: tuple[int, ...], axes: tuple[int, ...], dtype: Any, scratch_bytes: int
+    ) -> Callable[[Sequence[Array]], Array]:
+        """Return what computes the output from inputs in their working precision."""
+        found = standardizer(shape, dtype, self.how(len(shape), axes), scratch_bytes)
+        return lambda arrays: found(arrays[0])
+
+    def bind(
+        self, inputs: Sequence[TensorInfo], outputs: Sequence[TensorInfo], context: Context
+    ) -> Call:
+        """Find once what is computed, where the axes are known."""
+        axes = known_integers(inputs[1]) if "axes" in self.inputs else ()
+        element_type = inputs[0].element_type
+        if axes is None or element_type is None or not keeps_type(element_type):
+            return super().bind(inputs, outputs, context)
+        shape = static(inputs[0].shape)
+        found = self.function(shape, axes, element_type.numpy(), context.scratch_bytes)
+        return lambda arrays, out: (found(arrays),)
+
+    def execute(self, inputs: Sequence[Array], context: Context) -> Sequence[Array]:
+        """Normalise."""
+        import numpy as np
+
+        from .numeric import narrow, widen
+
+        axes = elements(inputs[1]) if "axes" in self.inputs else ()
+        data = widen(inputs[0])
+        found = self.function(data.shape, axes, data.dtype, context.scratch_bytes)
+        with np.errstate(all="ignore"):
+            return (narrow(found([data, *map(widen, inputs[1:])]), inputs[0].dtype),)
+
     def scratch(
         self, inputs: Sequence[TensorInfo], outputs: Sequence[TensorInfo], context: Context
     ) -> int:
-        """Count what `standardize` takes."""
-        return standardize_bytes(inputs[0], context)
+        """Count what `standardizer` makes takes."""
+        return standardizer_bytes(inputs[0], context)
 
 
 @operation(
@@ -87,25 +123,10 @@ class MVN1(_Standardizing):
             normalize_axes(self.reduction_axes, len(inputs[0].shape), "reduction_axes")
         return (TensorInfo(inputs[0].shape, element_type),)
 
-    def execute(self, inputs: Sequence[Array], context: Context) -> Sequence[Array]:
-        """Normalise."""
-        import numpy as np
-
-        from .numeric import narrow, widen
-
-        data = inputs[0]
-        axes = self.reduction_axes or tuple(range(1 if self.across_channels else 2, data.ndim))
-        # MVN-1 adds eps inside the root, as OpenVINO does.
-        result = standardize(
-            np,
-            widen(data),
-            axes,
-            self.eps,
-            EpsMode.INSIDE_SQRT,
-            variance=self.normalize_variance,
-            scratch_bytes=context.scratch_bytes,
-        )
-        return (narrow(result, data.dtype),)
+    def how(self, rank: int, axes: tuple[int, ...]) -> Standardizing:
+        """Tell what is computed: eps is added inside the root, as OpenVINO does."""
+        axes = self.reduction_axes or tuple(range(1 if self.across_channels else 2, rank))
+        return Standardizing(axes, self.eps, EpsMode.INSIDE_SQRT, self.normalize_variance)
 
 
 @operation(
@@ -147,25 +168,10 @@ class MVN6(_Standardizing):
             normalize_axes(axes, len(data.shape))
         return (TensorInfo(data.shape, element_type),)
 
-    def execute(self, inputs: Sequence[Array], context: Context) -> Sequence[Array]:
-        """Normalise."""
-        import numpy as np
-
-        from .numeric import narrow, widen
-
-        data = inputs[0]
-        axes = normalize_axes(elements(inputs[1]), data.ndim)
-        with np.errstate(all="ignore"):
-            result = standardize(
-                np,
-                widen(data),
-                axes,
-                self.eps,
-                self.eps_mode,
-                variance=self.normalize_variance,
-                scratch_bytes=context.scratch_bytes,
-            )
-            return (narrow(result, data.dtype),)
+    def how(self, rank: int, axes: tuple[int, ...]) -> Standardizing:
+        """Tell what is computed."""
+        axes = normalize_axes(axes, rank)
+        return Standardizing(axes, self.eps, self.eps_mode, self.normalize_variance)
 
 
 @operation(
@@ -208,28 +214,28 @@ class GroupNormalization(_Standardizing):
             )
         return (TensorInfo(data.shape, element_type),)
 
-    def execute(self, inputs: Sequence[Array], context: Context) -> Sequence[Array]:
-        """Normalise."""
+    def how(self, rank: int, axes: tuple[int, ...]) -> Standardizing:
+        """Tell what is computed of groups in a row."""
+        return Standardizing((2,), self.epsilon)
+
+    def function(
+        self, shape: tuple[int, ...], axes: tuple[int, ...], dtype: Any, scratch_bytes: int
+    ) -> Callable[[Sequence[Array]], Array]:
+        """Return what normalises groups, and scales channels."""
         import numpy as np
 
-        from .numeric import narrow, widen
+        grouped = shape[0], self.num_groups, math.prod(shape[1:]) // self.num_groups
+        found = super().function(grouped, axes, dtype, scratch_bytes)
+        per_channel = (shape[1],) + (1,) * (len(shape) - 2)
 
-        data, scale, bias = map(widen, inputs)
-        groups = data.reshape(data.shape[0], self.num_groups, -1)
-        with np.errstate(all="ignore"):
-            result = standardize(
-                np,
-                groups,
-                (2,),
-                self.epsilon,
-                EpsMode.INSIDE_SQRT,
-                variance=True,
-                scratch_bytes=context.scratch_bytes,
-            ).reshape(data.shape)
-            per_channel = (-1,) + (1,) * (data.ndim - 2)
+        def run(arrays: Sequence[Array]) -> Array:
+            data, scale, bias = arrays
+            result = found([data.reshape(grouped)]).reshape(shape)
             np.multiply(result, scale.reshape(per_channel), out=result)
             np.add(result, bias.reshape(per_channel), out=result)
-            return (narrow(result, inputs[0].dtype),)
+            return result
+
+        return run
 
 
 class _BatchNorm(_Normalization):

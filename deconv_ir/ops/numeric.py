@@ -10,6 +10,7 @@ from __future__ import annotations
 import functools
 from typing import TYPE_CHECKING, Any
 
+from ..dtypes import ElementType
 from ..model import TensorInfo
 from ..shapes import element_count, static
 
@@ -27,6 +28,12 @@ def working_dtype(dtype: Any) -> Any:
     if dtype.isbuiltin == 1 and dtype.name != "float16":
         return dtype
     return np.dtype(np.int32 if dtype.name in _SMALL_INTEGERS else np.float32)
+
+
+def keeps_type(element_type: ElementType) -> bool:
+    """Tell whether arrays of an element type are computed in it."""
+    dtype = element_type.numpy()
+    return bool(working_dtype(dtype) == dtype)
 
 
 def widen(array: Array) -> Array:

@@ -9,9 +9,11 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from ..errors import ShapeError
 from ..geometry import Dim, bounds, interval
-from ..model import Context, Operation, Sharing, TensorInfo
-from ..shapes import format_shape
+from ..model import Call, Context, Operation, Sharing, TensorInfo
+from ..shapes import element_count, format_shape, static
 from .base import attribute, choice, operation
+from .binding import known_lists
+from .blocks import is_small
 from .checks import check_rank, check_type, integers, list_length, merged_type
 from .values import ANY, ends, unknown_dims
 
@@ -122,6 +124,24 @@ class _Pad(Operation):
             return None
         return f"pads_begin + dim + pads_end = {begin[axis]} + {shape[axis]} + {end[axis]}"
 
+    def bind(
+        self, inputs: Sequence[TensorInfo], outputs: Sequence[TensorInfo], context: Context
+    ) -> Call:
+        """Find once where each element of a small array comes from."""
+        known = known_lists(inputs[1:3])
+        shape = static(outputs[0].shape)
+        if known is None or not is_small(element_count(shape)):
+            return super().bind(inputs, outputs, context)
+        pads = tuple(zip(*known, strict=True))
+        data = static(inputs[0].shape)
+        if self.pad_mode is PadValues.CONSTANT:
+            return _bound_constant(inputs[0], shape, pads)
+        import numpy as np
+
+        sources = (_source(self.pad_mode, x, b, e) for x, (b, e) in zip(data, pads, strict=True))
+        index = np.ravel_multi_index(np.ix_(*sources), data)
+        return lambda arrays, out: (arrays[0].reshape(-1).take(index),)
+
     def execute(self, inputs: Sequence[Array], context: Context) -> Sequence[Array]:
         """Put the elements around."""
         import numpy as np
@@ -193,15 +213,42 @@ def _pad_constant(data: Array, pads: Sequence[tuple[int, int]], value: Any) -> A
     """Put one value around an array; negative pads cut."""
     import numpy as np
 
-    shape = [d + b + e for d, (b, e) in zip(data.shape, pads, strict=True)]
+    shape = tuple(d + b + e for d, (b, e) in zip(data.shape, pads, strict=True))
     result = np.full(shape, value, data.dtype)
+    source, target = _kept(data.shape, shape, pads)
+    result[target] = data[source]
+    return result
+
+
+def _kept(
+    data: Sequence[int], shape: Sequence[int], pads: Sequence[tuple[int, int]]
+) -> tuple[tuple[slice, ...], tuple[slice, ...]]:
+    """Tell which elements of an array stay, and where they go."""
     source, target = [], []
-    for dim, extent, (begin, _) in zip(data.shape, shape, pads, strict=True):
+    for dim, extent, (begin, _) in zip(data, shape, pads, strict=True):
         low, high = max(0, -begin), min(dim, extent - begin)
         source.append(slice(low, max(low, high)))
         target.append(slice(low + begin, max(low, high) + begin))
-    result[tuple(target)] = data[tuple(source)]
-    return result
+    return tuple(source), tuple(target)
+
+
+def _bound_constant(
+    data: TensorInfo, shape: tuple[int, ...], pads: Sequence[tuple[int, int]]
+) -> Call:
+    """Put one value around arrays of one shape."""
+    import numpy as np
+
+    assert data.element_type is not None, "a layer is bound where it is known"
+    dtype = data.element_type.numpy()
+    source, target = _kept(static(data.shape), shape, pads)
+
+    def call(arrays: Sequence[Array], out: Array | None) -> Sequence[Array]:
+        result = np.empty(shape, dtype)
+        result.fill(arrays[3].reshape(()) if len(arrays) > 3 else 0)
+        result[target] = arrays[0][source]
+        return (result,)
+
+    return call
 
 
 @operation(

@@ -8,14 +8,16 @@ ReduceLogicalAnd-1, ReduceLogicalOr-1.
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from ..geometry import Dim
-from ..model import Context, Operation, TensorInfo
-from ..shapes import Shape, format_shape
+from ..model import Call, Context, Operation, TensorInfo
+from ..shapes import Shape, format_shape, static
 from .base import attribute, boolean, operation
 from .checks import check_rank, check_type, integers, known_integers, normalize_axes
+from .numeric import keeps_type
 from .values import ADD, FLOOR_DIVIDE, MAXIMUM, MINIMUM, MULTIPLY, OnValues, unknown_dims
 
 if TYPE_CHECKING:
@@ -82,6 +84,22 @@ class Reduction(Operation):
             f"{'?' if axes is None else format_shape(axes)}, keep_dims={self.keep_dims}"
         )
 
+    def bind(
+        self, inputs: Sequence[TensorInfo], outputs: Sequence[TensorInfo], context: Context
+    ) -> Call:
+        """Find the axes once, where they are known."""
+        known = known_integers(inputs[1])
+        if known is None or not inputs[0].element_type or not keeps_type(inputs[0].element_type):
+            return super().bind(inputs, outputs, context)
+        import numpy as np
+
+        from .numeric import narrow
+
+        dtype = inputs[0].element_type.numpy()
+        axes = normalize_axes(known, len(static(inputs[0].shape)))
+        reduce = functools.partial(type(self).compute, np, axis=axes, keepdims=self.keep_dims)
+        return lambda arrays, out: (narrow(reduce(arrays[0]), dtype),)
+
     def execute(self, inputs: Sequence[Array], context: Context) -> Sequence[Array]:
         """Reduce the axes."""
         import numpy as np
@@ -106,10 +124,8 @@ def _highest(np: Any, dtype: Any) -> Any:
 def _mean(np: Any, x: Any, **how: Any) -> Any:
     """Mean; of integers, cut toward zero."""
     if x.dtype.kind == "f":
-        count = 1
-        for axis in how["axis"]:
-            count *= x.shape[axis]
-        return np.sum(x, dtype=x.dtype, **how) / np.asarray(count, x.dtype)
+        count = math.prod(x.shape[axis] for axis in how["axis"])
+        return np.add.reduce(x, **how) / x.dtype.type(count)
     total = np.sum(x, dtype=np.int64 if x.dtype.kind == "i" else np.uint64, **how)
     count = max(1, x.size // max(1, total.size))
     cut = np.abs(total) // count if x.dtype.kind == "i" else total // count

@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING
 
 from ..errors import ShapeError
 from ..geometry import UNKNOWN, Dim, Interval, bounds, interval
-from ..model import Context, Operation, Sharing, TensorInfo
-from ..shapes import Shape, format_shape, intersect_dims
+from ..model import Call, Context, Operation, Sharing, TensorInfo
+from ..shapes import Shape, element_count, format_shape, intersect_dims, static
 from .base import attribute, boolean, operation
+from .binding import known_lists, reshaped
+from .blocks import is_small
 from .checks import product
 
 if TYPE_CHECKING:
@@ -152,6 +154,14 @@ class Reshape(Operation):
         value = inputs[1].value
         asked = "a shape that is not known" if value is None else format_shape(value)
         return f"data {format_shape(inputs[0].shape)} reshaped to {asked}"
+
+    def bind(
+        self, inputs: Sequence[TensorInfo], outputs: Sequence[TensorInfo], context: Context
+    ) -> Call:
+        """Resolve the shape once, where it is known."""
+        if known_lists(inputs[1:]) is None or not is_small(element_count(static(outputs[0].shape))):
+            return super().bind(inputs, outputs, context)
+        return reshaped(outputs[0])
 
     def execute(self, inputs: Sequence[Array], context: Context) -> Sequence[Array]:
         """Reshape (a view where possible)."""

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import ShapeError
 from ..geometry import Dim, Interval, bounds, interval
-from ..model import Context, Operation, Sharing, TensorInfo
-from ..shapes import format_shape
+from ..model import Call, Context, Operation, Sharing, TensorInfo
+from ..shapes import format_shape, static
 from .base import attribute, flags, operation
+from .binding import indexed, known_lists
 from .checks import (
     check_rank,
     check_type,
@@ -183,16 +184,35 @@ class Slice(Operation):
             for info, name in zip(inputs[1:], self.inputs[1:], strict=False)
         )
 
+    def bind(
+        self, inputs: Sequence[TensorInfo], outputs: Sequence[TensorInfo], context: Context
+    ) -> Call:
+        """Find the slices once, where they are known."""
+        known = known_lists(inputs[1:])
+        if known is None:
+            return super().bind(inputs, outputs, context)
+        return indexed(self._index(len(static(inputs[0].shape)), *known))
+
     def execute(self, inputs: Sequence[Array], context: Context) -> Sequence[Array]:
         """Slice the array (a view)."""
-        data, start, stop, step = inputs[:4]
-        count = start.size
-        axes = elements(inputs[4]) if len(inputs) > 4 else tuple(range(count))
-        index: list[Any] = [slice(None)] * data.ndim
-        triples = zip(elements(start), elements(stop), elements(step), strict=True)
-        for axis, triple in zip(normalize_axes(axes, data.ndim), triples, strict=True):
+        data = inputs[0]
+        return (data[self._index(data.ndim, *map(elements, inputs[1:]))],)
+
+    @staticmethod
+    def _index(
+        rank: int,
+        start: Sequence[int],
+        stop: Sequence[int],
+        step: Sequence[int],
+        axes: Sequence[int] | None = None,
+    ) -> tuple[slice, ...]:
+        index = [slice(None)] * rank
+        triples = zip(start, stop, step, strict=True)
+        for axis, triple in zip(
+            normalize_axes(range(len(start)) if axes is None else axes, rank), triples, strict=True
+        ):
             index[axis] = slice(*triple)
-        return (data[tuple(index)],)
+        return tuple(index)
 
 
 def _slice_value(
@@ -345,25 +365,42 @@ class StridedSlice(Operation):
             for info, name in zip(inputs[1:], self.inputs[1:], strict=False)
         )
 
+    def bind(
+        self, inputs: Sequence[TensorInfo], outputs: Sequence[TensorInfo], context: Context
+    ) -> Call:
+        """Find the slices once, where they are known."""
+        known = known_lists(inputs[1:])
+        if known is None:
+            return super().bind(inputs, outputs, context)
+        return indexed(self._index(static(inputs[0].shape), *known))
+
     def execute(self, inputs: Sequence[Array], context: Context) -> Sequence[Array]:
         """Slice the array (a view)."""
-        data, begin, end = inputs[:3]
-        stride = elements(inputs[3]) if len(inputs) > 3 else None
+        data = inputs[0]
+        return (data[self._index(data.shape, *map(elements, inputs[1:]))],)
+
+    def _index(
+        self,
+        shape: tuple[int, ...],
+        begin: Sequence[int],
+        end: Sequence[int],
+        stride: Sequence[int] | None = None,
+    ) -> tuple[Any, ...]:
         index: list[Any] = []
         axis = 0
-        for item in self.items(data.ndim, elements(begin), elements(end), stride):
+        for item in self.items(len(shape), begin, end, stride):
             if item.kind == "new":
                 index.append(None)
                 continue
             if item.kind == "shrink":
-                _check_index(item.begin, data.shape[axis], axis)
+                _check_index(item.begin, shape[axis], axis)
                 index.append(item.begin)
             elif item.kind == "keep":
                 index.append(slice(None))
             else:
                 index.append(slice(item.begin, item.end, item.step))
             axis += 1
-        return (data[tuple(index)],)
+        return tuple(index)
 
 
 def _bit(mask: tuple[int, ...], index: int) -> bool:

@@ -49,7 +49,7 @@ class _Softmax(Operation):
         data = widen(inputs[0])
         axis = self.chosen_axis()
         with np.errstate(all="ignore"):
-            shifted = data - np.max(data, axis=axis, keepdims=True, initial=-np.inf)
+            shifted = data - np.maximum.reduce(data, axis=axis, keepdims=True, initial=-np.inf)
             return (narrow(self.finish(np, shifted, axis), inputs[0].dtype),)
 
     def scratch(
@@ -61,7 +61,7 @@ class _Softmax(Operation):
     def finish(self, np: Any, shifted: Array, axis: int) -> Array:
         """Compute the output from ``x - max``, which may be overwritten."""
         np.exp(shifted, out=shifted)
-        shifted /= np.sum(shifted, axis=axis, keepdims=True)
+        shifted /= np.add.reduce(shifted, axis=axis, keepdims=True)
         return shifted
 
 

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING
 
 from ..errors import ShapeError
 from ..geometry import UNKNOWN, Dim
-from ..model import Context, Operation, Sharing, TensorInfo
+from ..model import Call, Context, Operation, Sharing, TensorInfo
 from ..shapes import Shape, format_shape, intersect_dims, is_static
 from .base import attribute, boolean, operation
+from .binding import known_lists, reshaped
 from .checks import check_rank, check_type, integers, known_integers, list_length, normalize_axis
 
 if TYPE_CHECKING:
@@ -71,6 +72,14 @@ class _Squeeze(Operation):
     ) -> str | None:
         """Name the shape of the data."""
         return f"data {format_shape(inputs[0].shape)} without axes of extent 1"
+
+    def bind(
+        self, inputs: Sequence[TensorInfo], outputs: Sequence[TensorInfo], context: Context
+    ) -> Call:
+        """Find the shape once, where the axes are known."""
+        if known_lists(inputs[1:]) is None:
+            return super().bind(inputs, outputs, context)
+        return reshaped(outputs[0])
 
     def execute(self, inputs: Sequence[Array], context: Context) -> Sequence[Array]:
         """Take out the axes (a view)."""
@@ -172,6 +181,14 @@ class Unsqueeze(Operation):
             f"data {format_shape(inputs[0].shape)} with axes "
             f"{'?' if axes is None else format_shape(axes)} put in"
         )
+
+    def bind(
+        self, inputs: Sequence[TensorInfo], outputs: Sequence[TensorInfo], context: Context
+    ) -> Call:
+        """Find the shape once, where the axes are known."""
+        if known_lists(inputs[1:]) is None:
+            return super().bind(inputs, outputs, context)
+        return reshaped(outputs[0])
 
     def execute(self, inputs: Sequence[Array], context: Context) -> Sequence[Array]:
         """Put in the axes (a view)."""

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import enum
 import math
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..model import Context, TensorInfo
 from ..shapes import element_count, static
@@ -25,51 +26,83 @@ class EpsMode(enum.Enum):
     OUTSIDE_SQRT = "outside_sqrt"
 
 
-def standardize(
-    np: Any,
-    data: Array,
-    axes: tuple[int, ...],
-    eps: float,
-    mode: EpsMode,
-    *,
-    variance: bool,
-    scratch_bytes: int,
-) -> Any:
-    """Subtract the mean along axes and, with `variance`, divide by the deviation."""
-    kept = data.ndim - len(axes)
-    if min(axes, default=kept) < kept:
-        moved = np.moveaxis(data, axes, range(kept, data.ndim))
-        last = tuple(range(kept, data.ndim))
-        found = standardize(
-            np, moved, last, eps, mode, variance=variance, scratch_bytes=scratch_bytes
-        )
-        return np.moveaxis(found, range(kept, data.ndim), axes)
-    rows = data.reshape(math.prod(data.shape[:kept]), -1)
-    result = np.empty_like(rows)
-    count, small = data.dtype.type(rows.shape[1]), data.dtype.type(eps)
-    block = max(1, _BLOCK // max(1, rows.shape[1]))
-    squared = _squared_elements(scratch_bytes, data.itemsize)
+class Standardizing(NamedTuple):
+    """What is subtracted, and by what is divided.
 
-    def do(job: int) -> None:
-        part = slice(job * block, (job + 1) * block)
-        target = result[part]
-        with np.errstate(all="ignore"):
-            np.subtract(rows[part], np.add.reduce(rows[part], 1, keepdims=True) / count, out=target)
-            if variance:
-                spread = _sum_of_squares(np, target, squared) / count
-                if mode is EpsMode.INSIDE_SQRT:
-                    np.divide(target, np.sqrt(spread + small), out=target)
-                else:
-                    np.divide(target, np.sqrt(spread) + small, out=target)
+    Attributes
+    ----------
+    axes : tuple of int
+        Non-negative; over which mean and variance are.
+    eps : float
+    mode : EpsMode
+    variance : bool
+        Whether the deviation is divided by.
+    """
 
-    if len(rows) <= block:
-        do(0)
-    else:
+    axes: tuple[int, ...]
+    eps: float
+    mode: EpsMode = EpsMode.INSIDE_SQRT
+    variance: bool = True
+
+
+def standardizer(
+    shape: tuple[int, ...], dtype: Any, how: Standardizing, scratch_bytes: int
+) -> Callable[[Array], Array]:
+    """Return what standardizes arrays of one shape; to be called without NumPy's warnings.
+
+    Parameters
+    ----------
+    shape : tuple of int
+    dtype : dtype
+        f32 or f64.
+    how : Standardizing
+    scratch_bytes : int
+        Bound on what is squared at once.
+    """
+    import numpy as np
+
+    kept = len(shape) - len(how.axes)
+    last = tuple(range(kept, len(shape)))
+    if min(how.axes, default=kept) < kept:
+        before = tuple(i for i in range(len(shape)) if i not in how.axes)
+        moved = tuple(shape[i] for i in (*before, *how.axes))
+        inner = standardizer(moved, dtype, how._replace(axes=last), scratch_bytes)
+        return lambda data: np.moveaxis(inner(np.moveaxis(data, how.axes, last)), last, how.axes)
+    flat = math.prod(shape[:kept]), math.prod(shape[kept:])
+    count, small = dtype.type(flat[1]), dtype.type(how.eps)
+    block = max(1, _BLOCK // max(1, flat[1]))
+    squared = _squared_elements(scratch_bytes, dtype.itemsize)
+
+    def one_block(rows: Array, target: Array) -> None:
+        np.subtract(rows, np.add.reduce(rows, 1, keepdims=True) / count, out=target)
+        if not how.variance:
+            return
+        spread = _sum_of_squares(np, target, squared)
+        spread /= count
+        if how.mode is EpsMode.INSIDE_SQRT:
+            spread += small
+        np.sqrt(spread, out=spread)
+        if how.mode is EpsMode.OUTSIDE_SQRT:
+            spread += small
+        np.divide(target, spread, out=target)
+
+    def run(data: Array) -> Array:
+        rows = data.reshape(flat)
+        result = np.empty(flat, dtype)
+        if len(rows) <= block:
+            one_block(rows, result)
+            return result.reshape(shape)
         from ..kernels import get_threads
         from ..kernels.parallel import run_jobs
 
+        def do(job: int) -> None:
+            part = slice(job * block, (job + 1) * block)
+            one_block(rows[part], result[part])
+
         run_jobs(lambda: do, -(-len(rows) // block), get_threads())
-    return result.reshape(data.shape)
+        return result.reshape(shape)
+
+    return run
 
 
 def _squared_elements(scratch_bytes: int, width: int) -> int:
@@ -89,8 +122,8 @@ def _sum_of_squares(np: Any, rows: Array, at_once: int) -> Any:
     return np.add.reduce(np.stack(parts, 1), 1, keepdims=True)
 
 
-def standardize_bytes(data: TensorInfo, context: Context) -> int:
-    """Return the bytes that `standardize` takes, with copies in f32 of narrow floats."""
+def standardizer_bytes(data: TensorInfo, context: Context) -> int:
+    """Return the bytes of what comes and goes, with copies in f32 of narrow floats."""
     from ..kernels import get_threads
 
     if data.element_type is None:

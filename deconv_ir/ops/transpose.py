@@ -6,9 +6,10 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from ..errors import ShapeError
-from ..model import Context, Operation, Sharing, TensorInfo
-from ..shapes import format_shape
+from ..model import Call, Context, Operation, Sharing, TensorInfo
+from ..shapes import format_shape, static
 from .base import operation
+from .binding import known_lists
 from .checks import check_rank, check_type, integers, known_integers, list_length
 from .values import unknown_dims
 
@@ -84,6 +85,16 @@ class Transpose(Operation):
             return None
         source = self.axes(order, len(data))[axis]
         return f"axis {source} of data {format_shape(data)}"
+
+    def bind(
+        self, inputs: Sequence[TensorInfo], outputs: Sequence[TensorInfo], context: Context
+    ) -> Call:
+        """Find the order once, where it is known."""
+        known = known_lists(inputs[1:])
+        if known is None:
+            return super().bind(inputs, outputs, context)
+        order = self.axes(known[0], len(static(inputs[0].shape)))
+        return lambda arrays, out: (arrays[0].transpose(order),)
 
     def execute(self, inputs: Sequence[Array], context: Context) -> Sequence[Array]:
         """Reorder the axes (a view)."""

@@ -1,0 +1,44 @@
+"""What operations are bound to when their shapes, and some of their inputs, are known.
+
+See `Operation.bind`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from ..model import Call, TensorInfo
+from ..shapes import static
+from .checks import known_integers
+
+
+def known_lists(inputs: Sequence[TensorInfo]) -> list[tuple[int, ...]] | None:
+    """Return the elements of all of these inputs; None unless every one is known."""
+    found = [known_integers(info) for info in inputs]
+    known = [values for values in found if values is not None]
+    return known if len(known) == len(found) else None
+
+
+def reshaped(output: TensorInfo) -> Call:
+    """Show the elements of the first input in the shape of the output."""
+    shape = static(output.shape)
+    return lambda arrays, out: (arrays[0].reshape(shape),)
+
+
+def indexed(*indices: Any) -> Call:
+    """Show parts of the first input, one an output."""
+    if len(indices) == 1:
+        (index,) = indices
+        return lambda arrays, out: (arrays[0][index],)
+    return lambda arrays, out: [arrays[0][index] for index in indices]
+
+
+def cut_along(axis: int, outputs: Sequence[TensorInfo]) -> Call:
+    """Show the first input in parts, one behind the other along an axis."""
+    indices, start = [], 0
+    for output in outputs:
+        stop = start + static(output.shape)[axis]
+        indices.append((*(slice(None),) * axis, slice(start, stop)))
+        start = stop
+    return indexed(*indices)
