@@ -10,15 +10,19 @@ from typing import TYPE_CHECKING, Any
 from ..dtypes import ElementType
 from ..errors import ShapeError
 from ..geometry import Dim
-from ..model import Context, TensorInfo
+from ..model import Call, Context, TensorInfo
 from ..shapes import (
     compatible,
+    element_count,
     format_shape,
     intersect_dims,
+    static,
 )
 from .base import attribute, choice, number, operation
+from .blocks import is_small
 from .checks import merged_type
 from .elementwise import Elementwise, Unary
+from .numeric import keeps_type
 from .unary import erf, expm1
 from .values import MAXIMUM, MINIMUM
 
@@ -115,7 +119,10 @@ class GeluMode(enum.Enum):
 def gelu(np: Any, x: Any, mode: GeluMode) -> Any:
     """X * (1 + erf(x / sqrt 2)) / 2, or its approximation by tanh."""
     if mode is GeluMode.ERF:
-        return 0.5 * x * (1 + erf(np, x * math.sqrt(0.5)))
+        found = erf(np, x * math.sqrt(0.5))
+        found += 1
+        found *= 0.5 * x
+        return found
     inner = math.sqrt(2 / math.pi) * (x + 0.044715 * x * x * x)
     return 0.5 * x * (1 + np.tanh(inner))
 
@@ -322,6 +329,28 @@ class PReLU(Elementwise):
 
     into = staticmethod(prelu)
     into_temporaries = 1
+
+    def bind(
+        self, inputs: Sequence[TensorInfo], outputs: Sequence[TensorInfo], context: Context
+    ) -> Call:
+        """Look at known slopes once: the greater of two numbers is quickly found."""
+        call = super().bind(inputs, outputs, context)
+        slopes, element_type = inputs[1].reals, inputs[0].element_type
+        if not slopes or not all(0 < slope <= 1 for slope in slopes):
+            return call
+        shape = static(outputs[0].shape)
+        kept = element_type is not None and keeps_type(element_type)
+        if not kept or not is_small(element_count(shape)):
+            return call
+        import numpy as np
+
+        spread = static(spread_slope(shape, inputs[1].shape or ()))
+
+        def bound(arrays: Sequence[Array], out: Array | None) -> Sequence[Array]:
+            data, slope = arrays
+            return (np.maximum(data, data * slope.reshape(spread), out=out),)
+
+        return bound
 
 
 def spread_slope(data: tuple[Dim, ...], slope: tuple[Dim, ...]) -> tuple[Dim, ...] | None:

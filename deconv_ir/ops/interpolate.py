@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import enum
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ..dtypes import from_numpy
 from ..errors import ShapeError
 from ..geometry import UNKNOWN, Dim, bounds, interval
-from ..model import Context, Operation, Sharing, TensorInfo
+from ..model import Call, Context, Operation, Sharing, TensorInfo
 from ..shapes import element_count, format_shape, static
 from .base import attribute, boolean, choice, choice_of, integers, number, operation
 from .checks import check_rank, check_type, known_integers, list_length, normalize_axes
 from .checks import integers as elements
-from .resample import Coordinates, Mode, Nearest, Settings, resample, resample_bytes
+from .resample import Coordinates, Mode, Nearest, Settings, resample_bytes, resampler
 from .values import as_dims, unknown_dims
 
 if TYPE_CHECKING:
@@ -110,34 +110,45 @@ class _Interpolate(Operation):
             return f"floor({shape[axis]} * {request.scales[position]}), with pads"
         return None
 
+    def bind(
+        self, inputs: Sequence[TensorInfo], outputs: Sequence[TensorInfo], context: Context
+    ) -> Call:
+        """Find the weights once, where sizes or scales are known."""
+        if any(known_integers(i) is None and i.reals is None for i in inputs[1:]):
+            return super().bind(inputs, outputs, context)
+        run = self._function(inputs, context)
+        return lambda arrays, out: (run(arrays[0]),)
+
     def execute(self, inputs: Sequence[Array], context: Context) -> Sequence[Array]:
         """Interpolate, one axis after the other."""
+        infos = [TensorInfo(inputs[0].shape), *map(_describe, inputs[1:])]
+        return (self._function(infos, context)(inputs[0]),)
+
+    def _function(self, infos: Sequence[TensorInfo], context: Context) -> Callable[[Array], Array]:
+        """Return what interpolates arrays of one shape; the elements of the lists are known."""
         import numpy as np
 
-        data = inputs[0]
-        infos = [TensorInfo(data.shape), *map(_describe, inputs[1:])]
-        request = self.request(infos, data.ndim)
-        pads = self.pads(data.ndim)
-        if any(map(any, pads)):
-            data = np.pad(data, pads)
-        (info,) = self.infer(infos, context)
-        assert info.shape is not None, "actual arrays have static shapes"
-        assert request.axes is not None, "actual arrays have values"
-        output = [d for d in info.shape if isinstance(d, int)]
+        shape = static(infos[0].shape)
+        request = self.request(infos, len(shape))
+        assert request.axes is not None, "all elements are known"
+        output = static(self.infer(infos, context)[0].shape)
+        pads = self.pads(len(shape))
+        shape = tuple(x + begin + end for x, (begin, end) in zip(shape, pads, strict=True))
         scales = request.scales or tuple(
-            output[axis] / data.shape[axis] if data.shape[axis] else 1.0 for axis in request.axes
+            output[axis] / shape[axis] if shape[axis] else 1.0 for axis in request.axes
         )
         if 0 in output:
-            return (np.zeros(output, data.dtype),)
-        if 0 in data.shape:
+            return lambda data: np.zeros(output, data.dtype)
+        if 0 in shape:
             raise ShapeError(
-                f"there is nothing to interpolate in {format_shape(data.shape)}",
-                actual=format_shape(data.shape),
+                f"there is nothing to interpolate in {format_shape(shape)}",
+                actual=format_shape(shape),
                 rule="interpolate",
             )
-        how = self.settings(data.ndim)
+        how = self.settings(len(shape))
         scale_of = dict(zip(request.axes, scales, strict=True))
-        return (resample(how, data, output, scale_of, context.scratch_bytes),)
+        run = resampler(how, shape, output, scale_of, context.scratch_bytes)
+        return (lambda data: run(np.pad(data, pads))) if any(map(any, pads)) else run
 
     def scratch(
         self, inputs: Sequence[TensorInfo], outputs: Sequence[TensorInfo], context: Context

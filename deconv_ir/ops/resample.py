@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import enum
 import functools
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -102,7 +102,7 @@ def _cut(data: Sequence[int], output: Sequence[int], lead: int, scratch_bytes: i
 
 
 def resample_bytes(data: Sequence[int], output: Sequence[int], scratch_bytes: int) -> int:
-    """Return about the bytes that `resample` takes for what comes and goes."""
+    """Return about the bytes that what `resampler` returns takes for what comes and goes."""
     changed = [i for i, (x, y) in enumerate(zip(data, output, strict=True)) if x != y]
     lead = min(changed, default=len(output))
     cut = _cut(data, output, lead, scratch_bytes)
@@ -111,20 +111,20 @@ def resample_bytes(data: Sequence[int], output: Sequence[int], scratch_bytes: in
     return _ELEMENT_BYTES * min(whole, min(jobs, cut.threads) * cut.elements)
 
 
-def resample(
+def resampler(
     how: Settings,
-    data: Array,
+    data: tuple[int, ...],
     output: Sequence[int],
     scales: Mapping[int, float],
     scratch_bytes: int,
-) -> Array:
-    """Interpolate to other extents.
+) -> Callable[[Array], Array]:
+    """Return what interpolates arrays of one shape to other extents.
 
     Parameters
     ----------
     how : Settings
-    data : ndarray
-        Not empty.
+    data : tuple of int
+        Extents of the data, none of them 0.
     output : sequence of int
         Extents of the output.
     scales : mapping
@@ -134,38 +134,46 @@ def resample(
 
     Returns
     -------
-    ndarray
-        Of the dtype of the data.
+    callable
+        Its result is of the dtype of the data.
     """
     from ..kernels.memory import empty
     from ..kernels.parallel import run_jobs
 
-    scales = {a: s for a, s in sorted(scales.items()) if s != 1 or data.shape[a] != output[a]}
-    lead = min(scales, default=data.ndim)
-    cut = _cut(data.shape, output, lead, scratch_bytes)
-    rows = data.reshape(-1, *data.shape[lead:])
-    result = empty((len(rows), *output[lead:]), data.dtype)
+    scales = {a: s for a, s in sorted(scales.items()) if s != 1 or data[a] != output[a]}
+    lead = min(scales, default=len(data))
+    cut = _cut(data, output, lead, scratch_bytes)
+    count = element_count(data[:lead])
     starts = range(0, (*output, 1)[lead], cut.lines)
     shrinks = how.antialias and any(scale < 1 for scale in scales.values())
     axes = [
-        (axis - lead + 1, _taps_of(how, scale, data.shape[axis], output[axis], shrinks))
+        (axis - lead + 1, _taps_of(how, scale, data[axis], output[axis], shrinks))
         for axis, scale in scales.items()
     ]
+    jobs = -(-count // cut.rows) * len(starts)
 
-    def do(job: int) -> None:
-        row, line = divmod(job, len(starts))
-        some = slice(row * cut.rows, (row + 1) * cut.rows)
-        if not axes:
-            result[some] = rows[some]
-            return
-        lines = slice(starts[line], starts[line] + cut.lines)
-        first, (index, *weights) = axes[0]
-        near, far = int(index[lines].min()), int(index[lines].max()) + 1
-        here = [(first, (index[lines] - near, *(w[lines] for w in weights))), *axes[1:]]
-        result[some, lines] = _resample(how, rows[some, near:far], here)
+    def run(array: Array) -> Array:
+        rows = array.reshape(count, *data[lead:])
+        if axes and jobs == 1:
+            return _resample(how, rows, axes).reshape(output)
+        result = empty((count, *output[lead:]), array.dtype)
 
-    run_jobs(lambda: do, -(-len(rows) // cut.rows) * len(starts), cut.threads)
-    return result.reshape(output)
+        def do(job: int) -> None:
+            row, line = divmod(job, len(starts))
+            some = slice(row * cut.rows, (row + 1) * cut.rows)
+            if not axes:
+                result[some] = rows[some]
+                return
+            lines = slice(starts[line], starts[line] + cut.lines)
+            first, (index, *weights) = axes[0]
+            near, far = int(index[lines].min()), int(index[lines].max()) + 1
+            here = [(first, (index[lines] - near, *(w[lines] for w in weights))), *axes[1:]]
+            result[some, lines] = _resample(how, rows[some, near:far], here)
+
+        run_jobs(lambda: do, jobs, cut.threads)
+        return result.reshape(output)
+
+    return run
 
 
 def _resample(how: Settings, data: Array, axes: Sequence[tuple[int, Any]]) -> Array:
