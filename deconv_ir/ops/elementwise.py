@@ -245,6 +245,11 @@ class Unary(Elementwise):
     """Integers are computed in f64, and the result rounded to the nearest."""
     on_reals: ClassVar[Any] = None
 
+    def accepts_out(self, inputs: Sequence[TensorInfo], output: TensorInfo) -> bool:
+        """Write to an array, but for integers that are computed in f64."""
+        integers = output.element_type is not None and not output.element_type.is_float
+        return not (self.through_reals and integers) and super().accepts_out(inputs, output)
+
     def infer(self, inputs: Sequence[TensorInfo], context: Context) -> tuple[TensorInfo, ...]:
         """Shape and type are those of the input."""
         data = inputs[0]

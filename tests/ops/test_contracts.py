@@ -8,14 +8,14 @@ import numpy as np
 import pytest
 
 from deconv_ir.dtypes import from_numpy
-from deconv_ir.errors import ShapeError
+from deconv_ir.errors import DeconvError, ShapeError
 from deconv_ir.geometry import UNKNOWN
 from deconv_ir.model import Context, Operation, Sharing
 from deconv_ir.ops import all_operations, find_operation
 from deconv_ir.ops.base import attributes_of, format_attributes, parse_attributes
 from deconv_ir.ops.examples import parse_example
 from deconv_ir.record import REQUIRED
-from deconv_ir.shapes import compatible
+from deconv_ir.shapes import compatible, is_static
 
 OPERATIONS = all_operations()
 # Begin and end of a model, and its weights: they have no inputs to infer from.
@@ -93,6 +93,55 @@ def test_declared_is_inferred_is_executed(operation: type[Operation], example) -
         for axis in range(len(info.shape)):
             explained = made.explain(infos, Context(), 0, axis)
             assert explained is None or ("\n" not in explained and explained)
+
+
+@pytest.mark.parametrize("types", [("f32", "f32"), ("f32", "f16"), ("f32", "f64"), ("f32", "i32")])
+@pytest.mark.parametrize(("operation", "example"), EXAMPLES)
+def test_bound_to_its_shapes_it_computes_the_same(
+    operation: type[Operation], example, types: tuple[str, str]
+) -> None:
+    """With what a plan knows, with shapes alone, and into an array, one of the inputs' too."""
+    example = parse_example(example.text.replace(*types))
+    made = example.operation(operation)
+    infos = [t.info() for t in example.inputs]
+    try:
+        outputs = made.infer(infos, Context())
+    except DeconvError:
+        pytest.skip("not of this type")
+    if not all(is_static(i.shape) for i in (*infos, *outputs)):
+        pytest.skip("the values decide the shape")
+    # Made in f32 for all types, and negative as well: what is compared are two ways to compute it.
+    arrays = [t.array(seed) for seed, t in enumerate(example.inputs)]
+    if arrays and arrays[0].dtype.kind == "f" and infos[0].reals is None:
+        arrays[0] = arrays[0] * np.where(np.arange(arrays[0].size) % 2, 1, -1).astype(
+            arrays[0].dtype
+        ).reshape(arrays[0].shape)
+    expected = made.execute(arrays, Context())
+    forgotten = [i._replace(value=None, reals=None) for i in infos]
+    for known in (infos, forgotten):
+        # Without `execute_into`, what accepts an array is the prepared kernel.
+        takes_out = type(made).execute_into is not Operation.execute_into and (
+            len(outputs) == 1 and made.accepts_out(known, outputs[0])
+        )
+        targets: list[np.ndarray | None] = [None]
+        if takes_out:
+            targets.append(np.empty_like(expected[0]))
+        for number, target in enumerate(targets):
+            with np.errstate(all="ignore"):
+                results = made.bind(known, outputs, Context())([a.copy() for a in arrays], target)
+            for result, right in zip(results, expected, strict=True):
+                assert result.dtype == right.dtype
+                np.testing.assert_allclose(
+                    np.asarray(result, np.float64), np.asarray(right, np.float64), 1e-6, 1e-6
+                )
+            assert number == 0 or results[0].shape == outputs[0].shape
+        for position in made.overwritable(known, outputs[0]) if takes_out else ():
+            copies = [a.copy() for a in arrays]
+            with np.errstate(all="ignore"):
+                (result,) = made.bind(known, outputs, Context())(copies, copies[position])
+            np.testing.assert_allclose(
+                np.asarray(result, np.float64), np.asarray(expected[0], np.float64), 1e-6, 1e-6
+            )
 
 
 @pytest.mark.parametrize(("operation", "example"), EXAMPLES)
