@@ -6,7 +6,9 @@ from typing import Any
 
 import numpy as np
 
+from deconv_ir.kernels.box import Box, Scratch, Source
 from deconv_ir.kernels.problem import PhaseSet, Problem
+from deconv_ir.kernels.writer import Writer
 
 __all__ = ["BySet"]
 
@@ -34,4 +36,8 @@ class BySet:
     @staticmethod
     def pack(weights: Array, phases: PhaseSet) -> Array:
         """Return the weights of a set, in the order in which the method reads them."""
+        raise NotImplementedError
+
+    def compute(self, box: Box, source: Source, writer: Writer, scratch: Scratch) -> None:
+        """Compute one tile."""
         raise NotImplementedError

@@ -2,8 +2,8 @@
 
 Outputs with the same remainder modulo the stride, a *phase*, see the same
 taps.  Each phase is summed contiguously and written once, with a stride.  How
-it is summed is chosen by a model of the costs: `Windows`, `Columns` or
-`Minimal`.  Data are seen with zeros around them; hence weights must be finite.
+it is summed is chosen by a model of the costs: `Windows`, `Columns`, `Minimal`
+or `Taps`.  Data are seen with zeros around them; hence weights must be finite.
 """
 
 from __future__ import annotations
@@ -15,11 +15,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from deconv_ir.kernels import columns, minimal, windows
+from deconv_ir.kernels import columns, minimal, taps, windows
 from deconv_ir.kernels.activation import Activation
 from deconv_ir.kernels.arithmetic import Arithmetic
 from deconv_ir.kernels.blas import single_threaded
 from deconv_ir.kernels.box import Box, Scratch, Source
+from deconv_ir.kernels.by_set import BySet
 from deconv_ir.kernels.col2im import fill_holes
 from deconv_ir.kernels.columns import Columns, ColumnsInPlace
 from deconv_ir.kernels.costs import Cost
@@ -27,6 +28,7 @@ from deconv_ir.kernels.layout import choose_tile, cut
 from deconv_ir.kernels.minimal import LARGEST, Minimal
 from deconv_ir.kernels.parallel import run_jobs
 from deconv_ir.kernels.problem import AxisSpan, PhaseSet, Problem, phase_sets
+from deconv_ir.kernels.taps import Taps
 from deconv_ir.kernels.threads import get_threads
 from deconv_ir.kernels.windows import Windows
 from deconv_ir.kernels.writer import Writer
@@ -52,6 +54,7 @@ class Method(enum.Enum):
     COLUMNS_IN_PLACE = "columns in place"
     MINIMAL = "minimal"
     MINIMAL_APART = "minimal apart"
+    TAPS = "taps"
 
     @property
     def minimal(self) -> bool:
@@ -72,6 +75,8 @@ def estimate(problem: Problem, method: Method, box: Box) -> Cost | None:
         return columns.cost_in_place(problem, box)
     if method.minimal:
         return minimal.cost(problem, _sets(problem, method), box)
+    if method is Method.TAPS:
+        return taps.cost(problem, _sets(problem, method), box)
     return windows.cost(problem, _sets(problem, method), box)
 
 
@@ -200,10 +205,10 @@ class Phases:
         shape = (problem.groups, problem.channels_in, problem.channels_out, *problem.kernel)
         self.weights = weights.reshape(shape)
         self.moderate = arithmetic.element == np.float32 and _moderate(weights)
-        self._packed: dict[Method, Windows | Columns | Minimal] = {}
+        self._packed: dict[Method, BySet | Columns] = {}
         self._plan = functools.lru_cache(maxsize=16)(choose_plan)
 
-    def _pack(self, method: Method) -> Windows | Columns | Minimal:
+    def _pack(self, method: Method) -> BySet | Columns:
         """Return the filter packed for a method."""
         if method not in self._packed:
             weights = self.weights.astype(self.arithmetic.operand, copy=False)
@@ -213,8 +218,7 @@ class Phases:
             elif method is Method.COLUMNS_IN_PLACE:
                 self._packed[method] = ColumnsInPlace(self.problem, weights)
             else:
-                kind = Minimal if method.minimal else Windows
-                self._packed[method] = kind(self.problem, weights, sets)
+                self._packed[method] = _BY_SET[method](self.problem, weights, sets)
         return self._packed[method]
 
     def run(self, data: Array, axes: tuple[AxisSpan, ...], scratch_bytes: int, out: Array) -> bool:
@@ -254,6 +258,15 @@ class Phases:
 
             run_jobs(make, len(tiles), threads)
         return True
+
+
+_BY_SET: dict[Method, type[BySet]] = {
+    Method.WINDOWS: Windows,
+    Method.WINDOWS_APART: Windows,
+    Method.MINIMAL: Minimal,
+    Method.MINIMAL_APART: Minimal,
+    Method.TAPS: Taps,
+}
 
 
 def _moderate(values: Array) -> bool:

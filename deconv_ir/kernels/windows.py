@@ -20,7 +20,7 @@ from deconv_ir.kernels.costs import ADD, Cost, Time, gather_time, product_time, 
 from deconv_ir.kernels.problem import PhaseSet, Problem
 from deconv_ir.kernels.writer import Writer
 
-__all__ = ["Windows", "cost"]
+__all__ = ["View", "Windows", "cost", "view"]
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -46,34 +46,34 @@ class Windows(BySet):
         """Compute one tile."""
         depth = self.problem.channels_in
         for phases, weights in zip(self.sets, self.packed, strict=True):
-            view = _view(phases, box)
-            if view is None:
+            seen = view(phases, box)
+            if seen is None:
                 continue
-            block = scratch.take(0, (box.groups, depth, box.images, *view.extent))
-            source.copy(view.starts, view.ones, block)
+            block = scratch.take(0, (box.groups, depth, box.images, *seen.extent))
+            source.copy(seen.starts, seen.ones, block)
             panel, used = block, block.size
             if phases.shifts > 1:
                 panel = scratch.take(
-                    used, (box.groups, phases.shifts, depth, box.images, *view.size)
+                    used, (box.groups, phases.shifts, depth, box.images, *seen.size)
                 )
                 used += panel.size
                 _gather(block, phases, panel)
-            matrix = panel.reshape(box.groups, phases.shifts * depth, view.positions)
-            for part in view.seen.blocks():
+            matrix = panel.reshape(box.groups, phases.shifts * depth, seen.positions)
+            for part in seen.box.blocks():
                 rows = part.outs * phases.phases
-                sums = scratch.take(used, (box.groups, rows, view.positions))
+                sums = scratch.take(used, (box.groups, rows, seen.positions))
                 filters = weights[box.group : box.group + box.groups, part.rows(phases.phases)]
                 np.matmul(filters, matrix, out=sums)
-                planes = sums.reshape(-1, *view.counts, box.images, *view.size)
-                writer.write(part, view.places, view.seen.first, view.ones, planes[view.inside])
+                planes = sums.reshape(-1, *seen.counts, box.images, *seen.size)
+                writer.write(part, seen.places, seen.box.first, seen.ones, planes[seen.inside])
 
 
-class _View(NamedTuple):
+class View(NamedTuple):
     """What a tile sees of a set of phases.
 
     Attributes
     ----------
-    seen : Box
+    box : Box
         The part of the tile.
     extent, starts : tuple of int
         Of the data that it needs.
@@ -92,7 +92,7 @@ class _View(NamedTuple):
         A step of 1 along every axis.
     """
 
-    seen: Box
+    box: Box
     extent: tuple[int, ...]
     starts: tuple[int, ...]
     size: tuple[int, ...]
@@ -104,15 +104,16 @@ class _View(NamedTuple):
 
 
 @functools.lru_cache(maxsize=4096)
-def _view(phases: PhaseSet, box: Box) -> _View | None:
+def view(phases: PhaseSet, box: Box, *, flat: bool = False) -> View | None:
+    """Return what a tile sees of a set of phases; with `flat`, with its halo in any case."""
     seen = box.seen(phases)
     if seen is None:
         return None
     extent = tuple(b + r for b, r in zip(seen.size, phases.reach, strict=True))
     far = [a.base + r for a, r in zip(phases.axes, phases.reach, strict=True)]
-    size = extent if is_flat(phases, seen) else seen.size
+    size = extent if flat or is_flat(phases, seen) else seen.size
     places = tuple(axis.phases for axis in phases.axes)
-    return _View(
+    return View(
         seen,
         extent,
         tuple(f - s for f, s in zip(seen.first, far, strict=True)),
