@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
-from deconv_ir.kernels.activation import Activation, ActivationKind
+from deconv_ir.kernels.activation import Activation
 from deconv_ir.kernels.box import Box
 from deconv_ir.kernels.col2im import finish
 from deconv_ir.kernels.problem import AxisSpan
@@ -19,15 +19,10 @@ __all__ = ["Writer"]
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
-# From this number on, phases of an axis are copied together: a view costs as much as some calls.
-_TOGETHER = 3
-# Results from this size on leave the caches between one phase and the next.  Real and
-# imaginary parts are neighbours: whole pairs are written first, then every other element.
-_LARGE_BYTES = 8 << 20
-_PAIRS: dict[np.dtype[Any], np.dtype[Any]] = {
-    np.dtype(np.float32): np.dtype(np.complex64),
-    np.dtype(np.float64): np.dtype(np.complex128),
-}
+# Elements from which on the phases of the axes before the last are copied together: whole
+# rows of the output are written one after the other, in half the time; but the views cost
+# as much as some calls.
+_TOGETHER = 1 << 15
 
 
 class Writer:
@@ -57,9 +52,6 @@ class Writer:
     ) -> None:
         self.out, self.axes, self.channels = out, axes, channels
         self.bias, self.activation = bias, activation
-        large = out.nbytes >= _LARGE_BYTES and out.strides[-1] == out.itemsize
-        plain = activation.kind is ActivationKind.NONE
-        self.pair = _PAIRS.get(out.dtype) if large and plain else None
 
     def write(
         self,
@@ -92,16 +84,8 @@ class Writer:
         channels = slice(channel, channel + len(sums))
         target = self.out[box.image : box.image + box.images, channels]
         bias = None if self.bias is None else self.bias[channels]
-        pair = self.pair if sums.dtype == self.out.dtype else None
-        if pair is not None and bias is not None:
-            np.add(sums, bias.reshape(-1, *(1 for _ in sums.shape[1:])), out=sums)
-            bias = None
-        for move in _moves(self.axes, phases, tuple(starts), steps, counts, pair is not None):
-            if pair is not None and move.beside is not None:
-                pairs: Array = target[move.places].view(pair)
-                np.copyto(pairs, sums[move.part].swapaxes(0, 1))
-                pairs.imag = sums[move.beside].swapaxes(0, 1)
-                continue
+        together = sums.size >= _TOGETHER
+        for move in _moves(self.axes, phases, tuple(starts), steps, counts, together):
             if move.apart:
                 source, there = _together(sums, move.part, target, move.places, move.apart)
             else:
@@ -120,18 +104,30 @@ class _Move(NamedTuple):
     Attributes
     ----------
     part, places : tuple
-        Index of the sums and of the output.
-    apart : tuple of int
-        How far phases that are copied together lie apart; empty if there is one.
-    beside : tuple or None
-        Index of the sums whose places lie behind those of `part`, one each:
-        `places` are all of them.
+        Index of the sums, for the first of the phases, and of the output, for all.
+    apart : tuple of _Apart
+        An axis each; empty if there is one phase alone.
     """
 
     part: _Index
     places: _Index
-    apart: tuple[int, ...] = ()
-    beside: _Index | None = None
+    apart: tuple[_Apart, ...] = ()
+
+
+class _Apart(NamedTuple):
+    """How phases of an axis follow each other that are copied together: to all places in turn.
+
+    Attributes
+    ----------
+    number : int
+        How many they are.
+    phases, indices : int
+        From one to the next: in the list of phases, and along the axis.
+    """
+
+    number: int = 1
+    phases: int = 1
+    indices: int = 0
 
 
 @functools.lru_cache(maxsize=4096)
@@ -141,80 +137,53 @@ def _moves(
     starts: tuple[int, ...],
     steps: tuple[int, ...],
     counts: tuple[int, ...],
-    paired: bool,
+    together: bool,
 ) -> list[_Move]:
-    """Return all copies; with `paired`, two phases that alternate along the last axis are one."""
-    per_axis = [
-        _runs(*arguments) for arguments in zip(axes, phases, starts, steps, counts, strict=True)
-    ]
-    # Neighbouring positions of one phase are the longest rows there are.
-    per_axis[-1] = [single for run in per_axis[-1] for single in run.singles()]
-    for i, runs in enumerate(per_axis):
-        few = [run.singles() if run.number < _TOGETHER else [run] for run in runs]
-        per_axis[i] = list(itertools.chain(*few))
-    moves: list[_Move] = []
-    for combination in itertools.product(*per_axis[:-1]):
-        last = per_axis[-1]
-        if paired and all(run.number == 1 for run in combination):
-            pairs, last = _alternating(last)
-            moves += [
-                _move((*combination, first))._replace(
-                    places=_move((*combination, both)).places,
-                    beside=_move((*combination, second)).part,
-                )
-                for first, second, both in pairs
-            ]
-        moves += [_move((*combination, run)) for run in last]
-    return moves
+    """Return all copies; with `together`, of several phases where that can be."""
+    per_axis: list[list[_Run]] = []
+    for arguments in zip(axes, phases, starts, steps, counts, strict=True):
+        runs = _runs(*arguments)
+        # Neighbouring positions of one phase are the longest rows there are.
+        last = len(per_axis) == len(axes) - 1
+        per_axis.append(_joined(runs) if together and not last else runs)
+    return [_move(combination) for combination in itertools.product(*per_axis)]
 
 
 def _move(combination: tuple[_Run, ...]) -> _Move:
     everything = (slice(None), slice(None))
-    places = (*everything, *(run.places for run in combination))
-    indices = (slice(None), *(run.indices for run in combination))
-    if all(run.number == 1 for run in combination):
-        return _Move((slice(None), *(run.phase for run in combination), *indices), places)
-    some = (slice(run.phase, run.phase + run.number) for run in combination)
-    return _Move(
-        (slice(None), *some, *indices), places, tuple(max(1, run.apart) for run in combination)
+    places: _Index = (*everything, *(run.places for run in combination))
+    part: _Index = (
+        slice(None),
+        *(r.phase for r in combination),
+        slice(None),
+        *(r.indices for r in combination),
     )
-
-
-def _alternating(runs: list[_Run]) -> tuple[list[tuple[_Run, _Run, _Run]], list[_Run]]:
-    """Return two runs that alternate and their common places, and what is left of them."""
-    if len(runs) != 2:
-        return [], runs
-    first, second = sorted(runs, key=lambda run: run.places.start)
-    begin = first.places.start
-    if (first.places.step, second.places.step, second.places.start) != (2, 2, begin + 1):
-        return [], runs
-    count = min(run.indices.stop - run.indices.start for run in runs)
-    both = first._replace(places=slice(begin, begin + 2 * count))
-    heads, rests = zip(first.cut(count), second.cut(count), strict=True)
-    left = [run for run in rests if run.indices.stop > run.indices.start]
-    return [(heads[0], heads[1], both)], left
+    alone = all(run.apart.number == 1 for run in combination)
+    return _Move(part, places, () if alone else tuple(run.apart for run in combination))
 
 
 class _Run(NamedTuple):
-    """Phases of an axis that lie equally far apart, of which the same indices have places.
+    """Phases of an axis that follow each other evenly.
 
     Attributes
     ----------
-    phase, number : int
-        The first one, counted in the list of phases, and how many.
-    indices : slice
-        The indices.
-    places : slice
-        Where those of the first phase go.
-    apart : int
-        From there to those of the next.
+    phase : int
+        The first one, counted in the list of phases.
+    indices, places : slice
+        Its indices, and where they go, with those of the others.
+    apart : _Apart
+        How the others follow.
     """
 
     phase: int
-    number: int
     indices: slice
     places: slice
-    apart: int
+    apart: _Apart = _Apart()
+
+    @property
+    def length(self) -> int:
+        """How many indices each phase has."""
+        return int(self.indices.stop - self.indices.start)
 
     def cut(self, count: int) -> tuple[_Run, _Run]:
         """Return the first `count` indices, and the rest."""
@@ -225,58 +194,57 @@ class _Run(NamedTuple):
             self._replace(indices=slice(at, self.indices.stop), places=slice(place, end, step)),
         )
 
-    def singles(self) -> list[_Run]:
-        """Return the phases one by one."""
-        return [
-            self._replace(
-                phase=self.phase + i,
-                number=1,
-                places=slice(
-                    self.places.start + i * self.apart,
-                    self.places.stop + i * self.apart,
-                    self.places.step,
-                ),
-            )
-            for i in range(self.number)
-        ]
-
 
 def _runs(axis: AxisSpan, phases: Sequence[int], start: int, step: int, count: int) -> list[_Run]:
-    """Sort the phases of an axis into runs; those without a place in the output are in none."""
-    runs: list[_Run] = []
+    """Return the phases one by one; those without a place in the output are left out."""
+    runs = []
     for i, phase in enumerate(phases):
-        index, places = axis.place(phase, start, step, count)
-        if index.stop == index.start:
-            continue
-        if runs:
-            last = runs[-1]
-            apart = places.start - last.places.start
-            if last.number == 1 and last.indices == index and last.phase == i - 1:
-                runs[-1] = last._replace(number=2, apart=apart)
-                continue
-            if (
-                last.indices == index
-                and last.phase + last.number == i
-                and apart == last.number * last.apart
-            ):
-                runs[-1] = last._replace(number=last.number + 1)
-                continue
-        runs.append(_Run(i, 1, index, places, 0))
+        indices, places = axis.place(phase, start, step, count)
+        if indices.stop > indices.start:
+            runs.append(_Run(i, indices, places))
     return runs
 
 
+def _joined(runs: list[_Run]) -> list[_Run]:
+    """Join the phases, if they follow each other evenly and fill all places of the output."""
+    first, *others = sorted(runs, key=lambda run: run.places.start)
+    number = first.places.step
+    if not others or number != len(runs):
+        return runs
+    each = _distances(first, others[0])
+    even = all(
+        _distances(first, run) == tuple(i * n for n in each) for i, run in enumerate(others, 1)
+    )
+    if not even or each[2] != 1:
+        return runs
+    # At the end some may have an index more.
+    length = min(run.length for run in runs)
+    heads, rests = zip(*(run.cut(length) for run in (first, *others)), strict=True)
+    begin = first.places.start
+    joined = heads[0]._replace(
+        places=slice(begin, begin + number * length), apart=_Apart(number, *each[:2])
+    )
+    return [joined, *(rest for rest in rests if rest.length)]
+
+
+def _distances(first: _Run, run: _Run) -> tuple[int, int, int]:
+    return (
+        run.phase - first.phase,
+        run.indices.start - first.indices.start,
+        run.places.start - first.places.start,
+    )
+
+
 def _together(
-    sums: Array, index: _Index, target: Array, places: _Index, apart: tuple[int, ...]
+    sums: Array, part: _Index, target: Array, places: _Index, apart: tuple[_Apart, ...]
 ) -> tuple[Array, Array]:
     """Return source and places of several phases, ``[image, channel, u, phase, u, phase, ...]``."""
     axes = len(apart)
-    order = [axes + 1, 0, *(i for a in range(axes) for i in (axes + 2 + a, 1 + a))]
-    source = sums[index].transpose(order)
-    first = target[places]
-    strides = [
-        n
-        for axis, distance in enumerate(apart)
-        for n in (first.strides[2 + axis], distance * target.strides[2 + axis])
-    ]
-    # Every element of the view is one that `AxisSpan.place` found inside the output.
-    return source, as_strided(first, source.shape, (*first.strides[:2], *strides))
+    source, there = sums[part].swapaxes(0, 1), target[places]
+    shape, strides = list(source.shape[:2]), list(source.strides[:2])
+    for axis, run in enumerate(apart):
+        shape += [source.shape[2 + axis], run.number]
+        phase, index = sums.strides[1 + axis], sums.strides[2 + axes + axis]
+        strides += [source.strides[2 + axis], run.phases * phase + run.indices * index]
+    # Every element of the view is one that `AxisSpan.place` found.
+    return as_strided(source, shape, strides), there.reshape(shape)

@@ -113,14 +113,15 @@ def test_every_method(draw_case, hold_to, method, axes, seed, threads):
     case.check(actual, "" if windows else "phases")
 
 
-@pytest.mark.parametrize("element", ["float32", "float64"])
-@pytest.mark.parametrize("kernel", [1, 2, 3, 4])
-@pytest.mark.parametrize("seed", range(12))
-def test_results_in_pairs(draw_case, monkeypatch, element, kernel, seed):
-    """As large ones are written: phases of stride 2, wherever pads and ends let each begin."""
-    monkeypatch.setattr(writer, "_LARGE_BYTES", 0)
+@pytest.mark.parametrize("element", ["float32", "float16"])
+@pytest.mark.parametrize("stride", [2, 3, 4])
+@pytest.mark.parametrize("kernel", [1, 2, 3, 4, 7])
+@pytest.mark.parametrize("seed", range(9))
+def test_rows_of_phases_together(draw_case, monkeypatch, element, stride, kernel, seed):
+    """As large results are written: wherever pads and ends let each phase begin."""
+    monkeypatch.setattr(writer, "_TOGETHER", 0)
     axes = 1 + seed % 3
-    fixed = {"kernel": (kernel,) * axes, "strides": (2,) * axes}
+    fixed = {"kernel": (kernel,) * axes, "strides": (stride,) * axes}
     case = draw_case(seed, np.dtype(element), axes, **fixed)
     case.check(case.actual(path="phases"), "phases")
     # Into memory whose last axis is not the one with neighbours.
