@@ -124,6 +124,7 @@ class Source:
     def __init__(self, data: Array, box: Box, depth: int, dtype: np.dtype[Any]) -> None:
         channels = slice(box.group * depth, (box.group + box.groups) * depth)
         self.origin = (0,) * len(box.axes)
+        self.extent = data.shape[-1]
         part = data[box.image : box.image + box.images, channels]
         if data.dtype != dtype:
             low = [max(0, f - a.reach) for f, a in zip(box.first, box.axes, strict=True)]
@@ -134,6 +135,11 @@ class Source:
         split = part.reshape(len(part), box.groups, depth, *part.shape[2:])
         self.values = split.transpose(1, 2, 0, *range(3, split.ndim))
 
+    @property
+    def whole_rows(self) -> bool:
+        """Whether all of the last axis is there."""
+        return self.origin[-1] == 0 and self.values.shape[-1] == self.extent
+
     def copy(self, starts: Sequence[int], steps: Sequence[int], target: Array) -> None:
         """Copy the data at ``start + step * index``, an axis each, to all of `target`."""
         edges, here, there = _overlap(
@@ -142,6 +148,44 @@ class Source:
         for edge in edges:
             target[edge] = 0
         target[here] = self.values[there]
+
+    def copy_shifted(self, starts: Sequence[int], offsets: Sequence[int], target: Array) -> None:
+        """Copy whole rows of the data, several times, each time shifted.
+
+        Parameters
+        ----------
+        starts : sequence of int
+            Where the copies begin, on each axis but the last.
+        offsets : sequence of int
+            How far the elements of each copy lie behind their places in a row.
+        target : ndarray
+            ``[group, offset, in, image, *x]``, rows as long as those of the data; all of it
+            is written.
+        """
+        groups, count, depth = target.shape[:3]
+        extents = target.shape[4:]
+        edges, here, there = _overlap(
+            self.values.shape[3:], extents, (*starts, 0), (1,) * len(extents), self.origin
+        )
+        for edge in edges:
+            target.reshape(groups, count * depth, *target.shape[3:])[edge] = 0
+        values = _rows(self.values[there])
+        for i, offset in enumerate(offsets):
+            copy = target[:, i][here]
+            rows = _rows(copy)
+            if offset > 0:
+                rows[..., :-offset] = values[..., offset:]
+                copy[..., -offset:] = 0
+            elif offset < 0:
+                rows[..., -offset:] = values[..., :offset]
+                copy[..., :-offset] = 0
+            else:
+                rows[...] = values
+
+
+def _rows(array: Array) -> Array:
+    """Return an array with the rows of its last two axes as one: a view if they are contiguous."""
+    return array if array.ndim < 5 else array.reshape(*array.shape[:-2], -1)
 
 
 _Index = tuple[slice | EllipsisType, ...]

@@ -36,26 +36,37 @@ class Taps(Windows):
         """Compute one tile."""
         depth = self.problem.channels_in
         for phases, weights in zip(self.sets, self.packed, strict=True):
-            shape = _shape_of(phases, box, depth)
+            shape = _shape_of(phases, box, depth, source.whole_rows)
             if shape is None:
                 continue
             seen = shape.view
-            block = scratch.take(0, shape.block)
-            source.copy(seen.starts, seen.ones, block)
-            planes, used = block, block.size
-            if shape.copies[1] > 1:
-                planes = scratch.take(used, shape.copies)
-                used += planes.size
-                shifted = shape.shifted.of(block)
-                np.copyto(planes[..., : shifted.shape[-1]], shifted)
+            planes, used = _planes(shape, source, scratch)
             windows = shape.windows.of(planes)
             for part in seen.box.blocks():
                 filters = weights[box.group : box.group + box.groups, part.rows(phases.phases)]
                 filters = filters.reshape(*filters.shape[:2], *windows.shape[1:-1])
-                sums = scratch.take(used, (*filters.shape[:2], seen.positions))
+                sums = scratch.take(used, (*filters.shape[:2], shape.positions))
                 np.einsum(shape.subscripts, filters, windows, out=sums[..., : shape.length])
-                results = sums.reshape(-1, *seen.counts, box.images, *seen.size)
+                results = sums.reshape(-1, *seen.counts, box.images, *shape.extent)
                 writer.write(part, seen.places, seen.box.first, seen.ones, results[seen.inside])
+
+
+def _planes(shape: _Shape, source: Source, scratch: Scratch) -> tuple[Array, int]:
+    """Return the data, once for each shift, and how much of the scratch they take."""
+    seen = shape.view
+    if shape.offsets:
+        planes = scratch.take(0, shape.copies)
+        source.copy_shifted(seen.starts[:-1], shape.offsets, planes)
+        return planes, planes.size
+    block = scratch.take(0, shape.block)
+    source.copy(seen.starts, seen.ones, block)
+    if shape.copies[1] == 1:
+        return block, block.size
+    planes = scratch.take(block.size, shape.copies)
+    shifted = shape.shifted.of(block)
+    flat = planes.reshape(*shape.copies[:3], shape.positions)
+    np.copyto(flat[..., : shifted.shape[-1]], shifted)
+    return planes, block.size + planes.size
 
 
 class _Strided(NamedTuple):
@@ -78,10 +89,16 @@ class _Shape(NamedTuple):
     ----------
     view : View
         What is seen.
-    length : int
-        Positions that are summed: not those behind which the farthest datum lies outside.
+    extent : tuple of int
+        Of a plane as it is computed.
+    positions, length : int
+        Positions of all images, and how many of them are summed: not those behind which the
+        farthest datum lies outside.
     block, copies : tuple of int
-        Shapes of the data, and of what is made of them, ``[group, shift, in, position]``.
+        Shapes of the data, and of what is made of them, ``[group, shift, in, image, *u]``.
+    offsets : tuple of int
+        Where rows are as long as those of the data: how far the copies are shifted against
+        these, which is quickly done to all rows at once.  Else empty.
     shifted : _Strided
         The data in the order of the copies.
     windows : _Strided
@@ -91,9 +108,12 @@ class _Shape(NamedTuple):
     """
 
     view: View
+    extent: tuple[int, ...]
+    positions: int
     length: int
     block: tuple[int, ...]
     copies: tuple[int, ...]
+    offsets: tuple[int, ...]
     shifted: _Strided
     windows: _Strided
     subscripts: str
@@ -103,24 +123,35 @@ _LABELS = "abcdefhijklmnoqstuvwxyz"
 
 
 @functools.lru_cache(maxsize=4096)
-def _shape_of(phases: PhaseSet, box: Box, depth: int) -> _Shape | None:
+def _shape_of(phases: PhaseSet, box: Box, depth: int, whole_rows: bool) -> _Shape | None:
     seen = view(phases, box, flat=True)
     if seen is None:
         return None
-    positions = seen.positions
-    beyond = sum(r * math.prod(seen.extent[i + 1 :]) for i, r in enumerate(phases.reach))
-    length = positions - beyond
     shifts = _shifts(phases)
-    steps = [a.step * math.prod(seen.extent[i + 1 :]) for i, a in enumerate(phases.axes)]
+    extent, reach = seen.extent, phases.reach
+    offsets: tuple[int, ...] = ()
+    if shifts > 1:
+        row = box.axes[-1].data
+        offsets = tuple(range(seen.starts[-1], seen.starts[-1] + shifts))
+        if whole_rows and seen.box.size[-1] == row and max(map(abs, offsets)) < row:
+            extent, reach = (*extent[:-1], row), (*reach[:-1], 0)
+        else:
+            offsets = ()
+    positions = box.images * math.prod(extent)
+    length = positions - sum(r * math.prod(extent[i + 1 :]) for i, r in enumerate(reach))
+    steps = [a.step * math.prod(extent[i + 1 :]) for i, a in enumerate(phases.axes)]
     if shifts > 1:
         steps[-1] = depth * positions
     taps = tuple(a.taps for a in phases.axes)
     labels = _LABELS[: len(taps) + 1]
     return _Shape(
         seen,
+        extent,
+        positions,
         length,
-        (box.groups, depth, box.images, *seen.extent),
-        (box.groups, shifts, depth, positions),
+        (box.groups, depth, box.images, *extent),
+        (box.groups, shifts, depth, box.images, *extent),
+        offsets,
         _Strided(
             (box.groups, shifts, depth, positions - shifts + 1),
             (depth * positions, 1, positions, 1),

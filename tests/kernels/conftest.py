@@ -149,6 +149,8 @@ def draw(
     output = tuple(
         max(0, f - p + int(rng.integers(-4, 5))) for f, p in zip(natural, pads_begin, strict=True)
     )
+    if seed % 7 == 5:
+        output = extents  # as networks like it
     batch = int(rng.integers(0, 4))
     return Case(
         random_array(rng, (batch, groups * channels_in, *extents), dtype),

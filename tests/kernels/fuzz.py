@@ -62,7 +62,7 @@ def main() -> None:
         scratch_bytes = int(rng.choice([1, 300, 5_000, 100_000, 400_000, 64 << 20][least:]))
         kernels.set_threads(int(rng.integers(1, 5)))
         # Small results are written as large ones are, now and then.
-        writer._LARGE_BYTES = int(rng.choice([0, 8 << 20]))
+        writer._TOGETHER = int(rng.choice([0, 1 << 15]))
         for path in paths:
             for isa in isas if path in native else [""]:
                 os.environ["DECONV_IR_ISA"] = isa

@@ -40,11 +40,8 @@ def plan(kernel, stride, channels_in, channels_out, data, pad=1, groups=1, image
         ({"kernel": 4, "stride": 2, "channels_in": 128, "channels_out": 3}, "columns in place"),
         # few input channels: copies cost little, and make runs that are added faster
         ({"kernel": 3, "stride": 2, "channels_in": 20, "channels_out": 10}, "columns"),
-        # depthwise: windows of many groups at a time
-        (
-            {"kernel": 4, "stride": 2, "channels_in": 1, "channels_out": 1, "groups": 64},
-            "windows",
-        ),
+        # depthwise: products with one row, or a few, are no work for the BLAS
+        ({"kernel": 3, "stride": 1, "channels_in": 1, "channels_out": 1, "groups": 64}, "taps"),
         # five taps an axis, square: more data than columns
         ({"kernel": 5, "stride": 1, "channels_in": 64, "channels_out": 128, "pad": 2}, "windows"),
     ],
@@ -128,6 +125,21 @@ def test_rows_of_phases_together(draw_case, monkeypatch, element, stride, kernel
     kernel = Deconvolution(case.filter, path="phases", **case.static)
     out = np.empty(case.expected().shape[::-1], element).T
     case.check(kernel.run(case.data, case.pads_begin, case.output, out), "phases")
+
+
+@pytest.mark.parametrize("element", ["float32", "float16"])
+@pytest.mark.parametrize("axes", [1, 2, 3])
+@pytest.mark.parametrize("dilation", [1, 2])
+@pytest.mark.parametrize("kernel", [2, 3, 5])
+@pytest.mark.parametrize("pad", [-2, -1, 0, 1, 2, 4, 9])
+def test_taps_of_whole_rows(draw_case, hold_to, element, axes, dilation, kernel, pad):
+    """Where results have the extents of the data, copies are shifted as a whole."""
+    fixed = {"kernel": (kernel,) * axes, "strides": (1,) * axes, "dilations": (dilation,) * axes}
+    case = draw_case(kernel + pad, np.dtype(element), axes, pads_begin=(pad,) * axes, **fixed)
+    case.output = case.data.shape[2:]
+    for scratch_bytes in (64 << 20, 3_000):
+        with hold_to(Method.TAPS):
+            case.check(case.actual(path="phases", scratch_bytes=scratch_bytes), "phases")
 
 
 @pytest.mark.parametrize("kernel", [2, 3, 4, 5, 6])
