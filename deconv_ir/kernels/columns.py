@@ -72,6 +72,14 @@ class Columns:
         self.taps = rows
         self.phases = tuple(tuple(range(n)) for n in self.distances[0].phases)
         self.reach = self.distances[-1].shift
+        # Whether every distance reaches every phase: so it is where strides divide the kernel.
+        self.even = len({distance.phases for distance in self.distances}) == 1
+        self.counts = tuple(len(axis) for axis in per_axis)
+        # From one distance to the next along each axis.
+        self.ones = [
+            tuple(d if i == axis else 0 for i, d in enumerate(problem.dilations))
+            for axis in range(problem.axes)
+        ]
 
     def compute(self, box: Box, source: Source, writer: Writer, scratch: Scratch) -> None:
         """Compute one tile."""
@@ -87,18 +95,48 @@ class Columns:
             filters = self.packed[box.group : box.group + box.groups, part.rows(self.taps)]
             np.matmul(filters, matrix, out=columns)
             by_channel = columns.reshape(-1, self.taps, positions)
-            whole = self._of(self.distances[0], by_channel)
-            for distance in self.distances[1:]:
-                flat = 0
-                for step, e in zip(distance.shift, extent, strict=True):
-                    flat = flat * e + step
-                reached = whole[(slice(None), *map(slice, distance.phases))][..., flat:]
-                np.add(
-                    reached, self._of(distance, by_channel)[..., : positions - flat], out=reached
+            if self.even and len(self.distances) > 1:
+                phases = self.distances[0].phases
+                whole = scratch.take(
+                    block.size + columns.size, (len(by_channel), *phases, positions)
                 )
+                self._add_at_once(by_channel, extent, whole)
+            else:
+                whole = self._add(by_channel, extent)
             planes = whole.reshape(*whole.shape[:-1], box.images, *extent)
             inside = (slice(reach, None) for reach in self.reach)
             writer.write(part, self.phases, box.first, ones, pick(planes, ..., *inside))
+
+    def _add(self, columns: Array, extent: tuple[int, ...]) -> Array:
+        """Return the sums, ``[channel, *phase, position]``, in place of the first columns."""
+        whole = self._of(self.distances[0], columns)
+        positions = columns.shape[-1]
+        for distance in self.distances[1:]:
+            flat = _flat(distance.shift, extent)
+            reached = whole[(slice(None), *map(slice, distance.phases))][..., flat:]
+            np.add(reached, self._of(distance, columns)[..., : positions - flat], out=reached)
+        return whole
+
+    def _add_at_once(self, columns: Array, extent: tuple[int, ...], whole: Array) -> None:
+        """Write the sums, but where some columns lie outside, and nothing is seen of them."""
+        counts, phases, size = self.counts, whole[0, ..., 0].size, columns.itemsize
+        positions = columns.shape[-1]
+        # From one distance to the next, an axis each; the columns of the farthest lie behind.
+        steps = [
+            math.prod(counts[axis + 1 :]) * phases * positions - _flat(one, extent)
+            for axis, one in enumerate(self.ones)
+        ]
+        far = _flat(self.reach, extent)
+        length = positions - far
+        terms: Array = np.ndarray(
+            (len(columns), *counts, phases, length),
+            columns.dtype,
+            columns,
+            far * size,
+            (columns.strides[0], *(step * size for step in steps), positions * size, size),
+        )
+        sums = whole.reshape(len(columns), phases, positions)[..., far:]
+        np.add.reduce(terms, axis=tuple(range(1, 1 + len(counts))), out=sums)
 
     @staticmethod
     def _of(distance: _Distance, columns: Array) -> Array:
@@ -106,6 +144,14 @@ class Columns:
         count = math.prod(distance.phases)
         part = columns[:, distance.first : distance.first + count]
         return part.reshape(len(columns), *distance.phases, columns.shape[-1])
+
+
+def _flat(shift: tuple[int, ...], extent: tuple[int, ...]) -> int:
+    """Return how many positions a shift is."""
+    flat = 0
+    for step, e in zip(shift, extent, strict=True):
+        flat = flat * e + step
+    return flat
 
 
 class ColumnsInPlace(Columns):
@@ -194,10 +240,12 @@ def cost(problem: Problem, box: Box) -> Cost | None:
     positions = box.images * math.prod(b + r for b, r in zip(box.size, reach, strict=True))
     data = box.groups * problem.channels_in * positions
     columns = box.groups * box.outs * problem.taps * positions
-    calls = -(-box.outs // box.block) * math.prod(-(-k // s) for k, s, _ in axes)
     phases = _phases(problem)
+    even = all(k % s == 0 or k < s for k, s, _ in axes)
+    calls = -(-box.outs // box.block) * (1 if even else math.prod(-(-k // s) for k, s, _ in axes))
+    sums = phases.phases * positions if even else 0
     return Cost(
-        data + box.groups * box.block * problem.taps * positions,
+        data + box.groups * box.block * (problem.taps * positions + sums),
         gather_time(data, 1, box.size[-1])
         + product_time(box, problem.taps, problem.channels_in, positions)
         + Time(passes=ADD * columns, calls=calls)

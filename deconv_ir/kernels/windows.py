@@ -135,11 +135,11 @@ def _gather(block: Array, phases: PhaseSet, panel: Array) -> None:
     apart = block.strides
     target = panel.reshape(*lead, *taps, *size)
     if size[2:] == block.shape[3:]:
-        # The halo comes along, so that positions are one run; those past the end are no results.
+        # The halo comes along, so that positions are one run; those past the end, which stay
+        # void, are no results.
         beyond = sum((a.taps - 1) * n for a, n in zip(axes, steps, strict=True)) // block.itemsize
         length = math.prod(size[1:])
         target = target.reshape(*lead, *taps, size[0], length)
-        target[..., length - beyond :] = 0
         target, size = target[..., : length - beyond], (size[0], length - beyond)
         apart = (*block.strides[:2], block.itemsize)
     shape, strides = (*lead, *taps, *size), (apart[0], *steps, *apart[1:])
