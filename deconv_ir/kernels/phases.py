@@ -2,8 +2,8 @@
 
 Outputs with the same remainder modulo the stride, a *phase*, see the same
 taps.  Each phase is summed contiguously and written once, with a stride.  How
-it is summed is chosen by a model of the costs: `Windows`, `Columns`, `Minimal`
-or `Taps`.  Data are seen with zeros around them; hence weights must be finite.
+it is summed is chosen by a model of the costs: `Windows`, `Columns`, `Minimal`,
+`Rows` or `Taps`.  Data are seen with zeros around them; hence weights must be finite.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from deconv_ir.kernels import columns, minimal, taps, windows
+from deconv_ir.kernels import columns, minimal, rows, taps, windows
 from deconv_ir.kernels.activation import Activation
 from deconv_ir.kernels.arithmetic import Arithmetic
 from deconv_ir.kernels.blas import single_threaded
@@ -28,6 +28,7 @@ from deconv_ir.kernels.layout import choose_tile, cut
 from deconv_ir.kernels.minimal import LARGEST, Minimal
 from deconv_ir.kernels.parallel import run_jobs
 from deconv_ir.kernels.problem import AxisSpan, PhaseSet, Problem, phase_sets
+from deconv_ir.kernels.rows import Rows
 from deconv_ir.kernels.taps import Taps
 from deconv_ir.kernels.threads import get_threads
 from deconv_ir.kernels.windows import Windows
@@ -55,6 +56,7 @@ class Method(enum.Enum):
     MINIMAL = "minimal"
     MINIMAL_APART = "minimal apart"
     TAPS = "taps"
+    ROWS = "rows"
 
     @property
     def minimal(self) -> bool:
@@ -77,6 +79,8 @@ def estimate(problem: Problem, method: Method, box: Box) -> Cost | None:
         return minimal.cost(problem, _sets(problem, method), box)
     if method is Method.TAPS:
         return taps.cost(problem, _sets(problem, method), box)
+    if method is Method.ROWS:
+        return rows.cost(problem, _sets(problem, method), box)
     return windows.cost(problem, _sets(problem, method), box)
 
 
@@ -266,6 +270,7 @@ _BY_SET: dict[Method, type[BySet]] = {
     Method.MINIMAL: Minimal,
     Method.MINIMAL_APART: Minimal,
     Method.TAPS: Taps,
+    Method.ROWS: Rows,
 }
 
 

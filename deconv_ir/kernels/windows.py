@@ -20,7 +20,7 @@ from deconv_ir.kernels.costs import ADD, Cost, Time, gather_time, product_time, 
 from deconv_ir.kernels.problem import PhaseSet, Problem
 from deconv_ir.kernels.writer import Writer
 
-__all__ = ["View", "Windows", "cost", "view"]
+__all__ = ["View", "Windows", "cost", "gather", "view"]
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -57,7 +57,7 @@ class Windows(BySet):
                     used, (box.groups, phases.shifts, depth, box.images, *seen.size)
                 )
                 used += panel.size
-                _gather(block, phases, panel)
+                gather(block, phases, panel)
             matrix = panel.reshape(box.groups, phases.shifts * depth, seen.positions)
             for part in seen.box.blocks():
                 rows = part.outs * phases.phases
@@ -126,7 +126,7 @@ def view(phases: PhaseSet, box: Box, *, flat: bool = False) -> View | None:
     )
 
 
-def _gather(block: Array, phases: PhaseSet, panel: Array) -> None:
+def gather(block: Array, phases: PhaseSet, panel: Array) -> None:
     """Copy the data of all distances, farthest first, into ``[group, distance, in, image, *u]``."""
     axes = phases.axes
     taps = tuple(a.taps for a in axes)

@@ -207,10 +207,10 @@ def _runs(axis: AxisSpan, phases: Sequence[int], start: int, step: int, count: i
 
 def _joined(runs: list[_Run]) -> list[_Run]:
     """Join the phases, if they follow each other evenly and fill all places of the output."""
-    first, *others = sorted(runs, key=lambda run: run.places.start)
-    number = first.places.step
-    if not others or number != len(runs):
+    if len(runs) < 2 or runs[0].places.step != len(runs):
         return runs
+    first, *others = sorted(runs, key=lambda run: run.places.start)
+    number = len(runs)
     each = _distances(first, others[0])
     even = all(
         _distances(first, run) == tuple(i * n for n in each) for i, run in enumerate(others, 1)
