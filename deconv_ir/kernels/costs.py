@@ -13,10 +13,12 @@ from typing import NamedTuple
 from deconv_ir.kernels.box import Box
 from deconv_ir.kernels.problem import PhaseSet
 
-__all__ = ["ADD", "Cost", "Time", "gather_time", "product_time", "write_time"]
+__all__ = ["ADD", "SPREAD", "Cost", "Time", "gather_time", "product_time", "write_time"]
 
 # A pass over two operands in the caches.
 ADD = 0.15
+# Copying what lies in the caches to many places.
+SPREAD = 0.25
 # Elements of scratch that stay in the caches, and what each doubling adds to passes.
 _NEAR = 1 << 19
 _FAR = 0.15
@@ -24,8 +26,9 @@ _FAR = 0.15
 _MULTIPLY, _PACK, _STORE = 0.022, 0.35, 0.3
 # Copying with a stride or in short rows: an element, and a row.
 _STRIDED, _ROW = 0.4, 8.0
-# Writing results: an element, and the calls that making its views is worth.
-_WRITE = 0.5
+# Writing results: an element in rows that follow each other, and in others, which miss the
+# caches; and the calls that making its views is worth.
+_WRITE, _WRITE_APART = 0.4, 0.7
 _WRITE_CALLS = 3.6
 # A call of NumPy on views made for it, for which the thread holds the interpreter.
 _HOLD = 2500.0
@@ -86,7 +89,10 @@ def write_time(box: Box, results: int, phases: PhaseSet) -> Time:
     """Estimate the writing of `results` for each output channel."""
     row = max(1, box.size[-1])
     writes = -(-box.outs // box.block) * len(phases.axes[-1].phases)
-    for axis in phases.axes[:-1]:
-        writes *= min(len(axis.phases), 2)
-    passes = box.groups * box.outs * results * (_WRITE + _ROW / row)
+    apart = False
+    for part, axis in zip(phases.axes[:-1], box.axes[:-1], strict=True):
+        writes *= min(len(part.phases), 2)
+        apart |= len(part.phases) < axis.stride
+    each = _WRITE_APART if apart else _WRITE
+    passes = box.groups * box.outs * results * (each + _ROW / row)
     return Time(passes=passes, calls=writes * _WRITE_CALLS)

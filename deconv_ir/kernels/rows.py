@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from deconv_ir.kernels.box import Box, Scratch, Source
-from deconv_ir.kernels.costs import ADD, Cost, Time, gather_time, product_time, write_time
+from deconv_ir.kernels.costs import ADD, SPREAD, Cost, Time, gather_time, product_time, write_time
 from deconv_ir.kernels.problem import PhaseSet, Problem
 from deconv_ir.kernels.windows import Windows, gather, view
 from deconv_ir.kernels.writer import Writer
@@ -105,7 +105,7 @@ def cost(problem: Problem, sets: list[PhaseSet], box: Box) -> Cost | None:
         panel = block * across.shifts if across.shifts > 1 else 0
         sums = phases.phases * positions * box.groups
         elements = max(elements, block + panel + (taps + 1) * sums * box.block)
-        total += gather_time(block, 1, seen.size[-1]) + Time(passes=ADD * panel, calls=2)
+        total += gather_time(block, 1, seen.size[-1]) + Time(passes=SPREAD * panel, calls=2)
         total += product_time(seen, taps * phases.phases, depth * across.shifts, positions)
         total += Time(passes=ADD * taps * sums * box.outs, calls=2)
         total += write_time(seen, phases.phases * seen.positions, phases)

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from deconv_ir.kernels.box import Box, Scratch, Source
-from deconv_ir.kernels.costs import ADD, Cost, Time, gather_time, write_time
+from deconv_ir.kernels.costs import ADD, SPREAD, Cost, Time, gather_time, write_time
 from deconv_ir.kernels.problem import PhaseSet, Problem
 from deconv_ir.kernels.windows import View, Windows, view
 from deconv_ir.kernels.writer import Writer
@@ -189,7 +189,7 @@ def cost(problem: Problem, sets: list[PhaseSet], box: Box) -> Cost | None:
         rows = phases.phases * box.outs
         elements = max(elements, positions * depth + panel + phases.phases * box.block * positions)
         total += gather_time(positions * depth, 1, seen.size[-1])
-        total += Time(passes=ADD * panel, calls=2)
+        total += Time(passes=SPREAD * panel, calls=2)
         # To set the sums to zero is another pass.
         total += Time(passes=ADD * rows * (phases.shifts * depth + 1) * positions, calls=2)
         total += write_time(seen, phases.phases * seen.positions, phases)

@@ -16,7 +16,7 @@ import numpy as np
 
 from deconv_ir.kernels.box import Box, Scratch, Source
 from deconv_ir.kernels.by_set import BySet
-from deconv_ir.kernels.costs import ADD, Cost, Time, gather_time, product_time, write_time
+from deconv_ir.kernels.costs import SPREAD, Cost, Time, gather_time, product_time, write_time
 from deconv_ir.kernels.problem import PhaseSet, Problem
 from deconv_ir.kernels.writer import Writer
 
@@ -166,7 +166,7 @@ def cost(problem: Problem, sets: list[PhaseSet], box: Box) -> Cost:
         panel = box.groups * depth * phases.shifts * positions if phases.shifts > 1 else 0
         sums = box.groups * box.block * phases.phases * positions
         elements = max(elements, block + panel + sums)
-        total += gather_time(block, 1, seen.size[-1]) + Time(passes=ADD * panel)
+        total += gather_time(block, 1, seen.size[-1]) + Time(passes=SPREAD * panel)
         total += product_time(seen, phases.phases, depth * phases.shifts, positions)
         total += write_time(seen, phases.phases * seen.positions, phases)
     return Cost(elements, total)

@@ -42,6 +42,8 @@ def plan(kernel, stride, channels_in, channels_out, data, pad=1, groups=1, image
         ({"kernel": 3, "stride": 2, "channels_in": 20, "channels_out": 10}, "columns"),
         # depthwise: products with one row, or a few, are no work for the BLAS
         ({"kernel": 3, "stride": 1, "channels_in": 1, "channels_out": 1, "groups": 64}, "taps"),
+        # five taps an axis and few channels: each tap copied, or added, is too much
+        ({"kernel": 5, "stride": 1, "channels_in": 19, "channels_out": 19, "pad": 2}, "rows"),
         # five taps an axis, square: more data than columns
         ({"kernel": 5, "stride": 1, "channels_in": 64, "channels_out": 128, "pad": 2}, "windows"),
     ],
