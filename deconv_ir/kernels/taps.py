@@ -45,6 +45,15 @@ class Taps(Windows):
             for part in seen.box.blocks():
                 filters = weights[box.group : box.group + box.groups, part.rows(phases.phases)]
                 filters = filters.reshape(*filters.shape[:2], *windows.shape[1:-1])
+                if shape.direct and writer.plain and writer.out.dtype == windows.dtype:
+                    for image in range(box.images):
+                        np.einsum(
+                            shape.subscripts,
+                            filters,
+                            windows[..., image * shape.plane :][..., : shape.results],
+                            out=writer.run(part, image, shape.results),
+                        )
+                    continue
                 sums = scratch.take(used, (*filters.shape[:2], shape.positions))
                 np.einsum(shape.subscripts, filters, windows, out=sums[..., : shape.length])
                 results = sums.reshape(-1, *seen.counts, box.images, *shape.extent)
@@ -105,6 +114,10 @@ class _Shape(NamedTuple):
         The copies as ``[group, tap of every axis, in, position]``.
     subscripts : str
         Of the sum.
+    plane, results : int
+        Positions of an image, and how many of them, from the first on, are results.
+    direct : bool
+        Whether these are one run in the output as well.
     """
 
     view: View
@@ -117,6 +130,9 @@ class _Shape(NamedTuple):
     shifted: _Strided
     windows: _Strided
     subscripts: str
+    plane: int
+    results: int
+    direct: bool
 
 
 _LABELS = "abcdefhijklmnoqstuvwxyz"
@@ -161,7 +177,18 @@ def _shape_of(phases: PhaseSet, box: Box, depth: int, whole_rows: bool) -> _Shap
             (shifts * depth * positions, *steps, positions, 1),
         ),
         f"gr{labels},g{labels}p->grp",
+        positions // box.images,
+        math.prod(seen.box.size),
+        bool(offsets) and not any(reach[1:]) and _is_run(seen.box),
     )
+
+
+def _is_run(box: Box) -> bool:
+    """Whether the results of an image and channel lie one after the other in the output."""
+    if any(axis.stride > 1 for axis in box.axes):
+        return False
+    # `seen` begins where the output does, or behind.
+    return all(size == axis.output for size, axis in zip(box.size[1:], box.axes[1:], strict=True))
 
 
 def _shifts(phases: PhaseSet) -> int:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import functools
 import itertools
+import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
-from deconv_ir.kernels.activation import Activation
+from deconv_ir.kernels.activation import Activation, ActivationKind
 from deconv_ir.kernels.box import Box
 from deconv_ir.kernels.col2im import finish
 from deconv_ir.kernels.problem import AxisSpan
@@ -52,6 +53,31 @@ class Writer:
     ) -> None:
         self.out, self.axes, self.channels = out, axes, channels
         self.bias, self.activation = bias, activation
+
+    @property
+    def plain(self) -> bool:
+        """Whether results are written as they are, and a plane of them is a run."""
+        alone = self.bias is None and self.activation.kind is ActivationKind.NONE
+        return alone and self.out.flags.c_contiguous
+
+    def run(self, box: Box, image: int, length: int) -> Array:
+        """Return where results of one image go that are a run, ``[group, out, position]``.
+
+        Parameters
+        ----------
+        box : Box
+            The tile; its strides are 1, and it has all of the axes but the first.
+        image : int
+            Counted in the tile.
+        length : int
+            Positions of the tile.
+        """
+        channel = box.group * self.channels + box.out
+        planes = self.out[box.image + image, channel : channel + box.groups * box.outs]
+        rows = self.axes[0]
+        start = (box.first[0] - rows.pad_begin) * math.prod(a.output for a in self.axes[1:])
+        flat = planes.reshape(box.groups, box.outs, -1)
+        return flat[..., start : start + length]
 
     def write(
         self,
