@@ -20,8 +20,8 @@ ADD = 0.15
 # Copying what lies in the caches to many places.
 SPREAD = 0.25
 # Elements of scratch that stay in the caches, and what each doubling adds to passes.
-_NEAR = 1 << 19
-_FAR = 0.15
+_NEAR = 1 << 18
+_FAR = 0.2
 # The BLAS: a multiply-add, packing either operand, storing a result.
 _MULTIPLY, _PACK, _STORE = 0.022, 0.35, 0.3
 # Copying with a stride or in short rows: an element, and a row.

@@ -216,8 +216,8 @@ def cost(problem: Problem, sets: list[PhaseSet], box: Box) -> Cost | None:
         rows = phases.phases * box.outs
         elements = max(elements, positions * depth + panel + phases.phases * box.block * positions)
         total += gather_time(positions * depth, 1, seen.size[-1])
-        total += Time(passes=SPREAD * panel, calls=2)
-        # To set the sums to zero is another pass.
-        total += Time(passes=ADD * rows * (phases.shifts * depth + 1) * positions, calls=2)
+        total += Time(passes=SPREAD * panel, calls=2 * shifts)
+        # To set the sums to zero is another pass; to read the subscripts takes as some calls.
+        total += Time(passes=ADD * rows * (phases.shifts * depth + 1) * positions, calls=6)
         total += write_time(seen, phases.phases * seen.positions, phases)
     return Cost(elements, total)
