@@ -365,6 +365,15 @@ def test_what_c_is_given(winograd: int) -> None:
     assert packed.call["out"].any()
 
 
+def test_axes_that_the_data_lack_have_one_element() -> None:
+    """A copy for that would cost a small layer as much as its sums."""
+    expected, actual = Packed(), Packed()
+    actual.call["data"] = actual.call["data"][:, :, 0]
+    expected.run()
+    actual.run()
+    np.testing.assert_array_equal(actual.call["out"], expected.call["out"])
+
+
 @pytest.mark.parametrize(
     ("name", "value"),
     [
@@ -399,7 +408,10 @@ def test_c_packs_no_filter_that_does_not_fit(name: str, value: Any) -> None:
 @pytest.mark.parametrize(
     ("name", "value"),
     [
-        ("data", np.ones((2, 4, 5, 6), np.float32)),
+        ("data", np.ones((2, 4), np.float32)),
+        ("data", np.ones(2, np.float32)),
+        ("data", np.ones((), np.float32)),
+        ("data", np.ones((2, 4, 1, 1, 5, 6), np.float32)),
         ("data", np.ones((2, 3, 1, 5, 6), np.float32)),
         ("data", np.ones((2, 4, 1, 5, 6), np.float64)),
         ("data", np.ones((3, 4, 1, 5, 6), np.float32)),
