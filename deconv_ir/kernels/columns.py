@@ -160,7 +160,7 @@ class ColumnsInPlace(Columns):
     def compute(self, box: Box, source: Source, writer: Writer, scratch: Scratch) -> None:
         """Compute one tile, which has whole rows."""
         axes = range(len(box.size))
-        part_of_data, extent, moves = _moves(box, tuple(self.distances))
+        part_of_data, extent, edges, moves = _moves(box, tuple(self.distances))
         # [image, group, in, position], a view: nothing but the first axis is cut.
         order = (2, 0, 1, *(3 + axis for axis in axes))
         shape = (box.images, box.groups, self.problem.channels_in, math.prod(extent))
@@ -172,14 +172,23 @@ class ColumnsInPlace(Columns):
             np.matmul(filters, matrix, out=columns)
             channels = box.groups * part.outs
             by_tap = columns.reshape(box.images, channels, self.taps, *extent)
-            counts = self.distances[0].phases
-            sums = scratch.take(columns.size, (box.images, channels, *counts, *box.size))
-            sums[...] = 0
-            for distance, reached, seen in moves:
-                some = by_tap[:, :, distance.first : distance.first + math.prod(distance.phases)]
-                terms = some.reshape(box.images, channels, *distance.phases, *extent)
-                target = sums[reached]
-                np.add(target, terms[seen], out=target)
+            counts = self.distances[0].phases  # the first distance reaches all of them
+            terms = [
+                by_tap[:, :, move.first : move.first + math.prod(move.phases)].reshape(
+                    box.images, channels, *move.phases, *extent
+                )[move.seen]
+                for move in moves
+            ]
+            if edges or len(moves) > 1:
+                sums = scratch.take(columns.size, (box.images, channels, *counts, *box.size))
+                for edge in edges:
+                    sums[edge] = 0
+                sums[moves[0].reached] = terms[0]
+                for move, term in zip(moves[1:], terms[1:], strict=True):
+                    target = sums[move.reached]
+                    np.add(target, term, out=target)
+            else:
+                (sums,) = terms
             places = (1, *(2 + a for a in axes), 0, *(2 + len(axes) + a for a in axes))
             ones = (1,) * len(axes)
             writer.write(part, self.phases, box.first, ones, sums.transpose(places))
@@ -188,26 +197,67 @@ class ColumnsInPlace(Columns):
 _Index = tuple[slice | EllipsisType, ...]
 
 
+class _Move(NamedTuple):
+    """The terms of one distance.
+
+    Attributes
+    ----------
+    first, phases
+        As of `_Distance`.
+    reached, seen : tuple
+        Index of the sums, and of the terms that go there.
+    """
+
+    first: int
+    phases: tuple[int, ...]
+    reached: _Index
+    seen: _Index
+
+
+class _Moves(NamedTuple):
+    """What a tile needs of the data, and which terms go where.
+
+    Attributes
+    ----------
+    part_of_data : tuple
+        Index of the data.
+    extent : tuple of int
+        Of these data.
+    edges : list of tuple
+        Indices of the sums that the first distance does not reach.
+    moves : list of _Move
+    """
+
+    part_of_data: _Index
+    extent: tuple[int, ...]
+    edges: list[_Index]
+    moves: list[_Move]
+
+
 @functools.lru_cache(maxsize=4096)
-def _moves(
-    box: Box, distances: tuple[_Distance, ...]
-) -> tuple[_Index, tuple[int, ...], list[tuple[_Distance, _Index, _Index]]]:
-    """Return the data that a tile needs, their extents, and which terms go where."""
+def _moves(box: Box, distances: tuple[_Distance, ...]) -> _Moves:
     reach = distances[-1].shift
     ends = [f + n for f, n in zip(box.first, box.size, strict=True)]
     low = [max(0, f - r) for f, r in zip(box.first, reach, strict=True)]
     extent = tuple(min(a.data, e) - b for a, e, b in zip(box.axes, ends, low, strict=True))
-    moves: list[tuple[_Distance, _Index, _Index]] = []
+    moves: list[_Move] = []
+    edges: list[_Index] = []
     for distance in distances:
         reached, seen = [], []
         for f, e, b, n, shift in zip(box.first, ends, low, extent, distance.shift, strict=True):
             begin, end = max(f, b + shift), min(e, b + n + shift)
             reached.append(slice(begin - f, max(begin, end) - f))
             seen.append(slice(begin - shift - b, max(begin, end) - shift - b))
+        if not moves:
+            for axis, (inside, n) in enumerate(zip(reached, box.size, strict=True)):
+                behind = (slice(None),) * (len(reached) - 1 - axis)
+                outside = slice(0, inside.start), slice(inside.stop, n)
+                edges += [(..., some, *behind) for some in outside if some.start < some.stop]
         both = (slice(None), slice(None))
-        moves.append((distance, (*both, *map(slice, distance.phases), *reached), (..., *seen)))
+        of_sums = (*both, *map(slice, distance.phases), *reached)
+        moves.append(_Move(distance.first, distance.phases, of_sums, (..., *seen)))
     here = tuple(slice(b, b + n) for b, n in zip(low, extent, strict=True))
-    return (..., *here), extent, moves
+    return _Moves((..., *here), extent, edges, moves)
 
 
 def cost_in_place(problem: Problem, box: Box) -> Cost | None:
