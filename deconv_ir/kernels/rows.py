@@ -17,7 +17,7 @@ import numpy as np
 from deconv_ir.kernels.box import Box, Scratch, Source
 from deconv_ir.kernels.costs import ADD, SPREAD, Cost, Time, gather_time, product_time, write_time
 from deconv_ir.kernels.problem import PhaseSet, Problem
-from deconv_ir.kernels.windows import Windows, gather, view
+from deconv_ir.kernels.windows import Windows, fill_panel, view
 from deconv_ir.kernels.writer import Writer
 
 __all__ = ["Rows", "cost"]
@@ -44,16 +44,8 @@ class Rows(Windows):
             seen = view(phases, box, flat=True)
             if seen is None:
                 continue
-            block = scratch.take(0, (box.groups, depth, box.images, *seen.extent))
-            source.copy(seen.starts, seen.ones, block)
             across = _across(phases)
-            panel, used = block, block.size
-            if across.shifts > 1:
-                panel = scratch.take(
-                    used, (box.groups, across.shifts, depth, box.images, *seen.extent)
-                )
-                used += panel.size
-                gather(block, across, panel)
+            panel, used = fill_panel(across, depth, seen, source, scratch)
             matrix = panel.reshape(box.groups, across.shifts * depth, seen.positions)
             taps, plane = phases.axes[0].taps, math.prod(seen.extent[1:])
             length = seen.positions - phases.reach[0] * plane

@@ -20,7 +20,7 @@ from deconv_ir.kernels.costs import SPREAD, Cost, Time, gather_time, product_tim
 from deconv_ir.kernels.problem import PhaseSet, Problem
 from deconv_ir.kernels.writer import Writer
 
-__all__ = ["View", "Windows", "cost", "gather", "view"]
+__all__ = ["View", "Windows", "cost", "fill_panel", "view"]
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -49,15 +49,7 @@ class Windows(BySet):
             seen = view(phases, box)
             if seen is None:
                 continue
-            block = scratch.take(0, (box.groups, depth, box.images, *seen.extent))
-            source.copy(seen.starts, seen.ones, block)
-            panel, used = block, block.size
-            if phases.shifts > 1:
-                panel = scratch.take(
-                    used, (box.groups, phases.shifts, depth, box.images, *seen.size)
-                )
-                used += panel.size
-                gather(block, phases, panel)
+            panel, used = fill_panel(phases, depth, seen, source, scratch)
             matrix = panel.reshape(box.groups, phases.shifts * depth, seen.positions)
             for part in seen.box.blocks():
                 rows = part.outs * phases.phases
@@ -126,7 +118,28 @@ def view(phases: PhaseSet, box: Box, *, flat: bool = False) -> View | None:
     )
 
 
-def gather(block: Array, phases: PhaseSet, panel: Array) -> None:
+def fill_panel(
+    phases: PhaseSet, depth: int, seen: View, source: Source, scratch: Scratch
+) -> tuple[Array, int]:
+    """Copy the data of a tile for all distances; tell how much of the scratch is taken.
+
+    Returns
+    -------
+    ndarray
+        ``[group, distance, in, image, *u]``, or the data themselves where there is one distance.
+    int
+    """
+    box = seen.box
+    block = scratch.take(0, (box.groups, depth, box.images, *seen.extent))
+    source.copy(seen.starts, seen.ones, block)
+    if phases.shifts == 1:
+        return block, block.size
+    panel = scratch.take(block.size, (box.groups, phases.shifts, depth, box.images, *seen.size))
+    _gather(block, phases, panel)
+    return panel, block.size + panel.size
+
+
+def _gather(block: Array, phases: PhaseSet, panel: Array) -> None:
     """Copy the data of all distances, farthest first, into ``[group, distance, in, image, *u]``."""
     axes = phases.axes
     taps = tuple(a.taps for a in axes)

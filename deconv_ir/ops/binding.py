@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ..model import Call, TensorInfo
+from ..model import Call, Context, Operation, TensorInfo
 from ..shapes import static
 from .checks import known_integers
 
@@ -18,6 +18,37 @@ def known_lists(inputs: Sequence[TensorInfo]) -> list[tuple[int, ...]] | None:
     found = [known_integers(info) for info in inputs]
     known = [values for values in found if values is not None]
     return known if len(known) == len(found) else None
+
+
+class OfLists(Operation):
+    """An operation of one array, of which small lists decide the rest."""
+
+    def bind(
+        self, inputs: Sequence[TensorInfo], outputs: Sequence[TensorInfo], context: Context
+    ) -> Call:
+        """Find once what the lists say, where they are known."""
+        known = known_lists(inputs[1:])
+        if known is None:
+            return super().bind(inputs, outputs, context)
+        return self.bind_known(static(inputs[0].shape), known, outputs)
+
+    def bind_known(
+        self,
+        shape: tuple[int, ...],
+        lists: Sequence[tuple[int, ...]],
+        outputs: Sequence[TensorInfo],
+    ) -> Call:
+        """Return what computes the outputs.
+
+        Parameters
+        ----------
+        shape : tuple of int
+            Of the first input.
+        lists : sequence of tuple of int
+            Elements of the others.
+        outputs : sequence of TensorInfo
+        """
+        raise NotImplementedError
 
 
 def reshaped(output: TensorInfo) -> Call:

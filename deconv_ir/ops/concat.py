@@ -10,7 +10,7 @@ from ..geometry import UNKNOWN, Dim, bounds, interval
 from ..model import Call, Context, Operation, Sharing, TensorInfo
 from ..shapes import Shape, format_shape, intersect_dims, static
 from .base import attribute, integer, operation
-from .binding import cut_along, known_lists
+from .binding import OfLists, cut_along
 from .checks import (
     VALUE_LIMIT,
     add,
@@ -140,7 +140,7 @@ def _reals(inputs: Sequence[TensorInfo], rank: int) -> tuple[float, ...] | None:
     inputs=("data", "axis"),
     examples=("f32[2,6], i64[]{1} -> f32[2,2], f32[2,2], f32[2,2] | num_splits=3",),
 )
-class Split(Operation):
+class Split(OfLists):
     """Equal parts of an array along an axis.
 
     Source: OpenVINO operation specification, Split-1.
@@ -204,14 +204,14 @@ class Split(Operation):
             f"{'?' if at is None else at}"
         )
 
-    def bind(
-        self, inputs: Sequence[TensorInfo], outputs: Sequence[TensorInfo], context: Context
+    def bind_known(
+        self,
+        shape: tuple[int, ...],
+        lists: Sequence[tuple[int, ...]],
+        outputs: Sequence[TensorInfo],
     ) -> Call:
-        """Find the parts once."""
-        known = known_lists(inputs[1:])
-        if known is None:
-            return super().bind(inputs, outputs, context)
-        return cut_along(normalize_axis(known[0][0], len(static(inputs[0].shape))), outputs)
+        """Find the parts."""
+        return cut_along(normalize_axis(lists[0][0], len(shape)), outputs)
 
     def execute(self, inputs: Sequence[Array], context: Context) -> Sequence[Array]:
         """Cut the array (views)."""
@@ -227,7 +227,7 @@ class Split(Operation):
     inputs=("data", "axis", "split_lengths"),
     examples=("f32[2,6], i64[]{1}, i64[3]{1,-1,2} -> f32[2,1], f32[2,3], f32[2,2]",),
 )
-class VariadicSplit(Operation):
+class VariadicSplit(OfLists):
     """Parts of an array, of given lengths, along an axis.
 
     One length may be -1: what the others leave.
@@ -310,14 +310,14 @@ class VariadicSplit(Operation):
             f"{'?' if lengths is None else format_shape(lengths)}, part {output}"
         )
 
-    def bind(
-        self, inputs: Sequence[TensorInfo], outputs: Sequence[TensorInfo], context: Context
+    def bind_known(
+        self,
+        shape: tuple[int, ...],
+        lists: Sequence[tuple[int, ...]],
+        outputs: Sequence[TensorInfo],
     ) -> Call:
-        """Find the parts once."""
-        known = known_lists(inputs[1:])
-        if known is None:
-            return super().bind(inputs, outputs, context)
-        return cut_along(normalize_axis(known[0][0], len(static(inputs[0].shape))), outputs)
+        """Find the parts."""
+        return cut_along(normalize_axis(lists[0][0], len(shape)), outputs)
 
     def execute(self, inputs: Sequence[Array], context: Context) -> Sequence[Array]:
         """Cut the array (views)."""

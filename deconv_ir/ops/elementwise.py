@@ -50,8 +50,8 @@ class Elementwise(Operation):
     __slots__ = ()
 
     compute: ClassVar[Function]
-    ufunc_name: ClassVar[str] = "none"
-    """Name of the NumPy ufunc that `compute` and `into` are, if they are one; ``none``."""
+    ufunc_name: ClassVar[str] = ""
+    """Name of the NumPy ufunc that `compute` and `into` are, if they are one."""
     boolean_result: ClassVar[bool] = False
     into: ClassVar[Function | None] = None
     """As `compute`, with an array to write to, which may be one of the inputs."""
@@ -118,7 +118,8 @@ class Elementwise(Operation):
         assert output.element_type is not None, "a layer is bound where it is known"
         dtype = output.element_type.numpy()
         into, realigns = type(self).into, self.realigns
-        function = getattr(np, type(self).ufunc_name, None)
+        name = type(self).ufunc_name
+        function = getattr(np, name) if name else None
 
         def call(arrays: Sequence[Array], out: Array | None) -> Sequence[Array]:
             if realigns:

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import ShapeError
 from ..geometry import Dim, Interval, bounds, interval
-from ..model import Call, Context, Operation, Sharing, TensorInfo
-from ..shapes import format_shape, static
+from ..model import Call, Context, Sharing, TensorInfo
+from ..shapes import format_shape
 from .base import attribute, flags, operation
-from .binding import indexed, known_lists
+from .binding import OfLists, indexed
 from .checks import (
     check_rank,
     check_type,
@@ -118,7 +118,7 @@ def _check_step(step: Dim, index: int) -> None:
         "f32[5], i64[1]{9}, i64[1]{-9}, i64[1]{-1} -> f32[5]",
     ),
 )
-class Slice(Operation):
+class Slice(OfLists):
     """Part of an array along some axes, by Python's rule; `axes` absent: the first ones.
 
     Source: OpenVINO operation specification, Slice-8.
@@ -184,14 +184,14 @@ class Slice(Operation):
             for info, name in zip(inputs[1:], self.inputs[1:], strict=False)
         )
 
-    def bind(
-        self, inputs: Sequence[TensorInfo], outputs: Sequence[TensorInfo], context: Context
+    def bind_known(
+        self,
+        shape: tuple[int, ...],
+        lists: Sequence[tuple[int, ...]],
+        outputs: Sequence[TensorInfo],
     ) -> Call:
-        """Find the slices once, where they are known."""
-        known = known_lists(inputs[1:])
-        if known is None:
-            return super().bind(inputs, outputs, context)
-        return indexed(self._index(len(static(inputs[0].shape)), *known))
+        """Find the slices."""
+        return indexed(self._index(len(shape), *lists))
 
     def execute(self, inputs: Sequence[Array], context: Context) -> Sequence[Array]:
         """Slice the array (a view)."""
@@ -250,7 +250,7 @@ _MASK = flags()
         " new_axis_mask=1,0",
     ),
 )
-class StridedSlice(Operation):
+class StridedSlice(OfLists):
     """Part of an array, with masks; `stride` absent: 1.
 
     Source: OpenVINO operation specification, StridedSlice-1.
@@ -365,14 +365,14 @@ class StridedSlice(Operation):
             for info, name in zip(inputs[1:], self.inputs[1:], strict=False)
         )
 
-    def bind(
-        self, inputs: Sequence[TensorInfo], outputs: Sequence[TensorInfo], context: Context
+    def bind_known(
+        self,
+        shape: tuple[int, ...],
+        lists: Sequence[tuple[int, ...]],
+        outputs: Sequence[TensorInfo],
     ) -> Call:
-        """Find the slices once, where they are known."""
-        known = known_lists(inputs[1:])
-        if known is None:
-            return super().bind(inputs, outputs, context)
-        return indexed(self._index(static(inputs[0].shape), *known))
+        """Find the slices."""
+        return indexed(self._index(shape, *lists))
 
     def execute(self, inputs: Sequence[Array], context: Context) -> Sequence[Array]:
         """Slice the array (a view)."""

@@ -7,17 +7,17 @@ from typing import TYPE_CHECKING
 
 from ..errors import ShapeError
 from ..geometry import UNKNOWN, Dim
-from ..model import Call, Context, Operation, Sharing, TensorInfo
+from ..model import Call, Context, Sharing, TensorInfo
 from ..shapes import Shape, format_shape, intersect_dims, is_static
 from .base import attribute, boolean, operation
-from .binding import known_lists, reshaped
+from .binding import OfLists, reshaped
 from .checks import check_rank, check_type, integers, known_integers, list_length, normalize_axis
 
 if TYPE_CHECKING:
     from ..dtypes import Array
 
 
-class _Squeeze(Operation):
+class _Squeeze(OfLists):
     """Axes of extent 1 taken out; `axes` absent: all of them."""
 
     sharing = Sharing.WHOLE
@@ -73,12 +73,13 @@ class _Squeeze(Operation):
         """Name the shape of the data."""
         return f"data {format_shape(inputs[0].shape)} without axes of extent 1"
 
-    def bind(
-        self, inputs: Sequence[TensorInfo], outputs: Sequence[TensorInfo], context: Context
+    def bind_known(
+        self,
+        shape: tuple[int, ...],
+        lists: Sequence[tuple[int, ...]],
+        outputs: Sequence[TensorInfo],
     ) -> Call:
-        """Find the shape once, where the axes are known."""
-        if known_lists(inputs[1:]) is None:
-            return super().bind(inputs, outputs, context)
+        """Show the shape without the axes."""
         return reshaped(outputs[0])
 
     def execute(self, inputs: Sequence[Array], context: Context) -> Sequence[Array]:
@@ -136,7 +137,7 @@ class Squeeze15(_Squeeze):
     inputs=("data", "axes"),
     examples=("f32[3,2], i64[2]{0,-1} -> f32[1,3,2,1]",),
 )
-class Unsqueeze(Operation):
+class Unsqueeze(OfLists):
     """Axes of extent 1 put in, where they stand in the output.
 
     Source: OpenVINO operation specification, Unsqueeze-1.
@@ -182,12 +183,13 @@ class Unsqueeze(Operation):
             f"{'?' if axes is None else format_shape(axes)} put in"
         )
 
-    def bind(
-        self, inputs: Sequence[TensorInfo], outputs: Sequence[TensorInfo], context: Context
+    def bind_known(
+        self,
+        shape: tuple[int, ...],
+        lists: Sequence[tuple[int, ...]],
+        outputs: Sequence[TensorInfo],
     ) -> Call:
-        """Find the shape once, where the axes are known."""
-        if known_lists(inputs[1:]) is None:
-            return super().bind(inputs, outputs, context)
+        """Show the shape with the axes."""
         return reshaped(outputs[0])
 
     def execute(self, inputs: Sequence[Array], context: Context) -> Sequence[Array]:

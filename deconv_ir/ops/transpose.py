@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from ..errors import ShapeError
-from ..model import Call, Context, Operation, Sharing, TensorInfo
-from ..shapes import format_shape, static
+from ..model import Call, Context, Sharing, TensorInfo
+from ..shapes import format_shape
 from .base import operation
-from .binding import known_lists
+from .binding import OfLists
 from .checks import check_rank, check_type, integers, known_integers, list_length
 from .values import unknown_dims
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     inputs=("arg", "input_order"),
     examples=("f32[2,3,4], i64[3]{0,2,1} -> f32[2,4,3]", "f32[2,3,4], i64[0]{} -> f32[4,3,2]"),
 )
-class Transpose(Operation):
+class Transpose(OfLists):
     """The axes of an array in another order; an empty `input_order`: backwards.
 
     Source: OpenVINO operation specification, Transpose-1.
@@ -86,14 +86,14 @@ class Transpose(Operation):
         source = self.axes(order, len(data))[axis]
         return f"axis {source} of data {format_shape(data)}"
 
-    def bind(
-        self, inputs: Sequence[TensorInfo], outputs: Sequence[TensorInfo], context: Context
+    def bind_known(
+        self,
+        shape: tuple[int, ...],
+        lists: Sequence[tuple[int, ...]],
+        outputs: Sequence[TensorInfo],
     ) -> Call:
-        """Find the order once, where it is known."""
-        known = known_lists(inputs[1:])
-        if known is None:
-            return super().bind(inputs, outputs, context)
-        order = self.axes(known[0], len(static(inputs[0].shape)))
+        """Find the order."""
+        order = self.axes(lists[0], len(shape))
         return lambda arrays, out: (arrays[0].transpose(order),)
 
     def execute(self, inputs: Sequence[Array], context: Context) -> Sequence[Array]:
