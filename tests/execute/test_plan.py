@@ -13,6 +13,7 @@ import pytest
 from support import IR, Out
 
 import deconv_ir
+from deconv_ir import kernels
 from deconv_ir.execute import executor
 from deconv_ir.execute.listing import PlanRow, as_rows
 from deconv_ir.execute.profile import Profile
@@ -339,6 +340,31 @@ def test_a_second_run_plans_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         assert model.run([normal(batch, 3)])["y"].shape == (batch, 3)
     with pytest.raises(AssertionError, match="planned again"):
         model.run([normal(4, 3)])
+
+
+def test_a_plan_is_for_a_number_of_threads(tmp_path: Path) -> None:
+    """What layers are bound to, and the scratch that they may take, depend on it."""
+    ir = IR()
+    x = ir.parameter("x", "1,4,6,6")
+    y = ir.layer(
+        "Convolution", [x, ir.const(normal(8, 4, 3, 3))],
+        {"strides": "1,1", "pads_begin": "1,1", "pads_end": "1,1", "dilations": "1,1"},
+    )  # fmt: skip
+    ir.result(y)
+    model = deconv_ir.load(ir.save(tmp_path))
+    data = normal(1, 4, 6, 6)
+    plans, results = [], []
+    try:
+        for threads in (1, 2, 2, 1):
+            kernels.set_threads(threads)
+            plans.append(model.plan([data]))
+            results.append(next(iter(model.run([data]).values())))
+    finally:
+        kernels.set_threads(None)
+    assert plans[0] is plans[3] is not plans[1]
+    assert plans[1] is plans[2]
+    for result in results[1:]:
+        np.testing.assert_allclose(result, results[0], rtol=1e-5, atol=1e-5)
 
 
 def test_plans_that_are_kept_are_bounded_and_the_last_used_stay(tmp_path: Path) -> None:
