@@ -20,10 +20,9 @@ __all__ = ["Writer"]
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
-# Phases of the axes before the last are copied together: from so many on, since one view costs
-# as much as some calls; and two of them where so many elements are rows of the output that are
-# written one after the other, in half the time.
-_FEWEST = 3
+# Elements from which on the phases of the axes before the last are copied together: whole
+# rows of the output are written one after the other, in half the time; but the views cost
+# as much as some calls.
 _TOGETHER = 1 << 15
 
 
@@ -131,7 +130,7 @@ class _Move(NamedTuple):
     Attributes
     ----------
     part, places : tuple
-        Index of the sums and of the output, for the first of the phases.
+        Index of the sums, for the first of the phases, and of the output, for all.
     apart : tuple of _Apart
         An axis each; empty if there is one phase alone.
     """
@@ -142,7 +141,7 @@ class _Move(NamedTuple):
 
 
 class _Apart(NamedTuple):
-    """How phases of an axis that are copied together follow each other, their places side by side.
+    """How phases of an axis follow each other that are copied together: to all places in turn.
 
     Attributes
     ----------
@@ -172,7 +171,7 @@ def _moves(
         runs = _runs(*arguments)
         # Neighbouring positions of one phase are the longest rows there are.
         last = len(per_axis) == len(axes) - 1
-        per_axis.append(runs if last else _joined(runs, 2 if together else _FEWEST))
+        per_axis.append(_joined(runs) if together and not last else runs)
     return [_move(combination) for combination in itertools.product(*per_axis)]
 
 
@@ -197,7 +196,7 @@ class _Run(NamedTuple):
     phase : int
         The first one, counted in the list of phases.
     indices, places : slice
-        Its indices, and where they go.
+        Its indices, and where they go, with those of the others.
     apart : _Apart
         How the others follow.
     """
@@ -232,38 +231,29 @@ def _runs(axis: AxisSpan, phases: Sequence[int], start: int, step: int, count: i
     return runs
 
 
-def _joined(runs: list[_Run], least: int) -> list[_Run]:
-    """Join phases whose places are side by side, from so many on.
+def _joined(runs: list[_Run]) -> list[_Run]:
+    """Join the phases, if they follow each other evenly and fill all places of the output.
 
-    All of them, where they fill the output and follow each other evenly: their rows are
-    one run of it.  Else those neighbours that have places for the same indices.
+    Some of many are as quickly copied one by one.
     """
-    if len(runs) < least:
+    if len(runs) < 2 or runs[0].places.step != len(runs):
         return runs
-    ordered = sorted(runs, key=lambda run: run.places.start)
-    if len(runs) == runs[0].places.step and _evenly(ordered):
-        return _as_one(ordered)
-    joined: list[_Run] = []
-    groups = itertools.groupby(ordered, lambda run: (run.indices.start, run.indices.stop))
-    for some in (list(group) for _, group in groups):
-        joined += _as_one(some) if len(some) >= _FEWEST and _evenly(some) else some
-    return joined
-
-
-def _evenly(runs: list[_Run]) -> bool:
-    """Whether runs are side by side, each as far from the one before."""
-    each = _distances(runs[0], runs[1])
-    return each[2] == 1 and all(
-        _distances(runs[0], run) == tuple(i * n for n in each) for i, run in enumerate(runs)
+    first, *others = sorted(runs, key=lambda run: run.places.start)
+    number = len(runs)
+    each = _distances(first, others[0])
+    even = all(
+        _distances(first, run) == tuple(i * n for n in each) for i, run in enumerate(others, 1)
     )
-
-
-def _as_one(runs: list[_Run]) -> list[_Run]:
-    """Join runs, and leave what some of them have more at the end."""
+    if not even or each[2] != 1:
+        return runs
+    # At the end some may have an index more.
     length = min(run.length for run in runs)
-    heads, rests = zip(*(run.cut(length) for run in runs), strict=True)
-    apart = _Apart(len(runs), *_distances(runs[0], runs[1])[:2])
-    return [heads[0]._replace(apart=apart), *(rest for rest in rests if rest.length)]
+    heads, rests = zip(*(run.cut(length) for run in (first, *others)), strict=True)
+    begin = first.places.start
+    joined = heads[0]._replace(
+        places=slice(begin, begin + number * length), apart=_Apart(number, *each[:2])
+    )
+    return [joined, *(rest for rest in rests if rest.length)]
 
 
 def _distances(first: _Run, run: _Run) -> tuple[int, int, int]:
@@ -280,12 +270,11 @@ def _together(
     """Return source and places of several phases, ``[image, channel, u, phase, u, phase, ...]``."""
     axes = len(apart)
     source, there = sums[part].swapaxes(0, 1), target[places]
-    shape = list(source.shape[:2])
-    strides, distances = list(source.strides[:2]), list(there.strides[:2])
+    shape, strides = list(source.shape[:2]), list(source.strides[:2])
     for axis, run in enumerate(apart):
         shape += [source.shape[2 + axis], run.number]
         phase, index = sums.strides[1 + axis], sums.strides[2 + axes + axis]
         strides += [source.strides[2 + axis], run.phases * phase + run.indices * index]
-        distances += [there.strides[2 + axis], target.strides[2 + axis]]
-    # Every element of the views is one that `AxisSpan.place` found, inside sums and output.
-    return as_strided(source, shape, strides), as_strided(there, shape, distances)
+    # Every element of the view is one that `AxisSpan.place` found.  Axes that are cut in two
+    # make a view as well.
+    return as_strided(source, shape, strides), there.reshape(shape)
