@@ -81,7 +81,8 @@ def _across(phases: PhaseSet) -> PhaseSet:
 
 def cost(problem: Problem, sets: list[PhaseSet], box: Box) -> Cost | None:
     """Estimate what a tile takes; None if the method does not fit the problem."""
-    if len(problem.kernel) < 2:
+    # With one tap along the first axis, or no other axis, these are windows, or columns.
+    if len(problem.kernel) < 2 or all(phases.axes[0].taps == 1 for phases in sets):
         return None
     elements, total = 0, Time()
     depth = problem.channels_in

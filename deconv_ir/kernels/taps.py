@@ -135,6 +135,7 @@ class _Shape(NamedTuple):
     direct: bool
 
 
+_MOST_DEPTH = 16
 _LABELS = "abcdefhijklmnoqstuvwxyz"
 
 
@@ -200,9 +201,10 @@ def _shifts(phases: PhaseSet) -> int:
 def cost(problem: Problem, sets: list[PhaseSet], box: Box) -> Cost | None:
     """Estimate what a tile takes; None if the method does not fit the problem."""
     elements, total = 0, Time()
-    if len(problem.kernel) >= len(_LABELS):
-        return None
     depth = problem.channels_in
+    # Of more channels, products are work for the BLAS: not worth an estimate.
+    if depth > _MOST_DEPTH or len(problem.kernel) >= len(_LABELS):
+        return None
     for phases in sets:
         seen = box.most(phases)
         if seen is None:
