@@ -5,10 +5,10 @@ from __future__ import annotations
 import functools
 import os
 import warnings
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from .cutting import cut_out
 from .errors import DeconvError, InputError, IRError, ResourceError, ShapeError
@@ -37,7 +37,6 @@ if TYPE_CHECKING:
 
 _INFERENCES_KEPT = 8
 _EXECUTORS_KEPT = 4
-_RUNS_KEPT = 8
 
 
 class IRWarning(UserWarning):
@@ -80,7 +79,6 @@ class Model:
         self.inputs: Mapping[str, Port] = MappingProxyType(self._input_ports(inference))
         self.outputs: Mapping[str, Port] = MappingProxyType(self._output_ports(inference))
         self._executors: Recent[tuple[Source, ...], Executor] = Recent(_EXECUTORS_KEPT)
-        self._runs: Recent[Hashable, _Run] = Recent(_RUNS_KEPT)
         self._inferences: Recent[tuple[TensorInfo, ...], Inference] = Recent(_INFERENCES_KEPT)
 
     def __repr__(self) -> str:
@@ -201,11 +199,13 @@ class Model:
         ResourceError
             The run does not fit into memory.
         """
+        wanted = self._wanted(outputs)
         bound = self._bind(inputs, cast)
         try:
-            run = self._planned(outputs, bound)
-            observer = None if profile is None else profile.start(self.graph, run.plan)
-            results = run.executor.run(run.plan, bound, observer)
+            executor = self._executor(wanted)
+            plan = self._plan(executor, bound)
+            observer = None if profile is None else profile.start(self.graph, plan)
+            results = executor.run(plan, bound, observer)
         except MemoryError as error:
             raise ResourceError(
                 f"the arrays do not fit in memory: {str(error) or 'it is used up'}",
@@ -213,7 +213,7 @@ class Model:
                 rule="memory",
             ) from error
         owned = _arrays().own(results, list(bound.values()))
-        return dict(zip(run.names, owned, strict=True))
+        return dict(zip(wanted, owned, strict=True))
 
     def plan(
         self, inputs: Inputs, *, outputs: Sequence[str] | None = None, cast: bool = False
@@ -227,7 +227,8 @@ class Model:
         Plan
             `execute.listing.as_rows` lists its steps.
         """
-        return self._planned(outputs, self._bind(inputs, cast)).plan
+        executor = self._executor(self._wanted(outputs))
+        return self._plan(executor, self._bind(inputs, cast))
 
     def plan_for_shapes(
         self,
@@ -251,8 +252,7 @@ class Model:
         """
         executor = self._executor(self._wanted(outputs))
         infos = self._input_infos(shapes)
-        inference = self._infer_from(infos)
-        return executor.plan(tuple(infos.values()), inference.outputs)
+        return executor.plan(tuple(infos.values()), lambda: self._infer_from(infos).outputs)
 
     def output_names(self, outputs: Sequence[str] | None = None) -> list[str]:
         """Return the names under which `run` returns the outputs.
@@ -325,19 +325,9 @@ class Model:
             sources, lambda: Executor(self.graph, self.context, sources, self.memory_limit)
         )
 
-    def _planned(self, outputs: Sequence[str] | None, bound: Mapping[int, Array]) -> _Run:
-        """Plan a run with actual inputs; the last few are kept."""
-        describe = _arrays().describe
-        infos = tuple([describe(array) for array in bound.values()])
-        key = (None if outputs is None else tuple(outputs), infos, _threads()())
-
-        def make() -> _Run:
-            wanted = self._wanted(outputs)
-            executor = self._executor(wanted)
-            plan = executor.plan(infos, self._infer(bound).outputs)
-            return _Run(tuple(wanted), executor, plan)
-
-        return self._runs.get(key, make)
+    def _plan(self, executor: Executor, bound: Mapping[int, Array]) -> Plan:
+        infos = tuple(map(_arrays().describe, bound.values()))
+        return executor.plan(infos, lambda: self._infer(bound).outputs)
 
     def layer(self, name: str) -> Model:
         """Return a model of one layer alone.
@@ -452,27 +442,12 @@ class Model:
         return infos
 
 
-class _Run(NamedTuple):
-    """What runs of the same outputs and shapes have in common."""
-
-    names: tuple[str, ...]
-    executor: Executor
-    plan: Plan
-
-
 @functools.cache
 def _arrays() -> Any:
     # Loads NumPy; to find a module again at each run takes longer than a small layer.
     from . import arrays
 
     return arrays
-
-
-@functools.cache
-def _threads() -> Callable[[], int]:
-    from .kernels import get_threads
-
-    return get_threads
 
 
 def _indices(graph: Graph, kind: str) -> tuple[int, ...]:

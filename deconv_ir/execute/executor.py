@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import sys
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from time import perf_counter
@@ -64,15 +65,15 @@ class Executor:
         self._prepared: Prepared | None = None
         self._plans: Recent[Hashable, Plan] = Recent(_PLANS_KEPT)
 
-    def plan(self, key: Hashable, infos: Sequence[Sequence[TensorInfo]]) -> Plan:
+    def plan(self, key: Hashable, infer: Callable[[], Sequence[Sequence[TensorInfo]]]) -> Plan:
         """Return the plan for inputs of certain shapes, made once for a number of threads.
 
         Parameters
         ----------
         key : hashable
             Stands for the shapes, and for the values that shapes depend on.
-        infos : sequence
-            For each layer, what is known of each of its outputs.
+        infer : callable
+            Returns, for each layer, what is known of each of its outputs.
 
         Raises
         ------
@@ -81,12 +82,12 @@ class Executor:
         DeconvError
             Constants do not fit a layer, or can not be read.
         """
-        from ..kernels import get_threads
 
-        return self._plans.get(
-            (key, get_threads()),
-            lambda: make_plan(self.graph, self._prepare(infos), self.wanted, infos, self.context),
-        )
+        def make() -> Plan:
+            infos = infer()
+            return make_plan(self.graph, self._prepare(infos), self.wanted, infos, self.context)
+
+        return self._plans.get((key, _threads()()), make)
 
     def _prepare(self, infos: Sequence[Sequence[TensorInfo]]) -> Prepared:
         """Compute what is constant, and let layers do what depends on it alone (once)."""
@@ -176,6 +177,14 @@ class Executor:
             values[slot] = None
         for buffer in step.drops:
             buffers[buffer] = None
+
+
+@functools.cache
+def _threads() -> Callable[[], int]:
+    # Loads NumPy; to find a module again at each run takes as long as a small layer.
+    from ..kernels import get_threads
+
+    return get_threads
 
 
 def _out(step: Step, values: list[Any], buffers: list[Any], capacities: Sequence[int]) -> Any:

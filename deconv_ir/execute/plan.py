@@ -53,8 +53,6 @@ class Step(NamedTuple):
         Slots that nothing needs after it.
     drops : tuple of int
         Buffers that nothing needs after it.
-    room : Room
-        What it may take for itself.
     call : callable
         Computes it.
     allocate : callable or None
@@ -72,7 +70,6 @@ class Step(NamedTuple):
     holds: int | None
     frees: tuple[int, ...]
     drops: tuple[int, ...]
-    room: Room
     call: Call
     allocate: Callable[[], Array] | None
 
@@ -460,7 +457,6 @@ class _Planner:
                     holds=home.buffer if home and draft.overwrites is not None else None,
                     frees=tuple(frees[number]),
                     drops=tuple(drops[number]),
-                    room=rooms[number],
                     call=self._bind(number, draft, rooms[number]),
                     allocate=_allocator(draft),
                 )

@@ -268,8 +268,6 @@ class CompiledKernel:
         room: Room = AMPLE,
     ) -> bool:
         """Compute into `out`; False, and `out` void, if scratch could not be kept in bounds."""
-        if any(abs(pad) >= _MOST_PAD for pad in pads_begin):
-            return False
         if self.bind(pads_begin, scratch_bytes, out.shape, room)(data, out):
             return True
         if self._weights is None:
@@ -296,6 +294,8 @@ class CompiledKernel:
             Takes data and `out`, of the shape `output`; False, and `out` void,
             where `run` is to go another way.
         """
+        if any(abs(pad) >= _MOST_PAD for pad in pads_begin):
+            return lambda data, out: False
         limits = self._limits(scratch_bytes, room)
         settings = [self._settings(pads_begin, limit, output, room) for limit in limits]
         run = self._kernel.run
