@@ -35,7 +35,7 @@ from deconv_ir.kernels.compiled import compiled_module
 OURS = ("compiled", "phases")
 TURN = 3
 # Seconds that a look at spinning threads takes, and how many looks there are at most.
-LOOK, LOOKS = 0.002, 100
+LOOK, LOOKS = 0.012, 20
 
 
 def ours(path: str) -> Callable[[Case, Any, int], Runner]:
