@@ -36,6 +36,7 @@ struct pool {
     void *context;
     int64_t count, scratch_bytes;
     atomic_llong next;
+    atomic_int open;    /* whether it is not over yet */
     atomic_int places;  /* workers that may still join */
     atomic_int running; /* workers that have joined and not left */
     atomic_int failed;
@@ -57,6 +58,7 @@ static void after_fork(void) {
     /* The workers did not come along; start anew. */
     pool.workers = pool.placed = 0;
     pool.generation = 0;
+    pool.open = 0;
     pool.running = 0;
     pthread_mutex_init(&pool.gate, NULL);
     pthread_mutex_init(&pool.mutex, NULL);
@@ -117,6 +119,12 @@ static void pause_briefly(void) {
 #endif
 }
 
+/* Wait for other threads, which may need this one's core when there are more than cores. */
+static void wait_briefly(int64_t waited) {
+    if (waited < 1 << 14) pause_briefly();
+    else sched_yield();
+}
+
 static int64_t nanoseconds(void) {
     struct timespec t;
     clock_gettime(CLOCK_MONOTONIC, &t);
@@ -126,7 +134,11 @@ static int64_t nanoseconds(void) {
 static void *work(void *unused) {
     (void)unused;
     long long seen = 0;
+    int joined = 0;
     for (;;) {
+        /* Who has no more jobs stays awake until the others are done: asleep, it would miss
+         * most of the next run. */
+        for (int64_t i = 0; joined && pool.open && pool.generation == seen; i++) wait_briefly(i);
         const int64_t until = nanoseconds() + SPIN_NANOSECONDS;
         while (pool.generation == seen && nanoseconds() < until)
             for (int i = 0; i < 32; i++) pause_briefly();
@@ -139,8 +151,8 @@ static void *work(void *unused) {
          * end between the two. */
         atomic_fetch_add(&pool.running, 1);
         seen = pool.generation;
-        if (atomic_fetch_sub(&pool.places, 1) > 0)
-            take_jobs(pool.function, pool.context, pool.count, pool.scratch_bytes);
+        joined = atomic_fetch_sub(&pool.places, 1) > 0;
+        if (joined) take_jobs(pool.function, pool.context, pool.count, pool.scratch_bytes);
         atomic_fetch_sub(&pool.running, 1);
     }
     return NULL;
@@ -200,6 +212,7 @@ int parallel_run(job_function function, void *context, int64_t count, int64_t th
     pool.failed = 0;
     pool.next = 0;
     pool.places = helpers;
+    pool.open = 1;
     pthread_mutex_lock(&pool.mutex);
     atomic_fetch_add(&pool.generation, 1);
     pthread_cond_broadcast(&pool.wake);
@@ -207,10 +220,8 @@ int parallel_run(job_function function, void *context, int64_t count, int64_t th
     take_jobs(function, context, count, scratch_bytes);
     /* Nobody may join any more; wait for those who have. */
     atomic_fetch_sub(&pool.places, helpers + MOST_WORKERS);
-    for (int spins = 0; pool.running > 0; spins++) {
-        if (spins < 1 << 14) pause_briefly();
-        else sched_yield(); /* there are more threads than cores */
-    }
+    for (int64_t i = 0; pool.running > 0; i++) wait_briefly(i);
+    pool.open = 0;
     const int failed = pool.failed;
     pthread_mutex_unlock(&pool.gate);
     return failed ? -1 : 0;
