@@ -221,6 +221,8 @@ void plan_free(struct plan *plan);
 
 /* Cycles that a micro-kernel takes for one tap. */
 double kernel_tap_cycles(int rows, int columns);
+/* What a core gets of a layer's weights, in bytes. */
+double weight_bytes_per_cycle(double all_weights);
 /* Cycles until all of some tiles of equal cycles are done. */
 double scheduled_cycles(double tile, int64_t jobs, int64_t threads);
 

@@ -177,6 +177,12 @@ double kernel_tap_cycles(int rows, int columns) {
                                  : (loads > 4 ? loads : 4);
 }
 
+/* Weights come from the third-level cache, which others use as well, or from memory. */
+double weight_bytes_per_cycle(double all_weights) {
+    const double cache = (double)second_level_cache();
+    return all_weights > 32 * cache ? 6 : all_weights > 16 * cache ? 8 : 24;
+}
+
 /* Cycles for all taps of one row block at a number of positions. */
 static double row_cycles(const struct kernels *kernels, int rows, int64_t positions,
                          double taps) {
@@ -225,8 +231,9 @@ static double run_cycles(const struct layer *layer, const struct run *run,
                                    planes * t->box[1] * t->box[2], depth / goes)
                       : (double)planes * row_cycles(kernels, packing->rows, flat, depth / goes);
     sums *= goes * (double)t->blocks * all_phases;
-    /* Weights come from the third-level cache, or from memory. */
-    sums += blocks * depth * all_phases * kernels->size / 24;
+    sums += blocks * depth * all_phases * kernels->size /
+            weight_bytes_per_cycle((double)layer->groups * (double)packing->group_size *
+                                   kernels->size);
     /* Data in: a row at a time. */
     const double rows = (double)(t->images * t->extent[0] * t->extent[1]) *
                         (double)plan->in_phases * (double)layer->channels_in;

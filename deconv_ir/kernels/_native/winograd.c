@@ -148,7 +148,7 @@ static int split_data(const struct context *c, const struct tile *tile, const ch
     return large;
 }
 
-/* The values of an image at all points, for the windows of every alignment:
+/* The values of an image at all points, for the windows of every origin:
  * along one axis after the other, the last one without gaps between rows. */
 static void transform_data(const struct context *c, const struct tile *tile, int64_t image) {
     const struct wino_plan *plan = c->plan;
@@ -160,10 +160,10 @@ static void transform_data(const struct context *c, const struct tile *tile, int
     int64_t at_z = image * (tile->positions / tile->images);
     const float *from[MOST_POINTS];
     float *to[MOST_POINTS];
-    for (int64_t wz = 0; wz < a[0].alignments * a[0].spread * tile->box[0]; wz++) {
-        /* [alignment][sublattice][window] */
+    for (int64_t wz = 0; wz < a[0].origins * a[0].spread * tile->box[0]; wz++) {
+        /* [origin][sublattice][window] */
         const int64_t window = wz % tile->box[0], lattice = wz / tile->box[0];
-        const int64_t az = lattice / a[0].spread;
+        const int64_t oz = lattice / a[0].spread;
         for (int i = 0; i < a[0].points; i++) {
             const struct wino_element *e = &plan->elements[0][lattice * MOST_POINTS + i];
             from[i] = tile->split + (e->line * t->extent[0] + e->shift + window) * plane;
@@ -175,8 +175,8 @@ static void transform_data(const struct context *c, const struct tile *tile, int
             for (int i = 0; i < a[0].points; i++) plane_of[i] = to[i];
         }
         for (int pz = 0; pz < a[0].points; pz++)
-            for (int64_t ly = 0; ly < a[1].alignments * a[1].spread; ly++) {
-                const int64_t ay = ly / a[1].spread;
+            for (int64_t ly = 0; ly < a[1].origins * a[1].spread; ly++) {
+                const int64_t oy = ly / a[1].spread;
                 const int64_t at_y =
                     at_z + ((lattice % a[0].spread * tile->box[0] + window) * a[1].spread +
                             ly % a[1].spread) * a[2].spread * box_xy;
@@ -190,21 +190,27 @@ static void transform_data(const struct context *c, const struct tile *tile, int
                     c->transforms->in(a[1].kind, from, 0, to, 0, 1, tile->box[1] * row);
                     for (int i = 0; i < a[1].points; i++) rows_of[i] = to[i];
                 }
-                for (int py = 0; py < a[1].points; py++)
-                    for (int64_t lx = 0; lx < a[2].alignments * a[2].spread; lx++) {
-                        const int64_t ax = lx / a[2].spread;
-                        const int64_t point =
-                            (((az * a[1].alignments + ay) * a[2].alignments + ax) *
-                                 a[0].points + pz) * a[1].points + py;
-                        for (int i = 0; i < a[2].points; i++) {
-                            const struct wino_element *e =
-                                &plan->elements[2][lx * MOST_POINTS + i];
-                            from[i] = rows_of[py] + e->line * t->pitch + e->shift;
-                            to[i] = tile->flat + (point * a[2].points + i) * t->line + at_y +
-                                    lx % a[2].spread * box_xy;
+                /* Nothing is divided here, which rows are too short for. */
+                const struct wino_element *element = plan->elements[2];
+                const int64_t line = t->line, of_x = a[0].points * a[1].points;
+                float *first = tile->flat +
+                               ((oz * a[1].origins + oy) * a[2].origins * of_x +
+                                pz * a[1].points) * a[2].points * line + at_y;
+                for (int64_t ox = 0; ox < a[2].origins; ox++) {
+                    for (int64_t lx = 0; lx < a[2].spread; lx++, element += MOST_POINTS) {
+                        float *into = first + lx * box_xy;
+                        for (int py = 0; py < a[1].points; py++) {
+                            for (int i = 0; i < a[2].points; i++, into += line) {
+                                from[i] = rows_of[py] + element[i].line * t->pitch +
+                                          element[i].shift;
+                                to[i] = into;
+                            }
+                            c->transforms->in(a[2].kind, from, row, to, box_x, tile->box[1],
+                                              box_x);
                         }
-                        c->transforms->in(a[2].kind, from, row, to, box_x, tile->box[1], box_x);
                     }
+                    first += of_x * a[2].points * line;
+                }
             }
     }
 }
@@ -218,7 +224,7 @@ static int is_plain(const struct context *c, const struct tile *tile) {
         const struct stretch *s = &tile->stretch[a][0];
         if (p->axes[a].step > 1 || s->before > 0 || s->count < tile->box[a]) return 0;
     }
-    return p->points * p->alignments == 1 && run->step[2] == 1 &&
+    return p->points * p->origins == 1 && run->step[2] == 1 &&
            (tile->box[1] == 1 ||
             (run->step[1] == run->data[2] && tile->box[2] == run->data[2]));
 }
@@ -239,14 +245,12 @@ static int copy_plain(const struct context *c, const struct tile *tile, const ch
     return large;
 }
 
-/* Fill the panel [alignment][point][block of positions][channel][position]. */
+/* Fill the panel [alignment][point][block of positions][part][channel][position]. */
 static void fill_panel(const struct context *c, const struct tile *tile) {
     const struct wino_packing *p = c->plan->packing;
     const struct wino_tiling *t = &c->plan->tiling;
     const int64_t size = element_size((enum element)c->layer->element);
     const int64_t width = PANEL_COLUMNS * c->kernels->lanes;
-    const int64_t points = p->alignments * p->points;
-    const int64_t point_step = t->padded / width * t->panel_block;
     /* Positions that do not exist are summed too: they must not be slow numbers. */
     memset(tile->z, 0, (size_t)(t->z_size + t->y_size + t->flat_size) * sizeof(float));
     memset(tile->whole, 0, (size_t)(t->whole_size + t->split_size) * sizeof(float));
@@ -266,13 +270,14 @@ static void fill_panel(const struct context *c, const struct tile *tile) {
                 transform_data(c, tile, image);
             }
         }
-        for (int64_t point = 0; point < points; point++) {
-            const float *from = tile->flat + point * t->line;
-            float *to = tile->panel + point * point_step + channel * width;
-            for (int64_t block = 0; block < tile->blocks; block++) {
-                memcpy(to, from, (size_t)width * sizeof *to);
-                to += t->panel_block;
-                from += width;
+        for (int64_t origin = 0; origin < p->origins; origin++) {
+            const int64_t *start = c->plan->panel_start + origin * p->points;
+            for (int64_t point = 0; point < p->points; point++) {
+                if (start[point] < 0) continue;
+                c->transforms->spread(tile->flat + (origin * p->points + point) * t->line,
+                                      tile->blocks,
+                                      tile->panel + start[point] + channel * width,
+                                      t->panel_block);
             }
         }
     }
@@ -281,12 +286,12 @@ static void fill_panel(const struct context *c, const struct tile *tile) {
 
 /* ------------------------------------------------------------- products -- */
 
-/* Sum some rows over all channels, for all positions at one point. */
+/* Sum some rows over the channels of all parts, for all positions at one point. */
 static void sum_rows(const struct context *c, const struct tile *tile, int64_t rows,
-                     const float *panel, const float *weights, float *sums, const float *start) {
+                     int64_t channels, const float *panel, const float *weights, float *sums, const float *start) {
     static const float zeros[MAX_ROWS];
     const struct wino_tiling *t = &c->plan->tiling;
-    const int64_t channels = c->layer->channels_in, width = PANEL_COLUMNS * c->kernels->lanes;
+    const int64_t width = PANEL_COLUMNS * c->kernels->lanes;
     const int64_t blocks = wino_blocks(rows, c->kernels);
     const int64_t goes =
         divide_up(channels, most(1, FIRST_LEVEL_SHARE / (width * (int64_t)sizeof(float))));
@@ -310,20 +315,21 @@ static void sum_chunk(const struct context *c, const struct tile *tile, int64_t 
     const struct wino_packing *p = c->plan->packing;
     const struct wino_tiling *t = &c->plan->tiling;
     const int64_t width = PANEL_COLUMNS * c->kernels->lanes;
-    const int64_t channels = c->layer->channels_in;
     const int64_t point_step = t->padded / width * t->panel_block;
     const float *weights =
-        p->weights + (tile->group * p->chunk_first[p->chunks] + p->chunk_first[chunk]) * channels;
+        p->weights + tile->group * p->chunk_first[p->chunks] + p->chunk_first[chunk];
     const float *start =
         p->start + (tile->group * p->units + chunk * p->chunk_units) * p->axes[2].stride;
     int64_t biased = 0, line = 0;
     for (int a = 0; a < AXES; a++) biased = biased * p->axes[a].points + (p->axes[a].points > 1);
     for (int64_t i = 0; i < p->alignments * p->points; i++) {
         const int64_t rows = layout->rows[i];
+        const int64_t depth = p->depth[i % p->points];
         const int has_bias = i % p->points == biased;
         if (rows)
-            sum_rows(c, tile, rows, tile->panel + i * point_step, weights + line * channels,
+            sum_rows(c, tile, rows, depth, tile->panel + i * point_step, weights,
                      tile->sums + line * t->line, has_bias ? start : NULL);
+        weights += rows * depth;
         if (has_bias) start += rows;
         line += rows;
     }

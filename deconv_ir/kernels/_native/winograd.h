@@ -1,4 +1,4 @@
-/* Minimal filtering: fewer multiplications for phases of two or three taps.
+/* Minimal filtering: fewer multiplications for phases of two taps or more.
  *
  * Winograd (1980); Lavin and Gray, "Fast Algorithms for Convolutional Neural
  * Networks" (2016).  F(m, t) makes m neighbouring sums of t taps out of
@@ -14,6 +14,8 @@
 #define MOST_OUTPUTS 3
 #define MOST_VALUES (MOST_POINTS * MOST_POINTS * MOST_POINTS)
 #define MOST_AXIS_PHASES 64  /* of an axis */
+#define MOST_AXIS_PARTS 4    /* of an axis */
+#define MOST_PARTS (MOST_AXIS_PARTS * MOST_AXIS_PARTS * MOST_AXIS_PARTS)
 #define MOST_SPREAD 16       /* positions between taps */
 #define MOST_STEP (MOST_OUTPUTS * MOST_SPREAD)
 #define MOST_WEAVE 1024      /* lines that make a row of the output */
@@ -43,6 +45,8 @@ struct transforms {
                 int64_t count);
     /* Whether a row holds a NaN or more than LARGEST_DATA. */
     int (*too_large)(const float *row, int64_t count);
+    /* Copy a line into `blocks` of a panel, PANEL_COLUMNS vectors each, `step` floats apart. */
+    void (*spread)(const float *line, int64_t blocks, float *panel, int64_t step);
     void (*activate)(const struct epilogue *epilogue, float *line, int64_t count);
     /* Interleave what `lines` hold from position `at` on: count * lines elements, and as
      * many more as make whole vectors of positions. */
@@ -67,7 +71,15 @@ struct wino_axis {
     int64_t spread;     /* positions from one tap of a phase to the next */
     int64_t step;       /* outputs * spread */
     int64_t alignments; /* windows that begin elsewhere: phases of one share the rest */
-    int64_t origin[MOST_AXIS_PHASES]; /* [alignment] */
+    /* An axis of one phase may have more taps than a filtering: these are cut in parts,
+     * each with windows of its own, whose products are summed as those of more channels. */
+    int parts;
+    struct {
+        int taps, first; /* how many, and which tap of the phase comes first */
+        unsigned uses;   /* as below */
+    } part[MOST_AXIS_PARTS];
+    int64_t origins;    /* windows of all alignments, or of all parts */
+    int64_t origin[MOST_AXIS_PHASES]; /* [alignment], or [part] */
     struct {
         int64_t packed;    /* the packed phase, of which this one's weights are */
         int64_t alignment, shift;
@@ -90,18 +102,21 @@ struct wino_layout {
     int64_t first, count; /* unit modulo the number of phases, units */
     int32_t *line;        /* [unit][last phase][point]: where its sums are, or -1 */
     int32_t *rows;        /* [alignment][point] */
-    int64_t lines;
+    int64_t lines, weights; /* floats of its weights */
 };
 
 struct wino_packing {
     struct wino_choice choice;
     struct wino_axis axes[AXES];
     int64_t points, alignments, phases; /* of all axes; phases of the first two */
+    int64_t parts, origins; /* of all axes */
+    int64_t depth[MOST_VALUES]; /* [point]: channels of all parts that have weights there */
+    int8_t at_depth[MOST_PARTS][MOST_VALUES]; /* which of these parts a part is, or -1 */
     int64_t units, chunk_units, chunks; /* of a group */
     int64_t layout_count;
     struct wino_layout *layouts;
-    int64_t *chunk_first;  /* [chunks + 1]: line at which a chunk begins */
-    float *weights;        /* [group][chunk][alignment][point][block of rows][channel][row] */
+    int64_t *chunk_first;  /* [chunks + 1]: weight at which a chunk begins */
+    float *weights; /* [group][chunk][alignment][point][block of rows][part][channel][row] */
     float *start;          /* [group][chunk][alignment][row]: the bias at the point that has it */
 };
 
@@ -129,13 +144,16 @@ struct wino_plan {
     int64_t base[AXES];       /* of data positions, from the pads */
     int64_t windows[AXES];
     int64_t low[AXES], high[AXES]; /* least and largest shift of an element */
-    struct wino_element *elements[AXES]; /* [alignment][sublattice][MOST_POINTS] */
+    struct wino_element *elements[AXES]; /* [origin][sublattice][MOST_POINTS] */
     /* The interleaved lines of the last axis, in order. */
     int64_t weave_base, weave_lines, weave_high;
     struct wino_line {
         int32_t phase, sublattice, output, shift;
     } *weave;
     int32_t *offsets;
+    /* [origin][point]: where the values are in a panel, in floats from channel 0 on; -1
+     * where no weights meet them. */
+    int64_t *panel_start;
     struct wino_tiling tiling;
 };
 

@@ -78,6 +78,11 @@ static int NAME(too_large)(const float *row, int64_t count) {
     return largest > LARGEST_DATA;
 }
 
+static void NAME(spread)(const float *line, int64_t blocks, float *panel, int64_t step) {
+    for (; blocks > 0; blocks--, line += PANEL_COLUMNS * LANES, panel += step)
+        for (int i = 0; i < PANEL_COLUMNS; i++) STORE(panel + i * LANES, LOAD(line + i * LANES));
+}
+
 static void NAME(activate)(const struct epilogue *e, float *line, int64_t count) {
     const enum activation activation = e->activation;
     const float low = (float)e->low, high = (float)e->high, slope = (float)e->slope;
@@ -235,6 +240,7 @@ static const struct transforms NAME(transforms) = {
     .in = NAME(in),
     .out = NAME(out),
     .too_large = NAME(too_large),
+    .spread = NAME(spread),
     .activate = NAME(activate),
     .weave = NAME(weave),
     .deal = NAME(deal),

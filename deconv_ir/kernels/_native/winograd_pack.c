@@ -36,7 +36,7 @@ int wino_supports(const struct layer *layer, const struct packing *direct) {
     for (int a = 0; a < AXES; a++) {
         const struct phases *p = &direct->phases[a];
         const int64_t taps = wino_taps(direct, a);
-        if (taps > 3 || (layer->forward && layer->strides[a] > 1) ||
+        if (taps > 3 * (p->count > 1 ? 1 : MOST_AXIS_PARTS) || (layer->forward && layer->strides[a] > 1) ||
             layer->strides[a] > MOST_AXIS_PHASES)
             return 0;
         /* A phase without taps is no filter. */
@@ -47,6 +47,23 @@ int wino_supports(const struct layer *layer, const struct packing *direct) {
             return 0;
     }
     return 1;
+}
+
+/* Parts of nearly equal taps, the longer ones first. */
+static void parts_make(const struct filtering_shape *shape, struct wino_axis *axis) {
+    const int taps = axis->phase[0].taps;
+    axis->phase[0].uses = 0;
+    for (int part = 0, first = 0; part < axis->parts; part++) {
+        const int count = taps / axis->parts + (part < taps % axis->parts);
+        axis->part[part].taps = count;
+        axis->part[part].first = first;
+        for (int point = 0; point < shape->points; point++)
+            for (int tap = 0; tap < count; tap++)
+                if (shape->weights[point][tap] != 0) axis->part[part].uses |= 1u << point;
+        axis->phase[0].uses |= axis->part[part].uses;
+        axis->origin[part] = axis->origin[0] + axis->spread * first;
+        first += count;
+    }
 }
 
 /* Where the windows of each phase begin, and which taps of the filtering it has.  Origins
@@ -62,6 +79,7 @@ static void axis_make(const struct layer *layer, const struct phases *phases, in
     axis->stride = stride;
     axis->spread = shape->taps > 1 ? layer->dilations[index] : 1;
     axis->step = axis->spread * axis->outputs;
+    axis->parts = stride > 1 ? 1 : (int)divide_up(tap_count(phases, 0), shape->taps);
     int64_t origin[MOST_AXIS_PHASES] = {0};
     /* Phases with all taps first: one with a tap less begins with one of them if it can. */
     for (int fewer = 0; fewer < 2; fewer++)
@@ -94,13 +112,34 @@ static void axis_make(const struct layer *layer, const struct phases *phases, in
             axis->phase[q].shift = low - origin[q];
         }
         for (int point = 0; point < shape->points; point++)
-            for (int tap = 0; tap < axis->phase[q].taps; tap++)
+            for (int tap = 0; tap < axis->phase[q].taps && axis->parts == 1; tap++)
                 if (shape->weights[point][axis->phase[q].first + tap] != 0)
                     axis->phase[q].uses |= 1u << point;
     }
     if (choice->merged[index]) {
         axis->alignments = 1;
         axis->origin[0] = low;
+    }
+    if (axis->parts > 1) parts_make(shape, axis);
+    axis->origins = axis->alignments * axis->parts;
+}
+
+/* Which parts of all axes have weights at which points of all axes. */
+static void depths_make(const struct layer *layer, struct wino_packing *p) {
+    const struct wino_axis *a = p->axes;
+    for (int64_t part = 0; part < p->parts; part++) {
+        const int64_t of[AXES] = {part / a[2].parts / a[1].parts, part / a[2].parts % a[1].parts,
+                                  part % a[2].parts};
+        for (int64_t point = 0; point < p->points; point++) {
+            const int64_t at[AXES] = {point / a[2].points / a[1].points,
+                                      point / a[2].points % a[1].points, point % a[2].points};
+            int has = 1;
+            for (int i = 0; i < AXES; i++)
+                has &= a[i].parts == 1 || a[i].part[of[i]].uses >> at[i] & 1;
+            p->at_depth[part][point] =
+                (int8_t)(has ? p->depth[point] / layer->channels_in : -1);
+            if (has) p->depth[point] += layer->channels_in;
+        }
     }
 }
 
@@ -140,6 +179,7 @@ static int layout_make(const struct wino_packing *p, struct wino_layout *layout)
     for (int64_t i = 0; i < sums; i++) {
         next[i] = (int32_t)layout->lines;
         layout->lines += layout->rows[i];
+        layout->weights += layout->rows[i] * p->depth[i % p->points];
     }
     for (int64_t row = 0; row < rows; row++) {
         const int64_t first = row_make(p, layout, row, used) * p->points;
@@ -155,20 +195,23 @@ int wino_packing_make(const struct layer *layer, const struct kernels *kernels,
                       struct wino_packing *p) {
     memset(p, 0, sizeof *p);
     p->choice = *choice;
-    p->points = p->alignments = 1;
+    p->points = p->alignments = p->parts = p->origins = 1;
     for (int a = 0; a < AXES; a++) {
         axis_make(layer, &direct->phases[a], a, choice, &p->axes[a]);
         p->points *= p->axes[a].points;
         p->alignments *= p->axes[a].alignments;
+        p->parts *= p->axes[a].parts;
+        p->origins *= p->axes[a].origins;
     }
+    depths_make(layer, p);
     p->phases = p->axes[0].stride * p->axes[1].stride;
     p->units = layer->channels_out * p->phases;
     /* Whole micro-kernels, where the phases allow. */
     const int64_t last = p->axes[2].stride;
     p->chunks = divide_up(p->units * last, most(CHUNK_ROWS, last));
     p->chunk_units = divide_up(p->units, p->chunks);
-    while (p->chunk_units > 1 && p->chunk_units * last > CHUNK_ROWS / 2 &&
-           p->chunk_units * last % kernels->rows)
+    while (p->chunk_units > 1 && p->chunk_units * last % kernels->rows &&
+           divide_up(p->units, p->chunk_units - 1) == p->chunks)
         p->chunk_units--;
     p->chunks = divide_up(p->units, p->chunk_units);
     p->layouts = calloc((size_t)least(p->chunks, p->phases + 1), sizeof *p->layouts);
@@ -187,7 +230,7 @@ int wino_packing_make(const struct layer *layer, const struct kernels *kernels,
             p->layout_count++;
             if (layout_make(p, &p->layouts[i])) return -1;
         }
-        p->chunk_first[chunk + 1] = p->chunk_first[chunk] + p->layouts[i].lines;
+        p->chunk_first[chunk + 1] = p->chunk_first[chunk] + p->layouts[i].weights;
     }
     return 0;
 }
@@ -216,10 +259,12 @@ struct pack {
 #define TOGETHER 16
 typedef double values[MOST_VALUES][TOGETHER];
 
-/* The taps of one phase, for one row. */
+/* The taps of one phase, or of a part of it, for one row. */
 struct taps {
     int64_t step, channel_step; /* from one tap, one input channel to the next */
-    int count[AXES], first[AXES];
+    int of_phase[AXES];
+    int begin[AXES], count[AXES]; /* of these */
+    int first[AXES];              /* where they begin among the filtering's */
 };
 
 /* Their values at all points for `channels` channels: along one axis after the other. */
@@ -228,9 +273,17 @@ static void values_at_points(const struct layer *layer, const struct wino_axis *
                              values out) {
     values next;
     int64_t before = 1, behind = (int64_t)taps->count[0] * taps->count[1] * taps->count[2];
-    /* Taps are packed in the kernel's order, which runs against the data's. */
     for (int64_t tap = 0; tap < behind; tap++) {
-        const float *weight = from + (layer->forward ? tap : behind - 1 - tap) * taps->step;
+        const int64_t in_part[AXES] = {tap / taps->count[2] / taps->count[1],
+                                       tap / taps->count[2] % taps->count[1],
+                                       tap % taps->count[2]};
+        int64_t at = 0;
+        for (int a = 0; a < AXES; a++) {
+            /* Taps are packed in the kernel's order, which runs against the data's. */
+            const int64_t t = taps->begin[a] + in_part[a], all = taps->of_phase[a];
+            at = at * all + (layer->forward ? t : all - 1 - t);
+        }
+        const float *weight = from + at * taps->step;
         for (int64_t i = 0; i < TOGETHER; i++)
             out[tap][i] = i < channels ? (double)weight[i * taps->channel_step] : 0;
     }
@@ -262,8 +315,7 @@ static void pack_chunk(void *context, int64_t job, void *scratch) {
     const int64_t group = job / p->chunks, chunk = job % p->chunks;
     const struct wino_layout *layout = wino_layout_of(p, chunk);
     const int64_t channels = c->layer->channels_in, last = a[2].stride;
-    float *out =
-        p->weights + (group * p->chunk_first[p->chunks] + p->chunk_first[chunk]) * channels;
+    float *out = p->weights + group * p->chunk_first[p->chunks] + p->chunk_first[chunk];
     float *start = p->start + (group * p->units + chunk * p->chunk_units) * last;
     values at_points;
     int64_t biased = 0;
@@ -278,9 +330,10 @@ static void pack_chunk(void *context, int64_t job, void *scratch) {
         for (int i = 0; i < AXES; i++) {
             packed = packed * d->phases[i].count + a[i].phase[q[i]].packed;
             alignment = alignment * a[i].alignments + a[i].phase[q[i]].alignment;
-            taps.count[i] = a[i].phase[q[i]].taps;
+            taps.of_phase[i] = taps.count[i] = a[i].phase[q[i]].taps;
+            taps.begin[i] = 0;
             taps.first[i] = a[i].phase[q[i]].first;
-            count *= taps.count[i];
+            count *= taps.of_phase[i];
         }
         int64_t block = 0;
         while (packing_channel(d, block + 1) <= channel && block + 1 < d->blocks) block++;
@@ -292,19 +345,22 @@ static void pack_chunk(void *context, int64_t job, void *scratch) {
         /* Where the row's values go, and how far apart they are, from channel to channel. */
         float *to[MOST_VALUES];
         int64_t step[MOST_VALUES];
-        int64_t at = 0;
-        for (int64_t i = 0; i < alignment * p->points; i++) at += layout->rows[i];
+        int64_t at = 0, at_line = 0;
+        for (int64_t i = 0; i < alignment * p->points; i++) {
+            at += layout->rows[i] * p->depth[i % p->points];
+            at_line += layout->rows[i];
+        }
         for (int64_t point = 0; point < p->points; point++) {
             const int64_t rows = layout->rows[alignment * p->points + point];
             const int64_t line = layout->line[row * p->points + point];
             to[point] = NULL;
             if (line >= 0) {
-                const int64_t blocks = wino_blocks(rows, c->kernels), within = line - at;
+                const int64_t blocks = wino_blocks(rows, c->kernels), within = line - at_line;
                 int64_t b = within / divide_up(rows, blocks);
                 while (wino_block_first(rows, blocks, b + 1) <= within) b++;
                 const int64_t begin = wino_block_first(rows, blocks, b);
                 step[point] = wino_block_first(rows, blocks, b + 1) - begin;
-                to[point] = out + (at + begin) * channels + (within - begin);
+                to[point] = out + at + begin * p->depth[point] + (within - begin);
                 if (point == biased) {
                     int64_t earlier = 0;
                     for (int64_t i = 0; i < alignment; i++)
@@ -313,22 +369,35 @@ static void pack_chunk(void *context, int64_t job, void *scratch) {
                         c->bias ? c->bias[group * c->layer->channels_out + channel] : 0;
                 }
             }
-            at += rows;
+            at += rows * p->depth[point];
+            at_line += rows;
         }
-        for (int64_t i = 0; i < channels; i += TOGETHER) {
-            const int64_t together = least(TOGETHER, channels - i);
-            values_at_points(c->layer, a, &taps, from + i * taps.channel_step, together, at_points);
-            for (int64_t point = 0; point < p->points; point++)
-                if (to[point])
+        for (int64_t part = 0; part < p->parts; part++) {
+            const int64_t of[AXES] = {part / a[2].parts / a[1].parts,
+                                      part / a[2].parts % a[1].parts, part % a[2].parts};
+            for (int axis = 0; axis < AXES; axis++)
+                if (a[axis].parts > 1) {
+                    taps.begin[axis] = a[axis].part[of[axis]].first;
+                    taps.count[axis] = a[axis].part[of[axis]].taps;
+                }
+            for (int64_t i = 0; i < channels; i += TOGETHER) {
+                const int64_t together = least(TOGETHER, channels - i);
+                values_at_points(c->layer, a, &taps, from + i * taps.channel_step, together,
+                                 at_points);
+                for (int64_t point = 0; point < p->points; point++) {
+                    const int64_t before = p->at_depth[part][point];
+                    if (!to[point] || before < 0) continue;
                     for (int64_t k = 0; k < together; k++)
-                        to[point][(i + k) * step[point]] = (float)at_points[point][k];
+                        to[point][(before * channels + i + k) * step[point]] =
+                            (float)at_points[point][k];
+                }
+            }
         }
     }
 }
 
 int64_t wino_weight_bytes(const struct layer *layer, const struct wino_packing *p) {
-    return layer->groups * p->chunk_first[p->chunks] * layer->channels_in *
-           (int64_t)sizeof(float);
+    return layer->groups * p->chunk_first[p->chunks] * (int64_t)sizeof(float);
 }
 
 int wino_pack(const struct layer *layer, const struct kernels *kernels,

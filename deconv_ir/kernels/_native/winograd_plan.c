@@ -24,7 +24,7 @@ static void windows_make(const struct layer *layer, const struct run *run,
         plan->windows[a] = windows;
         plan->low[a] = plan->high[a] =
             floor_divide(axis->origin[0] + plan->base[a], axis->step);
-        for (int64_t i = 0; i < axis->alignments; i++) {
+        for (int64_t i = 0; i < axis->origins; i++) {
             const int64_t first = axis->origin[i] + plan->base[a];
             const int64_t last = first + axis->spread * axis->points - 1;
             plan->low[a] = least(plan->low[a], floor_divide(first, axis->step));
@@ -35,15 +35,15 @@ static void windows_make(const struct layer *layer, const struct run *run,
 
 static int elements_make(struct wino_plan *plan, int index) {
     const struct wino_axis *axis = &plan->packing->axes[index];
-    const int64_t count = axis->alignments * axis->spread * MOST_POINTS;
+    const int64_t count = axis->origins * axis->spread * MOST_POINTS;
     struct wino_element *element = calloc((size_t)count, sizeof *element);
     if (!element) return -1;
     plan->elements[index] = element;
-    for (int64_t alignment = 0; alignment < axis->alignments; alignment++)
+    for (int64_t origin = 0; origin < axis->origins; origin++)
         for (int64_t r = 0; r < axis->spread; r++, element += MOST_POINTS)
             for (int i = 0; i < axis->points; i++) {
                 const int64_t at =
-                    axis->origin[alignment] + plan->base[index] + r + i * axis->spread;
+                    axis->origin[origin] + plan->base[index] + r + i * axis->spread;
                 const int64_t shift = floor_divide(at, axis->step);
                 element[i].line = (int32_t)(at - shift * axis->step);
                 element[i].shift = (int32_t)(shift - plan->low[index]);
@@ -91,12 +91,12 @@ static void lay_out(const struct layer *layer, const struct kernels *kernels,
     t->padded = round_up(t->positions, width);
     const int64_t line = LINE / (int64_t)sizeof(float);
     t->line = (divide_up(t->padded + kernels->lanes, line) | 1) * line;
-    t->panel_block = (divide_up(layer->channels_in * width, line) | 1) * line;
+    t->panel_block = (divide_up(p->parts * layer->channels_in * width, line) | 1) * line;
     t->whole_size = round_up(row + slack, line);
     t->split_size = round_up(a[0].step * t->extent[0] * plane + slack, line);
     t->z_size = round_up(a[0].points * round_up(plane + slack, line), line);
     t->y_size = a[1].points * round_up(t->box[1] * row + slack, line);
-    t->flat_size = p->alignments * p->points * t->line;
+    t->flat_size = p->origins * p->points * t->line;
     t->panel_size = p->alignments * p->points * (t->padded / width) * t->panel_block;
     int64_t lines = 0;
     for (int64_t i = 0; i < p->layout_count; i++) lines = most(lines, p->layouts[i].lines);
@@ -138,22 +138,23 @@ static double run_cycles(const struct layer *layer, const struct run *run,
     const double width = PANEL_COLUMNS * kernels->lanes;
     /* One chunk: products, its weights, and the panel. */
     const struct wino_layout *layout = &p->layouts[0];
-    double products = 0, lines = 0;
+    double products = 0, weights = 0;
     for (int64_t i = 0; i < p->alignments * p->points; i++) {
         const int64_t rows = layout->rows[i];
         if (rows == 0) continue;
-        const double micro = (double)wino_blocks(rows, kernels);
-        const double tap =
-            kernel_tap_cycles((int)divide_up(rows, (int64_t)micro), PANEL_COLUMNS);
-        products += blocks * micro * (channels * tap + 40);
-        lines += (double)rows;
+        const int64_t micro = wino_blocks(rows, kernels), fewest = rows / micro;
+        const double larger = (double)(rows % micro), smaller = (double)micro - larger;
+        const double tap = smaller * kernel_tap_cycles((int)fewest, PANEL_COLUMNS) +
+                           larger * kernel_tap_cycles((int)fewest + 1, PANEL_COLUMNS);
+        const double depth = (double)p->depth[i % p->points];
+        products += blocks * (depth * tap + 40 * (double)micro);
+        weights += (double)rows * depth;
     }
     const double panel_bytes = (double)t->panel_size * sizeof(float);
     const double cache = (double)second_level_cache();
     if (panel_bytes > cache / 2) products += panel_bytes / 24;
-    const double all_weights = (double)p->chunk_first[p->chunks] * channels * sizeof(float) *
-                               (double)layer->groups;
-    products += lines * channels * sizeof(float) / (all_weights > 32 * cache ? 6 : 24);
+    const double all_weights = (double)wino_weight_bytes(layer, p);
+    products += weights * sizeof(float) / weight_bytes_per_cycle(all_weights);
     /* One chunk: outputs. */
     const double rows = (double)(layout->count * a[2].stride);
     const double outputs = (double)(a[0].outputs * a[1].outputs * a[2].outputs);
@@ -161,10 +162,10 @@ static double run_cycles(const struct layer *layer, const struct run *run,
     double results = elements * 1.6 + elements / (double)(plan->weave_lines * t->box[2]) * 50;
     if (p->points > 1) results += rows * positions * 0.4 * ((double)p->points + outputs);
     /* The data, once a tile. */
-    const double values = (double)(p->alignments * p->points) * positions;
+    const double values = (double)(p->origins * p->points) * positions;
     double data = (double)(t->images * t->split_size) * 2 + values * 0.35 +
                   values / (double)t->box[2] * 11 +
-                  values / width * (panel_bytes > 16 * cache ? 28 : 8);
+                  values / width * (panel_bytes > 16 * cache ? 28 : panel_bytes > 4 * cache ? 14 : 8);
     if (a[1].points > 1) data += values / (double)a[2].outputs * .3;
     if (a[0].points > 1) data += values / (double)(a[2].outputs * a[1].outputs) * .3;
     /* Whole rows are copied as they lie. */
@@ -183,9 +184,9 @@ static double run_cycles(const struct layer *layer, const struct run *run,
         tiled *= (double)(t->grid[i] * t->box[i]);
     }
     /* The direct tilings' cycles are those of hits in cache; they take longer by as much. */
-    const double cycles = 0.85 * scheduled_cycles(tile * whole / tiled, t->jobs, run->threads);
+    const double cycles = 0.77 * scheduled_cycles(tile * whole / tiled, t->jobs, run->threads);
     /* Where no product is saved, the direct way must be behind clearly. */
-    return p->points == 1 ? 1.05 * cycles : cycles;
+    return p->points == 1 ? 1.1 * cycles : cycles;
 }
 
 struct search {
@@ -254,14 +255,46 @@ static int plan_for(const struct layer *layer, const struct run *run,
     return plan->tiling.cycles < 0;
 }
 
+static int panel_starts_make(const struct layer *layer, const struct kernels *kernels,
+                             struct wino_plan *plan) {
+    const struct wino_packing *p = plan->packing;
+    const struct wino_tiling *t = &plan->tiling;
+    const int64_t width = PANEL_COLUMNS * kernels->lanes;
+    const int64_t point_step = t->padded / width * t->panel_block;
+    int64_t *start = malloc((size_t)(p->origins * p->points) * sizeof *start);
+    if (!start) return -1;
+    plan->panel_start = start;
+    for (int64_t origin = 0; origin < p->origins; origin++) {
+        int64_t of[AXES], rest = origin, alignment = 0, part = 0;
+        for (int i = AXES - 1; i >= 0; i--) {
+            of[i] = rest % p->axes[i].origins;
+            rest /= p->axes[i].origins;
+        }
+        for (int i = 0; i < AXES; i++) {
+            const struct wino_axis *a = &p->axes[i];
+            alignment = alignment * a->alignments + (a->parts > 1 ? 0 : of[i]);
+            part = part * a->parts + (a->parts > 1 ? of[i] : 0);
+        }
+        for (int64_t point = 0; point < p->points; point++) {
+            const int64_t before = p->at_depth[part][point];
+            *start++ = before < 0 ? -1
+                                  : (alignment * p->points + point) * point_step +
+                                        before * layer->channels_in * width;
+        }
+    }
+    return 0;
+}
+
 static int plan_finish(const struct layer *layer, const struct kernels *kernels,
                        struct wino_plan *plan) {
     for (int a = 0; a < AXES; a++)
         if (elements_make(plan, a)) return -1;
+    if (panel_starts_make(layer, kernels, plan)) return -1;
     const int64_t width = PANEL_COLUMNS * kernels->lanes;
-    plan->offsets = calloc((size_t)layer->channels_in + AHEAD, sizeof *plan->offsets);
+    const int64_t depth = plan->packing->parts * layer->channels_in;
+    plan->offsets = calloc((size_t)depth + AHEAD, sizeof *plan->offsets);
     if (!plan->offsets) return -1;
-    for (int64_t i = 0; i < layer->channels_in + AHEAD; i++)
+    for (int64_t i = 0; i < depth + AHEAD; i++)
         plan->offsets[i] = (int32_t)(i * width);
     return 0;
 }
@@ -306,10 +339,10 @@ int wino_plan_make(const struct layer *layer, const struct run *run,
     struct wino_choice choice;
     memset(&choice, 0, sizeof choice); /* it is compared byte by byte */
     for (int a = 0; a < AXES; a++) {
-        static const enum filtering kinds[] = {F_1_1, F_1_1, F_2_2, F_2_3};
+        const int64_t taps = wino_taps(direct, a);
         const int64_t pad = run->pads_begin[a], stride = direct->phases[a].count;
         choice.residue[a] = layer->forward ? 0 : pad - floor_divide(pad, stride) * stride;
-        choice.kind[a] = kinds[wino_taps(direct, a)];
+        choice.kind[a] = taps < 2 ? F_1_1 : taps == 2 || taps == 4 ? F_2_2 : F_2_3;
         choice.merged[a] = stride > 1;
     }
     if (!choice_fits(layer, run, direct, &choice)) return 1;
@@ -321,8 +354,9 @@ int wino_plan_make(const struct layer *layer, const struct run *run,
     for (int tried = 0, at = 0; tried < WAYS * AXES; tried++, at = (at + 1) % (WAYS * AXES)) {
         struct wino_choice other = choice;
         const int a = at / WAYS, merged = at & 1, larger = at >> 1 & 1;
-        if (wino_taps(direct, a) == 2) other.kind[a] = larger ? F_3_2 : F_2_2;
-        else if (larger) continue;
+        const int64_t taps = wino_taps(direct, a);
+        if (larger && (taps < 2 || taps == 3 || taps > 2 * MOST_AXIS_PARTS)) continue;
+        if (taps > 1) other.kind[a] = larger ? F_3_2 : taps == 2 || taps == 4 ? F_2_2 : F_2_3;
         other.merged[a] = merged;
         if ((direct->phases[a].count == 1 && merged) || !memcmp(&other, &choice, sizeof other))
             continue;
@@ -344,5 +378,6 @@ void wino_plan_free(struct wino_plan *plan) {
     for (int a = 0; a < AXES; a++) free(plan->elements[a]);
     free(plan->weave);
     free(plan->offsets);
+    free(plan->panel_start);
     memset(plan, 0, sizeof *plan);
 }
