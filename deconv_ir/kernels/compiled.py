@@ -353,7 +353,8 @@ class CompiledKernel:
         if not told["winograd_weights"] or not 0 < filtered < direct.cycles:
             return (direct,)
         scratch = told["winograd_bytes"] * min(get_threads(), told["winograd_jobs"])
-        return direct, Way(filtered, scratch, told["winograd_weights"])
+        shared = told["winograd_shared_bytes"]
+        return direct, Way(filtered, scratch + shared, told["winograd_weights"])
 
     def _limits(self, scratch_bytes: int, room: Room) -> tuple[int, ...]:
         """Return the bounds of scratch to be tried: enough for most, then all there may be."""
@@ -384,7 +385,8 @@ class CompiledKernel:
 
 
 def _used(tiling: dict[str, Any]) -> int:
-    return int(tiling["bytes"]) * min(get_threads(), int(tiling["jobs"]))
+    each = int(tiling["bytes"]) * min(get_threads(), int(tiling["jobs"]))
+    return each + int(tiling["shared_bytes"])
 
 
 def _packable(array: Array) -> Array:

@@ -235,6 +235,10 @@ typedef void (*job_function)(void *context, int64_t job, void *scratch);
 int parallel_run(job_function function, void *context, int64_t count, int64_t threads,
                  int64_t scratch_bytes);
 
+/* Memory of the calling thread that all jobs of its next runs may use. */
+void *take_shared(int64_t bytes);
+void give_shared(void);
+
 /* The arrays of a run; `bias` is in the accumulator's type, or NULL. */
 struct arrays {
     const void *data, *packed, *bias;

@@ -48,10 +48,14 @@ static struct pool pool = {
     .wake = PTHREAD_COND_INITIALIZER,
 };
 
-static _Thread_local void *kept;
-static _Thread_local int64_t kept_bytes;
+/* Memory that a thread keeps between runs. */
+enum { OWN, SHARED, USES };
+static _Thread_local struct {
+    void *block;
+    int64_t bytes;
+} kept[USES];
 
-static pthread_key_t kept_key;
+static pthread_key_t kept_key[USES];
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
 static void after_fork(void) {
@@ -66,7 +70,8 @@ static void after_fork(void) {
 }
 
 static void initialise(void) {
-    pthread_key_create(&kept_key, free); /* frees what a thread keeps when it ends */
+    /* They free what a thread keeps when it ends. */
+    for (int use = 0; use < USES; use++) pthread_key_create(&kept_key[use], free);
     pthread_atfork(NULL, NULL, after_fork);
 }
 
@@ -82,35 +87,42 @@ void *allocate_huge(int64_t bytes) {
     return block;
 }
 
-static void *scratch_of_thread(int64_t bytes) {
-    if (bytes <= kept_bytes) return kept;
+static void *scratch_of_thread(int use, int64_t bytes) {
+    if (bytes <= kept[use].bytes) return kept[use].block;
     void *block = allocate_huge(bytes);
     if (!block) return NULL;
-    free(kept);
-    kept = block;
-    kept_bytes = bytes;
-    pthread_setspecific(kept_key, block);
+    free(kept[use].block);
+    kept[use].block = block;
+    kept[use].bytes = bytes;
+    pthread_setspecific(kept_key[use], block);
     return block;
 }
 
-static void release_scratch(void) {
-    if (kept_bytes <= KEPT_BYTES) return;
-    free(kept);
-    kept = NULL;
-    kept_bytes = 0;
-    pthread_setspecific(kept_key, NULL);
+static void release_scratch(int use) {
+    if (kept[use].bytes <= KEPT_BYTES) return;
+    free(kept[use].block);
+    kept[use].block = NULL;
+    kept[use].bytes = 0;
+    pthread_setspecific(kept_key[use], NULL);
 }
+
+void *take_shared(int64_t bytes) {
+    pthread_once(&once, initialise);
+    return scratch_of_thread(SHARED, bytes);
+}
+
+void give_shared(void) { release_scratch(SHARED); }
 
 static void take_jobs(job_function function, void *context, int64_t count,
                       int64_t scratch_bytes) {
-    void *scratch = scratch_bytes ? scratch_of_thread(scratch_bytes) : NULL;
+    void *scratch = scratch_bytes ? scratch_of_thread(OWN, scratch_bytes) : NULL;
     if (scratch_bytes && !scratch) {
         pool.failed = 1;
         return;
     }
     int64_t job;
     while ((job = atomic_fetch_add(&pool.next, 1)) < count) function(context, job, scratch);
-    release_scratch();
+    release_scratch(OWN);
 }
 
 static void pause_briefly(void) {
@@ -189,10 +201,10 @@ static void place_workers(void) {
 
 static int run_alone(job_function function, void *context, int64_t count,
                      int64_t scratch_bytes) {
-    void *scratch = scratch_bytes ? scratch_of_thread(scratch_bytes) : NULL;
+    void *scratch = scratch_bytes ? scratch_of_thread(OWN, scratch_bytes) : NULL;
     if (scratch_bytes && !scratch) return -1;
     for (int64_t job = 0; job < count; job++) function(context, job, scratch);
-    release_scratch();
+    release_scratch(OWN);
     return 0;
 }
 

@@ -15,6 +15,7 @@ struct context {
     const struct wino_plan *plan;
     const struct epilogue *epilogue;
     const struct arrays *arrays;
+    float *shared; /* the panels of all tiles, or NULL */
     atomic_int *too_large;
     int streamed;
 };
@@ -47,32 +48,35 @@ static struct stretch stretch_of(const struct context *c, const struct tile *til
     return (struct stretch){begin, begin - first, most(0, least(last, extent) - begin)};
 }
 
-static void tile_make(const struct context *c, int64_t job, float *scratch, struct tile *out) {
+/* The tile of one place and one group of rows. */
+static void tile_make(const struct context *c, int64_t place, int64_t row_group, float *scratch,
+                      struct tile *out) {
     const struct wino_plan *plan = c->plan;
     const struct wino_tiling *t = &plan->tiling;
     const struct wino_axis *a = plan->packing->axes;
+    int64_t rest = place;
     out->positions = a[0].spread * a[1].spread * a[2].spread;
     for (int i = AXES - 1; i >= 0; i--) {
-        out->first[i] = job % t->grid[i] * t->box[i];
+        out->first[i] = rest % t->grid[i] * t->box[i];
         out->box[i] = least(t->box[i], plan->windows[i] - out->first[i]);
         out->positions *= out->box[i];
-        job /= t->grid[i];
+        rest /= t->grid[i];
     }
-    out->first_image = job % t->image_groups * t->images;
+    out->first_image = rest % t->image_groups * t->images;
     out->images = least(t->images, c->run->batch - out->first_image);
     out->positions *= out->images;
     out->blocks = divide_up(out->positions, PANEL_COLUMNS * c->kernels->lanes);
-    job /= t->image_groups;
-    out->first_chunk = job % t->row_groups * t->chunks;
+    out->group = rest / t->image_groups;
+    out->first_chunk = row_group * t->chunks;
     out->chunks = least(t->chunks, plan->packing->chunks - out->first_chunk);
-    out->group = job / t->row_groups;
     out->whole = scratch;
     out->split = out->whole + t->whole_size;
     out->z = out->split + t->split_size;
     out->y = out->z + t->z_size;
     out->flat = out->y + t->y_size;
     out->panel = out->flat + t->flat_size;
-    out->zeros = out->panel + t->panel_size;
+    out->zeros = out->panel + (c->shared ? 0 : t->panel_size);
+    if (c->shared) out->panel = c->shared + place * t->panel_size;
     out->sums = out->zeros + t->line;
     out->out = out->zeros + t->sums_size;
     out->row = out->out + t->out_size;
@@ -229,24 +233,22 @@ static int is_plain(const struct context *c, const struct tile *tile) {
             (run->step[1] == run->data[2] && tile->box[2] == run->data[2]));
 }
 
-/* One channel of one image of such a tile; returns whether it holds a value too large. */
-static int copy_plain(const struct context *c, const struct tile *tile, const char *from,
-                      float *to) {
+/* One channel of one image of such a tile. */
+static void copy_plain(const struct context *c, const struct tile *tile, const char *from,
+                       float *to) {
     const int64_t size = element_size((enum element)c->layer->element);
     const int64_t count = tile->box[1] * tile->box[2];
-    int large = 0;
     for (int a = 0; a < AXES; a++) from += tile->stretch[a][0].begin * c->run->step[a] * size;
     for (int64_t z = 0; z < tile->box[0]; z++, to += count) {
         const char *plane = from + z * c->run->step[0] * size;
         fetch_row(plane, c->run->channel_step * size, count * size);
         c->kernels->load((enum element)c->layer->element, plane, 1, count, to);
-        large |= c->transforms->too_large(to, count);
     }
-    return large;
 }
 
-/* Fill the panel [alignment][point][block of positions][part][channel][position]. */
-static void fill_panel(const struct context *c, const struct tile *tile) {
+/* Fill some channels of the panel [alignment][point][block of positions][part][channel][position]. */
+static void fill_panel(const struct context *c, const struct tile *tile, int64_t first,
+                       int64_t count) {
     const struct wino_packing *p = c->plan->packing;
     const struct wino_tiling *t = &c->plan->tiling;
     const int64_t size = element_size((enum element)c->layer->element);
@@ -256,15 +258,15 @@ static void fill_panel(const struct context *c, const struct tile *tile) {
     memset(tile->whole, 0, (size_t)(t->whole_size + t->split_size) * sizeof(float));
     const int plain = is_plain(c, tile);
     int large = 0;
-    for (int64_t channel = 0; channel < c->layer->channels_in; channel++) {
+    for (int64_t channel = first; channel < first + count; channel++) {
         const int64_t index = tile->group * c->layer->channels_in + channel;
         for (int64_t image = 0; image < tile->images; image++) {
             const char *from = (const char *)c->arrays->data +
                                ((tile->first_image + image) * c->run->image_step +
                                 index * c->run->channel_step) * size;
             if (plain) {
-                large |= copy_plain(c, tile, from,
-                                    tile->flat + image * (tile->positions / tile->images));
+                copy_plain(c, tile, from,
+                           tile->flat + image * (tile->positions / tile->images));
             } else {
                 large |= split_data(c, tile, from);
                 transform_data(c, tile, image);
@@ -281,7 +283,8 @@ static void fill_panel(const struct context *c, const struct tile *tile) {
             }
         }
     }
-    if (large) atomic_store(c->too_large, 1);
+    /* One point is no sum: nothing spreads. */
+    if (large && p->points > 1) atomic_store(c->too_large, 1);
 }
 
 /* ------------------------------------------------------------- products -- */
@@ -478,11 +481,22 @@ static void write_chunk(const struct context *c, const struct tile *tile, int64_
     }
 }
 
+/* A part of the channels of one shared panel. */
+static void fill_part(void *context, int64_t job, void *scratch) {
+    const struct context *c = context;
+    const int64_t fills = c->plan->tiling.fills, part = job % fills;
+    const int64_t channels = c->layer->channels_in, first = part * channels / fills;
+    struct tile tile;
+    tile_make(c, job / fills, 0, scratch, &tile);
+    fill_panel(c, &tile, first, (part + 1) * channels / fills - first);
+}
+
 static void run_tile(void *context, int64_t job, void *scratch) {
     const struct context *c = context;
+    const struct wino_tiling *t = &c->plan->tiling;
     struct tile tile;
-    tile_make(c, job, scratch, &tile);
-    fill_panel(c, &tile);
+    tile_make(c, job / t->row_groups, job % t->row_groups, scratch, &tile);
+    if (!c->shared) fill_panel(c, &tile, 0, c->layer->channels_in);
     memset(tile.zeros, 0, (size_t)c->plan->tiling.line * sizeof(float));
     for (int64_t i = 0; i < tile.chunks; i++) {
         const int64_t chunk = tile.first_chunk + i;
@@ -498,9 +512,16 @@ int wino_execute(const struct layer *layer, const struct run *run,
                  const struct epilogue *epilogue, const struct arrays *arrays) {
     atomic_int too_large = 0;
     struct context context = {layer, run,      kernels, transforms_for((enum isa)layer->isa),
-                              plan,  epilogue, arrays,  &too_large,
+                              plan,  epilogue, arrays,  NULL, &too_large,
                               is_streamed(layer, run)};
-    if (parallel_run(run_tile, &context, plan->tiling.jobs, run->threads, plan->tiling.bytes))
-        return -1;
-    return atomic_load(&too_large);
+    const struct wino_tiling *t = &plan->tiling;
+    if (t->fills > 0) {
+        context.shared = take_shared(t->shared_bytes);
+        if (!context.shared) return -1;
+    }
+    int failed = t->fills > 0 && parallel_run(fill_part, &context, t->places * t->fills,
+                                              run->threads, t->bytes);
+    failed = failed || parallel_run(run_tile, &context, t->jobs, run->threads, t->bytes);
+    if (t->fills > 0) give_shared();
+    return failed ? -1 : atomic_load(&too_large);
 }

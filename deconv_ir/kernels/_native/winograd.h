@@ -123,6 +123,10 @@ struct wino_packing {
 struct wino_tiling {
     int64_t images, box[AXES], chunks; /* of a job */
     int64_t grid[AXES], image_groups, row_groups, jobs;
+    int64_t places; /* tiles of positions: jobs without their groups of rows */
+    /* All panels are filled before any is used, each by so many jobs; 0: every job fills
+     * one of its own. */
+    int64_t fills;
     int64_t extent[AXES], pitch; /* of the split data */
     int64_t positions, padded;   /* of a tile; rounded up to whole panels */
     int64_t line;                /* from one line of sums to the next */
@@ -131,6 +135,7 @@ struct wino_tiling {
     /* Scratch of a worker: floats of its parts, bytes of all. */
     int64_t whole_size, split_size, z_size, y_size, flat_size, panel_size, sums_size;
     int64_t out_size, row_size, bytes;
+    int64_t shared_bytes; /* of all panels, where they are shared */
     double cycles;
 };
 

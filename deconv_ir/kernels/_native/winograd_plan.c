@@ -120,12 +120,16 @@ static void count_jobs(const struct layer *layer, const struct run *run,
                        const struct wino_plan *plan, struct wino_tiling *t) {
     t->image_groups = divide_up(run->batch, t->images);
     t->row_groups = divide_up(plan->packing->chunks, t->chunks);
-    t->jobs = layer->groups * t->image_groups * t->row_groups;
+    t->places = layer->groups * t->image_groups;
     for (int a = 0; a < AXES; a++) {
         t->grid[a] = divide_up(plan->windows[a], t->box[a]);
-        t->jobs *= t->grid[a];
+        t->places *= t->grid[a];
     }
+    t->jobs = t->places * t->row_groups;
 }
+
+/* Cycles until all threads know that panels are filled. */
+#define BARRIER 10000
 
 /* Cycles of a run, by the same measure as those of the direct tilings. */
 static double run_cycles(const struct layer *layer, const struct run *run,
@@ -173,18 +177,25 @@ static double run_cycles(const struct layer *layer, const struct run *run,
         data = values * 0.7 + values / width * 8;
     /* Three axes have lines too many and too short for the first-level cache. */
     const double volume = a[0].points > 1 ? 1.3 : 1;
-    const double tile =
-        volume * data * channels + (double)t->chunks * (products + volume * results) + 500;
-    double whole = (double)layer->groups * (double)run->batch * (double)p->units /
-                   (double)p->chunk_units;
-    double tiled = (double)layer->groups * (double)(t->image_groups * t->images) *
-                   (double)(t->row_groups * t->chunks);
-    for (int i = 0; i < AXES; i++) {
-        whole *= (double)plan->windows[i];
-        tiled *= (double)(t->grid[i] * t->box[i]);
+    /* Tiles at the edges hold less. */
+    double full = (double)run->batch / (double)(t->image_groups * t->images);
+    for (int i = 0; i < AXES; i++)
+        full *= (double)plan->windows[i] / (double)(t->grid[i] * t->box[i]);
+    const double some_rows =
+        (double)p->units / (double)(p->chunk_units * t->row_groups * t->chunks);
+    const double fill = full * volume * data * channels;
+    double sums = full * some_rows * (double)t->chunks * (products + volume * results) + 500;
+    double cycles = 0;
+    if (t->fills > 0) {
+        cycles = scheduled_cycles(fill / (double)t->fills + 500, t->places * t->fills,
+                                  run->threads) + BARRIER;
+        sums += panel_bytes / 6; /* from the caches of other cores */
+    } else {
+        sums += fill;
     }
+    cycles += scheduled_cycles(sums, t->jobs, run->threads);
     /* The direct tilings' cycles are those of hits in cache; they take longer by as much. */
-    const double cycles = 0.77 * scheduled_cycles(tile * whole / tiled, t->jobs, run->threads);
+    cycles *= 0.77;
     /* Where no product is saved, the direct way must be behind clearly. */
     return p->points == 1 ? 1.1 * cycles : cycles;
 }
@@ -197,16 +208,31 @@ struct search {
     struct wino_tiling best; /* cycles < 0: none yet */
 };
 
+/* Jobs for each thread that keep all of them busy. */
+#define FEW_PLACES 4
+
+/* Keep a tiling if it is the best that fits. */
+static void rate(struct search *s, struct wino_tiling t) {
+    const int64_t threads = most(s->run->threads, 1);
+    if (t.bytes * threads + t.shared_bytes > s->run->scratch_bytes) return;
+    t.cycles = run_cycles(s->layer, s->run, s->kernels, s->plan, &t);
+    if (s->best.cycles < 0 || t.cycles < s->best.cycles) s->best = t;
+}
+
 static void consider(struct search *s, struct wino_tiling t) {
     lay_out(s->layer, s->kernels, s->plan, &t);
-    const int64_t threads = most(s->run->threads, 1);
-    if (t.bytes * threads > s->run->scratch_bytes) return;
-    const int64_t chunks = s->plan->packing->chunks;
+    const int64_t chunks = s->plan->packing->chunks, threads = most(s->run->threads, 1);
     for (int64_t groups = 1; groups <= 16 && groups <= chunks; groups *= 2) {
         t.chunks = divide_up(chunks, groups);
         count_jobs(s->layer, s->run, s->plan, &t);
-        t.cycles = run_cycles(s->layer, s->run, s->kernels, s->plan, &t);
-        if (s->best.cycles < 0 || t.cycles < s->best.cycles) s->best = t;
+        rate(s, t);
+        /* With jobs for all threads on positions of their own there is nothing to share. */
+        if (groups == 1 || threads == 1 || t.places >= FEW_PLACES * threads) continue;
+        struct wino_tiling shared = t;
+        shared.fills = least(divide_up(FEW_PLACES * threads, t.places), s->layer->channels_in);
+        shared.shared_bytes = t.places * t.panel_size * (int64_t)sizeof(float);
+        shared.bytes -= t.panel_size * (int64_t)sizeof(float);
+        rate(s, shared);
     }
 }
 
