@@ -177,10 +177,14 @@ double kernel_tap_cycles(int rows, int columns) {
                                  : (loads > 4 ? loads : 4);
 }
 
-/* Weights come from the third-level cache, which others use as well, or from memory. */
+/* Weights come from the second-level cache, from the third, which others use as well, or from
+ * memory. */
 double weight_bytes_per_cycle(double all_weights) {
     const double cache = (double)second_level_cache();
-    return all_weights > 32 * cache ? 6 : all_weights > 16 * cache ? 8 : 24;
+    return all_weights > 32 * cache ? 6
+           : all_weights > 16 * cache ? 8
+           : all_weights > cache / 2  ? 12
+                                      : 24;
 }
 
 /* Cycles for all taps of one row block at a number of positions. */
@@ -204,7 +208,7 @@ double scheduled_cycles(double tile, int64_t jobs, int64_t threads) {
     const double rounds = (double)divide_up(jobs, threads);
     /* Threads that run dry wait for the last tile, and something always
      * disturbs one of them: many tiles are better than few. */
-    return tile * (0.75 * rounds + 0.25 * (double)most(jobs, 1) / (double)threads + 0.1);
+    return tile * (0.75 * rounds + 0.25 * (double)most(jobs, 1) / (double)threads + 0.06);
 }
 
 /* What a run would take with a tiling, in cycles: a model good enough to rank
@@ -260,7 +264,9 @@ static double run_cycles(const struct layer *layer, const struct run *run,
         whole *= (double)most(a[i].last - a[i].first, 1);
         tiled *= (double)(most(t->grid[i], 1) * t->box[i]);
     }
-    const double tile = (sums + copies + panel + results + 300) * whole / tiled;
+    double tile = sums + copies + panel + results + 300;
+    /* With one for a thread, the largest decides. */
+    if (t->jobs > run->threads) tile *= whole / tiled;
     return scheduled_cycles(tile, t->jobs, run->threads);
 }
 

@@ -299,11 +299,12 @@ static void sum_rows(const struct context *c, const struct tile *tile, int64_t r
     const int64_t goes =
         divide_up(channels, most(1, FIRST_LEVEL_SHARE / (width * (int64_t)sizeof(float))));
     const int64_t step = divide_up(channels, goes);
+    /* As wino_block_first() deals them out. */
+    const int64_t least_rows = rows / blocks, larger = rows % blocks;
     for (int64_t first = 0; first < channels; first += step)
         for (int64_t position = 0; position < tile->blocks; position++)
-            for (int64_t block = 0; block < blocks; block++) {
-                const int64_t row = wino_block_first(rows, blocks, block);
-                const int64_t count = wino_block_first(rows, blocks, block + 1) - row;
+            for (int64_t block = 0, row = 0, count; block < blocks; block++, row += count) {
+                count = least_rows + (block < larger);
                 c->kernels->table[count][PANEL_COLUMNS](
                     least(step, channels - first), c->plan->offsets,
                     panel + position * t->panel_block + first * width,

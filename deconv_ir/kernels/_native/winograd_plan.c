@@ -177,12 +177,14 @@ static double run_cycles(const struct layer *layer, const struct run *run,
         data = values * 0.7 + values / width * 8;
     /* Three axes have lines too many and too short for the first-level cache. */
     const double volume = a[0].points > 1 ? 1.3 : 1;
-    /* Tiles at the edges hold less. */
-    double full = (double)run->batch / (double)(t->image_groups * t->images);
-    for (int i = 0; i < AXES; i++)
-        full *= (double)plan->windows[i] / (double)(t->grid[i] * t->box[i]);
-    const double some_rows =
-        (double)p->units / (double)(p->chunk_units * t->row_groups * t->chunks);
+    /* Tiles at the edges hold less; with one for a thread, the largest decides. */
+    double full = 1, some_rows = 1;
+    if (t->jobs > run->threads) {
+        full = (double)run->batch / (double)(t->image_groups * t->images);
+        for (int i = 0; i < AXES; i++)
+            full *= (double)plan->windows[i] / (double)(t->grid[i] * t->box[i]);
+        some_rows = (double)p->units / (double)(p->chunk_units * t->row_groups * t->chunks);
+    }
     const double fill = full * volume * data * channels;
     double sums = full * some_rows * (double)t->chunks * (products + volume * results) + 500;
     double cycles = 0;
