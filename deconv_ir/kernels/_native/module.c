@@ -355,16 +355,17 @@ static PyObject *kernel_describe(PyObject *object, PyObject *arguments) {
     const struct tiling *t = &shared->plan.tiling;
     const struct wino_tiling *w = &shared->winograd.tiling;
     PyObject *result = Py_BuildValue(
-        "{s:i,s:i,s:L,s:(LLL),s:L,s:L,s:L,s:L,s:L,s:d,s:d,s:L,s:L,s:L,s:L}", "compact", t->compact, "rows",
-        self->packing.rows, "images", t->images, "box", t->box[0], t->box[1], t->box[2],
-        "channels", t->channels, "blocks", t->blocks, "jobs", t->jobs, "bytes", t->bytes, "shared_bytes",
-        (long long)0, "cycles", t->cycles, "winograd_cycles", w->cycles, "winograd_jobs", w->jobs, "winograd_bytes",
-        w->bytes, "winograd_shared_bytes", w->shared_bytes, "winograd_weights", shared->weight_bytes);
+        "{s:i,s:i,s:L,s:(LLL),s:L,s:L,s:L,s:L,s:L,s:d,s:d,s:L,s:L,s:L,s:L}", "compact", t->compact,
+        "rows", self->packing.rows, "images", t->images, "box", t->box[0], t->box[1], t->box[2],
+        "channels", t->channels, "blocks", t->blocks, "jobs", t->jobs, "bytes", t->bytes,
+        "shared_bytes", (long long)0, "cycles", t->cycles, "winograd_cycles", w->cycles,
+        "winograd_jobs", w->jobs, "winograd_bytes", w->bytes, "winograd_shared_bytes",
+        w->shared_bytes, "winograd_weights", shared->weight_bytes);
     if (result && shared->filtered) {
         const struct wino_axis *a = self->winograd.axes;
         PyObject *more = Py_BuildValue(
-            "{s:((ii)(ii)(ii)),s:(LLL),s:(LLL),s:L,s:(LLL),s:L,s:L,s:L,s:L,s:L}", "filtering", a[0].outputs,
-            filtering_shapes[a[0].kind].taps, a[1].outputs, filtering_shapes[a[1].kind].taps,
+            "{s:((ii)(ii)(ii)),s:(LLL),s:(LLL),s:L,s:(LLL),s:L,s:L,s:L,s:L,s:L}", "filtering",
+            a[0].outputs, filtering_shapes[a[0].kind].taps, a[1].outputs, filtering_shapes[a[1].kind].taps,
             a[2].outputs, filtering_shapes[a[2].kind].taps, "alignments", a[0].alignments,
             a[1].alignments, a[2].alignments, "windows", shared->winograd.windows[0],
             shared->winograd.windows[1], shared->winograd.windows[2], "images", w->images, "box",

@@ -32,7 +32,8 @@ struct tile {
     int64_t positions, blocks;      /* blocks of positions */
     float *whole, *split, *z, *y, *flat, *panel, *sums, *zeros, *out, *row; /* scratch */
     struct stretch stretch[AXES][MOST_STEP];
-    int64_t row_data; /* elements of a row of the data that the tile sees */
+    struct split splitting;
+    float *loaded; /* a row of the data */
     /* Of a row of the output: groups of woven lines, where the row begins in these and in
      * the output, and its elements. */
     int64_t groups, before, begin, elements;
@@ -83,9 +84,17 @@ static void tile_make(const struct context *c, int64_t place, int64_t row_group,
     for (int i = 0; i < AXES; i++)
         for (int64_t line = 0; line < a[i].step; line++)
             out->stretch[i][line] = stretch_of(c, out, i, line);
-    out->row_data = 0;
+    out->splitting = (struct split){
+        .before = out->stretch[2][0].before * a[2].step,
+        .lines = a[2].step,
+        .pitch = t->pitch,
+        .ahead = c->run->channel_step,
+        .whole = out->whole,
+        .whole_step = t->whole_size / (SPLIT_ROWS + 1),
+    };
     for (int64_t line = 0; line < a[2].step; line++)
-        out->row_data += out->stretch[2][line].count;
+        out->splitting.width += out->stretch[2][line].count;
+    out->loaded = out->whole + SPLIT_ROWS * out->splitting.whole_step;
     /* Window w of line i is at base + count * (w + the line's shift) + i; a tile has all
      * windows of an axis where shifts differ. */
     const int64_t count = plan->weave_lines, extent = c->run->output[2];
@@ -98,25 +107,24 @@ static void tile_make(const struct context *c, int64_t place, int64_t row_group,
 
 /* ------------------------------------------------------------- data in -- */
 
-/* One row of the data, split into lines [line][pitch]; returns whether it holds a value
- * too large. */
-static int split_row(const struct context *c, const struct tile *tile, const char *from,
-                     float *to) {
-    const int64_t pitch = c->plan->tiling.pitch, lines = c->plan->packing->axes[2].step;
-    /* What comes before and after the data is zero, for all rows of a tile. */
-    float *whole = lines == 1 ? to : tile->whole;
-    float *begin = whole + tile->stretch[2][0].before * lines;
-    const int64_t size = element_size((enum element)c->layer->element);
-    if (c->run->step[2] == 1) fetch_row(from, c->run->channel_step * size, tile->row_data * size);
-    c->kernels->load((enum element)c->layer->element, from, c->run->step[2], tile->row_data, begin);
-    const int large = c->transforms->too_large(begin, tile->row_data);
-    if (lines > 1) {
-        c->transforms->deal(whole, lines, pitch, to, pitch);
-        return large;
+/* Rows of the data, `row_step` elements apart, split into lines [row][line][pitch]; returns
+ * whether they hold a value too large. */
+static int split_rows(const struct context *c, const struct tile *tile, const char *from,
+                      int64_t row_step, int64_t count, float *to) {
+    const struct split *split = &tile->splitting;
+    const enum element element = (enum element)c->layer->element;
+    const int64_t size = element_size(element), row = split->lines * split->pitch;
+    const int near = c->run->step[2] == 1;
+    if (near && element == F32 && (uintptr_t)from % sizeof(float) == 0)
+        return c->transforms->split(split, (const float *)(const void *)from, row_step, count, to);
+    struct split loaded = *split;
+    loaded.ahead = 0;
+    int large = 0;
+    for (; count > 0; count--, from += row_step * size, to += row) {
+        if (near) fetch_row(from, split->ahead * size, split->width * size);
+        c->kernels->load(element, from, c->run->step[2], split->width, tile->loaded);
+        large |= c->transforms->split(&loaded, tile->loaded, 0, 1, to);
     }
-    memset(to, 0, (size_t)(begin - to) * sizeof *to);
-    begin += tile->row_data;
-    memset(begin, 0, (size_t)(to + pitch - begin) * sizeof *to);
     return large;
 }
 
@@ -129,24 +137,18 @@ static int split_data(const struct context *c, const struct tile *tile, const ch
     const int64_t row = a[2].step * t->pitch;
     int large = 0;
     float *to = tile->split;
+    /* Where there are no data there are zeros, of all channels: they stay. */
     for (int64_t lz = 0; lz < a[0].step; lz++) {
         const struct stretch *z = &tile->stretch[0][lz];
         for (int64_t iz = 0; iz < t->extent[0]; iz++)
-            for (int64_t ly = 0; ly < a[1].step; ly++) {
+            for (int64_t ly = 0; ly < a[1].step; ly++, to += t->extent[1] * row) {
                 const struct stretch *y = &tile->stretch[1][ly];
-                const int has_data = iz >= z->before && iz < z->before + z->count;
-                const int64_t before = has_data ? y->before : t->extent[1];
-                const int64_t count = has_data ? y->count : 0;
+                if (iz < z->before || iz >= z->before + z->count) continue;
                 const char *at = from + (((z->begin + iz - z->before) * a[0].step + lz) * step[0] +
                                          (y->begin * a[1].step + ly) * step[1] +
                                          tile->stretch[2][0].begin * a[2].step * step[2]) * size;
-                memset(to, 0, (size_t)(before * row) * sizeof *to);
-                to += before * row;
-                for (int64_t iy = 0; iy < count; iy++, to += row)
-                    large |= split_row(c, tile, at + iy * a[1].step * step[1] * size, to);
-                const int64_t after = t->extent[1] - before - count;
-                memset(to, 0, (size_t)(after * row) * sizeof *to);
-                to += after * row;
+                large |= split_rows(c, tile, at, a[1].step * step[1], y->count,
+                                    to + y->before * row);
             }
     }
     return large;
@@ -246,7 +248,8 @@ static void copy_plain(const struct context *c, const struct tile *tile, const c
     }
 }
 
-/* Fill some channels of the panel [alignment][point][block of positions][part][channel][position]. */
+/* Fill some channels of the panel, which is
+ * [alignment][point][block of positions][part][channel][position]. */
 static void fill_panel(const struct context *c, const struct tile *tile, int64_t first,
                        int64_t count) {
     const struct wino_packing *p = c->plan->packing;
@@ -291,7 +294,8 @@ static void fill_panel(const struct context *c, const struct tile *tile, int64_t
 
 /* Sum some rows over the channels of all parts, for all positions at one point. */
 static void sum_rows(const struct context *c, const struct tile *tile, int64_t rows,
-                     int64_t channels, const float *panel, const float *weights, float *sums, const float *start) {
+                     int64_t channels, const float *panel, const float *weights, float *sums,
+                     const float *start) {
     static const float zeros[MAX_ROWS];
     const struct wino_tiling *t = &c->plan->tiling;
     const int64_t width = PANEL_COLUMNS * c->kernels->lanes;

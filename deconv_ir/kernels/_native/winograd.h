@@ -18,6 +18,7 @@
 #define MOST_PARTS (MOST_AXIS_PARTS * MOST_AXIS_PARTS * MOST_AXIS_PARTS)
 #define MOST_SPREAD 16       /* positions between taps */
 #define MOST_STEP (MOST_OUTPUTS * MOST_SPREAD)
+#define SPLIT_ROWS 8         /* rows of data that are split together */
 #define MOST_WEAVE 1024      /* lines that make a row of the output */
 #define PANEL_COLUMNS 2      /* vectors of positions that meet weights at a time */
 
@@ -35,6 +36,18 @@ struct filtering_shape {
 };
 extern const struct filtering_shape filtering_shapes[FILTERINGS];
 
+/* How rows of data become lines [line][pitch], element i going to line i mod `lines`. */
+struct split {
+    int64_t width;  /* elements of a row */
+    int64_t before; /* zeros before them; what is behind them is zero as well */
+    int64_t lines, pitch;
+    int64_t ahead;  /* elements from a row to one that is needed soon, or 0 */
+    /* Some rows with their zeros, so far apart, where there are several lines: vectors are
+     * not read just after parts of them were written. */
+    float *whole;
+    int64_t whole_step;
+};
+
 /* Vector code, for f32: simd_*.c. */
 struct transforms {
     /* `rows` rows of `count` positions, a whole vector too much at most:
@@ -43,8 +56,10 @@ struct transforms {
                float *const *to, int64_t to_step, int64_t rows, int64_t count);
     void (*out)(enum filtering kind, const float *const *from, float *const *to,
                 int64_t count);
-    /* Whether a row holds a NaN or more than LARGEST_DATA. */
-    int (*too_large)(const float *row, int64_t count);
+    /* Split `count` rows of data, `from_step` apart; returns whether one holds a NaN or more
+     * than LARGEST_DATA. */
+    int (*split)(const struct split *split, const float *from, int64_t from_step, int64_t count,
+                 float *to);
     /* Copy a line into `blocks` of a panel, PANEL_COLUMNS vectors each, `step` floats apart. */
     void (*spread)(const float *line, int64_t blocks, float *panel, int64_t step);
     void (*activate)(const struct epilogue *epilogue, float *line, int64_t count);
@@ -52,8 +67,6 @@ struct transforms {
      * many more as make whole vectors of positions. */
     void (*weave)(const float *const *from, int64_t at, int64_t lines, int64_t count,
                   float *out);
-    /* The inverse, into lines that are `pitch` apart; whole vectors. */
-    void (*deal)(const float *from, int64_t lines, int64_t count, float *to, int64_t pitch);
 };
 extern const struct transforms *const transforms_baseline;
 #ifdef DECONV_X86

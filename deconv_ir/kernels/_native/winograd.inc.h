@@ -7,6 +7,8 @@
 #define LANES VECTOR_LANES_32
 #define NAME(x) JOIN(x, wino, SUFFIX)
 
+typedef int32_t NAME(bits) __attribute__((vector_size(LANES * sizeof(int32_t))));
+
 static void NAME(in)(enum filtering kind, const float *const *from, int64_t from_step,
                      float *const *to, int64_t to_step, int64_t rows, int64_t count) {
     for (int64_t row = 0; row < rows; row++) {
@@ -65,17 +67,6 @@ static void NAME(out)(enum filtering kind, const float *const *from, float *cons
             STORE(to[1] + i, (plus - minus) + LOAD(d + i));
         }
     }
-}
-
-static int NAME(too_large)(const float *row, int64_t count) {
-    uint32_t largest = 0;
-    for (int64_t i = 0; i < count; i++) {
-        uint32_t bits;
-        memcpy(&bits, row + i, sizeof bits);
-        bits &= UINT32_C(0x7fffffff);
-        largest = bits > largest ? bits : largest;
-    }
-    return largest > LARGEST_DATA;
 }
 
 static void NAME(spread)(const float *line, int64_t blocks, float *panel, int64_t step) {
@@ -202,6 +193,7 @@ static void NAME(weave)(const float *const *from, int64_t at, int64_t lines, int
         z, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 16, 19, 22, 25, 28, 31)
 #endif
 
+/* The inverse of weaving, into lines that are `pitch` apart; whole vectors. */
 static void NAME(deal)(const float *from, int64_t lines, int64_t count, float *to,
                        int64_t pitch) {
     if (lines == 2)
@@ -236,14 +228,52 @@ static void NAME(deal)(const float *from, int64_t lines, int64_t count, float *t
                 to[line * pitch + i] = from[i * lines + line];
 }
 
+static int NAME(split)(const struct split *s, const float *from, int64_t from_step,
+                       int64_t count, float *to) {
+    const NAME(bits) magnitude = (NAME(bits)){0} + INT32_C(0x7fffffff);
+    NAME(bits) largest = {0};
+    int32_t rest = 0;
+    const int64_t row_size = s->lines * s->pitch;
+    float *const rows = s->lines > 1 ? s->whole : to;
+    const int64_t step = s->lines > 1 ? s->whole_step : row_size;
+    while (count > 0) {
+        const int64_t together = s->lines > 1 ? least(count, SPLIT_ROWS) : count;
+        for (int64_t r = 0; r < together; r++, from += from_step) {
+            float *row = rows + r * step + s->before;
+            if (s->ahead)
+                fetch_row((const char *)from, s->ahead * (int64_t)sizeof *from,
+                          s->width * (int64_t)sizeof *from);
+            int64_t i = 0;
+            for (; i + LANES <= s->width; i += LANES) {
+                const VEC v = LOAD(from + i);
+                const NAME(bits) bits = (NAME(bits))v & magnitude;
+                const NAME(bits) larger = bits > largest;
+                largest = (bits & larger) | (largest & ~larger);
+                STORE(row + i, v);
+            }
+            for (; i < s->width; i++) {
+                int32_t bits;
+                memcpy(&bits, from + i, sizeof bits);
+                bits &= INT32_C(0x7fffffff);
+                rest = bits > rest ? bits : rest;
+                row[i] = from[i];
+            }
+        }
+        for (int64_t r = 0; s->lines > 1 && r < together; r++, to += row_size)
+            NAME(deal)(rows + r * step, s->lines, s->pitch, to, s->pitch);
+        count -= together;
+    }
+    for (int i = 0; i < LANES; i++) rest = largest[i] > rest ? largest[i] : rest;
+    return (uint32_t)rest > LARGEST_DATA;
+}
+
 static const struct transforms NAME(transforms) = {
     .in = NAME(in),
     .out = NAME(out),
-    .too_large = NAME(too_large),
+    .split = NAME(split),
     .spread = NAME(spread),
     .activate = NAME(activate),
     .weave = NAME(weave),
-    .deal = NAME(deal),
 };
 
 #undef VEC

@@ -36,8 +36,8 @@ int wino_supports(const struct layer *layer, const struct packing *direct) {
     for (int a = 0; a < AXES; a++) {
         const struct phases *p = &direct->phases[a];
         const int64_t taps = wino_taps(direct, a);
-        if (taps > 3 * (p->count > 1 ? 1 : MOST_AXIS_PARTS) || (layer->forward && layer->strides[a] > 1) ||
-            layer->strides[a] > MOST_AXIS_PHASES)
+        if (taps > 3 * (p->count > 1 ? 1 : MOST_AXIS_PARTS) ||
+            (layer->forward && layer->strides[a] > 1) || layer->strides[a] > MOST_AXIS_PHASES)
             return 0;
         /* A phase without taps is no filter. */
         for (int64_t r = 0; r < p->count; r++)

@@ -92,7 +92,8 @@ static void lay_out(const struct layer *layer, const struct kernels *kernels,
     const int64_t line = LINE / (int64_t)sizeof(float);
     t->line = (divide_up(t->padded + kernels->lanes, line) | 1) * line;
     t->panel_block = (divide_up(p->parts * layer->channels_in * width, line) | 1) * line;
-    t->whole_size = round_up(row + slack, line);
+    /* And one as it is loaded. */
+    t->whole_size = (SPLIT_ROWS + 1) * round_up(row + slack, line);
     t->split_size = round_up(a[0].step * t->extent[0] * plane + slack, line);
     t->z_size = round_up(a[0].points * round_up(plane + slack, line), line);
     t->y_size = a[1].points * round_up(t->box[1] * row + slack, line);
@@ -167,9 +168,9 @@ static double run_cycles(const struct layer *layer, const struct run *run,
     if (p->points > 1) results += rows * positions * 0.4 * ((double)p->points + outputs);
     /* The data, once a tile. */
     const double values = (double)(p->origins * p->points) * positions;
+    const double spread = panel_bytes > 16 * cache ? 28 : panel_bytes > 4 * cache ? 14 : 8;
     double data = (double)(t->images * t->split_size) * 2 + values * 0.35 +
-                  values / (double)t->box[2] * 11 +
-                  values / width * (panel_bytes > 16 * cache ? 28 : panel_bytes > 4 * cache ? 14 : 8);
+                  values / (double)t->box[2] * 11 + values / width * spread;
     if (a[1].points > 1) data += values / (double)a[2].outputs * .3;
     if (a[0].points > 1) data += values / (double)(a[2].outputs * a[1].outputs) * .3;
     /* Whole rows are copied as they lie. */
