@@ -367,10 +367,11 @@ static PyObject *kernel_describe(PyObject *object, PyObject *arguments) {
             "{s:((ii)(ii)(ii)),s:(LLL),s:(LLL),s:L,s:(LLL),s:L,s:L,s:L,s:L,s:L}", "filtering",
             a[0].outputs, filtering_shapes[a[0].kind].taps, a[1].outputs,
             filtering_shapes[a[1].kind].taps, a[2].outputs, filtering_shapes[a[2].kind].taps,
-            "alignments", a[0].alignments, a[1].alignments, a[2].alignments, "windows", shared->winograd.windows[0],
-            shared->winograd.windows[1], shared->winograd.windows[2], "images", w->images, "box",
-            w->box[0], w->box[1], w->box[2], "chunks", w->chunks, "jobs", w->jobs, "bytes",
-            w->bytes, "shared_bytes", w->shared_bytes, "fills", w->fills);
+            "alignments", a[0].alignments, a[1].alignments, a[2].alignments,
+            "windows", shared->winograd.windows[0], shared->winograd.windows[1],
+            shared->winograd.windows[2], "images", w->images, "box", w->box[0], w->box[1],
+            w->box[2], "chunks", w->chunks, "jobs", w->jobs, "bytes", w->bytes, "shared_bytes",
+            w->shared_bytes, "fills", w->fills);
         if (!more || PyDict_Update(result, more)) Py_CLEAR(result);
         Py_XDECREF(more);
     }
