@@ -4,9 +4,6 @@
 #include <stdatomic.h>
 #include <string.h>
 
-/* Bytes of a block of positions that stay in the first-level cache. */
-#define FIRST_LEVEL_SHARE ((int64_t)16 << 10)
-
 struct context {
     const struct layer *layer;
     const struct run *run;
@@ -300,9 +297,7 @@ static void sum_rows(const struct context *c, const struct tile *tile, int64_t r
     const struct wino_tiling *t = &c->plan->tiling;
     const int64_t width = PANEL_COLUMNS * c->kernels->lanes;
     const int64_t blocks = wino_blocks(rows, c->kernels);
-    const int64_t goes =
-        divide_up(channels, most(1, FIRST_LEVEL_SHARE / (width * (int64_t)sizeof(float))));
-    const int64_t step = divide_up(channels, goes);
+    const int64_t step = divide_up(channels, divide_up(channels, wino_go(c->kernels)));
     /* As wino_block_first() deals them out. */
     const int64_t least_rows = rows / blocks, larger = rows % blocks;
     for (int64_t first = 0; first < channels; first += step)

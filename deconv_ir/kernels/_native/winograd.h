@@ -205,6 +205,12 @@ int wino_execute(const struct layer *layer, const struct run *run,
                  const struct kernels *kernels, const struct wino_plan *plan,
                  const struct epilogue *epilogue, const struct arrays *arrays);
 
+/* Bytes of a block of positions that stay in the first-level cache, and the most channels
+ * that are summed in a go. */
+#define FIRST_LEVEL_SHARE ((int64_t)16 << 10)
+static inline int64_t wino_go(const struct kernels *kernels) {
+    return FIRST_LEVEL_SHARE / (PANEL_COLUMNS * kernels->lanes * (int64_t)sizeof(float));
+}
 static inline const struct wino_layout *wino_layout_of(const struct wino_packing *p,
                                                        int64_t chunk) {
     const int64_t unit = chunk * p->chunk_units;

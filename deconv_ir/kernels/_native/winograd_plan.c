@@ -320,10 +320,10 @@ static int plan_finish(const struct layer *layer, const struct kernels *kernels,
         if (elements_make(plan, a)) return -1;
     if (panel_starts_make(layer, kernels, plan)) return -1;
     const int64_t width = PANEL_COLUMNS * kernels->lanes;
-    const int64_t depth = plan->packing->parts * layer->channels_in;
-    plan->offsets = calloc((size_t)depth + AHEAD, sizeof *plan->offsets);
+    const int64_t count = wino_go(kernels) + AHEAD;
+    plan->offsets = calloc((size_t)count, sizeof *plan->offsets);
     if (!plan->offsets) return -1;
-    for (int64_t i = 0; i < depth + AHEAD; i++)
+    for (int64_t i = 0; i < count; i++)
         plan->offsets[i] = (int32_t)(i * width);
     return 0;
 }
