@@ -359,7 +359,7 @@ static PyObject *kernel_describe(PyObject *object, PyObject *arguments) {
         "rows", self->packing.rows, "images", t->images, "box", t->box[0], t->box[1], t->box[2],
         "channels", t->channels, "blocks", t->blocks, "jobs", t->jobs, "bytes", t->bytes,
         "shared_bytes", (long long)0, "cycles", t->cycles, "winograd_cycles", w->cycles,
-        "winograd_jobs", w->jobs, "winograd_bytes", w->bytes, "winograd_shared_bytes",
+        "winograd_jobs", wino_jobs(w), "winograd_bytes", w->bytes, "winograd_shared_bytes",
         w->shared_bytes, "winograd_weights", shared->weight_bytes);
     if (result && shared->filtered) {
         const struct wino_axis *a = self->winograd.axes;
@@ -370,8 +370,8 @@ static PyObject *kernel_describe(PyObject *object, PyObject *arguments) {
             "alignments", a[0].alignments, a[1].alignments, a[2].alignments,
             "windows", shared->winograd.windows[0], shared->winograd.windows[1],
             shared->winograd.windows[2], "images", w->images, "box", w->box[0], w->box[1],
-            w->box[2], "chunks", w->chunks, "jobs", w->jobs, "bytes", w->bytes, "shared_bytes",
-            w->shared_bytes, "fills", w->fills);
+            w->box[2], "chunks", w->chunks, "jobs", wino_jobs(w), "bytes", w->bytes,
+            "shared_bytes", w->shared_bytes, "fills", w->fills);
         if (!more || PyDict_Update(result, more)) Py_CLEAR(result);
         Py_XDECREF(more);
     }

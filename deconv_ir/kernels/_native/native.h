@@ -235,8 +235,8 @@ typedef void (*job_function)(void *context, int64_t job, void *scratch);
 int parallel_run(job_function function, void *context, int64_t count, int64_t threads,
                  int64_t scratch_bytes);
 
-/* Memory of the calling thread that all jobs of its next runs may use. */
-void *take_shared(int64_t bytes);
+/* Memory for all jobs of the calling thread's next runs, which take so much scratch each. */
+void *take_shared(int64_t bytes, int64_t scratch_bytes);
 void give_shared(void);
 
 /* The arrays of a run; `bias` is in the accumulator's type, or NULL. */

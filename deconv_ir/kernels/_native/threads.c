@@ -48,14 +48,12 @@ static struct pool pool = {
     .wake = PTHREAD_COND_INITIALIZER,
 };
 
-/* Memory that a thread keeps between runs. */
-enum { OWN, SHARED, USES };
-static _Thread_local struct {
-    void *block;
-    int64_t bytes;
-} kept[USES];
+static _Thread_local void *kept;
+static _Thread_local int64_t kept_bytes;
+/* What of its beginning the jobs of this thread's next runs share. */
+static _Thread_local int64_t shared_bytes;
 
-static pthread_key_t kept_key[USES];
+static pthread_key_t kept_key;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
 static void after_fork(void) {
@@ -70,8 +68,7 @@ static void after_fork(void) {
 }
 
 static void initialise(void) {
-    /* They free what a thread keeps when it ends. */
-    for (int use = 0; use < USES; use++) pthread_key_create(&kept_key[use], free);
+    pthread_key_create(&kept_key, free); /* frees what a thread keeps when it ends */
     pthread_atfork(NULL, NULL, after_fork);
 }
 
@@ -87,42 +84,49 @@ void *allocate_huge(int64_t bytes) {
     return block;
 }
 
-static void *scratch_of_thread(int use, int64_t bytes) {
-    if (bytes <= kept[use].bytes) return kept[use].block;
+/* Scratch behind what is shared. */
+static void *scratch_of_thread(int64_t bytes) {
+    if (shared_bytes + bytes <= kept_bytes) return (char *)kept + shared_bytes;
     void *block = allocate_huge(bytes);
     if (!block) return NULL;
-    free(kept[use].block);
-    kept[use].block = block;
-    kept[use].bytes = bytes;
-    pthread_setspecific(kept_key[use], block);
+    free(kept);
+    kept = block;
+    kept_bytes = bytes;
+    pthread_setspecific(kept_key, block);
     return block;
 }
 
-static void release_scratch(int use) {
-    if (kept[use].bytes <= KEPT_BYTES) return;
-    free(kept[use].block);
-    kept[use].block = NULL;
-    kept[use].bytes = 0;
-    pthread_setspecific(kept_key[use], NULL);
+static void release_scratch(void) {
+    if (shared_bytes > 0 || kept_bytes <= KEPT_BYTES) return;
+    free(kept);
+    kept = NULL;
+    kept_bytes = 0;
+    pthread_setspecific(kept_key, NULL);
 }
 
-void *take_shared(int64_t bytes) {
+void *take_shared(int64_t bytes, int64_t scratch_bytes) {
     pthread_once(&once, initialise);
-    return scratch_of_thread(SHARED, bytes);
+    bytes = round_up(bytes, LINE);
+    void *block = scratch_of_thread(bytes + scratch_bytes);
+    if (block) shared_bytes = bytes;
+    return block;
 }
 
-void give_shared(void) { release_scratch(SHARED); }
+void give_shared(void) {
+    shared_bytes = 0;
+    release_scratch();
+}
 
 static void take_jobs(job_function function, void *context, int64_t count,
                       int64_t scratch_bytes) {
-    void *scratch = scratch_bytes ? scratch_of_thread(OWN, scratch_bytes) : NULL;
+    void *scratch = scratch_bytes ? scratch_of_thread(scratch_bytes) : NULL;
     if (scratch_bytes && !scratch) {
         pool.failed = 1;
         return;
     }
     int64_t job;
     while ((job = atomic_fetch_add(&pool.next, 1)) < count) function(context, job, scratch);
-    release_scratch(OWN);
+    release_scratch();
 }
 
 static void pause_briefly(void) {
@@ -201,10 +205,10 @@ static void place_workers(void) {
 
 static int run_alone(job_function function, void *context, int64_t count,
                      int64_t scratch_bytes) {
-    void *scratch = scratch_bytes ? scratch_of_thread(OWN, scratch_bytes) : NULL;
+    void *scratch = scratch_bytes ? scratch_of_thread(scratch_bytes) : NULL;
     if (scratch_bytes && !scratch) return -1;
     for (int64_t job = 0; job < count; job++) function(context, job, scratch);
-    release_scratch(OWN);
+    release_scratch();
     return 0;
 }
 

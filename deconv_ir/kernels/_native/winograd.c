@@ -516,7 +516,7 @@ int wino_execute(const struct layer *layer, const struct run *run,
                               is_streamed(layer, run)};
     const struct wino_tiling *t = &plan->tiling;
     if (t->fills > 0) {
-        context.shared = take_shared(t->shared_bytes);
+        context.shared = take_shared(t->shared_bytes, t->bytes);
         if (!context.shared) return -1;
     }
     int failed = t->fills > 0 && parallel_run(fill_part, &context, t->places * t->fills,

@@ -219,6 +219,10 @@ static inline const struct wino_layout *wino_layout_of(const struct wino_packing
     while (layout->first != first || layout->count != count) layout++;
     return layout;
 }
+/* The most jobs at a time: so many threads take scratch. */
+static inline int64_t wino_jobs(const struct wino_tiling *t) {
+    return most(t->jobs, t->places * t->fills);
+}
 /* Rows are dealt out evenly to the blocks of micro-kernels. */
 static inline int64_t wino_blocks(int64_t rows, const struct kernels *kernels) {
     return divide_up(rows, kernels->rows);
