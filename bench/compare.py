@@ -34,7 +34,8 @@ from deconv_ir.kernels.compiled import compiled_module
 
 OURS = ("compiled", "phases")
 TURN = 3
-# Seconds that a look at spinning threads takes, and how many looks there are at most.
+# Seconds that a look at spinning threads takes, more than clock ticks are apart, at which the
+# system adds up the time of threads on other cores; and how many looks there are at most.
 LOOK, LOOKS = 0.012, 20
 
 

@@ -20,6 +20,10 @@ def known_lists(inputs: Sequence[TensorInfo]) -> list[tuple[int, ...]] | None:
     return known if len(known) == len(found) else None
 
 
+Lists = Sequence[tuple[int, ...]]
+Infos = Sequence[TensorInfo]
+
+
 class OfLists(Operation):
     """An operation of one array, of which small lists decide the rest."""
 
@@ -32,12 +36,7 @@ class OfLists(Operation):
             return super().bind(inputs, outputs, context)
         return self.bind_known(static(inputs[0].shape), known, outputs)
 
-    def bind_known(
-        self,
-        shape: tuple[int, ...],
-        lists: Sequence[tuple[int, ...]],
-        outputs: Sequence[TensorInfo],
-    ) -> Call:
+    def bind_known(self, shape: tuple[int, ...], lists: Lists, outputs: Infos) -> Call:
         """Return what computes the outputs.
 
         Parameters

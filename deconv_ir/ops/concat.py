@@ -10,7 +10,7 @@ from ..geometry import UNKNOWN, Dim, bounds, interval
 from ..model import Call, Context, Operation, Sharing, TensorInfo
 from ..shapes import Shape, format_shape, intersect_dims, static
 from .base import attribute, integer, operation
-from .binding import OfLists, cut_along
+from .binding import Infos, Lists, OfLists, cut_along
 from .checks import (
     VALUE_LIMIT,
     add,
@@ -204,12 +204,7 @@ class Split(OfLists):
             f"{'?' if at is None else at}"
         )
 
-    def bind_known(
-        self,
-        shape: tuple[int, ...],
-        lists: Sequence[tuple[int, ...]],
-        outputs: Sequence[TensorInfo],
-    ) -> Call:
+    def bind_known(self, shape: tuple[int, ...], lists: Lists, outputs: Infos) -> Call:
         """Find the parts."""
         return cut_along(normalize_axis(lists[0][0], len(shape)), outputs)
 
@@ -310,12 +305,7 @@ class VariadicSplit(OfLists):
             f"{'?' if lengths is None else format_shape(lengths)}, part {output}"
         )
 
-    def bind_known(
-        self,
-        shape: tuple[int, ...],
-        lists: Sequence[tuple[int, ...]],
-        outputs: Sequence[TensorInfo],
-    ) -> Call:
+    def bind_known(self, shape: tuple[int, ...], lists: Lists, outputs: Infos) -> Call:
         """Find the parts."""
         return cut_along(normalize_axis(lists[0][0], len(shape)), outputs)
 

@@ -11,7 +11,7 @@ from ..geometry import Dim, Interval, bounds, interval
 from ..model import Call, Context, Sharing, TensorInfo
 from ..shapes import format_shape
 from .base import attribute, flags, operation
-from .binding import OfLists, indexed
+from .binding import Infos, Lists, OfLists, indexed
 from .checks import (
     check_rank,
     check_type,
@@ -184,12 +184,7 @@ class Slice(OfLists):
             for info, name in zip(inputs[1:], self.inputs[1:], strict=False)
         )
 
-    def bind_known(
-        self,
-        shape: tuple[int, ...],
-        lists: Sequence[tuple[int, ...]],
-        outputs: Sequence[TensorInfo],
-    ) -> Call:
+    def bind_known(self, shape: tuple[int, ...], lists: Lists, outputs: Infos) -> Call:
         """Find the slices."""
         return indexed(self._index(len(shape), *lists))
 
@@ -365,12 +360,7 @@ class StridedSlice(OfLists):
             for info, name in zip(inputs[1:], self.inputs[1:], strict=False)
         )
 
-    def bind_known(
-        self,
-        shape: tuple[int, ...],
-        lists: Sequence[tuple[int, ...]],
-        outputs: Sequence[TensorInfo],
-    ) -> Call:
+    def bind_known(self, shape: tuple[int, ...], lists: Lists, outputs: Infos) -> Call:
         """Find the slices."""
         return indexed(self._index(shape, *lists))
 

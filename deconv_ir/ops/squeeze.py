@@ -10,7 +10,7 @@ from ..geometry import UNKNOWN, Dim
 from ..model import Call, Context, Sharing, TensorInfo
 from ..shapes import Shape, format_shape, intersect_dims, is_static
 from .base import attribute, boolean, operation
-from .binding import OfLists, reshaped
+from .binding import Infos, Lists, OfLists, reshaped
 from .checks import check_rank, check_type, integers, known_integers, list_length, normalize_axis
 
 if TYPE_CHECKING:
@@ -73,12 +73,7 @@ class _Squeeze(OfLists):
         """Name the shape of the data."""
         return f"data {format_shape(inputs[0].shape)} without axes of extent 1"
 
-    def bind_known(
-        self,
-        shape: tuple[int, ...],
-        lists: Sequence[tuple[int, ...]],
-        outputs: Sequence[TensorInfo],
-    ) -> Call:
+    def bind_known(self, shape: tuple[int, ...], lists: Lists, outputs: Infos) -> Call:
         """Show the shape without the axes."""
         return reshaped(outputs[0])
 
@@ -183,12 +178,7 @@ class Unsqueeze(OfLists):
             f"{'?' if axes is None else format_shape(axes)} put in"
         )
 
-    def bind_known(
-        self,
-        shape: tuple[int, ...],
-        lists: Sequence[tuple[int, ...]],
-        outputs: Sequence[TensorInfo],
-    ) -> Call:
+    def bind_known(self, shape: tuple[int, ...], lists: Lists, outputs: Infos) -> Call:
         """Show the shape with the axes."""
         return reshaped(outputs[0])
 

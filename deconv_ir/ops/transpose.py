@@ -9,7 +9,7 @@ from ..errors import ShapeError
 from ..model import Call, Context, Sharing, TensorInfo
 from ..shapes import format_shape
 from .base import operation
-from .binding import OfLists
+from .binding import Infos, Lists, OfLists
 from .checks import check_rank, check_type, integers, known_integers, list_length
 from .values import unknown_dims
 
@@ -86,12 +86,7 @@ class Transpose(OfLists):
         source = self.axes(order, len(data))[axis]
         return f"axis {source} of data {format_shape(data)}"
 
-    def bind_known(
-        self,
-        shape: tuple[int, ...],
-        lists: Sequence[tuple[int, ...]],
-        outputs: Sequence[TensorInfo],
-    ) -> Call:
+    def bind_known(self, shape: tuple[int, ...], lists: Lists, outputs: Infos) -> Call:
         """Find the order."""
         order = self.axes(lists[0], len(shape))
         return lambda arrays, out: (arrays[0].transpose(order),)
