@@ -147,7 +147,9 @@ class Filtering(enum.Enum):
     NEVER = 0
     BY_COST = 1
     ALWAYS = 2
-    """Wherever it is possible: for tests."""
+    """Wherever it is possible, with whole products: for tests."""
+    HALVED = 3
+    """Wherever it is possible, with products of halves: for tests."""
 
 
 class CompiledKernel:

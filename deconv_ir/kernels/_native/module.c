@@ -69,7 +69,7 @@ static int layer_is_sane(const struct layer *layer) {
     if (layer->isa < 0 || layer->isa >= ISAS || !isa_available((enum isa)layer->isa)) return 0;
     if (layer->groups < 1 || layer->channels_in < 0 || layer->channels_out < 0) return 0;
     if (layer->folded < 1 || layer->channels_out % layer->folded) return 0;
-    if (layer->winograd < 0 || layer->winograd > 2) return 0;
+    if (layer->winograd < DIRECT || layer->winograd > HALVED) return 0;
     for (int a = 0; a < AXES; a++)
         if (layer->kernel[a] < 1 || layer->strides[a] < 1 || layer->dilations[a] < 1) return 0;
     return 1;
@@ -202,10 +202,10 @@ static PyObject *kernel_new(PyTypeObject *type, PyObject *arguments, PyObject *k
  * Returns -1 when out of memory. */
 static int choose_way(Kernel *self, const struct run *run, struct shared_plan *shared) {
     const struct layer *layer = &self->layer;
-    const int forced = layer->winograd > 1;
+    const int forced = layer->winograd > CHOSEN;
     const int64_t rows = layer->channels_out * self->packing.phases[0].count *
                          self->packing.phases[1].count * self->packing.phases[2].count;
-    if (!layer->winograd || self->state == REFUSED || !self->finite ||
+    if (layer->winograd == DIRECT || self->state == REFUSED || !self->finite ||
         !wino_supports(layer, &self->packing))
         return 0;
     /* So few products never pay for the transforms: do not even look. */
@@ -364,14 +364,15 @@ static PyObject *kernel_describe(PyObject *object, PyObject *arguments) {
     if (result && shared->filtered) {
         const struct wino_axis *a = self->winograd.axes;
         PyObject *more = Py_BuildValue(
-            "{s:((ii)(ii)(ii)),s:(LLL),s:(LLL),s:L,s:(LLL),s:L,s:L,s:L,s:L,s:L}", "filtering",
+            "{s:((ii)(ii)(ii)),s:(LLL),s:(LLL),s:L,s:(LLL),s:L,s:L,s:L,s:L,s:L,s:L}", "filtering",
             a[0].outputs, filtering_shapes[a[0].kind].taps, a[1].outputs,
             filtering_shapes[a[1].kind].taps, a[2].outputs, filtering_shapes[a[2].kind].taps,
             "alignments", a[0].alignments, a[1].alignments, a[2].alignments,
             "windows", shared->winograd.windows[0], shared->winograd.windows[1],
             shared->winograd.windows[2], "images", w->images, "box", w->box[0], w->box[1],
             w->box[2], "chunks", w->chunks, "jobs", wino_jobs(w), "bytes", w->bytes,
-            "shared_bytes", w->shared_bytes, "fills", w->fills);
+            "shared_bytes", w->shared_bytes, "fills", w->fills, "products",
+            self->winograd.products);
         if (!more || PyDict_Update(result, more)) Py_CLEAR(result);
         Py_XDECREF(more);
     }

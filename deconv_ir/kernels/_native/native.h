@@ -107,6 +107,9 @@ static inline int element_size(enum element element) {
 
 /* ---------------------------------------------------------- geometries -- */
 
+/* Minimal filtering, and products by halves: where they are faster; or wherever they can be. */
+enum winograd { DIRECT, CHOSEN, FILTERED, HALVED };
+
 /* All that Python tells about a layer.  Everything is checked there. */
 struct layer {
     int64_t forward; /* 0: transposed convolution, 1: convolution */
@@ -116,7 +119,7 @@ struct layer {
      * `folded` of them: channel phase*outs + out of a layer of stride 1 there. */
     int64_t folded;  /* 1: not so */
     int64_t guarded; /* whether the packed filter holds zeros that data must not meet */
-    int64_t winograd; /* minimal filtering: 0: never, 1: where it is faster, 2: where it can be */
+    int64_t winograd; /* enum winograd */
     int64_t kernel[AXES], strides[AXES], dilations[AXES];
 };
 

@@ -26,8 +26,9 @@ struct stretch {
 struct tile {
     int64_t group, first_image, images, first_chunk, chunks;
     int64_t first[AXES], box[AXES]; /* windows */
-    int64_t positions, blocks;      /* blocks of positions */
-    float *whole, *split, *z, *y, *flat, *panel, *sums, *zeros, *out, *row; /* scratch */
+    int64_t positions, blocks;      /* blocks of positions of a product */
+    float *whole, *split, *z, *y, *flat, *panel, *sums, *zeros; /* scratch */
+    float *products, *out, *row;
     struct stretch stretch[AXES][MOST_STEP];
     struct split splitting;
     float *loaded; /* a row of the data */
@@ -63,7 +64,8 @@ static void tile_make(const struct context *c, int64_t place, int64_t row_group,
     out->first_image = rest % t->image_groups * t->images;
     out->images = least(t->images, c->run->batch - out->first_image);
     out->positions *= out->images;
-    out->blocks = divide_up(out->positions, PANEL_COLUMNS * c->kernels->lanes);
+    out->blocks = divide_up(out->positions, (plan->packing->products > 1 ? 2 : 1) *
+                                                PANEL_COLUMNS * c->kernels->lanes);
     out->group = rest / t->image_groups;
     out->first_chunk = row_group * t->chunks;
     out->chunks = least(t->chunks, plan->packing->chunks - out->first_chunk);
@@ -76,7 +78,8 @@ static void tile_make(const struct context *c, int64_t place, int64_t row_group,
     out->zeros = out->panel + (c->shared ? 0 : t->panel_size);
     if (c->shared) out->panel = c->shared + place * t->panel_size;
     out->sums = out->zeros + t->line;
-    out->out = out->zeros + t->sums_size;
+    out->products = out->zeros + t->sums_size;
+    out->out = out->products + t->products_size;
     out->row = out->out + t->out_size;
     for (int i = 0; i < AXES; i++)
         for (int64_t line = 0; line < a[i].step; line++)
@@ -153,7 +156,8 @@ static int split_data(const struct context *c, const struct tile *tile, const ch
 
 /* The values of an image at all points, for the windows of every origin:
  * along one axis after the other, the last one without gaps between rows. */
-static void transform_data(const struct context *c, const struct tile *tile, int64_t image) {
+static void transform_data(const struct context *c, const struct tile *tile, int64_t image,
+                           float *flat) {
     const struct wino_plan *plan = c->plan;
     const struct wino_tiling *t = &plan->tiling;
     const struct wino_axis *a = plan->packing->axes;
@@ -196,7 +200,7 @@ static void transform_data(const struct context *c, const struct tile *tile, int
                 /* Nothing is divided here, which rows are too short for. */
                 const struct wino_element *element = plan->elements[2];
                 const int64_t line = t->line, of_x = a[0].points * a[1].points;
-                float *first = tile->flat +
+                float *first = flat +
                                ((oz * a[1].origins + oy) * a[2].origins * of_x +
                                 pz * a[1].points) * a[2].points * line + at_y;
                 for (int64_t ox = 0; ox < a[2].origins; ox++) {
@@ -232,67 +236,93 @@ static int is_plain(const struct context *c, const struct tile *tile) {
             (run->step[1] == run->data[2] && tile->box[2] == run->data[2]));
 }
 
-/* One channel of one image of such a tile. */
-static void copy_plain(const struct context *c, const struct tile *tile, const char *from,
-                       float *to) {
+/* One channel of one image of such a tile; returns whether it holds a value too large, if
+ * that matters. */
+static int copy_plain(const struct context *c, const struct tile *tile, const char *from,
+                      float *to) {
     const int64_t size = element_size((enum element)c->layer->element);
     const int64_t count = tile->box[1] * tile->box[2];
+    const struct split checked = {.width = count, .lines = 1};
+    int large = 0;
     for (int a = 0; a < AXES; a++) from += tile->stretch[a][0].begin * c->run->step[a] * size;
     for (int64_t z = 0; z < tile->box[0]; z++, to += count) {
         const char *plane = from + z * c->run->step[0] * size;
         fetch_row(plane, c->run->channel_step * size, count * size);
         c->kernels->load((enum element)c->layer->element, plane, 1, count, to);
+        if (c->plan->packing->products > 1)
+            large |= c->transforms->split(&checked, to, 0, 1, to);
     }
+    return large;
+}
+
+/* The values of one channel at all points, the lines of `flat`; returns whether one of it is
+ * too large. */
+static int fill_lines(const struct context *c, const struct tile *tile, int plain,
+                      int64_t channel, float *flat) {
+    const int64_t size = element_size((enum element)c->layer->element);
+    const int64_t index = tile->group * c->layer->channels_in + channel;
+    int large = 0;
+    for (int64_t image = 0; image < tile->images; image++) {
+        const char *from = (const char *)c->arrays->data +
+                           ((tile->first_image + image) * c->run->image_step +
+                            index * c->run->channel_step) * size;
+        if (plain) {
+            large |= copy_plain(c, tile, from, flat + image * (tile->positions / tile->images));
+        } else {
+            large |= split_data(c, tile, from);
+            transform_data(c, tile, image, flat);
+        }
+    }
+    return large;
 }
 
 /* Fill some channels of the panel, which is
- * [alignment][point][block of positions][part][channel][position]. */
+ * [alignment][point][product][block of positions][part][channel][position]; of halves, a
+ * channel of the first and the one that meets it in the second. */
 static void fill_panel(const struct context *c, const struct tile *tile, int64_t first,
                        int64_t count) {
     const struct wino_packing *p = c->plan->packing;
     const struct wino_tiling *t = &c->plan->tiling;
-    const int64_t size = element_size((enum element)c->layer->element);
     const int64_t width = PANEL_COLUMNS * c->kernels->lanes;
+    const int64_t flat_half = p->origins * p->points * t->line;
     /* Positions that do not exist are summed too: they must not be slow numbers. */
     memset(tile->z, 0, (size_t)(t->z_size + t->y_size + t->flat_size) * sizeof(float));
     memset(tile->whole, 0, (size_t)(t->whole_size + t->split_size) * sizeof(float));
     const int plain = is_plain(c, tile);
     int large = 0;
     for (int64_t channel = first; channel < first + count; channel++) {
-        const int64_t index = tile->group * c->layer->channels_in + channel;
-        for (int64_t image = 0; image < tile->images; image++) {
-            const char *from = (const char *)c->arrays->data +
-                               ((tile->first_image + image) * c->run->image_step +
-                                index * c->run->channel_step) * size;
-            if (plain) {
-                copy_plain(c, tile, from,
-                           tile->flat + image * (tile->positions / tile->images));
-            } else {
-                large |= split_data(c, tile, from);
-                transform_data(c, tile, image);
-            }
+        large |= fill_lines(c, tile, plain, channel, tile->flat);
+        if (p->products > 1) {
+            /* There may be one channel less. */
+            if (channel + p->channels < c->layer->channels_in)
+                large |= fill_lines(c, tile, plain, channel + p->channels,
+                                    tile->flat + flat_half);
+            else
+                memset(tile->flat + flat_half, 0, (size_t)flat_half * sizeof(float));
         }
-        for (int64_t origin = 0; origin < p->origins; origin++) {
-            const int64_t *start = c->plan->panel_start + origin * p->points;
-            for (int64_t point = 0; point < p->points; point++) {
-                if (start[point] < 0) continue;
-                c->transforms->spread(tile->flat + (origin * p->points + point) * t->line,
-                                      tile->blocks,
-                                      tile->panel + start[point] + channel * width,
-                                      t->panel_block);
-            }
+        for (int64_t i = 0; i < p->origins * p->points; i++) {
+            const int64_t start = c->plan->panel_start[i];
+            const float *line = tile->flat + i * t->line;
+            float *to = tile->panel + start + channel * width;
+            if (start < 0) continue;
+            if (p->products > 1)
+                c->transforms->halve(line, line + flat_half, tile->blocks * width,
+                                     tile->blocks, to, t->panel_block,
+                                     t->blocks * t->panel_block);
+            else
+                c->transforms->spread(line, tile->blocks, to, t->panel_block);
         }
     }
-    /* One point is no sum: nothing spreads. */
-    if (large && p->points > 1) atomic_store(c->too_large, 1);
+    /* One point of one product is no sum: nothing spreads. */
+    if (large && p->points * p->products > 1) atomic_store(c->too_large, 1);
 }
 
 /* ------------------------------------------------------------- products -- */
 
-/* Sum some rows over the channels of all parts, for all positions at one point. */
-static void sum_rows(const struct context *c, const struct tile *tile, int64_t rows,
+/* Sum some rows over the channels of all parts, for some blocks of positions at one point. */
+static void sum_rows(const struct context *c, int64_t positions, int64_t rows,
                      int64_t channels, const float *panel, const float *weights, float *sums,
-                     const float *start) {
+                     int64_t line, const float *start) {
     static const float zeros[MAX_ROWS];
     const struct wino_tiling *t = &c->plan->tiling;
     const int64_t width = PANEL_COLUMNS * c->kernels->lanes;
@@ -301,24 +331,39 @@ static void sum_rows(const struct context *c, const struct tile *tile, int64_t r
     /* As wino_block_first() deals them out. */
     const int64_t least_rows = rows / blocks, larger = rows % blocks;
     for (int64_t first = 0; first < channels; first += step)
-        for (int64_t position = 0; position < tile->blocks; position++)
+        for (int64_t position = 0; position < positions; position++)
             for (int64_t block = 0, row = 0, count; block < blocks; block++, row += count) {
                 count = least_rows + (block < larger);
                 c->kernels->table[count][PANEL_COLUMNS](
                     least(step, channels - first), c->plan->offsets,
                     panel + position * t->panel_block + first * width,
                     weights + row * channels + first * count,
-                    sums + row * t->line + position * width, t->line, 1,
+                    sums + row * line + position * width, line, 1,
                     first > 0 ? NULL : start ? start + row : zeros, NULL);
             }
+}
+
+/* The same by products of halves, which are joined while they are in cache. */
+static void sum_halves(const struct context *c, const struct tile *tile, int64_t rows,
+                       int64_t channels, const float *panel, const float *weights, float *sums,
+                       const float *start) {
+    const struct wino_tiling *t = &c->plan->tiling;
+    const int64_t width = PANEL_COLUMNS * c->kernels->lanes, half = divide_up(rows, 2);
+    for (int64_t position = 0; position < tile->blocks; position++) {
+        for (int64_t i = 0; i < HALVES; i++)
+            sum_rows(c, 1, half, channels, panel + (i * t->blocks + position) * t->panel_block,
+                     weights + i * half * channels, tile->products + i * half * width, width,
+                     NULL);
+        c->transforms->join(tile->products, rows, tile->blocks * width, start,
+                            sums + position * width, t->line);
+    }
 }
 
 static void sum_chunk(const struct context *c, const struct tile *tile, int64_t chunk,
                       const struct wino_layout *layout) {
     const struct wino_packing *p = c->plan->packing;
     const struct wino_tiling *t = &c->plan->tiling;
-    const int64_t width = PANEL_COLUMNS * c->kernels->lanes;
-    const int64_t point_step = t->padded / width * t->panel_block;
+    const int64_t point_step = p->products * t->blocks * t->panel_block;
     const float *weights =
         p->weights + tile->group * p->chunk_first[p->chunks] + p->chunk_first[chunk];
     const float *start =
@@ -329,10 +374,13 @@ static void sum_chunk(const struct context *c, const struct tile *tile, int64_t 
         const int64_t rows = layout->rows[i];
         const int64_t depth = p->depth[i % p->points];
         const int has_bias = i % p->points == biased;
-        if (rows)
-            sum_rows(c, tile, rows, depth, tile->panel + i * point_step, weights,
-                     tile->sums + line * t->line, has_bias ? start : NULL);
-        weights += rows * depth;
+        const float *panel = tile->panel + i * point_step, *from = has_bias ? start : NULL;
+        float *sums = tile->sums + line * t->line;
+        if (rows && p->products > 1)
+            sum_halves(c, tile, rows, depth, panel, weights, sums, from);
+        else if (rows)
+            sum_rows(c, tile->blocks, rows, depth, panel, weights, sums, t->line, from);
+        weights += wino_point_weights(p, rows, i % p->points);
         if (has_bias) start += rows;
         line += rows;
     }
@@ -485,7 +533,7 @@ static void write_chunk(const struct context *c, const struct tile *tile, int64_
 static void fill_part(void *context, int64_t job, void *scratch) {
     const struct context *c = context;
     const int64_t fills = c->plan->tiling.fills, part = job % fills;
-    const int64_t channels = c->layer->channels_in, first = part * channels / fills;
+    const int64_t channels = c->plan->packing->channels, first = part * channels / fills;
     struct tile tile;
     tile_make(c, job / fills, 0, scratch, &tile);
     fill_panel(c, &tile, first, (part + 1) * channels / fills - first);
@@ -496,7 +544,7 @@ static void run_tile(void *context, int64_t job, void *scratch) {
     const struct wino_tiling *t = &c->plan->tiling;
     struct tile tile;
     tile_make(c, job / t->row_groups, job % t->row_groups, scratch, &tile);
-    if (!c->shared) fill_panel(c, &tile, 0, c->layer->channels_in);
+    if (!c->shared) fill_panel(c, &tile, 0, c->plan->packing->channels);
     memset(tile.zeros, 0, (size_t)c->plan->tiling.line * sizeof(float));
     for (int64_t i = 0; i < tile.chunks; i++) {
         const int64_t chunk = tile.first_chunk + i;

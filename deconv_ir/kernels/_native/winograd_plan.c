@@ -77,8 +77,8 @@ static int weave_make(struct wino_plan *plan) {
 /* Floats that are interleaved at once: they stay in the first-level cache. */
 #define MOST_WOVEN 4096
 
-static void lay_out(const struct layer *layer, const struct kernels *kernels,
-                    const struct wino_plan *plan, struct wino_tiling *t) {
+static void lay_out(const struct kernels *kernels, const struct wino_plan *plan,
+                    struct wino_tiling *t) {
     const struct wino_packing *p = plan->packing;
     const struct wino_axis *a = p->axes;
     const int64_t slack = MAX_COLUMNS * kernels->lanes; /* whole vectors and lines */
@@ -88,20 +88,26 @@ static void lay_out(const struct layer *layer, const struct kernels *kernels,
     const int64_t row = a[2].step * t->pitch, plane = a[1].step * t->extent[1] * row;
     t->positions = t->images * t->box[0] * t->box[1] * t->box[2] * a[0].spread * a[1].spread *
                    a[2].spread;
-    t->padded = round_up(t->positions, width);
+    const int64_t halves = p->products > 1 ? 2 : 1;
+    t->padded = round_up(t->positions, width * halves);
+    t->blocks = t->padded / (width * halves);
     const int64_t line = LINE / (int64_t)sizeof(float);
     t->line = (divide_up(t->padded + kernels->lanes, line) | 1) * line;
-    t->panel_block = (divide_up(p->parts * layer->channels_in * width, line) | 1) * line;
+    t->panel_block = (divide_up(p->parts * p->channels * width, line) | 1) * line;
     /* And one as it is loaded. */
     t->whole_size = (SPLIT_ROWS + 1) * round_up(row + slack, line);
     t->split_size = round_up(a[0].step * t->extent[0] * plane + slack, line);
     t->z_size = round_up(a[0].points * round_up(plane + slack, line), line);
     t->y_size = a[1].points * round_up(t->box[1] * row + slack, line);
-    t->flat_size = p->origins * p->points * t->line;
-    t->panel_size = p->alignments * p->points * (t->padded / width) * t->panel_block;
-    int64_t lines = 0;
-    for (int64_t i = 0; i < p->layout_count; i++) lines = most(lines, p->layouts[i].lines);
+    t->flat_size = halves * p->origins * p->points * t->line;
+    t->panel_size = p->alignments * p->points * p->products * t->blocks * t->panel_block;
+    int64_t lines = 0, rows = 0;
+    for (int64_t i = 0; i < p->layout_count; i++) {
+        lines = most(lines, p->layouts[i].lines);
+        rows = most(rows, p->layouts[i].count * a[2].stride);
+    }
     t->sums_size = (lines + 1) * t->line; /* and a line of zeros */
+    t->products_size = p->products > 1 ? HALVES * divide_up(rows, 2) * width : 0;
     const int64_t outputs = a[0].outputs * a[1].outputs * a[2].outputs;
     t->out_size = (a[0].points * a[2].outputs * (a[1].points + a[1].outputs) +
                    outputs * a[2].stride) * t->line;
@@ -113,7 +119,7 @@ static void lay_out(const struct layer *layer, const struct kernels *kernels,
                                plan->weave_lines * (plan->weave_high + kernels->lanes),
                            line);
     t->bytes = (t->whole_size + t->split_size + t->z_size + t->y_size + t->flat_size +
-                t->panel_size + t->sums_size + t->out_size + t->row_size) *
+                t->panel_size + t->sums_size + t->products_size + t->out_size + t->row_size) *
                (int64_t)sizeof(float);
 }
 
@@ -139,7 +145,7 @@ static double run_cycles(const struct layer *layer, const struct run *run,
     const struct wino_packing *p = plan->packing;
     const struct wino_axis *a = p->axes;
     const double channels = (double)layer->channels_in, positions = (double)t->positions;
-    const double blocks = (double)t->padded / (PANEL_COLUMNS * kernels->lanes);
+    const double blocks = (double)t->blocks, parts = (double)p->products;
     const double width = PANEL_COLUMNS * kernels->lanes;
     /* One chunk: products, its weights, and the panel. */
     const struct wino_layout *layout = &p->layouts[0];
@@ -147,13 +153,16 @@ static double run_cycles(const struct layer *layer, const struct run *run,
     for (int64_t i = 0; i < p->alignments * p->points; i++) {
         const int64_t rows = layout->rows[i];
         if (rows == 0) continue;
-        const int64_t micro = wino_blocks(rows, kernels), fewest = rows / micro;
-        const double larger = (double)(rows % micro), smaller = (double)micro - larger;
+        const int64_t half = wino_rows(p, rows);
+        const int64_t micro = wino_blocks(half, kernels), fewest = half / micro;
+        const double larger = (double)(half % micro), smaller = (double)micro - larger;
         const double tap = smaller * kernel_tap_cycles((int)fewest, PANEL_COLUMNS) +
                            larger * kernel_tap_cycles((int)fewest + 1, PANEL_COLUMNS);
         const double depth = (double)p->depth[i % p->points];
-        products += blocks * (depth * tap + 40 * (double)micro);
-        weights += (double)rows * depth;
+        products += parts * blocks * (depth * tap + 40 * (double)micro);
+        weights += (double)wino_point_weights(p, rows, i % p->points);
+        /* Joining. */
+        if (p->products > 1) products += (double)rows * positions * 0.8;
     }
     const double panel_bytes = (double)t->panel_size * sizeof(float);
     const double cache = (double)second_level_cache();
@@ -164,18 +173,20 @@ static double run_cycles(const struct layer *layer, const struct run *run,
     const double rows = (double)(layout->count * a[2].stride);
     const double outputs = (double)(a[0].outputs * a[1].outputs * a[2].outputs);
     const double elements = rows * positions * outputs;
-    double results = elements * 1.6 + elements / (double)(plan->weave_lines * t->box[2]) * 50;
+    const double written = elements / (double)(plan->weave_lines * t->box[2]);
+    double results = elements * 1.6 + written * (30 + 40 / (double)t->rows_together);
     if (p->points > 1) results += rows * positions * 0.4 * ((double)p->points + outputs);
     /* The data, once a tile. */
     const double values = (double)(p->origins * p->points) * positions;
     const double spread = panel_bytes > 16 * cache ? 28 : panel_bytes > 4 * cache ? 14 : 8;
+    const double spreading = values / width * spread * (p->products > 1 ? 7. / 4 : 1);
     double data = (double)(t->images * t->split_size) * 2 + values * 0.35 +
-                  values / (double)t->box[2] * 11 + values / width * spread;
+                  values / (double)t->box[2] * 11 + spreading;
     if (a[1].points > 1) data += values / (double)a[2].outputs * .3;
     if (a[0].points > 1) data += values / (double)(a[2].outputs * a[1].outputs) * .3;
     /* Whole rows are copied as they lie. */
     if (p->points == 1 && (t->box[1] == 1 || t->box[2] == plan->windows[2]))
-        data = values * 0.7 + values / width * 8;
+        data = values * 0.7 + values / width * 8 * (p->products > 1 ? 7. / 4 : 1);
     /* Three axes have lines too many and too short for the first-level cache. */
     const double volume = a[0].points > 1 ? 1.3 : 1;
     /* Tiles at the edges hold less; with one for a thread, the largest decides. */
@@ -200,6 +211,7 @@ static double run_cycles(const struct layer *layer, const struct run *run,
     /* The direct tilings' cycles are those of hits in cache; they take longer by as much. */
     cycles *= 0.77;
     /* Where no product is saved, the direct way must be behind clearly. */
+    if (p->products > 1) return 1.04 * cycles;
     return p->points == 1 ? 1.1 * cycles : cycles;
 }
 
@@ -223,7 +235,7 @@ static void rate(struct search *s, struct wino_tiling t) {
 }
 
 static void consider(struct search *s, struct wino_tiling t) {
-    lay_out(s->layer, s->kernels, s->plan, &t);
+    lay_out(s->kernels, s->plan, &t);
     const int64_t chunks = s->plan->packing->chunks, threads = most(s->run->threads, 1);
     for (int64_t groups = 1; groups <= 16 && groups <= chunks; groups *= 2) {
         t.chunks = divide_up(chunks, groups);
@@ -232,7 +244,7 @@ static void consider(struct search *s, struct wino_tiling t) {
         /* With jobs for all threads on positions of their own there is nothing to share. */
         if (groups == 1 || threads == 1 || t.places >= FEW_PLACES * threads) continue;
         struct wino_tiling shared = t;
-        shared.fills = least(divide_up(FEW_PLACES * threads, t.places), s->layer->channels_in);
+        shared.fills = least(divide_up(FEW_PLACES * threads, t.places), s->plan->packing->channels);
         shared.shared_bytes = t.places * t.panel_size * (int64_t)sizeof(float);
         shared.bytes -= t.panel_size * (int64_t)sizeof(float);
         rate(s, shared);
@@ -265,6 +277,8 @@ static void choose_tiling(const struct layer *layer, const struct run *run,
                 const int whole = positions == w[0] * w[1] * w[2] * spread;
                 for (t.images = 1; t.images <= run->batch; t.images *= 2) {
                     if (t.images > 1 && (!whole || t.images * positions > MOST_POSITIONS)) break;
+                    /* The values of one image must not round those of another. */
+                    if (t.images > 1 && plan->packing->products > 1) break;
                     consider(&s, t);
                 }
             }
@@ -284,12 +298,11 @@ static int plan_for(const struct layer *layer, const struct run *run,
     return plan->tiling.cycles < 0;
 }
 
-static int panel_starts_make(const struct layer *layer, const struct kernels *kernels,
-                             struct wino_plan *plan) {
+static int panel_starts_make(const struct kernels *kernels, struct wino_plan *plan) {
     const struct wino_packing *p = plan->packing;
     const struct wino_tiling *t = &plan->tiling;
     const int64_t width = PANEL_COLUMNS * kernels->lanes;
-    const int64_t point_step = t->padded / width * t->panel_block;
+    const int64_t point_step = p->products * t->blocks * t->panel_block;
     int64_t *start = malloc((size_t)(p->origins * p->points) * sizeof *start);
     if (!start) return -1;
     plan->panel_start = start;
@@ -308,17 +321,16 @@ static int panel_starts_make(const struct layer *layer, const struct kernels *ke
             const int64_t before = p->at_depth[part][point];
             *start++ = before < 0 ? -1
                                   : (alignment * p->points + point) * point_step +
-                                        before * layer->channels_in * width;
+                                        before * p->channels * width;
         }
     }
     return 0;
 }
 
-static int plan_finish(const struct layer *layer, const struct kernels *kernels,
-                       struct wino_plan *plan) {
+static int plan_finish(const struct kernels *kernels, struct wino_plan *plan) {
     for (int a = 0; a < AXES; a++)
         if (elements_make(plan, a)) return -1;
-    if (panel_starts_make(layer, kernels, plan)) return -1;
+    if (panel_starts_make(kernels, plan)) return -1;
     const int64_t width = PANEL_COLUMNS * kernels->lanes;
     const int64_t count = wino_go(kernels) + AHEAD;
     plan->offsets = calloc((size_t)count, sizeof *plan->offsets);
@@ -355,6 +367,17 @@ static int choice_cycles(const struct layer *layer, const struct run *run,
     return failed < 0 ? -1 : 0;
 }
 
+/* Fewer products of half of them are lost in sums of panels and results. */
+#define FEWEST_HALVED 128
+
+/* Panels of several points are cut so small that their halves are hardly faster. */
+static int halves_may_pay(const struct layer *layer, const struct wino_choice *choice) {
+    int points = 1;
+    for (int a = 0; a < AXES; a++) points *= filtering_shapes[choice->kind[a]].points;
+    return layer->winograd == HALVED ||
+           (layer->winograd == CHOSEN && layer->channels_in >= FEWEST_HALVED && points == 1);
+}
+
 int wino_plan_make(const struct layer *layer, const struct run *run,
                    const struct kernels *kernels, const struct packing *direct,
                    const struct wino_packing *packed, struct wino_packing *made,
@@ -363,7 +386,7 @@ int wino_plan_make(const struct layer *layer, const struct run *run,
     if (packed) {
         if (!choice_fits(layer, run, direct, &packed->choice)) return 1;
         const int failed = plan_for(layer, run, kernels, packed, plan);
-        return failed ? failed : plan_finish(layer, kernels, plan);
+        return failed ? failed : plan_finish(kernels, plan);
     }
     struct wino_choice choice;
     memset(&choice, 0, sizeof choice); /* it is compared byte by byte */
@@ -398,9 +421,16 @@ int wino_plan_make(const struct layer *layer, const struct run *run,
         }
     }
     if (cycles == HUGE_VAL) return 1;
+    if (halves_may_pay(layer, &choice)) {
+        struct wino_choice other = choice;
+        double now;
+        other.halved = 1;
+        if (choice_cycles(layer, run, kernels, direct, &other, &now)) return -1;
+        if (now < cycles || (layer->winograd == HALVED && now < HUGE_VAL)) choice = other;
+    }
     if (wino_packing_make(layer, kernels, direct, &choice, made)) return -1;
     const int failed = plan_for(layer, run, kernels, made, plan);
-    return failed ? failed : plan_finish(layer, kernels, plan);
+    return failed ? failed : plan_finish(kernels, plan);
 }
 
 void wino_plan_free(struct wino_plan *plan) {
