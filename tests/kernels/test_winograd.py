@@ -153,8 +153,8 @@ def test_every_combination(draw_case, monkeypatch, dtype_of, isa, element, path)
 @pytest.mark.parametrize("extents", [(4, 4), (17, 30), (60, 7)])
 @pytest.mark.parametrize("batch", [1, 5])
 @pytest.mark.parametrize("pad", [0, 1, -2, 3])
-@pytest.mark.parametrize(("path", "products"), [*zip(PATHS, (1, 7), strict=True)])
-def test_small_integers_are_exact(extents, batch, pad, path, products):
+@pytest.mark.parametrize("path", PATHS)
+def test_small_integers_are_exact(extents, batch, pad, path):
     """The weights of F(2, 2), F(3, 2) and F(2, 3) are sums and halves, exact in binary."""
     rng = np.random.default_rng(0)
     # Halves of an odd number of channels, or rows, are not equal.
@@ -165,7 +165,9 @@ def test_small_integers_are_exact(extents, batch, pad, path, products):
         output = tuple(stride * x + 1 for x in extents)
         kernel = Deconvolution(weights, path=path, **arguments)
         direct = Deconvolution(weights, path="direct", **arguments)
-        assert describe(kernel, data, (pad, pad), output)["products"] == products
+        # Products are halved where there is one point.
+        halved = size == stride and path == "strassen"
+        assert describe(kernel, data, (pad, pad), output)["products"] == (7 if halved else 1)
         np.testing.assert_array_equal(
             kernel.run(data, (pad, pad), output), direct.run(data, (pad, pad), output)
         )
@@ -239,7 +241,7 @@ def test_convolution(size, dilations, pads, path):
     [
         ((1, 512, 64, 64), (512, 256, 2, 2), 7),
         ((1, 720, 27, 30), (720, 153, 4, 4), 7),
-        ((1, 128, 24, 24, 24), (128, 64, 2, 2, 2), 7),
+        ((1, 512, 12, 12, 12), (512, 64, 2, 2, 2), 7),
         ((1, 64, 64, 64), (64, 64, 2, 2), 1),
         ((1, 512, 64, 64), (512, 2, 2, 2), 1),
     ],
@@ -289,8 +291,8 @@ def few_positions(monkeypatch, threads_used):
     monkeypatch.setattr(threads, "_threads", threads_used)
     rng = np.random.default_rng(0)
     # So few that no part of them fills vectors, and so many channels that nobody transforms twice.
-    data = rng.standard_normal((2, 300, 3, 3), dtype=np.float32)
-    weights = rng.standard_normal((300, 140, 5, 5), dtype=np.float32)
+    data = rng.standard_normal((1, 300, 8, 8), dtype=np.float32)
+    weights = rng.standard_normal((300, 30, 5, 5), dtype=np.float32)
     arguments = {"strides": (2, 2), "dilations": (1, 1)}
     paths = ("winograd", "direct")
     return data, [Deconvolution(weights, path=path, **arguments) for path in paths]
@@ -299,25 +301,26 @@ def few_positions(monkeypatch, threads_used):
 @pytest.mark.parametrize("used", [1, 2, 5])
 def test_panels_are_shared_where_positions_are_few(monkeypatch, used):
     data, (kernel, direct) = few_positions(monkeypatch, used)
-    out = np.empty((2, 140, 5, 5), np.float32)
+    out = np.empty((1, 30, 15, 15), np.float32)
     told = kernel._compiled.describe(data, (2, 2), 64 << 20, out)
     assert (told["fills"] > 0) is (used > 1)
     assert (told["shared_bytes"] > 0) is (used > 1)
     # What they take is scratch.
     each = told["bytes"] * min(used, told["jobs"])
-    assert kernel.scratch(data.shape, (2, 2), (5, 5)) == each + told["shared_bytes"]
-    actual, expected = (k.run(data, (2, 2), (5, 5)) for k in (kernel, direct))
+    assert kernel.scratch(data.shape, (2, 2), (15, 15)) == each + told["shared_bytes"]
+    actual, expected = (k.run(data, (2, 2), (15, 15)) for k in (kernel, direct))
     scale = np.abs(expected).max()
     np.testing.assert_allclose(actual, expected, rtol=0, atol=1e-5 * scale)
-    data[1, 70, 2, 1] = np.nan
+    bad = data.copy()
+    bad[0, 70, 2, 1] = np.nan
     np.testing.assert_array_equal(
-        kernel.run(data, (2, 2), (5, 5)), direct.run(data, (2, 2), (5, 5))
+        kernel.run(bad, (2, 2), (15, 15)), direct.run(bad, (2, 2), (15, 15))
     )
     # With less room than that there are other ways.
     kernel.scratch_bytes = each + told["shared_bytes"] - 1
-    assert kernel.scratch(data.shape, (2, 2), (5, 5)) < each + told["shared_bytes"]
-    actual = kernel.run(data, (2, 2), (5, 5))
-    np.testing.assert_allclose(actual[0], expected[0], rtol=0, atol=1e-5 * scale)
+    assert kernel.scratch(data.shape, (2, 2), (15, 15)) < each + told["shared_bytes"]
+    actual = kernel.run(data, (2, 2), (15, 15))
+    np.testing.assert_allclose(actual, expected, rtol=0, atol=1e-5 * scale)
 
 
 @pytest.mark.parametrize("value", [np.inf, np.nan, -3e38])

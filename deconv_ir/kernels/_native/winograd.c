@@ -1,51 +1,7 @@
-/* Minimal filtering, one tile after the other: data to points, products, outputs. */
-#include "winograd.h"
+/* Minimal filtering, one tile after the other: products and outputs. */
+#include "winograd_tile.h"
 
-#include <stdatomic.h>
 #include <string.h>
-
-struct context {
-    const struct layer *layer;
-    const struct run *run;
-    const struct kernels *kernels;
-    const struct transforms *transforms;
-    const struct wino_plan *plan;
-    const struct epilogue *epilogue;
-    const struct arrays *arrays;
-    float *shared; /* the panels of all tiles, or NULL */
-    atomic_int *too_large;
-    int streamed;
-};
-
-/* The positions of one axis, of one line, that a tile sees: `count` of them
- * have data, `before` before them have none. */
-struct stretch {
-    int64_t begin, before, count;
-};
-
-struct tile {
-    int64_t group, first_image, images, first_chunk, chunks;
-    int64_t first[AXES], box[AXES]; /* windows */
-    int64_t positions, blocks;      /* blocks of positions of a product */
-    float *whole, *split, *z, *y, *flat, *panel, *sums, *zeros; /* scratch */
-    float *products, *out, *row;
-    struct stretch stretch[AXES][MOST_STEP];
-    struct split splitting;
-    float *loaded; /* a row of the data */
-    /* Of a row of the output: groups of woven lines, where the row begins in these and in
-     * the output, and its elements. */
-    int64_t groups, before, begin, elements;
-};
-
-static struct stretch stretch_of(const struct context *c, const struct tile *tile, int axis,
-                                 int64_t line) {
-    const int64_t step = c->plan->packing->axes[axis].step;
-    const int64_t first = tile->first[axis] + c->plan->low[axis];
-    const int64_t last = first + tile->box[axis] + c->plan->high[axis] - c->plan->low[axis];
-    const int64_t extent = divide_up(c->run->data[axis] - line, step);
-    const int64_t begin = least(most(first, 0), last);
-    return (struct stretch){begin, begin - first, most(0, least(last, extent) - begin)};
-}
 
 /* The tile of one place and one group of rows. */
 static void tile_make(const struct context *c, int64_t place, int64_t row_group, float *scratch,
@@ -69,11 +25,12 @@ static void tile_make(const struct context *c, int64_t place, int64_t row_group,
     out->group = rest / t->image_groups;
     out->first_chunk = row_group * t->chunks;
     out->chunks = least(t->chunks, plan->packing->chunks - out->first_chunk);
-    out->whole = scratch;
-    out->split = out->whole + t->whole_size;
-    out->z = out->split + t->split_size;
+    out->block = scratch;
+    out->z = out->block + t->block_size;
     out->y = out->z + t->z_size;
-    out->flat = out->y + t->y_size;
+    out->ready = out->y + t->y_size;
+    out->loaded = out->ready + t->ready_size;
+    out->flat = out->loaded + t->loaded_size;
     out->panel = out->flat + t->flat_size;
     out->zeros = out->panel + (c->shared ? 0 : t->panel_size);
     if (c->shared) out->panel = c->shared + place * t->panel_size;
@@ -81,20 +38,6 @@ static void tile_make(const struct context *c, int64_t place, int64_t row_group,
     out->products = out->zeros + t->sums_size;
     out->out = out->products + t->products_size;
     out->row = out->out + t->out_size;
-    for (int i = 0; i < AXES; i++)
-        for (int64_t line = 0; line < a[i].step; line++)
-            out->stretch[i][line] = stretch_of(c, out, i, line);
-    out->splitting = (struct split){
-        .before = out->stretch[2][0].before * a[2].step,
-        .lines = a[2].step,
-        .pitch = t->pitch,
-        .ahead = c->run->channel_step,
-        .whole = out->whole,
-        .whole_step = t->whole_size / (SPLIT_ROWS + 1),
-    };
-    for (int64_t line = 0; line < a[2].step; line++)
-        out->splitting.width += out->stretch[2][line].count;
-    out->loaded = out->whole + SPLIT_ROWS * out->splitting.whole_step;
     /* Window w of line i is at base + count * (w + the line's shift) + i; a tile has all
      * windows of an axis where shifts differ. */
     const int64_t count = plan->weave_lines, extent = c->run->output[2];
@@ -103,218 +46,6 @@ static void tile_make(const struct context *c, int64_t place, int64_t row_group,
     out->before = most(0, -out->begin);
     out->elements = least(count * out->groups, extent - out->begin) - out->before;
     out->begin += out->before;
-}
-
-/* ------------------------------------------------------------- data in -- */
-
-/* Rows of the data, `row_step` elements apart, split into lines [row][line][pitch]; returns
- * whether they hold a value too large. */
-static int split_rows(const struct context *c, const struct tile *tile, const char *from,
-                      int64_t row_step, int64_t count, float *to) {
-    const struct split *split = &tile->splitting;
-    const enum element element = (enum element)c->layer->element;
-    const int64_t size = element_size(element), row = split->lines * split->pitch;
-    const int near = c->run->step[2] == 1;
-    if (near && element == F32 && (uintptr_t)from % sizeof(float) == 0)
-        return c->transforms->split(split, (const float *)(const void *)from, row_step, count, to);
-    struct split loaded = *split;
-    loaded.ahead = 0;
-    int large = 0;
-    for (; count > 0; count--, from += row_step * size, to += row) {
-        if (near) fetch_row(from, split->ahead * size, split->width * size);
-        c->kernels->load(element, from, c->run->step[2], split->width, tile->loaded);
-        large |= c->transforms->split(&loaded, tile->loaded, 0, 1, to);
-    }
-    return large;
-}
-
-/* One channel of one image, split into lines [z][extent][y][extent][x][pitch]; returns
- * whether it holds a value too large. */
-static int split_data(const struct context *c, const struct tile *tile, const char *from) {
-    const struct wino_tiling *t = &c->plan->tiling;
-    const struct wino_axis *a = c->plan->packing->axes;
-    const int64_t *step = c->run->step, size = element_size((enum element)c->layer->element);
-    const int64_t row = a[2].step * t->pitch;
-    int large = 0;
-    float *to = tile->split;
-    /* Where there are no data there are zeros, of all channels: they stay. */
-    for (int64_t lz = 0; lz < a[0].step; lz++) {
-        const struct stretch *z = &tile->stretch[0][lz];
-        for (int64_t iz = 0; iz < t->extent[0]; iz++)
-            for (int64_t ly = 0; ly < a[1].step; ly++, to += t->extent[1] * row) {
-                const struct stretch *y = &tile->stretch[1][ly];
-                if (iz < z->before || iz >= z->before + z->count) continue;
-                const char *at = from + (((z->begin + iz - z->before) * a[0].step + lz) * step[0] +
-                                         (y->begin * a[1].step + ly) * step[1] +
-                                         tile->stretch[2][0].begin * a[2].step * step[2]) * size;
-                large |= split_rows(c, tile, at, a[1].step * step[1], y->count,
-                                    to + y->before * row);
-            }
-    }
-    return large;
-}
-
-/* The values of an image at all points, for the windows of every origin:
- * along one axis after the other, the last one without gaps between rows. */
-static void transform_data(const struct context *c, const struct tile *tile, int64_t image,
-                           float *flat) {
-    const struct wino_plan *plan = c->plan;
-    const struct wino_tiling *t = &plan->tiling;
-    const struct wino_axis *a = plan->packing->axes;
-    const int64_t row = a[2].step * t->pitch, plane = a[1].step * t->extent[1] * row;
-    const int64_t z_step = t->z_size / a[0].points, y_step = t->y_size / a[1].points;
-    const int64_t box_x = tile->box[2], box_xy = tile->box[1] * box_x;
-    int64_t at_z = image * (tile->positions / tile->images);
-    const float *from[MOST_POINTS];
-    float *to[MOST_POINTS];
-    for (int64_t wz = 0; wz < a[0].origins * a[0].spread * tile->box[0]; wz++) {
-        /* [origin][sublattice][window] */
-        const int64_t window = wz % tile->box[0], lattice = wz / tile->box[0];
-        const int64_t oz = lattice / a[0].spread;
-        for (int i = 0; i < a[0].points; i++) {
-            const struct wino_element *e = &plan->elements[0][lattice * MOST_POINTS + i];
-            from[i] = tile->split + (e->line * t->extent[0] + e->shift + window) * plane;
-            to[i] = tile->z + i * z_step;
-        }
-        const float *plane_of[MOST_POINTS] = {from[0]};
-        if (a[0].points > 1) {
-            c->transforms->in(a[0].kind, from, 0, to, 0, 1, plane);
-            for (int i = 0; i < a[0].points; i++) plane_of[i] = to[i];
-        }
-        for (int pz = 0; pz < a[0].points; pz++)
-            for (int64_t ly = 0; ly < a[1].origins * a[1].spread; ly++) {
-                const int64_t oy = ly / a[1].spread;
-                const int64_t at_y =
-                    at_z + ((lattice % a[0].spread * tile->box[0] + window) * a[1].spread +
-                            ly % a[1].spread) * a[2].spread * box_xy;
-                for (int i = 0; i < a[1].points; i++) {
-                    const struct wino_element *e = &plan->elements[1][ly * MOST_POINTS + i];
-                    from[i] = plane_of[pz] + (e->line * t->extent[1] + e->shift) * row;
-                    to[i] = tile->y + i * y_step;
-                }
-                const float *rows_of[MOST_POINTS] = {from[0]};
-                if (a[1].points > 1) {
-                    c->transforms->in(a[1].kind, from, 0, to, 0, 1, tile->box[1] * row);
-                    for (int i = 0; i < a[1].points; i++) rows_of[i] = to[i];
-                }
-                /* Nothing is divided here, which rows are too short for. */
-                const struct wino_element *element = plan->elements[2];
-                const int64_t line = t->line, of_x = a[0].points * a[1].points;
-                float *first = flat +
-                               ((oz * a[1].origins + oy) * a[2].origins * of_x +
-                                pz * a[1].points) * a[2].points * line + at_y;
-                for (int64_t ox = 0; ox < a[2].origins; ox++) {
-                    for (int64_t lx = 0; lx < a[2].spread; lx++, element += MOST_POINTS) {
-                        float *into = first + lx * box_xy;
-                        for (int py = 0; py < a[1].points; py++) {
-                            for (int i = 0; i < a[2].points; i++, into += line) {
-                                from[i] = rows_of[py] + element[i].line * t->pitch +
-                                          element[i].shift;
-                                to[i] = into;
-                            }
-                            c->transforms->in(a[2].kind, from, row, to, box_x, tile->box[1],
-                                              box_x);
-                        }
-                    }
-                    first += of_x * a[2].points * line;
-                }
-            }
-    }
-}
-
-/* Whether the windows of a tile are its data as they lie: where kernel and stride are the
- * same and nothing is padded, each plane of them is one run of a channel. */
-static int is_plain(const struct context *c, const struct tile *tile) {
-    const struct wino_packing *p = c->plan->packing;
-    const struct run *run = c->run;
-    for (int a = 0; a < AXES; a++) {
-        const struct stretch *s = &tile->stretch[a][0];
-        if (p->axes[a].step > 1 || s->before > 0 || s->count < tile->box[a]) return 0;
-    }
-    return p->points * p->origins == 1 && run->step[2] == 1 &&
-           (tile->box[1] == 1 ||
-            (run->step[1] == run->data[2] && tile->box[2] == run->data[2]));
-}
-
-/* One channel of one image of such a tile; returns whether it holds a value too large, if
- * that matters. */
-static int copy_plain(const struct context *c, const struct tile *tile, const char *from,
-                      float *to) {
-    const int64_t size = element_size((enum element)c->layer->element);
-    const int64_t count = tile->box[1] * tile->box[2];
-    const struct split checked = {.width = count, .lines = 1};
-    int large = 0;
-    for (int a = 0; a < AXES; a++) from += tile->stretch[a][0].begin * c->run->step[a] * size;
-    for (int64_t z = 0; z < tile->box[0]; z++, to += count) {
-        const char *plane = from + z * c->run->step[0] * size;
-        fetch_row(plane, c->run->channel_step * size, count * size);
-        c->kernels->load((enum element)c->layer->element, plane, 1, count, to);
-        if (c->plan->packing->products > 1)
-            large |= c->transforms->split(&checked, to, 0, 1, to);
-    }
-    return large;
-}
-
-/* The values of one channel at all points, the lines of `flat`; returns whether one of it is
- * too large. */
-static int fill_lines(const struct context *c, const struct tile *tile, int plain,
-                      int64_t channel, float *flat) {
-    const int64_t size = element_size((enum element)c->layer->element);
-    const int64_t index = tile->group * c->layer->channels_in + channel;
-    int large = 0;
-    for (int64_t image = 0; image < tile->images; image++) {
-        const char *from = (const char *)c->arrays->data +
-                           ((tile->first_image + image) * c->run->image_step +
-                            index * c->run->channel_step) * size;
-        if (plain) {
-            large |= copy_plain(c, tile, from, flat + image * (tile->positions / tile->images));
-        } else {
-            large |= split_data(c, tile, from);
-            transform_data(c, tile, image, flat);
-        }
-    }
-    return large;
-}
-
-/* Fill some channels of the panel, which is
- * [alignment][point][product][block of positions][part][channel][position]; of halves, a
- * channel of the first and the one that meets it in the second. */
-static void fill_panel(const struct context *c, const struct tile *tile, int64_t first,
-                       int64_t count) {
-    const struct wino_packing *p = c->plan->packing;
-    const struct wino_tiling *t = &c->plan->tiling;
-    const int64_t width = PANEL_COLUMNS * c->kernels->lanes;
-    const int64_t flat_half = p->origins * p->points * t->line;
-    /* Positions that do not exist are summed too: they must not be slow numbers. */
-    memset(tile->z, 0, (size_t)(t->z_size + t->y_size + t->flat_size) * sizeof(float));
-    memset(tile->whole, 0, (size_t)(t->whole_size + t->split_size) * sizeof(float));
-    const int plain = is_plain(c, tile);
-    int large = 0;
-    for (int64_t channel = first; channel < first + count; channel++) {
-        large |= fill_lines(c, tile, plain, channel, tile->flat);
-        if (p->products > 1) {
-            /* There may be one channel less. */
-            if (channel + p->channels < c->layer->channels_in)
-                large |= fill_lines(c, tile, plain, channel + p->channels,
-                                    tile->flat + flat_half);
-            else
-                memset(tile->flat + flat_half, 0, (size_t)flat_half * sizeof(float));
-        }
-        for (int64_t i = 0; i < p->origins * p->points; i++) {
-            const int64_t start = c->plan->panel_start[i];
-            const float *line = tile->flat + i * t->line;
-            float *to = tile->panel + start + channel * width;
-            if (start < 0) continue;
-            if (p->products > 1)
-                c->transforms->halve(line, line + flat_half, tile->blocks * width,
-                                     tile->blocks, to, t->panel_block,
-                                     t->blocks * t->panel_block);
-            else
-                c->transforms->spread(line, tile->blocks, to, t->panel_block);
-        }
-    }
-    /* One point of one product is no sum: nothing spreads. */
-    if (large && p->points * p->products > 1) atomic_store(c->too_large, 1);
 }
 
 /* ------------------------------------------------------------- products -- */
@@ -533,10 +264,12 @@ static void write_chunk(const struct context *c, const struct tile *tile, int64_
 static void fill_part(void *context, int64_t job, void *scratch) {
     const struct context *c = context;
     const int64_t fills = c->plan->tiling.fills, part = job % fills;
-    const int64_t channels = c->plan->packing->channels, first = part * channels / fills;
+    const int64_t channels = c->plan->packing->channels, lanes = c->kernels->lanes;
+    const int64_t vectors = divide_up(channels, lanes), first = part * vectors / fills * lanes;
+    const int64_t last = least(channels, (part + 1) * vectors / fills * lanes);
     struct tile tile;
     tile_make(c, job / fills, 0, scratch, &tile);
-    fill_panel(c, &tile, first, (part + 1) * channels / fills - first);
+    fill_panel(c, &tile, first, last - first);
 }
 
 static void run_tile(void *context, int64_t job, void *scratch) {

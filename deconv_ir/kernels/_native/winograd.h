@@ -17,8 +17,7 @@
 #define MOST_AXIS_PARTS 4    /* of an axis */
 #define MOST_PARTS (MOST_AXIS_PARTS * MOST_AXIS_PARTS * MOST_AXIS_PARTS)
 #define MOST_SPREAD 16       /* positions between taps */
-#define MOST_STEP (MOST_OUTPUTS * MOST_SPREAD)
-#define SPLIT_ROWS 8         /* rows of data that are split together */
+#define MOST_LANES 16
 #define MOST_WEAVE 1024      /* lines that make a row of the output */
 #define PANEL_COLUMNS 2      /* vectors of positions that meet weights at a time */
 #define HALVES 7             /* products of halves that make one of wholes */
@@ -37,30 +36,25 @@ struct filtering_shape {
 };
 extern const struct filtering_shape filtering_shapes[FILTERINGS];
 
-/* How rows of data become lines [line][pitch], element i going to line i mod `lines`. */
-struct split {
-    int64_t width;  /* elements of a row */
-    int64_t before; /* zeros before them; what is behind them is zero as well */
-    int64_t lines, pitch;
-    int64_t ahead;  /* elements from a row to one that is needed soon, or 0 */
-    /* Some rows with their zeros, so far apart, where there are several lines: vectors are
-     * not read just after parts of them were written. */
-    float *whole;
-    int64_t whole_step;
-};
-
 /* Vector code, for f32: simd_*.c. */
 struct transforms {
-    /* `rows` rows of `count` positions, a whole vector too much at most:
-     * values at the points from as many data, and outputs from such values. */
-    void (*in)(enum filtering kind, const float *const *from, int64_t from_step,
-               float *const *to, int64_t to_step, int64_t rows, int64_t count);
+    /* Values at the points from as many data: `count` vectors, those of data `step` apart. */
+    void (*in)(enum filtering kind, const float *const *from, int64_t step, float *const *to,
+               int64_t count);
+    /* Outputs from such values, at `count` positions: a whole vector too much at most. */
     void (*out)(enum filtering kind, const float *const *from, float *const *to,
                 int64_t count);
-    /* Split `count` rows of data, `from_step` apart; returns whether one holds a NaN or more
-     * than LARGEST_DATA. */
-    int (*split)(const struct split *split, const float *from, int64_t from_step, int64_t count,
-                 float *to);
+    /* Vectors of channels: element i of the rows of as many channels to vector i + at of `to`,
+     * which is [position modulo spread][pitch][channel].  Nothing is read from `end` on, or
+     * where that is NULL, a vector too much.  Returns whether an element is_large(). */
+    int (*gather)(const float *const *from, int64_t count, const char *end, int64_t at,
+                  int64_t spread, int64_t pitch, float *to);
+    /* Their inverse: `groups` whole vectors of positions, from `position` on, of the first
+     * `channels` to a panel as of spread(). */
+    void (*lay)(const float *from, int64_t groups, int64_t channels, int64_t position,
+                float *panel, int64_t step);
+    /* Whether a line holds a NaN or more than LARGEST_DATA. */
+    int (*is_large)(const float *line, int64_t count);
     /* Copy a line into `blocks` of a panel, PANEL_COLUMNS vectors each, `step` floats apart. */
     void (*spread)(const float *line, int64_t blocks, float *panel, int64_t step);
     /* Of one channel of each half, the values that meet weights in each product of halves:
@@ -154,30 +148,29 @@ struct wino_tiling {
     /* All panels are filled before any is used, each by so many jobs; 0: every job fills
      * one of its own. */
     int64_t fills;
-    int64_t extent[AXES], pitch; /* of the split data */
+    /* Data that a tile sees, [z][y][x modulo spread][x / spread][channel]: positions of the
+     * axes, vectors of the last, floats of a row and of a plane. */
+    int64_t extent[AXES], pitch, row, plane;
+    int64_t ready_step;          /* floats of the windows that wait for more, at one point */
+    int64_t loaded_step;         /* floats of a row of one channel */
     int64_t positions, padded;   /* of a tile; rounded up to whole panels */
     int64_t line;                /* from one line of sums to the next */
     int64_t panel_block;         /* floats of one block of positions */
     int64_t blocks;              /* such blocks of one product */
     int64_t rows_together;       /* rows of windows that are interleaved at once */
     /* Scratch of a worker: floats of its parts, bytes of all. */
-    int64_t whole_size, split_size, z_size, y_size, flat_size, panel_size, sums_size;
-    int64_t products_size, out_size, row_size, bytes;
+    int64_t block_size, z_size, y_size, ready_size, loaded_size, flat_size, panel_size;
+    int64_t sums_size, products_size, out_size, row_size, bytes;
     int64_t shared_bytes; /* of all panels, where they are shared */
     double cycles;
 };
 
-/* Where element i of a window of an alignment and sublattice is. */
-struct wino_element {
-    int32_t line, shift;
-};
-
 struct wino_plan {
     const struct wino_packing *packing;
-    int64_t base[AXES];       /* of data positions, from the pads */
     int64_t windows[AXES];
-    int64_t low[AXES], high[AXES]; /* least and largest shift of an element */
-    struct wino_element *elements[AXES]; /* [origin][sublattice][MOST_POINTS] */
+    int64_t low[AXES];        /* the data position at which the first window begins */
+    int64_t origin[AXES][MOST_AXIS_PHASES]; /* [origin]: from there on */
+    int64_t reach[AXES];      /* positions that windows of one number see */
     /* The interleaved lines of the last axis, in order. */
     int64_t weave_base, weave_lines, weave_high;
     struct wino_line {

@@ -9,33 +9,28 @@
 
 typedef int32_t NAME(bits) __attribute__((vector_size(LANES * sizeof(int32_t))));
 
-static void NAME(in)(enum filtering kind, const float *const *from, int64_t from_step,
-                     float *const *to, int64_t to_step, int64_t rows, int64_t count) {
-    for (int64_t row = 0; row < rows; row++) {
-        const int64_t at = row * from_step, into = row * to_step;
-        const float *a = from[0] + at, *b, *c, *d;
-        switch (kind) {
-        case F_1_1:
-            for (int64_t i = 0; i < count; i += LANES) STORE(to[0] + into + i, LOAD(a + i));
-            break;
-        case F_2_2:
-            b = from[1] + at, c = from[2] + at;
-            for (int64_t i = 0; i < count; i += LANES) {
-                const VEC middle = LOAD(b + i);
-                STORE(to[0] + into + i, LOAD(a + i) - middle);
-                STORE(to[1] + into + i, middle);
-                STORE(to[2] + into + i, LOAD(c + i) - middle);
-            }
-            break;
-        default: /* the points are 0, 1, -1 and infinity, whichever has more taps */
-            b = from[1] + at, c = from[2] + at, d = from[3] + at;
-            for (int64_t i = 0; i < count; i += LANES) {
-                const VEC v = LOAD(b + i), w = LOAD(c + i);
-                STORE(to[0] + into + i, LOAD(a + i) - w);
-                STORE(to[1] + into + i, v + w);
-                STORE(to[2] + into + i, w - v);
-                STORE(to[3] + into + i, LOAD(d + i) - v);
-            }
+static void NAME(in)(enum filtering kind, const float *const *from, int64_t step,
+                     float *const *to, int64_t count) {
+    const float *a = from[0], *b = from[1], *c = from[2], *d = from[3];
+    switch (kind) {
+    case F_1_1:
+        for (int64_t i = 0; i < count; i++) STORE(to[0] + i * LANES, LOAD(a + i * step));
+        break;
+    case F_2_2:
+        for (int64_t i = 0; i < count; i++) {
+            const VEC middle = LOAD(b + i * step);
+            STORE(to[0] + i * LANES, LOAD(a + i * step) - middle);
+            STORE(to[1] + i * LANES, middle);
+            STORE(to[2] + i * LANES, LOAD(c + i * step) - middle);
+        }
+        break;
+    default: /* the points are 0, 1, -1 and infinity, whichever has more taps */
+        for (int64_t i = 0; i < count; i++) {
+            const VEC v = LOAD(b + i * step), w = LOAD(c + i * step);
+            STORE(to[0] + i * LANES, LOAD(a + i * step) - w);
+            STORE(to[1] + i * LANES, v + w);
+            STORE(to[2] + i * LANES, w - v);
+            STORE(to[3] + i * LANES, LOAD(d + i * step) - v);
         }
     }
 }
@@ -187,128 +182,153 @@ static void NAME(weave)(const float *const *from, int64_t at, int64_t lines, int
         for (int64_t i = 0; i < count; i++) out[i * lines + line] = from[line][at + i];
 }
 
-/* Of two vectors, every second element; of three, every third. */
+/* Of each four lanes, by ones and by twos; and all fours of two vectors, in turn. */
 #if LANES == 4
-#define EVEN(x, y) __builtin_shufflevector(x, y, 0, 2, 4, 6)
-#define ODD(x, y) __builtin_shufflevector(x, y, 1, 3, 5, 7)
-#define THIRD_0(x, y, z) \
-    __builtin_shufflevector(__builtin_shufflevector(x, y, 0, 3, 6, 6), z, 0, 1, 2, 5)
-#define THIRD_1(x, y, z) \
-    __builtin_shufflevector(__builtin_shufflevector(x, y, 1, 4, 7, 7), z, 0, 1, 2, 6)
-#define THIRD_2(x, y, z) \
-    __builtin_shufflevector(__builtin_shufflevector(x, y, 2, 5, 5, 5), z, 0, 1, 4, 7)
+#define ONES_LOW(x, y) __builtin_shufflevector(x, y, 0, 4, 1, 5)
+#define ONES_HIGH(x, y) __builtin_shufflevector(x, y, 2, 6, 3, 7)
+#define TWOS_LOW(x, y) __builtin_shufflevector(x, y, 0, 1, 4, 5)
+#define TWOS_HIGH(x, y) __builtin_shufflevector(x, y, 2, 3, 6, 7)
 #elif LANES == 8
-#define EVEN(x, y) __builtin_shufflevector(x, y, 0, 2, 4, 6, 8, 10, 12, 14)
-#define ODD(x, y) __builtin_shufflevector(x, y, 1, 3, 5, 7, 9, 11, 13, 15)
-#define THIRD_0(x, y, z)                                                                      \
-    __builtin_shufflevector(                                                                  \
-        __builtin_shufflevector(x, y, 0, 3, 6, 9, 12, 15, 15, 15), z, 0, 1, 2, 3, 4, 5, 10, 13)
-#define THIRD_1(x, y, z)                                                                      \
-    __builtin_shufflevector(                                                                  \
-        __builtin_shufflevector(x, y, 1, 4, 7, 10, 13, 13, 13, 13), z, 0, 1, 2, 3, 4, 8, 11, 14)
-#define THIRD_2(x, y, z)                                                                      \
-    __builtin_shufflevector(                                                                  \
-        __builtin_shufflevector(x, y, 2, 5, 8, 11, 14, 14, 14, 14), z, 0, 1, 2, 3, 4, 9, 12, 15)
+#define ONES_LOW(x, y) __builtin_shufflevector(x, y, 0, 8, 1, 9, 4, 12, 5, 13)
+#define ONES_HIGH(x, y) __builtin_shufflevector(x, y, 2, 10, 3, 11, 6, 14, 7, 15)
+#define TWOS_LOW(x, y) __builtin_shufflevector(x, y, 0, 1, 8, 9, 4, 5, 12, 13)
+#define TWOS_HIGH(x, y) __builtin_shufflevector(x, y, 2, 3, 10, 11, 6, 7, 14, 15)
+#define FOURS_LOW(x, y) __builtin_shufflevector(x, y, 0, 1, 2, 3, 8, 9, 10, 11)
+#define FOURS_HIGH(x, y) __builtin_shufflevector(x, y, 4, 5, 6, 7, 12, 13, 14, 15)
 #else
-#define EVEN(x, y) \
-    __builtin_shufflevector(x, y, 0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30)
-#define ODD(x, y) \
-    __builtin_shufflevector(x, y, 1, 3, 5, 7, 9, 11, 13, 15, 17, 19, 21, 23, 25, 27, 29, 31)
-#define THIRD_0(x, y, z)                                                                      \
-    __builtin_shufflevector(                                                                  \
-        __builtin_shufflevector(x, y, 0, 3, 6, 9, 12, 15, 18, 21, 24, 27, 30, 30, 30, 30, 30, \
-                                30),                                                          \
-        z, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 17, 20, 23, 26, 29)
-#define THIRD_1(x, y, z)                                                                      \
-    __builtin_shufflevector(                                                                  \
-        __builtin_shufflevector(x, y, 1, 4, 7, 10, 13, 16, 19, 22, 25, 28, 31, 31, 31, 31,    \
-                                31, 31),                                                      \
-        z, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 18, 21, 24, 27, 30)
-#define THIRD_2(x, y, z)                                                                      \
-    __builtin_shufflevector(                                                                  \
-        __builtin_shufflevector(x, y, 2, 5, 8, 11, 14, 17, 20, 23, 26, 29, 29, 29, 29, 29,    \
-                                29, 29),                                                      \
-        z, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 16, 19, 22, 25, 28, 31)
+#define ONES_LOW(x, y) \
+    __builtin_shufflevector(x, y, 0, 16, 1, 17, 4, 20, 5, 21, 8, 24, 9, 25, 12, 28, 13, 29)
+#define ONES_HIGH(x, y) \
+    __builtin_shufflevector(x, y, 2, 18, 3, 19, 6, 22, 7, 23, 10, 26, 11, 27, 14, 30, 15, 31)
+#define TWOS_LOW(x, y) \
+    __builtin_shufflevector(x, y, 0, 1, 16, 17, 4, 5, 20, 21, 8, 9, 24, 25, 12, 13, 28, 29)
+#define TWOS_HIGH(x, y) \
+    __builtin_shufflevector(x, y, 2, 3, 18, 19, 6, 7, 22, 23, 10, 11, 26, 27, 14, 15, 30, 31)
+#define FOURS_LOW(x, y) \
+    __builtin_shufflevector(x, y, 0, 1, 2, 3, 16, 17, 18, 19, 4, 5, 6, 7, 20, 21, 22, 23)
+#define FOURS_HIGH(x, y) \
+    __builtin_shufflevector(x, y, 8, 9, 10, 11, 24, 25, 26, 27, 12, 13, 14, 15, 28, 29, 30, 31)
 #endif
 
-/* The inverse of weaving, into lines that are `pitch` apart; whole vectors. */
-static void NAME(deal)(const float *from, int64_t lines, int64_t count, float *to,
-                       int64_t pitch) {
-    if (lines == 2)
-        for (int64_t i = 0; i < count; i += LANES) {
-            const VEC a = LOAD(from + 2 * i), b = LOAD(from + 2 * i + LANES);
-            STORE(to + i, EVEN(a, b));
-            STORE(to + pitch + i, ODD(a, b));
-        }
-    else if (lines == 3)
-        for (int64_t i = 0; i < count; i += LANES) {
-            const float *at = from + 3 * i;
-            const VEC a = LOAD(at), b = LOAD(at + LANES), c = LOAD(at + 2 * LANES);
-            STORE(to + i, THIRD_0(a, b, c));
-            STORE(to + pitch + i, THIRD_1(a, b, c));
-            STORE(to + 2 * pitch + i, THIRD_2(a, b, c));
-        }
-    else if (lines == 4)
-        for (int64_t i = 0; i < count; i += LANES) {
-            const float *at = from + 4 * i;
-            const VEC a = LOAD(at), b = LOAD(at + LANES);
-            const VEC c = LOAD(at + 2 * LANES), d = LOAD(at + 3 * LANES);
-            const VEC even = EVEN(a, b), more_even = EVEN(c, d);
-            const VEC odd = ODD(a, b), more_odd = ODD(c, d);
-            STORE(to + i, EVEN(even, more_even));
-            STORE(to + pitch + i, EVEN(odd, more_odd));
-            STORE(to + 2 * pitch + i, ODD(even, more_even));
-            STORE(to + 3 * pitch + i, ODD(odd, more_odd));
-        }
-    else
-        for (int64_t i = 0; i < count; i++)
-            for (int64_t line = 0; line < lines; line++)
-                to[line * pitch + i] = from[i * lines + line];
+/* Exchange rows and columns of LANES vectors. */
+static inline __attribute__((always_inline)) void NAME(turn)(const VEC *in, VEC *out) {
+    VEC v[LANES];
+#pragma GCC unroll 4
+    for (int i = 0; i < LANES; i += 4) {
+        const VEC a = ONES_LOW(in[i], in[i + 1]), b = ONES_HIGH(in[i], in[i + 1]);
+        const VEC c = ONES_LOW(in[i + 2], in[i + 3]), d = ONES_HIGH(in[i + 2], in[i + 3]);
+        v[i] = TWOS_LOW(a, c);
+        v[i + 1] = TWOS_HIGH(a, c);
+        v[i + 2] = TWOS_LOW(b, d);
+        v[i + 3] = TWOS_HIGH(b, d);
+    }
+#pragma GCC unroll 4
+    for (int i = 0; i < 4; i++) {
+#if LANES == 4
+        out[i] = v[i];
+#elif LANES == 8
+        out[i] = FOURS_LOW(v[i], v[4 + i]);
+        out[4 + i] = FOURS_HIGH(v[i], v[4 + i]);
+#else
+        const VEC a = FOURS_LOW(v[i], v[8 + i]), b = FOURS_HIGH(v[i], v[8 + i]);
+        const VEC c = FOURS_LOW(v[4 + i], v[12 + i]), d = FOURS_HIGH(v[4 + i], v[12 + i]);
+        out[i] = FOURS_LOW(a, c);
+        out[4 + i] = FOURS_HIGH(a, c);
+        out[8 + i] = FOURS_LOW(b, d);
+        out[12 + i] = FOURS_HIGH(b, d);
+#endif
+    }
 }
 
-static int NAME(split)(const struct split *s, const float *from, int64_t from_step,
-                       int64_t count, float *to) {
-    const NAME(bits) magnitude = (NAME(bits)){0} + INT32_C(0x7fffffff);
+static inline NAME(bits) NAME(larger)(NAME(bits) largest, VEC values) {
+    const NAME(bits) bits = (NAME(bits))values & INT32_C(0x7fffffff);
+    const NAME(bits) larger = bits > largest;
+    return (bits & larger) | (largest & ~larger);
+}
+
+static inline int NAME(is_beyond)(NAME(bits) largest) {
+    int beyond = 0;
+    for (int i = 0; i < LANES; i++) beyond |= (uint32_t)largest[i] > LARGEST_DATA;
+    return beyond;
+}
+
+static int NAME(is_large)(const float *line, int64_t count) {
     NAME(bits) largest = {0};
-    int32_t rest = 0;
-    const int64_t row_size = s->lines * s->pitch;
-    float *const rows = s->lines > 1 ? s->whole : to;
-    const int64_t step = s->lines > 1 ? s->whole_step : row_size;
-    while (count > 0) {
-        const int64_t together = s->lines > 1 ? least(count, SPLIT_ROWS) : count;
-        for (int64_t r = 0; r < together; r++, from += from_step) {
-            float *row = rows + r * step + s->before;
-            if (s->ahead)
-                fetch_row((const char *)from, s->ahead * (int64_t)sizeof *from,
-                          s->width * (int64_t)sizeof *from);
-            int64_t i = 0;
-            for (; i + LANES <= s->width; i += LANES) {
-                const VEC v = LOAD(from + i);
-                const NAME(bits) bits = (NAME(bits))v & magnitude;
-                const NAME(bits) larger = bits > largest;
-                largest = (bits & larger) | (largest & ~larger);
-                STORE(row + i, v);
-            }
-            for (; i < s->width; i++) {
-                int32_t bits;
-                memcpy(&bits, from + i, sizeof bits);
-                bits &= INT32_C(0x7fffffff);
-                rest = bits > rest ? bits : rest;
-                row[i] = from[i];
+    int64_t i = 0;
+    for (; i + LANES <= count; i += LANES) largest = NAME(larger)(largest, LOAD(line + i));
+    VEC rest = {0};
+    memcpy(&rest, line + i, (size_t)(count - i) * sizeof *line);
+    return NAME(is_beyond)(NAME(larger)(largest, rest));
+}
+
+static int NAME(gather)(const float *const *from, int64_t count, const char *end, int64_t at,
+                        int64_t spread, int64_t pitch, float *to) {
+    NAME(bits) largest = {0};
+    int64_t residue = at % spread;
+    to += at / spread * LANES;
+    for (int64_t i = 0; i < count; i += LANES) {
+        const int64_t some = least(LANES, count - i);
+        VEC in[LANES], out[LANES];
+#pragma GCC unroll 16
+        for (int k = 0; k < LANES; k++) {
+            const float *row = from[k] + i;
+            if (some == LANES || !end || (uintptr_t)(row + LANES) <= (uintptr_t)end) {
+                in[k] = LOAD(row);
+            } else {
+                in[k] = (VEC){0};
+                memcpy(&in[k], row, (size_t)some * sizeof *row);
             }
         }
-        for (int64_t r = 0; s->lines > 1 && r < together; r++, to += row_size)
-            NAME(deal)(rows + r * step, s->lines, s->pitch, to, s->pitch);
-        count -= together;
+        NAME(turn)(in, out);
+        if (some == LANES && spread == 1) {
+#pragma GCC unroll 16
+            for (int k = 0; k < LANES; k++, to += LANES) {
+                STORE(to, out[k]);
+                largest = NAME(larger)(largest, out[k]);
+            }
+            continue;
+        }
+        for (int64_t k = 0; k < some; k++) {
+            STORE(to + residue * pitch * LANES, out[k]);
+            largest = NAME(larger)(largest, out[k]);
+            if (++residue < spread) continue;
+            residue = 0;
+            to += LANES;
+        }
     }
-    for (int i = 0; i < LANES; i++) rest = largest[i] > rest ? largest[i] : rest;
-    return (uint32_t)rest > LARGEST_DATA;
+    return NAME(is_beyond)(largest);
+}
+
+static void NAME(lay)(const float *from, int64_t groups, int64_t channels, int64_t position,
+                      float *panel, int64_t step) {
+    const int64_t width = PANEL_COLUMNS * LANES;
+    panel += position / width * step;
+    int64_t within = position % width;
+    for (; groups > 0; groups--) {
+        VEC in[LANES], out[LANES];
+#pragma GCC unroll 16
+        for (int k = 0; k < LANES; k++, from += LANES) in[k] = LOAD(from);
+        NAME(turn)(in, out);
+        float *to = panel + within;
+        if (channels == LANES) {
+#pragma GCC unroll 16
+            for (int k = 0; k < LANES; k++) STORE(to + k * width, out[k]);
+        } else {
+            for (int64_t k = 0; k < channels; k++) STORE(to + k * width, out[k]);
+        }
+        within += LANES;
+        if (within < width) continue;
+        within = 0;
+        panel += step;
+    }
 }
 
 static const struct transforms NAME(transforms) = {
     .in = NAME(in),
     .out = NAME(out),
-    .split = NAME(split),
+    .gather = NAME(gather),
+    .lay = NAME(lay),
+    .is_large = NAME(is_large),
     .spread = NAME(spread),
     .halve = NAME(halve),
     .join = NAME(join),
@@ -324,8 +344,9 @@ static const struct transforms NAME(transforms) = {
 #undef NAME
 #undef ZIP_LOW
 #undef ZIP_HIGH
-#undef EVEN
-#undef ODD
-#undef THIRD_0
-#undef THIRD_1
-#undef THIRD_2
+#undef ONES_LOW
+#undef ONES_HIGH
+#undef TWOS_LOW
+#undef TWOS_HIGH
+#undef FOURS_LOW
+#undef FOURS_HIGH

@@ -15,40 +15,21 @@ static void windows_make(const struct layer *layer, const struct run *run,
     for (int a = 0; a < AXES; a++) {
         const struct wino_axis *axis = &plan->packing->axes[a];
         const int64_t pad = run->pads_begin[a];
-        plan->base[a] = layer->forward ? -pad : floor_divide(pad, axis->stride);
         int64_t windows = 0;
         for (int64_t q = 0; q < axis->stride; q++) {
             const int64_t last = (run->output[a] - 1 - q) / axis->stride;
             windows = most(windows, floor_divide(last - axis->phase[q].shift, axis->step) + 1);
         }
         plan->windows[a] = windows;
-        plan->low[a] = plan->high[a] =
-            floor_divide(axis->origin[0] + plan->base[a], axis->step);
-        for (int64_t i = 0; i < axis->origins; i++) {
-            const int64_t first = axis->origin[i] + plan->base[a];
-            const int64_t last = first + axis->spread * axis->points - 1;
-            plan->low[a] = least(plan->low[a], floor_divide(first, axis->step));
-            plan->high[a] = most(plan->high[a], floor_divide(last, axis->step));
+        int64_t low = axis->origin[0], high = low;
+        for (int64_t i = 1; i < axis->origins; i++) {
+            low = least(low, axis->origin[i]);
+            high = most(high, axis->origin[i]);
         }
+        for (int64_t i = 0; i < axis->origins; i++) plan->origin[a][i] = axis->origin[i] - low;
+        plan->low[a] = low + (layer->forward ? -pad : floor_divide(pad, axis->stride));
+        plan->reach[a] = high - low + axis->spread * axis->points;
     }
-}
-
-static int elements_make(struct wino_plan *plan, int index) {
-    const struct wino_axis *axis = &plan->packing->axes[index];
-    const int64_t count = axis->origins * axis->spread * MOST_POINTS;
-    struct wino_element *element = calloc((size_t)count, sizeof *element);
-    if (!element) return -1;
-    plan->elements[index] = element;
-    for (int64_t origin = 0; origin < axis->origins; origin++)
-        for (int64_t r = 0; r < axis->spread; r++, element += MOST_POINTS)
-            for (int i = 0; i < axis->points; i++) {
-                const int64_t at =
-                    axis->origin[origin] + plan->base[index] + r + i * axis->spread;
-                const int64_t shift = floor_divide(at, axis->step);
-                element[i].line = (int32_t)(at - shift * axis->step);
-                element[i].shift = (int32_t)(shift - plan->low[index]);
-            }
-    return 0;
 }
 
 /* The order in which the lines of the last axis make a row. */
@@ -83,9 +64,6 @@ static void lay_out(const struct kernels *kernels, const struct wino_plan *plan,
     const struct wino_axis *a = p->axes;
     const int64_t slack = MAX_COLUMNS * kernels->lanes; /* whole vectors and lines */
     const int64_t width = PANEL_COLUMNS * kernels->lanes;
-    for (int i = 0; i < AXES; i++) t->extent[i] = t->box[i] + plan->high[i] - plan->low[i];
-    t->pitch = round_up(t->extent[2], kernels->lanes);
-    const int64_t row = a[2].step * t->pitch, plane = a[1].step * t->extent[1] * row;
     t->positions = t->images * t->box[0] * t->box[1] * t->box[2] * a[0].spread * a[1].spread *
                    a[2].spread;
     const int64_t halves = p->products > 1 ? 2 : 1;
@@ -94,12 +72,25 @@ static void lay_out(const struct kernels *kernels, const struct wino_plan *plan,
     const int64_t line = LINE / (int64_t)sizeof(float);
     t->line = (divide_up(t->padded + kernels->lanes, line) | 1) * line;
     t->panel_block = (divide_up(p->parts * p->channels * width, line) | 1) * line;
-    /* And one as it is loaded. */
-    t->whole_size = (SPLIT_ROWS + 1) * round_up(row + slack, line);
-    t->split_size = round_up(a[0].step * t->extent[0] * plane + slack, line);
-    t->z_size = round_up(a[0].points * round_up(plane + slack, line), line);
-    t->y_size = a[1].points * round_up(t->box[1] * row + slack, line);
-    t->flat_size = halves * p->origins * p->points * t->line;
+    for (int i = 0; i < AXES; i++)
+        t->extent[i] = a[i].step * (t->box[i] - 1) + plan->reach[i];
+    t->pitch = divide_up(t->extent[2], a[2].spread);
+    t->row = a[2].spread * t->pitch * kernels->lanes;
+    t->plane = t->extent[1] * t->row;
+    t->block_size = t->z_size = t->y_size = t->ready_size = t->loaded_size = t->flat_size = 0;
+    if (p->points > 1) {
+        const int64_t lanes = kernels->lanes, some = most(1, lanes / t->box[2]);
+        t->block_size = round_up(t->extent[0] * t->plane, line);
+        if (a[0].points > 1)
+            t->z_size = round_up(a[0].origins * a[0].points * t->plane, line);
+        t->y_size = round_up(a[1].points * t->pitch * lanes, line);
+        t->ready_step = (some * t->box[2] + 2 * lanes) * lanes;
+        t->ready_size = round_up(p->origins * p->points * t->ready_step, line);
+        t->loaded_step = round_up(t->extent[2] + slack, line);
+        t->loaded_size = (lanes + 1) * t->loaded_step;
+    } else {
+        t->flat_size = halves * p->origins * t->line;
+    }
     t->panel_size = p->alignments * p->points * p->products * t->blocks * t->panel_block;
     int64_t lines = 0, rows = 0;
     for (int64_t i = 0; i < p->layout_count; i++) {
@@ -118,8 +109,9 @@ static void lay_out(const struct kernels *kernels, const struct wino_plan *plan,
     t->row_size = round_up(t->rows_together * row_lines +
                                plan->weave_lines * (plan->weave_high + kernels->lanes),
                            line);
-    t->bytes = (t->whole_size + t->split_size + t->z_size + t->y_size + t->flat_size +
-                t->panel_size + t->sums_size + t->products_size + t->out_size + t->row_size) *
+    t->bytes = (t->block_size + t->z_size + t->y_size + t->ready_size + t->loaded_size +
+                t->flat_size + t->panel_size + t->sums_size + t->products_size + t->out_size +
+                t->row_size) *
                (int64_t)sizeof(float);
 }
 
@@ -174,14 +166,14 @@ static double run_cycles(const struct layer *layer, const struct run *run,
     const double outputs = (double)(a[0].outputs * a[1].outputs * a[2].outputs);
     const double elements = rows * positions * outputs;
     const double written = elements / (double)(plan->weave_lines * t->box[2]);
-    double results = elements * 1.6 + written * (30 + 40 / (double)t->rows_together);
+    double results = elements * 1.6 + written * (40 + 40 / (double)t->rows_together);
     if (p->points > 1) results += rows * positions * 0.4 * ((double)p->points + outputs);
     /* The data, once a tile. */
     const double values = (double)(p->origins * p->points) * positions;
-    const double spread = panel_bytes > 16 * cache ? 28 : panel_bytes > 4 * cache ? 14 : 8;
-    const double spreading = values / width * spread * (p->products > 1 ? 7. / 4 : 1);
-    double data = (double)(t->images * t->split_size) * 2 + values * 0.35 +
-                  values / (double)t->box[2] * 11 + spreading;
+    const double spread = panel_bytes > 16 * cache ? 8 : panel_bytes > 4 * cache ? 4 : 2;
+    const double spreading = values / width * spread;
+    double data = (double)(t->images * t->block_size) / (double)kernels->lanes * 0.5 +
+                  values * 0.8 + values / (double)t->box[2] * 2 + spreading;
     if (a[1].points > 1) data += values / (double)a[2].outputs * .3;
     if (a[0].points > 1) data += values / (double)(a[2].outputs * a[1].outputs) * .3;
     /* Whole rows are copied as they lie. */
@@ -209,7 +201,7 @@ static double run_cycles(const struct layer *layer, const struct run *run,
     }
     cycles += scheduled_cycles(sums, t->jobs, run->threads);
     /* The direct tilings' cycles are those of hits in cache; they take longer by as much. */
-    cycles *= 0.77;
+    cycles *= 0.8;
     /* Where no product is saved, the direct way must be behind clearly. */
     if (p->products > 1) return 1.04 * cycles;
     return p->points == 1 ? 1.1 * cycles : cycles;
@@ -244,7 +236,8 @@ static void consider(struct search *s, struct wino_tiling t) {
         /* With jobs for all threads on positions of their own there is nothing to share. */
         if (groups == 1 || threads == 1 || t.places >= FEW_PLACES * threads) continue;
         struct wino_tiling shared = t;
-        shared.fills = least(divide_up(FEW_PLACES * threads, t.places), s->plan->packing->channels);
+        shared.fills = least(divide_up(FEW_PLACES * threads, t.places),
+                             divide_up(s->plan->packing->channels, s->kernels->lanes));
         shared.shared_bytes = t.places * t.panel_size * (int64_t)sizeof(float);
         shared.bytes -= t.panel_size * (int64_t)sizeof(float);
         rate(s, shared);
@@ -328,8 +321,6 @@ static int panel_starts_make(const struct kernels *kernels, struct wino_plan *pl
 }
 
 static int plan_finish(const struct kernels *kernels, struct wino_plan *plan) {
-    for (int a = 0; a < AXES; a++)
-        if (elements_make(plan, a)) return -1;
     if (panel_starts_make(kernels, plan)) return -1;
     const int64_t width = PANEL_COLUMNS * kernels->lanes;
     const int64_t count = wino_go(kernels) + AHEAD;
@@ -370,12 +361,13 @@ static int choice_cycles(const struct layer *layer, const struct run *run,
 /* Fewer products of half of them are lost in sums of panels and results. */
 #define FEWEST_HALVED 128
 
-/* Panels of several points are cut so small that their halves are hardly faster. */
+/* Panels of several points are so small that their halves would be slower. */
 static int halves_may_pay(const struct layer *layer, const struct wino_choice *choice) {
     int points = 1;
     for (int a = 0; a < AXES; a++) points *= filtering_shapes[choice->kind[a]].points;
-    return layer->winograd == HALVED ||
-           (layer->winograd == CHOSEN && layer->channels_in >= FEWEST_HALVED && points == 1);
+    return points == 1 &&
+           (layer->winograd == HALVED ||
+            (layer->winograd == CHOSEN && layer->channels_in >= FEWEST_HALVED));
 }
 
 int wino_plan_make(const struct layer *layer, const struct run *run,
@@ -434,7 +426,6 @@ int wino_plan_make(const struct layer *layer, const struct run *run,
 }
 
 void wino_plan_free(struct wino_plan *plan) {
-    for (int a = 0; a < AXES; a++) free(plan->elements[a]);
     free(plan->weave);
     free(plan->offsets);
     free(plan->panel_start);
