@@ -15,6 +15,7 @@ import json
 import math
 import os
 import platform
+import random
 import statistics
 import sys
 import time
@@ -51,7 +52,8 @@ def ours(path: str) -> Callable[[Case, Any, int], Runner]:
             groups=case.groups,
             path=path,
         )
-        return lambda x: kernel.run(x, case.pads, case.output)
+        run = kernel.bind(case.data, case.pads, case.output)
+        return lambda x: run(x, None)
 
     return make
 
@@ -130,7 +132,10 @@ def measure(
     times: dict[str, list[float]] = {name: [] for name in runners}
     begin = time.perf_counter()
     names = list(runners)
+    order = random.Random(0)
     while time.perf_counter() - begin < seconds or len(times[names[0]]) < 3 * TURN:
+        # What one engine leaves behind, in caches and of the system, must not always meet the same.
+        order.shuffle(names)
         # One call to bring threads and caches over, then a turn that counts.
         for name in names:
             if settled:
@@ -141,7 +146,6 @@ def measure(
                 result = runners[name](data)
                 times[name].append(clock() - start)
                 del result
-        names = names[1:] + names[:1]
     return {
         "name": case.name,
         "data": case.data,

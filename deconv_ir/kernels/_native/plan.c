@@ -181,7 +181,7 @@ double kernel_tap_cycles(int rows, int columns) {
  * memory. */
 double weight_bytes_per_cycle(double all_weights) {
     const double cache = (double)second_level_cache();
-    return all_weights > 32 * cache ? 6
+    return all_weights > 32 * cache ? 4.5
            : all_weights > 16 * cache ? 8
            : all_weights > cache / 2  ? 12
                                       : 24;

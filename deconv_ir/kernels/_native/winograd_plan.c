@@ -168,17 +168,20 @@ static double run_cycles(const struct layer *layer, const struct run *run,
     const double written = elements / (double)(plan->weave_lines * t->box[2]);
     double results = elements * 1.6 + written * (40 + 40 / (double)t->rows_together);
     if (p->points > 1) results += rows * positions * 0.4 * ((double)p->points + outputs);
-    /* The data, once a tile. */
-    const double values = (double)(p->origins * p->points) * positions;
-    const double spread = panel_bytes > 16 * cache ? 8 : panel_bytes > 4 * cache ? 4 : 2;
-    const double spreading = values / width * spread;
-    double data = (double)(t->images * t->block_size) / (double)kernels->lanes * 0.5 +
-                  values * 0.8 + values / (double)t->box[2] * 2 + spreading;
-    if (a[1].points > 1) data += values / (double)a[2].outputs * .3;
-    if (a[0].points > 1) data += values / (double)(a[2].outputs * a[1].outputs) * .3;
-    /* Whole rows are copied as they lie. */
-    if (p->points == 1 && (t->box[1] == 1 || t->box[2] == plan->windows[2]))
-        data = values * 0.7 + values / width * 8 * (p->products > 1 ? 7. / 4 : 1);
+    /* The data, once a tile: of one point by rows, of several by vectors of channels. */
+    const double values = (double)(p->origins * p->points) * positions, box_x = (double)t->box[2];
+    double data;
+    if (p->points == 1) {
+        const int whole = t->box[1] == 1 || t->box[2] == plan->windows[2];
+        data = values * 0.7 + (whole ? 0 : values / box_x * 11) +
+               values / width * 8 * (p->products > 1 ? 7. / 4 : 1);
+    } else {
+        const double far = panel_bytes > 16 * cache ? 8 : panel_bytes > 4 * cache ? 4 : 2;
+        data = (double)(t->images * t->block_size) / (double)kernels->lanes * 0.5 +
+               values * 1.05 + values / box_x * 2 + values / width * far;
+        if (a[1].points > 1) data += values / (double)a[2].outputs * .3;
+        if (a[0].points > 1) data += values / (double)(a[2].outputs * a[1].outputs) * .3;
+    }
     /* Three axes have lines too many and too short for the first-level cache. */
     const double volume = a[0].points > 1 ? 1.3 : 1;
     /* Tiles at the edges hold less; with one for a thread, the largest decides. */
@@ -201,10 +204,10 @@ static double run_cycles(const struct layer *layer, const struct run *run,
     }
     cycles += scheduled_cycles(sums, t->jobs, run->threads);
     /* The direct tilings' cycles are those of hits in cache; they take longer by as much. */
-    cycles *= 0.8;
+    cycles *= 0.77;
     /* Where no product is saved, the direct way must be behind clearly. */
     if (p->products > 1) return 1.04 * cycles;
-    return p->points == 1 ? 1.1 * cycles : cycles;
+    return p->points == 1 ? 1.06 * cycles : cycles;
 }
 
 struct search {
