@@ -269,7 +269,7 @@ static void fill_part(void *context, int64_t job, void *scratch) {
     const int64_t last = least(channels, (part + 1) * vectors / fills * lanes);
     struct tile tile;
     tile_make(c, job / fills, 0, scratch, &tile);
-    fill_panel(c, &tile, first, last - first);
+    wino_fill_panel(c, &tile, first, last - first);
 }
 
 static void run_tile(void *context, int64_t job, void *scratch) {
@@ -277,7 +277,7 @@ static void run_tile(void *context, int64_t job, void *scratch) {
     const struct wino_tiling *t = &c->plan->tiling;
     struct tile tile;
     tile_make(c, job / t->row_groups, job % t->row_groups, scratch, &tile);
-    if (!c->shared) fill_panel(c, &tile, 0, c->plan->packing->channels);
+    if (!c->shared) wino_fill_panel(c, &tile, 0, c->plan->packing->channels);
     memset(tile.zeros, 0, (size_t)c->plan->tiling.line * sizeof(float));
     for (int64_t i = 0; i < tile.chunks; i++) {
         const int64_t chunk = tile.first_chunk + i;
