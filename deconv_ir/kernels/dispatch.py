@@ -400,8 +400,9 @@ class Deconvolution(_Prepared):
     path : str
         ``auto``, or the name of the kernel to use: ``compiled``, held to direct
         sums as ``direct``, to minimal filtering as ``winograd``, or to that with products
-        of halves as ``strassen``; ``phases``, ``col2im``.  ``auto`` heeds the environment variable DECONV_IR_KERNEL.
-        A kernel that cannot compute the problem is replaced by the next.
+        of halves as ``strassen``; ``phases``, ``col2im``.  ``auto`` heeds the environment
+        variable DECONV_IR_KERNEL.  A kernel that cannot compute the problem is replaced by
+        the next.
 
     Raises
     ------
