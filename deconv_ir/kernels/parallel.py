@@ -8,7 +8,7 @@ import functools
 import itertools
 import os
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from queue import SimpleQueue
 
 import numpy as np
@@ -90,19 +90,32 @@ def _current_core() -> Callable[[], int] | None:
     return function
 
 
-def _place(workers: list[_Worker]) -> None:
-    """Keep workers off the caller's core, where the system likes to wake them."""
+@contextlib.contextmanager
+def _apart(workers: list[_Worker]) -> Iterator[None]:
+    """Keep the workers off the caller's core, and the caller on it.
+
+    The system wakes a thread where its waker runs.  Whoever waits for the interpreter lock
+    is woken by whoever has it: both were on one core soon, and stayed there for milliseconds.
+    """
     global _placed
     current = _current_core()
     core = current() if current else -1
-    if core < 0 or (core, len(workers)) == _placed:
+    cores = os.sched_getaffinity(0) if core >= 0 else set()
+    if core not in cores or len(cores) < 2:
+        yield
         return
-    cores = os.sched_getaffinity(0) - {core}
-    if cores:
-        for worker in workers:
-            if worker.thread.native_id is not None:
-                os.sched_setaffinity(worker.thread.native_id, cores)
-        _placed = core, len(workers)
+    try:
+        with contextlib.suppress(OSError):
+            if (core, len(workers)) != _placed:
+                for worker in workers:
+                    if worker.thread.native_id is not None:
+                        os.sched_setaffinity(worker.thread.native_id, cores - {core})
+                _placed = core, len(workers)
+            os.sched_setaffinity(0, {core})
+        yield
+    finally:
+        with contextlib.suppress(OSError):
+            os.sched_setaffinity(0, cores)
 
 
 def _start_workers(count: int) -> None:
@@ -134,7 +147,6 @@ def run_jobs(make: Callable[[], Callable[[int], None]], jobs: int, threads: int)
     try:
         _start_workers(helpers)
         workers = _workers[:helpers]
-        _place(workers)
         ticket = itertools.count()
 
         def take_part() -> None:
@@ -144,17 +156,18 @@ def run_jobs(make: Callable[[], Callable[[int], None]], jobs: int, threads: int)
 
         outcomes: _Outcomes = SimpleQueue()
         orders = [_Order(take_part, outcomes) for _ in workers]
-        for worker, order in zip(workers, orders, strict=True):
-            worker.orders.put(order)
         failure: BaseException | None = None
-        try:
-            take_part()
-        except BaseException as error:
-            failure = error
-        for order in orders:
-            # Nothing is left to do for one that did not come round to it yet.
-            if not order.call_off():
-                failure = outcomes.get() or failure
+        with _apart(workers):
+            for worker, order in zip(workers, orders, strict=True):
+                worker.orders.put(order)
+            try:
+                take_part()
+            except BaseException as error:
+                failure = error
+            for order in orders:
+                # Nothing is left to do for one that did not come round to it yet.
+                if not order.call_off():
+                    failure = outcomes.get() or failure
         if failure is not None:
             raise failure
     finally:

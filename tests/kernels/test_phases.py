@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from queue import SimpleQueue
 
@@ -206,3 +207,30 @@ def test_a_late_worker_is_not_waited_for():
         assert sorted(done) == [0, 1, 2, 3, 4]
     finally:
         gate.set()
+
+
+@pytest.mark.skipif(
+    not hasattr(os, "sched_getaffinity") or len(os.sched_getaffinity(0)) < 2,
+    reason="there is one core, or the system does not say",
+)
+@pytest.mark.parametrize("fails", [False, True])
+def test_threads_are_kept_apart_while_they_compute(fails):
+    """Waiting for each other they would end on one core; the caller's cores are its own again."""
+    before = os.sched_getaffinity(0)
+    both = threading.Barrier(2, timeout=60)
+    seen: list[set[int]] = []
+
+    def do(_: int) -> None:
+        both.wait()
+        seen.append(os.sched_getaffinity(0))
+        if fails:
+            raise ValueError("a job that fails")
+
+    if fails:
+        with pytest.raises(ValueError, match="a job that fails"):
+            parallel.run_jobs(lambda: do, 2, 2)
+    else:
+        parallel.run_jobs(lambda: do, 2, 2)
+    one, other = seen
+    assert one.isdisjoint(other)
+    assert os.sched_getaffinity(0) == before
