@@ -323,6 +323,22 @@ def test_panels_are_shared_where_positions_are_few(monkeypatch, used):
     np.testing.assert_allclose(actual, expected, rtol=0, atol=1e-5 * scale)
 
 
+@pytest.mark.parametrize("used", [2, 7, 200])
+def test_chunks_for_some_threads_serve_others(monkeypatch, used):
+    """Rows of a layer with few positions divide evenly between the threads of its first run."""
+    rng = np.random.default_rng(0)
+    data = rng.integers(-8, 9, (2, 228, 35, 4)).astype(np.float32)
+    weights = rng.integers(-8, 9, (228, 38, 4, 4)).astype(np.float32)
+    arguments = {"strides": (2, 2), "dilations": (1, 1)}
+    direct = Deconvolution(weights, path="direct", **arguments)
+    expected = direct.run(data, (1, 1), (70, 8))
+    kernel = Deconvolution(weights, path="winograd", **arguments)
+    for threads_used in (used, 1, 3):
+        monkeypatch.setattr(threads, "_threads", threads_used)
+        assert filtering(kernel, data, (1, 1), (70, 8)) is not None
+        np.testing.assert_array_equal(kernel.run(data, (1, 1), (70, 8)), expected)
+
+
 @pytest.mark.parametrize("value", [np.inf, np.nan, -3e38])
 def test_a_product_of_panels_spreads_nothing(value):
     """Where kernel and stride are the same, no data are added before they are multiplied."""

@@ -110,6 +110,7 @@ struct wino_choice {
     enum filtering kind[AXES];
     int64_t merged[AXES];  /* whether all phases share their windows */
     int64_t halved;        /* whether rows, channels and positions of a product are halved */
+    int64_t threads;       /* between so many, chunks divide evenly */
     int64_t residue[AXES]; /* of the pads, modulo the stride */
 };
 

@@ -300,7 +300,8 @@ static int fill_rows(const struct context *c, const struct tile *tile, int64_t f
     return large;
 }
 
-void wino_fill_panel(const struct context *c, const struct tile *tile, int64_t first, int64_t count) {
+void wino_fill_panel(const struct context *c, const struct tile *tile, int64_t first,
+                     int64_t count) {
     const int large = c->plan->packing->points > 1 ? fill_points(c, tile, first, count)
                                                    : fill_rows(c, tile, first, count);
     if (large) atomic_store(c->too_large, 1);

@@ -217,7 +217,8 @@ int wino_packing_make(const struct layer *layer, const struct kernels *kernels,
     p->units = layer->channels_out * p->phases;
     /* Whole micro-kernels, where the phases allow. */
     const int64_t last = p->axes[2].stride;
-    p->chunks = divide_up(p->units * last, most(CHUNK_ROWS, last));
+    p->chunks = least(p->units, round_up(divide_up(p->units * last, most(CHUNK_ROWS, last)),
+                                         choice->threads));
     p->chunk_units = divide_up(p->units, p->chunks);
     while (p->chunk_units > 1 && p->chunk_units * last % kernels->rows &&
            divide_up(p->units, p->chunk_units - 1) == p->chunks)

@@ -373,6 +373,51 @@ static int halves_may_pay(const struct layer *layer, const struct wino_choice *c
             (layer->winograd == CHOSEN && layer->channels_in >= FEWEST_HALVED));
 }
 
+/* Change a choice, one axis after the other, as long as that pays: axes hardly matter to each
+ * other.  Returns -1 when out of memory. */
+static int improve(const struct layer *layer, const struct run *run,
+                   const struct kernels *kernels, const struct packing *direct,
+                   struct wino_choice *choice, double *cycles) {
+    if (choice_cycles(layer, run, kernels, direct, choice, cycles)) return -1;
+    enum { WAYS = 4 };
+    double now;
+    for (int tried = 0, at = 0; tried < WAYS * AXES; tried++, at = (at + 1) % (WAYS * AXES)) {
+        struct wino_choice other = *choice;
+        const int a = at / WAYS, merged = at & 1, larger = at >> 1 & 1;
+        const int64_t taps = wino_taps(direct, a);
+        if (larger && (taps < 2 || taps == 3 || taps > 2 * MOST_AXIS_PARTS)) continue;
+        if (taps > 1) other.kind[a] = larger ? F_3_2 : taps == 2 || taps == 4 ? F_2_2 : F_2_3;
+        other.merged[a] = merged;
+        if ((direct->phases[a].count == 1 && merged) || !memcmp(&other, choice, sizeof other))
+            continue;
+        if (choice_cycles(layer, run, kernels, direct, &other, &now)) return -1;
+        if (now < *cycles) {
+            *choice = other;
+            *cycles = now;
+            tried = -1;
+        }
+    }
+    if (halves_may_pay(layer, choice)) {
+        struct wino_choice other = *choice;
+        other.halved = 1;
+        if (choice_cycles(layer, run, kernels, direct, &other, &now)) return -1;
+        if (now < *cycles || (layer->winograd == HALVED && now < HUGE_VAL)) {
+            *choice = other;
+            *cycles = now;
+        }
+    }
+    return 0;
+}
+
+/* Positions of all images at which a phase is computed. */
+#define FEW_POSITIONS 1024
+static int64_t positions_of(const struct layer *layer, const struct run *run) {
+    int64_t positions = run->batch;
+    for (int a = 0; a < AXES; a++)
+        positions *= divide_up(run->output[a], layer->forward ? 1 : layer->strides[a]);
+    return positions;
+}
+
 int wino_plan_make(const struct layer *layer, const struct run *run,
                    const struct kernels *kernels, const struct packing *direct,
                    const struct wino_packing *packed, struct wino_packing *made,
@@ -385,6 +430,7 @@ int wino_plan_make(const struct layer *layer, const struct run *run,
     }
     struct wino_choice choice;
     memset(&choice, 0, sizeof choice); /* it is compared byte by byte */
+    choice.threads = 1;
     for (int a = 0; a < AXES; a++) {
         const int64_t taps = wino_taps(direct, a);
         const int64_t pad = run->pads_begin[a], stride = direct->phases[a].count;
@@ -393,36 +439,18 @@ int wino_plan_make(const struct layer *layer, const struct run *run,
         choice.merged[a] = stride > 1;
     }
     if (!choice_fits(layer, run, direct, &choice)) return 1;
-    /* From there, one axis after the other, as long as a change pays: axes hardly matter to
-     * each other. */
+    const struct wino_choice start = choice;
     double cycles;
-    if (choice_cycles(layer, run, kernels, direct, &choice, &cycles)) return -1;
-    enum { WAYS = 4 };
-    for (int tried = 0, at = 0; tried < WAYS * AXES; tried++, at = (at + 1) % (WAYS * AXES)) {
-        struct wino_choice other = choice;
-        const int a = at / WAYS, merged = at & 1, larger = at >> 1 & 1;
-        const int64_t taps = wino_taps(direct, a);
-        if (larger && (taps < 2 || taps == 3 || taps > 2 * MOST_AXIS_PARTS)) continue;
-        if (taps > 1) other.kind[a] = larger ? F_3_2 : taps == 2 || taps == 4 ? F_2_2 : F_2_3;
-        other.merged[a] = merged;
-        if ((direct->phases[a].count == 1 && merged) || !memcmp(&other, &choice, sizeof other))
-            continue;
+    if (improve(layer, run, kernels, direct, &choice, &cycles)) return -1;
+    /* Few positions are one tile, whose chunks are dealt out; little work is not. */
+    if (run->threads > 1 && positions_of(layer, run) <= FEW_POSITIONS && cycles > 20 * BARRIER) {
+        struct wino_choice even = start;
         double now;
-        if (choice_cycles(layer, run, kernels, direct, &other, &now)) return -1;
-        if (now < cycles) {
-            choice = other;
-            cycles = now;
-            tried = -1;
-        }
+        even.threads = run->threads;
+        if (improve(layer, run, kernels, direct, &even, &now)) return -1;
+        if (now < cycles) choice = even;
     }
     if (cycles == HUGE_VAL) return 1;
-    if (halves_may_pay(layer, &choice)) {
-        struct wino_choice other = choice;
-        double now;
-        other.halved = 1;
-        if (choice_cycles(layer, run, kernels, direct, &other, &now)) return -1;
-        if (now < cycles || (layer->winograd == HALVED && now < HUGE_VAL)) choice = other;
-    }
     if (wino_packing_make(layer, kernels, direct, &choice, made)) return -1;
     const int failed = plan_for(layer, run, kernels, made, plan);
     return failed ? failed : plan_finish(kernels, plan);
