@@ -17,7 +17,7 @@
 #define MOST_AXIS_PARTS 4    /* of an axis */
 #define MOST_PARTS (MOST_AXIS_PARTS * MOST_AXIS_PARTS * MOST_AXIS_PARTS)
 #define MOST_SPREAD 16       /* positions between taps */
-#define MOST_LANES 16
+#define MOST_LANES 16        /* of a vector of f32 */
 #define MOST_WEAVE 1024      /* lines that make a row of the output */
 #define PANEL_COLUMNS 2      /* vectors of positions that meet weights at a time */
 #define HALVES 7             /* products of halves that make one of wholes */
