@@ -167,7 +167,10 @@ static double run_cycles(const struct layer *layer, const struct run *run,
     const double elements = rows * positions * outputs;
     const double written = elements / (double)(plan->weave_lines * t->box[2]);
     double results = elements * 1.6 + written * (40 + 40 / (double)t->rows_together);
-    if (p->points > 1) results += rows * positions * 0.4 * ((double)p->points + outputs);
+    /* With two axes, lines pass through the second-level cache between them. */
+    const int axes = (a[0].points > 1) + (a[1].points > 1) + (a[2].points > 1);
+    if (axes > 0)
+        results += rows * positions * (axes == 2 ? 0.6 : 0.4) * ((double)p->points + outputs);
     /* The data, once a tile: of one point by rows, of several by vectors of channels. */
     const double values = (double)(p->origins * p->points) * positions, box_x = (double)t->box[2];
     double data;
@@ -178,7 +181,7 @@ static double run_cycles(const struct layer *layer, const struct run *run,
     } else {
         const double far = panel_bytes > 16 * cache ? 8 : panel_bytes > 4 * cache ? 4 : 2;
         data = (double)(t->images * t->block_size) / (double)kernels->lanes * 0.5 +
-               values * 1.05 + values / box_x * 2 + values / width * far;
+               values * 1.05 + values / box_x * 3 + values / width * far;
         if (a[1].points > 1) data += values / (double)a[2].outputs * .3;
         if (a[0].points > 1) data += values / (double)(a[2].outputs * a[1].outputs) * .3;
     }
@@ -206,8 +209,7 @@ static double run_cycles(const struct layer *layer, const struct run *run,
     /* The direct tilings' cycles are those of hits in cache; they take longer by as much. */
     cycles *= 0.77;
     /* Where no product is saved, the direct way must be behind clearly. */
-    if (p->products > 1) return 1.04 * cycles;
-    return p->points == 1 ? 1.06 * cycles : cycles;
+    return p->products > 1 ? 1.04 * cycles : cycles;
 }
 
 struct search {
