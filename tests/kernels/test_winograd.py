@@ -286,11 +286,11 @@ def test_halves_are_of_one_image():
 
 
 def few_positions(monkeypatch, threads_used):
-    """Return kernels of a layer with few positions and many rows, and data for them."""
+    """Return kernels of a layer with few positions and many channels, and data for them."""
     monkeypatch.setenv("DECONV_IR_ISA", "avx2" if "avx2" in ISAS else "")
     monkeypatch.setattr(threads, "_threads", threads_used)
     rng = np.random.default_rng(0)
-    # So few that no part of them fills vectors, and so many channels that nobody transforms twice.
+    # So many channels that to transform them once, together, is worth waiting for each other.
     data = rng.standard_normal((1, 300, 8, 8), dtype=np.float32)
     weights = rng.standard_normal((300, 30, 5, 5), dtype=np.float32)
     arguments = {"strides": (2, 2), "dilations": (1, 1)}

@@ -33,6 +33,7 @@ struct tile {
 /* Fill some channels of the panel, which is
  * [alignment][point][product][block of positions][part][channel][position]; of halves, a
  * channel of the first and the one that meets it in the second. */
-void wino_fill_panel(const struct context *c, const struct tile *tile, int64_t first, int64_t count);
+void wino_fill_panel(const struct context *c, const struct tile *tile, int64_t first,
+                     int64_t count);
 
 #endif
