@@ -348,8 +348,10 @@ static void write_rows(const struct context *c, const struct tile *tile, int64_t
     const int64_t count = least((tile->first[2] + tile->box[2]) * stride, a[2].output) - begin;
     const int64_t pitch = row_stride * c->packing->rows; /* from one phase's line to the next's */
     const int64_t out_pitch = a[1].out_stride * a[2].output * out_size;
+    const int64_t channel_pitch = a[0].output * a[1].output * a[2].output * out_size;
     const int64_t first_y = tile->first[1] * a[1].out_stride + phase->q[1];
     const int64_t ys = least(tile->box[1], divide_up(a[1].output - first_y, a[1].out_stride));
+    const int64_t ahead = least(ROWS_AHEAD, ys);
     for (int row = 0; row < rows; row++)
         for (int64_t image = 0; image < tile->images; image++)
             for (int64_t z = 0; z < tile->box[0]; z++) {
@@ -361,6 +363,8 @@ static void write_rows(const struct context *c, const struct tile *tile, int64_t
                     sums + (row * row_stride + (image * t->box[0] + z) * t->line) * size;
                 for (int64_t y = 0; y < ys; y++, out += out_pitch, line += t->pitch * size) {
                     if (c->streamed) {
+                        fetch_ends(out, y + ahead < ys ? ahead * out_pitch : channel_pitch,
+                                   count * size);
                         c->kernels->interleave(line, pitch, stride, count, tile->row);
                         c->kernels->stream(tile->row, count * size, out);
                     } else if (out_size == size) {
@@ -384,6 +388,7 @@ static void write_folded(const struct context *c, const struct tile *tile,
     const int64_t folded = c->layer->folded, channels = c->layer->channels_out / folded;
     const int64_t begin = tile->first[2] * folded - c->run->crop, skipped = most(0, -begin);
     const int64_t count = least(begin + tile->box[2] * folded, c->run->extent) - begin;
+    const int64_t out_pitch = a[1].out_stride * c->run->extent * out_size;
     if (count <= skipped) return;
     for (int64_t channel = 0; channel < channels; channel++)
         for (int64_t image = 0; image < tile->images; image++)
@@ -398,12 +403,18 @@ static void write_folded(const struct context *c, const struct tile *tile,
                                 y * t->pitch) * size;
                     char *out = out_row(c, tile, image, channel, oz, oy) +
                                 (begin + skipped) * out_size;
-                    if (out_size == size && skipped == 0) {
+                    if (out_size == size && skipped == 0 && !c->streamed) {
                         c->kernels->interleave(line, channels * row_stride, folded, count, out);
                         continue;
                     }
                     c->kernels->interleave(line, channels * row_stride, folded, count,
                                            tile->row);
+                    if (c->streamed) {
+                        const int64_t length = (count - skipped) * size;
+                        fetch_ends(out, ROWS_AHEAD * out_pitch, length);
+                        c->kernels->stream(tile->row + skipped * size, length, out);
+                        continue;
+                    }
                     c->kernels->store(element, tile->row + skipped * size, count - skipped, out);
                 }
             }
@@ -604,7 +615,7 @@ int is_streamed(const struct layer *layer, const struct run *run) {
     const int64_t row = run->extent * size;
     const int64_t rows = run->batch * layer->groups * layer->channels_out / layer->folded *
                          run->output[0] * run->output[1];
-    return (element == F32 || element == F64) && row >= STREAMED_ROW && row % LINE == 0 &&
+    return (element == F32 || element == F64) && row >= STREAMED_ROW &&
            rows * row >= STREAMED_BYTES;
 }
 

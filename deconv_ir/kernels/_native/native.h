@@ -74,7 +74,8 @@ struct kernels {
                        void *out);
     void (*load)(enum element from, const void *in, int64_t stride, int64_t count, void *out);
     void (*store)(enum element to, const void *in, int64_t count, void *out);
-    /* Copy to memory past the caches; finish_streams() makes it seen by other threads. */
+    /* Copy to memory, whole lines past the caches; finish_streams() makes it seen by other
+     * threads. */
     void (*stream)(const char *in, int64_t bytes, char *out);
 };
 
@@ -82,7 +83,7 @@ struct layer;
 struct run;
 
 /* Results from this size on will not stay in cache.  Writing them through it would fetch
- * them first; writing past it pays where rows are made of whole cache lines. */
+ * them first; writing past it pays where most of a row is whole cache lines. */
 #define STREAMED_BYTES ((int64_t)8 << 20)
 #define STREAMED_ROW 256
 int is_streamed(const struct layer *layer, const struct run *run);
@@ -269,6 +270,17 @@ void keep_blocks(int64_t most_bytes);
 static inline void fetch_row(const char *row, int64_t ahead, int64_t bytes) {
     const uintptr_t at = (uintptr_t)row + (uintptr_t)ahead;
     for (int64_t i = 0; i < bytes; i += LINE) __builtin_prefetch((const void *)(at + (uintptr_t)i));
+}
+
+/* Rows of results between one that is written past the caches and one whose ends are fetched. */
+#define ROWS_AHEAD 4
+
+/* Fetch the ends of a row of results that lies `ahead` of one: lines that other rows share are
+ * not written past the caches, and each would be waited for. */
+static inline void fetch_ends(const char *row, int64_t ahead, int64_t bytes) {
+    const uintptr_t begin = (uintptr_t)row + (uintptr_t)ahead, end = begin + (uintptr_t)bytes;
+    if (begin % LINE) __builtin_prefetch((const void *)begin, 1);
+    if (end % LINE) __builtin_prefetch((const void *)end, 1);
 }
 
 static inline int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }

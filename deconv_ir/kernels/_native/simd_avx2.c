@@ -37,12 +37,14 @@ static void float_to_half_row(const float *in, int64_t count, uint16_t *out) {
     for (; i < count; i++) out[i] = float_to_half(in[i]);
 }
 
-/* Copy past the caches; whole vectors of the output, as far as they are aligned. */
+/* Copy past the caches: whole lines of the output; what is left of others is stored. */
 static void stream(const char *in, int64_t bytes, char *out) {
-    int64_t i = least(bytes, (int64_t)(-(uintptr_t)out % 32));
+    int64_t i = least(bytes, (int64_t)(-(uintptr_t)out % LINE));
     memcpy(out, in, (size_t)i);
-    for (; i + 32 <= bytes; i += 32)
-        _mm256_stream_si256((__m256i *)(out + i), _mm256_loadu_si256((const __m256i *)(in + i)));
+    for (; i + LINE <= bytes; i += LINE)
+        for (int64_t j = i; j < i + LINE; j += 32)
+            _mm256_stream_si256((__m256i *)(out + j),
+                                _mm256_loadu_si256((const __m256i *)(in + j)));
     memcpy(out + i, in + i, (size_t)(bytes - i));
 }
 

@@ -48,12 +48,12 @@ static void float_to_half_row(const float *in, int64_t count, uint16_t *out) {
     for (; i < count; i++) out[i] = float_to_half(in[i]);
 }
 
-/* Copy past the caches; whole vectors of the output, as far as they are aligned. */
+/* Copy past the caches: whole lines of the output; what is left of others is stored. */
 static void stream(const char *in, int64_t bytes, char *out) {
-    int64_t i = least(bytes, (int64_t)(-(uintptr_t)out % 64));
+    int64_t i = least(bytes, (int64_t)(-(uintptr_t)out % LINE));
     memcpy(out, in, (size_t)i);
 #ifndef DECONV_LOWER_AVX512
-    for (; i + 64 <= bytes; i += 64)
+    for (; i + LINE <= bytes; i += LINE)
         _mm512_stream_si512((__m512i *)(out + i), _mm512_loadu_si512((in + i)));
 #endif
     memcpy(out + i, in + i, (size_t)(bytes - i));

@@ -27,12 +27,13 @@ static void float_to_half_row(const float *in, int64_t count, uint16_t *out) {
 
 #ifdef __SSE2__
 #include <emmintrin.h>
-/* Copy past the caches; whole vectors of the output, as far as they are aligned. */
+/* Copy past the caches: whole lines of the output; what is left of others is stored. */
 static void stream(const char *in, int64_t bytes, char *out) {
-    int64_t i = least(bytes, (int64_t)(-(uintptr_t)out % 16));
+    int64_t i = least(bytes, (int64_t)(-(uintptr_t)out % LINE));
     memcpy(out, in, (size_t)i);
-    for (; i + 16 <= bytes; i += 16)
-        _mm_stream_si128((__m128i *)(out + i), _mm_loadu_si128((const __m128i *)(in + i)));
+    for (; i + LINE <= bytes; i += LINE)
+        for (int64_t j = i; j < i + LINE; j += 16)
+            _mm_stream_si128((__m128i *)(out + j), _mm_loadu_si128((const __m128i *)(in + j)));
     memcpy(out + i, in + i, (size_t)(bytes - i));
 }
 #else

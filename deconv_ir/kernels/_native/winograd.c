@@ -178,6 +178,9 @@ static void write_plane(const struct context *c, const struct tile *tile,
     const int64_t box_x = tile->box[2], box_y = tile->box[1];
     const int64_t lattice_step = a[2].spread * box_y * box_x;
     const int64_t together = plan->tiling.rows_together, row_size = box_x * plan->weave_lines;
+    const int64_t pitch = a[1].step * a[1].stride * c->run->output[2] * size;
+    const int64_t channel_pitch = c->run->output[0] * extent * c->run->output[2] * size;
+    const int64_t ahead = least(ROWS_AHEAD, box_y);
     for (int64_t sublattice = 0; sublattice < a[1].spread; sublattice++) {
         const int64_t lattice_at = (iz * a[1].spread + sublattice) * lattice_step;
         for (int64_t first = 0; first < box_y; first += together) {
@@ -190,10 +193,13 @@ static void write_plane(const struct context *c, const struct tile *tile,
                 if (y < 0 || y >= extent) continue;
                 const float *from = tile->row + i * row_size + tile->before;
                 char *row = plane + (y * c->run->output[2] + tile->begin) * size;
-                if (c->streamed)
-                    c->kernels->stream((const char *)from, tile->elements * size, row);
-                else
+                if (!c->streamed) {
                     c->kernels->store(element, from, tile->elements, row);
+                    continue;
+                }
+                fetch_ends(row, first + i + ahead < box_y ? ahead * pitch : channel_pitch,
+                           tile->elements * size);
+                c->kernels->stream((const char *)from, tile->elements * size, row);
             }
         }
     }
