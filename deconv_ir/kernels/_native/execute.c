@@ -86,12 +86,13 @@ static inline void copy_row(char *to, const char *from, int64_t bytes) {
     }
 }
 
+static const char blank[COPY_STEP];
+
 static inline void clear_row(char *to, int64_t bytes) {
-    static const char zeros[COPY_STEP];
     if (bytes >= 8 * COPY_STEP) memset(to, 0, (size_t)bytes);
-    else copy_row(to, zeros, least(bytes, COPY_STEP));
+    else copy_row(to, blank, least(bytes, COPY_STEP));
     for (int64_t i = COPY_STEP; i < bytes && bytes < 8 * COPY_STEP; i += 4)
-        memcpy(to + i, zeros, 4);
+        memcpy(to + i, blank, 4);
 }
 
 /* Whether a row, in the accumulator's type, holds an infinity or a NaN. */
@@ -126,7 +127,7 @@ static void copy_volume(const struct context *c, const struct tile *tile, const 
     const int64_t *step = c->run->step, x_step = axes[2].in_stride * step[2];
     const int64_t planes = tile->box[0] + axes[0].high - axes[0].low;
     const int64_t rows = tile->box[1] + axes[1].high - axes[1].low;
-    const int64_t pitch = t->pitch * size, count = x.count * size;
+    const int64_t pitch = t->pitch * size, count = x.count * size, gap = pitch - count;
     const int64_t row_step = axes[1].in_stride * step[1] * in_size;
     const int plain = x_step == 1 && size == in_size;
     /* Rows without zeros between them, on either side, are one. */
@@ -156,9 +157,11 @@ static void copy_volume(const struct context *c, const struct tile *tile, const 
             if (c->layer->guarded && row_not_finite(row, length, (int)size))
                 atomic_store(c->not_finite, 1);
             row += length;
-            /* Up to the data of the next row: its zeros and this row's are the same. */
-            clear_row(row, pitch - count);
-            row += pitch - count;
+            /* Up to the data of the next row: its zeros and this row's are the same.  What is
+             * too much is overwritten by that row, or lies in the channel's slack. */
+            if (gap > COPY_STEP) clear_row(row, gap);
+            else if (gap > 0) memcpy(row, blank, COPY_STEP);
+            row += gap;
             at += row_step;
         }
         clear_row(row, (rows - last) * pitch);

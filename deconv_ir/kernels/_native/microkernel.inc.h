@@ -130,19 +130,49 @@ SHAPES
 
 /* ------------------------------------------------------- interleaving -- */
 
-/* a0 b0 a1 b1 ... of two lines. */
-INLINE void NAME(interleave_pair)(const ELEMENT *a, const ELEMENT *b, ELEMENT *out,
-                                  int64_t pairs) {
-    int64_t i = 0;
-    for (; i + LANES <= pairs; i += LANES) {
-        const VEC x = LOAD(a + i), y = LOAD(b + i);
-        STORE(out + 2 * i, ZIP_LOW(x, y));
-        STORE(out + 2 * i + LANES, ZIP_HIGH(x, y));
+/* LANES positions of `parts` lines, 4 or 2, that lie side by side among `stride`. */
+INLINE void NAME(interleave_block)(const int parts, const ELEMENT *const *from, int64_t at,
+                                   int64_t stride, ELEMENT *out) {
+    VEC woven[4];
+    const VEC a = LOAD(from[0] + at), b = LOAD(from[1] + at);
+    if (parts == 2) {
+        woven[0] = ZIP_LOW(a, b);
+        woven[1] = ZIP_HIGH(a, b);
+    } else {
+        const VEC c = LOAD(from[2] + at), d = LOAD(from[3] + at);
+        const VEC e = ZIP_LOW(a, c), f = ZIP_HIGH(a, c);
+        const VEC g = ZIP_LOW(b, d), h = ZIP_HIGH(b, d);
+        woven[0] = ZIP_LOW(e, g);
+        woven[1] = ZIP_HIGH(e, g);
+        woven[2] = ZIP_LOW(f, h);
+        woven[3] = ZIP_HIGH(f, h);
     }
-    for (; i < pairs; i++) {
-        out[2 * i] = a[i];
-        out[2 * i + 1] = b[i];
+    const int piece = parts < LANES ? parts : LANES;
+#pragma GCC unroll 4
+    for (int v = 0; v < parts; v++) {
+        if (stride == parts) {
+            STORE(out + v * LANES, woven[v]);
+            continue;
+        }
+#pragma GCC unroll 8
+        for (int k = 0; k < LANES / piece; k++) {
+            const int first = v * LANES + k * piece;
+            memcpy(out + first / parts * stride + first % parts,
+                   (const char *)&woven[v] + k * piece * (int)sizeof(ELEMENT),
+                   (size_t)piece * sizeof(ELEMENT));
+        }
     }
+}
+
+/* The same from position `at` on, for `count` positions, rounded up to whole vectors. */
+INLINE void NAME(interleave_part)(const int parts, const ELEMENT *const *from, int64_t at,
+                                  int64_t count, int64_t stride, ELEMENT *out) {
+    if (stride == parts)
+        for (int64_t i = 0; i < count; i += LANES)
+            NAME(interleave_block)(parts, from, at + i, parts, out + i * parts);
+    else
+        for (int64_t i = 0; i < count; i += LANES)
+            NAME(interleave_block)(parts, from, at + i, stride, out + i * stride);
 }
 
 static void NAME(interleave)(const void *lines, int64_t pitch, int64_t stride, int64_t count,
@@ -153,27 +183,20 @@ static void NAME(interleave)(const void *lines, int64_t pitch, int64_t stride, i
         memcpy(out, in, (size_t)count * sizeof(ELEMENT));
         return;
     }
-    const int64_t whole = count / stride;
-    int64_t done = 0;
-    if (stride == 2) {
-        NAME(interleave_pair)(in, in + pitch, out, whole);
-        done = whole;
-    } else if (stride == 4) {
-        for (; done + LANES <= whole; done += LANES) {
-            const VEC a = LOAD(in + done), b = LOAD(in + pitch + done);
-            const VEC c = LOAD(in + 2 * pitch + done), d = LOAD(in + 3 * pitch + done);
-            const VEC e = ZIP_LOW(a, c), f = ZIP_HIGH(a, c);
-            const VEC g = ZIP_LOW(b, d), h = ZIP_HIGH(b, d);
-            STORE(out + 4 * done, ZIP_LOW(e, g));
-            STORE(out + 4 * done + LANES, ZIP_HIGH(e, g));
-            STORE(out + 4 * done + 2 * LANES, ZIP_LOW(f, h));
-            STORE(out + 4 * done + 3 * LANES, ZIP_HIGH(f, h));
+    const int64_t whole = count / stride, vectors = whole - whole % LANES;
+    for (int64_t q = 0; q < stride;) {
+        const ELEMENT *const from[4] = {in, in + pitch, in + 2 * pitch, in + 3 * pitch};
+        const int64_t parts = stride - q >= 4 ? 4 : stride - q >= 2 ? 2 : 1;
+        const int64_t done = parts == 1 ? 0 : vectors;
+        if (parts == 4) NAME(interleave_part)(4, from, 0, done, stride, out + q);
+        else if (parts == 2) NAME(interleave_part)(2, from, 0, done, stride, out + q);
+        for (int64_t i = 0; i < parts; i++) {
+            const int64_t last = whole + (q + i < count - whole * stride);
+            for (int64_t v = done; v < last; v++) out[v * stride + q + i] = from[i][v];
         }
+        in += parts * pitch;
+        q += parts;
     }
-    for (int64_t v = done; v < whole; v++)
-        for (int64_t q = 0; q < stride; q++) out[v * stride + q] = in[q * pitch + v];
-    for (int64_t q = 0; q < count - whole * stride; q++)
-        out[whole * stride + q] = in[q * pitch + whole];
 }
 
 /* ------------------------------------------------------ element types -- */

@@ -181,8 +181,8 @@ double kernel_tap_cycles(int rows, int columns) {
  * memory. */
 double weight_bytes_per_cycle(double all_weights) {
     const double cache = (double)second_level_cache();
-    return all_weights > 32 * cache ? 4.5
-           : all_weights > 16 * cache ? 8
+    return all_weights > 32 * cache ? 3.6
+           : all_weights > 16 * cache ? 6
            : all_weights > cache / 2  ? 12
                                       : 24;
 }
@@ -252,9 +252,9 @@ static double run_cycles(const struct layer *layer, const struct run *run,
     if (t->compact) {
         panel = depth * all_phases * (double)(planes * t->box[1]) *
                 (2.0 + 0.3 * (double)t->box[2]);
-        results = out_rows * 10 * phases[2] + outs * 1.5;
+        results = out_rows * 12 * phases[2] + outs * 1.8;
     } else {
-        results = out_rows * 25 + outs * (a[2].out_stride > 2 ? 1.2 : 0.4);
+        results = out_rows * 30 + outs * (a[2].out_stride > 2 ? 1.2 : 0.5);
     }
     /* Edge tiles are smaller; what all tiles hold together is what there is. */
     double whole = (double)layer->groups * (double)run->batch * (double)packing->blocks;

@@ -120,64 +120,13 @@ static void NAME(activate)(const struct epilogue *e, float *line, int64_t count)
             line[i] = line[i] < low ? low : line[i] > high ? high : line[i];
 }
 
-#if LANES == 4
-#define ZIP_LOW(x, y) __builtin_shufflevector(x, y, 0, 4, 1, 5)
-#define ZIP_HIGH(x, y) __builtin_shufflevector(x, y, 2, 6, 3, 7)
-#elif LANES == 8
-#define ZIP_LOW(x, y) __builtin_shufflevector(x, y, 0, 8, 1, 9, 2, 10, 3, 11)
-#define ZIP_HIGH(x, y) __builtin_shufflevector(x, y, 4, 12, 5, 13, 6, 14, 7, 15)
-#else
-#define ZIP_LOW(x, y) \
-    __builtin_shufflevector(x, y, 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23)
-#define ZIP_HIGH(x, y) \
-    __builtin_shufflevector(x, y, 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31)
-#endif
-
-/* LANES positions of `parts` lines, 4 or 2, that lie side by side among `lines`. */
-static inline __attribute__((always_inline)) void NAME(weave_block)(
-    const int parts, const float *const *from, int64_t at, int64_t lines, float *out) {
-    VEC woven[4];
-    const VEC a = LOAD(from[0] + at), b = LOAD(from[1] + at);
-    if (parts == 2) {
-        woven[0] = ZIP_LOW(a, b);
-        woven[1] = ZIP_HIGH(a, b);
-    } else {
-        const VEC c = LOAD(from[2] + at), d = LOAD(from[3] + at);
-        const VEC e = ZIP_LOW(a, c), f = ZIP_HIGH(a, c);
-        const VEC g = ZIP_LOW(b, d), h = ZIP_HIGH(b, d);
-        woven[0] = ZIP_LOW(e, g);
-        woven[1] = ZIP_HIGH(e, g);
-        woven[2] = ZIP_LOW(f, h);
-        woven[3] = ZIP_HIGH(f, h);
-    }
-#pragma GCC unroll 4
-    for (int v = 0; v < parts; v++) {
-        if (lines == parts) {
-            STORE(out + v * LANES, woven[v]);
-            continue;
-        }
-#pragma GCC unroll 8
-        for (int k = 0; k < LANES / parts; k++)
-            memcpy(out + (v * LANES / parts + k) * lines,
-                   (const char *)&woven[v] + k * parts * (int)sizeof(float),
-                   (size_t)parts * sizeof(float));
-    }
-}
-
-static inline __attribute__((always_inline)) void NAME(weave_part)(
-    const int parts, const float *const *from, int64_t at, int64_t lines, int64_t count,
-    float *out) {
-    for (int64_t i = 0; i < count; i += LANES)
-        NAME(weave_block)(parts, from, at + i, lines, out + i * lines);
-}
-
 static void NAME(weave)(const float *const *from, int64_t at, int64_t lines, int64_t count,
                         float *out) {
     int64_t line = 0;
     for (; line + 4 <= lines; line += 4)
-        NAME(weave_part)(4, from + line, at, lines, count, out + line);
+        JOIN(interleave_part, f32, SUFFIX)(4, from + line, at, count, lines, out + line);
     for (; line + 2 <= lines; line += 2)
-        NAME(weave_part)(2, from + line, at, lines, count, out + line);
+        JOIN(interleave_part, f32, SUFFIX)(2, from + line, at, count, lines, out + line);
     for (; line < lines; line++)
         for (int64_t i = 0; i < count; i++) out[i * lines + line] = from[line][at + i];
 }
@@ -342,8 +291,6 @@ static const struct transforms NAME(transforms) = {
 #undef STORE
 #undef LANES
 #undef NAME
-#undef ZIP_LOW
-#undef ZIP_HIGH
 #undef ONES_LOW
 #undef ONES_HIGH
 #undef TWOS_LOW

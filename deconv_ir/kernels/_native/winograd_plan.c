@@ -128,7 +128,7 @@ static void count_jobs(const struct layer *layer, const struct run *run,
 }
 
 /* Cycles until all threads know that panels are filled. */
-#define BARRIER 10000
+#define BARRIER 9000
 
 /* Cycles of a run, by the same measure as those of the direct tilings. */
 static double run_cycles(const struct layer *layer, const struct run *run,
@@ -151,14 +151,14 @@ static double run_cycles(const struct layer *layer, const struct run *run,
         const double tap = smaller * kernel_tap_cycles((int)fewest, PANEL_COLUMNS) +
                            larger * kernel_tap_cycles((int)fewest + 1, PANEL_COLUMNS);
         const double depth = (double)p->depth[i % p->points];
-        products += parts * blocks * (depth * tap + 40 * (double)micro);
+        products += parts * blocks * (depth * tap + 34 * (double)micro);
         weights += (double)wino_point_weights(p, rows, i % p->points);
         /* Joining. */
-        if (p->products > 1) products += (double)rows * positions * 0.8;
+        if (p->products > 1) products += (double)rows * positions * 0.7;
     }
     const double panel_bytes = (double)t->panel_size * sizeof(float);
     const double cache = (double)second_level_cache();
-    if (panel_bytes > cache / 2) products += panel_bytes / 24;
+    if (panel_bytes > cache / 2) products += panel_bytes / 28;
     const double all_weights = (double)wino_weight_bytes(layer, p);
     products += weights * sizeof(float) / weight_bytes_per_cycle(all_weights);
     /* One chunk: outputs. */
@@ -166,24 +166,24 @@ static double run_cycles(const struct layer *layer, const struct run *run,
     const double outputs = (double)(a[0].outputs * a[1].outputs * a[2].outputs);
     const double elements = rows * positions * outputs;
     const double written = elements / (double)(plan->weave_lines * t->box[2]);
-    double results = elements * 1.6 + written * (40 + 40 / (double)t->rows_together);
+    double results = elements * 1.25 + written * (35 + 35 / (double)t->rows_together);
     /* With two axes, lines pass through the second-level cache between them. */
     const int axes = (a[0].points > 1) + (a[1].points > 1) + (a[2].points > 1);
     if (axes > 0)
-        results += rows * positions * (axes == 2 ? 0.6 : 0.4) * ((double)p->points + outputs);
+        results += rows * positions * (axes == 2 ? 0.5 : 0.33) * ((double)p->points + outputs);
     /* The data, once a tile: of one point by rows, of several by vectors of channels. */
     const double values = (double)(p->origins * p->points) * positions, box_x = (double)t->box[2];
     double data;
     if (p->points == 1) {
         const int whole = t->box[1] == 1 || t->box[2] == plan->windows[2];
-        data = values * 0.7 + (whole ? 0 : values / box_x * 11) +
-               values / width * 8 * (p->products > 1 ? 7. / 4 : 1);
+        data = values * 0.55 + (whole ? 0 : values / box_x * 10) +
+               values / width * 7 * (p->products > 1 ? 7. / 4 : 1);
     } else {
-        const double far = panel_bytes > 16 * cache ? 8 : panel_bytes > 4 * cache ? 4 : 2;
-        data = (double)(t->images * t->block_size) / (double)kernels->lanes * 0.5 +
-               values * 1.05 + values / box_x * 3 + values / width * far;
-        if (a[1].points > 1) data += values / (double)a[2].outputs * .3;
-        if (a[0].points > 1) data += values / (double)(a[2].outputs * a[1].outputs) * .3;
+        const double far = panel_bytes > 16 * cache ? 7 : panel_bytes > 4 * cache ? 3.5 : 1.7;
+        data = (double)(t->images * t->block_size) / (double)kernels->lanes * 0.43 +
+               values * 0.8 + values / box_x * 2.6 + values / width * far;
+        if (a[1].points > 1) data += values / (double)a[2].outputs * 0.26;
+        if (a[0].points > 1) data += values / (double)(a[2].outputs * a[1].outputs) * 0.26;
     }
     /* Three axes have lines too many and too short for the first-level cache. */
     const double volume = a[0].points > 1 ? 1.3 : 1;
@@ -201,15 +201,15 @@ static double run_cycles(const struct layer *layer, const struct run *run,
     if (t->fills > 0) {
         cycles = scheduled_cycles(fill / (double)t->fills + 500, t->places * t->fills,
                                   run->threads) + BARRIER;
-        sums += panel_bytes / 6; /* from the caches of other cores */
+        sums += panel_bytes / 7; /* from the caches of other cores */
     } else {
         sums += fill;
     }
     cycles += scheduled_cycles(sums, t->jobs, run->threads);
     /* The direct tilings' cycles are those of hits in cache; they take longer by as much. */
-    cycles *= 0.77;
+    cycles *= 0.89;
     /* One product of panels is as much faster than this, measured, whole or halved. */
-    return cycles * (p->points > 1 ? 1 : p->products > 1 ? 0.96 : 0.98);
+    return cycles * (p->points > 1 ? 1 : p->products > 1 ? 0.90 : 0.92);
 }
 
 struct search {
