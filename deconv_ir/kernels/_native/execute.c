@@ -463,8 +463,9 @@ static void write_panel(const struct context *c, const struct tile *tile, int64_
 /* Phases that exist: an output shorter than the stride has fewer. */
 static int64_t phases_along(const struct axis *a) { return least(a->out_stride, a->output); }
 
+/* The blocks of rows from `b` on that are summed together. */
 static void run_flat(const struct context *c, const struct tile *tile, const struct go *go,
-                     int64_t qz, int64_t qy) {
+                     int64_t qz, int64_t qy, int64_t b) {
     const struct tiling *t = &c->plan->tiling;
     const struct axis *a = c->plan->axes;
     const int64_t size = c->kernels->size, lines = phases_along(&a[2]);
@@ -474,41 +475,39 @@ static void run_flat(const struct context *c, const struct tile *tile, const str
     struct phase phases[PHASES_TOGETHER];
     struct sweep sweep = {
         .phases = phases,
+        .first_block = tile->first_block + b,
+        .blocks = least(t->together, tile->blocks - b),
         .positions = (tile->box[1] - 1) * t->pitch + tile->box[2],
         .channel_step = t->channel_stride,
         .row_stride = positions,
         .block_stride = block_size,
         .phase_stride = c->packing->rows * positions,
     };
-    for (int64_t b = 0; b < tile->blocks; b += t->together) {
-        sweep.first_block = tile->first_block + b;
-        sweep.blocks = least(t->together, tile->blocks - b);
-        char *sums = tile->sums;
-        if (!whole)
-            sums += ((qz * phases_along(&a[1]) + qy) * t->blocks + b) * block_size * size;
-        for (int64_t qx = 0; qx < lines; qx += PHASES_TOGETHER) {
-            sweep.phase_count = least(PHASES_TOGETHER, lines - qx);
-            for (int64_t i = 0; i < sweep.phase_count; i++)
-                phases[i] = phase_of(c, tile->group, qz, qy, qx + i);
-            sweep.channel_bytes =
-                phases[0].row_taps *
-                (c->kernels->columns[c->packing->rows] * c->kernels->lanes * size + LINE);
-            for (int64_t image = 0; image < tile->images; image++)
-                for (int64_t z = 0; z < tile->box[0]; z++) {
-                    sweep.data = tile->data + (image * t->image_stride + z * t->plane) * size;
-                    sweep.sums = sums + (qx * sweep.phase_stride +
-                                         (image * t->box[0] + z) * t->line) * size;
-                    sum_blocks(c, tile, go, &sweep);
-                }
-        }
-        if (go->ends && c->layer->folded > 1) {
-            write_folded(c, tile, phases, sums, positions);
-            continue;
-        }
-        for (int64_t i = 0; go->ends && i < sweep.blocks; i++)
-            write_rows(c, tile, sweep.first_block + i, phases, sums + i * block_size * size,
-                       positions);
+    char *sums = tile->sums;
+    if (!whole) sums += ((qz * phases_along(&a[1]) + qy) * t->blocks + b) * block_size * size;
+    for (int64_t qx = 0; qx < lines; qx += PHASES_TOGETHER) {
+        sweep.phase_count = least(PHASES_TOGETHER, lines - qx);
+        for (int64_t i = 0; i < sweep.phase_count; i++)
+            phases[i] = phase_of(c, tile->group, qz, qy, qx + i);
+        sweep.channel_bytes =
+            phases[0].row_taps *
+            (c->kernels->columns[c->packing->rows] * c->kernels->lanes * size + LINE);
+        for (int64_t image = 0; image < tile->images; image++)
+            for (int64_t z = 0; z < tile->box[0]; z++) {
+                sweep.data = tile->data + (image * t->image_stride + z * t->plane) * size;
+                sweep.sums = sums + (qx * sweep.phase_stride +
+                                     (image * t->box[0] + z) * t->line) * size;
+                sum_blocks(c, tile, go, &sweep);
+            }
     }
+    if (!go->ends) return;
+    if (c->layer->folded > 1) {
+        write_folded(c, tile, phases, sums, positions);
+        return;
+    }
+    for (int64_t i = 0; i < sweep.blocks; i++)
+        write_rows(c, tile, sweep.first_block + i, phases, sums + i * block_size * size,
+                   positions);
 }
 
 /* Copy what a phase sees into a panel [channel and tap][position] without gaps. */
@@ -568,26 +567,53 @@ static void run_compact(const struct context *c, const struct tile *tile, const 
     }
 }
 
+/* What the pieces of a tile have in common: data of some channels that are copied in. */
+struct copied {
+    const struct context *context;
+    const struct tile *tile;
+    const struct go *go;
+    char *scratch; /* the tile's */
+};
+
+static int64_t block_groups(const struct tiling *t, const struct tile *tile) {
+    return t->compact ? 1 : divide_up(tile->blocks, t->together);
+}
+
+/* A phase of the first two axes, at some blocks of rows. */
+static void run_piece(void *argument, int64_t piece, void *scratch) {
+    const struct copied *copied = argument;
+    const struct context *c = copied->context;
+    const struct tiling *t = &c->plan->tiling;
+    const struct go *go = copied->go;
+    struct tile tile = *copied->tile;
+    /* The thread's own, but for sums that wait for more channels. */
+    const int64_t away = (char *)scratch - copied->scratch;
+    tile.panel += away;
+    tile.row += away;
+    if (go->begins && go->ends) tile.sums += away;
+    const int64_t groups = block_groups(t, &tile), ys = phases_along(&c->plan->axes[1]);
+    const int64_t b = piece % groups * t->together, phase = piece / groups;
+    if (t->compact) run_compact(c, &tile, go, phase / ys, phase % ys, c->plan->panel_offsets);
+    else run_flat(c, &tile, go, phase / ys, phase % ys, b);
+}
+
 static void run_tile(void *context, int64_t job, void *scratch) {
     const struct context *c = context;
     const struct tiling *t = &c->plan->tiling;
     const struct axis *a = c->plan->axes;
     const struct tile tile = tile_of(c, job, scratch);
     const int64_t channels = c->layer->channels_in;
+    const int64_t pieces = phases_along(&a[0]) * phases_along(&a[1]) * block_groups(t, &tile);
     struct go go = {0, 0, 1, 0};
     do {
         go.count = least(t->channels, channels - go.first);
         go.ends = go.first + go.count >= channels;
         copy_data(c, &tile, go.first, go.count);
-        for (int64_t qz = 0; qz < phases_along(&a[0]); qz++)
-            for (int64_t qy = 0; qy < phases_along(&a[1]); qy++) {
-                if (t->compact) run_compact(c, &tile, &go, qz, qy, c->plan->panel_offsets);
-                else run_flat(c, &tile, &go, qz, qy);
-            }
+        struct copied copied = {c, &tile, &go, scratch};
+        parallel_pieces(run_piece, &copied, pieces, scratch);
         go.first += go.count;
         go.begins = 0;
     } while (go.first < channels);
-    if (c->streamed) finish_streams();
 }
 
 /* ------------------------------------------------------------ no data -- */

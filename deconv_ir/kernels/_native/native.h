@@ -74,8 +74,7 @@ struct kernels {
                        void *out);
     void (*load)(enum element from, const void *in, int64_t stride, int64_t count, void *out);
     void (*store)(enum element to, const void *in, int64_t count, void *out);
-    /* Copy to memory, whole lines past the caches; finish_streams() makes it seen by other
-     * threads. */
+    /* Copy to memory, whole lines past the caches. */
     void (*stream)(const char *in, int64_t bytes, char *out);
 };
 
@@ -87,6 +86,7 @@ struct run;
 #define STREAMED_BYTES ((int64_t)8 << 20)
 #define STREAMED_ROW 256
 int is_streamed(const struct layer *layer, const struct run *run);
+/* Until then what went past the caches may be unseen by other threads. */
 void finish_streams(void);
 
 extern const struct kernels *const kernels_baseline[ACCUMULATORS];
@@ -238,6 +238,11 @@ typedef void (*job_function)(void *context, int64_t job, void *scratch);
  * with `scratch_bytes` of scratch.  Returns 0, or -1 when out of memory. */
 int parallel_run(job_function function, void *context, int64_t count, int64_t threads,
                  int64_t scratch_bytes);
+
+/* Do the pieces 0 .. count-1 of a job, within it.  Threads that find no more jobs take some of
+ * them, with scratch of their own: where cores differ in speed, or jobs are few, all threads
+ * are done at the same time. */
+void parallel_pieces(job_function function, void *context, int64_t count, void *scratch);
 
 /* Memory for all jobs of the calling thread's next runs, which take so much scratch each. */
 void *take_shared(int64_t bytes, int64_t scratch_bytes);

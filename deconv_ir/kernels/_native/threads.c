@@ -23,6 +23,16 @@
  * as what Python does between two layers. */
 #define SPIN_NANOSECONDS 200000
 
+/* The pieces of the job that a thread is at, for others to take when no jobs are left. */
+struct pieces {
+    job_function function;
+    void *context;
+    int64_t count;
+    atomic_llong next;
+    atomic_int open;    /* whether the above may be read */
+    atomic_int helpers; /* threads that look at it */
+} __attribute__((aligned(2 * LINE)));
+
 struct pool {
     pthread_mutex_t gate;  /* held by the thread whose jobs the pool runs */
     pthread_mutex_t mutex; /* of what follows */
@@ -35,11 +45,14 @@ struct pool {
     job_function function;
     void *context;
     int64_t count, scratch_bytes;
+    int64_t wanted; /* threads, this one included */
     atomic_llong next;
     atomic_int open;    /* whether it is not over yet */
     atomic_int places;  /* workers that may still join */
     atomic_int running; /* workers that have joined and not left */
+    atomic_int busy;    /* threads that are at jobs */
     atomic_int failed;
+    struct pieces pieces[MOST_THREADS]; /* of the caller and the workers */
 };
 
 static struct pool pool = {
@@ -48,6 +61,8 @@ static struct pool pool = {
     .wake = PTHREAD_COND_INITIALIZER,
 };
 
+/* The thread's place among `pieces` while it is at a run of the pool, or -1. */
+static _Thread_local int place = -1;
 static _Thread_local void *kept;
 static _Thread_local int64_t kept_bytes;
 /* What of its beginning the jobs of this thread's next runs share. */
@@ -62,6 +77,8 @@ static void after_fork(void) {
     pool.generation = 0;
     pool.open = 0;
     pool.running = 0;
+    pool.busy = 0;
+    for (int i = 0; i < MOST_THREADS; i++) pool.pieces[i].open = pool.pieces[i].helpers = 0;
     pthread_mutex_init(&pool.gate, NULL);
     pthread_mutex_init(&pool.mutex, NULL);
     pthread_cond_init(&pool.wake, NULL);
@@ -117,18 +134,6 @@ void give_shared(void) {
     release_scratch();
 }
 
-static void take_jobs(job_function function, void *context, int64_t count,
-                      int64_t scratch_bytes) {
-    void *scratch = scratch_bytes ? scratch_of_thread(scratch_bytes) : NULL;
-    if (scratch_bytes && !scratch) {
-        pool.failed = 1;
-        return;
-    }
-    int64_t job;
-    while ((job = atomic_fetch_add(&pool.next, 1)) < count) function(context, job, scratch);
-    release_scratch();
-}
-
 static void pause_briefly(void) {
 #ifdef DECONV_X86
     __builtin_ia32_pause();
@@ -141,14 +146,74 @@ static void wait_briefly(int64_t waited) {
     else sched_yield();
 }
 
+static void take_pieces(struct pieces *p, void *scratch) {
+    int64_t piece;
+    while ((piece = atomic_fetch_add(&p->next, 1)) < p->count)
+        p->function(p->context, piece, scratch);
+}
+
+void parallel_pieces(job_function function, void *context, int64_t count, void *scratch) {
+    /* With a job for everybody left nobody will help; and what is atomic waits for all stores. */
+    if (place < 0 || count < 2 || pool.count - pool.next >= pool.wanted) {
+        for (int64_t piece = 0; piece < count; piece++) function(context, piece, scratch);
+        return;
+    }
+    struct pieces *p = &pool.pieces[place];
+    p->function = function;
+    p->context = context;
+    p->count = count;
+    p->next = 0;
+    p->open = 1;
+    take_pieces(p, scratch);
+    /* Who comes from now on finds it closed; the others are at their last pieces. */
+    p->open = 0;
+    for (int64_t i = 0; p->helpers > 0; i++) wait_briefly(i);
+}
+
+/* Help those who are still at jobs until nobody is. */
+static void help_others(void *scratch) {
+    for (int64_t i = 0; pool.busy > 0; i++) {
+        for (int at = 0; at <= pool.workers; at++) {
+            struct pieces *p = &pool.pieces[at];
+            if (!p->open) continue;
+            atomic_fetch_add(&p->helpers, 1);
+            if (p->open && p->next < p->count) {
+                take_pieces(p, scratch);
+                finish_streams();
+                i = 0;
+            }
+            atomic_fetch_sub(&p->helpers, 1);
+        }
+        wait_briefly(i);
+    }
+}
+
+static void take_jobs(job_function function, void *context, int64_t count,
+                      int64_t scratch_bytes, int at) {
+    void *scratch = scratch_bytes ? scratch_of_thread(scratch_bytes) : NULL;
+    if (scratch_bytes && !scratch) {
+        pool.failed = 1;
+        return;
+    }
+    int64_t job;
+    place = at;
+    atomic_fetch_add(&pool.busy, 1);
+    while ((job = atomic_fetch_add(&pool.next, 1)) < count) function(context, job, scratch);
+    finish_streams();
+    atomic_fetch_sub(&pool.busy, 1);
+    place = -1;
+    help_others(scratch);
+    release_scratch();
+}
+
 static int64_t nanoseconds(void) {
     struct timespec t;
     clock_gettime(CLOCK_MONOTONIC, &t);
     return t.tv_sec * INT64_C(1000000000) + t.tv_nsec;
 }
 
-static void *work(void *unused) {
-    (void)unused;
+static void *work(void *number) {
+    const int at = (int)(intptr_t)number;
     long long seen = 0;
     int joined = 0;
     for (;;) {
@@ -168,7 +233,8 @@ static void *work(void *unused) {
         atomic_fetch_add(&pool.running, 1);
         seen = pool.generation;
         joined = atomic_fetch_sub(&pool.places, 1) > 0;
-        if (joined) take_jobs(pool.function, pool.context, pool.count, pool.scratch_bytes);
+        if (joined)
+            take_jobs(pool.function, pool.context, pool.count, pool.scratch_bytes, at);
         atomic_fetch_sub(&pool.running, 1);
     }
     return NULL;
@@ -180,7 +246,8 @@ static void start_workers(int count) {
     pthread_attr_init(&attributes);
     pthread_attr_setdetachstate(&attributes, PTHREAD_CREATE_DETACHED);
     while (pool.workers < count && pool.workers < MOST_WORKERS) {
-        if (pthread_create(&pool.threads[pool.workers], &attributes, work, NULL)) break;
+        void *number = (void *)(intptr_t)(pool.workers + 1);
+        if (pthread_create(&pool.threads[pool.workers], &attributes, work, number)) break;
         pool.workers++;
     }
     pthread_attr_destroy(&attributes);
@@ -208,6 +275,7 @@ static int run_alone(job_function function, void *context, int64_t count,
     void *scratch = scratch_bytes ? scratch_of_thread(scratch_bytes) : NULL;
     if (scratch_bytes && !scratch) return -1;
     for (int64_t job = 0; job < count; job++) function(context, job, scratch);
+    finish_streams();
     release_scratch();
     return 0;
 }
@@ -225,6 +293,7 @@ int parallel_run(job_function function, void *context, int64_t count, int64_t th
     pool.context = context;
     pool.count = count;
     pool.scratch_bytes = scratch_bytes;
+    pool.wanted = helpers + 1;
     pool.failed = 0;
     pool.next = 0;
     pool.places = helpers;
@@ -233,7 +302,7 @@ int parallel_run(job_function function, void *context, int64_t count, int64_t th
     atomic_fetch_add(&pool.generation, 1);
     pthread_cond_broadcast(&pool.wake);
     pthread_mutex_unlock(&pool.mutex);
-    take_jobs(function, context, count, scratch_bytes);
+    take_jobs(function, context, count, scratch_bytes, 0);
     /* Nobody may join any more; wait for those who have. */
     atomic_fetch_sub(&pool.places, helpers + MOST_WORKERS);
     for (int64_t i = 0; pool.running > 0; i++) wait_briefly(i);

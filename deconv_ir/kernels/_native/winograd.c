@@ -278,20 +278,37 @@ static void fill_part(void *context, int64_t job, void *scratch) {
     wino_fill_panel(c, &tile, first, last - first);
 }
 
+/* What the pieces of a job, chunks of rows, have in common: a panel that is filled. */
+struct filled {
+    const struct context *context;
+    const struct tile *tile;
+    float *scratch; /* the tile's */
+};
+
+static void run_chunk(void *argument, int64_t piece, void *scratch) {
+    const struct filled *filled = argument;
+    const struct context *c = filled->context;
+    /* All but the panel is this thread's own. */
+    struct tile tile = *filled->tile;
+    const int64_t away = (char *)scratch - (char *)filled->scratch;
+    float **const own[] = {&tile.zeros, &tile.sums, &tile.products, &tile.out, &tile.row};
+    for (size_t i = 0; i < sizeof own / sizeof *own; i++)
+        *own[i] = (float *)((char *)*own[i] + away);
+    memset(tile.zeros, 0, (size_t)c->plan->tiling.line * sizeof(float));
+    const int64_t chunk = tile.first_chunk + piece;
+    const struct wino_layout *layout = wino_layout_of(c->plan->packing, chunk);
+    sum_chunk(c, &tile, chunk, layout);
+    write_chunk(c, &tile, chunk, layout);
+}
+
 static void run_tile(void *context, int64_t job, void *scratch) {
     const struct context *c = context;
     const struct wino_tiling *t = &c->plan->tiling;
     struct tile tile;
     tile_make(c, job / t->row_groups, job % t->row_groups, scratch, &tile);
     if (!c->shared) wino_fill_panel(c, &tile, 0, c->plan->packing->channels);
-    memset(tile.zeros, 0, (size_t)c->plan->tiling.line * sizeof(float));
-    for (int64_t i = 0; i < tile.chunks; i++) {
-        const int64_t chunk = tile.first_chunk + i;
-        const struct wino_layout *layout = wino_layout_of(c->plan->packing, chunk);
-        sum_chunk(c, &tile, chunk, layout);
-        write_chunk(c, &tile, chunk, layout);
-    }
-    if (c->streamed) finish_streams();
+    struct filled filled = {c, &tile, scratch};
+    parallel_pieces(run_chunk, &filled, tile.chunks, scratch);
 }
 
 int wino_execute(const struct layer *layer, const struct run *run,
