@@ -1,0 +1,50 @@
+"""Threads that find no more jobs take pieces of those that others are at."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from deconv_ir import kernels
+from deconv_ir.kernels import Deconvolution
+from deconv_ir.kernels.compiled import compiled_module
+from deconv_ir.kernels.naive import naive
+from deconv_ir.room import AMPLE
+
+pytestmark = pytest.mark.skipif(
+    compiled_module() is None, reason="the compiled kernel was not built"
+)
+
+# Data, filter, strides, pads, output: few jobs of several pieces each.
+LAYERS = {
+    "chunks of rows": ((3, 24, 9, 9), (24, 90, 3, 3), (1, 1), (1, 1), (9, 9)),
+    "phases": ((3, 6, 17, 19), (6, 4, 6, 6), (3, 3), (2, 1), (49, 56)),
+    "three axes": ((2, 5, 5, 6, 7), (5, 7, 4, 4, 4), (2, 2, 2), (1, 1, 1), (10, 12, 14)),
+    "tiny planes": ((9, 40, 4, 4), (40, 30, 4, 4), (2, 2), (1, 1), (8, 8)),
+    "kernel = stride": ((3, 140, 6, 7), (140, 20, 2, 2), (2, 2), (0, 0), (12, 14)),
+}
+
+
+@pytest.mark.parametrize("scratch_bytes", [64 << 20, 300_000], ids=["", "little scratch"])
+@pytest.mark.parametrize("threads", [2, 5])
+@pytest.mark.parametrize("element", ["float32", "float16"])
+@pytest.mark.parametrize("path", ["direct", "winograd", "strassen"])
+@pytest.mark.parametrize("layer", LAYERS)
+def test_every_piece_once(layer, path, element, threads, scratch_bytes):
+    data_shape, filter_shape, strides, pads, output = LAYERS[layer]
+    rng = np.random.default_rng(1)
+    # Small integers: sums are the same in every order, and rounded once.
+    data = rng.integers(-3, 4, data_shape).astype(element)
+    weights = (8 * rng.integers(-3, 4, filter_shape)).astype(element)
+    where = {"strides": strides, "dilations": (1,) * len(strides)}
+    expected = naive(data, weights, **where, groups=1, pads_begin=pads, output=output)
+    kernel = Deconvolution(weights, **where, path=path)
+    room = AMPLE._replace(scratch_bytes=scratch_bytes)
+    kernels.set_threads(threads)
+    try:
+        # Who is done first differs from run to run.
+        for _ in range(25):
+            result = kernel.run(data, pads, output, None, room)
+            assert np.array_equal(result, expected)
+    finally:
+        kernels.set_threads(None)
