@@ -184,19 +184,23 @@ static void NAME(interleave)(const void *lines, int64_t pitch, int64_t stride, i
         return;
     }
     const int64_t whole = count / stride, vectors = whole - whole % LANES;
-    for (int64_t q = 0; q < stride;) {
-        const ELEMENT *const from[4] = {in, in + pitch, in + 2 * pitch, in + 3 * pitch};
-        const int64_t parts = stride - q >= 4 ? 4 : stride - q >= 2 ? 2 : 1;
-        const int64_t done = parts == 1 ? 0 : vectors;
-        if (parts == 4) NAME(interleave_part)(4, from, 0, done, stride, out + q);
-        else if (parts == 2) NAME(interleave_part)(2, from, 0, done, stride, out + q);
-        for (int64_t i = 0; i < parts; i++) {
-            const int64_t last = whole + (q + i < count - whole * stride);
-            for (int64_t v = done; v < last; v++) out[v * stride + q + i] = from[i][v];
-        }
-        in += parts * pitch;
-        q += parts;
+    int64_t line = 0;
+    for (; line + 4 <= stride; line += 4) {
+        const ELEMENT *first = in + line * pitch;
+        const ELEMENT *const from[] = {first, first + pitch, first + 2 * pitch, first + 3 * pitch};
+        NAME(interleave_part)(4, from, 0, vectors, stride, out + line);
     }
+    if (line + 2 <= stride) {
+        const ELEMENT *const from[] = {in + line * pitch, in + (line + 1) * pitch};
+        NAME(interleave_part)(2, from, 0, vectors, stride, out + line);
+        line += 2;
+    }
+    if (line < stride)
+        for (int64_t v = 0; v < vectors; v++) out[v * stride + line] = in[line * pitch + v];
+    for (int64_t v = vectors; v < whole; v++)
+        for (int64_t q = 0; q < stride; q++) out[v * stride + q] = in[q * pitch + v];
+    for (int64_t q = 0; q < count - whole * stride; q++)
+        out[whole * stride + q] = in[q * pitch + whole];
 }
 
 /* ------------------------------------------------------ element types -- */
