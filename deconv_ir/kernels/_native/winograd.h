@@ -38,9 +38,10 @@ extern const struct filtering_shape filtering_shapes[FILTERINGS];
 
 /* Vector code, for f32: simd_*.c. */
 struct transforms {
-    /* Values at the points from as many data: `count` vectors, those of data `step` apart. */
+    /* Values at the points from as many data: `count` vectors, those of data `step` apart.
+     * The last of four points may not be wanted: `points` are. */
     void (*in)(enum filtering kind, const float *const *from, int64_t step, float *const *to,
-               int64_t count);
+               int64_t count, int points);
     /* Outputs from such values, at `count` positions: a whole vector too much at most. */
     void (*out)(enum filtering kind, const float *const *from, float *const *to,
                 int64_t count);

@@ -10,7 +10,7 @@
 typedef int32_t NAME(bits) __attribute__((vector_size(LANES * sizeof(int32_t))));
 
 static void NAME(in)(enum filtering kind, const float *const *from, int64_t step,
-                     float *const *to, int64_t count) {
+                     float *const *to, int64_t count, int points) {
     const float *a = from[0], *b = from[1], *c = from[2], *d = from[3];
     switch (kind) {
     case F_1_1:
@@ -30,7 +30,7 @@ static void NAME(in)(enum filtering kind, const float *const *from, int64_t step
             STORE(to[0] + i * LANES, LOAD(a + i * step) - w);
             STORE(to[1] + i * LANES, v + w);
             STORE(to[2] + i * LANES, w - v);
-            STORE(to[3] + i * LANES, LOAD(d + i * step) - v);
+            if (points == 4) STORE(to[3] + i * LANES, LOAD(d + i * step) - v);
         }
     }
 }

@@ -148,21 +148,23 @@ static void transform_windows(const struct context *c, const struct tile *tile,
                         rows[i] = to[i] = tile->y + i * line;
                     }
                     if (a[1].points > 1)
-                        c->transforms->in(a[1].kind, from, lanes, to, t->pitch);
+                        c->transforms->in(a[1].kind, from, lanes, to, t->pitch, a[1].points);
                     else
                         rows[0] = from[0];
                     there = residue;
                 }
                 const int64_t origin = (origin_z * a[1].origins + oy) * a[2].origins + ox;
-                float *into = out + ((origin * a[0].points + pz) * a[1].points) * a[2].points *
-                                        t->ready_step;
+                int64_t point = ((origin * a[0].points + pz) * a[1].points) * a[2].points;
                 for (int py = 0; py < a[1].points; py++) {
-                    for (int i = 0; i < a[2].points; i++, into += t->ready_step) {
+                    int met = 0; /* points of the row at which there are weights */
+                    for (int i = 0; i < a[2].points; i++, point++) {
                         from[i] = rows[py] + (at_x / a[2].spread + i) * lanes;
-                        to[i] = into;
+                        to[i] = out + point * t->ready_step;
+                        if (plan->panel_start[point] >= 0) met = i + 1;
                     }
-                    c->transforms->in(a[2].kind, from, a[2].outputs * lanes, to,
-                                      tile->box[2]);
+                    if (met > 0)
+                        c->transforms->in(a[2].kind, from, a[2].outputs * lanes, to,
+                                          tile->box[2], met);
                 }
             }
         }
@@ -185,7 +187,7 @@ static void transform_block(const struct context *c, const struct tile *tile,
                           (plan->origin[0][oz] + at_z + i * a[0].spread) * t->plane;
                 to[i] = tile->z + oz * all_z + i * t->plane;
             }
-            c->transforms->in(a[0].kind, from, lanes, to, t->plane / lanes);
+            c->transforms->in(a[0].kind, from, lanes, to, t->plane / lanes, a[0].points);
         }
         for (int64_t lattice = 0; lattice < a[1].spread * a[2].spread; lattice++)
             for (int64_t wy = 0; wy < tile->box[1]; wy++) {

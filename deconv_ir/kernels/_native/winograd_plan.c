@@ -181,7 +181,7 @@ static double run_cycles(const struct layer *layer, const struct run *run,
     } else {
         const double far = panel_bytes > 16 * cache ? 7 : panel_bytes > 4 * cache ? 3.5 : 1.7;
         data = (double)(t->images * t->block_size) / (double)kernels->lanes * 0.43 +
-               values * 0.8 + values / box_x * 2.6 + values / width * far;
+               values * (p->parts > 1 ? 0.72 : 0.8) + values / box_x * 2.6 + values / width * far;
         if (a[1].points > 1) data += values / (double)a[2].outputs * 0.26;
         if (a[0].points > 1) data += values / (double)(a[2].outputs * a[1].outputs) * 0.26;
     }
