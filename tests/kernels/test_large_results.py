@@ -7,9 +7,8 @@ import functools
 import numpy as np
 import pytest
 
-from deconv_ir.kernels import Deconvolution
+from deconv_ir.kernels import Deconvolution, naive
 from deconv_ir.kernels.compiled import compiled_module
-from deconv_ir.kernels.naive import naive
 
 pytestmark = pytest.mark.skipif(
     compiled_module() is None, reason="the compiled kernel was not built"

@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 
 from deconv_ir import kernels
-from deconv_ir.kernels import Deconvolution
+from deconv_ir.kernels import Deconvolution, naive
 from deconv_ir.kernels.compiled import compiled_module
-from deconv_ir.kernels.naive import naive
 from deconv_ir.room import AMPLE
 
 pytestmark = pytest.mark.skipif(

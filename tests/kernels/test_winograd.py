@@ -330,8 +330,8 @@ def test_chunks_for_some_threads_serve_others(monkeypatch, used):
     data = rng.integers(-8, 9, (2, 228, 35, 4)).astype(np.float32)
     weights = rng.integers(-8, 9, (228, 38, 4, 4)).astype(np.float32)
     arguments = {"strides": (2, 2), "dilations": (1, 1)}
-    direct = Deconvolution(weights, path="direct", **arguments)
-    expected = direct.run(data, (1, 1), (70, 8))
+    where = {"groups": 1, "pads_begin": (1, 1), "output": (70, 8)}
+    expected = naive(data, weights, **arguments, **where)
     kernel = Deconvolution(weights, path="winograd", **arguments)
     for threads_used in (used, 1, 3):
         monkeypatch.setattr(threads, "_threads", threads_used)

@@ -572,7 +572,6 @@ struct copied {
     const struct context *context;
     const struct tile *tile;
     const struct go *go;
-    char *scratch; /* the tile's */
 };
 
 static int64_t block_groups(const struct tiling *t, const struct tile *tile) {
@@ -586,8 +585,8 @@ static void run_piece(void *argument, int64_t piece, void *scratch) {
     const struct tiling *t = &c->plan->tiling;
     const struct go *go = copied->go;
     struct tile tile = *copied->tile;
-    /* The thread's own, but for sums that wait for more channels. */
-    const int64_t away = (char *)scratch - copied->scratch;
+    /* The thread's own, but for sums that wait for more channels; the tile's begin with data. */
+    const int64_t away = (char *)scratch - tile.data;
     tile.panel += away;
     tile.row += away;
     if (go->begins && go->ends) tile.sums += away;
@@ -609,7 +608,7 @@ static void run_tile(void *context, int64_t job, void *scratch) {
         go.count = least(t->channels, channels - go.first);
         go.ends = go.first + go.count >= channels;
         copy_data(c, &tile, go.first, go.count);
-        struct copied copied = {c, &tile, &go, scratch};
+        struct copied copied = {c, &tile, &go};
         parallel_pieces(run_piece, &copied, pieces, scratch);
         go.first += go.count;
         go.begins = 0;

@@ -130,12 +130,12 @@ SHAPES
 
 /* ------------------------------------------------------- interleaving -- */
 
-/* LANES positions of `parts` lines, 4 or 2, that lie side by side among `stride`. */
-INLINE void NAME(interleave_block)(const int parts, const ELEMENT *const *from, int64_t at,
+/* LANES positions of `lines` lines, 4 or 2, that lie side by side among `stride`. */
+INLINE void NAME(interleave_block)(const int lines, const ELEMENT *const *from, int64_t at,
                                    int64_t stride, ELEMENT *out) {
     VEC woven[4];
     const VEC a = LOAD(from[0] + at), b = LOAD(from[1] + at);
-    if (parts == 2) {
+    if (lines == 2) {
         woven[0] = ZIP_LOW(a, b);
         woven[1] = ZIP_HIGH(a, b);
     } else {
@@ -147,17 +147,17 @@ INLINE void NAME(interleave_block)(const int parts, const ELEMENT *const *from, 
         woven[2] = ZIP_LOW(f, h);
         woven[3] = ZIP_HIGH(f, h);
     }
-    const int piece = parts < LANES ? parts : LANES;
+    const int piece = lines < LANES ? lines : LANES;
 #pragma GCC unroll 4
-    for (int v = 0; v < parts; v++) {
-        if (stride == parts) {
+    for (int v = 0; v < lines; v++) {
+        if (stride == lines) {
             STORE(out + v * LANES, woven[v]);
             continue;
         }
 #pragma GCC unroll 8
         for (int k = 0; k < LANES / piece; k++) {
             const int first = v * LANES + k * piece;
-            memcpy(out + first / parts * stride + first % parts,
+            memcpy(out + first / lines * stride + first % lines,
                    (const char *)&woven[v] + k * piece * (int)sizeof(ELEMENT),
                    (size_t)piece * sizeof(ELEMENT));
         }
@@ -165,14 +165,14 @@ INLINE void NAME(interleave_block)(const int parts, const ELEMENT *const *from, 
 }
 
 /* The same from position `at` on, for `count` positions, rounded up to whole vectors. */
-INLINE void NAME(interleave_part)(const int parts, const ELEMENT *const *from, int64_t at,
+INLINE void NAME(interleave_some)(const int lines, const ELEMENT *const *from, int64_t at,
                                   int64_t count, int64_t stride, ELEMENT *out) {
-    if (stride == parts)
+    if (stride == lines)
         for (int64_t i = 0; i < count; i += LANES)
-            NAME(interleave_block)(parts, from, at + i, parts, out + i * parts);
+            NAME(interleave_block)(lines, from, at + i, lines, out + i * lines);
     else
         for (int64_t i = 0; i < count; i += LANES)
-            NAME(interleave_block)(parts, from, at + i, stride, out + i * stride);
+            NAME(interleave_block)(lines, from, at + i, stride, out + i * stride);
 }
 
 static void NAME(interleave)(const void *lines, int64_t pitch, int64_t stride, int64_t count,
@@ -188,11 +188,11 @@ static void NAME(interleave)(const void *lines, int64_t pitch, int64_t stride, i
     for (; line + 4 <= stride; line += 4) {
         const ELEMENT *first = in + line * pitch;
         const ELEMENT *const from[] = {first, first + pitch, first + 2 * pitch, first + 3 * pitch};
-        NAME(interleave_part)(4, from, 0, vectors, stride, out + line);
+        NAME(interleave_some)(4, from, 0, vectors, stride, out + line);
     }
     if (line + 2 <= stride) {
         const ELEMENT *const from[] = {in + line * pitch, in + (line + 1) * pitch};
-        NAME(interleave_part)(2, from, 0, vectors, stride, out + line);
+        NAME(interleave_some)(2, from, 0, vectors, stride, out + line);
         line += 2;
     }
     if (line < stride)

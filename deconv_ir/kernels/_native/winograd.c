@@ -282,15 +282,14 @@ static void fill_part(void *context, int64_t job, void *scratch) {
 struct filled {
     const struct context *context;
     const struct tile *tile;
-    float *scratch; /* the tile's */
 };
 
 static void run_chunk(void *argument, int64_t piece, void *scratch) {
     const struct filled *filled = argument;
     const struct context *c = filled->context;
-    /* All but the panel is this thread's own. */
+    /* All but the panel is this thread's own; the tile's begins with its block. */
     struct tile tile = *filled->tile;
-    const int64_t away = (char *)scratch - (char *)filled->scratch;
+    const int64_t away = (char *)scratch - (char *)tile.block;
     float **const own[] = {&tile.zeros, &tile.sums, &tile.products, &tile.out, &tile.row};
     for (size_t i = 0; i < sizeof own / sizeof *own; i++)
         *own[i] = (float *)((char *)*own[i] + away);
@@ -307,7 +306,7 @@ static void run_tile(void *context, int64_t job, void *scratch) {
     struct tile tile;
     tile_make(c, job / t->row_groups, job % t->row_groups, scratch, &tile);
     if (!c->shared) wino_fill_panel(c, &tile, 0, c->plan->packing->channels);
-    struct filled filled = {c, &tile, scratch};
+    struct filled filled = {c, &tile};
     parallel_pieces(run_chunk, &filled, tile.chunks, scratch);
 }
 

@@ -124,9 +124,9 @@ static void NAME(weave)(const float *const *from, int64_t at, int64_t lines, int
                         float *out) {
     int64_t line = 0;
     for (; line + 4 <= lines; line += 4)
-        JOIN(interleave_part, f32, SUFFIX)(4, from + line, at, count, lines, out + line);
+        JOIN(interleave_some, f32, SUFFIX)(4, from + line, at, count, lines, out + line);
     for (; line + 2 <= lines; line += 2)
-        JOIN(interleave_part, f32, SUFFIX)(2, from + line, at, count, lines, out + line);
+        JOIN(interleave_some, f32, SUFFIX)(2, from + line, at, count, lines, out + line);
     for (; line < lines; line++)
         for (int64_t i = 0; i < count; i++) out[i * lines + line] = from[line][at + i];
 }

@@ -140,7 +140,7 @@ static double run_cycles(const struct layer *layer, const struct run *run,
     const double blocks = (double)t->blocks, parts = (double)p->products;
     const double width = PANEL_COLUMNS * kernels->lanes;
     /* What takes instructions takes fewer of longer vectors; what waits for caches does not. */
-    const double value = (1 + 8. / (double)kernels->lanes) / 2;
+    const double by_length = (1 + 8. / (double)kernels->lanes) / 2;
     /* One chunk: products, its weights, and the panel. */
     const struct wino_layout *layout = &p->layouts[0];
     double products = 0, weights = 0;
@@ -168,11 +168,11 @@ static double run_cycles(const struct layer *layer, const struct run *run,
     const double outputs = (double)(a[0].outputs * a[1].outputs * a[2].outputs);
     const double elements = rows * positions * outputs;
     const double written = elements / (double)(plan->weave_lines * t->box[2]);
-    double results = elements * 1.25 * value + written * (35 + 35 / (double)t->rows_together);
+    double results = elements * 1.25 * by_length + written * (35 + 35 / (double)t->rows_together);
     /* With two axes, lines pass through the second-level cache between them. */
     const int axes = (a[0].points > 1) + (a[1].points > 1) + (a[2].points > 1);
     if (axes > 0)
-        results += rows * positions * value * (axes == 2 ? 0.5 : 0.33) *
+        results += rows * positions * by_length * (axes == 2 ? 0.5 : 0.33) *
                    ((double)p->points + outputs);
     /* The data, once a tile: of one point by rows, of several by vectors of channels. */
     const double values = (double)(p->origins * p->points) * positions, box_x = (double)t->box[2];
@@ -184,11 +184,11 @@ static double run_cycles(const struct layer *layer, const struct run *run,
     } else {
         const double far = panel_bytes > 16 * cache ? 7 : panel_bytes > 4 * cache ? 3.5 : 1.7;
         data = (double)(t->images * t->block_size) / (double)kernels->lanes * 0.43 +
-               values * value * (p->parts > 1 ? 0.72 : 0.8) + values / box_x * 2.6 +
+               values * by_length * (p->parts > 1 ? 0.72 : 0.8) + values / box_x * 2.6 +
                values / width * far;
-        if (a[1].points > 1) data += values * value / (double)a[2].outputs * 0.26;
+        if (a[1].points > 1) data += values * by_length / (double)a[2].outputs * 0.26;
         if (a[0].points > 1)
-            data += values * value / (double)(a[2].outputs * a[1].outputs) * 0.26;
+            data += values * by_length / (double)(a[2].outputs * a[1].outputs) * 0.26;
     }
     /* Three axes have lines too many and too short for the first-level cache. */
     const double volume = a[0].points > 1 ? 1.3 : 1;
