@@ -11,6 +11,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from deconv_ir.kernels.products import multiply_stacks
+
 __all__ = ["Arithmetic", "arithmetic_of"]
 
 Array = np.ndarray[Any, np.dtype[Any]]
@@ -84,7 +86,7 @@ class Arithmetic(NamedTuple):
             Whether to add to what is there.
         """
         if self.direct and not add:
-            np.matmul(weights[0], data[0], out=out)
+            multiply_stacks(weights[0], data[0], out)
             return
         if self.direct:
             out += np.matmul(weights[0], data[0])
@@ -96,7 +98,7 @@ class Arithmetic(NamedTuple):
             terms = slice(i, i + self.exact_terms)
             for a in range(self.limbs):
                 for b in range(self.limbs - a):
-                    np.matmul(weights[a][..., terms], data[b][terms], out=product)
+                    multiply_stacks(weights[a][..., terms], data[b][terms], product)
                     # A signed integer below 2^53, and then modulo 2^64.
                     exact = product.astype(np.int64).view(np.uint64)
                     exact <<= np.uint64((a + b) * _LIMB_BITS)

@@ -21,8 +21,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from deconv_ir.kernels.box import Box, Scratch, Source
-from deconv_ir.kernels.costs import ADD, Cost, Time, gather_time, product_time, write_time
+from deconv_ir.kernels.costs import ADD, LOOP, Cost, Time, gather_time, product_time, write_time
 from deconv_ir.kernels.problem import AxisPhases, PhaseSet, Problem, pick
+from deconv_ir.kernels.products import multiply_stacks
 from deconv_ir.kernels.writer import Writer
 
 __all__ = ["Columns", "ColumnsInPlace", "cost", "cost_in_place"]
@@ -93,7 +94,7 @@ class Columns:
         for part in box.blocks():
             columns = scratch.take(block.size, (box.groups, part.outs * self.taps, positions))
             filters = self.packed[box.group : box.group + box.groups, part.rows(self.taps)]
-            np.matmul(filters, matrix, out=columns)
+            multiply_stacks(filters, matrix, columns)
             by_channel = columns.reshape(-1, self.taps, positions)
             if self.even and len(self.distances) > 1:
                 phases = self.distances[0].phases
@@ -169,7 +170,7 @@ class ColumnsInPlace(Columns):
             high = part.outs * self.taps
             columns = scratch.take(0, (box.images, box.groups, high, math.prod(extent)))
             filters = self.packed[box.group : box.group + box.groups, part.rows(self.taps)]
-            np.matmul(filters, matrix, out=columns)
+            multiply_stacks(filters, matrix, columns)
             channels = box.groups * part.outs
             by_tap = columns.reshape(box.images, channels, self.taps, *extent)
             counts = self.distances[0].phases  # the first distance reaches all of them
@@ -271,14 +272,12 @@ def cost_in_place(problem: Problem, box: Box) -> Cost | None:
     extent = [min(a.data, n + a.reach) for a, n in zip(box.axes, box.size, strict=True)]
     phases = _phases(problem)
     columns = box.images * math.prod(extent) * problem.taps
-    calls = -(-box.outs // box.block) * (problem.taps // phases.phases + 1)
-    return Cost(
-        box.groups * box.block * (columns + phases.phases * box.positions),
-        product_time(box, problem.taps, problem.channels_in, math.prod(extent)) * box.images
-        + Time(calls=calls)
-        + gather_time(box.groups * box.outs * columns, 0, extent[-1])
-        + write_time(box, phases.phases * box.positions, phases),
-    )
+    total = product_time(box, problem.taps, problem.channels_in, math.prod(extent)) * box.images
+    total += write_time(box, phases.phases * box.positions, phases)
+    if problem.taps > phases.phases:
+        calls = -(-box.outs // box.block) * (problem.taps // phases.phases + 1)
+        total += Time(calls=calls) + gather_time(box.groups * box.outs * columns, 0, extent[-1])
+    return Cost(box.groups * box.block * (columns + phases.phases * box.positions), total)
 
 
 def cost(problem: Problem, box: Box) -> Cost | None:
@@ -298,7 +297,7 @@ def cost(problem: Problem, box: Box) -> Cost | None:
         data + box.groups * box.block * (problem.taps * positions + sums),
         gather_time(data, 1, box.size[-1])
         + product_time(box, problem.taps, problem.channels_in, positions)
-        + Time(passes=ADD * columns, calls=calls)
+        + Time(passes=ADD * columns + LOOP * box.groups * box.outs * problem.taps, calls=calls)
         + write_time(box, phases.phases * box.positions, phases),
     )
 

@@ -13,10 +13,24 @@ from typing import NamedTuple
 from deconv_ir.kernels.box import Box
 from deconv_ir.kernels.problem import PhaseSet
 
-__all__ = ["ADD", "SPREAD", "Cost", "Time", "gather_time", "product_time", "write_time"]
+__all__ = [
+    "ADD",
+    "LOOP",
+    "MULTIPLY_ADD",
+    "SPREAD",
+    "Cost",
+    "Time",
+    "gather_time",
+    "product_time",
+    "write_time",
+]
 
 # A pass over two operands in the caches.
 ADD = 0.15
+# The same with a factor, added to what is there: `numpy.einsum`.
+MULTIPLY_ADD = 0.08
+# A row of a pass, beside its elements.
+LOOP = 120.0
 # Copying what lies in the caches to many places.
 SPREAD = 0.25
 # Elements of scratch that stay in the caches, and what each doubling adds to passes.
@@ -24,6 +38,10 @@ _NEAR = 1 << 18
 _FAR = 0.2
 # The BLAS: a multiply-add, packing either operand, storing a result.
 _MULTIPLY, _PACK, _STORE = 0.022, 0.35, 0.3
+# Packing an operand that lies in the caches nearest by: so many elements.
+_PACK_NEAR, _NEAREST = 0.12, 1 << 14
+# A product of a stack, beside its work.
+_PRODUCT = 300.0
 # Copying with a stride or in short rows: an element, and a row.
 _STRIDED, _ROW = 0.4, 8.0
 # Writing results: an element in rows that follow each other, and in others, which miss the
@@ -72,11 +90,14 @@ def product_time(box: Box, rows: int, depth: int, columns: int) -> Time:
     """Estimate the products of a tile: `rows` for each output channel, all blocks and groups."""
     blocks = -(-box.outs // box.block)
     rows *= box.outs
+    if depth == 1:
+        return Time(passes=box.groups * rows * (ADD * columns + LOOP), calls=blocks)
     if rows <= blocks:
-        return Time(box.groups * blocks * 4 * _MULTIPLY * depth * columns)
+        return Time(box.groups * blocks * (4 * _MULTIPLY * depth * columns + _PRODUCT))
     padded = -(-rows // 4) * 4
     multiply = _MULTIPLY * padded * depth * columns + _STORE * rows * columns
-    packing = _PACK * depth * (blocks * columns + rows)
+    pack = _PACK_NEAR if depth * columns <= _NEAREST else _PACK
+    packing = pack * depth * (blocks * columns + rows)
     return Time(products=box.groups * (multiply + packing), calls=blocks)
 
 

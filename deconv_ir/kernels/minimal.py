@@ -1,6 +1,6 @@
 """Minimal filtering (Winograd): two outputs of two taps for three products, of three for four.
 
-Where a phase has two or three taps along an axis, neighbouring outputs are
+Where a phase has two to five taps along an axis, neighbouring outputs are
 computed in pairs.  With data d0, d1, ... and taps g0, g1, ... in the order in
 which they meet::
 
@@ -10,6 +10,7 @@ which they meet::
                   m3 = (d1 - d3) g2    m2 = (d2 - d1) (g0 - g1 + g2) / 2
                   y0 = m0 + m1 + m2    y1 = m1 - m2 - m3
 
+Four taps are two and two, five are three and two: the results are added.
 Axes are transformed one after the other, so that two of them need 9 products
 instead of 16, or 16 instead of 36.  The sums over input channels lie between
 the transforms of data and results: one matrix product for each combination of
@@ -32,6 +33,7 @@ from deconv_ir.kernels.box import Box, Scratch, Source
 from deconv_ir.kernels.by_set import BySet
 from deconv_ir.kernels.costs import ADD, Cost, Time, gather_time, product_time, write_time
 from deconv_ir.kernels.problem import AxisPhases, PhaseSet, Problem, pick
+from deconv_ir.kernels.products import multiply_stacks
 from deconv_ir.kernels.writer import Writer
 
 __all__ = ["LARGEST", "Minimal", "cost"]
@@ -43,17 +45,21 @@ _Index = tuple[int | slice, ...]
 # From this number on, v make runs that are worth a neighbour computed for nothing.
 _LONG = 8
 
-# Three axes make values 8 times as large, and 2^16 channels add up below the end of f32.
+# Five taps make what is added at most 12 times as large as a datum and a weight, for each of
+# three axes; then 2^16 channels add up below the end of f32.
 LARGEST = 2.0**50
+
+# How taps are grouped; each group has one point more than taps.
+_GROUPS = {2: (2,), 3: (3,), 4: (2, 2), 5: (3, 2)}
 
 
 def _pairs(axis: AxisPhases) -> bool:
     """Whether outputs of these phases are computed in pairs along the axis."""
-    return axis.taps in (2, 3)
+    return axis.taps in _GROUPS
 
 
 class Minimal(BySet):
-    """The filter packed for minimal filtering; no phase has more than three taps along an axis."""
+    """The filter packed for minimal filtering; no phase has more than five taps along an axis."""
 
     @staticmethod
     def pack(weights: Array, phases: PhaseSet) -> Array:
@@ -114,14 +120,14 @@ class Minimal(BySet):
             rows = part.rows(math.prod(map(len, shape.places)))
             high = rows.stop - rows.start
             products = scratch.take(begin, (len(weights), box.groups, high, positions))
-            np.matmul(weights[:, box.group : box.group + box.groups, rows], matrix, out=products)
+            multiply_stacks(weights[:, box.group : box.group + box.groups, rows], matrix, products)
             channels = box.groups * part.outs
             sums = products.reshape(
                 *shape.points, channels, *map(len, shape.places), box.images, *shape.spatial()
             )
             for axis, sides in enumerate(shape.sides):
                 if sides == 2:
-                    sums = _combine(sums, axis)
+                    sums = _combine(sums, axis, shape.groups[axis])
             for plane in shape.parts:
                 writer.write(part, shape.places, plane.starts, shape.steps, sums[plane.sums])
 
@@ -147,9 +153,10 @@ class _Shape:
         self.places = tuple(axis.phases for axis in phases.axes)
         paired = [_pairs(part) for part in phases.axes]
         self.sides = [2 if pairs else 1 for pairs in paired]
-        self.points = [
-            a.taps + 1 if pairs else 1 for a, pairs in zip(phases.axes, paired, strict=True)
-        ]
+        self.groups = [_GROUPS.get(a.taps, ()) for a in phases.axes]
+        self.points = [sum(taps + 1 for taps in groups) or 1 for groups in self.groups]
+        # How far pairs look ahead.
+        self.ahead = [sum(groups) // 2 for groups in self.groups]
         self.lanes = [a.step if pairs else 1 for a, pairs in zip(phases.axes, paired, strict=True)]
         self.steps = tuple(
             2 * a.step if pairs else 1 for a, pairs in zip(phases.axes, paired, strict=True)
@@ -158,7 +165,7 @@ class _Shape:
         # The last axis along which outputs are computed in pairs.
         last = max((axis for axis, pairs in enumerate(paired) if pairs), default=-1)
         self.keeps = [axis == last and count >= _LONG for axis, count in enumerate(self.counts)]
-        """Whether neighbours stay behind the transform: one more of many v makes long runs."""
+        """Whether neighbours stay behind the transform: a few more of many v make long runs."""
         self._spatial = [self._extents(done) for done in range(len(paired) + 1)]
         self._axes = phases.axes
 
@@ -185,8 +192,8 @@ class _Shape:
     def _extents(self, done: int) -> tuple[int, ...]:
         result: list[int] = []
         for axis, (lanes, count) in enumerate(zip(self.lanes, self.counts, strict=True)):
-            more = self.sides[axis] == 2 and (axis < done or self.keeps[axis])
-            result += [lanes, count + more]
+            stay = axis < done or self.keeps[axis]
+            result += [lanes, count + self.ahead[axis] * stay]
         return tuple(result)
 
     def spatial(self, done: int = 0) -> tuple[int, ...]:
@@ -230,55 +237,68 @@ def _transform(planes: Array, done: Array, axis: int, shape: _Shape) -> None:
         # All rows are one run; what has no neighbour of its own becomes no result.
         before = before.reshape(*before.shape[:2], 1, between * before.shape[3])
         after = after.reshape(*after.shape[:2], 1, between * after.shape[3])
-        count = before.shape[3] - inner
+        count = before.shape[3] - shape.ahead[axis] * inner
         after[..., count:] = 0
 
-    def at(side: int, ahead: int) -> Array:
+    def datum(index: int) -> Array:
+        side, ahead = index % 2, index // 2
         part: Array = before[:, side, :, ahead * inner : ahead * inner + count]
         return part
 
-    to = [after[:, point, :, :count] for point in range(shape.points[axis])]
-    if shape.points[axis] == 3:
-        np.subtract(at(0, 0), at(1, 0), out=to[0])
-        np.copyto(to[1], at(1, 0))
-        np.subtract(at(1, 0), at(0, 1), out=to[2])
-        return
-    np.subtract(at(0, 0), at(0, 1), out=to[0])
-    np.add(at(1, 0), at(0, 1), out=to[1])
-    np.subtract(at(0, 1), at(1, 0), out=to[2])
-    np.subtract(at(1, 0), at(1, 1), out=to[3])
+    to = iter([after[:, point, :, :count] for point in range(shape.points[axis])])
+    first = 0
+    for taps in shape.groups[axis]:
+        d = [datum(first + i) for i in range(taps + 1)]
+        if taps == 2:
+            np.subtract(d[0], d[1], out=next(to))
+            np.copyto(next(to), d[1])
+            np.subtract(d[1], d[2], out=next(to))
+        else:
+            np.subtract(d[0], d[2], out=next(to))
+            np.add(d[1], d[2], out=next(to))
+            np.subtract(d[2], d[1], out=next(to))
+            np.subtract(d[1], d[3], out=next(to))
+        first += taps
 
 
-def _combine(sums: Array, axis: int) -> Array:
+def _combine(sums: Array, axis: int, groups: tuple[int, ...]) -> Array:
     """Turn products into the two outputs of one axis, in place of its first two points."""
     before = (slice(None),) * axis
     m = [pick(sums, *before, point) for point in range(sums.shape[axis])]
     np.add(m[0], m[1], out=m[0])
-    if len(m) == 3:
+    if groups[0] == 2:
         np.subtract(m[1], m[2], out=m[1])
     else:
         np.add(m[0], m[2], out=m[0])
         np.subtract(m[1], m[2], out=m[1])
         np.subtract(m[1], m[3], out=m[1])
+    if len(groups) == 2:  # the second one always has two taps
+        np.add(m[0], m[-3], out=m[0])
+        np.add(m[0], m[-2], out=m[0])
+        np.add(m[1], m[-2], out=m[1])
+        np.subtract(m[1], m[-1], out=m[1])
     both: Array = sums[(*before, slice(0, 2))]
     return both
 
 
 def _transform_taps(weights: Array, axis: int) -> Array:
-    g = np.moveaxis(weights, axis, 0)
-    if len(g) == 2:
-        points = [g[0], g[0] + g[1], g[1]]
-    else:
-        half = weights.dtype.type(0.5)
-        even = (g[0] + g[2]) * half
-        points = [g[0], even + g[1] * half, even - g[1] * half, g[2]]
+    taps = iter(np.moveaxis(weights, axis, 0))
+    half = weights.dtype.type(0.5)
+    points = []
+    for count in _GROUPS[weights.shape[axis]]:
+        g = [next(taps) for _ in range(count)]
+        if count == 2:
+            points += [g[0], g[0] + g[1], g[1]]
+        else:
+            even = (g[0] + g[2]) * half
+            points += [g[0], even + g[1] * half, even - g[1] * half, g[2]]
     return np.stack(points, axis=axis)
 
 
 def cost(problem: Problem, sets: list[PhaseSet], box: Box) -> Cost | None:
     """Estimate what a tile takes; None if the method does not fit the problem."""
     elements, total = 0, Time()
-    if any(axis.taps > 3 for phases in sets for axis in phases.axes):
+    if any(axis.taps > max(_GROUPS) for phases in sets for axis in phases.axes):
         return None
     for phases in sets:
         seen = box.most(phases)

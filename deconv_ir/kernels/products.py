@@ -1,4 +1,4 @@
-"""Matrix products on the threads of the kernels.
+"""Matrix products: of stacks in one call, and of any arrays on the threads of the kernels.
 
 A BLAS with threads of its own keeps these spinning after a product, and slows
 down whatever runs next (docs/kernels.md, Threads).  Here it computes a part of
@@ -16,7 +16,7 @@ from deconv_ir.kernels.blas import single_threaded
 from deconv_ir.kernels.parallel import run_jobs
 from deconv_ir.kernels.threads import get_threads
 
-__all__ = ["LEAST_FOR_THREADS", "matmul"]
+__all__ = ["LEAST_FOR_THREADS", "matmul", "multiply_stacks"]
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -74,6 +74,23 @@ def matmul(a: Array, b: Array) -> Array:
 
         run_jobs(take_part, parts, parts)
     return product
+
+
+def multiply_stacks(a: Array, b: Array, out: Array) -> None:
+    """Write the products of two stacks of matrices into `out`, in the caller's thread.
+
+    Parameters
+    ----------
+    a, b : Array
+        ``[..., M, K]`` and ``[..., K, N]``; stacks are broadcast.
+    out : Array
+        ``[..., M, N]``.
+    """
+    if a.shape[-1] == 1:
+        # Depthwise: NumPy's loop for products of one term takes ten times as long.
+        np.multiply(a, b, out=out)
+    else:
+        np.matmul(a, b, out=out)
 
 
 def _cut(array: Array, axis: int, piece: slice) -> Array:

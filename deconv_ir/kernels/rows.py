@@ -17,6 +17,7 @@ import numpy as np
 from deconv_ir.kernels.box import Box, Scratch, Source
 from deconv_ir.kernels.costs import ADD, SPREAD, Cost, Time, gather_time, product_time, write_time
 from deconv_ir.kernels.problem import PhaseSet, Problem
+from deconv_ir.kernels.products import multiply_stacks
 from deconv_ir.kernels.windows import Windows, fill_panel, view
 from deconv_ir.kernels.writer import Writer
 
@@ -55,7 +56,7 @@ class Rows(Windows):
                 high = filters.shape[2]
                 filters = filters.reshape(box.groups, taps * high, matrix.shape[1])
                 columns = scratch.take(used, (*filters.shape[:2], seen.positions))
-                np.matmul(filters, matrix, out=columns)
+                multiply_stacks(filters, matrix, columns)
                 sums = scratch.take(used + columns.size, (box.groups, high, seen.positions))
                 # From a tap to the next: its rows, and the position that it is added to.
                 step = high * seen.positions + phases.axes[0].step * plane

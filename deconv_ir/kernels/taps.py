@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from deconv_ir.kernels.box import Box, Scratch, Source
-from deconv_ir.kernels.costs import ADD, SPREAD, Cost, Time, gather_time, write_time
+from deconv_ir.kernels.costs import MULTIPLY_ADD, SPREAD, Cost, Time, gather_time, write_time
 from deconv_ir.kernels.problem import PhaseSet, Problem
 from deconv_ir.kernels.windows import View, Windows, view
 from deconv_ir.kernels.writer import Writer
@@ -217,9 +217,11 @@ def cost(problem: Problem, sets: list[PhaseSet], box: Box) -> Cost | None:
         panel = shifts * positions * depth if shifts > 1 else 0
         rows = phases.phases * box.outs
         elements = max(elements, positions * depth + panel + phases.phases * box.block * positions)
-        total += gather_time(positions * depth, 1, seen.size[-1])
+        # Where rows are as long as those of the data, whole planes are shifted.
+        if shifts == 1 or seen.size[-1] != seen.axes[-1].data:
+            total += gather_time(positions * depth, 1, seen.size[-1])
         total += Time(passes=SPREAD * panel, calls=2 * shifts)
         # To set the sums to zero is another pass; to read the subscripts takes as some calls.
-        total += Time(passes=ADD * rows * (phases.shifts * depth + 1) * positions, calls=6)
+        total += Time(passes=MULTIPLY_ADD * rows * (phases.shifts * depth + 1) * positions, calls=6)
         total += write_time(seen, phases.phases * seen.positions, phases)
     return Cost(elements, total)

@@ -18,6 +18,7 @@ from deconv_ir.kernels.box import Box, Scratch, Source
 from deconv_ir.kernels.by_set import BySet
 from deconv_ir.kernels.costs import SPREAD, Cost, Time, gather_time, product_time, write_time
 from deconv_ir.kernels.problem import PhaseSet, Problem
+from deconv_ir.kernels.products import multiply_stacks
 from deconv_ir.kernels.writer import Writer
 
 __all__ = ["View", "Windows", "cost", "fill_panel", "view"]
@@ -55,7 +56,7 @@ class Windows(BySet):
                 rows = part.outs * phases.phases
                 sums = scratch.take(used, (box.groups, rows, seen.positions))
                 filters = weights[box.group : box.group + box.groups, part.rows(phases.phases)]
-                np.matmul(filters, matrix, out=sums)
+                multiply_stacks(filters, matrix, sums)
                 planes = sums.reshape(-1, *seen.counts, box.images, *seen.size)
                 writer.write(part, seen.places, seen.box.first, seen.ones, planes[seen.inside])
 
