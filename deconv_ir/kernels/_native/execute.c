@@ -11,7 +11,6 @@
 /* Taps below which loading and storing sums would show. */
 #define SHORTEST_SUM 96
 #define PHASES_TOGETHER 8 /* that meet the same data while these are in cache */
-#define FILLED 8192 /* bytes that are written at once where there is nothing to sum */
 
 struct context {
     const struct layer *layer;
@@ -95,20 +94,20 @@ static inline void clear_row(char *to, int64_t bytes) {
         memcpy(to + i, blank, 4);
 }
 
-/* Whether a row, in the accumulator's type, holds an infinity or a NaN. */
-static int row_not_finite(const char *row, int64_t bytes, int size) {
+/* Whether rows, in the accumulator's type, hold an infinity or a NaN. */
+static int rows_not_finite(const char *rows, int64_t bytes, int size) {
     int found = 0;
     if (size == 4) {
         for (int64_t i = 0; i < bytes; i += 4) {
             uint32_t bits;
-            memcpy(&bits, row + i, 4);
+            memcpy(&bits, rows + i, 4);
             found |= (bits & UINT32_C(0x7f800000)) == UINT32_C(0x7f800000);
         }
         return found;
     }
     for (int64_t i = 0; i < bytes; i += 8) {
         uint64_t bits;
-        memcpy(&bits, row + i, 8);
+        memcpy(&bits, rows + i, 8);
         found |= (bits & UINT64_C(0x7ff0000000000000)) == UINT64_C(0x7ff0000000000000);
     }
     return found;
@@ -149,21 +148,23 @@ static void copy_volume(const struct context *c, const struct tile *tile, const 
             from + (((z.begin + iz) * axes[0].in_stride + in_phase[0]) * step[0] +
                     (y.begin * axes[1].in_stride + in_phase[1]) * step[1] +
                     (x.begin * axes[2].in_stride + in_phase[2]) * step[2]) * in_size;
-        const int64_t length = joined ? (last - first) * count : count;
-        for (int64_t j = first; j < last; j += joined ? last - first : 1) {
-            if (x_step == 1) fetch_row(at, c->run->channel_step * in_size, length);
-            if (plain) copy_row(row, at, length);
-            else c->kernels->load(element, at, x_step, x.count, row);
-            if (c->layer->guarded && row_not_finite(row, length, (int)size))
-                atomic_store(c->not_finite, 1);
-            row += length;
+        const int64_t held = last - first;
+        if (plain && held) {
             /* Up to the data of the next row: its zeros and this row's are the same.  What is
              * too much is overwritten by that row, or lies in the channel's slack. */
-            if (gap > COPY_STEP) clear_row(row, gap);
-            else if (gap > 0) memcpy(row, blank, COPY_STEP);
-            row += gap;
-            at += row_step;
+            c->kernels->copy_rows(at, row_step, joined ? 1 : held, joined ? held * count : count,
+                                  gap, c->run->channel_step * in_size, row);
+            row += held * pitch;
         }
+        for (int64_t j = 0; j < held && !plain; j++, at += row_step, row += pitch) {
+            if (x_step == 1)
+                fetch_row(at, c->run->channel_step * in_size, x.count * in_size);
+            c->kernels->load(element, at, x_step, x.count, row);
+            clear_row(row + count, gap);
+        }
+        const int64_t filled = held * pitch;
+        if (c->layer->guarded && rows_not_finite(row - filled, filled, (int)size))
+            atomic_store(c->not_finite, 1);
         clear_row(row, (rows - last) * pitch);
     }
 }
@@ -339,6 +340,15 @@ static char *out_row(const struct context *c, const struct tile *tile, int64_t i
                                         element_size((enum element)c->layer->element);
 }
 
+/* Phases that exist: an output shorter than the stride has fewer. */
+static int64_t phases_along(const struct axis *a) { return least(a->out_stride, a->output); }
+
+/* Positions of a tile at which one exists. */
+static int64_t positions_along(const struct tile *tile, const struct axis *a, int axis,
+                               int64_t q) {
+    return least(tile->box[axis], divide_up(a->output - q, a->out_stride) - tile->first[axis]);
+}
+
 /* Interleave the phases of the last axis into the rows of one block. */
 static void write_rows(const struct context *c, const struct tile *tile, int64_t block,
                        const struct phase *phase, const char *sums, int64_t row_stride) {
@@ -353,7 +363,7 @@ static void write_rows(const struct context *c, const struct tile *tile, int64_t
     const int64_t out_pitch = a[1].out_stride * a[2].output * out_size;
     const int64_t channel_pitch = a[0].output * a[1].output * a[2].output * out_size;
     const int64_t first_y = tile->first[1] * a[1].out_stride + phase->q[1];
-    const int64_t ys = least(tile->box[1], divide_up(a[1].output - first_y, a[1].out_stride));
+    const int64_t ys = positions_along(tile, &a[1], 1, phase->q[1]);
     const int64_t ahead = least(ROWS_AHEAD, ys);
     for (int row = 0; row < rows; row++)
         for (int64_t image = 0; image < tile->images; image++)
@@ -424,25 +434,22 @@ static void write_folded(const struct context *c, const struct tile *tile,
 }
 
 /* Write the rows of a panel, which hold one phase of the last axis. */
-static void write_panel(const struct context *c, const struct tile *tile, int64_t block,
-                        const struct phase *phase, const char *sums, int64_t row_stride) {
+static void write_panel(const struct context *c, const struct tile *tile,
+                        const int64_t box[AXES], int64_t block, const struct phase *phase,
+                        const char *sums, int64_t row_stride) {
     const int rows = packing_rows(c->packing, block);
     const struct axis *a = c->plan->axes;
     const enum element element = (enum element)c->layer->element;
     const int64_t size = c->kernels->size, out_size = element_size(element);
-    const int64_t stride = a[2].out_stride;
+    const int64_t stride = a[2].out_stride, count = box[2];
+    const int64_t begin = tile->first[2] * stride + phase->q[2];
     for (int row = 0; row < rows; row++) {
         const char *in = sums + row * row_stride * size;
         for (int64_t image = 0; image < tile->images; image++)
-            for (int64_t z = 0; z < tile->box[0]; z++)
-                for (int64_t y = 0; y < tile->box[1]; y++, in += tile->box[2] * size) {
+            for (int64_t z = 0; z < box[0]; z++)
+                for (int64_t y = 0; y < box[1]; y++, in += count * size) {
                     const int64_t oz = (tile->first[0] + z) * a[0].out_stride + phase->q[0];
                     const int64_t oy = (tile->first[1] + y) * a[1].out_stride + phase->q[1];
-                    if (oz >= a[0].output || oy >= a[1].output) continue;
-                    const int64_t begin = tile->first[2] * stride + phase->q[2];
-                    const int64_t count =
-                        least(tile->box[2], divide_up(a[2].output - begin, stride));
-                    if (count <= 0) continue;
                     char *out = out_row(c, tile, image, packing_channel(c->packing, block) + row,
                                         oz, oy) + begin * out_size;
                     if (out_size == size && size == 4) {
@@ -460,9 +467,6 @@ static void write_panel(const struct context *c, const struct tile *tile, int64_
 
 /* -------------------------------------------------------------- a tile -- */
 
-/* Phases that exist: an output shorter than the stride has fewer. */
-static int64_t phases_along(const struct axis *a) { return least(a->out_stride, a->output); }
-
 /* The blocks of rows from `b` on that are summed together. */
 static void run_flat(const struct context *c, const struct tile *tile, const struct go *go,
                      int64_t qz, int64_t qy, int64_t b) {
@@ -472,12 +476,16 @@ static void run_flat(const struct context *c, const struct tile *tile, const str
     const int64_t positions = t->images * t->box[0] * t->line;
     const int64_t block_size = lines * c->packing->rows * positions;
     const int whole = go->begins && go->ends;
+    /* At its end the output may have less of this phase. */
+    const int64_t zs = positions_along(tile, &a[0], 0, qz);
+    const int64_t ys = positions_along(tile, &a[1], 1, qy);
+    if (zs <= 0 || ys <= 0) return;
     struct phase phases[PHASES_TOGETHER];
     struct sweep sweep = {
         .phases = phases,
         .first_block = tile->first_block + b,
         .blocks = least(t->together, tile->blocks - b),
-        .positions = (tile->box[1] - 1) * t->pitch + tile->box[2],
+        .positions = (ys - 1) * t->pitch + tile->box[2],
         .channel_step = t->channel_stride,
         .row_stride = positions,
         .block_stride = block_size,
@@ -493,7 +501,7 @@ static void run_flat(const struct context *c, const struct tile *tile, const str
             phases[0].row_taps *
             (c->kernels->columns[c->packing->rows] * c->kernels->lanes * size + LINE);
         for (int64_t image = 0; image < tile->images; image++)
-            for (int64_t z = 0; z < tile->box[0]; z++) {
+            for (int64_t z = 0; z < zs; z++) {
                 sweep.data = tile->data + (image * t->image_stride + z * t->plane) * size;
                 sweep.sums = sums + (qx * sweep.phase_stride +
                                      (image * t->box[0] + z) * t->line) * size;
@@ -511,16 +519,16 @@ static void run_flat(const struct context *c, const struct tile *tile, const str
 }
 
 /* Copy what a phase sees into a panel [channel and tap][position] without gaps. */
-static void fill_panel(const struct context *c, const struct tile *tile, const struct go *go,
-                       const struct phase *phase) {
+static void fill_panel(const struct context *c, const struct tile *tile,
+                       const int64_t box[AXES], const struct go *go, const struct phase *phase) {
     const struct tiling *t = &c->plan->tiling;
-    const int64_t size = c->kernels->size, length = tile->box[2] * size;
+    const int64_t size = c->kernels->size, length = box[2] * size;
     for (int64_t k = 0; k < go->count * phase->taps; k++) {
         const char *from = tile->data + phase->offsets[k] * size;
         char *to = tile->panel + k * t->panel * size;
         for (int64_t image = 0; image < tile->images; image++)
-            for (int64_t z = 0; z < tile->box[0]; z++)
-                for (int64_t y = 0; y < tile->box[1]; y++, to += length) {
+            for (int64_t z = 0; z < box[0]; z++)
+                for (int64_t y = 0; y < box[1]; y++, to += length) {
                     const char *row =
                         from + (image * t->image_stride + z * t->plane + y * t->pitch) * size;
                     /* Whole steps: what is too much is overwritten by the next row. */
@@ -539,13 +547,16 @@ static void run_compact(const struct context *c, const struct tile *tile, const 
     const int whole = go->begins && go->ends;
     for (int64_t qx = 0; qx < lines; qx++) {
         const struct phase phase = phase_of(c, tile->group, qz, qy, qx);
-        fill_panel(c, tile, go, &phase);
+        int64_t box[AXES];
+        for (int i = 0; i < AXES; i++) box[i] = positions_along(tile, &a[i], i, phase.q[i]);
+        if (box[0] <= 0 || box[1] <= 0 || box[2] <= 0) continue;
+        fill_panel(c, tile, box, go, &phase);
         struct sweep sweep = {
             .phases = &phase,
             .phase_count = 1,
             .data = tile->panel,
             .offsets = panel_offsets,
-            .positions = tile->images * tile->box[0] * tile->box[1] * tile->box[2],
+            .positions = tile->images * box[0] * box[1] * box[2],
             .channel_step = phase.taps * t->panel,
             .channel_bytes = phase.taps * c->kernels->columns[c->packing->rows] *
                              c->kernels->lanes * size,
@@ -561,7 +572,7 @@ static void run_compact(const struct context *c, const struct tile *tile, const 
                               block_size * size;
             sum_blocks(c, tile, go, &sweep);
             for (int64_t i = 0; go->ends && i < sweep.blocks; i++)
-                write_panel(c, tile, sweep.first_block + i, &phase,
+                write_panel(c, tile, box, sweep.first_block + i, &phase,
                             sweep.sums + i * block_size * size, t->panel);
         }
     }
@@ -615,27 +626,7 @@ static void run_tile(void *context, int64_t job, void *scratch) {
     } while (go.first < channels);
 }
 
-/* ------------------------------------------------------------ no data -- */
-
-/* One channel of one image as it is where no tap meets data. */
-static void fill_channel(void *context, int64_t job, void *scratch) {
-    static const double zeros[MAX_ROWS];
-    static const int32_t no_offsets[AHEAD];
-    const struct context *c = context;
-    const enum element element = (enum element)c->layer->element;
-    const int64_t outs = c->layer->channels_out / c->layer->folded;
-    const int64_t channel = job % (c->layer->groups * outs);
-    const int64_t size = c->kernels->size, out_size = element_size(element);
-    const int64_t count = c->run->output[0] * c->run->output[1] * c->run->extent;
-    const char *bias = c->arrays->bias;
-    if (bias) bias += (channel / outs * c->layer->channels_out + channel % outs) * size;
-    const int64_t at_once = FILLED / size;
-    sum_rows(c->kernels, 1, least(count, at_once), 0, no_offsets, scratch, scratch, scratch, 0,
-             bias ? (const void *)bias : (const void *)zeros, c->epilogue);
-    char *out = (char *)c->arrays->out + job * count * out_size;
-    for (int64_t done = 0; done < count; done += at_once)
-        c->kernels->store(element, scratch, least(at_once, count - done), out + done * out_size);
-}
+/* --------------------------------------------------------------- a run -- */
 
 int is_streamed(const struct layer *layer, const struct run *run) {
     const enum element element = (enum element)layer->element;
@@ -653,17 +644,15 @@ int execute(const struct layer *layer, const struct run *run, const struct kerne
     atomic_int not_finite = 0;
     struct context context = {layer, run,      kernels, packing,
                               plan,  epilogue, arrays,  &not_finite, is_streamed(layer, run)};
-    int holes = 0;
+    int64_t low[AXES], high[AXES];
     for (int a = 0; a < AXES; a++) {
         const struct axis *axis = &plan->axes[a];
-        holes |= axis->first > 0 || axis->last * axis->out_stride < axis->output;
+        const int64_t step = axis->out_stride * (a == 2 ? layer->folded : 1);
+        const int64_t crop = a == 2 ? run->crop : 0, end = a == 2 ? run->extent : axis->output;
+        low[a] = least(most(0, axis->first * step - crop), end);
+        high[a] = most(low[a], least(axis->last * step - crop, end));
     }
-    if (holes) {
-        const int64_t channels =
-            run->batch * layer->groups * layer->channels_out / layer->folded;
-        const int64_t scratch = FILLED + MAX_COLUMNS * kernels->lanes * kernels->size;
-        if (parallel_run(fill_channel, &context, channels, run->threads, scratch)) return -1;
-    }
+    if (fill_outside(layer, run, kernels, epilogue, arrays, low, high)) return -1;
     if (parallel_run(run_tile, &context, plan->tiling.jobs, run->threads, plan->tiling.bytes))
         return -1;
     return atomic_load(&not_finite);

@@ -284,6 +284,7 @@ static const struct kernels NAME(kernels) = {
     .load = NAME(load),
     .store = NAME(store),
     .stream = stream,
+    .copy_rows = copy_rows,
 };
 #undef SHAPE
 

@@ -76,6 +76,11 @@ struct kernels {
     void (*store)(enum element to, const void *in, int64_t count, void *out);
     /* Copy to memory, whole lines past the caches. */
     void (*stream)(const char *in, int64_t bytes, char *out);
+    /* Copy rows of `bytes`, a multiple of 4, which are `step` apart: one after the other, each
+     * with `gap` zeros behind it, and COPY_STEP bytes too much behind the last.  Fetches the rows
+     * that lie `ahead` of them. */
+    void (*copy_rows)(const char *in, int64_t step, int64_t rows, int64_t bytes, int64_t gap,
+                      int64_t ahead, char *out);
 };
 
 struct layer;
@@ -259,6 +264,12 @@ struct arrays {
 int execute(const struct layer *layer, const struct run *run, const struct kernels *kernels,
             const struct packing *packing, const struct plan *plan,
             const struct epilogue *epilogue, const struct arrays *arrays);
+
+/* Compute the results outside of [low, high) on any axis, to which no tap brings data.  Returns
+ * 0, or -1 when out of memory. */
+int fill_outside(const struct layer *layer, const struct run *run, const struct kernels *kernels,
+                 const struct epilogue *epilogue, const struct arrays *arrays,
+                 const int64_t low[AXES], const int64_t high[AXES]);
 
 int64_t second_level_cache(void);
 

@@ -85,7 +85,7 @@ static int axis_make(const struct layer *layer, const struct run *run, int index
         }
     }
     axis->patterns = lists;
-    /* Outside of these no tap meets data; Python has filled the output there. */
+    /* Outside of these no tap meets data: see fill_outside(). */
     const int64_t all = divide_up(axis->output, axis->out_stride);
     const int64_t extent = divide_up(axis->data, axis->in_stride);
     axis->first = least(most(0, -axis->high), all);

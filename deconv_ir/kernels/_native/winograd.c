@@ -318,6 +318,8 @@ int wino_execute(const struct layer *layer, const struct run *run,
                               plan,  epilogue, arrays,  NULL, &too_large,
                               is_streamed(layer, run)};
     const struct wino_tiling *t = &plan->tiling;
+    static const int64_t low[AXES];
+    if (fill_outside(layer, run, kernels, epilogue, arrays, low, plan->high)) return -1;
     if (t->fills > 0) {
         context.shared = take_shared(t->shared_bytes, t->bytes);
         if (!context.shared) return -1;

@@ -170,6 +170,7 @@ struct wino_tiling {
 struct wino_plan {
     const struct wino_packing *packing;
     int64_t windows[AXES];
+    int64_t high[AXES];       /* results from there on may have no window */
     int64_t low[AXES];        /* the data position at which the first window begins */
     int64_t origin[AXES][MOST_AXIS_PHASES]; /* [origin]: from there on */
     int64_t reach[AXES];      /* positions that windows of one number see */

@@ -53,6 +53,24 @@ static int weave_make(struct wino_plan *plan) {
     return 0;
 }
 
+/* Leave out the windows at the end that see no data, as of kernels equal to their stride with
+ * output padding. */
+static void windows_cut(const struct run *run, struct wino_plan *plan) {
+    for (int a = 0; a < AXES; a++) {
+        const struct wino_axis *axis = &plan->packing->axes[a];
+        plan->high[a] = run->output[a];
+        /* Lines of different windows make whole rows only. */
+        if (a == AXES - 1 && plan->weave_high > 0) continue;
+        const int64_t seeing = floor_divide(run->data[a] - 1 - plan->low[a], axis->step) + 1;
+        if (seeing >= plan->windows[a]) continue;
+        plan->windows[a] = most(seeing, 1);
+        for (int64_t q = 0; q < axis->stride; q++) {
+            const int64_t v = plan->windows[a] * axis->step + axis->phase[q].shift;
+            plan->high[a] = least(plan->high[a], most(0, axis->stride * v + q));
+        }
+    }
+}
+
 /* -------------------------------------------------------------- tiling -- */
 
 /* Floats that are interleaved at once: they stay in the first-level cache. */
@@ -297,6 +315,7 @@ static int plan_for(const struct layer *layer, const struct run *run,
     plan->packing = packing;
     windows_make(layer, run, plan);
     if (weave_make(plan)) return -1;
+    windows_cut(run, plan);
     choose_tiling(layer, run, kernels, plan);
     return plan->tiling.cycles < 0;
 }

@@ -1,0 +1,55 @@
+"""Results that no tap brings data to, and phases that the output has fewer positions of."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from deconv_ir.kernels import Activation, ActivationKind, Deconvolution, naive
+from deconv_ir.kernels.compiled import compiled_module
+
+pytestmark = pytest.mark.skipif(
+    compiled_module() is None, reason="the compiled kernel was not built"
+)
+
+# Data, filter, strides, dilation, pads, output.
+LAYERS = {
+    "output padding, kernel = stride": ((2, 8, 9, 17), (8, 20, 4, 4), (4, 4), 1, (0, 0), (39, 69)),
+    "of one axis": ((3, 130, 33), (130, 16, 2), (2,), 1, (0,), (67,)),
+    "of three axes": ((1, 5, 3, 4, 9), (5, 12, 2, 2, 2), (2, 2, 2), 1, (0, 0, 0), (7, 9, 19)),
+    "of one row": ((1, 8, 1, 12), (8, 12, 2, 2), (2, 2), 1, (0, 0), (3, 25)),
+    "kernel < stride": ((1, 4, 6, 6), (4, 7, 2, 2), (3, 3), 1, (0, 0), (19, 20)),
+    "far before and behind": ((2, 6, 5, 9), (6, 9, 4, 4), (2, 2), 1, (-5, -9), (31, 47)),
+    "phases as channels": ((1, 5, 6, 11), (5, 1, 4, 4), (2, 2), 1, (-3, -7), (22, 60)),
+    "less of the last phases": ((2, 12, 8, 13), (12, 5, 5, 5), (2, 2), 1, (2, 2), (15, 25)),
+    "tiny planes": ((8, 40, 3, 3), (40, 16, 5, 5), (3, 3), 1, (2, 2), (7, 8)),
+    "one position of a phase": (
+        (4, 20, 1, 2, 2),
+        (20, 6, 3, 3, 3),
+        (2, 2, 2),
+        1,
+        (1, 1, 1),
+        (1, 3, 3),
+    ),
+    "stride 1": ((2, 4, 6, 15), (4, 6, 3, 3), (1, 1), 1, (1, 1), (12, 22)),
+    "phases of other windows": ((1, 15, 7), (15, 38, 3), (2,), 3, (-3,), (30,)),
+}
+
+
+@pytest.mark.parametrize("path", ["direct", "winograd", "strassen"])
+@pytest.mark.parametrize("element", ["float32", "float16", "int32"])
+@pytest.mark.parametrize("layer", LAYERS)
+def test_where_no_tap_meets_data(layer, element, path):
+    data_shape, filter_shape, strides, dilation, pads, output = LAYERS[layer]
+    rng = np.random.default_rng(1)
+    # Small integers: sums are exact.
+    data = rng.integers(-3, 4, data_shape).astype(element)
+    weights = (8 * rng.integers(-1, 2, filter_shape)).astype(element)
+    bias = rng.integers(-9, 10, filter_shape[1]).astype(element)
+    where = {"strides": strides, "dilations": (dilation,) * len(strides), "bias": bias}
+    relu = Activation(ActivationKind.RELU)
+    kernel = Deconvolution(weights, **where, activation=relu, path=path)
+    out = np.full((data_shape[0], filter_shape[1], *output), 77, element)
+    actual = kernel.run(data, pads, output, out)
+    sums = naive(data, weights, **where, groups=1, pads_begin=pads, output=output)
+    np.testing.assert_array_equal(actual, np.maximum(sums, 0))
