@@ -293,11 +293,12 @@ def cost(problem: Problem, box: Box) -> Cost | None:
     even = all(k % s == 0 or k < s for k, s, _ in axes)
     calls = -(-box.outs // box.block) * (1 if even else math.prod(-(-k // s) for k, s, _ in axes))
     sums = phases.phases * positions if even else 0
+    loops = box.groups * box.outs * problem.taps * (1 if even else 5)
     return Cost(
         data + box.groups * box.block * (problem.taps * positions + sums),
         gather_time(data, 1, box.size[-1])
         + product_time(box, problem.taps, problem.channels_in, positions)
-        + Time(passes=ADD * columns + LOOP * box.groups * box.outs * problem.taps, calls=calls)
+        + Time(passes=ADD * columns + LOOP * loops, calls=calls)
         + write_time(box, phases.phases * box.positions, phases),
     )
 

@@ -28,9 +28,9 @@ __all__ = [
 # A pass over two operands in the caches.
 ADD = 0.15
 # The same with a factor, added to what is there: `numpy.einsum`.
-MULTIPLY_ADD = 0.08
-# A row of a pass, beside its elements.
-LOOP = 120.0
+MULTIPLY_ADD = 0.11
+# A row of a pass, beside its elements; several times as much where it changes what is there.
+LOOP = 60.0
 # Copying what lies in the caches to many places.
 SPREAD = 0.25
 # Elements of scratch that stay in the caches, and what each doubling adds to passes.

@@ -217,11 +217,14 @@ def cost(problem: Problem, sets: list[PhaseSet], box: Box) -> Cost | None:
         panel = shifts * positions * depth if shifts > 1 else 0
         rows = phases.phases * box.outs
         elements = max(elements, positions * depth + panel + phases.phases * box.block * positions)
-        # Where rows are as long as those of the data, whole planes are shifted.
-        if shifts == 1 or seen.size[-1] != seen.axes[-1].data:
+        # Where rows are as long as those of the data, whole planes are shifted; and what is
+        # summed may be the results already.
+        whole = shifts > 1 and seen.size[-1] == seen.axes[-1].data
+        if not whole:
             total += gather_time(positions * depth, 1, seen.size[-1])
         total += Time(passes=SPREAD * panel, calls=2 * shifts)
         # To set the sums to zero is another pass; to read the subscripts takes as some calls.
         total += Time(passes=MULTIPLY_ADD * rows * (phases.shifts * depth + 1) * positions, calls=6)
-        total += write_time(seen, phases.phases * seen.positions, phases)
+        if not (whole and not any(phases.reach[1:-1]) and _is_run(seen)):
+            total += write_time(seen, phases.phases * seen.positions, phases)
     return Cost(elements, total)
