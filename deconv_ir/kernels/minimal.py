@@ -49,13 +49,13 @@ _LONG = 8
 # three axes; then 2^16 channels add up below the end of f32.
 LARGEST = 2.0**50
 
-# How taps are grouped; each group has one point more than taps.
-_GROUPS = {2: (2,), 3: (3,), 4: (2, 2), 5: (3, 2)}
+# How taps are split; each part has one point more than taps.
+_SPLITS = {2: (2,), 3: (3,), 4: (2, 2), 5: (3, 2)}
 
 
 def _pairs(axis: AxisPhases) -> bool:
     """Whether outputs of these phases are computed in pairs along the axis."""
-    return axis.taps in _GROUPS
+    return axis.taps in _SPLITS
 
 
 class Minimal(BySet):
@@ -127,7 +127,7 @@ class Minimal(BySet):
             )
             for axis, sides in enumerate(shape.sides):
                 if sides == 2:
-                    sums = _combine(sums, axis, shape.groups[axis])
+                    sums = _combine(sums, axis, shape.splits[axis])
             for plane in shape.parts:
                 writer.write(part, shape.places, plane.starts, shape.steps, sums[plane.sums])
 
@@ -153,10 +153,10 @@ class _Shape:
         self.places = tuple(axis.phases for axis in phases.axes)
         paired = [_pairs(part) for part in phases.axes]
         self.sides = [2 if pairs else 1 for pairs in paired]
-        self.groups = [_GROUPS.get(a.taps, ()) for a in phases.axes]
-        self.points = [sum(taps + 1 for taps in groups) or 1 for groups in self.groups]
+        self.splits = [_SPLITS.get(a.taps, ()) for a in phases.axes]
+        self.points = [sum(taps + 1 for taps in split) or 1 for split in self.splits]
         # How far pairs look ahead.
-        self.ahead = [sum(groups) // 2 for groups in self.groups]
+        self.ahead = [sum(split) // 2 for split in self.splits]
         self.lanes = [a.step if pairs else 1 for a, pairs in zip(phases.axes, paired, strict=True)]
         self.steps = tuple(
             2 * a.step if pairs else 1 for a, pairs in zip(phases.axes, paired, strict=True)
@@ -247,7 +247,7 @@ def _transform(planes: Array, done: Array, axis: int, shape: _Shape) -> None:
 
     to = iter([after[:, point, :, :count] for point in range(shape.points[axis])])
     first = 0
-    for taps in shape.groups[axis]:
+    for taps in shape.splits[axis]:
         d = [datum(first + i) for i in range(taps + 1)]
         if taps == 2:
             np.subtract(d[0], d[1], out=next(to))
@@ -261,18 +261,18 @@ def _transform(planes: Array, done: Array, axis: int, shape: _Shape) -> None:
         first += taps
 
 
-def _combine(sums: Array, axis: int, groups: tuple[int, ...]) -> Array:
+def _combine(sums: Array, axis: int, split: tuple[int, ...]) -> Array:
     """Turn products into the two outputs of one axis, in place of its first two points."""
     before = (slice(None),) * axis
     m = [pick(sums, *before, point) for point in range(sums.shape[axis])]
     np.add(m[0], m[1], out=m[0])
-    if groups[0] == 2:
+    if split[0] == 2:
         np.subtract(m[1], m[2], out=m[1])
     else:
         np.add(m[0], m[2], out=m[0])
         np.subtract(m[1], m[2], out=m[1])
         np.subtract(m[1], m[3], out=m[1])
-    if len(groups) == 2:  # the second one always has two taps
+    if len(split) == 2:  # the second one always has two taps
         np.add(m[0], m[-3], out=m[0])
         np.add(m[0], m[-2], out=m[0])
         np.add(m[1], m[-2], out=m[1])
@@ -285,7 +285,7 @@ def _transform_taps(weights: Array, axis: int) -> Array:
     taps = iter(np.moveaxis(weights, axis, 0))
     half = weights.dtype.type(0.5)
     points = []
-    for count in _GROUPS[weights.shape[axis]]:
+    for count in _SPLITS[weights.shape[axis]]:
         g = [next(taps) for _ in range(count)]
         if count == 2:
             points += [g[0], g[0] + g[1], g[1]]
@@ -298,7 +298,7 @@ def _transform_taps(weights: Array, axis: int) -> Array:
 def cost(problem: Problem, sets: list[PhaseSet], box: Box) -> Cost | None:
     """Estimate what a tile takes; None if the method does not fit the problem."""
     elements, total = 0, Time()
-    if any(axis.taps > max(_GROUPS) for phases in sets for axis in phases.axes):
+    if any(axis.taps > max(_SPLITS) for phases in sets for axis in phases.axes):
         return None
     for phases in sets:
         seen = box.most(phases)
