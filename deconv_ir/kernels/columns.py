@@ -21,7 +21,16 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from deconv_ir.kernels.box import Box, Scratch, Source
-from deconv_ir.kernels.costs import ADD, LOOP, Cost, Time, gather_time, product_time, write_time
+from deconv_ir.kernels.costs import (
+    ADD,
+    LOOP,
+    LOOP_INTO_PARTS,
+    Cost,
+    Time,
+    gather_time,
+    product_time,
+    write_time,
+)
 from deconv_ir.kernels.problem import AxisPhases, PhaseSet, Problem, pick
 from deconv_ir.kernels.products import multiply_stacks
 from deconv_ir.kernels.writer import Writer
@@ -293,12 +302,12 @@ def cost(problem: Problem, box: Box) -> Cost | None:
     even = all(k % s == 0 or k < s for k, s, _ in axes)
     calls = -(-box.outs // box.block) * (1 if even else math.prod(-(-k // s) for k, s, _ in axes))
     sums = phases.phases * positions if even else 0
-    loops = box.groups * box.outs * problem.taps * (1 if even else 5)
+    loops = box.groups * box.outs * problem.taps * (LOOP if even else LOOP_INTO_PARTS)
     return Cost(
         data + box.groups * box.block * (problem.taps * positions + sums),
         gather_time(data, 1, box.size[-1])
         + product_time(box, problem.taps, problem.channels_in, positions)
-        + Time(passes=ADD * columns + LOOP * loops, calls=calls)
+        + Time(passes=ADD * columns + loops, calls=calls)
         + write_time(box, phases.phases * box.positions, phases),
     )
 

@@ -16,6 +16,7 @@ from deconv_ir.kernels.problem import PhaseSet
 __all__ = [
     "ADD",
     "LOOP",
+    "LOOP_INTO_PARTS",
     "MULTIPLY_ADD",
     "SPREAD",
     "Cost",
@@ -29,8 +30,8 @@ __all__ = [
 ADD = 0.15
 # The same with a factor, added to what is there: `numpy.einsum`.
 MULTIPLY_ADD = 0.11
-# A row of a pass, beside its elements; several times as much where it changes what is there.
-LOOP = 60.0
+# A row of a pass, beside its elements; and of one that adds to parts of what is there.
+LOOP, LOOP_INTO_PARTS = 60.0, 300.0
 # Copying what lies in the caches to many places.
 SPREAD = 0.25
 # Elements of scratch that stay in the caches, and what each doubling adds to passes.

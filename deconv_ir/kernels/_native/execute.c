@@ -74,24 +74,15 @@ static struct stretch stretch_of(const struct context *c, const struct tile *til
     return s;
 }
 
-/* Most rows are short: calls of memcpy and memset would take longer than they do. */
-static inline void copy_row(char *to, const char *from, int64_t bytes) {
-    if (bytes >= COPY_STEP) {
-        const int64_t last = bytes - COPY_STEP;
-        for (int64_t i = 0; i < last; i += COPY_STEP) memcpy(to + i, from + i, COPY_STEP);
-        memcpy(to + last, from + last, COPY_STEP); /* overlaps the one before */
-    } else {
-        for (int64_t i = 0; i < bytes; i += 4) memcpy(to + i, from + i, 4);
-    }
-}
-
-static const char blank[COPY_STEP];
-
+/* Most are short: calls of memset would take longer than they do. */
 static inline void clear_row(char *to, int64_t bytes) {
-    if (bytes >= 8 * COPY_STEP) memset(to, 0, (size_t)bytes);
-    else copy_row(to, blank, least(bytes, COPY_STEP));
-    for (int64_t i = COPY_STEP; i < bytes && bytes < 8 * COPY_STEP; i += 4)
-        memcpy(to + i, blank, 4);
+    if (bytes >= 8 * COPY_STEP) {
+        memset(to, 0, (size_t)bytes);
+        return;
+    }
+    int64_t i = 0;
+    for (; i + COPY_STEP <= bytes; i += COPY_STEP) memset(to + i, 0, COPY_STEP);
+    for (; i < bytes; i += 4) memset(to + i, 0, 4);
 }
 
 /* Whether rows, in the accumulator's type, hold an infinity or a NaN. */

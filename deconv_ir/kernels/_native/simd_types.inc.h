@@ -11,7 +11,6 @@
 static inline __attribute__((always_inline)) void copy_rows_of(
     const int64_t steps, const int64_t piece, const char *in, int64_t step, int64_t rows,
     int64_t bytes, int64_t gap, int64_t ahead, char *out) {
-    static const char blank[COPY_STEP];
     const int64_t last = bytes - piece;
     for (int64_t row = 0; row < rows; row++, in += step, out += bytes + gap) {
         fetch_row(in, ahead, bytes);
@@ -20,7 +19,7 @@ static inline __attribute__((always_inline)) void copy_rows_of(
             memcpy(out + i * COPY_STEP, in + i * COPY_STEP, COPY_STEP);
         if (steps == 0) memcpy(out, in, (size_t)piece);
         memcpy(out + last, in + last, (size_t)piece);
-        for (int64_t i = 0; i < gap; i += COPY_STEP) memcpy(out + bytes + i, blank, COPY_STEP);
+        for (int64_t i = 0; i < gap; i += COPY_STEP) memset(out + bytes + i, 0, COPY_STEP);
     }
 }
 
