@@ -229,7 +229,7 @@ int plan_make(const struct layer *layer, const struct run *run, const struct ker
 void plan_free(struct plan *plan);
 
 /* Cycles that a micro-kernel takes for one tap. */
-double kernel_tap_cycles(int rows, int columns);
+double kernel_tap_cycles(const struct kernels *kernels, int rows, int columns);
 /* What a core gets of a layer's weights, in bytes. */
 double weight_bytes_per_cycle(double all_weights);
 /* Cycles until all of some tiles of equal cycles are done. */
@@ -271,7 +271,10 @@ int fill_outside(const struct layer *layer, const struct run *run, const struct 
                  const struct epilogue *epilogue, const struct arrays *arrays,
                  const int64_t low[AXES], const int64_t high[AXES]);
 
+/* Bytes of the processor's second-level cache; the multiply-adds of vectors that a core begins in
+ * a cycle. */
 int64_t second_level_cache(void);
+double vectors_per_cycle(const struct kernels *kernels);
 
 /* Memory to be freed with free(); in huge pages where it is large, since a data
  * block touches more small ones than the processor remembers. */

@@ -169,10 +169,11 @@ static void count_jobs(const struct layer *layer, const struct run *run,
     }
 }
 
-/* Cycles that a micro-kernel takes for one tap: two multiply-adds, or two
- * loads, a cycle, but not less than one multiply-add's latency. */
-double kernel_tap_cycles(int rows, int columns) {
-    const double multiply_adds = rows * columns / 2.0, loads = (rows + 1.3 * columns) / 2.0;
+/* Cycles that a micro-kernel takes for one tap: its multiply-adds or its loads, weights one by one,
+ * but not less than one multiply-add's latency. */
+double kernel_tap_cycles(const struct kernels *kernels, int rows, int columns) {
+    const double rate = vectors_per_cycle(kernels);
+    const double multiply_adds = rows * columns / rate, loads = rows / 2.0 + 1.3 * columns / rate;
     return multiply_adds > loads ? (multiply_adds > 4 ? multiply_adds : 4)
                                  : (loads > 4 ? loads : 4);
 }
@@ -197,7 +198,7 @@ static double row_cycles(const struct kernels *kernels, int rows, int64_t positi
         while (columns > vectors || !kernels->table[rows][columns]) columns--;
         const int64_t blocks = vectors / columns;
         cycles += (double)blocks *
-                  (taps * kernel_tap_cycles(rows, columns) + 2.0 * rows * columns + 8);
+                  (taps * kernel_tap_cycles(kernels, rows, columns) + 2.0 * rows * columns + 8);
         vectors -= blocks * columns;
     }
     return cycles;

@@ -311,11 +311,3 @@ int parallel_run(job_function function, void *context, int64_t count, int64_t th
     pthread_mutex_unlock(&pool.gate);
     return failed ? -1 : 0;
 }
-
-int64_t second_level_cache(void) {
-#ifdef _SC_LEVEL2_CACHE_SIZE
-    const long bytes = sysconf(_SC_LEVEL2_CACHE_SIZE);
-    if (bytes > 0) return bytes;
-#endif
-    return 256 << 10;
-}

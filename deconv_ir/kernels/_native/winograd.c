@@ -21,7 +21,7 @@ static void tile_make(const struct context *c, int64_t place, int64_t row_group,
     out->images = least(t->images, c->run->batch - out->first_image);
     out->positions *= out->images;
     out->blocks = divide_up(out->positions, (plan->packing->products > 1 ? 2 : 1) *
-                                                PANEL_COLUMNS * c->kernels->lanes);
+                                                t->width);
     out->group = rest / t->image_groups;
     out->first_chunk = row_group * t->chunks;
     out->chunks = least(t->chunks, plan->packing->chunks - out->first_chunk);
@@ -56,16 +56,16 @@ static void sum_rows(const struct context *c, int64_t positions, int64_t rows,
                      int64_t line, const float *start) {
     static const float zeros[MAX_ROWS];
     const struct wino_tiling *t = &c->plan->tiling;
-    const int64_t width = PANEL_COLUMNS * c->kernels->lanes;
+    const int64_t width = t->width, columns = width / c->kernels->lanes;
     const int64_t blocks = wino_blocks(rows, c->kernels);
-    const int64_t step = divide_up(channels, divide_up(channels, wino_go(c->kernels)));
+    const int64_t step = divide_up(channels, divide_up(channels, wino_go(t)));
     /* As wino_block_first() deals them out. */
     const int64_t least_rows = rows / blocks, larger = rows % blocks;
     for (int64_t first = 0; first < channels; first += step)
         for (int64_t position = 0; position < positions; position++)
             for (int64_t block = 0, row = 0, count; block < blocks; block++, row += count) {
                 count = least_rows + (block < larger);
-                c->kernels->table[count][PANEL_COLUMNS](
+                c->kernels->table[count][columns](
                     least(step, channels - first), c->plan->offsets,
                     panel + position * t->panel_block + first * width,
                     weights + row * channels + first * count,
@@ -79,7 +79,7 @@ static void sum_halves(const struct context *c, const struct tile *tile, int64_t
                        int64_t channels, const float *panel, const float *weights, float *sums,
                        const float *start) {
     const struct wino_tiling *t = &c->plan->tiling;
-    const int64_t width = PANEL_COLUMNS * c->kernels->lanes, half = divide_up(rows, 2);
+    const int64_t width = t->width, half = divide_up(rows, 2);
     for (int64_t position = 0; position < tile->blocks; position++) {
         for (int64_t i = 0; i < HALVES; i++)
             sum_rows(c, 1, half, channels, panel + (i * t->blocks + position) * t->panel_block,

@@ -19,7 +19,8 @@
 #define MOST_SPREAD 16       /* positions between taps */
 #define MOST_LANES 16        /* of a vector of f32 */
 #define MOST_WEAVE 1024      /* lines that make a row of the output */
-#define PANEL_COLUMNS 2      /* vectors of positions that meet weights at a time */
+#define PANEL_COLUMNS 2      /* most vectors of positions that meet weights at a time */
+#define PANEL_WIDTH 16       /* positions that may do so alone */
 #define HALVES 7             /* products of halves that make one of wholes */
 
 /* Beyond 2^60, sums of data would lose or overflow what the direct way does not; products
@@ -53,14 +54,14 @@ struct transforms {
     /* Their inverse: `groups` whole vectors of positions, from `position` on, of the first
      * `channels` to a panel as of spread(). */
     void (*lay)(const float *from, int64_t groups, int64_t channels, int64_t position,
-                float *panel, int64_t step);
+                int64_t width, float *panel, int64_t step);
     /* Whether a line holds a NaN or more than LARGEST_DATA. */
     int (*is_large)(const float *line, int64_t count);
-    /* Copy a line into `blocks` of a panel, PANEL_COLUMNS vectors each, `step` floats apart. */
-    void (*spread)(const float *line, int64_t blocks, float *panel, int64_t step);
+    /* Copy a line into `blocks` of a panel, of `width` positions each, `step` floats apart. */
+    void (*spread)(const float *line, int64_t blocks, int64_t width, float *panel, int64_t step);
     /* Of one channel of each half, the values that meet weights in each product of halves:
      * `ahead` positions further begins the second half of a line.  As spread() into `blocks`
-     * of a panel; from one product to the next are `product_step` floats. */
+     * of a panel, PANEL_COLUMNS vectors each; from one product to the next are `product_step` floats. */
     void (*halve)(const float *first, const float *second, int64_t ahead, int64_t blocks,
                   float *panel, int64_t step, int64_t product_step);
     /* Their inverse, for the sums [product][row][PANEL_COLUMNS vectors] of half of the `rows`:
@@ -157,7 +158,8 @@ struct wino_tiling {
     int64_t loaded_step;         /* floats of a row of one channel */
     int64_t positions, padded;   /* of a tile; rounded up to whole panels */
     int64_t line;                /* from one line of sums to the next */
-    int64_t panel_block;         /* floats of one block of positions */
+    int64_t width;               /* positions that meet weights at a time: whole vectors */
+    int64_t panel_block;         /* floats of one block of so many positions */
     int64_t blocks;              /* such blocks of one product */
     int64_t rows_together;       /* rows of windows that are interleaved at once */
     /* Scratch of a worker: floats of its parts, bytes of all. */
@@ -219,8 +221,8 @@ int wino_execute(const struct layer *layer, const struct run *run,
 /* Bytes of a block of positions that stay in the first-level cache, and the most channels
  * that are summed in a go. */
 #define FIRST_LEVEL_SHARE ((int64_t)16 << 10)
-static inline int64_t wino_go(const struct kernels *kernels) {
-    return FIRST_LEVEL_SHARE / (PANEL_COLUMNS * kernels->lanes * (int64_t)sizeof(float));
+static inline int64_t wino_go(const struct wino_tiling *t) {
+    return FIRST_LEVEL_SHARE / (t->width * (int64_t)sizeof(float));
 }
 static inline const struct wino_layout *wino_layout_of(const struct wino_packing *p,
                                                        int64_t chunk) {

@@ -64,9 +64,10 @@ static void NAME(out)(enum filtering kind, const float *const *from, float *cons
     }
 }
 
-static void NAME(spread)(const float *line, int64_t blocks, float *panel, int64_t step) {
-    for (; blocks > 0; blocks--, line += PANEL_COLUMNS * LANES, panel += step)
-        for (int i = 0; i < PANEL_COLUMNS; i++) STORE(panel + i * LANES, LOAD(line + i * LANES));
+static void NAME(spread)(const float *line, int64_t blocks, int64_t width, float *panel,
+                         int64_t step) {
+    for (; blocks > 0; blocks--, line += width, panel += step)
+        for (int64_t i = 0; i < width; i += LANES) STORE(panel + i, LOAD(line + i));
 }
 
 static void NAME(halve)(const float *first, const float *second, int64_t ahead,
@@ -248,9 +249,9 @@ static int NAME(gather)(const float *const *from, int64_t count, const char *end
     return NAME(is_beyond)(largest);
 }
 
-static void NAME(lay)(const float *from, int64_t groups, int64_t channels, int64_t position,
-                      float *panel, int64_t step) {
-    const int64_t width = PANEL_COLUMNS * LANES;
+static inline __attribute__((always_inline)) void NAME(lay_width)(
+    const int64_t width, const float *from, int64_t groups, int64_t channels, int64_t position,
+    float *panel, int64_t step) {
     panel += position / width * step;
     int64_t within = position % width;
     for (; groups > 0; groups--) {
@@ -270,6 +271,14 @@ static void NAME(lay)(const float *from, int64_t groups, int64_t channels, int64
         within = 0;
         panel += step;
     }
+}
+
+static void NAME(lay)(const float *from, int64_t groups, int64_t channels, int64_t position,
+                      int64_t width, float *panel, int64_t step) {
+    if (width == LANES)
+        NAME(lay_width)(LANES, from, groups, channels, position, panel, step);
+    else
+        NAME(lay_width)(PANEL_COLUMNS * LANES, from, groups, channels, position, panel, step);
 }
 
 static const struct transforms NAME(transforms) = {

@@ -99,9 +99,8 @@ static void flush(const struct context *c, const struct tile *tile, struct filli
         float *from = tile->ready + i * t->ready_step;
         const int64_t start = c->plan->panel_start[i];
         if (start < 0) continue;
-        c->transforms->lay(from, groups, f->count, f->done,
-                           tile->panel + start + f->first * PANEL_COLUMNS * lanes,
-                           t->panel_block);
+        c->transforms->lay(from, groups, f->count, f->done, t->width,
+                           tile->panel + start + f->first * t->width, t->panel_block);
         memmove(from, from + groups * lanes * lanes, (size_t)(rest * lanes) * sizeof *from);
     }
     f->done += groups * lanes;
@@ -112,7 +111,7 @@ static void flush(const struct context *c, const struct tile *tile, struct filli
 static void flush_last(const struct context *c, const struct tile *tile, struct filling *f) {
     const struct wino_packing *p = c->plan->packing;
     const int64_t lanes = c->kernels->lanes;
-    while (f->done < tile->blocks * PANEL_COLUMNS * lanes) {
+    while (f->done < tile->blocks * c->plan->tiling.width) {
         const int64_t missing = round_up(most(f->ready, 1), lanes) - f->ready;
         for (int64_t i = 0; i < p->origins * p->points; i++)
             memset(tile->ready + i * c->plan->tiling.ready_step + f->ready * lanes, 0,
@@ -279,7 +278,7 @@ static int fill_rows(const struct context *c, const struct tile *tile, int64_t f
                      int64_t count) {
     const struct wino_packing *p = c->plan->packing;
     const struct wino_tiling *t = &c->plan->tiling;
-    const int64_t width = PANEL_COLUMNS * c->kernels->lanes, half = p->origins * t->line;
+    const int64_t width = t->width, half = p->origins * t->line;
     int large = 0;
     memset(tile->flat, 0, (size_t)t->flat_size * sizeof(float));
     for (int64_t channel = first; channel < first + count; channel++) {
@@ -296,7 +295,7 @@ static int fill_rows(const struct context *c, const struct tile *tile, int64_t f
                 c->transforms->halve(line, line + half, tile->blocks * width, tile->blocks, to,
                                      t->panel_block, t->blocks * t->panel_block);
             else
-                c->transforms->spread(line, tile->blocks, to, t->panel_block);
+                c->transforms->spread(line, tile->blocks, width, to, t->panel_block);
         }
     }
     return large;

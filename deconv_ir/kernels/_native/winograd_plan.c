@@ -81,7 +81,7 @@ static void lay_out(const struct kernels *kernels, const struct wino_plan *plan,
     const struct wino_packing *p = plan->packing;
     const struct wino_axis *a = p->axes;
     const int64_t slack = MAX_COLUMNS * kernels->lanes; /* whole vectors and lines */
-    const int64_t width = PANEL_COLUMNS * kernels->lanes;
+    const int64_t width = t->width;
     t->positions = t->images * t->box[0] * t->box[1] * t->box[2] * a[0].spread * a[1].spread *
                    a[2].spread;
     const int64_t halves = p->products > 1 ? 2 : 1;
@@ -156,9 +156,11 @@ static double run_cycles(const struct layer *layer, const struct run *run,
     const struct wino_axis *a = p->axes;
     const double channels = (double)layer->channels_in, positions = (double)t->positions;
     const double blocks = (double)t->blocks, parts = (double)p->products;
-    const double width = PANEL_COLUMNS * kernels->lanes;
+    const double width = (double)t->width;
+    const int columns = (int)(t->width / kernels->lanes);
     /* What takes instructions takes fewer of longer vectors; what waits for caches does not. */
-    const double by_length = (1 + 8. / (double)kernels->lanes) / 2;
+    const double by_length =
+        (1 + 16. / ((double)kernels->lanes * vectors_per_cycle(kernels))) / 2;
     /* One chunk: products, its weights, and the panel. */
     const struct wino_layout *layout = &p->layouts[0];
     double products = 0, weights = 0;
@@ -168,8 +170,8 @@ static double run_cycles(const struct layer *layer, const struct run *run,
         const int64_t half = wino_rows(p, rows);
         const int64_t micro = wino_blocks(half, kernels), fewest = half / micro;
         const double larger = (double)(half % micro), smaller = (double)micro - larger;
-        const double tap = smaller * kernel_tap_cycles((int)fewest, PANEL_COLUMNS) +
-                           larger * kernel_tap_cycles((int)fewest + 1, PANEL_COLUMNS);
+        const double tap = smaller * kernel_tap_cycles(kernels, (int)fewest, columns) +
+                           larger * kernel_tap_cycles(kernels, (int)fewest + 1, columns);
         const double depth = (double)p->depth[i % p->points];
         products += parts * blocks * (depth * tap + 34 * (double)micro);
         weights += (double)wino_point_weights(p, rows, i % p->points);
@@ -200,13 +202,17 @@ static double run_cycles(const struct layer *layer, const struct run *run,
         data = values * 0.55 + (whole ? 0 : values / box_x * 10) +
                values / width * 7 * (p->products > 1 ? 7. / 4 : 1);
     } else {
+        /* Vectors are of channels. */
+        const double filled =
+            channels / (double)round_up(layer->channels_in, kernels->lanes);
         const double far = panel_bytes > 16 * cache ? 7 : panel_bytes > 4 * cache ? 3.5 : 1.7;
-        data = (double)(t->images * t->block_size) / (double)kernels->lanes * 0.43 +
-               values * by_length * (p->parts > 1 ? 0.72 : 0.8) + values / box_x * 2.6 +
-               values / width * far;
-        if (a[1].points > 1) data += values * by_length / (double)a[2].outputs * 0.26;
+        data = values * (p->parts > 1 ? 0.72 : 0.8);
+        if (a[1].points > 1) data += values / (double)a[2].outputs * 0.26;
         if (a[0].points > 1)
-            data += values * by_length / (double)(a[2].outputs * a[1].outputs) * 0.26;
+            data += values / (double)(a[2].outputs * a[1].outputs) * 0.26;
+        data = by_length / filled * data +
+               (double)(t->images * t->block_size) / (double)kernels->lanes * 0.43 +
+               values / box_x * 2.6 + values / width * far;
     }
     /* Three axes have lines too many and too short for the first-level cache. */
     const double volume = a[0].points > 1 ? 1.3 : 1;
@@ -272,6 +278,16 @@ static void consider(struct search *s, struct wino_tiling t) {
     }
 }
 
+static void consider_widths(struct search *s, struct wino_tiling t) {
+    const int64_t lanes = s->kernels->lanes;
+    t.width = PANEL_COLUMNS * lanes;
+    consider(s, t);
+    /* Long vectors are not many to few positions; halves have panels of one width. */
+    if (lanes < PANEL_WIDTH || s->plan->packing->products > 1) return;
+    t.width = lanes;
+    consider(s, t);
+}
+
 static int64_t smaller_part(int64_t whole, int64_t part) {
     const int64_t parts = divide_up(whole, part);
     const int64_t next = divide_up(whole, parts + 1 + parts / 4);
@@ -300,7 +316,7 @@ static void choose_tiling(const struct layer *layer, const struct run *run,
                     if (t.images > 1 && (!whole || t.images * positions > MOST_POSITIONS)) break;
                     /* The values of one image must not round those of another. */
                     if (t.images > 1 && plan->packing->products > 1) break;
-                    consider(&s, t);
+                    consider_widths(&s, t);
                 }
             }
     plan->tiling = s.best;
@@ -320,10 +336,10 @@ static int plan_for(const struct layer *layer, const struct run *run,
     return plan->tiling.cycles < 0;
 }
 
-static int panel_starts_make(const struct kernels *kernels, struct wino_plan *plan) {
+static int panel_starts_make(struct wino_plan *plan) {
     const struct wino_packing *p = plan->packing;
     const struct wino_tiling *t = &plan->tiling;
-    const int64_t width = PANEL_COLUMNS * kernels->lanes;
+    const int64_t width = t->width;
     const int64_t point_step = p->products * t->blocks * t->panel_block;
     int64_t *start = malloc((size_t)(p->origins * p->points) * sizeof *start);
     if (!start) return -1;
@@ -349,10 +365,10 @@ static int panel_starts_make(const struct kernels *kernels, struct wino_plan *pl
     return 0;
 }
 
-static int plan_finish(const struct kernels *kernels, struct wino_plan *plan) {
-    if (panel_starts_make(kernels, plan)) return -1;
-    const int64_t width = PANEL_COLUMNS * kernels->lanes;
-    const int64_t count = wino_go(kernels) + AHEAD;
+static int plan_finish(struct wino_plan *plan) {
+    if (panel_starts_make(plan)) return -1;
+    const int64_t width = plan->tiling.width;
+    const int64_t count = wino_go(&plan->tiling) + AHEAD;
     plan->offsets = calloc((size_t)count, sizeof *plan->offsets);
     if (!plan->offsets) return -1;
     for (int64_t i = 0; i < count; i++)
@@ -452,7 +468,7 @@ int wino_plan_make(const struct layer *layer, const struct run *run,
     if (packed) {
         if (!choice_fits(layer, run, direct, &packed->choice)) return 1;
         const int failed = plan_for(layer, run, kernels, packed, plan);
-        return failed ? failed : plan_finish(kernels, plan);
+        return failed ? failed : plan_finish(plan);
     }
     struct wino_choice choice;
     memset(&choice, 0, sizeof choice); /* it is compared byte by byte */
@@ -479,7 +495,7 @@ int wino_plan_make(const struct layer *layer, const struct run *run,
     if (cycles == HUGE_VAL) return 1;
     if (wino_packing_make(layer, kernels, direct, &choice, made)) return -1;
     const int failed = plan_for(layer, run, kernels, made, plan);
-    return failed ? failed : plan_finish(kernels, plan);
+    return failed ? failed : plan_finish(plan);
 }
 
 void wino_plan_free(struct wino_plan *plan) {
