@@ -88,6 +88,7 @@ regen: $(VENV)/installed-dev
 bench: $(VENV)/installed-samples $(VENV)/installed-peers
 	@mkdir -p $(OUT)/bench
 	$(BIN)/python bench/compare.py --random 28 --output $(OUT)/bench
+	$(BIN)/python bench/compare.py --random 28 --output $(OUT)/bench --avx2
 	$(BIN)/python bench/networks.py --output $(OUT)/bench/networks.json
 	$(BIN)/python bench/memory.py --output $(OUT)/bench/memory.json
 	$(BIN)/python bench/growth.py --output $(OUT)/bench

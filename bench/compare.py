@@ -5,6 +5,9 @@ with the same number of threads; figures are medians.  Needs the `peers` extra
 and matplotlib:
 
     python bench/compare.py --random 28 --output out/bench
+
+With `--avx2` all are held to AVX2; onnxruntime and NumPy have no such switch
+and are left out.
 """
 
 from __future__ import annotations
@@ -34,6 +37,13 @@ from deconv_ir import kernels
 from deconv_ir.kernels.compiled import compiled_module
 
 OURS = ("compiled", "phases")
+# Read when the libraries are loaded, and OpenBLAS's for the limit alone.
+HELD_TO_AVX2 = {
+    "ONEDNN_MAX_CPU_ISA": "AVX2",
+    "DECONV_IR_ISA": "avx2",
+    "OPENBLAS_CORETYPE": "Haswell",
+}
+CAN_BE_HELD = ("compiled", "openvino", "torch")
 TURN = 3
 # Seconds that a look at spinning threads takes, more than clock ticks are apart, at which the
 # system adds up the time of threads on other cores; and how many looks there are at most.
@@ -242,15 +252,22 @@ def main() -> None:
     parser.add_argument("--random", type=int, default=28, metavar="N", help="random layers")
     parser.add_argument("--seed", type=int, default=2026, help="of the random layers")
     parser.add_argument("--case", action="append", help="only these named layers")
-    parser.add_argument("--engine", action="append", help="only these engines")
+    parser.add_argument(
+        "--engine", action="append", choices=(*OURS, *PEERS), help="only these engines"
+    )
+    parser.add_argument("--avx2", action="store_true", help="hold all engines to AVX2")
     options = parser.parse_args()
+    if options.avx2 and HELD_TO_AVX2.items() - os.environ.items():
+        os.execve(sys.executable, [sys.executable, *sys.argv], os.environ | HELD_TO_AVX2)
     if options.cpu_time:
         options.threads = 1
     clock = time.process_time if options.cpu_time else time.perf_counter
     mine = OURS if compiled_module() else OURS[1:]
     engines: dict[str, Any] = {name: ours(name) for name in mine} | PEERS
+    if options.avx2:
+        engines = {name: engines[name] for name in CAN_BE_HELD if name in engines}
     if options.engine:
-        engines = {name: engines[name] for name in options.engine}
+        engines = {name: engines[name] for name in options.engine if name in engines}
     families = {
         "named": [c for c in NAMED if not options.case or c.name in options.case],
         "random": [] if options.case else random_cases(options.seed, options.random),
@@ -258,6 +275,7 @@ def main() -> None:
     report: dict[str, Any] = {"machine": machine(options.threads)}
     report["machine"]["clock"] = "processor" if options.cpu_time else "wall"
     report["machine"]["settled"] = not options.spinning
+    report["machine"]["kernel"] = str(kernels.kernel_info())
     print(json.dumps(report, indent=1))
     for family, cases in families.items():
         rows = []
@@ -280,7 +298,8 @@ def main() -> None:
             report[family] = {"summary": summarise(rows), "cases": rows}
             print(family, json.dumps(report[family]["summary"], indent=1))
     options.output.mkdir(parents=True, exist_ok=True)
-    target = options.output / "deconvolution.json"
+    name = "deconvolution-avx2" if options.avx2 else "deconvolution"
+    target = options.output / f"{name}.json"
     target.write_text(json.dumps(report, indent=1) + "\n")
     print(target)
     try:
@@ -288,7 +307,7 @@ def main() -> None:
     except ImportError as error:
         print(f"no plot: {error}", file=sys.stderr)
     else:
-        print(plot_comparison(report, options.output / "deconvolution.png"))
+        print(plot_comparison(report, target.with_suffix(".png")))
 
 
 if __name__ == "__main__":

@@ -47,10 +47,10 @@ def plot_comparison(report: dict[str, Any], target: Path) -> Path:
             axis.set_title(f"{family} layers: {title}")
             axis.legend()
     machine = report["machine"]
-    peers = ", ".join(f"{name} {machine[name]}" for name in ("openvino", "onnxruntime", "torch"))
-    figure.suptitle(
-        f"f32, {machine['threads']} threads of {machine['processor']}; {peers}", fontsize=9
-    )
+    # Those that were timed: with `--avx2` not all are.
+    engines = report[families[0]]["cases"][0]["seconds"] if families else {}
+    peers = ", ".join(f"{name} {machine[name]}" for name in engines if name in machine)
+    figure.suptitle(f"f32, {machine['processor']}; {machine['kernel']}; {peers}", fontsize=9)
     figure.tight_layout()
     figure.savefig(target, dpi=100)
     plt.close(figure)

@@ -175,6 +175,28 @@ INLINE void NAME(interleave_some)(const int lines, const ELEMENT *const *from, i
             NAME(interleave_block)(lines, from, at + i, stride, out + i * stride);
 }
 
+/* All lines from position `at` on, for whole vectors of positions. */
+static void NAME(interleave_lines)(const ELEMENT *in, int64_t pitch, int64_t stride, int64_t at,
+                                   int64_t count, ELEMENT *out) {
+    int64_t line = 0;
+    for (; line + 4 <= stride; line += 4) {
+        const ELEMENT *first = in + line * pitch;
+        const ELEMENT *const from[] = {first, first + pitch, first + 2 * pitch, first + 3 * pitch};
+        NAME(interleave_some)(4, from, at, count, stride, out + line);
+    }
+    if (line + 2 <= stride) {
+        const ELEMENT *const from[] = {in + line * pitch, in + (line + 1) * pitch};
+        NAME(interleave_some)(2, from, at, count, stride, out + line);
+        line += 2;
+    }
+    if (line < stride)
+        for (int64_t v = 0; v < count; v++) out[v * stride + line] = in[line * pitch + at + v];
+}
+
+/* Lines of a row that is shorter than a vector are woven apart; a few positions one by one. */
+#define FEW_POSITIONS 4
+#define MOST_SHORT_LINES 8
+
 static void NAME(interleave)(const void *lines, int64_t pitch, int64_t stride, int64_t count,
                              void *out_) {
     const ELEMENT *in = lines;
@@ -183,21 +205,21 @@ static void NAME(interleave)(const void *lines, int64_t pitch, int64_t stride, i
         memcpy(out, in, (size_t)count * sizeof(ELEMENT));
         return;
     }
-    const int64_t whole = count / stride, vectors = whole - whole % LANES;
-    int64_t line = 0;
-    for (; line + 4 <= stride; line += 4) {
-        const ELEMENT *first = in + line * pitch;
-        const ELEMENT *const from[] = {first, first + pitch, first + 2 * pitch, first + 3 * pitch};
-        NAME(interleave_some)(4, from, 0, vectors, stride, out + line);
+    const int64_t whole = count / stride, rest = whole % LANES;
+    int64_t done = whole - rest;
+    NAME(interleave_lines)(in, pitch, stride, 0, done, out);
+    if (rest >= FEW_POSITIONS && done > 0) {
+        /* The last vector overlaps the one before. */
+        const int64_t last = whole - LANES;
+        NAME(interleave_lines)(in, pitch, stride, last, LANES, out + last * stride);
+        done = whole;
+    } else if (rest >= FEW_POSITIONS && stride <= MOST_SHORT_LINES) {
+        ELEMENT woven[MOST_SHORT_LINES * LANES];
+        NAME(interleave_lines)(in, pitch, stride, 0, LANES, woven);
+        memcpy(out, woven, (size_t)count * sizeof(ELEMENT));
+        return;
     }
-    if (line + 2 <= stride) {
-        const ELEMENT *const from[] = {in + line * pitch, in + (line + 1) * pitch};
-        NAME(interleave_some)(2, from, 0, vectors, stride, out + line);
-        line += 2;
-    }
-    if (line < stride)
-        for (int64_t v = 0; v < vectors; v++) out[v * stride + line] = in[line * pitch + v];
-    for (int64_t v = vectors; v < whole; v++)
+    for (int64_t v = done; v < whole; v++)
         for (int64_t q = 0; q < stride; q++) out[v * stride + q] = in[q * pitch + v];
     for (int64_t q = 0; q < count - whole * stride; q++)
         out[whole * stride + q] = in[q * pitch + whole];

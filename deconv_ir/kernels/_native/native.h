@@ -69,7 +69,8 @@ struct kernels {
     int rows;                   /* most rows of a micro-kernel */
     int columns[MAX_ROWS + 1];  /* best number of vectors for a number of rows */
     microkernel table[MAX_ROWS + 1][MAX_COLUMNS + 1]; /* NULL where there is none */
-    /* Interleave `stride` lines, `pitch` elements apart, into `count` outputs. */
+    /* Interleave `stride` lines, `pitch` elements apart, into `count` outputs.  A vector too much
+     * may be read. */
     void (*interleave)(const void *lines, int64_t pitch, int64_t stride, int64_t count,
                        void *out);
     void (*load)(enum element from, const void *in, int64_t stride, int64_t count, void *out);

@@ -178,14 +178,15 @@ double kernel_tap_cycles(const struct kernels *kernels, int rows, int columns) {
                                  : (loads > 4 ? loads : 4);
 }
 
-/* Weights come from the second-level cache, from the third, which others use as well, or from
- * memory. */
+/* Of the third-level cache, which others use as well: what a layer may find there still. */
+#define THIRD_LEVEL_SHARE (16 << 20)
+
+/* Weights come from the second-level cache, from the third, or from memory. */
 double weight_bytes_per_cycle(double all_weights) {
-    const double cache = (double)second_level_cache();
-    return all_weights > 32 * cache ? 3.6
-           : all_weights > 16 * cache ? 6
-           : all_weights > cache / 2  ? 12
-                                      : 24;
+    return all_weights > THIRD_LEVEL_SHARE       ? 3.6
+           : all_weights > THIRD_LEVEL_SHARE / 2 ? 6
+           : all_weights > (double)second_level_cache() / 2 ? 12
+                                                            : 24;
 }
 
 /* Cycles for all taps of one row block at a number of positions. */
