@@ -518,14 +518,9 @@ static void fill_panel(const struct context *c, const struct tile *tile,
         const char *from = tile->data + phase->offsets[k] * size;
         char *to = tile->panel + k * t->panel * size;
         for (int64_t image = 0; image < tile->images; image++)
-            for (int64_t z = 0; z < box[0]; z++)
-                for (int64_t y = 0; y < box[1]; y++, to += length) {
-                    const char *row =
-                        from + (image * t->image_stride + z * t->plane + y * t->pitch) * size;
-                    /* Whole steps: what is too much is overwritten by the next row. */
-                    for (int64_t i = 0; i < length; i += COPY_STEP)
-                        memcpy(to + i, row + i, COPY_STEP);
-                }
+            for (int64_t z = 0; z < box[0]; z++, to += box[1] * length)
+                c->kernels->copy_rows(from + (image * t->image_stride + z * t->plane) * size,
+                                      t->pitch * size, box[1], length, 0, 0, to);
     }
 }
 
