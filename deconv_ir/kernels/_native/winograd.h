@@ -61,7 +61,8 @@ struct transforms {
     void (*spread)(const float *line, int64_t blocks, int64_t width, float *panel, int64_t step);
     /* Of one channel of each half, the values that meet weights in each product of halves:
      * `ahead` positions further begins the second half of a line.  As spread() into `blocks`
-     * of a panel, PANEL_COLUMNS vectors each; from one product to the next are `product_step` floats. */
+     * of a panel, PANEL_COLUMNS vectors each; from one product to the next are `product_step`
+     * floats. */
     void (*halve)(const float *first, const float *second, int64_t ahead, int64_t blocks,
                   float *panel, int64_t step, int64_t product_step);
     /* Their inverse, for the sums [product][row][PANEL_COLUMNS vectors] of half of the `rows`:
