@@ -6,8 +6,8 @@ and matplotlib:
 
     python bench/compare.py --random 28 --output out/bench
 
-With `--avx2` all are held to AVX2; onnxruntime and NumPy have no such switch
-and are left out.
+With `--avx2` all are held to AVX2.  Onnxruntime has no switch for that and is
+left out, and so is the NumPy path.
 """
 
 from __future__ import annotations
@@ -267,7 +267,10 @@ def main() -> None:
     if options.avx2:
         engines = {name: engines[name] for name in CAN_BE_HELD if name in engines}
     if options.engine:
-        engines = {name: engines[name] for name in options.engine if name in engines}
+        missing = [name for name in options.engine if name not in engines]
+        if missing:
+            parser.error(f"--engine {missing[0]}: not built here, or not to be held to AVX2")
+        engines = {name: engines[name] for name in options.engine}
     families = {
         "named": [c for c in NAMED if not options.case or c.name in options.case],
         "random": [] if options.case else random_cases(options.seed, options.random),

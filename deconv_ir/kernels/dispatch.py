@@ -1,24 +1,17 @@
-"""The prepared convolutions, and which kernel computes them."""
+"""The prepared convolutions, on the path that was chosen for them."""
 
 from __future__ import annotations
 
-import enum
-import os
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from deconv_ir.errors import SettingError
 from deconv_ir.kernels.activation import Activation, ActivationKind
 from deconv_ir.kernels.arithmetic import Arithmetic, arithmetic_of
-from deconv_ir.kernels.compiled import (
-    CompiledKernel,
-    Filtering,
-    compiled_module,
-    supports,
-)
+from deconv_ir.kernels.compiled import CompiledKernel, compiled_module, supports
 from deconv_ir.kernels.memory import empty
+from deconv_ir.kernels.paths import NATIVE, Path, choose_path, wanted_path
 from deconv_ir.kernels.problem import Problem, check_run, spans
 from deconv_ir.parts import Parts, whole
 from deconv_ir.room import AMPLE, Room, Way
@@ -33,9 +26,6 @@ __all__ = [
     "DEFAULT_SCRATCH_BYTES",
     "Convolution",
     "Deconvolution",
-    "Path",
-    "choose_path",
-    "preferred_path",
 ]
 
 Array = np.ndarray[Any, np.dtype[Any]]
@@ -45,76 +35,6 @@ DEFAULT_SCRATCH_BYTES = 64 << 20
 _NUMPY_SCRATCH = 8 << 20
 # Dilations from which on distances between taps may be beyond NumPy's strides.
 _FARTHEST = 1 << 40
-
-
-class Path(enum.Enum):
-    """The kernels."""
-
-    COL2IM = "col2im"
-    IM2COL = "im2col"
-    PHASES = "phases"
-    COMPILED = "compiled"
-    DIRECT = "direct"
-    WINOGRAD = "winograd"
-    STRASSEN = "strassen"
-
-
-NATIVE = {
-    Path.COMPILED: Filtering.BY_COST,
-    Path.DIRECT: Filtering.NEVER,
-    Path.WINOGRAD: Filtering.ALWAYS,
-    Path.STRASSEN: Filtering.HALVED,
-}
-"""The paths of the compiled kernel, and what they say about minimal filtering."""
-
-
-def choose_path(
-    problem: Problem, dtype: np.dtype[Any], *, compiled: bool, finite: bool = True
-) -> Path:
-    """Choose the kernel for a problem.
-
-    Parameters
-    ----------
-    problem : Problem
-        What is computed.
-    dtype : dtype
-        Element type.
-    compiled : bool
-        Whether the compiled kernel is there.
-    finite : bool
-        Whether all weights are finite.  The fast kernels put zeros around the
-        data, and zero times infinity is not zero.
-    """
-    if compiled and finite and supports(problem, dtype):
-        return Path.COMPILED
-    if finite and dtype.kind not in "iu":
-        return Path.PHASES
-    return Path.COL2IM
-
-
-def _wanted(path: str) -> Path | None:
-    """Return the kernel that the caller, else DECONV_IR_KERNEL, asks for; None: choose."""
-    source = "path"
-    if path == "auto":
-        path, source = os.environ.get("DECONV_IR_KERNEL", "") or "auto", "DECONV_IR_KERNEL"
-    if path == "auto":
-        return None
-    try:
-        wanted = Path(path)
-    except ValueError:
-        names = ", ".join(["auto", *(p.value for p in Path)])
-        message = f"{source} names an unknown kernel {path!r}; known are {names}"
-        raise SettingError(message) from None
-    if wanted in NATIVE and compiled_module() is None:
-        raise SettingError(f"{source} asks for the compiled kernel, which was not built here")
-    return wanted
-
-
-def preferred_path() -> Path:
-    """Return the path that f32 layers take here, DECONV_IR_KERNEL heeded."""
-    problem = Problem(1, 1, 1, (1,), (1,), (1,))
-    compiled = compiled_module() is not None
-    return _wanted("auto") or choose_path(problem, np.dtype(np.float32), compiled=compiled)
 
 
 def _all_finite(weights: Array) -> bool:
@@ -135,7 +55,7 @@ class _Prepared:
         *,
         forward: bool,
     ) -> None:
-        wanted = _wanted(path)
+        wanted = wanted_path(path)
         self.problem = problem
         self.arithmetic: Arithmetic = arithmetic_of(weights.dtype, problem.channels_in)
         self.scratch_bytes = scratch_bytes

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from deconv_ir.kernels.blas import blas_name
 from deconv_ir.kernels.compiled import compiled_module, instruction_set
-from deconv_ir.kernels.dispatch import NATIVE, preferred_path
+from deconv_ir.kernels.paths import NATIVE, preferred_path
 from deconv_ir.kernels.threads import get_threads
 
 __all__ = ["KernelInfo", "kernel_info"]

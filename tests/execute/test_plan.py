@@ -17,8 +17,8 @@ from deconv_ir import kernels
 from deconv_ir.execute import executor
 from deconv_ir.execute.listing import PlanRow, as_rows
 from deconv_ir.execute.profile import Profile
-from deconv_ir.kernels.dispatch import Path as Kernel
-from deconv_ir.kernels.dispatch import preferred_path
+from deconv_ir.kernels.paths import Path as Kernel
+from deconv_ir.kernels.paths import preferred_path
 from deconv_ir.model import Operation
 
 RNG = np.random.default_rng(0)

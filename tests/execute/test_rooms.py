@@ -16,8 +16,8 @@ from support import IR, Out
 import deconv_ir
 from deconv_ir.execute.plan import Plan
 from deconv_ir.execute.rooms import LEAST_ROOM, budget, share
-from deconv_ir.kernels.dispatch import Path as Kernel
-from deconv_ir.kernels.dispatch import preferred_path
+from deconv_ir.kernels.paths import Path as Kernel
+from deconv_ir.kernels.paths import preferred_path
 from deconv_ir.room import Room, Way
 
 RNG = np.random.default_rng(0)

@@ -13,7 +13,7 @@ import pytest
 from deconv_ir import kernels
 from deconv_ir.kernels import Activation, ActivationKind, Deconvolution, memory, naive
 from deconv_ir.kernels.compiled import compiled_module, supports
-from deconv_ir.kernels.dispatch import Path, choose_path
+from deconv_ir.kernels.paths import Path, choose_path
 from deconv_ir.kernels.problem import Problem
 
 needs_compiled = pytest.mark.skipif(

@@ -298,6 +298,18 @@ def few_positions(monkeypatch, threads_used):
     return data, [Deconvolution(weights, path=path, **arguments) for path in paths]
 
 
+@pytest.mark.parametrize("isa", ISAS)
+@pytest.mark.parametrize(("extents", "few"), [((9, 5), True), ((40, 40), False)])
+def test_panels_of_long_vectors_are_narrow_where_positions_are_few(monkeypatch, isa, extents, few):
+    monkeypatch.setenv("DECONV_IR_ISA", isa)
+    kernel = ones((64, 32, 4, 4), (2, 2))
+    output = tuple(2 * n for n in extents)
+    # F(2, 2) or F(3, 2): (9, 5) has 5 x 3 windows at most, which one vector of 16 holds.
+    told = describe(kernel, np.ones((1, 64, *extents), np.float32), (1, 1), output)
+    two_vectors = {"baseline": 8, "avx2": 16, "avx512": 32}[isa]
+    assert told["width"] == (16 if few and isa == "avx512" else two_vectors)
+
+
 @pytest.mark.parametrize("used", [1, 2, 5])
 def test_panels_are_shared_where_positions_are_few(monkeypatch, used):
     data, (kernel, direct) = few_positions(monkeypatch, used)

@@ -364,7 +364,7 @@ static PyObject *kernel_describe(PyObject *object, PyObject *arguments) {
     if (result && shared->filtered) {
         const struct wino_axis *a = self->winograd.axes;
         PyObject *more = Py_BuildValue(
-            "{s:((ii)(ii)(ii)),s:(LLL),s:(LLL),s:L,s:(LLL),s:L,s:L,s:L,s:L,s:L,s:L}", "filtering",
+            "{s:((ii)(ii)(ii)),s:(LLL),s:(LLL),s:L,s:(LLL),s:L,s:L,s:L,s:L,s:L,s:L,s:L}", "filtering",
             a[0].outputs, filtering_shapes[a[0].kind].taps, a[1].outputs,
             filtering_shapes[a[1].kind].taps, a[2].outputs, filtering_shapes[a[2].kind].taps,
             "alignments", a[0].alignments, a[1].alignments, a[2].alignments,
@@ -372,7 +372,7 @@ static PyObject *kernel_describe(PyObject *object, PyObject *arguments) {
             shared->winograd.windows[2], "images", w->images, "box", w->box[0], w->box[1],
             w->box[2], "chunks", w->chunks, "jobs", wino_jobs(w), "bytes", w->bytes,
             "shared_bytes", w->shared_bytes, "fills", w->fills, "products",
-            self->winograd.products);
+            self->winograd.products, "width", w->width);
         if (!more || PyDict_Update(result, more)) Py_CLEAR(result);
         Py_XDECREF(more);
     }

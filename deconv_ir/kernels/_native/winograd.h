@@ -20,7 +20,7 @@
 #define MOST_LANES 16        /* of a vector of f32 */
 #define MOST_WEAVE 1024      /* lines that make a row of the output */
 #define PANEL_COLUMNS 2      /* most vectors of positions that meet weights at a time */
-#define PANEL_WIDTH 16       /* positions that may do so alone */
+#define NARROWEST_PANEL 16   /* positions that do so at least */
 #define HALVES 7             /* products of halves that make one of wholes */
 
 /* Beyond 2^60, sums of data would lose or overflow what the direct way does not; products

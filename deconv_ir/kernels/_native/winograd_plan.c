@@ -237,7 +237,7 @@ static double run_cycles(const struct layer *layer, const struct run *run,
     cycles += scheduled_cycles(sums, t->jobs, run->threads);
     /* The direct tilings' cycles are those of hits in cache; they take longer by as much. */
     cycles *= 0.89;
-    /* One product of panels is as much faster than this, measured, whole or halved. */
+    /* One product of panels is as much faster than this, measured, whole or of halves. */
     const double halved = vectors_per_cycle(kernels) < 2 ? 0.93 : 0.90;
     return cycles * (p->points > 1 ? 1 : p->products > 1 ? halved : 0.92);
 }
@@ -279,12 +279,15 @@ static void consider(struct search *s, struct wino_tiling t) {
     }
 }
 
-static void consider_widths(struct search *s, struct wino_tiling t) {
-    const int64_t lanes = s->kernels->lanes;
-    t.width = PANEL_COLUMNS * lanes;
+/* Consider a tiling of so many positions with panels as wide as they may be, and narrower ones. */
+static void consider_widths(struct search *s, struct wino_tiling t, int64_t positions) {
+    const int64_t lanes = s->kernels->lanes, width = PANEL_COLUMNS * lanes;
+    t.width = width;
     consider(s, t);
-    /* Long vectors are not many to few positions; halves have panels of one width. */
-    if (lanes < PANEL_WIDTH || s->plan->packing->products > 1) return;
+    /* Of halves all panels have one width. */
+    if (lanes < NARROWEST_PANEL || s->plan->packing->products > 1) return;
+    /* Nothing is saved where more than half of the last wide block is used. */
+    if (round_up(positions, lanes) == round_up(positions, width)) return;
     t.width = lanes;
     consider(s, t);
 }
@@ -317,7 +320,7 @@ static void choose_tiling(const struct layer *layer, const struct run *run,
                     if (t.images > 1 && (!whole || t.images * positions > MOST_POSITIONS)) break;
                     /* The values of one image must not round those of another. */
                     if (t.images > 1 && plan->packing->products > 1) break;
-                    consider_widths(&s, t);
+                    consider_widths(&s, t, t.images * positions);
                 }
             }
     plan->tiling = s.best;
