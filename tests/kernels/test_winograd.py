@@ -310,6 +310,19 @@ def test_panels_of_long_vectors_are_narrow_where_positions_are_few(monkeypatch, 
     assert told["width"] == (16 if few and isa == "avx512" else two_vectors)
 
 
+@pytest.mark.parametrize("isa", ISAS)
+def test_tiles_are_as_high_as_blocks_of_positions_are_full(monkeypatch, isa):
+    monkeypatch.setenv("DECONV_IR_ISA", isa)
+    kernel = ones((311, 164, 2, 2), (2, 2), path="strassen")
+    told = describe(kernel, np.ones((2, 311, 52, 26), np.float32), (0, 0), (104, 52))
+    block = 2 * told["width"]  # halves of positions
+    rows, columns = told["box"][1:]
+    heights = [min(rows, 52 - first) for first in range(0, 52, rows)]
+    blocks = sum(-(-height * columns // block) for height in heights)
+    # 1352 positions fill 21.1 blocks of 64; tiles of 7 rows take 23, those of 8 take 24.
+    assert blocks * block <= 1.05 * 52 * 26
+
+
 @pytest.mark.parametrize("used", [1, 2, 5])
 def test_panels_are_shared_where_positions_are_few(monkeypatch, used):
     data, (kernel, direct) = few_positions(monkeypatch, used)

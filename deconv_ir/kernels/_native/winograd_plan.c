@@ -145,6 +145,27 @@ static void count_jobs(const struct layer *layer, const struct run *run,
     t->jobs = t->places * t->row_groups;
 }
 
+/* The blocks of positions of all tiles of an image, if those of the second axis have so many
+ * windows: tiles at the edges hold less. */
+static int64_t count_blocks(const struct wino_plan *plan, const struct wino_tiling *t,
+                            int64_t height) {
+    const struct wino_axis *a = plan->packing->axes;
+    const int64_t spread = a[0].spread * a[1].spread * a[2].spread * t->images;
+    const int64_t block = t->width * (plan->packing->products > 1 ? 2 : 1);
+    const int64_t *w = plan->windows;
+    int64_t blocks = 0;
+    for (int64_t edge = 0; edge < 1 << AXES; edge++) {
+        int64_t positions = spread, tiles = 1;
+        for (int i = 0; i < AXES; i++) {
+            const int64_t part = i == 1 ? height : t->box[i];
+            positions *= edge >> i & 1 ? w[i] % part : part;
+            tiles *= edge >> i & 1 ? 1 : w[i] / part;
+        }
+        blocks += tiles * divide_up(positions, block);
+    }
+    return blocks;
+}
+
 /* Cycles until all threads know that panels are filled. */
 #define BARRIER 9000
 
@@ -217,15 +238,18 @@ static double run_cycles(const struct layer *layer, const struct run *run,
     /* Three axes have lines too many and too short for the first-level cache. */
     const double volume = a[0].points > 1 ? 1.3 : 1;
     /* Tiles at the edges hold less; with one for a thread, the largest decides. */
-    double full = 1, some_rows = 1;
+    double full = 1, some_rows = 1, padded = 1;
     if (t->jobs > run->threads) {
         full = (double)run->batch / (double)(t->image_groups * t->images);
+        padded = full * (double)count_blocks(plan, t, t->box[1]) /
+                 (double)(t->blocks * t->grid[0] * t->grid[1] * t->grid[2]);
         for (int i = 0; i < AXES; i++)
             full *= (double)plan->windows[i] / (double)(t->grid[i] * t->box[i]);
         some_rows = (double)p->units / (double)(p->chunk_units * t->row_groups * t->chunks);
     }
     const double fill = full * volume * data * channels;
-    double sums = full * some_rows * (double)t->chunks * (products + volume * results) + 500;
+    double sums = some_rows * (double)t->chunks *
+                      (padded * products + full * volume * results) + 500;
     double cycles = 0;
     if (t->fills > 0) {
         cycles = scheduled_cycles(fill / (double)t->fills + 500, t->places * t->fills,
@@ -301,6 +325,36 @@ static int64_t smaller_part(int64_t whole, int64_t part) {
 /* Positions of a tile beyond which nothing is gained. */
 #define MOST_POSITIONS 2048
 
+/* Consider a tiling by boxes, and by as many images of whole ones as may be. */
+static void consider_box(struct search *s, struct wino_tiling t) {
+    const struct wino_axis *a = s->plan->packing->axes;
+    const int64_t *w = s->plan->windows;
+    const int64_t spread = a[0].spread * a[1].spread * a[2].spread;
+    const int64_t positions = t.box[0] * t.box[1] * t.box[2] * spread;
+    const int whole = positions == w[0] * w[1] * w[2] * spread;
+    for (t.images = 1; t.images <= s->run->batch; t.images *= 2) {
+        if (t.images > 1 && (!whole || t.images * positions > MOST_POSITIONS)) break;
+        /* The values of one image must not round those of another. */
+        if (t.images > 1 && s->plan->packing->products > 1) break;
+        consider_widths(s, t, t.images * positions);
+    }
+}
+
+/* The height above `low`, up to that of the tiling, that leaves the fewest positions of blocks
+ * empty. */
+static int64_t fitting_height(const struct search *s, struct wino_tiling t, int64_t low) {
+    int64_t best = t.box[1], fewest = 0;
+    t.images = 1;
+    t.width = PANEL_COLUMNS * s->kernels->lanes;
+    for (int64_t height = t.box[1]; height > low; height--) {
+        const int64_t blocks = count_blocks(s->plan, &t, height);
+        if (height < t.box[1] && blocks >= fewest) continue;
+        best = height;
+        fewest = blocks;
+    }
+    return best;
+}
+
 static void choose_tiling(const struct layer *layer, const struct run *run,
                           const struct kernels *kernels, struct wino_plan *plan) {
     struct search s = {layer, run, kernels, plan, {.cycles = -1}};
@@ -309,20 +363,18 @@ static void choose_tiling(const struct layer *layer, const struct run *run,
     const int64_t *w = plan->windows;
     const int64_t spread = a[0].spread * a[1].spread * a[2].spread;
     for (t.box[0] = w[0]; t.box[0] > 0; t.box[0] = smaller_part(w[0], t.box[0]))
-        for (t.box[1] = w[1]; t.box[1] > 0; t.box[1] = smaller_part(w[1], t.box[1]))
+        for (int64_t height = w[1], next; height > 0; height = next) {
+            next = smaller_part(w[1], height);
             for (t.box[2] = w[2]; t.box[2] > 0; t.box[2] = smaller_part(w[2], t.box[2])) {
                 /* Lines that belong to different positions make whole rows only. */
                 if (t.box[2] < w[2] && (plan->weave_high > 0 || t.box[2] < kernels->lanes)) break;
-                const int64_t positions = t.box[0] * t.box[1] * t.box[2] * spread;
-                if (positions > MOST_POSITIONS) continue;
-                const int whole = positions == w[0] * w[1] * w[2] * spread;
-                for (t.images = 1; t.images <= run->batch; t.images *= 2) {
-                    if (t.images > 1 && (!whole || t.images * positions > MOST_POSITIONS)) break;
-                    /* The values of one image must not round those of another. */
-                    if (t.images > 1 && plan->packing->products > 1) break;
-                    consider_widths(&s, t, t.images * positions);
-                }
+                if (t.box[0] * height * t.box[2] * spread > MOST_POSITIONS) continue;
+                t.box[1] = height;
+                consider_box(&s, t);
+                t.box[1] = fitting_height(&s, t, next);
+                if (t.box[1] < height) consider_box(&s, t);
             }
+        }
     plan->tiling = s.best;
 }
 
