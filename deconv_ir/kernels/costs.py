@@ -35,16 +35,16 @@ LOOP, LOOP_INTO_PARTS = 60.0, 300.0
 # Copying what lies in the caches to many places.
 SPREAD = 0.25
 # Elements of scratch that stay in the caches, and what each doubling adds to passes.
-_NEAR = 1 << 18
-_FAR = 0.2
+_NEAR = 3 << 18
+_FAR = 0.35
 # The BLAS: a multiply-add, packing either operand, storing a result.
-_MULTIPLY, _PACK, _STORE = 0.022, 0.35, 0.3
+_MULTIPLY, _PACK, _STORE = 0.022, 0.35, 0.2
 # Packing an operand that lies in the caches nearest by: so many elements.
 _PACK_NEAR, _NEAREST = 0.12, 1 << 14
 # A product of a stack, beside its work.
 _PRODUCT = 300.0
 # Copying with a stride or in short rows: an element, and a row.
-_STRIDED, _ROW = 0.4, 8.0
+_STRIDED, _ROW = 0.33, 8.0
 # Writing results: an element in rows that follow each other, and in others, which miss the
 # caches; and the calls that making its views is worth.
 _WRITE, _WRITE_APART = 0.4, 0.7

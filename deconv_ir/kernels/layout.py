@@ -91,7 +91,8 @@ def _candidates(
     def tile(many: int, groups: int, some: int, block: int, size: tuple[int, ...]) -> Box:
         return Box(0, many, 0, groups, 0, some, block, first, size, axes)
 
-    for many, groups in itertools.product(_halves(images), _halves(problem.groups)):
+    # Of tiles that cost the same the first is taken: the groups of an image lie in one run.
+    for groups, many in itertools.product(_halves(problem.groups), _halves(images)):
         yield tile(many, groups, outs, outs, whole)
     shares = list(_halves(outs, max(1, outs // (2 * threads)))) if threads > 1 else [outs]
     rows = math.prod(map(min, problem.kernel, problem.strides))

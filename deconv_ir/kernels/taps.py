@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from deconv_ir.kernels import shifted
 from deconv_ir.kernels.box import Box, Scratch, Source
 from deconv_ir.kernels.costs import MULTIPLY_ADD, SPREAD, Cost, Time, gather_time, write_time
 from deconv_ir.kernels.problem import PhaseSet, Problem
@@ -41,21 +42,17 @@ class Taps(Windows):
                 continue
             seen = shape.view
             planes, used = _planes(shape, source, scratch)
-            windows = shape.windows.of(planes)
+            in_place = shape.is_run and writer.plain and writer.out.dtype == planes.dtype
+            windows = (shape.images if in_place else shape.windows).of(planes)
             for part in seen.box.blocks():
                 filters = weights[box.group : box.group + box.groups, part.rows(phases.phases)]
-                filters = filters.reshape(*filters.shape[:2], *windows.shape[1:-1])
-                if shape.direct and writer.plain and writer.out.dtype == windows.dtype:
-                    for image in range(box.images):
-                        np.einsum(
-                            shape.subscripts,
-                            filters,
-                            windows[..., image * shape.plane :][..., : shape.results],
-                            out=writer.run(part, image, shape.results),
-                        )
+                filters = filters.reshape(*filters.shape[:2], *windows.shape[1:-2])
+                if in_place:
+                    results = writer.runs(part, windows.shape[-1])
+                    np.einsum(shape.subscripts, filters, windows, out=results)
                     continue
-                sums = scratch.take(used, (*filters.shape[:2], shape.positions))
-                np.einsum(shape.subscripts, filters, windows, out=sums[..., : shape.length])
+                sums = scratch.take(used, (*filters.shape[:2], 1, shape.positions))
+                np.einsum(shape.subscripts, filters, windows, out=sums[..., : windows.shape[-1]])
                 results = sums.reshape(-1, *seen.counts, box.images, *shape.extent)
                 writer.write(part, seen.places, seen.box.first, seen.ones, results[seen.inside])
 
@@ -72,9 +69,9 @@ def _planes(shape: _Shape, source: Source, scratch: Scratch) -> tuple[Array, int
     if shape.copies[1] == 1:
         return block, block.size
     planes = scratch.take(block.size, shape.copies)
-    shifted = shape.shifted.of(block)
+    copies = shape.shifted.of(block)
     flat = planes.reshape(*shape.copies[:3], shape.positions)
-    np.copyto(flat[..., : shifted.shape[-1]], shifted)
+    np.copyto(flat[..., : copies.shape[-1]], copies)
     return planes, block.size + planes.size
 
 
@@ -100,43 +97,40 @@ class _Shape(NamedTuple):
         What is seen.
     extent : tuple of int
         Of a plane as it is computed.
-    positions, length : int
-        Positions of all images, and how many of them are summed: not those behind which the
-        farthest datum lies outside.
+    positions : int
+        Of all images.
     block, copies : tuple of int
         Shapes of the data, and of what is made of them, ``[group, shift, in, image, *u]``.
     offsets : tuple of int
-        Where rows are as long as those of the data: how far the copies are shifted against
-        these, which is quickly done to all rows at once.  Else empty.
+        Of the copies, where rows are whole; else empty.
     shifted : _Strided
         The data in the order of the copies.
     windows : _Strided
-        The copies as ``[group, tap of every axis, in, position]``.
+        The copies as ``[group, tap of every axis, in, 1, position]``, all images in one run:
+        up to the positions behind which the farthest datum lies outside.
+    images : _Strided
+        The copies as ``[group, tap of every axis, in, image, position]``, results alone.
     subscripts : str
         Of the sum.
-    plane, results : int
-        Positions of an image, and how many of them, from the first on, are results.
-    direct : bool
-        Whether these are one run in the output as well.
+    is_run : bool
+        Whether the results of an image are one run in the output as well.
     """
 
     view: View
     extent: tuple[int, ...]
     positions: int
-    length: int
     block: tuple[int, ...]
     copies: tuple[int, ...]
     offsets: tuple[int, ...]
     shifted: _Strided
     windows: _Strided
+    images: _Strided
     subscripts: str
-    plane: int
-    results: int
-    direct: bool
+    is_run: bool
 
 
 _MOST_DEPTH = 16
-_LABELS = "abcdefhijklmnoqstuvwxyz"
+_LABELS = "abcdefhijklmoqstuvwxyz"
 
 
 @functools.lru_cache(maxsize=4096)
@@ -146,50 +140,34 @@ def _shape_of(phases: PhaseSet, box: Box, depth: int, whole_rows: bool) -> _Shap
         return None
     shifts = _shifts(phases)
     extent, reach = seen.extent, phases.reach
-    offsets: tuple[int, ...] = ()
-    if shifts > 1:
-        row = box.axes[-1].data
-        offsets = tuple(range(seen.starts[-1], seen.starts[-1] + shifts))
-        if whole_rows and seen.box.size[-1] == row and max(map(abs, offsets)) < row:
-            extent, reach = (*extent[:-1], row), (*reach[:-1], 0)
-        else:
-            offsets = ()
-    positions = box.images * math.prod(extent)
+    offsets = shifted.offsets(phases, seen) if shifts > 1 and whole_rows else ()
+    if offsets:
+        extent, reach = (*extent[:-1], seen.box.size[-1]), (*reach[:-1], 0)
+    plane = math.prod(extent)
+    positions = box.images * plane
     length = positions - sum(r * math.prod(extent[i + 1 :]) for i, r in enumerate(reach))
     steps = [a.step * math.prod(extent[i + 1 :]) for i, a in enumerate(phases.axes)]
     if shifts > 1:
         steps[-1] = depth * positions
     taps = tuple(a.taps for a in phases.axes)
     labels = _LABELS[: len(taps) + 1]
+    near, apart = (box.groups, *taps, depth), (shifts * depth * positions, *steps, positions)
     return _Shape(
         seen,
         extent,
         positions,
-        length,
-        (box.groups, depth, box.images, *extent),
+        (box.groups, depth, box.images, *seen.extent),
         (box.groups, shifts, depth, box.images, *extent),
         offsets,
         _Strided(
             (box.groups, shifts, depth, positions - shifts + 1),
             (depth * positions, 1, positions, 1),
         ),
-        _Strided(
-            (box.groups, *taps, depth, length),
-            (shifts * depth * positions, *steps, positions, 1),
-        ),
-        f"gr{labels},g{labels}p->grp",
-        positions // box.images,
-        math.prod(seen.box.size),
-        bool(offsets) and not any(reach[1:]) and _is_run(seen.box),
+        _Strided((*near, 1, length), (*apart, positions, 1)),
+        _Strided((*near, box.images, math.prod(seen.box.size)), (*apart, plane, 1)),
+        f"gr{labels},g{labels}np->grnp",
+        bool(offsets) and not any(reach[1:]) and shifted.is_run(seen.box),
     )
-
-
-def _is_run(box: Box) -> bool:
-    """Whether the results of an image and channel lie one after the other in the output."""
-    if any(axis.stride > 1 for axis in box.axes):
-        return False
-    # `seen` begins where the output does, or behind.
-    return all(size == axis.output for size, axis in zip(box.size[1:], box.axes[1:], strict=True))
 
 
 def _shifts(phases: PhaseSet) -> int:
@@ -225,6 +203,6 @@ def cost(problem: Problem, sets: list[PhaseSet], box: Box) -> Cost | None:
         total += Time(passes=SPREAD * panel, calls=2 * shifts)
         # To set the sums to zero is another pass; to read the subscripts takes as some calls.
         total += Time(passes=MULTIPLY_ADD * rows * (phases.shifts * depth + 1) * positions, calls=6)
-        if not (whole and not any(phases.reach[1:-1]) and _is_run(seen)):
+        if not (whole and not any(phases.reach[1:-1]) and shifted.is_run(seen)):
             total += write_time(seen, phases.phases * seen.positions, phases)
     return Cost(elements, total)

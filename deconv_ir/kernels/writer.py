@@ -60,24 +60,24 @@ class Writer:
         alone = self.bias is None and self.activation.kind is ActivationKind.NONE
         return alone and self.out.flags.c_contiguous
 
-    def run(self, box: Box, image: int, length: int) -> Array:
-        """Return where results of one image go that are a run, ``[group, out, position]``.
+    def runs(self, box: Box, length: int) -> Array:
+        """Return where results go that are a run, ``[group, out, image, position]``.
 
         Parameters
         ----------
         box : Box
             The tile; its strides are 1, and it has all of the axes but the first.
-        image : int
-            Counted in the tile.
         length : int
-            Positions of the tile.
+            Positions of an image.
         """
         channel = box.group * self.channels + box.out
-        planes = self.out[box.image + image, channel : channel + box.groups * box.outs]
+        planes = self.out[
+            box.image : box.image + box.images, channel : channel + box.groups * box.outs
+        ]
         rows = self.axes[0]
         start = (box.first[0] - rows.pad_begin) * math.prod(a.output for a in self.axes[1:])
-        flat = planes.reshape(box.groups, box.outs, -1)
-        return flat[..., start : start + length]
+        flat = planes.reshape(box.images, box.groups, box.outs, -1)
+        return flat[..., start : start + length].transpose(1, 2, 0, 3)
 
     def write(
         self,

@@ -142,13 +142,14 @@ def test_rows_of_phases_together(draw_case, monkeypatch, element, stride, kernel
 @pytest.mark.parametrize("dilation", [1, 2])
 @pytest.mark.parametrize("kernel", [2, 3, 5])
 @pytest.mark.parametrize("pad", [-2, -1, 0, 1, 2, 4, 9])
-def test_taps_of_whole_rows(draw_case, hold_to, element, axes, dilation, kernel, pad):
+@pytest.mark.parametrize("method", [Method.TAPS, Method.ROWS], ids=lambda method: method.value)
+def test_whole_rows(draw_case, hold_to, method, element, axes, dilation, kernel, pad):
     """Where results have the extents of the data, copies are shifted as a whole."""
     fixed = {"kernel": (kernel,) * axes, "strides": (1,) * axes, "dilations": (dilation,) * axes}
     case = draw_case(kernel + pad, np.dtype(element), axes, pads_begin=(pad,) * axes, **fixed)
     case.output = case.data.shape[2:]
     for scratch_bytes in (64 << 20, 3_000):
-        with hold_to(Method.TAPS):
+        with hold_to(method):
             case.check(case.actual(path="phases", scratch_bytes=scratch_bytes), "phases")
 
 
