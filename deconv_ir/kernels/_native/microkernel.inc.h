@@ -95,6 +95,7 @@ INLINE void NAME(block)(const int rows, const int columns, int64_t depth,
                 for (int r = 0; r < rows; r++) sum[r * columns + c] += weight[r] * column;
             }
         }
+        __builtin_prefetch((const char *)weights + WEIGHTS_AHEAD);
         weights += rows;
     }
 #pragma GCC unroll 8

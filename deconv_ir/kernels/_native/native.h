@@ -50,6 +50,10 @@ struct epilogue {
  * this much longer than their depth. */
 #define AHEAD 12
 
+/* Bytes that it looks ahead in the weights: a page, since what the processor itself fetches ends
+ * with each of them. */
+#define WEIGHTS_AHEAD 4096
+
 /* Sums `blocks` neighbouring blocks of rows x columns vectors:
  *
  *     sums[row][position] (+)= sum over k < depth of
