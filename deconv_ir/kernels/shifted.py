@@ -27,13 +27,12 @@ def offsets(phases: PhaseSet, seen: View) -> tuple[int, ...]:
     Returns
     -------
     tuple of int
-        Farthest tap first.  Empty where rows are not as long as those of the data, or a tap
-        sees none of them.
+        Farthest tap first.  Empty where rows are not as long as those of the data.
     """
-    row, first, last = seen.box.axes[-1].data, seen.starts[-1], phases.axes[-1]
-    found = tuple(first + last.step * tap for tap in range(last.taps))
-    whole = seen.box.size[-1] == row and max(map(abs, found)) < row
-    return found if whole else ()
+    if seen.box.size[-1] != seen.box.axes[-1].data:
+        return ()
+    first, last = seen.starts[-1], phases.axes[-1]
+    return tuple(first + last.step * tap for tap in range(last.taps))
 
 
 def fill(
