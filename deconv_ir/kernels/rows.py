@@ -58,7 +58,7 @@ class Rows(Windows):
                 panel, used = fill_panel(across, depth, seen, source, scratch)
             matrix = panel.reshape(box.groups, across.shifts * depth, positions)
             taps = phases.axes[0].taps
-            in_place = shape.is_run and writer.plain and writer.out.dtype == panel.dtype
+            in_place = shape.is_run and writer.is_plain(panel.dtype)
             for part in seen.box.blocks():
                 some = part.rows(phases.phases)
                 filters = weights[box.group : box.group + box.groups, :, some]
@@ -136,7 +136,7 @@ def _shape_of(phases: PhaseSet, box: Box, whole_rows: bool) -> _Shape | None:
     if seen is None:
         return None
     extent = seen.extent
-    offsets = shifted.offsets(phases, seen) if whole_rows else ()
+    offsets = shifted.offsets_of(phases, seen) if whole_rows else ()
     if offsets:
         extent = (extent[0], *seen.box.size[1:])
     return _Shape(
@@ -182,7 +182,7 @@ def cost(problem: Problem, sets: list[PhaseSet], box: Box) -> Cost | None:
         if in_place:
             positions = box.images * (seen.size[0] + phases.reach[0]) * math.prod(seen.size[1:])
             panel = box.groups * depth * across.shifts * positions
-            sums = positions * box.groups
+            sums = phases.phases * positions * box.groups
             total += Time(passes=SPREAD * panel, calls=2 * across.shifts)
         else:
             total += gather_time(block, 1, seen.size[-1]) + Time(passes=SPREAD * panel, calls=2)

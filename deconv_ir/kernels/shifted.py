@@ -16,12 +16,12 @@ from deconv_ir.kernels.box import Box, Source
 from deconv_ir.kernels.problem import PhaseSet
 from deconv_ir.kernels.windows import View
 
-__all__ = ["fill", "is_run", "offsets"]
+__all__ = ["fill", "is_run", "offsets_of"]
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
 
-def offsets(phases: PhaseSet, seen: View) -> tuple[int, ...]:
+def offsets_of(phases: PhaseSet, seen: View) -> tuple[int, ...]:
     """Return how far the copies for the taps of a row lie behind the data.
 
     Returns
@@ -36,9 +36,9 @@ def offsets(phases: PhaseSet, seen: View) -> tuple[int, ...]:
 
 
 def fill(
-    phases: PhaseSet, seen: View, shifts: tuple[int, ...], source: Source, panel: Array
+    phases: PhaseSet, seen: View, offsets: tuple[int, ...], source: Source, panel: Array
 ) -> None:
-    """Copy the data of a tile for all distances; `shifts` are those along the last axis.
+    """Copy the data of a tile for all distances; `offsets` are those along the last axis.
 
     Parameters
     ----------
@@ -46,11 +46,11 @@ def fill(
         ``[group, distance, in, image, *u]``, distances in the order of `windows.fill_panel`.
     """
     groups, _, *size = panel.shape
-    by_tap = panel.reshape(groups, -1, len(shifts), *size)
+    by_tap = panel.reshape(groups, -1, len(offsets), *size)
     others = (range(0, axis.step * axis.taps, axis.step) for axis in phases.axes[:-1])
     for tap, steps in enumerate(itertools.product(*others)):
-        starts = [start + step for start, step in zip(seen.starts, steps, strict=False)]
-        source.copy_shifted(starts, shifts, by_tap[:, tap])
+        starts = [start + step for start, step in zip(seen.starts[:-1], steps, strict=True)]
+        source.copy_shifted(starts, offsets, by_tap[:, tap])
 
 
 def is_run(box: Box) -> bool:

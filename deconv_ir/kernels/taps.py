@@ -42,7 +42,7 @@ class Taps(Windows):
                 continue
             seen = shape.view
             planes, used = _planes(shape, source, scratch)
-            in_place = shape.is_run and writer.plain and writer.out.dtype == planes.dtype
+            in_place = shape.is_run and writer.is_plain(planes.dtype)
             windows = (shape.images if in_place else shape.windows).of(planes)
             for part in seen.box.blocks():
                 filters = weights[box.group : box.group + box.groups, part.rows(phases.phases)]
@@ -140,7 +140,7 @@ def _shape_of(phases: PhaseSet, box: Box, depth: int, whole_rows: bool) -> _Shap
         return None
     shifts = _shifts(phases)
     extent, reach = seen.extent, phases.reach
-    offsets = shifted.offsets(phases, seen) if shifts > 1 and whole_rows else ()
+    offsets = shifted.offsets_of(phases, seen) if shifts > 1 and whole_rows else ()
     if offsets:
         extent, reach = (*extent[:-1], seen.box.size[-1]), (*reach[:-1], 0)
     plane = math.prod(extent)

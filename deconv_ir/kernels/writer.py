@@ -54,11 +54,10 @@ class Writer:
         self.out, self.axes, self.channels = out, axes, channels
         self.bias, self.activation = bias, activation
 
-    @property
-    def plain(self) -> bool:
-        """Whether results are written as they are, and a plane of them is a run."""
+    def is_plain(self, sums: np.dtype[Any]) -> bool:
+        """Whether sums of this type are the results, and a plane of these is a run."""
         alone = self.bias is None and self.activation.kind is ActivationKind.NONE
-        return alone and self.out.flags.c_contiguous
+        return alone and self.out.dtype == sums and self.out.flags.c_contiguous
 
     def runs(self, box: Box, length: int) -> Array:
         """Return where results go that are a run, ``[group, out, image, position]``.

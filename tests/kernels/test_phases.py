@@ -60,6 +60,12 @@ def test_choice_of_method(layer, expected):
     assert plan(data=(64, 64), **layer).method.value == expected
 
 
+def test_tiles_have_all_groups_of_an_image_rather_than_all_images():
+    layer = {"kernel": 3, "stride": 1, "channels_in": 1, "channels_out": 1, "groups": 64}
+    found = plan(data=(31, 65), images=8, threads=2, **layer)
+    assert {(tile.groups, tile.images) for tile in found.tiles} == {(64, 1)}
+
+
 def test_tiny_planes_are_summed_apart():
     # On a 4 x 4 plane, 9 of the 25 positions of all phases together are seen by half of them.
     layer = {"kernel": 4, "stride": 2, "channels_in": 512, "channels_out": 512, "images": 8}

@@ -364,8 +364,8 @@ static PyObject *kernel_describe(PyObject *object, PyObject *arguments) {
     if (result && shared->filtered) {
         const struct wino_axis *a = self->winograd.axes;
         PyObject *more = Py_BuildValue(
-            "{s:((ii)(ii)(ii)),s:(LLL),s:(LLL),s:L,s:(LLL),s:L,s:L,s:L,s:L,s:L,s:L,s:L}", "filtering",
-            a[0].outputs, filtering_shapes[a[0].kind].taps, a[1].outputs,
+            "{s:((ii)(ii)(ii)),s:(LLL),s:(LLL),s:L,s:(LLL),s:L,s:L,s:L,s:L,s:L,s:L,s:L}",
+            "filtering", a[0].outputs, filtering_shapes[a[0].kind].taps, a[1].outputs,
             filtering_shapes[a[1].kind].taps, a[2].outputs, filtering_shapes[a[2].kind].taps,
             "alignments", a[0].alignments, a[1].alignments, a[2].alignments,
             "windows", shared->winograd.windows[0], shared->winograd.windows[1],

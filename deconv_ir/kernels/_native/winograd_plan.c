@@ -76,14 +76,20 @@ static void windows_cut(const struct run *run, struct wino_plan *plan) {
 /* Floats that are interleaved at once: they stay in the first-level cache. */
 #define MOST_WOVEN 4096
 
+/* Positions of a tile that is not at an edge. */
+static int64_t count_positions(const struct wino_plan *plan, const struct wino_tiling *t) {
+    int64_t positions = t->images;
+    for (int i = 0; i < AXES; i++) positions *= t->box[i] * plan->packing->axes[i].spread;
+    return positions;
+}
+
 static void lay_out(const struct kernels *kernels, const struct wino_plan *plan,
                     struct wino_tiling *t) {
     const struct wino_packing *p = plan->packing;
     const struct wino_axis *a = p->axes;
     const int64_t slack = MAX_COLUMNS * kernels->lanes; /* whole vectors and lines */
     const int64_t width = t->width;
-    t->positions = t->images * t->box[0] * t->box[1] * t->box[2] * a[0].spread * a[1].spread *
-                   a[2].spread;
+    t->positions = count_positions(plan, t);
     const int64_t halves = p->products > 1 ? 2 : 1;
     t->padded = round_up(t->positions, width * halves);
     t->blocks = t->padded / (width * halves);
@@ -303,14 +309,15 @@ static void consider(struct search *s, struct wino_tiling t) {
     }
 }
 
-/* Consider a tiling of so many positions with panels as wide as they may be, and narrower ones. */
-static void consider_widths(struct search *s, struct wino_tiling t, int64_t positions) {
+/* Consider a tiling with panels as wide as they may be, and narrower ones. */
+static void consider_widths(struct search *s, struct wino_tiling t) {
     const int64_t lanes = s->kernels->lanes, width = PANEL_COLUMNS * lanes;
     t.width = width;
     consider(s, t);
     /* Of halves all panels have one width. */
     if (lanes < NARROWEST_PANEL || s->plan->packing->products > 1) return;
     /* Nothing is saved where more than half of the last wide block is used. */
+    const int64_t positions = count_positions(s->plan, &t);
     if (round_up(positions, lanes) == round_up(positions, width)) return;
     t.width = lanes;
     consider(s, t);
@@ -327,16 +334,13 @@ static int64_t smaller_part(int64_t whole, int64_t part) {
 
 /* Consider a tiling by boxes, and by as many images of whole ones as may be. */
 static void consider_box(struct search *s, struct wino_tiling t) {
-    const struct wino_axis *a = s->plan->packing->axes;
     const int64_t *w = s->plan->windows;
-    const int64_t spread = a[0].spread * a[1].spread * a[2].spread;
-    const int64_t positions = t.box[0] * t.box[1] * t.box[2] * spread;
-    const int whole = positions == w[0] * w[1] * w[2] * spread;
+    const int whole = t.box[0] == w[0] && t.box[1] == w[1] && t.box[2] == w[2];
     for (t.images = 1; t.images <= s->run->batch; t.images *= 2) {
-        if (t.images > 1 && (!whole || t.images * positions > MOST_POSITIONS)) break;
+        if (t.images > 1 && (!whole || count_positions(s->plan, &t) > MOST_POSITIONS)) break;
         /* The values of one image must not round those of another. */
         if (t.images > 1 && s->plan->packing->products > 1) break;
-        consider_widths(s, t, t.images * positions);
+        consider_widths(s, t);
     }
 }
 
@@ -358,18 +362,16 @@ static int64_t fitting_height(const struct search *s, struct wino_tiling t, int6
 static void choose_tiling(const struct layer *layer, const struct run *run,
                           const struct kernels *kernels, struct wino_plan *plan) {
     struct search s = {layer, run, kernels, plan, {.cycles = -1}};
-    const struct wino_axis *a = plan->packing->axes;
     struct wino_tiling t = {.images = 1};
     const int64_t *w = plan->windows;
-    const int64_t spread = a[0].spread * a[1].spread * a[2].spread;
     for (t.box[0] = w[0]; t.box[0] > 0; t.box[0] = smaller_part(w[0], t.box[0]))
         for (int64_t height = w[1], next; height > 0; height = next) {
             next = smaller_part(w[1], height);
             for (t.box[2] = w[2]; t.box[2] > 0; t.box[2] = smaller_part(w[2], t.box[2])) {
                 /* Lines that belong to different positions make whole rows only. */
                 if (t.box[2] < w[2] && (plan->weave_high > 0 || t.box[2] < kernels->lanes)) break;
-                if (t.box[0] * height * t.box[2] * spread > MOST_POSITIONS) continue;
                 t.box[1] = height;
+                if (count_positions(plan, &t) > MOST_POSITIONS) continue;
                 consider_box(&s, t);
                 t.box[1] = fitting_height(&s, t, next);
                 if (t.box[1] < height) consider_box(&s, t);
