@@ -108,7 +108,7 @@ fuzz-sanitized: $(VENV)/installed-dev
 		--disable-pip-version-check --target $(OUT)/sanitized .
 	@# The next installation would take the sanitized extension from there.
 	@rm -rf build
-	$(SANITIZED) tests/kernels/fuzz.py --count $(PROBLEMS) --path direct --path winograd --path strassen
+	$(SANITIZED) tests/kernels/fuzz.py --count $(PROBLEMS) --path direct --path winograd
 	$(SANITIZED) -P -m pytest -k "not phases and not col2im and not im2col" \
 		tests/kernels tests/hostile/test_kernel_arguments.py
 

@@ -66,7 +66,7 @@ _ELEMENTS = {
 }
 
 
-_INTERFACE = 5
+_INTERFACE = 6
 """Of the calls into C; to be raised, here and in module.c, when one changes."""
 
 
@@ -147,9 +147,7 @@ class Filtering(enum.Enum):
     NEVER = 0
     BY_COST = 1
     ALWAYS = 2
-    """Wherever it is possible, with whole products: for tests."""
-    HALVED = 3
-    """Wherever it is possible, with products of halves: for tests."""
+    """Wherever it is possible: for tests."""
 
 
 class CompiledKernel:

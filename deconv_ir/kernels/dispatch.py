@@ -319,10 +319,9 @@ class Deconvolution(_Prepared):
         Bound of the memory in use beside data, filter and result.
     path : str
         ``auto``, or the name of the kernel to use: ``compiled``, held to direct
-        sums as ``direct``, to minimal filtering as ``winograd``, or to that with products
-        of halves as ``strassen``; ``phases``, ``col2im``.  ``auto`` heeds the environment
-        variable DECONV_IR_KERNEL.  A kernel that cannot compute the problem is replaced by
-        the next.
+        sums as ``direct`` or to minimal filtering as ``winograd``; ``phases``,
+        ``col2im``.  ``auto`` heeds the environment variable DECONV_IR_KERNEL.  A kernel
+        that cannot compute the problem is replaced by the next.
 
     Raises
     ------

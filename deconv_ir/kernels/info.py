@@ -19,7 +19,7 @@ class KernelInfo(NamedTuple):
     ----------
     kernel : str
         The path that f32 layers take: ``compiled``, ``phases`` or ``col2im``; or
-        ``direct``, ``winograd`` or ``strassen``, where the compiled kernel is held to one of them.
+        ``direct`` or ``winograd``, where the compiled kernel is held to one of them.
     instruction_set : str
         That of the compiled kernel: ``baseline``, ``avx2`` or ``avx512``;
         empty where it is not used.

@@ -24,14 +24,12 @@ class Path(enum.Enum):
     COMPILED = "compiled"
     DIRECT = "direct"
     WINOGRAD = "winograd"
-    STRASSEN = "strassen"
 
 
 NATIVE = {
     Path.COMPILED: Filtering.BY_COST,
     Path.DIRECT: Filtering.NEVER,
     Path.WINOGRAD: Filtering.ALWAYS,
-    Path.STRASSEN: Filtering.HALVED,
 }
 """The paths of the compiled kernel, and what they say about minimal filtering."""
 

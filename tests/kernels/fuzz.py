@@ -45,7 +45,7 @@ def main() -> None:
     options = parser.parse_args()
     module = problems()
     compiled = compiled_module()
-    native = ["compiled", "direct", "winograd", "strassen"] if compiled else []
+    native = ["compiled", "direct", "winograd"] if compiled else []
     paths = options.path or [*native, "phases", "col2im"]
     methods = [None, *Method]
     isas = compiled.isas() if compiled else []

@@ -9,7 +9,7 @@ from scipy.signal import correlate
 from deconv_ir.kernels import Activation, ActivationKind, Convolution, naive_convolution
 from deconv_ir.kernels.compiled import compiled_module
 
-PATHS = [*(["direct", "winograd", "strassen"] if compiled_module() else []), "im2col"]
+PATHS = [*(["direct", "winograd"] if compiled_module() else []), "im2col"]
 
 
 @pytest.mark.parametrize("path", PATHS)

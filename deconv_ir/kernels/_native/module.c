@@ -69,7 +69,7 @@ static int layer_is_sane(const struct layer *layer) {
     if (layer->isa < 0 || layer->isa >= ISAS || !isa_available((enum isa)layer->isa)) return 0;
     if (layer->groups < 1 || layer->channels_in < 0 || layer->channels_out < 0) return 0;
     if (layer->folded < 1 || layer->channels_out % layer->folded) return 0;
-    if (layer->winograd < DIRECT || layer->winograd > HALVED) return 0;
+    if (layer->winograd < DIRECT || layer->winograd > FILTERED) return 0;
     for (int a = 0; a < AXES; a++)
         if (layer->kernel[a] < 1 || layer->strides[a] < 1 || layer->dilations[a] < 1) return 0;
     return 1;
@@ -364,15 +364,14 @@ static PyObject *kernel_describe(PyObject *object, PyObject *arguments) {
     if (result && shared->filtered) {
         const struct wino_axis *a = self->winograd.axes;
         PyObject *more = Py_BuildValue(
-            "{s:((ii)(ii)(ii)),s:(LLL),s:(LLL),s:L,s:(LLL),s:L,s:L,s:L,s:L,s:L,s:L,s:L}",
+            "{s:((ii)(ii)(ii)),s:(LLL),s:(LLL),s:L,s:(LLL),s:L,s:L,s:L,s:L,s:L,s:L}",
             "filtering", a[0].outputs, filtering_shapes[a[0].kind].taps, a[1].outputs,
             filtering_shapes[a[1].kind].taps, a[2].outputs, filtering_shapes[a[2].kind].taps,
             "alignments", a[0].alignments, a[1].alignments, a[2].alignments,
             "windows", shared->winograd.windows[0], shared->winograd.windows[1],
             shared->winograd.windows[2], "images", w->images, "box", w->box[0], w->box[1],
             w->box[2], "chunks", w->chunks, "jobs", wino_jobs(w), "bytes", w->bytes,
-            "shared_bytes", w->shared_bytes, "fills", w->fills, "products",
-            self->winograd.products, "width", w->width);
+            "shared_bytes", w->shared_bytes, "fills", w->fills, "width", w->width);
         if (!more || PyDict_Update(result, more)) Py_CLEAR(result);
         Py_XDECREF(more);
     }
@@ -486,7 +485,7 @@ static PyMethodDef module_methods[] = {
 };
 
 /* Of the calls from Python; to be raised, here and in compiled.py, when one changes. */
-enum { INTERFACE = 5 };
+enum { INTERFACE = 6 };
 
 static int module_exec(PyObject *module) {
     if (PyModule_AddIntConstant(module, "INTERFACE", INTERFACE)) return -1;

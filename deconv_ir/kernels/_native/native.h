@@ -118,8 +118,8 @@ static inline int element_size(enum element element) {
 
 /* ---------------------------------------------------------- geometries -- */
 
-/* Minimal filtering, and products by halves: where they are faster; or wherever they can be. */
-enum winograd { DIRECT, CHOSEN, FILTERED, HALVED };
+/* Minimal filtering: never, where it is faster, or wherever it can be. */
+enum winograd { DIRECT, CHOSEN, FILTERED };
 
 /* All that Python tells about a layer.  Everything is checked there. */
 struct layer {

@@ -20,8 +20,7 @@ static void tile_make(const struct context *c, int64_t place, int64_t row_group,
     out->first_image = rest % t->image_groups * t->images;
     out->images = least(t->images, c->run->batch - out->first_image);
     out->positions *= out->images;
-    out->blocks = divide_up(out->positions, (plan->packing->products > 1 ? 2 : 1) *
-                                                t->width);
+    out->blocks = divide_up(out->positions, t->width);
     out->group = rest / t->image_groups;
     out->first_chunk = row_group * t->chunks;
     out->chunks = least(t->chunks, plan->packing->chunks - out->first_chunk);
@@ -35,8 +34,7 @@ static void tile_make(const struct context *c, int64_t place, int64_t row_group,
     out->zeros = out->panel + (c->shared ? 0 : t->panel_size);
     if (c->shared) out->panel = c->shared + place * t->panel_size;
     out->sums = out->zeros + t->line;
-    out->products = out->zeros + t->sums_size;
-    out->out = out->products + t->products_size;
+    out->out = out->zeros + t->sums_size;
     out->row = out->out + t->out_size;
     /* Window w of line i is at base + count * (w + the line's shift) + i; a tile has all
      * windows of an axis where shifts differ. */
@@ -74,27 +72,11 @@ static void sum_rows(const struct context *c, int64_t positions, int64_t rows,
             }
 }
 
-/* The same by products of halves, which are joined while they are in cache. */
-static void sum_halves(const struct context *c, const struct tile *tile, int64_t rows,
-                       int64_t channels, const float *panel, const float *weights, float *sums,
-                       const float *start) {
-    const struct wino_tiling *t = &c->plan->tiling;
-    const int64_t width = t->width, half = divide_up(rows, 2);
-    for (int64_t position = 0; position < tile->blocks; position++) {
-        for (int64_t i = 0; i < HALVES; i++)
-            sum_rows(c, 1, half, channels, panel + (i * t->blocks + position) * t->panel_block,
-                     weights + i * half * channels, tile->products + i * half * width, width,
-                     NULL);
-        c->transforms->join(tile->products, rows, tile->blocks * width, start,
-                            sums + position * width, t->line);
-    }
-}
-
 static void sum_chunk(const struct context *c, const struct tile *tile, int64_t chunk,
                       const struct wino_layout *layout) {
     const struct wino_packing *p = c->plan->packing;
     const struct wino_tiling *t = &c->plan->tiling;
-    const int64_t point_step = p->products * t->blocks * t->panel_block;
+    const int64_t point_step = t->blocks * t->panel_block;
     const float *weights =
         p->weights + tile->group * p->chunk_first[p->chunks] + p->chunk_first[chunk];
     const float *start =
@@ -107,11 +89,9 @@ static void sum_chunk(const struct context *c, const struct tile *tile, int64_t 
         const int has_bias = i % p->points == biased;
         const float *panel = tile->panel + i * point_step, *from = has_bias ? start : NULL;
         float *sums = tile->sums + line * t->line;
-        if (rows && p->products > 1)
-            sum_halves(c, tile, rows, depth, panel, weights, sums, from);
-        else if (rows)
+        if (rows)
             sum_rows(c, tile->blocks, rows, depth, panel, weights, sums, t->line, from);
-        weights += wino_point_weights(p, rows, i % p->points);
+        weights += rows * depth;
         if (has_bias) start += rows;
         line += rows;
     }
@@ -290,7 +270,7 @@ static void run_chunk(void *argument, int64_t piece, void *scratch) {
     /* All but the panel is this thread's own; the tile's begins with its block. */
     struct tile tile = *filled->tile;
     const int64_t away = (char *)scratch - (char *)tile.block;
-    float **const own[] = {&tile.zeros, &tile.sums, &tile.products, &tile.out, &tile.row};
+    float **const own[] = {&tile.zeros, &tile.sums, &tile.out, &tile.row};
     for (size_t i = 0; i < sizeof own / sizeof *own; i++)
         *own[i] = (float *)((char *)*own[i] + away);
     memset(tile.zeros, 0, (size_t)c->plan->tiling.line * sizeof(float));

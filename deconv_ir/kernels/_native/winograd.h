@@ -21,7 +21,6 @@
 #define MOST_WEAVE 1024      /* lines that make a row of the output */
 #define PANEL_COLUMNS 2      /* most vectors of positions that meet weights at a time */
 #define NARROWEST_PANEL 16   /* positions that do so at least */
-#define HALVES 7             /* products of halves that make one of wholes */
 
 /* Beyond 2^60, sums of data would lose or overflow what the direct way does not; products
  * with weights up to 2^40 stay far from that. */
@@ -59,16 +58,6 @@ struct transforms {
     int (*is_large)(const float *line, int64_t count);
     /* Copy a line into `blocks` of a panel, of `width` positions each, `step` floats apart. */
     void (*spread)(const float *line, int64_t blocks, int64_t width, float *panel, int64_t step);
-    /* Of one channel of each half, the values that meet weights in each product of halves:
-     * `ahead` positions further begins the second half of a line.  As spread() into `blocks`
-     * of a panel, PANEL_COLUMNS vectors each; from one product to the next are `product_step`
-     * floats. */
-    void (*halve)(const float *first, const float *second, int64_t ahead, int64_t blocks,
-                  float *panel, int64_t step, int64_t product_step);
-    /* Their inverse, for the sums [product][row][PANEL_COLUMNS vectors] of half of the `rows`:
-     * lines of all rows, `row_step` apart, each plus what it starts with. */
-    void (*join)(const float *products, int64_t rows, int64_t ahead, const float *start,
-                 float *to, int64_t row_step);
     void (*activate)(const struct epilogue *epilogue, float *line, int64_t count);
     /* Interleave what `lines` hold from position `at` on: count * lines elements, and as
      * many more as make whole vectors of positions. */
@@ -112,7 +101,6 @@ struct wino_axis {
 struct wino_choice {
     enum filtering kind[AXES];
     int64_t merged[AXES];  /* whether all phases share their windows */
-    int64_t halved;        /* whether rows, channels and positions of a product are halved */
     int64_t threads;       /* between so many, chunks divide evenly */
     int64_t residue[AXES]; /* of the pads, modulo the stride */
 };
@@ -132,15 +120,14 @@ struct wino_packing {
     struct wino_axis axes[AXES];
     int64_t points, alignments, phases; /* of all axes; phases of the first two */
     int64_t parts, origins; /* of all axes */
-    int64_t products;       /* that make one at each point: HALVES or 1 */
-    int64_t channels;       /* of such a product: half of a group's, rounded up, or all */
+    int64_t channels;       /* of a group */
     int64_t depth[MOST_VALUES]; /* [point]: channels of all parts that have weights there */
     int8_t at_depth[MOST_PARTS][MOST_VALUES]; /* which of these parts a part is, or -1 */
     int64_t units, chunk_units, chunks; /* of a group */
     int64_t layout_count;
     struct wino_layout *layouts;
     int64_t *chunk_first;  /* [chunks + 1]: weight at which a chunk begins */
-    /* [group][chunk][alignment][point][product][block of rows][part][channel][row] */
+    /* [group][chunk][alignment][point][block of rows][part][channel][row] */
     float *weights;
     float *start;          /* [group][chunk][alignment][row]: the bias at the point that has it */
 };
@@ -161,11 +148,11 @@ struct wino_tiling {
     int64_t line;                /* from one line of sums to the next */
     int64_t width;               /* positions that meet weights at a time: whole vectors */
     int64_t panel_block;         /* floats of one block of so many positions */
-    int64_t blocks;              /* such blocks of one product */
+    int64_t blocks;              /* such blocks of a tile */
     int64_t rows_together;       /* rows of windows that are interleaved at once */
     /* Scratch of a worker: floats of its parts, bytes of all. */
     int64_t block_size, z_size, y_size, ready_size, loaded_size, flat_size, panel_size;
-    int64_t sums_size, products_size, out_size, row_size, bytes;
+    int64_t sums_size, out_size, row_size, bytes;
     int64_t shared_bytes; /* of all panels, where they are shared */
     double cycles;
 };
@@ -236,15 +223,6 @@ static inline const struct wino_layout *wino_layout_of(const struct wino_packing
 /* The most jobs at a time: so many threads take scratch. */
 static inline int64_t wino_jobs(const struct wino_tiling *t) {
     return most(t->jobs, t->places * t->fills);
-}
-/* Rows of one product, of the first of two halves. */
-static inline int64_t wino_rows(const struct wino_packing *p, int64_t rows) {
-    return p->products > 1 ? divide_up(rows, 2) : rows;
-}
-/* Floats of the weights of some rows at one point. */
-static inline int64_t wino_point_weights(const struct wino_packing *p, int64_t rows,
-                                         int64_t point) {
-    return p->products * wino_rows(p, rows) * p->depth[point];
 }
 /* Rows are dealt out evenly to the blocks of micro-kernels. */
 static inline int64_t wino_blocks(int64_t rows, const struct kernels *kernels) {

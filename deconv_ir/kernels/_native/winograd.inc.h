@@ -70,44 +70,6 @@ static void NAME(spread)(const float *line, int64_t blocks, int64_t width, float
         for (int64_t i = 0; i < width; i += LANES) STORE(panel + i, LOAD(line + i));
 }
 
-static void NAME(halve)(const float *first, const float *second, int64_t ahead,
-                        int64_t blocks, float *panel, int64_t step, int64_t product_step) {
-    for (; blocks > 0; blocks--, panel += step)
-        for (int i = 0; i < PANEL_COLUMNS; i++, first += LANES, second += LANES) {
-            float *to = panel + i * LANES;
-            const VEC a = LOAD(first), b = LOAD(first + ahead);
-            const VEC c = LOAD(second), d = LOAD(second + ahead);
-            const VEC e = b - a, f = d - e;
-            STORE(to, a);
-            STORE(to + product_step, c);
-            STORE(to + 2 * product_step, d);
-            STORE(to + 3 * product_step, f - c);
-            STORE(to + 4 * product_step, e);
-            STORE(to + 5 * product_step, f);
-            STORE(to + 6 * product_step, d - b);
-        }
-}
-
-static void NAME(join)(const float *products, int64_t rows, int64_t ahead, const float *start,
-                       float *to, int64_t row_step) {
-    const int64_t half = divide_up(rows, 2), step = half * PANEL_COLUMNS * LANES;
-    for (int64_t row = 0; row < half; row++, to += row_step)
-        for (int i = 0; i < PANEL_COLUMNS; i++, products += LANES) {
-            const float *from[HALVES];
-            for (int k = 0; k < HALVES; k++) from[k] = products + k * step;
-            const VEC a = LOAD(from[0]), b = a + LOAD(from[5]);
-            const VEC c = b + LOAD(from[6]), e = LOAD(from[4]);
-            const float bias = start ? start[row] : 0;
-            STORE(to + i * LANES, a + LOAD(from[1]) + bias);
-            STORE(to + i * LANES + ahead, b + e + LOAD(from[2]) + bias);
-            if (row + half == rows) continue; /* one row less */
-            float *second = to + half * row_step + i * LANES;
-            const float second_bias = start ? start[row + half] : 0;
-            STORE(second, c - LOAD(from[3]) + second_bias);
-            STORE(second + ahead, c + e + second_bias);
-        }
-}
-
 static void NAME(activate)(const struct epilogue *e, float *line, int64_t count) {
     const enum activation activation = e->activation;
     const float low = (float)e->low, high = (float)e->high, slope = (float)e->slope;
@@ -288,8 +250,6 @@ static const struct transforms NAME(transforms) = {
     .lay = NAME(lay),
     .is_large = NAME(is_large),
     .spread = NAME(spread),
-    .halve = NAME(halve),
-    .join = NAME(join),
     .activate = NAME(activate),
     .weave = NAME(weave),
 };

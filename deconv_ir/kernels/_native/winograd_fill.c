@@ -256,54 +256,39 @@ static void copy_rows(const struct context *c, const struct tile *tile, const ch
         }
 }
 
-/* One channel, of every origin; returns whether a value of it is too large, if that matters. */
-static int fill_lines(const struct context *c, const struct tile *tile, int64_t channel,
+/* One channel, of every origin. */
+static void fill_lines(const struct context *c, const struct tile *tile, int64_t channel,
                       float *flat) {
     const struct wino_packing *p = c->plan->packing;
     const struct wino_axis *a = p->axes;
     const int64_t line = c->plan->tiling.line;
-    int large = 0;
     for (int64_t i = 0; i < p->origins; i++, flat += line) {
         const int64_t origin[] = {i / a[2].origins / a[1].origins,
                                   i / a[2].origins % a[1].origins, i % a[2].origins};
         for (int64_t image = 0; image < tile->images; image++)
             copy_rows(c, tile, data_of(c, tile, image, channel), origin,
                       flat + image * (tile->positions / tile->images));
-        if (p->products > 1) large |= c->transforms->is_large(flat, tile->positions);
     }
-    return large;
 }
 
-static int fill_rows(const struct context *c, const struct tile *tile, int64_t first,
+static void fill_rows(const struct context *c, const struct tile *tile, int64_t first,
                      int64_t count) {
     const struct wino_packing *p = c->plan->packing;
     const struct wino_tiling *t = &c->plan->tiling;
-    const int64_t width = t->width, half = p->origins * t->line;
-    int large = 0;
     memset(tile->flat, 0, (size_t)t->flat_size * sizeof(float));
     for (int64_t channel = first; channel < first + count; channel++) {
-        large |= fill_lines(c, tile, channel, tile->flat);
-        const int64_t second = channel + p->channels;
-        if (p->products > 1 && second < c->layer->channels_in)
-            large |= fill_lines(c, tile, second, tile->flat + half);
-        else if (p->products > 1) /* there is one less */
-            memset(tile->flat + half, 0, (size_t)half * sizeof(float));
-        for (int64_t i = 0; i < p->origins; i++) {
-            const float *line = tile->flat + i * t->line;
-            float *to = tile->panel + c->plan->panel_start[i] + channel * width;
-            if (p->products > 1)
-                c->transforms->halve(line, line + half, tile->blocks * width, tile->blocks, to,
-                                     t->panel_block, t->blocks * t->panel_block);
-            else
-                c->transforms->spread(line, tile->blocks, width, to, t->panel_block);
-        }
+        fill_lines(c, tile, channel, tile->flat);
+        for (int64_t i = 0; i < p->origins; i++)
+            c->transforms->spread(tile->flat + i * t->line, tile->blocks, t->width,
+                                  tile->panel + c->plan->panel_start[i] + channel * t->width,
+                                  t->panel_block);
     }
-    return large;
 }
 
 void wino_fill_panel(const struct context *c, const struct tile *tile, int64_t first,
                      int64_t count) {
-    const int large = c->plan->packing->points > 1 ? fill_points(c, tile, first, count)
-                                                   : fill_rows(c, tile, first, count);
-    if (large) atomic_store(c->too_large, 1);
+    if (c->plan->packing->points == 1)
+        fill_rows(c, tile, first, count);
+    else if (fill_points(c, tile, first, count))
+        atomic_store(c->too_large, 1);
 }

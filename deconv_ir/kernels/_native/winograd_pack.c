@@ -9,13 +9,6 @@
  * of a panel often, few enough for their sums to stay in the second-level cache. */
 #define CHUNK_ROWS 64
 
-/* What the blocks of a matrix of weights [half of rows][half of channels] add to the weights
- * of each product: Strassen's in Winograd's form. */
-static const signed char halves_weights[2][2][HALVES] = {
-    {{1, 0, 1, 0, 0, -1, 1}, {0, 1, 1, 0, 0, 0, 0}},
-    {{0, 0, -1, 0, 1, 1, -1}, {0, 0, -1, 1, 1, 1, 0}},
-};
-
 /* Points 0, 1 and infinity; 0, 1, -1 and infinity.  Signs and halves are the
  * weights', so that the data are only added and subtracted. */
 const struct filtering_shape filtering_shapes[FILTERINGS] = {
@@ -186,7 +179,7 @@ static int layout_make(const struct wino_packing *p, struct wino_layout *layout)
     for (int64_t i = 0; i < sums; i++) {
         next[i] = (int32_t)layout->lines;
         layout->lines += layout->rows[i];
-        layout->weights += wino_point_weights(p, layout->rows[i], i % p->points);
+        layout->weights += layout->rows[i] * p->depth[i % p->points];
     }
     for (int64_t row = 0; row < rows; row++) {
         const int64_t first = row_make(p, layout, row, used) * p->points;
@@ -210,8 +203,7 @@ int wino_packing_make(const struct layer *layer, const struct kernels *kernels,
         p->parts *= p->axes[a].parts;
         p->origins *= p->axes[a].origins;
     }
-    p->products = choice->halved ? HALVES : 1;
-    p->channels = choice->halved ? divide_up(layer->channels_in, 2) : layer->channels_in;
+    p->channels = layer->channels_in;
     depths_make(p);
     p->phases = p->axes[0].stride * p->axes[1].stride;
     p->units = layer->channels_out * p->phases;
@@ -223,11 +215,6 @@ int wino_packing_make(const struct layer *layer, const struct kernels *kernels,
     while (p->chunk_units > 1 && p->chunk_units * last % kernels->rows &&
            divide_up(p->units, p->chunk_units - 1) == p->chunks)
         p->chunk_units--;
-    /* Of halves there are half as many blocks: one that is not whole counts twice. */
-    const int64_t whole = p->products > 1 ? 2 * kernels->rows : 1;
-    while (p->chunk_units * last % whole && p->chunk_units < p->units &&
-           p->chunk_units * last < CHUNK_ROWS + whole)
-        p->chunk_units++;
     p->chunks = divide_up(p->units, p->chunk_units);
     p->layouts = calloc((size_t)least(p->chunks, p->phases + 1), sizeof *p->layouts);
     p->chunk_first = calloc((size_t)p->chunks + 1, sizeof *p->chunk_first);
@@ -321,20 +308,6 @@ static void values_at_points(const struct layer *layer, const struct wino_axis *
     }
 }
 
-/* A weight of a channel, to where it belongs or, halved, is added. */
-static inline void put_weight(const struct wino_packing *p, int second, int64_t channel,
-                              float weight, float *to, int64_t step, int64_t product_step) {
-    if (p->products == 1) {
-        to[channel * step] = weight;
-        return;
-    }
-    const int behind = channel >= p->channels;
-    const signed char *factors = halves_weights[second][behind];
-    to += (channel - behind * p->channels) * step;
-    for (int i = 0; i < HALVES; i++, to += product_step)
-        if (factors[i]) *to += (float)factors[i] * weight;
-}
-
 static void pack_chunk(void *context, int64_t job, void *scratch) {
     (void)scratch;
     const struct pack *c = context;
@@ -346,7 +319,6 @@ static void pack_chunk(void *context, int64_t job, void *scratch) {
     const int64_t channels = c->layer->channels_in, last = a[2].stride;
     float *out = p->weights + group * p->chunk_first[p->chunks] + p->chunk_first[chunk];
     float *start = p->start + (group * p->units + chunk * p->chunk_units) * last;
-    if (p->products > 1) memset(out, 0, (size_t)layout->weights * sizeof *out);
     values at_points;
     int64_t biased = 0;
     for (int i = 0; i < AXES; i++) biased = biased * a[i].points + (a[i].points > 1);
@@ -374,11 +346,10 @@ static void pack_chunk(void *context, int64_t job, void *scratch) {
                             count * channels * first + (channel - first);
         /* Where the row's values go, and how far apart they are, from channel to channel. */
         float *to[MOST_VALUES];
-        int64_t step[MOST_VALUES], product[MOST_VALUES];
-        int second[MOST_VALUES]; /* whether it is of the second half */
+        int64_t step[MOST_VALUES];
         int64_t at = 0, at_line = 0;
         for (int64_t i = 0; i < alignment * p->points; i++) {
-            at += wino_point_weights(p, layout->rows[i], i % p->points);
+            at += layout->rows[i] * p->depth[i % p->points];
             at_line += layout->rows[i];
         }
         for (int64_t point = 0; point < p->points; point++) {
@@ -386,25 +357,21 @@ static void pack_chunk(void *context, int64_t job, void *scratch) {
             const int64_t line = layout->line[row * p->points + point];
             to[point] = NULL;
             if (line >= 0) {
-                const int64_t of_product = wino_rows(p, rows);
-                const int64_t blocks = wino_blocks(of_product, c->kernels);
-                second[point] = line - at_line >= of_product;
-                const int64_t within = line - at_line - second[point] * of_product;
-                int64_t b = within / divide_up(of_product, blocks);
-                while (wino_block_first(of_product, blocks, b + 1) <= within) b++;
-                const int64_t begin = wino_block_first(of_product, blocks, b);
-                step[point] = wino_block_first(of_product, blocks, b + 1) - begin;
-                product[point] = of_product * p->depth[point];
+                const int64_t blocks = wino_blocks(rows, c->kernels), within = line - at_line;
+                int64_t b = within / divide_up(rows, blocks);
+                while (wino_block_first(rows, blocks, b + 1) <= within) b++;
+                const int64_t begin = wino_block_first(rows, blocks, b);
+                step[point] = wino_block_first(rows, blocks, b + 1) - begin;
                 to[point] = out + at + begin * p->depth[point] + (within - begin);
                 if (point == biased) {
                     int64_t earlier = 0;
                     for (int64_t i = 0; i < alignment; i++)
                         earlier += layout->rows[i * p->points + biased];
-                    start[earlier + line - at_line] =
+                    start[earlier + within] =
                         c->bias ? c->bias[group * c->layer->channels_out + channel] : 0;
                 }
             }
-            at += wino_point_weights(p, rows, point);
+            at += rows * p->depth[point];
             at_line += rows;
         }
         for (int64_t part = 0; part < p->parts; part++) {
@@ -424,8 +391,7 @@ static void pack_chunk(void *context, int64_t job, void *scratch) {
                     if (!to[point] || before < 0) continue;
                     float *into = to[point] + before * p->channels * step[point];
                     for (int64_t k = 0; k < together; k++)
-                        put_weight(p, second[point], i + k, (float)at_points[point][k], into,
-                                   step[point], product[point]);
+                        into[(i + k) * step[point]] = (float)at_points[point][k];
                 }
             }
         }

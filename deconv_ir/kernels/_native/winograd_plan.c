@@ -90,9 +90,8 @@ static void lay_out(const struct kernels *kernels, const struct wino_plan *plan,
     const int64_t slack = MAX_COLUMNS * kernels->lanes; /* whole vectors and lines */
     const int64_t width = t->width;
     t->positions = count_positions(plan, t);
-    const int64_t halves = p->products > 1 ? 2 : 1;
-    t->padded = round_up(t->positions, width * halves);
-    t->blocks = t->padded / (width * halves);
+    t->padded = round_up(t->positions, width);
+    t->blocks = t->padded / width;
     const int64_t line = LINE / (int64_t)sizeof(float);
     t->line = (divide_up(t->padded + kernels->lanes, line) | 1) * line;
     t->panel_block = (divide_up(p->parts * p->channels * width, line) | 1) * line;
@@ -113,16 +112,12 @@ static void lay_out(const struct kernels *kernels, const struct wino_plan *plan,
         t->loaded_step = round_up(t->extent[2] + slack, line);
         t->loaded_size = (lanes + 1) * t->loaded_step;
     } else {
-        t->flat_size = halves * p->origins * t->line;
+        t->flat_size = p->origins * t->line;
     }
-    t->panel_size = p->alignments * p->points * p->products * t->blocks * t->panel_block;
-    int64_t lines = 0, rows = 0;
-    for (int64_t i = 0; i < p->layout_count; i++) {
-        lines = most(lines, p->layouts[i].lines);
-        rows = most(rows, p->layouts[i].count * a[2].stride);
-    }
+    t->panel_size = p->alignments * p->points * t->blocks * t->panel_block;
+    int64_t lines = 0;
+    for (int64_t i = 0; i < p->layout_count; i++) lines = most(lines, p->layouts[i].lines);
     t->sums_size = (lines + 1) * t->line; /* and a line of zeros */
-    t->products_size = p->products > 1 ? HALVES * divide_up(rows, 2) * width : 0;
     const int64_t outputs = a[0].outputs * a[1].outputs * a[2].outputs;
     t->out_size = (a[0].points * a[2].outputs * (a[1].points + a[1].outputs) +
                    outputs * a[2].stride) * t->line;
@@ -134,7 +129,7 @@ static void lay_out(const struct kernels *kernels, const struct wino_plan *plan,
                                plan->weave_lines * (plan->weave_high + kernels->lanes),
                            line);
     t->bytes = (t->block_size + t->z_size + t->y_size + t->ready_size + t->loaded_size +
-                t->flat_size + t->panel_size + t->sums_size + t->products_size + t->out_size +
+                t->flat_size + t->panel_size + t->sums_size + t->out_size +
                 t->row_size) *
                (int64_t)sizeof(float);
 }
@@ -157,7 +152,6 @@ static int64_t count_blocks(const struct wino_plan *plan, const struct wino_tili
                             int64_t height) {
     const struct wino_axis *a = plan->packing->axes;
     const int64_t spread = a[0].spread * a[1].spread * a[2].spread * t->images;
-    const int64_t block = t->width * (plan->packing->products > 1 ? 2 : 1);
     const int64_t *w = plan->windows;
     int64_t blocks = 0;
     for (int64_t edge = 0; edge < 1 << AXES; edge++) {
@@ -167,7 +161,7 @@ static int64_t count_blocks(const struct wino_plan *plan, const struct wino_tili
             positions *= edge >> i & 1 ? w[i] % part : part;
             tiles *= edge >> i & 1 ? 1 : w[i] / part;
         }
-        blocks += tiles * divide_up(positions, block);
+        blocks += tiles * divide_up(positions, t->width);
     }
     return blocks;
 }
@@ -182,8 +176,7 @@ static double run_cycles(const struct layer *layer, const struct run *run,
     const struct wino_packing *p = plan->packing;
     const struct wino_axis *a = p->axes;
     const double channels = (double)layer->channels_in, positions = (double)t->positions;
-    const double blocks = (double)t->blocks, parts = (double)p->products;
-    const double width = (double)t->width;
+    const double blocks = (double)t->blocks, width = (double)t->width;
     const int columns = (int)(t->width / kernels->lanes);
     /* What takes instructions takes fewer of longer vectors; what waits for caches does not. */
     const double by_length =
@@ -194,16 +187,13 @@ static double run_cycles(const struct layer *layer, const struct run *run,
     for (int64_t i = 0; i < p->alignments * p->points; i++) {
         const int64_t rows = layout->rows[i];
         if (rows == 0) continue;
-        const int64_t half = wino_rows(p, rows);
-        const int64_t micro = wino_blocks(half, kernels), fewest = half / micro;
-        const double larger = (double)(half % micro), smaller = (double)micro - larger;
+        const int64_t micro = wino_blocks(rows, kernels), fewest = rows / micro;
+        const double larger = (double)(rows % micro), smaller = (double)micro - larger;
         const double tap = smaller * kernel_tap_cycles(kernels, (int)fewest, columns) +
                            larger * kernel_tap_cycles(kernels, (int)fewest + 1, columns);
         const double depth = (double)p->depth[i % p->points];
-        products += parts * blocks * (depth * tap + 34 * (double)micro);
-        weights += (double)wino_point_weights(p, rows, i % p->points);
-        /* Joining. */
-        if (p->products > 1) products += (double)rows * positions * 0.7;
+        products += blocks * (depth * tap + 34 * (double)micro);
+        weights += (double)rows * depth;
     }
     const double panel_bytes = (double)t->panel_size * sizeof(float);
     const double cache = (double)second_level_cache();
@@ -227,7 +217,7 @@ static double run_cycles(const struct layer *layer, const struct run *run,
     if (p->points == 1) {
         const int whole = t->box[1] == 1 || t->box[2] == plan->windows[2];
         data = values * 0.55 + (whole ? 0 : values / box_x * 10) +
-               values / width * 7 * (p->products > 1 ? 7. / 4 : 1);
+               values / width * 7;
     } else {
         /* Vectors are of channels. */
         const double filled =
@@ -267,9 +257,8 @@ static double run_cycles(const struct layer *layer, const struct run *run,
     cycles += scheduled_cycles(sums, t->jobs, run->threads);
     /* The direct tilings' cycles are those of hits in cache; they take longer by as much. */
     cycles *= 0.89;
-    /* One product of panels is as much faster than this, measured, whole or of halves. */
-    const double halved = vectors_per_cycle(kernels) < 2 ? 0.93 : 0.90;
-    return cycles * (p->points > 1 ? 1 : p->products > 1 ? halved : 0.92);
+    /* One product of panels is as much faster than this, measured. */
+    return cycles * (p->points > 1 ? 1 : 0.92);
 }
 
 struct search {
@@ -314,8 +303,7 @@ static void consider_widths(struct search *s, struct wino_tiling t) {
     const int64_t lanes = s->kernels->lanes, width = PANEL_COLUMNS * lanes;
     t.width = width;
     consider(s, t);
-    /* Of halves all panels have one width. */
-    if (lanes < NARROWEST_PANEL || s->plan->packing->products > 1) return;
+    if (lanes < NARROWEST_PANEL) return;
     /* Nothing is saved where more than half of the last wide block is used. */
     const int64_t positions = count_positions(s->plan, &t);
     if (round_up(positions, lanes) == round_up(positions, width)) return;
@@ -338,8 +326,6 @@ static void consider_box(struct search *s, struct wino_tiling t) {
     const int whole = t.box[0] == w[0] && t.box[1] == w[1] && t.box[2] == w[2];
     for (t.images = 1; t.images <= s->run->batch; t.images *= 2) {
         if (t.images > 1 && (!whole || count_positions(s->plan, &t) > MOST_POSITIONS)) break;
-        /* The values of one image must not round those of another. */
-        if (t.images > 1 && s->plan->packing->products > 1) break;
         consider_widths(s, t);
     }
 }
@@ -398,7 +384,7 @@ static int panel_starts_make(struct wino_plan *plan) {
     const struct wino_packing *p = plan->packing;
     const struct wino_tiling *t = &plan->tiling;
     const int64_t width = t->width;
-    const int64_t point_step = p->products * t->blocks * t->panel_block;
+    const int64_t point_step = t->blocks * t->panel_block;
     int64_t *start = malloc((size_t)(p->origins * p->points) * sizeof *start);
     if (!start) return -1;
     plan->panel_start = start;
@@ -461,18 +447,6 @@ static int choice_cycles(const struct layer *layer, const struct run *run,
     return failed < 0 ? -1 : 0;
 }
 
-/* Fewer products of half of them are lost in sums of panels and results. */
-#define FEWEST_HALVED 128
-
-/* Panels of several points are so small that their halves would be slower. */
-static int halves_may_pay(const struct layer *layer, const struct wino_choice *choice) {
-    int points = 1;
-    for (int a = 0; a < AXES; a++) points *= filtering_shapes[choice->kind[a]].points;
-    return points == 1 &&
-           (layer->winograd == HALVED ||
-            (layer->winograd == CHOSEN && layer->channels_in >= FEWEST_HALVED));
-}
-
 /* Change a choice, one axis after the other, as long as that pays: axes hardly matter to each
  * other.  Returns -1 when out of memory. */
 static int improve(const struct layer *layer, const struct run *run,
@@ -495,15 +469,6 @@ static int improve(const struct layer *layer, const struct run *run,
             *choice = other;
             *cycles = now;
             tried = -1;
-        }
-    }
-    if (halves_may_pay(layer, choice)) {
-        struct wino_choice other = *choice;
-        other.halved = 1;
-        if (choice_cycles(layer, run, kernels, direct, &other, &now)) return -1;
-        if (now < *cycles || (layer->winograd == HALVED && now < HUGE_VAL)) {
-            *choice = other;
-            *cycles = now;
         }
     }
     return 0;

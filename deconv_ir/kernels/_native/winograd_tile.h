@@ -24,15 +24,14 @@ struct tile {
     int64_t first[AXES], box[AXES]; /* windows */
     int64_t positions, blocks;      /* blocks of positions of a product */
     float *block, *z, *y, *ready, *loaded, *flat, *panel, *sums, *zeros; /* scratch */
-    float *products, *out, *row;
+    float *out, *row;
     /* Of a row of the output: groups of woven lines, where the row begins in these and in
      * the output, and its elements. */
     int64_t groups, before, begin, elements;
 };
 
 /* Fill some channels of the panel, which is
- * [alignment][point][product][block of positions][part][channel][position]; of halves, a
- * channel of the first and the one that meets it in the second. */
+ * [alignment][point][block of positions][part][channel][position]. */
 void wino_fill_panel(const struct context *c, const struct tile *tile, int64_t first,
                      int64_t count);
 
