@@ -19,12 +19,15 @@ class Comparison:
         The output.
     within : bool
         ``abs(actual - expected) <= atol + rtol * abs(expected)`` everywhere.
-    largest_absolute, largest_relative : float
-        Largest errors; relative to the reference, where that is not 0.
+    largest_absolute : float
+        Largest absolute error.
+    largest_relative : float
+        Largest error relative to the reference.  Where the reference is 0, an
+        element out of tolerance has an infinite one, an element within none.
     position : tuple of int, or None
         Where the absolute error is largest.
-    outside : int
-        Number of elements out of tolerance.
+    outside, elements : int
+        Number of elements out of tolerance, and of all elements.
     note : str
         What the numbers do not say: shapes that differ, the two values.
     """
@@ -35,17 +38,18 @@ class Comparison:
     largest_relative: float
     position: tuple[int, ...] | None
     outside: int
+    elements: int
     note: str = ""
 
     def __str__(self) -> str:
         verdict = "agrees" if self.within else "DIFFERS"
         if self.position is None:
             return f"{self.name}: {verdict}" + (f": {self.note}" if self.note else "")
-        at = ",".join(map(str, self.position))
+        at = f" at [{','.join(map(str, self.position))}]" if self.position else ""
         return (
-            f"{self.name}: {verdict}: largest absolute error {self.largest_absolute:.3g} at "
-            f"[{at}]{self.note}, largest relative error {self.largest_relative:.3g}, "
-            f"{self.outside} elements out of tolerance"
+            f"{self.name}: {verdict}: largest absolute error {self.largest_absolute:.3g}"
+            f"{at}{self.note}, largest relative error {self.largest_relative:.3g}, "
+            f"{self.outside} of {self.elements} elements out of tolerance"
         )
 
 
@@ -55,34 +59,47 @@ def compare(name: str, actual: Array, expected: Array, rtol: float, atol: float)
 
     if actual.shape != expected.shape:
         note = f"shape {list(actual.shape)}, the reference has {list(expected.shape)}"
-        return Comparison(name, False, float("inf"), float("inf"), None, actual.size, note)
+        return Comparison(
+            name, False, float("inf"), float("inf"), None, actual.size, actual.size, note
+        )
     if actual.size == 0:
-        return Comparison(name, True, 0.0, 0.0, None, 0, "empty")
-    if actual.dtype.kind in "iub" and expected.dtype.kind in "iub":
-        # Integers of 64 bits do not fit a float.
-        a, b = actual.astype(object), expected.astype(object)
-        error = np.abs(a - b).astype(np.float64)
-        scale = np.abs(b).astype(np.float64)
-    else:
-        a, b = actual.astype(np.float64), expected.astype(np.float64)
-        with np.errstate(all="ignore"):
-            error = np.abs(a - b)
-        error[(a == b) | (np.isnan(a) & np.isnan(b))] = 0.0
-        error[np.isnan(error)] = np.inf
-        scale = np.abs(b)
+        return Comparison(name, True, 0.0, 0.0, None, 0, 0, "empty")
+    error, scale = _errors(actual, expected)
     with np.errstate(all="ignore"):
-        relative = np.where(error > 0, error / scale, 0.0)
         # An infinite reference makes an infinite tolerance; only itself agrees with it.
         allowed = np.where(np.isfinite(scale), atol + rtol * scale, 0.0)
-    outside = int(np.count_nonzero(error > allowed))
-    finite = relative[scale > 0]
+        outside = error > allowed
+        relative = np.divide(
+            error, scale, out=np.where(outside, np.inf, 0.0), where=(scale > 0) & np.isfinite(error)
+        )
     where = np.unravel_index(int(np.argmax(error)), error.shape)
+    values = f" ({actual[where]}, the reference has {expected[where]})"
     return Comparison(
         name,
-        outside == 0,
+        not outside.any(),
         float(error.max()),
-        float(finite.max()) if finite.size else 0.0,
+        float(relative.max()),
         tuple(int(i) for i in where),
-        outside,
-        f" ({actual[where]}, the reference has {expected[where]})" if error.max() > 0 else "",
+        int(np.count_nonzero(outside)),
+        actual.size,
+        values if error.max() > 0 else "",
     )
+
+
+def _errors(actual: Array, expected: Array) -> tuple[Array, Array]:
+    """Return absolute errors and magnitudes of the reference, as f64 arrays of any rank."""
+    import numpy as np
+
+    if max(actual.dtype.itemsize, expected.dtype.itemsize) == 8 and {
+        actual.dtype.kind,
+        expected.dtype.kind,
+    } <= set("iub"):
+        # Integers of 64 bits do not fit a float.
+        a, b = actual.astype(object), expected.astype(object)
+        return np.asarray(abs(a - b), np.float64), np.asarray(abs(b), np.float64)
+    a, b = actual.astype(np.float64), expected.astype(np.float64)
+    with np.errstate(all="ignore"):
+        error = np.asarray(np.abs(a - b))
+    error[(a == b) | (np.isnan(a) & np.isnan(b))] = 0.0
+    error[np.isnan(error)] = np.inf
+    return error, np.asarray(np.abs(b))

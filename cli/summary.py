@@ -157,6 +157,7 @@ def _print_json(summary: Summary) -> None:
                 "largest_absolute_error": _number(c.largest_absolute),
                 "largest_relative_error": _number(c.largest_relative),
                 "position": None if c.position is None else list(c.position),
+                "elements": c.elements,
                 "elements_out_of_tolerance": c.outside,
             }
             for c in summary.comparisons

@@ -165,45 +165,10 @@ def test_expect(here: Path) -> None:
     off = invoke(MODEL, "--input", "../x.npy", "--expect", "y=want.npy", "--output", "y.npy")
     assert off.exit_code == 1
     assert "y: DIFFERS: largest absolute error 0.5 at [0,2,3,4]" in off.stderr
-    assert "1 elements out of tolerance" in off.stderr
+    assert "1 of 147 elements out of tolerance" in off.stderr
     assert files() == ["want.npy", "y.npy"]
     loose = invoke(MODEL, "--input", "../x.npy", "--expect", "want.npy", "--atol", "0.6")
     assert loose.exit_code == 0
-
-
-@pytest.mark.parametrize(
-    ("actual", "expected", "within"),
-    [
-        ([1, np.nan, np.inf], [1, np.nan, np.inf], True),
-        ([1, np.nan], [1, 2], False),
-        ([1, 2], [1, np.nan], False),
-        ([1, np.inf], [1, -np.inf], False),
-        ([1, 2], [1, np.inf], False),
-        ([], [], True),
-        ([1.0], [1.0 + 1e-9], True),
-    ],
-)
-def test_comparison_of_special_values(actual: list, expected: list, within: bool) -> None:
-    from deconv_cli.compare import compare
-
-    found = compare("y", np.array(actual, "f4"), np.array(expected, "f4"), 1e-5, 1e-6)
-    assert found.within is within
-
-
-def test_comparison_of_large_integers_is_exact() -> None:
-    from deconv_cli.compare import compare
-
-    a = np.array([2**62, 5], np.int64)
-    found = compare("y", a, a + np.array([1, 0]), 0, 0)
-    assert (found.largest_absolute, found.position, found.outside) == (1.0, (0,), 1)
-
-
-def test_comparison_of_shapes_that_differ() -> None:
-    from deconv_cli.compare import compare
-
-    found = compare("y", np.zeros((2, 3)), np.zeros(6), 0, 0)
-    assert not found.within
-    assert "shape [2, 3], the reference has [6]" in str(found)
 
 
 def test_json(here: Path) -> None:
