@@ -22,9 +22,9 @@ from .reporters import FORMAT, OUTPUT, Run, render, write
 
 if TYPE_CHECKING:
     from deconv_ir.limits import Limits
-    from deconv_ir.lint.engine import Result
-    from deconv_ir.lint.options import Options
-    from deconv_ir.lint.runner import Job
+    from deconv_ir.linter.engine import Result
+    from deconv_ir.linter.options import Options
+    from deconv_ir.linter.runner import Job
 
     from .lint_settings import Settings
 
@@ -207,7 +207,7 @@ def _check(
     cache: str | None,
     quiet: bool,
 ) -> list[Result]:
-    from deconv_ir.lint.runner import Job, check_all
+    from deconv_ir.linter.runner import Job, check_all
 
     results: dict[int, Result] = {}
     jobs: list[Job] = []
@@ -231,7 +231,7 @@ def _check(
 
 
 def _check_stdin(options: Options, weights: str | None, name: str | None, limits: Limits) -> Result:
-    from deconv_ir.lint.engine import check_bytes
+    from deconv_ir.linter.engine import check_bytes
     from deconv_ir.xmlio.weights import weights_beside
 
     data = standard_input().read(limits.xml_bytes + 1)
@@ -245,13 +245,13 @@ def _cache_folder(files: list[tuple[str, bool]], folder: str | None, disabled: b
         return None
     if folder is not None:
         return folder
-    from deconv_ir.lint.cache import default_folder
+    from deconv_ir.linter.cache import default_folder
 
     return str(default_folder())
 
 
 def _prune(folder: str | None) -> None:
-    from deconv_ir.lint.cache import Cache, default_folder
+    from deconv_ir.linter.cache import Cache, default_folder
 
     Cache(folder or default_folder()).prune()
 

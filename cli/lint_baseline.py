@@ -5,12 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from deconv_ir.lint.baseline import Baseline
+from deconv_ir.linter.baseline import Baseline
 
 from .common import Mistake
 
 if TYPE_CHECKING:
-    from deconv_ir.lint.engine import Result
+    from deconv_ir.linter.engine import Result
 
 
 def apply(file: str, results: list[Result], *, update: bool) -> tuple[list[Result], int]:

@@ -11,8 +11,8 @@ import click
 
 from deconv_ir.errors import DeconvError
 from deconv_ir.files import replace_file
-from deconv_ir.lint.engine import Result, check_document
-from deconv_ir.lint.fix import fix_bytes
+from deconv_ir.linter.engine import Result, check_document
+from deconv_ir.linter.fix import fix_bytes
 from deconv_ir.xmlio.reader import Document, read_file
 from deconv_ir.xmlio.weights import weights_beside
 
@@ -20,7 +20,7 @@ from .common import Mistake
 
 if TYPE_CHECKING:
     from deconv_ir.limits import Limits
-    from deconv_ir.lint.options import Options
+    from deconv_ir.linter.options import Options
 
 
 def fix_files(

@@ -8,9 +8,9 @@ from collections import Counter
 
 import click
 
-from deconv_ir.lint.catalogue import RULES, find_rule, nearest_rule
-from deconv_ir.lint.documentation import explain
-from deconv_ir.lint.rule import FAMILIES
+from deconv_ir.linter.catalogue import RULES, find_rule, nearest_rule
+from deconv_ir.linter.documentation import explain
+from deconv_ir.linter.rule import FAMILIES
 
 from .common import Mistake
 from .reporters import Run

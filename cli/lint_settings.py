@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 
 from deconv_ir.errors import DeconvError
-from deconv_ir.lint.catalogue import select_rules
-from deconv_ir.lint.config import Config, find_config, matches, read_config
-from deconv_ir.lint.options import Options, choose
+from deconv_ir.linter.catalogue import select_rules
+from deconv_ir.linter.config import Config, find_config, matches, read_config
+from deconv_ir.linter.options import Options, choose
 from deconv_ir.shapes import Shape, parse_shape
 
 from .common import Mistake

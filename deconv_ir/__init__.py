@@ -27,9 +27,7 @@ from .errors import (
 )
 from .findings import Finding, Severity
 from .geometry import Interval, Semantics
-
-# The function shadows the subpackage of its name, which stays importable.
-from .lint import lint
+from .linter import lint
 from .version import __version__
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ ROOT = Path(__file__).resolve().parent.parent
 GENERATORS: dict[str, tuple[str, ...]] = {
     "tools/regen_ops_index.py": ("deconv_ir/ops/_index.py",),
     "tools/regen_operations_doc.py": ("docs/operations.md",),
-    "tools/regen_lint_index.py": ("deconv_ir/lint/_index.py",),
+    "tools/regen_lint_index.py": ("deconv_ir/linter/_index.py",),
     "tools/regen_lint_docs.py": ("docs/rules.md",),
     "samples/upsample/make.py": (
         "samples/upsample/bilinear_x2.xml",

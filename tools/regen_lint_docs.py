@@ -12,7 +12,7 @@ TARGET = ROOT / "docs" / "rules.md"
 HEAD = """\
 # Rules of deconv-lint
 
-Written by `make regen` from the rules in `deconv_ir/lint/rules`: `deconv-lint --explain RULE`
+Written by `make regen` from the rules in `deconv_ir/linter/rules`: `deconv-lint --explain RULE`
 says the same.
 
 Codes and names are stable. `--select`, `--ignore` and the settings take codes, beginnings of codes
@@ -24,9 +24,9 @@ named: a clean file that OpenVINO saved has no finding otherwise.
 
 def main() -> None:
     """Write the page."""
-    from deconv_ir.lint.catalogue import RULES
-    from deconv_ir.lint.documentation import Fragment, explain
-    from deconv_ir.lint.rule import FAMILIES
+    from deconv_ir.linter.catalogue import RULES
+    from deconv_ir.linter.documentation import Fragment, explain
+    from deconv_ir.linter.rule import FAMILIES
 
     def code(title: str, fragment: Fragment) -> list[str]:
         beside = f" (with a .bin of {fragment.weights})" if fragment.weights else ""

@@ -1,4 +1,4 @@
-"""Write deconv_ir/lint/_index.py: what is known of each lint rule without importing it."""
+"""Write deconv_ir/linter/_index.py: what is known of each lint rule without importing it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
-TARGET = ROOT / "deconv_ir" / "lint" / "_index.py"
+TARGET = ROOT / "deconv_ir" / "linter" / "_index.py"
 
 HEAD = '''"""What is known of each lint rule without importing it; written by `make regen`.
 
@@ -25,13 +25,13 @@ ENTRIES: tuple[tuple[Any, ...], ...] = (
 
 
 def main() -> None:
-    """Import every file in lint/rules/ and list what each defines."""
-    from deconv_ir.lint.rule import DeconvolutionRule, LayerRule, Rule
+    """Import every file in linter/rules/ and list what each defines."""
+    from deconv_ir.linter.rule import DeconvolutionRule, LayerRule, Rule
 
-    rules = importlib.import_module("deconv_ir.lint.rules")
+    rules = importlib.import_module("deconv_ir.linter.rules")
     entries = []
     for info in pkgutil.iter_modules(rules.__path__):
-        module = importlib.import_module(f"deconv_ir.lint.rules.{info.name}")
+        module = importlib.import_module(f"deconv_ir.linter.rules.{info.name}")
         rule: type[Rule] = module.RULE
         summary = (rule.__doc__ or "").strip().splitlines()[0]
         checks = (Rule.check, LayerRule.check, DeconvolutionRule.check)

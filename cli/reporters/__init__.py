@@ -17,7 +17,7 @@ from ..common import FILE, Mistake
 
 if TYPE_CHECKING:
     from deconv_ir.findings import Finding, Severity
-    from deconv_ir.lint.engine import Result
+    from deconv_ir.linter.engine import Result
 
 FORMATS = ("text", "json", "sarif", "github", "junit")
 
@@ -61,8 +61,8 @@ class Tool(Record):
 
 @functools.cache
 def _lint_rule(code: str) -> RuleInfo:
-    from deconv_ir.lint.catalogue import RULES
-    from deconv_ir.lint.documentation import explain
+    from deconv_ir.linter.catalogue import RULES
+    from deconv_ir.linter.documentation import explain
 
     entry = RULES[code]
     return RuleInfo(

@@ -19,7 +19,7 @@ ROWS = [
     {"arrays", "xmlio", "infer", "naming"},
     {"chain", "cutting", "execute", "opening"},
     {"api"},
-    {"functional", "lint", "spec_examples"},
+    {"functional", "linter", "spec_examples"},
     {"__init__"},
 ]
 RANK = {room: rank for rank, row in enumerate(ROWS) for room in row}

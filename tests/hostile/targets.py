@@ -20,8 +20,8 @@ CORPUS = Path(__file__).parent / "corpus"
 def xml(data: bytes) -> None:
     """The XML reader, the graph's topology, shape inference and the linter."""
     from deconv_ir.infer import infer
-    from deconv_ir.lint.engine import check_bytes
-    from deconv_ir.lint.options import choose
+    from deconv_ir.linter.engine import check_bytes
+    from deconv_ir.linter.options import choose
     from deconv_ir.model import Context
     from deconv_ir.xmlio.reader import read_bytes
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from support import IR
 
-from deconv_ir.lint import baseline, config
+from deconv_ir.linter import baseline, config
 from hostile.children import one_error_line, run
 
 

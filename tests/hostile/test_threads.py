@@ -280,8 +280,8 @@ def test_a_linter_process_that_the_system_ends(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As where memory is short: one error, and not a traceback of the pool."""
-    from deconv_ir.lint import runner
-    from deconv_ir.lint.options import choose
+    from deconv_ir.linter import runner
+    from deconv_ir.linter.options import choose
 
     jobs = [runner.Job(str(tmp_path / f"{i}.xml"), choose()) for i in range(4)]
     monkeypatch.setattr(runner, "check", die)

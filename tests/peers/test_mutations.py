@@ -13,12 +13,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from lint.mutations import mutate
+from linter.mutations import mutate
 
 from deconv_ir.findings import Severity
 from deconv_ir.infer import infer
-from deconv_ir.lint.engine import Result, check_bytes
-from deconv_ir.lint.options import choose
+from deconv_ir.linter.engine import Result, check_bytes
+from deconv_ir.linter.options import choose
 from deconv_ir.model import Context, Place
 from deconv_ir.shapes import parse_dim
 from deconv_ir.xmlio.weights import Weights

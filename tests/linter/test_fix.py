@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from deconv_ir.lint.catalogue import RULES
-from deconv_ir.lint.engine import check_bytes
-from deconv_ir.lint.fix import fix_bytes
-from deconv_ir.lint.options import choose
+from deconv_ir.linter.catalogue import RULES
+from deconv_ir.linter.engine import check_bytes
+from deconv_ir.linter.fix import fix_bytes
+from deconv_ir.linter.options import choose
 
 from .conftest import CASES
 

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 import deconv_ir
-from deconv_ir.lint.catalogue import RULES, Entry, load_rule, rule_for, select_rules
-from deconv_ir.lint.documentation import Fragment, explain
-from deconv_ir.lint.rule import FAMILIES
+from deconv_ir.linter.catalogue import RULES, Entry, load_rule, rule_for, select_rules
+from deconv_ir.linter.documentation import Fragment, explain
+from deconv_ir.linter.rule import FAMILIES
 
 from .conftest import check_text, weights_bytes
 
@@ -29,7 +29,7 @@ def codes_of(fragment: Fragment, folder: Path) -> set[str]:
 def test_failing_fragment_fails(entry: Entry, tmp_path: Path) -> None:
     fragment = explain(entry.code).fails
     if entry.name == "file-unreadable":
-        pytest.skip("its example is no XML; tests/lint/cases has a folder")
+        pytest.skip("its example is no XML; tests/linter/cases has a folder")
     assert entry.code in codes_of(fragment, tmp_path)
 
 

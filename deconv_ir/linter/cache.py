@@ -102,7 +102,7 @@ def _code_stamp() -> str:
 
 
 def _folders(package: Path) -> list[Path]:
-    return [package, *(package / name for name in ("lint", "lint/rules", "ops", "xmlio"))]
+    return [package, *(package / name for name in ("linter", "linter/rules", "ops", "xmlio"))]
 
 
 def _text(options: Options) -> str:

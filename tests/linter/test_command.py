@@ -20,7 +20,7 @@ from deconv_cli.lint import command
 from lxml import etree
 
 import deconv_ir
-from deconv_ir.lint.catalogue import RULES
+from deconv_ir.linter.catalogue import RULES
 
 from .conftest import CASES
 
@@ -471,7 +471,7 @@ class TestCache:
         self, lint: Lint, bad: Path, good: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         first = lint("models", "--format", "json")
-        runner = importlib.import_module("deconv_ir.lint.runner")
+        runner = importlib.import_module("deconv_ir.linter.runner")
         monkeypatch.setattr(runner, "check_bytes", None)  # it would fail if it were called
         assert lint("models", "--format", "json") == first
 

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from deconv_ir.findings import Finding
-from deconv_ir.lint.engine import Result, check_bytes, check_file
-from deconv_ir.lint.options import Options, choose
+from deconv_ir.linter.engine import Result, check_bytes, check_file
+from deconv_ir.linter.options import Options, choose
 
 CASES = Path(__file__).parent / "cases"
 EVERYTHING = choose(select=["ALL"], severity="info", deep=True)

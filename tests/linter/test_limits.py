@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from deconv_ir.limits import Limits
-from deconv_ir.lint.engine import check_bytes, check_file
-from deconv_ir.lint.options import choose
+from deconv_ir.linter.engine import check_bytes, check_file
+from deconv_ir.linter.options import choose
 
 NET = (
     b'<net name="n" version="11">\n<layers>\n'

@@ -16,8 +16,8 @@ from pathlib import Path
 import pytest
 
 from deconv_ir.findings import Finding, Severity
-from deconv_ir.lint.engine import Result, check_bytes, check_file
-from deconv_ir.lint.options import choose
+from deconv_ir.linter.engine import Result, check_bytes, check_file
+from deconv_ir.linter.options import choose
 from deconv_ir.xmlio.locate import Locator
 
 from .mutations import Mutation, mutate

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from deconv_ir.lint.catalogue import RULES
-from deconv_ir.lint.engine import check_file
+from deconv_ir.linter.catalogue import RULES
+from deconv_ir.linter.engine import check_file
 
 from .conftest import CASES, EVERYTHING, expected_in, found_in
 

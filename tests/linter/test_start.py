@@ -53,7 +53,7 @@ def imported(tmp_path_factory: pytest.TempPathFactory) -> set[str]:
         *("heapq", "json", "logging", "multiprocessing", "pathlib", "tempfile", "tomllib"),
         *("urllib.parse", "xml.etree.ElementTree"),
         *("deconv_ir.api", "deconv_ir.execute", "deconv_ir.kernels", "deconv_ir.spec_examples"),
-        *("deconv_ir.lint.cache", "deconv_ir.lint.documentation", "deconv_ir.lint.suppress"),
+        *("deconv_ir.linter.cache", "deconv_ir.linter.documentation", "deconv_ir.linter.suppress"),
         *("cli.lint_folders", "cli.lint_rules", "cli.reporters.json", "cli.reporters.sarif"),
     ],
 )
