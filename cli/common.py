@@ -12,7 +12,7 @@ from typing import Any, BinaryIO, NoReturn, TypeVar
 
 import click
 
-from deconv_ir.errors import DeconvError
+from deconv_ir.errors import MAX_MESSAGE, DeconvError, one_line
 from deconv_ir.version import __version__
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
@@ -21,6 +21,9 @@ EXIT_OK = 0
 EXIT_DIFFERS = 1
 EXIT_MISTAKE = 2
 EXIT_INTERRUPTED = 130
+
+_MAX_LINE = 4 * MAX_MESSAGE
+"""Longest line of an error: place, layer, message and hint are bounded by themselves."""
 
 
 class Terminated(BaseException):
@@ -68,17 +71,45 @@ class Mistake(click.ClickException):
     exit_code = EXIT_MISTAKE
 
     def show(self, file: Any = None) -> None:
-        """Print the message; where nobody can read it, the exit code is all there is."""
-        with contextlib.suppress(OSError):
-            click.echo(
-                click.style("error: ", fg="red", bold=True) + self.format_message(), err=True
-            )
+        """Print the message."""
+        report_error(self.format_message())
+
+
+def report_error(error: str | Exception) -> None:
+    """Print an error as all commands do: ``error: FILE:LINE: layer 'NAME' (TYPE, id N): ...``."""
+    _report("error", "red", str(error))
 
 
 def warn(message: str) -> None:
     """Print a warning on standard error."""
+    _report("warning", "yellow", message)
+
+
+def note(message: str) -> None:
+    """Print on standard error what is neither an error nor a warning."""
+    _report("note", "cyan", message)
+
+
+def _report(kind: str, colour: str, message: str) -> None:
+    # Where nobody can read it, the exit code is all there is.
     with contextlib.suppress(OSError):
-        click.echo(click.style("warning: ", fg="yellow", bold=True) + message, err=True)
+        start = click.style(f"{kind}: ", fg=colour, bold=True)
+        click.echo(start + one_line(message, _MAX_LINE), err=True)
+
+
+def _usage_message(error: click.ClickException) -> str:
+    """Return an error of click's in the form of our own."""
+    if isinstance(error, click.NoSuchOption):
+        message = f"no such option: {error.option_name}"
+        if error.possibilities:
+            message += f" (did you mean {error.possibilities[0]}?)"
+    else:
+        message = " ".join(error.format_message().split()).rstrip(".")
+        message = message[:1].lower() + message[1:]
+    context = error.ctx if isinstance(error, click.UsageError) else None
+    if context is None:
+        return message
+    return f"{message}; {context.command_path} --help lists the options"
 
 
 def run_command(command: click.Command) -> NoReturn:
@@ -94,14 +125,17 @@ def run_command(command: click.Command) -> NoReturn:
             _flush()
     except click.exceptions.Exit as done:
         code = done.exit_code
-    except click.ClickException as error:
+    except Mistake as error:
         error.show()
         code = EXIT_MISTAKE
+    except click.ClickException as error:
+        report_error(_usage_message(error))
+        code = EXIT_MISTAKE
     except DeconvError as error:
-        Mistake(str(error)).show()
+        report_error(error)
         code = EXIT_MISTAKE
     except MemoryError as error:
-        Mistake(f"out of memory: {str(error) or 'what is read does not fit'}").show()
+        report_error(f"out of memory: {str(error) or 'the files that are read do not fit'}")
         code = EXIT_MISTAKE
     except (KeyboardInterrupt, click.Abort):
         with contextlib.suppress(OSError):
@@ -119,8 +153,8 @@ def run_command(command: click.Command) -> NoReturn:
     except OSError as error:
         # What opens the user's files says which; without a name, it is standard output.
         _drop_output()
-        what = "can not write to standard output" if error.filename is None else error.filename
-        Mistake(f"{what}: {error.strerror or error}").show()
+        where = "cannot write to standard output" if error.filename is None else error.filename
+        report_error(f"{where}: {error.strerror or error}")
         code = EXIT_MISTAKE
     except Exception:
         # Within the initialisation of an extension module, an interruption
@@ -158,7 +192,7 @@ def standard_input() -> BinaryIO:
         There is none.
     """
     if sys.stdin is None:
-        raise Mistake("there is no standard input to read from")
+        raise Mistake("standard input is closed")
     return sys.stdin.buffer
 
 

@@ -26,12 +26,12 @@ def gather_inputs(
     names = [name for name in model.inputs if name not in besides]
     paths = pair("--input", given, names)
     if list(paths.values()).count(npy.STREAM) > 1:
-        raise Mistake("standard input can be one input only")
+        raise Mistake("only one --input can be standard input")
     missing = [name for name in names if name not in paths]
     if missing and seed is None:
         raise Mistake(
             f"{model.graph.file}: no array for input {', '.join(map(repr, missing))} "
-            "(--input gives one, --random-inputs SEED makes one)"
+            "(use --input NAME=FILE.npy, or --random-inputs SEED)"
         )
     if missing:
         model.require_memory()

@@ -40,11 +40,11 @@ class _Limit(click.ParamType):  # type: ignore[type-arg]
         """Read it."""
         name, _, number = value.partition("=")
         if name not in self._names:
-            self.fail(f"{value!r} must be NAME=NUMBER, NAME one of {', '.join(self._names)}")
+            self.fail(f"{value!r} is not NAME=NUMBER with NAME one of {', '.join(self._names)}")
         if number.isascii() and number.isdecimal() and len(number) < 20 and int(number) > 0:
             return name, int(number)
         if not name.endswith("_bytes"):
-            self.fail(f"{value!r}: {number!r} is not a number from 1")
+            self.fail(f"{value!r}: {number!r} is not a positive integer")
         from deconv_ir.execute.memory import parse_bytes
 
         try:

@@ -84,26 +84,33 @@ PRUNE_AT = 256
     "--weights", metavar="FILE.bin", type=FILE, help="The .bin. Default: the one beside the .xml."
 )
 @click.option("--deep", is_flag=True, help="Read all weights: look for NaN and infinity.")
-@click.option("--fix", is_flag=True, help="Put right what can be, in place; the .bin never.")
+@click.option("--fix", is_flag=True, help="Fix findings in place; the .bin is never changed.")
 @click.option("--diff", is_flag=True, help="Show what --fix would change, and change nothing.")
-@click.option("--baseline", metavar="FILE", type=FILE, help="Findings in it pass.")
+@click.option("--baseline", metavar="FILE", type=FILE, help="Ignore the findings recorded in it.")
 @click.option("--update-baseline", is_flag=True, help="Write the findings to the baseline.")
-@click.option("--config", metavar="FILE", type=FILE, help="Settings, in place of those found.")
-@click.option("--isolated", is_flag=True, help="Use no file of settings.")
+@click.option(
+    "--config",
+    metavar="FILE",
+    type=FILE,
+    help="Use these settings, not those found beside the files.",
+)
+@click.option("--isolated", is_flag=True, help="Ignore all settings files.")
 @click.option("--exit-zero", is_flag=True, help="Exit with 0 whatever is found.")
 @click.option("--statistics", is_flag=True, help="Count findings by rule.")
 @click.option("--list-rules", is_flag=True, help="List all rules and exit.")
 @click.option("--explain", metavar="RULE", help="Explain a rule and exit.")
-@click.option("--stdin-filename", metavar="NAME", help="What to call standard input ('-').")
+@click.option(
+    "--stdin-filename", metavar="NAME", help="File name to report for standard input ('-')."
+)
 @click.option(
     "--jobs",
     metavar="N",
     type=click.IntRange(1),
-    help="Processes. Default: all cores, if it pays.",
+    help="Number of processes. Default: all cores where that is faster.",
 )
 @limit_options(OF_AN_IR)
-@click.option("--no-cache", is_flag=True, help="Check files even if they were checked before.")
-@click.option("--cache-dir", metavar="DIR", type=FILE, help="Where results are kept.")
+@click.option("--no-cache", is_flag=True, help="Check files even if their results are cached.")
+@click.option("--cache-dir", metavar="DIR", type=FILE, help="Directory of the cache.")
 @click.option("-q", "--quiet", is_flag=True, help="Print findings only: no summary, no progress.")
 @version_option("deconv-lint")
 def command(
@@ -142,13 +149,15 @@ def command(
         click.echo(rule_table(format_) if explain is None else explain_rule(explain), nl=False)
         return EXIT_OK
     if not paths:
-        raise Mistake("no path is given; deconv-lint --help shows what to write")
+        raise Mistake("no path given; deconv-lint --help lists the options")
     if fix and diff:
-        raise Mistake("--fix and --diff exclude each other")
+        raise Mistake("--fix and --diff cannot be combined")
     if (fix or diff) and reshape:
-        raise Mistake("--fix and --diff do not go with --reshape: the file declares its own shapes")
+        raise Mistake(
+            "--fix and --diff cannot be combined with --reshape: the file declares its own shapes"
+        )
     if update_baseline and baseline is None:
-        raise Mistake("--update-baseline needs --baseline FILE")
+        raise Mistake("--update-baseline requires --baseline FILE")
     from .lint_paths import find_files
     from .lint_settings import Settings
 
@@ -167,7 +176,7 @@ def command(
     if len(files) > 1:
         gc.enable()
     if weights is not None and len(files) > 1:
-        raise Mistake("--weights goes with one file")
+        raise Mistake(f"--weights requires a single IR file, found {len(files)}")
     files = [(f, named) for f, named in files if named or not settings.is_excluded(f)]
     if fix or diff:
         from .lint_fix import fix_files

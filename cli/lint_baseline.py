@@ -34,16 +34,16 @@ def apply(file: str, results: list[Result], *, update: bool) -> tuple[list[Resul
     Raises
     ------
     Mistake
-        The baseline can not be written.
+        The baseline cannot be written.
     DeconvError
-        It can not be read.
+        It cannot be read.
     """
     path = Path(file)
     if update:
         try:
             Baseline(path).write(f for result in results for f in result.findings)
         except OSError as error:
-            raise Mistake(f"{file}: can not write the baseline: {error.strerror}") from None
+            raise Mistake(f"{file}: cannot write the baseline: {error.strerror}") from None
     baseline = Baseline.read(path)
     left = []
     known = 0

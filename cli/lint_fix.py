@@ -44,21 +44,23 @@ def fix_files(
     results : list of Result
         What is left in each file.
     fixed : int
-        How many findings were put right.
+        Number of findings that were fixed.
     changed : bool
         Whether any file changed, or would.
 
     Raises
     ------
     Mistake
-        A file can not be written, or is standard input.
+        A file cannot be written, or is standard input.
     """
     results = []
     total = 0
     any_changed = False
     for file, chosen in zip(files, options, strict=True):
         if file == "-":
-            raise Mistake("standard input can not be fixed in place")
+            raise Mistake(
+                "standard input cannot be fixed in place (name a file, or use --diff with one)"
+            )
         path = Path(file)
         try:
             data = read_file(path, limits)
@@ -89,7 +91,7 @@ def _overwrite(path: Path, data: bytes) -> None:
             os.fchmod(stream.fileno(), mode & 0o7777)
             stream.write(data)
     except OSError as error:
-        raise Mistake(f"{path}: can not write: {error.strerror}") from None
+        raise Mistake(f"{path}: cannot write the fixed file: {error.strerror}") from None
 
 
 def unified_diff(before: bytes, after: bytes, file: str) -> str:

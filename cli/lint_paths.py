@@ -51,5 +51,5 @@ def _matches(pattern: str) -> list[str]:
 
     matches = sorted(glob.glob(pattern, recursive=True))
     if not matches:
-        raise Mistake(f"no file matches {pattern!r}")
+        raise Mistake(f"{pattern}: no file matches")
     return matches

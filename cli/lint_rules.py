@@ -47,7 +47,7 @@ def rule_table(format_: str = "text") -> str:
                     f"  {entry.code} {mark} {entry.name:<{width}}  {padded} {_plain(entry.summary)}"
                 )
         lines.append("")
-    lines.append("+ : --fix puts it right.  Rules of severity info run with --severity info.")
+    lines.append("+ : fixable with --fix.  Rules of severity info run with --severity info.")
     return "\n".join(lines) + "\n"
 
 
@@ -57,11 +57,11 @@ def explain_rule(word: str) -> str:
     Raises
     ------
     Mistake
-        There is no such rule.
+        The rule is unknown.
     """
     entry = find_rule(word)
     if entry is None:
-        raise Mistake(f"there is no rule {word!r} ({nearest_rule(word)})")
+        raise Mistake(f"unknown rule {word!r} ({nearest_rule(word)})")
     told = explain(entry.code)
     notes = [f"Severity: {entry.severity.value}. Family: {entry.family}."]
     if entry.fix:

@@ -99,7 +99,7 @@ def _split(words: tuple[str, ...]) -> tuple[str, ...]:
 def _parse_reshape(text: str) -> tuple[str, Shape]:
     name, equals, dims = text.rpartition("=")
     if not equals or not name:
-        raise Mistake(f"--reshape must be NAME=1,3,64,64, found {text!r}")
+        raise Mistake(f"--reshape {text!r}: expected NAME=SHAPE, for example data=1,3,64,64")
     try:
         return name, parse_shape(dims)
     except ValueError as error:

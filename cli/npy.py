@@ -29,7 +29,7 @@ def read(path: str) -> Array:
     Raises
     ------
     InputError
-        It is no .npy file, holds Python objects or records, or is cut short.
+        It is not a .npy file, holds Python objects or records, or is truncated.
     """
     if path == STREAM:
         return _read_stream(standard_input(), "standard input", None)
@@ -37,7 +37,7 @@ def read(path: str) -> Array:
         with open_regular(path) as stream:
             return _read_stream(stream, path, os.fstat(stream.fileno()).st_size)
     except OSError as error:
-        raise InputError(f"can not read the array: {error.strerror}", file=path) from error
+        raise InputError(f"cannot read the array: {error.strerror}", file=path) from error
 
 
 def _read_stream(stream: BinaryIO, name: str, size: int | None) -> Array:
@@ -75,7 +75,7 @@ def _read_header(stream: BinaryIO, name: str) -> tuple[tuple[int, ...], bool, An
     # NumPy would take the memory first, and then find the header too long.
     start = stream.read(npy.MAGIC_LEN)
     if start[: len(npy.MAGIC_PREFIX)] != npy.MAGIC_PREFIX or len(start) < npy.MAGIC_LEN:
-        raise InputError("this is no .npy file: it does not begin as one", file=name)
+        raise InputError("not a .npy file: the magic bytes are missing", file=name)
     major, minor = start[-2:]
     if (major, minor) not in _LENGTH_BYTES:
         raise InputError(f"version {major}.{minor} of the .npy format is not supported", file=name)
@@ -83,7 +83,7 @@ def _read_header(stream: BinaryIO, name: str) -> tuple[tuple[int, ...], bool, An
     size = int.from_bytes(length, "little")
     if size > _MAX_HEADER:
         raise InputError(
-            f"this is no .npy file: its header would have {size} bytes",
+            f"not a .npy file: its header would have {size} bytes",
             file=name,
             expected=f"<= {_MAX_HEADER}",
             actual=size,
@@ -96,17 +96,17 @@ def _read_header(stream: BinaryIO, name: str) -> tuple[tuple[int, ...], bool, An
             shape, fortran, dtype = reader(header)
     except Exception as error:  # the header is Python text, and can be wrong in any way
         reason = str(error).partition("\n")[0]
-        raise InputError(f"this is no .npy file: {reason}", file=name) from error
+        raise InputError(f"not a .npy file: {reason}", file=name) from error
     problem = size_problem(shape, 8 * dtype.itemsize)
     if any(extent < 0 for extent in shape):
         problem = f"its shape is {shape}"
     if problem is not None:
-        raise InputError(f"this is no .npy file that can be read: {problem}", file=name)
+        raise InputError(f"not a .npy file that can be read: {problem}", file=name)
     return shape, fortran, dtype
 
 
 def _read_exactly(stream: io.BufferedIOBase | BinaryIO, size: int, name: str) -> bytearray:
-    """Read so many bytes; memory grows with what is there, not with what is announced."""
+    """Read so many bytes; memory grows with the file, not with what the header promises."""
     data = bytearray()
     while len(data) < size:
         chunk = stream.read(min(max(_CHUNK, len(data)), size - len(data)))
@@ -118,7 +118,7 @@ def _read_exactly(stream: io.BufferedIOBase | BinaryIO, size: int, name: str) ->
 
 def _cut_short(name: str, announced: int, there: int) -> InputError:
     return InputError(
-        f"the file is cut short: {announced} bytes are announced, {there} are there",
+        f"truncated: the header promises {announced} bytes, the file has {there}",
         file=name,
         expected=announced,
         actual=there,
@@ -126,7 +126,7 @@ def _cut_short(name: str, announced: int, there: int) -> InputError:
 
 
 def is_whole(path: Path) -> bool:
-    """Whether a .npy file is there, with all the bytes that its header announces."""
+    """Whether a .npy file exists, with all the bytes that its header promises."""
     try:
         with open_regular(path) as stream:
             shape, _, dtype = _read_header(stream, str(path))
@@ -155,7 +155,7 @@ def write(array: Array, path: Path) -> None:
     Raises
     ------
     OutputError
-        It can not be written.
+        It cannot be written.
     """
     from deconv_ir.arrays import to_storable
 
@@ -164,7 +164,7 @@ def write(array: Array, path: Path) -> None:
             _write(stream, to_storable(array))
     except OSError as error:
         raise OutputError(
-            f"can not write the array: {error.strerror or error}", file=str(path)
+            f"cannot write the array: {error.strerror or error}", file=str(path)
         ) from error
 
 
@@ -176,11 +176,11 @@ def write_stdout(array: Array) -> None:
     OutputError
         There is no standard output.
     OSError
-        It can not be written, or nobody reads it.
+        It cannot be written, or nobody reads it.
     """
     from deconv_ir.arrays import to_storable
 
     if sys.stdout is None:
-        raise OutputError("there is no standard output to write to")
+        raise OutputError("standard output is closed")
     _write(sys.stdout.buffer, to_storable(array))
     sys.stdout.buffer.flush()

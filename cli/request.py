@@ -102,5 +102,5 @@ class BatchSize(click.ParamType):  # type: ignore[type-arg]
         if isinstance(value, int) or value == "":
             return int(value or 0)
         if not value.isdecimal() or int(value) < 1:
-            self.fail(f"{value!r} is not a number from 1", param, ctx)
+            self.fail(f"{value!r} is not a positive integer", param, ctx)
         return int(value)

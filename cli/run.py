@@ -159,7 +159,7 @@ def command(**options: Any) -> int:
     """Run the network in MODEL.xml on arrays from .npy files."""
     request = Request(**options)
     if request.output == npy.STREAM and request.as_json:
-        raise Mistake("--output - and --json would both write to standard output")
+        raise Mistake("--output - and --json both write to standard output (use one of them)")
     # NumPy's import is most of the start; nothing above needs it.
     from deconv_ir.api import load
 
@@ -195,7 +195,9 @@ def _run_once(model: Model, request: Request, started: float) -> int:
         ("--fail-fast", request.fail_fast),
     ):
         if given:
-            raise Mistake(f"{option} is for many files: --input 'frames/*.npy'")
+            raise Mistake(
+                f"{option} requires many input files (for example --input 'frames/*.npy')"
+            )
     from .inputs import gather_inputs, pair
     from .memory import hand_back
     from .targets import output_targets
@@ -272,9 +274,9 @@ def start_profile(request: Request) -> tuple[Profile | None, Path | None]:
 
     trace = Path(request.profile)
     if trace.exists() and not request.force:
-        raise Mistake(f"{trace}: is there already (--force overwrites it)")
+        raise Mistake(f"{trace} already exists (use --force to overwrite)")
     if not trace.parent.is_dir():
-        raise Mistake(f"--profile {trace}: there is no directory {trace.parent}")
+        raise Mistake(f"--profile {trace}: directory {trace.parent} does not exist")
     return Profile(), trace
 
 

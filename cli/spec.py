@@ -1,4 +1,4 @@
-"""deconv-spec: the examples of operation specifications, checked, put right and made."""
+"""deconv-spec: the examples of operation specifications, checked, fixed and made."""
 
 from __future__ import annotations
 

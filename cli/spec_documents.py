@@ -11,7 +11,7 @@ from typing import Any
 
 import click
 
-from deconv_ir.errors import DeconvError, OutputError
+from deconv_ir.errors import DeconvError, OutputError, one_line
 from deconv_ir.files import replace_file
 from deconv_ir.findings import Severity
 from deconv_ir.geometry import Semantics
@@ -23,7 +23,7 @@ from deconv_ir.spec_examples.fix import fix_document
 from deconv_ir.spec_examples.rules import RULES
 from deconv_ir.spec_examples.text import Document, read_document
 
-from .common import EXIT_DIFFERS, EXIT_MISTAKE, EXIT_OK, Mistake, standard_input
+from .common import EXIT_DIFFERS, EXIT_MISTAKE, EXIT_OK, report_error, standard_input
 from .reporters import RuleInfo, Run, Tool, render
 from .reporters.text import show
 
@@ -75,7 +75,7 @@ def _open(path: str, limits: Limits) -> Document:
         data = standard_input().read(limits.document_bytes + 1)
         if len(data) > limits.document_bytes:
             raise DeconvError(
-                f"it has more bytes than the limit of {limits.document_bytes}", file="<stdin>"
+                f"larger than the limit of {limits.document_bytes} bytes", file="<stdin>"
             )
         return Document(data, "<stdin>")
     return read_document(path, limits.document_bytes)
@@ -105,7 +105,7 @@ def check_documents(
         try:
             document = _open(path, limits)
         except DeconvError as error:
-            Mistake(str(error)).show()
+            report_error(error)
             broken = True
             continue
         checked.append((document, check_document(document, Semantics(semantics))))
@@ -174,10 +174,10 @@ def _lines_of(
     document, judgements = checked
     for judgement in judgements:
         if judgement.verdict is Verdict.RIGHT and not quiet:
-            place = click.style(f"{document.name}:{judgement.example.line}", bold=True)
+            place = click.style(f"{one_line(document.name)}:{judgement.example.line}", bold=True)
             word = click.style("right", fg="green", bold=True)
             reason = judgement.reason if verbose else judgement.reason.partition("; ")[0]
-            yield f"{place}: {word}: {judgement.example.label}: {reason}"
+            yield f"{place}: {word}: {one_line(judgement.example.label)}: {one_line(reason)}"
         for finding in judgement.findings:
             if not quiet or finding.severity is not Severity.INFO:
                 yield show(finding, result)
@@ -200,7 +200,7 @@ def fix_documents(
             document = _open(path, limits)
             changed, left = _fix(document, path, semantics, diff=diff, quiet=quiet)
         except DeconvError as error:
-            Mistake(str(error)).show()
+            report_error(error)
             code = EXIT_MISTAKE
             continue
         if code == EXIT_OK and (left or (diff and changed)):
@@ -215,7 +215,8 @@ def _fix(
     fixed = fix_document(document, Semantics(semantics))
     for judgement in fixed.left:
         where = f"{document.name}:{judgement.example.line}"
-        click.echo(f"{where}: left: {judgement.example.label}: {judgement.reason}", err=True)
+        left = f"{where}: not fixed: {judgement.example.label}: {judgement.reason}"
+        click.echo(one_line(left), err=True)
     if diff:
         if fixed.edits:
             click.echo(_diff(document, fixed.data), nl=False)
@@ -225,7 +226,7 @@ def _fix(
         _replace(Path(path), fixed.data)
         if not quiet:
             plural = "s" if fixed.edits != 1 else ""
-            click.echo(f"{document.name}: {fixed.edits} place{plural} put right")
+            click.echo(f"{one_line(document.name)}: {fixed.edits} place{plural} fixed")
     return bool(fixed.edits), bool(fixed.left)
 
 
@@ -260,5 +261,5 @@ def _replace(path: Path, data: bytes) -> None:
             stream.write(data)
     except OSError as error:
         raise OutputError(
-            f"can not write the document: {error.strerror or error}", file=str(path)
+            f"cannot write the document: {error.strerror or error}", file=str(path)
         ) from error

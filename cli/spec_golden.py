@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from deconv_ir.errors import OutputError
+from deconv_ir.errors import OutputError, one_line
 from deconv_ir.files import replace_file
 
 from . import npy
@@ -26,8 +26,8 @@ def generate_files(spec: str, out: str, page_format: str, *, diagrams: bool, qui
         examples = len(stated.examples)
         size = sum(map(len, files.values()))
         click.echo(
-            f"{out}: {examples} example{'s' if examples != 1 else ''}, {len(files)} files, "
-            f"{size} bytes"
+            f"{one_line(out)}: {examples} example{'s' if examples != 1 else ''}, "
+            f"{len(files)} files, {size} bytes"
         )
     return EXIT_OK
 
@@ -42,7 +42,7 @@ def _write(files: Mapping[str, bytes], root: Path) -> None:
                 stream.write(files[name])
         except OSError as error:
             raise OutputError(
-                f"can not write the file: {error.strerror or error}", file=str(path)
+                f"cannot write the file: {error.strerror or error}", file=str(path)
             ) from error
 
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import click
 
 from deconv_ir.dtypes import from_numpy
+from deconv_ir.errors import MAX_NAME, one_line
 from deconv_ir.execute.memory import format_bytes
 from deconv_ir.shapes import format_shape
 
@@ -59,15 +60,16 @@ def print_summary(summary: Summary, request: Request) -> None:
     quiet = request.quiet
     if not quiet:
         for name, array in summary.inputs.items():
-            click.echo(f"input  {name}  {_describe(array)}", err=True)
+            click.echo(f"input  {one_line(name, MAX_NAME)}  {_describe(array)}", err=True)
         for name, array in summary.outputs.items():
             numbers = _statistics(array)
             shown = "  ".join(f"{key} {value:.6g}" for key, value in numbers.items())
-            click.echo(f"output {name}  {_describe(array)}  {shown}".rstrip(), err=True)
+            shown = f"{one_line(name, MAX_NAME)}  {_describe(array)}  {shown}".rstrip()
+            click.echo(f"output {shown}", err=True)
     for comparison in summary.comparisons:
         colour = "green" if comparison.within else "red"
         if not quiet or not comparison.within:
-            click.echo(click.style(str(comparison), fg=colour), err=True)
+            click.echo(click.style(one_line(str(comparison)), fg=colour), err=True)
     if request.verbose:
         from .about import describe_kernels
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 from tabulate import tabulate
 
-from deconv_ir.errors import OutputError
+from deconv_ir.errors import OutputError, one_line
 from deconv_ir.execute.listing import as_rows
 from deconv_ir.execute.memory import format_bytes
 
@@ -81,7 +81,7 @@ def write_trace(profile: Profile, path: Path) -> None:
     Raises
     ------
     OutputError
-        It can not be written.
+        It cannot be written.
     """
     import json
 
@@ -92,7 +92,7 @@ def write_trace(profile: Profile, path: Path) -> None:
             stream.write(json.dumps(profile.trace()).encode())
     except OSError as error:
         raise OutputError(
-            f"can not write the trace: {error.strerror or error}", file=str(path)
+            f"cannot write the trace: {error.strerror or error}", file=str(path)
         ) from error
 
 
@@ -180,8 +180,9 @@ def _print(
     *,
     err: bool = False,
 ) -> None:
+    cells = [[one_line(str(cell)) for cell in row] for row in table]
     text = tabulate(
-        table, headers, tablefmt="plain", colalign=aligned if table else None, disable_numparse=True
+        cells, headers, tablefmt="plain", colalign=aligned if table else None, disable_numparse=True
     )
     for number, line in enumerate(text.splitlines()):
         click.echo(click.style(line, bold=number == 0), err=err)

@@ -12,20 +12,22 @@ from .common import Mistake
 def output_targets(
     names: Sequence[str], output: str | None, force: bool, comparing: bool
 ) -> dict[str, Path | None]:
-    """Tell where each output goes (None: standard output), before anything is computed."""
+    """Return where each output goes (None: standard output), before anything is computed."""
     targets: dict[str, Path | None]
     if output is None and comparing:
         return {}
     if output == npy.STREAM:
         if len(names) != 1:
-            raise Mistake(f"--output -: the model has {len(names)} outputs, one can be written")
+            raise Mistake(
+                f"--output - writes one output, the model has {len(names)} (name a directory)"
+            )
         return {names[0]: None}
     folder = Path(output) if output else Path()
     if output and not folder.is_dir() and not output.endswith("/"):
         if len(names) > 1:
             raise Mistake(
-                f"--output {output}: the model has {len(names)} outputs; "
-                "name a directory that exists, or end its name with '/'"
+                f"--output {output} is one file, the model has {len(names)} outputs "
+                "(name an existing directory, or end the name with '/')"
             )
         targets = {names[0]: folder}
         folder = folder.parent
@@ -35,15 +37,15 @@ def output_targets(
             try:
                 folder.mkdir(parents=True, exist_ok=True)
             except OSError as error:
-                raise Mistake(f"{output}: can not make the directory: {error.strerror}") from error
+                raise Mistake(f"{output}: cannot create the directory: {error.strerror}") from error
     if not folder.is_dir():
-        raise Mistake(f"--output {output}: there is no directory {folder}")
+        raise Mistake(f"--output {output}: directory {folder} does not exist")
     for target in targets.values():
         if target is not None and target.exists():
             if target.is_dir():
-                raise Mistake(f"{target}: is a directory")
+                raise Mistake(f"{target} is a directory")
             if not force:
-                raise Mistake(f"{target}: is there already (--force overwrites it)")
+                raise Mistake(f"{target} already exists (use --force to overwrite)")
     return targets
 
 

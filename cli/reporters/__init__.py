@@ -85,7 +85,7 @@ class Run(Record):
     results : list of Result
         In the order of the files.
     fixed : int
-        Findings that `--fix` put right.
+        Findings that `--fix` fixed.
     known : int
         Findings that the baseline holds.
     no_ir : int
@@ -136,7 +136,7 @@ def write(text: str, name: str, output: str | None) -> None:
     Raises
     ------
     Mistake
-        The file can not be written.
+        The file cannot be written.
     """
     if output is None:
         click.echo(text, nl=False)
@@ -149,4 +149,4 @@ def write(text: str, name: str, output: str | None) -> None:
         with replace_file(Path(output)) as stream:
             stream.write(click.unstyle(text).encode() if name == "text" else text.encode())
     except OSError as error:
-        raise Mistake(f"{output}: can not write: {error.strerror}") from None
+        raise Mistake(f"{output}: cannot write the report: {error.strerror}") from None

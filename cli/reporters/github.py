@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from deconv_ir.errors import MAX_MESSAGE, one_line
 from deconv_ir.findings import Severity
 
 from . import Run, from_here
 from .text import summary
 
+_MAX_TEXT = 4 * MAX_MESSAGE
 _COMMANDS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.INFO: "notice"}
 
 
@@ -33,7 +35,7 @@ def render(run: Run) -> str:
 
 
 def _data(text: str) -> str:
-    return text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+    return one_line(text, _MAX_TEXT).replace("%", "%25")
 
 
 def _property(text: str) -> str:

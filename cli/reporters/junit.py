@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import re
-
 from lxml import etree
 
+from deconv_ir.errors import one_line
 from deconv_ir.findings import Severity
 
 from . import Run
-
-# What XML 1.0 does not allow, whatever a file's name or an attribute holds.
-_FORBIDDEN = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
 def render(run: Run) -> str:
@@ -19,21 +15,21 @@ def render(run: Run) -> str:
     suite = etree.Element("testsuite", name=run.tool.name)
     failures = 0
     for result in run.results:
-        file = _clean(result.file)
+        file = one_line(result.file)
         failed = [f for f in result.findings if f.severity is not Severity.INFO]
         notes = [f for f in result.findings if f.severity is Severity.INFO]
         for finding in failed:
             name = f"{file}:{finding.line or 1}: {finding.code} {finding.rule}"
             case = etree.SubElement(suite, "testcase", classname=file, name=name, time="0")
             failure = etree.SubElement(
-                case, "failure", type=finding.code, message=_clean(finding.message)
+                case, "failure", type=finding.code, message=one_line(finding.message)
             )
-            failure.text = _clean(str(finding))
+            failure.text = str(finding)
         if not failed:
             case = etree.SubElement(suite, "testcase", classname=file, name=file, time="0")
             if notes:
                 text = "\n".join(f"{note.code} {note.rule}: {note}" for note in notes)
-                etree.SubElement(case, "system-out").text = _clean(text)
+                etree.SubElement(case, "system-out").text = text
         failures += len(failed)
     counts: dict[str | bytes, str | bytes] = {
         "tests": str(len(suite)),
@@ -46,7 +42,3 @@ def render(run: Run) -> str:
     suites.append(suite)
     data: bytes = etree.tostring(suites, pretty_print=True, encoding="utf-8", xml_declaration=True)
     return data.decode()
-
-
-def _clean(text: str) -> str:
-    return _FORBIDDEN.sub("\ufffd", text)

@@ -6,6 +6,7 @@ from collections import Counter
 
 import click
 
+from deconv_ir.errors import MAX_NAME, one_line
 from deconv_ir.findings import Finding, Severity
 from deconv_ir.linter.engine import Result
 
@@ -24,11 +25,11 @@ def render(run: Run) -> str:
 
 def show(finding: Finding, result: Result) -> str:
     """Write one finding."""
-    place = ":".join(str(p) for p in (finding.file, finding.line, finding.column) if p)
+    place = one_line(":".join(str(p) for p in (finding.file, finding.line, finding.column) if p))
     colour = _COLOURS[finding.severity]
     head = (
         f"{click.style(place, bold=True)}: {click.style(finding.code, fg=colour, bold=True)} "
-        f"{finding.severity.value}: {finding.message} [{finding.rule}]"
+        f"{finding.severity.value}: {one_line(finding.message)} [{finding.rule}]"
     )
     lines = [head]
     text = result.lines.get(finding.line or 0)
@@ -36,13 +37,10 @@ def show(finding: Finding, result: Result) -> str:
         lines += _excerpt(finding, text, colour)
     gutter = " " * (len(str(finding.line or "")) + 2)
     if finding.layer is not None:
-        lines.append(
-            f"{gutter}= layer {finding.layer}"
-            if "->" not in finding.layer
-            else f"{gutter}= {finding.layer}"
-        )
+        layer = one_line(finding.layer, MAX_NAME)
+        lines.append(f"{gutter}= {layer}" if "->" in layer else f"{gutter}= layer {layer}")
     if finding.hint:
-        lines.append(f"{gutter}= hint: {finding.hint}")
+        lines.append(f"{gutter}= hint: {one_line(finding.hint)}")
     return "\n".join(lines)
 
 
@@ -56,13 +54,15 @@ def _excerpt(finding: Finding, text: str, colour: str) -> list[str]:
     if column - start > _WIDTH * 2 // 3:  # a long line: show the part around
         start = column - _WIDTH // 3
     shown = text[start : start + _WIDTH].rstrip()
-    width = max(1, min(end, start + len(shown)) - column)
     number = str(finding.line)
     gutter = " " * len(number)
-    lines = [f" {number} | {shown}"]
+    lines = [f" {number} | {one_line(shown)}"]
     if finding.column is not None and column - start <= len(shown):
+        # Escapes are longer than the characters that they stand for.
+        indent = len(one_line(shown[: column - start]))
+        width = max(1, len(one_line(shown[column - start : end - start])))
         carets = click.style("^" * width, fg=colour, bold=True)
-        lines.append(f" {gutter} | {' ' * (column - start)}{carets}")
+        lines.append(f" {gutter} | {' ' * indent}{carets}")
     return lines
 
 
@@ -79,16 +79,16 @@ def summary(run: Run) -> str:
         parts.append(f"Found {found} in {files} of {_count(len(run.results), 'file')}.")
         fixable = sum(len(result.edits) for result in run.results)
         if fixable:
-            parts.append(f"--fix puts {fixable} of them right.")
+            parts.append(f"{fixable} fixable with --fix.")
     else:
-        parts.append(f"All is well in {_count(len(run.results), 'file')}.")
+        parts.append(f"No problem found in {_count(len(run.results), 'file')}.")
     if run.fixed:
         parts.append(f"Fixed {run.fixed}.")
     if run.known:
         parts.append(f"{run.known} more {_are(run.known)} in the baseline.")
     suppressed = sum(result.suppressed for result in run.results)
     if suppressed:
-        parts.append(f"{suppressed} more {_are(suppressed)} silenced in the files.")
+        parts.append(f"{suppressed} more {_are(suppressed)} suppressed by comments.")
     hidden: Counter[Severity] = Counter()
     for result in run.results:
         hidden.update(dict(result.hidden))
@@ -99,14 +99,16 @@ def summary(run: Run) -> str:
     for result in run.results:
         passed_over.update(dict(result.passed_over))
     if passed_over:
-        types = ", ".join(f"{count} {kind}" for kind, count in passed_over.most_common(8))
+        types = ", ".join(
+            f"{count} {one_line(kind, MAX_NAME)}" for kind, count in passed_over.most_common(8)
+        )
         more = ", ..." if len(passed_over) > 8 else ""
         parts.append(
-            f"Taken as declared, for want of a shape rule: {_count(passed_over.total(), 'layer')} "
+            f"No shape rule, declared shape used: {_count(passed_over.total(), 'layer')} "
             f"({types}{more})."
         )
     if run.no_ir:
-        parts.append(f"Passed over {_count(run.no_ir, 'XML file')} that {_are(run.no_ir)} no IR.")
+        parts.append(f"Skipped {_count(run.no_ir, 'XML file')} that {_are(run.no_ir)} not an IR.")
     return " ".join(parts)
 
 

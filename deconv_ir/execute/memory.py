@@ -26,11 +26,11 @@ def parse_bytes(text: str) -> int:
     Raises
     ------
     ValueError
-        It is none.
+        The text is not a size.
     """
     found = re.fullmatch(r"\s*([0-9]{1,18}(?:\.[0-9]{1,9})?)\s*([KMGT]I?)?B?\s*", text.upper())
     if found is None:
-        raise ValueError(f"{text!r} is no size; write 2GiB, 500MB or a number of bytes")
+        raise ValueError(f"invalid size {text!r} (expected for example 512MiB)")
     return int(float(found[1]) * _UNITS[found[2] or ""])
 
 

@@ -128,12 +128,12 @@ def test_profile_as_trace_and_json() -> None:
     assert event["dur"] == pytest.approx(row["seconds"] * 1e6)
     again = invoke(*arguments, "--output", "other.npy")
     assert again.exit_code == 2
-    assert "t.json: is there already (--force overwrites it)" in again.stderr
+    assert "t.json already exists (use --force to overwrite)" in again.stderr
     assert written() == ["t.json", "y.npy"]
 
 
 @pytest.mark.parametrize(
-    ("trace", "words"), [("none/t.json", "there is no directory none"), ("t.txt", "")]
+    ("trace", "words"), [("none/t.json", "directory none does not exist"), ("t.txt", "")]
 )
 def test_traces_that_can_not_be_written(trace: str, words: str) -> None:
     done = invoke(BLOCK, "--random-inputs", "0", "--profile", trace)
@@ -159,7 +159,7 @@ def test_memory_is_told_and_limited() -> None:
     assert written() == ["y.npy"]
     wrong = invoke(BLOCK, "--random-inputs", "0", "--memory-limit", "much")
     assert wrong.exit_code == 2
-    assert "'much' is no size" in wrong.stderr
+    assert "invalid size 'much' (expected for example 512MiB)" in wrong.stderr
 
 
 def test_random_inputs_of_a_tebibyte_are_not_made(here: Path) -> None:

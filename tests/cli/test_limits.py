@@ -53,7 +53,7 @@ SPEC_STDIN = ("spec", "check", "-")
         ),
         (SPEC, "document_bytes=20", "bytes, more than the limit of 20"),
         (SPEC_FIX, "document_bytes=20", "bytes, more than the limit of 20"),
-        (SPEC_STDIN, "document_bytes=20", "<stdin>: it has more bytes than the limit of 20"),
+        (SPEC_STDIN, "document_bytes=20", "<stdin>: larger than the limit of 20 bytes"),
     ],
     ids=lambda v: v if isinstance(v, str) else " ".join(v[:2]),
 )
@@ -105,7 +105,7 @@ def test_the_cache_heeds_limits(folder: Path) -> None:
 def test_limits_that_are_none(text: str, folder: Path) -> None:
     code, _, error = run(*RUN, "--limit", text, cwd=folder)
     assert code == 2
-    assert "Invalid value for '--limit'" in error
+    assert "invalid value for '--limit'" in error
 
 
 @pytest.mark.parametrize(

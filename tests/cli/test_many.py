@@ -83,7 +83,7 @@ def test_a_bad_file_does_not_stop_the_others(batch: tuple[str, ...]) -> None:
     assert "4 files: 2 done, 2 failed" in done.stderr
     assert "f1.npy: " in done.stderr
     assert "takes shape [?,2,4,5], the array has [1,2,4,6]" in done.stderr
-    assert "frames/f2.npy: this is no .npy file" in done.stderr
+    assert "frames/f2.npy: not a .npy file" in done.stderr
 
 
 def test_fail_fast() -> None:
@@ -204,9 +204,9 @@ def test_resume_takes_up_what_is_not_complete() -> None:
         (["--input", "none/*.npy", "--output", "o"], "none/*.npy: no file matches"),
         (["--input", "z=frames/*.npy", "--output", "o"], "the model has no 'z'; it has 'x'"),
         (["--input", "frames/*.npy", "--output", "o", "--expect", "x.npy"], "--expect compares"),
-        (["--input", "frames/f0.npy", "--resume"], "--resume is for many files"),
-        (["--input", "frames/f0.npy", "--batch", "2"], "--batch is for many files"),
-        (["--input", "frames/f0.npy", "--batch=0"], "'0' is not a number from 1"),
+        (["--input", "frames/f0.npy", "--resume"], "--resume requires many input files"),
+        (["--input", "frames/f0.npy", "--batch", "2"], "--batch requires many input files"),
+        (["--input", "frames/f0.npy", "--batch=0"], "'0' is not a positive integer"),
     ],
 )
 def test_mistakes(arguments: list[str], words: str) -> None:

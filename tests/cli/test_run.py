@@ -50,7 +50,7 @@ def test_nothing_is_overwritten_without_force(here: Path) -> None:
     Path("y.npy").write_text("mine")
     done = invoke(MODEL, "--input", "../x.npy")
     assert done.exit_code == 2
-    assert "y.npy: is there already (--force overwrites it)" in done.stderr
+    assert "y.npy already exists (use --force to overwrite)" in done.stderr
     assert Path("y.npy").read_text() == "mine"
     assert invoke(MODEL, "--input", "../x.npy", "--force").exit_code == 0
     assert np.load("y.npy").shape == (1, 3, 7, 7)
@@ -96,21 +96,21 @@ def test_closed_pipe_is_no_traceback(here: Path) -> None:
     ("arguments", "words"),
     [
         (["none.xml", "--random-inputs", "0"], "none.xml: can not read the IR: No such file"),
-        ([MODEL], "model.xml: no array for input 'x' (--input gives one, --random-inputs"),
-        ([MODEL, "--input", "none.npy"], "none.npy: can not read the array: No such file"),
+        ([MODEL], "model.xml: no array for input 'x' (use --input NAME=FILE.npy"),
+        ([MODEL, "--input", "none.npy"], "none.npy: cannot read the array: No such file"),
         ([MODEL, "--input", "z=../x.npy"], "the model has no 'z'; it has 'x'"),
         ([MODEL, "--input", "../x.npy", "--input", "../x.npy"], "has 1 ('x'), 2 are given"),
         ([MODEL, "--input", "x=../x.npy", "--input", "x=../x.npy"], "'x' is given twice"),
-        ([MODEL, "--input", "../x.npy", "--output", "none/y.npy"], "there is no directory none"),
+        ([MODEL, "--input", "../x.npy", "--output", "none/y.npy"], "directory none does not exist"),
         ([MODEL, "--input", "../x.npy", "--output", "-", "--json"], "standard output"),
         ([MODEL, "--input", "../x.npy", "--layer", "none"], "there is no layer 'none'"),
         ([MODEL, "--input", "../x.npy", "--weights", "none.bin"], "none.bin: can not read the w"),
-        ([MODEL, "--input", "../model/model.xml"], "model.xml: this is no .npy file"),
+        ([MODEL, "--input", "../model/model.xml"], "model.xml: not a .npy file"),
         ([MODEL, "--input", "../x.npy", "--expect", "q=../x.npy"], "no 'q'; it has 'y'"),
         ([MODEL, "--semantics", "both"], "'both' is not one of 'spec', 'openvino'"),
-        ([MODEL, "--threads", "0"], "Invalid value for '--threads'"),
-        ([], "Missing argument 'MODEL.xml'"),
-        (["--nonsense"], "No such option"),
+        ([MODEL, "--threads", "0"], "invalid value for '--threads'"),
+        ([], "missing argument 'MODEL.xml'"),
+        (["--nonsense"], "no such option"),
     ],
 )  # fmt: skip
 def test_mistakes_are_one_line_and_exit_code_2(

@@ -29,27 +29,27 @@ def dictionary(descr: str = "'<f4'", shape: str = "(2,)") -> str:
 @pytest.mark.parametrize(
     ("data", "words"),
     [
-        (v1(dictionary(shape="(1,) * 3")), "no .npy file"),
+        (v1(dictionary(shape="(1,) * 3")), "not a .npy file"),
         (v1(dictionary(shape=f"({'1,' * 100})")) + bytes(4), "rank 100"),
         (v1(dictionary(shape=f"({2**62}, {2**62}, 0)")), "more than the 2^63 - 1"),
         (v1(dictionary(shape=f"(0, {2**70})")), "more than the 2^63 - 1"),
-        (v1(dictionary(shape=f"({'9' * 5000},)")), "no .npy file"),
-        (v1(dictionary(shape="(2.5,)")), "no .npy file"),
-        (v1(dictionary("'<U" + "9" * 18 + "'")), "no .npy file"),
+        (v1(dictionary(shape=f"({'9' * 5000},)")), "not a .npy file"),
+        (v1(dictionary(shape="(2.5,)")), "not a .npy file"),
+        (v1(dictionary("'<U" + "9" * 18 + "'")), "not a .npy file"),
         (v1(dictionary("'|O8'")), "Python objects, which are never read"),
         (v1(dictionary("[('a', '|O')]")), "Python objects, which are never read"),
         (v1(dictionary("[('a', '<f4'), ('b', '<f4')]")) + bytes(16), "not supported"),
         (v1(dictionary("'(2,)f4'")) + bytes(16), "n"),
-        (v1("(" * 5000), "no .npy file"),
-        (v1("[" * 200 + "]" * 200), "no .npy file"),
-        (v1("__import__('os').system('true')"), "no .npy file"),
-        (v1("{'descr': '<f4'}"), "no .npy file"),
-        (v1("\0\0"), "no .npy file"),
+        (v1("(" * 5000), "not a .npy file"),
+        (v1("[" * 200 + "]" * 200), "not a .npy file"),
+        (v1("__import__('os').system('true')"), "not a .npy file"),
+        (v1("{'descr': '<f4'}"), "not a .npy file"),
+        (v1("\0\0"), "not a .npy file"),
         (MAGIC + b"\3\0" + bytes(40), "version 3.0"),
         (MAGIC + b"\2\0" + b"\xff" * 4, "its header would have 4294967295 bytes"),
         (MAGIC + b"\2\0" + struct.pack("<I", 100 << 20), "its header would have 104857600 bytes"),
-        (MAGIC + b"\1\0" + b"\xff\x10", "cut short"),
-        (MAGIC + b"\1\0", "no .npy file"),
+        (MAGIC + b"\1\0" + b"\xff\x10", "truncated"),
+        (MAGIC + b"\1\0", "not a .npy file"),
     ],
 )
 def test_refused_in_one_line(data: bytes, words: str, tmp_path: Path) -> None:
@@ -109,7 +109,7 @@ def test_a_file_that_shrinks_while_it_is_read(
         return found
 
     monkeypatch.setattr(npy, "_read_header", then_shrink)
-    with pytest.raises(InputError, match="cut short"):
+    with pytest.raises(InputError, match="truncated"):
         npy.read(str(path))
 
 

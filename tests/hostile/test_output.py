@@ -54,7 +54,7 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
 def test_a_full_disk(folder: Path, small_disk: Path) -> None:
     code, _, error = run("run", *RUN[:3], "--output", "disk/y.npy", cwd=folder)
     assert code == 2
-    assert "disk/y.npy: can not write the array: No space left" in one_error_line(error)
+    assert "disk/y.npy: cannot write the array: No space left" in one_error_line(error)
     assert not list(small_disk.iterdir())
 
 
@@ -80,7 +80,7 @@ def test_a_disk_that_can_not_be_written(folder: Path, small_disk: Path) -> None:
 def test_a_file_size_limit(folder: Path) -> None:
     code, _, error = run("run", *RUN, cwd=folder, preexec_fn=lambda: limit_file_size(1 << 16))
     assert code == 2
-    assert "out/y.npy: can not write the array: File too large" in one_error_line(error)
+    assert "out/y.npy: cannot write the array: File too large" in one_error_line(error)
     assert not list((folder / "out").iterdir())
 
 
@@ -91,7 +91,7 @@ def test_standard_output_is_full(arguments: tuple[str, ...], folder: Path) -> No
     with Path("/dev/full").open("wb") as full:
         code, _, error = run("run", *RUN[:3], *arguments, cwd=folder, stdout=full)
     assert code == 2
-    assert "can not write to standard output: No space left" in one_error_line(error)
+    assert "cannot write to standard output: No space left" in one_error_line(error)
 
 
 def test_standard_error_is_full(folder: Path) -> None:

@@ -89,7 +89,7 @@ def line_of(path: Path, part: str, after: str) -> int:
 
 def test_clean_file(lint: Lint, good: Path) -> None:
     done = lint(str(good))
-    assert done == Done(0, "All is well in 1 file.\n", "")
+    assert done == Done(0, "No problem found in 1 file.\n", "")
 
 
 def test_text_names_place_rule_and_formula(lint: Lint, bad: Path) -> None:
@@ -115,7 +115,7 @@ class TestWhatIsNotShown:
     def test_is_counted(self, lint: Lint, cache: tuple[str, ...]) -> None:
         for _ in range(2):
             done = lint(self.NOTED, *cache)
-            shown = "All is well in 1 file. Not shown: 3 notes; --severity info shows them.\n"
+            shown = "No problem found in 1 file. Not shown: 3 notes; --severity info shows them.\n"
             assert done == Done(0, shown, "")
         assert "Found 3 notes in 1 of 1 file.\n" in lint(self.NOTED, "--severity", "info").out
 
@@ -333,7 +333,7 @@ def test_comment_silences_a_layer(lint: Lint, bad: Path) -> None:
     done = lint(str(bad))
     assert "IR401" not in done.out
     assert "IR209" in done.out
-    assert "1 more is silenced in the files." in done.out
+    assert "1 more is suppressed by comments." in done.out
     bad.write_text(text.replace("<net", "<!-- deconv-lint: ignore-file=shapes,graph --><net"))
     assert lint(str(bad)).code == 0
 
@@ -386,13 +386,13 @@ def test_reshape(lint: Lint, good: Path) -> None:
     ("options", "message"),
     [
         (["--reshape", "q=1"], "there is no input 'q'"),
-        (["--reshape", "x"], "--reshape must be NAME=1,3,64,64"),
+        (["--reshape", "x"], "expected NAME=SHAPE"),
         (["--reshape", "x=1,a"], "'a' is no dim"),
-        (["--reshape", "x=1", "--fix"], "do not go with --reshape"),
-        (["--fix", "--diff"], "--fix and --diff exclude each other"),
-        (["--update-baseline"], "--update-baseline needs --baseline FILE"),
+        (["--reshape", "x=1", "--fix"], "cannot be combined with --reshape"),
+        (["--fix", "--diff"], "--fix and --diff cannot be combined"),
+        (["--update-baseline"], "--update-baseline requires --baseline FILE"),
         (["--config", "none.toml"], "can not read the settings"),
-        (["--weights", "a.bin", "."], "--weights goes with one file"),
+        (["--weights", "a.bin", "."], "--weights requires a single IR file"),
     ],
 )
 def test_mistakes_in_options(lint: Lint, good: Path, options: list[str], message: str) -> None:
@@ -429,7 +429,7 @@ def test_folders_honour_ignore_files(lint: Lint, bad: Path, good: Path) -> None:
     (bad.parent / ".ignore").write_text("!bad.xml\n")
     assert lint("models").code == 1, "the nearest one decides"
     Path(".gitignore").write_text("models/\n")
-    assert lint(".").out.startswith("All is well in 0 files.")
+    assert lint(".").out.startswith("No problem found in 0 files.")
     assert lint("models/bad.xml").code == 1, "a file that is named is checked"
 
 
@@ -448,7 +448,7 @@ def test_one_broken_file_does_not_stop_the_others(lint: Lint, bad: Path) -> None
     done = lint("models")
     found = [line.split(":")[0] for line in done.out.splitlines() if ": IR" in line]
     assert found == ["models/a.xml", "models/bad.xml", "models/bad.xml", "models/z.xml"]
-    assert "Passed over 1 XML file that is no IR." in done.out
+    assert "Skipped 1 XML file that is not an IR." in done.out
     assert "IR103" in lint("models/pom.xml").out, "a file that is named is checked"
 
 

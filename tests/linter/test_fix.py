@@ -1,4 +1,4 @@
-"""--fix and --diff: every byte outside of what is put right stays what it was."""
+"""--fix and --diff: every byte outside of what is fixed stays what it was."""
 
 from __future__ import annotations
 
@@ -134,7 +134,7 @@ def test_fix_in_place(folder: Path) -> None:
     state = (weights.read_bytes(), weights.stat().st_mtime_ns)
     (folder / "m.xml").chmod(0o640)
     done = run(folder, "m.xml", "--fix")
-    assert (done.returncode, done.stdout) == (0, "All is well in 1 file. Fixed 1.\n")
+    assert (done.returncode, done.stdout) == (0, "No problem found in 1 file. Fixed 1.\n")
     assert (weights.read_bytes(), weights.stat().st_mtime_ns) == state
     assert (folder / "m.xml").stat().st_mode & 0o777 == 0o640
     assert sorted(p.name for p in folder.iterdir()) == ["m.bin", "m.xml"]

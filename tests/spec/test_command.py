@@ -162,7 +162,7 @@ def test_junit(tmp_path: Path, doc: Path) -> None:
 def test_a_report_that_can_not_be_written(tmp_path: Path, doc: Path) -> None:
     result = invoke("check", doc, "--output", tmp_path / "none" / "report")
     assert result.exit_code == 2
-    assert "can not write: No such file or directory" in result.stderr
+    assert "cannot write the report: No such file or directory" in result.stderr
 
 
 def test_a_folder_stands_for_its_documents(tmp_path: Path) -> None:
@@ -194,7 +194,7 @@ def test_fix_in_place_keeps_links_and_permissions(tmp_path: Path, doc: Path) -> 
     link = tmp_path / "link.md"
     link.symlink_to(doc)
     result = invoke("fix", link)
-    assert (result.exit_code, result.stdout) == (0, f"{link}: 1 place put right\n")
+    assert (result.exit_code, result.stdout) == (0, f"{link}: 1 place fixed\n")
     assert link.is_symlink()
     assert doc.read_text() == XML * 2
     assert doc.stat().st_mode & 0o777 == 0o640
@@ -223,7 +223,7 @@ def test_fix_tells_what_is_left(tmp_path: Path) -> None:
     result = invoke("fix", doc)
     assert result.exit_code == 1
     assert result.stderr == (
-        f"{doc}:1: left: 'up' (ConvolutionBackpropData, id 5): strides must have 2 elements, "
+        f"{doc}:1: not fixed: 'up' (ConvolutionBackpropData, id 5): strides must have 2 elements, "
         "one for each spatial axis, found 1: 2\n"
     )
 
@@ -242,7 +242,7 @@ def test_fix_leaves_a_document_it_can_not_write(doc: Path, monkeypatch: pytest.M
     before = doc.read_bytes()
     result = invoke("fix", doc)
     assert result.exit_code == 2
-    assert result.stderr == (f"error: {doc}: can not write the document: No space left on device\n")
+    assert result.stderr == (f"error: {doc}: cannot write the document: No space left on device\n")
     assert doc.read_bytes() == before
 
 

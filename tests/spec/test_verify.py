@@ -293,4 +293,4 @@ def test_a_folder_that_can_not_be_written(tmp_path: Path) -> None:
     (tmp_path / "out").write_text("a file")
     result = invoke_script("spec", "generate", tmp_path / "spec.toml", "--out", tmp_path / "out")
     assert result.exit_code == 2
-    assert "can not write the file" in result.stderr
+    assert "cannot write the file" in result.stderr
