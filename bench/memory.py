@@ -39,8 +39,8 @@ def run(path, *files):
     model.run(arrays)
     plan = model.plan(arrays)
     given = sum(array.nbytes for array in arrays)
-    bound = plan.bound_bytes + plan.constant_bytes + given
-    return graph, bound, plan.peak_bytes + plan.weight_bytes + given
+    bound = plan.bound_bytes + given
+    return graph, bound, plan.peak_bytes + given
 
 hand_back()
 small, full = (arguments.split(":") for arguments in sys.argv[1:])

@@ -77,6 +77,10 @@ class Mistake(click.ClickException):
 
 def report_error(error: str | Exception) -> None:
     """Print an error as all commands do: ``error: FILE:LINE: layer 'NAME' (TYPE, id N): ...``."""
+    if isinstance(error, DeconvError):
+        from .hints import as_line
+
+        error = as_line(error)
     _report("error", "red", str(error))
 
 

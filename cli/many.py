@@ -16,6 +16,7 @@ from deconv_ir.errors import DeconvError
 
 from . import npy
 from .common import EXIT_MISTAKE, EXIT_OK, Mistake, warn
+from .hints import as_line
 from .inputs import gather_inputs, is_pattern, pair
 from .run import report_findings, start_profile
 from .targets import file_names
@@ -217,7 +218,10 @@ class _Runner:
                 advance()
 
     def _fail(self, members: Sequence[tuple[int, Item]], error: Exception, advance: Any) -> None:
-        message = error.format_message() if isinstance(error, Mistake) else str(error)
+        if isinstance(error, DeconvError):
+            message = as_line(error)
+        else:
+            message = error.format_message() if isinstance(error, Mistake) else str(error)
         message = message or "out of memory"
         for number, item in members:
             self._outcomes[number] = Outcome(item, "failed", message)

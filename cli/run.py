@@ -12,6 +12,7 @@ import click
 
 from . import npy
 from .common import EXIT_DIFFERS, EXIT_OK, FILE, Mistake, run_and_leave, version_option, warn
+from .hints import as_line
 from .limits import OF_AN_IR, limit_options
 from .request import BatchSize, Request, RunCommand, Size
 
@@ -285,9 +286,9 @@ def report_findings(findings: Sequence[Finding], strict: bool) -> None:
     wrong = [f for f in findings if f.rule.startswith("declared-")]
     if strict and wrong:
         more = f" (and {len(wrong) - 1} more)" if len(wrong) > 1 else ""
-        raise Mistake(f"{wrong[0]}{more}")
+        raise Mistake(f"{as_line(wrong[0])}{more}")
     for finding in findings:
-        warn(str(finding))
+        warn(as_line(finding))
 
 
 def _compare(name: str, result: Array, path: str, rtol: float, atol: float) -> Comparison:

@@ -92,8 +92,8 @@ def print_summary(summary: Summary, request: Request) -> None:
 def describe_memory(plan: Plan) -> str:
     """Tell the planned peak, what no plan can be below, scratch, and the peak of the process."""
     least = "" if plan.known else "at least "
-    peak = format_bytes(plan.peak_bytes + plan.weight_bytes)
-    bound = format_bytes(plan.bound_bytes + plan.constant_bytes)
+    peak = format_bytes(plan.peak_bytes)
+    bound = format_bytes(plan.bound_bytes)
     process = process_peak()
     of_process = "" if process is None else f", process {format_bytes(process)}"
     scratch = format_bytes(plan.scratch_bytes)

@@ -122,7 +122,7 @@ def print_plan(model: Model, plan: Plan, *, as_json: bool) -> None:
         f"{plan.dropped} dropped\n"
         f"constants {format_bytes(plan.constant_bytes)}, "
         f"as they are packed {format_bytes(plan.weight_bytes)}, tensors alive at once "
-        f"{least}{format_bytes(plan.bound_bytes)}, scratch {format_bytes(plan.scratch_bytes)}, "
+        f"{least}{format_bytes(plan.tensor_bytes)}, scratch {format_bytes(plan.scratch_bytes)}, "
         f"peak {least}{format_bytes(plan.peak_bytes)}"
     )
 

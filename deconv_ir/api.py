@@ -306,7 +306,7 @@ class Model:
             if info.shape is not None:
                 least = tuple(bounds(d)[0] for d in info.shape)
                 needed += tensor_bytes(TensorInfo(least, info.element_type)) or 0
-        require_memory(self.graph, needed, self.memory_limit)
+        require_memory(needed, self.memory_limit, file=self.graph.file)
 
     def _wanted(self, outputs: Sequence[str] | None) -> dict[str, Source]:
         """Find the tensors asked for, by the names under which they are returned."""

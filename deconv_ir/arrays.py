@@ -80,7 +80,7 @@ def fit(
     found = from_numpy(array.dtype)
     hint = None
     if not cast and _castable(array.dtype, wanted):
-        hint = "--cast, or cast=True, converts it"
+        hint = "cast=True converts it"
     raise InputError(
         f"input {name!r} takes {element_type}, the array is {found or array.dtype}",
         expected=element_type,

@@ -282,7 +282,7 @@ def _compare_profiles(
             layer.label,
             spec,
             openvino,
-            "--semantics spec|openvino chooses",
+            "semantics='spec' or 'openvino' chooses",
             place=Place(layer=index),
         )
     ]

@@ -48,7 +48,7 @@ def open_weights(
                     file=graph.file,
                     line=filled[0].line,
                     layer=filled[0].label,
-                    hint="--weights FILE, or weights=, names another file",
+                    hint="weights names another file",
                     rule="weights-missing",
                 )
             return None

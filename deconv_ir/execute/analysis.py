@@ -64,7 +64,7 @@ def require_implemented(graph: Graph, order: Collection[int]) -> None:
         line=missing[0].line if len(missing) == 1 else None,
         layer=missing[0].label if len(missing) == 1 else None,
         actual=tuple(layer.label for layer in missing),
-        hint="--until or --output-layer, or run(outputs=...), runs what does not need them",
+        hint="run(outputs=...) runs what does not need them",
         rule="unsupported-operation",
     )
 

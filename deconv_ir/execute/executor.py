@@ -12,7 +12,6 @@ from ..errors import DeconvError
 from ..locks import ForkSafeLock
 from ..model import Context, Graph, Source, TensorInfo
 from .analysis import constant_layers, needed_layers, require_implemented
-from .buffers import tensor_bytes
 from .memory import require_memory
 from .plan import Plan, Step, make_plan
 from .prepare import Preparation, Prepared
@@ -63,6 +62,7 @@ class Executor:
         self.constant = constant_layers(graph, self.order)
         self._lock = ForkSafeLock()
         self._prepared: Prepared | None = None
+        self._weight_bytes = 0
         self._plans: Recent[Hashable, Plan] = Recent(_PLANS_KEPT)
 
     def plan(self, key: Hashable, infer: Callable[[], Sequence[Sequence[TensorInfo]]]) -> Plan:
@@ -85,7 +85,12 @@ class Executor:
 
         def make() -> Plan:
             infos = infer()
-            return make_plan(self.graph, self._prepare(infos), self.wanted, infos, self.context)
+            prepared = self._prepare(infos)
+            plan = make_plan(
+                self.graph, prepared, self.wanted, infos, self.context, self.memory_limit
+            )
+            self._weight_bytes = plan.weight_bytes
+            return plan
 
         return self._plans.get((key, _threads()()), make)
 
@@ -93,26 +98,12 @@ class Executor:
         """Compute what is constant, and let layers do what depends on it alone (once)."""
         with self._lock:
             if self._prepared is None:
-                sizes = [tensor_bytes(i) or 0 for index in self.constant for i in infos[index]]
-                # While the largest is made, what it is made of is there as well.
-                require_memory(
-                    self.graph, self._kept_bytes(infos) + max(sizes, default=0), self.memory_limit
-                )
-                self._prepared = Preparation(
+                preparation = Preparation(
                     self.graph, self.context, self.order, self.constant, self.wanted, infos
-                ).run()
+                )
+                require_memory(preparation.least_bytes, self.memory_limit, file=self.graph.file)
+                self._prepared = preparation.run()
             return self._prepared
-
-    def _kept_bytes(self, infos: Sequence[Sequence[TensorInfo]]) -> int:
-        """Return the bytes of the constants that other layers take."""
-        kept = {
-            source
-            for index in self.order
-            if index not in self.constant
-            for source in self.graph.topology.sources[index]
-            if source is not None and source[0] in self.constant
-        }
-        return sum(tensor_bytes(infos[layer][output]) or 0 for layer, output in kept)
 
     def run(
         self, plan: Plan, inputs: Mapping[int, Array], observer: Observer | None = None
@@ -137,7 +128,9 @@ class Executor:
         """
         import numpy as np
 
-        require_memory(self.graph, plan.peak_bytes, self.memory_limit)
+        # A later plan may have packed a filter in a further form.
+        needed = plan.peak_bytes + self._weight_bytes - plan.weight_bytes
+        require_memory(needed, self.memory_limit, held=self._weight_bytes, file=self.graph.file)
         prepared = self._prepared
         assert prepared is not None, "the plan was made from it"
         # The last entry, which NOWHERE reads, stays None.

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import NamedTuple
 
 from ..errors import ResourceError
-from ..model import Graph
 
 _UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
 _UNITS |= {"KI": 2**10, "MI": 2**20, "GI": 2**30, "TI": 2**40}
@@ -45,7 +44,15 @@ def format_bytes(count: int) -> str:
     return f"{count / 1024**power:.4g} {unit}"
 
 
-def require_memory(graph: Graph, needed: int, limit: int | None) -> None:
+def require_memory(
+    needed: int,
+    limit: int | None = None,
+    *,
+    held: int = 0,
+    subject: str = "the model",
+    file: str | None = None,
+    hint: str | None = "memory_limit sets another limit",
+) -> None:
     """Require that a run fits into memory, before it takes any.
 
     Parameters
@@ -54,6 +61,10 @@ def require_memory(graph: Graph, needed: int, limit: int | None) -> None:
         Bytes that the run will hold at once.
     limit : int or None
         Bytes that it may take; None: what the system says is available.
+    held : int
+        Bytes, of those needed, that are taken already.
+    subject, file, hint : str
+        What needs them, its file, and what the user can do, for the message.
 
     Raises
     ------
@@ -61,19 +72,21 @@ def require_memory(graph: Graph, needed: int, limit: int | None) -> None:
         It does not fit.
     """
     if limit is None:
-        if needed < _LITTLE or needed <= _surely_free():
+        if needed - held < _LITTLE or needed - held <= _surely_free():
             return
-        there, words = available_bytes(), "available"
+        there, words = available_bytes() + held, "available"
     else:
         there, words = limit, "the limit"
     if needed > there:
+        figures = format_bytes(needed), format_bytes(there)
+        if figures[0] == figures[1]:
+            figures = f"{needed} B", f"{there} B"
         raise ResourceError(
-            f"the model needs {format_bytes(needed)} of memory at once, "
-            f"{format_bytes(there)} is {words}",
-            file=graph.file,
+            f"{subject} needs {figures[0]} of memory at once, {figures[1]} is {words}",
+            file=file,
             expected=there,
             actual=needed,
-            hint="--memory-limit SIZE, or memory_limit=, overrides this",
+            hint=hint,
             rule="memory",
         )
 

@@ -101,10 +101,14 @@ class Plan(NamedTuple):
         Bytes of the constants, each once.
     weight_bytes : int
         Bytes of the constants in all forms in which they are packed.
-    bound_bytes : int
+    tensor_bytes : int
         The largest set of tensors alive at once, without inputs and constants.
+    bound_bytes : int
+        The lower bound of `peak_bytes`: `tensor_bytes`, and every constant once.
     peak_bytes : int
-        The same with what buffers hold idle, and with scratch.
+        The most memory that the model and a run of it hold at once, beside the
+        arrays given as inputs: tensors, idle buffers, scratchpad, and weights in
+        all forms in which they are packed.  This is what a memory limit bounds.
     scratch_bytes : int
         The most that a layer takes for itself while it runs.
     known : bool
@@ -123,6 +127,7 @@ class Plan(NamedTuple):
     capacities: tuple[int, ...]
     constant_bytes: int
     weight_bytes: int
+    tensor_bytes: int
     bound_bytes: int
     peak_bytes: int
     scratch_bytes: int
@@ -151,6 +156,7 @@ def make_plan(
     wanted: Sequence[Source],
     infos: Sequence[Sequence[TensorInfo]],
     context: Context,
+    memory_limit: int | None = None,
 ) -> Plan:
     """Plan the execution for inputs of which `infos` tells the shapes.
 
@@ -165,8 +171,10 @@ def make_plan(
         For each layer, what is known of each of its outputs.
     context : Context
         Bounds what a layer may take for itself.
+    memory_limit : int, optional
+        Bytes within which the peak is kept where smaller scratchpads can.
     """
-    return _Planner(graph, prepared, wanted, infos, context).plan()
+    return _Planner(graph, prepared, wanted, infos, context, memory_limit).plan()
 
 
 class _Draft(NamedTuple):
@@ -189,9 +197,11 @@ class _Planner:
         wanted: Sequence[Source],
         infos: Sequence[Sequence[TensorInfo]],
         context: Context,
+        memory_limit: int | None,
     ) -> None:
         self.graph = graph
         self.context = context
+        self.memory_limit = memory_limit
         self.prepared = prepared
         self.infos = infos
         self.known = True
@@ -262,6 +272,7 @@ class _Planner:
         bound = max(live, default=0)
         capacities = assign_buffers(groups, live, bound)
         rooms, peak, scratch = self._give_rooms(live, bound)
+        weights = self.prepared.weight_bytes  # with what `_give_rooms` had packed
         steps = self._finish(drafts, rooms)
         return Plan(
             steps,
@@ -273,9 +284,10 @@ class _Planner:
             self.infos,
             tuple(capacities),
             self.prepared.constant_bytes,
-            self.prepared.weight_bytes,
+            weights,
             bound,
-            peak,
+            bound + self.prepared.constant_bytes,
+            max(peak + weights, self.prepared.least_bytes),
             scratch,
             self.known,
             self.prepared.folded + len(self.prepared.steps) - len(self.inputs) - len(self.layers),
@@ -283,10 +295,15 @@ class _Planner:
         )
 
     def _give_rooms(self, live: Sequence[int], bound: int) -> tuple[list[Room], int, int]:
-        """Choose what each step may take for itself; tell the peak, and the most taken."""
+        """Choose what each step may take for itself.
+
+        Returns the rooms, the peak without weights, and the most that a layer takes.
+        """
         prepared = self.prepared
         lowest = bound + prepared.constant_bytes
         most = lowest + budget(lowest, len(self.graph.layers))
+        if self.memory_limit is not None:
+            most = min(most, self.memory_limit)
         packed: dict[int, tuple[PackedLayer, list[TensorInfo]]] = {}
         for step, index in enumerate(self.layers):
             kernel, inputs = prepared.kernels.get(index), self._infos_of(self.rows[step])

@@ -36,6 +36,8 @@ class Prepared(NamedTuple):
         Bytes of the constants, each once.
     packed_bytes : int
         Bytes of the constants in kernels that do not tell them.
+    least_bytes : int
+        Bytes that computing the constants takes at least.
     folded, dropped : int
         Number of layers that are computed once, and never.
     """
@@ -47,6 +49,7 @@ class Prepared(NamedTuple):
     first_only: frozenset[int]
     constant_bytes: int
     packed_bytes: int
+    least_bytes: int
     folded: int
     dropped: int
 
@@ -99,6 +102,7 @@ class Preparation:
         self._fused: dict[int, tuple[int, ...]] = {}
         self._sizes: dict[Source, int] = {}
         self._first_only: set[int] = set()
+        self.least_bytes = self._least_bytes()
         used = {s for i in order for s in graph.topology.sources[i]} | set(wanted)
         self._with_others = {s[0] for s in used if s is not None and s[1] > 0}
 
@@ -148,9 +152,26 @@ class Preparation:
             frozenset(self._first_only),
             sum(self._sizes.values()),
             packed,
+            self.least_bytes,
             folded,
             dropped,
         )
+
+    def _least_bytes(self) -> int:
+        """Return the bytes of the constants that are kept, or of the largest if that is more."""
+        kept = {
+            source
+            for index in self.order
+            if index not in self.constant
+            for source in self.graph.topology.sources[index]
+            if source is not None and source[0] in self.constant
+        }
+        made = [(index, i) for index in self.constant for i in range(len(self.infos[index]))]
+
+        def size(source: Source) -> int:
+            return tensor_bytes(self.infos[source[0]][source[1]]) or 0
+
+        return max(sum(map(size, kept)), *map(size, made), 0)
 
     def _constant_bytes(self, index: int) -> int:
         sources = self.graph.topology.sources[index]

@@ -96,8 +96,8 @@ def test_explain_plan_as_json() -> None:
     (step,) = report["steps"]
     assert (step["layer"], step["fused"], step["bytes"]) == ("up", ["up/bias"], 4 * 4 * 32 * 32)
     memory = report["memory"]
-    assert memory["lower_bound"] == 4 * 4 * 32 * 32
-    assert memory["peak"] == memory["lower_bound"] + memory["scratch"]
+    assert memory["lower_bound"] == 4 * 4 * 32 * 32 + memory["constants"]
+    assert memory["peak"] == 4 * 4 * 32 * 32 + memory["weights"] + memory["scratch"]
     assert (report["folded"], report["dropped"]) == (2, 1)
 
 
@@ -149,8 +149,8 @@ def test_memory_is_told_and_limited() -> None:
     )
     report = json.loads(invoke(BLOCK, "--random-inputs", "0", "--json", "--force").stdout)
     memory = report["memory"]
-    assert memory["lower_bound"] == 16384
-    assert memory["peak"] == memory["lower_bound"] + memory["scratch"]
+    assert memory["lower_bound"] == 16384 + memory["constants"]
+    assert memory["peak"] == 16384 + memory["weights"] + memory["scratch"]
     assert memory["scratch"] > 0
     assert memory["process"] > 1 << 20
     done = invoke(BLOCK, "--random-inputs", "0", "--memory-limit", "10KB", "--output", "z.npy")

@@ -45,7 +45,7 @@ def test_all_layers_without_an_implementation_are_named_at_once(tmp_path: Path) 
         f"Mystify (version extension) x1: 'm' in line {at['m']}"
     ) in message
     assert "Unneeded" not in message
-    assert "--until" in message
+    assert "run(outputs=...)" in message
 
 
 def test_nothing_is_computed_before(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

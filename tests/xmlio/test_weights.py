@@ -100,7 +100,9 @@ def test_missing_weights_are_named_with_the_option_that_helps(tmp_path: Path) ->
     path = constant_ir(bytes(12), "f32", (3,)).save(tmp_path)
     moved = tmp_path / "elsewhere.bin"
     (tmp_path / "model.bin").rename(moved)
-    with pytest.raises(deconv_ir.WeightsError, match=r"no model.bin beside it.*--weights"):
+    with pytest.raises(
+        deconv_ir.WeightsError, match=r"no model.bin beside it.*weights names another"
+    ):
         deconv_ir.load(path)
     assert deconv_ir.load(path, weights=moved).run([])
     with pytest.raises(deconv_ir.WeightsError, match="No such file"):
