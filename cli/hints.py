@@ -11,6 +11,7 @@ if TYPE_CHECKING:
 
 _OPTIONS = {
     "cast=True converts it": "--cast converts it",
+    'cast="wrap" converts it all the same': "--cast=wrap converts it all the same",
     "memory_limit sets another limit": "--memory-limit SIZE sets another limit",
     "run(outputs=...) runs what does not need them": "--until or --output-layer runs what does "
     "not need them",

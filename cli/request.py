@@ -7,10 +7,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import click
 
 if TYPE_CHECKING:
+    from deconv_ir.casting import Cast
     from deconv_ir.limits import Limits
 
-OPTIONAL_VALUES = {"--profile": ".json", "--batch": None}
-"""Options whose value may be left out -> how the value ends; None: it is a number."""
+NUMBER = "a number"
+OPTIONAL_VALUES: dict[str, str | None] = {"--profile": ".json", "--batch": NUMBER, "--cast": None}
+"""Options whose value may be left out -> how a value in a word of its own ends; None: only
+``--cast=wrap`` gives one."""
 
 
 class Request(NamedTuple):
@@ -29,7 +32,7 @@ class Request(NamedTuple):
     expect: tuple[str, ...]
     rtol: float
     atol: float
-    cast: bool
+    cast: Cast
     force: bool
     batch: int | None
     resume: bool
@@ -69,10 +72,26 @@ class RunCommand(click.Command):
             if word in OPTIONAL_VALUES:
                 ending = OPTIONAL_VALUES[word]
                 following = rest[0] if rest else ""
-                fits = following.isdecimal() if ending is None else following.endswith(ending)
+                fits = ending is not None and (
+                    following.isdecimal() if ending is NUMBER else following.endswith(ending)
+                )
                 word = f"{word}={rest.pop(0) if fits else ''}"
             joined.append(word)
         return super().parse_args(ctx, joined)
+
+
+class CastMode(click.ParamType):  # type: ignore[type-arg]
+    """How inputs are converted: `True` for the option alone, ``wrap`` for that value."""
+
+    name = "mode"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Cast:
+        """Read it."""
+        if value == "" or isinstance(value, bool):
+            return value == "" or bool(value)
+        if value != "wrap":
+            self.fail(f"{value!r} is not 'wrap' (write --cast, or --cast=wrap)", param, ctx)
+        return "wrap"
 
 
 class Size(click.ParamType):  # type: ignore[type-arg]

@@ -14,7 +14,7 @@ from . import npy
 from .common import EXIT_DIFFERS, EXIT_OK, FILE, Mistake, run_and_leave, version_option, warn
 from .hints import as_line
 from .limits import OF_AN_IR, limit_options
-from .request import BatchSize, Request, RunCommand, Size
+from .request import BatchSize, CastMode, Request, RunCommand, Size
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -118,7 +118,14 @@ def _list_operations(context: click.Context, parameter: click.Parameter, value: 
 )
 @click.option("--rtol", type=click.FloatRange(0), default=1e-5, show_default=True)
 @click.option("--atol", type=click.FloatRange(0), default=1e-6, show_default=True)
-@click.option("--cast", is_flag=True, help="Convert inputs of another element type (f64 to f32).")
+@click.option(
+    "--cast",
+    type=CastMode(),
+    default=False,
+    metavar="[=wrap]",
+    help="Convert inputs of another element type where every value fits, up to rounding of floats; "
+    "=wrap: also where not (integers modulo 2^bits, floats to infinity).",
+)
 @click.option("--force", is_flag=True, help="Overwrite output files.")
 @click.option(
     "--batch",

@@ -30,6 +30,7 @@ from .shapes import Shape, compatible, format_shape, intersect
 from .xmlio import Weights, read
 
 if TYPE_CHECKING:
+    from .casting import Cast
     from .dtypes import Array
     from .execute.profile import Profile
 
@@ -140,7 +141,7 @@ class Model:
             for name, index in zip(self.outputs, self._results, strict=True)
         }
 
-    def check(self, inputs: Inputs, *, cast: bool = False) -> tuple[Finding, ...]:
+    def check(self, inputs: Inputs, *, cast: Cast = False) -> tuple[Finding, ...]:
         """Tell what `run` would find odd with these inputs, without running.
 
         Returns
@@ -163,7 +164,7 @@ class Model:
         inputs: Inputs,
         *,
         outputs: Sequence[str] | None = None,
-        cast: bool = False,
+        cast: Cast = False,
         profile: Profile | None = None,
     ) -> dict[str, Array]:
         """Compute the outputs.
@@ -175,9 +176,11 @@ class Model:
         outputs : sequence of str, optional
             Tensors to compute in place of the model's outputs, by tensor
             name, layer name or layer id; only what they need is run.
-        cast : bool
-            Convert arrays of another element type where no kind of number is
-            lost (f64 to f32, int to float).
+        cast : bool or "wrap"
+            Convert arrays of another element type where every value fits:
+            exactly for integers and booleans, up to rounding for floats.
+            With ``wrap`` also where not: integers modulo 2^bits, fractions
+            towards zero, floats that are too large to infinity.
         profile : Profile, optional
             Takes note of the time of each layer.
 
@@ -216,7 +219,7 @@ class Model:
         return dict(zip(wanted, owned, strict=True))
 
     def plan(
-        self, inputs: Inputs, *, outputs: Sequence[str] | None = None, cast: bool = False
+        self, inputs: Inputs, *, outputs: Sequence[str] | None = None, cast: Cast = False
     ) -> Plan:
         """Return the plan by which `run` would compute the outputs.
 
@@ -372,7 +375,7 @@ class Model:
             f"the model has no input {name!r}; it has {known}", file=self.graph.file, actual=name
         )
 
-    def _bind(self, inputs: Inputs, cast: bool) -> dict[int, Array]:
+    def _bind(self, inputs: Inputs, cast: Cast) -> dict[int, Array]:
         """Match arrays with Parameter layers, and check them."""
         if isinstance(inputs, Mapping):
             positions = {self._input_position(name): array for name, array in inputs.items()}

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from .casting import Cast, convert
 from .dtypes import ElementType, from_numpy
 from .errors import InputError
 from .geometry import Interval, bounds
@@ -26,7 +27,7 @@ VALUE_LIMIT = 64
 
 
 def fit(
-    given: ArrayLike, name: str, shape: Shape, element_type: ElementType | None, *, cast: bool
+    given: ArrayLike, name: str, shape: Shape, element_type: ElementType | None, *, cast: Cast
 ) -> Array:
     """Return an array as a model's input takes it.
 
@@ -39,9 +40,9 @@ def fit(
         What the input takes.
     element_type : ElementType or None
         What the input takes; None: any.
-    cast : bool
-        Convert between element types where no kind of number is lost (f64 to
-        f32, int to float; never float to int).
+    cast : bool or "wrap"
+        Convert another element type: where every value fits, or (``wrap``)
+        also where not; see `casting.convert`.
 
     Raises
     ------
@@ -70,16 +71,15 @@ def fit(
     wanted = element_type.numpy()
     if array.dtype == wanted:
         return array
-    if array.dtype.kind == "V" and array.dtype.names is None and is_extension(wanted):
-        # The stored form of a type that NumPy lacks.
-        if array.dtype.itemsize == wanted.itemsize:
-            return array.view(wanted)
-    elif cast and _castable(array.dtype, wanted):
-        with np.errstate(all="ignore"):
-            return array.astype(wanted)
+    raw = array.dtype.kind == "V" and array.dtype.names is None and not is_extension(array.dtype)
+    if raw and is_extension(wanted) and array.dtype.itemsize == wanted.itemsize:
+        return array.view(wanted)  # the stored form of a type that NumPy lacks
+    castable = _kind(array.dtype) != "?" and _kind(wanted) != "?"
+    if cast and castable:
+        return convert(array, element_type, name=name, wrap=cast == "wrap")
     found = from_numpy(array.dtype)
     hint = None
-    if not cast and _castable(array.dtype, wanted):
+    if castable:
         hint = "cast=True converts it"
     raise InputError(
         f"input {name!r} takes {element_type}, the array is {found or array.dtype}",
@@ -87,15 +87,6 @@ def fit(
         actual=found or array.dtype,
         hint=hint,
         rule="input-type",
-    )
-
-
-def _castable(source: np.dtype[Any], wanted: np.dtype[Any]) -> bool:
-    """Whether no kind of number is lost: float to int is, f64 to f32 is not."""
-    ranks = {"b": 0, "u": 1, "i": 2, "f": 3}
-    source_kind, wanted_kind = _kind(source), _kind(wanted)
-    return (
-        source_kind in ranks and wanted_kind in ranks and ranks[source_kind] <= ranks[wanted_kind]
     )
 
 

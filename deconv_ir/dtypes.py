@@ -94,6 +94,19 @@ def _dtype(name: str) -> np.dtype[Any]:
     return found
 
 
+def float_resolution(dtype: np.dtype[Any]) -> tuple[float, float]:
+    """Return what rounding to a float type may change: relatively, and absolutely near zero."""
+    import numpy as np
+
+    if dtype.kind == "f" and dtype.isbuiltin == 1:
+        found: Any = np.finfo(dtype)
+    else:
+        import ml_dtypes
+
+        found = ml_dtypes.finfo(dtype)  # type: ignore[no-untyped-call]
+    return float(found.eps), float(found.smallest_subnormal)
+
+
 ELEMENT_TYPES: tuple[ElementType, ...] = (
     ElementType("f32", "FP32", 32, "float", "float32"),
     ElementType("f16", "FP16", 16, "float", "float16"),

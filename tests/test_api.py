@@ -117,12 +117,16 @@ def test_cast(dtype: str, fits: bool, tmp_path: Path) -> None:
     assert np.array_equal(model.run([x], cast=True)["y"], expected)
 
 
-def test_no_cast_from_float_to_integer(tmp_path: Path) -> None:
+def test_floats_become_integers_only_where_they_are_integers(tmp_path: Path) -> None:
     ir = IR()
-    ir.result(ir.layer("ReLU", [ir.parameter("x", "2", "i32")], precision="I32"))
+    ir.result(ir.layer("ReLU", [ir.parameter("x", "2", "i32")], precision="I32", names="y"))
     model = deconv_ir.load(ir.save(tmp_path))
     with pytest.raises(deconv_ir.InputError, match="takes i32, the array is f32"):
-        model.run([np.zeros(2, np.float32)], cast=True)
+        model.run([np.zeros(2, np.float32)])
+    found = model.run([np.array([3, 7], np.float32)], cast=True)["y"]
+    assert (found.dtype, found.tolist()) == (np.dtype(np.int32), [3, 7])
+    with pytest.raises(deconv_ir.InputError, match=r"element \[1\] is 0.5, which does not fit i32"):
+        model.run([np.array([3, 0.5], np.float32)], cast=True)
 
 
 @pytest.mark.parametrize("order", ["big-endian", "fortran", "strided", "list"])

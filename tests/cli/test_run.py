@@ -292,3 +292,24 @@ def test_settings_that_are_not_there(
         assert done.exit_code == 2
         assert words in done.stderr
         assert "Traceback" not in done.stderr
+
+
+def test_cast_refuses_what_does_not_fit(here: Path) -> None:
+    np.save("x64.npy", X.astype(np.float64))
+    assert invoke(MODEL, "--cast", "--input", "x64.npy", "--output", "y.npy").exit_code == 0
+    large = X.astype(np.float64)
+    large[0, 1, 2, 3] = 1e39
+    np.save("x64.npy", large)
+    done = invoke("--cast", MODEL, "--input", "x64.npy", "--output", "z.npy")
+    assert done.exit_code == 2
+    assert done.stderr == (
+        f"error: {MODEL}: input 'x': element [0,1,2,3] is 1e+39, which does not fit f32 "
+        "(--cast=wrap converts it all the same)\n"
+    )
+    assert not Path("z.npy").exists()
+    done = invoke(MODEL, "--cast=wrap", "--input", "x64.npy", "--output", "z.npy")
+    assert done.exit_code == 0, done.stderr
+    assert np.isinf(np.load("z.npy")).any()
+    done = invoke(MODEL, "--cast=warp", "--input", "x64.npy")
+    assert done.exit_code == 2
+    assert "'warp' is not 'wrap'" in done.stderr

@@ -14,7 +14,7 @@ ROWS = [
     {"version", "errors", "locks", "parts", "record", "room"},
     {"files", "findings", "limits", "dtypes", "geometry"},
     {"shapes"},
-    {"kernels", "model"},
+    {"casting", "kernels", "model"},
     {"ops"},
     {"arrays", "xmlio", "infer", "naming"},
     {"chain", "cutting", "execute", "opening"},
