@@ -178,6 +178,9 @@ def command(
     if weights is not None and len(files) > 1:
         raise Mistake(f"--weights requires a single IR file, found {len(files)}")
     files = [(f, named) for f, named in files if named or not settings.is_excluded(f)]
+    if output is not None or update_baseline:
+        name = baseline or settings.baseline(files)
+        _protect([f for f, _ in files], settings, weights, output, name, update_baseline)
     if fix or diff:
         from .lint_fix import fix_files
 
@@ -204,6 +207,34 @@ def command(
     _write(run, format_, output, statistics=statistics, quiet=quiet)
     failed = any(result.findings for result in results)
     return EXIT_DIFFERS if failed and not exit_zero else EXIT_OK
+
+
+def _protect(
+    files: list[str],
+    settings: Settings,
+    weights: str | None,
+    output: str | None,
+    baseline: str | None,
+    update_baseline: bool,
+) -> None:
+    """Require that the report and the baseline overwrite nothing that is checked."""
+    from deconv_ir.xmlio.weights import weights_beside
+
+    from .guard import Guard
+
+    guard = Guard()
+    for file in files:
+        if file != STDIN:
+            guard.add(f"{file}, which is checked", file)
+            guard.add(f"the weights of {file}", weights or weights_beside(file))
+        if (config := settings.config(file).file) is not None:
+            guard.add("the settings", config)
+    if update_baseline and baseline is not None:
+        guard.allow("--baseline", baseline)
+    elif baseline is not None:
+        guard.add("the baseline", baseline)
+    if output is not None:
+        guard.allow("--output", output)
 
 
 def _check(

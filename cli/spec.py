@@ -78,8 +78,12 @@ def check(
     DOC is Markdown, reStructuredText, HTML or plain text; a folder stands for
     the documents in it, '-' for standard input.
     """
-    from .spec_documents import check_documents
+    from .spec_documents import check_documents, expand
 
+    if output is not None:
+        from .guard import Guard
+
+        Guard((f"{d}, which is checked", d) for d in expand(documents)).allow("--output", output)
     code, text = check_documents(
         documents, semantics, limits, format_, severity, verbose=verbose, quiet=quiet
     )

@@ -12,6 +12,7 @@ from deconv_ir.files import replace_file
 
 from . import npy
 from .common import EXIT_DIFFERS, EXIT_OK
+from .guard import Guard
 
 
 def generate_files(spec: str, out: str, page_format: str, *, diagrams: bool, quiet: bool) -> int:
@@ -21,6 +22,9 @@ def generate_files(spec: str, out: str, page_format: str, *, diagrams: bool, qui
 
     stated = read_spec(spec)
     files = generate(stated, PageFormat(page_format), diagrams=diagrams)
+    guard = Guard([("the specification", spec)])
+    for name in files:
+        guard.allow("--out", Path(out, name))
     _write(files, Path(out))
     if not quiet:
         examples = len(stated.examples)

@@ -1,0 +1,64 @@
+"""What a command reads is never overwritten by what it writes, whatever the names say."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterable
+
+from .common import Mistake
+
+_Identity = tuple[int, int] | str
+
+
+class Guard:
+    """The files of one run: those that it reads, and those that it is about to write.
+
+    Files are the same when device and inode are: through links, other spellings
+    and file systems that ignore case.
+    """
+
+    def __init__(self, read: Iterable[tuple[str, str | os.PathLike[str]]] = ()) -> None:
+        self._read: dict[_Identity, str] = {}
+        self._written: dict[_Identity, str] = {}
+        for what, path in read:
+            self.add(what, path)
+
+    def add(self, what: str, path: str | os.PathLike[str]) -> None:
+        """Protect a file, described as ``the model``; one that does not exist needs nothing."""
+        identity = _identity(path)
+        if isinstance(identity, tuple):
+            self._read.setdefault(identity, what)
+
+    def allow(self, option: str, path: str | os.PathLike[str]) -> None:
+        """Require that a file may be written.
+
+        Raises
+        ------
+        Mistake
+            The file is one that is read, or that another option writes.
+        """
+        identity = _identity(path)
+        if identity is None:
+            return
+        shown = os.fspath(path)
+        if identity in self._read:
+            raise Mistake(
+                f"{option} {shown} would overwrite {self._read[identity]} (choose another name)"
+            )
+        if identity in self._written:
+            raise Mistake(
+                f"{option} {shown} is also written by {self._written[identity]} "
+                "(choose another name)"
+            )
+        self._written[identity] = option
+
+
+def _identity(path: str | os.PathLike[str]) -> _Identity | None:
+    """Return what tells a file from all others; its path where it does not exist yet."""
+    try:
+        found = os.stat(path)
+    except (OSError, ValueError):
+        return os.path.realpath(path)
+    # Anything may be written to a device, and nothing is where a folder is.
+    return (found.st_dev, found.st_ino) if stat.S_ISREG(found.st_mode) else None

@@ -1,0 +1,98 @@
+"""No command overwrites what it reads: model, weights, inputs, documents, settings."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+from support import deconvolution_ir, invoke, invoke_script
+
+SPEC = Path(__file__).parent.parent.parent / "samples" / "spec" / "conv_transpose.toml"
+
+
+@pytest.fixture(autouse=True)
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A model, an input, a reference, a document, and other names of each."""
+    deconvolution_ir().save(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    np.save("x.npy", np.zeros((1, 2, 5, 5), "f4"))
+    np.save("y.npy", np.zeros((1, 3, 7, 7), "f4"))
+    Path("doc.md").write_text('```xml\n<layer id="1" name="r" type="ReLU"/>\n```\n')
+    Path("deconv-lint.toml").write_text("")
+    Path("sub").mkdir()
+    return tmp_path
+
+
+NAMES = ("as it is", "dotted", "absolute", "symbolic link", "hard link", "linked folder")
+
+
+def renamed(file: str, way: str) -> str:
+    """Another name of a file."""
+    if way == "symbolic link":
+        os.symlink(file, f"soft-{file}")  # noqa: PTH211
+        return f"soft-{file}"
+    if way == "hard link":
+        os.link(file, f"hard-{file}")  # noqa: PTH200
+        return f"hard-{file}"
+    if way == "linked folder":
+        Path("same").symlink_to(".")
+        return f"same/{file}"
+    return {"dotted": f"sub/../{file}", "absolute": str(Path(file).absolute())}.get(way, file)
+
+
+def contents() -> dict[str, bytes]:
+    return {str(p): p.read_bytes() for p in Path().rglob("*") if p.is_file()}
+
+
+@pytest.mark.parametrize("way", NAMES)
+@pytest.mark.parametrize(
+    ("module", "arguments", "file", "words"),
+    [
+        ("lint", "model.xml --output", "model.xml", "model.xml, which is checked"),
+        ("lint", "model.xml --output", "model.bin", "the weights of model.xml"),
+        ("lint", ". --output", "model.xml", "model.xml, which is checked"),
+        ("lint", "model.xml --output", "deconv-lint.toml", "the settings"),
+        ("lint", "model.xml --update-baseline --baseline", "model.xml", "which is checked"),
+        ("lint", "model.xml --update-baseline --baseline", "model.bin", "the weights"),
+        ("spec", "check doc.md --output", "doc.md", "doc.md, which is checked"),
+        ("spec", "check . --format json --output", "doc.md", "doc.md, which is checked"),
+    ],
+)
+def test_reports(module: str, arguments: str, file: str, words: str, way: str) -> None:
+    name = renamed(file, way)
+    before = contents()
+    done = invoke_script(module, *arguments.split(), name)
+    assert done.exit_code == 2
+    assert f"{name} would overwrite " in done.stderr
+    assert words in done.stderr
+    assert contents() == before
+
+
+def test_a_report_over_the_baseline() -> None:
+    assert invoke_script("lint", "model.xml", "--update-baseline", "--baseline", "b").exit_code == 0
+    done = invoke_script("lint", "model.xml", "--baseline", "b", "--output", "b")
+    assert (done.exit_code, "would overwrite the baseline" in done.stderr) == (2, True)
+    done = invoke_script("lint", "model.xml", "--update-baseline", "--baseline", "new", "--output",
+                         "new")  # fmt: skip
+    assert (done.exit_code, "is also written by --baseline" in done.stderr) == (2, True)
+
+
+def test_generated_files_over_the_specification() -> None:
+    Path("golden/axes-1").mkdir(parents=True)
+    shutil.copy(SPEC, "golden/axes-1/layer.xml")
+    done = invoke_script("spec", "generate", "golden/axes-1/layer.xml", "--out", "golden")
+    assert done.exit_code == 2
+    assert "would overwrite the specification" in done.stderr
+    assert Path("golden/axes-1/layer.xml").read_bytes() == SPEC.read_bytes()
+    assert not Path("golden/manifest.json").exists()
+
+
+def test_a_report_may_be_written_again() -> None:
+    for _ in range(2):
+        assert (
+            invoke_script("lint", "model.xml", "--exit-zero", "--output", "report.txt").exit_code
+            == 0
+        )
