@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Iterable
+from pathlib import Path
 
 from .common import Mistake
 
@@ -57,7 +58,7 @@ class Guard:
 def _identity(path: str | os.PathLike[str]) -> _Identity | None:
     """Return what tells a file from all others; its path where it does not exist yet."""
     try:
-        found = os.stat(path)
+        found = Path(path).stat()
     except (OSError, ValueError):
         return os.path.realpath(path)
     # Anything may be written to a device, and nothing is where a folder is.

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from support import deconvolution_ir, invoke, invoke_script
+from support import deconvolution_ir, invoke_script
 
 SPEC = Path(__file__).parent.parent.parent / "samples" / "spec" / "conv_transpose.toml"
 
@@ -35,7 +35,7 @@ def renamed(file: str, way: str) -> str:
         os.symlink(file, f"soft-{file}")  # noqa: PTH211
         return f"soft-{file}"
     if way == "hard link":
-        os.link(file, f"hard-{file}")  # noqa: PTH200
+        os.link(file, f"hard-{file}")
         return f"hard-{file}"
     if way == "linked folder":
         Path("same").symlink_to(".")
