@@ -5,38 +5,45 @@ from __future__ import annotations
 import functools
 import os
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import islice
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from .cutting import cut_out
-from .errors import DeconvError, InputError, IRError, ResourceError, ShapeError
+from .errors import InputError, IRError, ShapeError, one_line
 from .execute import Executor
 from .execute.analysis import needed_layers, require_implemented
 from .execute.buffers import tensor_bytes
-from .execute.memory import require_memory
+from .execute.memory import out_of_memory, require_memory
 from .execute.plan import Plan
 from .execute.recent import Recent
 from .findings import Finding
-from .geometry import Semantics, bounds
+from .geometry import Interval, Semantics, bounds
 from .infer import Inference, infer
 from .limits import DEFAULT_LIMITS, Limits
 from .model import Context, Graph, Port, Source, TensorInfo
+from .model_inputs import ModelInputs
 from .naming import find_tensors, name_ports
-from .opening import as_semantics, open_weights
+from .opening import Readable, as_semantics, open_weights, read_model
 from .ops.constant import Const
-from .shapes import Shape, compatible, format_shape, intersect
-from .xmlio import Weights, read
+from .shapes import Shape, format_shape
+from .xmlio import Weights
 
 if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
     from .casting import Cast
     from .dtypes import Array
     from .execute.profile import Profile
 
-    Inputs = Mapping[str, Array] | Sequence[Array]
+    Inputs = Mapping[str, ArrayLike] | Iterable[ArrayLike] | ArrayLike
+    Dims = Sequence[int | Interval | None] | None
 
 _INFERENCES_KEPT = 8
+_PORTS_SHOWN = 4
+_NAME_SHOWN = 80
 _EXECUTORS_KEPT = 4
 
 
@@ -47,7 +54,8 @@ class IRWarning(UserWarning):
 class Model:
     """A network that is ready to run.  Made by `load`.
 
-    Safe to use from several threads at once.
+    Safe to use from several threads at once.  It can be copied and pickled, for
+    pools of processes too; the bytes of its weights file are part of a pickle.
 
     Attributes
     ----------
@@ -79,16 +87,33 @@ class Model:
         self.findings: tuple[Finding, ...] = inference.findings
         self.inputs: Mapping[str, Port] = MappingProxyType(self._input_ports(inference))
         self.outputs: Mapping[str, Port] = MappingProxyType(self._output_ports(inference))
+        self._given = ModelInputs(graph, self._parameters, self.inputs)
         self._executors: Recent[tuple[Source, ...], Executor] = Recent(_EXECUTORS_KEPT)
         self._inferences: Recent[tuple[TensorInfo, ...], Inference] = Recent(_INFERENCES_KEPT)
 
     def __repr__(self) -> str:
         def ports(mapping: Mapping[str, Port]) -> str:
-            return ", ".join(
-                f"{n}: {p.element_type}{format_shape(p.shape)}" for n, p in mapping.items()
-            )
+            shown = [
+                f"{one_line(name, _NAME_SHOWN)}: {port.element_type}{format_shape(port.shape)}"
+                for name, port in islice(mapping.items(), _PORTS_SHOWN)
+            ]
+            if len(mapping) > _PORTS_SHOWN:
+                shown.append(f"and {len(mapping) - _PORTS_SHOWN} more")
+            return ", ".join(shown)
 
-        return f"<Model {self.graph.name!r} ({ports(self.inputs)}) -> ({ports(self.outputs)})>"
+        name = one_line(repr(self.graph.name), _NAME_SHOWN)
+        return f"<Model {name} ({ports(self.inputs)}) -> ({ports(self.outputs)})>"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # What it was made from.  Executors, plans and packed filters belong to a process.
+        made_from = (
+            self.graph,
+            self.context_weights,
+            self.semantics,
+            self.context.scratch_bytes,
+            self.memory_limit,
+        )
+        return type(self), made_from
 
     def _input_ports(self, inference: Inference) -> dict[str, Port]:
         named = []
@@ -111,15 +136,14 @@ class Model:
             named.append((name, port, inference.outputs[index][0]))
         return name_ports(named)
 
-    def infer_shapes(
-        self, shapes: Mapping[str, Sequence[int] | Shape] | None = None
-    ) -> dict[str, Shape]:
+    def infer_shapes(self, shapes: Mapping[str, Dims] | None = None) -> dict[str, Shape]:
         """Compute the shapes of the outputs.
 
         Parameters
         ----------
         shapes : mapping, optional
             Input name -> shape; inputs left out have the shape of the model.
+            A dim of -1 or None is not known, nor is the rank of a shape None.
 
         Returns
         -------
@@ -134,7 +158,7 @@ class Model:
         ShapeError
             The shapes do not fit a layer.
         """
-        infos = self._input_infos(shapes)
+        infos = self._given.infos(shapes)
         inference = self._infer_from(infos)
         return {
             name: inference.outputs[index][0].shape
@@ -157,13 +181,13 @@ class Model:
         ShapeError
             The actual shapes do not fit a layer.
         """
-        return self._infer(self._bind(inputs, cast)).findings
+        return self._infer(self._given.bind(inputs, cast=cast)).findings
 
     def run(
         self,
         inputs: Inputs,
         *,
-        outputs: Sequence[str] | None = None,
+        outputs: str | Sequence[str] | None = None,
         cast: Cast = False,
         profile: Profile | None = None,
     ) -> dict[str, Array]:
@@ -171,9 +195,11 @@ class Model:
 
         Parameters
         ----------
-        inputs : mapping or sequence
-            Arrays by tensor name or layer name, or in the order of `inputs`.
-        outputs : sequence of str, optional
+        inputs : mapping, iterable or array
+            Arrays by tensor name or layer name, or in the order of `inputs`;
+            a bare array is the input of a model that has one.  Anything that
+            NumPy or DLPack makes an array of will do.
+        outputs : str or sequence of str, optional
             Tensors to compute in place of the model's outputs, by tensor
             name, layer name or layer id; only what they need is run.
         cast : bool or "wrap"
@@ -198,28 +224,26 @@ class Model:
         ShapeError
             The actual shapes do not fit a layer.
         UnsupportedError
-            Layers that are needed have no implementation.
+            Layers that are needed have no implementation, or an input takes strings.
         ResourceError
             The run does not fit into memory.
         """
         wanted = self._wanted(outputs)
-        bound = self._bind(inputs, cast)
+        bound = self._given.bind(inputs, cast=cast)
+        executor = self._executor(wanted)
+        plan = self._plan(executor, bound)
         try:
-            executor = self._executor(wanted)
-            plan = self._plan(executor, bound)
             observer = None if profile is None else profile.start(self.graph, plan)
             results = executor.run(plan, bound, observer)
         except MemoryError as error:
-            raise ResourceError(
-                f"the arrays do not fit in memory: {str(error) or 'it is used up'}",
-                file=self.graph.file,
-                rule="memory",
+            raise out_of_memory(
+                plan.peak_bytes, error, subject="the model", file=self.graph.file
             ) from error
         owned = _arrays().own(results, list(bound.values()))
         return dict(zip(wanted, owned, strict=True))
 
     def plan(
-        self, inputs: Inputs, *, outputs: Sequence[str] | None = None, cast: Cast = False
+        self, inputs: Inputs, *, outputs: str | Sequence[str] | None = None, cast: Cast = False
     ) -> Plan:
         """Return the plan by which `run` would compute the outputs.
 
@@ -231,13 +255,13 @@ class Model:
             `execute.listing.as_rows` lists its steps.
         """
         executor = self._executor(self._wanted(outputs))
-        return self._plan(executor, self._bind(inputs, cast))
+        return self._plan(executor, self._given.bind(inputs, cast=cast))
 
     def plan_for_shapes(
         self,
-        shapes: Mapping[str, Sequence[int]] | None = None,
+        shapes: Mapping[str, Dims] | None = None,
         *,
-        outputs: Sequence[str] | None = None,
+        outputs: str | Sequence[str] | None = None,
     ) -> Plan:
         """Return the plan for inputs of certain shapes, without any array.
 
@@ -254,10 +278,10 @@ class Model:
             There is no such input, or it does not take that shape.
         """
         executor = self._executor(self._wanted(outputs))
-        infos = self._input_infos(shapes)
+        infos = self._given.infos(shapes)
         return executor.plan(tuple(infos.values()), lambda: self._infer_from(infos).outputs)
 
-    def output_names(self, outputs: Sequence[str] | None = None) -> list[str]:
+    def output_names(self, outputs: str | Sequence[str] | None = None) -> list[str]:
         """Return the names under which `run` returns the outputs.
 
         Parameters
@@ -272,7 +296,7 @@ class Model:
         """
         return list(self._wanted(outputs))
 
-    def require_runnable(self, outputs: Sequence[str] | None = None) -> None:
+    def require_runnable(self, outputs: str | Sequence[str] | None = None) -> None:
         """Require that there is an implementation of every layer that is needed.
 
         Parameters
@@ -285,12 +309,13 @@ class Model:
         IRError
             There is no tensor or layer of that name.
         UnsupportedError
-            Names all layers without an implementation.
+            Names all layers without an implementation, or an input that takes strings.
         """
+        self._given.require_arrays()
         wanted = list(self._wanted(outputs).values())
         require_implemented(self.graph, needed_layers(self.graph, wanted))
 
-    def require_memory(self, shapes: Mapping[str, Sequence[int]] | None = None) -> None:
+    def require_memory(self, shapes: Mapping[str, Dims] | None = None) -> None:
         """Require that arrays for the inputs fit into memory.
 
         Parameters
@@ -305,16 +330,16 @@ class Model:
             They do not fit.
         """
         needed = 0
-        for info in self._input_infos(shapes).values():
+        for info in self._given.infos(shapes).values():
             if info.shape is not None:
                 least = tuple(bounds(d)[0] for d in info.shape)
                 needed += tensor_bytes(TensorInfo(least, info.element_type)) or 0
         require_memory(needed, self.memory_limit, file=self.graph.file)
 
-    def _wanted(self, outputs: Sequence[str] | None) -> dict[str, Source]:
+    def _wanted(self, outputs: str | Sequence[str] | None) -> dict[str, Source]:
         """Find the tensors asked for, by the names under which they are returned."""
         if outputs is not None:
-            return find_tensors(self.graph, outputs)
+            return find_tensors(self.graph, _names(outputs))
         wanted = {}
         for name, index in zip(self.outputs, self._results, strict=True):
             source = self.graph.topology.sources[index][0]
@@ -365,44 +390,6 @@ class Model:
         weights = self.context.weights
         return weights if isinstance(weights, Weights) else None
 
-    def _input_position(self, name: str) -> int:
-        for position, (key, index) in enumerate(zip(self.inputs, self._parameters, strict=True)):
-            layer = self.graph.layers[index]
-            if name in (key, layer.name) or any(name in p.names for p in layer.outputs):
-                return position
-        known = ", ".join(map(repr, self.inputs)) or "none"
-        raise InputError(
-            f"the model has no input {name!r}; it has {known}", file=self.graph.file, actual=name
-        )
-
-    def _bind(self, inputs: Inputs, cast: Cast) -> dict[int, Array]:
-        """Match arrays with Parameter layers, and check them."""
-        if isinstance(inputs, Mapping):
-            positions = {self._input_position(name): array for name, array in inputs.items()}
-        else:
-            positions = dict(enumerate(inputs))
-        names = list(self.inputs)
-        if len(positions) > len(names):
-            raise InputError(
-                f"the model takes {len(names)} inputs, found {len(positions)}",
-                file=self.graph.file,
-                expected=len(names),
-                actual=len(positions),
-            )
-        missing = [repr(n) for i, n in enumerate(names) if i not in positions]
-        if missing:
-            raise InputError(f"no array for input {', '.join(missing)}", file=self.graph.file)
-        bound = {}
-        fit = _arrays().fit
-        for position, (name, port) in enumerate(self.inputs.items()):
-            try:
-                fitted = fit(positions[position], name, port.shape, port.element_type, cast=cast)
-            except DeconvError as error:
-                error.locate(file=self.graph.file)
-                raise
-            bound[self._parameters[position]] = fitted
-        return bound
-
     def _infer(self, bound: Mapping[int, Array]) -> Inference:
         """Infer with actual shapes; the last few inferences are kept."""
         key = tuple(map(_arrays().describe, bound.values()))
@@ -418,32 +405,6 @@ class Model:
 
             raise explain_chain(error, self.graph, self.context, infos) from None
 
-    def _input_infos(
-        self, shapes: Mapping[str, Sequence[int] | Shape] | None
-    ) -> dict[int, TensorInfo]:
-        """Return what is known of the inputs, given some of their shapes."""
-        infos = {
-            i: TensorInfo(p.shape, p.element_type)
-            for i, p in zip(self._parameters, self.inputs.values(), strict=True)
-        }
-        for name, given in (shapes or {}).items():
-            position = self._input_position(name)
-            port = list(self.inputs.values())[position]
-            shape: Shape = None if given is None else tuple(given)
-            if not compatible(shape, port.shape):
-                raise InputError(
-                    f"input {name!r} takes shape {format_shape(port.shape)}, "
-                    f"found {format_shape(shape)}",
-                    file=self.graph.file,
-                    expected=format_shape(port.shape),
-                    actual=format_shape(shape),
-                    rule="input-shape",
-                )
-            infos[self._parameters[position]] = TensorInfo(
-                intersect(shape, port.shape), port.element_type
-            )
-        return infos
-
 
 @functools.cache
 def _arrays() -> Any:
@@ -453,13 +414,26 @@ def _arrays() -> Any:
     return arrays
 
 
+def _names(outputs: object) -> Sequence[str]:
+    """Return the names of tensors that a caller asks for; one alone is a name."""
+    if isinstance(outputs, str):
+        return (outputs,)
+    if not isinstance(outputs, Iterable) or isinstance(outputs, bytes):
+        raise InputError(f"outputs must be names of tensors, found {outputs!r}")
+    names = tuple(outputs)
+    for name in names:
+        if not isinstance(name, str):
+            raise InputError(f"outputs must be names of tensors, found {name!r}")
+    return names
+
+
 def _indices(graph: Graph, kind: str) -> tuple[int, ...]:
     return tuple(i for i, layer in enumerate(graph.layers) if layer.type == kind)
 
 
 def load(
-    path: str | os.PathLike[str],
-    weights: str | os.PathLike[str] | None = None,
+    path: Readable,
+    weights: Readable | None = None,
     semantics: Semantics | str = Semantics.SPEC,
     *,
     strict: bool = False,
@@ -472,11 +446,11 @@ def load(
 
     Parameters
     ----------
-    path : path-like
-        The .xml file.
-    weights : path-like, optional
-        The .bin file; by default the one beside the .xml.  It is
-        read where constants ask: only the arrays in use take memory.
+    path : path-like or bytes
+        The .xml file, or its contents.
+    weights : path-like or bytes, optional
+        The .bin file, or its contents; by default the file beside the .xml.  It
+        is read where constants ask: only the arrays in use take memory.
     semantics : Semantics or str
         ``spec``, or ``openvino``: whose rule decides where they differ.
     strict : bool
@@ -504,14 +478,14 @@ def load(
         The inputs of a layer do not fit it.
     """
     chosen = as_semantics(semantics)
-    graph, problems = read(path, limits)
+    graph, problems = read_model(path, limits)
     if problems:
         raise problems[0]
     assert graph is not None, "no graph without a problem"
     if graph.topology.problems:
         raise graph.topology.problems[0]
     model = Model(
-        graph, open_weights(graph, Path(path), weights), chosen, scratch_bytes, memory_limit
+        graph, open_weights(graph, graph.file, weights), chosen, scratch_bytes, memory_limit
     )
     for finding in model.findings:
         if strict and finding.rule.startswith("declared-"):

@@ -11,11 +11,13 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.lib.array_utils import byte_bounds
 from numpy.typing import ArrayLike
 
 from .casting import Cast, convert
 from .dtypes import ElementType, from_numpy
-from .errors import InputError
+from .errors import InputError, UnsupportedError
+from .foreign_arrays import as_array, is_array
 from .geometry import Interval, bounds
 from .model import TensorInfo
 from .shapes import Shape, compatible, format_shape
@@ -24,6 +26,19 @@ if TYPE_CHECKING:
     from .dtypes import Array
 
 VALUE_LIMIT = 64
+# Of so many arrays, pairs are compared sooner than spans are looked up.
+_FEW = 8
+
+__all__ = [
+    "as_array",
+    "describe",
+    "fit",
+    "is_array",
+    "is_extension",
+    "own",
+    "random_array",
+    "to_storable",
+]
 
 
 def fit(
@@ -49,7 +64,7 @@ def fit(
     InputError
         Shape or element type do not fit.
     """
-    array = np.asarray(given)
+    array = as_array(given, f"input {name!r}")
     if not compatible(array.shape, shape):
         raise InputError(
             f"input {name!r} takes shape {format_shape(shape)}, "
@@ -99,13 +114,42 @@ def _kind(dtype: np.dtype[Any]) -> str:
 
 def own(results: Sequence[Array], given: Sequence[Array]) -> list[Array]:
     """Return results that share no memory with each other, an input or the model."""
-    kept: list[Array] = []
-    for result in results:
-        shared = not result.flags.writeable or any(
-            np.may_share_memory(result, other) for other in (*given, *kept)
-        )
-        kept.append(result.copy() if shared else result)
-    return kept
+    if len(results) + len(given) <= _FEW:
+        kept: list[Array] = []
+        for result in results:
+            shared = not result.flags.writeable or any(
+                np.may_share_memory(result, other) for other in (*given, *kept)
+            )
+            kept.append(result.copy() if shared else result)
+        return kept
+    alone = _without_overlap([*given, *results])
+    return [
+        result if number in alone and result.flags.writeable else result.copy()
+        for number, result in enumerate(results, len(given))
+    ]
+
+
+def _without_overlap(arrays: Sequence[Array]) -> set[int]:
+    """Return the arrays, by number, before which no other shares their memory.
+
+    Of arrays that overlap, one after the other, the one with the lowest number
+    is returned: the others are told apart no further.
+    """
+    spans = sorted((*byte_bounds(array), number) for number, array in enumerate(arrays))
+    found: set[int] = set()
+    first, reached = -1, -1
+    for start, end, number in spans:
+        if not arrays[number].size:
+            found.add(number)
+        elif start < reached:
+            first, reached = min(first, number), max(reached, end)
+        else:
+            if first >= 0:
+                found.add(first)
+            first, reached = number, end
+    if first >= 0:
+        found.add(first)
+    return found
 
 
 def describe(array: Array) -> TensorInfo:
@@ -137,7 +181,11 @@ def random_array(shape: Shape, element_type: ElementType | None, seed: int, inde
     ------
     InputError
         The rank is not known.
+    UnsupportedError
+        Arrays cannot hold the element type.
     """
+    if element_type is not None and element_type.kind == "string":
+        raise UnsupportedError(f"there are no arrays of element type {element_type}")
     if shape is None:
         raise InputError("an input of dynamic rank takes no random array; give a file")
     extents = tuple(max(1, bounds(d)[0]) if isinstance(d, Interval) else d for d in shape)

@@ -92,14 +92,17 @@ def _missing(graph: Graph, name: str) -> IRError:
 def name_ports(named: Sequence[tuple[str, Port, TensorInfo]]) -> dict[str, Port]:
     """Key ports by tensor name or, where there is none, by layer name; keys are unique."""
     ports: dict[str, Port] = {}
+    numbers: dict[str, int] = {}
     for layer_name, port, info in named:
         candidates = [*port.names, layer_name]
         key = next((c for c in candidates if c and c not in ports), None)
         if key is None:
             base = candidates[0] or "output"
-            key = next(
-                f"{base}.{n}" for n in range(1, len(ports) + 2) if f"{base}.{n}" not in ports
-            )
+            number = numbers.get(base, 1)
+            while f"{base}.{number}" in ports:
+                number += 1
+            numbers[base] = number + 1
+            key = f"{base}.{number}"
         shape = info.shape if info.shape is not None else port.shape
         ports[key] = Port(
             port.id, shape, info.element_type or port.element_type, port.names, port.line_offset

@@ -78,6 +78,16 @@ class Record:
         """Return a record with other values in some fields."""
         return type(self)(**(self._values() | changes))
 
+    def __copy__(self) -> Self:
+        return self  # it is never changed
+
+    def __deepcopy__(self, memo: object) -> Self:
+        return self
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # The fields alone: a hash, or what is cached, belongs to a process.
+        return _restore, (type(self), self._values())
+
     def __setattr__(self, name: str, value: Any) -> NoReturn:
         raise AttributeError(f"{type(self).__name__} is frozen: can not set {name!r}")
 
@@ -100,3 +110,8 @@ class Record:
     def __repr__(self) -> str:
         shown = ", ".join(f"{name}={value!r}" for name, value in self._values().items())
         return f"{type(self).__name__}({shown})"
+
+
+def _restore(kind: type[Record], values: dict[str, Any]) -> Record:
+    """Make a record again from a pickle."""
+    return kind(**values)

@@ -91,6 +91,22 @@ def require_memory(
         )
 
 
+def out_of_memory(
+    needed: int, error: MemoryError, *, subject: str, file: str | None = None
+) -> ResourceError:
+    """Return the error for memory that was not there after all, with both figures."""
+    there = available_bytes()
+    detail = f": {error}" if str(error) else ""
+    return ResourceError(
+        f"{subject} needs {format_bytes(needed)} of memory at once, and ran out of it; "
+        f"{format_bytes(there)} is available{detail}",
+        file=file,
+        expected=there,
+        actual=needed,
+        rule="memory",
+    )
+
+
 def available_bytes() -> int:
     """Return the bytes that this process can still take: of the system, and of its container."""
     # Counts memory that the system can give back, as for `_surely_free` it can not.

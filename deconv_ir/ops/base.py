@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import enum
 import math
+import sys
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple, TypeVar
 
@@ -324,6 +325,8 @@ def operation(
         if variadic:
             cls.required_inputs = None
         cls.examples = examples
+        # Where pickle looks for it; some classes are made by functions.
+        vars(sys.modules[cls.__module__]).setdefault(cls.__qualname__, cls)
         for version in versions or ("",):
             REGISTRY.setdefault(kind, {})[version] = cls
         return cls

@@ -13,6 +13,7 @@ from __future__ import annotations
 import os
 import weakref
 from collections.abc import Iterator
+from typing import Any
 
 from ..errors import ResourceError, WeightsError
 from ..files import open_regular
@@ -100,6 +101,13 @@ class Weights:
             done += count
         return data.toreadonly()
 
+    def __deepcopy__(self, memo: object) -> Weights:
+        return self  # it is never changed
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # The bytes: another process or machine may not have the file, or another one of its name.
+        return WeightsInMemory, (b"".join(self.chunks()), self.path)
+
     def chunks(self) -> Iterator[memoryview]:
         """Iterate over all bytes, a few at a time.
 
@@ -135,3 +143,35 @@ class Weights:
             file=self.path,
             rule="weights-missing",
         )
+
+
+class WeightsInMemory(Weights):
+    """The contents of a weights file.
+
+    Parameters
+    ----------
+    data : bytes
+    path : str, optional
+        What messages call it.
+    """
+
+    __slots__ = ("_data",)
+
+    def __init__(self, data: bytes, path: str = "weights") -> None:
+        self.path = path
+        self._size = len(data)
+        self._data = memoryview(data)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return WeightsInMemory, (bytes(self._data), self.path)
+
+    def read(self, offset: int, size: int) -> memoryview:
+        """Return `size` bytes from `offset` on, without a copy.
+
+        Raises
+        ------
+        WeightsError
+            They are not all there.
+        """
+        self.check(offset, size)
+        return self._data[offset : offset + size]
