@@ -108,12 +108,12 @@ def out_of_memory(
 
 
 def available_bytes() -> int:
-    """Return the bytes that this process can still take: of the system, and of its container."""
+    """Return the bytes that this process can still take: of system, container and ``ulimit``."""
     # Counts memory that the system can give back, as for `_surely_free` it can not.
     import psutil
 
     there = int(psutil.virtual_memory().available)
-    return min([there, *(group.free() for group in limited_groups())])
+    return min([there, _address_space(), *(group.free() for group in limited_groups())])
 
 
 def _surely_free() -> int:
@@ -122,7 +122,21 @@ def _surely_free() -> int:
         pages = os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     except (AttributeError, ValueError, OSError):
         return 0
-    return min([pages, *(group.free() for group in limited_groups())])
+    return min([pages, _address_space(), *(group.free() for group in limited_groups())])
+
+
+def _address_space() -> int:
+    """Return the bytes of addresses that ``ulimit -v`` leaves; very many without a limit."""
+    try:
+        import resource
+    except ImportError:  # not on this system
+        return sys.maxsize
+    limit = resource.getrlimit(resource.RLIMIT_AS)[0]
+    if limit == resource.RLIM_INFINITY:
+        return sys.maxsize
+    pages = _text(Path("/proc/self/statm")).split()
+    used = int(pages[0]) * resource.getpagesize() if pages else 0
+    return max(0, limit - used)
 
 
 class MemoryGroup(NamedTuple):

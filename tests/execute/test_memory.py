@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import tracemalloc
 from pathlib import Path
 
@@ -277,3 +279,18 @@ def test_sizes_that_are_not_known_are_said_to_be(tmp_path: Path) -> None:
     scalars = [np.array(v, np.float32) for v in (0, 5, 1)]
     assert not model.plan(scalars).known
     assert model.run(scalars)["y"].tolist() == [0, 1, 2, 3, 4]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the figure of what is in use is Linux's")
+def test_a_limit_of_addresses_counts() -> None:
+    """`ulimit -v`: what is in use, and what is left, add up to it."""
+    code = """
+import resource
+from deconv_ir.execute.memory import available_bytes
+before = available_bytes()
+limit = 3 << 30
+resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
+used = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()
+assert 0 < available_bytes() <= min(before, limit - used) + (1 << 20), available_bytes()
+"""
+    subprocess.run([sys.executable, "-c", code], check=True)
