@@ -147,7 +147,7 @@ def test_memory_that_is_short_anywhere_else() -> None:
         [sys.executable, "-c", code], env=environment(), capture_output=True, text=True, check=False
     )
     assert done.returncode == 2
-    assert one_error_line(done.stderr) == "error: out of memory: what is read does not fit"
+    assert one_error_line(done.stderr) == "error: out of memory: the files that are read do not fit"
 
 
 @pytest.mark.parametrize("stride", [10**9, 2**31, 2**40])
