@@ -15,6 +15,7 @@ import numpy as np
 
 from deconv_ir.errors import SettingError
 from deconv_ir.kernels.activation import Activation
+from deconv_ir.kernels.machine import Machine, current_machine
 from deconv_ir.kernels.problem import Problem
 from deconv_ir.kernels.threads import get_threads
 from deconv_ir.parts import Parts, whole
@@ -66,7 +67,7 @@ _ELEMENTS = {
 }
 
 
-_INTERFACE = 6
+_INTERFACE = 7
 """Of the calls into C; to be raised, here and in module.c, when one changes."""
 
 
@@ -82,7 +83,7 @@ def compiled_module() -> ModuleType | None:
 
 
 def instruction_set() -> str:
-    """Return the instruction set in use: the best, or the one that DECONV_IR_ISA names.
+    """Return the instruction set in use: the machine's, or the one that DECONV_IR_ISA names.
 
     Raises
     ------
@@ -93,7 +94,12 @@ def instruction_set() -> str:
     available: list[str] = module.isas() if module else []
     wanted = os.environ.get("DECONV_IR_ISA", "")
     if not wanted:
-        return available[-1] if available else ""
+        best = current_machine().instruction_set
+        return max(
+            (isa for isa in available if _ISAS.index(isa) <= _ISAS.index(best)),
+            key=_ISAS.index,
+            default="",
+        )
     if wanted not in available:
         raise SettingError(
             f"DECONV_IR_ISA is {wanted!r}; available here: {', '.join(available) or 'none'}"
@@ -170,6 +176,10 @@ class CompiledKernel:
     filtering : Filtering
         When minimal filtering takes the place of direct sums.  Its weights are
         packed by the first run that needs them, and kept beside the others.
+    machine : Machine, optional
+        What tiles and algorithms are chosen for; default: `current_machine`.
+    step : int, optional
+        Input channels whose sums are rounded together; default: what suits the layer.
     """
 
     def __init__(
@@ -182,6 +192,8 @@ class CompiledKernel:
         forward: bool,
         fold: int | None = None,
         filtering: Filtering = Filtering.BY_COST,
+        machine: Machine | None = None,
+        step: int = 0,
     ) -> None:
         module = compiled_module()
         assert module is not None
@@ -209,23 +221,27 @@ class CompiledKernel:
             if bias is not None:
                 by_group = bias.reshape(problem.groups, 1, problem.channels_out)
                 bias = np.repeat(by_group, fold, axis=1).ravel()
+        isa = instruction_set()
+        self._machine = machine or current_machine()
         self._kernel = module.Kernel(
             (
                 int(forward),
                 _ELEMENTS[weights.dtype.name],
-                _ISAS.index(instruction_set()),
+                _ISAS.index(isa),
                 problem.groups,
                 problem.channels_in,
                 problem.channels_out * fold,
                 fold,
                 int(guarded),
                 filtering.value,
+                step,
             ),
             self._fill(kernel, 1),
             self._fill(strides, 1),
             self._fill(problem.dilations, 1),
             None if bias is None else _packable(bias),
             (activation.kind.value, activation.low, activation.high, activation.slope),
+            (self._machine.level2_bytes, self._machine.multiply_adds(isa)),
         )
         self._pack(weights)
 
@@ -274,8 +290,17 @@ class CompiledKernel:
             return False
         # The data are not finite, or tiles of folded phases are too large.
         if self._plain_kernel is None:
+            # Data that are finite give the same bits either way.
             self._plain_kernel = CompiledKernel(
-                self._problem, self._weights, self._bias, self._activation, forward=False, fold=1
+                self._problem,
+                self._weights,
+                self._bias,
+                self._activation,
+                forward=False,
+                fold=1,
+                filtering=Filtering.NEVER,
+                machine=self._machine,
+                step=self._kernel.step,
             )
         return self._plain_kernel.run(data, pads_begin, scratch_bytes, out, room)
 
@@ -296,71 +321,63 @@ class CompiledKernel:
         """
         if any(abs(pad) >= _MOST_PAD for pad in pads_begin):
             return lambda data, out: False
-        limits = self._limits(scratch_bytes, room)
-        settings = [self._settings(pads_begin, limit, output, room) for limit in limits]
+        settings = self._settings(pads_begin, scratch_bytes, output, room)
         run = self._kernel.run
 
         def call(data: Array, out: Array) -> bool:
-            arrays = _plain(_in_whole_elements(data)), _plain(out)
-            return any(run(*arrays, *rest) for rest in settings)
+            return bool(run(_plain(_in_whole_elements(data)), _plain(out), *settings))
 
         return call
 
     def describe(
         self,
-        data: Array,
+        data: tuple[int, ...],
         pads_begin: Sequence[int],
         scratch_bytes: int,
-        out: Array,
+        output: tuple[int, ...],
         room: Room = AMPLE,
     ) -> dict[str, Any]:
-        """Return the tiling that `run` would use; pack what it would pack."""
-        result: dict[str, Any] = {}
-        for limit in self._limits(scratch_bytes, room):
-            settings = self._settings(pads_begin, limit, out.shape, room)
-            arrays = _plain(_in_whole_elements(data)), _plain(out)
-            result = self._kernel.describe(*arrays, *settings)
-            if _used(result) <= limit:
-                break
-        return result
+        """Return the tiling that `run` would use for data and `out` of these shapes.
+
+        It packs what `run` would pack.
+        """
+        settings = self._settings(pads_begin, scratch_bytes, output, room)
+        told: dict[str, Any] = self._kernel.describe((data[0], *self._fill(data[2:], 1)), *settings)
+        return told
 
     def scratch(
         self,
-        data: Array,
+        data: tuple[int, ...],
         pads_begin: Sequence[int],
         scratch_bytes: int,
-        out: Array,
+        output: tuple[int, ...],
         room: Room = AMPLE,
     ) -> int:
         """Return the bytes of scratch that `run` takes, on all threads."""
-        return _used(self.describe(data, pads_begin, scratch_bytes, out, room))
+        return _used(self.describe(data, pads_begin, scratch_bytes, output, room))
 
     def ways(
         self,
-        data: Array,
+        data: tuple[int, ...],
         pads_begin: Sequence[int],
         scratch_bytes: int,
-        out: Array,
+        output: tuple[int, ...],
         room_bytes: int,
     ) -> tuple[Way, ...]:
         """Return the ways that `run` has with so much scratch; the first packs nothing more."""
-        told = self.describe(data, pads_begin, scratch_bytes, out, Room(room_bytes, 0))
+        told = self.describe(data, pads_begin, scratch_bytes, output, Room(room_bytes, 0))
         filtered = told["winograd_cycles"]
         if "filtering" in told:  # the weights are there
             return (Way(filtered, _used(told), 0),)
-        # Where no tile is small enough to be rated, the smallest there is is taken.
-        direct = Way(told["cycles"] or math.inf, _used(told), 0)
-        if not told["winograd_weights"] or not 0 < filtered < direct.cycles:
+        used = _used(told)
+        # A tile that exceeds what it may take is the smallest there is.
+        fits = used <= min(scratch_bytes, room_bytes)
+        direct = Way(told["cycles"] if fits else math.inf, used, 0)
+        if not told["winograd_weights"]:
             return (direct,)
-        scratch = told["winograd_bytes"] * min(get_threads(), told["winograd_jobs"])
+        scratch = told["winograd_bytes"] * min(told["winograd_threads"], told["winograd_jobs"])
         shared = told["winograd_shared_bytes"]
         return direct, Way(filtered, scratch + shared, told["winograd_weights"])
-
-    def _limits(self, scratch_bytes: int, room: Room) -> tuple[int, ...]:
-        """Return the bounds of scratch to be tried: enough for most, then all there may be."""
-        allowed = max(0, min(scratch_bytes, _MOST_SCRATCH))
-        enough = min(allowed, _THREAD_SCRATCH * get_threads(), room.scratch_bytes)
-        return (allowed,) if enough == allowed or self._reaches_far else (enough, allowed)
 
     def _fill(self, values: Sequence[int], value: int) -> tuple[int, ...]:
         return (value,) * self._lead + tuple(values)
@@ -372,12 +389,14 @@ class CompiledKernel:
         # Of a folded axis: which interleaved positions the output is.
         pad, crop = divmod(pads_begin[-1], self._fold)
         extent = output[-1]
+        allowed = max(0, min(scratch_bytes, room.scratch_bytes, _MOST_SCRATCH))
         positions = -(-(crop + extent) // self._fold)
         return (
             self._fill((*pads_begin[:-1], pad), 0),
             self._fill((*output[2:-1], positions), 1),
             get_threads(),
-            scratch_bytes,
+            allowed,
+            _MOST_SCRATCH if self._reaches_far else _THREAD_SCRATCH,
             room.weight_bytes,
             extent,
             crop,
@@ -385,7 +404,7 @@ class CompiledKernel:
 
 
 def _used(tiling: dict[str, Any]) -> int:
-    each = int(tiling["bytes"]) * min(get_threads(), int(tiling["jobs"]))
+    each = int(tiling["bytes"]) * min(int(tiling["threads"]), int(tiling["jobs"]))
     return each + int(tiling["shared_bytes"])
 
 

@@ -237,10 +237,9 @@ class _Prepared:
         shape = (data[0], self.problem.groups * self.problem.channels_out, *extents)
         if 0 in (*data, *shape):
             return (Way(0.0, 0, 0),)
-        arrays = None if self._compiled is None else self._stand_ins(data, shape)
-        if self._compiled is None or arrays is None:
+        if self._compiled is None:
             return (Way(0.0, self._numpy_scratch(room_bytes), 0),)
-        return self._compiled.ways(arrays[0], pads, self.scratch_bytes, arrays[1], room_bytes)
+        return self._compiled.ways(data, pads, self.scratch_bytes, shape, room_bytes)
 
     def scratch(
         self,
@@ -267,21 +266,9 @@ class _Prepared:
         shape = (data[0], self.problem.groups * self.problem.channels_out, *extents)
         if 0 in (*data, *shape):
             return 0
-        arrays = None if self._compiled is None else self._stand_ins(data, shape)
-        if self._compiled is None or arrays is None:
+        if self._compiled is None:
             return self._numpy_scratch((room or AMPLE).scratch_bytes)
-        return self._compiled.scratch(arrays[0], pads, self.scratch_bytes, arrays[1], room or AMPLE)
-
-    def _stand_ins(
-        self, data: tuple[int, ...], output: tuple[int, ...]
-    ) -> tuple[Array, Array] | None:
-        """Return arrays of which only the shapes are looked at: no page of them is touched."""
-        try:
-            return np.empty(data, self.arithmetic.element), np.empty(
-                output, self.arithmetic.element
-            )
-        except (MemoryError, ValueError):
-            return None
+        return self._compiled.scratch(data, pads, self.scratch_bytes, shape, room or AMPLE)
 
     def _run_compiled(self, data: Array, pads: tuple[int, ...], out: Array, room: Room) -> bool:
         if self._compiled is None or not out.flags.carray:

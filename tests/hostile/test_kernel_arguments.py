@@ -330,7 +330,8 @@ class Packed:
             pytest.skip("the compiled kernel was not built here")
         self.module: Any = module
         self.layer = {"forward": 0, "element": 0, "isa": 0, "groups": 2, "ins": 2, "outs": 2}
-        self.layer |= {"folded": 1, "guarded": 0, "winograd": winograd}
+        self.layer |= {"folded": 1, "guarded": 0, "winograd": winograd, "step": 0}
+        self.machine = {"level2": 1 << 19, "multiply_adds": 2.0}
         self.vectors = {"kernel": (1, 3, 2), "strides": (1, 2, 1), "dilations": (1, 1, 2)}
         self.filter = np.ones((4, 2, 1, 3, 2), np.float32)
         self.bias: Array | None = np.ones(4, np.float32)
@@ -342,6 +343,7 @@ class Packed:
             "output": (1, 9, 8),
             "threads": 2,
             "scratch_bytes": 1 << 20,
+            "thread_bytes": 1 << 20,
             "weight_bytes": 1 << 20,
             "extent": 8,
             "crop": 0,
@@ -349,7 +351,11 @@ class Packed:
 
     def pack(self) -> Any:
         kernel = self.module.Kernel(
-            tuple(self.layer.values()), *self.vectors.values(), self.bias, (0, 0.0, 0.0, 0.0)
+            tuple(self.layer.values()),
+            *self.vectors.values(),
+            self.bias,
+            (0, 0.0, 0.0, 0.0),
+            tuple(self.machine.values()),
         )
         kernel.fill(self.filter, self.first)
         return kernel
@@ -384,6 +390,9 @@ def test_axes_that_the_data_lack_have_one_element() -> None:
         *(("outs", n) for n in (-2, 0, 1, 3, 2**62, FAR)),
         *(("folded", n) for n in (-1, 0, 3)),
         *(("winograd", n) for n in (-1, 3, 2**40)),
+        *(("step", n) for n in (-FAR, -1)),
+        *(("level2", n) for n in (-FAR, 0)),
+        *(("multiply_adds", n) for n in (-1.0, 0.0, float("nan"))),
         *(("kernel", (1, 3, n)) for n in (-2, 0, 1, 3, 2**62, FAR)),
         *(("strides", (1, n, 1)) for n in (-1, 0)),
         *(("dilations", (1, n, 1)) for n in (-1, 0)),
@@ -395,7 +404,7 @@ def test_axes_that_the_data_lack_have_one_element() -> None:
 )
 def test_c_packs_no_filter_that_does_not_fit(name: str, value: Any) -> None:
     packed = Packed()
-    for part in (packed.layer, packed.vectors):
+    for part in (packed.layer, packed.vectors, packed.machine):
         if name in part:
             part[name] = value  # type: ignore[index]
             break
@@ -455,6 +464,16 @@ def test_c_takes_any_bound_on_weights(weights: int) -> None:
     packed.call["out"][...] = 0
     assert packed.run() is True
     np.testing.assert_allclose(packed.call["out"], expected, rtol=1e-5)
+
+
+@pytest.mark.parametrize("scratch", [-FAR, 0, 1, FAR])
+@pytest.mark.parametrize("step", [1, 3, FAR])
+def test_c_takes_any_step_and_any_scratch_of_a_thread(step: int, scratch: int) -> None:
+    packed = Packed()
+    packed.layer["step"] = step
+    packed.call["thread_bytes"] = scratch
+    assert packed.run() is True
+    assert packed.call["out"].any()
 
 
 @pytest.mark.parametrize("scratch", [-FAR, 0, 1])

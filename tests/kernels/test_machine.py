@@ -1,44 +1,112 @@
-"""What the models of cycles know of the processor, beside what Linux says of it."""
+"""What planning knows of the processor: a pure function of what that says of itself."""
+
+from __future__ import annotations
 
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from deconv_ir.errors import SettingError
 from deconv_ir.kernels import Deconvolution
-from deconv_ir.kernels.compiled import compiled_module
+from deconv_ir.kernels.compiled import compiled_module, instruction_set
+from deconv_ir.kernels.machine import MACHINES, Machine, Processor, current_machine, machine_of
 
 CPUINFO = Path("/proc/cpuinfo")
-ISAS = compiled_module().isas() if compiled_module() else []
-
-pytestmark = pytest.mark.skipif(
-    "avx512" not in ISAS or not CPUINFO.exists(), reason="no AVX-512, or no Linux to tell"
+needs_extension = pytest.mark.skipif(
+    compiled_module() is None, reason="the compiled kernel was not built"
 )
+AMD, INTEL = "AuthenticAMD", "GenuineIntel"
 
 
-def processor() -> dict[str, str]:
-    """Return what is said of the first core."""
+# Families, models and execution units: AMD's "Software Optimization Guide for the Zen 4 / Zen 5
+# Microarchitecture", section "Floating-Point Unit"; Intel's "Optimization Reference Manual".
+@pytest.mark.parametrize(
+    ("processor", "isa", "expected"),
+    [
+        (Processor(AMD, 0x19, 0x21, 512 << 10), "avx2", MACHINES["zen3"]),
+        (Processor(AMD, 0x19, 0x61, 1 << 20), "avx512", MACHINES["zen4"]),
+        (Processor(AMD, 0x1A, 0x02, 1 << 20), "avx512", MACHINES["zen5"]),
+        (Processor(AMD, 0x1A, 0x44, 1 << 20), "avx512", MACHINES["zen5"]),
+        (Processor(AMD, 0x1A, 0x24, 1 << 20), "avx512", Machine("avx512", 1 << 20, True)),
+        (Processor(AMD, 0x1A, 0x60, 1 << 20), "avx512", Machine("avx512", 1 << 20, True)),
+        (Processor(INTEL, 6, 0x55, 1 << 20), "avx512", MACHINES["skylake-x"]),
+        (Processor(INTEL, 6, 0x8F, 2 << 20), "avx512", MACHINES["sapphire-rapids"]),
+        (Processor(INTEL, 6, 0x8C, 1280 << 10), "avx512", Machine("avx512", 1280 << 10, True)),
+        (Processor(INTEL, 6, 0x3C, 256 << 10), "avx2", MACHINES["small"]),
+        # Zen 4's long vectors are not used: nothing is halved.
+        (Processor(AMD, 0x19, 0x61, 1 << 20), "avx2", Machine("avx2", 1 << 20)),
+        # Built to make long vectors of short ones.
+        (Processor(INTEL, 6, 0x55, 1 << 20, True), "avx512", Machine("avx512", 1 << 20, True)),
+        # Unknown: whole vectors, and a small cache where none is named.
+        (Processor("HygonGenuine", 0x18, 1, 512 << 10), "avx2", Machine("avx2", 512 << 10)),
+        (Processor(AMD, 0x40, 0x21, 3 << 20), "avx512", Machine("avx512", 3 << 20)),
+        (Processor(), "baseline", Machine("baseline", 256 << 10)),
+        (Processor(level2_bytes=-1), "avx512", Machine("avx512", 256 << 10)),
+    ],
+    ids=str,
+)
+def test_which_machine_a_processor_is(processor: Processor, isa: str, expected: Machine) -> None:
+    assert machine_of(processor, isa) == expected
+
+
+@needs_extension
+@pytest.mark.skipif(not CPUINFO.exists(), reason="no Linux to tell")
+def test_what_the_processor_says_is_read_as_linux_reads_it() -> None:
     lines = CPUINFO.read_text().partition("\n\n")[0].splitlines()
-    pairs = (line.partition(":") for line in lines)
-    return {name.strip(): value.strip() for name, _, value in pairs}
+    told = {name.strip(): value.strip() for name, _, value in (x.partition(":") for x in lines)}
+    processor = Processor(*compiled_module().processor())
+    assert processor.vendor == told.get("vendor_id", "")
+    assert processor.family == int(told.get("cpu family", 0))
+    assert processor.model == int(told.get("model", 0))
 
 
-def cycles(isa: str, monkeypatch: pytest.MonkeyPatch) -> float:
-    """Return the cycles that a layer of products, and hardly anything else, is said to take."""
-    monkeypatch.setenv("DECONV_IR_ISA", isa)
-    weights = np.ones((96, 96, 5, 5), np.float32)
-    kernel = Deconvolution(weights, strides=(1, 1), dilations=(1, 1), path="direct")
-    data, out = (np.empty((1, 96, 64, 96), np.float32) for _ in range(2))
-    told = kernel._compiled.describe(data, (2, 2), kernel.scratch_bytes, out)
-    return float(told["cycles"])
+def test_a_machine_that_does_not_exist(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DECONV_IR_MACHINE", "zen")
+    with pytest.raises(SettingError, match="DECONV_IR_MACHINE is 'zen'; expected one of zen3, "):
+        current_machine()
 
 
-def test_vectors_of_64_bytes_take_two_steps_where_they_are_halved(monkeypatch):
-    told = processor()
-    # A Zen 4 (family 25), and the build whose long vectors are made of halves.
-    zen4 = told.get("vendor_id") == "AuthenticAMD" and told.get("cpu family") == "25"
-    lowered = "avx512f" not in told.get("flags", "").split()
-    if not zen4 and not lowered:
-        pytest.skip("nothing is written down of this processor")
-    ratio = cycles("avx512", monkeypatch) / cycles("avx2", monkeypatch)
-    assert 0.85 < ratio < 1.15  # 0.5 where a long vector takes as long as a short one
+@needs_extension
+@pytest.mark.parametrize("name", MACHINES)
+def test_the_code_that_runs_is_the_best_that_both_have(
+    monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    monkeypatch.setenv("DECONV_IR_MACHINE", name)
+    assert current_machine() is MACHINES[name]
+    order = ["baseline", "avx2", "avx512"]
+    here = compiled_module().isas()
+    allowed = order[: order.index(MACHINES[name].instruction_set) + 1]
+    assert instruction_set() == [isa for isa in allowed if isa in here][-1]
+
+
+def told(monkeypatch: pytest.MonkeyPatch, machine: Machine, layer: tuple[int, ...]) -> dict:
+    """Describe a run of a layer of 5 x 5 taps on 64 x 96 positions on a machine."""
+    monkeypatch.setitem(MACHINES, "injected", machine)
+    monkeypatch.setenv("DECONV_IR_MACHINE", "injected")
+    kernel = Deconvolution(
+        np.ones((*layer, 5, 5), np.float32), strides=(1, 1), dilations=(1, 1), path="direct"
+    )
+    shapes = (1, layer[0], 64, 96), (1, layer[1], 64, 96)
+    return kernel._compiled.describe(shapes[0], (2, 2), 64 << 20, shapes[1])
+
+
+@needs_extension
+def test_halved_vectors_take_twice_as_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Halved(Machine):
+        def multiply_adds(self, instruction_set: str) -> float:
+            return 1.0
+
+    # Its model is of products, and of hardly anything else.
+    slow, fast = (
+        told(monkeypatch, make("avx512", 1 << 20), (96, 96))["cycles"] for make in (Halved, Machine)
+    )
+    assert 1.6 < slow / fast < 2.1
+
+
+@needs_extension
+def test_tiles_follow_the_second_level_cache(monkeypatch: pytest.MonkeyPatch) -> None:
+    small, large = (
+        told(monkeypatch, Machine("baseline", bytes_), (512, 8)) for bytes_ in (1 << 18, 1 << 21)
+    )
+    assert small["bytes"] < large["bytes"]

@@ -8,8 +8,6 @@
 #define FIRST_LEVEL_SHARE ((int64_t)16 << 10)
 /* Bytes of weights that stay in the second while positions pass. */
 #define SECOND_LEVEL_SHARE ((int64_t)256 << 10)
-/* Taps below which loading and storing sums would show. */
-#define SHORTEST_SUM 96
 #define PHASES_TOGETHER 8 /* that meet the same data while these are in cache */
 
 struct context {
@@ -291,13 +289,12 @@ static void sum_blocks(const struct context *c, const struct tile *tile, const s
     int64_t taps = 1;
     for (int64_t i = 0; i < sweep->phase_count; i++) taps = most(taps, sweep->phases[i].taps);
     const int64_t fit = most(FIRST_LEVEL_SHARE / most(sweep->channel_bytes, 1), 1);
-    const int64_t goes =
-        divide_up(most(all->count, 1), most(fit, divide_up(SHORTEST_SUM, taps)));
-    const int64_t channels = divide_up(most(all->count, 1), goes);
+    const int64_t channels = least(most(all->count, 1), p->step);
+    const int several = all->count > channels;
     /* With one block of rows there is nothing to meet again; and where all
      * channels fit, so may more positions. */
-    const int64_t alone = goes == 1 && sweep->blocks * sweep->phase_count == 1;
-    const int64_t wide = goes > 1 ? 1 : most(fit / channels, 1);
+    const int64_t alone = !several && sweep->blocks * sweep->phase_count == 1;
+    const int64_t wide = several ? 1 : most(fit / channels, 1);
     const int64_t step = alone ? round_up(sweep->positions, lanes) : wide * columns * lanes;
     const int64_t weights = most(
         SECOND_LEVEL_SHARE / (channels * taps * p->rows * size * sweep->phase_count), 1);
@@ -638,8 +635,9 @@ int execute(const struct layer *layer, const struct run *run, const struct kerne
         low[a] = least(most(0, axis->first * step - crop), end);
         high[a] = most(low[a], least(axis->last * step - crop, end));
     }
-    if (fill_outside(layer, run, kernels, epilogue, arrays, low, high)) return -1;
-    if (parallel_run(run_tile, &context, plan->tiling.jobs, run->threads, plan->tiling.bytes))
-        return -1;
-    return atomic_load(&not_finite);
+    int failed = fill_outside(layer, run, kernels, epilogue, arrays, low, high);
+    if (!failed)
+        failed = parallel_run(run_tile, &context, plan->tiling.jobs, plan->tiling.threads,
+                              plan->tiling.bytes);
+    return failed ? failed : atomic_load(&not_finite);
 }

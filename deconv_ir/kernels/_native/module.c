@@ -13,15 +13,25 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Weights for minimal filtering; like a plan, shared by those who use it under the interpreter
+ * lock. */
+struct form {
+    struct wino_packing packing;
+    int references;
+};
+
 /* A plan is shared by the runs that use it; the interpreter lock guards it. */
 struct shared_plan {
     struct run run;
     struct plan plan;
     struct wino_plan winograd;
-    int filtered; /* whether the run goes the way of the latter */
-    int64_t weight_bytes; /* of the weights that takes; 0: they are there */
+    struct form *form; /* the weights of the latter, or NULL: the run goes the direct way */
+    int64_t weight_bytes; /* of the weights that it would take; 0: they are there, or not wanted */
     int references;
 };
+
+/* Forms that are kept: which one a run takes depends on its extents. */
+#define KEPT_FORMS 2
 
 typedef struct {
     PyObject_HEAD
@@ -31,16 +41,24 @@ typedef struct {
     struct epilogue epilogue;
     void *packed, *bias;
     int finite;
-    /* Weights for minimal filtering, made when a run first needs them. */
-    struct wino_packing winograd;
-    enum { UNKNOWN, PACKED, REFUSED } state;
+    /* Weights for minimal filtering, made when a run first needs them: the last used first. */
+    struct form *forms[KEPT_FORMS];
+    int refused; /* whether these weights cannot be transformed */
     struct shared_plan *last; /* extents mostly stay the same */
 } Kernel;
+
+static void form_release(struct form *form) {
+    if (form && --form->references == 0) {
+        wino_packing_free(&form->packing);
+        free(form);
+    }
+}
 
 static void plan_release(struct shared_plan *shared) {
     if (shared && --shared->references == 0) {
         plan_free(&shared->plan);
         wino_plan_free(&shared->winograd);
+        form_release(shared->form);
         free(shared);
     }
 }
@@ -50,7 +68,7 @@ static void kernel_dealloc(PyObject *object) {
     PyTypeObject *type = Py_TYPE(object);
     plan_release(self->last);
     packing_free(&self->packing);
-    wino_packing_free(&self->winograd);
+    for (int i = 0; i < KEPT_FORMS; i++) form_release(self->forms[i]);
     free(self->packed);
     free(self->bias);
     ((freefunc)PyType_GetSlot(type, Py_tp_free))(object);
@@ -70,6 +88,8 @@ static int layer_is_sane(const struct layer *layer) {
     if (layer->groups < 1 || layer->channels_in < 0 || layer->channels_out < 0) return 0;
     if (layer->folded < 1 || layer->channels_out % layer->folded) return 0;
     if (layer->winograd < DIRECT || layer->winograd > FILTERED) return 0;
+    if (layer->step < 0 || layer->machine.level2 < 1 || !(layer->machine.multiply_adds > 0))
+        return 0;
     for (int a = 0; a < AXES; a++)
         if (layer->kernel[a] < 1 || layer->strides[a] < 1 || layer->dilations[a] < 1) return 0;
     return 1;
@@ -77,6 +97,8 @@ static int layer_is_sane(const struct layer *layer) {
 
 /* Of two numbers below this the sum is in bounds. */
 #define MOST_SUM (INT64_C(1) << 62)
+/* Bytes that are multiplied and added without care. */
+#define MOST_SCRATCH (INT64_C(1) << 40)
 
 /* The product of extents, or -1 where no buffer can have as many bytes. */
 static int64_t product(const int64_t *factors, int count) {
@@ -136,7 +158,7 @@ static PyObject *kernel_fill(PyObject *object, PyObject *arguments) {
     long long first;
     if (!PyArg_ParseTuple(arguments, "y*L", &part, &first)) return NULL;
     const int64_t count = row_bytes ? part.len / row_bytes : 0;
-    int failed = self->last != NULL || self->state != UNKNOWN; /* runs have begun */
+    int failed = self->last != NULL; /* runs have begun */
     if (failed || count * row_bytes != part.len || first < 0 || first > rows - count) {
         PyErr_Format(PyExc_ValueError, "a buffer of %zd bytes is no part of the filter", part.len);
         failed = 1;
@@ -163,8 +185,9 @@ static PyObject *kernel_fill(PyObject *object, PyObject *arguments) {
     Py_RETURN_NONE;
 }
 
-/* Kernel((forward, element, isa, groups, in, out, folded, guarded, winograd), kernel, strides,
- *        dilations, bias, (activation, low, high, slope)): its filter is filled in */
+/* Kernel((forward, element, isa, groups, in, out, folded, guarded, winograd, step), kernel,
+ *        strides, dilations, bias, (activation, low, high, slope), (level2, multiply_adds)): its
+ * filter is filled in */
 static PyObject *kernel_new(PyTypeObject *type, PyObject *arguments, PyObject *keywords) {
     (void)keywords;
     struct layer l;
@@ -172,13 +195,13 @@ static PyObject *kernel_new(PyTypeObject *type, PyObject *arguments, PyObject *k
     struct epilogue epilogue;
     Py_buffer bias;
     memset(&bias, 0, sizeof bias);
-    if (!PyArg_ParseTuple(arguments, "(LLLLLLLLL)(LLL)(LLL)(LLL)z*(iddd)", &l.forward, &l.element,
+    if (!PyArg_ParseTuple(arguments, "(LLLLLLLLLL)(LLL)(LLL)(LLL)z*(iddd)(Ld)", &l.forward, &l.element,
                           &l.isa, &l.groups, &l.channels_in, &l.channels_out, &l.folded,
-                          &l.guarded, &l.winograd, &l.kernel[0],
+                          &l.guarded, &l.winograd, &l.step, &l.kernel[0],
                           &l.kernel[1], &l.kernel[2], &l.strides[0], &l.strides[1],
                           &l.strides[2], &l.dilations[0], &l.dilations[1], &l.dilations[2],
                           &bias, &activation, &epilogue.low, &epilogue.high,
-                          &epilogue.slope))
+                          &epilogue.slope, &l.machine.level2, &l.machine.multiply_adds))
         return NULL;
     epilogue.activation = (enum activation)activation;
     Kernel *self = NULL;
@@ -198,43 +221,88 @@ static PyObject *kernel_new(PyTypeObject *type, PyObject *arguments, PyObject *k
 
 #define FEWEST_CHANNELS 8
 
-/* Choose between the direct way and minimal filtering, and have weights for it.
- * Returns -1 when out of memory. */
-static int choose_way(Kernel *self, const struct run *run, struct shared_plan *shared) {
+/* The batch that the choice of an algorithm has in mind. */
+#define JUDGED_BATCH 4
+
+/* Whether images like those of a run are filtered, whatever their number and that of threads:
+ * results must not depend on these.  Returns OUT_OF_MEMORY, 1 if they are not, or 0. */
+static int choose_algorithm(const Kernel *self, const struct run *run,
+                            struct wino_choice *choice) {
     const struct layer *layer = &self->layer;
     const int forced = layer->winograd > CHOSEN;
     const int64_t rows = layer->channels_out * self->packing.phases[0].count *
                          self->packing.phases[1].count * self->packing.phases[2].count;
-    if (layer->winograd == DIRECT || self->state == REFUSED || !self->finite ||
+    if (layer->winograd == DIRECT || self->refused || !self->finite || run->batch < 1 ||
         !wino_supports(layer, &self->packing))
-        return 0;
+        return 1;
     /* So few products never pay for the transforms: do not even look. */
-    if (!forced && (layer->channels_in < FEWEST_CHANNELS || rows < FEWEST_CHANNELS)) return 0;
-    struct wino_packing made = {0};
-    const struct wino_packing *packed = self->state == PACKED ? &self->winograd : NULL;
-    int failed = wino_plan_make(layer, run, self->kernels, &self->packing, packed, &made,
-                                &shared->winograd);
-    if (!failed && !packed) shared->weight_bytes = wino_weight_bytes(layer, &made);
-    shared->filtered =
-        !failed && shared->weight_bytes <= run->weight_bytes &&
-        (forced || shared->winograd.tiling.cycles < shared->plan.tiling.cycles);
-    if (failed < 0 || !shared->filtered || packed) {
-        wino_packing_free(&made);
-        return failed < 0 ? -1 : 0;
+    if (!forced && (layer->channels_in < FEWEST_CHANNELS || rows < FEWEST_CHANNELS)) return 1;
+    /* Of one position every result is a product: none are saved. */
+    if (!forced && run->data[0] * run->data[1] * run->data[2] < 2) return 1;
+    struct run judged = *run;
+    judged.batch = JUDGED_BATCH;
+    judged.threads = 1;
+    double cycles;
+    int failed = wino_choose(layer, &judged, self->kernels, &self->packing, choice, &cycles);
+    if (failed || forced) return failed;
+    struct plan direct;
+    failed = plan_make(layer, &judged, self->kernels, &self->packing, &direct);
+    const int faster = cycles < direct.tiling.cycles;
+    plan_free(&direct);
+    return failed ? OUT_OF_MEMORY : !faster;
+}
+
+/* The weights of a choice if they are there, first among those that are kept. */
+static struct form *find_form(Kernel *self, const struct wino_choice *choice) {
+    for (int i = 0; i < KEPT_FORMS; i++) {
+        struct form *form = self->forms[i];
+        if (!form || !wino_choices_agree(&form->packing.choice, choice)) continue;
+        for (; i > 0; i--) self->forms[i] = self->forms[i - 1];
+        return self->forms[0] = form;
     }
-    /* The interpreter lock is held: whoever else needs these weights waits for them. */
-    failed = wino_pack(layer, self->kernels, &self->packing, self->packed, self->bias,
-                       run->threads, &made);
-    if (failed) {
-        wino_packing_free(&made);
-        self->state = REFUSED;
-        shared->filtered = 0;
-        return failed < 0 ? -1 : 0;
+    return NULL;
+}
+
+/* Choose between the direct way and minimal filtering, and have weights for it.
+ * Returns OUT_OF_MEMORY or 0. */
+static int choose_way(Kernel *self, const struct run *run, struct shared_plan *shared) {
+    const struct layer *layer = &self->layer;
+    struct wino_choice choice;
+    int failed = choose_algorithm(self, run, &choice);
+    if (failed) return failed < 0 ? failed : 0;
+    struct form *form = find_form(self, &choice);
+    if (form) {
+        form->references++;
+        shared->form = form;
+        failed = wino_plan_make(layer, run, self->kernels, &form->packing, &shared->winograd);
+    } else {
+        form = calloc(1, sizeof *form);
+        if (!form) return OUT_OF_MEMORY;
+        form->references = 1;
+        failed = wino_arrange(layer, run, self->kernels, &self->packing, &choice) ||
+                 wino_packing_make(layer, self->kernels, &self->packing, &choice, &form->packing)
+                     ? OUT_OF_MEMORY
+                     : wino_plan_make(layer, run, self->kernels, &form->packing,
+                                      &shared->winograd);
+        if (!failed) shared->weight_bytes = wino_weight_bytes(layer, &form->packing);
+        if (!failed && shared->weight_bytes <= run->weight_bytes) {
+            /* The interpreter lock is held: whoever else needs these weights waits for them. */
+            failed = wino_pack(layer, self->kernels, &self->packing, self->packed, self->bias,
+                               run->threads, &form->packing);
+            self->refused = failed > 0;
+            if (!failed) shared->form = form;
+        }
+        if (shared->form) {
+            form_release(self->forms[KEPT_FORMS - 1]);
+            for (int i = KEPT_FORMS - 1; i > 0; i--) self->forms[i] = self->forms[i - 1];
+            self->forms[0] = form;
+            form->references++;
+        } else {
+            form_release(form);
+            shared->winograd.packing = NULL;
+        }
     }
-    self->winograd = made;
-    self->state = PACKED;
-    shared->winograd.packing = &self->winograd;
-    return 0;
+    return failed < 0 ? failed : 0;
 }
 
 /* The plan of a run: the last one if it was for the same. */
@@ -249,6 +317,7 @@ static struct shared_plan *plan_acquire(Kernel *self, const struct run *run) {
         if (shared) {
             plan_free(&shared->plan);
             wino_plan_free(&shared->winograd);
+            form_release(shared->form);
         }
         free(shared);
         PyErr_NoMemory();
@@ -261,19 +330,38 @@ static struct shared_plan *plan_acquire(Kernel *self, const struct run *run) {
     return shared;
 }
 
-/* Read (data, out, pads_begin, output, threads, scratch_bytes, weight_bytes, extent, crop). */
+/* Whether positions and sizes of a run are in bounds, and the interleaved positions cover the
+ * output. */
+static int run_is_sane(const Kernel *self, struct run *run) {
+    const int64_t folded = self->layer.folded;
+    run->threads = most(1, least(run->threads, MOST_THREADS));
+    run->scratch_bytes = most(0, least(run->scratch_bytes, MOST_SCRATCH));
+    run->thread_bytes = most(1, least(run->thread_bytes, MOST_SCRATCH));
+    int good = 1;
+    /* Positions are sums of pads and extents. */
+    for (int a = 0; a < AXES; a++)
+        good &= run->output[a] >= 0 && run->data[a] >= 0 && run->data[a] < MOST_SUM &&
+                run->output[a] < MOST_SUM && run->pads_begin[a] > -MOST_SUM &&
+                run->pads_begin[a] < MOST_SUM;
+    return good && run->extent >= 0 && run->extent < MOST_SUM && run->crop >= 0 &&
+           run->crop < folded && run->output[2] == divide_up(run->crop + run->extent, folded);
+}
+
+/* Read (data, out, settings): pads_begin, output, threads, scratch_bytes, thread_bytes,
+ * weight_bytes, extent and crop. */
+#define SETTINGS "(LLL)(LLL)LLLLLL"
+#define SETTINGS_OF(run)                                                                      \
+    &(run)->pads_begin[0], &(run)->pads_begin[1], &(run)->pads_begin[2], &(run)->output[0],   \
+        &(run)->output[1], &(run)->output[2], &(run)->threads, &(run)->scratch_bytes,         \
+        &(run)->thread_bytes, &(run)->weight_bytes, &(run)->extent, &(run)->crop
+
 static int run_of_arguments(const Kernel *self, PyObject *arguments, struct run *run,
                             Py_buffer *in, Py_buffer *result) {
     const int64_t size = element_size((enum element)self->layer.element);
     const int64_t channels_in = self->layer.groups * self->layer.channels_in;
     PyObject *data, *out;
     memset(run, 0, sizeof *run);
-    if (!PyArg_ParseTuple(arguments, "OO(LLL)(LLL)LLLLL", &data, &out, &run->pads_begin[0],
-                          &run->pads_begin[1], &run->pads_begin[2], &run->output[0],
-                          &run->output[1], &run->output[2], &run->threads,
-                          &run->scratch_bytes, &run->weight_bytes, &run->extent, &run->crop))
-        return -1;
-    run->threads = most(1, least(run->threads, MOST_THREADS));
+    if (!PyArg_ParseTuple(arguments, "OO" SETTINGS, &data, &out, SETTINGS_OF(run))) return -1;
     if (PyObject_GetBuffer(data, in, PyBUF_STRIDED_RO)) return -1;
     if (PyObject_GetBuffer(out, result, PyBUF_CONTIG)) {
         PyBuffer_Release(in);
@@ -288,26 +376,32 @@ static int run_of_arguments(const Kernel *self, PyObject *arguments, struct run 
         for (int a = 0; a < AXES; a++) {
             run->data[a] = a < lead ? 1 : in->shape[a + 2 - lead];
             run->step[a] = a < lead ? run->channel_step : in->strides[a + 2 - lead] / size;
-            good &= run->output[a] >= 0;
-            /* Positions are sums of pads and extents. */
-            good &= run->pads_begin[a] > -MOST_SUM && run->pads_begin[a] < MOST_SUM;
         }
         for (int a = 0; a < in->ndim; a++) good &= in->strides[a] % size == 0;
-        /* The interleaved positions must cover the output. */
-        const int64_t folded = self->layer.folded;
-        good = good && run->extent >= 0 && run->extent < MOST_SUM && run->crop >= 0 &&
-               run->crop < folded &&
-               run->output[2] == divide_up(run->crop + run->extent, folded);
+        good = good && run_is_sane(self, run);
         good &= result->len ==
                 product((int64_t[]){size, run->batch, self->layer.groups,
-                                    self->layer.channels_out / folded, run->output[0],
-                                    run->output[1], run->extent}, 7);
+                                    self->layer.channels_out / self->layer.folded,
+                                    run->output[0], run->output[1], run->extent}, 7);
     }
     if (good) return 0;
     PyErr_SetString(PyExc_ValueError, "data or out do not fit the kernel");
     PyBuffer_Release(in);
     PyBuffer_Release(result);
     return -1;
+}
+
+/* The state of a thread that computes without the interpreter lock. */
+static _Thread_local PyThreadState *unlocked;
+
+int run_is_interrupted(void) {
+    if (!unlocked) return 0;
+    PyEval_RestoreThread(unlocked);
+    /* What a signal's handler does may compute as well. */
+    unlocked = NULL;
+    const int failed = PyErr_CheckSignals();
+    unlocked = PyEval_SaveThread();
+    return failed;
 }
 
 static PyObject *kernel_run(PyObject *object, PyObject *arguments) {
@@ -321,19 +415,20 @@ static PyObject *kernel_run(PyObject *object, PyObject *arguments) {
         const struct arrays arrays = {data.buf, self->packed, self->bias, out.buf};
         const struct tiling *t = &shared->plan.tiling;
         /* Else there is nothing left to cut, and Python has a kernel that can go on. */
-        const int fits = t->bytes * least(run.threads, t->jobs) <= run.scratch_bytes;
+        const int fits = t->bytes * least(t->threads, t->jobs) <= run.scratch_bytes;
         failed = 1;
-        Py_BEGIN_ALLOW_THREADS
-        if (shared->filtered)
+        unlocked = PyEval_SaveThread();
+        if (shared->form)
             failed = wino_execute(&self->layer, &run, self->kernels, &shared->winograd,
                                   &self->epilogue, &arrays);
         /* Data that are huge or not finite go the direct way as well. */
         if (failed > 0 && fits)
             failed = execute(&self->layer, &run, self->kernels, &self->packing, &shared->plan,
                              &self->epilogue, &arrays);
-        Py_END_ALLOW_THREADS
+        PyEval_RestoreThread(unlocked);
+        unlocked = NULL;
         plan_release(shared);
-        if (failed < 0) PyErr_NoMemory();
+        if (failed == OUT_OF_MEMORY) PyErr_NoMemory();
     }
     PyBuffer_Release(&data);
     PyBuffer_Release(&out);
@@ -342,36 +437,42 @@ static PyObject *kernel_run(PyObject *object, PyObject *arguments) {
     Py_RETURN_TRUE;
 }
 
-/* What a run with these arguments would do, as a dict: for tests, and for the curious. */
+/* What a run with data of this shape, [batch, Z, Y, X], would do, as a dict: for tests, and for
+ * the curious. */
 static PyObject *kernel_describe(PyObject *object, PyObject *arguments) {
     Kernel *self = (Kernel *)object;
     struct run run;
-    Py_buffer data, out;
-    if (run_of_arguments(self, arguments, &run, &data, &out)) return NULL;
-    PyBuffer_Release(&data);
-    PyBuffer_Release(&out);
+    memset(&run, 0, sizeof run);
+    if (!PyArg_ParseTuple(arguments, "(LLLL)" SETTINGS, &run.batch, &run.data[0], &run.data[1],
+                          &run.data[2], SETTINGS_OF(&run)))
+        return NULL;
+    if (run.batch < 0 || !run_is_sane(self, &run)) {
+        PyErr_SetString(PyExc_ValueError, "data or out do not fit the kernel");
+        return NULL;
+    }
     struct shared_plan *shared = plan_acquire(self, &run);
     if (!shared) return NULL;
     const struct tiling *t = &shared->plan.tiling;
     const struct wino_tiling *w = &shared->winograd.tiling;
     PyObject *result = Py_BuildValue(
-        "{s:i,s:i,s:L,s:(LLL),s:L,s:L,s:L,s:L,s:L,s:d,s:d,s:L,s:L,s:L,s:L}", "compact", t->compact,
-        "rows", self->packing.rows, "images", t->images, "box", t->box[0], t->box[1], t->box[2],
-        "channels", t->channels, "blocks", t->blocks, "jobs", t->jobs, "bytes", t->bytes,
-        "shared_bytes", (long long)0, "cycles", t->cycles, "winograd_cycles", w->cycles,
+        "{s:i,s:i,s:L,s:(LLL),s:L,s:L,s:L,s:L,s:L,s:L,s:L,s:d,s:d,s:L,s:L,s:L,s:L,s:L}", "compact",
+        t->compact, "rows", self->packing.rows, "images", t->images, "box", t->box[0], t->box[1],
+        t->box[2], "channels", t->channels, "step", self->packing.step, "blocks", t->blocks,
+        "threads", t->threads, "jobs", t->jobs, "bytes", t->bytes, "shared_bytes", (long long)0,
+        "cycles", t->cycles, "winograd_cycles", w->cycles, "winograd_threads", w->threads,
         "winograd_jobs", wino_jobs(w), "winograd_bytes", w->bytes, "winograd_shared_bytes",
         w->shared_bytes, "winograd_weights", shared->weight_bytes);
-    if (result && shared->filtered) {
-        const struct wino_axis *a = self->winograd.axes;
+    if (result && shared->form) {
+        const struct wino_axis *a = shared->form->packing.axes;
         PyObject *more = Py_BuildValue(
-            "{s:((ii)(ii)(ii)),s:(LLL),s:(LLL),s:L,s:(LLL),s:L,s:L,s:L,s:L,s:L,s:L}",
+            "{s:((ii)(ii)(ii)),s:(LLL),s:(LLL),s:L,s:(LLL),s:L,s:L,s:L,s:L,s:L,s:L,s:L}",
             "filtering", a[0].outputs, filtering_shapes[a[0].kind].taps, a[1].outputs,
             filtering_shapes[a[1].kind].taps, a[2].outputs, filtering_shapes[a[2].kind].taps,
             "alignments", a[0].alignments, a[1].alignments, a[2].alignments,
             "windows", shared->winograd.windows[0], shared->winograd.windows[1],
             shared->winograd.windows[2], "images", w->images, "box", w->box[0], w->box[1],
-            w->box[2], "chunks", w->chunks, "jobs", wino_jobs(w), "bytes", w->bytes,
-            "shared_bytes", w->shared_bytes, "fills", w->fills, "width", w->width);
+            w->box[2], "chunks", w->chunks, "threads", w->threads, "jobs", wino_jobs(w), "bytes",
+            w->bytes, "shared_bytes", w->shared_bytes, "fills", w->fills, "width", w->width);
         if (!more || PyDict_Update(result, more)) Py_CLEAR(result);
         Py_XDECREF(more);
     }
@@ -417,24 +518,32 @@ static PyObject *kernel_packed_bytes(PyObject *object, void *unused) {
     (void)unused;
     const Kernel *self = (Kernel *)object;
     int64_t bytes = self->layer.groups * self->packing.group_size * self->kernels->size;
-    if (self->state == PACKED) bytes += wino_weight_bytes(&self->layer, &self->winograd);
+    for (int i = 0; i < KEPT_FORMS; i++)
+        if (self->forms[i]) bytes += wino_weight_bytes(&self->layer, &self->forms[i]->packing);
     return PyLong_FromLongLong(bytes);
+}
+
+/* The input channels whose sums are rounded together. */
+static PyObject *kernel_step(PyObject *object, void *unused) {
+    (void)unused;
+    return PyLong_FromLongLong(((Kernel *)object)->packing.step);
 }
 
 static PyMethodDef kernel_methods[] = {
     {"fill", kernel_fill, METH_VARARGS,
      "fill(buffer, first): take rows of the filter, along its first axis"},
     {"run", kernel_run, METH_VARARGS,
-     "run(data, out, pads_begin, output, threads, scratch_bytes, weight_bytes, extent, crop)"
-     " -> bool"},
+     "run(data, out, pads_begin, output, threads, scratch_bytes, thread_bytes, weight_bytes, "
+     "extent, crop) -> bool"},
     {"describe", kernel_describe, METH_VARARGS,
-     "describe(...) -> dict: what run would do"},
+     "describe(shape, ...) -> dict: what run would do"},
     {"unpack", kernel_unpack, METH_O, "unpack(buffer): write the filter as it was given"},
     {NULL, NULL, 0, NULL},
 };
 
 static PyGetSetDef kernel_getset[] = {
     {"finite", kernel_finite, NULL, "whether every weight is finite", NULL},
+    {"step", kernel_step, NULL, "input channels whose sums are rounded together", NULL},
     {"packed_bytes", kernel_packed_bytes, NULL, "bytes of the packed weights, in all forms", NULL},
     {NULL, NULL, NULL, NULL, NULL},
 };
@@ -470,6 +579,15 @@ static PyObject *module_isas(PyObject *module, PyObject *unused) {
     return result;
 }
 
+static PyObject *module_processor(PyObject *module, PyObject *unused) {
+    (void)module;
+    (void)unused;
+    struct processor p;
+    processor_ask(&p);
+    return Py_BuildValue("(siiLO)", p.vendor, p.family, p.model, (long long)p.level2,
+                         p.lowered ? Py_True : Py_False);
+}
+
 static PyObject *module_keep(PyObject *module, PyObject *argument) {
     (void)module;
     const long long bytes = PyLong_AsLongLong(argument);
@@ -480,12 +598,15 @@ static PyObject *module_keep(PyObject *module, PyObject *argument) {
 
 static PyMethodDef module_methods[] = {
     {"keep", module_keep, METH_O, "keep(bytes): how much memory of results is used again"},
+    {"processor", module_processor, METH_NOARGS,
+     "processor() -> (vendor, family, model, bytes of its second-level cache, whether AVX-512 is "
+     "lowered)"},
     {"isas", module_isas, METH_NOARGS, "isas() -> names of instruction sets, the best last"},
     {NULL, NULL, 0, NULL},
 };
 
 /* Of the calls from Python; to be raised, here and in compiled.py, when one changes. */
-enum { INTERFACE = 6 };
+enum { INTERFACE = 7 };
 
 static int module_exec(PyObject *module) {
     if (PyModule_AddIntConstant(module, "INTERFACE", INTERFACE)) return -1;

@@ -25,6 +25,9 @@
 #define COPY_STEP 32 /* bytes that short copies move at once */
 #define MOST_THREADS 256 /* that compute one result */
 
+/* Why a run ends early. */
+enum { OUT_OF_MEMORY = -1, INTERRUPTED = -2 };
+
 /* ------------------------------------------------------------ numbers -- */
 
 /* How elements are stored.  Signed and unsigned integers are the same modulo
@@ -121,6 +124,21 @@ static inline int element_size(enum element element) {
 /* Minimal filtering: never, where it is faster, or wherever it can be. */
 enum winograd { DIRECT, CHOSEN, FILTERED };
 
+/* What the cost models know of a processor, beside its instructions; see machine.py. */
+struct machine {
+    int64_t level2;       /* bytes of a core's second-level cache */
+    double multiply_adds; /* of vectors that a core begins in a cycle */
+};
+
+/* What the processor says of itself: no vendor, and zeros, where it says nothing. */
+struct processor {
+    char vendor[13];
+    int family, model;
+    int64_t level2;
+    int lowered; /* whether this build makes long vectors of two short ones */
+};
+void processor_ask(struct processor *processor);
+
 /* All that Python tells about a layer.  Everything is checked there. */
 struct layer {
     int64_t forward; /* 0: transposed convolution, 1: convolution */
@@ -132,6 +150,8 @@ struct layer {
     int64_t guarded; /* whether the packed filter holds zeros that data must not meet */
     int64_t winograd; /* enum winograd */
     int64_t kernel[AXES], strides[AXES], dilations[AXES];
+    int64_t step; /* input channels whose sums are rounded together; 0: what suits it */
+    struct machine machine;
 };
 
 struct run {
@@ -140,6 +160,7 @@ struct run {
     /* Elements from one image, channel and position of the data to the next. */
     int64_t image_step, channel_step, step[AXES];
     int64_t threads, scratch_bytes;
+    int64_t thread_bytes; /* scratch of a thread beyond which tiles gain nothing */
     int64_t weight_bytes; /* that weights for minimal filtering may take, if they are not there */
     /* Of a folded layer: the last axis of the output, and how many of its
      * interleaved positions come before the first. */
@@ -167,6 +188,9 @@ struct packing {
     struct phases phases[AXES];
     int64_t *phase_start; /* [phases of all axes]: element at which a phase begins */
     int64_t group_size;   /* elements of one group */
+    /* Input channels that are summed before the sum is rounded to memory.  Results depend on
+     * it, so that it is the layer's alone, whatever the tiles of a run. */
+    int64_t step;
 };
 
 int packing_make(const struct layer *layer, const struct kernels *kernels,
@@ -208,6 +232,7 @@ struct tiling {
     int compact;        /* copy every phase's data into a panel without gaps */
     int64_t images;     /* images of a tile */
     int64_t box[AXES];  /* v of a tile */
+    int64_t threads;    /* that take part */
     int64_t channels;   /* input channels at a time */
     int64_t blocks;     /* blocks of rows of a job */
     int64_t together;   /* blocks of rows that are summed before any is written */
@@ -234,9 +259,9 @@ int plan_make(const struct layer *layer, const struct run *run, const struct ker
 void plan_free(struct plan *plan);
 
 /* Cycles that a micro-kernel takes for one tap. */
-double kernel_tap_cycles(const struct kernels *kernels, int rows, int columns);
+double kernel_tap_cycles(const struct machine *machine, int rows, int columns);
 /* What a core gets of a layer's weights, in bytes. */
-double weight_bytes_per_cycle(double all_weights);
+double weight_bytes_per_cycle(const struct machine *machine, double all_weights);
 /* Cycles until all of some tiles of equal cycles are done. */
 double scheduled_cycles(double tile, int64_t jobs, int64_t threads);
 
@@ -245,7 +270,8 @@ double scheduled_cycles(double tile, int64_t jobs, int64_t threads);
 typedef void (*job_function)(void *context, int64_t job, void *scratch);
 
 /* Run jobs 0 .. count-1 on up to `threads` threads, this one included, each
- * with `scratch_bytes` of scratch.  Returns 0, or -1 when out of memory. */
+ * with `scratch_bytes` of scratch.  Returns 0, OUT_OF_MEMORY or INTERRUPTED: some jobs were not
+ * done then. */
 int parallel_run(job_function function, void *context, int64_t count, int64_t threads,
                  int64_t scratch_bytes);
 
@@ -264,22 +290,20 @@ struct arrays {
     void *out;
 };
 
-/* Returns 0, -1 when out of memory, or 1 if a guarded layer met data that are
+/* Whether a signal has come that ends the calling thread's run; its exception is set. */
+int run_is_interrupted(void);
+
+/* Returns 0, what parallel_run() does, or 1 if a guarded layer met data that are
  * not finite: the result is void then. */
 int execute(const struct layer *layer, const struct run *run, const struct kernels *kernels,
             const struct packing *packing, const struct plan *plan,
             const struct epilogue *epilogue, const struct arrays *arrays);
 
 /* Compute the results outside of [low, high) on any axis, to which no tap brings data.  Returns
- * 0, or -1 when out of memory. */
+ * what parallel_run() does. */
 int fill_outside(const struct layer *layer, const struct run *run, const struct kernels *kernels,
                  const struct epilogue *epilogue, const struct arrays *arrays,
                  const int64_t low[AXES], const int64_t high[AXES]);
-
-/* Bytes of the processor's second-level cache; the multiply-adds of vectors that a core begins in
- * a cycle. */
-int64_t second_level_cache(void);
-double vectors_per_cycle(const struct kernels *kernels);
 
 /* Memory to be freed with free(); in huge pages where it is large, since a data
  * block touches more small ones than the processor remembers. */

@@ -23,6 +23,31 @@ static int phases_make(const struct layer *layer, int axis, struct phases *phase
     return 0;
 }
 
+/* Bytes of data that stay in the first-level cache while weights pass. */
+#define FIRST_LEVEL_SHARE ((int64_t)16 << 10)
+/* Taps below which loading and storing sums would show. */
+#define SHORTEST_SUM 96
+
+/* As many channels as the first-level cache holds data of, at the positions of one micro-kernel:
+ * of rows as they lie, whose taps overlap, or half of them in a panel without gaps. */
+static int64_t channels_at_once(const struct layer *layer, const struct kernels *kernels,
+                                const struct packing *packing) {
+    int64_t taps = 1, row_taps = 1;
+    for (int axis = 0; axis < AXES; axis++) {
+        const struct phases *p = &packing->phases[axis];
+        int64_t deepest = 1;
+        for (int64_t q = 0; q < p->count; q++)
+            deepest = most(deepest, p->first[q + 1] - p->first[q]);
+        taps *= deepest;
+        if (axis < AXES - 1) row_taps *= deepest;
+    }
+    const int64_t block = (int64_t)kernels->columns[packing->rows] * kernels->lanes * kernels->size;
+    const int64_t bytes = most(row_taps * (block + LINE), taps * block / 2);
+    const int64_t fit = most(FIRST_LEVEL_SHARE / bytes, divide_up(SHORTEST_SUM, taps));
+    const int64_t channels = most(layer->channels_in, 1);
+    return divide_up(channels, divide_up(channels, fit));
+}
+
 int packing_make(const struct layer *layer, const struct kernels *kernels,
                  struct packing *packing) {
     memset(packing, 0, sizeof *packing);
@@ -33,6 +58,8 @@ int packing_make(const struct layer *layer, const struct kernels *kernels,
     packing->blocks = divide_up(channels, kernels->rows);
     packing->rows = packing->blocks ? (int)divide_up(channels, packing->blocks) : 1;
     packing->larger = channels - packing->blocks * (packing->rows - 1);
+    packing->step = layer->step ? least(layer->step, most(layer->channels_in, 1))
+                                : channels_at_once(layer, kernels, packing);
     const struct phases *p = packing->phases;
     const int64_t count = p[0].count * p[1].count * p[2].count;
     packing->phase_start = calloc((size_t)count + 1, sizeof *packing->phase_start);

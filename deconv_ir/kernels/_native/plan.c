@@ -142,7 +142,7 @@ static void lay_out(const struct layer *layer, const struct kernels *kernels,
     const int64_t positions = t->compact ? t->panel : t->images * t->box[0] * t->line;
     const int64_t block_bytes =
         (t->compact ? 1 : lines_of_phases) * packing->rows * positions * size;
-    t->together = least(t->blocks, most(second_level_cache() / block_bytes, 1));
+    t->together = least(t->blocks, most(layer->machine.level2 / block_bytes, 1));
     if (layer->folded > 1) t->together = t->blocks;
     int64_t kept = t->together;
     if (t->channels < layer->channels_in) {
@@ -171,8 +171,8 @@ static void count_jobs(const struct layer *layer, const struct run *run,
 
 /* Cycles that a micro-kernel takes for one tap: its multiply-adds or its loads, weights one by one,
  * but not less than one multiply-add's latency. */
-double kernel_tap_cycles(const struct kernels *kernels, int rows, int columns) {
-    const double rate = vectors_per_cycle(kernels);
+double kernel_tap_cycles(const struct machine *machine, int rows, int columns) {
+    const double rate = machine->multiply_adds;
     const double multiply_adds = rows * columns / rate, loads = rows / 2.0 + 1.3 * columns / rate;
     return multiply_adds > loads ? (multiply_adds > 4 ? multiply_adds : 4)
                                  : (loads > 4 ? loads : 4);
@@ -182,16 +182,16 @@ double kernel_tap_cycles(const struct kernels *kernels, int rows, int columns) {
 #define THIRD_LEVEL_SHARE (16 << 20)
 
 /* Weights come from the second-level cache, from the third, or from memory. */
-double weight_bytes_per_cycle(double all_weights) {
+double weight_bytes_per_cycle(const struct machine *machine, double all_weights) {
     return all_weights > THIRD_LEVEL_SHARE       ? 3.6
            : all_weights > THIRD_LEVEL_SHARE / 2 ? 6
-           : all_weights > (double)second_level_cache() / 2 ? 12
+           : all_weights > (double)machine->level2 / 2 ? 12
                                                             : 24;
 }
 
 /* Cycles for all taps of one row block at a number of positions. */
-static double row_cycles(const struct kernels *kernels, int rows, int64_t positions,
-                         double taps) {
+static double row_cycles(const struct machine *machine, const struct kernels *kernels, int rows,
+                         int64_t positions, double taps) {
     int64_t vectors = divide_up(positions, kernels->lanes);
     int columns = kernels->columns[rows];
     double cycles = 20;
@@ -199,7 +199,7 @@ static double row_cycles(const struct kernels *kernels, int rows, int64_t positi
         while (columns > vectors || !kernels->table[rows][columns]) columns--;
         const int64_t blocks = vectors / columns;
         cycles += (double)blocks *
-                  (taps * kernel_tap_cycles(kernels, rows, columns) + 2.0 * rows * columns + 8);
+                  (taps * kernel_tap_cycles(machine, rows, columns) + 2.0 * rows * columns + 8);
         vectors -= blocks * columns;
     }
     return cycles;
@@ -219,6 +219,7 @@ double scheduled_cycles(double tile, int64_t jobs, int64_t threads) {
 static double run_cycles(const struct layer *layer, const struct run *run,
                          const struct kernels *kernels, const struct packing *packing,
                          const struct plan *plan, const struct tiling *t) {
+    const struct machine *machine = &layer->machine;
     const struct axis *a = plan->axes;
     double phases[AXES], taps[AXES];
     for (int i = 0; i < AXES; i++) {
@@ -233,12 +234,13 @@ static double run_cycles(const struct layer *layer, const struct run *run,
     const int64_t flat = (t->box[1] - 1) * t->pitch + t->box[2];
     const double blocks = (double)t->blocks * packing->rows;
     double sums = t->compact
-                      ? row_cycles(kernels, packing->rows,
+                      ? row_cycles(machine, kernels, packing->rows,
                                    planes * t->box[1] * t->box[2], depth / goes)
-                      : (double)planes * row_cycles(kernels, packing->rows, flat, depth / goes);
+                      : (double)planes *
+                            row_cycles(machine, kernels, packing->rows, flat, depth / goes);
     sums *= goes * (double)t->blocks * all_phases;
     sums += blocks * depth * all_phases * kernels->size /
-            weight_bytes_per_cycle((double)layer->groups * (double)packing->group_size *
+            weight_bytes_per_cycle(machine, (double)layer->groups * (double)packing->group_size *
                                    kernels->size);
     /* Data in: a row at a time. */
     const double rows = (double)(t->images * t->extent[0] * t->extent[1]) *
@@ -268,9 +270,12 @@ static double run_cycles(const struct layer *layer, const struct run *run,
     }
     double tile = sums + copies + panel + results + 300;
     /* With one for a thread, the largest decides. */
-    if (t->jobs > run->threads) tile *= whole / tiled;
-    return scheduled_cycles(tile, t->jobs, run->threads);
+    if (t->jobs > t->threads) tile *= whole / tiled;
+    return scheduled_cycles(tile, t->jobs, t->threads);
 }
+
+/* Bytes of a tile: its offsets are of 32 bits. */
+#define MOST_TILE (INT64_C(1) << 30)
 
 struct search {
     const struct layer *layer;
@@ -301,15 +306,16 @@ static void consider(struct search *s, struct tiling t) {
 /* Consider a box with as many input channels at a time as the cache holds,
  * and with all or some blocks of rows to a job. */
 static void consider_box(struct search *s, struct tiling t) {
-    const int64_t channels = most(s->layer->channels_in, 1);
+    const int64_t channels = most(s->layer->channels_in, 1), step = s->packing->step;
     t.channels = channels;
     t.blocks = most(s->packing->blocks, 1);
     lay_out(s->layer, s->kernels, s->packing, s->plan, &t);
     const int64_t used = (t.compact ? t.panel_bytes : t.data_bytes) / channels;
-    const int64_t fit = least(channels, most(8, s->budget / most(used, 1)));
-    const int64_t goes = divide_up(channels, fit);
+    const int64_t steps = divide_up(channels, step);
+    const int64_t fit = least(steps, most(1, s->budget / most(used, 1) / step));
+    const int64_t goes = divide_up(steps, fit);
     for (int64_t more = 0; more < 2; more++) {
-        t.channels = divide_up(channels, goes + more);
+        t.channels = least(channels, divide_up(steps, goes + more) * step);
         for (int64_t groups = 1; groups <= 16; groups *= 2) {
             t.blocks = divide_up(most(s->packing->blocks, 1), groups);
             consider(s, t);
@@ -326,48 +332,79 @@ static int64_t next_part(int64_t whole, int64_t part) {
     return next < part ? next : part - 1;
 }
 
+/* The same of a row: whole vectors, small steps first, then by a quarter, so that rows of any
+ * length come down to a few positions soon. */
+static int64_t next_row_part(int64_t whole, int64_t part, int64_t lanes) {
+    const int64_t parts = divide_up(whole, part);
+    const int64_t next = round_up(divide_up(whole, parts + 1 + (parts >= 8 ? parts / 4 : 0)), lanes);
+    return next < part ? next : part > lanes ? round_up(part, lanes) - lanes : 0;
+}
+
+/* Consider a box as it is, and as a compact panel where its rows are whole and short. */
+static void consider_shapes(struct search *s, struct tiling t, int64_t whole, int64_t block) {
+    t.compact = 0;
+    t.images = 1;
+    /* A few rows of many positions each, or many of few. */
+    if (t.box[2] == whole || t.box[1] <= 8) consider_box(s, t);
+    if (t.box[2] < whole || whole > 2 * block || s->layer->folded > 1) return;
+    t.compact = 1;
+    for (t.images = 1; t.images <= s->run->batch; t.images *= 2) {
+        const int64_t positions = t.images * t.box[0] * t.box[1] * t.box[2];
+        if (t.images > 1 && positions > 32 * block) break;
+        consider_box(s, t);
+    }
+}
+
+/* The best tiling of some threads, each with so much scratch; `cycles` < 0 where there is none. */
+static void search_tilings(struct search *s, int64_t threads, int64_t limit) {
+    struct tiling t = {.threads = threads};
+    s->cycles = -1;
+    s->limit = most(least(limit, MOST_TILE), 1);
+    /* Half of the cache for the data; weights and sums pass through the rest. */
+    s->budget = least(s->layer->machine.level2 * 5 / 8, s->limit);
+    const struct axis *axes = s->plan->axes;
+    const int64_t lanes = s->kernels->lanes;
+    const int64_t block = (int64_t)s->kernels->columns[s->packing->rows] * lanes;
+    int64_t whole[AXES];
+    for (int a = 0; a < AXES; a++) whole[a] = most(axes[a].last - axes[a].first, 1);
+    for (t.box[0] = whole[0]; t.box[0] > 0; t.box[0] /= 2)
+        for (t.box[1] = whole[1]; t.box[1] > 0; t.box[1] = next_part(whole[1], t.box[1]))
+            for (t.box[2] = whole[2]; t.box[2] > 0;
+                 t.box[2] = next_row_part(whole[2], t.box[2], lanes)) {
+                consider_shapes(s, t, whole[2], block);
+                /* Narrower ones are for want of scratch. */
+                if (t.box[2] <= 2 * block && s->cycles >= 0) break;
+            }
+}
+
 static void choose_tiling(const struct layer *layer, const struct run *run,
                           const struct kernels *kernels, const struct packing *packing,
                           struct plan *plan) {
-    struct tiling t = {.images = 1};
-    struct search s = {layer, run, kernels, packing, plan, 0, 0, t, -1};
-    s.limit = most(run->scratch_bytes / most(run->threads, 1), 1);
-    /* Half of the cache for the data; weights and sums pass through the rest. */
-    s.budget = least(second_level_cache() * 5 / 8, s.limit);
-    int64_t whole[AXES];
-    for (int a = 0; a < AXES; a++) whole[a] = most(plan->axes[a].last - plan->axes[a].first, 1);
-    const int64_t block = (int64_t)kernels->columns[packing->rows] * kernels->lanes;
-    for (t.box[0] = whole[0]; t.box[0] > 0; t.box[0] /= 2) {
-        for (t.box[1] = whole[1]; t.box[1] > 0; t.box[1] = next_part(whole[1], t.box[1])) {
-            for (int64_t parts = 1;; parts++) {
-                t.box[2] = parts == 1 ? whole[2]
-                                      : round_up(divide_up(whole[2], parts), kernels->lanes);
-                t.compact = 0;
-                t.images = 1;
-                /* A few rows of many positions each, or many of few. */
-                if (parts == 1 || t.box[1] <= 8) consider_box(&s, t);
-                if (parts == 1 && whole[2] <= 2 * block && layer->folded == 1) {
-                    t.compact = 1;
-                    for (t.images = 1; t.images <= run->batch; t.images *= 2) {
-                        const int64_t positions = t.images * t.box[0] * t.box[1] * t.box[2];
-                        if (t.images > 1 && positions > 32 * block) break;
-                        consider_box(&s, t);
-                    }
-                }
-                if (t.box[2] <= 2 * block || parts >= 64) break;
-                if (parts >= 8) parts += parts / 4;
-            }
-        }
+    struct search s = {.layer = layer, .run = run, .kernels = kernels, .packing = packing,
+                       .plan = plan};
+    struct tiling best = {.cycles = -1};
+    /* Where scratch is short, fewer threads with larger tiles may be faster. */
+    for (int64_t threads = run->threads; threads > 0; threads /= 2) {
+        const int64_t share = run->scratch_bytes / threads;
+        search_tilings(&s, threads, least(share, run->thread_bytes));
+        if (s.cycles >= 0 && best.cycles >= 0 && s.cycles >= best.cycles) break;
+        if (s.cycles >= 0) best = s.best;
+        if (s.cycles >= 0 && share >= run->thread_bytes) break;
     }
-    if (s.cycles < 0) {
+    if (best.cycles < 0) {
+        search_tilings(&s, 1, run->scratch_bytes);
+        if (s.cycles >= 0) best = s.best;
+    }
+    if (best.cycles < 0) {
         /* The smallest tile there is; the caller sees whether it fits. */
-        t = (struct tiling){.images = 1, .box = {1, 1, 1}, .channels = 1, .blocks = 1};
-        if (layer->folded > 1) t.blocks = packing->blocks;
-        lay_out(layer, kernels, packing, plan, &t);
-        count_jobs(layer, run, packing, plan, &t);
-        s.best = t;
+        best = (struct tiling){
+            .images = 1, .box = {1, 1, 1}, .threads = 1, .channels = 1, .blocks = 1};
+        if (layer->folded > 1) best.blocks = packing->blocks;
+        lay_out(layer, kernels, packing, plan, &best);
+        count_jobs(layer, run, packing, plan, &best);
+        best.cycles = run_cycles(layer, run, kernels, packing, plan, &best);
     }
-    plan->tiling = s.best;
+    plan->tiling = best;
 }
 
 /* ------------------------------------------------------------- offsets -- */

@@ -22,6 +22,8 @@
 /* How long a worker looks out for more work before it sleeps: as long as waking it takes, and
  * as what Python does between two layers. */
 #define SPIN_NANOSECONDS 200000
+/* How often a run looks for signals. */
+#define SIGNAL_NANOSECONDS 50000000
 
 /* The pieces of the job that a thread is at, for others to take when no jobs are left. */
 struct pieces {
@@ -52,6 +54,7 @@ struct pool {
     atomic_int running; /* workers that have joined and not left */
     atomic_int busy;    /* threads that are at jobs */
     atomic_int failed;
+    atomic_int stopped; /* whether a signal ended the run: its jobs are not finished */
     struct pieces pieces[MOST_THREADS]; /* of the caller and the workers */
 };
 
@@ -67,6 +70,11 @@ static _Thread_local void *kept;
 static _Thread_local int64_t kept_bytes;
 /* What of its beginning the jobs of this thread's next runs share. */
 static _Thread_local int64_t shared_bytes;
+
+/* Whether the thread's run is stopped, and when its caller last looked for signals; 0: the thread
+ * is not the caller. */
+static _Thread_local atomic_int *stopped;
+static _Thread_local int64_t looked;
 
 static pthread_key_t kept_key;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
@@ -146,16 +154,56 @@ static void wait_briefly(int64_t waited) {
     else sched_yield();
 }
 
+static int64_t nanoseconds(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return t.tv_sec * INT64_C(1000000000) + t.tv_nsec;
+}
+
+/* Look for signals.  What one's handler computes is a run within this one: it finds the pool taken,
+ * and what the thread has put away. */
+static int look_for_signals(void) {
+    atomic_int *const outer = stopped;
+    void *const block = kept;
+    const int64_t bytes = kept_bytes, shared = shared_bytes;
+    const int at = place;
+    stopped = NULL;
+    kept = NULL;
+    kept_bytes = shared_bytes = 0;
+    place = -1;
+    pthread_setspecific(kept_key, NULL);
+    const int found = run_is_interrupted();
+    free(kept);
+    stopped = outer;
+    kept = block;
+    kept_bytes = bytes;
+    shared_bytes = shared;
+    place = at;
+    pthread_setspecific(kept_key, block);
+    return found;
+}
+
+/* Whether the thread is to begin nothing more of its run. */
+static int is_stopped(void) {
+    if (*stopped || looked == 0) return *stopped;
+    const int64_t now = nanoseconds();
+    if (now - looked < SIGNAL_NANOSECONDS) return 0;
+    if (look_for_signals()) *stopped = 1;
+    looked = nanoseconds();
+    return *stopped;
+}
+
 static void take_pieces(struct pieces *p, void *scratch) {
     int64_t piece;
-    while ((piece = atomic_fetch_add(&p->next, 1)) < p->count)
+    while (!is_stopped() && (piece = atomic_fetch_add(&p->next, 1)) < p->count)
         p->function(p->context, piece, scratch);
 }
 
 void parallel_pieces(job_function function, void *context, int64_t count, void *scratch) {
     /* With a job for everybody left nobody will help; and what is atomic waits for all stores. */
     if (place < 0 || count < 2 || pool.count - pool.next >= pool.wanted) {
-        for (int64_t piece = 0; piece < count; piece++) function(context, piece, scratch);
+        for (int64_t piece = 0; piece < count && !is_stopped(); piece++)
+            function(context, piece, scratch);
         return;
     }
     struct pieces *p = &pool.pieces[place];
@@ -198,7 +246,8 @@ static void take_jobs(job_function function, void *context, int64_t count,
     int64_t job;
     place = at;
     atomic_fetch_add(&pool.busy, 1);
-    while ((job = atomic_fetch_add(&pool.next, 1)) < count) function(context, job, scratch);
+    while (!is_stopped() && (job = atomic_fetch_add(&pool.next, 1)) < count)
+        function(context, job, scratch);
     finish_streams();
     atomic_fetch_sub(&pool.busy, 1);
     place = -1;
@@ -206,14 +255,9 @@ static void take_jobs(job_function function, void *context, int64_t count,
     release_scratch();
 }
 
-static int64_t nanoseconds(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return t.tv_sec * INT64_C(1000000000) + t.tv_nsec;
-}
-
 static void *work(void *number) {
     const int at = (int)(intptr_t)number;
+    stopped = &pool.stopped;
     long long seen = 0;
     int joined = 0;
     for (;;) {
@@ -272,18 +316,22 @@ static void place_workers(void) {
 
 static int run_alone(job_function function, void *context, int64_t count,
                      int64_t scratch_bytes) {
+    atomic_int here = 0;
     void *scratch = scratch_bytes ? scratch_of_thread(scratch_bytes) : NULL;
-    if (scratch_bytes && !scratch) return -1;
-    for (int64_t job = 0; job < count; job++) function(context, job, scratch);
+    if (scratch_bytes && !scratch) return OUT_OF_MEMORY;
+    stopped = &here;
+    for (int64_t job = 0; job < count && !is_stopped(); job++) function(context, job, scratch);
+    stopped = NULL;
     finish_streams();
     release_scratch();
-    return 0;
+    return here ? INTERRUPTED : 0;
 }
 
 int parallel_run(job_function function, void *context, int64_t count, int64_t threads,
                  int64_t scratch_bytes) {
     pthread_once(&once, initialise);
     const int helpers = (int)least(least(threads, count) - 1, MOST_WORKERS);
+    looked = nanoseconds();
     /* Someone else's run has the pool: do not wait, the machine is busy anyway. */
     if (helpers < 1 || pthread_mutex_trylock(&pool.gate))
         return run_alone(function, context, count, scratch_bytes);
@@ -294,7 +342,8 @@ int parallel_run(job_function function, void *context, int64_t count, int64_t th
     pool.count = count;
     pool.scratch_bytes = scratch_bytes;
     pool.wanted = helpers + 1;
-    pool.failed = 0;
+    pool.failed = pool.stopped = 0;
+    stopped = &pool.stopped;
     pool.next = 0;
     pool.places = helpers;
     pool.open = 1;
@@ -307,7 +356,8 @@ int parallel_run(job_function function, void *context, int64_t count, int64_t th
     atomic_fetch_sub(&pool.places, helpers + MOST_WORKERS);
     for (int64_t i = 0; pool.running > 0; i++) wait_briefly(i);
     pool.open = 0;
-    const int failed = pool.failed;
+    const int failed = pool.failed ? OUT_OF_MEMORY : pool.stopped ? INTERRUPTED : 0;
+    stopped = NULL;
     pthread_mutex_unlock(&pool.gate);
-    return failed ? -1 : 0;
+    return failed;
 }

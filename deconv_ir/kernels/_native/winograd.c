@@ -56,7 +56,7 @@ static void sum_rows(const struct context *c, int64_t positions, int64_t rows,
     const struct wino_tiling *t = &c->plan->tiling;
     const int64_t width = t->width, columns = width / c->kernels->lanes;
     const int64_t blocks = wino_blocks(rows, c->kernels);
-    const int64_t step = divide_up(channels, divide_up(channels, wino_go(t)));
+    const int64_t step = divide_up(channels, divide_up(channels, wino_go(c->kernels)));
     /* As wino_block_first() deals them out. */
     const int64_t least_rows = rows / blocks, larger = rows % blocks;
     for (int64_t first = 0; first < channels; first += step)
@@ -299,14 +299,14 @@ int wino_execute(const struct layer *layer, const struct run *run,
                               is_streamed(layer, run)};
     const struct wino_tiling *t = &plan->tiling;
     static const int64_t low[AXES];
-    if (fill_outside(layer, run, kernels, epilogue, arrays, low, plan->high)) return -1;
+    int failed = fill_outside(layer, run, kernels, epilogue, arrays, low, plan->high);
+    if (failed) return failed;
     if (t->fills > 0) {
         context.shared = take_shared(t->shared_bytes, t->bytes);
-        if (!context.shared) return -1;
+        if (!context.shared) return OUT_OF_MEMORY;
+        failed = parallel_run(fill_part, &context, t->places * t->fills, t->threads, t->bytes);
     }
-    int failed = t->fills > 0 && parallel_run(fill_part, &context, t->places * t->fills,
-                                              run->threads, t->bytes);
-    failed = failed || parallel_run(run_tile, &context, t->jobs, run->threads, t->bytes);
+    if (!failed) failed = parallel_run(run_tile, &context, t->jobs, t->threads, t->bytes);
     if (t->fills > 0) give_shared();
-    return failed ? -1 : atomic_load(&too_large);
+    return failed ? failed : atomic_load(&too_large);
 }

@@ -134,6 +134,7 @@ struct wino_packing {
 
 struct wino_tiling {
     int64_t images, box[AXES], chunks; /* of a job */
+    int64_t threads; /* that take part */
     int64_t grid[AXES], image_groups, row_groups, jobs;
     int64_t places; /* tiles of positions: jobs without their groups of rows */
     /* All panels are filled before any is used, each by so many jobs; 0: every job fills
@@ -180,12 +181,18 @@ struct wino_plan {
 int64_t wino_taps(const struct packing *direct, int axis);
 /* Whether a layer can be filtered so at all. */
 int wino_supports(const struct layer *layer, const struct packing *direct);
-/* Plan a run with the weights that are there, or, where `packed` is NULL, with
- * the best choice, whose packing is made but not filled.  Returns 1 if there is
- * no plan, -1 when out of memory. */
+/* Choose the weights for runs like one; `cycles` are those of the run.  Returns 1 if it cannot be
+ * filtered, OUT_OF_MEMORY, or 0. */
+int wino_choose(const struct layer *layer, const struct run *run, const struct kernels *kernels,
+                const struct packing *direct, struct wino_choice *choice, double *cycles);
+/* Arrange the chunks of a choice for the threads of a run.  Returns OUT_OF_MEMORY, or 0. */
+int wino_arrange(const struct layer *layer, const struct run *run, const struct kernels *kernels,
+                 const struct packing *direct, struct wino_choice *choice);
+/* Whether two choices differ in their chunks at most. */
+int wino_choices_agree(const struct wino_choice *a, const struct wino_choice *b);
+/* Plan a run with the weights of a packing, filled or not.  Returns as wino_choose() does. */
 int wino_plan_make(const struct layer *layer, const struct run *run,
-                   const struct kernels *kernels, const struct packing *direct,
-                   const struct wino_packing *packed, struct wino_packing *made,
+                   const struct kernels *kernels, const struct wino_packing *packing,
                    struct wino_plan *plan);
 void wino_plan_free(struct wino_plan *plan);
 
@@ -209,8 +216,9 @@ int wino_execute(const struct layer *layer, const struct run *run,
 /* Bytes of a block of positions that stay in the first-level cache, and the most channels
  * that are summed in a go. */
 #define FIRST_LEVEL_SHARE ((int64_t)16 << 10)
-static inline int64_t wino_go(const struct wino_tiling *t) {
-    return FIRST_LEVEL_SHARE / (t->width * (int64_t)sizeof(float));
+static inline int64_t wino_go(const struct kernels *kernels) {
+    /* Of the widest panels, whatever a run has: results depend on it. */
+    return FIRST_LEVEL_SHARE / (PANEL_COLUMNS * kernels->lanes * (int64_t)sizeof(float));
 }
 static inline const struct wino_layout *wino_layout_of(const struct wino_packing *p,
                                                        int64_t chunk) {

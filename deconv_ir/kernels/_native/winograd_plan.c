@@ -180,7 +180,7 @@ static double run_cycles(const struct layer *layer, const struct run *run,
     const int columns = (int)(t->width / kernels->lanes);
     /* What takes instructions takes fewer of longer vectors; what waits for caches does not. */
     const double by_length =
-        (1 + 16. / ((double)kernels->lanes * vectors_per_cycle(kernels))) / 2;
+        (1 + 16. / ((double)kernels->lanes * layer->machine.multiply_adds)) / 2;
     /* One chunk: products, its weights, and the panel. */
     const struct wino_layout *layout = &p->layouts[0];
     double products = 0, weights = 0;
@@ -189,17 +189,17 @@ static double run_cycles(const struct layer *layer, const struct run *run,
         if (rows == 0) continue;
         const int64_t micro = wino_blocks(rows, kernels), fewest = rows / micro;
         const double larger = (double)(rows % micro), smaller = (double)micro - larger;
-        const double tap = smaller * kernel_tap_cycles(kernels, (int)fewest, columns) +
-                           larger * kernel_tap_cycles(kernels, (int)fewest + 1, columns);
+        const double tap = smaller * kernel_tap_cycles(&layer->machine, (int)fewest, columns) +
+                           larger * kernel_tap_cycles(&layer->machine, (int)fewest + 1, columns);
         const double depth = (double)p->depth[i % p->points];
         products += blocks * (depth * tap + 34 * (double)micro);
         weights += (double)rows * depth;
     }
     const double panel_bytes = (double)t->panel_size * sizeof(float);
-    const double cache = (double)second_level_cache();
+    const double cache = (double)layer->machine.level2;
     if (panel_bytes > cache / 2) products += panel_bytes / 28;
     const double all_weights = (double)wino_weight_bytes(layer, p);
-    products += weights * sizeof(float) / weight_bytes_per_cycle(all_weights);
+    products += weights * sizeof(float) / weight_bytes_per_cycle(&layer->machine, all_weights);
     /* One chunk: outputs. */
     const double rows = (double)(layout->count * a[2].stride);
     const double outputs = (double)(a[0].outputs * a[1].outputs * a[2].outputs);
@@ -235,7 +235,7 @@ static double run_cycles(const struct layer *layer, const struct run *run,
     const double volume = a[0].points > 1 ? 1.3 : 1;
     /* Tiles at the edges hold less; with one for a thread, the largest decides. */
     double full = 1, some_rows = 1, padded = 1;
-    if (t->jobs > run->threads) {
+    if (t->jobs > t->threads) {
         full = (double)run->batch / (double)(t->image_groups * t->images);
         padded = full * (double)count_blocks(plan, t, t->box[1]) /
                  (double)(t->blocks * t->grid[0] * t->grid[1] * t->grid[2]);
@@ -249,12 +249,12 @@ static double run_cycles(const struct layer *layer, const struct run *run,
     double cycles = 0;
     if (t->fills > 0) {
         cycles = scheduled_cycles(fill / (double)t->fills + 500, t->places * t->fills,
-                                  run->threads) + BARRIER;
+                                  t->threads) + BARRIER;
         sums += panel_bytes / 7; /* from the caches of other cores */
     } else {
         sums += fill;
     }
-    cycles += scheduled_cycles(sums, t->jobs, run->threads);
+    cycles += scheduled_cycles(sums, t->jobs, t->threads);
     /* The direct tilings' cycles are those of hits in cache; they take longer by as much. */
     cycles *= 0.89;
     /* One product of panels is as much faster than this, measured. */
@@ -266,6 +266,7 @@ struct search {
     const struct run *run;
     const struct kernels *kernels;
     const struct wino_plan *plan;
+    int64_t threads, scratch_bytes; /* of all threads together */
     struct wino_tiling best; /* cycles < 0: none yet */
 };
 
@@ -274,15 +275,15 @@ struct search {
 
 /* Keep a tiling if it is the best that fits. */
 static void rate(struct search *s, struct wino_tiling t) {
-    const int64_t threads = most(s->run->threads, 1);
-    if (t.bytes * threads + t.shared_bytes > s->run->scratch_bytes) return;
+    if (t.bytes * s->threads + t.shared_bytes > s->scratch_bytes) return;
     t.cycles = run_cycles(s->layer, s->run, s->kernels, s->plan, &t);
     if (s->best.cycles < 0 || t.cycles < s->best.cycles) s->best = t;
 }
 
 static void consider(struct search *s, struct wino_tiling t) {
     lay_out(s->kernels, s->plan, &t);
-    const int64_t chunks = s->plan->packing->chunks, threads = most(s->run->threads, 1);
+    const int64_t chunks = s->plan->packing->chunks, threads = s->threads;
+    t.threads = threads;
     for (int64_t groups = 1; groups <= 16 && groups <= chunks; groups *= 2) {
         t.chunks = divide_up(chunks, groups);
         count_jobs(s->layer, s->run, s->plan, &t);
@@ -345,24 +346,44 @@ static int64_t fitting_height(const struct search *s, struct wino_tiling t, int6
     return best;
 }
 
-static void choose_tiling(const struct layer *layer, const struct run *run,
-                          const struct kernels *kernels, struct wino_plan *plan) {
-    struct search s = {layer, run, kernels, plan, {.cycles = -1}};
+/* The best tiling of some threads that together have so much scratch. */
+static void search_tilings(struct search *s, int64_t threads, int64_t scratch_bytes) {
     struct wino_tiling t = {.images = 1};
-    const int64_t *w = plan->windows;
+    const int64_t *w = s->plan->windows;
+    s->best.cycles = -1;
+    s->threads = threads;
+    s->scratch_bytes = scratch_bytes;
     for (t.box[0] = w[0]; t.box[0] > 0; t.box[0] = smaller_part(w[0], t.box[0]))
         for (int64_t height = w[1], next; height > 0; height = next) {
             next = smaller_part(w[1], height);
             for (t.box[2] = w[2]; t.box[2] > 0; t.box[2] = smaller_part(w[2], t.box[2])) {
                 /* Lines that belong to different positions make whole rows only. */
-                if (t.box[2] < w[2] && (plan->weave_high > 0 || t.box[2] < kernels->lanes)) break;
+                if (t.box[2] < w[2] && (s->plan->weave_high > 0 || t.box[2] < s->kernels->lanes))
+                    break;
                 t.box[1] = height;
-                if (count_positions(plan, &t) > MOST_POSITIONS) continue;
-                consider_box(&s, t);
-                t.box[1] = fitting_height(&s, t, next);
-                if (t.box[1] < height) consider_box(&s, t);
+                if (count_positions(s->plan, &t) > MOST_POSITIONS) continue;
+                consider_box(s, t);
+                t.box[1] = fitting_height(s, t, next);
+                if (t.box[1] < height) consider_box(s, t);
             }
         }
+}
+
+static void choose_tiling(const struct layer *layer, const struct run *run,
+                          const struct kernels *kernels, struct wino_plan *plan) {
+    struct search s = {.layer = layer, .run = run, .kernels = kernels, .plan = plan};
+    plan->tiling.cycles = -1;
+    /* Where scratch is short, fewer threads with larger tiles may be faster. */
+    for (int64_t threads = run->threads; threads > 0; threads /= 2) {
+        const int64_t enough = run->thread_bytes * threads;
+        search_tilings(&s, threads, least(run->scratch_bytes, enough));
+        const int found = s.best.cycles >= 0, before = plan->tiling.cycles >= 0;
+        if (found && before && s.best.cycles >= plan->tiling.cycles) break;
+        if (found) plan->tiling = s.best;
+        if (found && run->scratch_bytes >= enough) break;
+    }
+    if (plan->tiling.cycles >= 0) return;
+    search_tilings(&s, 1, run->scratch_bytes);
     plan->tiling = s.best;
 }
 
@@ -409,27 +430,15 @@ static int panel_starts_make(struct wino_plan *plan) {
     return 0;
 }
 
-static int plan_finish(struct wino_plan *plan) {
+static int plan_finish(const struct kernels *kernels, struct wino_plan *plan) {
     if (panel_starts_make(plan)) return -1;
     const int64_t width = plan->tiling.width;
-    const int64_t count = wino_go(&plan->tiling) + AHEAD;
+    const int64_t count = wino_go(kernels) + AHEAD;
     plan->offsets = calloc((size_t)count, sizeof *plan->offsets);
     if (!plan->offsets) return -1;
     for (int64_t i = 0; i < count; i++)
         plan->offsets[i] = (int32_t)(i * width);
     return 0;
-}
-
-/* Whether a run can use the weights of a choice. */
-static int choice_fits(const struct layer *layer, const struct run *run,
-                       const struct packing *direct, const struct wino_choice *choice) {
-    for (int a = 0; a < AXES; a++) {
-        const int64_t stride = direct->phases[a].count;
-        const int64_t pad = run->pads_begin[a];
-        const int64_t residue = layer->forward ? 0 : pad - floor_divide(pad, stride) * stride;
-        if (residue != choice->residue[a] || run->output[a] < stride) return 0;
-    }
-    return run->batch > 0;
 }
 
 /* What a run would take with the weights of a choice; returns -1 when out of memory. */
@@ -483,42 +492,50 @@ static int64_t positions_of(const struct layer *layer, const struct run *run) {
     return positions;
 }
 
-int wino_plan_make(const struct layer *layer, const struct run *run,
-                   const struct kernels *kernels, const struct packing *direct,
-                   const struct wino_packing *packed, struct wino_packing *made,
-                   struct wino_plan *plan) {
-    memset(plan, 0, sizeof *plan);
-    if (packed) {
-        if (!choice_fits(layer, run, direct, &packed->choice)) return 1;
-        const int failed = plan_for(layer, run, kernels, packed, plan);
-        return failed ? failed : plan_finish(plan);
-    }
-    struct wino_choice choice;
-    memset(&choice, 0, sizeof choice); /* it is compared byte by byte */
-    choice.threads = 1;
+int wino_choose(const struct layer *layer, const struct run *run, const struct kernels *kernels,
+                const struct packing *direct, struct wino_choice *choice, double *cycles) {
+    memset(choice, 0, sizeof *choice); /* it is compared byte by byte */
+    choice->threads = 1;
     for (int a = 0; a < AXES; a++) {
         const int64_t taps = wino_taps(direct, a);
         const int64_t pad = run->pads_begin[a], stride = direct->phases[a].count;
-        choice.residue[a] = layer->forward ? 0 : pad - floor_divide(pad, stride) * stride;
-        choice.kind[a] = taps < 2 ? F_1_1 : taps == 2 || taps == 4 ? F_2_2 : F_2_3;
-        choice.merged[a] = stride > 1;
+        choice->residue[a] = layer->forward ? 0 : pad - floor_divide(pad, stride) * stride;
+        choice->kind[a] = taps < 2 ? F_1_1 : taps == 2 || taps == 4 ? F_2_2 : F_2_3;
+        choice->merged[a] = stride > 1;
+        if (run->output[a] < stride) return 1;
     }
-    if (!choice_fits(layer, run, direct, &choice)) return 1;
-    const struct wino_choice start = choice;
-    double cycles;
-    if (improve(layer, run, kernels, direct, &choice, &cycles)) return -1;
+    if (run->batch < 1) return 1;
+    if (improve(layer, run, kernels, direct, choice, cycles)) return OUT_OF_MEMORY;
+    return *cycles == HUGE_VAL;
+}
+
+int wino_arrange(const struct layer *layer, const struct run *run, const struct kernels *kernels,
+                 const struct packing *direct, struct wino_choice *choice) {
     /* Few positions are one tile, whose chunks are dealt out; little work is not. */
-    if (run->threads > 1 && positions_of(layer, run) <= FEW_POSITIONS && cycles > 20 * BARRIER) {
-        struct wino_choice even = start;
-        double now;
-        even.threads = run->threads;
-        if (improve(layer, run, kernels, direct, &even, &now)) return -1;
-        if (now < cycles) choice = even;
-    }
-    if (cycles == HUGE_VAL) return 1;
-    if (wino_packing_make(layer, kernels, direct, &choice, made)) return -1;
-    const int failed = plan_for(layer, run, kernels, made, plan);
-    return failed ? failed : plan_finish(plan);
+    if (run->threads < 2 || positions_of(layer, run) > FEW_POSITIONS) return 0;
+    double cycles, now;
+    struct wino_choice even = *choice;
+    even.threads = run->threads;
+    if (choice_cycles(layer, run, kernels, direct, choice, &cycles)) return OUT_OF_MEMORY;
+    if (cycles <= 20 * BARRIER) return 0;
+    if (choice_cycles(layer, run, kernels, direct, &even, &now)) return OUT_OF_MEMORY;
+    if (now < cycles) *choice = even;
+    return 0;
+}
+
+int wino_choices_agree(const struct wino_choice *a, const struct wino_choice *b) {
+    for (int i = 0; i < AXES; i++)
+        if (a->kind[i] != b->kind[i] || a->merged[i] != b->merged[i] ||
+            a->residue[i] != b->residue[i])
+            return 0;
+    return 1;
+}
+
+int wino_plan_make(const struct layer *layer, const struct run *run,
+                   const struct kernels *kernels, const struct wino_packing *packing,
+                   struct wino_plan *plan) {
+    const int failed = plan_for(layer, run, kernels, packing, plan);
+    return failed ? failed : plan_finish(kernels, plan);
 }
 
 void wino_plan_free(struct wino_plan *plan) {

@@ -1,0 +1,147 @@
+"""Plans of the compiled kernel: the same under every machine, and as large as the work."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from deconv_ir.kernels import Convolution, Deconvolution, threads
+from deconv_ir.kernels.compiled import compiled_module
+from deconv_ir.kernels.machine import MACHINES
+
+pytestmark = pytest.mark.skipif(
+    compiled_module() is None, reason="the compiled kernel was not built"
+)
+SCRATCH = 64 << 20
+
+
+@pytest.fixture(params=MACHINES)
+def machine(request, monkeypatch):
+    """Plan for each machine in turn."""
+    monkeypatch.setenv("DECONV_IR_MACHINE", request.param)
+    return request.param
+
+
+def describe(kernel, data, pads, output):
+    channels = kernel.problem.groups * kernel.problem.channels_out
+    return kernel._compiled.describe(data, pads, kernel.scratch_bytes, (data[0], channels, *output))
+
+
+# Layer, and extents of n positions in all.
+LONG = {
+    "1-D": ((64, 32, 4), (2,), lambda n: (n,)),
+    "1-D, few channels": ((4, 2, 4), (2,), lambda n: (n,)),
+    "1-D, folded": ((16, 1, 4), (2,), lambda n: (n,)),
+    "1-D, many channels": ((1024, 256, 16), (8,), lambda n: (n,)),
+    "square": ((4, 2, 4, 4), (2, 2), lambda n: (math.isqrt(n), math.isqrt(n))),
+    "long rows": ((8, 4, 3, 3), (2, 2), lambda n: (16, n // 16)),
+    "tall": ((8, 4, 3, 3), (2, 2), lambda n: (n // 16, 16)),
+    "volume": ((8, 8, 3, 3, 3), (2, 2, 2), lambda n: (n // 64, 8, 8)),
+    "convolution": ((32, 64, 3), (1,), lambda n: (n,)),
+}
+
+
+@pytest.mark.parametrize("element", ["float32", "int8"])
+@pytest.mark.parametrize("used", [1, 2, 8, 64, 256])
+@pytest.mark.parametrize("layer", LONG)
+def test_plans_grow_with_the_work(machine, monkeypatch, layer, used, element):
+    """Cycles of up to 64 M positions are in proportion to them, and tiles stay as large."""
+    monkeypatch.setattr(threads, "_threads", used)
+    shape, strides, extents = LONG[layer]
+    kind = Convolution if layer == "convolution" else Deconvolution
+    kernel = kind(np.ones(shape, element), strides=strides, dilations=(1,) * len(strides))
+    channels = kernel.problem.channels_in
+    each = []
+    for n in (1 << 18, 1 << 20, 1 << 21, 1 << 23, 1 << 26):
+        data = (1, channels, *extents(n))
+        output = tuple(s * x for s, x in zip(strides, data[2:], strict=True))
+        told = describe(kernel, data, (1,) * len(strides), output)
+        filtered = "filtering" in told
+        each.append(told["winograd_cycles" if filtered else "cycles"] / n)
+        # Some tens of positions: no tile is little but its halo.
+        assert math.prod(told["box"]) * told["images"] >= 12
+        assert told["bytes"] * min(told["threads"], told["jobs"]) <= SCRATCH
+    assert min(each) > 0
+    # More work is spread over threads a little more evenly.
+    assert max(each) < 1.5 * min(each)
+    assert max(each[2:]) < 1.25 * min(each[2:])
+
+
+@pytest.mark.parametrize("used", [2, 256])
+def test_many_channels_take_fewer_threads_where_scratch_is_short(machine, monkeypatch, used):
+    """Of 4096 channels a tile of one thread takes megabytes: 256 of them would exceed the bound."""
+    monkeypatch.setattr(threads, "_threads", used)
+    kernel = Deconvolution(
+        np.ones((4096, 8, 4, 4), np.float32), strides=(2, 2), dilations=(1, 1), path="winograd"
+    )
+    told = describe(kernel, (1, 4096, 64, 64), (1, 1), (128, 128))
+    assert "filtering" in told
+    assert told["bytes"] * told["threads"] + told["shared_bytes"] <= SCRATCH
+    assert told["threads"] <= used
+
+
+@pytest.mark.parametrize("path", ["direct", "winograd", "compiled"])
+def test_results_under_every_machine(machine, monkeypatch, draw_case, dtype_of, path):
+    """What runs is the code of an instruction set that is here, in the tiles of the machine."""
+    elements = ["float32", "float32", "float16", "float64", "int8"]
+    for seed in range(30):
+        monkeypatch.setattr(threads, "_threads", 1 + seed % 3)
+        channels = (4, 30, 150)[seed % 3]
+        case = draw_case(seed, dtype_of(elements[seed % 5]), 1 + seed % 2, channels=channels)
+        for scratch_bytes in (SCRATCH, 200_000):
+            case.check(case.actual(path=path, scratch_bytes=scratch_bytes), path)
+
+
+# Layers whose algorithm, tiles and goes over channels differ between runs: kinds of bench/cases.py.
+def layers(count):
+    """Draw layers, with one image for each and a second extent."""
+    rng = np.random.default_rng(19)
+    for _ in range(count):
+        axes = int(rng.integers(1, 4))
+        kernel, stride = [(4, 2), (3, 1), (2, 2), (3, 2), (5, 2), (9, 4), (1, 1)][rng.integers(7)]
+        ins, outs = (round(4 * 2 ** rng.uniform(0, top)) for top in (7, 5))
+        if rng.random() < 0.2:
+            outs = int(rng.integers(1, 3))  # folded
+        groups = int(rng.choice([1, 1, 1, 2]))
+        extents = tuple(int(v) for v in rng.integers(2, (200, 24, 8)[axes - 1], axes))
+        forward = bool(rng.random() < 0.25)
+        shape = (groups * outs, ins) if forward else (groups * ins, outs)
+        weights = rng.standard_normal((*shape, *(kernel,) * axes), dtype=np.float32)
+        bias = rng.standard_normal(groups * outs, dtype=np.float32)
+        kind = Convolution if forward else Deconvolution
+        arguments = {"strides": (stride,) * axes, "dilations": (1,) * axes, "groups": groups}
+
+        def make(kind=kind, weights=weights, bias=bias, arguments=arguments):
+            return kind(weights, bias=bias, **arguments)
+
+        def output(extents, forward=forward, stride=stride, kernel=kernel):
+            return tuple(-(-x // stride) if forward else stride * x + kernel % 2 for x in extents)
+
+        draw = [
+            rng.standard_normal((5, groups * ins, *e), dtype=np.float32)
+            for e in (extents, tuple(2 * x + 3 for x in extents))
+        ]
+        yield make, draw, (kernel // 3,) * axes, output
+
+
+def test_bits_depend_on_the_layer_and_the_image_alone(monkeypatch):
+    """Not on threads, on the batch, or on what was run before."""
+    filtered = 0
+    for make, (data, other), pads, output in layers(40):
+        kernel, extents = make(), output(data.shape[2:])
+        monkeypatch.setattr(threads, "_threads", 1)
+        expected = [kernel.run(image[None], pads, extents)[0] for image in data]
+        filtered += "filtering" in describe(kernel, (1, *data.shape[1:]), pads, extents)
+        for used in (1, 2, 3, 8):
+            monkeypatch.setattr(threads, "_threads", used)
+            fresh, warm = make(), make()
+            warm.run(other[:2], tuple(p + 1 for p in pads), output(other.shape[2:]))
+            warm.run(other[:1], pads, output(other.shape[2:]))
+            for batch in (1, 2, 5):
+                for prepared in (fresh, warm):
+                    found = prepared.run(data[:batch], pads, extents)
+                    for image, result in zip(expected, found, strict=False):
+                        np.testing.assert_array_equal(result, image)
+    assert 5 < filtered < 35  # the others are summed directly
