@@ -2,21 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Iterable, Mapping, Sequence, Set
+from itertools import islice
 from operator import index
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from .errors import InputError
+from .dtypes import from_numpy
+from .errors import InputError, ResourceError, one_line
+from .execute.memory import out_of_memory, require_memory
+from .foreign_arrays import as_array
 from .geometry import PadMode, Semantics
-from .model import Context
+from .model import Context, TensorInfo
+from .ops.base import MAX_INTEGER
 from .ops.deconvolution import AUTO_PAD
 from .ops.deconvolution_views import describe_requested
 from .ops.group_convolution_backprop_data import GroupConvolutionBackpropData
+from .shapes import MAX_RANK, size_problem, static
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
     from .dtypes import Array
+
+_VALUE_SHOWN = 200
 
 
 def conv_transpose(
@@ -67,7 +76,11 @@ def conv_transpose(
     Raises
     ------
     InputError
-        An argument is out of range, or the element types have no arithmetic here.
+        An argument is of the wrong kind or out of range.
+    UnsupportedError
+        The element type has no arithmetic here.
+    ResourceError
+        The arrays do not fit into memory.
     ShapeError
         The shapes do not fit together.
 
@@ -85,50 +98,140 @@ def conv_transpose(
 
     from .opening import as_semantics
 
-    data, weights = np.asarray(x), np.asarray(filter)
+    data, weights = _array("x", x), _array("filter", filter)
+    offsets = None if bias is None else _array("bias", bias)
     spatial = max(1, data.ndim - 2)
-    _check_groups(groups, weights.shape)
-    try:
-        mode = auto_pad if isinstance(auto_pad, PadMode) else AUTO_PAD.parse(auto_pad)
-    except ValueError:
-        raise InputError(f"auto_pad must be {AUTO_PAD.allowed}, found {auto_pad!r}") from None
-    operation = GroupConvolutionBackpropData(
+    grouped_shape = _grouped(groups, weights.shape)
+    operation = _Operation(
         strides=_per_axis("strides", strides, spatial, 1),
         dilations=_per_axis("dilations", dilations, spatial, 1),
         pads_begin=_per_axis("pads_begin", pads_begin, spatial, 0),
         pads_end=_per_axis("pads_end", pads_end, spatial, 0),
         output_padding=_per_axis("output_padding", output_padding, spatial, 0),
-        auto_pad=mode,
+        auto_pad=_pad_mode(auto_pad),
     )
-    grouped = weights.reshape(groups, weights.shape[0] // groups, *weights.shape[1:])
-    inputs = [data, grouped]
+    infos = [
+        TensorInfo(data.shape, from_numpy(data.dtype)),
+        TensorInfo(grouped_shape, from_numpy(weights.dtype)),
+    ]
+    requested = []
     if output_shape is not None:
-        inputs.append(np.array(_per_axis("output_shape", output_shape, spatial, 0), np.int64))
+        extents = _per_axis("output_shape", output_shape, None, 0)
+        requested = [np.array(extents, np.int64)]
+        infos.append(describe_requested(requested[0]))
     context = Context(as_semantics(semantics))
-    operation.infer([describe_requested(a) for a in inputs], context)
+    (output,) = operation.infer(infos, context)
+    _check_bias(offsets, output)
+    needed = _bytes_needed(static(output.shape), data, weights)
+    require_memory(needed, subject="conv_transpose", hint=None)
     try:
-        kernel = operation.kernel(grouped, None if bias is None else np.asarray(bias), context)
-        return operation.apply(kernel, grouped.shape, inputs, context)
-    except (TypeError, ValueError) as error:
+        grouped = weights.reshape(grouped_shape)
+        kernel = operation.kernel(grouped, offsets, context)
+        return operation.apply(kernel, grouped_shape, [data, grouped, *requested], context)
+    except MemoryError as error:
+        raise out_of_memory(needed, error, subject="conv_transpose") from error
+    except (TypeError, ValueError, OverflowError) as error:
         raise InputError(str(error)) from error
 
 
-def _check_groups(groups: int, shape: tuple[int, ...]) -> None:
-    if len(shape) < 3:
-        raise InputError(f"filter must have rank 3 or greater, found shape {list(shape)}")
-    if groups < 1 or shape[0] % groups:
-        raise InputError(f"groups={groups} must be positive and divide the {shape[0]} channels")
+class _Operation(GroupConvolutionBackpropData):
+    """Its inputs have the names of the function's arguments, for messages."""
+
+    inputs = ("x", "filter", "output_shape")
 
 
-def _per_axis(name: str, value: int | Sequence[int], spatial: int, minimum: int) -> tuple[int, ...]:
-    """Return one value for each spatial axis."""
+def _check_bias(bias: Array | None, output: TensorInfo) -> None:
+    if bias is None:
+        return
+    element_type = from_numpy(bias.dtype)
+    if element_type is not output.element_type:
+        raise InputError(
+            f"bias must be of the element type of x, {output.element_type}, found {element_type}"
+        )
+    wanted = static(output.shape)[1:2]
+    if bias.shape != wanted:
+        raise InputError(f"bias must have shape {list(wanted)}, found {list(bias.shape)}")
+
+
+def _bytes_needed(output: tuple[int, ...], data: Array, weights: Array) -> int:
+    """Return the bytes of the output, the packed filter and copies of broadcast data.
+
+    Raises
+    ------
+    ResourceError
+        The output has more elements than an array can.
+    """
+    problem = size_problem(output, 8 * data.itemsize)
+    if problem is not None:
+        raise ResourceError(f"the output would be {problem}", rule="memory")
+    copied = 0 if data.flags.c_contiguous else data.nbytes
+    return math.prod(output) * data.itemsize + weights.nbytes + copied
+
+
+def _array(name: str, given: object) -> Array:
+    """Return an argument as an array of a type that the IR has.
+
+    Raises
+    ------
+    InputError
+        It is not one.
+    """
+    array = as_array(given, name)
+    if from_numpy(array.dtype) is None:
+        raise InputError(f"{name}: arrays of dtype {array.dtype} are not supported")
+    return array if array.dtype.isnative else array.astype(array.dtype.newbyteorder("="))
+
+
+def _grouped(groups: object, shape: tuple[int, ...]) -> tuple[int, ...]:
+    """Return the shape of a filter with an axis for its groups."""
+    if not 3 <= len(shape) < MAX_RANK:
+        raise InputError(
+            f"filter must have rank 3 or greater, and less than {MAX_RANK}, "
+            f"found shape {list(shape)}"
+        )
     try:
-        if isinstance(value, Sequence) or not hasattr(value, "__index__"):
-            values = tuple(index(v) for v in value)  # type: ignore[union-attr]
+        count = index(groups)  # type: ignore[arg-type]
+    except Exception:  # of whatever class it has
+        raise InputError(f"groups must be a whole number, found {_shown(groups)}") from None
+    if count < 1 or shape[0] % count:
+        raise InputError(f"groups={count} must be positive and divide the {shape[0]} channels")
+    return (count, shape[0] // count, *shape[1:])
+
+
+def _pad_mode(auto_pad: object) -> PadMode:
+    if isinstance(auto_pad, PadMode):
+        return auto_pad
+    try:
+        if isinstance(auto_pad, str):
+            mode: PadMode = AUTO_PAD.parse(auto_pad)
+            return mode
+    except ValueError:
+        pass
+    raise InputError(f"auto_pad must be {AUTO_PAD.allowed}, found {_shown(auto_pad)}")
+
+
+def _per_axis(name: str, value: Any, spatial: int | None, minimum: int) -> tuple[int, ...]:
+    """Return one value for each spatial axis; `spatial` None: one number does not stand for all."""
+    try:
+        if isinstance(value, str | bytes | Mapping | Set):
+            raise TypeError
+        if isinstance(value, Iterable) and getattr(value, "ndim", None) != 0:
+            values = tuple(index(v) for v in islice(value, MAX_RANK + 1))
+        elif spatial is None:
+            raise TypeError
         else:
             values = (index(value),) * spatial
-    except TypeError:
-        raise InputError(f"{name} must be whole numbers, found {value!r}") from None
-    if any(v < minimum for v in values):
-        raise InputError(f"{name} must be >= {minimum}, found {value!r}")
+    except Exception:  # of an iterable: any kind
+        what = "a sequence of whole numbers" if spatial is None else "whole numbers"
+        raise InputError(f"{name} must be {what}, found {_shown(value)}") from None
+    if any(not minimum <= v <= MAX_INTEGER for v in values):
+        raise InputError(f"{name} must be >= {minimum}, and < 2^63, found {_shown(value)}")
     return values
+
+
+def _shown(value: object) -> str:
+    """Return a value of any kind as a message shows it."""
+    try:
+        return one_line(repr(value), _VALUE_SHOWN)
+    except Exception:  # of whatever class it has
+        return f"an object of type {type(value).__name__}"

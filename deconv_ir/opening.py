@@ -22,13 +22,14 @@ def as_semantics(semantics: Semantics | str) -> Semantics:
 
     Raises
     ------
-    DeconvError
+    InputError
         There is none of that name.
     """
+    found = semantics if isinstance(semantics, str | Semantics) else type(semantics).__name__
     try:
-        return Semantics(semantics)
-    except (ValueError, TypeError):
-        raise DeconvError(f"semantics must be 'spec' or 'openvino', found {semantics!r}") from None
+        return Semantics(found)
+    except ValueError:
+        raise InputError(f"semantics must be 'spec' or 'openvino', found {found!r}") from None
 
 
 def read_model(model: Readable, limits: Limits) -> tuple[Graph | None, Sequence[DeconvError]]:
