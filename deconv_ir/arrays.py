@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 VALUE_LIMIT = 64
 # Of so many arrays, pairs are compared sooner than spans are looked up.
 _FEW = 8
+_DRAWN_AT_ONCE = 1 << 16
+"""Elements of a block of random values."""
 
 __all__ = [
     "as_array",
@@ -173,9 +175,11 @@ def to_storable(array: Array) -> Array:
 
 
 def random_array(shape: Shape, element_type: ElementType | None, seed: int, index: int) -> Array:
-    """Make a seeded array for an input: normal floats, small integers.
+    """Make a seeded array for an input: standard normal floats, integers from 0 to 9.
 
-    Unknown dims take the smallest extent that is allowed and not 0.
+    Values are drawn in the element type of the input (f16 and narrower floats
+    from f32), a block at a time: beside the array this takes no memory to
+    speak of.  Unknown dims take the smallest extent that is allowed and not 0.
 
     Raises
     ------
@@ -187,13 +191,22 @@ def random_array(shape: Shape, element_type: ElementType | None, seed: int, inde
     if element_type is not None and element_type.kind == "string":
         raise UnsupportedError(f"there are no arrays of element type {element_type}")
     if shape is None:
-        raise InputError("an input of dynamic rank takes no random array; give a file")
+        raise InputError("random values need a shape, and the rank of the input is dynamic")
     extents = tuple(max(1, bounds(d)[0]) if isinstance(d, Interval) else d for d in shape)
     generator = np.random.default_rng([seed, index])
     dtype = np.dtype(np.float32) if element_type is None else element_type.numpy()
     kind = "f" if element_type is None else _kind(dtype)
-    if kind == "f":
-        return generator.standard_normal(extents).astype(np.float32).astype(dtype)
-    if kind == "b":
-        return generator.integers(0, 2, extents).astype(dtype)
-    return generator.integers(0, 10, extents).astype(dtype)
+
+    def draw(count: int) -> Array:
+        if kind != "f":
+            return generator.integers(0, 2 if kind == "b" else 10, count, np.uint8)
+        if dtype == np.float64:
+            return generator.standard_normal(count)
+        return generator.standard_normal(count, np.float32)
+
+    array = np.empty(extents, dtype)
+    flat = array.reshape(-1)
+    for start in range(0, flat.size, _DRAWN_AT_ONCE):
+        block = flat[start : start + _DRAWN_AT_ONCE]
+        block[...] = draw(block.size)
+    return array
