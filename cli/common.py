@@ -22,6 +22,9 @@ EXIT_DIFFERS = 1
 EXIT_MISTAKE = 2
 EXIT_INTERRUPTED = 130
 
+STREAM = "-"
+"""What stands for standard input or output in place of a file."""
+
 _MAX_LINE = 4 * MAX_MESSAGE
 """Longest line of an error: place, layer, message and hint are bounded by themselves."""
 
@@ -125,7 +128,7 @@ def run_command(command: click.Command) -> NoReturn:
     try:
         with _caught_signals():
             _occupy_standard_streams()
-            code = command.main(standalone_mode=False)
+            code = command.main(prog_name=command.name, standalone_mode=False)
             _flush()
     except click.exceptions.Exit as done:
         code = done.exit_code

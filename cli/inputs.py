@@ -2,57 +2,107 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Sequence
+from collections.abc import Container, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from deconv_ir.errors import DeconvError
+from deconv_ir.shapes import compatible, format_shape
 
-from . import npy
-from .common import Mistake
+from . import npy, npz
+from .common import STREAM, Mistake
+from .shapes import OPTION as SHAPE_OPTION
+from .shapes import describe_port, drawn_shape
 
 if TYPE_CHECKING:
     from deconv_ir import Model
     from deconv_ir.dtypes import Array
+    from deconv_ir.model import Port
+    from deconv_ir.shapes import Shape
 
 
 def gather_inputs(
-    model: Model, given: Sequence[str], seed: int | None, besides: Container[str] = ()
+    model: Model,
+    given: Sequence[str],
+    seed: int | None,
+    shapes: Mapping[str, Shape],
+    besides: Container[str] = (),
 ) -> dict[str, Array]:
     """Read the arrays, and make the ones that --random-inputs asks for.
 
-    Inputs in `besides` come from elsewhere.
+    Parameters
+    ----------
+    given : sequence of str
+        The values of --input.
+    seed : int or None
+        Of --random-inputs.
+    shapes : mapping
+        Input name -> shape, as by `shapes.input_shapes`.
+    besides : container of str
+        Inputs that come from elsewhere.
+
+    Raises
+    ------
+    Mistake
+        An array is missing, or an option does not fit the model.
     """
     names = [name for name in model.inputs if name not in besides]
     paths = pair("--input", given, names)
-    if list(paths.values()).count(npy.STREAM) > 1:
+    if list(paths.values()).count(STREAM) > 1:
         raise Mistake("only one --input can be standard input")
     missing = [name for name in names if name not in paths]
     if missing and seed is None:
+        listed = ", ".join(
+            f"{name!r} {describe_port(model.inputs[name], shapes[name])}" for name in missing
+        )
         raise Mistake(
-            f"{model.graph.file}: no array for input {', '.join(map(repr, missing))} "
+            f"{model.graph.file}: no array for input {listed} "
             "(use --input NAME=FILE.npy, or --random-inputs SEED)"
         )
-    if missing:
-        model.require_memory()
+    drawn = {name: drawn_shape(name, shapes[name]) for name in missing}
+    if drawn:
+        model.require_memory(drawn)
     arrays: dict[str, Array] = {}
     for index, (name, port) in enumerate(model.inputs.items()):
-        if name in besides:
-            continue
         if name in paths:
-            try:
-                arrays[name] = npy.read(paths[name])
-            except DeconvError as error:
-                raise error.locate(file=paths[name]) from error
-        else:
+            arrays[name] = _read_input(paths[name], name, port, shapes[name])
+        elif name in drawn:
             from deconv_ir.arrays import random_array
 
-            arrays[name] = random_array(port.shape, port.element_type, seed or 0, index)
+            arrays[name] = random_array(drawn[name], port.element_type, seed or 0, index)
     return arrays
 
 
+def _read_input(path: str, name: str, port: Port, shape: Shape) -> Array:
+    try:
+        array = read_array(path, name)
+    except DeconvError as error:
+        raise error.locate(file=path) from error
+    # What the model itself does not take is for the model to refuse.
+    if compatible(array.shape, port.shape) and not compatible(array.shape, shape):
+        raise Mistake(
+            f"{path}: {SHAPE_OPTION} gives input {name!r} the shape {format_shape(shape)}, "
+            f"the array has {format_shape(array.shape)}"
+        )
+    return array
+
+
+def read_array(path: str, name: str) -> Array:
+    """Read the array for an input or an output from a .npy or .npz file, or a stream.
+
+    Raises
+    ------
+    InputError
+        It cannot be read.
+    """
+    return npz.read(path, name) if path.endswith(npz.SUFFIX) else npy.read(path)
+
+
 def pair(option: str, given: Sequence[str], names: Sequence[str]) -> dict[str, str]:
-    """Match ``[NAME=]FILE`` options with names; those without a name go in order."""
+    """Match ``[NAME=]FILE`` options with names; those without a name go in order.
+
+    A .npz file without a name stands for each of its arrays.
+    """
     pairs: dict[str, str] = {}
     unnamed: list[str] = []
     for text in given:
@@ -68,7 +118,18 @@ def pair(option: str, given: Sequence[str], names: Sequence[str]) -> dict[str, s
             known = ", ".join(map(repr, names)) or "none"
             raise Mistake(f"{option} {text}: the model has no {name!r}; it has {known}")
         else:
-            unnamed.append(text)
+            stored = _stored_names(text)
+            if len(stored) == 1 and stored[0] not in names:
+                stored = []  # the only array needs no name
+            for name in stored:
+                if name not in names:
+                    known = ", ".join(map(repr, names)) or "none"
+                    raise Mistake(f"{option} {text}: the model has no {name!r}; it has {known}")
+                if name in pairs:
+                    raise Mistake(f"{option} {name!r} is given twice")
+                pairs[name] = text
+            if not stored:
+                unnamed.append(text)
     free = [name for name in names if name not in pairs]
     if len(unnamed) > len(free):
         raise Mistake(
@@ -77,6 +138,11 @@ def pair(option: str, given: Sequence[str], names: Sequence[str]) -> dict[str, s
         )
     pairs.update(zip(free, unnamed, strict=False))
     return pairs
+
+
+def _stored_names(path: str) -> list[str]:
+    """Return the names of the arrays in a .npz file; none of any other file."""
+    return npz.names(path) if path.endswith(npz.SUFFIX) and Path(path).exists() else []
 
 
 def is_pattern(text: str) -> bool:

@@ -57,7 +57,9 @@ PRUNE_AT = 256
 """Runs over more files also clear the cache of what is old."""
 
 
-@click.command(epilog=EPILOG, context_settings={"help_option_names": ["-h", "--help"]})
+@click.command(
+    "deconv-lint", epilog=EPILOG, context_settings={"help_option_names": ["-h", "--help"]}
+)
 @click.argument("paths", metavar="PATH...", nargs=-1)
 @FORMAT
 @OUTPUT

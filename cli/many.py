@@ -15,10 +15,12 @@ import click
 from deconv_ir.errors import DeconvError
 
 from . import npy
-from .common import EXIT_MISTAKE, EXIT_OK, Mistake, warn
+from .common import EXIT_MISTAKE, EXIT_OK, STREAM, Mistake, warn
 from .hints import as_line
 from .inputs import gather_inputs, is_pattern, pair
-from .run import report_findings, start_profile
+from .profiles import start_profile, write_trace
+from .reporting import report_findings
+from .shapes import input_shapes
 from .targets import file_names
 from .threads import limit_threads
 
@@ -72,6 +74,7 @@ def run_many(model: Model, request: Request) -> int:
         model,
         [f"{name}={path}" for name, path in given.items() if name not in patterns],
         request.random_inputs,
+        input_shapes(model, request.shapes),
         besides=patterns,
     )
     profile, trace = start_profile(request)
@@ -80,7 +83,7 @@ def run_many(model: Model, request: Request) -> int:
         outcomes = runner.run(items, advance)
     _report(outcomes, request, time.perf_counter() - started)
     if profile is not None:
-        from .tables import print_profile, write_trace
+        from .tables import print_profile
 
         if not request.as_json:
             print_profile(profile)
@@ -92,7 +95,7 @@ def run_many(model: Model, request: Request) -> int:
 
 def _items(patterns: Mapping[str, str], outputs: Sequence[str], request: Request) -> list[Item]:
     """Find the files, in order, and where the outputs of each go."""
-    if request.output is None or request.output == npy.STREAM:
+    if request.output is None or request.output == STREAM:
         raise Mistake("a pattern stands for many files: --output DIR says where outputs go")
     folder = Path(request.output)
     if folder.exists() and not folder.is_dir():

@@ -11,12 +11,11 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 from deconv_ir.errors import InputError, OutputError
 from deconv_ir.files import open_regular, replace_file
 
-from .common import standard_input
+from .common import STREAM, standard_input
 
 if TYPE_CHECKING:
     from deconv_ir.dtypes import Array
 
-STREAM = "-"
 _CHUNK = 1 << 20
 _LENGTH_BYTES = {(1, 0): 2, (2, 0): 4}
 """Version of the format -> bytes of the length of its header."""
@@ -32,15 +31,29 @@ def read(path: str) -> Array:
         It is not a .npy file, holds Python objects or records, or is truncated.
     """
     if path == STREAM:
-        return _read_stream(standard_input(), "standard input", None)
+        return read_stream(standard_input(), "standard input", None)
     try:
         with open_regular(path) as stream:
-            return _read_stream(stream, path, os.fstat(stream.fileno()).st_size)
+            return read_stream(stream, path, os.fstat(stream.fileno()).st_size)
     except OSError as error:
         raise InputError(f"cannot read the array: {error.strerror}", file=path) from error
 
 
-def _read_stream(stream: BinaryIO, name: str, size: int | None) -> Array:
+def read_stream(stream: BinaryIO, name: str, size: int | None) -> Array:
+    """Read an array from a stream.
+
+    Parameters
+    ----------
+    name : str
+        What messages call the stream.
+    size : int or None
+        Bytes of a regular file; None: the stream is read until its end.
+
+    Raises
+    ------
+    InputError
+        As by `read`.
+    """
     import numpy as np
 
     shape, fortran, dtype = _read_header(stream, name)
@@ -138,7 +151,7 @@ def is_whole(path: Path) -> bool:
         return False
 
 
-def _write(stream: BinaryIO, array: Array) -> None:
+def write_stream(stream: BinaryIO, array: Array) -> None:
     """Write an array; NumPy's own function copies it, or loses the error of a full disk."""
     import numpy as np
     from numpy.lib import format as npy
@@ -161,7 +174,7 @@ def write(array: Array, path: Path) -> None:
 
     try:
         with replace_file(path) as stream:
-            _write(stream, to_storable(array))
+            write_stream(stream, to_storable(array))
     except OSError as error:
         raise OutputError(
             f"cannot write the array: {error.strerror or error}", file=str(path)
@@ -182,5 +195,5 @@ def write_stdout(array: Array) -> None:
 
     if sys.stdout is None:
         raise OutputError("standard output is closed")
-    _write(sys.stdout.buffer, to_storable(array))
+    write_stream(sys.stdout.buffer, to_storable(array))
     sys.stdout.buffer.flush()

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
+
+from .common import STREAM, Mistake
 
 if TYPE_CHECKING:
     from deconv_ir.casting import Cast
@@ -15,6 +18,13 @@ OPTIONAL_VALUES: dict[str, str | None] = {"--profile": ".json", "--batch": NUMBE
 """Options whose value may be left out -> how a value in a word of its own ends; None: only
 ``--cast=wrap`` gives one."""
 
+OPTION_NAMES = {"output_layers": "output-layer"}
+"""Fields whose option has another name."""
+
+FOR_ONE_RUN = ("no_output", "save_inputs", "repeat")
+FOR_MANY_RUNS = ("batch", "resume", "fail_fast")
+INFO_HINT = "cannot be combined with --info, which is about the whole model"
+
 
 class Request(NamedTuple):
     """The options of deconv-run, by their names."""
@@ -22,6 +32,7 @@ class Request(NamedTuple):
     model: str
     inputs: tuple[str, ...]
     output: str | None
+    no_output: bool
     weights: str | None
     semantics: str
     layer: str | None
@@ -29,6 +40,8 @@ class Request(NamedTuple):
     output_layers: tuple[str, ...]
     strict: bool
     random_inputs: int | None
+    shapes: tuple[str, ...]
+    save_inputs: str | None
     expect: tuple[str, ...]
     rtol: float
     atol: float
@@ -37,9 +50,12 @@ class Request(NamedTuple):
     batch: int | None
     resume: bool
     fail_fast: bool
+    repeat: int | None
+    warmup: int | None
     threads: int | None
     memory_limit: int | None
     limits: Limits
+    info: bool
     explain_plan: bool
     profile: str | None
     as_json: bool
@@ -51,6 +67,44 @@ class Request(NamedTuple):
         """Names of the tensors asked for; None: the outputs of the model."""
         names = [*([self.until] if self.until is not None else []), *self.output_layers]
         return list(dict.fromkeys(names)) or None
+
+    def require_consistent(self) -> None:
+        """Require that no two options contradict each other.
+
+        Raises
+        ------
+        Mistake
+            Two of them do.
+        """
+        if self.output == STREAM and self.as_json:
+            raise Mistake("--output - and --json both write to standard output (use one of them)")
+        if self.no_output and self.output is not None:
+            raise Mistake("--output and --no-output cannot be combined")
+        if self.info:
+            self.require_none_of(("until", "output_layers", "explain_plan"), INFO_HINT)
+        if self.warmup is not None and self.repeat is None:
+            raise Mistake("--warmup requires --repeat N")
+
+    def require_none_of(self, names: Sequence[str], reason: str) -> None:
+        """Require that options were not given.
+
+        Parameters
+        ----------
+        names : sequence of str
+            Fields.
+        reason : str
+            What the message says of one that was given.
+
+        Raises
+        ------
+        Mistake
+            One was given.
+        """
+        for name in names:
+            value = getattr(self, name)
+            if value is not None and value is not False and value != ():
+                option = OPTION_NAMES.get(name, name.replace("_", "-"))
+                raise Mistake(f"--{option} {reason}")
 
 
 class RunCommand(click.Command):

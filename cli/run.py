@@ -5,32 +5,24 @@ from __future__ import annotations
 import gc
 import os
 import time
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import Any, NoReturn
 
 import click
 
-from . import npy
-from .common import EXIT_DIFFERS, EXIT_OK, FILE, Mistake, run_and_leave, version_option, warn
-from .hints import as_line
+from .common import FILE, run_and_leave, version_option
 from .limits import OF_AN_IR, limit_options
-from .request import BatchSize, CastMode, Request, RunCommand, Size
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from deconv_ir import Finding, Model
-    from deconv_ir.dtypes import Array
-    from deconv_ir.execute.profile import Profile
-
-    from .compare import Comparison
+from .request import FOR_ONE_RUN, BatchSize, CastMode, Request, RunCommand, Size
 
 EPILOG = """\b
 Examples:
+  deconv-run model.xml --info
   deconv-run model.xml --input x.npy
   deconv-run model.xml --input data=x.npy --input mask=m.npy --output results/
   deconv-run model.xml --input 'frames/*.npy' --output results/ --resume
-  deconv-run model.xml --random-inputs 0 --json
+  deconv-run model.xml --input inputs.npz --output outputs.npz
+  deconv-run model.xml --random-inputs 0 --shape data=1,3,224,224 --json
+  deconv-run model.xml --random-inputs 0 --save-inputs inputs.npz --no-output
+  deconv-run model.xml --random-inputs 0 --no-output --repeat 100 --warmup 10
   deconv-run model.xml --random-inputs 0 --profile trace.json
   deconv-run model.xml --input x.npy --expect y.npy --rtol 1e-4
   deconv-run layer.xml --input x.npy --input filter.npy --output - | ...
@@ -64,23 +56,28 @@ def _list_operations(context: click.Context, parameter: click.Parameter, value: 
 
 
 @click.command(
-    cls=RunCommand, epilog=EPILOG, context_settings={"help_option_names": ["-h", "--help"]}
+    "deconv-run",
+    cls=RunCommand,
+    epilog=EPILOG,
+    context_settings={"help_option_names": ["-h", "--help"]},
 )
 @click.argument("model", metavar="MODEL.xml", type=FILE)
 @click.option(
     "--input",
     "inputs",
     multiple=True,
-    metavar="[NAME=]FILE.npy",
-    help="Array for an input of the model; without a name, in order. '-': standard input. "
+    metavar="[NAME=]FILE",
+    help="Array for an input of the model, as .npy; without a name, in order. '-': standard "
+    "input. A .npz file has arrays for all inputs that it names. "
     "A quoted pattern, 'frames/*.npy': the model is run on each file.",
 )
 @click.option(
     "--output",
-    metavar="FILE.npy|DIR",
-    help="Where outputs go: a file, a directory, or '-' for standard output. "
-    "Default: one .npy per output, in this directory (none with --expect).",
+    metavar="FILE|DIR",
+    help="Where outputs go: a .npy file, a .npz file for all of them, a directory, or '-' for "
+    "standard output. Default: one .npy per output, in this directory (none with --expect).",
 )
+@click.option("--no-output", is_flag=True, help="Write no outputs; print the summary alone.")
 @click.option("--weights", metavar="FILE.bin", type=FILE, help="Default: beside the model.")
 @click.option(
     "--semantics",
@@ -108,13 +105,28 @@ def _list_operations(context: click.Context, parameter: click.Parameter, value: 
     "--random-inputs",
     type=click.IntRange(0),
     metavar="SEED",
-    help="Seeded random arrays for the inputs that are not given.",
+    help="Seeded random arrays for the inputs that are not given: floats are standard normal, "
+    "integers from 0 to 9.",
+)
+@click.option(
+    "--shape",
+    "shapes",
+    multiple=True,
+    metavar="[NAME=]SHAPE",
+    help="Shape of an input with dynamic dims, as in data=1,3,224,224: for --random-inputs, "
+    "--explain-plan and --info. Repeatable.",
+)
+@click.option(
+    "--save-inputs",
+    metavar="FILE|DIR",
+    help="Also write the arrays of the inputs: a .npz file, a .npy file or a directory.",
 )
 @click.option(
     "--expect",
     multiple=True,
-    metavar="[NAME=]FILE.npy",
-    help="Reference for an output; exit code 1 when out of tolerance.",
+    metavar="[NAME=]FILE",
+    help="Reference for an output, as .npy; a .npz file has one for each output that it names. "
+    "Exit code 1 when out of tolerance.",
 )
 @click.option("--rtol", type=click.FloatRange(0), default=1e-5, show_default=True)
 @click.option("--atol", type=click.FloatRange(0), default=1e-6, show_default=True)
@@ -135,6 +147,19 @@ def _list_operations(context: click.Context, parameter: click.Parameter, value: 
 )
 @click.option("--resume", is_flag=True, help="With a pattern: skip files whose outputs are there.")
 @click.option("--fail-fast", is_flag=True, help="With a pattern: stop at the first bad file.")
+@click.option(
+    "--repeat",
+    type=click.IntRange(1),
+    metavar="N",
+    help="Run N times; print median, 90th percentile, mean and range of the latency, and the "
+    "throughput.",
+)
+@click.option(
+    "--warmup",
+    type=click.IntRange(0),
+    metavar="M",
+    help="With --repeat: M runs before the first that counts. Default: 1.",
+)
 @click.option("--threads", type=click.IntRange(1), help="Default: all cores.")
 @click.option(
     "--memory-limit",
@@ -143,6 +168,11 @@ def _list_operations(context: click.Context, parameter: click.Parameter, value: 
     help="Refuse to run beyond this, as 2GiB or 500MB. Default: what is available.",
 )
 @limit_options(OF_AN_IR)
+@click.option(
+    "--info",
+    is_flag=True,
+    help="Print names, types and shapes of inputs and outputs, and do not run the model.",
+)
 @click.option(
     "--explain-plan", is_flag=True, help="Print how the model would be run, and do not run it."
 )
@@ -166,8 +196,7 @@ def _list_operations(context: click.Context, parameter: click.Parameter, value: 
 def command(**options: Any) -> int:
     """Run the network in MODEL.xml on arrays from .npy files."""
     request = Request(**options)
-    if request.output == npy.STREAM and request.as_json:
-        raise Mistake("--output - and --json both write to standard output (use one of them)")
+    request.require_consistent()
     # NumPy's import is most of the start; nothing above needs it.
     from deconv_ir.api import load
 
@@ -182,129 +211,23 @@ def command(**options: Any) -> int:
     )
     if request.layer is not None:
         model = model.layer(request.layer)
-    model.require_runnable(request.wanted)
     gc.enable()
-    if request.explain_plan:
-        return _explain(model, request)
-    from .inputs import is_pattern
+    if request.info:
+        from .info import print_info
 
+        return print_info(model, request)
+    model.require_runnable(request.wanted)
+    from .inputs import is_pattern
+    from .single import explain, run_once
+
+    if request.explain_plan:
+        return explain(model, request)
     if any(is_pattern(text) for text in request.inputs):
         from .many import run_many
 
+        request.require_none_of(FOR_ONE_RUN, "requires a single run, a pattern stands for many")
         return run_many(model, request)
-    return _run_once(model, request, started)
-
-
-def _run_once(model: Model, request: Request, started: float) -> int:
-    """Run the model on one array an input, and report."""
-    for option, given in (
-        ("--batch", request.batch is not None),
-        ("--resume", request.resume),
-        ("--fail-fast", request.fail_fast),
-    ):
-        if given:
-            raise Mistake(
-                f"{option} requires many input files (for example --input 'frames/*.npy')"
-            )
-    from .inputs import gather_inputs, pair
-    from .memory import hand_back
-    from .targets import output_targets
-    from .threads import limit_threads
-
-    names = model.output_names(request.wanted)
-    arrays = gather_inputs(model, request.inputs, request.random_inputs)
-    targets = output_targets(names, request.output, request.force, bool(request.expect))
-    references = pair("--expect", request.expect, names)
-    profile, trace = start_profile(request)
-    hand_back()
-    loaded_at = time.perf_counter()
-    findings = model.check(arrays, cast=request.cast)
-    report_findings(findings, request.strict)
-    with limit_threads(request.threads):
-        results = model.run(arrays, outputs=request.wanted, cast=request.cast, profile=profile)
-    finished = time.perf_counter()
-    comparisons = [
-        _compare(name, results[name], path, request.rtol, request.atol)
-        for name, path in references.items()
-    ]
-    for name, target in targets.items():
-        if target is None:
-            npy.write_stdout(results[name])
-        else:
-            npy.write(results[name], target)
-    from .summary import Summary, print_summary
-
-    summary = Summary(
-        model,
-        arrays,
-        results,
-        targets,
-        comparisons,
-        findings,
-        {"load": loaded_at - started, "run": finished - loaded_at},
-        model.plan(arrays, outputs=request.wanted, cast=request.cast),
-        profile,
-    )
-    print_summary(summary, request)
-    if profile is not None and trace is not None:
-        from .tables import write_trace
-
-        write_trace(profile, trace)
-    return EXIT_OK if all(c.within for c in comparisons) else EXIT_DIFFERS
-
-
-def _explain(model: Model, request: Request) -> int:
-    """Print the plan, for the arrays that are given, else for the declared shapes."""
-    from .inputs import gather_inputs, pair
-    from .tables import print_plan
-
-    names = list(model.inputs)
-    given = pair("--input", request.inputs, names)
-    if len(given) == len(names):
-        arrays = gather_inputs(model, request.inputs, None)
-        plan = model.plan(arrays, outputs=request.wanted, cast=request.cast)
-    else:
-        shapes = {name: npy.read(path).shape for name, path in given.items()}
-        plan = model.plan_for_shapes(shapes, outputs=request.wanted)
-    print_plan(model, plan, as_json=request.as_json)
-    return EXIT_OK
-
-
-def start_profile(request: Request) -> tuple[Profile | None, Path | None]:
-    """Return what takes note of times, and the file for the trace."""
-    if request.profile is None:
-        return None, None
-    from deconv_ir.execute.profile import Profile
-
-    if not request.profile:
-        return Profile(), None
-    from pathlib import Path
-
-    trace = Path(request.profile)
-    if trace.exists() and not request.force:
-        raise Mistake(f"{trace} already exists (use --force to overwrite)")
-    if not trace.parent.is_dir():
-        raise Mistake(f"--profile {trace}: directory {trace.parent} does not exist")
-    return Profile(), trace
-
-
-def report_findings(findings: Sequence[Finding], strict: bool) -> None:
-    """Warn of findings; with `strict`, declared dims that are wrong are mistakes."""
-    wrong = [f for f in findings if f.rule.startswith("declared-")]
-    if strict and wrong:
-        more = f" (and {len(wrong) - 1} more)" if len(wrong) > 1 else ""
-        raise Mistake(f"{as_line(wrong[0])}{more}")
-    for finding in findings:
-        warn(as_line(finding))
-
-
-def _compare(name: str, result: Array, path: str, rtol: float, atol: float) -> Comparison:
-    from .compare import compare
-
-    expected = npy.read(path)
-    if expected.dtype.kind == "V" and expected.dtype.itemsize == result.dtype.itemsize:
-        expected = expected.view(result.dtype)
-    return compare(name, result, expected, rtol, atol)
+    return run_once(model, request, started)
 
 
 def main() -> NoReturn:

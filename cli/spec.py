@@ -40,7 +40,7 @@ SEMANTICS = click.option(
 )
 
 
-@click.group(epilog=EPILOG, context_settings=CONTEXT)
+@click.group("deconv-spec", epilog=EPILOG, context_settings=CONTEXT)
 @version_option("deconv-spec")
 def command() -> None:
     """Check, fix, generate and verify the XML examples of operation specifications."""

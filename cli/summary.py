@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from .compare import Comparison
     from .request import Request
+    from .timing import Latency
 
 
 class Summary(NamedTuple):
@@ -31,19 +32,23 @@ class Summary(NamedTuple):
     ----------
     inputs, outputs : mapping
         Name -> array.
-    targets : mapping
-        Output name -> file; None: standard output.
+    saved, targets : mapping
+        Input name, output name -> file; None: standard output.
     seconds : mapping
         Part of the run -> time.
+    latency : Latency or None
+        Of repeated runs.
     """
 
     model: Model
     inputs: Mapping[str, Array]
     outputs: Mapping[str, Array]
+    saved: Mapping[str, Path | None]
     targets: Mapping[str, Path | None]
     comparisons: Sequence[Comparison]
     findings: Sequence[Finding]
     seconds: Mapping[str, float]
+    latency: Latency | None
     plan: Plan
     profile: Profile | None
 
@@ -60,7 +65,9 @@ def print_summary(summary: Summary, request: Request) -> None:
     quiet = request.quiet
     if not quiet:
         for name, array in summary.inputs.items():
-            click.echo(f"input  {one_line(name, MAX_NAME)}  {_describe(array)}", err=True)
+            shown = f"{one_line(name, MAX_NAME)}  {_describe(array)}"
+            saved = summary.saved.get(name)
+            click.echo(f"input  {shown}{'' if saved is None else f'  -> {saved}'}", err=True)
         for name, array in summary.outputs.items():
             numbers = _statistics(array)
             shown = "  ".join(f"{key} {value:.6g}" for key, value in numbers.items())
@@ -78,13 +85,15 @@ def print_summary(summary: Summary, request: Request) -> None:
     if not quiet:
         times = ", ".join(f"{key} {spent * 1e3:.1f} ms" for key, spent in summary.seconds.items())
         click.echo(f"time   {times}", err=True)
+        if summary.latency is not None:
+            click.echo(f"runs   {summary.latency}", err=True)
         click.echo(f"memory {describe_memory(summary.plan)}", err=True)
     if summary.profile is not None:
         from .tables import print_profile
 
         print_profile(summary.profile)
     if not quiet:
-        for path in summary.targets.values():
+        for path in dict.fromkeys(summary.targets.values()):
             if path is not None:
                 click.echo(str(path))
 
@@ -145,10 +154,13 @@ def _print_json(summary: Summary) -> None:
     document = {
         "model": summary.model.graph.file,
         "semantics": summary.model.semantics.value,
-        "inputs": [port(name, array) for name, array in summary.inputs.items()],
+        "inputs": [
+            port(name, array) | ({"file": str(summary.saved[name])} if summary.saved else {})
+            for name, array in summary.inputs.items()
+        ],
         "outputs": [
             port(name, array)
-            | {"file": str(summary.targets[name]) if summary.targets.get(name) else None}
+            | {"file": _path(summary.targets.get(name))}
             | {key: _number(value) for key, value in _statistics(array).items()}
             for name, array in summary.outputs.items()
         ],
@@ -176,6 +188,7 @@ def _print_json(summary: Summary) -> None:
             for f in summary.findings
         ],
         "seconds": dict(summary.seconds),
+        "latency": None if summary.latency is None else summary.latency._asdict(),
         "memory": {
             "peak": summary.plan.peak_bytes,
             "lower_bound": summary.plan.bound_bytes,
@@ -190,6 +203,10 @@ def _print_json(summary: Summary) -> None:
 
         document["profile"] = profile_rows(summary.profile)
     click.echo(json.dumps(document, indent=2))
+
+
+def _path(path: Path | None) -> str | None:
+    return None if path is None else str(path)
 
 
 def _number(value: float) -> float | str:

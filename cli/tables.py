@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 from tabulate import tabulate
 
-from deconv_ir.errors import OutputError, one_line
+from deconv_ir.errors import one_line
 from deconv_ir.execute.listing import as_rows
 from deconv_ir.execute.memory import format_bytes
 
@@ -68,32 +67,11 @@ def print_profile(profile: Profile) -> None:
     table.append(["all layers", "", "", f"{total * 1e3:.3f}", _number(gflop), _number(rate), ""])
     headers = ["layer", "type", "output", "ms", "GFLOP", "GFLOP/s", "share"]
     aligned = ("left", "left", "left", "right", "right", "right", "right")
-    _print(table, headers, aligned, err=True)
+    print_table(table, headers, aligned, err=True)
 
 
 def _number(value: float | None) -> str:
     return "" if value is None else f"{value:.3g}"
-
-
-def write_trace(profile: Profile, path: Path) -> None:
-    """Write a profile as a Chrome trace.
-
-    Raises
-    ------
-    OutputError
-        It cannot be written.
-    """
-    import json
-
-    from deconv_ir.files import replace_file
-
-    try:
-        with replace_file(path) as stream:
-            stream.write(json.dumps(profile.trace()).encode())
-    except OSError as error:
-        raise OutputError(
-            f"cannot write the trace: {error.strerror or error}", file=str(path)
-        ) from error
 
 
 def print_plan(model: Model, plan: Plan, *, as_json: bool) -> None:
@@ -115,7 +93,7 @@ def print_plan(model: Model, plan: Plan, *, as_json: bool) -> None:
         for row in rows
     ]
     headers = ["step", "layer", "type", "inputs", "outputs", "how", "size"]
-    _print(table, headers, ("right", "left", "left", "left", "left", "left", "right"))
+    print_table(table, headers, ("right", "left", "left", "left", "left", "left", "right"))
     least = "" if plan.known else "at least "
     click.echo(
         f"\n{len(rows)} steps; {plan.folded} layers folded into constants, "
@@ -170,16 +148,17 @@ def print_operations() -> None:
         for row in operations_table()
     ]
     headers = ["operation", "versions", "element types", "attributes"]
-    _print(table, headers, ("left", "left", "left", "left"))
+    print_table(table, headers, ("left", "left", "left", "left"))
 
 
-def _print(
+def print_table(
     table: Sequence[Sequence[object]],
     headers: Sequence[str],
     aligned: Sequence[str],
     *,
     err: bool = False,
 ) -> None:
+    """Print a table with a bold line of headers."""
     cells = [[one_line(str(cell)) for cell in row] for row in table]
     text = tabulate(
         cells, headers, tablefmt="plain", colalign=aligned if table else None, disable_numparse=True

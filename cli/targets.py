@@ -1,45 +1,73 @@
-"""Where outputs go."""
+"""Where arrays go."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import os
+import sys
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from . import npy
-from .common import Mistake
+from .common import STREAM, Mistake
+
+if TYPE_CHECKING:
+    from deconv_ir.dtypes import Array
+
+ARCHIVE = ".npz"
 
 
 def output_targets(
-    names: Sequence[str], output: str | None, force: bool, comparing: bool
+    option: str, names: Sequence[str], where: str, force: bool
 ) -> dict[str, Path | None]:
-    """Return where each output goes (None: standard output), before anything is computed."""
-    targets: dict[str, Path | None]
-    if output is None and comparing:
+    """Return where each array goes, before anything is computed.
+
+    Parameters
+    ----------
+    option : str
+        ``--output``, ``--save-inputs``: for messages.
+    names : sequence of str
+        Of the arrays.
+    where : str
+        A file, a directory (one that ends with ``/`` is made), ``-`` or
+        nothing, which is the current directory.
+    force : bool
+        Whether files may be overwritten.
+
+    Returns
+    -------
+    dict
+        Name -> file, the same one for all in a .npz file; None: standard
+        output.  Empty where `where` is the null device.
+
+    Raises
+    ------
+    Mistake
+        Nothing can be written there.
+    """
+    if where == os.devnull:
         return {}
-    if output == npy.STREAM:
-        if len(names) != 1:
+    if where == STREAM:
+        return {_for_stdout(option, names): None}
+    folder = Path(where)
+    targets: dict[str, Path | None]
+    if where and not folder.is_dir() and not where.endswith("/"):
+        if len(names) > 1 and folder.suffix != ARCHIVE:
             raise Mistake(
-                f"--output - writes one output, the model has {len(names)} (name a directory)"
+                f"{option} {where} is one array, there are {len(names)} "
+                "(name a .npz file, an existing directory, or end the name with '/')"
             )
-        return {names[0]: None}
-    folder = Path(output) if output else Path()
-    if output and not folder.is_dir() and not output.endswith("/"):
-        if len(names) > 1:
-            raise Mistake(
-                f"--output {output} is one file, the model has {len(names)} outputs "
-                "(name an existing directory, or end the name with '/')"
-            )
-        targets = {names[0]: folder}
+        targets = dict.fromkeys(names, folder)
         folder = folder.parent
     else:
         targets = dict(zip(names, file_names(folder, names), strict=True))
-        if output and output.endswith("/"):
+        if where.endswith("/"):
             try:
                 folder.mkdir(parents=True, exist_ok=True)
             except OSError as error:
-                raise Mistake(f"{output}: cannot create the directory: {error.strerror}") from error
+                raise Mistake(f"{where}: cannot create the directory: {error.strerror}") from error
     if not folder.is_dir():
-        raise Mistake(f"--output {output}: directory {folder} does not exist")
+        raise Mistake(f"{option} {where}: directory {folder} does not exist")
     for target in targets.values():
         if target is not None and target.exists():
             if target.is_dir():
@@ -47,6 +75,60 @@ def output_targets(
             if not force:
                 raise Mistake(f"{target} already exists (use --force to overwrite)")
     return targets
+
+
+def _for_stdout(option: str, names: Sequence[str]) -> str:
+    """Return the name of the one array that goes to standard output."""
+    if len(names) != 1:
+        raise Mistake(
+            f"{option} {STREAM} writes one array, there are {len(names)} "
+            "(name a .npz file or a directory)"
+        )
+    if sys.stdout is not None and sys.stdout.isatty():
+        raise Mistake(
+            f"{option} {STREAM} writes binary data, and standard output is a terminal "
+            "(redirect it, or name a file)"
+        )
+    return names[0]
+
+
+def require_apart(first: Mapping[str, Path | None], second: Mapping[str, Path | None]) -> None:
+    """Require that no file is a target of two options.
+
+    Raises
+    ------
+    Mistake
+        One is.
+    """
+    places = {None if path is None else path.resolve() for path in first.values()}
+    for path in second.values():
+        if (None if path is None else path.resolve()) in places:
+            raise Mistake(
+                f"{path or 'standard output'} would hold an input as well as an output "
+                "(--output and --save-inputs must differ)"
+            )
+
+
+def write_arrays(arrays: Mapping[str, Array], targets: Mapping[str, Path | None]) -> None:
+    """Write arrays where `output_targets` says, each file whole or not at all.
+
+    Raises
+    ------
+    OutputError
+        A file cannot be written.
+    """
+    archives: dict[Path, dict[str, Array]] = {}
+    for name, target in targets.items():
+        if target is None:
+            npy.write_stdout(arrays[name])
+        elif target.suffix == ARCHIVE:
+            archives.setdefault(target, {})[name] = arrays[name]
+        else:
+            npy.write(arrays[name], target)
+    for path, together in archives.items():
+        from . import npz
+
+        npz.write(together, path)
 
 
 def file_names(folder: Path, names: Sequence[str]) -> list[Path]:

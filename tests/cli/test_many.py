@@ -174,7 +174,7 @@ def test_two_inputs(here: Path) -> None:
     assert done.exit_code == 2
     assert "'many/a*.npy' finds 3, 'many/b*.npy' finds 2" in done.stderr
     done = invoke(*arguments[:3], "--output", "other")
-    assert "no array for input 'b', 'c'" in done.stderr
+    assert "no array for input 'b' f32[2], 'c' f32[2] (" in done.stderr
 
 
 def test_resume_takes_up_what_is_not_complete() -> None:

@@ -96,7 +96,7 @@ def test_closed_pipe_is_no_traceback(here: Path) -> None:
     ("arguments", "words"),
     [
         (["none.xml", "--random-inputs", "0"], "none.xml: can not read the IR: No such file"),
-        ([MODEL], "model.xml: no array for input 'x' (use --input NAME=FILE.npy"),
+        ([MODEL], "model.xml: no array for input 'x' f32[1,2,5,5] (use --input NAME=FILE.npy"),
         ([MODEL, "--input", "none.npy"], "none.npy: cannot read the array: No such file"),
         ([MODEL, "--input", "z=../x.npy"], "the model has no 'z'; it has 'x'"),
         ([MODEL, "--input", "../x.npy", "--input", "../x.npy"], "has 1 ('x'), 2 are given"),

@@ -1,0 +1,102 @@
+"""Named arrays from and to .npz files, with the safety of `npy`."""
+
+from __future__ import annotations
+
+import zipfile
+import zlib
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from deconv_ir.errors import InputError, OutputError
+from deconv_ir.files import open_regular, replace_file
+
+from . import npy
+
+if TYPE_CHECKING:
+    from deconv_ir.dtypes import Array
+
+SUFFIX = ".npz"
+_ENTRY = ".npy"
+# RuntimeError: an encrypted entry; NotImplementedError: an unknown compression.
+_DAMAGED = (zipfile.BadZipFile, zlib.error, EOFError, RuntimeError, ValueError)
+
+
+def names(path: str) -> list[str]:
+    """Return the names of the arrays in a .npz file, in its order.
+
+    Raises
+    ------
+    InputError
+        The file cannot be read.
+    """
+    with _opened(path) as archive:
+        return list(_entries(archive))
+
+
+def read(path: str, name: str) -> Array:
+    """Read one array: the one of that name, else the only one that the file holds.
+
+    Raises
+    ------
+    InputError
+        There is no such array, or the file cannot be read.
+    """
+    with _opened(path) as archive:
+        entries = _entries(archive)
+        entry = entries.get(name)
+        if entry is None and len(entries) == 1:
+            (entry,) = entries.values()
+        if entry is None:
+            raise InputError(
+                f"no array {name!r} in the file; it has {', '.join(map(repr, entries)) or 'none'}",
+                file=path,
+                actual=name,
+            )
+        with archive.open(entry) as stream:
+            return npy.read_stream(stream, f"{path}, array {entry.filename!r}", None)  # type: ignore[arg-type]
+
+
+def write(arrays: Mapping[str, Array], path: Path) -> None:
+    """Write arrays to a .npz file, which appears whole or not at all.
+
+    The same arrays make the same bytes.
+
+    Raises
+    ------
+    OutputError
+        It cannot be written.
+    """
+    from deconv_ir.arrays import to_storable
+
+    try:
+        with replace_file(path) as file, zipfile.ZipFile(file, "w") as archive:
+            for name, array in arrays.items():
+                # Without a time of its own, an entry is of 1980.
+                entry = zipfile.ZipInfo(f"{name}{_ENTRY}")
+                with archive.open(entry, "w", force_zip64=True) as stream:
+                    npy.write_stream(stream, to_storable(array))  # type: ignore[arg-type]
+    except OSError as error:
+        raise OutputError(
+            f"cannot write the arrays: {error.strerror or error}", file=str(path)
+        ) from error
+
+
+@contextmanager
+def _opened(path: str) -> Iterator[zipfile.ZipFile]:
+    try:
+        with open_regular(path) as stream, zipfile.ZipFile(stream) as archive:
+            yield archive
+    except OSError as error:
+        raise InputError(f"cannot read the arrays: {error.strerror or error}", file=path) from error
+    except _DAMAGED as error:
+        raise InputError(f"not a valid .npz file: {error}", file=path) from error
+
+
+def _entries(archive: zipfile.ZipFile) -> dict[str, zipfile.ZipInfo]:
+    return {
+        entry.filename.removesuffix(_ENTRY): entry
+        for entry in archive.infolist()
+        if entry.filename.endswith(_ENTRY)
+    }

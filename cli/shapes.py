@@ -1,0 +1,95 @@
+"""The option --shape: shapes of a model's inputs, as a person writes them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from deconv_ir.geometry import bounds
+from deconv_ir.shapes import compatible, format_shape, intersect, parse_shape
+
+from .common import Mistake, warn
+
+if TYPE_CHECKING:
+    from deconv_ir import Model
+    from deconv_ir.model import Port
+    from deconv_ir.shapes import Shape
+
+OPTION = "--shape"
+
+
+def parse_named_shape(text: str) -> tuple[str, Shape]:
+    """Read ``NAME=1,3,64,64``; the name is empty where none is given.
+
+    Raises
+    ------
+    Mistake
+        The dims are not valid.
+    """
+    name, _, dims = text.rpartition("=")
+    try:
+        return name, parse_shape(dims)
+    except ValueError as error:
+        raise Mistake(f"{OPTION} {text}: {error}") from None
+
+
+def input_shapes(model: Model, given: Sequence[str]) -> dict[str, Shape]:
+    """Return the shape of each input: declared, and narrowed by what is given.
+
+    Parameters
+    ----------
+    given : sequence of str
+        ``NAME=SHAPE``; of a model with one input, the shape alone will do.
+
+    Raises
+    ------
+    Mistake
+        There is no such input, or it does not take that shape.
+    """
+    shapes = {name: port.shape for name, port in model.inputs.items()}
+    known = ", ".join(map(repr, shapes)) or "none"
+    named: set[str] = set()
+    for text in given:
+        name, shape = parse_named_shape(text)
+        if not name and len(shapes) == 1:
+            (name,) = shapes
+        if not name:
+            raise Mistake(f"{OPTION} {text}: which input? The model has {known} (use NAME=SHAPE)")
+        if name not in shapes:
+            raise Mistake(f"{OPTION} {text}: the model has no input {name!r}; it has {known}")
+        if name in named:
+            raise Mistake(f"{OPTION} {name!r} is given twice")
+        named.add(name)
+        if not compatible(shape, shapes[name]):
+            raise Mistake(
+                f"{OPTION} {text}: input {name!r} takes shape {format_shape(shapes[name])}"
+            )
+        shapes[name] = intersect(shape, shapes[name])
+    return shapes
+
+
+def drawn_shape(name: str, shape: Shape) -> tuple[int, ...]:
+    """Return the shape of a random array; a warning says which unknown dims are made up.
+
+    Raises
+    ------
+    Mistake
+        The rank is not known.
+    """
+    if shape is None:
+        raise Mistake(
+            f"input {name!r} has a dynamic rank: --random-inputs needs a shape "
+            f"(use {OPTION} {name}=1,3,64,64)"
+        )
+    drawn = tuple(dim if isinstance(dim, int) else max(1, bounds(dim)[0]) for dim in shape)
+    if drawn != shape:
+        warn(
+            f"input {name!r} {format_shape(shape)}: a random array of {format_shape(drawn)} "
+            f"(use {OPTION} {name}=... to choose)"
+        )
+    return drawn
+
+
+def describe_port(port: Port, shape: Shape) -> str:
+    """Describe an input or output in a word: ``f32[1,3,?,?]``."""
+    return f"{port.element_type or '?'}{format_shape(shape)}"

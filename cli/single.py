@@ -1,0 +1,134 @@
+"""One run: the model on one array for each input."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from .common import EXIT_DIFFERS, EXIT_OK
+from .inputs import gather_inputs, pair, read_array
+from .profiles import start_profile, write_trace
+from .reporting import report_findings
+from .request import FOR_MANY_RUNS
+from .shapes import drawn_shape, input_shapes
+from .targets import output_targets, require_apart, write_arrays
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from deconv_ir import Model
+    from deconv_ir.dtypes import Array
+    from deconv_ir.execute.profile import Profile
+
+    from .compare import Comparison
+    from .request import Request
+    from .timing import Latency
+
+
+def run_once(model: Model, request: Request, started: float) -> int:
+    """Run the model, and report.
+
+    Returns
+    -------
+    int
+        Exit code: 1 when a comparison failed.
+    """
+    request.require_none_of(
+        FOR_MANY_RUNS, "requires many input files (for example --input 'frames/*.npy')"
+    )
+    from .summary import Summary, print_summary
+
+    names = model.output_names(request.wanted)
+    shapes = input_shapes(model, request.shapes)
+    arrays = gather_inputs(model, request.inputs, request.random_inputs, shapes)
+    targets: dict[str, Path | None] = {}
+    saved: dict[str, Path | None] = {}
+    if not (request.no_output or (request.output is None and request.expect)):
+        targets = output_targets("--output", names, request.output or "", request.force)
+    if request.save_inputs is not None:
+        saved = output_targets("--save-inputs", list(arrays), request.save_inputs, request.force)
+    require_apart(targets, saved)
+    references = pair("--expect", request.expect, names)
+    profile, trace = start_profile(request)
+    loaded_at = time.perf_counter()
+    findings = model.check(arrays, cast=request.cast)
+    report_findings(findings, request.strict)
+    results, latency = _run(model, request, arrays, profile)
+    finished = time.perf_counter()
+    comparisons = [
+        _compare(name, results[name], path, request.rtol, request.atol)
+        for name, path in references.items()
+    ]
+    write_arrays(arrays, saved)
+    write_arrays(results, targets)
+    summary = Summary(
+        model,
+        arrays,
+        results,
+        saved,
+        targets,
+        comparisons,
+        findings,
+        {"load": loaded_at - started, "run": finished - loaded_at},
+        latency,
+        model.plan(arrays, outputs=request.wanted, cast=request.cast),
+        profile,
+    )
+    print_summary(summary, request)
+    if profile is not None and trace is not None:
+        write_trace(profile, trace)
+    return EXIT_OK if all(c.within for c in comparisons) else EXIT_DIFFERS
+
+
+def _run(
+    model: Model, request: Request, arrays: Mapping[str, Array], profile: Profile | None
+) -> tuple[dict[str, Array], Latency | None]:
+    """Run the model once, or as often as --repeat says."""
+    from .memory import hand_back
+    from .threads import limit_threads
+    from .timing import repeat_run
+
+    def run(counts: bool = True) -> dict[str, Array]:
+        return model.run(
+            arrays,
+            outputs=request.wanted,
+            cast=request.cast,
+            profile=profile if counts else None,
+        )
+
+    with limit_threads(request.threads):
+        if request.repeat is None:
+            hand_back()
+            return run(), None
+        warmup = 1 if request.warmup is None else request.warmup
+        return repeat_run(run, warmup, request.repeat)
+
+
+def explain(model: Model, request: Request) -> int:
+    """Print the plan, for the arrays that are given, else for the shapes."""
+    from .tables import print_plan
+
+    shapes = input_shapes(model, request.shapes)
+    given = pair("--input", request.inputs, list(shapes))
+    if len(given) == len(shapes):
+        arrays = gather_inputs(model, request.inputs, None, shapes)
+        plan = model.plan(arrays, outputs=request.wanted, cast=request.cast)
+    else:
+        for name, shape in shapes.items():
+            if name in given:
+                shapes[name] = read_array(given[name], name).shape
+            elif request.random_inputs is not None:
+                shapes[name] = drawn_shape(name, shape)
+        plan = model.plan_for_shapes(shapes, outputs=request.wanted)
+    print_plan(model, plan, as_json=request.as_json)
+    return EXIT_OK
+
+
+def _compare(name: str, result: Array, path: str, rtol: float, atol: float) -> Comparison:
+    from .compare import compare
+
+    expected = read_array(path, name)
+    if expected.dtype.kind == "V" and expected.dtype.itemsize == result.dtype.itemsize:
+        expected = expected.view(result.dtype)
+    return compare(name, result, expected, rtol, atol)
