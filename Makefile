@@ -25,7 +25,7 @@ help:
 	@echo "make dist        build sdist and wheel"
 
 # The package once, built, then what each extra adds to it: a target installs what it needs.
-$(VENV)/installed: pyproject.toml setup.py $(wildcard deconv_ir/kernels/_native/*)
+$(VENV)/installed: pyproject.toml setup.py $(wildcard deconv_ir/kernels/_native/*.[ch] deconv_ir/kernels/_native/*/*)
 	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable .
 	@# Where Python may not write bytecode itself, each start would compile the sources anew.

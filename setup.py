@@ -21,8 +21,9 @@ setup(
     ext_modules=[
         Extension(
             "deconv_ir.kernels._compiled",
-            sources=sorted(str(path) for path in NATIVE.glob("*.c")),
-            depends=sorted(str(path) for path in NATIVE.glob("*.h")),
+            sources=sorted(str(path) for path in NATIVE.rglob("*.c")),
+            depends=sorted(str(path) for path in NATIVE.rglob("*.h")),
+            include_dirs=[str(NATIVE)],
             extra_compile_args=[LEVEL, "-std=gnu11", "-fvisibility=hidden"],
             libraries=["m"],
             extra_link_args=["-pthread"],

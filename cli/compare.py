@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from deconv_ir.dtypes import Array
+    from deconv_ir.ir.dtypes import Array
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from deconv_ir.errors import DeconvError
 
 if TYPE_CHECKING:
-    from deconv_ir.findings import Finding
+    from deconv_ir.ir.findings import Finding
 
 _OPTIONS = {
     "cast=True converts it": "--cast converts it",

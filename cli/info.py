@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from deconv_ir.shapes import format_shape
+from deconv_ir.ir.shapes import format_shape
 
 from .common import EXIT_OK
 from .shapes import input_shapes
 
 if TYPE_CHECKING:
     from deconv_ir import Model
-    from deconv_ir.model import Port
-    from deconv_ir.shapes import Shape
+    from deconv_ir.ir.graph import Port
+    from deconv_ir.ir.shapes import Shape
 
     from .request import Request
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from deconv_ir.errors import DeconvError
-from deconv_ir.shapes import compatible, format_shape
+from deconv_ir.ir.shapes import compatible, format_shape
 
 from . import npy, npz
 from .common import STREAM, Mistake
@@ -16,9 +16,9 @@ from .shapes import describe_port, drawn_shape
 
 if TYPE_CHECKING:
     from deconv_ir import Model
-    from deconv_ir.dtypes import Array
-    from deconv_ir.model import Port
-    from deconv_ir.shapes import Shape
+    from deconv_ir.ir.dtypes import Array
+    from deconv_ir.ir.graph import Port
+    from deconv_ir.ir.shapes import Shape
 
 
 def gather_inputs(
@@ -67,7 +67,7 @@ def gather_inputs(
         if name in paths:
             arrays[name] = _read_input(paths[name], name, port, shapes[name])
         elif name in drawn:
-            from deconv_ir.arrays import random_array
+            from deconv_ir.arrays.fitting import random_array
 
             arrays[name] = random_array(drawn[name], port.element_type, seed or 0, index)
     return arrays

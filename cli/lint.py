@@ -220,7 +220,7 @@ def _protect(
     update_baseline: bool,
 ) -> None:
     """Require that the report and the baseline overwrite nothing that is checked."""
-    from deconv_ir.xmlio.weights import weights_beside
+    from deconv_ir.formats.openvino_xml.weights import weights_beside
 
     from .guard import Guard
 
@@ -273,8 +273,8 @@ def _check(
 
 
 def _check_stdin(options: Options, weights: str | None, name: str | None, limits: Limits) -> Result:
+    from deconv_ir.formats.openvino_xml.weights import weights_beside
     from deconv_ir.linter.engine import check_bytes
-    from deconv_ir.xmlio.weights import weights_beside
 
     data = standard_input().read(limits.xml_bytes + 1)
     beside = None if name is None else weights_beside(name)

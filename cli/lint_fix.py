@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING
 import click
 
 from deconv_ir.errors import DeconvError
-from deconv_ir.files import replace_file
+from deconv_ir.formats.files import replace_file
+from deconv_ir.formats.openvino_xml.reader import Document, read_file
+from deconv_ir.formats.openvino_xml.weights import weights_beside
 from deconv_ir.linter.engine import Result, check_document
 from deconv_ir.linter.fix import fix_bytes
-from deconv_ir.xmlio.reader import Document, read_file
-from deconv_ir.xmlio.weights import weights_beside
 
 from .common import Mistake
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 
 from deconv_ir.errors import DeconvError
+from deconv_ir.ir.shapes import Shape, parse_shape
 from deconv_ir.linter.catalogue import select_rules
 from deconv_ir.linter.config import Config, find_config, matches, read_config
 from deconv_ir.linter.options import Options, choose
-from deconv_ir.shapes import Shape, parse_shape
 
 from .common import Mistake
 

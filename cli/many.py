@@ -26,8 +26,8 @@ from .threads import limit_threads
 
 if TYPE_CHECKING:
     from deconv_ir import Model
-    from deconv_ir.dtypes import Array
     from deconv_ir.execute.profile import Profile
+    from deconv_ir.ir.dtypes import Array
 
     from .request import Request
 

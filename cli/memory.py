@@ -20,7 +20,7 @@ def hand_back() -> None:
     That spares a process that runs a model again and again the pages; one that
     runs it once would only be larger.
     """
-    from deconv_ir.kernels.memory import keep
+    from deconv_ir.kernels.runtime.memory import keep
 
     keep(0)
     if sys.platform != "linux":

@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from deconv_ir.errors import InputError, OutputError
-from deconv_ir.files import open_regular, replace_file
+from deconv_ir.formats.files import open_regular, replace_file
 
 from .common import STREAM, standard_input
 
 if TYPE_CHECKING:
-    from deconv_ir.dtypes import Array
+    from deconv_ir.ir.dtypes import Array
 
 _CHUNK = 1 << 20
 _LENGTH_BYTES = {(1, 0): 2, (2, 0): 4}
@@ -83,7 +83,7 @@ def _read_header(stream: BinaryIO, name: str) -> tuple[tuple[int, ...], bool, An
 
     from numpy.lib import format as npy
 
-    from deconv_ir.shapes import size_problem
+    from deconv_ir.ir.shapes import size_problem
 
     # NumPy would take the memory first, and then find the header too long.
     start = stream.read(npy.MAGIC_LEN)
@@ -170,7 +170,7 @@ def write(array: Array, path: Path) -> None:
     OutputError
         It cannot be written.
     """
-    from deconv_ir.arrays import to_storable
+    from deconv_ir.arrays.fitting import to_storable
 
     try:
         with replace_file(path) as stream:
@@ -191,7 +191,7 @@ def write_stdout(array: Array) -> None:
     OSError
         It cannot be written, or nobody reads it.
     """
-    from deconv_ir.arrays import to_storable
+    from deconv_ir.arrays.fitting import to_storable
 
     if sys.stdout is None:
         raise OutputError("standard output is closed")

@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from deconv_ir.errors import InputError, OutputError
-from deconv_ir.files import open_regular, replace_file
+from deconv_ir.formats.files import open_regular, replace_file
 
 from . import npy
 
 if TYPE_CHECKING:
-    from deconv_ir.dtypes import Array
+    from deconv_ir.ir.dtypes import Array
 
 SUFFIX = ".npz"
 _ENTRY = ".npy"
@@ -68,7 +68,7 @@ def write(arrays: Mapping[str, Array], path: Path) -> None:
     OutputError
         It cannot be written.
     """
-    from deconv_ir.arrays import to_storable
+    from deconv_ir.arrays.fitting import to_storable
 
     try:
         with replace_file(path) as file, zipfile.ZipFile(file, "w") as archive:

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from deconv_ir.errors import OutputError
-from deconv_ir.files import replace_file
+from deconv_ir.formats.files import replace_file
 
 from .common import Mistake
 

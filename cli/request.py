@@ -10,7 +10,7 @@ import click
 from .common import STREAM, Mistake
 
 if TYPE_CHECKING:
-    from deconv_ir.casting import Cast
+    from deconv_ir.arrays.casting import Cast
     from deconv_ir.limits import Limits
 
 NUMBER = "a number"

@@ -198,7 +198,7 @@ def command(**options: Any) -> int:
     request = Request(**options)
     request.require_consistent()
     # NumPy's import is most of the start; nothing above needs it.
-    from deconv_ir.api import load
+    from deconv_ir.model import load
 
     started = time.perf_counter()
     model = load(

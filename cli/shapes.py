@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from deconv_ir.geometry import bounds
-from deconv_ir.shapes import compatible, format_shape, intersect, parse_shape
+from deconv_ir.ir.geometry import bounds
+from deconv_ir.ir.shapes import compatible, format_shape, intersect, parse_shape
 
 from .common import Mistake, warn
 
 if TYPE_CHECKING:
     from deconv_ir import Model
-    from deconv_ir.model import Port
-    from deconv_ir.shapes import Shape
+    from deconv_ir.ir.graph import Port
+    from deconv_ir.ir.shapes import Shape
 
 OPTION = "--shape"
 

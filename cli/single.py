@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from deconv_ir import Model
-    from deconv_ir.dtypes import Array
     from deconv_ir.execute.profile import Profile
+    from deconv_ir.ir.dtypes import Array
 
     from .compare import Comparison
     from .request import Request

@@ -12,12 +12,12 @@ from typing import Any
 import click
 
 from deconv_ir.errors import DeconvError, OutputError, one_line
-from deconv_ir.files import replace_file
-from deconv_ir.findings import Severity
-from deconv_ir.geometry import Semantics
+from deconv_ir.formats.files import replace_file
+from deconv_ir.ir.findings import Severity
+from deconv_ir.ir.geometry import Semantics
+from deconv_ir.ir.shapes import format_shape
 from deconv_ir.limits import Limits
 from deconv_ir.linter.engine import Result
-from deconv_ir.shapes import format_shape
 from deconv_ir.spec_examples.check import Judgement, Verdict, check_document, no_examples
 from deconv_ir.spec_examples.fix import fix_document
 from deconv_ir.spec_examples.rules import RULES

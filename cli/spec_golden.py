@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from deconv_ir.errors import OutputError, one_line
-from deconv_ir.files import replace_file
+from deconv_ir.formats.files import replace_file
 
 from . import npy
 from .common import EXIT_DIFFERS, EXIT_OK

@@ -9,16 +9,16 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
-from deconv_ir.dtypes import from_numpy
 from deconv_ir.errors import MAX_NAME, one_line
 from deconv_ir.execute.memory import format_bytes
-from deconv_ir.shapes import format_shape
+from deconv_ir.ir.dtypes import from_numpy
+from deconv_ir.ir.shapes import format_shape
 
 if TYPE_CHECKING:
     from deconv_ir import Finding, Model
-    from deconv_ir.dtypes import Array
     from deconv_ir.execute.plan import Plan
     from deconv_ir.execute.profile import Profile
+    from deconv_ir.ir.dtypes import Array
 
     from .compare import Comparison
     from .request import Request

@@ -12,7 +12,7 @@ from . import npy
 from .common import STREAM, Mistake
 
 if TYPE_CHECKING:
-    from deconv_ir.dtypes import Array
+    from deconv_ir.ir.dtypes import Array
 
 ARCHIVE = ".npz"
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from .errors import (
+from deconv_ir.errors import (
     AttributeValueError,
     DeconvError,
     InputError,
@@ -25,14 +25,14 @@ from .errors import (
     UnsupportedError,
     WeightsError,
 )
-from .findings import Finding, Severity
-from .geometry import Interval, Semantics
-from .linter import lint
-from .version import __version__
+from deconv_ir.ir.findings import Finding, Severity
+from deconv_ir.ir.geometry import Interval, Semantics
+from deconv_ir.linter import lint
+from deconv_ir.version import __version__
 
 if TYPE_CHECKING:
-    from .api import IRWarning, Model, load, save
-    from .functional import conv_transpose
+    from deconv_ir.functional import conv_transpose
+    from deconv_ir.model import IRWarning, Model, load, save
 
 __all__ = [
     "AttributeValueError",
@@ -60,11 +60,11 @@ __all__ = [
 
 # What the linter does not need is imported when it is asked for.
 _LATER = {
-    "IRWarning": "api",
-    "Model": "api",
+    "IRWarning": "model",
+    "Model": "model",
     "conv_transpose": "functional",
-    "load": "api",
-    "save": "api",
+    "load": "model",
+    "save": "model",
 }
 
 

@@ -49,7 +49,7 @@ class DeconvError(Exception):
     rule : str, optional
         Stable name of the kind of mistake; the linter files findings under it.
     place : Place or (int, int), optional
-        The part of the graph at fault (`deconv_ir.model.Place`), or a span of
+        The part of the graph at fault (`deconv_ir.ir.graph.Place`), or a span of
         the file's text: where the linter puts its caret.
     """
 

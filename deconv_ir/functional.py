@@ -8,22 +8,22 @@ from itertools import islice
 from operator import index
 from typing import TYPE_CHECKING, Any
 
-from .dtypes import from_numpy
-from .errors import InputError, ResourceError, one_line
-from .execute.memory import out_of_memory, require_memory
-from .foreign_arrays import as_array
-from .geometry import PadMode, Semantics
-from .model import Context, TensorInfo
-from .ops.base import MAX_INTEGER
-from .ops.deconvolution import AUTO_PAD
-from .ops.deconvolution_views import describe_requested
-from .ops.group_convolution_backprop_data import GroupConvolutionBackpropData
-from .shapes import MAX_RANK, size_problem, static
+from deconv_ir.arrays.foreign import as_array
+from deconv_ir.errors import InputError, ResourceError, one_line
+from deconv_ir.execute.memory import out_of_memory, require_memory
+from deconv_ir.ir.dtypes import from_numpy
+from deconv_ir.ir.geometry import PadMode, Semantics
+from deconv_ir.ir.operation import Context, TensorInfo
+from deconv_ir.ir.shapes import MAX_RANK, size_problem, static
+from deconv_ir.ops.base import MAX_INTEGER
+from deconv_ir.ops.convolution.deconvolution import AUTO_PAD
+from deconv_ir.ops.convolution.group_convolution_backprop_data import GroupConvolutionBackpropData
+from deconv_ir.ops.convolution.views import describe_requested
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
-    from .dtypes import Array
+    from deconv_ir.ir.dtypes import Array
 
 _VALUE_SHOWN = 200
 
@@ -96,7 +96,7 @@ def conv_transpose(
     """
     import numpy as np
 
-    from .opening import as_semantics
+    from deconv_ir.formats.opening import as_semantics
 
     data, weights = _array("x", x), _array("filter", filter)
     offsets = None if bias is None else _array("bias", bias)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .record import Record, field
+from deconv_ir.ir.record import Record, field
 
 
 class Limits(Record):

@@ -1,593 +1,524 @@
-"""The graph of a network: frozen ports, layers and edges.
-
-It knows no file format, and no operation in particular: what a layer does is
-behind the `Operation` interface.
-"""
+"""The library as its users see it: load a model, infer its shapes, run it."""
 
 from __future__ import annotations
 
-import enum
 import functools
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol
+import os
+import warnings
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import islice
+from pathlib import Path
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
 
-from .dtypes import ElementType
-from .errors import IRError
-from .geometry import Dim, Semantics
-from .record import Record, field
-from .shapes import Shape, format_shape
+from deconv_ir.arrays.model_inputs import ModelInputs
+from deconv_ir.errors import InputError, IRError, ShapeError, one_line
+from deconv_ir.execute import Executor
+from deconv_ir.execute.analysis import needed_layers, require_implemented
+from deconv_ir.execute.buffers import tensor_bytes
+from deconv_ir.execute.lru_cache import LRUCache
+from deconv_ir.execute.memory import out_of_memory, require_memory
+from deconv_ir.execute.plan import Plan
+from deconv_ir.formats.opening import Readable, as_semantics, open_weights, read_model
+from deconv_ir.formats.openvino_xml import Weights
+from deconv_ir.ir.extract_layer import extract_layer
+from deconv_ir.ir.findings import Finding
+from deconv_ir.ir.geometry import Interval, Semantics, bounds
+from deconv_ir.ir.graph import Graph, Port, Source
+from deconv_ir.ir.infer import Inference, infer
+from deconv_ir.ir.operation import Context, TensorInfo
+from deconv_ir.ir.shapes import Shape, format_shape
+from deconv_ir.ir.tensor_names import find_tensors, name_ports
+from deconv_ir.limits import DEFAULT_LIMITS, Limits
+from deconv_ir.ops.constants.constant import Const
 
 if TYPE_CHECKING:
-    from .dtypes import Array
-    from .parts import Constant, Parts
-    from .room import Room
+    from numpy.typing import ArrayLike
+
+    from deconv_ir.arrays.casting import Cast
+    from deconv_ir.execute.profile import Profile
+    from deconv_ir.ir.dtypes import Array
+
+    Inputs = Mapping[str, ArrayLike] | Iterable[ArrayLike] | ArrayLike
+    Dims = Sequence[int | Interval | None] | None
+
+_INFERENCES_KEPT = 8
+_PORTS_SHOWN = 4
+_NAME_SHOWN = 80
+_EXECUTORS_KEPT = 4
 
 
-Call = Callable[[Sequence[Any], Any], Sequence[Any]]
-"""A layer whose shapes are fixed: input arrays and `out` in, output arrays out."""
+class IRWarning(UserWarning):
+    """Something a model declares is not what is computed."""
 
 
-class Kernel:
-    """A prepared layer: input arrays in, output arrays out."""
+class Model:
+    """A network that is ready to run.  Made by `load`.
 
-    def __call__(
-        self, inputs: Sequence[Any], out: Array | None = None, room: Room | None = None
-    ) -> Sequence[Any]:
+    Safe to use from several threads at once.  It can be copied and pickled, for
+    pools of processes too; the bytes of its weights file are part of a pickle.
+
+    Attributes
+    ----------
+    graph : Graph
+        The layers, typed and frozen, and the edges.
+    inputs, outputs : mapping
+        Name -> port, in order; a port has `shape` and `element_type`.
+    findings : tuple of Finding
+        Declared dims and types that differ from computed ones, and layers for
+        which the two semantics find different pads.
+    """
+
+    def __init__(
+        self,
+        graph: Graph,
+        weights: Weights | None = None,
+        semantics: Semantics = Semantics.SPEC,
+        scratch_bytes: int = 64 << 20,
+        memory_limit: int | None = None,
+    ) -> None:
+        self.graph = graph
+        self.semantics = semantics
+        self.memory_limit = memory_limit
+        self.context = Context(semantics, weights, scratch_bytes)
+        self._parameters = _indices(graph, "Parameter")
+        self._results = _indices(graph, "Result")
+        require_implemented(graph, (*self._parameters, *self._results))
+        inference = infer(graph, self.context)
+        self.findings: tuple[Finding, ...] = inference.findings
+        self.inputs: Mapping[str, Port] = MappingProxyType(self._input_ports(inference))
+        self.outputs: Mapping[str, Port] = MappingProxyType(self._output_ports(inference))
+        self._given = ModelInputs(graph, self._parameters, self.inputs)
+        self._executors: LRUCache[tuple[Source, ...], Executor] = LRUCache(_EXECUTORS_KEPT)
+        self._inferences: LRUCache[tuple[TensorInfo, ...], Inference] = LRUCache(_INFERENCES_KEPT)
+
+    def __repr__(self) -> str:
+        def ports(mapping: Mapping[str, Port]) -> str:
+            shown = [
+                f"{one_line(name, _NAME_SHOWN)}: {port.element_type}{format_shape(port.shape)}"
+                for name, port in islice(mapping.items(), _PORTS_SHOWN)
+            ]
+            if len(mapping) > _PORTS_SHOWN:
+                shown.append(f"and {len(mapping) - _PORTS_SHOWN} more")
+            return ", ".join(shown)
+
+        name = one_line(repr(self.graph.name), _NAME_SHOWN)
+        return f"<Model {name} ({ports(self.inputs)}) -> ({ports(self.outputs)})>"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # What it was made from.  Executors, plans and packed filters belong to a process.
+        made_from = (
+            self.graph,
+            self.context_weights,
+            self.semantics,
+            self.context.scratch_bytes,
+            self.memory_limit,
+        )
+        return type(self), made_from
+
+    def _input_ports(self, inference: Inference) -> dict[str, Port]:
+        named = []
+        for index in self._parameters:
+            layer = self.graph.layers[index]
+            port = layer.outputs[0] if layer.outputs else Port(0, None)
+            named.append((layer.name, port, inference.outputs[index][0]))
+        return name_ports(named)
+
+    def _output_ports(self, inference: Inference) -> dict[str, Port]:
+        named = []
+        for index in self._results:
+            source = self.graph.topology.sources[index][0]
+            assert source is not None, "a graph with loose inputs does not load"
+            producer = self.graph.layers[source[0]]
+            port = producer.outputs[source[1]]
+            name = producer.name
+            if len(producer.outputs) > 1 and not port.names:
+                name = f"{producer.name}.{source[1]}"
+            named.append((name, port, inference.outputs[index][0]))
+        return name_ports(named)
+
+    def infer_shapes(self, shapes: Mapping[str, Dims] | None = None) -> dict[str, Shape]:
+        """Compute the shapes of the outputs.
+
+        Parameters
+        ----------
+        shapes : mapping, optional
+            Input name -> shape; inputs left out have the shape of the model.
+            A dim of -1 or None is not known, nor is the rank of a shape None.
+
+        Returns
+        -------
+        dict
+            Output name -> shape; dims are int, or an `Interval` with `min`
+            and `max` (None: no bound); None for a dynamic rank.
+
+        Raises
+        ------
+        InputError
+            There is no such input, or it does not take that shape.
+        ShapeError
+            The shapes do not fit a layer.
+        """
+        infos = self._given.infos(shapes)
+        inference = self._infer_from(infos)
+        return {
+            name: inference.outputs[index][0].shape
+            for name, index in zip(self.outputs, self._results, strict=True)
+        }
+
+    def check(self, inputs: Inputs, *, cast: Cast = False) -> tuple[Finding, ...]:
+        """Tell what `run` would find odd with these inputs, without running.
+
+        Returns
+        -------
+        tuple of Finding
+            Declared dims that the actual shapes contradict, and layers for
+            which the two semantics find different pads.
+
+        Raises
+        ------
+        InputError
+            An array does not fit the model.
+        ShapeError
+            The actual shapes do not fit a layer.
+        """
+        return self._infer(self._given.bind(inputs, cast=cast)).findings
+
+    def run(
+        self,
+        inputs: Inputs,
+        *,
+        outputs: str | Sequence[str] | None = None,
+        cast: Cast = False,
+        profile: Profile | None = None,
+    ) -> dict[str, Array]:
         """Compute the outputs.
 
         Parameters
         ----------
-        inputs : sequence of ndarray
-        out : ndarray, optional
-            Where the first output may go; only where the operation `accepts_out`.
-        room : Room, optional
-            What it may take for itself.
-        """
-        raise NotImplementedError
+        inputs : mapping, iterable or array
+            Arrays by tensor name or layer name, or in the order of `inputs`;
+            a bare array is the input of a model that has one.  Anything that
+            NumPy or DLPack makes an array of will do.
+        outputs : str or sequence of str, optional
+            Tensors to compute in place of the model's outputs, by tensor
+            name, layer name or layer id; only what they need is run.
+        cast : bool or "wrap"
+            Convert arrays of another element type where every value fits:
+            exactly for integers and booleans, up to rounding for floats.
+            With ``wrap`` also where not: integers modulo 2^bits, fractions
+            towards zero, floats that are too large to infinity.
+        profile : Profile, optional
+            Takes note of the time of each layer.
 
-    def bind(self, inputs: Sequence[TensorInfo], room: Room) -> Call:
-        """Do once what depends on shapes alone; see `Operation.bind`."""
-        return functools.partial(self, room=room)
-
-
-class Sharing(enum.Enum):
-    """Whether an output may be a view of the first input.
-
-    NONE: it is an array of its own.  WHOLE: it may show all elements in their
-    order.  PART: it may show some of them, some more than once, or in another
-    order.
-    """
-
-    NONE = "none"
-    WHOLE = "whole"
-    PART = "part"
-
-
-class ConstantSource(Protocol):
-    """Where the bytes of constants come from: a weights file."""
-
-    def read(self, offset: int, size: int) -> memoryview:
-        """Return `size` bytes from `offset` on, without a copy where possible."""
-        ...
-
-
-class Context(NamedTuple):
-    """What an operation may need beside its inputs.
-
-    Attributes
-    ----------
-    semantics : Semantics
-        Whose rule decides where documents and runtime differ.
-    weights : ConstantSource or None
-        Bytes of the constants.
-    scratch_bytes : int
-        Bound on a kernel's temporary memory.
-    """
-
-    semantics: Semantics = Semantics.SPEC
-    weights: ConstantSource | None = None
-    scratch_bytes: int = 64 << 20
-
-
-class TensorInfo(NamedTuple):
-    """What is known of a tensor without computing it.
-
-    Attributes
-    ----------
-    shape : Shape
-    element_type : ElementType or None
-        None: not determined.
-    value : tuple of Dim, or None
-        The elements, flattened, of a small integer tensor as far as they are
-        known: shapes that are computed inside the graph travel here.  An
-        element that is not known may be negative (see `ops.values`).
-    reals : tuple of float, or None
-        The elements, flattened, of a small floating-point tensor, where all
-        are known: scales travel here.
-    """
-
-    shape: Shape
-    element_type: ElementType | None = None
-    value: tuple[Dim, ...] | None = None
-    reals: tuple[float, ...] | None = None
-
-    def __str__(self) -> str:
-        return f"{self.element_type or '?'}{format_shape(self.shape)}"
-
-
-class Epilogue(NamedTuple):
-    """What follows a layer and may be computed with it.
-
-    Attributes
-    ----------
-    addend : ndarray or None
-        A constant that is added, broadcast by NumPy's rule.
-    activation : Operation or None
-        What is then applied to every element.
-    parameters : sequence of ndarray
-        The constants that `activation` takes beside its first input.
-    """
-
-    addend: Array | None
-    activation: Operation | None = None
-    parameters: Sequence[Array] = ()
-
-
-class Operation(Record):
-    """What a layer does: its typed attributes, shape rule and execution.
-
-    The fields of a subclass are the attributes, with the documents' names.
-    """
-
-    type: ClassVar[str] = ""
-    versions: ClassVar[tuple[str, ...]] = ()
-    inputs: ClassVar[tuple[str, ...]] = ()
-    """Names of the inputs, in order; those from `required_inputs` on may be absent."""
-    required_inputs: ClassVar[int | None] = None
-    """None: any number."""
-    implemented: ClassVar[bool] = True
-    sharing: ClassVar[Sharing] = Sharing.NONE
-    takes_parts: ClassVar[tuple[int, ...]] = ()
-    """Inputs of which `prepare` and `prepare_fused` take `Parts` as well as arrays."""
-    examples: ClassVar[tuple[str, ...]] = ()
-    """Worked examples: ``f32[2,3], i64[1]{0} -> f32[3] | axis=0``, that is the inputs,
-    with the elements of those whose value matters, the outputs and the attributes.
-    """
-
-    def infer(self, inputs: Sequence[TensorInfo], context: Context) -> tuple[TensorInfo, ...]:
-        """Compute what is known of the outputs.
+        Returns
+        -------
+        dict
+            Output name -> array, in the order of `outputs`.
 
         Raises
         ------
+        IRError
+            There is no tensor or layer of that name.
+        InputError
+            An array is missing, unknown, or does not fit.
         ShapeError
-            The inputs do not fit the operation, or each other.
+            The actual shapes do not fit a layer.
+        UnsupportedError
+            Layers that are needed have no implementation, or an input takes strings.
+        ResourceError
+            The run does not fit into memory.
         """
-        raise NotImplementedError
+        wanted = self._wanted(outputs)
+        bound = self._given.bind(inputs, cast=cast)
+        executor = self._executor(wanted)
+        plan = self._plan(executor, bound)
+        try:
+            observer = None if profile is None else profile.start(self.graph, plan)
+            results = executor.run(plan, bound, observer)
+        except MemoryError as error:
+            raise out_of_memory(
+                plan.peak_bytes, error, subject="the model", file=self.graph.file
+            ) from error
+        owned = _arrays().own(results, list(bound.values()))
+        return dict(zip(wanted, owned, strict=True))
 
-    def explain(
-        self, inputs: Sequence[TensorInfo], context: Context, output: int, axis: int
-    ) -> str | None:
-        """Tell by which formula a dim of an output is found, with the numbers put in."""
-        return None
+    def plan(
+        self, inputs: Inputs, *, outputs: str | Sequence[str] | None = None, cast: Cast = False
+    ) -> Plan:
+        """Return the plan by which `run` would compute the outputs.
 
-    def execute(self, inputs: Sequence[Array], context: Context) -> Sequence[Array]:
-        """Compute the outputs."""
-        raise NotImplementedError
-
-    def in_parts(self, inputs: Sequence[Parts], context: Context) -> Parts | None:
-        """Return what `execute` returns as one that is read in parts; None where it can not be."""
-        return None
-
-    def prepare(self, constants: Sequence[Constant | None], context: Context) -> Kernel | None:
-        """Do once what depends on constant inputs alone; None where there is nothing to do.
-
-        Parameters
-        ----------
-        constants : sequence of array or None
-            The inputs that are constant; None for the others.
+        Parameters and errors are those of `run`.
 
         Returns
         -------
-        callable or None
-            Takes what `execute` takes; the entries of constant inputs may be
-            None from now on.
+        Plan
+            `execute.listing.as_rows` lists its steps.
         """
-        return None
+        executor = self._executor(self._wanted(outputs))
+        return self._plan(executor, self._given.bind(inputs, cast=cast))
 
-    # What an executor may ask in order to save memory and time; all of it has
-    # an answer that is always right.
-
-    def prepare_fused(
-        self, constants: Sequence[Constant | None], epilogue: Epilogue, context: Context
-    ) -> Kernel | None:
-        """Prepare the layer with what follows it; the result is rounded once, at the end.
+    def plan_for_shapes(
+        self,
+        shapes: Mapping[str, Dims] | None = None,
+        *,
+        outputs: str | Sequence[str] | None = None,
+    ) -> Plan:
+        """Return the plan for inputs of certain shapes, without any array.
 
         Parameters
         ----------
-        constants : sequence of array or None
-            As of `prepare`.
+        shapes : mapping, optional
+            Input name -> shape; inputs left out have the shape of the model.
+        outputs : sequence of str, optional
+            As of `run`.
 
-        Returns
-        -------
-        callable or None
-            None where they can not be one.
+        Raises
+        ------
+        InputError
+            There is no such input, or it does not take that shape.
         """
-        return None
+        executor = self._executor(self._wanted(outputs))
+        infos = self._given.infos(shapes)
+        return executor.plan(tuple(infos.values()), lambda: self._infer_from(infos).outputs)
 
-    def prepare_first(self, context: Context) -> Kernel | None:
-        """Prepare a layer of which nothing needs an output but the first.
-
-        Returns
-        -------
-        callable or None
-            As of `prepare`; its result has one element.  None where that saves nothing.
-        """
-        return None
-
-    def accepts_out(self, inputs: Sequence[TensorInfo], output: TensorInfo) -> bool:
-        """Tell whether the prepared kernel, or else `execute_into`, can write to an array."""
-        return False
-
-    def overwritable(self, inputs: Sequence[TensorInfo], output: TensorInfo) -> tuple[int, ...]:
-        """Return the inputs whose own array `execute_into` may write to, the best first."""
-        return ()
-
-    def execute_into(self, inputs: Sequence[Array], context: Context, out: Array) -> None:
-        """Compute the output into an array of its shape and type."""
-        raise NotImplementedError
-
-    def bind(
-        self, inputs: Sequence[TensorInfo], outputs: Sequence[TensorInfo], context: Context
-    ) -> Call:
-        """Do once what depends on shapes alone, for runs with inputs of just these.
-
-        What overrides it is for small tensors, on which calls take longer than
-        the work; it leaves the others to this.
+    def output_names(self, outputs: str | Sequence[str] | None = None) -> list[str]:
+        """Return the names under which `run` returns the outputs.
 
         Parameters
         ----------
-        inputs, outputs : sequence of TensorInfo
-            All shapes are static, and all element types known; a `value` is
-            what the runs will find there.
-        context : Context
+        outputs : sequence of str, optional
+            As of `run`.
 
-        Returns
-        -------
-        callable
-            Takes the inputs, and an array for the output or None; called
-            without NumPy's warnings, from several threads at once.
+        Raises
+        ------
+        IRError
+            There is no tensor or layer of that name.
         """
+        return list(self._wanted(outputs))
 
-        def call(arrays: Sequence[Array], out: Array | None) -> Sequence[Array]:
-            if out is None:
-                return self.execute(arrays, context)
-            self.execute_into(arrays, context, out)
-            return (out,)
-
-        return call
-
-    def scratch(
-        self, inputs: Sequence[TensorInfo], outputs: Sequence[TensorInfo], context: Context
-    ) -> int:
-        """Return about the bytes of the arrays that come and go while it is computed.
+    def require_runnable(self, outputs: str | Sequence[str] | None = None) -> None:
+        """Require that there is an implementation of every layer that is needed.
 
         Parameters
         ----------
-        inputs, outputs : sequence of TensorInfo
-            All shapes are static, but that of a constant that the layer has
-            been prepared with: None.
-        context : Context
-            `scratch_bytes` is what they had better not exceed.
+        outputs : sequence of str, optional
+            As of `run`.
+
+        Raises
+        ------
+        IRError
+            There is no tensor or layer of that name.
+        UnsupportedError
+            Names all layers without an implementation, or an input that takes strings.
         """
-        return 0
+        self._given.require_arrays()
+        wanted = list(self._wanted(outputs).values())
+        require_implemented(self.graph, needed_layers(self.graph, wanted))
 
-    def work(self, inputs: Sequence[TensorInfo], output: TensorInfo) -> int | None:
-        """Count the arithmetic operations, a multiply-add as two; None: not told."""
-        return None
+    def require_memory(self, shapes: Mapping[str, Dims] | None = None) -> None:
+        """Require that arrays for the inputs fit into memory.
 
+        Parameters
+        ----------
+        shapes : mapping, optional
+            Input name -> shape; inputs left out have the smallest shape that
+            the model takes.
 
-class Info(NamedTuple):
-    """Something the file says that the graph does not interpret, such as `rt_info`."""
+        Raises
+        ------
+        ResourceError
+            They do not fit.
+        """
+        needed = 0
+        for info in self._given.infos(shapes).values():
+            if info.shape is not None:
+                least = tuple(bounds(d)[0] for d in info.shape)
+                needed += tensor_bytes(TensorInfo(least, info.element_type)) or 0
+        require_memory(needed, self.memory_limit, file=self.graph.file)
 
-    tag: str
-    attributes: tuple[tuple[str, str], ...] = ()
-    children: tuple[Info, ...] = ()
-    text: str = ""
+    def _wanted(self, outputs: str | Sequence[str] | None) -> dict[str, Source]:
+        """Find the tensors asked for, by the names under which they are returned."""
+        if outputs is not None:
+            return find_tensors(self.graph, _names(outputs))
+        wanted = {}
+        for name, index in zip(self.outputs, self._results, strict=True):
+            source = self.graph.topology.sources[index][0]
+            assert source is not None, "a graph with loose inputs does not load"
+            wanted[name] = source
+        return wanted
 
-
-class Port(NamedTuple):
-    """One input or output of a layer, as declared.
-
-    Attributes
-    ----------
-    id : int
-        Unique among the inputs, or among the outputs, of its layer.
-    shape : Shape
-        Declared dims; None where the port has none.  The IR writes a scalar
-        and a dynamic rank alike: without dims.
-    element_type : ElementType or None
-        Declared `precision`; None where there is none.
-    names : tuple of str
-        Tensor names (outputs only).
-    line_offset : int
-        How many lines below the start of its layer it stands in the file, so
-        that layers with equal ports can share them.
-    """
-
-    id: int
-    shape: Shape
-    element_type: ElementType | None = None
-    names: tuple[str, ...] = ()
-    line_offset: int = 0
-    extras: tuple[Info, ...] = ()
-
-
-class Layer(NamedTuple):
-    """One layer: its identity, its typed operation, its ports.
-
-    Attributes
-    ----------
-    operation : Operation
-        The attributes as typed fields: ``layer.operation.strides``.
-    attributes : tuple of (str, str)
-        The attributes of the operation as written, in the order of the file.
-    extra_attributes : tuple of (str, str)
-        Attributes of the layer itself beside id, name, type and version.
-    extras : tuple of Info
-        Child elements that are not interpreted, `rt_info` among them.
-    """
-
-    id: int
-    name: str
-    operation: Operation
-    type: str
-    version: str | None = None
-    inputs: tuple[Port, ...] = ()
-    outputs: tuple[Port, ...] = ()
-    attributes: tuple[tuple[str, str], ...] = ()
-    line: int | None = None
-    extra_attributes: tuple[tuple[str, str], ...] = ()
-    extras: tuple[Info, ...] = ()
-
-    @property
-    def label(self) -> str:
-        """How messages name it."""
-        return f"{self.name!r} ({self.type}, id {self.id})"
-
-    def line_of(self, port: Port) -> int | None:
-        """Return the line of the file that one of its ports stands in."""
-        return None if self.line is None else self.line + port.line_offset
-
-
-class Place(NamedTuple):
-    """A part of a graph that an error or a finding is about; None: not narrowed down.
-
-    Attributes
-    ----------
-    layer, edge : int or None
-        Index in `Graph.layers`, in `Graph.edges`.
-    side : str or None
-        ``input`` or ``output``: where the port is.
-    port, axis : int or None
-        Index of the port on that side, and of one of its dims.
-    attribute : str or None
-        An attribute: of the port or the edge where that is given, else of
-        the layer's ``<data>``, or of the layer itself where `own`.
-    child : str or None
-        An element within the layer that is not interpreted.
-    """
-
-    layer: int | None = None
-    edge: int | None = None
-    side: str | None = None
-    port: int | None = None
-    axis: int | None = None
-    attribute: str | None = None
-    own: bool = False
-    child: str | None = None
-
-
-class Edge(NamedTuple):
-    """Joins an output port of one layer to an input port of another."""
-
-    from_layer: int
-    from_port: int
-    to_layer: int
-    to_port: int
-    line: int | None = None
-
-
-Source = tuple[int, int]
-"""Index of a layer in `Graph.layers`, index of one of its outputs."""
-
-
-class Topology(NamedTuple):
-    """How the layers of a graph hang together, by index.
-
-    Attributes
-    ----------
-    sources : tuple
-        For each layer, for each of its inputs: where it comes from, or None.
-    order : tuple of int
-        The layers so that each comes after its sources; layers on a cycle
-        are left out.
-    problems : tuple of IRError
-        What does not hold together.
-    """
-
-    sources: tuple[tuple[Source | None, ...], ...]
-    order: tuple[int, ...]
-    problems: tuple[IRError, ...] = ()
-
-
-class Graph(Record):
-    """A network as its file states it.
-
-    Attributes
-    ----------
-    layers, edges : tuple
-        In the order of the file.
-    ir_version : int or None
-        `net version`; None for a bare layer.
-    extras : tuple of Info
-        Child elements of `net` that are not interpreted, `rt_info` among them.
-    file : str or None
-        Where it was read from; messages name it.
-    bare : bool
-        It was read from a single `layer`; its Parameters and Results are made
-        from that layer's ports.
-    """
-
-    name: str = field()
-    layers: tuple[Layer, ...] = field()
-    edges: tuple[Edge, ...] = field()
-    ir_version: int | None = field(default=None)
-    extras: tuple[Info, ...] = field(default=())
-    file: str | None = field(default=None)
-    bare: bool = field(default=False)
-
-    @functools.cached_property
-    def topology(self) -> Topology:
-        """How the layers hang together."""
-        return connect(self)
-
-    def of_type(self, kind: str) -> tuple[Layer, ...]:
-        """Return the layers of one type, in the order of the file."""
-        return tuple(layer for layer in self.layers if layer.type == kind)
-
-    def find(self, name: str) -> Layer | None:
-        """Return the layer with this name or, failing that, with this id."""
-        for layer in self.layers:
-            if layer.name == name:
-                return layer
-        return next((layer for layer in self.layers if str(layer.id) == name), None)
-
-
-def connect(graph: Graph) -> Topology:
-    """Resolve the edges of a graph; problems are collected, not raised."""
-    problems: list[IRError] = []
-    layers = graph.layers
-
-    def problem(
-        rule: str, line: int | None, message: str, layer: Layer | None, place: Place
-    ) -> None:
-        label = None if layer is None else layer.label
-        problems.append(
-            IRError(message, file=graph.file, line=line, layer=label, rule=rule, place=place)
+    def _executor(self, wanted: Mapping[str, Source]) -> Executor:
+        sources = tuple(wanted.values())
+        return self._executors.get(
+            sources, lambda: Executor(self.graph, self.context, sources, self.memory_limit)
         )
 
-    index: dict[int, int] = {}
-    for i, layer in enumerate(layers):
-        if index.setdefault(layer.id, i) != i:
-            first = layers[index[layer.id]]
-            message = f"id {layer.id} is already taken by layer {first.name!r} in line {first.line}"
-            place = Place(layer=i, attribute="id", own=True)
-            problem("duplicate-layer-id", layer.line, message, layer, place)
-    sources: list[list[Source | None]] = [[None] * len(layer.inputs) for layer in layers]
-    numbered: dict[int, dict[int, int]] = {}
-    for e, edge in enumerate(graph.edges):
-        start, end = index.get(edge.from_layer), index.get(edge.to_layer)
-        if start is None or end is None:
-            missing, end_name = (
-                (edge.from_layer, "from-layer") if start is None else (edge.to_layer, "to-layer")
-            )
-            message = f"edge names layer {missing}, which is not in the file"
-            place = Place(edge=e, attribute=end_name)
-            problem("edge-to-missing-layer", edge.line, message, None, place)
-            continue
-        outputs, inputs = layers[start].outputs, layers[end].inputs
-        output = _numbered(outputs, numbered).get(edge.from_port)
-        input_ = _numbered(inputs, numbered).get(edge.to_port)
-        if output is None or input_ is None:
-            side, layer, ports, port_id, end_name = (
-                ("output", layers[start], outputs, edge.from_port, "from-port")
-                if output is None
-                else ("input", layers[end], inputs, edge.to_port, "to-port")
-            )
-            have = ", ".join(str(p.id) for p in ports[:16]) or "none"
-            message = f"edge names {side} port {port_id}, the layer has {have}"
-            place = Place(edge=e, attribute=end_name)
-            problem("edge-to-missing-port", edge.line, message, layer, place)
-            continue
-        into = sources[end]
-        if into[input_] is not None:
-            message = f"input port {edge.to_port} already has an edge"
-            place = Place(edge=e, attribute="to-port")
-            problem("two-edges-into-port", edge.line, message, layers[end], place)
-            continue
-        into[input_] = (start, output)
-    for i, ends_in in enumerate(sources):
-        if None not in ends_in:
-            continue
-        layer = layers[i]
-        for k, source in enumerate(ends_in):
-            if source is None:
-                port = layer.inputs[k]
-                message = f"input port {port.id} has no edge"
-                place = Place(layer=i, side="input", port=k)
-                problem("input-without-edge", layer.line_of(port), message, layer, place)
-    order = _sort(sources)
-    if len(order) < len(layers):
-        at, message = _find_cycle(graph, sources, order)
-        problem("cycle", layers[at].line, message, layers[at], Place(layer=at))
-    return Topology(tuple(map(tuple, sources)), order, tuple(problems))
+    def _plan(self, executor: Executor, bound: Mapping[int, Array]) -> Plan:
+        infos = tuple(map(_arrays().describe, bound.values()))
+        return executor.plan(infos, lambda: self._infer(bound).outputs)
+
+    def layer(self, name: str) -> Model:
+        """Return a model of one layer alone.
+
+        Its inputs are those of the layer that are not constant; constants of
+        the network stay what they are.
+
+        Parameters
+        ----------
+        name : str
+            Name or id of the layer.
+
+        Raises
+        ------
+        IRError
+            There is no such layer.
+        """
+        found = self.graph.find(name)
+        if found is None:
+            raise IRError(f"there is no layer {name!r}", file=self.graph.file)
+        return Model(
+            extract_layer(self.graph, found),
+            self.context_weights,
+            self.semantics,
+            self.context.scratch_bytes,
+            self.memory_limit,
+        )
+
+    @property
+    def context_weights(self) -> Weights | None:
+        """The weights file."""
+        weights = self.context.weights
+        return weights if isinstance(weights, Weights) else None
+
+    def _infer(self, bound: Mapping[int, Array]) -> Inference:
+        """Infer with actual shapes; the last few inferences are kept."""
+        key = tuple(map(_arrays().describe, bound.values()))
+        infos = dict(zip(bound, key, strict=True))
+        return self._inferences.get(key, lambda: self._infer_from(infos))
+
+    def _infer_from(self, infos: Mapping[int, TensorInfo]) -> Inference:
+        """Infer; an error tells the way from the input to the layer."""
+        try:
+            return infer(self.graph, self.context, infos)
+        except ShapeError as error:
+            from deconv_ir.ir.shape_trace import explain_shape_trace
+
+            raise explain_shape_trace(error, self.graph, self.context, infos) from None
 
 
-def _numbered(ports: tuple[Port, ...], memo: dict[int, dict[int, int]]) -> dict[int, int]:
-    """Return the index of each port by its id; the first of those with the same id counts.
+@functools.cache
+def _arrays() -> Any:
+    # Loads NumPy; to find a module again at each run takes longer than a small layer.
+    from deconv_ir.arrays import fitting as arrays
 
-    Layers share ports, so what is known is kept by the identity of the tuple.
-    """
-    found = memo.get(id(ports))
-    if found is None:
-        found = memo[id(ports)] = {}
-        for i, port in enumerate(ports):
-            found.setdefault(port.id, i)
-    return found
+    return arrays
 
 
-def _sort(sources: Sequence[Sequence[Source | None]]) -> tuple[int, ...]:
-    """Sort topologically; layers keep the order of the file where that is free."""
-    if all(s is None or s[0] < i for i, row in enumerate(sources) for s in row):
-        return tuple(range(len(sources)))
-    import heapq
-
-    missing = [len({s[0] for s in row if s is not None}) for row in sources]
-    consumers: list[set[int]] = [set() for _ in sources]
-    for i, row in enumerate(sources):
-        for s in row:
-            if s is not None:
-                consumers[s[0]].add(i)
-    ready = [i for i, count in enumerate(missing) if count == 0]
-    order: list[int] = []
-    while ready:
-        i = heapq.heappop(ready)
-        order.append(i)
-        for consumer in consumers[i]:
-            missing[consumer] -= 1
-            if missing[consumer] == 0:
-                heapq.heappush(ready, consumer)
-    return tuple(order)
+def _names(outputs: object) -> Sequence[str]:
+    """Return the names of tensors that a caller asks for; one alone is a name."""
+    if isinstance(outputs, str):
+        return (outputs,)
+    if not isinstance(outputs, Iterable) or isinstance(outputs, bytes):
+        raise InputError(f"outputs must be names of tensors, found {outputs!r}")
+    names = tuple(outputs)
+    for name in names:
+        if not isinstance(name, str):
+            raise InputError(f"outputs must be names of tensors, found {name!r}")
+    return names
 
 
-def _find_cycle(
-    graph: Graph, sources: Sequence[Sequence[Source | None]], order: Sequence[int]
-) -> tuple[int, str]:
-    """Find the layers of one cycle: walk backwards from any layer that was not sorted.
+def _indices(graph: Graph, kind: str) -> tuple[int, ...]:
+    return tuple(i for i, layer in enumerate(graph.layers) if layer.type == kind)
+
+
+def load(
+    path: Readable,
+    weights: Readable | None = None,
+    semantics: Semantics | str = Semantics.SPEC,
+    *,
+    strict: bool = False,
+    warn: bool = True,
+    limits: Limits = DEFAULT_LIMITS,
+    scratch_bytes: int = 64 << 20,
+    memory_limit: int | None = None,
+) -> Model:
+    """Load an IR: a network of `net version` 10 or 11, or a bare `layer`.
+
+    Parameters
+    ----------
+    path : path-like or bytes
+        The .xml file, or its contents.
+    weights : path-like or bytes, optional
+        The .bin file, or its contents; by default the file beside the .xml.  It
+        is read where constants ask: only the arrays in use take memory.
+    semantics : Semantics or str
+        ``spec``, or ``openvino``: whose rule decides where they differ.
+    strict : bool
+        Raise on declared dims that differ from the computed ones.
+    warn : bool
+        Otherwise, warn of them (`IRWarning`).
+    limits : Limits
+        Sizes beyond which the file is refused.
+    scratch_bytes : int
+        Bound on a kernel's temporary memory.
+    memory_limit : int, optional
+        Bytes that a run may take; by default what is available when it starts.
 
     Returns
     -------
-    layer : int
-        Index of one layer of the cycle.
-    message : str
+    Model
+
+    Raises
+    ------
+    IRError
+        The file is no IR, or does not hold together.
+    WeightsError
+        The weights file is missing or too short.
+    ShapeError
+        The inputs of a layer do not fit it.
     """
-    done = set(order)
-    at = next(i for i in range(len(sources)) if i not in done)
-    walk: dict[int, int] = {}
-    while at not in walk:
-        walk[at] = len(walk)
-        at = next(s[0] for s in sources[at] if s is not None and s[0] not in done)
-    path = [i for i, step in walk.items() if step >= walk[at]]
-    names = [graph.layers[i].name for i in reversed(path)]
-    shown = names if len(names) <= 8 else [*names[:4], "...", *names[-3:]]
-    return at, f"layers form a cycle: {' -> '.join([*shown, shown[0]])}"
+    chosen = as_semantics(semantics)
+    graph, problems = read_model(path, limits)
+    if problems:
+        raise problems[0]
+    assert graph is not None, "no graph without a problem"
+    if graph.topology.problems:
+        raise graph.topology.problems[0]
+    model = Model(
+        graph, open_weights(graph, graph.file, weights), chosen, scratch_bytes, memory_limit
+    )
+    for finding in model.findings:
+        if strict and finding.rule.startswith("declared-"):
+            raise ShapeError(
+                finding.message,
+                file=finding.file,
+                line=finding.line,
+                layer=finding.layer,
+                expected=finding.expected,
+                actual=finding.actual,
+                rule=finding.rule,
+            )
+        if warn:
+            warnings.warn(str(finding), IRWarning, stacklevel=2)
+    return model
+
+
+def save(model: Model, path: str | os.PathLike[str]) -> None:
+    """Write a model: the XML, and its weights file beside it.
+
+    Raises
+    ------
+    OutputError
+        A file can not be written.
+    """
+    from deconv_ir.formats.openvino_xml.writer import write, write_weights
+
+    target = Path(path)
+    weights = model.context_weights
+    if weights is not None and any(isinstance(x.operation, Const) for x in model.graph.layers):
+        write_weights(weights, target.with_suffix(".bin"))
+    write(model.graph, target)
+
+
+__all__ = ["IRWarning", "Model", "load", "save"]

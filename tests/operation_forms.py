@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from deconv_ir.model import Operation
+from deconv_ir.ir.operation import Operation
 from deconv_ir.ops import find_operation
 from deconv_ir.ops.base import parse_attributes
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 from click.testing import CliRunner, Result
 
-from deconv_ir.dtypes import from_numpy, parse_element_type
+from deconv_ir.ir.dtypes import from_numpy, parse_element_type
 
 Out = tuple[int, int]
 """Layer id, output port id."""

@@ -135,7 +135,7 @@ def test_the_example_of_the_report() -> None:
 
 
 def test_memory_that_is_not_there_after_all(monkeypatch: pytest.MonkeyPatch) -> None:
-    from deconv_ir.ops.deconvolution import Deconvolution
+    from deconv_ir.ops.convolution.deconvolution import Deconvolution
 
     def fail(*arguments: Any, **more: Any) -> Any:
         raise MemoryError

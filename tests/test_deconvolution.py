@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 
 from deconv_ir import ShapeError
-from deconv_ir.dtypes import parse_element_type
-from deconv_ir.geometry import Interval, PadMode, Semantics
+from deconv_ir.ir.dtypes import parse_element_type
+from deconv_ir.ir.geometry import Interval, PadMode, Semantics
+from deconv_ir.ir.operation import Context, Operation, TensorInfo
+from deconv_ir.ir.shapes import format_shape, parse_shape
 from deconv_ir.kernels import naive
-from deconv_ir.model import Context, Operation, TensorInfo
 from deconv_ir.ops import find_operation
 from deconv_ir.ops.base import parse_attributes
-from deconv_ir.shapes import format_shape, parse_shape
 
 CONTEXT = Context()
 

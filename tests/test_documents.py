@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import deconv_ir
-from deconv_ir.geometry import PadMode
+from deconv_ir.ir.geometry import PadMode
 from deconv_ir.kernels import naive
 
 SAMPLES = Path(__file__).parent.parent / "samples" / "documents"

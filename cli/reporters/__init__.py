@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from deconv_ir.record import Record, field
+from deconv_ir.ir.record import Record, field
 
 from ..common import FILE, Mistake
 
 if TYPE_CHECKING:
-    from deconv_ir.findings import Finding, Severity
+    from deconv_ir.ir.findings import Finding, Severity
     from deconv_ir.linter.engine import Result
 
 FORMATS = ("text", "json", "sarif", "github", "junit")
@@ -143,7 +143,7 @@ def write(text: str, name: str, output: str | None) -> None:
         return
     from pathlib import Path
 
-    from deconv_ir.files import replace_file
+    from deconv_ir.formats.files import replace_file
 
     try:
         with replace_file(Path(output)) as stream:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from deconv_ir.findings import plain
+from deconv_ir.ir.findings import plain
 from deconv_ir.version import __version__
 
 from . import Run

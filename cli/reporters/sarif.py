@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from deconv_ir.findings import Finding, Severity
+from deconv_ir.ir.findings import Finding, Severity
 from deconv_ir.version import __version__
 
 from . import RuleInfo, Run, from_here

@@ -7,7 +7,7 @@ from collections import Counter
 import click
 
 from deconv_ir.errors import MAX_NAME, one_line
-from deconv_ir.findings import Finding, Severity
+from deconv_ir.ir.findings import Finding, Severity
 from deconv_ir.linter.engine import Result
 
 from . import Run

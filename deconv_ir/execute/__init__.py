@@ -5,6 +5,6 @@ constants alone, `plan` decides for given shapes what is overwritten, which
 buffers are used again and how much memory that takes, `executor` runs it.
 """
 
-from .executor import Executor
+from deconv_ir.execute.executor import Executor
 
 __all__ = ["Executor"]

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
-from ..errors import UnsupportedError
-from ..model import Graph, Layer, Source
+from deconv_ir.errors import UnsupportedError
+from deconv_ir.ir.graph import Graph, Layer, Source
 
 _NAMED = 5
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ..model import TensorInfo
-from ..shapes import element_count, is_static, static
+from deconv_ir.ir.operation import TensorInfo
+from deconv_ir.ir.shapes import element_count, is_static, static
 
 # Below this, the allocator has warm memory at hand.
 _SMALLEST_BUFFER = 1 << 20

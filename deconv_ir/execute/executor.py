@@ -8,17 +8,18 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
-from ..errors import DeconvError
-from ..locks import ForkSafeLock
-from ..model import Context, Graph, Source, TensorInfo
-from .analysis import constant_layers, needed_layers, require_implemented
-from .memory import require_memory
-from .plan import Plan, Step, make_plan
-from .prepare import Preparation, Prepared
-from .recent import Recent
+from deconv_ir.errors import DeconvError
+from deconv_ir.execute.analysis import constant_layers, needed_layers, require_implemented
+from deconv_ir.execute.lru_cache import LRUCache
+from deconv_ir.execute.memory import require_memory
+from deconv_ir.execute.plan import Plan, Step, make_plan
+from deconv_ir.execute.prepare import Preparation, Prepared
+from deconv_ir.ir.graph import Graph, Source
+from deconv_ir.ir.operation import Context, TensorInfo
+from deconv_ir.kernels.runtime.locks import ForkSafeLock
 
 if TYPE_CHECKING:
-    from ..dtypes import Array
+    from deconv_ir.ir.dtypes import Array
 
 Observer = Callable[[Step, float, float], None]
 """Told of each step when it began and ended, in seconds of `time.perf_counter`."""
@@ -63,7 +64,7 @@ class Executor:
         self._lock = ForkSafeLock()
         self._prepared: Prepared | None = None
         self._weight_bytes = 0
-        self._plans: Recent[Hashable, Plan] = Recent(_PLANS_KEPT)
+        self._plans: LRUCache[Hashable, Plan] = LRUCache(_PLANS_KEPT)
 
     def plan(self, key: Hashable, infer: Callable[[], Sequence[Sequence[TensorInfo]]]) -> Plan:
         """Return the plan for inputs of certain shapes, made once for a number of threads.
@@ -175,7 +176,7 @@ class Executor:
 @functools.cache
 def _threads() -> Callable[[], int]:
     # Loads NumPy; to find a module again at each run takes as long as a small layer.
-    from ..kernels import get_threads
+    from deconv_ir.kernels import get_threads
 
     return get_threads
 
@@ -189,7 +190,7 @@ def _out(step: Step, values: list[Any], buffers: list[Any], capacities: Sequence
         return step.allocate()
     import numpy as np
 
-    from ..kernels import empty
+    from deconv_ir.kernels import empty
 
     assert step.shape is not None, "what has a buffer has a shape"
     if buffers[step.buffer] is None or not _is_free(buffers, step.buffer):
@@ -234,7 +235,7 @@ def _owns(owner: object) -> bool:
     """Whether an array with this base has its memory for itself."""
     if owner is None:
         return True
-    from ..kernels.memory import is_pooled
+    from deconv_ir.kernels.runtime.memory import is_pooled
 
     return is_pooled(owner)
 

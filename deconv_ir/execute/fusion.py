@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from ..model import Graph, Operation, Source
-from ..ops.broadcasting import Broadcast
+from deconv_ir.ir.graph import Graph, Source
+from deconv_ir.ir.operation import Operation
+from deconv_ir.ops.elementwise.broadcasting import Broadcast
 
 _ACTIVATIONS = ("ReLU", "Clamp", "PReLU")
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from ..model import Graph, TensorInfo
-from .buffers import tensor_bytes
-from .plan import Plan
+from deconv_ir.execute.buffers import tensor_bytes
+from deconv_ir.execute.plan import Plan
+from deconv_ir.ir.graph import Graph
+from deconv_ir.ir.operation import TensorInfo
 
 
 class PlanRow(NamedTuple):

@@ -12,19 +12,20 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ..errors import DeconvError
-from ..model import Call, Context, Graph, Operation, Sharing, Source, TensorInfo
-from ..ops.packed import PackedLayer
-from ..room import AMPLE, Room
-from ..shapes import is_static, static
-from .buffers import Group, assign_buffers, live_bytes, tensor_bytes
-from .prepare import Prepared
-from .rooms import LEAST_ROOM, budget, share
+from deconv_ir.errors import DeconvError
+from deconv_ir.execute.buffers import Group, assign_buffers, live_bytes, tensor_bytes
+from deconv_ir.execute.prepare import Prepared
+from deconv_ir.execute.scratchpad import LEAST_ROOM, budget, share
+from deconv_ir.ir.graph import Graph, Source
+from deconv_ir.ir.operation import Call, Context, Operation, Sharing, TensorInfo
+from deconv_ir.ir.scratchpad import UNLIMITED, ScratchpadBudget
+from deconv_ir.ir.shapes import is_static, static
+from deconv_ir.ops.convolution.packed import PackedLayer
 
 if TYPE_CHECKING:
     import numpy as np
 
-    from ..dtypes import Array
+    from deconv_ir.ir.dtypes import Array
 
 NOWHERE = -1
 """The slot of a constant that a kernel has absorbed."""
@@ -294,7 +295,9 @@ class _Planner:
             self.prepared.dropped,
         )
 
-    def _give_rooms(self, live: Sequence[int], bound: int) -> tuple[list[Room], int, int]:
+    def _give_rooms(
+        self, live: Sequence[int], bound: int
+    ) -> tuple[list[ScratchpadBudget], int, int]:
         """Choose what each step may take for itself.
 
         Returns the rooms, the peak without weights, and the most that a layer takes.
@@ -311,7 +314,7 @@ class _Planner:
                 packed[step] = kernel, inputs
         asks = [functools.partial(kernel.ways, inputs) for kernel, inputs in packed.values()]
         shares = share(asks, most - max(live, default=0) - prepared.weight_bytes)
-        rooms = [AMPLE] * len(self.layers)
+        rooms = [UNLIMITED] * len(self.layers)
         # A thread keeps its scratch from one layer to the next.
         kept = 0
         for (step, (kernel, inputs)), room in zip(packed.items(), shares, strict=True):
@@ -323,13 +326,13 @@ class _Planner:
             taken = 0
             if step not in packed:
                 free = max(left - live[step], LEAST_ROOM)
-                rooms[step] = Room(min(free, self.context.scratch_bytes), 0)
+                rooms[step] = ScratchpadBudget(min(free, self.context.scratch_bytes), 0)
                 taken = self._scratch(step, rooms[step])
             peak = max(peak, live[step] + kept + taken)
             scratch = max(scratch, kept + taken)
         return rooms, peak, scratch
 
-    def _bind(self, step: int, draft: _Draft, room: Room) -> Call:
+    def _bind(self, step: int, draft: _Draft, room: ScratchpadBudget) -> Call:
         """Return what computes a step, with what its shapes determine done."""
         kernel = self.prepared.kernels.get(draft.layer)
         inputs = self._infos_of(self.rows[step])
@@ -352,7 +355,7 @@ class _Planner:
     def _infos_of(self, sources: Sequence[Source]) -> list[TensorInfo]:
         return [self.infos[layer][output] for layer, output in sources]
 
-    def _scratch(self, step: int, room: Room) -> int:
+    def _scratch(self, step: int, room: ScratchpadBudget) -> int:
         """Return the bytes that a layer takes for what comes and goes."""
         index = self.layers[step]
         inputs, outputs = self._infos_of(self.rows[step]), self._infos_of(self._made(index))
@@ -448,7 +451,9 @@ class _Planner:
             return None
         return self.groups[slot]
 
-    def _finish(self, drafts: Sequence[_Draft], rooms: Sequence[Room]) -> tuple[Step, ...]:
+    def _finish(
+        self, drafts: Sequence[_Draft], rooms: Sequence[ScratchpadBudget]
+    ) -> tuple[Step, ...]:
         """Put in buffers, what each step frees, and what computes it."""
         frees: list[list[int]] = [[] for _ in drafts]
         for source, slot in self.slot.items():
@@ -484,6 +489,6 @@ class _Planner:
 def _allocator(draft: _Draft) -> Callable[[], Array] | None:
     if draft.shape is None or draft.dtype is None:
         return None
-    from ..kernels.memory import allocator
+    from deconv_ir.kernels.runtime.memory import allocator
 
     return allocator(draft.shape, draft.dtype)

@@ -5,16 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from ..errors import DeconvError
-from ..model import Context, Epilogue, Graph, Kernel, Source, TensorInfo
-from ..ops.packed import PackedLayer
-from ..parts import Parts, whole
-from .buffers import tensor_bytes
-from .fusion import Followers, find_followers
+from deconv_ir.errors import DeconvError
+from deconv_ir.execute.buffers import tensor_bytes
+from deconv_ir.execute.fusion import Followers, find_followers
+from deconv_ir.ir.graph import Graph, Source
+from deconv_ir.ir.lazy_tensor import LazyTensor, whole
+from deconv_ir.ir.operation import Context, Epilogue, Kernel, TensorInfo
+from deconv_ir.ops.convolution.packed import PackedLayer
 
 if TYPE_CHECKING:
-    from ..dtypes import Array
-    from ..parts import Constant
+    from deconv_ir.ir.dtypes import Array
+    from deconv_ir.ir.lazy_tensor import Constant
 
 
 class Prepared(NamedTuple):
@@ -124,8 +125,8 @@ class Preparation:
             if index in absorbed:
                 continue
             rows = self.graph.topology.sources[index]
-            takes_parts = self.graph.layers[index].operation.takes_parts
-            inputs = [self._keep(s, i in takes_parts) for i, s in enumerate(rows)]
+            takes_lazy = self.graph.layers[index].operation.takes_lazy
+            inputs = [self._keep(s, i in takes_lazy) for i, s in enumerate(rows)]
             kernel, size = self._kernel(index, inputs)
             if kernel is not None:
                 kernels[index] = kernel
@@ -219,12 +220,12 @@ class Preparation:
             if source is not None and source[0] in self.constant:
                 self._uses[source[0]] = self._uses.get(source[0], 0) + 1
 
-    def _keep(self, source: Source | None, in_parts: bool = False) -> Constant | None:
+    def _keep(self, source: Source | None, as_lazy_tensor: bool = False) -> Constant | None:
         """Return a constant for a use in the runs, and note what it takes."""
         if source is None or source[0] not in self.constant:
             return None
         constant: Constant | None = None
-        if in_parts and self._uses[source[0]] == 1 and source[0] not in self._values:
+        if as_lazy_tensor and self._uses[source[0]] == 1 and source[0] not in self._values:
             constant = self._parts(source[0])
         if constant is None:
             constant = self._take(source)
@@ -232,7 +233,7 @@ class Preparation:
         self._sizes[source] = constant.nbytes
         return constant
 
-    def _parts(self, index: int) -> Parts | None:
+    def _parts(self, index: int) -> LazyTensor | None:
         """Return what a layer makes of constants as one that is read in parts."""
         layer = self.graph.layers[index]
         inputs = [self._parts(s[0]) for s in self.graph.topology.sources[index] if s is not None]
@@ -240,7 +241,7 @@ class Preparation:
         if len(found) < len(inputs):
             return None
         try:
-            return layer.operation.in_parts(found, self.context)
+            return layer.operation.as_lazy_tensor(found, self.context)
         except DeconvError as error:
             error.locate(file=self.graph.file, line=layer.line, layer=layer.label)
             raise

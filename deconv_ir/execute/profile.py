@@ -7,11 +7,12 @@ import threading
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from ..locks import ForkSafeLock
-from ..model import Graph, TensorInfo
-from ..shapes import format_shape
-from .executor import Observer
-from .plan import Plan, Step
+from deconv_ir.execute.executor import Observer
+from deconv_ir.execute.plan import Plan, Step
+from deconv_ir.ir.graph import Graph
+from deconv_ir.ir.operation import TensorInfo
+from deconv_ir.ir.shapes import format_shape
+from deconv_ir.kernels.runtime.locks import ForkSafeLock
 
 
 class LayerTime(NamedTuple):

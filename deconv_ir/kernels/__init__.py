@@ -2,16 +2,16 @@
 
 This room knows no layers, no attributes and no padding rules: an axis is
 given by its stride and dilation, by the position in the natural output at
-which the output begins, and by the output's extent (`deconv_ir.geometry`
+which the output begins, and by the output's extent (`deconv_ir.ir.geometry`
 finds the two).
 """
 
 from deconv_ir.kernels.activation import Activation, ActivationKind
 from deconv_ir.kernels.dispatch import DEFAULT_SCRATCH_BYTES, Convolution, Deconvolution
 from deconv_ir.kernels.info import KernelInfo, kernel_info
-from deconv_ir.kernels.memory import empty
-from deconv_ir.kernels.naive import naive, naive_convolution
-from deconv_ir.kernels.threads import get_threads, set_threads
+from deconv_ir.kernels.reference import naive, naive_convolution
+from deconv_ir.kernels.runtime.memory import empty
+from deconv_ir.kernels.runtime.threads import get_threads, set_threads
 
 __all__ = [
     "DEFAULT_SCRATCH_BYTES",

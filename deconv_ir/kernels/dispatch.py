@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from deconv_ir.ir.lazy_tensor import LazyTensor, whole
+from deconv_ir.ir.scratchpad import UNLIMITED, AlgorithmCandidate, ScratchpadBudget
 from deconv_ir.kernels.activation import Activation, ActivationKind
+from deconv_ir.kernels.algorithm import NATIVE, Algorithm, choose_algorithm, wanted_algorithm
 from deconv_ir.kernels.arithmetic import Arithmetic, arithmetic_of
-from deconv_ir.kernels.compiled import CompiledKernel, compiled_module, supports
-from deconv_ir.kernels.memory import empty
-from deconv_ir.kernels.paths import NATIVE, Path, choose_path, wanted_path
+from deconv_ir.kernels.native import CompiledKernel, compiled_module, supports
 from deconv_ir.kernels.problem import Problem, check_run, spans
-from deconv_ir.parts import Parts, whole
-from deconv_ir.room import AMPLE, Room, Way
+from deconv_ir.kernels.runtime.memory import empty
 
 # The NumPy paths are imported where they are taken: most processes need none of them.
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ class _Prepared:
 
     def __init__(
         self,
-        weights: Array | Parts,
+        weights: Array | LazyTensor,
         problem: Problem,
         bias: Array | None,
         activation: Activation | None,
@@ -55,7 +55,7 @@ class _Prepared:
         *,
         forward: bool,
     ) -> None:
-        wanted = wanted_path(path)
+        wanted = wanted_algorithm(path)
         self.problem = problem
         self.arithmetic: Arithmetic = arithmetic_of(weights.dtype, problem.channels_in)
         self.scratch_bytes = scratch_bytes
@@ -69,7 +69,7 @@ class _Prepared:
         self._filter: Array | None = None
         self._bias = bias
         self._compiled: CompiledKernel | None = None
-        self.path = wanted or choose_path(
+        self.path = wanted or choose_algorithm(
             problem, weights.dtype, compiled=compiled_module() is not None
         )
         if self.path in NATIVE and supports(problem, weights.dtype):
@@ -95,7 +95,7 @@ class _Prepared:
         pads_begin: Sequence[int],
         output: Sequence[int],
         out: Array | None = None,
-        room: Room | None = None,
+        room: ScratchpadBudget | None = None,
     ) -> Array:
         """Compute one output.
 
@@ -112,7 +112,7 @@ class _Prepared:
             Extents of the output, an axis each; may exceed the natural ones.
         out : ndarray, optional
             Where the result goes, ``[N, groups * out, *output]``; may overlap `data`.
-        room : Room, optional
+        room : ScratchpadBudget, optional
             What the run may take for itself, within `scratch_bytes`; by
             default, what makes it fast.
 
@@ -129,7 +129,7 @@ class _Prepared:
             A shape or a length does not fit.
         """
         pads, extents = check_run(self.problem, data.shape, tuple(pads_begin), tuple(output))
-        room = room or AMPLE
+        room = room or UNLIMITED
         element = self.arithmetic.element
         if data.dtype != element:
             raise TypeError(f"data is {data.dtype.name}, filter {element.name}")
@@ -157,7 +157,7 @@ class _Prepared:
         data: tuple[int, ...],
         pads_begin: Sequence[int],
         output: Sequence[int],
-        room: Room | None = None,
+        room: ScratchpadBudget | None = None,
     ) -> Callable[[Array, Array | None], Array]:
         """Fix what `run` is given beside the arrays, and the number of threads.
 
@@ -181,7 +181,7 @@ class _Prepared:
         pads, extents = check_run(self.problem, data, tuple(pads_begin), tuple(output))
         element = self.arithmetic.element
         shape = (data[0], self.problem.groups * self.problem.channels_out, *extents)
-        room = room or AMPLE
+        room = room or UNLIMITED
         integer = element.kind in "iu"
         compiled = None
         if self._compiled is not None and 0 not in (*data, *shape) and not integer:
@@ -216,7 +216,7 @@ class _Prepared:
         pads_begin: Sequence[int],
         output: Sequence[int],
         room_bytes: int,
-    ) -> tuple[Way, ...]:
+    ) -> tuple[AlgorithmCandidate, ...]:
         """Return the ways that `run` has with so much room for scratch.
 
         Parameters
@@ -226,19 +226,19 @@ class _Prepared:
         pads_begin, output
             As of `run`.
         room_bytes : int
-            As of `Room`.
+            As of `ScratchpadBudget`.
 
         Returns
         -------
-        tuple of Way
+        tuple of AlgorithmCandidate
             The first takes no more weights.
         """
         pads, extents = check_run(self.problem, data, tuple(pads_begin), tuple(output))
         shape = (data[0], self.problem.groups * self.problem.channels_out, *extents)
         if 0 in (*data, *shape):
-            return (Way(0.0, 0, 0),)
+            return (AlgorithmCandidate(0.0, 0, 0),)
         if self._compiled is None:
-            return (Way(0.0, self._numpy_scratch(room_bytes), 0),)
+            return (AlgorithmCandidate(0.0, self._numpy_scratch(room_bytes), 0),)
         return self._compiled.ways(data, pads, self.scratch_bytes, shape, room_bytes)
 
     def scratch(
@@ -246,7 +246,7 @@ class _Prepared:
         data: tuple[int, ...],
         pads_begin: Sequence[int],
         output: Sequence[int],
-        room: Room | None = None,
+        room: ScratchpadBudget | None = None,
     ) -> int:
         """Return the bytes that `run` takes beside data, filter and result; pack what it needs.
 
@@ -267,10 +267,12 @@ class _Prepared:
         if 0 in (*data, *shape):
             return 0
         if self._compiled is None:
-            return self._numpy_scratch((room or AMPLE).scratch_bytes)
-        return self._compiled.scratch(data, pads, self.scratch_bytes, shape, room or AMPLE)
+            return self._numpy_scratch((room or UNLIMITED).scratch_bytes)
+        return self._compiled.scratch(data, pads, self.scratch_bytes, shape, room or UNLIMITED)
 
-    def _run_compiled(self, data: Array, pads: tuple[int, ...], out: Array, room: Room) -> bool:
+    def _run_compiled(
+        self, data: Array, pads: tuple[int, ...], out: Array, room: ScratchpadBudget
+    ) -> bool:
         if self._compiled is None or not out.flags.carray:
             return False
         if not self._compiled.run(data, pads, self.scratch_bytes, out, room):
@@ -290,7 +292,7 @@ class Deconvolution(_Prepared):
 
     Parameters
     ----------
-    filter : ndarray or Parts
+    filter : ndarray or LazyTensor
         ``[groups * in, out, *K]``, at least one spatial axis.  f16, bf16, f32,
         f64, or any integer type.
     strides, dilations : sequence of int
@@ -331,7 +333,7 @@ class Deconvolution(_Prepared):
 
     def __init__(
         self,
-        filter: Array | Parts,  # noqa: A002 - the documents' name
+        filter: Array | LazyTensor,  # noqa: A002 - the documents' name
         *,
         strides: Sequence[int],
         dilations: Sequence[int],
@@ -348,13 +350,13 @@ class Deconvolution(_Prepared):
         if self._compiled is not None:
             return
         near = max(problem.dilations) < _FARTHEST and filter.dtype.kind not in "iu"
-        if self.path is not Path.COL2IM and near and _all_finite(self._unpacked()):
+        if self.path is not Algorithm.COL2IM and near and _all_finite(self._unpacked()):
             from deconv_ir.kernels.phases import Phases
 
-            self.path = Path.PHASES
+            self.path = Algorithm.PHASES
             self._phases = Phases(problem, self.arithmetic, self._unpacked(), bias, self.activation)
         else:
-            self.path = Path.COL2IM
+            self.path = Algorithm.COL2IM
             self._pack_col2im()
 
     def _pack_col2im(self) -> Col2im:
@@ -380,7 +382,7 @@ class Convolution(_Prepared):
 
     Parameters
     ----------
-    filter : ndarray or Parts
+    filter : ndarray or LazyTensor
         ``[groups * out, in, *K]``, at least one spatial axis.
     strides, dilations, groups, bias, activation, scratch_bytes, path
         As of `Deconvolution`; every path but those of the compiled kernel is
@@ -400,7 +402,7 @@ class Convolution(_Prepared):
 
     def __init__(
         self,
-        filter: Array | Parts,  # noqa: A002 - the documents' name
+        filter: Array | LazyTensor,  # noqa: A002 - the documents' name
         *,
         strides: Sequence[int],
         dilations: Sequence[int],
@@ -414,7 +416,7 @@ class Convolution(_Prepared):
         super().__init__(filter, problem, bias, activation, scratch_bytes, path, forward=True)
         self._im2col: Im2col | None = None
         if self._compiled is None:
-            self.path = Path.IM2COL
+            self.path = Algorithm.IM2COL
 
     def _run_numpy(
         self, data: Array, pads: tuple[int, ...], scratch_bytes: int, out: Array

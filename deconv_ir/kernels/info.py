@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from deconv_ir.kernels.algorithm import NATIVE, preferred_algorithm
 from deconv_ir.kernels.blas import blas_name
-from deconv_ir.kernels.compiled import compiled_module, instruction_set
-from deconv_ir.kernels.paths import NATIVE, preferred_path
-from deconv_ir.kernels.threads import get_threads
+from deconv_ir.kernels.native import compiled_module, instruction_set
+from deconv_ir.kernels.runtime.threads import get_threads
 
 __all__ = ["KernelInfo", "kernel_info"]
 
@@ -53,7 +53,7 @@ def kernel_info() -> KernelInfo:
         One of the two names what is not there.
     """
     module = compiled_module()
-    path = preferred_path()
+    path = preferred_algorithm()
     return KernelInfo(
         path.value,
         instruction_set() if path in NATIVE else "",

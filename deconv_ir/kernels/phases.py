@@ -26,11 +26,11 @@ from deconv_ir.kernels.columns import Columns, ColumnsInPlace
 from deconv_ir.kernels.costs import Cost
 from deconv_ir.kernels.layout import choose_tile, cut
 from deconv_ir.kernels.minimal import LARGEST, Minimal
-from deconv_ir.kernels.parallel import run_jobs
 from deconv_ir.kernels.problem import AxisSpan, PhaseSet, Problem, phase_sets
 from deconv_ir.kernels.rows import Rows
+from deconv_ir.kernels.runtime.parallel import run_jobs
+from deconv_ir.kernels.runtime.threads import get_threads
 from deconv_ir.kernels.taps import Taps
-from deconv_ir.kernels.threads import get_threads
 from deconv_ir.kernels.windows import Windows
 from deconv_ir.kernels.writer import Writer
 

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 
 from deconv_ir.kernels.blas import single_threaded
-from deconv_ir.kernels.parallel import run_jobs
-from deconv_ir.kernels.threads import get_threads
+from deconv_ir.kernels.runtime.parallel import run_jobs
+from deconv_ir.kernels.runtime.threads import get_threads
 
 __all__ = ["LEAST_FOR_THREADS", "matmul", "multiply_stacks"]
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping, Sequence
 
-from ..findings import Finding, Severity
-from ..geometry import Semantics
-from ..limits import DEFAULT_LIMITS, Limits
+from deconv_ir.ir.findings import Finding, Severity
+from deconv_ir.ir.geometry import Semantics
+from deconv_ir.limits import DEFAULT_LIMITS, Limits
 
 __all__ = ["lint"]
 
@@ -64,8 +64,8 @@ def lint(
     >>> [f.rule for f in deconv_ir.lint("model.xml")]      # doctest: +SKIP
     ['declared-dims-differ']
     """
-    from .engine import check_file
-    from .options import choose
+    from deconv_ir.linter.engine import check_file
+    from deconv_ir.linter.options import choose
 
     options = choose(
         select=select,

@@ -11,9 +11,9 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Final
 
-from ..errors import DeconvError
-from ..files import read_regular, replace_file
-from ..findings import Finding
+from deconv_ir.errors import DeconvError
+from deconv_ir.formats.files import read_regular, replace_file
+from deconv_ir.ir.findings import Finding
 
 MAX_BYTES: Final = 64 << 20
 """Size beyond which a baseline is refused."""

@@ -10,14 +10,14 @@ import time
 from pathlib import Path
 from typing import Any
 
-from ..errors import WeightsError
-from ..files import replace_file
-from ..findings import Finding, Severity, plain
-from ..limits import DEFAULT_LIMITS, Limits
-from ..version import __version__
-from .engine import Result
-from .options import Options
-from .weights import WeightsView, fingerprint
+from deconv_ir.errors import WeightsError
+from deconv_ir.formats.files import replace_file
+from deconv_ir.ir.findings import Finding, Severity, plain
+from deconv_ir.limits import DEFAULT_LIMITS, Limits
+from deconv_ir.linter.engine import Result
+from deconv_ir.linter.options import Options
+from deconv_ir.linter.weights import WeightsView, fingerprint
+from deconv_ir.version import __version__
 
 FORMAT = 2
 """Raised when entries are written in another way."""

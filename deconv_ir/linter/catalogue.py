@@ -6,13 +6,13 @@ import importlib
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, NamedTuple
 
-from ..errors import DeconvError
-from ..findings import Finding, Severity
-from ._index import ENTRIES
-from .rule import FAMILIES, family
+from deconv_ir.errors import DeconvError
+from deconv_ir.ir.findings import Finding, Severity
+from deconv_ir.linter._index import ENTRIES
+from deconv_ir.linter.rule import FAMILIES, family
 
 if TYPE_CHECKING:
-    from .rule import Rule
+    from deconv_ir.linter.rule import Rule
 
 FALLBACK = "IR415"
 """The rule for errors of operations that no other rule claims."""
@@ -114,7 +114,7 @@ def select_rules(words: Iterable[str]) -> frozenset[str]:
 
 def nearest_rule(word: str) -> str:
     """Return a hint for a word that chooses no rule."""
-    from ..xmlio.vocabulary import nearest
+    from deconv_ir.formats.openvino_xml.vocabulary import nearest
 
     if f"IR{word}" in RULES:
         return f"did you mean 'IR{word}'?"

@@ -7,9 +7,9 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from ..errors import DeconvError
-from ..files import read_regular
-from ..record import Record, field
+from deconv_ir.errors import DeconvError
+from deconv_ir.formats.files import read_regular
+from deconv_ir.ir.record import Record, field
 
 FILE_NAME = "deconv-lint.toml"
 PROJECT = "pyproject.toml"
@@ -177,7 +177,7 @@ def read_config(file: str) -> Config:
     values: dict[str, Any] = {"file": file}
     for key, value in tables.items():
         if key not in known:
-            from ..xmlio.vocabulary import nearest
+            from deconv_ir.formats.openvino_xml.vocabulary import nearest
 
             raise DeconvError(
                 f"deconv-lint has no setting {key!r}", file=file, hint=nearest(key, known)

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from ..errors import DeconvError
-from ..model import Operation
-from ..ops.constant import Const
-from ..shapes import element_count, static
+from deconv_ir.errors import DeconvError
+from deconv_ir.ir.operation import Operation
+from deconv_ir.ir.shapes import element_count, static
+from deconv_ir.ops.constants.constant import Const
 
 if TYPE_CHECKING:
-    from .subject import Subject
-    from .weights import WeightsView
+    from deconv_ir.linter.subject import Subject
+    from deconv_ir.linter.weights import WeightsView
 
 CHUNK_BYTES = 1 << 24
 
@@ -127,7 +127,7 @@ def count_not_finite(const: Const, weights: WeightsView) -> tuple[int, int, int]
     """
     import numpy as np
 
-    from ..ops.constant import unpack
+    from deconv_ir.ops.constants.constant import unpack
 
     assert const.element_type is not None
     element_type = const.element_type

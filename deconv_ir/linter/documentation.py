@@ -6,7 +6,7 @@ import re
 import textwrap
 from typing import Final, NamedTuple
 
-from .catalogue import RULES, load_rule
+from deconv_ir.linter.catalogue import RULES, load_rule
 
 _SECTION: Final = re.compile(r"^(Fails|Passes)(?: \(\.bin: ([^)]*)\))?::$", re.MULTILINE)
 

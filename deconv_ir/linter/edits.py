@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from ..geometry import Dim
-from ..shapes import Shape
-from ..xmlio.locate import trimmed
-from ..xmlio.scan import Element
-from .rule import Edit
-from .subject import Subject
+from deconv_ir.formats.openvino_xml.locations import trimmed
+from deconv_ir.formats.openvino_xml.scanner import Element
+from deconv_ir.ir.geometry import Dim
+from deconv_ir.ir.shapes import Shape
+from deconv_ir.linter.rule import Edit
+from deconv_ir.linter.subject import Subject
 
 
 def dim_text(dim: Dim) -> str:

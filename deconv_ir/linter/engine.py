@@ -6,22 +6,23 @@ import os
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
-from ..errors import DeconvError, InputError, WeightsError
-from ..findings import Finding, Severity
-from ..infer import Inference, infer
-from ..limits import DEFAULT_LIMITS, Limits
-from ..model import Context, Graph, Place, TensorInfo
-from ..shapes import compatible, format_shape, intersect
-from ..xmlio.reader import Document, read_document, read_file
-from ..xmlio.weights import weights_beside
-from .catalogue import FALLBACK, RULES, Entry, load_rule
-from .options import Options
-from .rule import Edit, Report, Rule
-from .subject import Subject
-from .weights import WeightsView
+from deconv_ir.errors import DeconvError, InputError, WeightsError
+from deconv_ir.formats.openvino_xml.reader import Document, read_document, read_file
+from deconv_ir.formats.openvino_xml.weights import weights_beside
+from deconv_ir.ir.findings import Finding, Severity
+from deconv_ir.ir.graph import Graph, Place
+from deconv_ir.ir.infer import Inference, infer
+from deconv_ir.ir.operation import Context, TensorInfo
+from deconv_ir.ir.shapes import compatible, format_shape, intersect
+from deconv_ir.limits import DEFAULT_LIMITS, Limits
+from deconv_ir.linter.catalogue import FALLBACK, RULES, Entry, load_rule
+from deconv_ir.linter.options import Options
+from deconv_ir.linter.rule import Edit, Report, Rule
+from deconv_ir.linter.subject import Subject
+from deconv_ir.linter.weights import WeightsView
 
 if TYPE_CHECKING:
-    from .suppress import Suppressions
+    from deconv_ir.linter.suppress import Suppressions
 
 MAX_SHOWN = 1000
 """Characters of a line that are kept to be shown."""
@@ -122,7 +123,7 @@ def check_document(
     suppressions: Suppressions | None = None
     source = document.source
     if source is not None and source.comments:
-        from .suppress import Suppressions
+        from deconv_ir.linter.suppress import Suppressions
 
         suppressions = Suppressions(source, [*document.layers, *document.edges])
         for span, message in suppressions.mistakes:

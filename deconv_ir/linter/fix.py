@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import os
 
-from ..limits import DEFAULT_LIMITS, Limits
-from .engine import Result, check_bytes
-from .options import Options
-from .rule import Edit
+from deconv_ir.limits import DEFAULT_LIMITS, Limits
+from deconv_ir.linter.engine import Result, check_bytes
+from deconv_ir.linter.options import Options
+from deconv_ir.linter.rule import Edit
 
 MAX_ROUNDS = 10
 """A fix can bring the next one into sight; mostly one round does."""

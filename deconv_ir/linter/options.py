@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-from ..errors import DeconvError
-from ..findings import Severity
-from ..geometry import Semantics
-from ..shapes import Shape
-from .catalogue import RULES, select_rules
+from deconv_ir.errors import DeconvError
+from deconv_ir.ir.findings import Severity
+from deconv_ir.ir.geometry import Semantics
+from deconv_ir.ir.shapes import Shape
+from deconv_ir.linter.catalogue import RULES, select_rules
 
 RANK = {Severity.INFO: 0, Severity.WARNING: 1, Severity.ERROR: 2}
 """Severities by weight."""

@@ -9,14 +9,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from ..findings import Severity
+from deconv_ir.ir.findings import Severity
 
 if TYPE_CHECKING:
-    from ..errors import DeconvError
-    from ..findings import Finding
-    from ..model import Layer, Place
-    from ..ops.deconvolution import Deconvolution
-    from .subject import Subject
+    from deconv_ir.errors import DeconvError
+    from deconv_ir.ir.findings import Finding
+    from deconv_ir.ir.graph import Layer, Place
+    from deconv_ir.linter.subject import Subject
+    from deconv_ir.ops.convolution.deconvolution import Deconvolution
 
 ERROR, WARNING, INFO = Severity.ERROR, Severity.WARNING, Severity.INFO
 

@@ -6,13 +6,13 @@ import os
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from ..errors import DeconvError, ResourceError
-from ..findings import plain
-from ..limits import DEFAULT_LIMITS, Limits
-from ..xmlio.reader import Document, read_file
-from ..xmlio.weights import weights_beside
-from .engine import Result, check_bytes, check_document
-from .options import Options
+from deconv_ir.errors import DeconvError, ResourceError
+from deconv_ir.formats.openvino_xml.reader import Document, read_file
+from deconv_ir.formats.openvino_xml.weights import weights_beside
+from deconv_ir.ir.findings import plain
+from deconv_ir.limits import DEFAULT_LIMITS, Limits
+from deconv_ir.linter.engine import Result, check_bytes, check_document
+from deconv_ir.linter.options import Options
 
 PARALLEL_FILES = 8
 PARALLEL_BYTES = 4 << 20
@@ -57,7 +57,7 @@ def check(job: Job) -> Result:
     weights = job.weights_path
     if job.cache is None:
         return _light(check_bytes(data, job.file, job.options, weights, job.limits))
-    from .cache import Cache
+    from deconv_ir.linter.cache import Cache
 
     cache = Cache(job.cache)
     key = cache.key(data, job.options, weights, job.limits)

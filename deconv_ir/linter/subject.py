@@ -6,19 +6,20 @@ from collections.abc import Iterable, Iterator
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from ..errors import DeconvError
-from ..findings import Finding
-from ..geometry import Semantics
-from ..infer import Inference
-from ..model import Context, Graph, Layer, Place, Port, TensorInfo, Topology
-from ..ops import find_operation
-from ..xmlio.locate import Locator
+from deconv_ir.errors import DeconvError
+from deconv_ir.formats.openvino_xml.locations import Locator
+from deconv_ir.ir.findings import Finding
+from deconv_ir.ir.geometry import Semantics
+from deconv_ir.ir.graph import Graph, Layer, Place, Port, Topology
+from deconv_ir.ir.infer import Inference
+from deconv_ir.ir.operation import Context, TensorInfo
+from deconv_ir.ops import find_operation
 
 if TYPE_CHECKING:
-    from ..ops.constant import Const
-    from ..xmlio.reader import Document
-    from .rule import Edit, Rule
-    from .weights import WeightsView
+    from deconv_ir.formats.openvino_xml.reader import Document
+    from deconv_ir.linter.rule import Edit, Rule
+    from deconv_ir.linter.weights import WeightsView
+    from deconv_ir.ops.constants.constant import Const
 
 OPENVINO_DECONVOLUTIONS = ("ConvolutionBackpropData", "GroupConvolutionBackpropData")
 ONEDNN_DECONVOLUTIONS = ("ConvTranspose", "ConvolutionBackwardData")
@@ -77,7 +78,7 @@ class Subject:
 
     def found(self, rule: Rule) -> Iterator[DeconvError | Finding]:
         """Iterate over what the rest of the library found that is a rule's."""
-        from .catalogue import FALLBACK, rule_for
+        from deconv_ir.linter.catalogue import FALLBACK, rule_for
 
         for slug in self._found if rule.code == FALLBACK else rule.slugs:
             for item in self._found.get(slug, ()):
@@ -170,7 +171,7 @@ class Subject:
 
     def constants(self) -> Iterator[tuple[int, Layer, Const]]:
         """Iterate over the constants."""
-        from ..ops.constant import Const
+        from deconv_ir.ops.constants.constant import Const
 
         for index, layer in self.layers("Const"):
             if isinstance(layer.operation, Const):
@@ -245,7 +246,7 @@ class Subject:
     @cached_property
     def has_untidy_constants(self) -> bool:
         """Whether sizes and offsets of constants may be wrong."""
-        from .constants import are_untidy
+        from deconv_ir.linter.constants import are_untidy
 
         return are_untidy(self)
 

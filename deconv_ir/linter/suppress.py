@@ -11,9 +11,9 @@ import re
 from collections.abc import Sequence
 from typing import Final
 
-from ..errors import DeconvError
-from ..xmlio.source import Source
-from .catalogue import RULES, select_rules
+from deconv_ir.errors import DeconvError
+from deconv_ir.formats.openvino_xml.source import Source
+from deconv_ir.linter.catalogue import RULES, select_rules
 
 _DIRECTIVE: Final = re.compile(
     r"\s*deconv-lint:\s*(ignore|ignore-file)(?:\s*=\s*([\w,\s-]*?))?\s*(?:--.*|:.*)?", re.DOTALL

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 
-from ..xmlio.weights import Weights
+from deconv_ir.formats.openvino_xml.weights import Weights
 
 
 class WeightsView:

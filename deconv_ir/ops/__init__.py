@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import importlib
 
-from ..model import Operation
-from ._index import MODULES
-from .base import REGISTRY
+from deconv_ir.ir.operation import Operation
+from deconv_ir.ops._index import MODULES
+from deconv_ir.ops.base import REGISTRY
 
 __all__ = ["all_operations", "find_operation"]
 

@@ -13,11 +13,11 @@ import sys
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple, TypeVar
 
-from ..dtypes import ElementType, parse_element_type
-from ..errors import AttributeValueError
-from ..model import Operation
-from ..record import REQUIRED, Field, field
-from ..shapes import Shape, format_shape, parse_shape
+from deconv_ir.errors import AttributeValueError
+from deconv_ir.ir.dtypes import ElementType, parse_element_type
+from deconv_ir.ir.operation import Operation
+from deconv_ir.ir.record import REQUIRED, Field, field
+from deconv_ir.ir.shapes import Shape, format_shape, parse_shape
 
 MAX_INTEGER = 2**63 - 1
 

@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ..model import Call, Context, Operation, TensorInfo
-from ..shapes import static
-from .checks import known_integers
+from deconv_ir.ir.operation import Call, Context, Operation, TensorInfo
+from deconv_ir.ir.shapes import static
+from deconv_ir.ops.checks import known_integers
 
 
 def known_lists(inputs: Sequence[TensorInfo]) -> list[tuple[int, ...]] | None:

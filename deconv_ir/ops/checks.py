@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from ..dtypes import ElementType
-from ..errors import ShapeError
-from ..geometry import UNKNOWN, Dim, monotone
-from ..model import TensorInfo
-from ..shapes import Shape, compatible, format_shape, intersect
+from deconv_ir.errors import ShapeError
+from deconv_ir.ir.dtypes import ElementType
+from deconv_ir.ir.geometry import UNKNOWN, Dim, monotone
+from deconv_ir.ir.operation import TensorInfo
+from deconv_ir.ir.shapes import Shape, compatible, format_shape, intersect
 
 if TYPE_CHECKING:
-    from ..dtypes import Array
+    from deconv_ir.ir.dtypes import Array
 
 VALUE_LIMIT = 64
 """A tensor with more elements is no shape, and its value does not travel."""

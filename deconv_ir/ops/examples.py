@@ -11,13 +11,13 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ..dtypes import ElementType, parse_element_type
-from ..model import Operation, TensorInfo
-from ..shapes import Shape, element_count, parse_shape, static
-from .base import parse_attributes
+from deconv_ir.ir.dtypes import ElementType, parse_element_type
+from deconv_ir.ir.operation import Operation, TensorInfo
+from deconv_ir.ir.shapes import Shape, element_count, parse_shape, static
+from deconv_ir.ops.base import parse_attributes
 
 if TYPE_CHECKING:
-    from ..dtypes import Array
+    from deconv_ir.ir.dtypes import Array
 
 _TENSOR = re.compile(r"(\w+)\[([^\]]*)\](?:\{([^}]*)\})?")
 

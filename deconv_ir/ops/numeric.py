@@ -10,12 +10,12 @@ from __future__ import annotations
 import functools
 from typing import TYPE_CHECKING, Any
 
-from ..dtypes import ElementType
-from ..model import TensorInfo
-from ..shapes import element_count, static
+from deconv_ir.ir.dtypes import ElementType
+from deconv_ir.ir.operation import TensorInfo
+from deconv_ir.ir.shapes import element_count, static
 
 if TYPE_CHECKING:
-    from ..dtypes import Array
+    from deconv_ir.ir.dtypes import Array
 
 _SMALL_INTEGERS = ("int4", "uint4", "int2", "uint2")
 

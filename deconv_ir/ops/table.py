@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ..dtypes import ELEMENT_TYPES, ElementType
-from ..errors import DeconvError
-from ..model import Context, Operation
-from . import all_operations
-from .base import attributes_of
-from .examples import Example, parse_example
+from deconv_ir.errors import DeconvError
+from deconv_ir.ir.dtypes import ELEMENT_TYPES, ElementType
+from deconv_ir.ir.operation import Context, Operation
+from deconv_ir.ops import all_operations
+from deconv_ir.ops.base import attributes_of
+from deconv_ir.ops.examples import Example, parse_example
 
 __all__ = ["Row", "element_types", "operations_table"]
 

@@ -12,11 +12,11 @@ import operator
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from ..dtypes import ElementType
-from ..geometry import UNKNOWN, Dim, Interval, bounds, interval
-from ..model import TensorInfo
-from ..shapes import Shape, element_count, is_static, static
-from .checks import VALUE_LIMIT
+from deconv_ir.ir.dtypes import ElementType
+from deconv_ir.ir.geometry import UNKNOWN, Dim, Interval, bounds, interval
+from deconv_ir.ir.operation import TensorInfo
+from deconv_ir.ir.shapes import Shape, element_count, is_static, static
+from deconv_ir.ops.checks import VALUE_LIMIT
 
 LOWEST = -(2**63)
 ANY = Interval(LOWEST, None)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from ..errors import ShapeError
-from ..geometry import (
+from deconv_ir.errors import ShapeError
+from deconv_ir.ir.geometry import (
     Axis,
     AxisGeometry,
     Dim,
@@ -15,7 +15,7 @@ from ..geometry import (
     interval,
     monotone,
 )
-from .base import choice
+from deconv_ir.ops.base import choice
 
 AUTO_PAD = choice(PadMode, notset=PadMode.EXPLICIT, none=PadMode.EXPLICIT)
 

@@ -6,19 +6,20 @@ import enum
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ..dtypes import ElementType, parse_element_type
-from ..errors import DeconvError
-from ..findings import Finding, Severity
-from ..geometry import UNKNOWN, Dim, Semantics
-from ..infer import compare, infer_layer
-from ..model import Context, Graph, Layer, Operation, Port, TensorInfo
-from ..ops import find_operation
-from ..ops.base import parse_attributes
-from ..shapes import Shape, format_shape, intersect_dims, is_static, parse_dim
-from .rules import file_under
-from .scanner import DimText, Example, PortText, scan
-from .text import Document
-from .values import input_values, misfit
+from deconv_ir.errors import DeconvError
+from deconv_ir.ir.dtypes import ElementType, parse_element_type
+from deconv_ir.ir.findings import Finding, Severity
+from deconv_ir.ir.geometry import UNKNOWN, Dim, Semantics
+from deconv_ir.ir.graph import Graph, Layer, Port
+from deconv_ir.ir.infer import compare, infer_layer
+from deconv_ir.ir.operation import Context, Operation, TensorInfo
+from deconv_ir.ir.shapes import Shape, format_shape, intersect_dims, is_static, parse_dim
+from deconv_ir.ops import find_operation
+from deconv_ir.ops.base import parse_attributes
+from deconv_ir.spec_examples.rules import file_under
+from deconv_ir.spec_examples.scanner import DimText, Example, PortText, scan
+from deconv_ir.spec_examples.text import Document
+from deconv_ir.spec_examples.values import input_values, misfit
 
 
 class Verdict(enum.Enum):

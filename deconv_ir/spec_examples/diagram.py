@@ -16,10 +16,10 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 from xml.sax.saxutils import escape
 
-from ..errors import DeconvError
-from ..geometry import effective_kernel
-from .lines import Line, lines_of
-from .specfile import ExampleSpec
+from deconv_ir.errors import DeconvError
+from deconv_ir.ir.geometry import effective_kernel
+from deconv_ir.spec_examples.lines import Line, lines_of
+from deconv_ir.spec_examples.specfile import ExampleSpec
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

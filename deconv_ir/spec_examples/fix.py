@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from ..findings import Severity
-from ..geometry import Semantics
-from ..shapes import Shape, intersect_dims, static
-from .check import Judgement, Verdict, check_document, printed_dim
-from .scanner import PortText
-from .text import Document
+from deconv_ir.ir.findings import Severity
+from deconv_ir.ir.geometry import Semantics
+from deconv_ir.ir.shapes import Shape, intersect_dims, static
+from deconv_ir.spec_examples.check import Judgement, Verdict, check_document, printed_dim
+from deconv_ir.spec_examples.scanner import PortText
+from deconv_ir.spec_examples.text import Document
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,15 +6,16 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 from xml.sax.saxutils import quoteattr
 
-from ..model import Edge, Graph, Layer, Operation, Port
-from ..ops.constant import Const
-from ..ops.parameter import Parameter, Result
-from ..xmlio.writer import to_bytes
-from .golden import little_endian
-from .specfile import ExampleSpec, Spec
+from deconv_ir.formats.openvino_xml.writer import to_bytes
+from deconv_ir.ir.graph import Edge, Graph, Layer, Port
+from deconv_ir.ir.operation import Operation
+from deconv_ir.ops.constants.constant import Const
+from deconv_ir.ops.constants.parameter import Parameter, Result
+from deconv_ir.spec_examples.golden import little_endian
+from deconv_ir.spec_examples.specfile import ExampleSpec, Spec
 
 if TYPE_CHECKING:
-    from ..dtypes import Array
+    from deconv_ir.ir.dtypes import Array
 
 _STEP = "    "
 

@@ -8,11 +8,11 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from ..errors import DeconvError
-from ..shapes import element_count
-from . import pages
-from .fragments import fragment, network
-from .golden import (
+from deconv_ir.errors import DeconvError
+from deconv_ir.ir.shapes import element_count
+from deconv_ir.spec_examples import pages
+from deconv_ir.spec_examples.fragments import fragment, network
+from deconv_ir.spec_examples.golden import (
     SIGNED,
     UNSIGNED,
     check_size,
@@ -23,11 +23,11 @@ from .golden import (
     tensor_seed,
     to_npy,
 )
-from .pages import output_name
-from .specfile import ExampleSpec, Spec
+from deconv_ir.spec_examples.pages import output_name
+from deconv_ir.spec_examples.specfile import ExampleSpec, Spec
 
 if TYPE_CHECKING:
-    from ..dtypes import Array
+    from deconv_ir.ir.dtypes import Array
 
 MANIFEST = "manifest.json"
 MAX_CONSTANT = 1 << 22
@@ -123,7 +123,7 @@ def _example(
         files[f"{folder}/model.bin"] = weights
     hashes = {path.removeprefix(f"{folder}/"): sha256(data) for path, data in files.items()}
     if diagrams and example.diagram:
-        from .diagram import draw
+        from deconv_ir.spec_examples.diagram import draw
 
         files[f"{folder}/diagram.svg"] = draw(example)
     inputs = []

@@ -15,19 +15,19 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..arrays import to_storable
-from ..dtypes import ElementType
-from ..errors import DeconvError
-from ..geometry import AxisGeometry, Semantics
-from ..kernels import naive
-from ..model import Context
-from ..ops.deconvolution import Deconvolution
-from ..parts import whole
-from ..shapes import element_count
-from .specfile import ExampleSpec, Input
+from deconv_ir.arrays.fitting import to_storable
+from deconv_ir.errors import DeconvError
+from deconv_ir.ir.dtypes import ElementType
+from deconv_ir.ir.geometry import AxisGeometry, Semantics
+from deconv_ir.ir.lazy_tensor import whole
+from deconv_ir.ir.operation import Context
+from deconv_ir.ir.shapes import element_count
+from deconv_ir.kernels import naive
+from deconv_ir.ops.convolution.deconvolution import Deconvolution
+from deconv_ir.spec_examples.specfile import ExampleSpec, Input
 
 if TYPE_CHECKING:
-    from ..dtypes import Array
+    from deconv_ir.ir.dtypes import Array
 
 SIGNED = (-3, -2, -1, 1, 2, 3)
 UNSIGNED = (1, 2, 3)

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from ..errors import DeconvError
-from ..geometry import natural_extent
-from .golden import geometry_of
-from .specfile import ExampleSpec
+from deconv_ir.errors import DeconvError
+from deconv_ir.ir.geometry import natural_extent
+from deconv_ir.spec_examples.golden import geometry_of
+from deconv_ir.spec_examples.specfile import ExampleSpec
 
 MAX_CELLS = 48
 """Positions on an axis beyond which a picture shows nothing any more."""

@@ -10,13 +10,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import PurePath
 
-from ..geometry import Semantics, effective_kernel
-from ..model import Context
-from ..ops.deconvolution import Deconvolution
-from ..shapes import format_shape
-from .fragments import fragment
-from .golden import geometry_of
-from .specfile import ExampleSpec, Spec
+from deconv_ir.ir.geometry import Semantics, effective_kernel
+from deconv_ir.ir.operation import Context
+from deconv_ir.ir.shapes import format_shape
+from deconv_ir.ops.convolution.deconvolution import Deconvolution
+from deconv_ir.spec_examples.fragments import fragment
+from deconv_ir.spec_examples.golden import geometry_of
+from deconv_ir.spec_examples.specfile import ExampleSpec, Spec
 
 
 @dataclass(frozen=True, slots=True)

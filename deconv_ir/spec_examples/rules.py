@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from ..findings import Finding, Severity
+from deconv_ir.ir.findings import Finding, Severity
 
 
 class Rule(NamedTuple):

@@ -14,7 +14,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from .text import Document, View
+from deconv_ir.spec_examples.text import Document, View
 
 MAX_DIMS = 64
 """Dims of one port beyond which they are not read."""

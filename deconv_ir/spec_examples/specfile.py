@@ -9,15 +9,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ..dtypes import ElementType, parse_element_type
-from ..errors import DeconvError
-from ..geometry import Semantics
-from ..infer import infer_layer
-from ..model import Context, Layer, Operation, TensorInfo
-from ..ops import find_operation
-from ..ops.base import attributes_of, parse_attributes
-from ..shapes import format_shape, is_static, static
-from .text import read_file
+from deconv_ir.errors import DeconvError
+from deconv_ir.ir.dtypes import ElementType, parse_element_type
+from deconv_ir.ir.geometry import Semantics
+from deconv_ir.ir.graph import Layer
+from deconv_ir.ir.infer import infer_layer
+from deconv_ir.ir.operation import Context, Operation, TensorInfo
+from deconv_ir.ir.shapes import format_shape, is_static, static
+from deconv_ir.ops import find_operation
+from deconv_ir.ops.base import attributes_of, parse_attributes
+from deconv_ir.spec_examples.text import read_file
 
 MAX_BYTES = 4 << 20
 MAX_RANK = 16

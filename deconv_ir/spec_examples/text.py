@@ -17,9 +17,9 @@ from array import array
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from ..errors import DeconvError
-from ..files import open_regular
-from ..limits import DEFAULT_LIMITS
+from deconv_ir.errors import DeconvError
+from deconv_ir.formats.files import open_regular
+from deconv_ir.limits import DEFAULT_LIMITS
 
 _MARKUP = re.compile(
     r"<!--|</?[A-Za-z][^<>]*>|&(?:#[0-9]{1,7}|#[xX][0-9A-Fa-f]{1,6}|[A-Za-z][A-Za-z0-9]{1,31});"

@@ -11,8 +11,8 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from ..geometry import Dim
-from .scanner import Example, PortText
+from deconv_ir.ir.geometry import Dim
+from deconv_ir.spec_examples.scanner import Example, PortText
 
 MAX_VALUES = 64
 """Elements beyond which a list of numbers is no shape, axis list or the like."""

@@ -11,18 +11,18 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..errors import DeconvError
-from ..findings import Finding, Severity
-from ..geometry import Semantics
-from ..shapes import format_shape
-from .generate import FORMAT, MANIFEST
-from .golden import check_size, compute, make_array, sha256
-from .pages import output_name
-from .specfile import ExampleSpec, Spec, spec_of
-from .text import read_file
+from deconv_ir.errors import DeconvError
+from deconv_ir.ir.findings import Finding, Severity
+from deconv_ir.ir.geometry import Semantics
+from deconv_ir.ir.shapes import format_shape
+from deconv_ir.spec_examples.generate import FORMAT, MANIFEST
+from deconv_ir.spec_examples.golden import check_size, compute, make_array, sha256
+from deconv_ir.spec_examples.pages import output_name
+from deconv_ir.spec_examples.specfile import ExampleSpec, Spec, spec_of
+from deconv_ir.spec_examples.text import read_file
 
 if TYPE_CHECKING:
-    from ..dtypes import Array, ElementType
+    from deconv_ir.ir.dtypes import Array, ElementType
 
 Load = Callable[[str], "Array"]
 """Reads an array from a .npy file that may come from anywhere."""

@@ -17,9 +17,9 @@ from deconv_ir import kernels
 from deconv_ir.execute import executor
 from deconv_ir.execute.listing import PlanRow, as_rows
 from deconv_ir.execute.profile import Profile
-from deconv_ir.kernels.paths import Path as Kernel
-from deconv_ir.kernels.paths import preferred_path
-from deconv_ir.model import Operation
+from deconv_ir.ir.operation import Operation
+from deconv_ir.kernels.algorithm import Algorithm as Kernel
+from deconv_ir.kernels.algorithm import preferred_algorithm
 
 RNG = np.random.default_rng(0)
 
@@ -334,7 +334,7 @@ def test_a_second_run_plans_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     def never(*_: object, **__: object) -> None:
         raise AssertionError("planned again")
 
-    monkeypatch.setattr("deconv_ir.api.infer", never)
+    monkeypatch.setattr("deconv_ir.model.infer", never)
     monkeypatch.setattr(executor, "make_plan", never)
     for batch in (2, 5, 2):
         assert model.run([normal(batch, 3)])["y"].shape == (batch, 3)
@@ -368,10 +368,10 @@ def test_a_plan_is_for_a_number_of_threads(tmp_path: Path) -> None:
 
 
 def test_plans_that_are_kept_are_bounded_and_the_last_used_stay(tmp_path: Path) -> None:
-    from deconv_ir.execute.recent import Recent
+    from deconv_ir.execute.lru_cache import LRUCache
 
     made: list[int] = []
-    recent: Recent[int, int] = Recent(3)
+    recent: LRUCache[int, int] = LRUCache(3)
 
     def get(key: int) -> int:
         return recent.get(key, lambda: made.append(key) or key)  # type: ignore[func-returns-value]
@@ -487,7 +487,7 @@ def test_peak_memory_is_near_the_lower_bound(build, tmp_path: Path) -> None:
     tracemalloc.stop()
     # Only the NumPy path has its scratch from NumPy.
     allowed = 1.3 * (plan.tensor_bytes + plan.weight_bytes) + scratch * (
-        preferred_path() is not Kernel.COMPILED
+        preferred_algorithm() is not Kernel.COMPILED
     )
     assert peak + plan.weight_bytes <= allowed
     # The bound is one: what the plan says is alive at once really is.
@@ -575,7 +575,7 @@ def test_an_array_that_something_holds_is_not_overwritten() -> None:
 
 def test_outputs_of_operations_that_share_memory_say_so() -> None:
     """Only operations with `sharing` return views; the plan counts on it."""
-    from deconv_ir.model import Context, Sharing
+    from deconv_ir.ir.operation import Context, Sharing
     from deconv_ir.ops import all_operations
     from deconv_ir.ops.examples import parse_example
 

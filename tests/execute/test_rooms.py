@@ -14,13 +14,13 @@ import pytest
 from support import IR, Out
 
 import deconv_ir
-from deconv_ir.execute.rooms import LEAST_ROOM, budget, share
-from deconv_ir.kernels.paths import Path as Kernel
-from deconv_ir.kernels.paths import preferred_path
-from deconv_ir.room import Room, Way
+from deconv_ir.execute.scratchpad import LEAST_ROOM, budget, share
+from deconv_ir.ir.scratchpad import AlgorithmCandidate, ScratchpadBudget
+from deconv_ir.kernels.algorithm import Algorithm as Kernel
+from deconv_ir.kernels.algorithm import preferred_algorithm
 
 RNG = np.random.default_rng(0)
-COMPILED = preferred_path() is Kernel.COMPILED
+COMPILED = preferred_algorithm() is Kernel.COMPILED
 K = 1 << 10
 
 
@@ -30,22 +30,22 @@ def normal(*shape: int) -> np.ndarray:
 
 def layer(
     direct: float, filtered: float = math.inf, weights: int = 0, least: int = 0
-) -> Callable[[int], Sequence[Way]]:
+) -> Callable[[int], Sequence[AlgorithmCandidate]]:
     """A layer that takes all the scratch it is given, from `least` on."""
 
-    def ways(scratch: int) -> Sequence[Way]:
+    def ways(scratch: int) -> Sequence[AlgorithmCandidate]:
         if scratch < least:
-            return (Way(math.inf, least, 0),)
+            return (AlgorithmCandidate(math.inf, least, 0),)
         slowed = 1 + 0.01 * (1024 * K / scratch)
-        found = (Way(direct * slowed, scratch, 0),)
+        found = (AlgorithmCandidate(direct * slowed, scratch, 0),)
         if weights:
-            found += (Way(filtered * slowed, scratch, weights),)
+            found += (AlgorithmCandidate(filtered * slowed, scratch, weights),)
         return found
 
     return ways
 
 
-def total(rooms: Sequence[Room]) -> int:
+def total(rooms: Sequence[ScratchpadBudget]) -> int:
     return max(r.scratch_bytes for r in rooms) + sum(r.weight_bytes for r in rooms)
 
 
@@ -61,14 +61,14 @@ def test_weights_go_where_they_save_most() -> None:
 def test_scratch_gives_way_to_weights_that_save_more() -> None:
     alone = share([layer(100)], 1024 * K)
     beside = share([layer(100, 50, 700 * K)], 1024 * K)
-    assert alone == [Room(1024 * K, 0)]
-    assert beside == [Room(256 * K, 700 * K)]
+    assert alone == [ScratchpadBudget(1024 * K, 0)]
+    assert beside == [ScratchpadBudget(256 * K, 700 * K)]
 
 
 def test_a_layer_that_needs_more_gets_it() -> None:
     assert share([layer(1), layer(1, least=300 * K)], 100 * K) == [
-        Room(100 * K, 0),
-        Room(400 * K, 0),
+        ScratchpadBudget(100 * K, 0),
+        ScratchpadBudget(400 * K, 0),
     ]
     # However much that is: the kernel's own bound is elsewhere.
     assert share([layer(1, least=1 << 50)], 100 * K)[0].scratch_bytes >= 1 << 30
@@ -76,7 +76,9 @@ def test_a_layer_that_needs_more_gets_it() -> None:
 
 @pytest.mark.parametrize("room", [-5, 0, 1, LEAST_ROOM])
 def test_there_is_always_some_room(room: int) -> None:
-    assert share([layer(1, 0.5, 1)], room) == [Room(LEAST_ROOM, 0 if room <= LEAST_ROOM else 1)]
+    assert share([layer(1, 0.5, 1)], room) == [
+        ScratchpadBudget(LEAST_ROOM, 0 if room <= LEAST_ROOM else 1)
+    ]
     assert share([], room) == []
     assert budget(room, 0) == budget(1 << 20, 1000) == LEAST_ROOM
 

@@ -263,7 +263,7 @@ def try_one(path: Path) -> str:
         Anything but a `DeconvError`: a failure.
     """
     import deconv_ir
-    from deconv_ir.arrays import random_array
+    from deconv_ir.arrays.fitting import random_array
 
     for finding in deconv_ir.lint(path, severity="info", deep=True):
         _one_line(str(finding))

@@ -19,11 +19,11 @@ CORPUS = Path(__file__).parent / "corpus"
 
 def xml(data: bytes) -> None:
     """The XML reader, the graph's topology, shape inference and the linter."""
-    from deconv_ir.infer import infer
+    from deconv_ir.formats.openvino_xml.reader import read_bytes
+    from deconv_ir.ir.infer import infer
+    from deconv_ir.ir.operation import Context
     from deconv_ir.linter.engine import check_bytes
     from deconv_ir.linter.options import choose
-    from deconv_ir.model import Context
-    from deconv_ir.xmlio.reader import read_bytes
 
     graph, problems = read_bytes(data, "f.xml", LIMITS)
     _all_of_one_line(problems)
@@ -71,7 +71,7 @@ def attributes(data: bytes) -> None:
 
 def shapes(data: bytes) -> None:
     """The parsers of dims and shapes."""
-    from deconv_ir.shapes import format_shape, parse_shape
+    from deconv_ir.ir.shapes import format_shape, parse_shape
 
     text = data.decode("utf-8", "replace")
     try:

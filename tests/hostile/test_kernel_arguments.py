@@ -23,10 +23,10 @@ from deconv_ir.kernels import (
     get_threads,
     naive,
     naive_convolution,
-    parallel,
     set_threads,
 )
-from deconv_ir.kernels.compiled import compiled_module
+from deconv_ir.kernels.native import compiled_module
+from deconv_ir.kernels.runtime import parallel
 
 Array = np.ndarray[Any, np.dtype[Any]]
 

@@ -19,7 +19,7 @@ import pytest
 from deconv_cli import common
 from support import IR
 
-from deconv_ir.files import replace_file
+from deconv_ir.formats.files import replace_file
 from hostile.children import environment, limit_file_size, one_error_line, run, start
 
 SIDE = 600
@@ -169,7 +169,7 @@ def test_names_of_the_system_are_not_replaced(name: str, tmp_path: Path) -> None
     with (tmp_path / "out").open("wb") as out:
         code = (
             "import pathlib\n"
-            "from deconv_ir.files import _require_replaceable\n"
+            "from deconv_ir.formats.files import _require_replaceable\n"
             f"_require_replaceable(pathlib.Path({name!r}))\n"
         )
         done = subprocess.run(
@@ -204,7 +204,7 @@ def test_a_signal_while_writing(number: int, expected: int, folder: Path) -> Non
     code = (
         "import sys, pathlib\n"
         "from deconv_cli import common\n"
-        "from deconv_ir.files import replace_file\n"
+        "from deconv_ir.formats.files import replace_file\n"
         "import click\n"
         "@click.command()\n"
         "def command():\n"
@@ -293,7 +293,7 @@ class _Interrupted(BaseException):
 @pytest.mark.filterwarnings("ignore::ResourceWarning")  # its descriptor is closed by its end
 def test_an_interruption_after_any_instruction(tmp_path: Path) -> None:
     """An exception between any two lines of the writer leaves no temporary file."""
-    import deconv_ir.files as files
+    from deconv_ir.formats import files as files
 
     watched = {files.replace_file.__wrapped__.__code__, files._beside.__code__}  # type: ignore[attr-defined]
     path = tmp_path / "y"

@@ -12,8 +12,8 @@ from collections.abc import Iterator
 import pytest
 from lxml import etree
 
-from deconv_ir.xmlio.scan import Element, scan
-from deconv_ir.xmlio.source import Source
+from deconv_ir.formats.openvino_xml.scanner import Element, scan
+from deconv_ir.formats.openvino_xml.source import Source
 
 NAMES = ("net", "a", "layer", "x-y", "n:b", "\u00e9t\u00e9", "_.1")
 TEXTS = (

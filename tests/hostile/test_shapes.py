@@ -14,7 +14,7 @@ import pytest
 from support import IR, deconvolution_ir
 
 import deconv_ir
-from deconv_ir.shapes import size_problem
+from deconv_ir.ir.shapes import size_problem
 from hostile.children import MIB, bounded, environment, one_error_line, run
 
 

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 import deconv_ir
+from deconv_ir.formats.openvino_xml import reader
+from deconv_ir.formats.openvino_xml.source import Source
 from deconv_ir.limits import DEFAULT_LIMITS, Limits
-from deconv_ir.xmlio import reader
-from deconv_ir.xmlio.source import Source
 from hostile.children import MIB, bounded
 
 NET = '<net name="n" version="11"><layers>{}</layers><edges>{}</edges></net>'
@@ -209,7 +209,7 @@ def test_remarks_do_not_crowd_out_mistakes() -> None:
 
 def test_many_mistakes_in_one_long_line_take_memory_for_a_few() -> None:
     out = bounded(
-        "from deconv_ir.xmlio.reader import read_bytes\n"
+        "from deconv_ir.formats.openvino_xml.reader import read_bytes\n"
         "data = b'<net version=\"11\"><layers/><edges>' + b'<edge/>' * 2_000_000\n"
         "data += b'</edges></net>'\n"
         "print(len(read_bytes(data)[1]))"
@@ -219,7 +219,7 @@ def test_many_mistakes_in_one_long_line_take_memory_for_a_few() -> None:
 
 def test_lines_are_counted_without_a_list_of_them() -> None:
     out = bounded(
-        "from deconv_ir.xmlio.source import Source\n"
+        "from deconv_ir.formats.openvino_xml.source import Source\n"
         "source = Source(b'<net>' + b'\\n' * 40_000_000 + b'</net>')\n"
         "print(source.position(len(source.text) - 1), source.line_text(40_000_001))",
         320 * MIB,
@@ -230,7 +230,7 @@ def test_lines_are_counted_without_a_list_of_them() -> None:
 @pytest.mark.parametrize("text", ["<net>\na\r\nb\n</net>", "\ufeff<net>\n\n</net>\n"])
 def test_positions_are_those_of_the_lines(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
     for block in (1, 2, 3, 7):
-        monkeypatch.setattr("deconv_ir.xmlio.source._BLOCK", block)
+        monkeypatch.setattr("deconv_ir.formats.openvino_xml.source._BLOCK", block)
         source = Source(text.encode())
         lines = text.split("\n")
         for number, line in enumerate(lines, 1):

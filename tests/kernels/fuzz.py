@@ -21,7 +21,7 @@ import numpy as np
 
 from deconv_ir import kernels
 from deconv_ir.kernels import writer
-from deconv_ir.kernels.compiled import compiled_module
+from deconv_ir.kernels.native import compiled_module
 from deconv_ir.kernels.phases import Method
 
 

@@ -11,10 +11,11 @@ import numpy as np
 import pytest
 
 from deconv_ir import kernels
-from deconv_ir.kernels import Activation, ActivationKind, Deconvolution, memory, naive
-from deconv_ir.kernels.compiled import compiled_module, supports
-from deconv_ir.kernels.paths import Path, choose_path
+from deconv_ir.kernels import Activation, ActivationKind, Deconvolution, naive
+from deconv_ir.kernels.algorithm import Algorithm, choose_algorithm
+from deconv_ir.kernels.native import compiled_module, supports
 from deconv_ir.kernels.problem import Problem
+from deconv_ir.kernels.runtime import memory
 
 needs_compiled = pytest.mark.skipif(
     compiled_module() is None, reason="the compiled kernel was not built"
@@ -31,22 +32,22 @@ F32, F16, I8 = np.dtype(np.float32), np.dtype(np.float16), np.dtype(np.int8)
 @pytest.mark.parametrize(
     ("layer", "dtype", "compiled", "finite", "expected"),
     [
-        (problem(), F32, True, True, Path.COMPILED),
-        (problem(), F16, True, True, Path.COMPILED),
-        (problem(), I8, True, True, Path.COMPILED),
+        (problem(), F32, True, True, Algorithm.COMPILED),
+        (problem(), F16, True, True, Algorithm.COMPILED),
+        (problem(), I8, True, True, Algorithm.COMPILED),
         # zero times infinity is not zero, and the fast paths pad with zeros
-        (problem(), F32, True, False, Path.COL2IM),
+        (problem(), F32, True, False, Algorithm.COL2IM),
         # four axes, or more phases than tables are worth
-        (problem((1,) * 4, (1,) * 4), F32, True, True, Path.PHASES),
-        (problem((3, 3), (1000, 1000)), F32, True, True, Path.PHASES),
+        (problem((1,) * 4, (1,) * 4), F32, True, True, Algorithm.PHASES),
+        (problem((3, 3), (1000, 1000)), F32, True, True, Algorithm.PHASES),
         # without a compiler
-        (problem(), F32, False, True, Path.PHASES),
-        (problem(), I8, False, True, Path.COL2IM),
-        (problem(), F32, False, False, Path.COL2IM),
+        (problem(), F32, False, True, Algorithm.PHASES),
+        (problem(), I8, False, True, Algorithm.COL2IM),
+        (problem(), F32, False, False, Algorithm.COL2IM),
     ],
 )
 def test_choice_of_path(layer, dtype, compiled, finite, expected):
-    assert choose_path(layer, dtype, compiled=compiled, finite=finite) is expected
+    assert choose_algorithm(layer, dtype, compiled=compiled, finite=finite) is expected
 
 
 def test_supports_rejects_what_has_no_c_form():

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from deconv_ir.kernels import Deconvolution
-from deconv_ir.kernels.compiled import choose_fold, compiled_module, fold_filter
+from deconv_ir.kernels.native import choose_fold, compiled_module, fold_filter
 from deconv_ir.kernels.problem import Problem
 
 needs_compiled = pytest.mark.skipif(

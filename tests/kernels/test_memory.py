@@ -7,7 +7,7 @@ import os
 import numpy as np
 import pytest
 
-from deconv_ir.kernels import memory
+from deconv_ir.kernels.runtime import memory
 
 MIB = 1 << 20
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from deconv_ir.kernels import Convolution, Deconvolution, compiled
-from deconv_ir.parts import Parts, joined, whole
+from deconv_ir.ir.lazy_tensor import LazyTensor, joined, whole
+from deconv_ir.kernels import Convolution, Deconvolution
+from deconv_ir.kernels import native as compiled
 
 RNG = np.random.default_rng(0)
 
@@ -19,7 +20,7 @@ def parts_of(array, asked=None):
             asked.append((start, stop))
         return array.reshape(-1)[start:stop].copy()
 
-    return Parts(array.shape, array.dtype, read)
+    return LazyTensor(array.shape, array.dtype, read)
 
 
 @pytest.mark.parametrize("kind", [Convolution, Deconvolution])

@@ -10,10 +10,11 @@ import numpy as np
 import pytest
 
 from deconv_ir import kernels
-from deconv_ir.kernels import Deconvolution, parallel, phases, writer
+from deconv_ir.kernels import Deconvolution, phases, writer
 from deconv_ir.kernels.minimal import LARGEST
 from deconv_ir.kernels.phases import Method, choose_plan
 from deconv_ir.kernels.problem import Problem, phase_sets, spans
+from deconv_ir.kernels.runtime import parallel
 
 BOUND = 64 << 18
 

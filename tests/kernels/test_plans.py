@@ -7,9 +7,10 @@ import math
 import numpy as np
 import pytest
 
-from deconv_ir.kernels import Convolution, Deconvolution, threads
-from deconv_ir.kernels.compiled import compiled_module
-from deconv_ir.kernels.machine import MACHINES
+from deconv_ir.kernels import Convolution, Deconvolution
+from deconv_ir.kernels.native import compiled_module
+from deconv_ir.kernels.runtime import threads
+from deconv_ir.kernels.runtime.cpu import MACHINES
 
 pytestmark = pytest.mark.skipif(
     compiled_module() is None, reason="the compiled kernel was not built"

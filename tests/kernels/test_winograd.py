@@ -7,6 +7,7 @@ import itertools
 import numpy as np
 import pytest
 
+from deconv_ir.ir.scratchpad import ScratchpadBudget
 from deconv_ir.kernels import (
     Activation,
     ActivationKind,
@@ -14,10 +15,9 @@ from deconv_ir.kernels import (
     Deconvolution,
     naive,
     naive_convolution,
-    threads,
 )
-from deconv_ir.kernels.compiled import choose_fold, compiled_module
-from deconv_ir.room import Room
+from deconv_ir.kernels.native import choose_fold, compiled_module
+from deconv_ir.kernels.runtime import threads
 
 pytestmark = pytest.mark.skipif(
     compiled_module() is None, reason="the compiled kernel was not built"
@@ -404,8 +404,8 @@ def test_weights_are_transformed_where_there_is_room_for_them(monkeypatch) -> No
     for room, packed in [(needed - 1, 0), (needed, needed), (0, needed)]:
         # Once they are there, they are used whatever the room.
         expected = filtered.scratch_bytes if packed else direct.scratch_bytes
-        assert kernel.scratch(data.shape, *where, Room(1 << 20, room)) == expected
+        assert kernel.scratch(data.shape, *where, ScratchpadBudget(1 << 20, room)) == expected
         assert kernel.packed_bytes == weights.nbytes + packed
-        result = kernel.run(data, *where, None, Room(1 << 20, room))
+        result = kernel.run(data, *where, None, ScratchpadBudget(1 << 20, room))
         np.testing.assert_allclose(result[:, :, 1:-1, 1:-1], 256, rtol=1e-5)
     assert kernel.ways(data.shape, *where, 1 << 20) == (filtered._replace(weight_bytes=0),)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from deconv_ir.findings import Finding
+from deconv_ir.ir.findings import Finding
 from deconv_ir.linter.engine import Result, check_bytes, check_file
 from deconv_ir.linter.options import Options, choose
 

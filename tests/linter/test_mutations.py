@@ -15,10 +15,10 @@ from pathlib import Path
 
 import pytest
 
-from deconv_ir.findings import Finding, Severity
+from deconv_ir.formats.openvino_xml.locations import Locator
+from deconv_ir.ir.findings import Finding, Severity
 from deconv_ir.linter.engine import Result, check_bytes, check_file
 from deconv_ir.linter.options import choose
-from deconv_ir.xmlio.locate import Locator
 
 from .mutations import Mutation, mutate
 from .oracle import judge, judge_file

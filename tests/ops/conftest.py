@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from operation_forms import make
 
-from deconv_ir.dtypes import parse_element_type
-from deconv_ir.model import Context, TensorInfo
-from deconv_ir.shapes import format_shape, parse_shape
+from deconv_ir.ir.dtypes import parse_element_type
+from deconv_ir.ir.operation import Context, TensorInfo
+from deconv_ir.ir.shapes import format_shape, parse_shape
 
 
 @pytest.fixture(scope="session")

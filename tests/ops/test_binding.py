@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from operation_forms import make
 
-from deconv_ir.dtypes import from_numpy
-from deconv_ir.model import Context, TensorInfo
+from deconv_ir.ir.dtypes import from_numpy
+from deconv_ir.ir.operation import Context, TensorInfo
 
 MVN = {"normalize_variance": "true", "eps": "1e-5", "eps_mode": "inside_sqrt"}
 

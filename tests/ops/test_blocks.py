@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from operation_forms import make
 
-from deconv_ir.model import Context
+from deconv_ir.ir.operation import Context
 
 
 def normal(*shape: int) -> np.ndarray:

@@ -7,15 +7,15 @@ import inspect
 import numpy as np
 import pytest
 
-from deconv_ir.dtypes import from_numpy
 from deconv_ir.errors import DeconvError, ShapeError
-from deconv_ir.geometry import UNKNOWN
-from deconv_ir.model import Context, Operation, Sharing
+from deconv_ir.ir.dtypes import from_numpy
+from deconv_ir.ir.geometry import UNKNOWN
+from deconv_ir.ir.operation import Context, Operation, Sharing
+from deconv_ir.ir.record import REQUIRED
+from deconv_ir.ir.shapes import compatible, is_static
 from deconv_ir.ops import all_operations, find_operation
 from deconv_ir.ops.base import attributes_of, format_attributes, parse_attributes
 from deconv_ir.ops.examples import parse_example
-from deconv_ir.record import REQUIRED
-from deconv_ir.shapes import compatible, is_static
 
 OPERATIONS = all_operations()
 # Begin and end of a model, and its weights: they have no inputs to infer from.

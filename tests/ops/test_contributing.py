@@ -11,9 +11,10 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from deconv_ir.dtypes import from_numpy
-from deconv_ir.model import Context, TensorInfo
-from deconv_ir.ops import base, unary
+from deconv_ir.ir.dtypes import from_numpy
+from deconv_ir.ir.operation import Context, TensorInfo
+from deconv_ir.ops import base
+from deconv_ir.ops.elementwise import unary
 from deconv_ir.ops.examples import parse_example
 
 ROOT = Path(__file__).parent.parent.parent
@@ -25,7 +26,7 @@ BLOCKS = [textwrap.dedent(b).strip("\n") for b in re.findall(r"```\w+\n(.*?)```"
 
 @pytest.mark.parametrize(
     ("line", "file"),
-    [(LINE, "deconv_ir/ops/unary.py"), (ROW, "tests/ops/test_elementwise.py")],
+    [(LINE, "deconv_ir/ops/elementwise/unary.py"), (ROW, "tests/ops/test_elementwise.py")],
 )
 def test_the_lines_shown_are_those_that_are_there(line: str, file: str) -> None:
     assert len(line.splitlines()) == 1

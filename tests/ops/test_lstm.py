@@ -11,7 +11,7 @@ from support import IR
 
 import deconv_ir
 from deconv_ir.errors import UnsupportedError
-from deconv_ir.ops.lstm import pack, unpack
+from deconv_ir.ops.recurrent.lstm import pack, unpack
 
 RNG = np.random.default_rng(0)
 DIRECTIONS = {"forward": [1], "reverse": [-1], "bidirectional": [1, -1]}

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from operation_forms import make
 
-from deconv_ir.dtypes import from_numpy, parse_element_type
-from deconv_ir.model import Context, Operation, TensorInfo
-from deconv_ir.room import Room
+from deconv_ir.ir.dtypes import from_numpy, parse_element_type
+from deconv_ir.ir.operation import Context, Operation, TensorInfo
+from deconv_ir.ir.scratchpad import ScratchpadBudget
 
 RNG = np.random.default_rng(0)
 POOL = {"strides": "2,2", "kernel": "3,3", "pads_begin": "1,1", "pads_end": "1,1"}
@@ -192,6 +192,6 @@ def test_the_windows_of_a_row_are_those_of_the_plane() -> None:
             pool = make("MaxPool-8", **attributes)
             first = pool.prepare_first(Context())
             assert first is not None
-            (cut,) = first([data], None, Room(1, 0))
+            (cut,) = first([data], None, ScratchpadBudget(1, 0))
             whole, _ = pool.execute([data], Context())
             np.testing.assert_array_equal(cut, whole)

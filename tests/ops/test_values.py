@@ -7,9 +7,9 @@ import itertools
 import pytest
 from operation_forms import make
 
-from deconv_ir.dtypes import F32, I32, I64
-from deconv_ir.geometry import Interval
-from deconv_ir.model import Context, TensorInfo
+from deconv_ir.ir.dtypes import F32, I32, I64
+from deconv_ir.ir.geometry import Interval
+from deconv_ir.ir.operation import Context, TensorInfo
 from deconv_ir.ops import values
 
 DIM = Interval(2, 8)

@@ -11,7 +11,7 @@ from xml.sax.saxutils import quoteattr
 import numpy as np
 from support import IR
 
-from deconv_ir.dtypes import parse_element_type
+from deconv_ir.ir.dtypes import parse_element_type
 
 from .oracle import (
     Window,

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 import deconv_ir
-from deconv_ir.model import Layer
+from deconv_ir.ir.graph import Layer
 
 from .runtimes import ov
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from support import IR
 
-from deconv_ir.dtypes import parse_element_type
+from deconv_ir.ir.dtypes import parse_element_type
 
 __all__ = ["single_layer"]
 

@@ -15,13 +15,14 @@ from typing import Any
 import pytest
 from linter.mutations import mutate
 
-from deconv_ir.findings import Severity
-from deconv_ir.infer import infer
+from deconv_ir.formats.openvino_xml.weights import Weights
+from deconv_ir.ir.findings import Severity
+from deconv_ir.ir.graph import Place
+from deconv_ir.ir.infer import infer
+from deconv_ir.ir.operation import Context
+from deconv_ir.ir.shapes import parse_dim
 from deconv_ir.linter.engine import Result, check_bytes
 from deconv_ir.linter.options import choose
-from deconv_ir.model import Context, Place
-from deconv_ir.shapes import parse_dim
-from deconv_ir.xmlio.weights import Weights
 
 from .runtimes import bounds, openvino_bounds, openvino_error, read
 

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import deconv_ir
-from deconv_ir.ops.normalization import MVN6
+from deconv_ir.ops.normalization.normalization import MVN6
 
 ov = pytest.importorskip(
     "openvino", reason="OpenVINO can not be imported: install the `peers` extra"

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from deconv_ir.findings import Severity
-from deconv_ir.geometry import Semantics
+from deconv_ir.ir.findings import Severity
+from deconv_ir.ir.geometry import Semantics
 from deconv_ir.spec_examples.check import Verdict, check_document, no_examples
 from deconv_ir.spec_examples.fix import fix_document
 from deconv_ir.spec_examples.text import Document

@@ -8,10 +8,10 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from deconv_ir.dtypes import parse_element_type
 from deconv_ir.errors import DeconvError
-from deconv_ir.geometry import Semantics
-from deconv_ir.ops.deconvolution import Deconvolution
+from deconv_ir.ir.dtypes import parse_element_type
+from deconv_ir.ir.geometry import Semantics
+from deconv_ir.ops.convolution.deconvolution import Deconvolution
 from deconv_ir.spec_examples.generate import generate
 from deconv_ir.spec_examples.golden import (
     compute,

@@ -8,7 +8,7 @@
 #include <Python.h>
 
 #include "native.h"
-#include "winograd.h"
+#include "winograd/winograd.h"
 
 #include <stdlib.h>
 #include <string.h>

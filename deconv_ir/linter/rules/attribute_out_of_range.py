@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from ...errors import DeconvError
-from ...findings import Finding
-from ..rule import ERROR, Rule
+from deconv_ir.errors import DeconvError
+from deconv_ir.ir.findings import Finding
+from deconv_ir.linter.rule import ERROR, Rule
 
 
 class AttributeOutOfRange(Rule):

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ...model import Layer, Place
-from ..rule import WARNING, LayerRule, Report
-from ..subject import Subject
+from deconv_ir.ir.graph import Layer, Place
+from deconv_ir.linter.rule import WARNING, LayerRule, Report
+from deconv_ir.linter.subject import Subject
 
 READ = ("explicit", "same_upper", "same_lower", "valid")
 

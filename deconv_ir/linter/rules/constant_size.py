@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from ...model import Layer, Place
-from ...shapes import format_shape
-from ..constants import needed_bytes
-from ..edits import attribute_edit
-from ..rule import ERROR, Report, Rule
-from ..subject import Subject
+from deconv_ir.ir.graph import Layer, Place
+from deconv_ir.ir.shapes import format_shape
+from deconv_ir.linter.constants import needed_bytes
+from deconv_ir.linter.edits import attribute_edit
+from deconv_ir.linter.rule import ERROR, Report, Rule
+from deconv_ir.linter.subject import Subject
 
 if TYPE_CHECKING:
-    from ...ops.constant import Const
+    from deconv_ir.ops.constants.constant import Const
 
 
 class ConstantSize(Rule):

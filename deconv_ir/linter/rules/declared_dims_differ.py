@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ...errors import DeconvError
-from ...findings import Finding
-from ...geometry import Interval
-from ...model import Place
-from ...shapes import format_shape, intersect_dims
-from ..edits import dim_text, dims_edits
-from ..rule import ERROR, Report, Rule
-from ..subject import Subject
+from deconv_ir.errors import DeconvError
+from deconv_ir.ir.findings import Finding
+from deconv_ir.ir.geometry import Interval
+from deconv_ir.ir.graph import Place
+from deconv_ir.ir.shapes import format_shape, intersect_dims
+from deconv_ir.linter.edits import dim_text, dims_edits
+from deconv_ir.linter.rule import ERROR, Report, Rule
+from deconv_ir.linter.subject import Subject
 
 
 class DeclaredDimsDiffer(Rule):

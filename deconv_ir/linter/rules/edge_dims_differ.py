@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ...model import Place
-from ...shapes import Shape, compatible, format_shape
-from ..edits import declared_form, dims_edits
-from ..rule import ERROR, Report, Rule
-from ..subject import Subject
+from deconv_ir.ir.graph import Place
+from deconv_ir.ir.shapes import Shape, compatible, format_shape
+from deconv_ir.linter.edits import declared_form, dims_edits
+from deconv_ir.linter.rule import ERROR, Report, Rule
+from deconv_ir.linter.subject import Subject
 
 
 class EdgeDimsDiffer(Rule):

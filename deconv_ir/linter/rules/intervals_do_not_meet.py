@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from ...errors import DeconvError
-from ...findings import Finding
-from ...model import Place
-from ..edits import dims_edits
-from ..rule import ERROR, Report, Rule
-from ..subject import Subject
+from deconv_ir.errors import DeconvError
+from deconv_ir.ir.findings import Finding
+from deconv_ir.ir.graph import Place
+from deconv_ir.linter.edits import dims_edits
+from deconv_ir.linter.rule import ERROR, Report, Rule
+from deconv_ir.linter.subject import Subject
 
 
 class IntervalsDoNotMeet(Rule):

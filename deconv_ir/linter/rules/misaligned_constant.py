@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ...model import Place
-from ..rule import INFO, Report, Rule
-from ..subject import Subject
+from deconv_ir.ir.graph import Place
+from deconv_ir.linter.rule import INFO, Report, Rule
+from deconv_ir.linter.subject import Subject
 
 
 class MisalignedConstant(Rule):

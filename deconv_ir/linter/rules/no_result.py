@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ..rule import WARNING, Report, Rule
-from ..subject import Subject
+from deconv_ir.linter.rule import WARNING, Report, Rule
+from deconv_ir.linter.subject import Subject
 
 
 class NoResult(Rule):

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from ...errors import DeconvError
-from ...findings import Finding
-from ...model import Place
-from ..rule import ERROR, Report, Rule
-from ..subject import Subject
+from deconv_ir.errors import DeconvError
+from deconv_ir.ir.findings import Finding
+from deconv_ir.ir.graph import Place
+from deconv_ir.linter.rule import ERROR, Report, Rule
+from deconv_ir.linter.subject import Subject
 
 
 class OutputShapeLength(Rule):

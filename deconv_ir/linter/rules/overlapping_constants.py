@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ...model import Place
-from ..constants import overlaps, span_text
-from ..rule import ERROR, Report, Rule
-from ..subject import Subject
+from deconv_ir.ir.graph import Place
+from deconv_ir.linter.constants import overlaps, span_text
+from deconv_ir.linter.rule import ERROR, Report, Rule
+from deconv_ir.linter.subject import Subject
 
 
 class OverlappingConstants(Rule):

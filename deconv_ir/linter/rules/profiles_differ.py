@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..rule import INFO, Rule
+from deconv_ir.linter.rule import INFO, Rule
 
 
 class ProfilesDiffer(Rule):

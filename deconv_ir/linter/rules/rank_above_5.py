@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from ...model import Layer, Place
-from ..rule import INFO, DeconvolutionRule, Report
-from ..subject import Subject
+from deconv_ir.ir.graph import Layer, Place
+from deconv_ir.linter.rule import INFO, DeconvolutionRule, Report
+from deconv_ir.linter.subject import Subject
 
 if TYPE_CHECKING:
-    from ...ops.deconvolution import Deconvolution
+    from deconv_ir.ops.convolution.deconvolution import Deconvolution
 
 
 class RankAbove5(DeconvolutionRule):

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from ...model import Layer, Place
-from ...ops.base import attributes_of
-from ..edits import attribute_edit
-from ..rule import WARNING, Edit, Report, Rule
-from ..subject import Subject
+from deconv_ir.ir.graph import Layer, Place
+from deconv_ir.linter.edits import attribute_edit
+from deconv_ir.linter.rule import WARNING, Edit, Report, Rule
+from deconv_ir.linter.subject import Subject
+from deconv_ir.ops.base import attributes_of
 
 DEFAULTS: Final = {"strides": "1", "dilations": "1", "pads_begin": "0", "pads_end": "0"}
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ...model import Place
-from ...ops import find_operation
-from ...xmlio.vocabulary import nearest
-from ..opsets import EXTENSIONS, LAST_OPSET, OPERATIONS
-from ..rule import ERROR, Report, Rule
-from ..subject import Subject
+from deconv_ir.formats.openvino_xml.vocabulary import nearest
+from deconv_ir.ir.graph import Place
+from deconv_ir.linter.opsets import EXTENSIONS, LAST_OPSET, OPERATIONS
+from deconv_ir.linter.rule import ERROR, Report, Rule
+from deconv_ir.linter.subject import Subject
+from deconv_ir.ops import find_operation
 
 
 class UnknownOperation(Rule):

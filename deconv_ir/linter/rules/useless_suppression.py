@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..rule import WARNING, Rule
+from deconv_ir.linter.rule import WARNING, Rule
 
 
 class UselessSuppression(Rule):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..rule import ERROR, Rule
+from deconv_ir.linter.rule import ERROR, Rule
 
 
 class WrongListLength(Rule):

@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 
 import deconv_ir
-from deconv_ir.dtypes import parse_element_type
-from deconv_ir.geometry import Interval, bounds
-from deconv_ir.shapes import Shape, compatible, format_shape, is_static, parse_shape
+from deconv_ir.ir.dtypes import parse_element_type
+from deconv_ir.ir.geometry import Interval, bounds
+from deconv_ir.ir.shapes import Shape, compatible, format_shape, is_static, parse_shape
 
 ov = pytest.importorskip(
     "openvino", reason="OpenVINO can not be imported: install the `peers` extra"

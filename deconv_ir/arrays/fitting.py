@@ -1,0 +1,212 @@
+"""Arrays of the user's: do they fit a model's input, and how are they stored.
+
+The .npy form of element types that NumPy lacks (bf16, f8 and so on) is raw
+bytes: dtype ``|V2`` or ``|V1``, which loads back, without loss, with
+``array.view(ml_dtypes.bfloat16)``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.lib.array_utils import byte_bounds
+from numpy.typing import ArrayLike
+
+from deconv_ir.arrays.casting import Cast, convert
+from deconv_ir.arrays.foreign import as_array, is_array
+from deconv_ir.errors import InputError, UnsupportedError
+from deconv_ir.ir.dtypes import ElementType, from_numpy
+from deconv_ir.ir.geometry import Interval, bounds
+from deconv_ir.ir.operation import TensorInfo
+from deconv_ir.ir.shapes import Shape, compatible, format_shape
+
+if TYPE_CHECKING:
+    from deconv_ir.ir.dtypes import Array
+
+VALUE_LIMIT = 64
+# Of so many arrays, pairs are compared sooner than spans are looked up.
+_FEW = 8
+_DRAWN_AT_ONCE = 1 << 16
+"""Elements of a block of random values."""
+
+__all__ = [
+    "as_array",
+    "describe",
+    "fit",
+    "is_array",
+    "is_extension",
+    "own",
+    "random_array",
+    "to_storable",
+]
+
+
+def fit(
+    given: ArrayLike, name: str, shape: Shape, element_type: ElementType | None, *, cast: Cast
+) -> Array:
+    """Return an array as a model's input takes it.
+
+    Parameters
+    ----------
+    given : array_like
+    name : str
+        Name of the input, for messages.
+    shape : Shape
+        What the input takes.
+    element_type : ElementType or None
+        What the input takes; None: any.
+    cast : bool or "wrap"
+        Convert another element type: where every value fits, or (``wrap``)
+        also where not; see `casting.convert`.
+
+    Raises
+    ------
+    InputError
+        Shape or element type do not fit.
+    """
+    array = as_array(given, f"input {name!r}")
+    if not compatible(array.shape, shape):
+        raise InputError(
+            f"input {name!r} takes shape {format_shape(shape)}, "
+            f"the array has {format_shape(array.shape)}",
+            expected=format_shape(shape),
+            actual=format_shape(array.shape),
+            rule="input-shape",
+        )
+    if not array.dtype.isnative:
+        array = array.astype(np.dtype(array.dtype.type))
+    if element_type is None:
+        if from_numpy(array.dtype) is None:
+            raise InputError(
+                f"input {name!r}: arrays of dtype {array.dtype} are not supported",
+                actual=str(array.dtype),
+                rule="input-type",
+            )
+        return array
+    wanted = element_type.numpy()
+    if array.dtype == wanted:
+        return array
+    raw = array.dtype.kind == "V" and array.dtype.names is None and not is_extension(array.dtype)
+    if raw and is_extension(wanted) and array.dtype.itemsize == wanted.itemsize:
+        return array.view(wanted)  # the stored form of a type that NumPy lacks
+    castable = _kind(array.dtype) != "?" and _kind(wanted) != "?"
+    if cast and castable:
+        return convert(array, element_type, name=name, wrap=cast == "wrap")
+    found = from_numpy(array.dtype)
+    hint = None
+    if castable:
+        hint = "cast=True converts it"
+    raise InputError(
+        f"input {name!r} takes {element_type}, the array is {found or array.dtype}",
+        expected=element_type,
+        actual=found or array.dtype,
+        hint=hint,
+        rule="input-type",
+    )
+
+
+def _kind(dtype: np.dtype[Any]) -> str:
+    element_type = from_numpy(dtype)
+    if element_type is None:
+        return "?"
+    return {"float": "f", "int": "i", "uint": "u", "bool": "b"}.get(element_type.kind, "?")
+
+
+def own(results: Sequence[Array], given: Sequence[Array]) -> list[Array]:
+    """Return results that share no memory with each other, an input or the model."""
+    if len(results) + len(given) <= _FEW:
+        kept: list[Array] = []
+        for result in results:
+            shared = not result.flags.writeable or any(
+                np.may_share_memory(result, other) for other in (*given, *kept)
+            )
+            kept.append(result.copy() if shared else result)
+        return kept
+    alone = _without_overlap([*given, *results])
+    return [
+        result if number in alone and result.flags.writeable else result.copy()
+        for number, result in enumerate(results, len(given))
+    ]
+
+
+def _without_overlap(arrays: Sequence[Array]) -> set[int]:
+    """Return the arrays, by number, before which no other shares their memory.
+
+    Of arrays that overlap, one after the other, the one with the lowest number
+    is returned: the others are told apart no further.
+    """
+    spans = sorted((*byte_bounds(array), number) for number, array in enumerate(arrays))
+    found: set[int] = set()
+    first, reached = -1, -1
+    for start, end, number in spans:
+        if not arrays[number].size:
+            found.add(number)
+        elif start < reached:
+            first, reached = min(first, number), max(reached, end)
+        else:
+            if first >= 0:
+                found.add(first)
+            first, reached = number, end
+    if first >= 0:
+        found.add(first)
+    return found
+
+
+def describe(array: Array) -> TensorInfo:
+    """Describe an actual array; a small integer one with its value."""
+    value = None
+    if array.dtype.kind in "iu" and array.size <= VALUE_LIMIT:
+        value = tuple(int(v) for v in array.ravel())
+    return TensorInfo(array.shape, from_numpy(array.dtype), value)
+
+
+def is_extension(dtype: np.dtype[Any]) -> bool:
+    """Whether NumPy itself lacks this type (bf16, f8 and so on)."""
+    return dtype.type.__module__.partition(".")[0] == "ml_dtypes"
+
+
+def to_storable(array: Array) -> Array:
+    """Return an array as it is written to a .npy file."""
+    if is_extension(array.dtype):
+        return np.ascontiguousarray(array).view(f"V{array.dtype.itemsize}")
+    return array
+
+
+def random_array(shape: Shape, element_type: ElementType | None, seed: int, index: int) -> Array:
+    """Make a seeded array for an input: standard normal floats, integers from 0 to 9.
+
+    Values are drawn in the element type of the input (f16 and narrower floats
+    from f32), a block at a time: beside the array this takes no memory to
+    speak of.  Unknown dims take the smallest extent that is allowed and not 0.
+
+    Raises
+    ------
+    InputError
+        The rank is not known.
+    UnsupportedError
+        Arrays cannot hold the element type.
+    """
+    if element_type is not None and element_type.kind == "string":
+        raise UnsupportedError(f"there are no arrays of element type {element_type}")
+    if shape is None:
+        raise InputError("random values need a shape, and the rank of the input is dynamic")
+    extents = tuple(max(1, bounds(d)[0]) if isinstance(d, Interval) else d for d in shape)
+    generator = np.random.default_rng([seed, index])
+    dtype = np.dtype(np.float32) if element_type is None else element_type.numpy()
+    kind = "f" if element_type is None else _kind(dtype)
+
+    def draw(count: int) -> Array:
+        if kind != "f":
+            return generator.integers(0, 2 if kind == "b" else 10, count, np.uint8)
+        if dtype == np.float64:
+            return generator.standard_normal(count)
+        return generator.standard_normal(count, np.float32)
+
+    array = np.empty(extents, dtype)
+    flat = array.reshape(-1)
+    for start in range(0, flat.size, _DRAWN_AT_ONCE):
+        block = flat[start : start + _DRAWN_AT_ONCE]
+        block[...] = draw(block.size)
+    return array

@@ -1,0 +1,110 @@
+"""Arrays of other libraries, as NumPy arrays: what has ``__array__``, and DLPack.
+
+NumPy has no bfloat16, so it refuses a DLPack tensor of it (PyTorch's, for
+one).  The elements are taken as 16-bit integers, without a copy, and shown as
+`ml_dtypes.bfloat16`.
+
+Source: DLPack 1.0, ``dlpack.h`` (DLTensor, DLDataTypeCode) and the Python specification.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from deconv_ir.errors import InputError, one_line
+from deconv_ir.ir.dtypes import BF16
+
+if TYPE_CHECKING:
+    from deconv_ir.ir.dtypes import Array
+
+_UNSIGNED, _BFLOAT = 1, 4
+
+
+class _DLTensor(ctypes.Structure):
+    """The head of a DLManagedTensor."""
+
+    _fields_ = (
+        ("data", ctypes.c_void_p),
+        ("device_type", ctypes.c_int32),
+        ("device_id", ctypes.c_int32),
+        ("ndim", ctypes.c_int32),
+        ("code", ctypes.c_uint8),
+        ("bits", ctypes.c_uint8),
+        ("lanes", ctypes.c_uint16),
+    )
+
+
+class _Exported:
+    """A DLPack capsule, for `numpy.from_dlpack`."""
+
+    def __init__(self, capsule: object, device: tuple[int, int]) -> None:
+        self._capsule = capsule
+        self._device = device
+
+    def __dlpack__(self, **wishes: Any) -> Any:
+        return self._capsule
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return self._device
+
+
+def is_array(given: object) -> bool:
+    """Tell whether an object is one array (or one number), not a collection of arrays."""
+    if isinstance(given, np.ndarray | np.generic | int | float | complex):
+        return True
+    return any(
+        hasattr(type(given), name) for name in ("__array__", "__array_interface__", "__dlpack__")
+    )
+
+
+def as_array(given: Any, name: str) -> Array:
+    """Return what a caller gave as an array.
+
+    Parameters
+    ----------
+    given : array_like, or an object with ``__dlpack__``
+    name : str
+        What messages call it.
+
+    Raises
+    ------
+    InputError
+        No array can be made of it.
+    """
+    if type(given) is np.ndarray:
+        return given
+    has_dlpack = hasattr(type(given), "__dlpack__") and not isinstance(given, np.ndarray)
+    try:
+        if has_dlpack and not hasattr(type(given), "__array__"):
+            return _from_dlpack(given)
+        try:
+            return np.asarray(given)
+        except TypeError:
+            if not has_dlpack:
+                raise
+            found = _from_dlpack(given)
+            if found.dtype != BF16.numpy():  # NumPy had another reason
+                raise
+            return found
+    except MemoryError:
+        raise
+    except Exception as error:  # of another library: any kind
+        raise InputError(
+            f"{name}: no array can be made of {type(given).__name__}: {one_line(str(error))}",
+            rule="input-type",
+        ) from error
+
+
+def _from_dlpack(given: Any) -> Array:
+    capsule, device = given.__dlpack__(), given.__dlpack_device__()
+    get_pointer = ctypes.pythonapi.PyCapsule_GetPointer
+    get_pointer.restype, get_pointer.argtypes = ctypes.c_void_p, (ctypes.py_object, ctypes.c_char_p)
+    tensor = _DLTensor.from_address(get_pointer(capsule, b"dltensor"))
+    brain = (tensor.code, tensor.bits, tensor.lanes) == (_BFLOAT, 16, 1)
+    if brain:
+        tensor.code = _UNSIGNED
+    array: Array = np.from_dlpack(_Exported(capsule, device))
+    return array.view(BF16.numpy()) if brain else array

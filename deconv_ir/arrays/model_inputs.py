@@ -1,0 +1,243 @@
+"""What a model is given: arrays or shapes, matched with its Parameter layers."""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from operator import index as as_index
+from typing import TYPE_CHECKING, Any
+
+from deconv_ir.errors import DeconvError, InputError, UnsupportedError
+from deconv_ir.ir.geometry import UNKNOWN, Dim, Interval
+from deconv_ir.ir.graph import Graph, Port
+from deconv_ir.ir.operation import TensorInfo
+from deconv_ir.ir.shapes import MAX_EXTENT, Shape, compatible, format_shape, intersect
+
+if TYPE_CHECKING:
+    from deconv_ir.arrays.casting import Cast
+    from deconv_ir.ir.dtypes import Array
+
+_NAMED = 16
+
+
+class ModelInputs:
+    """The inputs of a model, by the names that a caller may use.
+
+    Parameters
+    ----------
+    graph : Graph
+    parameters : sequence of int
+        Indices of the Parameter layers.
+    ports : mapping
+        Name -> port of each, in the same order.
+    """
+
+    def __init__(self, graph: Graph, parameters: Sequence[int], ports: Mapping[str, Port]) -> None:
+        self.graph = graph
+        self.parameters = tuple(parameters)
+        self.ports = ports
+
+    @functools.cached_property
+    def _positions(self) -> dict[str, int]:
+        """Position by each input's name, its layer's name and its tensor names."""
+        positions = {name: position for position, name in enumerate(self.ports)}
+        for position, index in enumerate(self.parameters):
+            layer = self.graph.layers[index]
+            for name in (layer.name, *(n for port in layer.outputs for n in port.names)):
+                positions.setdefault(name, position)
+        return positions
+
+    def position(self, name: object) -> int:
+        """Return which input has a name.
+
+        Raises
+        ------
+        InputError
+            None has.
+        """
+        found = self._positions.get(name) if isinstance(name, str) else None
+        if found is None:
+            raise InputError(
+                f"the model has no input {name!r}; it has {self._named()}",
+                file=self.graph.file,
+                actual=name,
+            )
+        return found
+
+    def _named(self) -> str:
+        names = [repr(name) for name in self.ports]
+        more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+        return (", ".join(names[:_NAMED]) or "none") + more
+
+    def require_arrays(self) -> None:
+        """Require that arrays can hold what the inputs take.
+
+        Raises
+        ------
+        UnsupportedError
+            An input takes strings.
+        """
+        for (name, port), index in zip(self.ports.items(), self.parameters, strict=True):
+            if port.element_type is not None and port.element_type.kind == "string":
+                layer = self.graph.layers[index]
+                raise UnsupportedError(
+                    f"input {name!r} has element type {port.element_type}, "
+                    "of which there are no arrays",
+                    file=self.graph.file,
+                    line=layer.line,
+                    layer=layer.label,
+                    actual=port.element_type,
+                    rule="input-type",
+                )
+
+    def bind(self, inputs: Any, *, cast: Cast) -> dict[int, Array]:
+        """Match arrays with Parameter layers, and check them.
+
+        Parameters
+        ----------
+        inputs : mapping, iterable or array
+            Arrays by name or in order; a bare array is the only input.
+        cast : bool or "wrap"
+            See `arrays.fit`.
+
+        Returns
+        -------
+        dict
+            Index of a Parameter layer -> its array.
+
+        Raises
+        ------
+        InputError
+            An array is missing, unknown, or does not fit.
+        UnsupportedError
+            An input takes strings.
+        """
+        self.require_arrays()
+        given = self._by_position(inputs)
+        missing = [repr(n) for i, n in enumerate(self.ports) if i not in given]
+        if missing:
+            more = f" and {len(missing) - _NAMED} more" if len(missing) > _NAMED else ""
+            raise InputError(
+                f"no array for input {', '.join(missing[:_NAMED])}{more}", file=self.graph.file
+            )
+        bound = {}
+        fit = _arrays().fit
+        for position, (name, port) in enumerate(self.ports.items()):
+            try:
+                fitted = fit(given[position], name, port.shape, port.element_type, cast=cast)
+            except DeconvError as error:
+                error.locate(file=self.graph.file)
+                raise
+            bound[self.parameters[position]] = fitted
+        return bound
+
+    def _by_position(self, inputs: Any) -> dict[int, Any]:
+        if isinstance(inputs, Mapping):
+            given = {self.position(name): array for name, array in inputs.items()}
+            if len(given) == len(inputs):
+                return given
+            raise InputError("an input is given under two of its names", file=self.graph.file)
+        wanted = len(self.ports)
+        if _arrays().is_array(inputs):
+            if wanted == 1:
+                return {0: inputs}
+            raise InputError(
+                f"the model takes {wanted} inputs ({self._named()}), found one array",
+                file=self.graph.file,
+                expected=wanted,
+                actual=1,
+                hint="a mapping by name, or a list in order, gives them",
+            )
+        if isinstance(inputs, str | bytes) or not isinstance(inputs, Iterable):
+            raise InputError(
+                "inputs must be a mapping, a sequence of arrays or one array, "
+                f"found {type(inputs).__name__}",
+                file=self.graph.file,
+            )
+        given = dict(enumerate(inputs))
+        if len(given) > wanted:
+            raise InputError(
+                f"the model takes {wanted} inputs, found {len(given)}",
+                file=self.graph.file,
+                expected=wanted,
+                actual=len(given),
+            )
+        return given
+
+    def infos(self, shapes: Mapping[str, Any] | None) -> dict[int, TensorInfo]:
+        """Return what is known of the inputs, given some of their shapes.
+
+        Raises
+        ------
+        InputError
+            There is no such input, or it does not take that shape.
+        """
+        ports = list(self.ports.values())
+        infos = {
+            index: TensorInfo(port.shape, port.element_type)
+            for index, port in zip(self.parameters, ports, strict=True)
+        }
+        if shapes is not None and not isinstance(shapes, Mapping):
+            raise InputError(
+                f"shapes must be a mapping of input names, found {type(shapes).__name__}",
+                file=self.graph.file,
+            )
+        for name, given in (shapes or {}).items():
+            position = self.position(name)
+            port = ports[position]
+            shape = self._shape(name, given)
+            if not compatible(shape, port.shape):
+                raise InputError(
+                    f"input {name!r} takes shape {format_shape(port.shape)}, "
+                    f"found {format_shape(shape)}",
+                    file=self.graph.file,
+                    expected=format_shape(port.shape),
+                    actual=format_shape(shape),
+                    rule="input-shape",
+                )
+            infos[self.parameters[position]] = TensorInfo(
+                intersect(shape, port.shape), port.element_type
+            )
+        return infos
+
+    def _shape(self, name: str, given: Any) -> Shape:
+        """Return a shape that a caller wrote: dims may be -1 or None, the whole None."""
+        if given is None:
+            return None
+        try:
+            if isinstance(given, str | bytes):
+                raise TypeError
+            return tuple(_dim(dim) for dim in given)
+        except (TypeError, ValueError):
+            raise InputError(
+                f"input {name!r}: invalid shape {given!r} (expected whole numbers from 0; "
+                "-1 or None where the extent is not known)",
+                file=self.graph.file,
+                actual=given,
+                rule="input-shape",
+            ) from None
+
+
+def _dim(given: Any) -> Dim:
+    if given is None:
+        return UNKNOWN
+    if isinstance(given, Interval):
+        top = math.inf if given.max is None else given.max
+        if not 0 <= given.min <= top:
+            raise ValueError(given)
+        return given
+    extent = as_index(given)
+    if extent == -1:
+        return UNKNOWN
+    if not 0 <= extent <= MAX_EXTENT:
+        raise ValueError(given)
+    return extent
+
+
+@functools.cache
+def _arrays() -> Any:
+    # Loads NumPy; to find a module again at each run takes longer than a small layer.
+    from deconv_ir.arrays import fitting as arrays
+
+    return arrays

@@ -1,0 +1,42 @@
+"""A bounded memory of what was made last."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable
+from typing import Generic, TypeVar
+
+from deconv_ir.kernels.runtime.locks import ForkSafeLock
+
+_Key = TypeVar("_Key", bound=Hashable)
+_Value = TypeVar("_Value")
+
+
+class LRUCache(Generic[_Key, _Value]):
+    """Keeps the values used last; each is made once, whichever threads ask.
+
+    Parameters
+    ----------
+    size : int
+        How many are kept.
+    """
+
+    def __init__(self, size: int) -> None:
+        self._size = size
+        self._values: dict[_Key, _Value] = {}
+        self._latest: tuple[_Key, _Value] | None = None
+        self._lock = ForkSafeLock()
+
+    def get(self, key: _Key, make: Callable[[], _Value]) -> _Value:
+        """Return the value for a key, made where it is not there."""
+        latest = self._latest
+        if latest is not None and latest[0] == key:
+            return latest[1]
+        with self._lock:
+            value = self._values.pop(key, None)
+            if value is None:
+                value = make()
+            self._values[key] = value
+            while len(self._values) > self._size:
+                del self._values[next(iter(self._values))]
+            self._latest = key, value
+            return value

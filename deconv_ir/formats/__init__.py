@@ -1,0 +1,1 @@
+"""Files and graphs: reading and writing each format."""

@@ -1,0 +1,6 @@
+"""IR files: reading, writing, weights.  The only room that knows XML."""
+
+from deconv_ir.formats.openvino_xml.reader import read, read_bytes
+from deconv_ir.formats.openvino_xml.weights import Weights, WeightsInMemory
+
+__all__ = ["Weights", "WeightsInMemory", "read", "read_bytes"]

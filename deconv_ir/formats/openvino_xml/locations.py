@@ -1,0 +1,118 @@
+"""From a part of a graph to a span of its file's text, and to the edits that change it."""
+
+from __future__ import annotations
+
+from deconv_ir.formats.openvino_xml.reader import Document
+from deconv_ir.formats.openvino_xml.scanner import Element, scan_iter
+from deconv_ir.ir.graph import Place
+
+Span = tuple[int, int]
+
+
+class Locator:
+    """Finds where things stand in a document.
+
+    Parameters
+    ----------
+    document : Document
+        It must have a graph.
+    """
+
+    def __init__(self, document: Document) -> None:
+        assert document.source is not None
+        self.document = document
+        self.source = document.source
+        self._elements: dict[int, Element] = {}
+
+    def element(self, start: int) -> Element:
+        """Return the element that begins at an offset, with all it contains."""
+        found = self._elements.get(start)
+        if found is None:
+            markup = self.source.markup
+            found = self._elements[start] = next(scan_iter(markup, start, len(markup)))
+        return found
+
+    def layer(self, index: int) -> Element:
+        """Return the element of a layer."""
+        return self.element(self.document.layers[index])
+
+    def data(self, index: int) -> Element | None:
+        """Return the ``<data>`` of a layer."""
+        return self.layer(index).first("data")
+
+    def port(self, index: int, side: str, port: int) -> Element | None:
+        """Return the element of a port."""
+        section = self.layer(index).first(side)
+        if section is None:
+            return None
+        return next((p for i, p in enumerate(section.named("port")) if i == port), None)
+
+    def span(self, place: Place | Span) -> Span:
+        """Return the narrowest span of the text that shows a place."""
+        if not isinstance(place, Place):
+            return place
+        if place.edge is not None:
+            edge = self.element(self.document.edges[place.edge])
+            return attribute_span(edge, place.attribute)
+        assert place.layer is not None, "a place is in a layer or in an edge"
+        layer = self.layer(place.layer)
+        if place.port is not None and place.side is not None:
+            port = self.port(place.layer, place.side, place.port)
+            if port is None:
+                return layer.start, layer.head_end
+            if place.axis is not None:
+                dims = list(port.named("dim"))
+                if place.axis < len(dims):
+                    return trimmed(dims[place.axis])
+            return attribute_span(port, place.attribute)
+        if place.child is not None:
+            child = layer.first(place.child)
+            return (layer if child is None else child).head
+        if place.own:
+            return attribute_span(layer, place.attribute)
+        if place.attribute is not None:
+            data = layer.first("data")
+            return attribute_span(layer if data is None else data, place.attribute)
+        return layer.head
+
+    def owner(self, offset: int) -> tuple[int, int] | None:
+        """Return the extent of the layer or edge that holds an offset; None outside of them."""
+        from bisect import bisect_right
+
+        for starts in (self.document.layers, self.document.edges):
+            at = bisect_right(starts, offset) - 1
+            if at >= 0:
+                element = self.element(starts[at])
+                if offset < element.end:
+                    return element.start, element.end
+        return None
+
+
+def pin_down(document: Document) -> None:
+    """Narrow the lines of a document's problems down to the attribute or dim at fault."""
+    if document.source is None or document.graph is None:
+        return
+    locator = Locator(document)
+    for problem in document.problems:
+        if problem.place is not None:
+            start, _ = locator.span(problem.place)
+            problem.line, problem.column = document.source.position(start)
+
+
+def attribute_span(element: Element, name: str | None) -> Span:
+    """Return where the value of an attribute stands; without it, the start tag."""
+    if name is not None:
+        spans = element.attribute_spans()
+        if name in spans:
+            start, first, last = spans[name]
+            return (first, last) if last > first else (start, last + 1)
+    return element.head
+
+
+def trimmed(element: Element) -> Span:
+    """Return where the text of an element stands, without the white space around it."""
+    start, end = element.text_span()
+    text = element.markup[start:end]
+    if not text.strip():
+        return element.head
+    return start + len(text) - len(text.lstrip()), end - (len(text) - len(text.rstrip()))

@@ -1,0 +1,289 @@
+"""The inside of a layer: data, ports, dims, and what is wrong with them.
+
+All positions are offsets into the text of one layer, so that layers with the
+same text share what was found.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from deconv_ir.errors import DeconvError, IRError
+from deconv_ir.formats.openvino_xml.scanner import Element, scan_iter
+from deconv_ir.formats.openvino_xml.vocabulary import ATTRIBUTES, CHILDREN, nearest
+from deconv_ir.ir.dtypes import ELEMENT_TYPES, ElementType, parse_element_type
+from deconv_ir.ir.graph import Info, Port
+from deconv_ir.ir.shapes import Shape, parse_dim
+from deconv_ir.limits import Limits
+
+MAX_FAULTS = 1000
+"""Remarks that are kept of one layer, or one stretch between layers; and as many mistakes."""
+
+
+class Fault:
+    """Something wrong in a piece of text, at offsets into that piece."""
+
+    __slots__ = ("end", "error", "is_remark", "start")
+
+    def __init__(self, start: int, end: int, is_remark: bool, error: DeconvError) -> None:
+        self.start = start
+        self.end = end
+        self.is_remark = is_remark
+        self.error = error
+
+
+class Piece:
+    """What a stretch of a layer's text means; shared by layers with the same text."""
+
+    __slots__ = ("data", "extras", "faults", "inputs", "outputs")
+
+    def __init__(self) -> None:
+        self.data: tuple[tuple[str, str], ...] | None = None
+        self.inputs: tuple[Port, ...] = ()
+        self.outputs: tuple[Port, ...] = ()
+        self.extras: tuple[Info, ...] = ()
+        self.faults: list[Fault] = []
+
+
+def add_fault(
+    faults: list[Fault],
+    rule: str,
+    message: str,
+    start: int,
+    end: int,
+    *,
+    remark: bool = False,
+    **fields: Any,
+) -> None:
+    """Note what is wrong; of very many mistakes in one place, the first ones."""
+    # Of a full list, half at least are no remarks: the file is refused all the same.
+    if len(faults) >= (MAX_FAULTS if remark else 2 * MAX_FAULTS):
+        return
+    faults.append(Fault(start, end, remark, IRError(message, rule=rule, **fields)))
+
+
+def whole(
+    written: dict[str, str],
+    name: str,
+    element: Element,
+    faults: list[Fault],
+) -> int | None:
+    """Return an attribute that is a whole number; None, and a fault, where it is not."""
+    text = written.get(name)
+    if text is None:
+        add_fault(
+            faults,
+            "missing-attribute",
+            f"<{element.tag}> has no attribute {name!r}",
+            element.start,
+            element.head_end,
+            attribute=name,
+        )
+        return None
+    if text.isascii() and text.isdigit() and len(text) <= 18:
+        return int(text)
+    stripped = text.strip()
+    if not (stripped.isascii() and stripped.isdigit() and len(stripped) <= 18):
+        _, start, end = element.attribute_spans()[name]
+        add_fault(
+            faults,
+            "number",
+            f"{name} of <{element.tag}> must be a whole number from 0, found {text[:40]!r}",
+            start,
+            end,
+            actual=text[:40],
+        )
+        return None
+    return int(stripped)
+
+
+def check_attributes(
+    tag: str,
+    element: Element,
+    written: Iterable[str],
+    faults: list[Fault],
+) -> None:
+    """Remark on attributes that mean nothing here."""
+    if len(faults) >= MAX_FAULTS:
+        return
+    known = ATTRIBUTES[tag]
+    unknown = [n for n in written if n not in known and ":" not in n and n != "xmlns"][:MAX_FAULTS]
+    spans = element.attribute_spans() if unknown else {}
+    for name in unknown:
+        start, _, end = spans[name]
+        add_fault(
+            faults,
+            "unknown-attribute",
+            f"<{tag}> has no attribute {name!r}",
+            start,
+            end + 1,
+            remark=True,
+            attribute=name,
+            actual=name,
+            hint=nearest(name, known),
+        )
+
+
+def check_child(parent: str, element: Element, faults: list[Fault]) -> None:
+    """Remark on an element that means nothing here."""
+    known = CHILDREN[parent]
+    if element.tag in known or len(faults) >= MAX_FAULTS:
+        return
+    add_fault(
+        faults,
+        "unknown-element",
+        f"<{element.tag}> in <{parent}> means nothing",
+        element.start,
+        element.head_end,
+        remark=True,
+        actual=element.tag,
+        hint=nearest(element.tag, known),
+    )
+
+
+class PieceReader:
+    """Reads the insides of layers; equal lists of dims become one shape.
+
+    Parameters
+    ----------
+    limits : Limits
+    """
+
+    def __init__(self, limits: Limits) -> None:
+        self.limits = limits
+        self._shapes: dict[tuple[str, ...], Shape] = {}
+
+    def read(self, body: str, line: int, has_data: bool) -> Piece:
+        """Work out what the inside of a layer means; `line`: lines above it in the layer."""
+        piece = Piece()
+        extras: list[Info] = []
+        seen: set[str] = {"data"} if has_data else set()
+        for element in scan_iter(body, 0, len(body)):
+            tag = element.tag
+            if tag in seen and tag in ("data", "input", "output"):
+                add_fault(
+                    piece.faults,
+                    "duplicate-element",
+                    f"<{tag}> stands more than once in a layer; the first counts",
+                    element.start,
+                    element.head_end,
+                )
+                continue
+            seen.add(tag)
+            if tag == "data":
+                piece.data = tuple(element.attributes().items())
+            elif tag == "input":
+                piece.inputs = tuple(self._ports(element, line, piece.faults))
+            elif tag == "output":
+                piece.outputs = tuple(self._ports(element, line, piece.faults))
+            else:
+                extras.append(info_of(element))
+                check_child("layer", element, piece.faults)
+        piece.extras = tuple(extras)
+        return piece
+
+    def _ports(self, section: Element, line: int, faults: list[Fault]) -> Iterator[Port]:
+        check_attributes(section.tag, section, section.attributes(), faults)
+        at = 0
+        for position, element in enumerate(section.children):
+            if element.tag != "port":
+                check_child(section.tag, element, faults)
+                continue
+            line += section.markup.count("\n", at, element.start)
+            at = element.start
+            yield self._port(element, position, line, faults)
+
+    def _port(self, element: Element, position: int, line: int, faults: list[Fault]) -> Port:
+        written = element.attributes()
+        check_attributes("port", element, written, faults)
+        port_id = whole(written, "id", element, faults) if "id" in written else position
+        dims = list(element.named("dim"))
+        extras = []
+        for child in element.children:
+            if child.tag != "dim":
+                extras.append(info_of(child))
+                check_child("port", child, faults)
+        names = written.get("names")
+        return Port(
+            position if port_id is None else port_id,
+            self._dims(element, dims, faults) if dims else None,
+            self._precision(element, written.get("precision"), faults),
+            split_names(names) if names else (),
+            line,
+            tuple(extras),
+        )
+
+    def _dims(self, port: Element, dims: list[Element], faults: list[Fault]) -> Shape:
+        texts = tuple(dim.text() for dim in dims)
+        try:
+            return self._shapes[texts]
+        except KeyError:
+            pass
+        if len(texts) > self.limits.rank:
+            message = f"the port has {len(texts)} dims, more than the limit of {self.limits.rank}"
+            add_fault(faults, "oversize", message, port.start, port.head_end)
+            return None
+        found = []
+        for dim, text in zip(dims, texts, strict=True):
+            try:
+                found.append(parse_dim(text))
+            except ValueError as error:
+                start, end = dim.text_span()
+                add_fault(faults, "dim-value", f"<dim>: {error}", start, end, actual=text[:40])
+        if len(found) < len(texts):
+            return None
+        shape = self._shapes[texts] = tuple(found)
+        return shape
+
+    def _precision(
+        self, port: Element, text: str | None, faults: list[Fault]
+    ) -> ElementType | None:
+        if text is None or text in ("UNSPECIFIED", "undefined", "dynamic"):
+            return None
+        try:
+            return parse_element_type(text)
+        except ValueError:
+            _, start, end = port.attribute_spans()["precision"]
+            names = [known.ir_name for known in ELEMENT_TYPES]
+            add_fault(
+                faults,
+                "precision",
+                f"precision must be an element type, found {text[:40]!r}",
+                start,
+                end,
+                actual=text[:40],
+                hint=nearest(text, names) or f"known are {', '.join(names)}",
+            )
+            return None
+
+
+def info_of(element: Element) -> Info:
+    """Keep an element that is not interpreted.
+
+    Nesting is bounded by the parser (256 levels), so recursion is safe.
+    """
+    return Info(
+        element.tag,
+        tuple(element.attributes().items()),
+        tuple(map(info_of, element.children)),
+        element.text().strip(),
+    )
+
+
+def split_names(text: str) -> tuple[str, ...]:
+    r"""Split tensor names at commas; ``\,`` is a comma within a name."""
+    if "\\" not in text:
+        return tuple(text.split(","))
+    names = [""]
+    escaped = False
+    for char in text:
+        if char == "\\" and not escaped:
+            escaped = True
+            continue
+        if char == "," and not escaped:
+            names.append("")
+        else:
+            names[-1] += char if char == "," or not escaped else "\\" + char
+        escaped = False
+    return tuple(names)

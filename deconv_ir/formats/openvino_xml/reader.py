@@ -1,0 +1,521 @@
+"""Reading an IR: XML in, a frozen graph out.
+
+Everything that is wrong is collected, so that the linter sees all of it; a
+loader raises the first error.  XML is untrusted: no DTD, no entity, no
+external reference, no network.
+
+Networks repeat themselves, so what one layer's text means is worked out once,
+and layers with the same text share operations, ports and dims.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from typing import Final
+
+from deconv_ir.errors import DeconvError, IRError
+from deconv_ir.formats.files import open_regular
+from deconv_ir.formats.openvino_xml.pieces import (
+    Fault,
+    Piece,
+    PieceReader,
+    add_fault,
+    check_attributes,
+    check_child,
+    info_of,
+    whole,
+)
+from deconv_ir.formats.openvino_xml.scanner import TAG, Element, read_attributes, scan_iter
+from deconv_ir.formats.openvino_xml.source import Source
+from deconv_ir.formats.openvino_xml.vocabulary import LAYER_ATTRIBUTES
+from deconv_ir.ir.bare_layer import wrap_layer
+from deconv_ir.ir.graph import Edge, Graph, Info, Layer, Place
+from deconv_ir.ir.operation import Operation
+from deconv_ir.limits import DEFAULT_LIMITS, Limits
+from deconv_ir.ops import find_operation
+from deconv_ir.ops.base import UnknownOperation, parse_attributes
+
+IR_VERSIONS: Final = (10, 11)
+
+# Heads as OpenVINO writes them.  What does not look so takes the general way,
+# to the same result.
+_PLAIN_LAYER: Final = re.compile(
+    r"""<layer id="([0-9]{1,18})" name="([^"&\s]*)" type="([^"&\s]+)" version="([^"&\s]*)">"""
+    r"""(?:\s*<data ([^<>&'\t\n\r]*)/>)?"""
+)
+_PLAIN_EDGE: Final = re.compile(
+    r'''<edge from-layer="([0-9]{1,18})" from-port="([0-9]{1,18})"'''
+    r""" to-layer="([0-9]{1,18})" to-port="([0-9]{1,18})" ?/>"""
+)
+
+_EDGE_ENDS: Final = ("from-layer", "from-port", "to-layer", "to-port")
+
+
+class Document:
+    """What reading one file gives.
+
+    Attributes
+    ----------
+    source : Source or None
+        The text; None when it is no XML.
+    graph : Graph or None
+        None when the file is no IR.
+    problems : list of DeconvError
+        What keeps the file from being loaded, in the order of the file.
+    remarks : list of DeconvError
+        What a reader passes over: elements and attributes that mean nothing.
+    layers, edges : list of int
+        Where each of the graph's layers and edges begins in the text.
+    root : (int, int)
+        Where the start tag of the root stands.
+    """
+
+    __slots__ = ("edges", "file", "graph", "layers", "problems", "remarks", "root", "source")
+
+    def __init__(self, file: str | None) -> None:
+        self.file = file
+        self.source: Source | None = None
+        self.graph: Graph | None = None
+        self.problems: list[DeconvError] = []
+        self.remarks: list[DeconvError] = []
+        self.layers: list[int] = []
+        self.edges: list[int] = []
+        self.root = (0, 0)
+
+
+def read(
+    path: str | os.PathLike[str], limits: Limits = DEFAULT_LIMITS
+) -> tuple[Graph | None, list[DeconvError]]:
+    """Read an IR from a file.
+
+    Returns
+    -------
+    graph : Graph or None
+        None when the file is no IR at all.
+    problems : list of DeconvError
+        Everything that is wrong with the file, in its order.
+    """
+    try:
+        data = read_file(path, limits)
+    except DeconvError as error:
+        return None, [error]
+    return read_bytes(data, str(path), limits)
+
+
+def read_bytes(
+    data: bytes, file: str | None = None, limits: Limits = DEFAULT_LIMITS
+) -> tuple[Graph | None, list[DeconvError]]:
+    """Read an IR from the bytes of its file; see `read`."""
+    document = read_document(data, file, limits)
+    if document.problems:
+        from deconv_ir.formats.openvino_xml.locations import pin_down
+
+        pin_down(document)
+    return document.graph, document.problems
+
+
+def read_document(
+    data: bytes, file: str | None = None, limits: Limits = DEFAULT_LIMITS
+) -> Document:
+    """Read an IR from the bytes of its file, and keep where everything stands."""
+    document = Document(file)
+    try:
+        if len(data) > limits.xml_bytes:
+            raise _oversize(file, len(data), limits)
+        # Each tag becomes an object, of a size that has nothing to do with that of the text.
+        tags = data.count(b"<")
+        if tags > limits.tags:
+            raise IRError(
+                f"the file has {tags} tags, more than the limit of {limits.tags}",
+                file=file,
+                line=1,
+                rule="oversize",
+                expected=limits.tags,
+                actual=tags,
+            )
+        document.source = Source(data, file)
+        document.graph = _Reader(document, document.source, limits).document()
+    except DeconvError as error:
+        document.problems.append(error)
+    return document
+
+
+def read_file(path: str | os.PathLike[str], limits: Limits = DEFAULT_LIMITS) -> bytes:
+    """Return the bytes of an IR's XML.
+
+    Raises
+    ------
+    IRError
+        It can not be read, is no regular file, or is larger than the limit.
+    """
+    try:
+        with open_regular(path) as stream:
+            size = os.fstat(stream.fileno()).st_size
+            if size > limits.xml_bytes:
+                raise _oversize(str(path), size, limits)
+            # Memory is taken for what is there; what grows meanwhile is read to the limit.
+            data = stream.read(size + 1)
+            while len(data) > size:
+                size = len(data)
+                if size > limits.xml_bytes:
+                    raise _oversize(str(path), size, limits)
+                data += stream.read(min(size, limits.xml_bytes - size) + 1)
+            return data
+    except OSError as error:
+        raise IRError(
+            f"can not read the IR: {error.strerror}", file=str(path), rule="io"
+        ) from error
+
+
+def _oversize(file: str | None, size: int, limits: Limits) -> IRError:
+    return IRError(
+        f"the file has {size} bytes, more than the limit of {limits.xml_bytes}",
+        file=file,
+        line=1,
+        rule="oversize",
+        expected=limits.xml_bytes,
+        actual=size,
+    )
+
+
+_Head = tuple[int, str, str, str | None, tuple[tuple[str, str], ...], int, int]
+"""Of a layer's start tag: id, name, type, version, other attributes, start, end."""
+
+
+class _Reader:
+    """One pass over one document."""
+
+    def __init__(self, document: Document, source: Source, limits: Limits) -> None:
+        self.out = document
+        self.file = document.file
+        self.source = source
+        self.markup = source.markup
+        self.limits = limits
+        # Lines are counted from the last place that asked, which is never far.
+        self._line_at = 0
+        self._line = 1
+        self._operations: dict[
+            tuple[str, str | None, tuple[tuple[str, str], ...]],
+            tuple[Operation, list[DeconvError]],
+        ] = {}
+        self._piece_reader = PieceReader(limits)
+        self._pieces: dict[tuple[int, str], Piece] = {}
+        self._data: dict[str, tuple[tuple[str, str], ...]] = {}
+        self._faults: list[Fault] = []
+
+    # Faults
+
+    def flush(self) -> None:
+        """File the faults that were found at offsets into the whole text."""
+        for fault in self._faults:
+            self.report(fault, 0)
+        self._faults.clear()
+
+    def report(self, fault: Fault, base: int, layer: str | None = None) -> None:
+        """File a fault, found at offsets from `base` on."""
+        found = fault.error
+        start = base + fault.start
+        line, column = self.source.position(start)
+        error = type(found)(
+            found.message,
+            file=self.file,
+            line=line,
+            column=column,
+            layer=layer,
+            attribute=found.attribute,
+            expected=found.expected,
+            actual=found.actual,
+            hint=found.hint,
+            rule=found.rule,
+            place=(start, base + fault.end),
+        )
+        if fault.is_remark:
+            if len(self.out.remarks) < self.limits.problems:
+                self.out.remarks.append(error)
+            return
+        self.out.problems.append(error)
+        if len(self.out.problems) >= self.limits.problems:
+            raise IRError(
+                f"there are {self.limits.problems} mistakes up to here; the rest is not read",
+                file=self.file,
+                line=line,
+                rule="oversize",
+                expected=self.limits.problems,
+            )
+
+    def line(self, offset: int) -> int:
+        """Return the line of an offset; fast when asked in the order of the file."""
+        self._line += (
+            self.markup.count("\n", self._line_at, offset)
+            if offset >= self._line_at
+            else -self.markup.count("\n", offset, self._line_at)
+        )
+        self._line_at = offset
+        return self._line
+
+    # Document
+
+    def document(self) -> Graph:
+        """Read the root element."""
+        match = TAG.search(self.markup)
+        assert match is not None, "a well-formed document has a root"
+        self.out.root = match.span()
+        if match[2] == "net":
+            return self._net(Element.of(self.markup, match))
+        if match[2] == "layer":
+            return self._bare(match)
+        line, column = self.source.position(match.start())
+        raise IRError(
+            f"the root element is <{match[2]}>, expected <net>, or a single <layer>",
+            file=self.file,
+            line=line,
+            column=column,
+            rule="root",
+            expected="net",
+            actual=match[2],
+            place=match.span(),
+        )
+
+    def _net(self, root: Element) -> Graph:
+        attributes = root.attributes()
+        check_attributes("net", root, attributes, self._faults)
+        version = whole(attributes, "version", root, self._faults)
+        if version is not None and version not in IR_VERSIONS:
+            _, start, end = root.attribute_spans()["version"]
+            add_fault(
+                self._faults,
+                "ir-version",
+                f"IR version {version} is not supported; 10 and 11 are",
+                start,
+                end,
+                expected="10 or 11",
+                actual=version,
+            )
+        self.flush()
+        layers: list[Layer] = []
+        edges: list[Edge] = []
+        extras: list[Info] = []
+        sections: set[str] = set()
+        at = root.head_end
+        while not root.closed:
+            match = TAG.search(self.markup, at)
+            if match is None or match[1]:
+                break
+            head = Element.of(self.markup, match)
+            at = head.head_end
+            sections.add(head.tag)
+            if head.tag == "layers":
+                at = at if head.closed else self._layers(at, layers)
+            elif head.tag == "edges":
+                at = at if head.closed else self._edges(at, edges)
+            else:
+                element = next(scan_iter(self.markup, head.start, len(self.markup)))
+                at = element.end
+                extras.append(info_of(element))
+                check_child("net", element, self._faults)
+        if "layers" not in sections:
+            message = "<net> has no <layers>"
+            add_fault(self._faults, "missing-element", message, root.start, root.head_end)
+        self.flush()
+        return Graph(
+            name=attributes.get("name", ""),
+            layers=tuple(layers),
+            edges=tuple(edges),
+            ir_version=version,
+            extras=tuple(extras),
+            file=self.file,
+        )
+
+    def _layers(self, at: int, layers: list[Layer]) -> int:
+        """Read the layers from `at` on, and return where their section ends."""
+        markup = self.markup
+        find, match_tag, match_plain = markup.find, TAG.match, _PLAIN_LAYER.match
+        while True:
+            start = find("<", at)
+            plain = match_plain(markup, start)
+            if plain is not None and len(layers) < self.limits.layers:
+                layer_id, name, kind, version, raw = plain.groups()
+                head = (int(layer_id), name, kind, version, (), start, plain.end())
+                layer, at = self._layer(head, raw, plain.start(5) - 6)
+                layers.append(layer)
+                self.out.layers.append(start)
+                continue
+            match = match_tag(markup, start)
+            assert match is not None, "a well-formed document has a tag at each '<'"
+            head_end = match.end()
+            if match[1]:
+                return head_end
+            if match[2] != "layer":
+                element = next(scan_iter(markup, start, len(markup)))
+                at = element.end
+                check_child("layers", element, self._faults)
+                self.flush()
+                continue
+            if len(layers) >= self.limits.layers:
+                raise IRError(
+                    f"the network has more layers than the limit of {self.limits.layers}",
+                    file=self.file,
+                    line=self.line(start),
+                    rule="oversize",
+                    expected=self.limits.layers,
+                )
+            found = self._head(Element.of(markup, match))
+            if found is None:
+                at = next(scan_iter(markup, start, len(markup))).end
+                continue
+            layer, at = self._layer(found, None, start)
+            layers.append(layer)
+            self.out.layers.append(start)
+
+    def _head(self, element: Element, default_id: int | None = None) -> _Head | None:
+        """Read the start tag of a layer; None when it is no layer."""
+        written = element.attributes()
+        check_attributes("layer", element, written, self._faults)
+        layer_id = default_id
+        if "id" in written or default_id is None:
+            layer_id = whole(written, "id", element, self._faults)
+        kind = written.get("type")
+        if not kind:
+            message = "<layer> has no attribute 'type'"
+            add_fault(self._faults, "missing-attribute", message, element.start, element.head_end)
+        self.flush()
+        if layer_id is None or not kind:
+            return None
+        return (
+            layer_id,
+            written.get("name", ""),
+            kind,
+            written.get("version"),
+            tuple((k, v) for k, v in written.items() if k not in LAYER_ATTRIBUTES),
+            element.start,
+            element.head_end,
+        )
+
+    def _layer(self, head: _Head, raw: str | None, data_start: int) -> tuple[Layer, int]:
+        """Read a layer, and return where it ends.
+
+        `head` ends after a first ``<data .../>``, if there is one; `raw` is what stands in it.
+        """
+        markup = self.markup
+        layer_id, name, kind, version, others, start, rest = head
+        line = self.line(start)
+        data: tuple[tuple[str, str], ...] | None = None
+        if raw is not None:
+            data = self._data.get(raw)
+            if data is None:
+                data = self._data[raw] = tuple(read_attributes(raw, 0, len(raw)).items())
+        if raw is None and markup[rest - 2] == "/":
+            end = close = rest
+        else:
+            close = markup.find("</layer", rest)
+            end = close + 8 if markup[close + 7] == ">" else markup.index(">", close) + 1
+        body = markup[rest:close]
+        lines_above = markup.count("\n", start, rest)
+        key = (lines_above if data is None else ~lines_above, body)
+        piece = self._pieces.get(key)
+        if piece is None:
+            if "<layer" in body:  # it has layers of its own
+                end = next(scan_iter(markup, start, len(markup))).end
+                body = markup[rest : markup.rindex("</", rest, end)]
+                key = (key[0], body)
+            piece = self._pieces[key] = self._piece_reader.read(body, lines_above, data is not None)
+        if data is None:
+            data = piece.data or ()
+        operation, errors = self._operation(kind, version, data)
+        layer = Layer(
+            layer_id,
+            name,
+            operation,
+            kind,
+            version,
+            piece.inputs,
+            piece.outputs,
+            data,
+            line,
+            others,
+            piece.extras,
+        )
+        for fault in piece.faults:
+            self.report(fault, rest, layer.label)
+        for error in errors:
+            at = start if raw is None else data_start
+            self.report(Fault(at, rest, False, error), 0, layer.label)
+            index = len(self.out.layers)
+            self.out.problems[-1].place = Place(layer=index, attribute=error.attribute)
+        return layer, end
+
+    def _operation(
+        self, kind: str, version: str | None, attributes: tuple[tuple[str, str], ...]
+    ) -> tuple[Operation, list[DeconvError]]:
+        key = (kind, version, attributes)
+        cached = self._operations.get(key)
+        if cached is None:
+            cached = self._operations[key] = _make_operation(kind, version, attributes)
+        return cached
+
+    # Edges
+
+    def _edges(self, at: int, edges: list[Edge]) -> int:
+        """Read the edges from `at` on, and return where their section ends."""
+        markup = self.markup
+        find, match_tag, match_plain = markup.find, TAG.match, _PLAIN_EDGE.match
+        offsets = self.out.edges
+        while True:
+            start = find("<", at)
+            plain = match_plain(markup, start)
+            if plain is not None:
+                a, b, c, d = map(int, plain.groups())
+                edges.append(Edge(a, b, c, d, self.line(start)))
+                offsets.append(start)
+                at = plain.end()
+                continue
+            match = match_tag(markup, start)
+            assert match is not None, "a well-formed document has a tag at each '<'"
+            at = match.end()
+            if match[1]:
+                return at
+            if match[2] != "edge" or not match[3].endswith("/"):
+                element = next(scan_iter(markup, start, len(markup)))
+                at = element.end
+                if match[2] != "edge":
+                    check_child("edges", element, self._faults)
+                    self.flush()
+                    continue
+                for child in element.children:
+                    check_child("edge", child, self._faults)
+            head = Element.of(markup, match)
+            written = head.attributes()
+            check_attributes("edge", head, written, self._faults)
+            ends = [whole(written, name, head, self._faults) for name in _EDGE_ENDS]
+            if self._faults:
+                self.flush()
+            found = [end for end in ends if end is not None]
+            if len(found) == 4:
+                edges.append(Edge(found[0], found[1], found[2], found[3], self.line(start)))
+                offsets.append(start)
+
+    def _bare(self, match: re.Match[str]) -> Graph:
+        """Make a model of a single layer, as the documents print it."""
+        head = self._head(Element.of(self.markup, match), default_id=0)
+        if head is None:
+            raise self.out.problems.pop()
+        layer, _ = self._layer(head, None, match.start())
+        graph = wrap_layer(layer, self.file)
+        index = next(i for i, found in enumerate(graph.layers) if found.id == layer.id)
+        for problem in self.out.problems:
+            if isinstance(problem.place, Place):
+                problem.place = Place(layer=index, attribute=problem.place.attribute)
+        self.out.layers = [match.start()] * len(graph.layers)
+        self.out.edges = [match.start()] * len(graph.edges)
+        return graph
+
+
+def _make_operation(
+    kind: str, version: str | None, attributes: tuple[tuple[str, str], ...]
+) -> tuple[Operation, list[DeconvError]]:
+    cls = find_operation(kind, version)
+    if cls is None:
+        return UnknownOperation(attributes=attributes), []
+    operation, errors = parse_attributes(cls, dict(attributes))
+    return operation or UnknownOperation(attributes=attributes), list(errors)

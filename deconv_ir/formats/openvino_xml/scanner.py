@@ -1,0 +1,124 @@
+"""Elements of a well-formed document, with the offsets of all their parts.
+
+Works on `Source.markup`, in which every ``<`` is a tag.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Final
+
+from deconv_ir.formats.openvino_xml.source import attribute_value, unescape
+
+TAG: Final = re.compile(r"""<(/?)([^\s/>]+)([^>"']*(?:"[^"]*"[^>"']*|'[^']*'[^>"']*)*)>""")
+_ATTRIBUTE: Final = re.compile(r"""([^\s=/]+)\s*=\s*(?:"([^"]*)"|'([^']*)')""")
+
+
+class Element:
+    """An element; all positions are offsets into the markup that was scanned.
+
+    Attributes
+    ----------
+    tag : str
+    start, head_end : int
+        The start tag, from ``<`` to after ``>``.
+    end : int
+        After the end tag.
+    attributes_start : int
+        Where the attributes begin within the start tag.
+    children : list of Element
+    markup : str
+    """
+
+    __slots__ = ("attributes_start", "children", "end", "head_end", "markup", "start", "tag")
+
+    def __init__(self, markup: str, tag: str, start: int, attributes_start: int, end: int) -> None:
+        self.markup = markup
+        self.tag = tag
+        self.start = start
+        self.attributes_start = attributes_start
+        self.head_end = end
+        self.end = end
+        self.children: list[Element] = []
+
+    @classmethod
+    def of(cls, markup: str, match: re.Match[str]) -> Element:
+        """Make an element of a start tag; its end, if apart, is not known yet."""
+        return cls(markup, match[2], match.start(), match.start(3), match.end())
+
+    @property
+    def closed(self) -> bool:
+        """Whether it is written as one tag."""
+        return self.markup[self.head_end - 2] == "/"
+
+    @property
+    def head(self) -> tuple[int, int]:
+        """Where the start tag stands."""
+        return self.start, self.head_end
+
+    def attributes(self) -> dict[str, str]:
+        """Return the attributes, in the order of the file."""
+        return read_attributes(self.markup, self.attributes_start, self.head_end)
+
+    def attribute_spans(self) -> dict[str, tuple[int, int, int]]:
+        """Return, for each attribute, where its name begins and its value begins and ends."""
+        return {
+            m[1]: (m.start(), *(m.span(2) if m[2] is not None else m.span(3)))
+            for m in _ATTRIBUTE.finditer(self.markup, self.attributes_start, self.head_end)
+        }
+
+    def text(self) -> str:
+        """Return the text before the first child."""
+        start, end = self.text_span()
+        return unescape(self.markup[start:end])
+
+    def text_span(self) -> tuple[int, int]:
+        """Return where the text before the first child begins and ends."""
+        if self.end == self.head_end:
+            return self.head_end, self.head_end
+        return self.head_end, self.markup.index("<", self.head_end)
+
+    def named(self, tag: str) -> Iterator[Element]:
+        """Iterate over the children of one name."""
+        return (child for child in self.children if child.tag == tag)
+
+    def first(self, tag: str) -> Element | None:
+        """Return the first child of a name."""
+        return next(self.named(tag), None)
+
+
+def read_attributes(markup: str, start: int, end: int) -> dict[str, str]:
+    """Return the attributes that stand between two offsets of a start tag."""
+    return {
+        name: attribute_value(double or single)
+        for name, double, single in _ATTRIBUTE.findall(markup, start, end)
+    }
+
+
+def scan(markup: str, start: int = 0, end: int | None = None) -> list[Element]:
+    """Return the elements that stand between two offsets, with all they contain."""
+    return list(scan_iter(markup, start, len(markup) if end is None else end))
+
+
+def scan_iter(markup: str, start: int, end: int) -> Iterator[Element]:
+    """Iterate over the elements from an offset on; see `scan`.
+
+    It ends where the markup, or the element around `start`, ends.
+    """
+    stack: list[Element] = []
+    for match in TAG.finditer(markup, start, end):
+        if match[1]:
+            if not stack:
+                return
+            element = stack.pop()
+            element.end = match.end()
+        else:
+            element = Element.of(markup, match)
+            if not element.closed:
+                stack.append(element)
+                continue
+        if stack:
+            stack[-1].children.append(element)
+        else:
+            yield element

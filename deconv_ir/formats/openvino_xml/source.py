@@ -1,0 +1,312 @@
+"""The text of an XML file, with offsets that lead back to its bytes.
+
+lxml decides whether a file is well-formed XML; nothing here is asked about one
+that is not.  In a well-formed document ``<`` opens a comment, a CDATA section,
+a processing instruction or a tag, and nothing else, so that blanking out the
+first three leaves a text whose every ``<`` is a tag, at its own offset.  That
+is what makes lines, columns and byte-exact fixes possible, in files of any
+number of lines, and reading faster than by way of a tree.
+"""
+
+from __future__ import annotations
+
+import codecs
+import re
+from bisect import bisect_left
+from itertools import accumulate
+from typing import Any, Final
+
+from lxml import etree
+
+from deconv_ir.errors import IRError
+
+_BOMS: Final = (
+    (codecs.BOM_UTF8, "utf-8"),
+    (codecs.BOM_UTF32_LE, "utf-32-le"),
+    (codecs.BOM_UTF32_BE, "utf-32-be"),
+    (codecs.BOM_UTF16_LE, "utf-16-le"),
+    (codecs.BOM_UTF16_BE, "utf-16-be"),
+    (b"<\0?\0", "utf-16-le"),
+    (b"\0<\0?", "utf-16-be"),
+)
+# Most files need none of these, so they are compiled when they are used.
+_DECLARED: Final = rb"""\s*<\?xml[^>]*?encoding\s*=\s*["']([A-Za-z0-9._-]+)"""
+_HIDDEN: Final = r"(?s)<!--(.*?)-->|<!\[CDATA\[(.*?)\]\]>|<\?.*?\?>"
+_NOT_NEWLINE: Final = re.compile(r"[^\n]")
+_ENTITY: Final = r"&(?:#x([0-9A-Fa-f]+)|#([0-9]+)|(lt|gt|amp|quot|apos));"
+_NAMED: Final = {"lt": "<", "gt": ">", "amp": "&", "quot": '"', "apos": "'"}
+_WHITE: Final = r"\r\n|[\t\n\r]"
+
+_BLOCK: Final = 1 << 14
+
+_CHARSETS: Final = (
+    *(
+        "utf",
+        "ascii",
+        "iso8859",
+        "iso2022",
+        "cp",
+        "mac",
+        "koi8",
+        "big5",
+        "gb",
+        "hz",
+        "euc",
+        "shift",
+    ),
+    *("johab", "tis", "kz", "ptcp", "hp-roman"),
+)
+
+# Not allowed in XML, so free to stand for what a CDATA section hides.
+_CDATA_LESS, _CDATA_AMPERSAND = "\ufffe", "\uffff"
+
+
+class Source:
+    """One XML file.
+
+    Parameters
+    ----------
+    data : bytes
+    file : str, optional
+        What messages call it.
+
+    Attributes
+    ----------
+    data : bytes
+    encoding : str
+        Codec between `data` and `text`; a byte order mark is part of both.
+    text : str
+    markup : str
+        `text` with comments, CDATA markers and processing instructions
+        blanked out: the same length, the same line ends.
+    comments : list of (int, int)
+        Where the contents of comments begin and end.
+
+    Raises
+    ------
+    IRError
+        The bytes are no well-formed XML, or have a DOCTYPE.
+    """
+
+    __slots__ = ("_lines", "comments", "data", "encoding", "file", "markup", "text")
+
+    def __init__(self, data: bytes, file: str | None = None) -> None:
+        self.data = data
+        self.file = file
+        self.encoding = _encoding(data)
+        text = _decode(data, self.encoding, file)
+        self.text = text
+        self._lines: list[int] | None = None
+        # Before lxml sees it: a DTD may define entities.
+        doctype = _doctype(text)
+        if doctype is not None:
+            line, _ = self.position(doctype)
+            raise IRError("a DOCTYPE is not allowed in an IR", file=file, line=line, rule="xml")
+        # lxml sees the very text that is read here: two decoders need not agree.
+        check_well_formed(data if self.encoding == "utf-8" else text.encode(), file)
+        self.comments: list[tuple[int, int]] = []
+        self.markup = self._mask(text)
+
+    def _mask(self, text: str) -> str:
+        if "<!" not in text and text.find("<?", text.find("<") + 1) < 0:
+            # At most an XML declaration, or one instruction, which stands first.
+            end = text.find("?>") + 2 if text.lstrip("\ufeff \t\r\n").startswith("<?") else 0
+            return _NOT_NEWLINE.sub(" ", text[:end]) + text[end:]
+        parts: list[str] = []
+        at = 0
+        for match in re.finditer(_HIDDEN, text):
+            start, end = match.span()
+            parts.append(text[at:start])
+            at = end
+            if match[1] is not None:
+                self.comments.append(match.span(1))
+            if match[2] is None:
+                parts.append(_NOT_NEWLINE.sub(" ", match[0]))
+            else:
+                hidden = match[2].replace("<", _CDATA_LESS).replace("&", _CDATA_AMPERSAND)
+                parts.append(f"{' ' * 9}{hidden}{' ' * 3}")
+        parts.append(text[at:])
+        return "".join(parts)
+
+    def position(self, offset: int) -> tuple[int, int]:
+        """Return the line and the column, in characters, of an offset; both from 1."""
+        text, counts = self.text, self._line_counts()
+        block = offset // _BLOCK
+        line = counts[block] + text.count("\n", block * _BLOCK, offset) + 1
+        start = text.rfind("\n", block * _BLOCK, offset) + 1
+        if not start and counts[block]:  # the line begins in an earlier block
+            block = bisect_left(counts, counts[block])
+            start = text.rfind("\n", (block - 1) * _BLOCK, block * _BLOCK) + 1
+        if line == 1 and text.startswith("\ufeff"):
+            start += 1
+        return line, offset - start + 1
+
+    def line_text(self, line: int) -> str:
+        """Return a line without its end."""
+        counts = self._line_counts()
+        block = bisect_left(counts, line - 1) - 1 if line > 1 else 0
+        start = block * _BLOCK
+        for _ in range(line - 1 - counts[block]):
+            start = self.text.index("\n", start) + 1
+        end = self.text.find("\n", start)
+        return self.text[start : end if end >= 0 else None].rstrip("\r").lstrip("\ufeff")
+
+    def _line_counts(self) -> list[int]:
+        """Return how many lines end before each block of the text.
+
+        A list of all lines could take far more memory than the text.
+        """
+        if self._lines is None:
+            ends = (
+                self.text.count("\n", at, at + _BLOCK)
+                for at in range(0, len(self.text) + 1, _BLOCK)
+            )
+            self._lines = [0, *accumulate(ends)]
+        return self._lines
+
+    def edited(self, edits: list[tuple[int, int, str]]) -> bytes:
+        """Return the bytes with some spans replaced; every other byte is as it was.
+
+        Parameters
+        ----------
+        edits : list of (int, int, str)
+            Start, end and new text, in any order; they must not overlap.
+
+        Raises
+        ------
+        ValueError
+            Edits overlap, or the encoding does not lead back to the same bytes.
+        """
+        if self.text.encode(self.encoding) != self.data:
+            raise ValueError(f"{self.encoding} text does not lead back to the same bytes")
+        parts: list[str] = []
+        at = 0
+        for start, end, new in sorted(edits):
+            if start < at:
+                raise ValueError("edits overlap")
+            parts += (self.text[at:start], new)
+            at = end
+        parts.append(self.text[at:])
+        return "".join(parts).encode(self.encoding)
+
+
+def _encoding(data: bytes) -> str:
+    for mark, encoding in _BOMS:
+        if data.startswith(mark):
+            return encoding
+    head = data[:512]
+    declared = re.match(_DECLARED, head) if b"encoding" in head else None
+    return declared[1].decode("ascii") if declared else "utf-8"
+
+
+def _decode(data: bytes, encoding: str, file: str | None) -> str:
+    """Return the text of a file.
+
+    Raises
+    ------
+    IRError
+        The encoding is not known, or the bytes are not in it.
+    """
+    try:
+        if not _is_charset(encoding):
+            raise LookupError
+        return data.decode(encoding)
+    except LookupError:
+        raise IRError(
+            f"the encoding {encoding[:40]!r} is not supported", file=file, line=1, rule="xml"
+        ) from None
+    except UnicodeDecodeError as error:
+        before = error.object[: error.start]
+        line = before.decode(encoding, "ignore").count("\n") + 1
+        raise IRError(
+            f"byte {error.start} can not be decoded: {error.reason} ({error.encoding})",
+            file=file,
+            line=line,
+            rule="xml",
+        ) from error
+
+
+def _is_charset(encoding: str) -> bool:
+    """Whether a codec is a plain character set; Python has others, some of them slow."""
+    name = codecs.lookup(encoding).name
+    return name.startswith(_CHARSETS) and name not in ("utf-7", "utf-8-sig")
+
+
+def _doctype(text: str) -> int | None:
+    """Return where a DOCTYPE stands; None where there is none."""
+    at = 0
+    while (at := text.find("<", at)) >= 0:
+        if text.startswith("<!--", at):
+            end = text.find("-->", at + 4)
+        elif text.startswith("<?", at):
+            end = text.find("?>", at + 2)
+        else:
+            return at if text.startswith("<!DOCTYPE", at) else None
+        if end < 0:
+            return None
+        at = end
+    return None
+
+
+class _NoTree:
+    """A parser target that keeps nothing: only well-formedness is asked for.
+
+    It has none of the methods that a target may have, so that lxml calls back
+    into Python for no element.
+    """
+
+    def close(self) -> None:
+        """End of the document."""
+
+
+def check_well_formed(data: bytes, file: str | None = None) -> None:
+    """Have lxml parse a document in UTF-8, without building a tree.
+
+    Raises
+    ------
+    IRError
+        It is not well formed.
+    """
+    target: Any = _NoTree()
+    parser = etree.XMLParser(
+        target=target,
+        encoding="utf-8",
+        resolve_entities=False,
+        no_network=True,
+        load_dtd=False,
+        huge_tree=False,
+    )
+    try:
+        etree.fromstring(data, parser)
+    except etree.XMLSyntaxError as error:
+        message = (error.msg or "no element found").rpartition(", line ")[0] or error.msg
+        line, column = error.lineno or 1, error.offset or 0
+        raise IRError(
+            f"this is no well-formed XML: {message.strip()}",
+            file=file,
+            line=line,
+            column=column + 1,
+            rule="xml",
+        ) from error
+
+
+def unescape(text: str) -> str:
+    """Put characters in for character references."""
+    if "&" in text:
+        text = re.sub(_ENTITY, _character, text)
+    if _CDATA_LESS in text or _CDATA_AMPERSAND in text:
+        text = text.replace(_CDATA_LESS, "<").replace(_CDATA_AMPERSAND, "&")
+    return text
+
+
+def _character(match: re.Match[str]) -> str:
+    if match[3]:
+        return _NAMED[match[3]]
+    return chr(int(match[1], 16) if match[1] else int(match[2]))
+
+
+def attribute_value(raw: str) -> str:
+    """Return the value of an attribute as XML defines it, given what stands between the quotes."""
+    if "\n" in raw or "\t" in raw or "\r" in raw:
+        raw = re.sub(_WHITE, " ", raw)
+    return unescape(raw) if "&" in raw else raw

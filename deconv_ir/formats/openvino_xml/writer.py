@@ -1,0 +1,122 @@
+"""Writing an IR: a graph in, XML and weights out."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+from lxml import etree
+
+from deconv_ir.errors import OutputError
+from deconv_ir.formats.files import replace_file
+from deconv_ir.formats.openvino_xml.weights import Weights
+from deconv_ir.ir.geometry import UNKNOWN
+from deconv_ir.ir.graph import Graph, Info, Layer, Port
+from deconv_ir.ir.shapes import Shape
+
+
+def write(graph: Graph, path: str | os.PathLike[str]) -> None:
+    """Write the XML of a graph; the weights file is not touched.
+
+    A graph that was read from a bare `layer` is written as one.
+
+    Raises
+    ------
+    OutputError
+        The file can not be written; one that was there before is untouched.
+    """
+    data = to_bytes(graph)
+    try:
+        with replace_file(Path(path)) as stream:
+            stream.write(data)
+    except OSError as error:
+        raise OutputError(f"can not write the IR: {error.strerror}", file=str(path)) from error
+
+
+def to_bytes(graph: Graph) -> bytes:
+    """Return the XML of a graph, as `write` puts it into a file."""
+    if graph.bare:
+        # Its Parameters and Results have ids after its own.
+        root = _layer(min(graph.layers, key=lambda layer: layer.id))
+    else:
+        root = etree.Element("net", name=graph.name, version=str(graph.ir_version or 11))
+        layers = etree.SubElement(root, "layers")
+        layers.extend(map(_layer, graph.layers))
+        edges = etree.SubElement(root, "edges")
+        for edge in graph.edges:
+            etree.SubElement(
+                edges,
+                "edge",
+                {
+                    "from-layer": str(edge.from_layer),
+                    "from-port": str(edge.from_port),
+                    "to-layer": str(edge.to_layer),
+                    "to-port": str(edge.to_port),
+                },
+            )
+        root.extend(map(_info, graph.extras))
+    etree.indent(root, "\t")
+    return etree.tostring(root, xml_declaration=True, encoding="utf-8") + b"\n"
+
+
+def _layer(layer: Layer) -> etree._Element:
+    written = {"id": str(layer.id), "name": layer.name, "type": layer.type}
+    if layer.version is not None:
+        written["version"] = layer.version
+    element = etree.Element("layer", written | dict(layer.extra_attributes))
+    if layer.attributes:
+        etree.SubElement(element, "data", dict(layer.attributes))
+    element.extend(_info(info) for info in layer.extras if info.tag == "rt_info")
+    for tag, ports in (("input", layer.inputs), ("output", layer.outputs)):
+        if ports:
+            section = etree.SubElement(element, tag)
+            section.extend(map(_port, ports))
+    element.extend(_info(info) for info in layer.extras if info.tag != "rt_info")
+    return element
+
+
+def _port(port: Port) -> etree._Element:
+    written = {"id": str(port.id)}
+    if port.element_type is not None:
+        written["precision"] = port.element_type.ir_name
+    if port.names:
+        written["names"] = ",".join(name.replace(",", "\\,") for name in port.names)
+    element = etree.Element("port", written)
+    for text in _dims(port.shape):
+        etree.SubElement(element, "dim").text = text
+    element.extend(map(_info, port.extras))
+    return element
+
+
+def _dims(shape: Shape) -> Iterator[str]:
+    for dim in shape or ():
+        yield "-1" if dim == UNKNOWN else str(dim)
+
+
+def _info(info: Info) -> etree._Element:
+    element = etree.Element(info.tag, dict(info.attributes))
+    element.text = info.text or None
+    element.extend(map(_info, info.children))
+    return element
+
+
+def write_weights(weights: Weights, path: Path) -> None:
+    """Copy a weights file; onto itself, nothing is done.
+
+    Raises
+    ------
+    OutputError
+        The file can not be written.
+    WeightsError
+        The weights were cut short meanwhile.
+    """
+    try:
+        if path.exists() and path.samefile(weights.path):
+            return
+        with replace_file(path) as stream:
+            for chunk in weights.chunks():
+                stream.write(chunk)
+    except OSError as error:
+        message = f"can not write the weights: {error.strerror}"
+        raise OutputError(message, file=str(path)) from error

@@ -1,0 +1,1 @@
+"""The network, whatever file it came from: graph, operations, shapes, geometry."""

@@ -1,0 +1,64 @@
+"""Cutting one layer out of a graph, with the constants that it is fed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from deconv_ir.ir.bare_layer import wrap_layer
+from deconv_ir.ir.graph import Edge, Graph, Layer
+
+
+def extract_layer(graph: Graph, layer: Layer) -> Graph:
+    """Make a graph of one layer and the constants that it is fed."""
+    index = graph.layers.index(layer)
+    sources = graph.topology.sources
+    constant: dict[int, bool] = {}
+    for i in graph.topology.order:
+        constant[i] = graph.layers[i].type == "Const" or (
+            bool(sources[i]) and all(s is not None and constant[s[0]] for s in sources[i])
+        )
+    alone = wrap_layer(layer, graph.file)
+    bound = {
+        port: source
+        for port, source in enumerate(sources[index])
+        if source is not None and constant[source[0]]
+    }
+    # Parameters of wrap_layer have ids after the layer's, in the order of its inputs.
+    dropped = {layer.id + 1 + port for port in bound}
+    offset = 1 + max([found.id for found in alone.layers] + [found.id for found in graph.layers])
+    kept = [found for found in alone.layers if found.id not in dropped]
+    edges = [edge for edge in alone.edges if edge.from_layer not in dropped]
+    needed: set[int] = set()
+    stack = [source[0] for source in bound.values()]
+    while stack:
+        i = stack.pop()
+        if i not in needed:
+            needed.add(i)
+            stack += [s[0] for s in sources[i] if s is not None]
+    return _join(graph, alone, kept, edges, bound, sorted(needed), layer.id, offset)
+
+
+def _join(
+    graph: Graph,
+    alone: Graph,
+    kept: Sequence[Layer],
+    edges: Sequence[Any],
+    bound: Mapping[int, tuple[int, int]],
+    needed: Sequence[int],
+    target: int,
+    offset: int,
+) -> Graph:
+    """Put constant layers, under new ids, before a layer that stands alone."""
+    constants = [graph.layers[i]._replace(id=offset + graph.layers[i].id) for i in needed]
+    joined = list(edges)
+    for port, (source, output) in bound.items():
+        from_layer = graph.layers[source]
+        joined.append(Edge(offset + from_layer.id, from_layer.outputs[output].id, target, port))
+    ids = {graph.layers[i].id for i in needed}
+    joined += [
+        edge._replace(from_layer=offset + edge.from_layer, to_layer=offset + edge.to_layer)
+        for edge in graph.edges
+        if edge.to_layer in ids
+    ]
+    return alone.replace(layers=(*constants, *kept), edges=tuple(joined), bare=False)

@@ -1,0 +1,324 @@
+"""The graph of a network: frozen ports, layers and edges.
+
+It knows no file format, and no operation in particular: what a layer does is
+behind the `Operation` interface.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from deconv_ir.errors import IRError
+from deconv_ir.ir.dtypes import ElementType
+from deconv_ir.ir.operation import Operation
+from deconv_ir.ir.record import Record, field
+from deconv_ir.ir.shapes import Shape
+
+
+class Info(NamedTuple):
+    """Something the file says that the graph does not interpret, such as `rt_info`."""
+
+    tag: str
+    attributes: tuple[tuple[str, str], ...] = ()
+    children: tuple[Info, ...] = ()
+    text: str = ""
+
+
+class Port(NamedTuple):
+    """One input or output of a layer, as declared.
+
+    Attributes
+    ----------
+    id : int
+        Unique among the inputs, or among the outputs, of its layer.
+    shape : Shape
+        Declared dims; None where the port has none.  The IR writes a scalar
+        and a dynamic rank alike: without dims.
+    element_type : ElementType or None
+        Declared `precision`; None where there is none.
+    names : tuple of str
+        Tensor names (outputs only).
+    line_offset : int
+        How many lines below the start of its layer it stands in the file, so
+        that layers with equal ports can share them.
+    """
+
+    id: int
+    shape: Shape
+    element_type: ElementType | None = None
+    names: tuple[str, ...] = ()
+    line_offset: int = 0
+    extras: tuple[Info, ...] = ()
+
+
+class Layer(NamedTuple):
+    """One layer: its identity, its typed operation, its ports.
+
+    Attributes
+    ----------
+    operation : Operation
+        The attributes as typed fields: ``layer.operation.strides``.
+    attributes : tuple of (str, str)
+        The attributes of the operation as written, in the order of the file.
+    extra_attributes : tuple of (str, str)
+        Attributes of the layer itself beside id, name, type and version.
+    extras : tuple of Info
+        Child elements that are not interpreted, `rt_info` among them.
+    """
+
+    id: int
+    name: str
+    operation: Operation
+    type: str
+    version: str | None = None
+    inputs: tuple[Port, ...] = ()
+    outputs: tuple[Port, ...] = ()
+    attributes: tuple[tuple[str, str], ...] = ()
+    line: int | None = None
+    extra_attributes: tuple[tuple[str, str], ...] = ()
+    extras: tuple[Info, ...] = ()
+
+    @property
+    def label(self) -> str:
+        """How messages name it."""
+        return f"{self.name!r} ({self.type}, id {self.id})"
+
+    def line_of(self, port: Port) -> int | None:
+        """Return the line of the file that one of its ports stands in."""
+        return None if self.line is None else self.line + port.line_offset
+
+
+class Place(NamedTuple):
+    """A part of a graph that an error or a finding is about; None: not narrowed down.
+
+    Attributes
+    ----------
+    layer, edge : int or None
+        Index in `Graph.layers`, in `Graph.edges`.
+    side : str or None
+        ``input`` or ``output``: where the port is.
+    port, axis : int or None
+        Index of the port on that side, and of one of its dims.
+    attribute : str or None
+        An attribute: of the port or the edge where that is given, else of
+        the layer's ``<data>``, or of the layer itself where `own`.
+    child : str or None
+        An element within the layer that is not interpreted.
+    """
+
+    layer: int | None = None
+    edge: int | None = None
+    side: str | None = None
+    port: int | None = None
+    axis: int | None = None
+    attribute: str | None = None
+    own: bool = False
+    child: str | None = None
+
+
+class Edge(NamedTuple):
+    """Joins an output port of one layer to an input port of another."""
+
+    from_layer: int
+    from_port: int
+    to_layer: int
+    to_port: int
+    line: int | None = None
+
+
+Source = tuple[int, int]
+"""Index of a layer in `Graph.layers`, index of one of its outputs."""
+
+
+class Topology(NamedTuple):
+    """How the layers of a graph hang together, by index.
+
+    Attributes
+    ----------
+    sources : tuple
+        For each layer, for each of its inputs: where it comes from, or None.
+    order : tuple of int
+        The layers so that each comes after its sources; layers on a cycle
+        are left out.
+    problems : tuple of IRError
+        What does not hold together.
+    """
+
+    sources: tuple[tuple[Source | None, ...], ...]
+    order: tuple[int, ...]
+    problems: tuple[IRError, ...] = ()
+
+
+class Graph(Record):
+    """A network as its file states it.
+
+    Attributes
+    ----------
+    layers, edges : tuple
+        In the order of the file.
+    ir_version : int or None
+        `net version`; None for a bare layer.
+    extras : tuple of Info
+        Child elements of `net` that are not interpreted, `rt_info` among them.
+    file : str or None
+        Where it was read from; messages name it.
+    bare : bool
+        It was read from a single `layer`; its Parameters and Results are made
+        from that layer's ports.
+    """
+
+    name: str = field()
+    layers: tuple[Layer, ...] = field()
+    edges: tuple[Edge, ...] = field()
+    ir_version: int | None = field(default=None)
+    extras: tuple[Info, ...] = field(default=())
+    file: str | None = field(default=None)
+    bare: bool = field(default=False)
+
+    @functools.cached_property
+    def topology(self) -> Topology:
+        """How the layers hang together."""
+        return connect(self)
+
+    def of_type(self, kind: str) -> tuple[Layer, ...]:
+        """Return the layers of one type, in the order of the file."""
+        return tuple(layer for layer in self.layers if layer.type == kind)
+
+    def find(self, name: str) -> Layer | None:
+        """Return the layer with this name or, failing that, with this id."""
+        for layer in self.layers:
+            if layer.name == name:
+                return layer
+        return next((layer for layer in self.layers if str(layer.id) == name), None)
+
+
+def connect(graph: Graph) -> Topology:
+    """Resolve the edges of a graph; problems are collected, not raised."""
+    problems: list[IRError] = []
+    layers = graph.layers
+
+    def problem(
+        rule: str, line: int | None, message: str, layer: Layer | None, place: Place
+    ) -> None:
+        label = None if layer is None else layer.label
+        problems.append(
+            IRError(message, file=graph.file, line=line, layer=label, rule=rule, place=place)
+        )
+
+    index: dict[int, int] = {}
+    for i, layer in enumerate(layers):
+        if index.setdefault(layer.id, i) != i:
+            first = layers[index[layer.id]]
+            message = f"id {layer.id} is already taken by layer {first.name!r} in line {first.line}"
+            place = Place(layer=i, attribute="id", own=True)
+            problem("duplicate-layer-id", layer.line, message, layer, place)
+    sources: list[list[Source | None]] = [[None] * len(layer.inputs) for layer in layers]
+    numbered: dict[int, dict[int, int]] = {}
+    for e, edge in enumerate(graph.edges):
+        start, end = index.get(edge.from_layer), index.get(edge.to_layer)
+        if start is None or end is None:
+            missing, end_name = (
+                (edge.from_layer, "from-layer") if start is None else (edge.to_layer, "to-layer")
+            )
+            message = f"edge names layer {missing}, which is not in the file"
+            place = Place(edge=e, attribute=end_name)
+            problem("edge-to-missing-layer", edge.line, message, None, place)
+            continue
+        outputs, inputs = layers[start].outputs, layers[end].inputs
+        output = _numbered(outputs, numbered).get(edge.from_port)
+        input_ = _numbered(inputs, numbered).get(edge.to_port)
+        if output is None or input_ is None:
+            side, layer, ports, port_id, end_name = (
+                ("output", layers[start], outputs, edge.from_port, "from-port")
+                if output is None
+                else ("input", layers[end], inputs, edge.to_port, "to-port")
+            )
+            have = ", ".join(str(p.id) for p in ports[:16]) or "none"
+            message = f"edge names {side} port {port_id}, the layer has {have}"
+            place = Place(edge=e, attribute=end_name)
+            problem("edge-to-missing-port", edge.line, message, layer, place)
+            continue
+        into = sources[end]
+        if into[input_] is not None:
+            message = f"input port {edge.to_port} already has an edge"
+            place = Place(edge=e, attribute="to-port")
+            problem("two-edges-into-port", edge.line, message, layers[end], place)
+            continue
+        into[input_] = (start, output)
+    for i, ends_in in enumerate(sources):
+        if None not in ends_in:
+            continue
+        layer = layers[i]
+        for k, source in enumerate(ends_in):
+            if source is None:
+                port = layer.inputs[k]
+                message = f"input port {port.id} has no edge"
+                place = Place(layer=i, side="input", port=k)
+                problem("input-without-edge", layer.line_of(port), message, layer, place)
+    order = _sort(sources)
+    if len(order) < len(layers):
+        at, message = _find_cycle(graph, sources, order)
+        problem("cycle", layers[at].line, message, layers[at], Place(layer=at))
+    return Topology(tuple(map(tuple, sources)), order, tuple(problems))
+
+
+def _numbered(ports: tuple[Port, ...], memo: dict[int, dict[int, int]]) -> dict[int, int]:
+    """Return the index of each port by its id; the first of those with the same id counts.
+
+    Layers share ports, so what is known is kept by the identity of the tuple.
+    """
+    found = memo.get(id(ports))
+    if found is None:
+        found = memo[id(ports)] = {}
+        for i, port in enumerate(ports):
+            found.setdefault(port.id, i)
+    return found
+
+
+def _sort(sources: Sequence[Sequence[Source | None]]) -> tuple[int, ...]:
+    """Sort topologically; layers keep the order of the file where that is free."""
+    if all(s is None or s[0] < i for i, row in enumerate(sources) for s in row):
+        return tuple(range(len(sources)))
+    import heapq
+
+    missing = [len({s[0] for s in row if s is not None}) for row in sources]
+    consumers: list[set[int]] = [set() for _ in sources]
+    for i, row in enumerate(sources):
+        for s in row:
+            if s is not None:
+                consumers[s[0]].add(i)
+    ready = [i for i, count in enumerate(missing) if count == 0]
+    order: list[int] = []
+    while ready:
+        i = heapq.heappop(ready)
+        order.append(i)
+        for consumer in consumers[i]:
+            missing[consumer] -= 1
+            if missing[consumer] == 0:
+                heapq.heappush(ready, consumer)
+    return tuple(order)
+
+
+def _find_cycle(
+    graph: Graph, sources: Sequence[Sequence[Source | None]], order: Sequence[int]
+) -> tuple[int, str]:
+    """Find the layers of one cycle: walk backwards from any layer that was not sorted.
+
+    Returns
+    -------
+    layer : int
+        Index of one layer of the cycle.
+    message : str
+    """
+    done = set(order)
+    at = next(i for i in range(len(sources)) if i not in done)
+    walk: dict[int, int] = {}
+    while at not in walk:
+        walk[at] = len(walk)
+        at = next(s[0] for s in sources[at] if s is not None and s[0] not in done)
+    path = [i for i, step in walk.items() if step >= walk[at]]
+    names = [graph.layers[i].name for i in reversed(path)]
+    shown = names if len(names) <= 8 else [*names[:4], "...", *names[-3:]]
+    return at, f"layers form a cycle: {' -> '.join([*shown, shown[0]])}"

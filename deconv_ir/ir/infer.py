@@ -1,0 +1,293 @@
+"""The walk over a graph with shapes, and the comparison with what is declared."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from deconv_ir.errors import DeconvError, ShapeError
+from deconv_ir.ir.findings import Finding, Severity
+from deconv_ir.ir.geometry import Dim, Semantics
+from deconv_ir.ir.graph import Graph, Layer, Place, Port
+from deconv_ir.ir.operation import Context, TensorInfo
+from deconv_ir.ir.shapes import Shape, compatible, format_shape, intersect_dims, size_problem
+from deconv_ir.ops.convolution.openvino import OpenVINODeconvolution
+
+
+class Inference(NamedTuple):
+    """What is known of every tensor of a graph.
+
+    Attributes
+    ----------
+    outputs : tuple
+        For each layer (by index), what is known of each of its outputs.
+    findings : tuple of Finding
+        Declared dims and types that differ from the computed ones; layers for
+        which the two semantics find different pads.
+    errors : tuple of DeconvError
+        Layers whose inputs do not fit (empty unless errors are collected).
+    """
+
+    outputs: tuple[tuple[TensorInfo, ...], ...]
+    findings: tuple[Finding, ...]
+    errors: tuple[DeconvError, ...] = ()
+
+
+def infer(
+    graph: Graph,
+    context: Context,
+    given: Mapping[int, TensorInfo] | None = None,
+    *,
+    collect: bool = False,
+) -> Inference:
+    """Compute what is known of every tensor.
+
+    Parameters
+    ----------
+    graph : Graph
+    context : Context
+    given : mapping, optional
+        Index of a Parameter layer -> what is known of it, in place of what
+        the file states.
+    collect : bool
+        Go on after a layer whose inputs do not fit, taking its declared dims
+        as true, and list the error.
+
+    Raises
+    ------
+    ShapeError
+        The inputs of a layer do not fit it, or each other.
+    """
+    topology = graph.topology
+    layers = graph.layers
+    known: list[tuple[TensorInfo, ...]] = [()] * len(layers)
+    findings: list[Finding] = []
+    errors: list[DeconvError] = []
+    # Networks repeat themselves.  Equal tensors become one object, and layers
+    # that share operation, declared outputs and inputs (by identity) are
+    # worked out once, unless there is something to say about them.
+    pool: dict[TensorInfo, TensorInfo] = {}
+    worked_out: dict[tuple[int, ...], tuple[TensorInfo, ...]] = {}
+    for index in topology.order:
+        layer = layers[index]
+        if given is not None and index in given:
+            info = given[index]
+            known[index] = (pool.setdefault(info, info),)
+            continue
+        inputs = []
+        for port, source in zip(layer.inputs, topology.sources[index], strict=True):
+            if source is not None:
+                inputs.append(known[source[0]][source[1]])
+            else:
+                info = declared(port)
+                inputs.append(pool.setdefault(info, info))
+        key = (id(layer.operation), id(layer.outputs), *map(id, inputs))
+        outputs = worked_out.get(key) if inputs else None
+        if outputs is None:
+            outputs, clean = _work_out(graph, index, inputs, context, findings, errors, collect)
+            outputs = tuple([pool.setdefault(info, info) for info in outputs])
+            if clean:
+                worked_out[key] = outputs
+        known[index] = outputs
+    if len(topology.order) < len(layers):  # what a cycle keeps from being computed
+        for index in set(range(len(layers))).difference(topology.order):
+            known[index] = tuple(map(declared, layers[index].outputs))
+    return Inference(tuple(known), tuple(findings), tuple(errors))
+
+
+def _work_out(
+    graph: Graph,
+    index: int,
+    inputs: Sequence[TensorInfo],
+    context: Context,
+    findings: list[Finding],
+    errors: list[DeconvError],
+    collect: bool,
+) -> tuple[tuple[TensorInfo, ...], bool]:
+    """Infer one layer and compare; tell whether there was nothing to say about it."""
+    layer = graph.layers[index]
+    if not layer.operation.implemented:
+        return tuple(map(declared, layer.outputs)), True
+    try:
+        outputs = infer_layer(layer, inputs, context)
+        found = compare(graph, index, inputs, outputs, context)
+    except DeconvError as error:
+        error.locate(file=graph.file, line=layer.line, layer=layer.label)
+        if error.place is None:
+            error.place = Place(layer=index, attribute=error.attribute)
+        if not collect:
+            raise
+        errors.append(error)
+        return tuple(map(declared, layer.outputs)), False
+    findings += found
+    return outputs, not found
+
+
+def declared(port: Port) -> TensorInfo:
+    """Return what a port states."""
+    return TensorInfo(port.shape, port.element_type)
+
+
+def infer_layer(
+    layer: Layer, inputs: Sequence[TensorInfo], context: Context
+) -> tuple[TensorInfo, ...]:
+    """Compute what is known of a layer's outputs.
+
+    Raises
+    ------
+    ShapeError
+        The number of inputs is not what the operation takes, or they do not fit.
+    """
+    operation = layer.operation
+    least, most = operation.required_inputs, len(operation.inputs)
+    if least is not None and not least <= len(inputs) <= most:
+        wanted = str(least) if least == most else f"{least} to {most}"
+        raise ShapeError(
+            f"{layer.type} takes {wanted} inputs ({', '.join(operation.inputs)}), "
+            f"found {len(inputs)}",
+            expected=wanted,
+            actual=len(inputs),
+            rule="input-count",
+        )
+    outputs = operation.infer(inputs, context)
+    if len(outputs) < len(layer.outputs):
+        raise ShapeError(
+            f"{len(layer.outputs)} outputs are declared, {layer.type} has {len(outputs)}",
+            line=layer.line_of(layer.outputs[len(outputs)]),
+            expected=len(outputs),
+            actual=len(layer.outputs),
+            rule="output-count",
+        )
+    for info in outputs:
+        problem = size_problem(
+            info.shape, 8 if info.element_type is None else info.element_type.bits
+        )
+        if problem is not None:
+            raise ShapeError(f"the output would be {problem}", rule="shape-overflow")
+    return outputs
+
+
+def compare(
+    graph: Graph,
+    index: int,
+    inputs: Sequence[TensorInfo],
+    outputs: Sequence[TensorInfo],
+    context: Context,
+) -> list[Finding]:
+    """Compare what a layer declares of its outputs with what was computed."""
+    layer = graph.layers[index]
+    found: list[Finding] = []
+    for i, (port, info) in enumerate(zip(layer.outputs, outputs, strict=False)):
+        if port.shape is not None and port.shape != info.shape:
+            found += _compare_shapes(graph, index, i, inputs, info.shape, context)
+        if (
+            port.element_type is not None
+            and info.element_type is not None
+            and port.element_type is not info.element_type
+        ):
+            found.append(
+                Finding(
+                    "declared-type",
+                    Severity.ERROR,
+                    f"output {i} declares precision {port.element_type.ir_name}, "
+                    f"computed is {info.element_type.ir_name}",
+                    graph.file,
+                    layer.line_of(port),
+                    layer.label,
+                    info.element_type,
+                    port.element_type,
+                    place=Place(layer=index, side="output", port=i, attribute="precision"),
+                )
+            )
+    if isinstance(layer.operation, OpenVINODeconvolution) and len(inputs) > 2:
+        found += _compare_profiles(graph, index, layer.operation, inputs, context)
+    return found
+
+
+def _compare_shapes(
+    graph: Graph,
+    index: int,
+    output: int,
+    inputs: Sequence[TensorInfo],
+    computed: Shape,
+    context: Context,
+) -> list[Finding]:
+    layer = graph.layers[index]
+    port = layer.outputs[output]
+    if compatible(port.shape, computed) or port.shape is None or computed is None:
+        return []
+    if len(port.shape) != len(computed):
+        explained = layer.operation.explain(inputs, context, output, 0)
+        return [
+            Finding(
+                "declared-dims",
+                Severity.ERROR,
+                f"output {output} declares rank {len(port.shape)} {format_shape(port.shape)}, "
+                f"computed is rank {len(computed)} {format_shape(computed)}"
+                + (f": {explained}" if explained else ""),
+                graph.file,
+                layer.line_of(port),
+                layer.label,
+                format_shape(computed),
+                format_shape(port.shape),
+                place=Place(layer=index, side="output", port=output),
+            )
+        ]
+    found = []
+    for axis, (stated, dim) in enumerate(zip(port.shape, computed, strict=True)):
+        if intersect_dims(stated, dim) is None:
+            explained = layer.operation.explain(inputs, context, output, axis)
+            found.append(
+                Finding(
+                    "declared-dims",
+                    Severity.ERROR,
+                    f"output {output}, axis {axis}: declared {stated}, computed {dim}"
+                    + (f": {explained}" if explained else ""),
+                    graph.file,
+                    layer.line_of(port),
+                    layer.label,
+                    dim,
+                    stated,
+                    place=Place(layer=index, side="output", port=output, axis=axis),
+                )
+            )
+    return found
+
+
+def _compare_profiles(
+    graph: Graph,
+    index: int,
+    operation: OpenVINODeconvolution,
+    inputs: Sequence[TensorInfo],
+    context: Context,
+) -> list[Finding]:
+    """Tell where the two semantics find different pads."""
+    layer = graph.layers[index]
+    pads = {}
+    for semantics in Semantics:
+        geometry = operation.geometry(inputs, Context(semantics, context.weights))
+        if geometry is None:
+            return []
+        pads[semantics] = tuple(g.pad_begin for g in geometry)
+    spec, openvino = pads[Semantics.SPEC], pads[Semantics.OPENVINO]
+    if spec == openvino:
+        return []
+    return [
+        Finding(
+            "profiles-differ",
+            Severity.WARNING,
+            f"the specification gives pads_begin {_list(spec)}, the OpenVINO runtime "
+            f"{_list(openvino)}; used is {context.semantics.value}",
+            graph.file,
+            layer.line,
+            layer.label,
+            spec,
+            openvino,
+            "semantics='spec' or 'openvino' chooses",
+            place=Place(layer=index),
+        )
+    ]
+
+
+def _list(values: Sequence[Dim]) -> str:
+    return ",".join(map(str, values))

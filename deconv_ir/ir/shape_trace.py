@@ -1,0 +1,84 @@
+"""The way from an input to the layer that its shape does not fit."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from deconv_ir.errors import DeconvError, ShapeError
+from deconv_ir.ir.graph import Graph
+from deconv_ir.ir.infer import Inference, infer
+from deconv_ir.ir.operation import Context, TensorInfo
+from deconv_ir.ir.shapes import format_shape
+
+_SHOWN = 6
+
+
+def explain_shape_trace(
+    error: ShapeError,
+    graph: Graph,
+    context: Context,
+    infos: Mapping[int, TensorInfo],
+) -> DeconvError:
+    """Add to a shape error the chain of shapes that led to it.
+
+    Parameters
+    ----------
+    error : ShapeError
+        As `infer` raised it.
+    infos : mapping
+        Index of a Parameter layer -> what is known of it.
+
+    Returns
+    -------
+    DeconvError
+        The same error, its hint extended.
+    """
+    inference = infer(graph, context, infos, collect=True)
+    at = next((i for i, layer in enumerate(graph.layers) if layer.label == error.layer), None)
+    if at is None:
+        return error
+    chain = describe_shape_trace(graph, inference, at)
+    if chain:
+        error.hint = f"{error.hint}; {chain}" if error.hint else chain
+    return error
+
+
+def describe_shape_trace(graph: Graph, inference: Inference, index: int) -> str:
+    """Return ``from x [1,3,7,7] -> conv [1,8,4,4] -> 'up'``; empty where no input leads there.
+
+    Of a run of layers that keep the shape the last stands for all.
+    """
+    path = _path(graph, index)
+    if not path:
+        return ""
+    shapes = [format_shape(inference.outputs[i][0].shape) for i in path[:-1]]
+    names = [
+        (f"{graph.layers[i].name!r}", shape)
+        for position, (i, shape) in enumerate(zip(path, shapes, strict=False))
+        if position == 0 or position + 1 == len(shapes) or shapes[position + 1] != shape
+    ]
+    if len(names) > _SHOWN:
+        skipped = len(names) - _SHOWN
+        names = [*names[:2], (f"({skipped} more)", ""), *names[2 - _SHOWN :]]
+    steps = " -> ".join(f"{name} {shape}".rstrip() for name, shape in names)
+    return f"from input {steps} -> {graph.layers[index].name!r}"
+
+
+def _path(graph: Graph, index: int) -> list[int]:
+    """Return the layers from a Parameter to a layer, by the first inputs that lead to one."""
+    leads: set[int] = set()
+    sources = graph.topology.sources
+    for i in graph.topology.order:
+        if graph.layers[i].type == "Parameter" or any(
+            s is not None and s[0] in leads for s in sources[i]
+        ):
+            leads.add(i)
+        if i == index:
+            break
+    path = [index]
+    while graph.layers[path[-1]].type != "Parameter":
+        onward = next((s[0] for s in sources[path[-1]] if s is not None and s[0] in leads), None)
+        if onward is None:
+            return []
+        path.append(onward)
+    return path[::-1]

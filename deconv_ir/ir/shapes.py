@@ -1,0 +1,170 @@
+"""Shapes: tuples of dims, or None where even the rank is not known."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+
+from deconv_ir.ir.geometry import UNKNOWN, Dim, Interval, bounds, interval
+
+Shape = tuple[Dim, ...] | None
+"""A shape of an array: its dims, or None for a dynamic rank."""
+
+MAX_EXTENT = 2**63 - 1
+MAX_RANK = 64
+"""Of an array: NumPy's limit."""
+MAX_BYTES = 2**63 - 1
+
+
+def parse_dim(text: str) -> Dim:
+    """Parse ``3``, ``-1``, ``?``, ``1..8``, ``1..`` or ``..8``.
+
+    Raises
+    ------
+    ValueError
+        The text is none of these.
+    """
+    text = text.strip()
+    if text in ("-1", "?"):
+        return UNKNOWN
+    low, dots, high = text.partition("..")
+    if not dots:
+        return _extent(text)
+    if not low and not high:
+        raise ValueError(f"{text!r} is no dim")
+    first = _extent(low) if low else 0
+    last = _extent(high) if high else None
+    if last is not None and last < first:
+        raise ValueError(f"the range {text!r} is empty")
+    return interval(first, last)
+
+
+def _extent(text: str) -> int:
+    text = text.strip()
+    if not (text.isascii() and text.isdigit()) or len(text) > 19 or int(text) > MAX_EXTENT:
+        raise ValueError(f"{text!r} is no dim: a whole number from 0, '-1', '?' or a range 'a..b'")
+    return int(text)
+
+
+@lru_cache(maxsize=1024)
+def parse_shape(text: str) -> Shape:
+    """Parse a comma-separated list of dims; ``...`` is a dynamic rank, ```` a scalar.
+
+    Raises
+    ------
+    ValueError
+        An element is no dim.
+    """
+    text = text.strip().removeprefix("[").removesuffix("]").strip()
+    if text == "...":
+        return None
+    return tuple(parse_dim(t) for t in text.split(",")) if text else ()
+
+
+def format_shape(shape: Shape) -> str:
+    """Write a shape as a person reads it: ``[1,3,?,2..8]``; ``[...]`` without a rank."""
+    return "[...]" if shape is None else f"[{','.join(map(str, shape))}]"
+
+
+def is_static(shape: Shape) -> bool:
+    """Whether every dim is known."""
+    if shape is None:
+        return False
+    return not any(isinstance(d, Interval) for d in shape)
+
+
+def static(shape: Shape) -> tuple[int, ...]:
+    """Return a static shape as plain ints.
+
+    Raises
+    ------
+    ValueError
+        A dim is not known.
+    """
+    if shape is None:
+        raise ValueError("the rank is not known")
+    dims = tuple(d for d in shape if isinstance(d, int))
+    if len(dims) != len(shape):
+        raise ValueError(f"{format_shape(shape)} has a dim that is not known")
+    return dims
+
+
+def intersect_dims(a: Dim, b: Dim) -> Dim | None:
+    """Return what two dims have in common; None where they do not meet."""
+    if isinstance(a, int) and isinstance(b, int):
+        return a if a == b else None
+    (a_low, a_high), (b_low, b_high) = bounds(a), bounds(b)
+    low = max(a_low, b_low)
+    highs = [h for h in (a_high, b_high) if h is not None]
+    high = min(highs) if highs else None
+    if high is not None and high < low:
+        return None
+    return interval(low, high)
+
+
+def compatible(a: Shape, b: Shape) -> bool:
+    """Whether there is a static shape that both allow."""
+    if a is None or b is None or a == b:
+        return True
+    if len(a) != len(b):
+        return False
+    return all(intersect_dims(x, y) is not None for x, y in zip(a, b, strict=True))
+
+
+def intersect(a: Shape, b: Shape) -> Shape:
+    """Return what two compatible shapes have in common.
+
+    Raises
+    ------
+    ValueError
+        They have nothing in common.
+    """
+    if a is None:
+        return b
+    if b is None:
+        return a
+    if len(a) == len(b):
+        dims = [intersect_dims(x, y) for x, y in zip(a, b, strict=True)]
+        found = tuple(d for d in dims if d is not None)
+        if len(found) == len(dims):
+            return found
+    raise ValueError(f"{format_shape(a)} and {format_shape(b)} do not meet")
+
+
+def element_count(shape: Sequence[int]) -> int:
+    """Return the number of elements of a static shape (an exact int, never wrapped)."""
+    count = 1
+    for dim in shape:
+        count *= dim
+    return count
+
+
+def size_problem(shape: Shape, bits: int) -> str | None:
+    """Tell why there can be no array of a shape, however much memory there is.
+
+    Parameters
+    ----------
+    shape : Shape
+        Dims that are not known count with their lower bound.
+    bits : int
+        Of an element.
+
+    Returns
+    -------
+    str or None
+        None: there can be one.
+    """
+    if shape is None:
+        return None
+    if len(shape) > MAX_RANK:
+        return f"a tensor of rank {len(shape)}: more than {MAX_RANK} dims are not supported"
+    count = 1
+    for dim in shape:
+        # As in NumPy, a dim of 0 does not save the others.
+        count *= max(1, dim if isinstance(dim, int) else dim.min)
+    if count * bits > MAX_BYTES * 8:
+        return (
+            f"a tensor of shape {format_shape(shape)} takes {count * bits // 8} bytes, "
+            "more than the 2^63 - 1 that can be addressed"
+        )
+    return None

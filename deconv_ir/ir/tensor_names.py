@@ -1,0 +1,111 @@
+"""What people call the tensors of a graph, and the inputs and outputs of a model."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from deconv_ir.errors import IRError
+from deconv_ir.ir.graph import Graph, Port, Source
+from deconv_ir.ir.operation import TensorInfo
+
+
+def find_tensors(graph: Graph, names: Sequence[str]) -> dict[str, Source]:
+    """Find tensors by tensor name, layer name or layer id, in this order.
+
+    Parameters
+    ----------
+    graph : Graph
+    names : sequence of str
+        A layer with several outputs stands for all of them; ``layer.1`` is
+        its second.  A Result stands for what it is fed.
+
+    Returns
+    -------
+    dict
+        The name, or ``name.0``, ``name.1`` and so on where a layer has
+        several outputs -> the tensor.
+
+    Raises
+    ------
+    IRError
+        There is none of that name.
+    """
+    tensors: dict[str, Source] = {}
+    layers: dict[str, int] = {}
+    ids: dict[str, int] = {}
+    for index, layer in enumerate(graph.layers):
+        layers.setdefault(layer.name, index)
+        ids.setdefault(str(layer.id), index)
+        for output, port in enumerate(layer.outputs):
+            for name in port.names:
+                tensors.setdefault(name, (index, output))
+    found: dict[str, Source] = {}
+    for name in names:
+        if name in tensors:
+            found[name] = tensors[name]
+            continue
+        at = layers.get(name, ids.get(name))
+        if at is None:
+            base, dot, number = name.rpartition(".")
+            at = layers.get(base, ids.get(base))
+            if not dot or at is None or not number.isdecimal():
+                raise _missing(graph, name)
+            if int(number) >= len(graph.layers[at].outputs):
+                raise IRError(
+                    f"it has {len(graph.layers[at].outputs)} outputs, {name!r} asks for another",
+                    file=graph.file,
+                    line=graph.layers[at].line,
+                    layer=graph.layers[at].label,
+                )
+            found[name] = (at, int(number))
+            continue
+        found |= _outputs(graph, name, at)
+    return found
+
+
+def _outputs(graph: Graph, name: str, index: int) -> dict[str, Source]:
+    layer = graph.layers[index]
+    if layer.type == "Result":
+        source = graph.topology.sources[index][0]
+        assert source is not None, "a graph with loose inputs does not load"
+        return {name: source}
+    count = len(layer.outputs)
+    if count == 0:
+        raise IRError("it has no output", file=graph.file, line=layer.line, layer=layer.label)
+    if count == 1:
+        return {name: (index, 0)}
+    return {f"{name}.{i}": (index, i) for i in range(count)}
+
+
+def _missing(graph: Graph, name: str) -> IRError:
+    from difflib import get_close_matches
+
+    names = [n for layer in graph.layers for p in layer.outputs for n in (layer.name, *p.names)]
+    close = get_close_matches(name, names, 1)
+    return IRError(
+        f"there is no tensor or layer {name!r}",
+        file=graph.file,
+        actual=name,
+        hint=f"did you mean {close[0]!r}?" if close else None,
+    )
+
+
+def name_ports(named: Sequence[tuple[str, Port, TensorInfo]]) -> dict[str, Port]:
+    """Key ports by tensor name or, where there is none, by layer name; keys are unique."""
+    ports: dict[str, Port] = {}
+    numbers: dict[str, int] = {}
+    for layer_name, port, info in named:
+        candidates = [*port.names, layer_name]
+        key = next((c for c in candidates if c and c not in ports), None)
+        if key is None:
+            base = candidates[0] or "output"
+            number = numbers.get(base, 1)
+            while f"{base}.{number}" in ports:
+                number += 1
+            numbers[base] = number + 1
+            key = f"{base}.{number}"
+        shape = info.shape if info.shape is not None else port.shape
+        ports[key] = Port(
+            port.id, shape, info.element_type or port.element_type, port.names, port.line_offset
+        )
+    return ports

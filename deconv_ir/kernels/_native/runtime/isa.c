@@ -1,0 +1,67 @@
+/* Which instruction set this machine has. */
+#include "native.h"
+#include "winograd/winograd.h"
+
+#ifdef DECONV_X86
+#include <xmmintrin.h>
+#endif
+
+void finish_streams(void) {
+#ifdef DECONV_X86
+    _mm_sfence();
+#endif
+}
+
+const char *isa_name(enum isa isa) {
+    static const char *const names[ISAS] = {"baseline", "avx2", "avx512"};
+    return names[isa];
+}
+
+int isa_available(enum isa isa) {
+#ifdef DECONV_X86
+    __builtin_cpu_init();
+#ifdef DECONV_LOWER_AVX512
+    if (isa == ISA_AVX512) return isa_available(ISA_AVX2);
+#endif
+    if (isa == ISA_AVX512)
+        return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") &&
+               isa_available(ISA_AVX2);
+    if (isa == ISA_AVX2)
+        return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
+               __builtin_cpu_supports("f16c");
+#endif
+    return isa == ISA_BASELINE;
+}
+
+enum isa isa_best(void) {
+    for (int isa = ISAS - 1; isa > ISA_BASELINE; isa--)
+        if (isa_available((enum isa)isa)) return (enum isa)isa;
+    return ISA_BASELINE;
+}
+
+const struct kernels *kernels_for(enum isa isa, enum accumulator accumulator) {
+#ifdef DECONV_X86
+    if (isa == ISA_AVX512) return kernels_avx512[accumulator];
+    if (isa == ISA_AVX2) return kernels_avx2[accumulator];
+#endif
+    (void)isa;
+    return kernels_baseline[accumulator];
+}
+
+const struct transforms *transforms_for(enum isa isa) {
+#ifdef DECONV_X86
+    if (isa == ISA_AVX512) return transforms_avx512;
+    if (isa == ISA_AVX2) return transforms_avx2;
+#endif
+    (void)isa;
+    return transforms_baseline;
+}
+
+enum accumulator accumulator_of(enum element element) {
+    switch (element) {
+    case F64: return ACC_F64;
+    case I8: case I16: case I32: return ACC_U32;
+    case I64: return ACC_U64;
+    default: return ACC_F32;
+    }
+}

@@ -1,0 +1,312 @@
+/* Minimal filtering, one tile after the other: products and outputs. */
+#include "winograd/tile.h"
+
+#include <string.h>
+
+/* The tile of one place and one group of rows. */
+static void tile_make(const struct context *c, int64_t place, int64_t row_group, float *scratch,
+                      struct tile *out) {
+    const struct wino_plan *plan = c->plan;
+    const struct wino_tiling *t = &plan->tiling;
+    const struct wino_axis *a = plan->packing->axes;
+    int64_t rest = place;
+    out->positions = a[0].spread * a[1].spread * a[2].spread;
+    for (int i = AXES - 1; i >= 0; i--) {
+        out->first[i] = rest % t->grid[i] * t->box[i];
+        out->box[i] = least(t->box[i], plan->windows[i] - out->first[i]);
+        out->positions *= out->box[i];
+        rest /= t->grid[i];
+    }
+    out->first_image = rest % t->image_groups * t->images;
+    out->images = least(t->images, c->run->batch - out->first_image);
+    out->positions *= out->images;
+    out->blocks = divide_up(out->positions, t->width);
+    out->group = rest / t->image_groups;
+    out->first_chunk = row_group * t->chunks;
+    out->chunks = least(t->chunks, plan->packing->chunks - out->first_chunk);
+    out->block = scratch;
+    out->z = out->block + t->block_size;
+    out->y = out->z + t->z_size;
+    out->ready = out->y + t->y_size;
+    out->loaded = out->ready + t->ready_size;
+    out->flat = out->loaded + t->loaded_size;
+    out->panel = out->flat + t->flat_size;
+    out->zeros = out->panel + (c->shared ? 0 : t->panel_size);
+    if (c->shared) out->panel = c->shared + place * t->panel_size;
+    out->sums = out->zeros + t->line;
+    out->out = out->zeros + t->sums_size;
+    out->row = out->out + t->out_size;
+    /* Window w of line i is at base + count * (w + the line's shift) + i; a tile has all
+     * windows of an axis where shifts differ. */
+    const int64_t count = plan->weave_lines, extent = c->run->output[2];
+    out->groups = out->box[2] + plan->weave_high;
+    out->begin = plan->weave_base + count * out->first[2];
+    out->before = most(0, -out->begin);
+    out->elements = least(count * out->groups, extent - out->begin) - out->before;
+    out->begin += out->before;
+}
+
+/* ------------------------------------------------------------- products -- */
+
+/* Sum some rows over the channels of all parts, for some blocks of positions at one point. */
+static void sum_rows(const struct context *c, int64_t positions, int64_t rows,
+                     int64_t channels, const float *panel, const float *weights, float *sums,
+                     int64_t line, const float *start) {
+    static const float zeros[MAX_ROWS];
+    const struct wino_tiling *t = &c->plan->tiling;
+    const int64_t width = t->width, columns = width / c->kernels->lanes;
+    const int64_t blocks = wino_blocks(rows, c->kernels);
+    const int64_t step = divide_up(channels, divide_up(channels, wino_go(c->kernels)));
+    /* As wino_block_first() deals them out. */
+    const int64_t least_rows = rows / blocks, larger = rows % blocks;
+    for (int64_t first = 0; first < channels; first += step)
+        for (int64_t position = 0; position < positions; position++)
+            for (int64_t block = 0, row = 0, count; block < blocks; block++, row += count) {
+                count = least_rows + (block < larger);
+                c->kernels->table[count][columns](
+                    least(step, channels - first), c->plan->offsets,
+                    panel + position * t->panel_block + first * width,
+                    weights + row * channels + first * count,
+                    sums + row * line + position * width, line, 1,
+                    first > 0 ? NULL : start ? start + row : zeros, NULL);
+            }
+}
+
+static void sum_chunk(const struct context *c, const struct tile *tile, int64_t chunk,
+                      const struct wino_layout *layout) {
+    const struct wino_packing *p = c->plan->packing;
+    const struct wino_tiling *t = &c->plan->tiling;
+    const int64_t point_step = t->blocks * t->panel_block;
+    const float *weights =
+        p->weights + tile->group * p->chunk_first[p->chunks] + p->chunk_first[chunk];
+    const float *start =
+        p->start + (tile->group * p->units + chunk * p->chunk_units) * p->axes[2].stride;
+    int64_t biased = 0, line = 0;
+    for (int a = 0; a < AXES; a++) biased = biased * p->axes[a].points + (p->axes[a].points > 1);
+    for (int64_t i = 0; i < p->alignments * p->points; i++) {
+        const int64_t rows = layout->rows[i];
+        const int64_t depth = p->depth[i % p->points];
+        const int has_bias = i % p->points == biased;
+        const float *panel = tile->panel + i * point_step, *from = has_bias ? start : NULL;
+        float *sums = tile->sums + line * t->line;
+        if (rows)
+            sum_rows(c, tile->blocks, rows, depth, panel, weights, sums, t->line, from);
+        weights += rows * depth;
+        if (has_bias) start += rows;
+        line += rows;
+    }
+}
+
+/* ---------------------------------------------------------- results out -- */
+
+/* The outputs of one row from its sums at the points: along one axis after the other. */
+static void transform_row(const struct context *c, const struct tile *tile, const float **sums,
+                          float *out, float **outputs) {
+    const struct wino_axis *a = c->plan->packing->axes;
+    const int64_t line = c->plan->tiling.line;
+    const int pz = a[0].points, py = a[1].points, px = a[2].points;
+    const int mz = a[0].outputs, my = a[1].outputs, mx = a[2].outputs;
+    float *free_line = tile->out;
+    const float *after_x[MOST_POINTS][MOST_POINTS][MOST_OUTPUTS];
+    const float *after_y[MOST_POINTS][MOST_OUTPUTS][MOST_OUTPUTS];
+    const float *from[MOST_POINTS];
+    float *to[MOST_OUTPUTS];
+    for (int z = 0; z < pz; z++)
+        for (int y = 0; y < py; y++) {
+            for (int i = 0; i < px; i++) from[i] = sums[(z * py + y) * px + i];
+            after_x[z][y][0] = from[0];
+            if (px == 1) continue;
+            for (int i = 0; i < mx; i++, free_line += line)
+                after_x[z][y][i] = to[i] = py == 1 && pz == 1 ? out + i * line : free_line;
+            c->transforms->out(a[2].kind, from, to, tile->positions);
+        }
+    for (int z = 0; z < pz; z++)
+        for (int x = 0; x < mx; x++) {
+            for (int i = 0; i < py; i++) from[i] = after_x[z][i][x];
+            after_y[z][0][x] = from[0];
+            if (py == 1) continue;
+            for (int i = 0; i < my; i++, free_line += line)
+                after_y[z][i][x] = to[i] = pz == 1 ? out + (i * mx + x) * line : free_line;
+            c->transforms->out(a[1].kind, from, to, tile->positions);
+        }
+    for (int y = 0; y < my; y++)
+        for (int x = 0; x < mx; x++) {
+            for (int i = 0; i < pz; i++) from[i] = after_y[i][y][x];
+            outputs[y * mx + x] = (float *)from[0];
+            if (pz == 1) continue;
+            for (int i = 0; i < mz; i++)
+                outputs[(i * my + y) * mx + x] = to[i] = out + ((i * my + y) * mx + x) * line;
+            c->transforms->out(a[0].kind, from, to, tile->positions);
+        }
+}
+
+/* Where output j of window w of a sublattice is, for a phase. */
+static int64_t output_of(const struct wino_axis *a, int64_t phase, int64_t w, int64_t sublattice,
+                         int64_t j) {
+    return (w * a->step + j * a->spread + sublattice + a->phase[phase].shift) * a->stride + phase;
+}
+
+/* The rows of one unit that one plane of windows makes, the `iz`th of the tile: output j of
+ * phase qy of the second axis.  Nothing is divided here, which rows are too short for. */
+static void write_plane(const struct context *c, const struct tile *tile,
+                        const float *const *lines, int64_t iz, int64_t qy, int64_t j,
+                        char *plane) {
+    const struct wino_plan *plan = c->plan;
+    const struct wino_axis *a = plan->packing->axes;
+    const enum element element = (enum element)c->layer->element;
+    const int64_t size = element_size(element), extent = c->run->output[1];
+    const int64_t box_x = tile->box[2], box_y = tile->box[1];
+    const int64_t lattice_step = a[2].spread * box_y * box_x;
+    const int64_t together = plan->tiling.rows_together, row_size = box_x * plan->weave_lines;
+    const int64_t pitch = a[1].step * a[1].stride * c->run->output[2] * size;
+    const int64_t channel_pitch = c->run->output[0] * extent * c->run->output[2] * size;
+    const int64_t ahead = least(ROWS_AHEAD, box_y);
+    for (int64_t sublattice = 0; sublattice < a[1].spread; sublattice++) {
+        const int64_t lattice_at = (iz * a[1].spread + sublattice) * lattice_step;
+        for (int64_t first = 0; first < box_y; first += together) {
+            const int64_t some = least(together, box_y - first);
+            c->transforms->weave(lines, lattice_at + first * box_x, plan->weave_lines,
+                                 together > 1 ? some * box_x : tile->groups, tile->row);
+            for (int64_t i = 0; i < some; i++) {
+                const int64_t y =
+                    output_of(&a[1], qy, tile->first[1] + first + i, sublattice, j);
+                if (y < 0 || y >= extent) continue;
+                const float *from = tile->row + i * row_size + tile->before;
+                char *row = plane + (y * c->run->output[2] + tile->begin) * size;
+                if (!c->streamed) {
+                    c->kernels->store(element, from, tile->elements, row);
+                    continue;
+                }
+                fetch_ends(row, first + i + ahead < box_y ? ahead * pitch : channel_pitch,
+                           tile->elements * size);
+                c->kernels->stream((const char *)from, tile->elements * size, row);
+            }
+        }
+    }
+}
+
+/* The rows of one unit from its lines [last phase][output]. */
+static void write_unit(const struct context *c, const struct tile *tile, int64_t unit,
+                       float *const *outputs) {
+    const struct wino_plan *plan = c->plan;
+    const struct wino_packing *p = plan->packing;
+    const struct wino_axis *a = p->axes;
+    const int64_t *extent = c->run->output;
+    const int64_t size = element_size((enum element)c->layer->element);
+    const int64_t channels = c->layer->groups * c->layer->channels_out;
+    const int64_t channel = tile->group * c->layer->channels_out + unit / p->phases;
+    const int64_t qz = unit % p->phases / a[1].stride, qy = unit % a[1].stride;
+    const int64_t box_xy = tile->box[1] * tile->box[2];
+    const int64_t all = a[0].outputs * a[1].outputs * a[2].outputs;
+    const float *lines[MOST_WEAVE];
+    if (tile->elements <= 0) return;
+    for (int64_t j = 0; j < a[0].outputs * a[1].outputs; j++) {
+        const int64_t jz = j / a[1].outputs, jy = j % a[1].outputs;
+        for (int64_t i = 0; i < plan->weave_lines; i++) {
+            const struct wino_line *w = &plan->weave[i];
+            lines[i] = outputs[w->phase * all + j * a[2].outputs + w->output] +
+                       w->sublattice * box_xy - w->shift;
+        }
+        int64_t iz = 0;
+        for (int64_t image = 0; image < tile->images; image++) {
+            const int64_t volume = (tile->first_image + image) * channels + channel;
+            for (int64_t sublattice = 0; sublattice < a[0].spread; sublattice++)
+                for (int64_t wz = 0; wz < tile->box[0]; wz++, iz++) {
+                    const int64_t z = output_of(&a[0], qz, tile->first[0] + wz, sublattice, jz);
+                    if (z < 0 || z >= extent[0]) continue;
+                    char *plane = (char *)c->arrays->out +
+                                  (volume * extent[0] + z) * extent[1] * extent[2] * size;
+                    write_plane(c, tile, lines, iz, qy, jy, plane);
+                }
+        }
+    }
+}
+
+static void write_chunk(const struct context *c, const struct tile *tile, int64_t chunk,
+                        const struct wino_layout *layout) {
+    const struct wino_packing *p = c->plan->packing;
+    const struct wino_axis *a = p->axes;
+    const int64_t line = c->plan->tiling.line, last = a[2].stride;
+    const int64_t all = a[0].outputs * a[1].outputs * a[2].outputs;
+    const int64_t temporary = a[0].points * a[2].outputs * (a[1].points + a[1].outputs);
+    float *outputs[MOST_AXIS_PHASES * MOST_OUTPUTS * MOST_OUTPUTS * MOST_OUTPUTS];
+    const float *sums[MOST_POINTS * MOST_POINTS * MOST_POINTS];
+    for (int64_t unit = 0; unit < layout->count; unit++) {
+        for (int64_t q = 0; q < last; q++) {
+            const int32_t *lines = &layout->line[(unit * last + q) * p->points];
+            for (int64_t i = 0; i < p->points; i++)
+                sums[i] = lines[i] < 0 ? tile->zeros : tile->sums + lines[i] * line;
+            transform_row(c, tile, sums, tile->out + (temporary + q * all) * line,
+                          outputs + q * all);
+            if (c->epilogue->activation != ACT_NONE)
+                for (int64_t i = 0; i < all; i++)
+                    c->transforms->activate(c->epilogue, outputs[q * all + i], tile->positions);
+        }
+        write_unit(c, tile, chunk * p->chunk_units + unit, outputs);
+    }
+}
+
+/* A part of the channels of one shared panel. */
+static void fill_part(void *context, int64_t job, void *scratch) {
+    const struct context *c = context;
+    const int64_t fills = c->plan->tiling.fills, part = job % fills;
+    const int64_t channels = c->plan->packing->channels, lanes = c->kernels->lanes;
+    const int64_t vectors = divide_up(channels, lanes), first = part * vectors / fills * lanes;
+    const int64_t last = least(channels, (part + 1) * vectors / fills * lanes);
+    struct tile tile;
+    tile_make(c, job / fills, 0, scratch, &tile);
+    wino_fill_panel(c, &tile, first, last - first);
+}
+
+/* What the pieces of a job, chunks of rows, have in common: a panel that is filled. */
+struct filled {
+    const struct context *context;
+    const struct tile *tile;
+};
+
+static void run_chunk(void *argument, int64_t piece, void *scratch) {
+    const struct filled *filled = argument;
+    const struct context *c = filled->context;
+    /* All but the panel is this thread's own; the tile's begins with its block. */
+    struct tile tile = *filled->tile;
+    const int64_t away = (char *)scratch - (char *)tile.block;
+    float **const own[] = {&tile.zeros, &tile.sums, &tile.out, &tile.row};
+    for (size_t i = 0; i < sizeof own / sizeof *own; i++)
+        *own[i] = (float *)((char *)*own[i] + away);
+    memset(tile.zeros, 0, (size_t)c->plan->tiling.line * sizeof(float));
+    const int64_t chunk = tile.first_chunk + piece;
+    const struct wino_layout *layout = wino_layout_of(c->plan->packing, chunk);
+    sum_chunk(c, &tile, chunk, layout);
+    write_chunk(c, &tile, chunk, layout);
+}
+
+static void run_tile(void *context, int64_t job, void *scratch) {
+    const struct context *c = context;
+    const struct wino_tiling *t = &c->plan->tiling;
+    struct tile tile;
+    tile_make(c, job / t->row_groups, job % t->row_groups, scratch, &tile);
+    if (!c->shared) wino_fill_panel(c, &tile, 0, c->plan->packing->channels);
+    struct filled filled = {c, &tile};
+    parallel_pieces(run_chunk, &filled, tile.chunks, scratch);
+}
+
+int wino_execute(const struct layer *layer, const struct run *run,
+                 const struct kernels *kernels, const struct wino_plan *plan,
+                 const struct epilogue *epilogue, const struct arrays *arrays) {
+    atomic_int too_large = 0;
+    struct context context = {layer, run,      kernels, transforms_for((enum isa)layer->isa),
+                              plan,  epilogue, arrays,  NULL, &too_large,
+                              is_streamed(layer, run)};
+    const struct wino_tiling *t = &plan->tiling;
+    static const int64_t low[AXES];
+    int failed = fill_outside(layer, run, kernels, epilogue, arrays, low, plan->high);
+    if (failed) return failed;
+    if (t->fills > 0) {
+        context.shared = take_shared(t->shared_bytes, t->bytes);
+        if (!context.shared) return OUT_OF_MEMORY;
+        failed = parallel_run(fill_part, &context, t->places * t->fills, t->threads, t->bytes);
+    }
+    if (!failed) failed = parallel_run(run_tile, &context, t->jobs, t->threads, t->bytes);
+    if (t->fills > 0) give_shared();
+    return failed ? failed : atomic_load(&too_large);
+}

@@ -1,0 +1,294 @@
+/* Minimal filtering: from data to the panels that meet weights.
+ *
+ * Where there are several points, vectors are of channels: a position of the data is one
+ * vector, whatever its neighbours are, so that short rows cost no more than long ones.  With
+ * one point nothing is transformed, and rows are copied as they lie.
+ */
+#include "winograd/tile.h"
+
+#include <string.h>
+
+/* The positions of one axis that a tile sees: `count` of them have data, from `begin` on,
+ * `before` before them have none. */
+struct stretch {
+    int64_t begin, before, count;
+};
+
+static struct stretch stretch_of(const struct context *c, const struct tile *tile, int axis) {
+    const struct wino_plan *plan = c->plan;
+    const int64_t step = plan->packing->axes[axis].step;
+    const int64_t first = step * tile->first[axis] + plan->low[axis];
+    const int64_t last = first + step * (tile->box[axis] - 1) + plan->reach[axis];
+    const int64_t begin = least(most(first, 0), last);
+    return (struct stretch){begin, begin - first,
+                            most(0, least(last, c->run->data[axis]) - begin)};
+}
+
+/* Channel `channel` of the tile's group, of one of its images. */
+static const char *data_of(const struct context *c, const struct tile *tile, int64_t image,
+                           int64_t channel) {
+    const struct run *run = c->run;
+    const int64_t index = tile->group * c->layer->channels_in + channel;
+    return (const char *)c->arrays->data +
+           ((tile->first_image + image) * run->image_step + index * run->channel_step) *
+               element_size((enum element)c->layer->element);
+}
+
+/* The end of all data: up to there they may be read, whichever row they belong to. */
+static const char *data_end(const struct context *c) {
+    const struct run *run = c->run;
+    int64_t last = most(0, run->image_step) * (run->batch - 1) +
+                   most(0, run->channel_step) * (c->layer->groups * c->layer->channels_in - 1);
+    for (int a = 0; a < AXES; a++) last += most(0, run->step[a]) * (run->data[a] - 1);
+    return (const char *)c->arrays->data +
+           (last + 1) * element_size((enum element)c->layer->element);
+}
+
+/* ------------------------------------------ several points: vectors of channels -- */
+
+/* Copy what a tile sees of a vector of channels of one image into its block, which is
+ * [z][y][x modulo spread][x / spread][channel]; returns whether a value is too large.
+ * Where there are no data there are zeros, of all channels: they stay. */
+static int load_block(const struct context *c, const struct tile *tile, int64_t image,
+                      int64_t first, int64_t count) {
+    const struct wino_tiling *t = &c->plan->tiling;
+    const struct run *run = c->run;
+    const enum element element = (enum element)c->layer->element;
+    const int64_t size = element_size(element), lanes = c->kernels->lanes;
+    const struct stretch z = stretch_of(c, tile, 0), y = stretch_of(c, tile, 1);
+    const struct stretch x = stretch_of(c, tile, 2);
+    const char *data = data_of(c, tile, image, first) + x.begin * run->step[2] * size;
+    const int as_it_lies =
+        run->step[2] == 1 && element == F32 && (uintptr_t)data % sizeof(float) == 0;
+    const char *end = as_it_lies ? data_end(c) : NULL;
+    const int64_t ahead = first + lanes < c->layer->channels_in ? lanes : 0;
+    int large = 0;
+    for (int64_t iz = 0; iz < z.count; iz++)
+        for (int64_t iy = 0; iy < y.count; iy++) {
+            const char *row = data + ((z.begin + iz) * run->step[0] +
+                                      (y.begin + iy) * run->step[1]) * size;
+            const float *from[MOST_LANES];
+            for (int64_t i = 0; i < lanes; i++) from[i] = tile->loaded; /* zeros */
+            for (int64_t i = 0; i < count; i++, row += run->channel_step * size) {
+                if (run->step[2] == 1)
+                    fetch_row(row, ahead * run->channel_step * size, x.count * size);
+                float *to = tile->loaded + (i + 1) * t->loaded_step;
+                from[i] = as_it_lies ? (const float *)(const void *)row : to;
+                if (!as_it_lies) c->kernels->load(element, row, run->step[2], x.count, to);
+            }
+            large |= c->transforms->gather(
+                from, x.count, end, x.before, c->plan->packing->axes[2].spread, t->pitch,
+                tile->block + ((z.before + iz) * t->extent[1] + y.before + iy) * t->row);
+        }
+    return large;
+}
+
+/* Vectors of channels, [origin][point][position], that are not in the panel yet. */
+struct filling {
+    int64_t first, count; /* channels */
+    int64_t done, ready;  /* positions that are, and that are not */
+};
+
+/* Bring whole vectors of positions to the panel. */
+static void flush(const struct context *c, const struct tile *tile, struct filling *f) {
+    const struct wino_packing *p = c->plan->packing;
+    const struct wino_tiling *t = &c->plan->tiling;
+    const int64_t lanes = c->kernels->lanes;
+    const int64_t groups = f->ready / lanes, rest = f->ready % lanes;
+    for (int64_t i = 0; i < p->origins * p->points; i++) {
+        float *from = tile->ready + i * t->ready_step;
+        const int64_t start = c->plan->panel_start[i];
+        if (start < 0) continue;
+        c->transforms->lay(from, groups, f->count, f->done, t->width,
+                           tile->panel + start + f->first * t->width, t->panel_block);
+        memmove(from, from + groups * lanes * lanes, (size_t)(rest * lanes) * sizeof *from);
+    }
+    f->done += groups * lanes;
+    f->ready = rest;
+}
+
+/* Positions that do not exist are summed too: they must not be slow numbers. */
+static void flush_last(const struct context *c, const struct tile *tile, struct filling *f) {
+    const struct wino_packing *p = c->plan->packing;
+    const int64_t lanes = c->kernels->lanes;
+    while (f->done < tile->blocks * c->plan->tiling.width) {
+        const int64_t missing = round_up(most(f->ready, 1), lanes) - f->ready;
+        for (int64_t i = 0; i < p->origins * p->points; i++)
+            memset(tile->ready + i * c->plan->tiling.ready_step + f->ready * lanes, 0,
+                   (size_t)(missing * lanes) * sizeof(float));
+        f->ready += missing;
+        flush(c, tile, f);
+    }
+}
+
+/* One row of windows at all points, for the planes of all points of the first axis: along the
+ * second axis, then along the last. */
+static void transform_windows(const struct context *c, const struct tile *tile,
+                              const float *planes, int64_t origin_z, int64_t at_y,
+                              int64_t lattice_x, float *out) {
+    const struct wino_plan *plan = c->plan;
+    const struct wino_tiling *t = &plan->tiling;
+    const struct wino_axis *a = plan->packing->axes;
+    const int64_t lanes = c->kernels->lanes, line = t->pitch * lanes;
+    const float *from[MOST_POINTS], *rows[MOST_POINTS];
+    float *to[MOST_POINTS];
+    for (int64_t oy = 0; oy < a[1].origins; oy++)
+        for (int pz = 0; pz < a[0].points; pz++) {
+            const float *plane =
+                planes + pz * t->plane + (plan->origin[1][oy] + at_y) * t->row;
+            int64_t there = -1;
+            for (int64_t ox = 0; ox < a[2].origins; ox++) {
+                const int64_t at_x = plan->origin[2][ox] + lattice_x;
+                const int64_t residue = at_x % a[2].spread;
+                /* Origins differ by whole spreads but where phases do not. */
+                if (residue != there) {
+                    for (int i = 0; i < a[1].points; i++) {
+                        from[i] = plane + i * a[1].spread * t->row + residue * line;
+                        rows[i] = to[i] = tile->y + i * line;
+                    }
+                    if (a[1].points > 1)
+                        c->transforms->in(a[1].kind, from, lanes, to, t->pitch, a[1].points);
+                    else
+                        rows[0] = from[0];
+                    there = residue;
+                }
+                const int64_t origin = (origin_z * a[1].origins + oy) * a[2].origins + ox;
+                int64_t point = ((origin * a[0].points + pz) * a[1].points) * a[2].points;
+                for (int py = 0; py < a[1].points; py++) {
+                    int met = 0; /* points of the row at which there are weights */
+                    for (int i = 0; i < a[2].points; i++, point++) {
+                        from[i] = rows[py] + (at_x / a[2].spread + i) * lanes;
+                        to[i] = out + point * t->ready_step;
+                        if (plan->panel_start[point] >= 0) met = i + 1;
+                    }
+                    if (met > 0)
+                        c->transforms->in(a[2].kind, from, a[2].outputs * lanes, to,
+                                          tile->box[2], met);
+                }
+            }
+        }
+}
+
+/* The values of one image's block at all points, for the windows of every origin. */
+static void transform_block(const struct context *c, const struct tile *tile,
+                            struct filling *f) {
+    const struct wino_plan *plan = c->plan;
+    const struct wino_tiling *t = &plan->tiling;
+    const struct wino_axis *a = plan->packing->axes;
+    const int64_t lanes = c->kernels->lanes, all_z = a[0].points * t->plane;
+    for (int64_t wz = 0; wz < a[0].spread * tile->box[0]; wz++) {
+        const int64_t at_z = wz / tile->box[0] + wz % tile->box[0] * a[0].step;
+        for (int64_t oz = 0; oz < a[0].origins && a[0].points > 1; oz++) {
+            const float *from[MOST_POINTS];
+            float *to[MOST_POINTS];
+            for (int i = 0; i < a[0].points; i++) {
+                from[i] = tile->block +
+                          (plan->origin[0][oz] + at_z + i * a[0].spread) * t->plane;
+                to[i] = tile->z + oz * all_z + i * t->plane;
+            }
+            c->transforms->in(a[0].kind, from, lanes, to, t->plane / lanes, a[0].points);
+        }
+        for (int64_t lattice = 0; lattice < a[1].spread * a[2].spread; lattice++)
+            for (int64_t wy = 0; wy < tile->box[1]; wy++) {
+                const int64_t at_y = lattice / a[2].spread + wy * a[1].step;
+                for (int64_t oz = 0; oz < a[0].origins; oz++) {
+                    const float *planes =
+                        a[0].points > 1 ? tile->z + oz * all_z
+                                        : tile->block + (plan->origin[0][oz] + at_z) * t->plane;
+                    transform_windows(c, tile, planes, oz, at_y, lattice % a[2].spread,
+                                      tile->ready + f->ready * lanes);
+                }
+                f->ready += tile->box[2];
+                /* There stays room for the next row, and to fill the last vector. */
+                if (f->ready + tile->box[2] + lanes > t->ready_step / lanes) flush(c, tile, f);
+            }
+    }
+}
+
+static int fill_points(const struct context *c, const struct tile *tile, int64_t first,
+                       int64_t count) {
+    const struct wino_tiling *t = &c->plan->tiling;
+    const int64_t lanes = c->kernels->lanes;
+    int large = 0;
+    memset(tile->block, 0, (size_t)t->block_size * sizeof(float));
+    memset(tile->loaded, 0, (size_t)t->loaded_step * sizeof(float));
+    for (int64_t done = 0; done < count; done += lanes) {
+        struct filling f = {first + done, least(lanes, count - done), 0, 0};
+        for (int64_t image = 0; image < tile->images; image++) {
+            large |= load_block(c, tile, image, f.first, f.count);
+            transform_block(c, tile, &f);
+        }
+        flush_last(c, tile, &f);
+    }
+    return large;
+}
+
+/* ------------------------------------------------------------ one point: rows -- */
+
+/* One channel of one image as the windows of one origin see it, without gaps; zeros where
+ * there are no data stay. */
+static void copy_rows(const struct context *c, const struct tile *tile, const char *from,
+                      const int64_t *origin, float *to) {
+    const struct run *run = c->run;
+    const enum element element = (enum element)c->layer->element;
+    const int64_t size = element_size(element), *box = tile->box;
+    int64_t first[AXES], before[AXES], count[AXES];
+    for (int a = 0; a < AXES; a++) {
+        const int64_t at = tile->first[a] + c->plan->low[a] + c->plan->origin[a][origin[a]];
+        first[a] = least(most(at, 0), at + box[a]);
+        before[a] = first[a] - at;
+        count[a] = most(0, least(at + box[a], run->data[a]) - first[a]);
+        from += first[a] * run->step[a] * size;
+    }
+    /* Whole rows that follow each other are one. */
+    int64_t rows = count[1], row = count[2];
+    if (count[2] == box[2] && run->step[2] == 1 && run->step[1] == box[2]) {
+        row *= rows;
+        rows = most(0, least(rows, 1));
+    }
+    to += before[1] * box[2] + before[2];
+    for (int64_t z = 0; z < count[0]; z++)
+        for (int64_t y = 0; y < rows; y++) {
+            const char *at = from + (z * run->step[0] + y * run->step[1]) * size;
+            if (run->step[2] == 1) fetch_row(at, run->channel_step * size, row * size);
+            c->kernels->load(element, at, run->step[2], row,
+                             to + ((before[0] + z) * box[1] + y) * box[2]);
+        }
+}
+
+/* One channel, of every origin. */
+static void fill_lines(const struct context *c, const struct tile *tile, int64_t channel,
+                      float *flat) {
+    const struct wino_packing *p = c->plan->packing;
+    const struct wino_axis *a = p->axes;
+    const int64_t line = c->plan->tiling.line;
+    for (int64_t i = 0; i < p->origins; i++, flat += line) {
+        const int64_t origin[] = {i / a[2].origins / a[1].origins,
+                                  i / a[2].origins % a[1].origins, i % a[2].origins};
+        for (int64_t image = 0; image < tile->images; image++)
+            copy_rows(c, tile, data_of(c, tile, image, channel), origin,
+                      flat + image * (tile->positions / tile->images));
+    }
+}
+
+static void fill_rows(const struct context *c, const struct tile *tile, int64_t first,
+                     int64_t count) {
+    const struct wino_packing *p = c->plan->packing;
+    const struct wino_tiling *t = &c->plan->tiling;
+    memset(tile->flat, 0, (size_t)t->flat_size * sizeof(float));
+    for (int64_t channel = first; channel < first + count; channel++) {
+        fill_lines(c, tile, channel, tile->flat);
+        for (int64_t i = 0; i < p->origins; i++)
+            c->transforms->spread(tile->flat + i * t->line, tile->blocks, t->width,
+                                  tile->panel + c->plan->panel_start[i] + channel * t->width,
+                                  t->panel_block);
+    }
+}
+
+void wino_fill_panel(const struct context *c, const struct tile *tile, int64_t first,
+                     int64_t count) {
+    if (c->plan->packing->points == 1)
+        fill_rows(c, tile, first, count);
+    else if (fill_points(c, tile, first, count))
+        atomic_store(c->too_large, 1);
+}

@@ -1,0 +1,417 @@
+/* The weights at the points of minimal filtering, in the order of the products. */
+#include "winograd/winograd.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Rows that are summed before their outputs are made: enough to use the data
+ * of a panel often, few enough for their sums to stay in the second-level cache. */
+#define CHUNK_ROWS 64
+
+/* Points 0, 1 and infinity; 0, 1, -1 and infinity.  Signs and halves are the
+ * weights', so that the data are only added and subtracted. */
+const struct filtering_shape filtering_shapes[FILTERINGS] = {
+    [F_1_1] = {1, 1, 1, {{1}}},
+    [F_2_2] = {3, 2, 2, {{1, 0}, {1, 1}, {0, 1}}},
+    [F_3_2] = {4, 3, 2, {{1, 0}, {.5, .5}, {.5, -.5}, {0, 1}}},
+    [F_2_3] = {4, 2, 3, {{1, 0, 0}, {.5, .5, .5}, {.5, -.5, .5}, {0, 0, 1}}},
+};
+
+static int64_t tap_count(const struct phases *p, int64_t phase) {
+    return p->first[phase + 1] - p->first[phase];
+}
+
+int64_t wino_taps(const struct packing *direct, int axis) {
+    int64_t most_taps = 0;
+    for (int64_t r = 0; r < direct->phases[axis].count; r++)
+        most_taps = most(most_taps, tap_count(&direct->phases[axis], r));
+    return most_taps;
+}
+
+int wino_supports(const struct layer *layer, const struct packing *direct) {
+    if (accumulator_of((enum element)layer->element) != ACC_F32 || layer->folded > 1 ||
+        layer->channels_in == 0 || layer->channels_out == 0)
+        return 0;
+    for (int a = 0; a < AXES; a++) {
+        const struct phases *p = &direct->phases[a];
+        const int64_t taps = wino_taps(direct, a);
+        if (taps > 3 * (p->count > 1 ? 1 : MOST_AXIS_PARTS) ||
+            (layer->forward && layer->strides[a] > 1) || layer->strides[a] > MOST_AXIS_PHASES)
+            return 0;
+        /* A phase without taps is no filter. */
+        for (int64_t r = 0; r < p->count; r++)
+            if (tap_count(p, r) == 0) return 0;
+        if (taps > 1 && (layer->dilations[a] > MOST_SPREAD ||
+                         p->count * layer->dilations[a] * MOST_OUTPUTS > MOST_WEAVE))
+            return 0;
+    }
+    return 1;
+}
+
+/* Parts of nearly equal taps, the longer ones first. */
+static void parts_make(const struct filtering_shape *shape, struct wino_axis *axis) {
+    const int taps = axis->phase[0].taps;
+    axis->phase[0].uses = 0;
+    for (int part = 0, first = 0; part < axis->parts; part++) {
+        const int count = taps / axis->parts + (part < taps % axis->parts);
+        axis->part[part].taps = count;
+        axis->part[part].first = first;
+        for (int point = 0; point < shape->points; point++)
+            for (int tap = 0; tap < count; tap++)
+                if (shape->weights[point][tap] != 0) axis->part[part].uses |= 1u << point;
+        axis->phase[0].uses |= axis->part[part].uses;
+        axis->origin[part] = axis->origin[0] + axis->spread * first;
+        first += count;
+    }
+}
+
+/* Where the windows of each phase begin, and which taps of the filtering it has.  Origins
+ * are those of pads within a stride; the rest of the pads is the plan's. */
+static void axis_make(const struct layer *layer, const struct phases *phases, int index,
+                     const struct wino_choice *choice, struct wino_axis *axis) {
+    const struct filtering_shape *shape = &filtering_shapes[choice->kind[index]];
+    const int64_t stride = phases->count;
+    memset(axis, 0, sizeof *axis);
+    axis->kind = choice->kind[index];
+    axis->points = shape->points;
+    axis->outputs = shape->outputs;
+    axis->stride = stride;
+    axis->spread = shape->taps > 1 ? layer->dilations[index] : 1;
+    axis->step = axis->spread * axis->outputs;
+    axis->parts = stride > 1 ? 1 : (int)divide_up(tap_count(phases, 0), shape->taps);
+    int64_t origin[MOST_AXIS_PHASES] = {0};
+    /* Phases with all taps first: one with a tap less begins with one of them if it can. */
+    for (int fewer = 0; fewer < 2; fewer++)
+        for (int64_t q = 0; q < stride; q++) {
+            const int64_t at = q + choice->residue[index], packed = at % stride;
+            const int taps = (int)tap_count(phases, packed);
+            if ((taps < shape->taps) != fewer) continue;
+            const int64_t last = phases->first[packed + 1] - 1;
+            origin[q] = layer->forward ? 0 : at / stride - phases->taps[last].shift;
+            axis->phase[q].packed = packed;
+            axis->phase[q].taps = taps;
+            int64_t found = axis->alignments;
+            const int missing = shape->taps - taps;
+            for (int first = 0; first <= missing && found == axis->alignments; first++)
+                for (found = 0; found < axis->alignments; found++)
+                    if (axis->origin[found] == origin[q] - axis->spread * first) {
+                        axis->phase[q].first = first;
+                        break;
+                    }
+            origin[q] -= axis->spread * axis->phase[q].first;
+            axis->phase[q].alignment = found;
+            axis->origin[found] = origin[q];
+            axis->alignments = most(axis->alignments, found + 1);
+        }
+    int64_t low = origin[0];
+    for (int64_t q = 1; q < stride; q++) low = least(low, origin[q]);
+    for (int64_t q = 0; q < stride; q++) {
+        if (choice->merged[index]) {
+            axis->phase[q].alignment = 0;
+            axis->phase[q].shift = low - origin[q];
+        }
+        for (int point = 0; point < shape->points; point++)
+            for (int tap = 0; tap < axis->phase[q].taps && axis->parts == 1; tap++)
+                if (shape->weights[point][axis->phase[q].first + tap] != 0)
+                    axis->phase[q].uses |= 1u << point;
+    }
+    if (choice->merged[index]) {
+        axis->alignments = 1;
+        axis->origin[0] = low;
+    }
+    if (axis->parts > 1) parts_make(shape, axis);
+    axis->origins = axis->alignments * axis->parts;
+}
+
+/* Which parts of all axes have weights at which points of all axes. */
+static void depths_make(struct wino_packing *p) {
+    const struct wino_axis *a = p->axes;
+    for (int64_t part = 0; part < p->parts; part++) {
+        const int64_t of[AXES] = {part / a[2].parts / a[1].parts, part / a[2].parts % a[1].parts,
+                                  part % a[2].parts};
+        for (int64_t point = 0; point < p->points; point++) {
+            const int64_t at[AXES] = {point / a[2].points / a[1].points,
+                                      point / a[2].points % a[1].points, point % a[2].points};
+            int has = 1;
+            for (int i = 0; i < AXES; i++)
+                has &= a[i].parts == 1 || a[i].part[of[i]].uses >> at[i] & 1;
+            p->at_depth[part][point] =
+                (int8_t)(has ? p->depth[point] / p->channels : -1);
+            if (has) p->depth[point] += p->channels;
+        }
+    }
+}
+
+/* The alignment of one row of a layout, and whether it has weights at each point. */
+static int64_t row_make(const struct wino_packing *p, const struct wino_layout *layout,
+                        int64_t row, char *used) {
+    const struct wino_axis *a = p->axes;
+    const int64_t unit = (layout->first + row / a[2].stride) % p->phases;
+    const int64_t q[AXES] = {unit / a[1].stride, unit % a[1].stride, row % a[2].stride};
+    int64_t alignment = 0;
+    for (int i = 0; i < AXES; i++)
+        alignment = alignment * a[i].alignments + a[i].phase[q[i]].alignment;
+    for (int z = 0; z < a[0].points; z++)
+        for (int y = 0; y < a[1].points; y++)
+            for (int x = 0; x < a[2].points; x++)
+                *used++ = a[0].phase[q[0]].uses >> z & a[1].phase[q[1]].uses >> y &
+                          a[2].phase[q[2]].uses >> x & 1;
+    return alignment;
+}
+
+/* Number the lines of a chunk of units, by alignment, point and row. */
+static int layout_make(const struct wino_packing *p, struct wino_layout *layout) {
+    const int64_t rows = layout->count * p->axes[2].stride, sums = p->alignments * p->points;
+    char used[MOST_VALUES];
+    layout->line = malloc((size_t)(rows * p->points) * sizeof *layout->line);
+    layout->rows = calloc((size_t)sums, sizeof *layout->rows);
+    int32_t *next = calloc((size_t)sums, sizeof *next);
+    if (!layout->line || !layout->rows || !next) {
+        free(next);
+        return -1;
+    }
+    for (int64_t row = 0; row < rows; row++) {
+        const int64_t first = row_make(p, layout, row, used) * p->points;
+        for (int64_t point = 0; point < p->points; point++)
+            layout->rows[first + point] += used[point];
+    }
+    for (int64_t i = 0; i < sums; i++) {
+        next[i] = (int32_t)layout->lines;
+        layout->lines += layout->rows[i];
+        layout->weights += layout->rows[i] * p->depth[i % p->points];
+    }
+    for (int64_t row = 0; row < rows; row++) {
+        const int64_t first = row_make(p, layout, row, used) * p->points;
+        for (int64_t point = 0; point < p->points; point++)
+            layout->line[row * p->points + point] = used[point] ? next[first + point]++ : -1;
+    }
+    free(next);
+    return 0;
+}
+
+int wino_packing_make(const struct layer *layer, const struct kernels *kernels,
+                      const struct packing *direct, const struct wino_choice *choice,
+                      struct wino_packing *p) {
+    memset(p, 0, sizeof *p);
+    p->choice = *choice;
+    p->points = p->alignments = p->parts = p->origins = 1;
+    for (int a = 0; a < AXES; a++) {
+        axis_make(layer, &direct->phases[a], a, choice, &p->axes[a]);
+        p->points *= p->axes[a].points;
+        p->alignments *= p->axes[a].alignments;
+        p->parts *= p->axes[a].parts;
+        p->origins *= p->axes[a].origins;
+    }
+    p->channels = layer->channels_in;
+    depths_make(p);
+    p->phases = p->axes[0].stride * p->axes[1].stride;
+    p->units = layer->channels_out * p->phases;
+    /* Whole micro-kernels, where the phases allow. */
+    const int64_t last = p->axes[2].stride;
+    p->chunks = least(p->units, round_up(divide_up(p->units * last, most(CHUNK_ROWS, last)),
+                                         choice->threads));
+    p->chunk_units = divide_up(p->units, p->chunks);
+    while (p->chunk_units > 1 && p->chunk_units * last % kernels->rows &&
+           divide_up(p->units, p->chunk_units - 1) == p->chunks)
+        p->chunk_units--;
+    p->chunks = divide_up(p->units, p->chunk_units);
+    p->layouts = calloc((size_t)least(p->chunks, p->phases + 1), sizeof *p->layouts);
+    p->chunk_first = calloc((size_t)p->chunks + 1, sizeof *p->chunk_first);
+    if (!p->layouts || !p->chunk_first) return -1;
+    for (int64_t chunk = 0; chunk < p->chunks; chunk++) {
+        const int64_t unit = chunk * p->chunk_units;
+        const int64_t first = unit % p->phases, count = least(p->chunk_units, p->units - unit);
+        int64_t i = 0;
+        while (i < p->layout_count &&
+               (p->layouts[i].first != first || p->layouts[i].count != count))
+            i++;
+        if (i == p->layout_count) {
+            p->layouts[i].first = first;
+            p->layouts[i].count = count;
+            p->layout_count++;
+            if (layout_make(p, &p->layouts[i])) return -1;
+        }
+        p->chunk_first[chunk + 1] = p->chunk_first[chunk] + p->layouts[i].weights;
+    }
+    return 0;
+}
+
+void wino_packing_free(struct wino_packing *p) {
+    for (int64_t i = 0; i < p->layout_count; i++) {
+        free(p->layouts[i].line);
+        free(p->layouts[i].rows);
+    }
+    free(p->layouts);
+    free(p->chunk_first);
+    free(p->weights);
+    free(p->start);
+    memset(p, 0, sizeof *p);
+}
+
+struct pack {
+    const struct layer *layer;
+    const struct kernels *kernels;
+    const struct packing *direct;
+    const float *weights, *bias;
+    struct wino_packing *p;
+};
+
+/* Input channels whose weights are transformed at a time. */
+#define TOGETHER 16
+typedef double values[MOST_VALUES][TOGETHER];
+
+/* The taps of one phase, or of a part of it, for one row. */
+struct taps {
+    int64_t step, channel_step; /* from one tap, one input channel to the next */
+    int of_phase[AXES];
+    int begin[AXES], count[AXES]; /* of these */
+    int first[AXES];              /* where they begin among the filtering's */
+};
+
+/* Their values at all points for `channels` channels: along one axis after the other. */
+static void values_at_points(const struct layer *layer, const struct wino_axis *axes,
+                             const struct taps *taps, const float *from, int64_t channels,
+                             values out) {
+    values next;
+    int64_t before = 1, behind = (int64_t)taps->count[0] * taps->count[1] * taps->count[2];
+    for (int64_t tap = 0; tap < behind; tap++) {
+        const int64_t in_part[AXES] = {tap / taps->count[2] / taps->count[1],
+                                       tap / taps->count[2] % taps->count[1],
+                                       tap % taps->count[2]};
+        int64_t at = 0;
+        for (int a = 0; a < AXES; a++) {
+            /* Taps are packed in the kernel's order, which runs against the data's. */
+            const int64_t t = taps->begin[a] + in_part[a], all = taps->of_phase[a];
+            at = at * all + (layer->forward ? t : all - 1 - t);
+        }
+        const float *weight = from + at * taps->step;
+        for (int64_t i = 0; i < TOGETHER; i++)
+            out[tap][i] = i < channels ? (double)weight[i * taps->channel_step] : 0;
+    }
+    for (int a = 0; a < AXES; a++) {
+        const struct filtering_shape *shape = &filtering_shapes[axes[a].kind];
+        const int64_t count = taps->count[a];
+        behind /= count;
+        if (shape->points == 1) continue;
+        for (int64_t i = 0; i < before * shape->points * behind; i++) {
+            const int64_t point = i / behind % shape->points;
+            const double *factor = shape->weights[point] + taps->first[a];
+            const int64_t at = i / behind / shape->points * count * behind + i % behind;
+            for (int64_t k = 0; k < TOGETHER; k++) next[i][k] = factor[0] * out[at][k];
+            for (int64_t t = 1; t < count; t++)
+                for (int64_t k = 0; k < TOGETHER; k++)
+                    next[i][k] += factor[t] * out[at + t * behind][k];
+        }
+        before *= shape->points;
+        memcpy(out, next, (size_t)(before * behind) * sizeof next[0]);
+    }
+}
+
+static void pack_chunk(void *context, int64_t job, void *scratch) {
+    (void)scratch;
+    const struct pack *c = context;
+    const struct wino_packing *p = c->p;
+    const struct wino_axis *a = p->axes;
+    const struct packing *d = c->direct;
+    const int64_t group = job / p->chunks, chunk = job % p->chunks;
+    const struct wino_layout *layout = wino_layout_of(p, chunk);
+    const int64_t channels = c->layer->channels_in, last = a[2].stride;
+    float *out = p->weights + group * p->chunk_first[p->chunks] + p->chunk_first[chunk];
+    float *start = p->start + (group * p->units + chunk * p->chunk_units) * last;
+    values at_points;
+    int64_t biased = 0;
+    for (int i = 0; i < AXES; i++) biased = biased * a[i].points + (a[i].points > 1);
+    /* Where each alignment and point begins. */
+    for (int64_t row = 0; row < layout->count * last; row++) {
+        const int64_t unit = chunk * p->chunk_units + row / last;
+        const int64_t channel = unit / p->phases;
+        const int64_t q[AXES] = {unit % p->phases / a[1].stride, unit % a[1].stride, row % last};
+        struct taps taps;
+        int64_t packed = 0, alignment = 0, count = 1;
+        for (int i = 0; i < AXES; i++) {
+            packed = packed * d->phases[i].count + a[i].phase[q[i]].packed;
+            alignment = alignment * a[i].alignments + a[i].phase[q[i]].alignment;
+            taps.of_phase[i] = taps.count[i] = a[i].phase[q[i]].taps;
+            taps.begin[i] = 0;
+            taps.first[i] = a[i].phase[q[i]].first;
+            count *= taps.of_phase[i];
+        }
+        int64_t block = 0;
+        while (packing_channel(d, block + 1) <= channel && block + 1 < d->blocks) block++;
+        const int64_t first = packing_channel(d, block);
+        taps.step = packing_rows(d, block);
+        taps.channel_step = count * taps.step;
+        const float *from = c->weights + group * d->group_size + d->phase_start[packed] +
+                            count * channels * first + (channel - first);
+        /* Where the row's values go, and how far apart they are, from channel to channel. */
+        float *to[MOST_VALUES];
+        int64_t step[MOST_VALUES];
+        int64_t at = 0, at_line = 0;
+        for (int64_t i = 0; i < alignment * p->points; i++) {
+            at += layout->rows[i] * p->depth[i % p->points];
+            at_line += layout->rows[i];
+        }
+        for (int64_t point = 0; point < p->points; point++) {
+            const int64_t rows = layout->rows[alignment * p->points + point];
+            const int64_t line = layout->line[row * p->points + point];
+            to[point] = NULL;
+            if (line >= 0) {
+                const int64_t blocks = wino_blocks(rows, c->kernels), within = line - at_line;
+                int64_t b = within / divide_up(rows, blocks);
+                while (wino_block_first(rows, blocks, b + 1) <= within) b++;
+                const int64_t begin = wino_block_first(rows, blocks, b);
+                step[point] = wino_block_first(rows, blocks, b + 1) - begin;
+                to[point] = out + at + begin * p->depth[point] + (within - begin);
+                if (point == biased) {
+                    int64_t earlier = 0;
+                    for (int64_t i = 0; i < alignment; i++)
+                        earlier += layout->rows[i * p->points + biased];
+                    start[earlier + within] =
+                        c->bias ? c->bias[group * c->layer->channels_out + channel] : 0;
+                }
+            }
+            at += rows * p->depth[point];
+            at_line += rows;
+        }
+        for (int64_t part = 0; part < p->parts; part++) {
+            const int64_t of[AXES] = {part / a[2].parts / a[1].parts,
+                                      part / a[2].parts % a[1].parts, part % a[2].parts};
+            for (int axis = 0; axis < AXES; axis++)
+                if (a[axis].parts > 1) {
+                    taps.begin[axis] = a[axis].part[of[axis]].first;
+                    taps.count[axis] = a[axis].part[of[axis]].taps;
+                }
+            for (int64_t i = 0; i < channels; i += TOGETHER) {
+                const int64_t together = least(TOGETHER, channels - i);
+                values_at_points(c->layer, a, &taps, from + i * taps.channel_step, together,
+                                 at_points);
+                for (int64_t point = 0; point < p->points; point++) {
+                    const int64_t before = p->at_depth[part][point];
+                    if (!to[point] || before < 0) continue;
+                    float *into = to[point] + before * p->channels * step[point];
+                    for (int64_t k = 0; k < together; k++)
+                        into[(i + k) * step[point]] = (float)at_points[point][k];
+                }
+            }
+        }
+    }
+}
+
+int64_t wino_weight_bytes(const struct layer *layer, const struct wino_packing *p) {
+    return layer->groups * p->chunk_first[p->chunks] * (int64_t)sizeof(float);
+}
+
+int wino_pack(const struct layer *layer, const struct kernels *kernels,
+              const struct packing *direct, const float *weights, const float *bias,
+              int64_t threads, struct wino_packing *p) {
+    for (int64_t i = 0; i < layer->groups * direct->group_size; i++)
+        if (!(fabsf(weights[i]) <= LARGEST_WEIGHT)) return 1;
+    const int64_t slack = LINE * MAX_ROWS; /* that vectors may read too much */
+    p->weights = allocate_huge(wino_weight_bytes(layer, p) + slack);
+    p->start = calloc((size_t)(layer->groups * p->units * p->axes[2].stride) + MAX_ROWS,
+                      sizeof(float));
+    if (!p->weights || !p->start) return -1;
+    struct pack context = {layer, kernels, direct, weights, bias, p};
+    return parallel_run(pack_chunk, &context, layer->groups * p->chunks, threads, 0);
+}

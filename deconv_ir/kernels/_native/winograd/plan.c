@@ -1,0 +1,546 @@
+/* Minimal filtering: which windows there are, which weights, which tiles.
+ *
+ * Like plan.c, this touches no data.
+ */
+#include "winograd/winograd.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ------------------------------------------------------------- windows -- */
+
+static void windows_make(const struct layer *layer, const struct run *run,
+                         struct wino_plan *plan) {
+    for (int a = 0; a < AXES; a++) {
+        const struct wino_axis *axis = &plan->packing->axes[a];
+        const int64_t pad = run->pads_begin[a];
+        int64_t windows = 0;
+        for (int64_t q = 0; q < axis->stride; q++) {
+            const int64_t last = (run->output[a] - 1 - q) / axis->stride;
+            windows = most(windows, floor_divide(last - axis->phase[q].shift, axis->step) + 1);
+        }
+        plan->windows[a] = windows;
+        int64_t low = axis->origin[0], high = low;
+        for (int64_t i = 1; i < axis->origins; i++) {
+            low = least(low, axis->origin[i]);
+            high = most(high, axis->origin[i]);
+        }
+        for (int64_t i = 0; i < axis->origins; i++) plan->origin[a][i] = axis->origin[i] - low;
+        plan->low[a] = low + (layer->forward ? -pad : floor_divide(pad, axis->stride));
+        plan->reach[a] = high - low + axis->spread * axis->points;
+    }
+}
+
+/* The order in which the lines of the last axis make a row. */
+static int weave_make(struct wino_plan *plan) {
+    const struct wino_axis *a = &plan->packing->axes[AXES - 1];
+    plan->weave_lines = a->stride * a->step;
+    plan->weave = calloc((size_t)plan->weave_lines, sizeof *plan->weave);
+    if (!plan->weave) return -1;
+    plan->weave_base = 0;
+    for (int64_t q = 0; q < a->stride; q++)
+        plan->weave_base = least(plan->weave_base, a->stride * a->phase[q].shift + q);
+    plan->weave_high = 0;
+    for (int64_t q = 0; q < a->stride; q++)
+        for (int64_t i = 0; i < a->step; i++) {
+            const int64_t at = a->stride * (i + a->phase[q].shift) + q - plan->weave_base;
+            const int64_t shift = at / plan->weave_lines;
+            plan->weave[at % plan->weave_lines] = (struct wino_line){
+                (int32_t)q, (int32_t)(i % a->spread), (int32_t)(i / a->spread), (int32_t)shift};
+            plan->weave_high = most(plan->weave_high, shift);
+        }
+    return 0;
+}
+
+/* Leave out the windows at the end that see no data, as of kernels equal to their stride with
+ * output padding. */
+static void windows_cut(const struct run *run, struct wino_plan *plan) {
+    for (int a = 0; a < AXES; a++) {
+        const struct wino_axis *axis = &plan->packing->axes[a];
+        plan->high[a] = run->output[a];
+        /* Lines of different windows make whole rows only. */
+        if (a == AXES - 1 && plan->weave_high > 0) continue;
+        const int64_t seeing = floor_divide(run->data[a] - 1 - plan->low[a], axis->step) + 1;
+        if (seeing >= plan->windows[a]) continue;
+        plan->windows[a] = most(seeing, 1);
+        for (int64_t q = 0; q < axis->stride; q++) {
+            const int64_t v = plan->windows[a] * axis->step + axis->phase[q].shift;
+            plan->high[a] = least(plan->high[a], most(0, axis->stride * v + q));
+        }
+    }
+}
+
+/* -------------------------------------------------------------- tiling -- */
+
+/* Floats that are interleaved at once: they stay in the first-level cache. */
+#define MOST_WOVEN 4096
+
+/* Positions of a tile that is not at an edge. */
+static int64_t count_positions(const struct wino_plan *plan, const struct wino_tiling *t) {
+    int64_t positions = t->images;
+    for (int i = 0; i < AXES; i++) positions *= t->box[i] * plan->packing->axes[i].spread;
+    return positions;
+}
+
+static void lay_out(const struct kernels *kernels, const struct wino_plan *plan,
+                    struct wino_tiling *t) {
+    const struct wino_packing *p = plan->packing;
+    const struct wino_axis *a = p->axes;
+    const int64_t slack = MAX_COLUMNS * kernels->lanes; /* whole vectors and lines */
+    const int64_t width = t->width;
+    t->positions = count_positions(plan, t);
+    t->padded = round_up(t->positions, width);
+    t->blocks = t->padded / width;
+    const int64_t line = LINE / (int64_t)sizeof(float);
+    t->line = (divide_up(t->padded + kernels->lanes, line) | 1) * line;
+    t->panel_block = (divide_up(p->parts * p->channels * width, line) | 1) * line;
+    for (int i = 0; i < AXES; i++)
+        t->extent[i] = a[i].step * (t->box[i] - 1) + plan->reach[i];
+    t->pitch = divide_up(t->extent[2], a[2].spread);
+    t->row = a[2].spread * t->pitch * kernels->lanes;
+    t->plane = t->extent[1] * t->row;
+    t->block_size = t->z_size = t->y_size = t->ready_size = t->loaded_size = t->flat_size = 0;
+    if (p->points > 1) {
+        const int64_t lanes = kernels->lanes, some = most(1, lanes / t->box[2]);
+        t->block_size = round_up(t->extent[0] * t->plane, line);
+        if (a[0].points > 1)
+            t->z_size = round_up(a[0].origins * a[0].points * t->plane, line);
+        t->y_size = round_up(a[1].points * t->pitch * lanes, line);
+        t->ready_step = (some * t->box[2] + 2 * lanes) * lanes;
+        t->ready_size = round_up(p->origins * p->points * t->ready_step, line);
+        t->loaded_step = round_up(t->extent[2] + slack, line);
+        t->loaded_size = (lanes + 1) * t->loaded_step;
+    } else {
+        t->flat_size = p->origins * t->line;
+    }
+    t->panel_size = p->alignments * p->points * t->blocks * t->panel_block;
+    int64_t lines = 0;
+    for (int64_t i = 0; i < p->layout_count; i++) lines = most(lines, p->layouts[i].lines);
+    t->sums_size = (lines + 1) * t->line; /* and a line of zeros */
+    const int64_t outputs = a[0].outputs * a[1].outputs * a[2].outputs;
+    t->out_size = (a[0].points * a[2].outputs * (a[1].points + a[1].outputs) +
+                   outputs * a[2].stride) * t->line;
+    /* Rows follow each other without gaps, unless their lines are of different windows. */
+    const int64_t row_lines = plan->weave_lines * t->box[2];
+    t->rows_together =
+        plan->weave_high ? 1 : most(1, least(t->box[1], MOST_WOVEN / most(row_lines, 1)));
+    t->row_size = round_up(t->rows_together * row_lines +
+                               plan->weave_lines * (plan->weave_high + kernels->lanes),
+                           line);
+    t->bytes = (t->block_size + t->z_size + t->y_size + t->ready_size + t->loaded_size +
+                t->flat_size + t->panel_size + t->sums_size + t->out_size +
+                t->row_size) *
+               (int64_t)sizeof(float);
+}
+
+static void count_jobs(const struct layer *layer, const struct run *run,
+                       const struct wino_plan *plan, struct wino_tiling *t) {
+    t->image_groups = divide_up(run->batch, t->images);
+    t->row_groups = divide_up(plan->packing->chunks, t->chunks);
+    t->places = layer->groups * t->image_groups;
+    for (int a = 0; a < AXES; a++) {
+        t->grid[a] = divide_up(plan->windows[a], t->box[a]);
+        t->places *= t->grid[a];
+    }
+    t->jobs = t->places * t->row_groups;
+}
+
+/* The blocks of positions of all tiles of an image, if those of the second axis have so many
+ * windows: tiles at the edges hold less. */
+static int64_t count_blocks(const struct wino_plan *plan, const struct wino_tiling *t,
+                            int64_t height) {
+    const struct wino_axis *a = plan->packing->axes;
+    const int64_t spread = a[0].spread * a[1].spread * a[2].spread * t->images;
+    const int64_t *w = plan->windows;
+    int64_t blocks = 0;
+    for (int64_t edge = 0; edge < 1 << AXES; edge++) {
+        int64_t positions = spread, tiles = 1;
+        for (int i = 0; i < AXES; i++) {
+            const int64_t part = i == 1 ? height : t->box[i];
+            positions *= edge >> i & 1 ? w[i] % part : part;
+            tiles *= edge >> i & 1 ? 1 : w[i] / part;
+        }
+        blocks += tiles * divide_up(positions, t->width);
+    }
+    return blocks;
+}
+
+/* Cycles until all threads know that panels are filled. */
+#define BARRIER 9000
+
+/* Cycles of a run, by the same measure as those of the direct tilings. */
+static double run_cycles(const struct layer *layer, const struct run *run,
+                         const struct kernels *kernels, const struct wino_plan *plan,
+                         const struct wino_tiling *t) {
+    const struct wino_packing *p = plan->packing;
+    const struct wino_axis *a = p->axes;
+    const double channels = (double)layer->channels_in, positions = (double)t->positions;
+    const double blocks = (double)t->blocks, width = (double)t->width;
+    const int columns = (int)(t->width / kernels->lanes);
+    /* What takes instructions takes fewer of longer vectors; what waits for caches does not. */
+    const double by_length =
+        (1 + 16. / ((double)kernels->lanes * layer->machine.multiply_adds)) / 2;
+    /* One chunk: products, its weights, and the panel. */
+    const struct wino_layout *layout = &p->layouts[0];
+    double products = 0, weights = 0;
+    for (int64_t i = 0; i < p->alignments * p->points; i++) {
+        const int64_t rows = layout->rows[i];
+        if (rows == 0) continue;
+        const int64_t micro = wino_blocks(rows, kernels), fewest = rows / micro;
+        const double larger = (double)(rows % micro), smaller = (double)micro - larger;
+        const double tap = smaller * kernel_tap_cycles(&layer->machine, (int)fewest, columns) +
+                           larger * kernel_tap_cycles(&layer->machine, (int)fewest + 1, columns);
+        const double depth = (double)p->depth[i % p->points];
+        products += blocks * (depth * tap + 34 * (double)micro);
+        weights += (double)rows * depth;
+    }
+    const double panel_bytes = (double)t->panel_size * sizeof(float);
+    const double cache = (double)layer->machine.level2;
+    if (panel_bytes > cache / 2) products += panel_bytes / 28;
+    const double all_weights = (double)wino_weight_bytes(layer, p);
+    products += weights * sizeof(float) / weight_bytes_per_cycle(&layer->machine, all_weights);
+    /* One chunk: outputs. */
+    const double rows = (double)(layout->count * a[2].stride);
+    const double outputs = (double)(a[0].outputs * a[1].outputs * a[2].outputs);
+    const double elements = rows * positions * outputs;
+    const double written = elements / (double)(plan->weave_lines * t->box[2]);
+    double results = elements * 1.25 * by_length + written * (35 + 35 / (double)t->rows_together);
+    /* With two axes, lines pass through the second-level cache between them. */
+    const int axes = (a[0].points > 1) + (a[1].points > 1) + (a[2].points > 1);
+    if (axes > 0)
+        results += rows * positions * by_length * (axes == 2 ? 0.5 : 0.33) *
+                   ((double)p->points + outputs);
+    /* The data, once a tile: of one point by rows, of several by vectors of channels. */
+    const double values = (double)(p->origins * p->points) * positions, box_x = (double)t->box[2];
+    double data;
+    if (p->points == 1) {
+        const int whole = t->box[1] == 1 || t->box[2] == plan->windows[2];
+        data = values * 0.55 + (whole ? 0 : values / box_x * 10) +
+               values / width * 7;
+    } else {
+        /* Vectors are of channels. */
+        const double filled =
+            channels / (double)round_up(layer->channels_in, kernels->lanes);
+        const double far = panel_bytes > 16 * cache ? 7 : panel_bytes > 4 * cache ? 3.5 : 1.7;
+        data = values * (p->parts > 1 ? 0.72 : 0.8);
+        if (a[1].points > 1) data += values / (double)a[2].outputs * 0.26;
+        if (a[0].points > 1)
+            data += values / (double)(a[2].outputs * a[1].outputs) * 0.26;
+        data = by_length / filled * data +
+               (double)(t->images * t->block_size) / (double)kernels->lanes * 0.43 +
+               values / box_x * 2.6 + values / width * far;
+    }
+    /* Three axes have lines too many and too short for the first-level cache. */
+    const double volume = a[0].points > 1 ? 1.3 : 1;
+    /* Tiles at the edges hold less; with one for a thread, the largest decides. */
+    double full = 1, some_rows = 1, padded = 1;
+    if (t->jobs > t->threads) {
+        full = (double)run->batch / (double)(t->image_groups * t->images);
+        padded = full * (double)count_blocks(plan, t, t->box[1]) /
+                 (double)(t->blocks * t->grid[0] * t->grid[1] * t->grid[2]);
+        for (int i = 0; i < AXES; i++)
+            full *= (double)plan->windows[i] / (double)(t->grid[i] * t->box[i]);
+        some_rows = (double)p->units / (double)(p->chunk_units * t->row_groups * t->chunks);
+    }
+    const double fill = full * volume * data * channels;
+    double sums = some_rows * (double)t->chunks *
+                      (padded * products + full * volume * results) + 500;
+    double cycles = 0;
+    if (t->fills > 0) {
+        cycles = scheduled_cycles(fill / (double)t->fills + 500, t->places * t->fills,
+                                  t->threads) + BARRIER;
+        sums += panel_bytes / 7; /* from the caches of other cores */
+    } else {
+        sums += fill;
+    }
+    cycles += scheduled_cycles(sums, t->jobs, t->threads);
+    /* The direct tilings' cycles are those of hits in cache; they take longer by as much. */
+    cycles *= 0.89;
+    /* One product of panels is as much faster than this, measured. */
+    return cycles * (p->points > 1 ? 1 : 0.92);
+}
+
+struct search {
+    const struct layer *layer;
+    const struct run *run;
+    const struct kernels *kernels;
+    const struct wino_plan *plan;
+    int64_t threads, scratch_bytes; /* of all threads together */
+    struct wino_tiling best; /* cycles < 0: none yet */
+};
+
+/* Jobs for each thread that keep all of them busy. */
+#define FEW_PLACES 4
+
+/* Keep a tiling if it is the best that fits. */
+static void rate(struct search *s, struct wino_tiling t) {
+    if (t.bytes * s->threads + t.shared_bytes > s->scratch_bytes) return;
+    t.cycles = run_cycles(s->layer, s->run, s->kernels, s->plan, &t);
+    if (s->best.cycles < 0 || t.cycles < s->best.cycles) s->best = t;
+}
+
+static void consider(struct search *s, struct wino_tiling t) {
+    lay_out(s->kernels, s->plan, &t);
+    const int64_t chunks = s->plan->packing->chunks, threads = s->threads;
+    t.threads = threads;
+    for (int64_t groups = 1; groups <= 16 && groups <= chunks; groups *= 2) {
+        t.chunks = divide_up(chunks, groups);
+        count_jobs(s->layer, s->run, s->plan, &t);
+        rate(s, t);
+        /* With jobs for all threads on positions of their own there is nothing to share. */
+        if (groups == 1 || threads == 1 || t.places >= FEW_PLACES * threads) continue;
+        struct wino_tiling shared = t;
+        shared.fills = least(divide_up(FEW_PLACES * threads, t.places),
+                             divide_up(s->plan->packing->channels, s->kernels->lanes));
+        shared.shared_bytes = t.places * t.panel_size * (int64_t)sizeof(float);
+        shared.bytes -= t.panel_size * (int64_t)sizeof(float);
+        rate(s, shared);
+    }
+}
+
+/* Consider a tiling with panels as wide as they may be, and narrower ones. */
+static void consider_widths(struct search *s, struct wino_tiling t) {
+    const int64_t lanes = s->kernels->lanes, width = PANEL_COLUMNS * lanes;
+    t.width = width;
+    consider(s, t);
+    if (lanes < NARROWEST_PANEL) return;
+    /* Nothing is saved where more than half of the last wide block is used. */
+    const int64_t positions = count_positions(s->plan, &t);
+    if (round_up(positions, lanes) == round_up(positions, width)) return;
+    t.width = lanes;
+    consider(s, t);
+}
+
+static int64_t smaller_part(int64_t whole, int64_t part) {
+    const int64_t parts = divide_up(whole, part);
+    const int64_t next = divide_up(whole, parts + 1 + parts / 4);
+    return next < part ? next : part - 1;
+}
+
+/* Positions of a tile beyond which nothing is gained. */
+#define MOST_POSITIONS 2048
+
+/* Consider a tiling by boxes, and by as many images of whole ones as may be. */
+static void consider_box(struct search *s, struct wino_tiling t) {
+    const int64_t *w = s->plan->windows;
+    const int whole = t.box[0] == w[0] && t.box[1] == w[1] && t.box[2] == w[2];
+    for (t.images = 1; t.images <= s->run->batch; t.images *= 2) {
+        if (t.images > 1 && (!whole || count_positions(s->plan, &t) > MOST_POSITIONS)) break;
+        consider_widths(s, t);
+    }
+}
+
+/* The height above `low`, up to that of the tiling, that leaves the fewest positions of blocks
+ * empty. */
+static int64_t fitting_height(const struct search *s, struct wino_tiling t, int64_t low) {
+    int64_t best = t.box[1], fewest = 0;
+    t.images = 1;
+    t.width = PANEL_COLUMNS * s->kernels->lanes;
+    for (int64_t height = t.box[1]; height > low; height--) {
+        const int64_t blocks = count_blocks(s->plan, &t, height);
+        if (height < t.box[1] && blocks >= fewest) continue;
+        best = height;
+        fewest = blocks;
+    }
+    return best;
+}
+
+/* The best tiling of some threads that together have so much scratch. */
+static void search_tilings(struct search *s, int64_t threads, int64_t scratch_bytes) {
+    struct wino_tiling t = {.images = 1};
+    const int64_t *w = s->plan->windows;
+    s->best.cycles = -1;
+    s->threads = threads;
+    s->scratch_bytes = scratch_bytes;
+    for (t.box[0] = w[0]; t.box[0] > 0; t.box[0] = smaller_part(w[0], t.box[0]))
+        for (int64_t height = w[1], next; height > 0; height = next) {
+            next = smaller_part(w[1], height);
+            for (t.box[2] = w[2]; t.box[2] > 0; t.box[2] = smaller_part(w[2], t.box[2])) {
+                /* Lines that belong to different positions make whole rows only. */
+                if (t.box[2] < w[2] && (s->plan->weave_high > 0 || t.box[2] < s->kernels->lanes))
+                    break;
+                t.box[1] = height;
+                if (count_positions(s->plan, &t) > MOST_POSITIONS) continue;
+                consider_box(s, t);
+                t.box[1] = fitting_height(s, t, next);
+                if (t.box[1] < height) consider_box(s, t);
+            }
+        }
+}
+
+static void choose_tiling(const struct layer *layer, const struct run *run,
+                          const struct kernels *kernels, struct wino_plan *plan) {
+    struct search s = {.layer = layer, .run = run, .kernels = kernels, .plan = plan};
+    plan->tiling.cycles = -1;
+    /* Where scratch is short, fewer threads with larger tiles may be faster. */
+    for (int64_t threads = run->threads; threads > 0; threads /= 2) {
+        const int64_t enough = run->thread_bytes * threads;
+        search_tilings(&s, threads, least(run->scratch_bytes, enough));
+        const int found = s.best.cycles >= 0, before = plan->tiling.cycles >= 0;
+        if (found && before && s.best.cycles >= plan->tiling.cycles) break;
+        if (found) plan->tiling = s.best;
+        if (found && run->scratch_bytes >= enough) break;
+    }
+    if (plan->tiling.cycles >= 0) return;
+    search_tilings(&s, 1, run->scratch_bytes);
+    plan->tiling = s.best;
+}
+
+/* ---------------------------------------------------------------- plan -- */
+
+static int plan_for(const struct layer *layer, const struct run *run,
+                    const struct kernels *kernels, const struct wino_packing *packing,
+                    struct wino_plan *plan) {
+    memset(plan, 0, sizeof *plan);
+    plan->packing = packing;
+    windows_make(layer, run, plan);
+    if (weave_make(plan)) return -1;
+    windows_cut(run, plan);
+    choose_tiling(layer, run, kernels, plan);
+    return plan->tiling.cycles < 0;
+}
+
+static int panel_starts_make(struct wino_plan *plan) {
+    const struct wino_packing *p = plan->packing;
+    const struct wino_tiling *t = &plan->tiling;
+    const int64_t width = t->width;
+    const int64_t point_step = t->blocks * t->panel_block;
+    int64_t *start = malloc((size_t)(p->origins * p->points) * sizeof *start);
+    if (!start) return -1;
+    plan->panel_start = start;
+    for (int64_t origin = 0; origin < p->origins; origin++) {
+        int64_t of[AXES], rest = origin, alignment = 0, part = 0;
+        for (int i = AXES - 1; i >= 0; i--) {
+            of[i] = rest % p->axes[i].origins;
+            rest /= p->axes[i].origins;
+        }
+        for (int i = 0; i < AXES; i++) {
+            const struct wino_axis *a = &p->axes[i];
+            alignment = alignment * a->alignments + (a->parts > 1 ? 0 : of[i]);
+            part = part * a->parts + (a->parts > 1 ? of[i] : 0);
+        }
+        for (int64_t point = 0; point < p->points; point++) {
+            const int64_t before = p->at_depth[part][point];
+            *start++ = before < 0 ? -1
+                                  : (alignment * p->points + point) * point_step +
+                                        before * p->channels * width;
+        }
+    }
+    return 0;
+}
+
+static int plan_finish(const struct kernels *kernels, struct wino_plan *plan) {
+    if (panel_starts_make(plan)) return -1;
+    const int64_t width = plan->tiling.width;
+    const int64_t count = wino_go(kernels) + AHEAD;
+    plan->offsets = calloc((size_t)count, sizeof *plan->offsets);
+    if (!plan->offsets) return -1;
+    for (int64_t i = 0; i < count; i++)
+        plan->offsets[i] = (int32_t)(i * width);
+    return 0;
+}
+
+/* What a run would take with the weights of a choice; returns -1 when out of memory. */
+static int choice_cycles(const struct layer *layer, const struct run *run,
+                         const struct kernels *kernels, const struct packing *direct,
+                         const struct wino_choice *choice, double *cycles) {
+    struct wino_packing trial;
+    struct wino_plan plan = {0};
+    const int failed = wino_packing_make(layer, kernels, direct, choice, &trial)
+                           ? -1
+                           : plan_for(layer, run, kernels, &trial, &plan);
+    *cycles = failed ? HUGE_VAL : plan.tiling.cycles;
+    wino_plan_free(&plan);
+    wino_packing_free(&trial);
+    return failed < 0 ? -1 : 0;
+}
+
+/* Change a choice, one axis after the other, as long as that pays: axes hardly matter to each
+ * other.  Returns -1 when out of memory. */
+static int improve(const struct layer *layer, const struct run *run,
+                   const struct kernels *kernels, const struct packing *direct,
+                   struct wino_choice *choice, double *cycles) {
+    if (choice_cycles(layer, run, kernels, direct, choice, cycles)) return -1;
+    enum { WAYS = 4 };
+    double now;
+    for (int tried = 0, at = 0; tried < WAYS * AXES; tried++, at = (at + 1) % (WAYS * AXES)) {
+        struct wino_choice other = *choice;
+        const int a = at / WAYS, merged = at & 1, larger = at >> 1 & 1;
+        const int64_t taps = wino_taps(direct, a);
+        if (larger && (taps < 2 || taps == 3 || taps > 2 * MOST_AXIS_PARTS)) continue;
+        if (taps > 1) other.kind[a] = larger ? F_3_2 : taps == 2 || taps == 4 ? F_2_2 : F_2_3;
+        other.merged[a] = merged;
+        if ((direct->phases[a].count == 1 && merged) || !memcmp(&other, choice, sizeof other))
+            continue;
+        if (choice_cycles(layer, run, kernels, direct, &other, &now)) return -1;
+        if (now < *cycles) {
+            *choice = other;
+            *cycles = now;
+            tried = -1;
+        }
+    }
+    return 0;
+}
+
+/* Positions of all images at which a phase is computed. */
+#define FEW_POSITIONS 1024
+static int64_t positions_of(const struct layer *layer, const struct run *run) {
+    int64_t positions = run->batch;
+    for (int a = 0; a < AXES; a++)
+        positions *= divide_up(run->output[a], layer->forward ? 1 : layer->strides[a]);
+    return positions;
+}
+
+int wino_choose(const struct layer *layer, const struct run *run, const struct kernels *kernels,
+                const struct packing *direct, struct wino_choice *choice, double *cycles) {
+    memset(choice, 0, sizeof *choice); /* it is compared byte by byte */
+    choice->threads = 1;
+    for (int a = 0; a < AXES; a++) {
+        const int64_t taps = wino_taps(direct, a);
+        const int64_t pad = run->pads_begin[a], stride = direct->phases[a].count;
+        choice->residue[a] = layer->forward ? 0 : pad - floor_divide(pad, stride) * stride;
+        choice->kind[a] = taps < 2 ? F_1_1 : taps == 2 || taps == 4 ? F_2_2 : F_2_3;
+        choice->merged[a] = stride > 1;
+        if (run->output[a] < stride) return 1;
+    }
+    if (run->batch < 1) return 1;
+    if (improve(layer, run, kernels, direct, choice, cycles)) return OUT_OF_MEMORY;
+    return *cycles == HUGE_VAL;
+}
+
+int wino_arrange(const struct layer *layer, const struct run *run, const struct kernels *kernels,
+                 const struct packing *direct, struct wino_choice *choice) {
+    /* Few positions are one tile, whose chunks are dealt out; little work is not. */
+    if (run->threads < 2 || positions_of(layer, run) > FEW_POSITIONS) return 0;
+    double cycles, now;
+    struct wino_choice even = *choice;
+    even.threads = run->threads;
+    if (choice_cycles(layer, run, kernels, direct, choice, &cycles)) return OUT_OF_MEMORY;
+    if (cycles <= 20 * BARRIER) return 0;
+    if (choice_cycles(layer, run, kernels, direct, &even, &now)) return OUT_OF_MEMORY;
+    if (now < cycles) *choice = even;
+    return 0;
+}
+
+int wino_choices_agree(const struct wino_choice *a, const struct wino_choice *b) {
+    for (int i = 0; i < AXES; i++)
+        if (a->kind[i] != b->kind[i] || a->merged[i] != b->merged[i] ||
+            a->residue[i] != b->residue[i])
+            return 0;
+    return 1;
+}
+
+int wino_plan_make(const struct layer *layer, const struct run *run,
+                   const struct kernels *kernels, const struct wino_packing *packing,
+                   struct wino_plan *plan) {
+    const int failed = plan_for(layer, run, kernels, packing, plan);
+    return failed ? failed : plan_finish(kernels, plan);
+}
+
+void wino_plan_free(struct wino_plan *plan) {
+    free(plan->weave);
+    free(plan->offsets);
+    free(plan->panel_start);
+    memset(plan, 0, sizeof *plan);
+}

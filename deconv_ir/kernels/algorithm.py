@@ -1,0 +1,85 @@
+"""Which kernel computes a problem: a pure function, and the wishes of caller and environment."""
+
+from __future__ import annotations
+
+import enum
+import os
+from typing import Any
+
+import numpy as np
+
+from deconv_ir.errors import SettingError
+from deconv_ir.kernels.native import Filtering, compiled_module, supports
+from deconv_ir.kernels.problem import Problem
+
+__all__ = ["NATIVE", "Algorithm", "choose_algorithm", "preferred_algorithm", "wanted_algorithm"]
+
+
+class Algorithm(enum.Enum):
+    """The kernels."""
+
+    COL2IM = "col2im"
+    IM2COL = "im2col"
+    PHASES = "phases"
+    COMPILED = "compiled"
+    DIRECT = "direct"
+    WINOGRAD = "winograd"
+
+
+NATIVE = {
+    Algorithm.COMPILED: Filtering.BY_COST,
+    Algorithm.DIRECT: Filtering.NEVER,
+    Algorithm.WINOGRAD: Filtering.ALWAYS,
+}
+"""The paths of the compiled kernel, and what they say about minimal filtering."""
+
+
+def choose_algorithm(
+    problem: Problem, dtype: np.dtype[Any], *, compiled: bool, finite: bool = True
+) -> Algorithm:
+    """Choose the kernel for a problem.
+
+    Parameters
+    ----------
+    problem : Problem
+        What is computed.
+    dtype : dtype
+        Element type.
+    compiled : bool
+        Whether the compiled kernel is there.
+    finite : bool
+        Whether all weights are finite.  The fast kernels put zeros around the
+        data, and zero times infinity is not zero.
+    """
+    if compiled and finite and supports(problem, dtype):
+        return Algorithm.COMPILED
+    if finite and dtype.kind not in "iu":
+        return Algorithm.PHASES
+    return Algorithm.COL2IM
+
+
+def wanted_algorithm(path: str) -> Algorithm | None:
+    """Return the kernel that the caller, else DECONV_IR_KERNEL, asks for; None: choose."""
+    source = "path"
+    if path == "auto":
+        path, source = os.environ.get("DECONV_IR_KERNEL", "") or "auto", "DECONV_IR_KERNEL"
+    if path == "auto":
+        return None
+    try:
+        wanted = Algorithm(path)
+    except ValueError:
+        names = ", ".join(["auto", *(p.value for p in Algorithm)])
+        message = f"{source} names an unknown kernel {path!r}; known are {names}"
+        raise SettingError(message) from None
+    if wanted in NATIVE and compiled_module() is None:
+        raise SettingError(f"{source} asks for the compiled kernel, which was not built here")
+    return wanted
+
+
+def preferred_algorithm() -> Algorithm:
+    """Return the path that f32 layers take here, DECONV_IR_KERNEL heeded."""
+    problem = Problem(1, 1, 1, (1,), (1,), (1,))
+    compiled = compiled_module() is not None
+    return wanted_algorithm("auto") or choose_algorithm(
+        problem, np.dtype(np.float32), compiled=compiled
+    )

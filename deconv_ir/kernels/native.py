@@ -1,0 +1,431 @@
+"""The compiled kernel, where there is one: arguments are checked here, before C sees a pointer."""
+
+from __future__ import annotations
+
+import enum
+import functools
+import importlib
+import math
+import os
+from collections.abc import Callable, Sequence
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+
+from deconv_ir.errors import SettingError
+from deconv_ir.ir.lazy_tensor import LazyTensor, whole
+from deconv_ir.ir.scratchpad import UNLIMITED, AlgorithmCandidate, ScratchpadBudget
+from deconv_ir.kernels.activation import Activation
+from deconv_ir.kernels.problem import Problem
+from deconv_ir.kernels.runtime.cpu import Machine, current_machine
+from deconv_ir.kernels.runtime.threads import get_threads
+
+__all__ = [
+    "CompiledKernel",
+    "Filtering",
+    "choose_fold",
+    "compiled_module",
+    "fold_filter",
+    "instruction_set",
+    "supports",
+]
+
+Array = np.ndarray[Any, np.dtype[Any]]
+
+_ISAS = ("baseline", "avx2", "avx512")
+_AXES = 3
+# Beyond these the tables of phases would be larger than the work.
+_MOST_PHASES = 1 << 16
+_MOST_TAPS = 1 << 20
+# Positions, sums of pads and extents, stay within 64 bits.
+_MOST_PAD = 1 << 62
+# Of scratch: bytes that C multiplies and adds without care.
+_MOST_SCRATCH = 1 << 40
+# Of a thread, where it will do: larger tiles made no layer faster.
+_THREAD_SCRATCH = 3 << 20
+# Of a filter that is read in parts.
+_PART_BYTES = 1 << 18
+# Positions that a kernel reaches over, beyond which it will not.
+_MOST_REACH = 1 << 12
+# Folding phases into channels pays from here on.
+_FEWEST_FOLDED_CHANNELS = 4
+_LEAST_USEFUL = 0.7
+_ELEMENTS = {
+    "float32": 0,
+    "float64": 1,
+    "float16": 2,
+    "bfloat16": 3,
+    "int8": 4,
+    "uint8": 4,
+    "int16": 5,
+    "uint16": 5,
+    "int32": 6,
+    "uint32": 6,
+    "int64": 7,
+    "uint64": 7,
+}
+
+
+_INTERFACE = 7
+"""Of the calls into C; to be raised, here and in module.c, when one changes."""
+
+
+@functools.cache
+def compiled_module() -> ModuleType | None:
+    """Return the extension module, or None where it was not built."""
+    try:
+        module = importlib.import_module("deconv_ir.kernels._compiled")
+    except ImportError:
+        return None
+    # One that was built from older sources, as an editable install may leave it, is passed over.
+    return module if getattr(module, "INTERFACE", None) == _INTERFACE else None
+
+
+def instruction_set() -> str:
+    """Return the instruction set in use: the machine's, or the one that DECONV_IR_ISA names.
+
+    Raises
+    ------
+    SettingError
+        DECONV_IR_ISA names one that this machine, or the extension, does not have.
+    """
+    module = compiled_module()
+    available: list[str] = module.isas() if module else []
+    wanted = os.environ.get("DECONV_IR_ISA", "")
+    if not wanted:
+        best = current_machine().instruction_set
+        return max(
+            (isa for isa in available if _ISAS.index(isa) <= _ISAS.index(best)),
+            key=_ISAS.index,
+            default="",
+        )
+    if wanted not in available:
+        raise SettingError(
+            f"DECONV_IR_ISA is {wanted!r}; available here: {', '.join(available) or 'none'}"
+        )
+    return wanted
+
+
+def supports(problem: Problem, dtype: np.dtype[Any]) -> bool:
+    """Whether the compiled kernel can compute a problem; extents never matter."""
+    return (
+        problem.axes <= _AXES
+        and dtype.name in _ELEMENTS
+        and math.prod(problem.strides) <= _MOST_PHASES
+        and problem.taps <= _MOST_TAPS
+        and max(problem.kernel) * max(problem.dilations) < 1 << 31
+    )
+
+
+def choose_fold(problem: Problem) -> int:
+    """Choose how many phases of the last axis become output channels; 1: none.
+
+    A micro-kernel with one or two rows waits for its loads.  Where a group has
+    so few output channels, the phases of the last axis, which read nearly the
+    same data, make the other rows.
+    """
+    stride, kernel = problem.strides[-1], problem.kernel[-1]
+    rows = problem.channels_out * stride
+    if problem.channels_out > 2 or stride == 1 or problem.dilations[-1] != 1:
+        return 1
+    if problem.channels_in < _FEWEST_FOLDED_CHANNELS or rows not in (2, 3, 4, 5, 6, 8, 12):
+        return 1
+    # Rows without a tap in the last shift are multiplied by zero there.
+    useful = kernel / (-(-kernel // stride) * stride)
+    return stride if useful >= _LEAST_USEFUL and (rows > 2 or useful == 1) else 1
+
+
+def fold_filter(problem: Problem, weights: Array) -> Array:
+    """Return ``[groups * in, phase * out, ..., shift]`` of ``[groups * in, out, ..., K]``."""
+    stride = problem.strides[-1]
+    shifts = -(-problem.kernel[-1] // stride)
+    padded = np.zeros((*weights.shape[:-1], shifts * stride), weights.dtype)
+    padded[..., : weights.shape[-1]] = weights
+    split = padded.reshape(*weights.shape[:-1], shifts, stride)
+    folded = np.moveaxis(split, -1, 1)
+    return folded.reshape(weights.shape[0], -1, *weights.shape[2:-1], shifts)
+
+
+class Filtering(enum.Enum):
+    """When minimal filtering takes the place of direct sums."""
+
+    NEVER = 0
+    BY_COST = 1
+    ALWAYS = 2
+    """Wherever it is possible: for tests."""
+
+
+class CompiledKernel:
+    """A filter packed for the compiled kernel.
+
+    Parameters
+    ----------
+    problem : Problem
+        What is computed; `supports` it.
+    weights : ndarray or LazyTensor
+        ``[groups * in, out, *K]``, or ``[groups * out, in, *K]`` for a convolution.
+    bias : ndarray or None
+        ``[groups * out]`` of the same dtype.
+    activation : Activation
+        Applied to every result; the identity for integers.
+    forward : bool
+        Whether it is a convolution rather than a transposed one.
+    fold : int, optional
+        Phases of the last axis that become channels; default: `choose_fold`.
+    filtering : Filtering
+        When minimal filtering takes the place of direct sums.  Its weights are
+        packed by the first run that needs them, and kept beside the others.
+    machine : Machine, optional
+        What tiles and algorithms are chosen for; default: `current_machine`.
+    step : int, optional
+        Input channels whose sums are rounded together; default: what suits the layer.
+    """
+
+    def __init__(
+        self,
+        problem: Problem,
+        weights: Array | LazyTensor,
+        bias: Array | None,
+        activation: Activation,
+        *,
+        forward: bool,
+        fold: int | None = None,
+        filtering: Filtering = Filtering.BY_COST,
+        machine: Machine | None = None,
+        step: int = 0,
+    ) -> None:
+        module = compiled_module()
+        assert module is not None
+        self._lead = _AXES - problem.axes
+        reaches = zip(problem.dilations, problem.kernel, problem.strides, strict=True)
+        # Small tiles would be little but the data around them.
+        self._reaches_far = math.prod(1 + d * (k - 1) // s for d, k, s in reaches) > _MOST_REACH
+        self._problem, self._shape, self._dtype = problem, weights.shape, weights.dtype
+        self._bias, self._activation = bias, activation
+        # For runs without folding: a folded filter has zeros between its weights.  It is small,
+        # since folding is done where there are few output channels.
+        self._weights: Array | None = None
+        self._plain_kernel: CompiledKernel | None = None
+        if fold is None:
+            fold = 1 if forward or not weights.size else choose_fold(problem)
+        self._fold = fold
+        kernel, strides = problem.kernel, problem.strides
+        guarded = False
+        if fold > 1:
+            # For runs without folding, which is done where there are few output channels.
+            self._weights = weights = whole(weights)
+            guarded = kernel[-1] % fold > 0 and weights.dtype.kind not in "iu"
+            weights = fold_filter(problem, weights)
+            kernel, strides = weights.shape[2:], (*strides[:-1], 1)
+            if bias is not None:
+                by_group = bias.reshape(problem.groups, 1, problem.channels_out)
+                bias = np.repeat(by_group, fold, axis=1).ravel()
+        isa = instruction_set()
+        self._machine = machine or current_machine()
+        self._kernel = module.Kernel(
+            (
+                int(forward),
+                _ELEMENTS[weights.dtype.name],
+                _ISAS.index(isa),
+                problem.groups,
+                problem.channels_in,
+                problem.channels_out * fold,
+                fold,
+                int(guarded),
+                filtering.value,
+                step,
+            ),
+            self._fill(kernel, 1),
+            self._fill(strides, 1),
+            self._fill(problem.dilations, 1),
+            None if bias is None else _packable(bias),
+            (activation.kind.value, activation.low, activation.high, activation.slope),
+            (self._machine.level2_bytes, self._machine.multiply_adds(isa)),
+        )
+        self._pack(weights)
+
+    def _pack(self, weights: Array | LazyTensor) -> None:
+        if not isinstance(weights, LazyTensor):
+            self._kernel.fill(_packable(weights), 0)
+            return
+        rows, row = weights.shape[0], math.prod(weights.shape[1:])
+        step = max(1, _PART_BYTES // max(1, row * int(weights.dtype.itemsize)))
+        for first in range(0, rows, step):
+            last = min(first + step, rows)
+            self._kernel.fill(_packable(weights.read(first * row, last * row)), first)
+
+    @property
+    def finite(self) -> bool:
+        """Whether every weight is finite: the zeros around the data must not meet another."""
+        return bool(self._kernel.finite)
+
+    @property
+    def packed_bytes(self) -> int:
+        """Bytes of the filter in all forms that are kept; minimal filtering has one of its own."""
+        kept = 0 if self._weights is None else self._weights.nbytes
+        plain = 0 if self._plain_kernel is None else self._plain_kernel.packed_bytes
+        return int(self._kernel.packed_bytes) + kept + plain
+
+    def unpacked(self) -> Array:
+        """Return the filter as it was given; it is not kept beside its packing."""
+        if self._weights is not None:
+            return self._weights
+        weights = np.empty(self._shape, self._dtype)
+        self._kernel.unpack(_plain(weights))
+        return weights
+
+    def run(
+        self,
+        data: Array,
+        pads_begin: Sequence[int],
+        scratch_bytes: int,
+        out: Array,
+        room: ScratchpadBudget = UNLIMITED,
+    ) -> bool:
+        """Compute into `out`; False, and `out` void, if scratch could not be kept in bounds."""
+        if self.bind(pads_begin, scratch_bytes, out.shape, room)(data, out):
+            return True
+        if self._weights is None:
+            return False
+        # The data are not finite, or tiles of folded phases are too large.
+        if self._plain_kernel is None:
+            # Data that are finite give the same bits either way.
+            self._plain_kernel = CompiledKernel(
+                self._problem,
+                self._weights,
+                self._bias,
+                self._activation,
+                forward=False,
+                fold=1,
+                filtering=Filtering.NEVER,
+                machine=self._machine,
+                step=self._kernel.step,
+            )
+        return self._plain_kernel.run(data, pads_begin, scratch_bytes, out, room)
+
+    def bind(
+        self,
+        pads_begin: Sequence[int],
+        scratch_bytes: int,
+        output: tuple[int, ...],
+        room: ScratchpadBudget,
+    ) -> Callable[[Array, Array], bool]:
+        """Fix what `run` is given beside the arrays, and the number of threads.
+
+        Returns
+        -------
+        callable
+            Takes data and `out`, of the shape `output`; False, and `out` void,
+            where `run` is to go another way.
+        """
+        if any(abs(pad) >= _MOST_PAD for pad in pads_begin):
+            return lambda data, out: False
+        settings = self._settings(pads_begin, scratch_bytes, output, room)
+        run = self._kernel.run
+
+        def call(data: Array, out: Array) -> bool:
+            return bool(run(_plain(_in_whole_elements(data)), _plain(out), *settings))
+
+        return call
+
+    def describe(
+        self,
+        data: tuple[int, ...],
+        pads_begin: Sequence[int],
+        scratch_bytes: int,
+        output: tuple[int, ...],
+        room: ScratchpadBudget = UNLIMITED,
+    ) -> dict[str, Any]:
+        """Return the tiling that `run` would use for data and `out` of these shapes.
+
+        It packs what `run` would pack.
+        """
+        settings = self._settings(pads_begin, scratch_bytes, output, room)
+        told: dict[str, Any] = self._kernel.describe((data[0], *self._fill(data[2:], 1)), *settings)
+        return told
+
+    def scratch(
+        self,
+        data: tuple[int, ...],
+        pads_begin: Sequence[int],
+        scratch_bytes: int,
+        output: tuple[int, ...],
+        room: ScratchpadBudget = UNLIMITED,
+    ) -> int:
+        """Return the bytes of scratch that `run` takes, on all threads."""
+        return _used(self.describe(data, pads_begin, scratch_bytes, output, room))
+
+    def ways(
+        self,
+        data: tuple[int, ...],
+        pads_begin: Sequence[int],
+        scratch_bytes: int,
+        output: tuple[int, ...],
+        room_bytes: int,
+    ) -> tuple[AlgorithmCandidate, ...]:
+        """Return the ways that `run` has with so much scratch; the first packs nothing more."""
+        told = self.describe(
+            data, pads_begin, scratch_bytes, output, ScratchpadBudget(room_bytes, 0)
+        )
+        filtered = told["winograd_cycles"]
+        if "filtering" in told:  # the weights are there
+            return (AlgorithmCandidate(filtered, _used(told), 0),)
+        used = _used(told)
+        # A tile that exceeds what it may take is the smallest there is.
+        fits = used <= min(scratch_bytes, room_bytes)
+        direct = AlgorithmCandidate(told["cycles"] if fits else math.inf, used, 0)
+        if not told["winograd_weights"]:
+            return (direct,)
+        scratch = told["winograd_bytes"] * min(told["winograd_threads"], told["winograd_jobs"])
+        shared = told["winograd_shared_bytes"]
+        return direct, AlgorithmCandidate(filtered, scratch + shared, told["winograd_weights"])
+
+    def _fill(self, values: Sequence[int], value: int) -> tuple[int, ...]:
+        return (value,) * self._lead + tuple(values)
+
+    def _settings(
+        self,
+        pads_begin: Sequence[int],
+        scratch_bytes: int,
+        output: Sequence[int],
+        room: ScratchpadBudget,
+    ) -> tuple[Any, ...]:
+        """Return what C is told beside the arrays."""
+        # Of a folded axis: which interleaved positions the output is.
+        pad, crop = divmod(pads_begin[-1], self._fold)
+        extent = output[-1]
+        allowed = max(0, min(scratch_bytes, room.scratch_bytes, _MOST_SCRATCH))
+        positions = -(-(crop + extent) // self._fold)
+        return (
+            self._fill((*pads_begin[:-1], pad), 0),
+            self._fill((*output[2:-1], positions), 1),
+            get_threads(),
+            allowed,
+            _MOST_SCRATCH if self._reaches_far else _THREAD_SCRATCH,
+            room.weight_bytes,
+            extent,
+            crop,
+        )
+
+
+def _used(tiling: dict[str, Any]) -> int:
+    each = int(tiling["bytes"]) * min(int(tiling["threads"]), int(tiling["jobs"]))
+    return each + int(tiling["shared_bytes"])
+
+
+def _packable(array: Array) -> Array:
+    """Return an array as C reads it: aligned, without gaps."""
+    return _plain(np.require(array, requirements=["C", "A"]))
+
+
+def _in_whole_elements(array: Array) -> Array:
+    """Return an array, or a copy, in which no two elements overlap or lie askew."""
+    if array.flags.c_contiguous or not any(s % array.itemsize for s in array.strides):
+        return array
+    return np.ascontiguousarray(array)
+
+
+def _plain(array: Array) -> Array:
+    """Return a view whose dtype the buffer protocol knows."""
+    return array.view(f"u{array.itemsize}") if array.dtype.isbuiltin != 1 else array

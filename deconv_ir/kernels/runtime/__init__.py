@@ -1,0 +1,1 @@
+"""Threads, memory and processor: the state that the whole process shares."""

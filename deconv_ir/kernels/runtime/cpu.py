@@ -1,0 +1,136 @@
+"""The processor as the cost models know it: what tiles and algorithms are chosen for."""
+
+from __future__ import annotations
+
+import functools
+import os
+from typing import NamedTuple
+
+from deconv_ir.errors import SettingError
+
+__all__ = ["MACHINES", "Machine", "Processor", "current_machine", "machine_of"]
+
+_SMALLEST_CACHE = 256 << 10
+"""Second-level cache of a processor that does not say how large it is."""
+
+
+class Machine(NamedTuple):
+    """What planning knows of a processor.
+
+    Attributes
+    ----------
+    instruction_set : str
+        The best that the compiled kernel has code for: ``baseline``, ``avx2`` or ``avx512``.
+    level2_bytes : int
+        The second-level cache of a core.
+    halved : bool
+        Whether a multiply-add of 64 bytes takes two units of 32.
+    """
+
+    instruction_set: str
+    level2_bytes: int
+    halved: bool = False
+
+    def multiply_adds(self, instruction_set: str) -> float:
+        """Return the multiply-adds of whole vectors that a core begins in a cycle.
+
+        Examples
+        --------
+        >>> zen4 = MACHINES["zen4"]
+        >>> zen4.multiply_adds("avx512"), zen4.multiply_adds("avx2")
+        (1.0, 2.0)
+        """
+        return 1.0 if self.halved and instruction_set == "avx512" else 2.0
+
+
+MACHINES = {
+    "zen3": Machine("avx2", 512 << 10),
+    "zen4": Machine("avx512", 1 << 20, halved=True),
+    "zen5": Machine("avx512", 1 << 20),
+    "skylake-x": Machine("avx512", 1 << 20),
+    "sapphire-rapids": Machine("avx512", 2 << 20),
+    "small": Machine("avx2", 256 << 10),
+}
+"""Processors by name, for DECONV_IR_MACHINE and for tests."""
+
+
+class Processor(NamedTuple):
+    """What a processor says of itself; no vendor and zeros where it says nothing.
+
+    Attributes
+    ----------
+    vendor : str
+        As of CPUID, for example ``AuthenticAMD``.
+    family, model : int
+        With their extended parts.
+    level2_bytes : int
+        The second-level cache of a core.
+    lowered : bool
+        Whether the extension was built to make vectors of 64 bytes of two of 32.
+    """
+
+    vendor: str = ""
+    family: int = 0
+    model: int = 0
+    level2_bytes: int = 0
+    lowered: bool = False
+
+
+# Cannon, Ice, Tiger and Rocket Lake; Intel's server processors have two units of 64 bytes.
+_HALVED_INTEL = frozenset({0x66, 0x7D, 0x7E, 0x8C, 0x8D, 0xA7})
+
+
+def machine_of(processor: Processor, instruction_set: str) -> Machine:
+    """Describe a processor that has an instruction set.
+
+    No flag tells whether long vectors are halved, and timing it gives another answer in one
+    process of a hundred; but the families are known.  One that is not known has whole vectors.
+
+    Examples
+    --------
+    >>> machine_of(Processor("AuthenticAMD", 0x1A, 0x44, 1 << 20), "avx512") == MACHINES["zen5"]
+    True
+    >>> machine_of(Processor(), "baseline")
+    Machine(instruction_set='baseline', level2_bytes=262144, halved=False)
+    """
+    vendor, family, model, level2, lowered = processor
+    halved = lowered
+    if vendor == "AuthenticAMD":
+        # Zen 4, and Zen 5 of notebooks.
+        halved |= family == 0x19 or (family == 0x1A and model >> 4 in (2, 6))
+    elif vendor == "GenuineIntel":
+        halved |= family == 6 and model in _HALVED_INTEL
+    return Machine(
+        instruction_set,
+        level2 if level2 > 0 else _SMALLEST_CACHE,
+        halved and instruction_set == "avx512",
+    )
+
+
+@functools.cache
+def _detected() -> Machine:
+    from deconv_ir.kernels.native import compiled_module
+
+    module = compiled_module()
+    if module is None:
+        return machine_of(Processor(), "baseline")
+    # Asked for once: on a virtual machine it takes microseconds.
+    return machine_of(Processor(*module.processor()), module.isas()[-1])
+
+
+def current_machine() -> Machine:
+    """Return the machine to plan for: this one, or the one that DECONV_IR_MACHINE names.
+
+    Raises
+    ------
+    SettingError
+        DECONV_IR_MACHINE names none of `MACHINES`.
+    """
+    wanted = os.environ.get("DECONV_IR_MACHINE", "")
+    if not wanted:
+        return _detected()
+    if wanted not in MACHINES:
+        raise SettingError(
+            f"DECONV_IR_MACHINE is {wanted!r}; expected one of {', '.join(MACHINES)}"
+        )
+    return MACHINES[wanted]

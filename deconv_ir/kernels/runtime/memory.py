@@ -1,0 +1,103 @@
+"""Memory for results."""
+
+from __future__ import annotations
+
+import functools
+import math
+import sys
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from deconv_ir.kernels.native import compiled_module
+
+__all__ = ["allocator", "empty", "is_pooled", "keep"]
+
+Array = np.ndarray[Any, np.dtype[Any]]
+
+# Smaller ones the C library's allocator hands out again by itself.
+_LARGE_BYTES = 8 << 20
+# As much is kept as the compiled kernel keeps, for which blocks.c does the same.
+_kept_bytes = 192 << 20
+
+# By their addresses, the oldest first.  No lock: a block may be given back wherever one is freed.
+_kept: dict[int, Array] = {}
+
+
+class _Block:
+    """Memory that goes back to the pool when the last array that shows it is gone."""
+
+    def __init__(self, size: int) -> None:
+        self.memory = _take(size)
+        self.__array_interface__ = self.memory[:size].__array_interface__
+
+    def __del__(self) -> None:
+        _give_back(self.memory)
+
+
+def _take(size: int) -> Array:
+    for address, memory in list(_kept.items()):
+        if size <= len(memory) <= 2 * size and _kept.pop(address, None) is not None:
+            return memory
+    return np.empty(size, np.uint8)
+
+
+def _give_back(memory: Array) -> None:
+    if len(memory) > _kept_bytes:
+        return
+    _kept[id(memory)] = memory
+    for address in list(_kept):
+        if sum(map(len, list(_kept.values()))) <= _kept_bytes:
+            break
+        _kept.pop(address, None)
+
+
+def empty(shape: Sequence[int], dtype: np.dtype[Any]) -> Array:
+    """Return an uninitialised array; a large one in memory that was used before, if there is any.
+
+    Parameters
+    ----------
+    shape : sequence of int
+        Extents.
+    dtype : dtype
+        Element type.
+
+    Returns
+    -------
+    ndarray
+        C-contiguous.  The memory of a large one goes back to a small pool when
+        the array and all of its views are gone.
+    """
+    size = math.prod(shape) * dtype.itemsize
+    if not _LARGE_BYTES <= size <= sys.maxsize:
+        return np.empty(shape, dtype)
+    module = compiled_module()
+    if module is None:
+        return np.asarray(_Block(size)).view(dtype).reshape(shape)
+    return np.frombuffer(module.Block(size), dtype).reshape(shape)
+
+
+def allocator(shape: Sequence[int], dtype: np.dtype[Any]) -> Callable[[], Array]:
+    """Return what calls `empty` for one shape, again and again."""
+    size = math.prod(shape) * dtype.itemsize
+    return functools.partial(np.empty if size < _LARGE_BYTES else empty, shape, dtype)
+
+
+def keep(most_bytes: int) -> None:
+    """Say how much memory of large results is kept to be used again; 0: none.
+
+    What is kept now is let go.
+    """
+    global _kept_bytes
+    _kept_bytes = most_bytes
+    _kept.clear()
+    module = compiled_module()
+    if module is not None:
+        module.keep(most_bytes)
+
+
+def is_pooled(owner: object) -> bool:
+    """Whether an array's base is memory of the pool, which nothing but that array shows."""
+    module = compiled_module()
+    return isinstance(owner, _Block if module is None else module.Block)

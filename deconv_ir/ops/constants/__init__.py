@@ -1,0 +1,1 @@
+"""Constants, ranges, and the ends of a model."""

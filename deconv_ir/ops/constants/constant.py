@@ -1,0 +1,205 @@
+"""OpenVINO Constant-1: arrays from the weights file."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from deconv_ir.errors import UnsupportedError, WeightsError
+from deconv_ir.ir.dtypes import ElementType
+from deconv_ir.ir.geometry import Dim
+from deconv_ir.ir.lazy_tensor import LazyTensor
+from deconv_ir.ir.operation import Context, Operation, TensorInfo
+from deconv_ir.ir.shapes import Shape, element_count, format_shape, static
+from deconv_ir.ops.base import attribute, element_type, integer, operation, shape
+from deconv_ir.ops.checks import VALUE_LIMIT
+
+if TYPE_CHECKING:
+    from deconv_ir.ir.dtypes import Array
+
+_CAST = {"i8": "b", "u8": "B", "i16": "h", "u16": "H", "i32": "i", "u32": "I"}
+_CAST |= {"i64": "q", "u64": "Q", "boolean": "B", "f16": "e", "f32": "f", "f64": "d"}
+_REAL_CODES = "efd"
+
+# OpenVINO's NF4 table: quantiles of the normal distribution (QLoRA, Dettmers
+# et al. 2023, appendix E).
+NF4 = (
+    -1.0,
+    -0.6961928009986877,
+    -0.5250730514526367,
+    -0.39491748809814453,
+    -0.28444138169288635,
+    -0.18477343022823334,
+    -0.09105003625154495,
+    0.0,
+    0.07958029955625534,
+    0.16093020141124725,
+    0.24611230194568634,
+    0.33791524171829224,
+    0.44070982933044434,
+    0.5626170039176941,
+    0.7229568362236023,
+    1.0,
+)
+
+
+@operation("Const", "opset1")
+class Const(Operation):
+    """An array in the weights file.
+
+    Attributes
+    ----------
+    element_type : ElementType
+    shape : Shape
+        Static.
+    offset, size : int
+        Where the bytes stand in the weights file.
+    """
+
+    element_type: ElementType | None = attribute(element_type())
+    shape: Shape = attribute(shape())
+    offset: int = attribute(integer(0))
+    size: int = attribute(integer(0))
+
+    def check(self) -> int:
+        """Check that the attributes agree, and return the number of elements.
+
+        Raises
+        ------
+        WeightsError
+            The shape is not static, or `size` is less than shape and type take.
+        """
+        if self.element_type is None:
+            raise WeightsError("a constant must have an element type", rule="const-size")
+        try:
+            count = element_count(static(self.shape))
+        except ValueError:
+            raise WeightsError(
+                f"a constant must have a static shape, found {format_shape(self.shape)}",
+                actual=format_shape(self.shape),
+                rule="const-size",
+            ) from None
+        needed = self.element_type.size_of(count)
+        if needed > self.size:
+            raise WeightsError(
+                f"size is {self.size} bytes, but {self.element_type}{format_shape(self.shape)} "
+                f"takes {needed}",
+                attribute="size",
+                expected=needed,
+                actual=self.size,
+                rule="const-size",
+            )
+        return count
+
+    def infer(self, inputs: Sequence[TensorInfo], context: Context) -> tuple[TensorInfo, ...]:
+        """Return what the attributes state; small tensors with their value."""
+        count = self.check()
+        value: tuple[Dim, ...] | None = None
+        reals: tuple[float, ...] | None = None
+        code = _CAST.get(self.element_type.name) if self.element_type else None
+        if count == 0:
+            value = ()
+        elif code is not None and count <= VALUE_LIMIT and context.weights is not None:
+            form = f"<{count}{code}"
+            found = struct.unpack(form, context.weights.read(self.offset, struct.calcsize(form)))
+            if code in _REAL_CODES:
+                reals = found
+            else:
+                value = found
+        return (TensorInfo(self.shape, self.element_type, value, reals),)
+
+    def execute(self, inputs: Sequence[Array], context: Context) -> Sequence[Array]:
+        """Return the array: a read-only view of the file, unless it must be unpacked."""
+        count = self.check()
+        assert self.element_type is not None
+        if context.weights is None and count:
+            raise WeightsError("the model has constants, but no weights file was found")
+        if context.weights is None or not count:
+            data = memoryview(b"")
+        else:
+            data = context.weights.read(self.offset, self.element_type.size_of(count))
+        array = unpack(data, self.element_type, count)
+        return (array.reshape(static(self.shape)),)
+
+    def as_lazy_tensor(self, inputs: Sequence[LazyTensor], context: Context) -> LazyTensor | None:
+        """Return the array, unless it must be unpacked."""
+        self.check()
+        weights, element_type = context.weights, self.element_type
+        assert element_type is not None
+        if weights is None or element_type.is_packed:
+            return None
+        try:
+            dtype = element_type.numpy()
+        except TypeError:
+            return None
+
+        def read(start: int, stop: int) -> Array:
+            size = int(dtype.itemsize)
+            data = weights.read(self.offset + start * size, (stop - start) * size)
+            return unpack(data, element_type, stop - start)
+
+        return LazyTensor(static(self.shape), dtype, read)
+
+
+def unpack(data: memoryview, element_type: ElementType, count: int) -> Array:
+    """Make an array of packed or plain elements.
+
+    Parameters
+    ----------
+    data : memoryview
+        Bytes as the weights file has them: little-endian; of the elements
+        that share a byte, u1 begin at the highest bit, u2, u4, i4, nf4 and
+        f4e2m1 at the lowest; u3 and u6 stand in groups of three bytes.
+    element_type : ElementType
+    count : int
+        Number of elements.
+
+    Raises
+    ------
+    UnsupportedError
+        Arrays of this type can not be made.
+    """
+    import numpy as np
+
+    name = element_type.name
+    if not element_type.is_packed:
+        try:
+            dtype = element_type.numpy()
+        except TypeError:
+            raise UnsupportedError(f"constants of type {name} are not supported") from None
+        return np.frombuffer(data, dtype, count)
+    raw = np.frombuffer(data, np.uint8)
+    if name == "u1":
+        return np.unpackbits(raw, count=count, bitorder="big")
+    if name in ("u3", "u6"):
+        return _unpack_planes(raw, name)[:count]
+    per_byte = 8 // element_type.bits
+    shifts = np.arange(per_byte, dtype=np.uint8) * element_type.bits
+    codes: Array = (raw[:, None] >> shifts) & ((1 << element_type.bits) - 1)
+    codes = codes.reshape(-1)[:count]
+    if name == "nf4":
+        codes = np.array(NF4, np.float32)[codes]
+        return codes
+    if name == "f4e2m1":
+        return codes.view(element_type.numpy())
+    if name == "i4":
+        codes = (codes ^ 8).astype(np.int8) - np.int8(8)
+    return codes.astype(element_type.numpy())
+
+
+def _unpack_planes(raw: Array, name: str) -> Array:
+    """Unpack u3 or u6: two bytes hold the low bits of a group, the third the high ones."""
+    import numpy as np
+
+    low_bits, high_bits = (2, 1) if name == "u3" else (4, 2)
+    groups = raw[: raw.size - raw.size % 3].reshape(-1, 3)
+
+    def split(columns: Any, bits: int) -> Any:
+        shifts = np.arange(8 - bits, -1, -bits, dtype=np.uint8)
+        fields = (columns[:, :, None] >> shifts) & ((1 << bits) - 1)
+        return fields.reshape(len(columns), -1)
+
+    high = split(groups[:, 2:], high_bits) << low_bits
+    result: Array = split(groups[:, :2], low_bits) | high
+    return result.ravel()

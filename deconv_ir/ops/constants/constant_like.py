@@ -1,0 +1,140 @@
+"""ConvertLike-1, Identity-16 and Eye-9."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from deconv_ir.errors import ShapeError
+from deconv_ir.ir.dtypes import ElementType
+from deconv_ir.ir.geometry import UNKNOWN
+from deconv_ir.ir.operation import Context, Operation, Sharing, TensorInfo
+from deconv_ir.ir.shapes import Shape, format_shape
+from deconv_ir.ops.base import attribute, element_type, operation
+from deconv_ir.ops.checks import check_rank, check_single, check_type, integers, unknown_shape
+from deconv_ir.ops.elementwise.convert import Convert, convert
+from deconv_ir.ops.values import as_dim, as_dims
+
+if TYPE_CHECKING:
+    from deconv_ir.ir.dtypes import Array
+
+
+@operation(
+    "ConvertLike",
+    "opset1",
+    inputs=("data", "like"),
+    examples=("f32[2,3], i32[4] -> i32[2,3]",),
+)
+class ConvertLike(Operation):
+    """The same values in the element type of another input.
+
+    Source: OpenVINO operation specification, ConvertLike-1.
+    """
+
+    sharing = Sharing.WHOLE
+
+    def infer(self, inputs: Sequence[TensorInfo], context: Context) -> tuple[TensorInfo, ...]:
+        """Keep the shape, and the values that fit the type."""
+        to = inputs[1].element_type
+        if to is None:
+            return (TensorInfo(inputs[0].shape),)
+        return Convert(destination_type=to).infer(inputs[:1], context)
+
+    def explain(
+        self, inputs: Sequence[TensorInfo], context: Context, output: int, axis: int
+    ) -> str | None:
+        """Name the shape of the data."""
+        return f"the shape of data, {format_shape(inputs[0].shape)}"
+
+    def execute(self, inputs: Sequence[Array], context: Context) -> Sequence[Array]:
+        """Convert."""
+        from deconv_ir.ir.dtypes import from_numpy
+
+        to = from_numpy(inputs[1].dtype)
+        assert to is not None, "arrays of a model have element types"
+        return (convert(inputs[0], to),)
+
+
+@operation("Identity", "opset16", inputs=("data",), examples=("f32[2,3] -> f32[2,3]",))
+class Identity(Operation):
+    """The data as it is.
+
+    Source: OpenVINO operation specification, Identity-16.
+    """
+
+    sharing = Sharing.WHOLE
+
+    def infer(self, inputs: Sequence[TensorInfo], context: Context) -> tuple[TensorInfo, ...]:
+        """Pass on what is known."""
+        return (inputs[0],)
+
+    def explain(
+        self, inputs: Sequence[TensorInfo], context: Context, output: int, axis: int
+    ) -> str | None:
+        """Name the shape of the data."""
+        return f"the shape of data, {format_shape(inputs[0].shape)}"
+
+    def execute(self, inputs: Sequence[Array], context: Context) -> Sequence[Array]:
+        """Pass on the data."""
+        return (inputs[0],)
+
+
+@operation(
+    "Eye",
+    "opset9",
+    inputs=("num_rows", "num_columns", "diagonal_index", "batch_shape"),
+    required=3,
+    examples=(
+        "i64[]{3}, i64[]{4}, i64[]{-1} -> f32[3,4] | output_type=f32",
+        "i64[]{2}, i64[]{2}, i64[]{0}, i64[2]{3,1} -> i32[3,1,2,2] | output_type=i32",
+    ),
+)
+class Eye(Operation):
+    """Ones on a diagonal, zeros elsewhere.
+
+    Source: OpenVINO operation specification, Eye-9.
+
+    Attributes
+    ----------
+    output_type : ElementType
+    """
+
+    output_type: ElementType | None = attribute(element_type())
+
+    def infer(self, inputs: Sequence[TensorInfo], context: Context) -> tuple[TensorInfo, ...]:
+        """Put batch shape, rows and columns together."""
+        for info, name in zip(inputs, self.inputs, strict=False):
+            check_type(info, name, "integer")
+            if name == "batch_shape":
+                check_rank(info, name, 1)
+            else:
+                check_single(info, name)
+        rows, columns = (as_dim(i.value[0]) if i.value else UNKNOWN for i in inputs[:2])
+        for dim, name in ((rows, "num_rows"), (columns, "num_columns")):
+            if isinstance(dim, int) and dim < 0:
+                raise ShapeError(
+                    f"{name} is {dim}", expected=">= 0", actual=dim, rule="input-value"
+                )
+        batch: Shape = ()
+        if len(inputs) > 3:
+            given = inputs[3].value
+            batch = unknown_shape(inputs[3]) if given is None else as_dims(given)
+        shape = None if batch is None else (*batch, rows, columns)
+        return (TensorInfo(shape, self.output_type),)
+
+    def explain(
+        self, inputs: Sequence[TensorInfo], context: Context, output: int, axis: int
+    ) -> str | None:
+        """Name the numbers of rows and columns."""
+        rows, columns = ("?" if not i.value else str(i.value[0]) for i in inputs[:2])
+        return f"num_rows {rows}, num_columns {columns}"
+
+    def execute(self, inputs: Sequence[Array], context: Context) -> Sequence[Array]:
+        """Make the matrix."""
+        import numpy as np
+
+        assert self.output_type is not None
+        rows, columns, diagonal = (int(a.reshape(())) for a in inputs[:3])
+        one = np.eye(rows, columns, diagonal).astype(self.output_type.numpy())
+        batch = integers(inputs[3]) if len(inputs) > 3 else ()
+        return (np.broadcast_to(one, (*batch, rows, columns)),)

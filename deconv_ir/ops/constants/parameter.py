@@ -1,0 +1,46 @@
+"""OpenVINO Parameter-1 and Result-1: where a model begins and ends."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from deconv_ir.ir.dtypes import ElementType
+from deconv_ir.ir.operation import Context, Operation, Sharing, TensorInfo
+from deconv_ir.ir.shapes import Shape
+from deconv_ir.ops.base import attribute, element_type, operation, shape
+
+
+@operation("Parameter", "opset1")
+class Parameter(Operation):
+    """An input of the model.
+
+    Attributes
+    ----------
+    shape : Shape
+        Dims may be unknown or ranges, the rank dynamic.
+    element_type : ElementType or None
+        None: not determined.
+    """
+
+    shape: Shape = attribute(shape())
+    element_type: ElementType | None = attribute(element_type(), None, required=True)
+
+    def infer(self, inputs: Sequence[TensorInfo], context: Context) -> tuple[TensorInfo, ...]:
+        """Return what the attributes state."""
+        return (TensorInfo(self.shape, self.element_type),)
+
+
+@operation("Result", "opset1", inputs=("data",))
+class Result(Operation):
+    """An output of the model."""
+
+    sharing = Sharing.WHOLE
+
+    def infer(self, inputs: Sequence[TensorInfo], context: Context) -> tuple[TensorInfo, ...]:
+        """Pass on what the input is; an output port, if declared, is the same."""
+        return (inputs[0],)
+
+    def execute(self, inputs: Sequence[Any], context: Context) -> Sequence[Any]:
+        """Pass on the input."""
+        return (inputs[0],)

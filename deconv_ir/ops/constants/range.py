@@ -1,0 +1,173 @@
+"""OpenVINO Range-1 and Range-4."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from deconv_ir.errors import ShapeError
+from deconv_ir.ir.dtypes import ElementType
+from deconv_ir.ir.geometry import UNKNOWN, Dim, interval
+from deconv_ir.ir.operation import Context, Operation, TensorInfo
+from deconv_ir.ops.base import attribute, element_type, operation
+from deconv_ir.ops.checks import VALUE_LIMIT, check_rank, check_type, merged_type
+from deconv_ir.ops.values import ends
+
+if TYPE_CHECKING:
+    from deconv_ir.ir.dtypes import Array
+
+_INPUTS = ("start", "stop", "step")
+
+
+def steps(start: float, stop: float, step: float) -> int:
+    """Return how many numbers a range has.
+
+    Raises
+    ------
+    ShapeError
+        The step is 0, or a number is infinite or NaN.
+    """
+    if step == 0 or not all(math.isfinite(v) for v in (start, stop, step)):
+        raise ShapeError(
+            f"a range from {start} to {stop} by {step} has no end", actual=step, rule="range"
+        )
+    if isinstance(start, int) and isinstance(stop, int) and isinstance(step, int):
+        return len(range(start, stop, step))
+    return max(0, math.ceil((stop - start) / step))
+
+
+class _Range(Operation):
+    """Numbers from start to stop, by step; stop is not among them."""
+
+    def result_type(self, inputs: Sequence[TensorInfo]) -> ElementType | None:
+        """Check the types of the inputs, and tell that of the output."""
+        raise NotImplementedError
+
+    def infer(self, inputs: Sequence[TensorInfo], context: Context) -> tuple[TensorInfo, ...]:
+        """Count the numbers, as far as the inputs are known."""
+        for info, name in zip(inputs, self.inputs, strict=True):
+            check_rank(info, name, 0, 1)
+        found = self.result_type(inputs)
+        whole = found is not None and found.is_integer
+        scalars = [_scalar(info, whole) for info in inputs]
+        numbers = [s for s in scalars if isinstance(s, int | float)]
+        if len(numbers) == 3:
+            count = steps(*numbers)
+            value = None
+            start, _, step = numbers
+            if count <= VALUE_LIMIT and isinstance(start, int) and isinstance(step, int):
+                value = tuple(start + i * step for i in range(count))
+            return (TensorInfo((count,), found, value),)
+        return (TensorInfo((self._bound(inputs),), found),)
+
+    @staticmethod
+    def _bound(inputs: Sequence[TensorInfo]) -> Dim:
+        """Bound the count by the ends of partly known integers."""
+        values = [info.value for info in inputs]
+        if any(v is None or len(v) != 1 for v in values):
+            return UNKNOWN
+        start, stop, step = (v[0] for v in values if v is not None)
+        if not isinstance(step, int) or not step:
+            return UNKNOWN
+        (start_low, start_high), (stop_low, stop_high) = ends(start), ends(stop)
+        near, far = stop_low - start_high, stop_high - start_low
+        if step < 0:
+            near, far = start_low - stop_high, start_high - stop_low
+        low = 0 if math.isinf(near) else max(0, -(-int(near) // abs(step)))
+        high = None if math.isinf(far) else max(0, -(-int(far) // abs(step)))
+        return interval(low, high)
+
+    def explain(
+        self, inputs: Sequence[TensorInfo], context: Context, output: int, axis: int
+    ) -> str | None:
+        """Show start, stop and step."""
+        shown = []
+        for info, name in zip(inputs, self.inputs, strict=True):
+            known = info.value or info.reals
+            shown.append(f"{name} {known[0] if known else '?'}")
+        return "the numbers from " + ", ".join(shown)
+
+    def execute(self, inputs: Sequence[Array], context: Context) -> Sequence[Array]:
+        """Compute start + i * step."""
+        import numpy as np
+
+        dtype = self.array_type(inputs)
+        start, stop, step = (_number(a, dtype) for a in inputs)
+        count = steps(start, stop, step)
+        if dtype.kind in "iu":
+            numbers = np.arange(count, dtype=np.int64) * step + start
+        else:
+            numbers = np.arange(count) * float(step) + float(start)
+        return (numbers.astype(dtype),)
+
+    def array_type(self, inputs: Sequence[Array]) -> Any:
+        """Tell the dtype of the output."""
+        return inputs[0].dtype
+
+
+def _scalar(info: TensorInfo, whole: bool) -> float | Dim | None:
+    """Return the only element; a float is cut to a whole number for an integer range."""
+    known = info.value or info.reals
+    if not known or len(known) != 1:
+        return None
+    number = known[0]
+    if whole and isinstance(number, float) and math.isfinite(number):
+        return int(number)
+    return number
+
+
+def _number(array: Array, dtype: Any) -> Any:
+    number = array.reshape(()).item()
+    if dtype.kind in "iu" and isinstance(number, float) and math.isfinite(number):
+        return int(number)
+    return number
+
+
+@operation("Range", "opset1", inputs=_INPUTS, examples=("i64[]{2}, i64[]{9}, i64[]{3} -> i64[3]",))
+class Range1(_Range):
+    """Numbers from start to stop, by step; stop is not among them.
+
+    Source: OpenVINO operation specification, Range-1.
+    """
+
+    def result_type(self, inputs: Sequence[TensorInfo]) -> ElementType | None:
+        """Require one numeric type."""
+        return merged_type(inputs, self.inputs, "numeric")
+
+
+@operation(
+    "Range",
+    "opset4",
+    inputs=_INPUTS,
+    examples=("i64[]{9}, i64[]{2}, i64[]{-3} -> f32[3] | output_type=f32",),
+)
+class Range4(_Range):
+    """Numbers from start to stop, by step; stop is not among them.
+
+    Source: OpenVINO operation specification, Range-4.
+
+    Attributes
+    ----------
+    output_type : ElementType
+        Inputs of other types are converted to it first.
+    """
+
+    output_type: ElementType | None = attribute(element_type())
+
+    def result_type(self, inputs: Sequence[TensorInfo]) -> ElementType | None:
+        """Require numeric types."""
+        for info, name in zip(inputs, self.inputs, strict=True):
+            check_type(info, name, "numeric")
+        if self.output_type is None:
+            raise ShapeError(
+                "output_type must name an element type",
+                attribute="output_type",
+                rule="element-type",
+            )
+        return self.output_type
+
+    def array_type(self, inputs: Sequence[Array]) -> Any:
+        """Tell the dtype of the output."""
+        assert self.output_type is not None
+        return self.output_type.numpy()

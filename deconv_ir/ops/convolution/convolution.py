@@ -1,0 +1,314 @@
+"""OpenVINO Convolution-1 and GroupConvolution-1."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from deconv_ir.errors import ShapeError
+from deconv_ir.ir.geometry import UNKNOWN, Axis, AxisGeometry, Dim, PadMode, convolution_axis
+from deconv_ir.ir.lazy_tensor import joined
+from deconv_ir.ir.operation import Context, Epilogue, Kernel, Operation, TensorInfo
+from deconv_ir.ir.scratchpad import ScratchpadBudget
+from deconv_ir.ir.shapes import element_count, format_shape, intersect_dims, is_static, static
+from deconv_ir.ops.base import attribute, integers, operation
+from deconv_ir.ops.checks import check_least_rank, merged_type, product
+from deconv_ir.ops.convolution.fusing import as_kernel_epilogue
+from deconv_ir.ops.convolution.packed import PackedLayer, Placement
+from deconv_ir.ops.convolution.views import FilterView
+from deconv_ir.ops.windows import (
+    AUTO_PAD,
+    explain_window,
+    static_geometry,
+    window_axes,
+    window_extent,
+)
+
+if TYPE_CHECKING:
+    from deconv_ir.ir.dtypes import Array
+    from deconv_ir.ir.lazy_tensor import Constant
+    from deconv_ir.kernels import Activation
+    from deconv_ir.kernels import Convolution as ConvolutionKernel
+
+
+class _Convolution(Operation):
+    """Attributes and behaviour that both operations have."""
+
+    takes_lazy = (1,)
+
+    strides: tuple[int, ...] | None = attribute(integers(1, per_axis=True), None, required=True)
+    pads_begin: tuple[int, ...] | None = attribute(integers(per_axis=True), None, required=True)
+    pads_end: tuple[int, ...] | None = attribute(integers(per_axis=True), None, required=True)
+    dilations: tuple[int, ...] | None = attribute(integers(1, per_axis=True), None, required=True)
+    auto_pad: PadMode = attribute(AUTO_PAD, PadMode.EXPLICIT)
+
+    # Axes of the filter before the spatial ones.
+    def leading(self) -> int:
+        """Return how many axes of the filter are not spatial."""
+        return 2
+
+    def filter_view(self, shape: tuple[Dim, ...]) -> FilterView:
+        """Read the dims of the filter by role."""
+        raise NotImplementedError
+
+    def canonical_filter(self, filter: Constant) -> Constant:  # noqa: A002
+        """Lay out a filter as the kernel takes it: [C_OUT, C_IN / groups, K...]."""
+        raise NotImplementedError
+
+    def rule(self, axis: Axis, data: int, kernel: int) -> AxisGeometry:
+        """Find pads and extent of an axis."""
+        return convolution_axis(axis, data, kernel, self.auto_pad)
+
+    def axes(self, spatial: int) -> tuple[Axis, ...]:
+        """Return the attributes, axis by axis."""
+        return window_axes(
+            spatial,
+            strides=self.strides,
+            dilations=self.dilations,
+            pads_begin=self.pads_begin,
+            pads_end=self.pads_end,
+        )
+
+    def spatial_count(self, inputs: Sequence[TensorInfo]) -> int | None:
+        """Tell the number of spatial axes; None where no input determines it."""
+        data, filter_ = inputs
+        check_least_rank(data, "data", 3)
+        check_least_rank(filter_, "filter", self.leading() + 1)
+        counts = {
+            len(shape) - leading
+            for shape, leading in ((data.shape, 2), (filter_.shape, self.leading()))
+            if shape is not None
+        }
+        if len(counts) > 1:
+            raise ShapeError(
+                f"ranks do not fit: data {format_shape(data.shape)}, "
+                f"filter {format_shape(filter_.shape)}",
+                expected=format_shape(data.shape),
+                actual=format_shape(filter_.shape),
+                rule="rank",
+            )
+        return counts.pop() if counts else None
+
+    def views(
+        self, inputs: Sequence[TensorInfo], spatial: int
+    ) -> tuple[tuple[Dim, ...], FilterView]:
+        """Return the dims of the data, and those of the filter by role."""
+        data = inputs[0].shape or (UNKNOWN,) * (spatial + 2)
+        filter_ = inputs[1].shape or (UNKNOWN,) * (spatial + self.leading())
+        return data, self.filter_view(filter_)
+
+    def infer(self, inputs: Sequence[TensorInfo], context: Context) -> tuple[TensorInfo, ...]:
+        """Compute the shape of the output; see `geometry.convolution_axis`."""
+        element_type = merged_type(inputs, self.inputs, "numeric")
+        spatial = self.spatial_count(inputs)
+        if spatial is None:
+            return (TensorInfo(None, element_type),)
+        data, view = self.views(inputs, spatial)
+        wanted = product(view.groups, view.inputs)
+        if intersect_dims(data[1], wanted) is None:
+            raise ShapeError(
+                f"channels do not fit: data has {data[1]}, filter takes "
+                + (
+                    f"{wanted}"
+                    if view.groups == 1
+                    else f"{view.groups} groups * {view.inputs} = {wanted}"
+                ),
+                expected=wanted,
+                actual=data[1],
+                rule="channels",
+            )
+        if any(k == 0 for k in view.kernel):
+            raise ShapeError(
+                f"kernel extents must be positive, found {format_shape(view.kernel)}",
+                expected=">= 1",
+                actual=format_shape(view.kernel),
+                rule="kernel-extent",
+            )
+        extents = [
+            window_extent(i, axis, x, k, self.auto_pad, self.rule)
+            for i, (axis, x, k) in enumerate(
+                zip(self.axes(spatial), data[2:], view.kernel, strict=True)
+            )
+        ]
+        channels = product(view.groups, view.outputs)
+        return (TensorInfo((data[0], channels, *extents), element_type),)
+
+    def explain(
+        self, inputs: Sequence[TensorInfo], context: Context, output: int, axis: int
+    ) -> str | None:
+        """Tell by which formula a dim of the output is found."""
+        spatial = self.spatial_count(inputs)
+        if spatial is None:
+            return None
+        data, view = self.views(inputs, spatial)
+        if axis == 0:
+            return f"N of data = {data[0]}"
+        if axis == 1:
+            return f"C_OUTPUT of filter = {product(view.groups, view.outputs)}"
+        index = axis - 2
+        return explain_window(self.axes(spatial)[index], data[axis], view.kernel[index], self.rule)
+
+    def kernel(
+        self,
+        filter: Constant,  # noqa: A002
+        context: Context,
+        bias: Array | None = None,
+        activation: Activation | None = None,
+    ) -> ConvolutionKernel:
+        """Pack a filter."""
+        from deconv_ir.kernels import Convolution as ConvolutionKernel
+
+        axes = self.axes(filter.ndim - self.leading())
+        return ConvolutionKernel(
+            self.canonical_filter(filter),
+            strides=tuple(a.stride for a in axes),
+            dilations=tuple(a.dilation for a in axes),
+            groups=filter.shape[0] if self.leading() == 3 else 1,
+            bias=bias,
+            activation=activation,
+            scratch_bytes=context.scratch_bytes,
+        )
+
+    def prepare(self, constants: Sequence[Constant | None], context: Context) -> Kernel | None:
+        """Pack the filter when it is constant."""
+        return self.prepare_fused(constants, Epilogue(None), context)
+
+    def prepare_fused(
+        self, constants: Sequence[Constant | None], epilogue: Epilogue, context: Context
+    ) -> Kernel | None:
+        """Pack the filter, with what is added to each channel and an activation."""
+        filter_ = constants[1]
+        if filter_ is None:
+            return None
+        leading = self.leading()
+        channels = element_count(filter_.shape[: leading - 1])
+        rank = filter_.ndim - leading + 2
+        found = as_kernel_epilogue(epilogue, rank, 1, channels, filter_.dtype)
+        if found is None:
+            return None
+        extents = filter_.shape[leading:]
+        packed = self.kernel(filter_, context, *found)
+
+        def run(inputs: Sequence[Array], out: Array | None, room: ScratchpadBudget | None) -> Array:
+            return self.apply(packed, extents, inputs[0], out, room)
+
+        def place(inputs: Sequence[TensorInfo]) -> Placement:
+            data = static(inputs[0].shape)
+            return data, *_placed(self, data[2:], extents)
+
+        return PackedLayer(run, place, packed)
+
+    def accepts_out(self, inputs: Sequence[TensorInfo], output: TensorInfo) -> bool:
+        """Write to an array."""
+        return True
+
+    def work(self, inputs: Sequence[TensorInfo], output: TensorInfo) -> int | None:
+        """Count two operations for each tap and input channel of each output element."""
+        if not is_static(output.shape) or not is_static(inputs[1].shape):
+            return None
+        filter_ = static(inputs[1].shape)
+        depth = element_count(filter_[self.leading() - 1 :])
+        return 2 * element_count(static(output.shape)) * depth
+
+    def execute(self, inputs: Sequence[Array], context: Context) -> Sequence[Array]:
+        """Compute the convolution."""
+        data, filter_ = inputs
+        packed = self.kernel(filter_, context)
+        return (self.apply(packed, filter_.shape[self.leading() :], data),)
+
+    def apply(
+        self,
+        packed: ConvolutionKernel,
+        kernel: Sequence[int],
+        data: Array,
+        out: Array | None = None,
+        room: ScratchpadBudget | None = None,
+    ) -> Array:
+        """Run a packed kernel on actual data; `out` and `room` as of the kernel."""
+        return packed.run(data, *_placed(self, data.shape[2:], tuple(kernel)), out, room)
+
+
+@functools.lru_cache(maxsize=512)
+def _placed(
+    operation: _Convolution, data: tuple[int, ...], kernel: tuple[int, ...]
+) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Return pad_begin and extent of each axis, for actual extents of data and kernel."""
+    axes = operation.axes(len(kernel))
+    geometry = static_geometry(axes, data, kernel, operation.auto_pad, operation.rule)
+    return tuple(g.pad_begin for g in geometry), tuple(g.output for g in geometry)
+
+
+@operation(
+    "Convolution",
+    "opset1",
+    inputs=("data", "filter"),
+    examples=(
+        "f32[1,2,5,6], f32[3,2,3,3] -> f32[1,3,3,6]"
+        " | strides=2,1 pads_begin=1,1 pads_end=1,1 dilations=1,1 auto_pad=explicit",
+        "f32[1,2,5], f32[3,2,3] -> f32[1,3,3]"
+        " | strides=2 pads_begin=0 pads_end=0 dilations=1 auto_pad=same_upper",
+    ),
+)
+class Convolution(_Convolution):
+    """Convolution (cross-correlation).
+
+    Inputs: `data` [N, C_IN, X...], `filter` [C_OUT, C_IN, K...].  Output:
+    [N, C_OUT, Y...].
+
+    Source: OpenVINO operation specification, Convolution-1.
+
+    Attributes
+    ----------
+    strides, dilations : tuple of int
+        Positive, one for each spatial axis; 1 where absent.
+    pads_begin, pads_end : tuple of int
+        One for each spatial axis; 0 where absent; negative: so much of the
+        data is skipped.  Ignored with any `auto_pad` but explicit.
+    auto_pad : PadMode
+        explicit (the same as absent), same_upper, same_lower or valid.
+    """
+
+    def filter_view(self, shape: tuple[Dim, ...]) -> FilterView:
+        """Read [C_OUT, C_IN, K...]."""
+        return FilterView(1, shape[1], shape[0], shape[2:])
+
+    def canonical_filter(self, filter: Constant) -> Constant:  # noqa: A002
+        """Lay out a filter as the kernel takes it, which is as it is."""
+        return filter
+
+
+@operation(
+    "GroupConvolution",
+    "opset1",
+    inputs=("data", "filter"),
+    examples=(
+        "f32[1,4,5,6], f32[2,3,2,3,3] -> f32[1,6,3,4]"
+        " | strides=1,1 pads_begin=0,0 pads_end=0,0 dilations=1,1",
+    ),
+)
+class GroupConvolution(_Convolution):
+    """Convolution in groups of channels.
+
+    Inputs: `data` [N, GROUPS * C_IN, X...], `filter` [GROUPS, C_OUT, C_IN,
+    K...], channels counted in a group.  Output: [N, GROUPS * C_OUT, Y...].
+
+    Source: OpenVINO operation specification, GroupConvolution-1.
+
+    Attributes
+    ----------
+    strides, dilations, pads_begin, pads_end, auto_pad
+        As of `Convolution`.
+    """
+
+    def leading(self) -> int:
+        """Return how many axes of the filter are not spatial."""
+        return 3
+
+    def filter_view(self, shape: tuple[Dim, ...]) -> FilterView:
+        """Read [GROUPS, C_OUT, C_IN, K...]."""
+        return FilterView(shape[0], shape[2], shape[1], shape[3:])
+
+    def canonical_filter(self, filter: Constant) -> Constant:  # noqa: A002
+        """Lay out a filter as the kernel takes it: groups one after the other."""
+        return joined(filter)

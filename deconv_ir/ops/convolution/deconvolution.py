@@ -1,0 +1,472 @@
+"""What the four transposed convolutions share: shape rule, pads, execution.
+
+Each operation says how its data and filter are laid out and how an axis finds
+its pads; the rest is one computation.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from deconv_ir.errors import ShapeError, UnsupportedError
+from deconv_ir.ir.dtypes import ElementType
+from deconv_ir.ir.geometry import (
+    UNKNOWN,
+    Axis,
+    AxisGeometry,
+    Dim,
+    PadMode,
+    Semantics,
+    bounds,
+    monotone,
+)
+from deconv_ir.ir.lazy_tensor import whole
+from deconv_ir.ir.operation import Context, Epilogue, Kernel, Operation, TensorInfo
+from deconv_ir.ir.scratchpad import ScratchpadBudget
+from deconv_ir.ir.shapes import element_count, format_shape, intersect_dims, is_static, static
+from deconv_ir.ops.base import attribute, choice, integers
+from deconv_ir.ops.checks import product
+from deconv_ir.ops.convolution.fusing import as_kernel_epilogue
+from deconv_ir.ops.convolution.packed import PackedLayer, Placement
+from deconv_ir.ops.convolution.views import (
+    DataView,
+    FilterView,
+    describe_requested,
+    merge_request,
+    quotient,
+)
+
+if TYPE_CHECKING:
+    from deconv_ir.ir.dtypes import Array
+    from deconv_ir.ir.lazy_tensor import Constant
+    from deconv_ir.kernels import Activation
+    from deconv_ir.kernels import Deconvolution as DeconvolutionKernel
+
+AUTO_PAD = choice(PadMode, none=PadMode.EXPLICIT)
+
+
+class Deconvolution(Operation):
+    """Attributes and behaviour that all four operations have."""
+
+    strides: tuple[int, ...] | None = attribute(integers(1, per_axis=True), None, required=True)
+    pads_begin: tuple[int, ...] | None = attribute(integers(0, per_axis=True), None, required=True)
+    pads_end: tuple[int, ...] | None = attribute(integers(0, per_axis=True), None, required=True)
+    dilations: tuple[int, ...] | None = attribute(integers(1, per_axis=True), None, required=True)
+    auto_pad: PadMode = attribute(AUTO_PAD, PadMode.EXPLICIT)
+    output_padding: tuple[int, ...] | None = attribute(integers(0, per_axis=True), None)
+
+    # What an operation defines
+
+    @property
+    def channels_last(self) -> bool:
+        """Whether data and output are laid out [N, spatial..., C]."""
+        return False
+
+    def filter_view(self, shape: tuple[Dim, ...]) -> FilterView:
+        """Read the dims of the filter by role."""
+        raise NotImplementedError
+
+    def canonical_filter(self, filter: Constant) -> Constant:  # noqa: A002
+        """Lay out a filter as the kernel takes it: [groups * in, out, K...]."""
+        raise NotImplementedError
+
+    def groups_of(self, filter_shape: Sequence[int]) -> int:
+        """Tell the number of groups, given the shape of the filter as the IR has it."""
+        raise NotImplementedError
+
+    def axis_geometry(
+        self, axis: Axis, data: int, kernel: int, output: int | None, semantics: Semantics
+    ) -> AxisGeometry:
+        """Find pads and extent of one axis."""
+        raise NotImplementedError
+
+    def filter_rank(self, spatial: int) -> int:
+        """Rank of the filter for a number of spatial axes."""
+        return spatial + 2
+
+    def requested_output(
+        self, inputs: Sequence[TensorInfo], spatial: int
+    ) -> tuple[tuple[Dim, ...] | None, DataView | None]:
+        """Tell what the model asks the output to be.
+
+        Returns
+        -------
+        spatial : tuple of Dim, or None
+            The requested extents; None where pads decide.
+        full : DataView or None
+            All dims, where the request covers batch and channels too.
+        """
+        raise NotImplementedError
+
+    def check_types(self, inputs: Sequence[TensorInfo]) -> ElementType | None:
+        """Return the element type of the output."""
+        raise NotImplementedError
+
+    # What they share
+
+    def spatial_count(self, inputs: Sequence[TensorInfo]) -> int | None:
+        """Tell the number of spatial axes; None where nothing determines it."""
+        data, filter_ = inputs[0].shape, inputs[1].shape
+        if data is not None and len(data) < 3:
+            raise ShapeError(
+                f"{self.inputs[0]} must have rank 3 or greater, found {format_shape(data)}",
+                expected="rank >= 3",
+                actual=format_shape(data),
+                rule="rank",
+            )
+        lowest = self.filter_rank(1)
+        if filter_ is not None and len(filter_) < lowest:
+            raise ShapeError(
+                f"{self.inputs[1]} must have rank {lowest} or greater, "
+                f"found {format_shape(filter_)}",
+                expected=f"rank >= {lowest}",
+                actual=format_shape(filter_),
+                rule="rank",
+            )
+        if data is not None:
+            spatial = len(data) - 2
+            if filter_ is not None and len(filter_) != self.filter_rank(spatial):
+                raise ShapeError(
+                    f"ranks do not fit: {self.inputs[0]} {format_shape(data)} has {spatial} "
+                    f"spatial axes, so {self.inputs[1]} must have rank "
+                    f"{self.filter_rank(spatial)}, found {format_shape(filter_)}",
+                    expected=self.filter_rank(spatial),
+                    actual=len(filter_),
+                    rule="rank",
+                )
+            return spatial
+        if filter_ is not None:
+            return len(filter_) - self.filter_rank(0)
+        lists = (self.strides, self.dilations, self.pads_begin, self.pads_end)
+        return next((len(v) for v in lists if v), None)
+
+    def axes(self, spatial: int) -> tuple[Axis, ...]:
+        """Return the attributes, axis by axis."""
+        ones, zeros = (1,) * spatial, (0,) * spatial
+        for name in ("strides", "dilations", "pads_begin", "pads_end", "output_padding"):
+            self.check_length(name, getattr(self, name), spatial)
+        return tuple(
+            map(
+                Axis,
+                self.strides or ones,
+                self.dilations or ones,
+                self.pads_begin or zeros,
+                self.pads_end or zeros,
+                self.output_padding or zeros,
+            )
+        )
+
+    def check_length(self, name: str, values: tuple[int, ...] | None, spatial: int) -> None:
+        """Require one value for each spatial axis."""
+        if values and len(values) != spatial:
+            raise ShapeError(
+                f"{name} must have {spatial} elements, one for each spatial axis, "
+                f"found {len(values)}: {','.join(map(str, values))}",
+                attribute=name,
+                expected=spatial,
+                actual=len(values),
+                rule="attribute-length",
+            )
+
+    def infer(self, inputs: Sequence[TensorInfo], context: Context) -> tuple[TensorInfo, ...]:
+        """Compute the shape of the output; see `geometry` for an axis's formula."""
+        element_type = self.check_types(inputs)
+        spatial = self.spatial_count(inputs)
+        if spatial is None:
+            return (TensorInfo(None, element_type),)
+        axes = self.axes(spatial)
+        data, filter_ = self.views(inputs, spatial)
+        groups = self.resolve_groups(data, filter_)
+        self.check_kernel(filter_)
+        channels = product(groups, filter_.outputs)
+        requested, full = self.requested_output(inputs, spatial)
+        if requested is None:
+            extents = tuple(
+                self.extent(i, *each, context.semantics)
+                for i, each in enumerate(zip(axes, data.spatial, filter_.kernel, strict=True))
+            )
+        else:
+            extents = requested
+        view = DataView(data.batch, channels, extents)
+        if full is not None:
+            view = merge_request(view, full)
+        return (TensorInfo(self.lay_out(view), element_type),)
+
+    def data_view(self, shape: tuple[Dim, ...]) -> DataView:
+        """Read the dims of the data, or of the output, by role."""
+        if self.channels_last:
+            return DataView(shape[0], shape[-1], shape[1:-1])
+        return DataView(shape[0], shape[1], shape[2:])
+
+    def lay_out(self, view: DataView) -> tuple[Dim, ...]:
+        """Put the dims in the order of the layout; the inverse of `data_view`."""
+        if self.channels_last:
+            return (view.batch, *view.spatial, view.channels)
+        return (view.batch, view.channels, *view.spatial)
+
+    def views(self, inputs: Sequence[TensorInfo], spatial: int) -> tuple[DataView, FilterView]:
+        """Read the dims of data and filter by role; unknown ranks are filled in."""
+        data = inputs[0].shape or (UNKNOWN,) * (spatial + 2)
+        filter_ = inputs[1].shape or (UNKNOWN,) * self.filter_rank(spatial)
+        return self.data_view(data), self.filter_view(filter_)
+
+    def resolve_groups(self, data: DataView, filter_: FilterView) -> Dim:
+        """Find the number of groups, from the filter and from the data's channels.
+
+        Raises
+        ------
+        ShapeError
+            The filter does not take as many channels as the data has.
+        """
+        wanted = product(filter_.groups, filter_.inputs)
+        groups: Dim | None = filter_.groups
+        if intersect_dims(data.channels, wanted) is None:
+            groups = None
+        elif isinstance(filter_.inputs, int) and filter_.inputs > 0:
+            # Channels are whole groups, which narrows what is not known.
+            share = quotient(data.channels, filter_.inputs)
+            groups = None if share is None else intersect_dims(filter_.groups, share)
+        if groups is not None:
+            return groups
+        found = f"{self.inputs[1]} takes {wanted}"
+        if filter_.groups != 1:
+            found = f"{self.inputs[1]} takes {filter_.groups} groups * {filter_.inputs} = {wanted}"
+        raise ShapeError(
+            f"channels do not fit: {self.inputs[0]} has {data.channels}, {found}",
+            expected=wanted,
+            actual=data.channels,
+            rule="channels",
+        )
+
+    def check_kernel(self, filter_: FilterView) -> None:
+        """Require that the filter has taps."""
+        for index, extent in enumerate(filter_.kernel):
+            if extent == 0:
+                raise ShapeError(
+                    f"{self.inputs[1]} is empty on spatial axis {index}", rule="empty-kernel"
+                )
+
+    def extent(self, index: int, axis: Axis, data: Dim, kernel: Dim, semantics: Semantics) -> Dim:
+        """Compute the output extent of an axis whose pads decide."""
+
+        def output(x: int, k: int) -> int:
+            # A dim that is not known is taken to be at least 1, as OpenVINO does.
+            return self.axis_geometry(axis, max(1, x), max(1, k), None, semantics).output
+
+        if isinstance(data, int) and isinstance(kernel, int):
+            geometry = self.axis_geometry(axis, data, kernel, None, semantics)
+            if geometry.output < 0:
+                raise ShapeError(
+                    f"the output would have a negative extent on spatial axis {index}: "
+                    f"{geometry.formula}",
+                    actual=geometry.output,
+                    expected=">= 0",
+                    rule="negative-extent",
+                )
+            return geometry.output
+        return monotone(output, data, kernel)
+
+    def geometry(
+        self, inputs: Sequence[TensorInfo], context: Context
+    ) -> tuple[AxisGeometry, ...] | None:
+        """Return pads and extents of all axes; None where something is not known yet."""
+        spatial = self.spatial_count(inputs)
+        if spatial is None:
+            return None
+        data, filter_ = self.views(inputs, spatial)
+        requested, _ = self.requested_output(inputs, spatial)
+        outputs: tuple[Dim | None, ...] = requested or (None,) * spatial
+        found = []
+        for axis, x, k, y in zip(
+            self.axes(spatial), data.spatial, filter_.kernel, outputs, strict=True
+        ):
+            if not isinstance(x, int) or not isinstance(k, int):
+                return None
+            if y is not None and not isinstance(y, int):
+                return None
+            found.append(self.axis_geometry(axis, x, k, y, context.semantics))
+        return tuple(found)
+
+    def explain(
+        self, inputs: Sequence[TensorInfo], context: Context, output: int, axis: int
+    ) -> str | None:
+        """Tell by which formula a dim of the output is found."""
+        spatial = self.spatial_count(inputs)
+        if spatial is None:
+            return None
+        data, filter_ = self.views(inputs, spatial)
+        rank = spatial + 2
+        channel_axis = rank - 1 if self.channels_last else 1
+        if axis == 0:
+            return f"N of {self.inputs[0]} = {data.batch}"
+        if axis == channel_axis:
+            total = product(filter_.groups, filter_.outputs)
+            if filter_.groups == 1:
+                return f"C_OUTPUT of {self.inputs[1]} = {total}"
+            return f"GROUPS * C_OUTPUT = {filter_.groups} * {filter_.outputs} = {total}"
+        role = axis - 1 if self.channels_last else axis - 2
+        geometry = self.geometry(inputs, context)
+        if geometry is not None:
+            return geometry[role].formula
+        requested, _ = self.requested_output(inputs, spatial)
+        if requested is not None:
+            return f"Y = {self.inputs[2]}[{role}] = {requested[role]}"
+        ends = [bounds(d) for d in (data.spatial[role], filter_.kernel[role])]
+        axis_ = self.axes(spatial)[role]
+        low = self.axis_geometry(axis_, ends[0][0], ends[1][0], None, context.semantics)
+        if ends[0][1] is None or ends[1][1] is None:
+            return f"at least: {low.formula}"
+        high = self.axis_geometry(axis_, ends[0][1], ends[1][1], None, context.semantics)
+        return f"from {low.formula} to {high.formula}"
+
+    # Execution
+
+    def kernel(
+        self,
+        filter: Constant,  # noqa: A002
+        bias: Array | None,
+        context: Context,
+        activation: Activation | None = None,
+    ) -> DeconvolutionKernel:
+        """Pack a filter.
+
+        Raises
+        ------
+        UnsupportedError
+            Nothing computes in its element type (f8 and the like).
+        """
+        from deconv_ir.kernels import Deconvolution as DeconvolutionKernel
+
+        canonical = self.canonical_filter(filter)
+        axes = self.axes(canonical.ndim - 2)
+        try:
+            return DeconvolutionKernel(
+                canonical,
+                strides=tuple(a.stride for a in axes),
+                dilations=tuple(a.dilation for a in axes),
+                groups=self.groups_of(filter.shape),
+                bias=bias,
+                activation=activation,
+                scratch_bytes=context.scratch_bytes,
+            )
+        except TypeError as error:
+            raise UnsupportedError(str(error), rule="unsupported-type") from error
+
+    def bias_of(self, inputs: Sequence[Any]) -> Any:
+        """Pick the bias among the inputs; None where there is none."""
+        return None
+
+    def prepare(self, constants: Sequence[Constant | None], context: Context) -> Kernel | None:
+        """Pack the filter when it (and the bias, if any) is constant."""
+        bias = self.bias_of(constants)
+        if bias is None and self.has_bias(len(constants)):
+            return None
+        return self._packed(constants, bias, None, context)
+
+    def prepare_fused(
+        self, constants: Sequence[Constant | None], epilogue: Epilogue, context: Context
+    ) -> Kernel | None:
+        """Pack the filter, with what is added to each channel and an activation."""
+        filter_ = constants[1]
+        own = self.bias_of(constants)
+        if filter_ is None or (own is None and self.has_bias(len(constants))):
+            return None
+        view = self.filter_view(filter_.shape)
+        channels = self.groups_of(filter_.shape) * bounds(view.outputs)[0]
+        axis = -1 if self.channels_last else 1
+        found = as_kernel_epilogue(epilogue, len(view.kernel) + 2, axis, channels, filter_.dtype)
+        if found is None:
+            return None
+        bias, activation = found
+        if bias is not None and own is not None:
+            return None
+        return self._packed(constants, bias if own is None else own, activation, context)
+
+    def _packed(
+        self,
+        constants: Sequence[Constant | None],
+        bias: Array | None,
+        activation: Activation | None,
+        context: Context,
+    ) -> Kernel | None:
+        filter_ = constants[1]
+        if filter_ is None:
+            return None
+        shape = filter_.shape
+        packed = self.kernel(filter_, bias, context, activation)
+        # Of the constants, only the small ones are needed again: the filter is packed.
+        kept = [None, None, *(None if c is None else whole(c) for c in constants[2:])]
+
+        def run(inputs: Sequence[Array], out: Array | None, room: ScratchpadBudget | None) -> Array:
+            present = [i if c is None else c for i, c in zip(inputs, kept, strict=True)]
+            return self.apply(packed, shape, present, context, out, room)
+
+        def place(inputs: Sequence[TensorInfo]) -> Placement | None:
+            data = static(inputs[0].shape)
+            placed = _placed(self, (data, shape), tuple(inputs[2:]), context.semantics)
+            if placed is None:  # the requested extents are not known before
+                return None
+            if self.channels_last:
+                data = (data[0], data[-1], *data[1:-1])
+            return data, *placed
+
+        return PackedLayer(run, place, packed, channels_last=self.channels_last)
+
+    def accepts_out(self, inputs: Sequence[TensorInfo], output: TensorInfo) -> bool:
+        """Write to an array when its layout is the kernel's."""
+        return not self.channels_last
+
+    def work(self, inputs: Sequence[TensorInfo], output: TensorInfo) -> int | None:
+        """Count two operations for each tap of each input element and output channel."""
+        if not is_static(inputs[0].shape) or not is_static(inputs[1].shape):
+            return None
+        data, filter_ = static(inputs[0].shape), static(inputs[1].shape)
+        outputs = bounds(self.filter_view(filter_).outputs)[0]
+        kernel = element_count([bounds(k)[0] for k in self.filter_view(filter_).kernel])
+        return 2 * element_count(data) * outputs * kernel
+
+    def has_bias(self, inputs: int) -> bool:
+        """Tell whether there is a bias among this many inputs."""
+        return False
+
+    def execute(self, inputs: Sequence[Array], context: Context) -> tuple[Array, ...]:
+        """Compute the transposed convolution."""
+        packed = self.kernel(inputs[1], self.bias_of(inputs), context)
+        return (self.apply(packed, inputs[1].shape, inputs, context),)
+
+    def apply(
+        self,
+        packed: DeconvolutionKernel,
+        filter_shape: tuple[int, ...],
+        inputs: Sequence[Array],
+        context: Context,
+        out: Array | None = None,
+        room: ScratchpadBudget | None = None,
+    ) -> Array:
+        """Run a packed kernel; `out` and `room` as of the kernel, `out` channels first only."""
+        import numpy as np
+
+        data = inputs[0]
+        others = tuple(map(describe_requested, inputs[2:]))
+        placed = _placed(self, (data.shape, filter_shape), others, context.semantics)
+        assert placed is not None, "actual arrays have static shapes"
+        pads, extents = placed
+        given = np.moveaxis(data, -1, 1) if self.channels_last else data
+        result = packed.run(given, pads, extents, out, room)
+        return np.moveaxis(result, 1, -1) if self.channels_last else result
+
+
+@functools.lru_cache(maxsize=512)
+def _placed(
+    operation: Deconvolution,
+    shapes: tuple[tuple[int, ...], ...],
+    others: tuple[TensorInfo, ...],
+    semantics: Semantics,
+) -> tuple[tuple[int, ...], tuple[int, ...]] | None:
+    """Return pad_begin and extent of each axis, for actual shapes of data and filter."""
+    geometry = operation.geometry((*map(TensorInfo, shapes), *others), Context(semantics))
+    if geometry is None:
+        return None
+    return tuple(g.pad_begin for g in geometry), tuple(g.output for g in geometry)

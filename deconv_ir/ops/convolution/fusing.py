@@ -1,0 +1,89 @@
+"""What a convolution's kernel can take over from the layers behind it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from deconv_ir.ir.operation import Epilogue, Operation
+
+if TYPE_CHECKING:
+    from deconv_ir.ir.dtypes import Array
+    from deconv_ir.kernels import Activation
+
+
+def as_bias(addend: Array, rank: int, axis: int, channels: int, dtype: Any) -> Array | None:
+    """Return an addend as one number a channel; None where it is something else.
+
+    Parameters
+    ----------
+    addend : ndarray
+        What is added, broadcast by NumPy's rule.
+    rank : int
+        Rank of what it is added to.
+    axis : int
+        The axis of the channels.
+    channels : int
+        Extent of that axis.
+    dtype : dtype
+        Element type of what it is added to.
+
+    Returns
+    -------
+    ndarray, [channels]
+    """
+    import numpy as np
+
+    if addend.ndim > rank or addend.dtype != dtype:
+        return None
+    shape = (1,) * (rank - addend.ndim) + addend.shape
+    found = shape[axis]
+    if addend.size != found or found not in (1, channels):
+        return None
+    return np.ascontiguousarray(np.broadcast_to(addend.reshape(-1), (channels,)))
+
+
+def as_activation(
+    operation: Operation, parameters: Sequence[Array], dtype: Any
+) -> Activation | None:
+    """Return an operation as an activation of the kernels; None where they have none such.
+
+    Parameters
+    ----------
+    operation : Operation
+    parameters : sequence of ndarray
+        Its constant inputs beside the first.
+    dtype : dtype
+        Element type that it is applied to.
+    """
+    from deconv_ir.kernels import Activation, ActivationKind
+
+    if operation.type == "ReLU":
+        return Activation(ActivationKind.RELU)
+    if dtype.kind in "iu":
+        return None
+    if operation.type == "Clamp":
+        low, high = getattr(operation, "min"), getattr(operation, "max")  # noqa: B009
+        return Activation(ActivationKind.CLAMP, low=low, high=high)
+    if operation.type == "PReLU" and parameters[0].size == 1:
+        return Activation(ActivationKind.LEAKY_RELU, slope=float(parameters[0].reshape(())))
+    return None
+
+
+def as_kernel_epilogue(
+    epilogue: Epilogue, rank: int, axis: int, channels: int, dtype: Any
+) -> tuple[Array | None, Activation | None] | None:
+    """Return bias and activation for a kernel; None where it can not take the epilogue.
+
+    Parameters are those of `as_bias`.
+    """
+    bias = activation = None
+    if epilogue.addend is not None:
+        bias = as_bias(epilogue.addend, rank, axis, channels, dtype)
+        if bias is None:
+            return None
+    if epilogue.activation is not None:
+        activation = as_activation(epilogue.activation, epilogue.parameters, dtype)
+        if activation is None:
+            return None
+    return bias, activation

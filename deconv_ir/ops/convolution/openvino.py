@@ -1,0 +1,43 @@
+"""What the two OpenVINO operations share: types, `output_shape`, pads."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from deconv_ir.errors import ShapeError
+from deconv_ir.ir.dtypes import ElementType
+from deconv_ir.ir.geometry import Axis, AxisGeometry, Dim, Semantics, openvino_axis
+from deconv_ir.ir.operation import TensorInfo
+from deconv_ir.ops.checks import merged_type
+from deconv_ir.ops.convolution.deconvolution import Deconvolution
+from deconv_ir.ops.convolution.views import DataView, check_output_shape
+
+
+class OpenVINODeconvolution(Deconvolution):
+    """What the two OpenVINO operations share: types, `output_shape`, pads."""
+
+    def axis_geometry(
+        self, axis: Axis, data: int, kernel: int, output: int | None, semantics: Semantics
+    ) -> AxisGeometry:
+        """Find pads and extent of one axis; see `geometry.openvino_axis`."""
+        return openvino_axis(axis, data, kernel, self.auto_pad, output, semantics)
+
+    def requested_output(
+        self, inputs: Sequence[TensorInfo], spatial: int
+    ) -> tuple[tuple[Dim, ...] | None, DataView | None]:
+        """Return the elements of the `output_shape` input."""
+        if len(inputs) < 3:
+            return None, None
+        return check_output_shape(inputs[2], "output_shape", spatial), None
+
+    def check_types(self, inputs: Sequence[TensorInfo]) -> ElementType | None:
+        """Require one numeric type (T1) for data and filter."""
+        element_type = merged_type(inputs[:2], self.inputs)
+        if element_type is not None and not (element_type.is_float or element_type.is_integer):
+            raise ShapeError(
+                f"{self.inputs[0]} must be of a numeric type, found {element_type}",
+                expected="a numeric type",
+                actual=element_type,
+                rule="element-type",
+            )
+        return element_type

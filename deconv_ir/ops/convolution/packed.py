@@ -1,0 +1,94 @@
+"""A convolution whose filter is packed, as an executor runs it."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+from deconv_ir.ir.operation import Call, Kernel, TensorInfo
+from deconv_ir.ir.scratchpad import AlgorithmCandidate, ScratchpadBudget
+
+if TYPE_CHECKING:
+    from deconv_ir.ir.dtypes import Array
+    from deconv_ir.kernels import Convolution, Deconvolution
+
+Placement = tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]
+"""Shape of the data as the kernel takes it, where the output begins, and its extents."""
+
+
+class PackedLayer(Kernel):
+    """A prepared layer that tells what it takes, and keeps within what it is given.
+
+    Parameters
+    ----------
+    run : callable
+        Takes the inputs, `out` and the room; returns the output.
+    place : callable
+        Takes what is known of the inputs, all shapes static; returns how the
+        kernel is called, or None where that depends on their values.
+    kernel : Convolution or Deconvolution
+        Its filter packed; in more forms than one, once a plan gave the room.
+    channels_last : bool
+        Whether the layer's data and output are, which the kernel's never are.
+    """
+
+    def __init__(
+        self,
+        run: Callable[[Sequence[Array], Array | None, ScratchpadBudget | None], Array],
+        place: Callable[[Sequence[TensorInfo]], Placement | None],
+        kernel: Convolution | Deconvolution,
+        *,
+        channels_last: bool = False,
+    ) -> None:
+        self._run = run
+        self._place = place
+        self._kernel = kernel
+        self._channels_last = channels_last
+
+    @property
+    def packed_bytes(self) -> int:
+        """Bytes of filter and bias, in all forms that are kept."""
+        return self._kernel.packed_bytes
+
+    def ways(self, inputs: Sequence[TensorInfo], room_bytes: int) -> Sequence[AlgorithmCandidate]:
+        """Return the ways to compute it with so much scratch, the first without more weights."""
+        placed = self._place(inputs)
+        if placed is None:
+            return (AlgorithmCandidate(0.0, self._kernel.scratch_bytes, 0),)
+        return self._kernel.ways(*placed, room_bytes)
+
+    def settle(self, inputs: Sequence[TensorInfo], room: ScratchpadBudget) -> int:
+        """Pack what runs with this room need; return the bytes of their scratch."""
+        placed = self._place(inputs)
+        if placed is None:
+            return self._kernel.scratch_bytes
+        return self._kernel.scratch(*placed, room)
+
+    def bind(self, inputs: Sequence[TensorInfo], room: ScratchpadBudget) -> Call:
+        """Fix the shapes; see `Operation.bind`."""
+        placed = self._place(inputs)
+        if placed is None:
+            return functools.partial(self, room=room)
+        run = self._kernel.bind(*placed, room)
+        if self._channels_last:
+            import numpy as np
+
+            def call(arrays: Sequence[Array], out: Array | None) -> Sequence[Array]:
+                return (np.moveaxis(run(np.moveaxis(arrays[0], -1, 1), None), 1, -1),)
+
+        else:
+
+            def call(arrays: Sequence[Array], out: Array | None) -> Sequence[Array]:
+                return (run(arrays[0], out),)
+
+        return call
+
+    def __call__(
+        self,
+        inputs: Sequence[Array],
+        out: Array | None = None,
+        room: ScratchpadBudget | None = None,
+    ) -> tuple[Array, ...]:
+        """Compute the output."""
+        return (self._run(inputs, out, room),)

@@ -1,0 +1,102 @@
+"""Dims of a deconvolution's data and filter by role, and the shape that a model asks for."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from deconv_ir.errors import ShapeError
+from deconv_ir.ir.geometry import UNKNOWN, Dim, bounds, interval
+from deconv_ir.ir.operation import TensorInfo
+from deconv_ir.ir.shapes import format_shape, intersect_dims
+from deconv_ir.ops.values import as_dims
+
+if TYPE_CHECKING:
+    from deconv_ir.ir.dtypes import Array
+
+
+class DataView(NamedTuple):
+    """Dims of the data (or output), by role."""
+
+    batch: Dim
+    channels: Dim
+    spatial: tuple[Dim, ...]
+
+
+class FilterView(NamedTuple):
+    """Dims of the filter, by role; channels are those of one group."""
+
+    groups: Dim
+    inputs: Dim
+    outputs: Dim
+    kernel: tuple[Dim, ...]
+
+
+def quotient(a: Dim, divisor: int) -> Dim | None:
+    """Divide a dim; None where it can not be a multiple."""
+    if isinstance(a, int):
+        return a // divisor if a % divisor == 0 else None
+    low, high = bounds(a)
+    if high is not None and high // divisor < -(-low // divisor):
+        return None
+    return interval(-(-low // divisor), None if high is None else high // divisor)
+
+
+def describe_requested(array: Array) -> TensorInfo:
+    """Describe an actual array; a list of integers with its value."""
+    from deconv_ir.ir.dtypes import from_numpy
+
+    element_type = from_numpy(array.dtype)
+    whole = element_type is not None and element_type.kind in ("int", "uint")
+    value = tuple(map(int, array.ravel())) if whole and array.ndim < 2 else None
+    return TensorInfo(array.shape, element_type, value)
+
+
+def merge_request(view: DataView, full: DataView) -> DataView:
+    """Require that a requested full shape agrees with batch and channels."""
+    dims = []
+    for name, computed, requested in (
+        ("batch", view.batch, full.batch),
+        ("channels", view.channels, full.channels),
+    ):
+        common = intersect_dims(computed, requested)
+        if common is None:
+            raise ShapeError(
+                f"dst_shape asks for {name} {requested}, the inputs give {computed}",
+                expected=computed,
+                actual=requested,
+                rule="output-shape-value",
+            )
+        dims.append(common)
+    return DataView(dims[0], dims[1], view.spatial)
+
+
+def check_output_shape(info: TensorInfo, name: str, length: int) -> tuple[Dim, ...]:
+    """Check the input that asks for an output shape, and return its elements."""
+    element_type = info.element_type
+    if element_type is not None and not element_type.is_integer:
+        raise ShapeError(
+            f"{name} must be of an integer type, found {element_type}",
+            expected="an integer type",
+            actual=element_type,
+            rule="output-shape-type",
+        )
+    if info.shape is not None and (
+        len(info.shape) != 1 or intersect_dims(info.shape[0], length) is None
+    ):
+        raise ShapeError(
+            f"{name} must have shape [{length}], found {format_shape(info.shape)}",
+            expected=f"[{length}]",
+            actual=format_shape(info.shape),
+            rule="output-shape-length",
+        )
+    if info.value is None:
+        return (UNKNOWN,) * length
+    for value in info.value:
+        if isinstance(value, int) and value < 0:
+            raise ShapeError(
+                f"{name} must not be negative, found {format_shape(info.value)}",
+                expected=">= 0",
+                actual=format_shape(info.value),
+                rule="output-shape-value",
+            )
+    return as_dims(info.value)

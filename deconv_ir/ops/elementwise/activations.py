@@ -1,0 +1,360 @@
+"""Activations with attributes or parameters as inputs."""
+
+from __future__ import annotations
+
+import enum
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from deconv_ir.errors import ShapeError
+from deconv_ir.ir.dtypes import ElementType
+from deconv_ir.ir.geometry import Dim
+from deconv_ir.ir.operation import Call, Context, TensorInfo
+from deconv_ir.ir.shapes import compatible, element_count, format_shape, intersect_dims, static
+from deconv_ir.ops.base import attribute, choice, number, operation
+from deconv_ir.ops.checks import merged_type
+from deconv_ir.ops.elementwise.blocks import is_small
+from deconv_ir.ops.elementwise.elementwise import Elementwise, Unary
+from deconv_ir.ops.elementwise.unary import erf, expm1
+from deconv_ir.ops.numeric import keeps_type
+from deconv_ir.ops.values import MAXIMUM, MINIMUM
+
+if TYPE_CHECKING:
+    from deconv_ir.ir.dtypes import Array
+
+
+@operation("Clamp", "opset1", inputs=("data",), examples=("f32[2,3] -> f32[2,3] | min=-1 max=2.5",))
+class Clamp(Unary):
+    """min(max(x, min), max); NaN stays NaN.
+
+    For integers, `min` is rounded up and `max` down.
+
+    Source: OpenVINO operation specification, Clamp-1.
+
+    Attributes
+    ----------
+    min, max : float
+        Bounds.
+    """
+
+    min: float = attribute(number())
+    max: float = attribute(number())
+
+    def _check(self) -> None:
+        if self.max < self.min:
+            raise ShapeError(
+                f"min {self.min} is greater than max {self.max}",
+                attribute="min",
+                expected=f"<= {self.max}",
+                actual=self.min,
+                rule="clamp",
+            )
+
+    def infer(self, inputs: Sequence[TensorInfo], context: Context) -> tuple[TensorInfo, ...]:
+        """Shape and type are those of the input; known elements are clamped."""
+        self._check()
+        (info,) = Unary.infer(self, inputs, context)
+        value = inputs[0].value
+        if value is not None:
+            value = tuple(self._clamp(dim, info.element_type) for dim in value)
+        return (TensorInfo(info.shape, info.element_type, value),)
+
+    def _clamp(self, dim: Dim, element_type: ElementType | None) -> Dim:
+        if math.isfinite(self.min):
+            dim = MAXIMUM(dim, math.ceil(self.min), element_type)
+        if math.isfinite(self.max):
+            dim = MINIMUM(dim, math.floor(self.max), element_type)
+        return dim
+
+    def apply(self, np: Any, *arrays: Array) -> Array:
+        """Compute the output."""
+        (data,) = arrays
+        low, high = self.min, self.max
+        if data.dtype.kind in "iu":
+            info = np.iinfo(data.dtype)
+            low = info.min if low <= info.min else min(math.ceil(low), info.max)
+            high = info.max if high >= info.max else max(math.floor(high), info.min)
+        result: Array = np.minimum(np.maximum(data, data.dtype.type(low)), data.dtype.type(high))
+        return result
+
+
+@operation("Elu", "opset1", inputs=("data",), examples=("f32[2,3] -> f32[2,3] | alpha=0.5",))
+class Elu(Unary):
+    """x, or alpha * (exp(x) - 1) where x is negative.
+
+    Source: OpenVINO operation specification, Elu-1.
+
+    Attributes
+    ----------
+    alpha : float
+        What the output tends to, downwards.
+    """
+
+    family = "float"
+
+    alpha: float = attribute(number())
+
+    def apply(self, np: Any, *arrays: Array) -> Array:
+        """Compute the output."""
+        (data,) = arrays
+        negative = data.dtype.type(self.alpha) * expm1(np, np.minimum(data, 0))
+        result: Array = np.maximum(data, 0) + negative
+        return result
+
+
+class GeluMode(enum.Enum):
+    """How Gelu is computed."""
+
+    ERF = "erf"
+    TANH = "tanh"
+
+
+def gelu(np: Any, x: Any, mode: GeluMode) -> Any:
+    """X * (1 + erf(x / sqrt 2)) / 2, or its approximation by tanh."""
+    if mode is GeluMode.ERF:
+        found = erf(np, x * math.sqrt(0.5))
+        found += 1
+        found *= 0.5 * x
+        return found
+    inner = math.sqrt(2 / math.pi) * (x + 0.044715 * x * x * x)
+    return 0.5 * x * (1 + np.tanh(inner))
+
+
+@operation("Gelu", "opset2", inputs=("data",), examples=("f32[2,3] -> f32[2,3]",))
+class Gelu2(Unary):
+    """x * (1 + erf(x / sqrt 2)) / 2.
+
+    Source: OpenVINO operation specification, Gelu-2.
+    """
+
+    family = "float"
+    temporaries = 8
+
+    def apply(self, np: Any, *arrays: Array) -> Array:
+        """Compute the output."""
+        (data,) = arrays
+        result: Array = gelu(np, data, GeluMode.ERF)
+        return result
+
+
+@operation(
+    "Gelu",
+    "opset7",
+    inputs=("data",),
+    examples=("f32[2,3] -> f32[2,3] | approximation_mode=tanh",),
+)
+class Gelu7(Unary):
+    """x * (1 + erf(x / sqrt 2)) / 2, or its approximation by tanh.
+
+    Source: OpenVINO operation specification, Gelu-7.
+
+    Attributes
+    ----------
+    approximation_mode : GeluMode
+        erf or tanh.
+    """
+
+    family = "float"
+    temporaries = 8
+
+    approximation_mode: GeluMode = attribute(choice(GeluMode), GeluMode.ERF)
+
+    def apply(self, np: Any, *arrays: Array) -> Array:
+        """Compute the output."""
+        (data,) = arrays
+        result: Array = gelu(np, data, self.approximation_mode)
+        return result
+
+
+class _WithScalars(Elementwise):
+    """An activation whose parameters are scalar inputs."""
+
+    def infer(self, inputs: Sequence[TensorInfo], context: Context) -> tuple[TensorInfo, ...]:
+        """Shape and type are those of the data; the others are scalars of its type."""
+        element_type = merged_type(inputs, self.inputs, "float")
+        for info, name in zip(inputs[1:], self.inputs[1:], strict=False):
+            if info.shape is not None and any(intersect_dims(d, 1) is None for d in info.shape):
+                raise ShapeError(
+                    f"{name} must be a scalar, found {format_shape(info.shape)}",
+                    expected="a scalar",
+                    actual=format_shape(info.shape),
+                    rule="rank",
+                )
+        return (TensorInfo(inputs[0].shape, element_type),)
+
+    def explain(
+        self, inputs: Sequence[TensorInfo], context: Context, output: int, axis: int
+    ) -> str | None:
+        """Name the shape of the input."""
+        return f"the shape of the input, {format_shape(inputs[0].shape)}"
+
+    def aligned(self, inputs: Sequence[Array]) -> Sequence[Array]:
+        """Take the one element of the scalars."""
+        return (inputs[0], *(scalar.reshape(()) for scalar in inputs[1:]))
+
+
+@operation(
+    "Selu",
+    "opset1",
+    inputs=("data", "alpha", "lambda"),
+    examples=("f32[2,3], f32[], f32[] -> f32[2,3]",),
+)
+class Selu(_WithScalars):
+    """lambda * x, or lambda * alpha * (exp(x) - 1) where x is not positive.
+
+    Source: OpenVINO operation specification, Selu-1.
+    """
+
+    def apply(self, np: Any, *arrays: Array) -> Array:
+        """Compute the output."""
+        data, alpha, scale = arrays
+        negative = alpha * expm1(np, np.minimum(data, 0))
+        result: Array = scale * (np.maximum(data, 0) + negative)
+        return result
+
+
+@operation(
+    "HardSigmoid",
+    "opset1",
+    inputs=("data", "alpha", "beta"),
+    examples=("f32[2,3], f32[], f32[] -> f32[2,3]",),
+)
+class HardSigmoid(_WithScalars):
+    """min(max(alpha * x + beta, 0), 1).
+
+    Source: OpenVINO operation specification, HardSigmoid-1.
+    """
+
+    def apply(self, np: Any, *arrays: Array) -> Array:
+        """Compute the output."""
+        data, alpha, beta = arrays
+        result: Array = np.minimum(np.maximum(alpha * data + beta, 0), 1)
+        return result
+
+
+@operation(
+    "Swish",
+    "opset4",
+    inputs=("data", "beta"),
+    required=1,
+    examples=("f32[2,3] -> f32[2,3]", "f32[2,3], f32[] -> f32[2,3]"),
+)
+class Swish(_WithScalars):
+    """x / (1 + exp(-beta * x)); `beta` absent: 1.
+
+    Source: OpenVINO operation specification, Swish-4.
+    """
+
+    def apply(self, np: Any, *arrays: Array) -> Array:
+        """Compute the output."""
+        data = arrays[0]
+        minus_beta = -arrays[1] if len(arrays) > 1 else data.dtype.type(-1)
+        result: Array = data / (1 + np.exp(minus_beta * data))
+        return result
+
+
+def prelu(np: Any, data: Any, slope: Any, out: Any) -> None:
+    """Compute x, or slope * x where x is negative, into an array, which may be the data."""
+    scaled = data * slope
+    # Of two numbers the greater is a tenth of the price of a choice.
+    if slope.min(initial=1) > 0 and slope.max(initial=1) <= 1:
+        np.maximum(data, scaled, out=out)
+    else:
+        np.copyto(scaled, data, where=~(data < 0))
+        np.copyto(out, scaled)
+
+
+@operation(
+    "PReLU",
+    "opset1",
+    inputs=("data", "slope"),
+    examples=(
+        "f32[2,3,4,4], f32[3] -> f32[2,3,4,4]",
+        "f32[2,3,4], f32[4] -> f32[2,3,4]",
+        "f32[2,3,4,4], f32[1,3,1,4] -> f32[2,3,4,4]",
+    ),
+)
+class PReLU(Elementwise):
+    """x, or slope * x where x is negative; one slope, one a channel, or broadcast.
+
+    Source: OpenVINO operation specification, PReLU-1.
+    """
+
+    def infer(self, inputs: Sequence[TensorInfo], context: Context) -> tuple[TensorInfo, ...]:
+        """Shape and type are those of the data; the slope must be broadcast to it."""
+        data, slope = inputs
+        element_type = merged_type(inputs, self.inputs, "float")
+        if data.shape is not None and slope.shape is not None:
+            spread = spread_slope(data.shape, slope.shape)
+            fits = spread is not None and all(
+                intersect_dims(s, 1) is not None or intersect_dims(s, d) is not None
+                for s, d in zip(spread, data.shape[len(data.shape) - len(spread) :], strict=True)
+            )
+            if not fits:
+                raise ShapeError(
+                    f"slope {format_shape(slope.shape)} can not be broadcast to "
+                    f"data {format_shape(data.shape)}",
+                    expected=format_shape(data.shape),
+                    actual=format_shape(slope.shape),
+                    rule="broadcast",
+                )
+        return (TensorInfo(data.shape, element_type),)
+
+    def explain(
+        self, inputs: Sequence[TensorInfo], context: Context, output: int, axis: int
+    ) -> str | None:
+        """Name the shape of the input."""
+        return f"the shape of the input, {format_shape(inputs[0].shape)}"
+
+    def aligned(self, inputs: Sequence[Array]) -> Sequence[Array]:
+        """Broadcast a slope for each channel along axis 1."""
+        data, slope = inputs
+        spread = spread_slope(data.shape, slope.shape)
+        assert spread is not None, "the shapes were checked"
+        return data, slope.reshape([d for d in spread if isinstance(d, int)])
+
+    def apply(self, np: Any, *arrays: Array) -> Array:
+        """Compute the output."""
+        result: Array = np.empty_like(arrays[0])
+        data, slope = arrays
+        prelu(np, data, slope, result)
+        return result
+
+    into = staticmethod(prelu)
+    into_temporaries = 1
+
+    def bind(
+        self, inputs: Sequence[TensorInfo], outputs: Sequence[TensorInfo], context: Context
+    ) -> Call:
+        """Look at known slopes once: the greater of two numbers is quickly found."""
+        call = super().bind(inputs, outputs, context)
+        slopes, element_type = inputs[1].reals, inputs[0].element_type
+        if not slopes or not all(0 < slope <= 1 for slope in slopes):
+            return call
+        shape = static(outputs[0].shape)
+        kept = element_type is not None and keeps_type(element_type)
+        if not kept or not is_small(element_count(shape)):
+            return call
+        import numpy as np
+
+        spread = static(spread_slope(shape, inputs[1].shape or ()))
+
+        def bound(arrays: Sequence[Array], out: Array | None) -> Sequence[Array]:
+            data, slope = arrays
+            return (np.maximum(data, data * slope.reshape(spread), out=out),)
+
+        return bound
+
+
+def spread_slope(data: tuple[Dim, ...], slope: tuple[Dim, ...]) -> tuple[Dim, ...] | None:
+    """Return the shape in which a slope is broadcast by NumPy's rule; None if it is not.
+
+    A list as long as the data has channels runs along axis 1.
+    """
+    if len(slope) > len(data):
+        return None
+    channels = len(data) > 1 and len(slope) == 1 and slope[0] != 1
+    if channels and compatible((data[1],), slope):
+        return (*slope, *(1,) * (len(data) - 2))
+    return slope

@@ -1,0 +1,243 @@
+"""Elementwise operations on two arrays: one line each."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from deconv_ir.ir.operation import TensorInfo
+from deconv_ir.ops.base import attribute, boolean, operation
+from deconv_ir.ops.elementwise.elementwise import Binary, binary, ufunc_into
+from deconv_ir.ops.values import (
+    ADD,
+    EQUAL,
+    FLOOR_DIVIDE,
+    FLOOR_MOD,
+    GREATER,
+    GREATER_EQUAL,
+    LESS,
+    LESS_EQUAL,
+    MAXIMUM,
+    MINIMUM,
+    MOD,
+    MULTIPLY,
+    NOT_EQUAL,
+    POWER,
+    SUBTRACT,
+    TRUNCATE_DIVIDE,
+    OnValues,
+)
+
+if TYPE_CHECKING:
+    from deconv_ir.ir.dtypes import Array
+
+
+def _power(np: Any, a: Any, b: Any) -> Any:
+    """Power; an integer to a negative power is the exact quotient cut toward zero."""
+    if a.dtype.kind != "i" or not (b < 0).any():
+        return np.power(a, b)
+    a, b = np.broadcast_arrays(a, b)
+    odd = (b & 1).astype(bool)
+    inverse = np.where(a == 1, 1, np.where(a == -1, np.where(odd, -1, 1), 0)).astype(a.dtype)
+    return np.where(b < 0, inverse, np.power(a, np.maximum(b, 0)))
+
+
+def _squared_difference(np: Any, a: Any, b: Any) -> Any:
+    difference = np.subtract(a, b)
+    return np.multiply(difference, difference)
+
+
+binary(
+    "Add",
+    "add",
+    "Sum; integers wrap.",
+    on_values=ADD,
+    on_reals=operator.add,
+)
+binary(
+    "Subtract",
+    "subtract",
+    "Difference; integers wrap.",
+    on_values=SUBTRACT,
+    on_reals=operator.sub,
+)
+binary(
+    "Multiply",
+    "multiply",
+    "Product; integers wrap.",
+    on_values=MULTIPLY,
+    on_reals=operator.mul,
+)
+binary(
+    "Maximum",
+    "maximum",
+    "The greater of two; NaN if one is.",
+    on_values=MAXIMUM,
+    on_reals=max,
+)
+binary(
+    "Minimum",
+    "minimum",
+    "The smaller of two; NaN if one is.",
+    on_values=MINIMUM,
+    on_reals=min,
+)
+binary(
+    "Mod",
+    "fmod",
+    "Remainder, with the sign of the dividend.",
+    on_values=MOD,
+)
+binary(
+    "FloorMod",
+    "mod",
+    "Remainder, with the sign of the divisor.",
+    on_values=FLOOR_MOD,
+)
+binary("Power", _power, "The first to the power of the second.", on_values=POWER)
+binary(
+    "SquaredDifference",
+    _squared_difference,
+    "Square of the difference; integers wrap.",
+)
+
+binary(
+    "Equal",
+    "equal",
+    "Whether two are equal.",
+    family="any",
+    boolean_result=True,
+    on_values=EQUAL,
+)
+binary(
+    "NotEqual",
+    "not_equal",
+    "Whether two differ.",
+    family="any",
+    boolean_result=True,
+    on_values=NOT_EQUAL,
+)
+binary(
+    "Greater",
+    "greater",
+    "Whether the first is the greater.",
+    family="any",
+    boolean_result=True,
+    on_values=GREATER,
+)
+binary(
+    "GreaterEqual",
+    "greater_equal",
+    "Whether a >= b.",
+    family="any",
+    boolean_result=True,
+    on_values=GREATER_EQUAL,
+)
+binary(
+    "Less",
+    "less",
+    "Whether the first is the smaller.",
+    family="any",
+    boolean_result=True,
+    on_values=LESS,
+)
+binary(
+    "LessEqual",
+    "less_equal",
+    "Whether a <= b.",
+    family="any",
+    boolean_result=True,
+    on_values=LESS_EQUAL,
+)
+
+binary("LogicalAnd", "logical_and", "Both.", family="boolean")
+binary("LogicalOr", "logical_or", "One of them, or both.", family="boolean")
+binary("LogicalXor", "logical_xor", "One, not both.", family="boolean")
+binary("Xor", "logical_xor", "LogicalXor by its first name.", family="boolean")
+
+binary(
+    "BitwiseAnd",
+    "bitwise_and",
+    "Bits set in both.",
+    version="opset13",
+    family="bits",
+)
+binary(
+    "BitwiseOr",
+    "bitwise_or",
+    "Bits set in one, or both.",
+    version="opset13",
+    family="bits",
+)
+binary(
+    "BitwiseXor",
+    "bitwise_xor",
+    "Bits set in one, not both.",
+    version="opset13",
+    family="bits",
+)
+binary(
+    "BitwiseLeftShift",
+    "left_shift",
+    "Bits moved up.",
+    version="opset15",
+    family="integer",
+)
+binary(
+    "BitwiseRightShift",
+    "right_shift",
+    "Bits moved down.",
+    version="opset15",
+    family="integer",
+)
+
+
+@operation(
+    "Divide",
+    "opset1",
+    inputs=("a", "b"),
+    examples=(
+        "f32[2,3,4], f32[3,1] -> f32[2,3,4]",
+        "i32[2,3], i32[] -> i32[2,3] | m_pythondiv=false",
+    ),
+)
+class Divide(Binary):
+    """Quotient.
+
+    Source: OpenVINO operation specification, Divide-1.
+
+    Attributes
+    ----------
+    auto_broadcast, auto_broadcast_axis
+        As of `Binary`.
+    m_pythondiv : bool
+        Integers: the quotient is rounded down; otherwise toward zero.
+    """
+
+    on_reals = staticmethod(operator.truediv)
+    into = staticmethod(ufunc_into("true_divide"))
+
+    m_pythondiv: bool = attribute(boolean(), True)
+
+    def value_rule(self) -> OnValues | None:
+        """Round down or toward zero."""
+        return FLOOR_DIVIDE if self.m_pythondiv else TRUNCATE_DIVIDE
+
+    def accepts_out(self, inputs: Sequence[TensorInfo], output: TensorInfo) -> bool:
+        """Write floats to an array."""
+        element_type = output.element_type
+        is_float = element_type is not None and element_type.is_float
+        return is_float and Binary.accepts_out(self, inputs, output)
+
+    def apply(self, np: Any, *arrays: Array) -> Array:
+        """Divide; an integer divided by 0 gives 0."""
+        a, b = arrays
+        if a.dtype.kind == "f":
+            quotient: Array = np.true_divide(a, b)
+        else:
+            quotient = np.floor_divide(a, b)
+            if not self.m_pythondiv and a.dtype.kind == "i":
+                inexact = (quotient < 0) & (quotient * b != a) & (b != 0)
+                quotient = quotient + inexact.astype(a.dtype)
+        return quotient

@@ -1,0 +1,124 @@
+"""Elementwise work on large arrays: a block at a time, so that what is between stays in cache.
+
+Blocks are dealt out to as many threads as the kernels use.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+if TYPE_CHECKING:
+    from deconv_ir.ir.dtypes import Array
+
+BLOCK = 1 << 15
+"""Elements: a few f32 arrays of so many are in the second-level cache together."""
+
+# Below the first the calls take longer than the work, below the second those of two threads,
+# which wait for each other.
+_LEAST = 1 << 12
+_LEAST_SHARED = 1 << 13
+# What is made of narrow types is as wide.
+_WIDTH = 4
+
+
+class Blocks(NamedTuple):
+    """How elementwise work is cut.
+
+    Attributes
+    ----------
+    elements : int
+        Of a block.
+    threads : int
+    """
+
+    elements: int
+    threads: int
+
+
+def is_small(count: int) -> bool:
+    """Whether calls take longer than elementwise work on so many elements."""
+    return count <= _LEAST
+
+
+def cut(count: int, element_bytes: int, scratch_bytes: int) -> Blocks:
+    """Cut the work on an array.
+
+    Parameters
+    ----------
+    count : int
+        Its elements.
+    element_bytes : int
+        What is made of an element on the way to the result.
+    scratch_bytes : int
+        Bound on what is made, exceeded where blocks would become too small.
+    """
+    if is_small(count):
+        return Blocks(_LEAST, 1)
+    from deconv_ir.kernels import get_threads
+
+    threads, most = get_threads(), scratch_bytes // max(1, element_bytes)
+    if count <= BLOCK or most < threads * _LEAST_SHARED:
+        return Blocks(max(_LEAST, min(BLOCK, most)), 1)
+    return Blocks(min(BLOCK, most // threads), threads)
+
+
+def element_bytes(temporaries: int, width: int) -> int:
+    """Return the bytes of some arrays, an element of each, in the type they are computed in."""
+    # What is given in a narrow type is widened, and the result is narrowed.
+    return temporaries * width if width >= _WIDTH else (temporaries + 2) * _WIDTH
+
+
+def in_blocks(
+    write: Callable[..., None], inputs: Sequence[Array], out: Array, blocks: Blocks
+) -> None:
+    """Call ``write(*inputs, out)`` for blocks of the arrays.
+
+    Parameters
+    ----------
+    write : callable
+        Takes arrays that can be broadcast, and where the result goes, which
+        may be one of them; called without NumPy's warnings.
+    inputs : sequence of ndarray
+        Can be broadcast to the shape of `out`.
+    out : ndarray
+        May be one of the inputs.
+    blocks : Blocks
+        How the work is cut.
+    """
+    import numpy as np
+
+    if out.size <= blocks.elements:
+        with np.errstate(all="ignore"):
+            write(*inputs, out)
+        return
+    from deconv_ir.kernels.runtime.parallel import run_jobs
+
+    arrays = [*inputs, out]
+    if all(a.size == 1 or (a.shape == out.shape and a.flags.c_contiguous) for a in arrays):
+        arrays = [a.reshape(()) if a.size == 1 else a.reshape(-1) for a in arrays]
+    else:
+        arrays = [a if a.size == 1 else np.broadcast_to(a, out.shape) for a in inputs] + [out]
+    boxes = list(_boxes(arrays[-1].shape, blocks.elements))
+
+    def make() -> Callable[[int], None]:
+        def do(job: int) -> None:
+            with np.errstate(all="ignore"):
+                write(*(a if a.size == 1 else a[boxes[job]] for a in arrays))
+
+        return do
+
+    run_jobs(make, len(boxes), blocks.threads)
+
+
+def _boxes(shape: Sequence[int], block: int) -> Iterator[tuple[Any, ...]]:
+    """Yield the indices of blocks that fill an array, each in one run as long as can be."""
+    axis = len(shape) - 1
+    while math.prod(shape[axis:]) <= block:
+        axis -= 1
+    rows = max(1, block // math.prod(shape[axis + 1 :]))
+    for outer in itertools.product(*map(range, shape[:axis])):
+        for start in range(0, shape[axis], rows):
+            yield (*outer, slice(start, start + rows))

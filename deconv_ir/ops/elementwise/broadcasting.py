@@ -1,0 +1,111 @@
+"""How the shapes of two inputs are made the same.
+
+Source: OpenVINO operation specification, 'Broadcast Rules For Elementwise
+Operations'.
+"""
+
+from __future__ import annotations
+
+import enum
+
+from deconv_ir.errors import ShapeError
+from deconv_ir.ir.geometry import Dim, bounds, interval
+from deconv_ir.ir.shapes import Shape, format_shape, intersect_dims
+
+
+class Broadcast(enum.Enum):
+    """How the shapes of two inputs are made the same."""
+
+    NONE = "none"
+    NUMPY = "numpy"
+    PDPD = "pdpd"
+
+
+def broadcast_dim(a: Dim, b: Dim) -> Dim | None:
+    """Broadcast one dim by NumPy's rule; None where the two do not fit."""
+    if a == 1:
+        return b
+    if b == 1:
+        return a
+    common = intersect_dims(a, b)
+    if isinstance(a, int) or isinstance(b, int):
+        # A known dim other than 1 decides, if the other can be it, or 1.
+        known, other = (a, b) if isinstance(a, int) else (b, a)
+        low, high = bounds(other)
+        return known if common is not None or (low <= 1 and (high is None or high >= 1)) else None
+    (a_low, a_high), (b_low, b_high) = bounds(a), bounds(b)
+    if a_low > 1 and b_low > 1:
+        return common
+    if a_low > 1:
+        return a if common is None else _or_one(common, b_low, a)
+    if b_low > 1:
+        return b if common is None else _or_one(common, a_low, b)
+    high = None if a_high is None or b_high is None else max(a_high, b_high)
+    return interval(min(a_low, b_low), high)
+
+
+def _or_one(common: Dim, low: int, dim: Dim) -> Dim:
+    """A dim that may be 1 leaves the other as it is; one that may not narrows it."""
+    return dim if low <= 1 else common
+
+
+def broadcast_shapes(a: Shape, b: Shape, rule: Broadcast, axis: int = -1) -> Shape:
+    """Broadcast two shapes.
+
+    Parameters
+    ----------
+    a, b : Shape
+    rule : Broadcast
+        OpenVINO documents, 'Broadcast Rules For Elementwise Operations'.
+    axis : int
+        PDPD: where `b` starts in `a`; -1: it ends where `a` does.
+
+    Raises
+    ------
+    ShapeError
+        The shapes do not fit.
+    """
+    if a is None or b is None:
+        if rule is Broadcast.NUMPY or (a is None and b is None):
+            return None
+        return a if rule is Broadcast.PDPD else (a if b is None else b)
+    if rule is Broadcast.PDPD:
+        b = align(a, b, axis)
+    if rule is Broadcast.NONE and len(a) != len(b):
+        raise _misfit(a, b, rule)
+    rank = max(len(a), len(b))
+    dims: list[Dim] = []
+    for x, y in zip((1,) * (rank - len(a)) + a, (1,) * (rank - len(b)) + b, strict=True):
+        dim = intersect_dims(x, y) if rule is Broadcast.NONE else broadcast_dim(x, y)
+        if rule is Broadcast.PDPD and dim is not None:
+            dim = x if y == 1 else intersect_dims(x, dim)
+        if dim is None:
+            raise _misfit(a, b, rule)
+        dims.append(dim)
+    return tuple(dims)
+
+
+def align(a: tuple[Dim, ...], b: tuple[Dim, ...], axis: int) -> tuple[Dim, ...]:
+    """Put `b` where PDPD's axis says, with ones around it.
+
+    Raises
+    ------
+    ShapeError
+        It reaches beyond `a`.
+    """
+    start = len(a) - len(b) if axis == -1 else axis
+    if axis != -1:
+        while b and b[-1] == 1 and start + len(b) > len(a):
+            b = b[:-1]
+    if start < 0 or start + len(b) > len(a):
+        raise _misfit(a, b, Broadcast.PDPD)
+    return (1,) * start + b + (1,) * (len(a) - start - len(b))
+
+
+def _misfit(a: Shape, b: Shape, rule: Broadcast) -> ShapeError:
+    return ShapeError(
+        f"shapes {format_shape(a)} and {format_shape(b)} do not fit (auto_broadcast={rule.value})",
+        expected=format_shape(a),
+        actual=format_shape(b),
+        rule="broadcast",
+    )

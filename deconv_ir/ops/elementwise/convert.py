@@ -1,0 +1,129 @@
+"""OpenVINO Convert-1."""
+
+from __future__ import annotations
+
+import math
+import struct
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from deconv_ir.ir.dtypes import ElementType
+from deconv_ir.ir.geometry import Dim
+from deconv_ir.ir.lazy_tensor import LazyTensor
+from deconv_ir.ir.operation import Context, Operation, Sharing, TensorInfo
+from deconv_ir.ir.shapes import format_shape
+from deconv_ir.ops.base import attribute, element_type, operation
+
+if TYPE_CHECKING:
+    from deconv_ir.ir.dtypes import Array
+
+
+@operation(
+    "Convert",
+    "opset1",
+    inputs=("data",),
+    examples=("f16[2,3] -> f32[2,3] | destination_type=f32",),
+)
+class Convert(Operation):
+    """The same values in another element type.
+
+    Source: OpenVINO operation specification, Convert-1.
+
+    Attributes
+    ----------
+    destination_type : ElementType
+    """
+
+    sharing = Sharing.WHOLE
+
+    destination_type: ElementType | None = attribute(element_type())
+
+    def infer(self, inputs: Sequence[TensorInfo], context: Context) -> tuple[TensorInfo, ...]:
+        """Keep the shape; the value of a small tensor stays if it fits the new type."""
+        data, to = inputs[0], self.destination_type
+        value, reals = data.value, None
+        if to is not None and to.is_float:
+            reals = _as_reals(data, to)
+        elif data.reals is not None and all(map(math.isfinite, data.reals)):
+            value = tuple(map(int, data.reals))
+        if value is not None and not _fits(value, to):
+            value = None
+        return (TensorInfo(data.shape, to, value, reals),)
+
+    def explain(
+        self, inputs: Sequence[TensorInfo], context: Context, output: int, axis: int
+    ) -> str | None:
+        """Name the shape of the input."""
+        return f"the shape of the input, {format_shape(inputs[0].shape)}"
+
+    def execute(self, inputs: Sequence[Array], context: Context) -> Sequence[Array]:
+        """Convert: integers wrap, floats are cut toward zero for integers."""
+        assert self.destination_type is not None
+        return (convert(inputs[0], self.destination_type),)
+
+    def as_lazy_tensor(self, inputs: Sequence[LazyTensor], context: Context) -> LazyTensor | None:
+        """Convert each part."""
+        (data,), to = inputs, self.destination_type
+        if to is None or to.is_packed:
+            return None
+        return LazyTensor(data.shape, to.numpy(), lambda i, j: convert(data.read(i, j), to))
+
+
+def _as_reals(data: TensorInfo, to: ElementType) -> tuple[float, ...] | None:
+    """Return the elements as floats, if all are known and the type holds them exactly."""
+    if data.reals is not None:
+        known: tuple[float, ...] = data.reals
+    elif data.value is not None and all(isinstance(v, int) for v in data.value):
+        known = tuple(float(v) for v in data.value if isinstance(v, int))
+    else:
+        return None
+    code = {"f16": "e", "f32": "f", "f64": "d"}.get(to.name)
+    if code is None:
+        return None
+    try:
+        return struct.unpack(f"{len(known)}{code}", struct.pack(f"{len(known)}{code}", *known))
+    except OverflowError:
+        return None
+
+
+def _fits(value: tuple[Dim, ...], element_type: ElementType | None) -> bool:
+    if element_type is None or not element_type.is_integer:
+        return False
+    unsigned = element_type.kind == "uint"
+    low = 0 if unsigned else -(2 ** (element_type.bits - 1))
+    high = 2 ** (element_type.bits - (not unsigned)) - 1
+    if unsigned and any(not isinstance(d, int) and d.min < 0 for d in value):
+        return False
+    return all(low <= d <= high for d in value if isinstance(d, int))
+
+
+def convert(data: Array, to: ElementType) -> Array:
+    """Convert an array to another element type, as OpenVINO's Convert-1 does."""
+    import numpy as np
+
+    if to.name == "u1":
+        return data.astype(bool).astype(np.uint8)
+    dtype = to.numpy()
+    if data.dtype == dtype:
+        return data
+    with np.errstate(all="ignore"):
+        if to.kind == "bool":
+            return data.astype(bool)
+        if to.is_integer and data.dtype.kind not in "iub":
+            return _float_to_integer(data, to)
+        return data.astype(dtype)
+
+
+def _float_to_integer(data: Array, to: ElementType) -> Array:
+    """Cut toward zero, by way of i32 (i64 for the widest types), then wrap.
+
+    What that type can not hold, NaN included, becomes its smallest value, as
+    x86 does it, on every machine.
+    """
+    import numpy as np
+
+    through = np.dtype(np.int64 if to.bits == 64 or to.name == "u32" else np.int32)
+    wide = np.trunc(data.astype(np.float64))
+    limit = 2.0 ** (through.itemsize * 8 - 1)
+    inside = (wide >= -limit) & (wide < limit)
+    return np.where(inside, wide, -limit).astype(through).astype(to.numpy())

@@ -1,0 +1,420 @@
+"""What elementwise operations share, and the one-line registration of a new one.
+
+`unary` and `binary` make an operation of a NumPy ufunc, given by its name, or
+of a function on arrays; the tables are in `arithmetic.py` and `unary.py`.  The
+function gets NumPy as its first argument, so that these files load without it,
+and arrays of one of f32, f64, integers or boolean: `numeric.py` widens and
+rounds the others.  An input that nothing needs any more is overwritten.
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from deconv_ir.ir.dtypes import BOOLEAN
+from deconv_ir.ir.operation import Call, Context, Operation, TensorInfo
+from deconv_ir.ir.shapes import element_count, format_shape, is_static, static
+from deconv_ir.ops.base import attribute, choice, integer, operation
+from deconv_ir.ops.checks import check_type, merged_type
+from deconv_ir.ops.elementwise.blocks import cut, element_bytes, in_blocks, is_small
+from deconv_ir.ops.elementwise.broadcasting import Broadcast, align, broadcast_shapes
+from deconv_ir.ops.numeric import keeps_type, narrow, widen, working_dtype
+from deconv_ir.ops.values import OnValues, combine
+
+if TYPE_CHECKING:
+    from deconv_ir.ir.dtypes import Array
+
+Function = Callable[..., Any]
+
+
+def ufunc(name: str) -> Function:
+    """Make a function on arrays of the name of a NumPy ufunc."""
+    return lambda np, *arrays: getattr(np, name)(*arrays)
+
+
+def ufunc_into(name: str) -> Function:
+    """Make a function on arrays that writes to the last one."""
+    return lambda np, *arrays: getattr(np, name)(*arrays[:-1], out=arrays[-1])
+
+
+class Elementwise(Operation):
+    """Each element of the output depends on one element of each input, broadcast.
+
+    Large arrays are computed in blocks, on several threads, each widened and
+    rounded by itself; so an input that dies is overwritten in any element type.
+    """
+
+    __slots__ = ()
+
+    compute: ClassVar[Function]
+    ufunc_name: ClassVar[str] = ""
+    """Name of the NumPy ufunc that `compute` and `into` are, if they are one."""
+    boolean_result: ClassVar[bool] = False
+    into: ClassVar[Function | None] = None
+    """As `compute`, with an array to write to, which may be one of the inputs."""
+    temporaries: ClassVar[int] = 6
+    """Arrays that `compute` makes on the way, at most."""
+    into_temporaries: ClassVar[int] = 0
+    """Arrays that `into` makes on the way."""
+
+    @property
+    def realigns(self) -> bool:
+        """Whether `aligned` may change anything."""
+        return type(self).aligned is not Elementwise.aligned
+
+    def apply(self, np: Any, *arrays: Array) -> Array:
+        """Compute the output from arrays in their working precision."""
+        result: Array = type(self).compute(np, *arrays)
+        return result
+
+    def aligned(self, inputs: Sequence[Array]) -> Sequence[Array]:
+        """Give the inputs shapes in which NumPy broadcasts them as the operation does."""
+        return inputs
+
+    def accepts_out(self, inputs: Sequence[TensorInfo], output: TensorInfo) -> bool:
+        """Write to an array of the inputs' type: floats, or what a ufunc computes as it is."""
+        element_type = output.element_type
+        if element_type is None or any(i.element_type is not element_type for i in inputs):
+            return False
+        return element_type.is_float or (type(self).into is not None and keeps_type(element_type))
+
+    def overwritable(self, inputs: Sequence[TensorInfo], output: TensorInfo) -> tuple[int, ...]:
+        """Overwrite an input of the output's shape."""
+        return tuple(i for i, info in enumerate(inputs) if info.shape == output.shape)
+
+    def execute_into(self, inputs: Sequence[Array], context: Context, out: Array) -> None:
+        """Compute the output into an array."""
+        import numpy as np
+
+        into = type(self).into
+        direct = into is not None and working_dtype(out.dtype) == out.dtype
+
+        def write(*arrays: Array) -> None:
+            *parts, target = arrays
+            if direct:
+                assert into is not None, "`direct` says so"
+                into(np, *arrays)
+            else:
+                np.copyto(target, narrow(self.apply(np, *map(widen, parts)), target.dtype))
+
+        made = self._element_bytes(direct=direct, width=out.itemsize)
+        in_blocks(write, self.aligned(inputs), out, cut(out.size, made, context.scratch_bytes))
+
+    def bind(
+        self, inputs: Sequence[TensorInfo], outputs: Sequence[TensorInfo], context: Context
+    ) -> Call:
+        """Call the function on small arrays that are computed in their own type."""
+        (output,) = outputs
+        kept = all(i.element_type and keeps_type(i.element_type) for i in inputs)
+        written = self.accepts_out(inputs, output)
+        small = is_small(element_count(static(output.shape)))
+        if not small or not kept or not (written or self.boolean_result):
+            return super().bind(inputs, outputs, context)
+        import numpy as np
+
+        assert output.element_type is not None, "a layer is bound where it is known"
+        dtype = output.element_type.numpy()
+        into, realigns = type(self).into, self.realigns
+        name = type(self).ufunc_name
+        function = getattr(np, name) if name else None
+
+        def call(arrays: Sequence[Array], out: Array | None) -> Sequence[Array]:
+            if realigns:
+                arrays = self.aligned(arrays)
+            if function is not None:
+                return (function(*arrays, out=out),)
+            if into is None or out is None:
+                return (narrow(self.apply(np, *arrays), dtype),)
+            into(np, *arrays, out)
+            return (out,)
+
+        return call
+
+    def _element_bytes(self, *, direct: bool, width: int) -> int:
+        """Return what is made of an element of a block."""
+        return element_bytes(self.into_temporaries if direct else self.temporaries, width)
+
+    def scratch(
+        self, inputs: Sequence[TensorInfo], outputs: Sequence[TensorInfo], context: Context
+    ) -> int:
+        """Count what is made of a block, or of all of it where it is not computed in blocks."""
+        (output,) = outputs
+        element_type = output.element_type
+        if element_type is None or not is_static(output.shape):
+            return 0
+        count, width = element_count(static(output.shape)), element_type.numpy().itemsize
+        if not self.accepts_out(inputs, output):
+            # All of it at once, in four bytes at least; what is compared is widened.
+            return count * max(width, 4) * len(inputs)
+        direct = type(self).into is not None and keeps_type(element_type)
+        made = self._element_bytes(direct=direct, width=width)
+        blocks = cut(count, made, context.scratch_bytes)
+        return made * min(count, blocks.elements * blocks.threads)
+
+    def execute(self, inputs: Sequence[Array], context: Context) -> Sequence[Array]:
+        """Compute the output, in the element type of the first input or boolean."""
+        import numpy as np
+
+        arrays = self.aligned(inputs)
+        dtype = np.dtype(bool) if self.boolean_result else arrays[0].dtype
+        with np.errstate(all="ignore"):
+            return (narrow(self.apply(np, *map(widen, arrays)), dtype),)
+
+    def work(self, inputs: Sequence[TensorInfo], output: TensorInfo) -> int | None:
+        """Count one operation an element."""
+        return element_count(static(output.shape)) if is_static(output.shape) else None
+
+
+class Binary(Elementwise):
+    """Two arrays, broadcast, give one.
+
+    Attributes
+    ----------
+    auto_broadcast : Broadcast
+        numpy (the default), none or pdpd.
+    auto_broadcast_axis : int
+        pdpd only: where the second shape starts in the first; -1: it ends
+        where the first does.
+    """
+
+    family: ClassVar[str] = "numeric"
+    on_values: ClassVar[OnValues | None] = None
+    on_reals: ClassVar[Any] = None
+
+    auto_broadcast: Broadcast = attribute(
+        choice(Broadcast, explicit=Broadcast.NONE), Broadcast.NUMPY
+    )
+    auto_broadcast_axis: int = attribute(integer(-1), 0, name="auto_broadcast.auto_broadcast_axis")
+
+    def value_rule(self) -> OnValues | None:
+        """Tell what the operation means on the elements of shapes."""
+        return self.on_values
+
+    def infer(self, inputs: Sequence[TensorInfo], context: Context) -> tuple[TensorInfo, ...]:
+        """Broadcast the shapes; the element types must be the same."""
+        a, b = inputs
+        element_type = merged_type(inputs, self.inputs, self.family)
+        shape = broadcast_shapes(a.shape, b.shape, self.auto_broadcast, self.auto_broadcast_axis)
+        if self.boolean_result:
+            element_type = BOOLEAN
+        value = combine(self.value_rule(), a, b, shape, element_type)
+        return (TensorInfo(shape, element_type, value, self._reals(a, b)),)
+
+    def _reals(self, a: TensorInfo, b: TensorInfo) -> tuple[float, ...] | None:
+        """Combine known scales, with one number or with as many."""
+        rule = type(self).on_reals
+        if rule is None or a.reals is None or b.reals is None:
+            return None
+        count = max(len(a.reals), len(b.reals))
+        x, y = (r * count if len(r) == 1 else r for r in (a.reals, b.reals))
+        plain = len(a.shape or ()) <= 1 and len(b.shape or ()) <= 1
+        if not plain or len(x) != len(y):
+            return None
+        try:
+            return tuple(rule(p, q) for p, q in zip(x, y, strict=True))
+        except (ArithmeticError, ValueError):
+            return None
+
+    def explain(
+        self, inputs: Sequence[TensorInfo], context: Context, output: int, axis: int
+    ) -> str | None:
+        """Name the shapes that are broadcast."""
+        a, b = inputs
+        return f"broadcast of {format_shape(a.shape)} and {format_shape(b.shape)}"
+
+    @property
+    def realigns(self) -> bool:
+        """Whether `aligned` may change anything."""
+        return self.auto_broadcast is Broadcast.PDPD
+
+    def aligned(self, inputs: Sequence[Array]) -> Sequence[Array]:
+        """Give the second array the shape in which NumPy's rule does what PDPD's asks for."""
+        a, b = inputs
+        if self.auto_broadcast is Broadcast.PDPD:
+            b = b.reshape(static(align(a.shape, b.shape, self.auto_broadcast_axis)))
+        return a, b
+
+
+class Unary(Elementwise):
+    """One array gives another of the same shape."""
+
+    family: ClassVar[str] = "numeric"
+    through_reals: ClassVar[bool] = False
+    """Integers are computed in f64, and the result rounded to the nearest."""
+    on_reals: ClassVar[Any] = None
+
+    def accepts_out(self, inputs: Sequence[TensorInfo], output: TensorInfo) -> bool:
+        """Write to an array, but for integers that are computed in f64."""
+        integers = output.element_type is not None and not output.element_type.is_float
+        return not (self.through_reals and integers) and super().accepts_out(inputs, output)
+
+    def infer(self, inputs: Sequence[TensorInfo], context: Context) -> tuple[TensorInfo, ...]:
+        """Shape and type are those of the input."""
+        data = inputs[0]
+        element_type = check_type(data, self.inputs[0], self.family)
+        rule = type(self).on_reals
+        reals = None
+        if rule is not None and data.reals is not None and all(map(math.isfinite, data.reals)):
+            reals = tuple(map(rule, data.reals))
+        return (
+            TensorInfo(data.shape, BOOLEAN if self.boolean_result else element_type, None, reals),
+        )
+
+    def explain(
+        self, inputs: Sequence[TensorInfo], context: Context, output: int, axis: int
+    ) -> str | None:
+        """Name the shape of the input."""
+        return f"the shape of the input, {format_shape(inputs[0].shape)}"
+
+    def execute(self, inputs: Sequence[Array], context: Context) -> Sequence[Array]:
+        """Compute the output, keeping the element type."""
+        import numpy as np
+
+        data = inputs[0]
+        if not self.through_reals or data.dtype.kind not in "iub":
+            return Elementwise.execute(self, inputs, context)
+        with np.errstate(all="ignore"):
+            return (to_integers(np, self.apply(np, data.astype(np.float64)), data.dtype),)
+
+
+def to_integers(np: Any, reals: Array, dtype: Any) -> Array:
+    """Round to the nearest integer, ties away from zero; what does not fit becomes 0."""
+    rounded = np.copysign(np.floor(np.abs(reals) + 0.5), reals)
+    fits = np.isfinite(rounded) & (np.abs(rounded) < 2.0**63)
+    return narrow(np.where(fits, rounded, 0).astype(np.int64), dtype)
+
+
+def unary(
+    kind: str,
+    compute: Function | str,
+    doc: str,
+    *,
+    version: str = "opset1",
+    family: str = "numeric",
+    boolean_result: bool = False,
+    through_reals: bool = False,
+    on_reals: Callable[[float], float] | None = None,
+    into: Function | None = None,
+) -> type[Unary]:
+    """Register an elementwise operation on one array.
+
+    Parameters
+    ----------
+    kind : str
+        `type` of the layer.
+    compute : str or callable
+        Name of the NumPy ufunc; or a function that takes NumPy and the array.
+    doc : str
+        What it computes, in one line.
+    version : str
+        First opset that has it.
+    family : str
+        Element types that it takes: float, integer, numeric, boolean, bits
+        (integer or boolean) or any.
+    boolean_result : bool
+        The output is boolean, whatever the input.
+    through_reals : bool
+        Integers are computed in f64, and the result rounded to the nearest.
+    on_reals : callable, optional
+        What it means on a float, where scales are computed with it.
+    into : callable, optional
+        As `compute`, with an array to write to, which may be the input: what
+        saves a copy.  A ufunc has it.
+    """
+    return _register(
+        Unary,
+        kind,
+        version,
+        doc,
+        ("data",),
+        {
+            "compute": compute,
+            "family": family,
+            "boolean_result": boolean_result,
+            "through_reals": through_reals,
+            "on_reals": on_reals,
+            "into": into,
+        },
+    )
+
+
+def binary(
+    kind: str,
+    compute: Function | str,
+    doc: str,
+    *,
+    version: str = "opset1",
+    family: str = "numeric",
+    boolean_result: bool = False,
+    on_values: OnValues | None = None,
+    on_reals: Callable[[float, float], float] | None = None,
+    into: Function | None = None,
+) -> type[Binary]:
+    """Register an elementwise operation on two arrays; see `unary`.
+
+    Parameters
+    ----------
+    kind, compute, doc, version, family, boolean_result, into
+        As of `unary`; `compute` takes two arrays.
+    on_values : OnValues, optional
+        What it means on the elements of shapes.
+    on_reals : callable, optional
+        What it means on two floats, where scales are computed with it.
+    """
+    return _register(
+        Binary,
+        kind,
+        version,
+        doc,
+        ("a", "b"),
+        {
+            "compute": compute,
+            "family": family,
+            "boolean_result": boolean_result,
+            "on_values": on_values,
+            "on_reals": on_reals,
+            "into": into,
+        },
+    )
+
+
+def _register(
+    base: type[Any],
+    kind: str,
+    version: str,
+    doc: str,
+    inputs: tuple[str, ...],
+    members: dict[str, Any],
+) -> type[Any]:
+    element = "boolean" if members["family"] == "boolean" else "f32"
+    if members["family"] in ("integer", "bits"):
+        element = "i32"
+    result = "boolean" if members["boolean_result"] else element
+    if isinstance(members["compute"], str):
+        name = members["compute"]
+        members |= {"compute": ufunc(name), "into": ufunc_into(name), "ufunc_name": name}
+    if len(inputs) == 2:
+        examples = (f"{element}[2,3,4], {element}[3,1] -> {result}[2,3,4]",)
+    else:
+        examples = (f"{element}[2,3] -> {result}[2,3]",)
+    number = version.removeprefix("opset")
+    name = f"{kind}{number}"
+    made: type[Any] = type(
+        name,
+        (base,),
+        {
+            # The file whose table it stands in: the index of operations goes by it.
+            "__module__": sys._getframe(2).f_globals["__name__"],
+            "__doc__": f"{doc}\n\nSource: OpenVINO operation specification, {kind}-{number}.\n",
+            **{
+                key: staticmethod(value)
+                if key in ("compute", "on_reals", "into") and value
+                else value
+                for key, value in members.items()
+            },
+        },
+    )
+    return operation(kind, version, inputs=inputs, examples=examples)(made)

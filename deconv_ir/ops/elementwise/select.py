@@ -1,0 +1,100 @@
+"""OpenVINO Select-1."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from deconv_ir.ir.geometry import Dim
+from deconv_ir.ir.operation import Context, Operation, TensorInfo
+from deconv_ir.ir.shapes import Shape, element_count, format_shape, is_static, static
+from deconv_ir.ops.base import attribute, choice, integer, operation
+from deconv_ir.ops.checks import VALUE_LIMIT, check_type, merged_type
+from deconv_ir.ops.elementwise.broadcasting import Broadcast, align, broadcast_shapes
+from deconv_ir.ops.values import between, ends
+
+if TYPE_CHECKING:
+    from deconv_ir.ir.dtypes import Array
+
+
+@operation(
+    "Select",
+    "opset1",
+    inputs=("cond", "then", "else"),
+    examples=(
+        "boolean[2,1], f32[3], f32[] -> f32[2,3]",
+        "boolean[2,3], f32[2,3], f32[2,3] -> f32[2,3] | auto_broadcast=none",
+    ),
+)
+class Select(Operation):
+    """Elements of one array or of another, by a condition.
+
+    Source: OpenVINO operation specification, Select-1.
+
+    Attributes
+    ----------
+    auto_broadcast : Broadcast
+        numpy (the default), none, or pdpd: to the shape of `then`.
+    auto_broadcast_axis : int
+        pdpd only: where the other shapes start in that of `then`.
+    """
+
+    auto_broadcast: Broadcast = attribute(
+        choice(Broadcast, explicit=Broadcast.NONE), Broadcast.NUMPY
+    )
+    auto_broadcast_axis: int = attribute(integer(-1), 0, name="auto_broadcast.auto_broadcast_axis")
+
+    def infer(self, inputs: Sequence[TensorInfo], context: Context) -> tuple[TensorInfo, ...]:
+        """Broadcast the three shapes."""
+        check_type(inputs[0], "cond", "boolean")
+        element_type = merged_type(inputs[1:], self.inputs[1:])
+        shape = self._shape(*(info.shape for info in inputs))
+        return (TensorInfo(shape, element_type, self._value(inputs, shape)),)
+
+    def _shape(self, condition: Shape, then: Shape, other: Shape) -> Shape:
+        rule, axis = self.auto_broadcast, self.auto_broadcast_axis
+        both = broadcast_shapes(then, other, rule, axis)
+        return broadcast_shapes(both, condition, rule, axis)
+
+    @staticmethod
+    def _value(inputs: Sequence[TensorInfo], shape: Shape) -> tuple[Dim, ...] | None:
+        """Pick known elements; where the condition is not known, join the two."""
+        if not is_static(shape) or (shape is not None and len(shape) > 1):
+            return None
+        count = element_count(static(shape))
+        if count > VALUE_LIMIT or inputs[1].value is None or inputs[2].value is None:
+            return None
+        condition = inputs[0].value
+        rows = [
+            None if v is None else (v * count if len(v) == 1 else v)
+            for v in (condition, inputs[1].value, inputs[2].value)
+        ]
+        asked, then, other = rows
+        assert then is not None
+        assert other is not None
+        found: list[Dim] = []
+        for i, (a, b) in enumerate(zip(then, other, strict=True)):
+            which = None if asked is None else asked[i]
+            if isinstance(which, int):
+                found.append(a if which else b)
+            else:
+                (a_low, a_high), (b_low, b_high) = ends(a), ends(b)
+                found.append(between(min(a_low, b_low), max(a_high, b_high)))
+        return tuple(found)
+
+    def explain(
+        self, inputs: Sequence[TensorInfo], context: Context, output: int, axis: int
+    ) -> str | None:
+        """Name the shapes that are broadcast."""
+        return "broadcast of " + ", ".join(format_shape(info.shape) for info in inputs)
+
+    def execute(self, inputs: Sequence[Array], context: Context) -> Sequence[Array]:
+        """Pick the elements."""
+        import numpy as np
+
+        condition, then, other = inputs
+        if self.auto_broadcast is Broadcast.PDPD:
+            axis = self.auto_broadcast_axis
+            other = other.reshape(static(align(then.shape, other.shape, axis)))
+            condition = condition.reshape(static(align(then.shape, condition.shape, axis)))
+        return (np.where(condition, then, other),)

@@ -1,0 +1,265 @@
+"""Elementwise operations on one array, without attributes: one line each."""
+
+from __future__ import annotations
+
+import enum
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from deconv_ir.ops.base import attribute, boolean, choice, operation
+from deconv_ir.ops.elementwise.elementwise import Unary, unary
+
+if TYPE_CHECKING:
+    from deconv_ir.ir.dtypes import Array
+
+
+def softplus(np: Any, x: Any) -> Any:
+    """log(1 + exp(x)), without overflow, in half the time of `numpy.log1p`."""
+    small = np.exp(-np.abs(x))
+    one_more = 1 + small
+    # The error of the rounded sum cancels in the quotient; where nothing of `small`
+    # is left in it, that is 0 / 0, and the lower bound is the result.
+    log1p = np.fmax(np.log(one_more) * (small / (one_more - 1)), small * (1 - small / 2))
+    return np.maximum(x, 0) + log1p
+
+
+def hard_sigmoid_6(np: Any, x: Any) -> Any:
+    """min(max(x + 3, 0), 6) / 6."""
+    return np.minimum(np.maximum(x + 3, 0), 6) / 6
+
+
+def sigmoid_into(np: Any, x: Any, out: Any) -> None:
+    """Compute 1 / (1 + exp(-x)) into an array, which may be the argument."""
+    np.negative(x, out=out)
+    np.exp(out, out=out)
+    np.add(out, 1, out=out)
+    np.divide(1, out, out=out)
+
+
+def expm1(np: Any, x: Any) -> Any:
+    """exp(x) - 1 for x <= 0, as exact for small x as `numpy.expm1`, and three times as fast."""
+    half = np.tanh(x / 2)
+    return 2 * half / (1 - half)
+
+
+def erf(np: Any, x: Any) -> Any:
+    """Return the error function, in the precision of its argument.
+
+    In f32 the quotient of two polynomials in x * x that Eigen and XLA use as well, off by
+    at most 4.2e-7: a fifth of the time of SciPy's, whose import alone takes longer than most
+    networks.
+    """
+    if x.dtype != np.float32:
+        from scipy.special import erf as function
+
+        return function(x)
+    near = np.minimum(np.maximum(x, -4), 4)
+    square = near * near
+    above = near * _polynomial(square, _ERF_ABOVE)
+    above /= _polynomial(square, _ERF_BELOW)
+    return above
+
+
+def _polynomial(x: Any, coefficients: Sequence[float]) -> Any:
+    """Evaluate a polynomial by Horner's rule."""
+    first, *inner, last = coefficients
+    total = x * first
+    for coefficient in inner:
+        total += coefficient
+        total *= x
+    total += last
+    return total
+
+
+# From the highest power down.
+_ERF_ABOVE = (
+    -2.72614225801306e-10,
+    2.77068142495902e-08,
+    -2.10102402082508e-06,
+    -5.69250639462346e-05,
+    -7.34990630326855e-04,
+    -2.95459980854025e-03,
+    -1.60960333262415e-02,
+)
+_ERF_BELOW = (
+    -1.45660718464996e-05,
+    -2.13374055278905e-04,
+    -1.68282697438203e-03,
+    -7.37332916720468e-03,
+    -1.42647390514189e-02,
+)
+
+
+unary("Abs", "abs", "Absolute value; the smallest integer stays as it is.")
+unary("Negative", "negative", "The opposite; integers wrap.")
+unary("Sign", "sign", "-1, 0 or 1; NaN stays NaN.")
+unary("Floor", "floor", "Round down.", on_reals=math.floor)
+unary("Ceiling", "ceil", "Round up.", on_reals=math.ceil)
+unary(
+    "ReLU",
+    lambda np, x: np.maximum(x, x.dtype.type(0)),
+    "max(x, 0); NaN stays NaN.",
+    into=lambda np, x, out: np.maximum(x, x.dtype.type(0), out=out),
+)
+unary("Exp", "exp", "e to the power of x.", through_reals=True)
+unary("Log", "log", "Natural logarithm.", through_reals=True)
+unary("Sqrt", "sqrt", "Square root.", through_reals=True, on_reals=math.sqrt)
+unary("Sin", "sin", "Sine of x in radians.", through_reals=True)
+unary("Cos", "cos", "Cosine of x in radians.", through_reals=True)
+unary("Tan", "tan", "Tangent of x in radians.", through_reals=True)
+unary("Asin", "arcsin", "Arcsine, in radians.", through_reals=True)
+unary("Acos", "arccos", "Arccosine, in radians.", through_reals=True)
+unary("Atan", "arctan", "Arctangent, in radians.", through_reals=True)
+unary("Sinh", "sinh", "Hyperbolic sine.", through_reals=True)
+unary("Cosh", "cosh", "Hyperbolic cosine.", through_reals=True)
+unary("Tanh", "tanh", "Hyperbolic tangent.", through_reals=True)
+unary(
+    "Asinh",
+    "arcsinh",
+    "Inverse hyperbolic sine.",
+    version="opset4",
+    through_reals=True,
+)
+unary(
+    "Acosh",
+    "arccosh",
+    "Inverse hyperbolic cosine.",
+    version="opset4",
+    through_reals=True,
+)
+unary(
+    "Atanh",
+    "arctanh",
+    "Inverse hyperbolic tangent.",
+    version="opset4",
+    through_reals=True,
+)
+unary("Erf", erf, "Gauss error function.", through_reals=True)
+unary(
+    "Sigmoid",
+    lambda np, x: 1 / (1 + np.exp(-x)),
+    "1 / (1 + exp(-x)).",
+    through_reals=True,
+    into=sigmoid_into,
+)
+unary("SoftPlus", softplus, "log(1 + exp(x)).", version="opset4", family="float")
+unary(
+    "Mish",
+    lambda np, x: x * np.tanh(softplus(np, x)),
+    "x * tanh(SoftPlus(x)).",
+    version="opset4",
+    family="float",
+)
+unary(
+    "HSwish",
+    lambda np, x: x * hard_sigmoid_6(np, x),
+    "x * min(max(x + 3, 0), 6) / 6.",
+    version="opset4",
+    family="float",
+)
+unary("HSigmoid", hard_sigmoid_6, "min(max(x + 3, 0), 6) / 6.", version="opset5", family="float")
+unary(
+    "SoftSign",
+    lambda np, x: x / (1 + np.abs(x)),
+    "x / (1 + |x|).",
+    version="opset9",
+    family="float",
+)
+unary("LogicalNot", "logical_not", "The opposite.", family="boolean")
+unary(
+    "BitwiseNot",
+    "invert",
+    "The opposite of every bit.",
+    version="opset13",
+    family="bits",
+)
+unary(
+    "IsNaN",
+    "isnan",
+    "Whether it is not a number.",
+    version="opset10",
+    family="float",
+    boolean_result=True,
+)
+unary(
+    "IsFinite",
+    "isfinite",
+    "Whether it is neither infinite nor NaN.",
+    version="opset10",
+    family="float",
+    boolean_result=True,
+)
+
+
+class RoundMode(enum.Enum):
+    """Where a number halfway between two integers goes."""
+
+    HALF_TO_EVEN = "half_to_even"
+    HALF_AWAY_FROM_ZERO = "half_away_from_zero"
+
+
+@operation(
+    "Round",
+    "opset5",
+    inputs=("data",),
+    examples=("f32[2,3] -> f32[2,3]", "f32[2] -> f32[2] | mode=half_away_from_zero"),
+)
+class Round(Unary):
+    """Round to the nearest integer.
+
+    Source: OpenVINO operation specification, Round-5.
+
+    Attributes
+    ----------
+    mode : RoundMode
+        Where halves go.
+    """
+
+    mode: RoundMode = attribute(choice(RoundMode), RoundMode.HALF_TO_EVEN)
+
+    def apply(self, np: Any, *arrays: Array) -> Array:
+        """Compute the output."""
+        (data,) = arrays
+        result: Array
+        if data.dtype.kind != "f" or self.mode is RoundMode.HALF_TO_EVEN:
+            result = np.rint(data) if data.dtype.kind == "f" else data.copy()
+        else:
+            # Not floor(|x| + 0.5): the sum of the number below 0.5 and 0.5 rounds to 1.
+            whole = np.trunc(data)
+            result = whole + np.copysign(np.abs(data - whole) >= 0.5, data)
+        return result
+
+
+@operation(
+    "IsInf",
+    "opset10",
+    inputs=("data",),
+    examples=("f32[2,3] -> boolean[2,3]", "f32[2] -> boolean[2] | detect_negative=false"),
+)
+class IsInf(Unary):
+    """Whether a number is infinite.
+
+    Source: OpenVINO operation specification, IsInf-10.
+
+    Attributes
+    ----------
+    detect_negative, detect_positive : bool
+        Which infinities count.
+    """
+
+    family = "float"
+    boolean_result = True
+
+    detect_negative: bool = attribute(boolean(), True)
+    detect_positive: bool = attribute(boolean(), True)
+
+    def apply(self, np: Any, *arrays: Array) -> Array:
+        """Compute the output."""
+        (data,) = arrays
+        found: Array = np.isinf(data)
+        if not self.detect_negative:
+            found = found & ~(data < 0)
+        if not self.detect_positive:
+            found = found & ~(data > 0)
+        return found

@@ -1,0 +1,241 @@
+"""OpenVINO Gather-1, -7 and -8."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, ClassVar
+
+from deconv_ir.errors import InputError, ShapeError
+from deconv_ir.ir.geometry import Dim
+from deconv_ir.ir.operation import Context, Operation, TensorInfo
+from deconv_ir.ir.shapes import Shape, format_shape, intersect_dims
+from deconv_ir.ops.base import attribute, integer, operation
+from deconv_ir.ops.checks import check_type, known_integer, known_integers, normalize_axis
+from deconv_ir.ops.values import ANY, unknown_dims
+
+if TYPE_CHECKING:
+    from deconv_ir.ir.dtypes import Array
+
+_INPUTS = ("data", "indices", "axis")
+
+
+class _Gather(Operation):
+    """Slices of the data along an axis, picked by indices."""
+
+    negative: ClassVar[bool] = False
+    """Whether an index may count from the end."""
+
+    @property
+    def batch(self) -> int:
+        """Leading axes that data and indices share."""
+        return 0
+
+    def infer(self, inputs: Sequence[TensorInfo], context: Context) -> tuple[TensorInfo, ...]:
+        """Put the dims of the indices in place of the axis."""
+        data, indices, axis_info = inputs
+        check_type(indices, "indices", "integer")
+        check_type(axis_info, "axis", "integer")
+        axis = known_integer(axis_info, "axis")
+        shape = self._shape(data.shape, indices.shape, axis)
+        return (TensorInfo(shape, data.element_type, self._value(data, indices)),)
+
+    def _shape(self, data: Shape, indices: Shape, axis: int | None) -> Shape:
+        if data is None or indices is None:
+            return None
+        batch = self.batch_of(indices)
+        if axis is None:
+            # An axis that is not known leaves the rank alone.
+            return unknown_dims(len(data) + len(indices) - 1 - batch)
+        axis = normalize_axis(axis, len(data))
+        if batch > axis:
+            raise ShapeError(
+                f"batch_dims is {batch}, greater than the axis {axis}",
+                attribute="batch_dims",
+                expected=f"<= {axis}",
+                actual=batch,
+                rule="axis",
+            )
+        shared: list[Dim] = []
+        for i in range(batch):
+            common = intersect_dims(data[i], indices[i])
+            if common is None:
+                raise ShapeError(
+                    f"batch axis {i} differs: data {format_shape(data)}, "
+                    f"indices {format_shape(indices)}",
+                    expected=data[i],
+                    actual=indices[i],
+                    rule="batch",
+                )
+            shared.append(common)
+        return (*shared, *data[batch:axis], *indices[batch:], *data[axis + 1 :])
+
+    def batch_of(self, indices: Sequence[Dim]) -> int:
+        """Count `batch_dims` from the start.
+
+        Raises
+        ------
+        ShapeError
+            The indices have fewer axes.
+        """
+        rank = len(indices)
+        if not -rank <= self.batch <= rank:
+            raise ShapeError(
+                f"batch_dims {self.batch} is outside the rank {rank} of indices",
+                attribute="batch_dims",
+                expected=f"{-rank}..{rank}",
+                actual=self.batch,
+                rule="axis",
+            )
+        return self.batch + rank if self.batch < 0 else self.batch
+
+    def _value(self, data: TensorInfo, indices: TensorInfo) -> tuple[Dim, ...] | None:
+        """Pick the elements of a list."""
+        picked = known_integers(indices)
+        if data.value is None or picked is None or data.shape is None or len(data.shape) != 1:
+            return None
+        if indices.shape is None or self.batch_of(indices.shape):
+            return None
+        count = len(data.value)
+        low = -count if self.negative else 0
+        return tuple(data.value[i] if low <= i < count else ANY for i in picked)
+
+    def explain(
+        self, inputs: Sequence[TensorInfo], context: Context, output: int, axis: int
+    ) -> str | None:
+        """Name the shapes of data and indices, and the axis."""
+        data, indices, axis_info = inputs
+        at = known_integer(axis_info, "axis")
+        return (
+            f"data {format_shape(data.shape)}, indices {format_shape(indices.shape)} "
+            f"in place of axis {'?' if at is None else at}"
+        )
+
+    def execute(self, inputs: Sequence[Array], context: Context) -> Sequence[Array]:
+        """Pick the slices.
+
+        Raises
+        ------
+        InputError
+            An index is out of range (Gather-1 and -7).
+        """
+        import numpy as np
+
+        data, indices, axis_array = inputs
+        axis = normalize_axis(int(axis_array.reshape(())), data.ndim)
+        extent = data.shape[axis]
+        indices = indices.astype(np.int64, copy=False)
+        if self.negative:
+            indices = np.where(indices < 0, indices + extent, indices)
+        outside = (indices < 0) | (indices >= extent)
+        some_outside = bool(outside.any())
+        if some_outside and not self.negative:
+            raise InputError(
+                f"index {int(indices[outside][0])} is outside axis {axis} of {extent} elements",
+                rule="index-range",
+            )
+        safe = np.where(outside, 0, indices) if some_outside else indices
+        batch = self.batch_of(indices.shape)
+        if some_outside and not extent:
+            shape = (*data.shape[:axis], *indices.shape[batch:], *data.shape[axis + 1 :])
+            return (np.zeros(shape, data.dtype),)
+        result = self._take(data, safe, axis, batch)
+        if some_outside:
+            # Gather-8, 'Detailed description': such slices are zeros.
+            mask = outside.reshape(
+                *indices.shape[:batch],
+                *(1,) * (axis - batch),
+                *indices.shape[batch:],
+                *(1,) * (data.ndim - axis - 1),
+            )
+            result = np.where(mask, data.dtype.type(0), result)
+        return (result,)
+
+    @staticmethod
+    def _take(data: Array, indices: Array, axis: int, batch: int) -> Array:
+        import numpy as np
+
+        if not batch:
+            return np.take(data, indices, axis=axis)
+        # Number the batch axes, and let the axes between them and `axis` follow the indices.
+        rank = indices.ndim
+        grids = tuple(
+            np.arange(extent).reshape((-1,) + (1,) * (rank - 1 - i))
+            for i, extent in enumerate(data.shape[:batch])
+        )
+        moved = np.moveaxis(data, axis, batch)
+        picked = moved[(*grids, indices)]
+        between = axis - batch
+        source = range(rank, rank + between)
+        return np.moveaxis(picked, tuple(source), tuple(range(batch, batch + between)))
+
+
+@operation(
+    "Gather",
+    "opset1",
+    inputs=_INPUTS,
+    examples=("f32[4,5], i64[2,3], i64[]{1} -> f32[4,2,3]",),
+)
+class Gather1(_Gather):
+    """Slices of the data along an axis.
+
+    Source: OpenVINO operation specification, Gather-1.
+    """
+
+
+@operation(
+    "Gather",
+    "opset7",
+    inputs=_INPUTS,
+    examples=("f32[2,4,5], i64[2,3], i64[]{1} -> f32[2,3,5] | batch_dims=1",),
+)
+class Gather7(_Gather):
+    """Slices of the data along an axis, for each batch.
+
+    Source: OpenVINO operation specification, Gather-7.
+
+    Attributes
+    ----------
+    batch_dims : int
+        Leading axes that data and indices share; negative: counted from the
+        rank of the indices.
+    """
+
+    batch_dims: int = attribute(integer(), 0)
+
+    @property
+    def batch(self) -> int:
+        """Leading axes that data and indices share."""
+        return self.batch_dims
+
+
+@operation(
+    "Gather",
+    "opset8",
+    inputs=_INPUTS,
+    examples=(
+        "f32[2,4,5], i64[2,3], i64[]{-1} -> f32[2,4,3] | batch_dims=-1",
+        "i64[4], i64[2]{-2,-1}, i64[]{0} -> i64[2]",
+    ),
+)
+class Gather8(_Gather):
+    """Slices of the data along an axis; negative indices count from the end.
+
+    Indices out of range give zeros.
+
+    Source: OpenVINO operation specification, Gather-8.
+
+    Attributes
+    ----------
+    batch_dims : int
+        Leading axes that data and indices share; negative: counted from the
+        rank of the indices.
+    """
+
+    negative = True
+
+    batch_dims: int = attribute(integer(), 0)
+
+    @property
+    def batch(self) -> int:
+        """Leading axes that data and indices share."""
+        return self.batch_dims

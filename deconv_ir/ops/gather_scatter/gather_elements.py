@@ -1,0 +1,201 @@
+"""Elements taken out of an array by indices: GatherElements-6, GatherND-5 and -8."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from deconv_ir.errors import ShapeError
+from deconv_ir.ir.geometry import Dim
+from deconv_ir.ir.operation import Context, Operation, Sharing, TensorInfo
+from deconv_ir.ir.shapes import Shape, format_shape, intersect_dims
+from deconv_ir.ops.base import attribute, integer, operation
+from deconv_ir.ops.checks import check_least_rank, check_type, normalize_axis, product
+from deconv_ir.ops.gather_scatter.scatter import check_depth, index_tuples, wrap_indices
+from deconv_ir.ops.values import unknown_dims
+
+if TYPE_CHECKING:
+    from deconv_ir.ir.dtypes import Array
+
+
+@operation(
+    "GatherElements",
+    "opset6",
+    inputs=("data", "indices"),
+    examples=("f32[4,5], i64[4,2]{0,1,2,3,4,0,1,2} -> f32[4,2] | axis=1",),
+)
+class GatherElements(Operation):
+    """Elements of the data, their place along an axis named by indices.
+
+    Source: OpenVINO operation specification, GatherElements-6.
+
+    Attributes
+    ----------
+    axis : int
+        Negative: counted from the end.
+    """
+
+    axis: int = attribute(integer())
+
+    def infer(self, inputs: Sequence[TensorInfo], context: Context) -> tuple[TensorInfo, ...]:
+        """Take the shape of the indices; beside the axis it is that of the data."""
+        data, indices = inputs
+        check_type(indices, "indices", "integer")
+        check_least_rank(data, "data", 1)
+        shape = indices.shape
+        if data.shape is None:
+            return (TensorInfo(shape, data.element_type),)
+        axis = normalize_axis(self.axis, len(data.shape))
+        if shape is None:
+            shape = unknown_dims(len(data.shape))
+        if len(shape) != len(data.shape):
+            raise _rank_misfit(data.shape, shape)
+        dims: list[Dim] = []
+        for i, (dim, index) in enumerate(zip(data.shape, shape, strict=True)):
+            common = index if i == axis else intersect_dims(dim, index)
+            if common is None:
+                raise _rank_misfit(data.shape, shape)
+            dims.append(common)
+        return (TensorInfo(tuple(dims), data.element_type),)
+
+    def explain(
+        self, inputs: Sequence[TensorInfo], context: Context, output: int, axis: int
+    ) -> str | None:
+        """Name the shapes."""
+        data, indices = inputs
+        return f"data {format_shape(data.shape)}, indices {format_shape(indices.shape)}"
+
+    def execute(self, inputs: Sequence[Array], context: Context) -> Sequence[Array]:
+        """Pick the elements."""
+        import numpy as np
+
+        data, indices = inputs
+        axis = normalize_axis(self.axis, data.ndim)
+        found = wrap_indices(indices, data.shape[axis], f"axis {axis}")
+        return (np.take_along_axis(data, found, axis),)
+
+
+def _rank_misfit(data: Shape, indices: Shape) -> ShapeError:
+    return ShapeError(
+        f"indices {format_shape(indices)} do not fit data {format_shape(data)} beside the axis",
+        expected=format_shape(data),
+        actual=format_shape(indices),
+        rule="input-shape",
+    )
+
+
+class _GatherND(Operation):
+    """Slices of the data, named by tuples of indices."""
+
+    sharing = Sharing.PART
+
+    batch_dims: int = attribute(integer(0), 0)
+
+    def joins_batch(self) -> bool:
+        """Whether the batch axes become one in the output."""
+        return False
+
+    def infer(self, inputs: Sequence[TensorInfo], context: Context) -> tuple[TensorInfo, ...]:
+        """Put what a tuple names in the place of the tuple."""
+        data, indices = inputs
+        check_type(indices, "indices", "integer")
+        check_least_rank(data, "data", 1)
+        check_least_rank(indices, "indices", 1)
+        return (TensorInfo(self._shape(data.shape, indices.shape), data.element_type),)
+
+    def _shape(self, data: Shape, indices: Shape) -> Shape:
+        batch = self.batch_dims
+        if data is None or indices is None:
+            return None
+        if batch >= len(indices) or batch > len(data):
+            raise ShapeError(
+                f"batch_dims {batch} must be less than the ranks of indices "
+                f"{format_shape(indices)} and data {format_shape(data)}",
+                attribute="batch_dims",
+                actual=batch,
+                rule="axis",
+            )
+        shared: list[Dim] = []
+        for x, y in zip(data[:batch], indices[:batch], strict=True):
+            common = intersect_dims(x, y)
+            if common is None:
+                raise _rank_misfit(data, indices)
+            shared.append(common)
+        depth = indices[-1]
+        if not isinstance(depth, int):
+            return None
+        check_depth(depth, data[batch:])
+        if self.joins_batch() and batch > 1:
+            shared = [product(*shared)]
+        return (*shared, *indices[batch:-1], *data[batch + depth :])
+
+    def explain(
+        self, inputs: Sequence[TensorInfo], context: Context, output: int, axis: int
+    ) -> str | None:
+        """Name the shapes."""
+        data, indices = inputs
+        return (
+            f"data {format_shape(data.shape)}, indices {format_shape(indices.shape)}, "
+            f"batch_dims {self.batch_dims}"
+        )
+
+    def execute(self, inputs: Sequence[Array], context: Context) -> Sequence[Array]:
+        """Pick the slices."""
+        import numpy as np
+
+        data, indices = inputs
+        shape = self._shape(data.shape, indices.shape)
+        assert shape is not None, "actual arrays have static shapes"
+        batch = self.batch_dims
+        rank = indices.ndim - 1
+        grids = tuple(
+            np.arange(extent).reshape((-1,) + (1,) * (rank - 1 - i))
+            for i, extent in enumerate(data.shape[:batch])
+        )
+        found = index_tuples(indices, data.shape, batch)
+        picked = (
+            data[grids + found]
+            if grids or found
+            else np.broadcast_to(data, (*indices.shape[:-1], *data.shape))
+        )
+        return (picked.reshape([d for d in shape if isinstance(d, int)]),)
+
+
+@operation(
+    "GatherND",
+    "opset5",
+    inputs=("data", "indices"),
+    examples=("f32[2,3,4], i64[2,3,1]{0,1,2,3,0,1} -> f32[6] | batch_dims=2",),
+)
+class GatherND5(_GatherND):
+    """Slices of the data, named by tuples of indices; batch axes become one.
+
+    Source: OpenVINO operation specification, GatherND-5.
+
+    Attributes
+    ----------
+    batch_dims : int
+        Leading axes that data and indices share.
+    """
+
+    def joins_batch(self) -> bool:
+        """Whether the batch axes become one in the output."""
+        return True
+
+
+@operation(
+    "GatherND",
+    "opset8",
+    inputs=("data", "indices"),
+    examples=("f32[2,3,4], i64[2,3,1]{0,1,2,3,0,1} -> f32[2,3] | batch_dims=2",),
+)
+class GatherND8(_GatherND):
+    """Slices of the data, named by tuples of indices.
+
+    Source: OpenVINO operation specification, GatherND-8.
+
+    Attributes
+    ----------
+    batch_dims : int
+        Leading axes that data and indices share.
+    """

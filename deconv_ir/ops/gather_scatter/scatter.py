@@ -1,0 +1,378 @@
+"""Elements put into an array by indices: ScatterUpdate, ScatterNDUpdate, ScatterElementsUpdate."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from deconv_ir.errors import InputError, ShapeError
+from deconv_ir.ir.geometry import Dim, bounds
+from deconv_ir.ir.operation import Context, Operation, TensorInfo
+from deconv_ir.ir.shapes import Shape, compatible, format_shape
+from deconv_ir.ops.base import attribute, boolean, choice, operation
+from deconv_ir.ops.checks import (
+    check_least_rank,
+    check_rank,
+    check_type,
+    known_integer,
+    merged_type,
+    normalize_axis,
+)
+
+if TYPE_CHECKING:
+    from deconv_ir.ir.dtypes import Array
+
+
+class Reduction(enum.Enum):
+    """What an update does to what is there."""
+
+    NONE = "none"
+    SUM = "sum"
+    SUB = "sub"
+    PROD = "prod"
+    MIN = "min"
+    MAX = "max"
+    MEAN = "mean"
+
+
+class NDReduction(enum.Enum):
+    """What an update does to what is there, for ScatterNDUpdate."""
+
+    NONE = "none"
+    SUM = "sum"
+    SUB = "sub"
+    PROD = "prod"
+    MIN = "min"
+    MAX = "max"
+
+
+class ElementsReduction(enum.Enum):
+    """What an update does to what is there, for ScatterElementsUpdate."""
+
+    NONE = "none"
+    SUM = "sum"
+    PROD = "prod"
+    MIN = "min"
+    MAX = "max"
+    MEAN = "mean"
+
+
+def wrap_indices(indices: Array, extent: int, what: str) -> Array:
+    """Count negative indices from the end.
+
+    Raises
+    ------
+    InputError
+        One is outside the axis.
+    """
+    import numpy as np
+
+    wide = indices.astype(np.int64, copy=False)
+    wide = np.where(wide < 0, wide + extent, wide)
+    outside = (wide < 0) | (wide >= extent)
+    if outside.any():
+        raise InputError(
+            f"index {int(indices[outside][0])} is outside {what} of {extent} elements",
+            rule="index-range",
+        )
+    return wide
+
+
+def scatter(target: Array, where: Any, updates: Array, reduction: Reduction) -> None:
+    """Write updates into an array, in place, one after the other."""
+    import numpy as np
+
+    if reduction is Reduction.NONE:
+        target[where] = updates
+        return
+    functions: dict[Reduction, Any] = {
+        Reduction.SUM: np.add,
+        Reduction.SUB: np.subtract,
+        Reduction.PROD: np.multiply,
+        Reduction.MIN: np.minimum,
+        Reduction.MAX: np.maximum,
+    }
+    if target.dtype == bool and reduction in (Reduction.SUM, Reduction.PROD):
+        functions |= {Reduction.SUM: np.logical_or, Reduction.PROD: np.logical_and}
+    functions[reduction].at(target, where, updates)
+
+
+class _Scatter(Operation):
+    """Data with some elements replaced: the shape is that of the data."""
+
+    def explain(
+        self, inputs: Sequence[TensorInfo], context: Context, output: int, axis: int
+    ) -> str | None:
+        """Name the shape of the data."""
+        return f"the shape of data, {format_shape(inputs[0].shape)}"
+
+
+def _misfit(updates: Shape, wanted: Shape) -> ShapeError:
+    return ShapeError(
+        f"updates must have shape {format_shape(wanted)}, found {format_shape(updates)}",
+        expected=format_shape(wanted),
+        actual=format_shape(updates),
+        rule="input-shape",
+    )
+
+
+@operation(
+    "ScatterUpdate",
+    "opset3",
+    inputs=("data", "indices", "updates", "axis"),
+    examples=("f32[4,5], i64[2,1]{3,0}, f32[4,2,1], i64[]{1} -> f32[4,5]",),
+)
+class ScatterUpdate(_Scatter):
+    """Slices of the data along an axis replaced.
+
+    Source: OpenVINO operation specification, ScatterUpdate-3.
+    """
+
+    def infer(self, inputs: Sequence[TensorInfo], context: Context) -> tuple[TensorInfo, ...]:
+        """Keep the shape of the data; the updates must fit."""
+        data, indices, updates, axis_info = inputs
+        element_type = merged_type([data, updates], ["data", "updates"])
+        check_type(indices, "indices", "integer")
+        check_type(axis_info, "axis", "integer")
+        axis = known_integer(axis_info, "axis")
+        if data.shape is not None and axis is not None:
+            axis = normalize_axis(axis, len(data.shape))
+            if indices.shape is not None:
+                wanted = (*data.shape[:axis], *indices.shape, *data.shape[axis + 1 :])
+                if not compatible(updates.shape, wanted):
+                    raise _misfit(updates.shape, wanted)
+        return (TensorInfo(data.shape, element_type),)
+
+    def execute(self, inputs: Sequence[Array], context: Context) -> Sequence[Array]:
+        """Replace the slices."""
+        data, indices, updates, axis_array = inputs
+        axis = normalize_axis(int(axis_array.reshape(())), data.ndim)
+        found = wrap_indices(indices, data.shape[axis], f"axis {axis}")
+        result = data.copy()
+        where: tuple[Any, ...] = (*(slice(None),) * axis, found.ravel())
+        result[where] = updates.reshape(*data.shape[:axis], found.size, *data.shape[axis + 1 :])
+        return (result,)
+
+
+class _ScatterND(_Scatter):
+    """Slices of the data, named by tuples of indices, replaced."""
+
+    def chosen_reduction(self) -> Reduction:
+        """Tell what an update does to what is there."""
+        return Reduction.NONE
+
+    def infer(self, inputs: Sequence[TensorInfo], context: Context) -> tuple[TensorInfo, ...]:
+        """Keep the shape of the data; the updates must fit."""
+        data, indices, updates = inputs
+        element_type = merged_type([data, updates], ["data", "updates"])
+        check_type(indices, "indices", "integer")
+        check_least_rank(indices, "indices", 1)
+        if data.shape is not None and indices.shape is not None:
+            depth = indices.shape[-1]
+            if isinstance(depth, int):
+                check_depth(depth, data.shape)
+                wanted = (*indices.shape[:-1], *data.shape[depth:])
+                if not compatible(updates.shape, wanted):
+                    raise _misfit(updates.shape, wanted)
+        return (TensorInfo(data.shape, element_type),)
+
+    def execute(self, inputs: Sequence[Array], context: Context) -> Sequence[Array]:
+        """Replace the slices."""
+        from deconv_ir.ops.numeric import narrow, widen
+
+        data, indices, updates = inputs
+        where = index_tuples(indices, data.shape, 0)
+        result = widen(data).copy()
+        scatter(result, where, widen(updates), self.chosen_reduction())
+        return (narrow(result, data.dtype),)
+
+
+def check_depth(depth: int, data: Sequence[Dim]) -> None:
+    """Require a tuple of indices to name no more axes than there are."""
+    if depth > len(data):
+        raise ShapeError(
+            f"indices name {depth} axes, the data has {len(data)}",
+            expected=f"<= {len(data)}",
+            actual=depth,
+            rule="rank",
+        )
+
+
+def index_tuples(indices: Array, shape: Sequence[int], first: int) -> tuple[Array, ...]:
+    """Split the tuples of indices into one array an axis, from axis `first` on."""
+    return tuple(
+        wrap_indices(indices[..., i], shape[first + i], f"axis {first + i}")
+        for i in range(indices.shape[-1])
+    )
+
+
+_ND = ("data", "indices", "updates")
+
+
+@operation(
+    "ScatterNDUpdate",
+    "opset3",
+    inputs=_ND,
+    examples=("f32[4,5,6], i64[2,2]{0,1,3,4}, f32[2,6] -> f32[4,5,6]",),
+)
+class ScatterNDUpdate3(_ScatterND):
+    """Slices of the data, named by tuples of indices, replaced.
+
+    Source: OpenVINO operation specification, ScatterNDUpdate-3.
+    """
+
+
+@operation(
+    "ScatterNDUpdate",
+    "opset15",
+    inputs=_ND,
+    examples=("f32[4], i64[3,1]{0,1,0}, f32[3] -> f32[4] | reduction=sum",),
+)
+class ScatterNDUpdate15(_ScatterND):
+    """Slices of the data, named by tuples of indices, replaced or combined with updates.
+
+    Source: OpenVINO operation specification, ScatterNDUpdate-15.
+
+    Attributes
+    ----------
+    reduction : NDReduction
+        none, sum, sub, prod, min or max.
+    """
+
+    reduction: NDReduction = attribute(choice(NDReduction), NDReduction.NONE)
+
+    def chosen_reduction(self) -> Reduction:
+        """Tell what an update does to what is there."""
+        return Reduction(self.reduction.value)
+
+
+class _ScatterElements(_Scatter):
+    """Elements of the data replaced, their place along an axis named by indices."""
+
+    def chosen_reduction(self) -> Reduction:
+        """Tell what an update does to what is there."""
+        return Reduction.NONE
+
+    def counts_initial(self) -> bool:
+        """Whether what was there takes part in the reduction."""
+        return True
+
+    def infer(self, inputs: Sequence[TensorInfo], context: Context) -> tuple[TensorInfo, ...]:
+        """Keep the shape of the data; indices and updates must have one shape."""
+        data, indices, updates, axis_info = inputs
+        element_type = merged_type([data, updates], ["data", "updates"])
+        check_type(indices, "indices", "integer")
+        check_type(axis_info, "axis", "integer")
+        axis = known_integer(axis_info, "axis")
+        if data.shape is not None and axis is not None:
+            axis = normalize_axis(axis, len(data.shape))
+        if data.shape is not None and indices.shape is not None:
+            check_rank(indices, "indices", len(data.shape))
+            for i, (there, asked) in enumerate(zip(data.shape, indices.shape, strict=True)):
+                most = bounds(there)[1]
+                if axis is not None and i != axis and most is not None and bounds(asked)[0] > most:
+                    raise ShapeError(
+                        f"indices {format_shape(indices.shape)} reach beyond axis {i} of data "
+                        f"{format_shape(data.shape)}",
+                        expected=f"<= {there}",
+                        actual=asked,
+                        rule="input-shape",
+                    )
+        if not compatible(indices.shape, updates.shape):
+            raise _misfit(updates.shape, indices.shape)
+        return (TensorInfo(data.shape, element_type),)
+
+    def execute(self, inputs: Sequence[Array], context: Context) -> Sequence[Array]:
+        """Replace the elements."""
+        import numpy as np
+
+        from deconv_ir.ops.numeric import narrow, widen
+
+        data, indices, updates, axis_array = inputs
+        axis = normalize_axis(int(axis_array.reshape(())), data.ndim)
+        grid: list[Any] = list(np.indices(indices.shape, sparse=True))
+        grid[axis] = wrap_indices(indices, data.shape[axis], f"axis {axis}")
+        where = tuple(grid)
+        reduction = self.chosen_reduction()
+        result, values = widen(data).copy(), widen(updates)
+        with np.errstate(all="ignore"):
+            if reduction is not Reduction.NONE and not self.counts_initial():
+                result[where] = _neutral(np, reduction, result.dtype)
+            if reduction is Reduction.MEAN:
+                return (narrow(self._mean(np, result, where, values), data.dtype),)
+            scatter(result, where, values, reduction)
+        return (narrow(result, data.dtype),)
+
+    def _mean(self, np: Any, result: Array, where: Any, values: Array) -> Array:
+        count = np.zeros(result.shape, np.int64)
+        np.add.at(count, where, 1)
+        np.add.at(result, where, values)
+        total = np.maximum(count + self.counts_initial(), 1)
+        if result.dtype.kind == "f":
+            return result / total.astype(result.dtype)  # type: ignore[no-any-return]
+        return np.floor_divide(result, total).astype(result.dtype)  # type: ignore[no-any-return]
+
+
+def _neutral(np: Any, reduction: Reduction, dtype: Any) -> Any:
+    """Return the number that changes nothing."""
+    if reduction is Reduction.PROD:
+        return 1
+    if reduction not in (Reduction.MIN, Reduction.MAX):
+        return 0
+    if dtype.kind == "b":
+        return reduction is Reduction.MIN
+    info = np.finfo(dtype) if dtype.kind == "f" else np.iinfo(dtype)
+    if dtype.kind == "f":
+        return np.inf if reduction is Reduction.MIN else -np.inf
+    return info.max if reduction is Reduction.MIN else info.min
+
+
+_ELEMENTS = ("data", "indices", "updates", "axis")
+
+
+@operation(
+    "ScatterElementsUpdate",
+    "opset3",
+    inputs=_ELEMENTS,
+    examples=("f32[4,5], i64[2,2]{0,1,2,3}, f32[2,2], i64[]{1} -> f32[4,5]",),
+)
+class ScatterElementsUpdate3(_ScatterElements):
+    """Elements of the data replaced, their place along an axis named by indices.
+
+    Source: OpenVINO operation specification, ScatterElementsUpdate-3.
+    """
+
+
+@operation(
+    "ScatterElementsUpdate",
+    "opset12",
+    inputs=_ELEMENTS,
+    examples=(
+        "f32[4,5], i64[2,2]{0,0,2,3}, f32[2,2], i64[]{1} -> f32[4,5]"
+        " | reduction=mean use_init_val=false",
+    ),
+)
+class ScatterElementsUpdate12(_ScatterElements):
+    """Elements of the data replaced or combined with updates.
+
+    Source: OpenVINO operation specification, ScatterElementsUpdate-12.
+
+    Attributes
+    ----------
+    reduction : ElementsReduction
+        none, sum, prod, min, max or mean.
+    use_init_val : bool
+        What was there takes part in the reduction.
+    """
+
+    reduction: ElementsReduction = attribute(choice(ElementsReduction), ElementsReduction.NONE)
+    use_init_val: bool = attribute(boolean(), True)
+
+    def chosen_reduction(self) -> Reduction:
+        """Tell what an update does to what is there."""
+        return Reduction(self.reduction.value)
+
+    def counts_initial(self) -> bool:
+        """Whether what was there takes part in the reduction."""
+        return self.use_init_val

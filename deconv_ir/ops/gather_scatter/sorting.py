@@ -1,0 +1,240 @@
+"""TopK-1, -3, -11 and NonZero-3: indices that depend on values."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from deconv_ir.errors import ShapeError
+from deconv_ir.ir.dtypes import I32, I64, ElementType
+from deconv_ir.ir.geometry import UNKNOWN, Dim, bounds, interval
+from deconv_ir.ir.operation import Context, Operation, TensorInfo
+from deconv_ir.ir.shapes import format_shape
+from deconv_ir.ops.base import attribute, boolean, choice, element_type, integer, operation
+from deconv_ir.ops.checks import check_rank, check_type, normalize_axis, product
+from deconv_ir.ops.values import as_dim
+
+if TYPE_CHECKING:
+    from deconv_ir.ir.dtypes import Array
+
+
+class Extreme(enum.Enum):
+    """Which elements are picked."""
+
+    MAX = "max"
+    MIN = "min"
+
+
+class Order(enum.Enum):
+    """In which order they stand."""
+
+    NONE = "none"
+    INDEX = "index"
+    VALUE = "value"
+
+
+class _TopK(Operation):
+    """The k greatest or smallest elements along an axis, and where they stand.
+
+    Of equal elements the first one counts as the greater, or the smaller; NaN
+    counts as greater than any number.
+    """
+
+    axis: int = attribute(integer())
+    mode: Extreme = attribute(choice(Extreme))
+    sort: Order = attribute(choice(Order))
+
+    def index_type(self) -> ElementType | None:
+        """Tell the element type of the second output."""
+        raise NotImplementedError
+
+    def infer(self, inputs: Sequence[TensorInfo], context: Context) -> tuple[TensorInfo, ...]:
+        """Put k in the place of the axis."""
+        data, k_info = inputs
+        element_type = check_type(data, "data", "numeric")
+        check_type(k_info, "k", "integer")
+        check_rank(k_info, "k", 0, 1)
+        if data.shape is None:
+            return (TensorInfo(None, element_type), TensorInfo(None, self.index_type()))
+        axis = normalize_axis(self.axis, len(data.shape))
+        k = k_info.value[0] if k_info.value else UNKNOWN
+        shape = (*data.shape[:axis], self._count(data.shape[axis], k), *data.shape[axis + 1 :])
+        return (TensorInfo(shape, element_type), TensorInfo(shape, self.index_type()))
+
+    @staticmethod
+    def _count(extent: Dim, k: Dim) -> Dim:
+        high = bounds(extent)[1]
+        if isinstance(k, int) and (k < 0 or (high is not None and k > high)):
+            raise ShapeError(
+                f"k is {k}, the axis has {extent} elements",
+                expected=f"0..{extent}",
+                actual=k,
+                rule="top-k",
+            )
+        if isinstance(k, int):
+            return k
+        low, most = bounds(as_dim(k))
+        if high is not None:
+            most = high if most is None else min(high, most)
+        return interval(min(low, most) if most is not None else low, most)
+
+    def explain(
+        self, inputs: Sequence[TensorInfo], context: Context, output: int, axis: int
+    ) -> str | None:
+        """Name k and the axis."""
+        k = inputs[1].value
+        return (
+            f"data {format_shape(inputs[0].shape)}, k {k[0] if k else '?'} in place of "
+            f"axis {self.axis}"
+        )
+
+    def execute(self, inputs: Sequence[Array], context: Context) -> Sequence[Array]:
+        """Sort, stably, and take the first k."""
+        import numpy as np
+
+        from deconv_ir.ops.numeric import widen
+
+        data = inputs[0]
+        k = int(inputs[1].reshape(()))
+        axis = normalize_axis(self.axis, data.ndim)
+        self._count(data.shape[axis], k)
+        keys = np.moveaxis(widen(data), axis, -1)
+        if self.mode is Extreme.MIN:
+            order = np.argsort(keys, axis=-1, kind="stable")[..., :k]
+        else:
+            # Sorted backwards, so that the first of equal elements comes first.
+            backwards = np.argsort(keys[..., ::-1], axis=-1, kind="stable")[..., ::-1]
+            order = (keys.shape[-1] - 1 - backwards)[..., :k]
+        if self.sort is Order.INDEX:
+            order = np.sort(order, axis=-1)
+        index = np.moveaxis(order, -1, axis)
+        wanted = self.index_type()
+        assert wanted is not None
+        return np.take_along_axis(data, index, axis), index.astype(wanted.numpy())
+
+
+_EXAMPLE = "f32[2,5], i64[]{3} -> f32[2,3], %s[2,3] | axis=1 mode=%s sort=%s%s"
+
+
+@operation(
+    "TopK", "opset1", inputs=("data", "k"), examples=(_EXAMPLE % ("i32", "max", "value", ""),)
+)
+class TopK1(_TopK):
+    """The k greatest or smallest elements along an axis, and where they stand.
+
+    Source: OpenVINO operation specification, TopK-1.
+
+    Attributes
+    ----------
+    axis : int
+        Negative: counted from the end.
+    mode : Extreme
+        max or min.
+    sort : Order
+        none (here the same as value), index, or value: the most extreme first.
+    index_element_type : ElementType
+        Type of the second output; OpenVINO writes it.
+    """
+
+    index_element_type: ElementType | None = attribute(element_type(), I32)
+
+    def index_type(self) -> ElementType | None:
+        """Tell the element type of the second output."""
+        return self.index_element_type
+
+
+@operation(
+    "TopK",
+    "opset3",
+    inputs=("data", "k"),
+    examples=(_EXAMPLE % ("i64", "min", "index", " index_element_type=i64"),),
+)
+class TopK3(_TopK):
+    """The k greatest or smallest elements along an axis, and where they stand.
+
+    Source: OpenVINO operation specification, TopK-3.
+
+    Attributes
+    ----------
+    axis, mode, sort
+        As of `TopK1`.
+    index_element_type : ElementType
+        Type of the second output.
+    """
+
+    index_element_type: ElementType | None = attribute(element_type(), I32)
+
+    def index_type(self) -> ElementType | None:
+        """Tell the element type of the second output."""
+        return self.index_element_type
+
+
+@operation(
+    "TopK",
+    "opset11",
+    inputs=("data", "k"),
+    examples=(_EXAMPLE % ("i32", "max", "value", " stable=true"),),
+)
+class TopK11(_TopK):
+    """The k greatest or smallest elements along an axis, and where they stand.
+
+    Source: OpenVINO operation specification, TopK-11.
+
+    Attributes
+    ----------
+    axis, mode, sort
+        As of `TopK1`.
+    index_element_type : ElementType
+        Type of the second output.
+    stable : bool
+        Equal elements stay in order, which they do here in any case.
+    """
+
+    index_element_type: ElementType | None = attribute(element_type(), I32)
+    stable: bool = attribute(boolean(), False)
+
+    def index_type(self) -> ElementType | None:
+        """Tell the element type of the second output."""
+        return self.index_element_type
+
+
+@operation(
+    "NonZero", "opset3", inputs=("data",), examples=("f32[2,3] -> i64[2,0..6] | output_type=i64",)
+)
+class NonZero(Operation):
+    """Indices of the elements that are not 0, one row an axis.
+
+    Source: OpenVINO operation specification, NonZero-3.
+
+    Attributes
+    ----------
+    output_type : ElementType
+    """
+
+    output_type: ElementType | None = attribute(element_type(), I64)
+
+    def infer(self, inputs: Sequence[TensorInfo], context: Context) -> tuple[TensorInfo, ...]:
+        """Bound the number of columns by that of elements."""
+        shape = inputs[0].shape
+        if shape is None:
+            return (TensorInfo((UNKNOWN, UNKNOWN), self.output_type),)
+        most = bounds(product(*shape))[1]
+        return (TensorInfo((len(shape), interval(0, most)), self.output_type),)
+
+    def explain(
+        self, inputs: Sequence[TensorInfo], context: Context, output: int, axis: int
+    ) -> str | None:
+        """Name the shape of the data."""
+        return f"rank and number of elements of data {format_shape(inputs[0].shape)}"
+
+    def execute(self, inputs: Sequence[Array], context: Context) -> Sequence[Array]:
+        """Find the indices."""
+        import numpy as np
+
+        assert self.output_type is not None
+        data = inputs[0]
+        if not data.ndim:
+            # A scalar has no axes, yet one column if it is not 0.
+            return (np.zeros((0, int(data != 0)), self.output_type.numpy()),)
+        return (np.stack(np.nonzero(data)).astype(self.output_type.numpy()),)

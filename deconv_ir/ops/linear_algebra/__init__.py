@@ -1,0 +1,1 @@
+"""Matrix products, attention and Fourier transforms."""

@@ -1,0 +1,238 @@
+"""Einsum-7 and ScaledDotProductAttention-13: products of many axes."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from deconv_ir.errors import ShapeError
+from deconv_ir.ir.geometry import UNKNOWN, Dim
+from deconv_ir.ir.operation import Context, Operation, TensorInfo
+from deconv_ir.ir.shapes import Shape, format_shape, intersect_dims
+from deconv_ir.ops.base import attribute, boolean, operation, text
+from deconv_ir.ops.checks import check_least_rank, check_single, check_type, merged_type
+from deconv_ir.ops.elementwise.broadcasting import Broadcast, broadcast_dim, broadcast_shapes
+
+if TYPE_CHECKING:
+    from deconv_ir.ir.dtypes import Array
+
+_EQUATION = re.compile(r"^[A-Za-z.]+(,[A-Za-z.]+)*(->[A-Za-z.]*)?$")
+
+
+@operation(
+    "Einsum",
+    "opset7",
+    inputs=("inputs",),
+    variadic=True,
+    examples=(
+        "f32[2,3,4], f32[2,4,5] -> f32[2,3,5] | equation=bij,bjk->bik",
+        "f32[2,3,3] -> f32[2] | equation=...ii->...",
+    ),
+)
+class Einsum(Operation):
+    """Sum of products by Einstein's convention.
+
+    Source: OpenVINO operation specification, Einsum-7.
+
+    Attributes
+    ----------
+    equation : str
+        Labels of the axes of each input and, after an arrow, of the output.
+    """
+
+    equation: str = attribute(text())
+
+    def subscripts(self, count: int) -> tuple[list[str], str]:
+        """Split the equation into the labels of each input, and of the output.
+
+        Raises
+        ------
+        ShapeError
+            It is not of the form, or for another number of inputs.
+        """
+        written = self.equation.replace(" ", "")
+        if not _EQUATION.match(written):
+            raise ShapeError(
+                f"equation {self.equation!r} is not of the form 'ij,jk->ik'",
+                attribute="equation",
+                actual=self.equation,
+                rule="einsum",
+            )
+        left, arrow, right = written.partition("->")
+        parts = left.split(",")
+        if len(parts) != count:
+            raise ShapeError(
+                f"equation {self.equation!r} is for {len(parts)} inputs, there are {count}",
+                attribute="equation",
+                expected=len(parts),
+                actual=count,
+                rule="input-count",
+            )
+        if not arrow:
+            letters = left.replace(",", "").replace(".", "")
+            once = sorted(c for c in set(letters) if letters.count(c) == 1)
+            right = ("..." if "..." in left else "") + "".join(once)
+        return parts, right
+
+    def infer(self, inputs: Sequence[TensorInfo], context: Context) -> tuple[TensorInfo, ...]:
+        """Match the dims of each label."""
+        names = [f"input {i}" for i in range(len(inputs))]
+        element_type = merged_type(inputs, names, "numeric")
+        parts, right = self.subscripts(len(inputs))
+        open_rank = any(
+            info.shape is None and "..." in labels
+            for info, labels in zip(inputs, parts, strict=True)
+        )
+        if open_rank and "..." in right:
+            return (TensorInfo(None, element_type),)
+        return (TensorInfo(_known(parts, right, inputs), element_type),)
+
+    def explain(
+        self, inputs: Sequence[TensorInfo], context: Context, output: int, axis: int
+    ) -> str | None:
+        """Name the equation and the shapes."""
+        shapes = ", ".join(format_shape(info.shape) for info in inputs)
+        return f"equation {self.equation!r} for {shapes}"
+
+    def execute(self, inputs: Sequence[Array], context: Context) -> Sequence[Array]:
+        """Multiply and sum."""
+        import numpy as np
+
+        from deconv_ir.ops.numeric import narrow, widen
+
+        equation = self.equation.replace(" ", "")
+        with np.errstate(all="ignore"):
+            result = np.einsum(equation, *map(widen, inputs), optimize=True)
+            return (narrow(result, inputs[0].dtype),)
+
+
+def _known(parts: Sequence[str], right: str, inputs: Sequence[TensorInfo]) -> Shape:
+    """Match the dims of each label, and put them in the order of the output."""
+    dims: dict[str, Dim] = {}
+    ellipsis: Shape = ()
+    for i, (labels, info) in enumerate(zip(parts, inputs, strict=True)):
+        if info.shape is None:
+            continue
+        before, dots, after = labels.partition("...")
+        named = len(before) + len(after)
+        if named > len(info.shape) or (not dots and named != len(info.shape)):
+            raise ShapeError(
+                f"input {i} {format_shape(info.shape)} does not have the axes {labels!r}",
+                expected=labels,
+                actual=format_shape(info.shape),
+                rule="einsum",
+            )
+        rest = len(info.shape) - len(after)
+        ellipsis = broadcast_shapes(ellipsis, info.shape[len(before) : rest], Broadcast.NUMPY)
+        pairs = [
+            *zip(before, info.shape, strict=False),
+            *zip(after, info.shape[rest:], strict=True),
+        ]
+        own: dict[str, Dim] = {}
+        for label, dim in pairs:
+            if label in own:  # a diagonal; between inputs, 1 goes with any extent
+                common = intersect_dims(own[label], dim)
+            else:
+                common = broadcast_dim(dims[label], dim) if label in dims else dim
+            if common is None:
+                raise ShapeError(
+                    f"label {label!r} is {own.get(label, dims[label])} and {dim}",
+                    expected=own.get(label, dims[label]),
+                    actual=dim,
+                    rule="einsum",
+                )
+            dims[label] = common
+            own.setdefault(label, dim)
+    before, dots, after = right.partition("...")
+    head, tail = ([dims.get(label, UNKNOWN) for label in part] for part in (before, after))
+    return (*head, *((ellipsis or ()) if dots else ()), *tail)
+
+
+@operation(
+    "ScaledDotProductAttention",
+    "opset13",
+    inputs=("query", "key", "value", "attention_mask", "scale"),
+    required=3,
+    examples=(
+        "f32[2,4,5,8], f32[2,4,6,8], f32[2,4,6,7] -> f32[2,4,5,7] | causal=true",
+        "f32[2,5,8], f32[2,6,8], f32[2,6,7], f32[5,6], f32[] -> f32[2,5,7] | causal=false",
+    ),
+)
+class ScaledDotProductAttention(Operation):
+    """softmax(query key^T * scale + mask) value; `scale` absent: 1 / sqrt of the last axis.
+
+    Source: OpenVINO operation specification, ScaledDotProductAttention-13.
+
+    Attributes
+    ----------
+    causal : bool
+        A query sees the keys up to its own position; the mask is ignored.
+    """
+
+    causal: bool = attribute(boolean())
+
+    def infer(self, inputs: Sequence[TensorInfo], context: Context) -> tuple[TensorInfo, ...]:
+        """Match batches, keys and widths."""
+        element_type = merged_type(inputs[:3], self.inputs, "float")
+        for info, name in zip(inputs[:3], self.inputs, strict=False):
+            check_least_rank(info, name, 3)
+        if len(inputs) > 4:
+            check_type(inputs[4], "scale", "float")
+            check_single(inputs[4], "scale")
+        query, key, value = (info.shape for info in inputs[:3])
+        if query is None or key is None or value is None:
+            return (TensorInfo(None, element_type),)
+        stack = broadcast_shapes(
+            broadcast_shapes(query[:-2], key[:-2], Broadcast.NUMPY), value[:-2], Broadcast.NUMPY
+        )
+        for a, b, what in (
+            (query[-1], key[-1], "widths of query and key"),
+            (key[-2], value[-2], "lengths of key and value"),
+        ):
+            if intersect_dims(a, b) is None:
+                raise ShapeError(f"{what} differ: {a} and {b}", expected=a, actual=b, rule="sdpa")
+        mask = inputs[3].shape if len(inputs) > 3 else None
+        if mask and not self.causal and len(mask) > 1:
+            for a, b in zip(mask[-2:], (query[-2], key[-2]), strict=True):
+                if broadcast_dim(a, b) is None:
+                    raise ShapeError(
+                        f"attention_mask {format_shape(mask)} does not fit "
+                        f"{query[-2]} queries and {key[-2]} keys",
+                        expected=f"[{query[-2]},{key[-2]}]",
+                        actual=format_shape(mask),
+                        rule="sdpa",
+                    )
+        assert stack is not None, "all ranks are known"
+        return (TensorInfo((*stack, query[-2], value[-1]), element_type),)
+
+    def explain(
+        self, inputs: Sequence[TensorInfo], context: Context, output: int, axis: int
+    ) -> str | None:
+        """Name the shapes."""
+        return ", ".join(
+            f"{name} {format_shape(info.shape)}"
+            for info, name in zip(inputs[:3], self.inputs, strict=False)
+        )
+
+    def execute(self, inputs: Sequence[Array], context: Context) -> Sequence[Array]:
+        """Attend."""
+        import numpy as np
+
+        from deconv_ir.kernels.products import matmul
+        from deconv_ir.ops.numeric import narrow, widen
+
+        query, key, value = map(widen, inputs[:3])
+        scale = widen(inputs[4]).reshape(()) if len(inputs) > 4 else 1 / math.sqrt(query.shape[-1])
+        with np.errstate(all="ignore"):
+            weights = matmul(query * query.dtype.type(scale), np.swapaxes(key, -1, -2))
+            if self.causal:
+                weights = np.where(np.tri(*weights.shape[-2:]) > 0, weights, -np.inf)
+            elif len(inputs) > 3 and inputs[3].dtype == bool:
+                weights = np.where(inputs[3], weights, -np.inf)
+            elif len(inputs) > 3:
+                weights = weights + widen(inputs[3])
+            weights = np.exp(weights - np.max(weights, axis=-1, keepdims=True, initial=-np.inf))
+            weights = weights / np.sum(weights, axis=-1, keepdims=True)
+            return (narrow(matmul(weights, value), inputs[0].dtype),)

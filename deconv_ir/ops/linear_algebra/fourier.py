@@ -1,0 +1,197 @@
+"""Fourier transforms: DFT-7, IDFT-7, RDFT-9 and IRDFT-9.
+
+Complex numbers stand in a last axis of extent 2: real and imaginary part.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from deconv_ir.errors import ShapeError
+from deconv_ir.ir.geometry import UNKNOWN, Dim, monotone
+from deconv_ir.ir.operation import Context, Operation, TensorInfo
+from deconv_ir.ir.shapes import format_shape, intersect_dims
+from deconv_ir.ops.base import operation
+from deconv_ir.ops.checks import (
+    check_least_rank,
+    check_rank,
+    check_type,
+    integers,
+    known_integers,
+    list_length,
+    normalize_axes,
+)
+from deconv_ir.ops.values import as_dims, unknown_dims
+
+if TYPE_CHECKING:
+    from deconv_ir.ir.dtypes import Array
+
+
+class _Fourier(Operation):
+    """A transform along axes; `signal_size` cuts the data, or fills it with zeros, first."""
+
+    complex_in: ClassVar[bool] = True
+    complex_out: ClassVar[bool] = True
+    inverse: ClassVar[bool] = False
+
+    def infer(self, inputs: Sequence[TensorInfo], context: Context) -> tuple[TensorInfo, ...]:
+        """Put the signal sizes in; halve, or double, the last axis of a real transform."""
+        data = inputs[0]
+        element_type = check_type(data, "data", "float")
+        for info, name in zip(inputs[1:], self.inputs[1:], strict=False):
+            check_type(info, name, "integer")
+            check_rank(info, name, 1)
+        check_least_rank(data, "data", 2 if self.complex_in else 1)
+        if data.shape is None:
+            return (TensorInfo(None, element_type),)
+        shape = data.shape
+        if self.complex_in:
+            if intersect_dims(shape[-1], 2) is None:
+                raise ShapeError(
+                    f"the last axis of data must be 2, real and imaginary part, "
+                    f"found {format_shape(shape)}",
+                    expected=2,
+                    actual=shape[-1],
+                    rule="fourier",
+                )
+            shape = shape[:-1]
+        pair: tuple[Dim, ...] = (2,) if self.complex_out else ()
+        axes = known_integers(inputs[1])
+        if axes is None:
+            return (TensorInfo((*unknown_dims(len(shape)), *pair), element_type),)
+        axes = normalize_axes(axes, len(shape))
+        dims = list(shape)
+        sizes = self._sizes(inputs, len(axes))
+        for i, axis in enumerate(axes):
+            size = sizes[i]
+            last = i == len(axes) - 1
+            if size != -1:
+                dims[axis] = size
+            elif last and self.complex_in and not self.complex_out:
+                dims[axis] = monotone(lambda n: 2 * (n - 1), dims[axis])
+            if last and not self.complex_in:
+                dims[axis] = monotone(lambda n: n // 2 + 1 if n else 0, dims[axis])
+        return (TensorInfo((*dims, *pair), element_type),)
+
+    @staticmethod
+    def _sizes(inputs: Sequence[TensorInfo], count: int) -> tuple[Dim, ...]:
+        """Return the signal sizes; -1: as the data has it."""
+        if len(inputs) < 3:
+            return (-1,) * count
+        length = list_length(inputs[2])
+        if length not in (None, count):
+            raise ShapeError(
+                f"signal_size must have {count} elements as axes has, found {length}",
+                expected=count,
+                actual=length,
+                rule="input-shape",
+            )
+        value = inputs[2].value
+        if value is None:
+            return (UNKNOWN,) * count
+        for size in value:
+            if isinstance(size, int) and (size < -1 or size == 0):
+                raise ShapeError(
+                    f"signal_size must be positive, or -1, found {format_shape(value)}",
+                    expected=">= 1 or -1",
+                    actual=size,
+                    rule="fourier",
+                )
+        return as_dims(value)
+
+    def explain(
+        self, inputs: Sequence[TensorInfo], context: Context, output: int, axis: int
+    ) -> str | None:
+        """Name the data and the axes."""
+        axes = inputs[1].value
+        return (
+            f"data {format_shape(inputs[0].shape)}, axes "
+            f"{'?' if axes is None else format_shape(axes)}"
+        )
+
+    def execute(self, inputs: Sequence[Array], context: Context) -> Sequence[Array]:
+        """Transform, in the precision of the data."""
+        from scipy import fft
+
+        from deconv_ir.ops.numeric import narrow, widen
+
+        data = widen(inputs[0])
+        rank = data.ndim - self.complex_in
+        axes = normalize_axes(integers(inputs[1]), rank)
+        sizes: Any = integers(inputs[2]) if len(inputs) > 2 else (-1,) * len(axes)
+        if self.complex_in:
+            data = data[..., 0] + 1j * data[..., 1]
+        if not axes:
+            result = data
+        elif not self.complex_in:
+            wanted = [data.shape[a] if s == -1 else s for a, s in zip(axes, sizes, strict=True)]
+            result = fft.rfftn(data, wanted, axes)
+        elif not self.complex_out:
+            wanted = [data.shape[a] if s == -1 else s for a, s in zip(axes, sizes, strict=True)]
+            if sizes[-1] == -1:
+                wanted[-1] = 2 * (data.shape[axes[-1]] - 1)
+            result = fft.irfftn(data, wanted, axes)
+        else:
+            wanted = [data.shape[a] if s == -1 else s for a, s in zip(axes, sizes, strict=True)]
+            result = (fft.ifftn if self.inverse else fft.fftn)(data, wanted, axes)
+        return (narrow(self._parts(result), inputs[0].dtype),)
+
+    def _parts(self, result: Any) -> Any:
+        import numpy as np
+
+        return np.stack([result.real, result.imag], -1) if self.complex_out else result.real
+
+
+_INPUTS = ("data", "axes", "signal_size")
+
+
+@operation(
+    "DFT",
+    "opset7",
+    inputs=_INPUTS,
+    required=2,
+    examples=("f32[3,4,2], i64[2]{0,-1}, i64[2]{-1,5} -> f32[3,5,2]",),
+)
+class DFT(_Fourier):
+    """Discrete Fourier transform, complex to complex.
+
+    Source: OpenVINO operation specification, DFT-7.
+    """
+
+
+@operation(
+    "IDFT", "opset7", inputs=_INPUTS, required=2, examples=("f32[3,4,2], i64[1]{1} -> f32[3,4,2]",)
+)
+class IDFT(_Fourier):
+    """Inverse discrete Fourier transform, complex to complex.
+
+    Source: OpenVINO operation specification, IDFT-7.
+    """
+
+    inverse = True
+
+
+@operation(
+    "RDFT", "opset9", inputs=_INPUTS, required=2, examples=("f32[3,6], i64[1]{1} -> f32[3,4,2]",)
+)
+class RDFT(_Fourier):
+    """Discrete Fourier transform, real to complex: half of the last axis.
+
+    Source: OpenVINO operation specification, RDFT-9.
+    """
+
+    complex_in = False
+
+
+@operation(
+    "IRDFT", "opset9", inputs=_INPUTS, required=2, examples=("f32[3,4,2], i64[1]{1} -> f32[3,6]",)
+)
+class IRDFT(_Fourier):
+    """Inverse discrete Fourier transform, complex to real.
+
+    Source: OpenVINO operation specification, IRDFT-9.
+    """
+
+    complex_out = False
+    inverse = True

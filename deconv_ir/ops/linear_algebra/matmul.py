@@ -1,0 +1,142 @@
+"""OpenVINO MatMul-1."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from deconv_ir.errors import ShapeError
+from deconv_ir.ir.dtypes import F32, F64
+from deconv_ir.ir.geometry import Dim
+from deconv_ir.ir.operation import Call, Context, Operation, TensorInfo
+from deconv_ir.ir.shapes import (
+    Shape,
+    element_count,
+    format_shape,
+    intersect_dims,
+    is_static,
+    static,
+)
+from deconv_ir.ops.base import attribute, boolean, operation
+from deconv_ir.ops.checks import check_least_rank, merged_type
+from deconv_ir.ops.elementwise.broadcasting import Broadcast, broadcast_shapes
+
+if TYPE_CHECKING:
+    from deconv_ir.ir.dtypes import Array
+
+
+@operation(
+    "MatMul",
+    "opset1",
+    inputs=("a", "b"),
+    examples=(
+        "f32[5,1,2,3], f32[4,7,3] -> f32[5,4,2,7] | transpose_b=true",
+        "f32[3], f32[3,4] -> f32[4]",
+        "f32[3], f32[3] -> f32[] | transpose_a=true",
+    ),
+)
+class MatMul(Operation):
+    """Product of matrices, or of stacks of them.
+
+    A list on the left is a row, on the right a column; that axis is not in
+    the output, and the list is not transposed.
+
+    Source: OpenVINO operation specification, MatMul-1.
+
+    Attributes
+    ----------
+    transpose_a, transpose_b : bool
+        The last two axes are swapped first.
+    """
+
+    transpose_a: bool = attribute(boolean(), False)
+    transpose_b: bool = attribute(boolean(), False)
+
+    def infer(self, inputs: Sequence[TensorInfo], context: Context) -> tuple[TensorInfo, ...]:
+        """Match the inner dims, and broadcast the others."""
+        element_type = merged_type(inputs, self.inputs, "numeric")
+        for info, name in zip(inputs, self.inputs, strict=True):
+            check_least_rank(info, name, 1)
+        return (TensorInfo(self._shape(inputs[0].shape, inputs[1].shape), element_type),)
+
+    def _shape(self, a: Shape, b: Shape) -> Shape:
+        if a is None or b is None:
+            return None
+        rows: tuple[Dim, ...]
+        columns: tuple[Dim, ...]
+        if len(a) == 1:
+            rows, inner_a = (), a[0]
+        else:
+            row, inner_a = (a[-1], a[-2]) if self.transpose_a else (a[-2], a[-1])
+            rows = (row,)
+        if len(b) == 1:
+            columns, inner_b = (), b[0]
+        else:
+            inner_b, column = (b[-1], b[-2]) if self.transpose_b else (b[-2], b[-1])
+            columns = (column,)
+        if intersect_dims(inner_a, inner_b) is None:
+            raise ShapeError(
+                f"inner dims differ: a {format_shape(a)} has {inner_a}, "
+                f"b {format_shape(b)} has {inner_b} "
+                f"(transpose_a={self.transpose_a}, transpose_b={self.transpose_b})",
+                expected=inner_a,
+                actual=inner_b,
+                rule="matmul",
+            )
+        stack = broadcast_shapes(a[:-2], b[:-2], Broadcast.NUMPY)
+        assert stack is not None, "both ranks are known"
+        return (*stack, *rows, *columns)
+
+    def explain(
+        self, inputs: Sequence[TensorInfo], context: Context, output: int, axis: int
+    ) -> str | None:
+        """Name the shapes."""
+        a, b = inputs
+        return (
+            f"a {format_shape(a.shape)}{' transposed' if self.transpose_a else ''} times "
+            f"b {format_shape(b.shape)}{' transposed' if self.transpose_b else ''}"
+        )
+
+    def work(self, inputs: Sequence[TensorInfo], output: TensorInfo) -> int | None:
+        """Count two operations for each output element and inner index."""
+        a = inputs[0].shape
+        if a is None or not is_static(a) or not is_static(output.shape):
+            return None
+        inner = static(a)[-2 if self.transpose_a and len(a) > 1 else -1]
+        return 2 * element_count(static(output.shape)) * inner
+
+    def bind(
+        self, inputs: Sequence[TensorInfo], outputs: Sequence[TensorInfo], context: Context
+    ) -> Call:
+        """Multiply small arrays of floats at once."""
+        from deconv_ir.kernels.products import LEAST_FOR_THREADS
+
+        a, b = (static(info.shape) for info in inputs)
+        shape = static(outputs[0].shape)
+        small = element_count(shape) * a[-1] < LEAST_FOR_THREADS if a else False
+        floats = all(info.element_type in (F32, F64) for info in inputs)
+        if not small or not floats or len(a) < 2 or len(b) != 2 or self.transpose_a:
+            return super().bind(inputs, outputs, context)
+        rows = element_count(a[:-1]), a[-1]
+        turned = self.transpose_b
+
+        def call(arrays: Sequence[Array], out: Array | None) -> Sequence[Array]:
+            left, right = arrays
+            return ((left.reshape(rows) @ (right.T if turned else right)).reshape(shape),)
+
+        return call
+
+    def execute(self, inputs: Sequence[Array], context: Context) -> Sequence[Array]:
+        """Multiply; integers wrap."""
+        import numpy as np
+
+        from deconv_ir.kernels.products import matmul
+        from deconv_ir.ops.numeric import narrow, widen
+
+        a, b = map(widen, inputs)
+        if self.transpose_a and a.ndim > 1:
+            a = np.swapaxes(a, -1, -2)
+        if self.transpose_b and b.ndim > 1:
+            b = np.swapaxes(b, -1, -2)
+        with np.errstate(all="ignore"):
+            return (narrow(matmul(a, b), inputs[0].dtype),)

@@ -1,0 +1,436 @@
+"""Normalisations: MVN, GroupNormalization, BatchNormInference, NormalizeL2, LRN."""
+
+from __future__ import annotations
+
+import enum
+import math
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from deconv_ir.errors import ShapeError
+from deconv_ir.ir.geometry import UNKNOWN, Dim
+from deconv_ir.ir.operation import Call, Context, Operation, TensorInfo
+from deconv_ir.ir.shapes import Shape, format_shape, static
+from deconv_ir.ops.base import attribute, boolean, choice, integer, integers, number, operation
+from deconv_ir.ops.checks import (
+    check_least_rank,
+    check_rank,
+    check_shape,
+    check_type,
+    known_integers,
+    merged_type,
+    normalize_axes,
+)
+from deconv_ir.ops.checks import integers as elements
+from deconv_ir.ops.normalization.standardizing import (
+    EpsMode,
+    Standardizing,
+    standardizer,
+    standardizer_bytes,
+)
+from deconv_ir.ops.numeric import keeps_type, widened_bytes
+
+if TYPE_CHECKING:
+    from deconv_ir.ir.dtypes import Array
+
+
+class _Normalization(Operation):
+    """Shape and type are those of the data."""
+
+    def explain(
+        self, inputs: Sequence[TensorInfo], context: Context, output: int, axis: int
+    ) -> str | None:
+        """Name the shape of the data."""
+        data = inputs[self.inputs.index("data")]
+        return f"the shape of data, {format_shape(data.shape)}"
+
+
+class _Standardizing(_Normalization):
+    """Normalisation by mean and deviation."""
+
+    def how(self, rank: int, axes: tuple[int, ...]) -> Standardizing:
+        """Tell what is computed, given the elements of the input `axes`, if there is one."""
+        raise NotImplementedError
+
+    def function(
+        self, shape: tuple[int, ...], axes: tuple[int, ...], dtype: Any, scratch_bytes: int
+    ) -> Callable[[Sequence[Array]], Array]:
+        """Return what computes the output from inputs in their working precision."""
+        found = standardizer(shape, dtype, self.how(len(shape), axes), scratch_bytes)
+        return lambda arrays: found(arrays[0])
+
+    def bind(
+        self, inputs: Sequence[TensorInfo], outputs: Sequence[TensorInfo], context: Context
+    ) -> Call:
+        """Find once what is computed, where the axes are known."""
+        axes = known_integers(inputs[1]) if "axes" in self.inputs else ()
+        element_type = inputs[0].element_type
+        if axes is None or element_type is None or not keeps_type(element_type):
+            return super().bind(inputs, outputs, context)
+        shape = static(inputs[0].shape)
+        found = self.function(shape, axes, element_type.numpy(), context.scratch_bytes)
+        return lambda arrays, out: (found(arrays),)
+
+    def execute(self, inputs: Sequence[Array], context: Context) -> Sequence[Array]:
+        """Normalise."""
+        import numpy as np
+
+        from deconv_ir.ops.numeric import narrow, widen
+
+        axes = elements(inputs[1]) if "axes" in self.inputs else ()
+        data = widen(inputs[0])
+        found = self.function(data.shape, axes, data.dtype, context.scratch_bytes)
+        with np.errstate(all="ignore"):
+            return (narrow(found([data, *map(widen, inputs[1:])]), inputs[0].dtype),)
+
+    def scratch(
+        self, inputs: Sequence[TensorInfo], outputs: Sequence[TensorInfo], context: Context
+    ) -> int:
+        """Count what `standardizer` makes takes."""
+        return standardizer_bytes(inputs[0], context)
+
+
+@operation(
+    "MVN",
+    "opset2",
+    inputs=("data",),
+    examples=(
+        "f32[2,3,4,5] -> f32[2,3,4,5] | across_channels=false normalize_variance=true eps=1e-9",
+    ),
+)
+class MVN1(_Standardizing):
+    """Mean (and variance) normalisation over the spatial axes, or channels too.
+
+    Source: OpenVINO operation specification, MVN-1.
+
+    Attributes
+    ----------
+    across_channels : bool
+        Mean and variance are those of all channels together.
+    normalize_variance : bool
+        Divide by the standard deviation.
+    eps : float
+        Added to the standard deviation.
+    reduction_axes : tuple of int
+        The axes themselves; OpenVINO writes them beside `across_channels`.
+    """
+
+    across_channels: bool = attribute(boolean(), False)
+    normalize_variance: bool = attribute(boolean(), True)
+    eps: float = attribute(number(minimum=0), 1e-9)
+    reduction_axes: tuple[int, ...] = attribute(integers(0), ())
+
+    def infer(self, inputs: Sequence[TensorInfo], context: Context) -> tuple[TensorInfo, ...]:
+        """Shape and type are those of the data."""
+        element_type = check_type(inputs[0], "data", "float")
+        check_least_rank(inputs[0], "data", 2)
+        if inputs[0].shape is not None:
+            normalize_axes(self.reduction_axes, len(inputs[0].shape), "reduction_axes")
+        return (TensorInfo(inputs[0].shape, element_type),)
+
+    def how(self, rank: int, axes: tuple[int, ...]) -> Standardizing:
+        """Tell what is computed: eps is added inside the root, as OpenVINO does."""
+        axes = self.reduction_axes or tuple(range(1 if self.across_channels else 2, rank))
+        return Standardizing(axes, self.eps, EpsMode.INSIDE_SQRT, self.normalize_variance)
+
+
+@operation(
+    "MVN",
+    "opset6",
+    inputs=("data", "axes"),
+    examples=(
+        "f32[2,3,4,5], i64[2]{2,-1} -> f32[2,3,4,5]"
+        " | normalize_variance=true eps=1e-9 eps_mode=outside_sqrt",
+    ),
+)
+class MVN6(_Standardizing):
+    """Mean (and variance) normalisation over axes.
+
+    Source: OpenVINO operation specification, MVN-6.
+
+    Attributes
+    ----------
+    normalize_variance : bool
+        Divide by the standard deviation.
+    eps : float
+    eps_mode : EpsMode
+        inside_sqrt or outside_sqrt: whether eps is added to the variance or
+        to the standard deviation.
+    """
+
+    normalize_variance: bool = attribute(boolean())
+    eps: float = attribute(number(minimum=0))
+    eps_mode: EpsMode = attribute(choice(EpsMode))
+
+    def infer(self, inputs: Sequence[TensorInfo], context: Context) -> tuple[TensorInfo, ...]:
+        """Shape and type are those of the data."""
+        data, axes_info = inputs
+        element_type = check_type(data, "data", "float")
+        check_type(axes_info, "axes", "integer")
+        check_rank(axes_info, "axes", 0, 1)
+        axes = known_integers(axes_info)
+        if axes is not None and data.shape is not None:
+            normalize_axes(axes, len(data.shape))
+        return (TensorInfo(data.shape, element_type),)
+
+    def how(self, rank: int, axes: tuple[int, ...]) -> Standardizing:
+        """Tell what is computed."""
+        axes = normalize_axes(axes, rank)
+        return Standardizing(axes, self.eps, self.eps_mode, self.normalize_variance)
+
+
+@operation(
+    "GroupNormalization",
+    "opset12",
+    inputs=("data", "scale", "bias"),
+    examples=("f32[2,6,4,5], f32[6], f32[6] -> f32[2,6,4,5] | num_groups=3 epsilon=1e-5",),
+)
+class GroupNormalization(_Standardizing):
+    """Normalisation over groups of channels, then scale and bias for each channel.
+
+    Source: OpenVINO operation specification, GroupNormalization-12.
+
+    Attributes
+    ----------
+    num_groups : int
+        Number of groups; channels are a multiple.
+    epsilon : float
+        Added to the variance.
+    """
+
+    num_groups: int = attribute(integer(1))
+    epsilon: float = attribute(number(minimum=0))
+
+    def infer(self, inputs: Sequence[TensorInfo], context: Context) -> tuple[TensorInfo, ...]:
+        """Shape and type are those of the data; channels must fill the groups."""
+        data = inputs[0]
+        element_type = merged_type(inputs, self.inputs, "float")
+        check_least_rank(data, "data", 2)
+        channels: Dim = UNKNOWN if data.shape is None else data.shape[1]
+        for info, name in zip(inputs[1:], self.inputs[1:], strict=True):
+            check_shape(info, name, (channels,))
+        if isinstance(channels, int) and channels % self.num_groups:
+            raise ShapeError(
+                f"{channels} channels do not make {self.num_groups} groups",
+                attribute="num_groups",
+                expected=f"a divisor of {channels}",
+                actual=self.num_groups,
+                rule="groups",
+            )
+        return (TensorInfo(data.shape, element_type),)
+
+    def how(self, rank: int, axes: tuple[int, ...]) -> Standardizing:
+        """Tell what is computed of groups in a row."""
+        return Standardizing((2,), self.epsilon)
+
+    def function(
+        self, shape: tuple[int, ...], axes: tuple[int, ...], dtype: Any, scratch_bytes: int
+    ) -> Callable[[Sequence[Array]], Array]:
+        """Return what normalises groups, and scales channels."""
+        import numpy as np
+
+        grouped = shape[0], self.num_groups, math.prod(shape[1:]) // self.num_groups
+        found = super().function(grouped, axes, dtype, scratch_bytes)
+        per_channel = (shape[1],) + (1,) * (len(shape) - 2)
+
+        def run(arrays: Sequence[Array]) -> Array:
+            data, scale, bias = arrays
+            result = found([data.reshape(grouped)]).reshape(shape)
+            np.multiply(result, scale.reshape(per_channel), out=result)
+            np.add(result, bias.reshape(per_channel), out=result)
+            return result
+
+        return run
+
+
+class _BatchNorm(_Normalization):
+    """(x - mean) / sqrt(variance + epsilon) * gamma + beta, for each channel."""
+
+    epsilon: float = attribute(number(minimum=0))
+
+    def infer(self, inputs: Sequence[TensorInfo], context: Context) -> tuple[TensorInfo, ...]:
+        """Shape and type are those of the data."""
+        element_type = merged_type(inputs, self.inputs, "float")
+        data = inputs[self.inputs.index("data")]
+        check_least_rank(data, "data", 2)
+        channels: Shape = None if data.shape is None else (data.shape[1],)
+        for info, name in zip(inputs, self.inputs, strict=True):
+            if name != "data":
+                check_rank(info, name, 1)
+                channels = check_shape(info, name, channels)
+        shape = data.shape
+        if shape is not None and channels is not None:
+            shape = (shape[0], channels[0], *shape[2:])
+        return (TensorInfo(shape, element_type),)
+
+    def execute(self, inputs: Sequence[Array], context: Context) -> Sequence[Array]:
+        """Normalise."""
+        import numpy as np
+
+        from deconv_ir.ops.numeric import narrow, widen
+
+        named = {n: widen(a) for n, a in zip(self.inputs, inputs, strict=True)}
+        data = named["data"]
+        per_channel = (-1,) + (1,) * (data.ndim - 2)
+        with np.errstate(all="ignore"):
+            scale = named["gamma"] / np.sqrt(named["variance"] + data.dtype.type(self.epsilon))
+            result = data - named["mean"].reshape(per_channel)
+            result *= scale.reshape(per_channel)
+            result += named["beta"].reshape(per_channel)
+            return (narrow(result, inputs[self.inputs.index("data")].dtype),)
+
+    def scratch(
+        self, inputs: Sequence[TensorInfo], outputs: Sequence[TensorInfo], context: Context
+    ) -> int:
+        """Count copies in f32 of narrow floats."""
+        return widened_bytes(outputs[0])
+
+
+@operation(
+    "BatchNormInference",
+    "opset1",
+    inputs=("gamma", "beta", "data", "mean", "variance"),
+    examples=("f32[3], f32[3], f32[2,3,4], f32[3], f32[3] -> f32[2,3,4] | epsilon=1e-5",),
+)
+class BatchNormInference1(_BatchNorm):
+    """(x - mean) / sqrt(variance + epsilon) * gamma + beta, for each channel.
+
+    Source: OpenVINO operation specification, BatchNormInference-1.
+
+    Attributes
+    ----------
+    epsilon : float
+        Added to the variance.
+    """
+
+
+@operation(
+    "BatchNormInference",
+    "opset5",
+    inputs=("data", "gamma", "beta", "mean", "variance"),
+    examples=("f32[2,3,4], f32[3], f32[3], f32[3], f32[3] -> f32[2,3,4] | epsilon=1e-5",),
+)
+class BatchNormInference5(_BatchNorm):
+    """(x - mean) / sqrt(variance + epsilon) * gamma + beta, for each channel.
+
+    Source: OpenVINO operation specification, BatchNormInference-5.
+
+    Attributes
+    ----------
+    epsilon : float
+        Added to the variance.
+    """
+
+
+class EpsRule(enum.Enum):
+    """How NormalizeL2 keeps from dividing by 0."""
+
+    ADD = "add"
+    MAX = "max"
+
+
+class _OverAxes(_Normalization):
+    """Data and axes in, data out."""
+
+    def infer(self, inputs: Sequence[TensorInfo], context: Context) -> tuple[TensorInfo, ...]:
+        """Shape and type are those of the data."""
+        data, axes_info = inputs
+        element_type = check_type(data, "data", "float")
+        check_type(axes_info, "axes", "integer")
+        check_rank(axes_info, "axes", 0, 1)
+        axes = known_integers(axes_info)
+        if axes is not None and data.shape is not None:
+            normalize_axes(axes, len(data.shape))
+        return (TensorInfo(data.shape, element_type),)
+
+
+@operation(
+    "NormalizeL2",
+    "opset1",
+    inputs=("data", "axes"),
+    examples=("f32[2,3,4], i64[1]{1} -> f32[2,3,4] | eps=1e-8 eps_mode=max",),
+)
+class NormalizeL2(_OverAxes):
+    """x / sqrt(sum(x * x)) over axes; no axes: each element by itself.
+
+    Source: OpenVINO operation specification, NormalizeL2-1.
+
+    Attributes
+    ----------
+    eps : float
+    eps_mode : EpsRule
+        add: eps is added to the sum; max: the sum is at least eps.
+    """
+
+    eps: float = attribute(number(minimum=0))
+    eps_mode: EpsRule = attribute(choice(EpsRule))
+
+    def execute(self, inputs: Sequence[Array], context: Context) -> Sequence[Array]:
+        """Normalise."""
+        import numpy as np
+
+        from deconv_ir.ops.numeric import narrow, widen
+
+        data = widen(inputs[0])
+        axes = normalize_axes(elements(inputs[1]), data.ndim)
+        with np.errstate(all="ignore"):
+            total = np.sum(data * data, axis=axes, keepdims=True)
+            eps = data.dtype.type(self.eps)
+            total = total + eps if self.eps_mode is EpsRule.ADD else np.maximum(total, eps)
+            return (narrow(data / np.sqrt(total), inputs[0].dtype),)
+
+
+@operation(
+    "LRN",
+    "opset1",
+    inputs=("data", "axes"),
+    examples=("f32[2,6,4,5], i64[1]{1} -> f32[2,6,4,5] | alpha=1e-4 beta=0.75 bias=1 size=5",),
+)
+class LRN(_OverAxes):
+    """x / (bias + alpha / size^axes * sum(x * x))^beta, the sum over a window along axes.
+
+    Source: OpenVINO operation specification, LRN-1.
+
+    Attributes
+    ----------
+    alpha, beta, bias : float
+    size : int
+        Extent of the window, which reaches as far to both sides, along each axis.
+    """
+
+    alpha: float = attribute(number())
+    beta: float = attribute(number())
+    bias: float = attribute(number())
+    size: int = attribute(integer(1))
+
+    def execute(self, inputs: Sequence[Array], context: Context) -> Sequence[Array]:
+        """Normalise."""
+        import numpy as np
+
+        from deconv_ir.ops.numeric import narrow, widen
+
+        data = widen(inputs[0])
+        axes = normalize_axes(elements(inputs[1]), data.ndim)
+        total = data * data
+        for axis in axes:
+            total = _window_sum(np, total, axis, self.size)
+        alpha = self.alpha
+        for _ in axes:
+            alpha /= self.size
+        scale = data.dtype.type(alpha)
+        with np.errstate(all="ignore"):
+            base = data.dtype.type(self.bias) + scale * total
+            return (narrow(data / np.power(base, data.dtype.type(self.beta)), inputs[0].dtype),)
+
+
+def _window_sum(np: Any, data: Array, axis: int, size: int) -> Any:
+    """Add up `size` neighbours along an axis, with as many on both sides."""
+    extent = data.shape[axis]
+    result = np.zeros_like(data)
+    half = (size - 1) // 2
+    moved, source = np.moveaxis(result, axis, 0), np.moveaxis(data, axis, 0)
+    for shift in range(max(-half, 1 - extent), min(size - half, extent)):
+        low, high = max(0, -shift), min(extent, extent - shift)
+        if high > low:
+            moved[low:high] += source[low + shift : high + shift]
+    return result

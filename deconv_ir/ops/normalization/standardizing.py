@@ -1,0 +1,134 @@
+"""Mean and deviation taken off arrays, block by block."""
+
+from __future__ import annotations
+
+import enum
+import math
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from deconv_ir.ir.operation import Context, TensorInfo
+from deconv_ir.ir.shapes import element_count, static
+from deconv_ir.ops.numeric import widened_bytes, working_dtype
+
+if TYPE_CHECKING:
+    from deconv_ir.ir.dtypes import Array
+
+# Elements that a thread works on at once, and the least that are squared at once.
+_BLOCK = 1 << 16
+_LEAST_SQUARED = 1 << 11
+
+
+class EpsMode(enum.Enum):
+    """Where eps is added."""
+
+    INSIDE_SQRT = "inside_sqrt"
+    OUTSIDE_SQRT = "outside_sqrt"
+
+
+class Standardizing(NamedTuple):
+    """What is subtracted, and by what is divided.
+
+    Attributes
+    ----------
+    axes : tuple of int
+        Non-negative; over which mean and variance are.
+    eps : float
+    mode : EpsMode
+    variance : bool
+        Whether the deviation is divided by.
+    """
+
+    axes: tuple[int, ...]
+    eps: float
+    mode: EpsMode = EpsMode.INSIDE_SQRT
+    variance: bool = True
+
+
+def standardizer(
+    shape: tuple[int, ...], dtype: Any, how: Standardizing, scratch_bytes: int
+) -> Callable[[Array], Array]:
+    """Return what standardizes arrays of one shape; to be called without NumPy's warnings.
+
+    Parameters
+    ----------
+    shape : tuple of int
+    dtype : dtype
+        f32 or f64.
+    how : Standardizing
+    scratch_bytes : int
+        Bound on what is squared at once.
+    """
+    import numpy as np
+
+    kept = len(shape) - len(how.axes)
+    last = tuple(range(kept, len(shape)))
+    if min(how.axes, default=kept) < kept:
+        before = tuple(i for i in range(len(shape)) if i not in how.axes)
+        moved = tuple(shape[i] for i in (*before, *how.axes))
+        inner = standardizer(moved, dtype, how._replace(axes=last), scratch_bytes)
+        return lambda data: np.moveaxis(inner(np.moveaxis(data, how.axes, last)), last, how.axes)
+    flat = math.prod(shape[:kept]), math.prod(shape[kept:])
+    count, small = dtype.type(flat[1]), dtype.type(how.eps)
+    block = max(1, _BLOCK // max(1, flat[1]))
+    squared = _squared_elements(scratch_bytes, dtype.itemsize)
+
+    def one_block(rows: Array, target: Array) -> None:
+        np.subtract(rows, np.add.reduce(rows, 1, keepdims=True) / count, out=target)
+        if not how.variance:
+            return
+        spread = _sum_of_squares(np, target, squared)
+        spread /= count
+        if how.mode is EpsMode.INSIDE_SQRT:
+            spread += small
+        np.sqrt(spread, out=spread)
+        if how.mode is EpsMode.OUTSIDE_SQRT:
+            spread += small
+        np.divide(target, spread, out=target)
+
+    def run(data: Array) -> Array:
+        rows = data.reshape(flat)
+        result = np.empty(flat, dtype)
+        if len(rows) <= block:
+            one_block(rows, result)
+            return result.reshape(shape)
+        from deconv_ir.kernels import get_threads
+        from deconv_ir.kernels.runtime.parallel import run_jobs
+
+        def do(job: int) -> None:
+            part = slice(job * block, (job + 1) * block)
+            one_block(rows[part], result[part])
+
+        run_jobs(lambda: do, -(-len(rows) // block), get_threads())
+        return result.reshape(shape)
+
+    return run
+
+
+def _squared_elements(scratch_bytes: int, width: int) -> int:
+    """Return how many elements a thread squares at once."""
+    from deconv_ir.kernels import get_threads
+
+    return max(_LEAST_SQUARED, min(_BLOCK, scratch_bytes // (get_threads() * width)))
+
+
+def _sum_of_squares(np: Any, rows: Array, at_once: int) -> Any:
+    """Return the sums of the squares of rows, ``[rows, 1]``."""
+    columns = max(1, at_once // max(1, len(rows)))
+    if columns >= rows.shape[1]:
+        return np.add.reduce(np.square(rows), 1, keepdims=True)
+    starts = range(0, rows.shape[1], columns)
+    parts = [np.add.reduce(np.square(rows[:, i : i + columns]), 1) for i in starts]
+    return np.add.reduce(np.stack(parts, 1), 1, keepdims=True)
+
+
+def standardizer_bytes(data: TensorInfo, context: Context) -> int:
+    """Return the bytes of what comes and goes, with copies in f32 of narrow floats."""
+    from deconv_ir.kernels import get_threads
+
+    if data.element_type is None:
+        return 0
+    count = element_count(static(data.shape))
+    width = int(working_dtype(data.element_type.numpy()).itemsize)
+    squared = _squared_elements(context.scratch_bytes, width)
+    return min(count, get_threads() * squared) * width + widened_bytes(data)

@@ -1,0 +1,156 @@
+"""AdaptiveAvgPool-8 and AdaptiveMaxPool-8: windows that divide the data evenly."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+from deconv_ir.errors import ShapeError
+from deconv_ir.ir.dtypes import I64, ElementType
+from deconv_ir.ir.geometry import UNKNOWN
+from deconv_ir.ir.operation import Context, Operation, TensorInfo
+from deconv_ir.ir.shapes import Shape, format_shape
+from deconv_ir.ops.base import attribute, element_type, operation
+from deconv_ir.ops.checks import check_rank, check_type, integers, list_length
+from deconv_ir.ops.values import as_dims
+
+if TYPE_CHECKING:
+    from deconv_ir.ir.dtypes import Array
+
+
+class _AdaptivePool(Operation):
+    """Output element i of Y stands for the data from floor(i*X/Y) to ceil((i+1)*X/Y)."""
+
+    def pooled(self, inputs: Sequence[TensorInfo]) -> Shape:
+        """Put the requested extents in the place of the spatial ones."""
+        data, target = inputs
+        check_rank(data, "data", 3, 4, 5)
+        check_type(target, "output_shape", "integer")
+        check_rank(target, "output_shape", 1)
+        if data.shape is None:
+            return None
+        count = list_length(target)
+        spatial = len(data.shape) - 2
+        if count not in (None, spatial):
+            raise ShapeError(
+                f"output_shape must have {spatial} elements, found {count}",
+                expected=spatial,
+                actual=count,
+                rule="output-shape-length",
+            )
+        if target.value is None:
+            return (*data.shape[:2], *(UNKNOWN,) * spatial)
+        if any(isinstance(v, int) and v < 1 for v in target.value):
+            raise ShapeError(
+                f"output_shape must be positive, found {format_shape(target.value)}",
+                expected=">= 1",
+                actual=format_shape(target.value),
+                rule="output-shape-value",
+            )
+        return (*data.shape[:2], *as_dims(target.value))
+
+    def explain(
+        self, inputs: Sequence[TensorInfo], context: Context, output: int, axis: int
+    ) -> str | None:
+        """Name the requested extents."""
+        value = inputs[1].value
+        asked = "?" if value is None else format_shape(value)
+        return f"data {format_shape(inputs[0].shape)}, output_shape {asked}"
+
+    @staticmethod
+    def windows(data: Array, target: Sequence[int]) -> Iterator[tuple[Any, Any]]:
+        """Yield, for each output position, where it stands and what it is made of."""
+        axes = [
+            [(i, slice(i * x // y, -(-(i + 1) * x // y))) for i in range(y)]
+            for x, y in zip(data.shape[2:], target, strict=True)
+        ]
+        for cells in itertools.product(*axes):
+            yield (..., *(c[0] for c in cells)), (..., *(c[1] for c in cells))
+
+    def target(self, inputs: Sequence[Array]) -> tuple[int, ...]:
+        """Check the requested extents, and return them."""
+        asked = integers(inputs[1])
+        self.pooled([TensorInfo(inputs[0].shape), TensorInfo(inputs[1].shape, None, asked)])
+        if 0 in inputs[0].shape[2:]:
+            raise ShapeError(
+                f"there is nothing to pool in {format_shape(inputs[0].shape)}",
+                actual=format_shape(inputs[0].shape),
+                rule="window",
+            )
+        return asked
+
+
+@operation(
+    "AdaptiveAvgPool",
+    "opset8",
+    inputs=("data", "output_shape"),
+    examples=("f32[1,2,5,7], i64[2]{3,2} -> f32[1,2,3,2]",),
+)
+class AdaptiveAvgPool(_AdaptivePool):
+    """Means over windows that divide the data evenly.
+
+    Source: OpenVINO operation specification, AdaptiveAvgPool-8.
+    """
+
+    def infer(self, inputs: Sequence[TensorInfo], context: Context) -> tuple[TensorInfo, ...]:
+        """Put the requested extents in the place of the spatial ones."""
+        element_type = check_type(inputs[0], "data", "float")
+        return (TensorInfo(self.pooled(inputs), element_type),)
+
+    def execute(self, inputs: Sequence[Array], context: Context) -> Sequence[Array]:
+        """Compute the means."""
+        import numpy as np
+
+        from deconv_ir.ops.numeric import narrow, widen
+
+        data, target = widen(inputs[0]), self.target(inputs)
+        result = np.empty((*data.shape[:2], *target), data.dtype)
+        axes = tuple(range(2, data.ndim))
+        for where, window in self.windows(data, target):
+            result[where] = np.mean(data[window], axis=axes)
+        return (narrow(result, inputs[0].dtype),)
+
+
+@operation(
+    "AdaptiveMaxPool",
+    "opset8",
+    inputs=("data", "output_shape"),
+    examples=("f32[1,2,5], i64[1]{3} -> f32[1,2,3], i32[1,2,3] | index_element_type=i32",),
+)
+class AdaptiveMaxPool(_AdaptivePool):
+    """Greatest elements of windows that divide the data evenly, and where they stand.
+
+    Source: OpenVINO operation specification, AdaptiveMaxPool-8.
+
+    Attributes
+    ----------
+    index_element_type : ElementType
+        Type of the second output: indices in the flattened spatial axes.
+    """
+
+    index_element_type: ElementType | None = attribute(element_type(), I64)
+
+    def infer(self, inputs: Sequence[TensorInfo], context: Context) -> tuple[TensorInfo, ...]:
+        """Put the requested extents in the place of the spatial ones."""
+        element_type = check_type(inputs[0], "data", "float")
+        shape = self.pooled(inputs)
+        return (TensorInfo(shape, element_type), TensorInfo(shape, self.index_element_type))
+
+    def execute(self, inputs: Sequence[Array], context: Context) -> Sequence[Array]:
+        """Find the greatest elements."""
+        import numpy as np
+
+        from deconv_ir.ops.numeric import narrow, widen
+
+        assert self.index_element_type is not None
+        data, target = widen(inputs[0]), self.target(inputs)
+        places = np.arange(int(np.prod(data.shape[2:]))).reshape(data.shape[2:])
+        shape = (*data.shape[:2], *target)
+        result, index = np.empty(shape, data.dtype), np.empty(shape, np.int64)
+        for where, window in self.windows(data, target):
+            flat = data[window].reshape(*data.shape[:2], -1)
+            best = np.argmax(flat, axis=-1)
+            result[where] = np.take_along_axis(flat, best[..., None], -1)[..., 0]
+            index[where] = places[window].ravel()[best]
+        return narrow(result, inputs[0].dtype), index.astype(self.index_element_type.numpy())

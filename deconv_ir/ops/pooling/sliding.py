@@ -1,0 +1,263 @@
+"""Poolings on arrays: a window's elements are combined one axis after the other."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+if TYPE_CHECKING:
+    from deconv_ir.ir.dtypes import Array
+    from deconv_ir.ir.geometry import Axis, AxisGeometry
+
+# Elements that a thread makes at once, where a plane is no larger: they stay in its cache.
+_BLOCK = 1 << 16
+
+
+class Window(NamedTuple):
+    """What a window does on one axis.
+
+    Attributes
+    ----------
+    output : int
+        Number of windows.
+    cells : tuple of (slice, slice)
+        For each element of the window, where it reads and where that goes.
+    empty : tuple of int
+        The windows without any element.
+    """
+
+    output: int
+    cells: tuple[tuple[slice, slice], ...]
+    empty: tuple[int, ...]
+
+
+def window(axis: Axis, geometry: AxisGeometry, data: int, kernel: int) -> Window:
+    """Find the elements of the windows on an axis of `data` elements."""
+    cells = []
+    reached: set[int] = set()
+    for tap in range(kernel):
+        shift = axis.dilation * tap - geometry.pad_begin
+        low = max(0, -(shift // axis.stride))
+        high = min(geometry.output, (data - 1 - shift) // axis.stride + 1)
+        if high > low:
+            first = low * axis.stride + shift
+            last = (high - 1) * axis.stride + shift + 1
+            cells.append((slice(first, last, axis.stride), slice(low, high)))
+            reached.update(range(low, high))
+    empty = tuple(i for i in range(geometry.output) if i not in reached)
+    return Window(geometry.output, tuple(cells), empty)
+
+
+def _part(along: Window, start: int, stop: int) -> tuple[slice, Window]:
+    """Return which elements some of the windows on an axis read, and what they do with these."""
+    if stop - start == along.output:
+        return slice(None), along
+    cells = []
+    for source, target in along.cells:
+        low, high = max(target.start, start), min(target.stop, stop)
+        if low < high:
+            first = source.start + (low - target.start) * source.step
+            last = source.start + (high - 1 - target.start) * source.step + 1
+            cells.append((slice(first, last, source.step), slice(low - start, high - start)))
+    begin = min((source.start for source, _ in cells), default=0)
+    end = max((source.stop for source, _ in cells), default=0)
+    moved = tuple((slice(c.start - begin, c.stop - begin, c.step), to) for c, to in cells)
+    return slice(begin, end), Window(stop - start, moved, ())
+
+
+class _Jobs(NamedTuple):
+    """How the work is cut.
+
+    Attributes
+    ----------
+    planes : int
+        Planes of a job.
+    rows : int
+        Outputs of the first axis of a job: all of them, unless a plane alone is too much.
+    elements : int
+        What a job makes on the way to its results.
+    """
+
+    planes: int
+    rows: int
+    elements: int
+
+
+def _cut(
+    planes: int, extents: Sequence[int], outputs: Sequence[int], casts: bool, elements: int
+) -> _Jobs:
+    """Cut the work into jobs that make about so many elements on the way."""
+    # All but the last axis leave an array of its own: the first the largest.
+    made, extent = 0, list(extents)
+    for axis, output in enumerate(outputs[:-1]):
+        extent[axis] = output
+        made += math.prod(extent)
+    plane = max(1, made + (math.prod(extents) if casts else 0))
+    if plane <= elements:
+        count = min(planes, elements // plane)
+        return _Jobs(max(1, count), outputs[0], plane * max(1, count))
+    rows = max(1, outputs[0] * elements // plane)
+    return _Jobs(1, rows, -(-plane * rows // outputs[0]))
+
+
+def slide_bytes(
+    planes: int,
+    extents: Sequence[int],
+    outputs: Sequence[int],
+    dtypes: tuple[Any, Any],
+    scratch_bytes: int,
+) -> int:
+    """Return the bytes that `slide` takes for what comes and goes.
+
+    Parameters
+    ----------
+    planes : int
+        N * C.
+    extents, outputs : sequence of int
+        The X and the Y.
+    dtypes : tuple of dtype
+        Of the data, and in which it is computed.
+    scratch_bytes : int
+        As of `slide`.
+    """
+    from deconv_ir.kernels import get_threads
+
+    if not planes or 0 in outputs:
+        return 0
+    data, dtype = dtypes
+    elements = _elements(dtype, scratch_bytes)
+    jobs = _cut(planes, extents, outputs, data != dtype, elements)
+    count = -(-planes // jobs.planes) * -(-outputs[0] // jobs.rows)
+    return int(jobs.elements * min(count, get_threads()) * dtype.itemsize)
+
+
+def _elements(dtype: Any, scratch_bytes: int) -> int:
+    from deconv_ir.kernels import get_threads
+
+    return max(1, min(_BLOCK, scratch_bytes // (get_threads() * int(dtype.itemsize))))
+
+
+class _Pass(NamedTuple):
+    """The windows on one axis, as indices of arrays.
+
+    Attributes
+    ----------
+    axis, output : int
+        The axis, and the windows on it.
+    full : tuple
+        The elements that every window has: where these are read.
+    rest : tuple
+        Of the others, where they are read, and where that goes.
+    """
+
+    axis: int
+    output: int
+    full: tuple[tuple[slice, ...], ...]
+    rest: tuple[tuple[tuple[slice, ...], tuple[slice, ...]], ...]
+
+
+def _pass(axis: int, along: Window) -> _Pass:
+    before, every = (slice(None),) * axis, slice(0, along.output)
+    full = [(*before, source) for source, target in along.cells if target == every]
+    rest = [
+        ((*before, source), (*before, target)) for source, target in along.cells if target != every
+    ]
+    return _Pass(axis, along.output, tuple(full), tuple(rest))
+
+
+def slide(
+    combine: Callable[..., Any],
+    start: Any,
+    shape: tuple[int, ...],
+    windows: Sequence[Window],
+    dtypes: tuple[Any, Any],
+    scratch_bytes: int,
+) -> Callable[[Array], Array]:
+    """Return what combines the elements under each window.
+
+    Parameters
+    ----------
+    combine : callable
+        An associative, commutative ufunc.
+    start : scalar
+        What changes nothing when it is combined, and the result of empty windows.
+    shape : tuple of int
+        Of the data, ``[N, C, *X]``.
+    windows : sequence of Window
+        One for each X.
+    dtypes : tuple of dtype
+        Of the data, and in which it is computed.
+    scratch_bytes : int
+        Bound on what comes and goes, where a row is no larger.
+
+    Returns
+    -------
+    callable
+        Takes the data; returns ``[N, C, *Y]``, of the second dtype.  To be called
+        without NumPy's warnings.
+    """
+    import numpy as np
+
+    from deconv_ir.kernels import get_threads
+    from deconv_ir.kernels.runtime.memory import empty
+    from deconv_ir.kernels.runtime.parallel import run_jobs
+
+    dtype = dtypes[1]
+    planes = shape[0] * shape[1]
+    outputs = tuple(w.output for w in windows)
+    result_shape = (*shape[:2], *outputs)
+    if 0 in result_shape:
+        return lambda data: empty(result_shape, dtype)
+    elements = _elements(dtype, scratch_bytes)
+    cut = _cut(planes, shape[2:], outputs, dtypes[0] != dtype, elements)
+    starts = range(0, outputs[0], cut.rows)
+    parts = [_part(windows[0], at, min(at + cut.rows, outputs[0])) for at in starts]
+    passes = [
+        [_pass(axis, along) for axis, along in enumerate((first, *windows[1:]), 1)]
+        for _, first in parts
+    ]
+    jobs = -(-planes // cut.planes) * len(parts)
+
+    def run(data: Array) -> Array:
+        result = empty((planes, *outputs), dtype)
+        flat = data.reshape(planes, *shape[2:])
+
+        def do(job: int) -> None:
+            plane, row = divmod(job, len(parts))
+            some = slice(plane * cut.planes, (plane + 1) * cut.planes)
+            target = result[some, starts[row] : starts[row] + cut.rows]
+            wide = flat[some, parts[row][0]].astype(dtype, copy=False)
+            last = passes[row][-1]
+            for one in passes[row]:
+                wide = _combine(np, combine, start, wide, one, target if one is last else None)
+
+        if jobs == 1:
+            do(0)
+        else:
+            run_jobs(lambda: do, jobs, get_threads())
+        return result.reshape(result_shape)
+
+    return run
+
+
+def _combine(
+    np: Any, combine: Callable[..., Any], start: Any, data: Array, one: _Pass, out: Array | None
+) -> Array:
+    """Combine the elements of the windows on one axis."""
+    if out is None:
+        out = np.empty(
+            (*data.shape[: one.axis], one.output, *data.shape[one.axis + 1 :]), data.dtype
+        )
+    if len(one.full) > 1:
+        combine(data[one.full[0]], data[one.full[1]], out=out)
+    elif one.full:
+        np.copyto(out, data[one.full[0]])
+    else:
+        out[...] = start
+    for source in one.full[2:]:
+        combine(out, data[source], out=out)
+    for source, target in one.rest:
+        part = out[target]
+        combine(part, data[source], out=part)
+    return out

@@ -1,0 +1,302 @@
+"""What recurrent cells and sequences share: attributes, shape rule, the run over time.
+
+Names of axes: N batch, T time, D directions (1 or 2), I input size, H hidden
+size.  A sequence runs its cell over time, for each direction; the two are one
+computation here.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from deconv_ir.errors import ShapeError, UnsupportedError
+from deconv_ir.ir.geometry import UNKNOWN, Dim
+from deconv_ir.ir.operation import Context, Operation, TensorInfo
+from deconv_ir.ir.shapes import element_count, format_shape, intersect_dims, static
+from deconv_ir.ops.base import attribute, integer, number, numbers
+from deconv_ir.ops.checks import check_rank, check_type, integers, merged_type
+
+if TYPE_CHECKING:
+    from deconv_ir.ir.dtypes import Array
+
+
+class Direction(enum.Enum):
+    """Which way a sequence is read."""
+
+    FORWARD = "forward"
+    REVERSE = "reverse"
+    BIDIRECTIONAL = "bidirectional"
+
+
+class Activation(enum.Enum):
+    """Functions of a gate."""
+
+    SIGMOID = "sigmoid"
+    TANH = "tanh"
+    RELU = "relu"
+    HARDSIGMOID = "hardsigmoid"
+
+
+SIGMOID, TANH = Activation.SIGMOID, Activation.TANH
+
+
+def activate(np: Any, function: Activation, x: Any, alpha: float, beta: float) -> Any:
+    """Apply the function of a gate."""
+    if function is Activation.SIGMOID:
+        return 1 / (1 + np.exp(-x))
+    if function is Activation.TANH:
+        return np.tanh(x)
+    if function is Activation.RELU:
+        return np.maximum(x, 0)
+    return np.minimum(np.maximum(alpha * x + beta, 0), 1)
+
+
+def _counts(np: Any, lengths: Any, time: int) -> Any:
+    return np.clip(np.array(integers(lengths), np.int64), 0, time)
+
+
+def takes_all(np: Any, lengths: Any, time: int) -> bool:
+    """Whether every sequence is as long as there is time."""
+    return bool((_counts(np, lengths, time) == time).all())
+
+
+class Recurrent(Operation):
+    """Attributes and shape rule of every recurrent operation."""
+
+    sequence: ClassVar[bool] = False
+    """Whether there is a time axis."""
+    gates: ClassVar[int] = 1
+    states: ClassVar[int] = 1
+    """1: hidden state; 2: cell state too."""
+
+    hidden_size: int = attribute(integer(1))
+    activations_alpha: tuple[float, ...] = attribute(numbers(), ())
+    activations_beta: tuple[float, ...] = attribute(numbers(), ())
+    clip: float = attribute(number(minimum=0), 0.0)
+
+    # What an operation defines
+
+    def functions(self) -> tuple[Activation, ...]:
+        """Tell the functions of the gates."""
+        raise NotImplementedError
+
+    def step(self, np: Any, x: Any, states: list[Any], r: Any, b: Any) -> list[Any]:
+        """Compute the next states from ``x @ w.T`` and the states, of one moment."""
+        raise NotImplementedError
+
+    def bias_rows(self) -> int:
+        """Tell how many biases there are for each hidden unit."""
+        return self.gates
+
+    def chosen_direction(self) -> Direction:
+        """Tell which way a sequence is read."""
+        return Direction.FORWARD
+
+    # What they share
+
+    def activate(self, np: Any, index: int, x: Any) -> Any:
+        """Clip, and apply the function of a gate."""
+        if self.clip:
+            x = np.clip(x, -self.clip, self.clip)
+        alphas, betas = self.activations_alpha, self.activations_beta
+        alpha = alphas[index] if index < len(alphas) else 0.2
+        beta = betas[index] if index < len(betas) else 0.5
+        return activate(np, self.functions()[index], x, alpha, beta)
+
+    @property
+    def directions(self) -> int:
+        """Number of directions."""
+        return 2 if self.chosen_direction() is Direction.BIDIRECTIONAL else 1
+
+    def infer(self, inputs: Sequence[TensorInfo], context: Context) -> tuple[TensorInfo, ...]:
+        """Check that every input fits hidden size, batch and directions."""
+        floats = [
+            (info, name)
+            for info, name in zip(inputs, self.inputs, strict=False)
+            if name != "sequence_lengths"
+        ]
+        element_type = merged_type([f[0] for f in floats], [f[1] for f in floats], "float")
+        known: dict[str, Dim] = {"H": self.hidden_size, "D": self.directions}
+        for info, name in zip(inputs, self.inputs, strict=False):
+            self._check(info, name, known)
+        if len(self.functions()) != self._functions_needed():
+            raise ShapeError(
+                f"activations must have {self._functions_needed()} elements, "
+                f"found {len(self.functions())}",
+                attribute="activations",
+                expected=self._functions_needed(),
+                actual=len(self.functions()),
+                rule="attribute-length",
+            )
+        batch, time = known.get("N", UNKNOWN), known.get("T", UNKNOWN)
+        state: tuple[Dim, ...] = (batch, self.hidden_size)
+        if self.sequence:
+            state = (batch, self.directions, self.hidden_size)
+        found = [TensorInfo(state, element_type)] * self.states
+        if self.sequence:
+            all_steps = (batch, self.directions, time, self.hidden_size)
+            found.insert(0, TensorInfo(all_steps, element_type))
+        return tuple(found)
+
+    def _functions_needed(self) -> int:
+        return {1: 1, 3: 2, 4: 3}[self.gates]
+
+    def _check(self, info: TensorInfo, name: str, known: dict[str, Dim]) -> None:
+        """Match the dims of an input with what is known of N, T and I."""
+        layout = self._layout(name)
+        if name == "sequence_lengths":
+            check_type(info, name, "integer")
+        check_rank(info, name, len(layout))
+        if info.shape is None:
+            return
+        for dim, axis in zip(info.shape, layout, strict=True):
+            wanted: Dim = axis if isinstance(axis, int) else known.get(axis, UNKNOWN)
+            common = intersect_dims(dim, wanted)
+            if common is None:
+                raise ShapeError(
+                    f"{name} {format_shape(info.shape)} does not fit: {dim} where {wanted} "
+                    f"is needed ({axis if isinstance(axis, str) else 'gates * hidden_size'})",
+                    expected=wanted,
+                    actual=dim,
+                    rule="recurrent",
+                )
+            if isinstance(axis, str):
+                known[axis] = common
+
+    def _layout(self, name: str) -> tuple[str | int, ...]:
+        """Return what the axes of an input are: names, or extents."""
+        rows = self.gates * self.hidden_size
+        layouts: dict[str, tuple[str | int, ...]] = {
+            "X": ("N", "T", "I") if self.sequence else ("N", "I"),
+            "initial_hidden_state": ("N", "D", "H") if self.sequence else ("N", "H"),
+            "sequence_lengths": ("N",),
+            "W": (rows, "I"),
+            "R": (rows, "H"),
+            "B": (self.bias_rows() * self.hidden_size,),
+            "P": (3 * self.hidden_size,),
+        }
+        layouts["initial_cell_state"] = layouts["initial_hidden_state"]
+        found = layouts[name]
+        return ("D", *found) if self.sequence and name in "WRBP" else found
+
+    def explain(
+        self, inputs: Sequence[TensorInfo], context: Context, output: int, axis: int
+    ) -> str | None:
+        """Name the attributes and the shape of X."""
+        return (
+            f"hidden_size={self.hidden_size}, {self.directions} directions, "
+            f"X {format_shape(inputs[0].shape)}"
+        )
+
+    def execute(self, inputs: Sequence[Array], context: Context) -> Sequence[Array]:
+        """Run the cell, over time if there is any."""
+        import numpy as np
+
+        from deconv_ir.ops.numeric import narrow, widen
+
+        named = {
+            name: array if name == "sequence_lengths" else widen(array)
+            for name, array in zip(self.inputs, inputs, strict=False)
+        }
+        self.check_peepholes(named)
+        first = [named[n] for n in ("initial_hidden_state", "initial_cell_state") if n in named]
+        weights = [self.ordered(np, named[n]) for n in "WRB" if n in named]
+        if len(weights) < 3:
+            shape = (*weights[0].shape[:-2], self.bias_rows() * self.hidden_size)
+            weights.append(np.zeros(shape, weights[0].dtype))
+        with np.errstate(all="ignore"):
+            if self.sequence:
+                lengths = named["sequence_lengths"]
+                found = self.run(np, named["X"], first, lengths, weights, context.scratch_bytes)
+            else:
+                w, r, b = weights
+                found = self.step(np, named["X"] @ w.T, first, r, b)
+            return tuple(narrow(array, inputs[0].dtype) for array in found)
+
+    def ordered(self, np: Any, weights: Any) -> Any:
+        """Put the gates in the order in which `step` takes them."""
+        return weights
+
+    @staticmethod
+    def check_peepholes(named: dict[str, Any]) -> None:
+        """Require that there are no peephole weights."""
+        if "P" in named and named["P"].any():
+            raise UnsupportedError(
+                "peephole weights (input P) other than 0 are not supported",
+                rule="unsupported-operation",
+            )
+
+    def scratch(
+        self, inputs: Sequence[TensorInfo], outputs: Sequence[TensorInfo], context: Context
+    ) -> int:
+        """Count what goes into the gates, and copies in f32 of narrow floats."""
+        from deconv_ir.ops.numeric import working_dtype
+
+        if inputs[0].element_type is None:
+            return 0
+        dtype = inputs[0].element_type.numpy()
+        width = int(working_dtype(dtype).itemsize)
+        copies = (
+            sum(element_count(static(i.shape)) for i in inputs) if width != dtype.itemsize else 0
+        )
+        moments = element_count(static(inputs[0].shape)[:-1])
+        return width * (copies + moments * self.gates * self.hidden_size)
+
+    def run(
+        self,
+        np: Any,
+        x: Any,
+        first: list[Any],
+        lengths: Any,
+        weights: list[Any],
+        scratch_bytes: int,
+    ) -> list[Any]:
+        """Run the cell over time, for each direction."""
+        batch, time, _ = x.shape
+        if takes_all(np, lengths, time):
+            return self.run_whole(np, x, first, weights, scratch_bytes)
+        counts = _counts(np, lengths, time)
+        steps = np.zeros((batch, self.directions, time, self.hidden_size), x.dtype)
+        last = [state.copy() for state in first]
+        for d in range(self.directions):
+            w, r, b = (weight[d] for weight in weights)
+            reverse = self.reads_backwards(d)
+            projected = x @ w.T
+            states = [state[:, d].copy() for state in first]
+            for t in range(int(counts.max(initial=0))):
+                # Sequences that are shorter keep their state, and their output is 0.
+                running = np.flatnonzero(t < counts)
+                at = counts[running] - 1 - t if reverse else np.full(len(running), t)
+                moment = projected[running, at]
+                found = self.step(np, moment, [s[running] for s in states], r, b)
+                for state, new in zip(states, found, strict=True):
+                    state[running] = new
+                steps[running, d, at] = found[0]
+            for state, new in zip(last, states, strict=True):
+                state[:, d] = new
+        return [steps, *last]
+
+    def run_whole(
+        self, np: Any, x: Any, first: list[Any], weights: list[Any], scratch_bytes: int
+    ) -> list[Any]:
+        """Run the cell over time, where every sequence takes all of it."""
+        batch, time, _ = x.shape
+        steps = np.empty((batch, self.directions, time, self.hidden_size), x.dtype)
+        last = [state.copy() for state in first]
+        for d in range(self.directions):
+            w, r, b = (weight[d] for weight in weights)
+            projected = x @ w.T
+            states = [state[:, d] for state in first]
+            for t in reversed(range(time)) if self.reads_backwards(d) else range(time):
+                states = self.step(np, projected[:, t], states, r, b)
+                steps[:, d, t] = states[0]
+            for state, new in zip(last, states, strict=True):
+                state[:, d] = new
+            del projected  # before that of the next is made
+        return [steps, *last]
+
+    def reads_backwards(self, direction: int) -> bool:
+        """Whether a direction starts with the last element."""
+        return direction == 1 or self.chosen_direction() is Direction.REVERSE

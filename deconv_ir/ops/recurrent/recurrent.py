@@ -1,0 +1,471 @@
+"""Recurrent cells and sequences: RNN, GRU and LSTM.
+
+Names of axes are those of `recurrence.py`.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from deconv_ir.ir.lazy_tensor import whole
+from deconv_ir.ir.operation import Context, Kernel, TensorInfo
+from deconv_ir.ir.scratchpad import ScratchpadBudget
+from deconv_ir.ir.shapes import element_count, static
+from deconv_ir.ops.base import attribute, boolean, choice, choices, operation
+from deconv_ir.ops.recurrent.lstm import PackedLSTM, lstm, lstm_bytes, pack, unpack
+from deconv_ir.ops.recurrent.recurrence import (
+    SIGMOID,
+    TANH,
+    Activation,
+    Direction,
+    Recurrent,
+    activate,
+    takes_all,
+)
+
+if TYPE_CHECKING:
+    from deconv_ir.ir.dtypes import Array
+    from deconv_ir.ir.lazy_tensor import Constant
+
+
+class WeightsFormat(enum.Enum):
+    """Order of the gates of an LSTM: forget, input, cell, output."""
+
+    FICO = "fico"
+    ICOF = "icof"
+    IFCO = "ifco"
+    IFOC = "ifoc"
+    IOFC = "iofc"
+
+
+class _RNN(Recurrent):
+    """H = f(X W + H R + B)."""
+
+    activations: tuple[Activation, ...] = attribute(choices(Activation), (TANH,))
+
+    def functions(self) -> tuple[Activation, ...]:
+        """Tell the functions of the gates."""
+        return self.activations or (TANH,)
+
+    def step(self, np: Any, x: Any, states: list[Any], r: Any, b: Any) -> list[Any]:
+        """Compute the next state."""
+        return [self.activate(np, 0, x + states[0] @ r.T + b)]
+
+
+class _GRU(Recurrent):
+    """Gates z (update), r (reset) and h, in this order."""
+
+    gates = 3
+
+    activations: tuple[Activation, ...] = attribute(choices(Activation), (SIGMOID, TANH))
+    linear_before_reset: bool = attribute(boolean(), False)
+
+    def functions(self) -> tuple[Activation, ...]:
+        """Tell the functions of the gates."""
+        return self.activations or (SIGMOID, TANH)
+
+    def bias_rows(self) -> int:
+        """Tell how many biases there are for each hidden unit."""
+        return 4 if self.linear_before_reset else 3
+
+    def step(self, np: Any, x: Any, states: list[Any], r: Any, b: Any) -> list[Any]:
+        """Compute the next state."""
+        (hidden,) = states
+        h = self.hidden_size
+        both = x[:, : 2 * h] + hidden @ r[: 2 * h].T + b[: 2 * h]
+        update = self.activate(np, 0, both[:, :h])
+        reset = self.activate(np, 0, both[:, h:])
+        if self.linear_before_reset:
+            inner = reset * (hidden @ r[2 * h :].T + b[3 * h :])
+        else:
+            inner = (reset * hidden) @ r[2 * h :].T
+        candidate = self.activate(np, 1, x[:, 2 * h :] + inner + b[2 * h : 3 * h])
+        return [(1 - update) * candidate + update * hidden]
+
+
+class _LSTM(Recurrent):
+    """Gates f (forget), i (input), c (cell) and o (output), in this order."""
+
+    gates = 4
+    states = 2
+
+    activations: tuple[Activation, ...] = attribute(choices(Activation), (SIGMOID, TANH, TANH))
+
+    def functions(self) -> tuple[Activation, ...]:
+        """Tell the functions of the gates."""
+        return self.activations or (SIGMOID, TANH, TANH)
+
+    def forgets_by_input(self) -> bool:
+        """Whether the forget gate is 1 minus the input gate."""
+        return False
+
+    def step(self, np: Any, x: Any, states: list[Any], r: Any, b: Any) -> list[Any]:
+        """Compute the next hidden and cell state."""
+        hidden, cell = states
+        forget, enter, new, leave = np.split(x + hidden @ r.T + b, 4, axis=1)
+        enter = self.activate(np, 0, enter)
+        forget = 1 - enter if self.forgets_by_input() else self.activate(np, 0, forget)
+        cell = forget * cell + enter * self.activate(np, 1, new)
+        # The cell state itself is not clipped.
+        function = self.functions()[2]
+        alphas, betas = self.activations_alpha, self.activations_beta
+        alpha = alphas[2] if len(alphas) > 2 else 0.2
+        beta = betas[2] if len(betas) > 2 else 0.5
+        leave = self.activate(np, 0, leave)
+        return [leave * activate(np, function, cell, alpha, beta), cell]
+
+    def is_usual(self) -> bool:
+        """Whether its functions are those that nearly all LSTMs have."""
+        usual = self.functions() == (SIGMOID, TANH, TANH) and not self.clip
+        return usual and not self.forgets_by_input()
+
+    def run_whole(
+        self, np: Any, x: Any, first: list[Any], weights: list[Any], scratch_bytes: int
+    ) -> list[Any]:
+        """Run over time; with the usual functions, all directions and gates at once."""
+        if not self.is_usual():
+            return Recurrent.run_whole(self, np, x, first, weights, scratch_bytes)
+        return lstm(np, x, first, pack(np, *weights), self.reads_backwards, scratch_bytes)
+
+    def prepare(self, constants: Sequence[Constant | None], context: Context) -> Kernel | None:
+        """Arrange constant weights once."""
+        names = dict(zip(self.inputs, constants, strict=False))
+        given = [names.get(name) for name in "WRB"]
+        if not (self.sequence and self.is_usual()) or any(array is None for array in given):
+            return None
+        import numpy as np
+
+        from deconv_ir.ops.numeric import widen
+
+        arrays = (widen(whole(array)) for array in given if array is not None)
+        packed = pack(np, *(self.ordered(np, array) for array in arrays))
+        kept = {n: whole(a) for n, a in names.items() if a is not None and n not in "WRB"}
+        return _PackedSequence(self, context, packed, kept)
+
+    def scratch(
+        self, inputs: Sequence[TensorInfo], outputs: Sequence[TensorInfo], context: Context
+    ) -> int:
+        """Count some moments of all gates where these are computed at once."""
+        if not self.sequence or not self.is_usual() or inputs[0].element_type is None:
+            return Recurrent.scratch(self, inputs, outputs, context)
+        from deconv_ir.ops.numeric import working_dtype
+
+        dtype = inputs[0].element_type.numpy()
+        width = int(working_dtype(dtype).itemsize)
+        batch, time, _ = static(inputs[0].shape)
+        moment = self.directions * batch * self.hidden_size * width
+        counts = [element_count(static(i.shape)) for i in inputs[4:7] if i.shape is not None]
+        # Weights that are not constant are arranged in each run, as they are and widened.
+        copies = (2 if width == dtype.itemsize else 3) * sum(counts)
+        if width != dtype.itemsize:
+            copies += sum(element_count(static(i.shape)) for i in (inputs[0], *outputs))
+        return width * copies + lstm_bytes(time, moment, context.scratch_bytes)
+
+
+class _PackedSequence(Kernel):
+    """An LSTM over time with its weights arranged."""
+
+    def __init__(
+        self, operation: _LSTM, context: Context, packed: PackedLSTM, kept: dict[str, Array]
+    ) -> None:
+        self._operation = operation
+        self._context = context
+        self._packed = packed
+        self._kept = kept
+
+    def __call__(
+        self,
+        inputs: Sequence[Array],
+        out: Array | None = None,
+        room: ScratchpadBudget | None = None,
+    ) -> Sequence[Array]:
+        """Compute the outputs."""
+        import numpy as np
+
+        from deconv_ir.ops.numeric import narrow, widen
+
+        operation, packed = self._operation, self._packed
+        named = dict(zip(operation.inputs, inputs, strict=False)) | self._kept
+        operation.check_peepholes(named)
+        x = widen(named["X"])
+        first = [widen(named[n]) for n in ("initial_hidden_state", "initial_cell_state")]
+        bound = self._context.scratch_bytes if room is None else room.scratch_bytes
+        with np.errstate(all="ignore"):
+            if takes_all(np, named["sequence_lengths"], x.shape[1]):
+                found = lstm(np, x, first, packed, operation.reads_backwards, bound)
+            else:
+                weights = unpack(np, packed)
+                found = operation.run(np, x, first, named["sequence_lengths"], weights, bound)
+        return tuple(narrow(array, named["X"].dtype) for array in found)
+
+
+_CELL = ("X", "initial_hidden_state", "W", "R", "B")
+_LSTM_CELL = ("X", "initial_hidden_state", "initial_cell_state", "W", "R", "B")
+_SEQUENCE = ("X", "initial_hidden_state", "sequence_lengths", "W", "R", "B")
+_LSTM_SEQUENCE = (
+    "X",
+    "initial_hidden_state",
+    "initial_cell_state",
+    "sequence_lengths",
+    "W",
+    "R",
+    "B",
+)
+
+
+@operation(
+    "RNNCell",
+    "opset1",
+    inputs=_CELL,
+    required=4,
+    examples=("f32[2,3], f32[2,4], f32[4,3], f32[4,4], f32[4] -> f32[2,4] | hidden_size=4",),
+)
+class RNNCell(_RNN):
+    """H = f(X W + H R + B).
+
+    Source: OpenVINO operation specification, RNNCell-3.
+
+    Attributes
+    ----------
+    hidden_size : int
+    activations : tuple of Activation
+        f; tanh by default.
+    activations_alpha, activations_beta : tuple of float
+        Parameters of hardsigmoid.
+    clip : float
+        Bound of what goes into f; 0: none.
+    """
+
+
+@operation(
+    "RNNSequence",
+    "opset5",
+    inputs=_SEQUENCE,
+    examples=(
+        "f32[2,5,3], f32[2,2,4], i64[2]{5,3}, f32[2,4,3], f32[2,4,4], f32[2,4]"
+        " -> f32[2,2,5,4], f32[2,2,4] | hidden_size=4 direction=bidirectional",
+    ),
+)
+class RNNSequence(_RNN):
+    """RNNCell over time.
+
+    Source: OpenVINO operation specification, RNNSequence-5.
+
+    Attributes
+    ----------
+    hidden_size, activations, activations_alpha, activations_beta, clip
+        As of `RNNCell`.
+    direction : Direction
+        forward, reverse or bidirectional.
+    """
+
+    sequence = True
+
+    direction: Direction = attribute(choice(Direction))
+
+    def chosen_direction(self) -> Direction:
+        """Tell which way the sequence is read."""
+        return self.direction
+
+
+@operation(
+    "GRUCell",
+    "opset3",
+    inputs=_CELL,
+    required=4,
+    examples=(
+        "f32[2,3], f32[2,4], f32[12,3], f32[12,4], f32[12] -> f32[2,4] | hidden_size=4",
+        "f32[2,3], f32[2,4], f32[12,3], f32[12,4], f32[16] -> f32[2,4]"
+        " | hidden_size=4 linear_before_reset=true",
+    ),
+)
+class GRUCell(_GRU):
+    """Gated recurrent unit.
+
+    Source: OpenVINO operation specification, GRUCell-3.
+
+    Attributes
+    ----------
+    hidden_size : int
+    activations : tuple of Activation
+        Functions of the gates and of the candidate; sigmoid, tanh by default.
+    activations_alpha, activations_beta : tuple of float
+        Parameters of hardsigmoid.
+    clip : float
+        Bound of what goes into a function; 0: none.
+    linear_before_reset : bool
+        The reset gate is applied after the product with R; B has a fourth part.
+    """
+
+
+@operation(
+    "GRUSequence",
+    "opset5",
+    inputs=_SEQUENCE,
+    examples=(
+        "f32[2,5,3], f32[2,1,4], i64[2]{5,3}, f32[1,12,3], f32[1,12,4], f32[1,12]"
+        " -> f32[2,1,5,4], f32[2,1,4] | hidden_size=4 direction=reverse",
+    ),
+)
+class GRUSequence(_GRU):
+    """GRUCell over time.
+
+    Source: OpenVINO operation specification, GRUSequence-5.
+
+    Attributes
+    ----------
+    hidden_size, activations, activations_alpha, activations_beta, clip, linear_before_reset
+        As of `GRUCell`.
+    direction : Direction
+        forward, reverse or bidirectional.
+    """
+
+    sequence = True
+
+    direction: Direction = attribute(choice(Direction))
+
+    def chosen_direction(self) -> Direction:
+        """Tell which way the sequence is read."""
+        return self.direction
+
+
+class _LSTM1(_LSTM):
+    """What the first versions have beside."""
+
+    input_forget: bool = attribute(boolean(), False)
+    weights_format: WeightsFormat = attribute(choice(WeightsFormat), WeightsFormat.FICO)
+
+    def forgets_by_input(self) -> bool:
+        """Whether the forget gate is 1 minus the input gate."""
+        return self.input_forget
+
+    def ordered(self, np: Any, weights: Any) -> Any:
+        """Put the gates in the order f, i, c, o."""
+        axis = 1 if self.sequence else 0
+        parts = dict(zip(self.weights_format.value, np.split(weights, 4, axis), strict=True))
+        return np.concatenate([parts[gate] for gate in "fico"], axis)
+
+
+@operation(
+    "LSTMCell",
+    "opset1",
+    inputs=(*_LSTM_CELL, "P"),
+    required=5,
+    examples=(
+        "f32[2,3], f32[2,4], f32[2,4], f32[16,3], f32[16,4], f32[16] -> f32[2,4], f32[2,4]"
+        " | hidden_size=4 weights_format=ifco input_forget=true",
+    ),
+)
+class LSTMCell1(_LSTM1):
+    """Long short-term memory.
+
+    Source: OpenVINO operation specification, LSTMCell-1.
+
+    Attributes
+    ----------
+    hidden_size : int
+    activations : tuple of Activation
+        Functions of the gates, of the new cell state, and of the output;
+        sigmoid, tanh, tanh by default.
+    activations_alpha, activations_beta : tuple of float
+        Parameters of hardsigmoid.
+    clip : float
+        Bound of what goes into a gate; 0: none.
+    input_forget : bool
+        The forget gate is 1 minus the input gate.
+    weights_format : WeightsFormat
+        Order of the gates in W, R and B.
+    """
+
+
+@operation(
+    "LSTMCell",
+    "opset4",
+    inputs=_LSTM_CELL,
+    required=5,
+    examples=(
+        "f32[2,3], f32[2,4], f32[2,4], f32[16,3], f32[16,4], f32[16] -> f32[2,4], f32[2,4]"
+        " | hidden_size=4 clip=0.5",
+    ),
+)
+class LSTMCell4(_LSTM):
+    """Long short-term memory.
+
+    Source: OpenVINO operation specification, LSTMCell-4.
+
+    Attributes
+    ----------
+    hidden_size, activations, activations_alpha, activations_beta, clip
+        As of `LSTMCell1`.
+    """
+
+
+@operation(
+    "LSTMSequence",
+    "opset1",
+    inputs=(*_LSTM_SEQUENCE, "P"),
+    required=7,
+    examples=(
+        "f32[2,5,3], f32[2,1,4], f32[2,1,4], i64[2]{5,3}, f32[1,16,3], f32[1,16,4], f32[1,16]"
+        " -> f32[2,1,5,4], f32[2,1,4], f32[2,1,4] | hidden_size=4 direction=reverse",
+        "f32[1,2,3], f32[1,2,2], f32[1,2,2], i64[1]{2}, f32[2,8,3], f32[2,8,2], f32[2,8]"
+        " -> f32[1,2,2,2], f32[1,2,2], f32[1,2,2]"
+        " | hidden_size=2 direction=bidirectional weights_format=ifco input_forget=true",
+    ),
+)
+class LSTMSequence1(_LSTM1):
+    """LSTMCell over time.
+
+    Source: OpenVINO operation specification, LSTMSequence-1.  What is beside
+    it was written by OpenVINO's class of this version, as of LSTMCell-1.
+
+    Attributes
+    ----------
+    hidden_size, activations, activations_alpha, activations_beta, clip
+        As of `LSTMCell1`.
+    input_forget, weights_format
+        As of `LSTMCell1`; not in the document, and nothing else by default.
+    direction : Direction
+        forward, reverse or bidirectional.
+    """
+
+    sequence = True
+
+    direction: Direction = attribute(choice(Direction))
+
+    def chosen_direction(self) -> Direction:
+        """Tell which way the sequence is read."""
+        return self.direction
+
+
+@operation(
+    "LSTMSequence",
+    "opset5",
+    inputs=_LSTM_SEQUENCE,
+    examples=(
+        "f32[2,5,3], f32[2,2,4], f32[2,2,4], i64[2]{5,3}, f32[2,16,3], f32[2,16,4], f32[2,16]"
+        " -> f32[2,2,5,4], f32[2,2,4], f32[2,2,4] | hidden_size=4 direction=bidirectional",
+    ),
+)
+class LSTMSequence5(_LSTM):
+    """LSTMCell over time.
+
+    Source: OpenVINO operation specification, LSTMSequence-5.
+
+    Attributes
+    ----------
+    hidden_size, activations, activations_alpha, activations_beta, clip
+        As of `LSTMCell1`.
+    direction : Direction
+        forward, reverse or bidirectional.
+    """
+
+    sequence = True
+
+    direction: Direction = attribute(choice(Direction))
+
+    def chosen_direction(self) -> Direction:
+        """Tell which way the sequence is read."""
+        return self.direction

@@ -1,0 +1,238 @@
+"""Reductions along axes: one line each.
+
+Sources: OpenVINO operation specifications, ReduceSum-1, ReduceMean-1,
+ReduceMax-1, ReduceMin-1, ReduceProd-1, ReduceL1-4, ReduceL2-4,
+ReduceLogicalAnd-1, ReduceLogicalOr-1.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from deconv_ir.ir.geometry import Dim
+from deconv_ir.ir.operation import Call, Context, Operation, TensorInfo
+from deconv_ir.ir.shapes import Shape, format_shape, static
+from deconv_ir.ops.base import attribute, boolean, operation
+from deconv_ir.ops.checks import check_rank, check_type, integers, known_integers, normalize_axes
+from deconv_ir.ops.numeric import keeps_type
+from deconv_ir.ops.values import (
+    ADD,
+    FLOOR_DIVIDE,
+    MAXIMUM,
+    MINIMUM,
+    MULTIPLY,
+    OnValues,
+    unknown_dims,
+)
+
+if TYPE_CHECKING:
+    from deconv_ir.ir.dtypes import Array
+
+Function = Callable[..., Any]
+
+
+class Reduction(Operation):
+    """One number of all along some axes; no axes leave the data as it is.
+
+    Attributes
+    ----------
+    keep_dims : bool
+        The reduced axes stay, with extent 1.
+    """
+
+    compute: ClassVar[Function]
+    family: ClassVar[str] = "numeric"
+    on_values: ClassVar[OnValues | None] = None
+    mean: ClassVar[bool] = False
+
+    keep_dims: bool = attribute(boolean(), False)
+
+    def infer(self, inputs: Sequence[TensorInfo], context: Context) -> tuple[TensorInfo, ...]:
+        """Take the axes out, or put 1 in their place."""
+        data, axes_info = inputs
+        element_type = check_type(data, "data", self.family)
+        check_type(axes_info, "axes", "integer")
+        check_rank(axes_info, "axes", 0, 1)
+        if data.shape is None:
+            return (TensorInfo(None, element_type),)
+        axes = known_integers(axes_info)
+        rank = len(data.shape)
+        if axes is None:
+            shape: Shape = unknown_dims(rank) if self.keep_dims else None
+            return (TensorInfo(shape, element_type),)
+        taken = set(normalize_axes(axes, rank))
+        dims = [1 if i in taken else d for i, d in enumerate(data.shape)]
+        if not self.keep_dims:
+            dims = [d for i, d in enumerate(data.shape) if i not in taken]
+        value = self._value(data, len(taken))
+        return (TensorInfo(tuple(dims), element_type, value),)
+
+    def _value(self, data: TensorInfo, taken: int) -> tuple[Dim, ...] | None:
+        """Reduce a list of known integers."""
+        rule = self.on_values
+        if rule is None or not data.value or data.shape is None or len(data.shape) != 1:
+            return None
+        if not taken:
+            return data.value
+        total = functools.reduce(lambda a, b: rule(a, b, data.element_type), data.value)
+        if self.mean:
+            total = FLOOR_DIVIDE(total, len(data.value), data.element_type)
+        return (total,)
+
+    def explain(
+        self, inputs: Sequence[TensorInfo], context: Context, output: int, axis: int
+    ) -> str | None:
+        """Name the axes."""
+        axes = known_integers(inputs[1])
+        return (
+            f"data {format_shape(inputs[0].shape)} reduced along axes "
+            f"{'?' if axes is None else format_shape(axes)}, keep_dims={self.keep_dims}"
+        )
+
+    def bind(
+        self, inputs: Sequence[TensorInfo], outputs: Sequence[TensorInfo], context: Context
+    ) -> Call:
+        """Find the axes once, where they are known."""
+        known = known_integers(inputs[1])
+        if known is None or not inputs[0].element_type or not keeps_type(inputs[0].element_type):
+            return super().bind(inputs, outputs, context)
+        import numpy as np
+
+        from deconv_ir.ops.numeric import narrow
+
+        dtype = inputs[0].element_type.numpy()
+        axes = normalize_axes(known, len(static(inputs[0].shape)))
+        reduce = functools.partial(type(self).compute, np, axis=axes, keepdims=self.keep_dims)
+        return lambda arrays, out: (narrow(reduce(arrays[0]), dtype),)
+
+    def execute(self, inputs: Sequence[Array], context: Context) -> Sequence[Array]:
+        """Reduce the axes."""
+        import numpy as np
+
+        from deconv_ir.ops.numeric import narrow, widen
+
+        data = inputs[0]
+        axes = normalize_axes(integers(inputs[1]), data.ndim)
+        with np.errstate(all="ignore"):
+            result = type(self).compute(np, widen(data), axis=axes, keepdims=self.keep_dims)
+            return (narrow(result, data.dtype),)
+
+
+def _lowest(np: Any, dtype: Any) -> Any:
+    return -np.inf if dtype.kind == "f" else np.iinfo(dtype).min
+
+
+def _highest(np: Any, dtype: Any) -> Any:
+    return np.inf if dtype.kind == "f" else np.iinfo(dtype).max
+
+
+def _mean(np: Any, x: Any, **how: Any) -> Any:
+    """Mean; of integers, cut toward zero."""
+    if x.dtype.kind == "f":
+        count = math.prod(x.shape[axis] for axis in how["axis"])
+        return np.add.reduce(x, **how) / x.dtype.type(count)
+    total = np.sum(x, dtype=np.int64 if x.dtype.kind == "i" else np.uint64, **how)
+    count = max(1, x.size // max(1, total.size))
+    cut = np.abs(total) // count if x.dtype.kind == "i" else total // count
+    return (np.sign(total) * cut if x.dtype.kind == "i" else cut).astype(x.dtype)
+
+
+def _l2(np: Any, x: Any, **how: Any) -> Any:
+    """Root of the sum of squares; of integers, cut to a whole number."""
+    if x.dtype.kind == "f":
+        return np.sqrt(np.sum(x * x, dtype=x.dtype, **how))
+    wide = x.astype(np.float64)
+    return np.sqrt(np.sum(wide * wide, **how)).astype(x.dtype)
+
+
+def reduction(
+    kind: str,
+    compute: Function,
+    doc: str,
+    *,
+    version: str = "opset1",
+    family: str = "numeric",
+    on_values: OnValues | None = None,
+    mean: bool = False,
+) -> type[Reduction]:
+    """Register a reduction.
+
+    Parameters
+    ----------
+    kind : str
+        `type` of the layer.
+    compute : callable
+        Takes NumPy, the array, and `axis` and `keepdims` as NumPy's reductions do.
+    doc : str
+        What it computes, in one line.
+    version : str
+        First opset that has it.
+    family : str
+        Element types that it takes.
+    on_values : OnValues, optional
+        What it means on two elements of a shape.
+    mean : bool
+        Divide by the number of elements in the end.
+    """
+    number = version.removeprefix("opset")
+    element = "boolean" if family == "boolean" else "f32"
+    made = type(
+        f"{kind}{number}",
+        (Reduction,),
+        {
+            "__doc__": f"{doc}\n\nSource: OpenVINO operation specification, {kind}-{number}.\n",
+            "__module__": __name__,
+            "compute": staticmethod(compute),
+            "family": family,
+            "on_values": on_values,
+            "mean": mean,
+        },
+    )
+    examples = (
+        f"{element}[2,3,4], i64[2]{{0,-1}} -> {element}[3]",
+        f"{element}[2,3,4], i64[1]{{1}} -> {element}[2,1,4] | keep_dims=true",
+    )
+    return operation(kind, version, inputs=("data", "axes"), examples=examples)(made)
+
+
+reduction(
+    "ReduceSum",
+    lambda np, x, **how: np.sum(x, dtype=x.dtype, **how),
+    "Sum; integers wrap.",
+    on_values=ADD,
+)
+reduction(
+    "ReduceProd",
+    lambda np, x, **how: np.prod(x, dtype=x.dtype, **how),
+    "Product; integers wrap.",
+    on_values=MULTIPLY,
+)
+reduction(
+    "ReduceMax",
+    lambda np, x, **how: np.max(x, initial=_lowest(np, x.dtype), **how),
+    "The greatest; NaN if one is.",
+    on_values=MAXIMUM,
+)
+reduction(
+    "ReduceMin",
+    lambda np, x, **how: np.min(x, initial=_highest(np, x.dtype), **how),
+    "The smallest; NaN if one is.",
+    on_values=MINIMUM,
+)
+reduction("ReduceMean", _mean, "Mean; of integers, cut toward zero.", on_values=ADD, mean=True)
+reduction(
+    "ReduceL1",
+    lambda np, x, **how: np.sum(np.abs(x), dtype=x.dtype, **how),
+    "Sum of absolute values; integers wrap.",
+    version="opset4",
+)
+reduction("ReduceL2", _l2, "Root of the sum of squares.", version="opset4")
+reduction(
+    "ReduceLogicalAnd", lambda np, x, **how: np.all(x, **how), "Whether all are.", family="boolean"
+)
+reduction(
+    "ReduceLogicalOr", lambda np, x, **how: np.any(x, **how), "Whether one is.", family="boolean"
+)

@@ -1,0 +1,162 @@
+"""OpenVINO GridSample-9."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from deconv_ir.errors import ShapeError
+from deconv_ir.ir.geometry import UNKNOWN
+from deconv_ir.ir.operation import Context, Operation, TensorInfo
+from deconv_ir.ir.shapes import format_shape, intersect_dims
+from deconv_ir.ops.base import attribute, boolean, choice, operation
+from deconv_ir.ops.checks import check_rank, check_type
+
+if TYPE_CHECKING:
+    from deconv_ir.ir.dtypes import Array
+
+
+class SampleMode(enum.Enum):
+    """Kind of interpolation."""
+
+    BILINEAR = "bilinear"
+    BICUBIC = "bicubic"
+    NEAREST = "nearest"
+
+
+class Beyond(enum.Enum):
+    """What stands beyond the edges."""
+
+    ZEROS = "zeros"
+    BORDER = "border"
+    REFLECTION = "reflection"
+
+
+@operation(
+    "GridSample",
+    "opset9",
+    inputs=("data", "grid"),
+    examples=("f32[2,3,5,6], f32[2,4,7,2] -> f32[2,3,4,7] | mode=bicubic padding_mode=border",),
+)
+class GridSample(Operation):
+    """Elements of an image at positions that a grid names: x and y from -1 to 1.
+
+    Source: OpenVINO operation specification, GridSample-9.
+
+    Attributes
+    ----------
+    align_corners : bool
+        -1 and 1 are the centres of the corner elements, rather than their outer edges.
+    mode : SampleMode
+        bilinear, bicubic or nearest.
+    padding_mode : Beyond
+        zeros, border or reflection.
+    """
+
+    align_corners: bool = attribute(boolean(), False)
+    mode: SampleMode = attribute(choice(SampleMode), SampleMode.BILINEAR)
+    padding_mode: Beyond = attribute(choice(Beyond), Beyond.ZEROS)
+
+    def infer(self, inputs: Sequence[TensorInfo], context: Context) -> tuple[TensorInfo, ...]:
+        """Take batch and channels of the data, and the extents of the grid."""
+        data, grid = inputs
+        element_type = check_type(data, "data", "any")
+        check_type(grid, "grid", "float")
+        for info, name in zip(inputs, self.inputs, strict=True):
+            check_rank(info, name, 4)
+        shape = data.shape or (UNKNOWN,) * 4
+        points = grid.shape or (UNKNOWN,) * 4
+        batch = intersect_dims(shape[0], points[0])
+        if batch is None or intersect_dims(points[3], 2) is None:
+            raise ShapeError(
+                f"grid must be [{shape[0]},H,W,2], found {format_shape(grid.shape)}",
+                expected=f"[{shape[0]},H,W,2]",
+                actual=format_shape(grid.shape),
+                rule="grid",
+            )
+        return (TensorInfo((batch, shape[1], points[1], points[2]), element_type),)
+
+    def explain(
+        self, inputs: Sequence[TensorInfo], context: Context, output: int, axis: int
+    ) -> str | None:
+        """Name the shapes."""
+        return f"data {format_shape(inputs[0].shape)}, grid {format_shape(inputs[1].shape)}"
+
+    def execute(self, inputs: Sequence[Array], context: Context) -> Sequence[Array]:
+        """Look up, and weigh, the elements around each position."""
+        import numpy as np
+
+        from deconv_ir.ops.numeric import narrow, widen
+
+        data, grid = inputs[0], widen(inputs[1])
+        height, width = data.shape[2:]
+        with np.errstate(all="ignore"):
+            x = self._position(np, grid[..., 0], width)
+            y = self._position(np, grid[..., 1], height)
+            if self.mode is SampleMode.NEAREST:
+                picked = self._pick(np, data, np.rint(y), np.rint(x))
+                return (picked.astype(data.dtype),)
+            weigh = _linear if self.mode is SampleMode.BILINEAR else _cubic
+            total: Any = 0
+            wide = widen(data)
+            rows, columns = weigh(np, y), weigh(np, x)
+            for row, row_weight in rows:
+                for column, weight in columns:
+                    found = self._pick(np, wide, row, column)
+                    total = total + found * (row_weight * weight)[:, None].astype(wide.dtype)
+            return (narrow(total, data.dtype),)
+
+    def _position(self, np: Any, at: Any, extent: int) -> Any:
+        """Turn -1..1 into an index, reflected where that is asked for."""
+        span = extent - 1 if self.align_corners else extent
+        index = ((at + 1) * span - (span == extent)) / 2
+        if self.padding_mode is not Beyond.REFLECTION or self.mode is SampleMode.BICUBIC:
+            return index
+        return self._reflect(np, index, extent)
+
+    def _reflect(self, np: Any, index: Any, extent: int) -> Any:
+        """Mirror an index at the centres, or at the outer edges, of the end elements."""
+        if self.align_corners:
+            if extent == 1:
+                return np.zeros_like(index)
+            period = 2 * (extent - 1)
+            index = np.mod(np.abs(index), period)
+            return np.where(index > extent - 1, period - index, index)
+        period = 2 * extent
+        index = np.mod(index + 0.5, period)
+        return np.where(index > extent, period - index, index) - 0.5
+
+    def _pick(self, np: Any, data: Any, row: Any, column: Any) -> Any:
+        """Return data[n, :, row, column], by the rule for what is beyond."""
+        height, width = data.shape[2:]
+        if self.padding_mode is Beyond.REFLECTION and self.mode is SampleMode.BICUBIC:
+            row, column = self._reflect(np, row, height), self._reflect(np, column, width)
+        inside = (row >= 0) & (row < height) & (column >= 0) & (column < width)
+        # NaN is nowhere: it picks the first element, as a clipped index does.
+        r = np.clip(np.nan_to_num(row), 0, height - 1).astype(np.intp)
+        k = np.clip(np.nan_to_num(column), 0, width - 1).astype(np.intp)
+        n = np.arange(data.shape[0])[:, None, None]
+        found = np.moveaxis(data[n, :, r, k], -1, 1)
+        if self.padding_mode is Beyond.ZEROS:
+            found = np.where(inside[:, None], found, data.dtype.type(0))
+        return found
+
+
+def _linear(np: Any, at: Any) -> list[tuple[Any, Any]]:
+    first = np.floor(at)
+    weight = at - first
+    return [(first, 1 - weight), (first + 1, weight)]
+
+
+def _cubic(np: Any, at: Any) -> list[tuple[Any, Any]]:
+    """Four neighbours, weighted by the cubic convolution kernel with a = -0.75."""
+    first, a = np.floor(at), -0.75
+    t = at - first
+    weights = [
+        a * (t - 1) ** 2 * t,
+        ((a + 2) * t - (a + 3)) * t * t + 1,
+        (((-a - 2) * t + (2 * a + 3)) * t - a) * t,
+        -a * t * t * (t - 1),
+    ]
+    return [(first + i - 1, weight) for i, weight in enumerate(weights)]

@@ -1,0 +1,434 @@
+"""OpenVINO Interpolate-1, Interpolate-4 and Interpolate-11."""
+
+from __future__ import annotations
+
+import enum
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from deconv_ir.errors import ShapeError
+from deconv_ir.ir.dtypes import from_numpy
+from deconv_ir.ir.geometry import UNKNOWN, Dim, bounds, interval
+from deconv_ir.ir.operation import Call, Context, Operation, Sharing, TensorInfo
+from deconv_ir.ir.shapes import element_count, format_shape, static
+from deconv_ir.ops.base import attribute, boolean, choice, choice_of, integers, number, operation
+from deconv_ir.ops.checks import check_rank, check_type, known_integers, list_length, normalize_axes
+from deconv_ir.ops.checks import integers as elements
+from deconv_ir.ops.resample.resample import (
+    Coordinates,
+    Mode,
+    Nearest,
+    Settings,
+    resample_bytes,
+    resampler,
+)
+from deconv_ir.ops.values import as_dims, unknown_dims
+
+if TYPE_CHECKING:
+    from deconv_ir.ir.dtypes import Array
+
+
+class ShapeCalculation(enum.Enum):
+    """Which input tells the shape of the output."""
+
+    SIZES = "sizes"
+    SCALES = "scales"
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What the inputs ask for, as far as they are known.
+
+    Attributes
+    ----------
+    axes : tuple of int, or None
+    sizes : tuple of Dim, or None
+        Extents, one an axis.
+    scales : tuple of float, or None
+    """
+
+    axes: tuple[int, ...] | None
+    sizes: tuple[Dim, ...] | None = None
+    scales: tuple[float, ...] | None = None
+
+
+class _Interpolate(Operation):
+    """Another resolution along some axes."""
+
+    sharing = Sharing.WHOLE
+
+    pads_begin: tuple[int, ...] = attribute(integers(0), ())
+    pads_end: tuple[int, ...] = attribute(integers(0), ())
+
+    def settings(self, rank: int) -> Settings:
+        """Tell how to interpolate."""
+        raise NotImplementedError
+
+    def request(self, inputs: Sequence[TensorInfo], rank: int | None) -> Request:
+        """Check the inputs beside the data, and tell what they ask for."""
+        raise NotImplementedError
+
+    def pads(self, rank: int) -> list[tuple[int, int]]:
+        """Return the pads of each axis; missing ones are 0."""
+        begin, end = (
+            (*pads, *(0,) * (rank - len(pads)))[:rank] for pads in (self.pads_begin, self.pads_end)
+        )
+        return list(zip(begin, end, strict=True))
+
+    def infer(self, inputs: Sequence[TensorInfo], context: Context) -> tuple[TensorInfo, ...]:
+        """Pad, and put the requested extents in."""
+        data = inputs[0]
+        element_type = check_type(data, self.inputs[0], "numeric")
+        rank = None if data.shape is None else len(data.shape)
+        request = self.request(inputs, rank)
+        if data.shape is None or rank is None:
+            return (TensorInfo(None, element_type),)
+        if request.axes is None:
+            return (TensorInfo(unknown_dims(rank), element_type),)
+        dims = [
+            _padded(dim, begin + end)
+            for dim, (begin, end) in zip(data.shape, self.pads(rank), strict=True)
+        ]
+        for i, axis in enumerate(request.axes):
+            if request.sizes is not None:
+                dims[axis] = request.sizes[i]
+            elif request.scales is not None:
+                dims[axis] = scaled(dims[axis], request.scales[i])
+            else:
+                dims[axis] = UNKNOWN
+        return (TensorInfo(tuple(dims), element_type),)
+
+    def explain(
+        self, inputs: Sequence[TensorInfo], context: Context, output: int, axis: int
+    ) -> str | None:
+        """Name the size or the scale."""
+        shape = inputs[0].shape
+        if shape is None:
+            return None
+        request = self.request(inputs, len(shape))
+        if request.axes is None or axis not in request.axes:
+            return f"axis {axis} of data {format_shape(shape)}, with pads"
+        position = request.axes.index(axis)
+        if request.sizes is not None:
+            return f"sizes[{position}] = {request.sizes[position]}"
+        if request.scales is not None:
+            return f"floor({shape[axis]} * {request.scales[position]}), with pads"
+        return None
+
+    def bind(
+        self, inputs: Sequence[TensorInfo], outputs: Sequence[TensorInfo], context: Context
+    ) -> Call:
+        """Find the weights once, where sizes or scales are known."""
+        if any(known_integers(i) is None and i.reals is None for i in inputs[1:]):
+            return super().bind(inputs, outputs, context)
+        run = self._function(inputs, context)
+        return lambda arrays, out: (run(arrays[0]),)
+
+    def execute(self, inputs: Sequence[Array], context: Context) -> Sequence[Array]:
+        """Interpolate, one axis after the other."""
+        infos = [TensorInfo(inputs[0].shape), *map(_describe, inputs[1:])]
+        return (self._function(infos, context)(inputs[0]),)
+
+    def _function(self, infos: Sequence[TensorInfo], context: Context) -> Callable[[Array], Array]:
+        """Return what interpolates arrays of one shape; the elements of the lists are known."""
+        import numpy as np
+
+        shape = static(infos[0].shape)
+        request = self.request(infos, len(shape))
+        assert request.axes is not None, "all elements are known"
+        output = static(self.infer(infos, context)[0].shape)
+        pads = self.pads(len(shape))
+        shape = tuple(x + begin + end for x, (begin, end) in zip(shape, pads, strict=True))
+        scales = request.scales or tuple(
+            output[axis] / shape[axis] if shape[axis] else 1.0 for axis in request.axes
+        )
+        if 0 in output:
+            return lambda data: np.zeros(output, data.dtype)
+        if 0 in shape:
+            raise ShapeError(
+                f"there is nothing to interpolate in {format_shape(shape)}",
+                actual=format_shape(shape),
+                rule="interpolate",
+            )
+        how = self.settings(len(shape))
+        scale_of = dict(zip(request.axes, scales, strict=True))
+        run = resampler(how, shape, output, scale_of, context.scratch_bytes)
+        return (lambda data: run(np.pad(data, pads))) if any(map(any, pads)) else run
+
+    def scratch(
+        self, inputs: Sequence[TensorInfo], outputs: Sequence[TensorInfo], context: Context
+    ) -> int:
+        """Count what is between the axes, and the data with zeros around them."""
+        data, output = static(inputs[0].shape), static(outputs[0].shape)
+        taken = resample_bytes(data, output, context.scratch_bytes)
+        if not any(map(any, self.pads(len(data)))) or inputs[0].element_type is None:
+            return taken
+        padded = [x + sum(pads) for x, pads in zip(data, self.pads(len(data)), strict=True)]
+        return taken + element_count(padded) * int(inputs[0].element_type.numpy().itemsize)
+
+
+def _describe(array: Array) -> TensorInfo:
+    """Describe an actual list: integers or floats, with its elements."""
+    element_type = from_numpy(array.dtype)
+    if element_type is not None and element_type.kind in ("int", "uint"):
+        return TensorInfo(array.shape, None, elements(array))
+    return TensorInfo(array.shape, None, None, tuple(float(v) for v in array.ravel()))
+
+
+def _padded(dim: Dim, pads: int) -> Dim:
+    low, high = bounds(dim)
+    return interval(low + pads, None if high is None else high + pads)
+
+
+def scaled(dim: Dim, scale: float) -> Dim:
+    """Return floor(dim * scale), the scale a number of f32 as models write it.
+
+    Such a scale is seldom exact: 1.1 in f32 is a little more, 0.7 a little
+    less.  What misses a whole number by no more than that is the whole number.
+    """
+
+    def times(extent: int) -> int:
+        exact = min(extent * scale, 1e300)  # beyond any extent, but not infinite
+        near = round(exact)
+        return near if abs(exact - near) <= 1e-6 * max(1.0, abs(exact)) else math.floor(exact)
+
+    low, high = bounds(dim)
+    return interval(times(low), None if high is None else times(high))
+
+
+def _axes_of(
+    info: TensorInfo | None, rank: int | None, asked: int | None
+) -> tuple[int, ...] | None:
+    """Return the axes; all of them where the input is absent."""
+    if rank is None:
+        return None
+    if info is None:
+        found = tuple(range(rank))
+    else:
+        check_type(info, "axes", "integer")
+        check_rank(info, "axes", 1)
+        axes = known_integers(info)
+        if axes is None:
+            return None
+        found = normalize_axes(axes, rank)
+    if asked is not None and asked != len(found):
+        raise ShapeError(
+            f"there are {len(found)} axes, but {asked} sizes or scales",
+            expected=len(found),
+            actual=asked,
+            rule="interpolate",
+        )
+    return found
+
+
+def _sizes_of(info: TensorInfo, name: str) -> tuple[Dim, ...] | None:
+    check_type(info, name, "integer")
+    check_rank(info, name, 1)
+    if info.value is None:
+        return None
+    for value in info.value:
+        if isinstance(value, int) and value < 0:
+            raise ShapeError(
+                f"{name} must not be negative, found {format_shape(info.value)}",
+                expected=">= 0",
+                actual=format_shape(info.value),
+                rule="interpolate",
+            )
+    return as_dims(info.value)
+
+
+def _scales_of(info: TensorInfo, name: str) -> tuple[float, ...] | None:
+    check_type(info, name, "float")
+    check_rank(info, name, 1)
+    if info.reals is not None and not all(0 < s < math.inf for s in info.reals):
+        raise ShapeError(
+            f"{name} must be positive, found {','.join(map(str, info.reals))}",
+            expected="> 0",
+            actual=",".join(map(str, info.reals)),
+            rule="interpolate",
+        )
+    return info.reals
+
+
+class _Interpolate4(_Interpolate):
+    """What versions 4 and 11 share."""
+
+    shape_calculation_mode: ShapeCalculation = attribute(choice(ShapeCalculation))
+    coordinate_transformation_mode: Coordinates = attribute(
+        choice(Coordinates), Coordinates.HALF_PIXEL
+    )
+    nearest_mode: Nearest = attribute(choice(Nearest), Nearest.ROUND_PREFER_FLOOR)
+    antialias: bool = attribute(boolean(), False)
+    cube_coeff: float = attribute(number(), -0.75)
+
+    def chosen_mode(self) -> Mode:
+        """Tell the kind of interpolation."""
+        raise NotImplementedError
+
+    def settings(self, rank: int) -> Settings:
+        """Tell how to interpolate."""
+        return Settings(
+            self.chosen_mode(),
+            self.coordinate_transformation_mode,
+            self.nearest_mode,
+            self.antialias,
+            self.cube_coeff,
+        )
+
+
+_MODES_4 = {m.value: m for m in (Mode.NEAREST, Mode.LINEAR, Mode.LINEAR_ONNX, Mode.CUBIC)}
+_MODES_1 = {m.value: m for m in (Mode.NEAREST, Mode.LINEAR, Mode.CUBIC)}
+
+
+@operation(
+    "Interpolate",
+    "opset4",
+    inputs=("data", "sizes", "scales", "axes"),
+    required=3,
+    examples=(
+        "f32[1,2,4,5], i64[2]{8,9}, f32[2]{2,1.8}, i64[2]{2,3} -> f32[1,2,8,9]"
+        " | mode=linear_onnx shape_calculation_mode=sizes",
+        "f32[1,2,4,5], i64[2]{8,9}, f32[2]{2,1.7}, i64[2]{2,3} -> f32[1,2,8,8]"
+        " | mode=nearest shape_calculation_mode=scales nearest_mode=floor"
+        " coordinate_transformation_mode=asymmetric",
+    ),
+)
+class Interpolate4(_Interpolate4):
+    """Another resolution along some axes; `axes` absent: all of them.
+
+    Source: OpenVINO operation specification, Interpolate-4.
+
+    Attributes
+    ----------
+    mode : Mode
+        nearest, linear, linear_onnx or cubic.
+    shape_calculation_mode : ShapeCalculation
+        Whether `sizes` or `scales` tells the extents.
+    coordinate_transformation_mode : Coordinates
+    nearest_mode : Nearest
+    antialias : bool
+        linear: widen the triangle where the data is shrunk.
+    cube_coeff : float
+        cubic: the parameter of the kernel.
+    pads_begin, pads_end : tuple of int
+        Zeros put around the data first, from the first axis on.
+    """
+
+    mode: Mode = attribute(choice_of(_MODES_4))
+
+    def chosen_mode(self) -> Mode:
+        """Tell the kind of interpolation."""
+        return self.mode
+
+    def request(self, inputs: Sequence[TensorInfo], rank: int | None) -> Request:
+        """Check the inputs beside the data, and tell what they ask for."""
+        by_sizes = self.shape_calculation_mode is ShapeCalculation.SIZES
+        sizes = _sizes_of(inputs[1], "sizes") if by_sizes else None
+        scales = None if by_sizes else _scales_of(inputs[2], "scales")
+        asked = list_length(inputs[1 if by_sizes else 2])
+        axes = _axes_of(inputs[3] if len(inputs) > 3 else None, rank, asked)
+        return Request(axes, sizes, scales)
+
+
+@operation(
+    "Interpolate",
+    "opset11",
+    inputs=("image", "scales_or_sizes", "axes"),
+    required=2,
+    examples=(
+        "f32[1,2,8,9], i64[2]{4,5}, i64[2]{2,3} -> f32[1,2,4,5]"
+        " | mode=bicubic_pillow shape_calculation_mode=sizes cube_coeff=-0.5",
+        "f32[4,5], f32[2]{0.5,2} -> f32[2,10] | mode=cubic shape_calculation_mode=scales",
+    ),
+)
+class Interpolate11(_Interpolate4):
+    """Another resolution along some axes; `axes` absent: all of them.
+
+    Source: OpenVINO operation specification, Interpolate-11.
+
+    Attributes
+    ----------
+    mode : Mode
+        nearest, linear, linear_onnx, cubic, bilinear_pillow or bicubic_pillow.
+    shape_calculation_mode : ShapeCalculation
+        Whether the second input holds sizes or scales.
+    coordinate_transformation_mode, nearest_mode, antialias, cube_coeff, pads_begin, pads_end
+        As of `Interpolate4`.
+    """
+
+    mode: Mode = attribute(choice(Mode))
+
+    def chosen_mode(self) -> Mode:
+        """Tell the kind of interpolation."""
+        return self.mode
+
+    def request(self, inputs: Sequence[TensorInfo], rank: int | None) -> Request:
+        """Check the inputs beside the data, and tell what they ask for."""
+        by_sizes = self.shape_calculation_mode is ShapeCalculation.SIZES
+        name = self.inputs[1]
+        sizes = _sizes_of(inputs[1], name) if by_sizes else None
+        scales = None if by_sizes else _scales_of(inputs[1], name)
+        axes = _axes_of(inputs[2] if len(inputs) > 2 else None, rank, list_length(inputs[1]))
+        return Request(axes, sizes, scales)
+
+
+@operation(
+    "Interpolate",
+    "opset1",
+    inputs=("data", "target_spatial_shape"),
+    examples=(
+        "f32[1,2,4,5], i64[2]{8,9} -> f32[1,2,8,9] | axes=2,3 mode=linear align_corners=false",
+    ),
+)
+class Interpolate1(_Interpolate):
+    """Another resolution along some axes.
+
+    What the document leaves open is as OpenVINO does it, which turns this
+    version into version 4.
+
+    Source: OpenVINO operation specification, Interpolate-1.
+
+    Attributes
+    ----------
+    axes : tuple of int
+        Axes that `target_spatial_shape` is for.
+    mode : Mode
+        nearest, linear or cubic.
+    align_corners : bool
+        The corners of data and output are the same points.
+    antialias : bool
+        linear: widen the triangle where the data is shrunk.
+    pads_begin, pads_end : tuple of int
+        Zeros put around the data first, from the first axis on.
+    """
+
+    axes: tuple[int, ...] = attribute(integers(0))
+    mode: Mode = attribute(choice_of(_MODES_1))
+    align_corners: bool = attribute(boolean(), True)
+    antialias: bool = attribute(boolean(), False)
+
+    def settings(self, rank: int) -> Settings:
+        """Tell how to interpolate."""
+        mode = self.mode
+        if mode is Mode.LINEAR and rank < 5:
+            mode = Mode.LINEAR_ONNX
+        where = Coordinates.ALIGN_CORNERS if self.align_corners else Coordinates.ASYMMETRIC
+        return Settings(mode, where, Nearest.SIMPLE, self.antialias, -0.75)
+
+    def request(self, inputs: Sequence[TensorInfo], rank: int | None) -> Request:
+        """Check the inputs beside the data, and tell what they ask for."""
+        sizes = _sizes_of(inputs[1], "target_spatial_shape")
+        if rank is None:
+            return Request(None, sizes)
+        axes = normalize_axes(self.axes, rank)
+        count = list_length(inputs[1])
+        if count is not None and count != len(axes):
+            raise ShapeError(
+                f"there are {len(axes)} axes, but {count} sizes",
+                expected=len(axes),
+                actual=count,
+                rule="interpolate",
+            )
+        return Request(axes, sizes)

@@ -1,0 +1,235 @@
+"""Interpolation of arrays, one axis after the other; `kernels/resampling.py` has the weights."""
+
+from __future__ import annotations
+
+import enum
+import functools
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from deconv_ir.ir.shapes import element_count
+
+if TYPE_CHECKING:
+    from deconv_ir.ir.dtypes import Array
+
+# Of an element: the sum, what is added to it, what it is made of, and that widened; in f32.
+_ELEMENT_BYTES = 16
+# Elements beyond which a thread's arrays leave its cache.
+_MOST_AT_ONCE = 1 << 16
+# Elements from which on it is work for more than one thread.
+_WORTH_A_THREAD = 1 << 18
+
+
+class Mode(enum.Enum):
+    """Kind of interpolation."""
+
+    NEAREST = "nearest"
+    LINEAR = "linear"
+    LINEAR_ONNX = "linear_onnx"
+    CUBIC = "cubic"
+    BILINEAR_PILLOW = "bilinear_pillow"
+    BICUBIC_PILLOW = "bicubic_pillow"
+
+
+class Coordinates(enum.Enum):
+    """How a coordinate in the output becomes one in the data."""
+
+    HALF_PIXEL = "half_pixel"
+    PYTORCH_HALF_PIXEL = "pytorch_half_pixel"
+    ASYMMETRIC = "asymmetric"
+    TF_HALF_PIXEL_FOR_NN = "tf_half_pixel_for_nn"
+    ALIGN_CORNERS = "align_corners"
+
+
+class Nearest(enum.Enum):
+    """How a coordinate becomes an index."""
+
+    ROUND_PREFER_FLOOR = "round_prefer_floor"
+    ROUND_PREFER_CEIL = "round_prefer_ceil"
+    FLOOR = "floor"
+    CEIL = "ceil"
+    SIMPLE = "simple"
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """How to interpolate, in terms of versions 4 and 11."""
+
+    mode: Mode
+    coordinates: Coordinates
+    nearest: Nearest
+    antialias: bool
+    cube_coeff: float
+
+
+class _Cut(NamedTuple):
+    """How the work is cut.
+
+    Attributes
+    ----------
+    rows : int
+        Rows of a job: what is in front of the first axis that changes is independent.
+    lines : int
+        Outputs of that axis of a job: all of them, unless a row alone is too much.
+    threads : int
+    elements : int
+        Of the largest array on the way of a job to its result.
+    """
+
+    rows: int
+    lines: int
+    threads: int
+    elements: int
+
+
+def _cut(data: Sequence[int], output: Sequence[int], lead: int, scratch_bytes: int) -> _Cut:
+    """Cut the work between shapes that differ from axis `lead` on."""
+    from deconv_ir.kernels import get_threads
+
+    threads = get_threads() if element_count(output) >= _WORTH_A_THREAD else 1
+    most = min(scratch_bytes // (threads * _ELEMENT_BYTES), _MOST_AT_ONCE)
+    if lead == len(output):
+        return _Cut(max(1, most), 1, threads, max(1, most))
+    line = max(
+        1, element_count([max(*dims) for dims in zip(data, output, strict=True)][lead + 1 :])
+    )
+    # Where it is shrunk, a line is made of several.
+    line *= max(1, -(-data[lead] // max(1, output[lead])))
+    lines = min(output[lead], max(1, most // line))
+    rows = max(1, most // (line * output[lead])) if lines == output[lead] else 1
+    return _Cut(rows, lines, threads, rows * lines * line)
+
+
+def resample_bytes(data: Sequence[int], output: Sequence[int], scratch_bytes: int) -> int:
+    """Return about the bytes that what `resampler` returns takes for what comes and goes."""
+    changed = [i for i, (x, y) in enumerate(zip(data, output, strict=True)) if x != y]
+    lead = min(changed, default=len(output))
+    cut = _cut(data, output, lead, scratch_bytes)
+    jobs = -(-element_count(output[:lead]) // cut.rows) * -(-(*output, 1)[lead] // cut.lines)
+    whole = element_count([max(*dims) for dims in zip(data, output, strict=True)])
+    return _ELEMENT_BYTES * min(whole, min(jobs, cut.threads) * cut.elements)
+
+
+def resampler(
+    how: Settings,
+    data: tuple[int, ...],
+    output: Sequence[int],
+    scales: Mapping[int, float],
+    scratch_bytes: int,
+) -> Callable[[Array], Array]:
+    """Return what interpolates arrays of one shape to other extents.
+
+    Parameters
+    ----------
+    how : Settings
+    data : tuple of int
+        Extents of the data, none of them 0.
+    output : sequence of int
+        Extents of the output.
+    scales : mapping
+        Axis -> output extent over data extent, or what the model states in its place.
+    scratch_bytes : int
+        Bound on what comes and goes, where a line takes no more.
+
+    Returns
+    -------
+    callable
+        Its result is of the dtype of the data.
+    """
+    from deconv_ir.kernels.runtime.memory import empty
+    from deconv_ir.kernels.runtime.parallel import run_jobs
+
+    scales = {a: s for a, s in sorted(scales.items()) if s != 1 or data[a] != output[a]}
+    lead = min(scales, default=len(data))
+    cut = _cut(data, output, lead, scratch_bytes)
+    count = element_count(data[:lead])
+    starts = range(0, (*output, 1)[lead], cut.lines)
+    shrinks = how.antialias and any(scale < 1 for scale in scales.values())
+    axes = [
+        (axis - lead + 1, _taps_of(how, scale, data[axis], output[axis], shrinks))
+        for axis, scale in scales.items()
+    ]
+    jobs = -(-count // cut.rows) * len(starts)
+
+    def run(array: Array) -> Array:
+        rows = array.reshape(count, *data[lead:])
+        if axes and jobs == 1:
+            return _resample(how, rows, axes).reshape(output)
+        result = empty((count, *output[lead:]), array.dtype)
+
+        def do(job: int) -> None:
+            row, line = divmod(job, len(starts))
+            some = slice(row * cut.rows, (row + 1) * cut.rows)
+            if not axes:
+                result[some] = rows[some]
+                return
+            lines = slice(starts[line], starts[line] + cut.lines)
+            first, (index, *weights) = axes[0]
+            near, far = int(index[lines].min()), int(index[lines].max()) + 1
+            here = [(first, (index[lines] - near, *(w[lines] for w in weights))), *axes[1:]]
+            result[some, lines] = _resample(how, rows[some, near:far], here)
+
+        run_jobs(lambda: do, jobs, cut.threads)
+        return result.reshape(output)
+
+    return run
+
+
+def _resample(how: Settings, data: Array, axes: Sequence[tuple[int, Any]]) -> Array:
+    """Interpolate along some axes, one after the other."""
+    import numpy as np
+
+    from deconv_ir.ops.numeric import widen
+    from deconv_ir.ops.resample import coordinates as resampling
+
+    if how.mode is Mode.NEAREST:
+        for axis, (index,) in axes:
+            data = np.take(data, index, axis=axis)
+        return data
+    wide = widen(data)
+    if wide.dtype.kind in "iu":
+        wide = wide.astype(np.float64)
+    with np.errstate(all="ignore"):
+        for axis, taps in axes:
+            wide = resampling.weigh(wide, taps, axis)
+        return _rounded(wide, data.dtype)
+
+
+def _taps_of(how: Settings, scale: float, data: int, output: int, shrinks: bool) -> Any:
+    """Return which elements an output element is made of: their index and, but for one, weight."""
+    from deconv_ir.ops.resample import coordinates as resampling
+
+    if how.mode is Mode.NEAREST:
+        at = resampling.coordinates(how.coordinates.value, scale, data, output)
+        return (resampling.nearest(how.nearest.value, at, scale, data),)
+    return _taps(how, scale, scale if shrinks else 1.0, data, output)
+
+
+@functools.lru_cache(maxsize=64)
+def _taps(how: Settings, scale: float, slope: float, data: int, output: int) -> Any:
+    """Return which elements an output element is made of, along one axis."""
+    from deconv_ir.ops.resample import coordinates as resampling
+
+    if how.mode is Mode.BILINEAR_PILLOW:
+        return resampling.pillow(data, output, None)
+    if how.mode is Mode.BICUBIC_PILLOW:
+        return resampling.pillow(data, output, how.cube_coeff)
+    at = resampling.coordinates(how.coordinates.value, scale, data, output)
+    if how.mode is Mode.CUBIC:
+        return resampling.cubic(at, how.cube_coeff, data)
+    if how.mode is Mode.LINEAR_ONNX:
+        return resampling.linear_onnx(at, data)
+    return resampling.linear(at, scale, slope, data)
+
+
+def _rounded(array: Array, dtype: Any) -> Array:
+    """Return a result in the type of the data: integers are rounded, and kept in range."""
+    import numpy as np
+
+    from deconv_ir.ops.numeric import narrow
+
+    if dtype.kind in "iu":
+        info = np.iinfo(dtype)
+        array = np.clip(np.rint(array), float(info.min), float(info.max))
+    return narrow(array, dtype)

@@ -1,0 +1,282 @@
+"""OpenVINO Broadcast-1, Broadcast-3 and Tile-1: arrays repeated."""
+
+from __future__ import annotations
+
+import enum
+import itertools
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from deconv_ir.errors import ShapeError
+from deconv_ir.ir.geometry import Dim
+from deconv_ir.ir.operation import Context, Operation, Sharing, TensorInfo
+from deconv_ir.ir.shapes import (
+    Shape,
+    element_count,
+    format_shape,
+    intersect_dims,
+    is_static,
+    static,
+)
+from deconv_ir.ops.base import attribute, choice, choice_of, operation
+from deconv_ir.ops.checks import (
+    VALUE_LIMIT,
+    check_rank,
+    check_type,
+    integers,
+    known_integers,
+    list_length,
+    product,
+    unknown_shape,
+)
+from deconv_ir.ops.elementwise.broadcasting import Broadcast, broadcast_shapes
+from deconv_ir.ops.values import as_dims, unknown_dims
+
+if TYPE_CHECKING:
+    from deconv_ir.ir.dtypes import Array
+
+
+class BroadcastMode(enum.Enum):
+    """How the axes of the data are mapped to those of the output."""
+
+    NUMPY = "numpy"
+    EXPLICIT = "explicit"
+    BIDIRECTIONAL = "bidirectional"
+
+
+class _Broadcast(Operation):
+    """The data repeated to fill a shape."""
+
+    sharing = Sharing.PART
+
+    def chosen_mode(self) -> BroadcastMode:
+        """Tell how axes are mapped."""
+        raise NotImplementedError
+
+    def infer(self, inputs: Sequence[TensorInfo], context: Context) -> tuple[TensorInfo, ...]:
+        """Return the target shape, if the data can fill it."""
+        data, target = inputs[:2]
+        mode = self.chosen_mode()
+        if mode is not BroadcastMode.EXPLICIT:
+            # OpenVINO writes a third input for version 1 in any mode.
+            inputs = inputs[:2]
+        for info, name in zip(inputs[1:], self.inputs[1:], strict=False):
+            check_type(info, name, "integer")
+            check_rank(info, name, 1)
+        if mode is BroadcastMode.EXPLICIT and len(inputs) < 3:
+            raise ShapeError(
+                "mode explicit needs the input axes_mapping",
+                attribute="mode",
+                actual=len(inputs),
+                rule="input-count",
+            )
+        if target.value is None:
+            shape = unknown_shape(target)
+            if mode is BroadcastMode.BIDIRECTIONAL:
+                shape = (
+                    None
+                    if data.shape is None
+                    else broadcast_shapes(data.shape, shape, Broadcast.NUMPY)
+                )
+            return (TensorInfo(shape, data.element_type),)
+        mapping = known_integers(inputs[2]) if len(inputs) == 3 else None
+        shape = self.resolve(data.shape, as_dims(target.value), mapping)
+        value = None
+        if data.value is not None and len(data.value) == 1 and is_static(shape):
+            count = element_count(static(shape))
+            value = data.value * count if count <= VALUE_LIMIT else None
+        elif data.value is not None and shape == data.shape:
+            value = data.value
+        return (TensorInfo(shape, data.element_type, value),)
+
+    def resolve(
+        self, data: Shape, target: tuple[Dim, ...], mapping: tuple[int, ...] | None
+    ) -> Shape:
+        """Check that the data can fill the target, and return the shape of the output."""
+        if any(isinstance(d, int) and d < 0 for d in target):
+            raise ShapeError(
+                f"target_shape must not be negative, found {format_shape(target)}",
+                expected=">= 0",
+                actual=format_shape(target),
+                rule="broadcast",
+            )
+        mode = self.chosen_mode()
+        if data is None:
+            return None if mode is BroadcastMode.BIDIRECTIONAL else target
+        if mode is BroadcastMode.BIDIRECTIONAL:
+            return broadcast_shapes(data, target, Broadcast.NUMPY)
+        if mode is BroadcastMode.NUMPY:
+            first = len(target) - len(data)
+            if first < 0:
+                raise self._misfit(data, target)
+            mapping = tuple(range(first, len(target)))
+        elif mapping is None:
+            return target
+        self._check_mapping(data, target, mapping)
+        return target
+
+    def _check_mapping(
+        self, data: tuple[Dim, ...], target: tuple[Dim, ...], mapping: tuple[int, ...]
+    ) -> None:
+        if (
+            len(mapping) != len(data)
+            or any(not 0 <= axis < len(target) for axis in mapping)
+            or any(a >= b for a, b in itertools.pairwise(mapping))
+        ):
+            raise ShapeError(
+                f"axes_mapping {format_shape(mapping)} must name, in rising order, an axis of "
+                f"target_shape {format_shape(target)} for each of data {format_shape(data)}",
+                expected=len(data),
+                actual=format_shape(mapping),
+                rule="broadcast",
+            )
+        for dim, axis in zip(data, mapping, strict=True):
+            wanted = target[axis]
+            if intersect_dims(dim, 1) is None and intersect_dims(dim, wanted) is None:
+                raise self._misfit(data, target)
+
+    def _misfit(self, data: Shape, target: Shape) -> ShapeError:
+        return ShapeError(
+            f"data {format_shape(data)} can not fill target_shape {format_shape(target)} "
+            f"(mode={self.chosen_mode().value})",
+            expected=format_shape(target),
+            actual=format_shape(data),
+            rule="broadcast",
+        )
+
+    def explain(
+        self, inputs: Sequence[TensorInfo], context: Context, output: int, axis: int
+    ) -> str | None:
+        """Name the data's shape and the target."""
+        value = inputs[1].value
+        wanted = "a shape that is not known" if value is None else format_shape(value)
+        return f"data {format_shape(inputs[0].shape)} broadcast to {wanted}"
+
+    def execute(self, inputs: Sequence[Array], context: Context) -> Sequence[Array]:
+        """Repeat the data (a view)."""
+        import numpy as np
+
+        data, target = inputs[:2]
+        explicit = self.chosen_mode() is BroadcastMode.EXPLICIT
+        mapping = integers(inputs[2]) if explicit else None
+        shape = static(self.resolve(data.shape, integers(target), mapping))
+        if mapping is not None:
+            spread = [1] * len(shape)
+            for axis, extent in zip(mapping, data.shape, strict=True):
+                spread[axis] = extent
+            data = data.reshape(spread)
+        return (np.broadcast_to(data, shape),)
+
+
+_MODES_1 = {
+    "numpy": BroadcastMode.NUMPY,
+    "explicit": BroadcastMode.EXPLICIT,
+    # How OpenVINO writes explicit for version 1.
+    "none": BroadcastMode.EXPLICIT,
+}
+
+
+@operation(
+    "Broadcast",
+    "opset1",
+    inputs=("data", "target_shape", "axes_mapping"),
+    required=2,
+    examples=(
+        "f32[3,1], i64[3]{2,3,4} -> f32[2,3,4]",
+        "f32[3], i64[3]{2,3,4}, i64[1]{1} -> f32[2,3,4] | mode=explicit",
+    ),
+)
+class Broadcast1(_Broadcast):
+    """The data repeated to fill a shape.
+
+    Source: OpenVINO operation specification, Broadcast-1.
+
+    Attributes
+    ----------
+    mode : BroadcastMode
+        numpy, or explicit: `axes_mapping` says where each axis of the data goes.
+    """
+
+    mode: BroadcastMode = attribute(choice_of(_MODES_1), BroadcastMode.NUMPY)
+
+    def chosen_mode(self) -> BroadcastMode:
+        """Tell how axes are mapped."""
+        return self.mode
+
+
+@operation(
+    "Broadcast",
+    "opset3",
+    inputs=("data", "target_shape", "axes_mapping"),
+    required=2,
+    examples=("f32[3,1], i64[3]{2,1,4} -> f32[2,3,4] | mode=bidirectional",),
+)
+class Broadcast3(_Broadcast):
+    """The data repeated to fill a shape.
+
+    Source: OpenVINO operation specification, Broadcast-3.
+
+    Attributes
+    ----------
+    mode : BroadcastMode
+        numpy; explicit: `axes_mapping` says where each axis of the data goes;
+        bidirectional: the target may hold ones too.
+    """
+
+    mode: BroadcastMode = attribute(
+        choice(BroadcastMode, none=BroadcastMode.EXPLICIT), BroadcastMode.NUMPY
+    )
+
+    def chosen_mode(self) -> BroadcastMode:
+        """Tell how axes are mapped."""
+        return self.mode
+
+
+@operation(
+    "Tile",
+    "opset1",
+    inputs=("data", "repeats"),
+    examples=("f32[2,3], i64[3]{2,1,2} -> f32[2,2,6]", "f32[2,3], i64[1]{2} -> f32[2,6]"),
+)
+class Tile(Operation):
+    """The data repeated along its axes.
+
+    Source: OpenVINO operation specification, Tile-1.
+    """
+
+    def infer(self, inputs: Sequence[TensorInfo], context: Context) -> tuple[TensorInfo, ...]:
+        """Multiply dims and repeats; the shorter list is filled up with ones in front."""
+        data, repeats = inputs
+        check_type(repeats, "repeats", "integer")
+        check_rank(repeats, "repeats", 0, 1)
+        count = list_length(repeats)
+        if data.shape is None or count is None:
+            return (TensorInfo(None, data.element_type),)
+        rank = max(len(data.shape), count)
+        if repeats.value is None:
+            return (TensorInfo(unknown_dims(rank), data.element_type),)
+        dims = (1,) * (rank - len(data.shape)) + data.shape
+        # A negative repeat counts as 0, as in OpenVINO.
+        times = (1,) * (rank - count) + tuple(
+            max(0, r) if isinstance(r, int) else r for r in as_dims(repeats.value)
+        )
+        shape = tuple(map(product, dims, times))
+        value = None
+        if data.value is not None and rank == 1 and isinstance(times[0], int):
+            repeated = data.value * times[0] if len(data.value) * times[0] <= VALUE_LIMIT else None
+            value = repeated
+        return (TensorInfo(shape, data.element_type, value),)
+
+    def explain(
+        self, inputs: Sequence[TensorInfo], context: Context, output: int, axis: int
+    ) -> str | None:
+        """Show the repeats."""
+        value = inputs[1].value
+        times = "?" if value is None else format_shape(value)
+        return f"data {format_shape(inputs[0].shape)} repeated {times} times"
+
+    def execute(self, inputs: Sequence[Array], context: Context) -> Sequence[Array]:
+        """Repeat the data."""
+        import numpy as np
+
+        return (np.tile(inputs[0], [max(0, r) for r in integers(inputs[1])]),)

@@ -1,0 +1,341 @@
+"""OpenVINO Concat-1, Split-1 and VariadicSplit-1: arrays joined and cut along an axis."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from deconv_ir.errors import ShapeError
+from deconv_ir.ir.geometry import UNKNOWN, Dim, bounds, interval
+from deconv_ir.ir.operation import Call, Context, Operation, Sharing, TensorInfo
+from deconv_ir.ir.shapes import Shape, format_shape, intersect_dims, static
+from deconv_ir.ops.base import attribute, integer, operation
+from deconv_ir.ops.binding import Infos, Lists, OfLists, cut_along
+from deconv_ir.ops.checks import (
+    VALUE_LIMIT,
+    add,
+    check_type,
+    known_integer,
+    list_length,
+    merged_type,
+    normalize_axis,
+)
+from deconv_ir.ops.values import ANY, unknown_dims
+
+if TYPE_CHECKING:
+    from deconv_ir.ir.dtypes import Array
+
+MAX_PARTS = 1 << 16
+"""Of Split: each is an output, to be declared as a port."""
+
+
+@operation(
+    "Concat",
+    "opset1",
+    inputs=("data",),
+    variadic=True,
+    examples=("f32[1,2,4], f32[1,3,4], f32[1,1,4] -> f32[1,6,4] | axis=-2",),
+)
+class Concat(Operation):
+    """Any number of arrays, one after the other along an axis.
+
+    Source: OpenVINO operation specification, Concat-1.
+
+    Attributes
+    ----------
+    axis : int
+        Negative: counted from the end.
+    """
+
+    axis: int = attribute(integer())
+
+    def infer(self, inputs: Sequence[TensorInfo], context: Context) -> tuple[TensorInfo, ...]:
+        """Add the extents along the axis; the other dims must agree."""
+        if not inputs:
+            raise ShapeError(
+                "Concat takes at least one input", expected=">= 1", actual=0, rule="input-count"
+            )
+        element_type = merged_type(inputs, [f"input {i}" for i in range(len(inputs))])
+        shapes = [info.shape for info in inputs]
+        known = [shape for shape in shapes if shape is not None]
+        if not known:
+            return (TensorInfo(None, element_type),)
+        rank = len(known[0])
+        axis = normalize_axis(self.axis, rank)
+        dims = list(known[0])
+        for i, shape in enumerate(shapes):
+            if shape is None:
+                continue
+            merged = [intersect_dims(x, y) for x, y in zip(dims, shape, strict=False)]
+            fits = len(shape) == rank and all(
+                d is not None for k, d in enumerate(merged) if k != axis
+            )
+            if not fits:
+                raise ShapeError(
+                    f"input {i} {format_shape(shape)} does not fit {format_shape(tuple(dims))} "
+                    f"beside axis {axis}",
+                    expected=format_shape(tuple(dims)),
+                    actual=format_shape(shape),
+                    rule="concat",
+                )
+            dims = [dims[k] if d is None else d for k, d in enumerate(merged)]
+        dims[axis] = add(*(UNKNOWN if shape is None else shape[axis] for shape in shapes))
+        return (
+            TensorInfo(tuple(dims), element_type, self._value(inputs, rank), _reals(inputs, rank)),
+        )
+
+    @staticmethod
+    def _value(inputs: Sequence[TensorInfo], rank: int) -> tuple[Dim, ...] | None:
+        """Join lists; elements of a short list that are not known are `ANY`."""
+        if rank != 1 or all(info.value is None for info in inputs):
+            return None
+        joined: list[Dim] = []
+        for info in inputs:
+            length = list_length(info)
+            if length is None or len(joined) + length > VALUE_LIMIT:
+                return None
+            joined += (ANY,) * length if info.value is None else info.value
+        return tuple(joined)
+
+    def explain(
+        self, inputs: Sequence[TensorInfo], context: Context, output: int, axis: int
+    ) -> str | None:
+        """Show the sum along the axis."""
+        ranks = [len(info.shape) for info in inputs if info.shape is not None]
+        if not ranks or normalize_axis(self.axis, ranks[0]) != axis:
+            return f"the same dim in all inputs: {', '.join(format_shape(i.shape) for i in inputs)}"
+        parts = ["?" if info.shape is None else str(info.shape[axis]) for info in inputs]
+        return f"sum of the inputs along axis {axis}: {' + '.join(parts)}"
+
+    def bind(
+        self, inputs: Sequence[TensorInfo], outputs: Sequence[TensorInfo], context: Context
+    ) -> Call:
+        """Find the axis once."""
+        import numpy as np
+
+        concatenate, axis = np.concatenate, normalize_axis(self.axis, len(static(outputs[0].shape)))
+        return lambda arrays, out: (concatenate(arrays, axis),)
+
+    def execute(self, inputs: Sequence[Array], context: Context) -> Sequence[Array]:
+        """Join the arrays."""
+        import numpy as np
+
+        return (np.concatenate(inputs, axis=normalize_axis(self.axis, inputs[0].ndim)),)
+
+
+def _reals(inputs: Sequence[TensorInfo], rank: int) -> tuple[float, ...] | None:
+    if rank != 1:
+        return None
+    joined: list[float] = []
+    for info in inputs:
+        if info.reals is None:
+            return None
+        joined += info.reals
+    return tuple(joined) if len(joined) <= VALUE_LIMIT else None
+
+
+@operation(
+    "Split",
+    "opset1",
+    inputs=("data", "axis"),
+    examples=("f32[2,6], i64[]{1} -> f32[2,2], f32[2,2], f32[2,2] | num_splits=3",),
+)
+class Split(OfLists):
+    """Equal parts of an array along an axis.
+
+    Source: OpenVINO operation specification, Split-1.
+
+    Attributes
+    ----------
+    num_splits : int
+        Number of parts, which is that of the outputs.
+    """
+
+    sharing = Sharing.PART
+
+    num_splits: int = attribute(integer(1))
+
+    def infer(self, inputs: Sequence[TensorInfo], context: Context) -> tuple[TensorInfo, ...]:
+        """Divide the extent along the axis."""
+        data, axis_info = inputs
+        check_type(axis_info, "axis", "integer")
+        axis = known_integer(axis_info, "axis")
+        if self.num_splits > MAX_PARTS:
+            raise ShapeError(
+                f"num_splits is {self.num_splits}: more than {MAX_PARTS} parts are not supported",
+                attribute="num_splits",
+                expected=f"<= {MAX_PARTS}",
+                actual=self.num_splits,
+                rule="split",
+            )
+        if data.shape is None or axis is None:
+            shape = None if data.shape is None else unknown_dims(len(data.shape))
+            return (TensorInfo(shape, data.element_type),) * self.num_splits
+        axis = normalize_axis(axis, len(data.shape))
+        part = self._part(data.shape[axis])
+        if part is None:
+            raise ShapeError(
+                f"axis {axis} of data {format_shape(data.shape)} is no multiple of "
+                f"num_splits {self.num_splits}",
+                attribute="num_splits",
+                expected=f"a divisor of {data.shape[axis]}",
+                actual=self.num_splits,
+                rule="split",
+            )
+        shape = _replace(data.shape, axis, part)
+        values: list[tuple[Dim, ...] | None] = [None] * self.num_splits
+        if data.value is not None and len(data.shape) == 1 and isinstance(part, int):
+            values = [data.value[i * part : (i + 1) * part] for i in range(self.num_splits)]
+        return tuple(TensorInfo(shape, data.element_type, value) for value in values)
+
+    def _part(self, extent: Dim) -> Dim | None:
+        if isinstance(extent, int):
+            return None if extent % self.num_splits else extent // self.num_splits
+        low, high = bounds(extent)
+        return interval(-(-low // self.num_splits), high and high // self.num_splits)
+
+    def explain(
+        self, inputs: Sequence[TensorInfo], context: Context, output: int, axis: int
+    ) -> str | None:
+        """Name the shape that is divided."""
+        at = known_integer(inputs[1], "axis")
+        return (
+            f"data {format_shape(inputs[0].shape)} in {self.num_splits} parts along axis "
+            f"{'?' if at is None else at}"
+        )
+
+    def bind_known(self, shape: tuple[int, ...], lists: Lists, outputs: Infos) -> Call:
+        """Find the parts."""
+        return cut_along(normalize_axis(lists[0][0], len(shape)), outputs)
+
+    def execute(self, inputs: Sequence[Array], context: Context) -> Sequence[Array]:
+        """Cut the array (views)."""
+        import numpy as np
+
+        axis = normalize_axis(int(inputs[1].reshape(())), inputs[0].ndim)
+        return tuple(np.split(inputs[0], self.num_splits, axis))
+
+
+@operation(
+    "VariadicSplit",
+    "opset1",
+    inputs=("data", "axis", "split_lengths"),
+    examples=("f32[2,6], i64[]{1}, i64[3]{1,-1,2} -> f32[2,1], f32[2,3], f32[2,2]",),
+)
+class VariadicSplit(OfLists):
+    """Parts of an array, of given lengths, along an axis.
+
+    One length may be -1: what the others leave.
+
+    Source: OpenVINO operation specification, VariadicSplit-1.
+    """
+
+    sharing = Sharing.PART
+
+    def infer(self, inputs: Sequence[TensorInfo], context: Context) -> tuple[TensorInfo, ...]:
+        """Put the lengths in place of the axis; they must add up."""
+        data, axis_info, lengths = inputs
+        check_type(axis_info, "axis", "integer")
+        check_type(lengths, "split_lengths", "integer")
+        axis = known_integer(axis_info, "axis")
+        count = list_length(lengths)
+        if count is None:
+            raise ShapeError(
+                "the number of outputs is not known: split_lengths is of unknown length",
+                expected="a static length",
+                actual=format_shape(lengths.shape),
+                rule="split",
+            )
+        if data.shape is None or axis is None:
+            shape: Shape = None if data.shape is None else unknown_dims(len(data.shape))
+            return (TensorInfo(shape, data.element_type),) * count
+        axis = normalize_axis(axis, len(data.shape))
+        if lengths.value is None:
+            shape = _replace(data.shape, axis, UNKNOWN)
+            return (TensorInfo(shape, data.element_type),) * count
+        parts = self.resolve(data.shape[axis], lengths.value)
+        values: list[tuple[Dim, ...] | None] = [None] * count
+        if data.value is not None and len(data.shape) == 1:
+            values = _cut(data.value, parts)
+        return tuple(
+            TensorInfo(_replace(data.shape, axis, part), data.element_type, value)
+            for part, value in zip(parts, values, strict=True)
+        )
+
+    def resolve(self, extent: Dim, lengths: Sequence[Dim]) -> tuple[Dim, ...]:
+        """Put the rest in for -1, and check the sum."""
+        text = format_shape(tuple(lengths))
+        if any(isinstance(n, int) and n < -1 for n in lengths) or list(lengths).count(-1) > 1:
+            raise ShapeError(
+                f"split_lengths {text} must be 0 or greater, but for one -1",
+                actual=text,
+                rule="split",
+            )
+        # An element that is not known may be the -1.
+        given = [n if isinstance(n, int) or n.min >= 0 else UNKNOWN for n in lengths if n != -1]
+        total = add(0, *given)
+        low, high = bounds(total)
+        extent_low, extent_high = bounds(extent)
+        may_have_rest = len(given) < len(lengths) or any(
+            not isinstance(n, int) and n.min < 0 for n in lengths
+        )
+        if may_have_rest:
+            misfit = extent_high is not None and low > extent_high
+        else:
+            misfit = intersect_dims(total, extent) is None
+        if misfit:
+            raise ShapeError(
+                f"split_lengths {text} add up to {total}, the axis has {extent}",
+                expected=extent,
+                actual=total,
+                rule="split",
+            )
+        rest_low = 0 if high is None else max(0, extent_low - high)
+        rest = interval(rest_low, None if extent_high is None else extent_high - low)
+        parts = iter(given)
+        return tuple(rest if n == -1 else next(parts) for n in lengths)
+
+    def explain(
+        self, inputs: Sequence[TensorInfo], context: Context, output: int, axis: int
+    ) -> str | None:
+        """Name the shape that is cut, and the lengths."""
+        lengths = inputs[2].value
+        return (
+            f"data {format_shape(inputs[0].shape)} cut in lengths "
+            f"{'?' if lengths is None else format_shape(lengths)}, part {output}"
+        )
+
+    def bind_known(self, shape: tuple[int, ...], lists: Lists, outputs: Infos) -> Call:
+        """Find the parts."""
+        return cut_along(normalize_axis(lists[0][0], len(shape)), outputs)
+
+    def execute(self, inputs: Sequence[Array], context: Context) -> Sequence[Array]:
+        """Cut the array (views)."""
+        import itertools
+
+        data = inputs[0]
+        axis = normalize_axis(int(inputs[1].reshape(())), data.ndim)
+        parts = self.resolve(data.shape[axis], [int(n) for n in inputs[2].ravel()])
+        ends = list(itertools.accumulate(p for p in parts if isinstance(p, int)))
+        before = (slice(None),) * axis
+        return tuple(
+            data[(*before, slice(start, end))] for start, end in zip([0, *ends], ends, strict=False)
+        )
+
+
+def _cut(value: tuple[Dim, ...], parts: Sequence[Dim]) -> list[tuple[Dim, ...] | None]:
+    """Cut a list as far as the lengths are known."""
+    found: list[tuple[Dim, ...] | None] = []
+    at: int | None = 0
+    for part in parts:
+        if at is None or not isinstance(part, int):
+            at = None
+            found.append(None)
+        else:
+            found.append(value[at : at + part])
+            at += part
+    return found
+
+
+def _replace(shape: tuple[Dim, ...], axis: int, dim: Dim) -> tuple[Dim, ...]:
+    return (*shape[:axis], dim, *shape[axis + 1 :])

@@ -1,0 +1,375 @@
+"""Elements in another order along axes: Reverse, ReverseSequence, Roll; and CumSum, OneHot."""
+
+from __future__ import annotations
+
+import enum
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from deconv_ir.errors import InputError, ShapeError
+from deconv_ir.ir.geometry import UNKNOWN
+from deconv_ir.ir.operation import Context, Operation, Sharing, TensorInfo
+from deconv_ir.ir.shapes import format_shape, intersect_dims
+from deconv_ir.ops.base import attribute, boolean, choice, integer, operation
+from deconv_ir.ops.checks import (
+    check_least_rank,
+    check_rank,
+    check_single,
+    check_type,
+    integers,
+    known_integer,
+    known_integers,
+    list_length,
+    merged_type,
+    normalize_axes,
+    normalize_axis,
+)
+from deconv_ir.ops.values import as_dim
+
+if TYPE_CHECKING:
+    from deconv_ir.ir.dtypes import Array
+
+
+class _SameShape(Operation):
+    """The output has the shape of the data."""
+
+    def explain(
+        self, inputs: Sequence[TensorInfo], context: Context, output: int, axis: int
+    ) -> str | None:
+        """Name the shape of the data."""
+        return f"the shape of data, {format_shape(inputs[0].shape)}"
+
+
+class ReverseMode(enum.Enum):
+    """What `reversed_axes` holds."""
+
+    INDEX = "index"
+    MASK = "mask"
+
+
+@operation(
+    "Reverse",
+    "opset1",
+    inputs=("data", "reversed_axes"),
+    examples=(
+        "f32[2,3], i64[1]{-1} -> f32[2,3] | mode=index",
+        "f32[2,3], boolean[2]{0,1} -> f32[2,3] | mode=mask",
+    ),
+)
+class Reverse(_SameShape):
+    """The data backwards along axes.
+
+    Source: OpenVINO operation specification, Reverse-1.
+
+    Attributes
+    ----------
+    mode : ReverseMode
+        index: `reversed_axes` holds axes; mask: a boolean for each.
+    """
+
+    sharing = Sharing.PART
+
+    mode: ReverseMode = attribute(choice(ReverseMode))
+
+    def infer(self, inputs: Sequence[TensorInfo], context: Context) -> tuple[TensorInfo, ...]:
+        """Keep the shape."""
+        data, axes_info = inputs
+        by_index = self.mode is ReverseMode.INDEX
+        check_type(axes_info, "reversed_axes", "integer" if by_index else "boolean")
+        check_rank(axes_info, "reversed_axes", 1)
+        if data.shape is not None and by_index:
+            axes = known_integers(axes_info)
+            if axes is not None:
+                normalize_axes(axes, len(data.shape), "reversed_axes")
+        elif data.shape is not None and list_length(axes_info) not in (None, len(data.shape)):
+            raise ShapeError(
+                f"the mask must have {len(data.shape)} elements, "
+                f"found {format_shape(axes_info.shape)}",
+                expected=len(data.shape),
+                actual=format_shape(axes_info.shape),
+                rule="input-shape",
+            )
+        return (TensorInfo(data.shape, data.element_type),)
+
+    def execute(self, inputs: Sequence[Array], context: Context) -> Sequence[Array]:
+        """Turn the axes round (a view)."""
+        import numpy as np
+
+        data, chosen = inputs
+        if self.mode is ReverseMode.MASK:
+            axes = tuple(int(i) for i in np.flatnonzero(chosen))
+        else:
+            axes = normalize_axes(integers(chosen), data.ndim, "reversed_axes")
+        return (np.flip(data, axes),)
+
+
+@operation(
+    "ReverseSequence",
+    "opset1",
+    inputs=("data", "seq_lengths"),
+    examples=("f32[2,5,3], i64[2]{3,5} -> f32[2,5,3] | batch_axis=0 seq_axis=1",),
+)
+class ReverseSequence(_SameShape):
+    """The first elements along an axis backwards, as many as each batch says.
+
+    Source: OpenVINO operation specification, ReverseSequence-1.
+
+    Attributes
+    ----------
+    batch_axis, seq_axis : int
+        Negative: counted from the end.
+    """
+
+    batch_axis: int = attribute(integer(), 0)
+    seq_axis: int = attribute(integer(), 1)
+
+    def infer(self, inputs: Sequence[TensorInfo], context: Context) -> tuple[TensorInfo, ...]:
+        """Keep the shape; there is one length for each batch."""
+        data, lengths = inputs
+        check_type(lengths, "seq_lengths", "numeric")
+        check_rank(lengths, "seq_lengths", 1)
+        check_least_rank(data, "data", 2)
+        shape = data.shape
+        if shape is not None:
+            batch = normalize_axis(self.batch_axis, len(shape), "batch_axis")
+            normalize_axis(self.seq_axis, len(shape), "seq_axis")
+            if lengths.shape is not None:
+                common = intersect_dims(shape[batch], lengths.shape[0])
+                if common is None:
+                    raise ShapeError(
+                        f"seq_lengths must have {shape[batch]} elements, found {lengths.shape[0]}",
+                        expected=shape[batch],
+                        actual=lengths.shape[0],
+                        rule="input-shape",
+                    )
+                shape = (*shape[:batch], common, *shape[batch + 1 :])
+        return (TensorInfo(shape, data.element_type),)
+
+    def execute(self, inputs: Sequence[Array], context: Context) -> Sequence[Array]:
+        """Turn the beginnings round.
+
+        Raises
+        ------
+        InputError
+            A length is greater than the axis.
+        """
+        import numpy as np
+
+        data, lengths = inputs
+        batch = normalize_axis(self.batch_axis, data.ndim, "batch_axis")
+        axis = normalize_axis(self.seq_axis, data.ndim, "seq_axis")
+        result = data.copy()
+        target, source = (np.moveaxis(a, (batch, axis), (0, 1)) for a in (result, data))
+        for n, found in enumerate(integers(lengths)):
+            length = int(found) if math.isfinite(found) else -1
+            if not 0 <= length <= data.shape[axis]:
+                raise InputError(
+                    f"seq_lengths[{n}] is {found}, the axis has {data.shape[axis]} elements",
+                    rule="index-range",
+                )
+            target[n, :length] = source[n, :length][::-1]
+        return (result,)
+
+
+@operation(
+    "Roll",
+    "opset7",
+    inputs=("data", "shift", "axes"),
+    examples=("f32[2,5], i64[2]{1,-2}, i64[2]{0,-1} -> f32[2,5]",),
+)
+class Roll(_SameShape):
+    """Elements moved along axes; what leaves at one end enters at the other.
+
+    Source: OpenVINO operation specification, Roll-7.
+    """
+
+    def infer(self, inputs: Sequence[TensorInfo], context: Context) -> tuple[TensorInfo, ...]:
+        """Keep the shape."""
+        data = inputs[0]
+        for info, name in zip(inputs[1:], self.inputs[1:], strict=True):
+            check_type(info, name, "integer")
+            check_rank(info, name, 0, 1)
+        axes = known_integers(inputs[2])
+        if axes is not None and data.shape is not None:
+            for axis in axes:
+                normalize_axis(axis, len(data.shape), "axes")
+        count = list_length(inputs[1])
+        if axes is not None and count not in (None, 1, len(axes)):
+            raise ShapeError(
+                f"shift must have one element, or {len(axes)} as axes has, found {count}",
+                expected=len(axes),
+                actual=count,
+                rule="input-shape",
+            )
+        return (TensorInfo(data.shape, data.element_type),)
+
+    def execute(self, inputs: Sequence[Array], context: Context) -> Sequence[Array]:
+        """Move the elements."""
+        import numpy as np
+
+        shift, axes = integers(inputs[1]), integers(inputs[2])
+        if len(shift) == 1:
+            shift = shift * len(axes)
+        return (np.roll(inputs[0], shift, axes),)
+
+
+@operation(
+    "CumSum",
+    "opset3",
+    inputs=("data", "axis"),
+    required=1,
+    examples=("f32[2,5], i64[]{-1} -> f32[2,5] | exclusive=true reverse=true", "i32[3] -> i32[3]"),
+)
+class CumSum(_SameShape):
+    """Sums of all elements so far along an axis; `axis` absent: the first.
+
+    Source: OpenVINO operation specification, CumSum-3.
+
+    Attributes
+    ----------
+    exclusive : bool
+        The element itself is not in its sum.
+    reverse : bool
+        Sums go from the end to the start.
+    """
+
+    exclusive: bool = attribute(boolean(), False)
+    reverse: bool = attribute(boolean(), False)
+
+    def infer(self, inputs: Sequence[TensorInfo], context: Context) -> tuple[TensorInfo, ...]:
+        """Keep the shape."""
+        data = inputs[0]
+        element_type = check_type(data, "data", "numeric")
+        if len(inputs) > 1:
+            check_type(inputs[1], "axis", "integer")
+            axis = known_integer(inputs[1], "axis")
+            if axis is not None and data.shape is not None:
+                normalize_axis(axis, len(data.shape))
+        return (TensorInfo(data.shape, element_type),)
+
+    def execute(self, inputs: Sequence[Array], context: Context) -> Sequence[Array]:
+        """Add up; integers wrap."""
+        import numpy as np
+
+        from deconv_ir.ops.numeric import narrow, widen
+
+        data = widen(inputs[0])
+        axis = normalize_axis(int(inputs[1].reshape(())) if len(inputs) > 1 else 0, data.ndim)
+        moved = np.moveaxis(data, axis, 0)
+        if self.reverse:
+            moved = moved[::-1]
+        with np.errstate(all="ignore"):
+            total = np.cumsum(moved, axis=0, dtype=data.dtype)
+        if self.exclusive and len(total):
+            total = np.concatenate([np.zeros_like(total[:1]), total[:-1]])
+        if self.reverse:
+            total = total[::-1]
+        return (narrow(np.moveaxis(total, 0, axis), inputs[0].dtype),)
+
+
+class NegativeIndices(enum.Enum):
+    """What a negative index means."""
+
+    IGNORE_NEGATIVE = "ignore_negative"
+    NORMALIZE = "normalize"
+
+
+_ONE_HOT = ("indices", "depth", "on_value", "off_value")
+
+
+class _OneHot(Operation):
+    """One value where an index says, another elsewhere."""
+
+    axis: int = attribute(integer(), -1)
+
+    def normalizes(self) -> bool:
+        """Whether negative indices count from the end."""
+        return False
+
+    def infer(self, inputs: Sequence[TensorInfo], context: Context) -> tuple[TensorInfo, ...]:
+        """Put the depth in, as a new axis."""
+        indices, depth = inputs[:2]
+        check_type(indices, "indices", "integer")
+        check_type(depth, "depth", "integer")
+        element_type = merged_type(inputs[2:], self.inputs[2:])
+        for info, name in zip(inputs[1:], self.inputs[1:], strict=True):
+            check_single(info, name)
+        if indices.shape is None:
+            return (TensorInfo(None, element_type),)
+        axis = normalize_axis(self.axis, len(indices.shape) + 1)
+        extent = as_dim(depth.value[0]) if depth.value else UNKNOWN
+        if isinstance(extent, int) and extent < 0:
+            raise ShapeError(f"depth is {extent}", expected=">= 0", actual=extent, rule="depth")
+        shape = (*indices.shape[:axis], extent, *indices.shape[axis:])
+        return (TensorInfo(shape, element_type),)
+
+    def explain(
+        self, inputs: Sequence[TensorInfo], context: Context, output: int, axis: int
+    ) -> str | None:
+        """Name the indices and the depth."""
+        depth = inputs[1].value
+        return f"indices {format_shape(inputs[0].shape)}, depth {depth[0] if depth else '?'}"
+
+    def execute(self, inputs: Sequence[Array], context: Context) -> Sequence[Array]:
+        """Compare each index with each place."""
+        import numpy as np
+
+        indices, depth, on, off = inputs
+        extent = int(depth.reshape(()))
+        axis = normalize_axis(self.axis, indices.ndim + 1)
+        found = indices.astype(np.int64, copy=False)
+        if self.normalizes():
+            found = np.where(found < 0, found + extent, found)
+        places: Any = np.arange(extent).reshape((-1,) + (1,) * (indices.ndim - axis))
+        hot = np.expand_dims(found, axis) == places
+        return (np.where(hot, on.reshape(()), off.reshape(())),)
+
+
+@operation(
+    "OneHot",
+    "opset1",
+    inputs=_ONE_HOT,
+    examples=("i64[3]{0,2,-1}, i64[]{4}, f32[], f32[] -> f32[3,4] | axis=-1",),
+)
+class OneHot1(_OneHot):
+    """One value where an index says, another elsewhere; other indices put none.
+
+    Source: OpenVINO operation specification, OneHot-1.
+
+    Attributes
+    ----------
+    axis : int
+        Where the new axis stands in the output; negative: counted from the end.
+    """
+
+
+@operation(
+    "OneHot",
+    "opset16",
+    inputs=_ONE_HOT,
+    examples=(
+        "i64[3]{0,2,-1}, i64[]{4}, f32[], f32[] -> f32[4,3]"
+        " | axis=0 negative_indices_mode=normalize",
+    ),
+)
+class OneHot16(_OneHot):
+    """One value where an index says, another elsewhere; other indices put none.
+
+    Source: OpenVINO operation specification, OneHot-16.
+
+    Attributes
+    ----------
+    axis : int
+        Where the new axis stands in the output; negative: counted from the end.
+    negative_indices_mode : NegativeIndices
+        ignore_negative: they put none; normalize: they count from the end.
+    """
+
+    negative_indices_mode: NegativeIndices = attribute(
+        choice(NegativeIndices), NegativeIndices.IGNORE_NEGATIVE
+    )
+
+    def normalizes(self) -> bool:
+        """Whether negative indices count from the end."""
+        return self.negative_indices_mode is NegativeIndices.NORMALIZE

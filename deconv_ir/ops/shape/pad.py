@@ -1,0 +1,297 @@
+"""OpenVINO Pad-1 and Pad-12."""
+
+from __future__ import annotations
+
+import enum
+import functools
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from deconv_ir.errors import ShapeError
+from deconv_ir.ir.geometry import Dim, bounds, interval
+from deconv_ir.ir.operation import Call, Context, Operation, Sharing, TensorInfo
+from deconv_ir.ir.shapes import element_count, format_shape, static
+from deconv_ir.ops.base import attribute, choice, operation
+from deconv_ir.ops.binding import known_lists
+from deconv_ir.ops.checks import check_rank, check_type, integers, list_length, merged_type
+from deconv_ir.ops.elementwise.blocks import is_small
+from deconv_ir.ops.values import ANY, ends, unknown_dims
+
+if TYPE_CHECKING:
+    from deconv_ir.ir.dtypes import Array
+
+_INPUTS = ("data", "pads_begin", "pads_end", "pad_value")
+
+
+class PadValues(enum.Enum):
+    """What the new elements are."""
+
+    CONSTANT = "constant"
+    EDGE = "edge"
+    REFLECT = "reflect"
+    SYMMETRIC = "symmetric"
+
+
+class _Pad(Operation):
+    """Elements put around an array."""
+
+    sharing = Sharing.WHOLE
+    crops: ClassVar[bool] = False
+    """Whether pads may be negative."""
+
+    pad_mode: PadValues = attribute(choice(PadValues))
+
+    def infer(self, inputs: Sequence[TensorInfo], context: Context) -> tuple[TensorInfo, ...]:
+        """Add the pads to the dims."""
+        data, begin, end = inputs[:3]
+        element_type = merged_type([data, *inputs[3:]], ["data", "pad_value"])
+        for info, name in ((begin, "pads_begin"), (end, "pads_end")):
+            check_type(info, name, "integer")
+            check_rank(info, name, 1)
+            if data.shape is not None and list_length(info) not in (None, len(data.shape)):
+                raise ShapeError(
+                    f"{name} must have {len(data.shape)} elements, one for each axis, "
+                    f"found {format_shape(info.shape)}",
+                    expected=len(data.shape),
+                    actual=format_shape(info.shape),
+                    rule="pad",
+                )
+        if len(inputs) > 3:
+            check_rank(inputs[3], "pad_value", 0)
+        if data.shape is None:
+            lengths = [n for n in map(list_length, (begin, end)) if n is not None]
+            return (TensorInfo(unknown_dims(lengths[0]) if lengths else None, element_type),)
+        unknown = (ANY,) * len(data.shape)
+        dims = [
+            self._dim(axis, *each)
+            for axis, each in enumerate(
+                zip(data.shape, begin.value or unknown, end.value or unknown, strict=True)
+            )
+        ]
+        return (TensorInfo(tuple(dims), element_type),)
+
+    def _dim(self, axis: int, dim: Dim, begin: Dim, end: Dim) -> Dim:
+        """Add the pads of one axis.
+
+        Raises
+        ------
+        ShapeError
+            A pad is negative where it may not be, or reaches beyond what the
+            mode can mirror, or more is cut than there is.
+        """
+        for name, pad in (("pads_begin", begin), ("pads_end", end)):
+            if isinstance(pad, int):
+                self._check(axis, dim, name, pad)
+        (begin_low, begin_high), (end_low, end_high) = ends(begin), ends(end)
+        low, high = bounds(dim)
+        least = max(0, low + begin_low + end_low)
+        most = float("inf") if high is None else high + begin_high + end_high
+        if most < 0:
+            raise ShapeError(
+                f"pads {begin} and {end} cut more of axis {axis} than its {dim} elements",
+                expected=">= 0",
+                actual=f"{dim} + {begin} + {end}",
+                rule="pad",
+            )
+        return interval(int(least), None if most == float("inf") else int(most))
+
+    def _check(self, axis: int, dim: Dim, name: str, pad: int) -> None:
+        if pad < 0 and not self.crops:
+            raise ShapeError(
+                f"{name} must not be negative, found {pad} on axis {axis}",
+                expected=">= 0",
+                actual=pad,
+                rule="pad",
+            )
+        high = bounds(dim)[1]
+        reach = {PadValues.REFLECT: -1, PadValues.SYMMETRIC: 0}.get(self.pad_mode)
+        beyond = reach is not None and high is not None and pad > 0 and pad > high + reach
+        if beyond or (self.pad_mode is PadValues.EDGE and pad > 0 and dim == 0):
+            raise ShapeError(
+                f"mode {self.pad_mode.value} can not pad axis {axis} of {dim} elements by {pad}",
+                attribute="pad_mode",
+                expected=f"<= {dim}" if reach == 0 else f"< {dim}",
+                actual=pad,
+                rule="pad",
+            )
+
+    def explain(
+        self, inputs: Sequence[TensorInfo], context: Context, output: int, axis: int
+    ) -> str | None:
+        """Show the sum."""
+        begin, end, shape = inputs[1].value, inputs[2].value, inputs[0].shape
+        if shape is None or begin is None or end is None:
+            return None
+        return f"pads_begin + dim + pads_end = {begin[axis]} + {shape[axis]} + {end[axis]}"
+
+    def bind(
+        self, inputs: Sequence[TensorInfo], outputs: Sequence[TensorInfo], context: Context
+    ) -> Call:
+        """Find once where each element of a small array comes from."""
+        known = known_lists(inputs[1:3])
+        shape = static(outputs[0].shape)
+        if known is None or not is_small(element_count(shape)):
+            return super().bind(inputs, outputs, context)
+        pads = tuple(zip(*known, strict=True))
+        data = static(inputs[0].shape)
+        if self.pad_mode is PadValues.CONSTANT:
+            return _bound_constant(inputs[0], shape, pads)
+        import numpy as np
+
+        sources = (_source(self.pad_mode, x, b, e) for x, (b, e) in zip(data, pads, strict=True))
+        index = np.ravel_multi_index(np.ix_(*sources), data)
+        return lambda arrays, out: (arrays[0].reshape(-1).take(index),)
+
+    def execute(self, inputs: Sequence[Array], context: Context) -> Sequence[Array]:
+        """Put the elements around."""
+        import numpy as np
+
+        data = inputs[0]
+        pads = tuple(zip(integers(inputs[1]), integers(inputs[2]), strict=True))
+        _check_pads(self, data.shape, pads)
+        if self.pad_mode is PadValues.CONSTANT:
+            value = inputs[3].reshape(()) if len(inputs) > 3 else data.dtype.type(0)
+            return (_pad_constant(data, pads, value),)
+        if any(pad < 0 for pair in pads for pad in pair):
+            for axis, (begin, end) in enumerate(pads):
+                data = np.take(data, _source(self.pad_mode, data.shape[axis], begin, end), axis)
+            return (data,)
+        return (_pad_by_data(data, pads, self.pad_mode),)
+
+
+@functools.lru_cache(maxsize=512)
+def _check_pads(pad: _Pad, shape: tuple[int, ...], pads: tuple[tuple[int, int], ...]) -> None:
+    """Require that the pads of an actual array are possible."""
+    for axis, (dim, pair) in enumerate(zip(shape, pads, strict=True)):
+        pad._dim(axis, dim, *pair)
+
+
+def _source(mode: PadValues, extent: int, begin: int, end: int) -> Any:
+    """Tell, for each element of the output along an axis, where it comes from."""
+    import numpy as np
+
+    index = np.arange(-begin, extent + end)
+    if mode is PadValues.EDGE:
+        return np.clip(index, 0, extent - 1)
+    turn = 1 if mode is PadValues.SYMMETRIC else 0
+    index = np.where(index < 0, -index - turn, index)
+    return np.where(index >= extent, 2 * (extent - 1) + turn - index, index)
+
+
+def _pad_by_data(data: Array, pads: Sequence[tuple[int, int]], mode: PadValues) -> Array:
+    """Copy an array as it is, then what goes around it, axis by axis."""
+    import numpy as np
+
+    result = np.empty([d + b + e for d, (b, e) in zip(data.shape, pads, strict=True)], data.dtype)
+    filled = [slice(b, b + d) for d, (b, _) in zip(data.shape, pads, strict=True)]
+    result[tuple(filled)] = data
+    for axis, (begin, end) in enumerate(pads):
+        stop = begin + data.shape[axis]
+        for side, source in (
+            (slice(0, begin), _mirrored(mode, begin, begin, 1)),
+            (slice(stop, stop + end), _mirrored(mode, stop - 1, end, -1)),
+        ):
+            if side.start < side.stop:
+                at = (*filled[:axis], side, *filled[axis + 1 :])
+                result[at] = result[(*filled[:axis], source, *filled[axis + 1 :])]
+        filled[axis] = slice(0, stop + end)
+    return result
+
+
+def _mirrored(mode: PadValues, edge: int, count: int, inward: int) -> slice:
+    """Tell where `count` elements beyond an edge come from, in the order in which they go there."""
+    if mode is PadValues.EDGE:
+        return slice(edge, edge + 1)
+    near = edge if mode is PadValues.SYMMETRIC else edge + inward
+    far = near + inward * (count - 1)
+    # Read backwards: before the data from the far end, behind them from the near one.
+    first, last = (far, near) if inward > 0 else (near, far)
+    return slice(first, last - 1 if last else None, -1)
+
+
+def _pad_constant(data: Array, pads: Sequence[tuple[int, int]], value: Any) -> Array:
+    """Put one value around an array; negative pads cut."""
+    import numpy as np
+
+    shape = tuple(d + b + e for d, (b, e) in zip(data.shape, pads, strict=True))
+    result = np.full(shape, value, data.dtype)
+    source, target = _kept(data.shape, shape, pads)
+    result[target] = data[source]
+    return result
+
+
+def _kept(
+    data: Sequence[int], shape: Sequence[int], pads: Sequence[tuple[int, int]]
+) -> tuple[tuple[slice, ...], tuple[slice, ...]]:
+    """Tell which elements of an array stay, and where they go."""
+    source, target = [], []
+    for dim, extent, (begin, _) in zip(data, shape, pads, strict=True):
+        low, high = max(0, -begin), min(dim, extent - begin)
+        source.append(slice(low, max(low, high)))
+        target.append(slice(low + begin, max(low, high) + begin))
+    return tuple(source), tuple(target)
+
+
+def _bound_constant(
+    data: TensorInfo, shape: tuple[int, ...], pads: Sequence[tuple[int, int]]
+) -> Call:
+    """Put one value around arrays of one shape."""
+    import numpy as np
+
+    assert data.element_type is not None, "a layer is bound where it is known"
+    dtype = data.element_type.numpy()
+    source, target = _kept(static(data.shape), shape, pads)
+
+    def call(arrays: Sequence[Array], out: Array | None) -> Sequence[Array]:
+        result = np.empty(shape, dtype)
+        result.fill(arrays[3].reshape(()) if len(arrays) > 3 else 0)
+        result[target] = arrays[0][source]
+        return (result,)
+
+    return call
+
+
+@operation(
+    "Pad",
+    "opset1",
+    inputs=_INPUTS,
+    required=3,
+    examples=(
+        "f32[2,3], i64[2]{0,1}, i64[2]{2,1} -> f32[4,5] | pad_mode=constant",
+        "f32[2,3], i64[2]{0,1}, i64[2]{2,1} -> f32[4,5] | pad_mode=edge",
+    ),
+)
+class Pad1(_Pad):
+    """Elements put around an array.
+
+    Source: OpenVINO operation specification, Pad-1.
+
+    Attributes
+    ----------
+    pad_mode : PadValues
+        constant (the input `pad_value`, or 0), edge, reflect or symmetric.
+    """
+
+
+@operation(
+    "Pad",
+    "opset12",
+    inputs=_INPUTS,
+    required=3,
+    examples=(
+        "f32[4,3], i64[2]{-1,2}, i64[2]{2,-1} -> f32[5,4] | pad_mode=reflect",
+        "f32[4,3], i64[2]{-1,2}, i64[2]{2,-1}, f32[] -> f32[5,4] | pad_mode=constant",
+    ),
+)
+class Pad12(_Pad):
+    """Elements put around an array, or, by negative pads, cut off it.
+
+    Source: OpenVINO operation specification, Pad-12.
+
+    Attributes
+    ----------
+    pad_mode : PadValues
+        constant (the input `pad_value`, or 0), edge, reflect or symmetric.
+    """
+
+    crops = True

@@ -1,0 +1,194 @@
+"""OpenVINO Reshape-1."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from deconv_ir.errors import ShapeError
+from deconv_ir.ir.geometry import UNKNOWN, Dim, Interval, bounds, interval
+from deconv_ir.ir.operation import Call, Context, Operation, Sharing, TensorInfo
+from deconv_ir.ir.shapes import Shape, element_count, format_shape, intersect_dims, static
+from deconv_ir.ops.base import attribute, boolean, operation
+from deconv_ir.ops.binding import known_lists, reshaped
+from deconv_ir.ops.checks import product
+from deconv_ir.ops.elementwise.blocks import is_small
+
+if TYPE_CHECKING:
+    from deconv_ir.ir.dtypes import Array
+
+
+# NumPy's copy takes six times as long where the innermost loop is over two elements.
+_FEW = 16
+
+
+@operation(
+    "Reshape",
+    "opset1",
+    inputs=("data", "shape"),
+    examples=(
+        "f32[2,3,4], i64[2]{0,-1} -> f32[2,12] | special_zero=true",
+        "f32[0,4], i64[2]{3,0} -> f32[3,0] | special_zero=false",
+    ),
+)
+class Reshape(Operation):
+    """The same elements in another shape.
+
+    Source: OpenVINO operation specification, Reshape-1.
+
+    Attributes
+    ----------
+    special_zero : bool
+        A 0 in `shape` means the dim of the data at the same place.
+    """
+
+    sharing = Sharing.WHOLE
+
+    special_zero: bool = attribute(boolean())
+
+    def infer(self, inputs: Sequence[TensorInfo], context: Context) -> tuple[TensorInfo, ...]:
+        """Resolve 0 and -1 in the `shape` input; the numbers of elements must agree."""
+        data, target = inputs
+        if target.element_type is not None and not target.element_type.is_integer:
+            raise ShapeError(
+                f"shape must be of an integer type, found {target.element_type}",
+                expected="an integer type",
+                actual=target.element_type,
+                rule="element-type",
+            )
+        if target.shape is not None and len(target.shape) > 1:
+            raise ShapeError(
+                f"shape must be a list, found {format_shape(target.shape)}",
+                expected="rank 1",
+                actual=format_shape(target.shape),
+                rule="rank",
+            )
+        if target.value is None:
+            length = None if target.shape is None else (target.shape or (1,))[0]
+            shape: Shape = (UNKNOWN,) * length if isinstance(length, int) else None
+            return (TensorInfo(shape, data.element_type, data.value, data.reals),)
+        resolved = self.resolve(data.shape, target.value)
+        return (TensorInfo(resolved, data.element_type, data.value, data.reals),)
+
+    @functools.lru_cache(maxsize=512)  # noqa: B019 - operations are small, and the cache bounded
+    def resolve(self, data: tuple[Dim, ...] | None, target: tuple[Dim, ...]) -> tuple[Dim, ...]:
+        """Put numbers in for 0 and -1."""
+        dims: list[Dim | None] = []
+        copied: set[int] = set()
+        for i, dim in enumerate(target):
+            if dim == 0 and self.special_zero:
+                if data is not None and i >= len(data):
+                    raise self._misfit(data, target, f"element {i} is 0, the data has no axis {i}")
+                dims.append(UNKNOWN if data is None else data[i])
+                copied.add(i)
+            elif dim == -1:
+                dims.append(None)
+            elif isinstance(dim, int) and dim < -1:
+                raise self._misfit(data, target, f"element {i} is {dim}")
+            elif isinstance(dim, Interval) and dim.min < 0:
+                # It may be -1, and then stand for any dim.
+                dims.append(UNKNOWN)
+            else:
+                dims.append(dim)
+        if dims.count(None) > 1:
+            raise self._misfit(data, target, "-1 stands more than once")
+        known = [d for d in dims if d is not None]
+        rest: Dim = UNKNOWN
+        if data is not None:
+            # A dim that is copied is on both sides, whatever it is.
+            others = tuple(d for i, d in enumerate(data) if i not in copied)
+            fixed = [d for i, d in enumerate(dims) if d is not None and i not in copied]
+            rest = self._left_over(data, others, target, fixed)
+        if None not in dims:
+            self._check_total(data, target, known)
+        return tuple(rest if d is None else d for d in dims)
+
+    def _left_over(
+        self,
+        data: tuple[Dim, ...],
+        others: tuple[Dim, ...],
+        target: tuple[Dim, ...],
+        known: list[Dim],
+    ) -> Dim:
+        """Find the dim that -1 stands for: what `others` hold more than `known`."""
+        left, right = _cancel(others, known)
+        total, taken = product(*left), product(*right)
+        if taken == 0:
+            if bounds(total)[0]:
+                raise self._misfit(data, target, "the numbers of elements differ")
+            return 1
+        if isinstance(taken, int) and isinstance(total, int):
+            if total % taken:
+                raise self._misfit(data, target, f"{total} elements are no multiple of {taken}")
+            return total // taken
+        if isinstance(taken, int) and taken > 0:
+            low, high = bounds(total)
+            return interval(-(-low // taken), None if high is None else high // taken)
+        return UNKNOWN
+
+    def _check_total(
+        self, data: tuple[Dim, ...] | None, target: tuple[Dim, ...], known: list[Dim]
+    ) -> None:
+        if data is not None and intersect_dims(product(*data), product(*known)) is None:
+            raise self._misfit(
+                data,
+                target,
+                f"{product(*data)} elements do not fill {product(*known)}",
+            )
+
+    def _misfit(
+        self, data: tuple[Dim, ...] | None, target: tuple[Dim, ...], why: str
+    ) -> ShapeError:
+        return ShapeError(
+            f"data {format_shape(data)} can not take shape {format_shape(target)}: {why}",
+            expected=format_shape(data),
+            actual=format_shape(target),
+            rule="reshape",
+        )
+
+    def explain(
+        self, inputs: Sequence[TensorInfo], context: Context, output: int, axis: int
+    ) -> str | None:
+        """Name the data's shape and the one that is asked for."""
+        value = inputs[1].value
+        asked = "a shape that is not known" if value is None else format_shape(value)
+        return f"data {format_shape(inputs[0].shape)} reshaped to {asked}"
+
+    def bind(
+        self, inputs: Sequence[TensorInfo], outputs: Sequence[TensorInfo], context: Context
+    ) -> Call:
+        """Resolve the shape once, where it is known."""
+        if known_lists(inputs[1:]) is None or not is_small(element_count(static(outputs[0].shape))):
+            return super().bind(inputs, outputs, context)
+        return reshaped(outputs[0])
+
+    def execute(self, inputs: Sequence[Array], context: Context) -> Sequence[Array]:
+        """Reshape (a view where possible)."""
+        data, target = inputs
+        value = tuple(int(v) for v in target.ravel())
+        shape = self.resolve(data.shape, value)
+        if data.ndim and data.strides[-1] != data.itemsize and 1 < data.shape[-1] <= _FEW:
+            data = _in_order(data)
+        return (data.reshape([d for d in shape if isinstance(d, int)]),)
+
+
+def _in_order(data: Array) -> Array:
+    """Copy an array whose last axis is short, as after a pixel shuffle: along the others."""
+    import numpy as np
+
+    result = np.empty(data.shape, data.dtype)
+    for i in range(data.shape[-1]):
+        result[..., i] = data[..., i]
+    return result
+
+
+def _cancel(a: Sequence[Dim], b: Sequence[Dim]) -> tuple[list[Dim], list[Dim]]:
+    """Drop the dims that stand on both sides."""
+    left, right = list(a), []
+    for dim in b:
+        if isinstance(dim, int) and dim and dim in left:
+            left.remove(dim)
+        else:
+            right.append(dim)
+    return left, right

@@ -1,0 +1,68 @@
+"""OpenVINO ShapeOf-1 and ShapeOf-3."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from deconv_ir.ir.dtypes import I64, ElementType
+from deconv_ir.ir.geometry import UNKNOWN
+from deconv_ir.ir.operation import Context, Operation, TensorInfo
+from deconv_ir.ops.base import attribute, element_type, operation
+
+if TYPE_CHECKING:
+    from deconv_ir.ir.dtypes import Array
+
+
+class _ShapeOf(Operation):
+    """The shape of an array, as a list of numbers."""
+
+    def result_type(self) -> ElementType:
+        """Tell the element type of the output."""
+        return I64
+
+    def infer(self, inputs: Sequence[TensorInfo], context: Context) -> tuple[TensorInfo, ...]:
+        """Return a list of the data's rank, its value as far as the dims are known."""
+        shape = inputs[0].shape
+        length = UNKNOWN if shape is None else len(shape)
+        return (TensorInfo((length,), self.result_type(), shape),)
+
+    def explain(
+        self, inputs: Sequence[TensorInfo], context: Context, output: int, axis: int
+    ) -> str | None:
+        """Name the input."""
+        return f"the rank of the input {inputs[0]}"
+
+    def execute(self, inputs: Sequence[Array], context: Context) -> Sequence[Array]:
+        """Return the shape as an array."""
+        import numpy as np
+
+        return (np.array(inputs[0].shape, self.result_type().numpy()),)
+
+
+@operation("ShapeOf", "opset1", inputs=("data",), examples=("f32[2,3,4] -> i64[3]",))
+class ShapeOf1(_ShapeOf):
+    """The shape as i64.
+
+    Source: OpenVINO operation specification, ShapeOf-1.
+    """
+
+
+@operation(
+    "ShapeOf", "opset3", inputs=("data",), examples=("f32[2,3,4] -> i32[3] | output_type=i32",)
+)
+class ShapeOf3(_ShapeOf):
+    """The shape as i64 or i32.
+
+    Source: OpenVINO operation specification, ShapeOf-3.
+
+    Attributes
+    ----------
+    output_type : ElementType
+    """
+
+    output_type: ElementType | None = attribute(element_type(), I64)
+
+    def result_type(self) -> ElementType:
+        """Tell the element type of the output."""
+        return self.output_type or I64

@@ -1,0 +1,414 @@
+"""OpenVINO Slice-8 and StridedSlice-1: parts of an array, by begin, end and step."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from deconv_ir.errors import ShapeError
+from deconv_ir.ir.geometry import Dim, Interval, bounds, interval
+from deconv_ir.ir.operation import Call, Context, Sharing, TensorInfo
+from deconv_ir.ir.shapes import format_shape
+from deconv_ir.ops.base import attribute, flags, operation
+from deconv_ir.ops.binding import Infos, Lists, OfLists, indexed
+from deconv_ir.ops.checks import check_rank, check_type, known_integers, list_length, normalize_axes
+from deconv_ir.ops.checks import integers as elements
+from deconv_ir.ops.values import ANY, ends
+
+if TYPE_CHECKING:
+    from deconv_ir.ir.dtypes import Array
+
+_FAR = 2**62
+_BEYOND = 2**64
+_EXHAUSTIVE = 4096
+
+
+def sliced(extent: Dim, begin: Dim | None, end: Dim | None, step: Dim) -> Dim:
+    """Return the extent of a slice, by Python's rule.
+
+    Parameters
+    ----------
+    extent : Dim
+        Extent of the axis.
+    begin, end : Dim or None
+        None: from, or to, the very end.  Negative: counted from the end.
+    step : Dim
+        Not 0.
+    """
+    low, high = bounds(extent)
+    if not isinstance(step, int):
+        return interval(0, high)
+    if begin is None:
+        begin = 0 if step > 0 else _FAR
+    if end is None:
+        end = _FAR if step > 0 else -_FAR
+    if isinstance(begin, int) and isinstance(end, int) and low != high:
+        # One end counts from the start, the other from the end: the slice grows
+        # with the axis at first, and then shrinks.  No axis reaches a far end.
+        turns = (begin < 0) == (step > 0) and (begin < 0) != (end < 0)
+        if turns and max(abs(begin), abs(end)) < _FAR:
+            return _between_turns(low, high, begin, end, step)
+    corner = _corners(begin, end, step)
+    if corner is None:
+        return interval(0, high)
+    (begin_short, end_short), (begin_long, end_long) = corner
+    shortest = _count(low, begin_short, end_short, step)
+    longest = _count(_FAR if high is None else high, begin_long, end_long, step)
+    return interval(shortest, None if longest > _FAR // 2 // abs(step) else longest)
+
+
+def _count(extent: int, begin: int, end: int, step: int) -> int:
+    return len(range(*slice(begin, end, step).indices(extent)))
+
+
+def _between_turns(low: int, high: int | None, begin: int, end: int, step: int) -> Dim:
+    """Bound a slice that counts one end from the start, the other from the end.
+
+    Its extent grows with the axis at first, and then shrinks.
+    """
+    reach = abs(begin) + abs(end) + 2
+    last = low + reach if high is None else min(high, max(low, reach) + 1)
+    if last - low <= _EXHAUSTIVE:
+        counts = [_count(n, begin, end, step) for n in range(low, last + 1)]
+        if high is not None and high > last:
+            counts.append(_count(high, begin, end, step))
+        if high is None:
+            counts.append(_count(_FAR, begin, end, step))
+        return interval(min(counts), max(counts))
+    most = -(-(min(abs(begin), abs(end)) + 1) // abs(step))
+    return interval(0, most if high is None else min(high, most))
+
+
+Corners = tuple[tuple[int, int], tuple[int, int]]
+
+
+def _corners(begin: Dim, end: Dim, step: int) -> Corners | None:
+    """Return the (begin, end) of the shortest and of the longest slice; None if unclear."""
+    found = []
+    for value in (begin, end):
+        low, high = ends(value)
+        if low < 0 <= high:
+            return None
+        found.append(tuple(int(max(-_BEYOND, min(_BEYOND, v))) for v in (low, high)))
+    (begin_low, begin_high), (end_low, end_high) = found
+    if step > 0:
+        return (begin_high, end_low), (begin_low, end_high)
+    return (begin_low, end_high), (begin_high, end_low)
+
+
+def _check_step(step: Dim, index: int) -> None:
+    if step == 0:
+        raise ShapeError(f"step {index} is 0", expected="not 0", actual=0, rule="step")
+
+
+@operation(
+    "Slice",
+    "opset8",
+    inputs=("data", "start", "stop", "step", "axes"),
+    required=4,
+    examples=(
+        "f32[2,8], i64[1]{1}, i64[1]{-1}, i64[1]{2}, i64[1]{1} -> f32[2,3]",
+        "f32[5], i64[1]{9}, i64[1]{-9}, i64[1]{-1} -> f32[5]",
+    ),
+)
+class Slice(OfLists):
+    """Part of an array along some axes, by Python's rule; `axes` absent: the first ones.
+
+    Source: OpenVINO operation specification, Slice-8.
+    """
+
+    sharing = Sharing.PART
+
+    def infer(self, inputs: Sequence[TensorInfo], context: Context) -> tuple[TensorInfo, ...]:
+        """Count the elements that each slice picks."""
+        data, *lists = inputs
+        for info, name in zip(lists, self.inputs[1:], strict=False):
+            check_type(info, name, "integer")
+            check_rank(info, name, 1)
+        lengths = {n for info in lists if (n := list_length(info)) is not None}
+        if len(lengths) > 1:
+            found = ", ".join(
+                f"{name} {format_shape(info.shape)}"
+                for info, name in zip(lists, self.inputs[1:], strict=False)
+            )
+            raise ShapeError(f"the lists must have one length: {found}", actual=found, rule="slice")
+        if data.shape is None:
+            return (TensorInfo(None, data.element_type),)
+        rank = len(data.shape)
+        axes = self._axes(lists, rank, lengths)
+        if axes is None:
+            shape = tuple(interval(0, bounds(d)[1]) for d in data.shape)
+            return (TensorInfo(shape, data.element_type),)
+        unknown = (ANY,) * len(axes)
+        start, stop, step = (info.value or unknown for info in lists[:3])
+        dims = list(data.shape)
+        for i, axis in enumerate(axes):
+            _check_step(step[i], i)
+            dims[axis] = sliced(dims[axis], start[i], stop[i], step[i])
+        value = None
+        if data.value is not None and rank == 1 and len(axes) == 1:
+            value = _slice_value(data.value, start[0], stop[0], step[0])
+        return (TensorInfo(tuple(dims), data.element_type, value),)
+
+    @staticmethod
+    def _axes(lists: Sequence[TensorInfo], rank: int, lengths: set[int]) -> tuple[int, ...] | None:
+        """Return the axes that are sliced; None where they are not known."""
+        if len(lists) > 3:
+            axes = known_integers(lists[3])
+            return None if axes is None else normalize_axes(axes, rank)
+        if not lengths:
+            return None
+        count = lengths.copy().pop()
+        if count > rank:
+            raise ShapeError(
+                f"{count} axes are sliced, the data has {rank}",
+                expected=f"<= {rank}",
+                actual=count,
+                rule="slice",
+            )
+        return tuple(range(count))
+
+    def explain(
+        self, inputs: Sequence[TensorInfo], context: Context, output: int, axis: int
+    ) -> str | None:
+        """Name the lists."""
+        return f"data {format_shape(inputs[0].shape)}, " + ", ".join(
+            f"{name} {'?' if info.value is None else format_shape(info.value)}"
+            for info, name in zip(inputs[1:], self.inputs[1:], strict=False)
+        )
+
+    def bind_known(self, shape: tuple[int, ...], lists: Lists, outputs: Infos) -> Call:
+        """Find the slices."""
+        return indexed(self._index(len(shape), *lists))
+
+    def execute(self, inputs: Sequence[Array], context: Context) -> Sequence[Array]:
+        """Slice the array (a view)."""
+        data = inputs[0]
+        return (data[self._index(data.ndim, *map(elements, inputs[1:]))],)
+
+    @staticmethod
+    def _index(
+        rank: int,
+        start: Sequence[int],
+        stop: Sequence[int],
+        step: Sequence[int],
+        axes: Sequence[int] | None = None,
+    ) -> tuple[slice, ...]:
+        index = [slice(None)] * rank
+        triples = zip(start, stop, step, strict=True)
+        for axis, triple in zip(
+            normalize_axes(range(len(start)) if axes is None else axes, rank), triples, strict=True
+        ):
+            index[axis] = slice(*triple)
+        return tuple(index)
+
+
+def _slice_value(
+    value: tuple[Dim, ...], begin: Dim | None, end: Dim | None, step: Dim
+) -> tuple[Dim, ...] | None:
+    if isinstance(begin, Interval) or isinstance(end, Interval) or isinstance(step, Interval):
+        return None
+    return value[begin:end:step]
+
+
+@dataclass(frozen=True, slots=True)
+class _Item:
+    """What one element of begin, end and stride does to an axis."""
+
+    kind: str
+    """``slice``, ``new``, ``shrink`` or ``keep``."""
+    begin: Dim | None = None
+    end: Dim | None = None
+    step: Dim = 1
+
+
+_MASK = flags()
+
+
+@operation(
+    "StridedSlice",
+    "opset1",
+    inputs=("data", "begin", "end", "stride"),
+    required=3,
+    examples=(
+        "f32[2,8], i64[2]{0,1}, i64[2]{0,7}, i64[2]{1,3} -> f32[2,2] | begin_mask=0,0 end_mask=1,0",
+        "f32[2,3,4], i64[2]{0,-1}, i64[2]{0,0} -> f32[2,3] | begin_mask=0,0 end_mask=0,0"
+        " shrink_axis_mask=0,1 ellipsis_mask=1,0",
+        "f32[3,4], i64[2]{0,2}, i64[2]{0,0} -> f32[1,1,4] | begin_mask=0,0 end_mask=0,1"
+        " new_axis_mask=1,0",
+    ),
+)
+class StridedSlice(OfLists):
+    """Part of an array, with masks; `stride` absent: 1.
+
+    Source: OpenVINO operation specification, StridedSlice-1.
+
+    Attributes
+    ----------
+    begin_mask, end_mask : tuple of int
+        1: the element of begin, or end, is ignored; the slice goes to the very end.
+    new_axis_mask : tuple of int
+        1: an axis of extent 1 is put in.
+    shrink_axis_mask : tuple of int
+        1: the axis goes; `begin` picks its only index.
+    ellipsis_mask : tuple of int
+        1, once at most: as many axes as needed stay as they are.
+    """
+
+    sharing = Sharing.PART
+
+    begin_mask: tuple[int, ...] = attribute(_MASK)
+    end_mask: tuple[int, ...] = attribute(_MASK)
+    new_axis_mask: tuple[int, ...] = attribute(_MASK, ())
+    shrink_axis_mask: tuple[int, ...] = attribute(_MASK, ())
+    ellipsis_mask: tuple[int, ...] = attribute(_MASK, ())
+
+    def items(
+        self,
+        rank: int,
+        begin: Sequence[Dim],
+        end: Sequence[Dim],
+        stride: Sequence[Dim] | None,
+    ) -> list[_Item]:
+        """Tell, item by item, what happens to the axes of the data.
+
+        Raises
+        ------
+        ShapeError
+            There are more items than axes, or two ellipses, or a step of 0.
+        """
+        count = len(begin)
+        if len(end) != count or (stride is not None and len(stride) != count):
+            raise ShapeError("begin, end and stride must have one length", rule="slice")
+        if sum(map(bool, self.ellipsis_mask[:count])) > 1:
+            raise ShapeError(
+                "ellipsis_mask may hold a single 1", attribute="ellipsis_mask", rule="slice"
+            )
+        items: list[_Item] = []
+        ellipsis = None
+        for i in range(count):
+            if _bit(self.ellipsis_mask, i):
+                ellipsis = len(items)
+            elif _bit(self.new_axis_mask, i):
+                items.append(_Item("new"))
+            elif _bit(self.shrink_axis_mask, i):
+                items.append(_Item("shrink", begin[i]))
+            else:
+                step: Dim = 1 if stride is None else stride[i]
+                _check_step(step, i)
+                first = None if _bit(self.begin_mask, i) else begin[i]
+                last = None if _bit(self.end_mask, i) else end[i]
+                items.append(_Item("slice", first, last, step))
+        taken = sum(item.kind != "new" for item in items)
+        if taken > rank:
+            raise ShapeError(
+                f"{taken} axes are sliced, the data has {rank}",
+                expected=f"<= {rank}",
+                actual=taken,
+                rule="slice",
+            )
+        at = len(items) if ellipsis is None else ellipsis
+        items[at:at] = [_Item("keep")] * (rank - taken)
+        return items
+
+    def infer(self, inputs: Sequence[TensorInfo], context: Context) -> tuple[TensorInfo, ...]:
+        """Count the elements that each slice picks."""
+        data, *lists = inputs
+        for info, name in zip(lists, self.inputs[1:], strict=False):
+            check_type(info, name, "integer")
+            check_rank(info, name, 1)
+        lengths = [n for info in lists if (n := list_length(info)) is not None]
+        if data.shape is None or not lengths:
+            return (TensorInfo(None, data.element_type),)
+        unknown = (ANY,) * lengths[0]
+        begin, end = (info.value or unknown for info in lists[:2])
+        stride = (lists[2].value or unknown) if len(lists) > 2 else None
+        rank = len(data.shape)
+        items = self.items(rank, begin, end, stride)
+        dims: list[Dim] = []
+        axis = 0
+        for item in items:
+            if item.kind == "new":
+                dims.append(1)
+                continue
+            extent = data.shape[axis]
+            if item.kind == "keep":
+                dims.append(extent)
+            elif item.kind == "slice":
+                dims.append(sliced(extent, item.begin, item.end, item.step))
+            else:
+                _check_index(item.begin, extent, axis)
+            axis += 1
+        value = None
+        if data.value is not None and rank == 1:
+            value = _item_value(data.value, items)
+        return (TensorInfo(tuple(dims), data.element_type, value),)
+
+    def explain(
+        self, inputs: Sequence[TensorInfo], context: Context, output: int, axis: int
+    ) -> str | None:
+        """Name the lists."""
+        return f"data {format_shape(inputs[0].shape)}, " + ", ".join(
+            f"{name} {'?' if info.value is None else format_shape(info.value)}"
+            for info, name in zip(inputs[1:], self.inputs[1:], strict=False)
+        )
+
+    def bind_known(self, shape: tuple[int, ...], lists: Lists, outputs: Infos) -> Call:
+        """Find the slices."""
+        return indexed(self._index(shape, *lists))
+
+    def execute(self, inputs: Sequence[Array], context: Context) -> Sequence[Array]:
+        """Slice the array (a view)."""
+        data = inputs[0]
+        return (data[self._index(data.shape, *map(elements, inputs[1:]))],)
+
+    def _index(
+        self,
+        shape: tuple[int, ...],
+        begin: Sequence[int],
+        end: Sequence[int],
+        stride: Sequence[int] | None = None,
+    ) -> tuple[Any, ...]:
+        index: list[Any] = []
+        axis = 0
+        for item in self.items(len(shape), begin, end, stride):
+            if item.kind == "new":
+                index.append(None)
+                continue
+            if item.kind == "shrink":
+                _check_index(item.begin, shape[axis], axis)
+                index.append(item.begin)
+            elif item.kind == "keep":
+                index.append(slice(None))
+            else:
+                index.append(slice(item.begin, item.end, item.step))
+            axis += 1
+        return tuple(index)
+
+
+def _bit(mask: tuple[int, ...], index: int) -> bool:
+    return index < len(mask) and mask[index] != 0
+
+
+def _check_index(index: Dim | None, extent: Dim, axis: int) -> None:
+    """Require an index that is known to be inside an axis."""
+    high = bounds(extent)[1]
+    if isinstance(index, int) and high is not None and not -high <= index < high:
+        raise ShapeError(
+            f"index {index} is outside axis {axis} of {extent} elements",
+            expected=f"{-high}..{high - 1}",
+            actual=index,
+            rule="index-range",
+        )
+
+
+def _item_value(value: tuple[Dim, ...], items: Sequence[_Item]) -> tuple[Dim, ...] | None:
+    """Slice a list."""
+    for item in items:
+        if item.kind == "shrink":
+            index = item.begin
+            return (value[index],) if isinstance(index, int) else (ANY,)
+        if item.kind == "slice":
+            return _slice_value(value, item.begin, item.end, item.step)
+    return value

@@ -1,0 +1,195 @@
+"""OpenVINO Squeeze-1, Squeeze-15 and Unsqueeze-1: axes of extent 1 taken out and put in."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from deconv_ir.errors import ShapeError
+from deconv_ir.ir.geometry import UNKNOWN, Dim
+from deconv_ir.ir.operation import Call, Context, Sharing, TensorInfo
+from deconv_ir.ir.shapes import Shape, format_shape, intersect_dims, is_static
+from deconv_ir.ops.base import attribute, boolean, operation
+from deconv_ir.ops.binding import Infos, Lists, OfLists, reshaped
+from deconv_ir.ops.checks import (
+    check_rank,
+    check_type,
+    integers,
+    known_integers,
+    list_length,
+    normalize_axis,
+)
+
+if TYPE_CHECKING:
+    from deconv_ir.ir.dtypes import Array
+
+
+class _Squeeze(OfLists):
+    """Axes of extent 1 taken out; `axes` absent: all of them."""
+
+    sharing = Sharing.WHOLE
+
+    @property
+    def skips(self) -> bool:
+        """Whether an axis that may not be 1 leaves the rank open, rather than be an error."""
+        return False
+
+    def infer(self, inputs: Sequence[TensorInfo], context: Context) -> tuple[TensorInfo, ...]:
+        """Take out the axes."""
+        data = inputs[0]
+        axes: tuple[int, ...] | None = ()
+        if len(inputs) > 1:
+            check_type(inputs[1], "axes", "integer")
+            check_rank(inputs[1], "axes", 0, 1)
+            axes = known_integers(inputs[1])
+        shape = self._shape(data.shape, axes, given=len(inputs) > 1)
+        return (TensorInfo(shape, data.element_type, data.value, data.reals),)
+
+    def _shape(self, shape: Shape, axes: tuple[int, ...] | None, *, given: bool) -> Shape:
+        if shape is None or (given and axes is None):
+            return None
+        if not axes:
+            # An empty list is the same as an absent one.
+            return tuple(d for d in shape if d != 1) if is_static(shape) else self._open(shape)
+        taken = {normalize_axis(axis, len(shape), "axes") for axis in axes}
+        for axis in sorted(taken):
+            if intersect_dims(shape[axis], 1) is None:
+                if self.skips:
+                    taken.discard(axis)
+                    continue
+                raise ShapeError(
+                    f"axis {axis} of {format_shape(shape)} is not 1",
+                    expected=1,
+                    actual=shape[axis],
+                    rule="squeeze",
+                )
+            if self.skips and shape[axis] != 1:
+                return None
+        return tuple(d for axis, d in enumerate(shape) if axis not in taken)
+
+    @staticmethod
+    def _open(shape: tuple[Dim, ...]) -> Shape:
+        """Squeeze every 1: the rank is known only if no unknown dim can be one."""
+        if any(d != 1 and intersect_dims(d, 1) is not None for d in shape):
+            return None
+        return tuple(d for d in shape if d != 1)
+
+    def explain(
+        self, inputs: Sequence[TensorInfo], context: Context, output: int, axis: int
+    ) -> str | None:
+        """Name the shape of the data."""
+        return f"data {format_shape(inputs[0].shape)} without axes of extent 1"
+
+    def bind_known(self, shape: tuple[int, ...], lists: Lists, outputs: Infos) -> Call:
+        """Show the shape without the axes."""
+        return reshaped(outputs[0])
+
+    def execute(self, inputs: Sequence[Array], context: Context) -> Sequence[Array]:
+        """Take out the axes (a view)."""
+        data = inputs[0]
+        axes = integers(inputs[1]) if len(inputs) > 1 else ()
+        shape = self._shape(data.shape, axes, given=len(inputs) > 1)
+        assert shape is not None, "the shape of an array is static"
+        return (data.reshape([d for d in shape if isinstance(d, int)]),)
+
+
+@operation(
+    "Squeeze",
+    "opset1",
+    inputs=("data", "axes"),
+    required=1,
+    examples=("f32[1,3,1,2] -> f32[3,2]", "f32[1,3,1,2], i64[1]{-2} -> f32[1,3,2]"),
+)
+class Squeeze1(_Squeeze):
+    """Axes of extent 1 taken out; `axes` absent: all of them.
+
+    Source: OpenVINO operation specification, Squeeze-1.
+    """
+
+
+@operation(
+    "Squeeze",
+    "opset15",
+    inputs=("data", "axes"),
+    required=1,
+    examples=("f32[1,3,1,2], i64[2]{0,1} -> f32[3,1,2] | allow_axis_skip=true",),
+)
+class Squeeze15(_Squeeze):
+    """Axes of extent 1 taken out; `axes` absent: all of them.
+
+    Source: OpenVINO operation specification, Squeeze-15.
+
+    Attributes
+    ----------
+    allow_axis_skip : bool
+        An axis that is not 1 stays, rather than be an error.
+    """
+
+    allow_axis_skip: bool = attribute(boolean(), False)
+
+    @property
+    def skips(self) -> bool:
+        """Whether an axis that is not 1 stays."""
+        return self.allow_axis_skip
+
+
+@operation(
+    "Unsqueeze",
+    "opset1",
+    inputs=("data", "axes"),
+    examples=("f32[3,2], i64[2]{0,-1} -> f32[1,3,2,1]",),
+)
+class Unsqueeze(OfLists):
+    """Axes of extent 1 put in, where they stand in the output.
+
+    Source: OpenVINO operation specification, Unsqueeze-1.
+    """
+
+    sharing = Sharing.WHOLE
+
+    def infer(self, inputs: Sequence[TensorInfo], context: Context) -> tuple[TensorInfo, ...]:
+        """Put in the axes."""
+        data, axes_info = inputs
+        check_type(axes_info, "axes", "integer")
+        check_rank(axes_info, "axes", 0, 1)
+        axes = known_integers(axes_info)
+        shape: Shape = None
+        if data.shape is not None and axes is not None:
+            shape = self._shape(data.shape, axes)
+        elif data.shape is not None:
+            count = list_length(axes_info)
+            shape = None if count is None else (UNKNOWN,) * (len(data.shape) + count)
+        return (TensorInfo(shape, data.element_type, data.value, data.reals),)
+
+    @staticmethod
+    def _shape(shape: tuple[Dim, ...], axes: tuple[int, ...]) -> tuple[Dim, ...]:
+        # An axis that stands twice is put in once, as OpenVINO does.
+        rank = len(shape) + len(set(axes))
+        taken = {normalize_axis(axis, rank, "axes") for axis in axes}
+        if len(taken) < len(set(axes)):
+            raise ShapeError(
+                f"axes {format_shape(axes)} has an axis twice",
+                actual=format_shape(axes),
+                rule="axis",
+            )
+        rest = iter(shape)
+        return tuple(1 if axis in taken else next(rest) for axis in range(rank))
+
+    def explain(
+        self, inputs: Sequence[TensorInfo], context: Context, output: int, axis: int
+    ) -> str | None:
+        """Name the shape of the data, and the axes."""
+        axes = inputs[1].value
+        return (
+            f"data {format_shape(inputs[0].shape)} with axes "
+            f"{'?' if axes is None else format_shape(axes)} put in"
+        )
+
+    def bind_known(self, shape: tuple[int, ...], lists: Lists, outputs: Infos) -> Call:
+        """Show the shape with the axes."""
+        return reshaped(outputs[0])
+
+    def execute(self, inputs: Sequence[Array], context: Context) -> Sequence[Array]:
+        """Put in the axes (a view)."""
+        shape = self._shape(inputs[0].shape, integers(inputs[1]))
+        return (inputs[0].reshape([d for d in shape if isinstance(d, int)]),)

@@ -1,0 +1,279 @@
+"""Reading: what an IR may look like, and what each mistake is told as."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import deconv_ir
+from deconv_ir.errors import DeconvError
+from deconv_ir.formats.openvino_xml.pieces import split_names
+from deconv_ir.formats.openvino_xml.reader import read, read_bytes
+from deconv_ir.ir.geometry import Interval
+from deconv_ir.ir.graph import Graph
+
+LAYER = """<layer id="5" name="up" type="ConvolutionBackpropData">
+    <data strides="2,2"/>
+    <input>
+        <port id="0"><dim>1</dim><dim>2</dim><dim>5</dim><dim>5</dim></port>
+        <port id="1"><dim>2</dim><dim>3</dim><dim>3</dim><dim>3</dim></port>
+    </input>
+    <output>
+        <port id="0" precision="FP32"><dim>1</dim><dim>3</dim><dim>11</dim><dim>11</dim></port>
+    </output>
+</layer>
+"""
+
+NET = """<net name="n" version="11">
+<layers>
+<layer id="0" name="x" type="Parameter" version="opset1">
+<data shape="1,2,?,2..8" element_type="f32"/>
+<output><port id="0" precision="FP32" names="x,y\\,z"><dim>1</dim><dim>2</dim><dim>-1</dim>
+<dim>-1</dim></port></output>
+</layer>
+<layer id="1" name="relu" type="ReLU" version="opset1">
+<input><port id="0" precision="FP32"/></input><output><port id="1" precision="FP32"/></output>
+</layer>
+<layer id="2" name="r" type="Result" version="opset1" output_names="q">
+<input><port id="0"/></input>
+</layer>
+</layers>
+<edges>
+<edge from-layer="0" from-port="0" to-layer="1" to-port="0"/>
+<edge from-layer="1" from-port="1" to-layer="2" to-port="0"/>
+</edges>
+<rt_info><conversion value="a&lt;b"><deep x="1"/></conversion></rt_info>
+</net>
+"""
+
+
+def graph_of(text: str | bytes) -> Graph:
+    graph, problems = read_bytes(text.encode() if isinstance(text, str) else text)
+    assert not problems
+    assert graph is not None
+    return graph
+
+
+def problems_of(text: str | bytes) -> list[DeconvError]:
+    graph, problems = read_bytes(text.encode() if isinstance(text, str) else text, "m.xml")
+    return problems + list(graph.topology.problems if graph else ())
+
+
+def test_network() -> None:
+    graph = graph_of(NET)
+    assert (graph.name, graph.ir_version, len(graph.layers), len(graph.edges)) == ("n", 11, 3, 2)
+    x, relu, result = graph.layers
+    assert x.operation.shape == (1, 2, Interval(), Interval(2, 8))
+    assert x.outputs[0].names == ("x", "y,z")
+    assert x.outputs[0].shape == (1, 2, Interval(), Interval())
+    # a scalar and a dynamic rank are written alike, without dims
+    assert relu.outputs[0].shape is None
+    assert result.extra_attributes == (("output_names", "q"),)
+    assert graph.topology.sources == ((), ((0, 0),), ((1, 0),))
+    assert [layer.line for layer in graph.layers] == [3, 8, 11]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        NET.replace('version="11"', 'version="10"'),
+        "\ufeff" + NET,
+        '<?xml version="1.0" encoding="utf-8"?>\n<!-- a comment -->' + NET,
+        NET.replace("<layers>", "<layers><!-- <layer/> --><?pi x?>"),
+        NET.replace("<dim>1</dim>", "<dim> 1 </dim> <!-- 2 -->"),
+    ],
+    ids=["version 10", "BOM", "declaration and comment", "comment and pi", "blanks in dim"],
+)
+def test_same_network_written_otherwise(text: str) -> None:
+    assert len(graph_of(text).layers) == 3
+
+
+def test_utf16() -> None:
+    assert len(graph_of(NET.encode("utf-16")).layers) == 3
+
+
+def test_bare_layer_is_a_model() -> None:
+    graph = graph_of(LAYER)
+    assert graph.bare
+    assert [layer.name for layer in graph.of_type("Parameter")] == ["data", "filter"]
+    # ports are bound by order: the output may repeat an input's id
+    assert graph.find("up").line == 1
+    assert not graph.topology.problems
+
+
+@pytest.mark.parametrize(
+    ("kind", "names"),
+    [
+        ("GroupConvolutionBackpropData", ["data", "filter", "output_shape"]),
+        ("ConvTranspose", ["data", "filter", "bias"]),
+        ("ConvolutionBackwardData", ["diff_dst", "weights", "dst_shape"]),
+        ("SomethingUnknown", ["input0", "input1", "input2"]),
+    ],
+)
+def test_inputs_of_a_bare_layer_have_the_documents_names(kind: str, names: list[str]) -> None:
+    third = '<port id="2"><dim>2</dim></port></input>'
+    text = LAYER.replace("ConvolutionBackpropData", kind).replace("</input>", third)
+    assert [layer.name for layer in graph_of(text).of_type("Parameter")] == names
+
+
+def test_attributes_with_blanks_and_any_case() -> None:
+    text = LAYER.replace('strides="2,2"', 'strides=" 2 , 2" auto_pad="SAME_Upper"')
+    operation = graph_of(text).find("up").operation
+    assert operation.strides == (2, 2)
+    assert operation.auto_pad.value == "same_upper"
+
+
+@pytest.mark.parametrize(
+    ("text", "rule", "line", "words"),
+    [
+        ("", "xml", 1, "no well-formed XML"),
+        ("<net", "xml", 1, "no well-formed XML"),
+        ("<a/>", "root", 1, "<a>, expected <net>"),
+        (NET.replace('version="11"', 'version="7"', 1), "ir-version", 1, "version 7"),
+        (NET.replace('version="11"', 'version="x"', 1), "number", 1, "whole number"),
+        (NET.replace(' version="11"', "", 1), "missing-attribute", 1, "'version'"),
+        ("<net version='11'/>", "missing-element", 1, "<layers>"),
+        (NET.replace('type="ReLU" ', ""), "missing-attribute", 8, "'type'"),
+        (NET.replace('<layer id="1" ', "<layer "), "missing-attribute", 8, "'id'"),
+        (NET.replace('<layer id="1"', '<layer id="-1"'), "number", 8, "'-1'"),
+        (NET.replace('<layer id="1"', '<layer id="0"'), "duplicate-layer-id", 8, "layer 'x'"),
+        (NET.replace("<dim>2</dim>", "<dim>two</dim>"), "dim-value", 5, "'two'"),
+        (NET.replace('precision="FP32" names', 'precision="FP31" names'), "precision", 5, "FP31"),
+        (NET.replace('to-layer="1"', 'to-layer="9"'), "edge-to-missing-layer", 16, "layer 9"),
+        (NET.replace('to-layer="2" to-port="0"', 'to-layer="2" to-port="3"'),
+         "edge-to-missing-port", 17, "input port 3, the layer has 0"),
+        (NET.replace('from-port="1"', 'from-port="7"'), "edge-to-missing-port", 17,
+         "output port 7, the layer has 1"),
+        (NET.replace('<edge from-layer="1" from-port="1" to-layer="2" to-port="0"/>', ""),
+         "input-without-edge", 12, "input port 0 has no edge"),
+        (NET.replace("</edges>", '<edge from-layer="0" from-port="0" to-layer="2" to-port="0"/>'
+                     "</edges>"), "two-edges-into-port", 18, "already has an edge"),
+        (NET.replace('<edge from-layer="0" from-port="0"', '<edge from-layer="1" from-port="1"'),
+         "cycle", 8, "relu -> relu"),
+        (NET.replace('to-port="0"/>', "/>", 1), "missing-attribute", 16, "'to-port'"),
+        ('<!DOCTYPE net [<!ENTITY a "b">]>' + NET, "xml", 1, "DOCTYPE"),
+    ],
+)  # fmt: skip
+def test_each_mistake_has_its_own_message(text: str, rule: str, line: int, words: str) -> None:
+    problems = problems_of(text)
+    assert rule in [p.rule for p in problems]
+    problem = next(p for p in problems if p.rule == rule)
+    assert words in problem.message
+    assert (problem.file, problem.line) == ("m.xml", line)
+
+
+@pytest.mark.parametrize(
+    ("attribute", "words"),
+    [
+        (
+            'strides="0,2"',
+            "'strides' must be positive whole numbers separated by commas, found '0,2'",
+        ),
+        ('strides="-1,2"', "found '-1,2'"),
+        ('strides="2.0,2"', "found '2.0,2'"),
+        ('strides="2;2"', "found '2;2'"),
+        ('strides="2,"', "found '2,'"),
+        ('strides="2,2" dilations="0,1"', "'dilations' must be positive"),
+        ('strides="2,2" pads_begin="-1,0"', "'pads_begin' must be non-negative"),
+        ('strides="2,2" pads_end="a,b"', "'pads_end' must be non-negative"),
+        ('strides="2,2" output_padding="-1,0"', "'output_padding' must be non-negative"),
+        ('strides="2,2" auto_pad="same"', "'auto_pad' must be one of explicit, same_upper"),
+        ('strides="99999999999999999999,1"', "'strides' must be positive"),
+    ],
+)
+def test_wrong_attribute_values(attribute: str, words: str) -> None:
+    (problem,) = problems_of(LAYER.replace('strides="2,2"', attribute))
+    text = str(problem)
+    assert words in text
+    assert text.startswith("m.xml:2: layer 'up' (ConvolutionBackpropData, id 5): ")
+    assert problem.attribute == attribute.split("=")[-2].split()[-1]
+
+
+@pytest.mark.parametrize(
+    ("attribute", "words"),
+    [
+        ('groups="0"', "'groups' must be a positive whole number"),
+        ('data_format="NHWC"', "'data_format' must be one of NXC, NCX"),
+        ('filter_format="OIX"', "'filter_format' must be one of XOI, IOX"),
+        # S3 writes a bare SAME in a formula that its list of values does not allow
+        ('auto_pad="SAME"', "'auto_pad' must be one of none, same_upper, same_lower, valid"),
+    ],
+)
+def test_wrong_attribute_values_of_onednn(attribute: str, words: str) -> None:
+    text = LAYER.replace("ConvolutionBackpropData", "ConvTranspose")
+    (problem,) = problems_of(text.replace('strides="2,2"', f'strides="2,2" {attribute}'))
+    assert words in problem.message
+
+
+def test_several_mistakes_are_all_collected() -> None:
+    text = LAYER.replace('strides="2,2"', 'strides="0,2" pads_begin="x" auto_pad="up"')
+    assert [p.attribute for p in problems_of(text)] == ["strides", "pads_begin", "auto_pad"]
+
+
+def test_unknown_operation_loads() -> None:
+    graph = graph_of(NET.replace("ReLU", "Frobnicate"))
+    assert not graph.layers[1].operation.implemented
+
+
+def test_newer_opset_means_the_newest_version_before_it() -> None:
+    graph = graph_of(NET.replace('type="ReLU" version="opset1"', 'type="ReLU" version="opset13"'))
+    assert graph.layers[1].operation.type == "ReLU"
+
+
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        ("a", ("a",)),
+        ("a,b", ("a", "b")),
+        ("a\\,b", ("a,b",)),
+        ("a\\,b,c\\,", ("a,b", "c,")),
+        ("a\\b,c", ("a\\b", "c")),
+    ],
+)
+def test_tensor_names(text: str, names: tuple[str, ...]) -> None:
+    assert split_names(text) == names
+
+
+def test_missing_file_directory_and_fifo(tmp_path: Path) -> None:
+    import os
+
+    fifo = tmp_path / "fifo.xml"
+    os.mkfifo(fifo)
+    for path, words in (
+        (tmp_path / "none.xml", "No such file"),
+        (tmp_path, "directory"),
+        (fifo, "no regular file"),
+    ):
+        with pytest.raises(deconv_ir.IRError, match=words):
+            deconv_ir.load(path)
+
+
+def test_oversize_is_refused_before_it_is_read(tmp_path: Path) -> None:
+    from deconv_ir.limits import Limits
+
+    path = tmp_path / "big.xml"
+    path.write_text(NET)
+    graph, problems = read(path, Limits(xml_bytes=10))
+    assert graph is None
+    assert problems[0].rule == "oversize"
+    graph, problems = read(path, Limits(layers=2))
+    assert graph is None
+    assert "more layers than the limit of 2" in problems[0].message
+
+
+def test_long_chain_needs_no_recursion() -> None:
+    count = 20_000
+    layers = "".join(
+        f'<layer id="{i}" name="l{i}" type="ReLU" version="opset1"><input><port id="0"/></input>'
+        '<output><port id="1" precision="FP32"/></output></layer>'
+        for i in range(count)
+    )
+    edges = "".join(
+        f'<edge from-layer="{(i + 1) % count}" from-port="1" to-layer="{i}" to-port="0"/>'
+        for i in range(count)
+    )
+    text = f'<net name="n" version="11"><layers>{layers}</layers><edges>{edges}</edges></net>'
+    (problem,) = problems_of(text)
+    assert problem.rule == "cycle"
+    assert len(problem.message) < 300
