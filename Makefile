@@ -15,7 +15,7 @@ help:
 	@echo "make test        run the tests"
 	@echo "make test-without-compiler  run what computes on an install that had no C compiler"
 	@echo "make test-lowest run the tests with the lowest versions that pyproject.toml allows"
-	@echo "make check       ruff, mypy --strict, generated files are up to date"
+	@echo "make check       ruff, mypy --strict, import direction, generated files are up to date"
 	@echo "make test-peers  compare with OpenVINO, onnxruntime and torch (installs them)"
 	@echo "make fuzz        coverage-guided fuzzing, SECONDS=60 for each target (installs atheris)"
 	@echo "make mutate      COUNT=100000 mutated IRs through load, lint and run"
@@ -80,6 +80,7 @@ check: $(VENV)/installed-dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	$(BIN)/lint-imports
 	$(BIN)/python tools/regen.py --check
 
 regen: $(VENV)/installed-dev

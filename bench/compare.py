@@ -34,7 +34,7 @@ from cases import NAMED, Case, random_cases
 from peers import PEERS, Runner, versions
 
 from deconv_ir import kernels
-from deconv_ir.kernels.native import compiled_module
+from deconv_ir.kernels.runtime.extension import compiled_module
 
 OURS = ("compiled", "phases")
 # Read when the libraries are loaded, and OpenBLAS's for the limit alone.

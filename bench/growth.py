@@ -18,7 +18,7 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 import numpy as np
 
 from deconv_ir import kernels
-from deconv_ir.kernels.native import compiled_module
+from deconv_ir.kernels.runtime.extension import compiled_module
 
 
 def seconds(data: tuple[int, ...], weights: tuple[int, ...], path: str) -> float:

@@ -20,12 +20,10 @@ def main() -> None:
     from deconv_ir.ops.base import REGISTRY
 
     modules: dict[str, str] = {}
-    for info in pkgutil.iter_modules(deconv_ir.ops.__path__):
-        if info.name in ("base", "_index"):
-            continue
-        importlib.import_module(f"deconv_ir.ops.{info.name}")
+    for info in pkgutil.walk_packages(deconv_ir.ops.__path__, "deconv_ir.ops."):
+        importlib.import_module(info.name)
     for kind, versions in REGISTRY.items():
-        files = {cls.__module__.rpartition(".")[2] for cls in versions.values()}
+        files = {cls.__module__.removeprefix("deconv_ir.ops.") for cls in versions.values()}
         if len(files) > 1:
             sys.exit(f"{kind} is registered in more than one file: {', '.join(sorted(files))}")
         modules[kind] = files.pop()

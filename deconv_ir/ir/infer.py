@@ -7,11 +7,9 @@ from typing import NamedTuple
 
 from deconv_ir.errors import DeconvError, ShapeError
 from deconv_ir.ir.findings import Finding, Severity
-from deconv_ir.ir.geometry import Dim, Semantics
 from deconv_ir.ir.graph import Graph, Layer, Place, Port
 from deconv_ir.ir.operation import Context, TensorInfo
 from deconv_ir.ir.shapes import Shape, compatible, format_shape, intersect_dims, size_problem
-from deconv_ir.ops.convolution.openvino import OpenVINODeconvolution
 
 
 class Inference(NamedTuple):
@@ -199,8 +197,22 @@ def compare(
                     place=Place(layer=index, side="output", port=i, attribute="precision"),
                 )
             )
-    if isinstance(layer.operation, OpenVINODeconvolution) and len(inputs) > 2:
-        found += _compare_profiles(graph, index, layer.operation, inputs, context)
+    difference = layer.operation.compare_semantics(inputs, context)
+    if difference is not None:
+        found.append(
+            Finding(
+                "profiles-differ",
+                Severity.WARNING,
+                difference.message,
+                graph.file,
+                layer.line,
+                layer.label,
+                difference.spec,
+                difference.openvino,
+                "semantics='spec' or 'openvino' chooses",
+                place=Place(layer=index),
+            )
+        )
     return found
 
 
@@ -252,42 +264,3 @@ def _compare_shapes(
                 )
             )
     return found
-
-
-def _compare_profiles(
-    graph: Graph,
-    index: int,
-    operation: OpenVINODeconvolution,
-    inputs: Sequence[TensorInfo],
-    context: Context,
-) -> list[Finding]:
-    """Tell where the two semantics find different pads."""
-    layer = graph.layers[index]
-    pads = {}
-    for semantics in Semantics:
-        geometry = operation.geometry(inputs, Context(semantics, context.weights))
-        if geometry is None:
-            return []
-        pads[semantics] = tuple(g.pad_begin for g in geometry)
-    spec, openvino = pads[Semantics.SPEC], pads[Semantics.OPENVINO]
-    if spec == openvino:
-        return []
-    return [
-        Finding(
-            "profiles-differ",
-            Severity.WARNING,
-            f"the specification gives pads_begin {_list(spec)}, the OpenVINO runtime "
-            f"{_list(openvino)}; used is {context.semantics.value}",
-            graph.file,
-            layer.line,
-            layer.label,
-            spec,
-            openvino,
-            "semantics='spec' or 'openvino' chooses",
-            place=Place(layer=index),
-        )
-    ]
-
-
-def _list(values: Sequence[Dim]) -> str:
-    return ",".join(map(str, values))

@@ -128,6 +128,22 @@ class Epilogue(NamedTuple):
     parameters: Sequence[Array] = ()
 
 
+class SemanticsDifference(NamedTuple):
+    """Where the two semantics compute a layer differently.
+
+    Attributes
+    ----------
+    message : str
+        The difference and the semantics in use, in one sentence.
+    spec, openvino : tuple of int or Interval
+        The values that the specification and the OpenVINO runtime find.
+    """
+
+    message: str
+    spec: tuple[Dim, ...]
+    openvino: tuple[Dim, ...]
+
+
 class Operation(Record):
     """What a layer does: its typed attributes, shape rule and execution.
 
@@ -163,6 +179,12 @@ class Operation(Record):
         self, inputs: Sequence[TensorInfo], context: Context, output: int, axis: int
     ) -> str | None:
         """Tell by which formula a dim of an output is found, with the numbers put in."""
+        return None
+
+    def compare_semantics(
+        self, inputs: Sequence[TensorInfo], context: Context
+    ) -> SemanticsDifference | None:
+        """Compare what the two semantics compute for these inputs; None: the same."""
         return None
 
     def execute(self, inputs: Sequence[Array], context: Context) -> Sequence[Array]:

@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 
 from deconv_ir.errors import SettingError
-from deconv_ir.kernels.native import Filtering, compiled_module, supports
+from deconv_ir.kernels.native import Filtering, supports
 from deconv_ir.kernels.problem import Problem
+from deconv_ir.kernels.runtime.extension import compiled_module
 
 __all__ = ["NATIVE", "Algorithm", "choose_algorithm", "preferred_algorithm", "wanted_algorithm"]
 

@@ -12,8 +12,9 @@ from deconv_ir.ir.scratchpad import UNLIMITED, AlgorithmCandidate, ScratchpadBud
 from deconv_ir.kernels.activation import Activation, ActivationKind
 from deconv_ir.kernels.algorithm import NATIVE, Algorithm, choose_algorithm, wanted_algorithm
 from deconv_ir.kernels.arithmetic import Arithmetic, arithmetic_of
-from deconv_ir.kernels.native import CompiledKernel, compiled_module, supports
+from deconv_ir.kernels.native import CompiledKernel, supports
 from deconv_ir.kernels.problem import Problem, check_run, spans
+from deconv_ir.kernels.runtime.extension import compiled_module
 from deconv_ir.kernels.runtime.memory import empty
 
 # The NumPy paths are imported where they are taken: most processes need none of them.

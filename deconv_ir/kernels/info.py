@@ -6,7 +6,8 @@ from typing import NamedTuple
 
 from deconv_ir.kernels.algorithm import NATIVE, preferred_algorithm
 from deconv_ir.kernels.blas import blas_name
-from deconv_ir.kernels.native import compiled_module, instruction_set
+from deconv_ir.kernels.runtime.cpu import instruction_set
+from deconv_ir.kernels.runtime.extension import compiled_module
 from deconv_ir.kernels.runtime.threads import get_threads
 
 __all__ = ["KernelInfo", "kernel_info"]

@@ -3,37 +3,35 @@
 from __future__ import annotations
 
 import enum
-import functools
-import importlib
 import math
-import os
 from collections.abc import Callable, Sequence
-from types import ModuleType
 from typing import Any
 
 import numpy as np
 
-from deconv_ir.errors import SettingError
 from deconv_ir.ir.lazy_tensor import LazyTensor, whole
 from deconv_ir.ir.scratchpad import UNLIMITED, AlgorithmCandidate, ScratchpadBudget
 from deconv_ir.kernels.activation import Activation
 from deconv_ir.kernels.problem import Problem
-from deconv_ir.kernels.runtime.cpu import Machine, current_machine
+from deconv_ir.kernels.runtime.cpu import (
+    INSTRUCTION_SETS,
+    Machine,
+    current_machine,
+    instruction_set,
+)
+from deconv_ir.kernels.runtime.extension import compiled_module
 from deconv_ir.kernels.runtime.threads import get_threads
 
 __all__ = [
     "CompiledKernel",
     "Filtering",
     "choose_fold",
-    "compiled_module",
     "fold_filter",
-    "instruction_set",
     "supports",
 ]
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
-_ISAS = ("baseline", "avx2", "avx512")
 _AXES = 3
 # Beyond these the tables of phases would be larger than the work.
 _MOST_PHASES = 1 << 16
@@ -65,46 +63,6 @@ _ELEMENTS = {
     "int64": 7,
     "uint64": 7,
 }
-
-
-_INTERFACE = 7
-"""Of the calls into C; to be raised, here and in module.c, when one changes."""
-
-
-@functools.cache
-def compiled_module() -> ModuleType | None:
-    """Return the extension module, or None where it was not built."""
-    try:
-        module = importlib.import_module("deconv_ir.kernels._compiled")
-    except ImportError:
-        return None
-    # One that was built from older sources, as an editable install may leave it, is passed over.
-    return module if getattr(module, "INTERFACE", None) == _INTERFACE else None
-
-
-def instruction_set() -> str:
-    """Return the instruction set in use: the machine's, or the one that DECONV_IR_ISA names.
-
-    Raises
-    ------
-    SettingError
-        DECONV_IR_ISA names one that this machine, or the extension, does not have.
-    """
-    module = compiled_module()
-    available: list[str] = module.isas() if module else []
-    wanted = os.environ.get("DECONV_IR_ISA", "")
-    if not wanted:
-        best = current_machine().instruction_set
-        return max(
-            (isa for isa in available if _ISAS.index(isa) <= _ISAS.index(best)),
-            key=_ISAS.index,
-            default="",
-        )
-    if wanted not in available:
-        raise SettingError(
-            f"DECONV_IR_ISA is {wanted!r}; available here: {', '.join(available) or 'none'}"
-        )
-    return wanted
 
 
 def supports(problem: Problem, dtype: np.dtype[Any]) -> bool:
@@ -227,7 +185,7 @@ class CompiledKernel:
             (
                 int(forward),
                 _ELEMENTS[weights.dtype.name],
-                _ISAS.index(isa),
+                INSTRUCTION_SETS.index(isa),
                 problem.groups,
                 problem.channels_in,
                 problem.channels_out * fold,

@@ -95,14 +95,12 @@ def _code_stamp() -> str:
     """
     package = Path(__file__).resolve().parent.parent
     newest = max(
-        (entry.stat().st_mtime_ns for folder in _folders(package) for entry in os.scandir(folder)),
-        default=0,
+        os.stat(os.path.join(folder, name)).st_mtime_ns
+        for folder, _, names in os.walk(package)
+        for name in names
+        if name.endswith(".py")
     )
     return f"{__version__} {newest}"
-
-
-def _folders(package: Path) -> list[Path]:
-    return [package, *(package / name for name in ("linter", "linter/rules", "ops", "xmlio"))]
 
 
 def _text(options: Options) -> str:

@@ -7,7 +7,8 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
 from deconv_ir.errors import DeconvError, InputError, WeightsError
-from deconv_ir.formats.openvino_xml.reader import Document, read_document, read_file
+from deconv_ir.formats.openvino_xml.document import Document
+from deconv_ir.formats.openvino_xml.reader import read_document, read_file
 from deconv_ir.formats.openvino_xml.weights import weights_beside
 from deconv_ir.ir.findings import Finding, Severity
 from deconv_ir.ir.graph import Graph, Place

@@ -16,7 +16,7 @@ from deconv_ir.ir.operation import Context, TensorInfo
 from deconv_ir.ops import find_operation
 
 if TYPE_CHECKING:
-    from deconv_ir.formats.openvino_xml.reader import Document
+    from deconv_ir.formats.openvino_xml.document import Document
     from deconv_ir.linter.rule import Edit, Rule
     from deconv_ir.linter.weights import WeightsView
     from deconv_ir.ops.constants.constant import Const

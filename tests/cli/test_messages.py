@@ -134,7 +134,5 @@ def test_an_error_names_file_line_and_layer(here: Path) -> None:
 def test_an_option_that_is_mistyped_gets_a_suggestion(here: Path) -> None:
     evil_model(here)
     done = invoke("model.xml", "--semantic", "spec")
-    assert done.stderr == (
-        "error: no such option: --semantic (did you mean --semantics?); "
-        "deconv-run --help lists the options\n"
-    )
+    assert done.stderr.startswith("error: no such option: --semantic (did you mean --semantics?); ")
+    assert done.stderr.endswith("deconv-run --help lists the options\n")

@@ -25,8 +25,8 @@ from deconv_ir.kernels import (
     naive_convolution,
     set_threads,
 )
-from deconv_ir.kernels.native import compiled_module
 from deconv_ir.kernels.runtime import parallel
+from deconv_ir.kernels.runtime.extension import compiled_module
 
 Array = np.ndarray[Any, np.dtype[Any]]
 

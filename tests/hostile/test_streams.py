@@ -73,13 +73,13 @@ def test_closed_streams(
 def test_nothing_to_read_from(command: tuple[str, ...], folder: Path) -> None:
     code, _, error = run(*command, cwd=folder, preexec_fn=closed(0))
     assert code == 2
-    assert one_error_line(error) == "error: there is no standard input to read from"
+    assert one_error_line(error) == "error: standard input is closed"
 
 
 def test_nothing_to_write_to(folder: Path) -> None:
     code, _, error = run(*RUN, "--output", "-", cwd=folder, preexec_fn=closed(1))
     assert code == 2
-    assert one_error_line(error) == "error: there is no standard output to write to"
+    assert one_error_line(error) == "error: standard output is closed"
 
 
 def test_no_file_takes_the_number_of_a_closed_stream(folder: Path) -> None:

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from deconv_ir.kernels import Deconvolution, naive, phases
-from deconv_ir.kernels.native import compiled_module
+from deconv_ir.kernels.runtime.extension import compiled_module
 
 FLOATS = ["float32", "float64", "float16", "bfloat16"]
 INTEGERS = [f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)]

@@ -21,8 +21,8 @@ import numpy as np
 
 from deconv_ir import kernels
 from deconv_ir.kernels import writer
-from deconv_ir.kernels.native import compiled_module
 from deconv_ir.kernels.phases import Method
+from deconv_ir.kernels.runtime.extension import compiled_module
 
 
 def problems() -> ModuleType:

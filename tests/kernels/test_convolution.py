@@ -7,7 +7,7 @@ import pytest
 from scipy.signal import correlate
 
 from deconv_ir.kernels import Activation, ActivationKind, Convolution, naive_convolution
-from deconv_ir.kernels.native import compiled_module
+from deconv_ir.kernels.runtime.extension import compiled_module
 
 PATHS = [*(["direct", "winograd"] if compiled_module() else []), "im2col"]
 

@@ -13,9 +13,10 @@ import pytest
 from deconv_ir import kernels
 from deconv_ir.kernels import Activation, ActivationKind, Deconvolution, naive
 from deconv_ir.kernels.algorithm import Algorithm, choose_algorithm
-from deconv_ir.kernels.native import compiled_module, supports
+from deconv_ir.kernels.native import supports
 from deconv_ir.kernels.problem import Problem
 from deconv_ir.kernels.runtime import memory
+from deconv_ir.kernels.runtime.extension import compiled_module
 
 needs_compiled = pytest.mark.skipif(
     compiled_module() is None, reason="the compiled kernel was not built"

@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 from deconv_ir.kernels import Deconvolution
-from deconv_ir.kernels.native import choose_fold, compiled_module, fold_filter
+from deconv_ir.kernels.native import choose_fold, fold_filter
 from deconv_ir.kernels.problem import Problem
+from deconv_ir.kernels.runtime.extension import compiled_module
 
 needs_compiled = pytest.mark.skipif(
     compiled_module() is None, reason="the compiled kernel was not built"

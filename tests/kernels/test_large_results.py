@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from deconv_ir.kernels import Deconvolution, naive
-from deconv_ir.kernels.native import compiled_module
+from deconv_ir.kernels.runtime.extension import compiled_module
 
 pytestmark = pytest.mark.skipif(
     compiled_module() is None, reason="the compiled kernel was not built"

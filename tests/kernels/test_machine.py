@@ -9,8 +9,15 @@ import pytest
 
 from deconv_ir.errors import SettingError
 from deconv_ir.kernels import Deconvolution
-from deconv_ir.kernels.native import compiled_module, instruction_set
-from deconv_ir.kernels.runtime.cpu import MACHINES, Machine, Processor, current_machine, machine_of
+from deconv_ir.kernels.runtime.cpu import (
+    MACHINES,
+    Machine,
+    Processor,
+    current_machine,
+    instruction_set,
+    machine_of,
+)
+from deconv_ir.kernels.runtime.extension import compiled_module
 
 CPUINFO = Path("/proc/cpuinfo")
 needs_extension = pytest.mark.skipif(

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from deconv_ir.kernels import Convolution, Deconvolution
-from deconv_ir.kernels.native import compiled_module
+from deconv_ir.kernels.runtime.extension import compiled_module
 from deconv_ir.kernels.tiling import TileCost, choose_tiling, tile_bytes
 
 # Lists of slices, and NumPy's buffers for casts; they do not grow with the layer.

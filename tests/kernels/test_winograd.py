@@ -16,8 +16,9 @@ from deconv_ir.kernels import (
     naive,
     naive_convolution,
 )
-from deconv_ir.kernels.native import choose_fold, compiled_module
+from deconv_ir.kernels.native import choose_fold
 from deconv_ir.kernels.runtime import threads
+from deconv_ir.kernels.runtime.extension import compiled_module
 
 pytestmark = pytest.mark.skipif(
     compiled_module() is None, reason="the compiled kernel was not built"

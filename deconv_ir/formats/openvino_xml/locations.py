@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from deconv_ir.formats.openvino_xml.reader import Document
+from deconv_ir.formats.openvino_xml.document import Document
 from deconv_ir.formats.openvino_xml.scanner import Element, scan_iter
 from deconv_ir.ir.graph import Place
 

@@ -16,6 +16,8 @@ from typing import Final
 
 from deconv_ir.errors import DeconvError, IRError
 from deconv_ir.formats.files import open_regular
+from deconv_ir.formats.openvino_xml.document import Document
+from deconv_ir.formats.openvino_xml.locations import pin_down
 from deconv_ir.formats.openvino_xml.pieces import (
     Fault,
     Piece,
@@ -52,38 +54,6 @@ _PLAIN_EDGE: Final = re.compile(
 _EDGE_ENDS: Final = ("from-layer", "from-port", "to-layer", "to-port")
 
 
-class Document:
-    """What reading one file gives.
-
-    Attributes
-    ----------
-    source : Source or None
-        The text; None when it is no XML.
-    graph : Graph or None
-        None when the file is no IR.
-    problems : list of DeconvError
-        What keeps the file from being loaded, in the order of the file.
-    remarks : list of DeconvError
-        What a reader passes over: elements and attributes that mean nothing.
-    layers, edges : list of int
-        Where each of the graph's layers and edges begins in the text.
-    root : (int, int)
-        Where the start tag of the root stands.
-    """
-
-    __slots__ = ("edges", "file", "graph", "layers", "problems", "remarks", "root", "source")
-
-    def __init__(self, file: str | None) -> None:
-        self.file = file
-        self.source: Source | None = None
-        self.graph: Graph | None = None
-        self.problems: list[DeconvError] = []
-        self.remarks: list[DeconvError] = []
-        self.layers: list[int] = []
-        self.edges: list[int] = []
-        self.root = (0, 0)
-
-
 def read(
     path: str | os.PathLike[str], limits: Limits = DEFAULT_LIMITS
 ) -> tuple[Graph | None, list[DeconvError]]:
@@ -109,8 +79,6 @@ def read_bytes(
     """Read an IR from the bytes of its file; see `read`."""
     document = read_document(data, file, limits)
     if document.problems:
-        from deconv_ir.formats.openvino_xml.locations import pin_down
-
         pin_down(document)
     return document.graph, document.problems
 

@@ -7,8 +7,12 @@ import os
 from typing import NamedTuple
 
 from deconv_ir.errors import SettingError
+from deconv_ir.kernels.runtime.extension import compiled_module
 
-__all__ = ["MACHINES", "Machine", "Processor", "current_machine", "machine_of"]
+__all__ = ["MACHINES", "Machine", "Processor", "current_machine", "instruction_set", "machine_of"]
+
+INSTRUCTION_SETS = ("baseline", "avx2", "avx512")
+
 
 _SMALLEST_CACHE = 256 << 10
 """Second-level cache of a processor that does not say how large it is."""
@@ -109,8 +113,6 @@ def machine_of(processor: Processor, instruction_set: str) -> Machine:
 
 @functools.cache
 def _detected() -> Machine:
-    from deconv_ir.kernels.native import compiled_module
-
     module = compiled_module()
     if module is None:
         return machine_of(Processor(), "baseline")
@@ -134,3 +136,32 @@ def current_machine() -> Machine:
             f"DECONV_IR_MACHINE is {wanted!r}; expected one of {', '.join(MACHINES)}"
         )
     return MACHINES[wanted]
+
+
+def instruction_set() -> str:
+    """Return the instruction set in use: the machine's, or the one that DECONV_IR_ISA names.
+
+    Raises
+    ------
+    SettingError
+        DECONV_IR_ISA names one that this machine, or the extension, does not have.
+    """
+    module = compiled_module()
+    available: list[str] = module.isas() if module else []
+    wanted = os.environ.get("DECONV_IR_ISA", "")
+    if not wanted:
+        best = current_machine().instruction_set
+        return max(
+            (
+                isa
+                for isa in available
+                if INSTRUCTION_SETS.index(isa) <= INSTRUCTION_SETS.index(best)
+            ),
+            key=INSTRUCTION_SETS.index,
+            default="",
+        )
+    if wanted not in available:
+        raise SettingError(
+            f"DECONV_IR_ISA is {wanted!r}; available here: {', '.join(available) or 'none'}"
+        )
+    return wanted

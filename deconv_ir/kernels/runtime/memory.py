@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from deconv_ir.kernels.native import compiled_module
+from deconv_ir.kernels.runtime.extension import compiled_module
 
 __all__ = ["allocator", "empty", "is_pooled", "keep"]
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from deconv_ir.errors import ShapeError
 from deconv_ir.ir.dtypes import ElementType
 from deconv_ir.ir.geometry import Axis, AxisGeometry, Dim, Semantics, openvino_axis
-from deconv_ir.ir.operation import TensorInfo
+from deconv_ir.ir.operation import Context, SemanticsDifference, TensorInfo
 from deconv_ir.ops.checks import merged_type
 from deconv_ir.ops.convolution.deconvolution import Deconvolution
 from deconv_ir.ops.convolution.views import DataView, check_output_shape
@@ -29,6 +29,28 @@ class OpenVINODeconvolution(Deconvolution):
         if len(inputs) < 3:
             return None, None
         return check_output_shape(inputs[2], "output_shape", spatial), None
+
+    def compare_semantics(
+        self, inputs: Sequence[TensorInfo], context: Context
+    ) -> SemanticsDifference | None:
+        """Compare the pads; they can differ only where `output_shape` is given."""
+        if len(inputs) < 3:
+            return None
+        pads = []
+        for semantics in (Semantics.SPEC, Semantics.OPENVINO):
+            geometry = self.geometry(inputs, Context(semantics, context.weights))
+            if geometry is None:
+                return None
+            pads.append(tuple(axis.pad_begin for axis in geometry))
+        spec, openvino = pads
+        if spec == openvino:
+            return None
+        return SemanticsDifference(
+            f"the specification gives pads_begin {','.join(map(str, spec))}, the OpenVINO runtime "
+            f"{','.join(map(str, openvino))}; used is {context.semantics.value}",
+            spec,
+            openvino,
+        )
 
     def check_types(self, inputs: Sequence[TensorInfo]) -> ElementType | None:
         """Require one numeric type (T1) for data and filter."""

@@ -1,0 +1,34 @@
+"""The library computes and raises; printing, asking and exiting belong to the commands.
+
+The direction of imports is a contract of import-linter in pyproject.toml, which `make check` runs.
+"""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent.parent
+
+
+@pytest.mark.parametrize(
+    "path",
+    sorted((ROOT / "deconv_ir").rglob("*.py")),
+    ids=lambda path: str(path.relative_to(ROOT)),
+)
+def test_the_library_never_prints_asks_or_exits(path: Path) -> None:
+    called = {
+        node.func.id
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
+    }
+    assert not called & {"print", "exit", "input"}
+
+
+def test_starting_the_linter_imports_no_numpy() -> None:
+    code = "import sys, deconv_ir; assert not {'numpy', 'scipy', 'click'} & set(sys.modules)"
+    subprocess.run([sys.executable, "-c", code], check=True)
