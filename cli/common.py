@@ -24,6 +24,8 @@ EXIT_INTERRUPTED = 130
 
 STREAM = "-"
 """What stands for standard input or output in place of a file."""
+FROM_STDIN = "<stdin>"
+"""What messages call a file that comes from standard input."""
 
 _MAX_LINE = 4 * MAX_MESSAGE
 """Longest line of an error: place, layer, message and hint are bounded by themselves."""

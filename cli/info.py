@@ -10,6 +10,7 @@ import click
 from deconv_ir.ir.shapes import format_shape
 
 from .common import EXIT_OK
+from .models import model_name
 from .shapes import input_shapes
 
 if TYPE_CHECKING:
@@ -60,7 +61,7 @@ def _print_json(model: Model, ports: Sequence[tuple[str, str, Port, Shape]]) -> 
         ]
 
     document = {
-        "model": model.graph.file,
+        "model": model_name(model),
         "name": model.graph.name,
         "layers": len(model.graph.layers),
         "inputs": described("input"),

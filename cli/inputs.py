@@ -11,6 +11,7 @@ from deconv_ir.ir.shapes import compatible, format_shape
 
 from . import npy, npz
 from .common import STREAM, Mistake
+from .models import model_name
 from .shapes import OPTION as SHAPE_OPTION
 from .shapes import describe_port, drawn_shape
 
@@ -56,7 +57,7 @@ def gather_inputs(
             f"{name!r} {describe_port(model.inputs[name], shapes[name])}" for name in missing
         )
         raise Mistake(
-            f"{model.graph.file}: no array for input {listed} "
+            f"{model_name(model)}: no array for input {listed} "
             "(use --input NAME=FILE.npy, or --random-inputs SEED)"
         )
     drawn = {name: drawn_shape(name, shapes[name]) for name in missing}

@@ -12,6 +12,7 @@ from .common import (
     EXIT_DIFFERS,
     EXIT_OK,
     FILE,
+    FROM_STDIN,
     Mistake,
     run_and_leave,
     standard_input,
@@ -33,7 +34,7 @@ Examples:
   deconv-lint model.xml
   deconv-lint models/ --format sarif --output lint.sarif
   deconv-lint 'models/**/*.xml' --select IR4,weights --ignore IR506
-  deconv-lint model.xml --reshape data=1,3,64,64 --severity info
+  deconv-lint model.xml --shape data=1,3,64,64 --severity info
   deconv-lint models/ --fix
   deconv-lint --explain IR401
 
@@ -52,7 +53,6 @@ zsh_source or fish_source for those shells.
 """
 
 STDIN = "-"
-FROM_STDIN = "<stdin>"
 PRUNE_AT = 256
 """Runs over more files also clear the cache of what is old."""
 
@@ -77,7 +77,9 @@ PRUNE_AT = 256
     help="Whose rule decides where documents and runtime differ. Default: spec.",
 )
 @click.option(
+    "--shape",
     "--reshape",
+    "shapes",
     multiple=True,
     metavar="NAME=SHAPE",
     help="Check whether the layers fit at another input shape, as in data=1,3,64,64.",
@@ -124,7 +126,7 @@ def command(
     extend_select: tuple[str, ...],
     severity: str | None,
     semantics: str | None,
-    reshape: tuple[str, ...],
+    shapes: tuple[str, ...],
     weights: str | None,
     deep: bool,
     fix: bool,
@@ -154,9 +156,9 @@ def command(
         raise Mistake("no path given; deconv-lint --help lists the options")
     if fix and diff:
         raise Mistake("--fix and --diff cannot be combined")
-    if (fix or diff) and reshape:
+    if (fix or diff) and shapes:
         raise Mistake(
-            "--fix and --diff cannot be combined with --reshape: the file declares its own shapes"
+            "--fix and --diff cannot be combined with --shape: the file declares its own shapes"
         )
     if update_baseline and baseline is None:
         raise Mistake("--update-baseline requires --baseline FILE")
@@ -169,7 +171,7 @@ def command(
         extend_select=extend_select,
         severity=severity,
         semantics=semantics,
-        reshape=reshape,
+        reshape=shapes,
         deep=deep,
         config=config,
         isolated=isolated,

@@ -5,12 +5,13 @@ from __future__ import annotations
 import os
 
 from deconv_ir.errors import DeconvError
-from deconv_ir.ir.shapes import Shape, parse_shape
+from deconv_ir.ir.shapes import Shape
 from deconv_ir.linter.catalogue import select_rules
 from deconv_ir.linter.config import Config, find_config, matches, read_config
 from deconv_ir.linter.options import Options, choose
 
 from .common import Mistake
+from .shapes import OPTION, parse_named_shape
 
 
 class Settings:
@@ -34,7 +35,7 @@ class Settings:
         self.extend_select = _split(extend_select)
         self.severity = severity
         self.semantics = semantics
-        self.reshape = dict(map(_parse_reshape, reshape))
+        self.reshape = dict(map(_parse_shape, reshape))
         self.deep = deep
         self.isolated = isolated
         self.given = None if config is None else read_config(config)
@@ -96,11 +97,7 @@ def _split(words: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(part.strip() for word in words for part in word.split(",") if part.strip())
 
 
-def _parse_reshape(text: str) -> tuple[str, Shape]:
-    name, equals, dims = text.rpartition("=")
-    if not equals or not name:
-        raise Mistake(f"--reshape {text!r}: expected NAME=SHAPE, for example data=1,3,64,64")
-    try:
-        return name, parse_shape(dims)
-    except ValueError as error:
-        raise Mistake(f"--reshape {text!r}: {error}") from None
+def _parse_shape(text: str) -> tuple[str, Shape]:
+    if not text.rpartition("=")[0]:
+        raise Mistake(f"{OPTION} {text}: expected NAME=SHAPE, for example data=1,3,64,64")
+    return parse_named_shape(text)

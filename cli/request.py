@@ -78,6 +78,8 @@ class Request(NamedTuple):
         """
         if self.output == STREAM and self.as_json:
             raise Mistake("--output - and --json both write to standard output (use one of them)")
+        if self.model == STREAM and any(i.rpartition("=")[2] == STREAM for i in self.inputs):
+            raise Mistake("the model and an --input cannot both be standard input")
         if self.no_output and self.output is not None:
             raise Mistake("--output and --no-output cannot be combined")
         if self.info:

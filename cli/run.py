@@ -16,6 +16,7 @@ from .request import FOR_ONE_RUN, BatchSize, CastMode, Request, RunCommand, Size
 EPILOG = """\b
 Examples:
   deconv-run model.xml --info
+  deconv-run - --weights model.bin --info < model.xml
   deconv-run model.xml --input x.npy
   deconv-run model.xml --input data=x.npy --input mask=m.npy --output results/
   deconv-run model.xml --input 'frames/*.npy' --output results/ --resume
@@ -78,7 +79,12 @@ def _list_operations(context: click.Context, parameter: click.Parameter, value: 
     "standard output. Default: one .npy per output, in this directory (none with --expect).",
 )
 @click.option("--no-output", is_flag=True, help="Write no outputs; print the summary alone.")
-@click.option("--weights", metavar="FILE.bin", type=FILE, help="Default: beside the model.")
+@click.option(
+    "--weights",
+    metavar="FILE.bin",
+    type=FILE,
+    help="The weights. Default: the .bin beside the model; a model on standard input has none.",
+)
 @click.option(
     "--semantics",
     type=click.Choice(["spec", "openvino"]),
@@ -194,23 +200,13 @@ def _list_operations(context: click.Context, parameter: click.Parameter, value: 
 @click.option("-q", "--quiet", is_flag=True, help="Say nothing but warnings and errors.")
 @version_option("deconv-run", _kernel_details)
 def command(**options: Any) -> int:
-    """Run the network in MODEL.xml on arrays from .npy files."""
+    """Run the network in MODEL.xml ('-': standard input) on arrays from .npy or .npz files."""
     request = Request(**options)
     request.require_consistent()
-    # NumPy's import is most of the start; nothing above needs it.
-    from deconv_ir.model import load
+    from .models import open_model
 
     started = time.perf_counter()
-    model = load(
-        request.model,
-        request.weights,
-        request.semantics,
-        warn=False,
-        limits=request.limits,
-        memory_limit=request.memory_limit,
-    )
-    if request.layer is not None:
-        model = model.layer(request.layer)
+    model = open_model(request)
     gc.enable()
     if request.info:
         from .info import print_info

@@ -14,6 +14,8 @@ from deconv_ir.execute.memory import format_bytes
 from deconv_ir.ir.dtypes import from_numpy
 from deconv_ir.ir.shapes import format_shape
 
+from .models import model_name
+
 if TYPE_CHECKING:
     from deconv_ir import Finding, Model
     from deconv_ir.execute.plan import Plan
@@ -152,7 +154,7 @@ def _print_json(summary: Summary) -> None:
         }
 
     document = {
-        "model": summary.model.graph.file,
+        "model": model_name(summary.model),
         "semantics": summary.model.semantics.value,
         "inputs": [
             port(name, array) | ({"file": str(summary.saved[name])} if summary.saved else {})

@@ -355,3 +355,47 @@ def test_arrays_are_not_written_to_a_terminal(here: Path) -> None:
     assert done.stderr.startswith("error: --output - writes binary data")
     piped = subprocess.run(command, capture_output=True, check=True)
     assert piped.stdout.startswith(b"\x93NUMPY")
+
+
+def test_a_model_on_standard_input(here: Path) -> None:
+    xml = Path(MODEL).read_bytes()
+    arguments = ["--random-inputs", "0", "--shape", "a=2,3"]
+    invoke(MODEL, *arguments, "--output", "out.npz")
+    done = invoke("-", *arguments, "--expect", "out.npz", "--json", stdin=xml)
+    assert done.exit_code == 0, done.stderr
+    assert json.loads(done.stdout)["model"] == "<stdin>"
+    assert "sum: agrees" in invoke("-", *arguments, "--expect", "out.npz", stdin=xml).stderr
+
+
+def test_a_model_on_standard_input_has_weights_by_their_option(here: Path) -> None:
+    """2 + 0.5."""
+    ir = IR()
+    ir.result(ir.layer("Add", [ir.parameter("x", "1"), ir.const(np.array([0.5], np.float32))]))
+    xml = ir.save(here).read_bytes()
+    np.save("x.npy", np.array([2], np.float32))
+    done = invoke("-", "--input", "x.npy", "--output", "y.npy", stdin=xml)
+    assert done.exit_code == 2
+    assert done.stderr.startswith("error: <stdin>:")
+    assert "the model has 1 constants, but no weights (--weights FILE" in done.stderr
+    done = invoke("-", "--weights", "model.bin", "--input", "x.npy", "--output", "y.npy", stdin=xml)
+    assert done.exit_code == 0, done.stderr
+    assert np.load("y.npy").tolist() == [2.5]
+
+
+@pytest.mark.parametrize(
+    ("xml", "arguments", "words"),
+    [
+        (b"", [], "error: <stdin>:1: "),
+        (b"<net>\n<layers>\n</net>", [], "error: <stdin>:3: "),
+        (b"<net" + b" " * 400, ["--limit", "xml_bytes=100"], "<stdin>:1: the file has 101 bytes"),
+        (b"", ["--input", "a=-"], "the model and an --input cannot both be standard input"),
+    ],
+)
+def test_standard_input_that_is_no_model(
+    here: Path, xml: bytes, arguments: list[str], words: str
+) -> None:
+    done = invoke("-", "--random-inputs", "0", *arguments, stdin=xml)
+    assert done.exit_code == 2
+    assert words in done.stderr
+    assert done.stderr.count("\n") == 1
+    assert files() == []

@@ -373,22 +373,23 @@ def test_semantics(lint: Lint) -> None:
 
 
 def test_reshape(lint: Lint, good: Path) -> None:
-    assert lint(str(good), "--reshape", "x=1,4,7,6").code == 0, "declared dims are not compared"
-    done = lint(str(good), "--reshape", "x=1,5,7,6", "--format", "json")
+    assert lint(str(good), "--shape", "x=1,4,7,6").code == 0, "declared dims are not compared"
+    done = lint(str(good), "--shape", "x=1,5,7,6", "--format", "json")
+    assert lint(str(good), "--reshape", "x=1,5,7,6", "--format", "json").out == done.out
     (found,) = json.loads(done.out)["findings"]
     assert (found["code"], found["expected"], found["actual"]) == ("IR405", 4, 5)
     tall = good.read_text().replace('pads_begin="1, 1"', 'pads_begin="9, 1"')
     good.write_text(tall)
-    assert "IR411" in lint(str(good), "--reshape", "x=1,4,2,6").out
+    assert "IR411" in lint(str(good), "--shape", "x=1,4,2,6").out
 
 
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--reshape", "q=1"], "there is no input 'q'"),
-        (["--reshape", "x"], "expected NAME=SHAPE"),
-        (["--reshape", "x=1,a"], "'a' is no dim"),
-        (["--reshape", "x=1", "--fix"], "cannot be combined with --reshape"),
+        (["--shape", "q=1"], "there is no input 'q'"),
+        (["--shape", "x"], "expected NAME=SHAPE"),
+        (["--shape", "x=1,a"], "'a' is no dim"),
+        (["--shape", "x=1", "--fix"], "cannot be combined with --shape"),
         (["--fix", "--diff"], "--fix and --diff cannot be combined"),
         (["--update-baseline"], "--update-baseline requires --baseline FILE"),
         (["--config", "none.toml"], "can not read the settings"),
