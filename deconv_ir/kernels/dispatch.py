@@ -16,6 +16,7 @@ from deconv_ir.kernels.native import CompiledKernel, supports
 from deconv_ir.kernels.problem import Problem, check_run, spans
 from deconv_ir.kernels.runtime.extension import compiled_module
 from deconv_ir.kernels.runtime.memory import empty
+from deconv_ir.kernels.spread import Spread
 
 # The NumPy paths are imported where they are taken: most processes need none of them.
 if TYPE_CHECKING:
@@ -348,7 +349,20 @@ class Deconvolution(_Prepared):
         super().__init__(filter, problem, bias, activation, scratch_bytes, path, forward=False)
         self._col2im: Col2im | None = None
         self._phases: Phases | None = None
+        self._spread = None if self._compiled is not None else Spread.of(problem)
         if self._compiled is not None:
+            return
+        if self._spread is not None:
+            self._without_gaps = Deconvolution(
+                self._unpacked(),
+                strides=self._spread.strides,
+                dilations=self._spread.dilations,
+                groups=groups,
+                bias=bias,
+                activation=activation,
+                scratch_bytes=scratch_bytes,
+                path=path,
+            )
             return
         near = max(problem.dilations) < _FARTHEST and filter.dtype.kind not in "iu"
         if self.path is not Algorithm.COL2IM and near and _all_finite(self._unpacked()):
@@ -372,6 +386,9 @@ class Deconvolution(_Prepared):
     def _run_numpy(
         self, data: Array, pads: tuple[int, ...], scratch_bytes: int, out: Array
     ) -> None:
+        if self._spread is not None:
+            self._spread.run(self._without_gaps.run, data, pads, out)
+            return
         axes = spans(self.problem, data.shape[2:], pads, out.shape[2:])
         if self._phases is not None and self._phases.run(data, axes, scratch_bytes, out):
             return
