@@ -6,8 +6,14 @@ import os
 import stat
 from collections.abc import Iterable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from .common import Mistake
+from .common import STREAM, Mistake
+
+if TYPE_CHECKING:
+    from deconv_ir import Model
+
+    from .request import Request
 
 _Identity = tuple[int, int] | str
 
@@ -31,18 +37,18 @@ class Guard:
         if isinstance(identity, tuple):
             self._read.setdefault(identity, what)
 
-    def allow(self, option: str, path: str | os.PathLike[str]) -> None:
-        """Require that a file may be written.
+    def allow(self, option: str, path: str | os.PathLike[str] | None) -> None:
+        """Require that a file may be written; None: standard output.
 
         Raises
         ------
         Mistake
             The file is one that is read, or that another option writes.
         """
-        identity = _identity(path)
+        identity = STREAM if path is None else _identity(path)
         if identity is None:
             return
-        shown = os.fspath(path)
+        shown = STREAM if path is None else os.fspath(path)
         if identity in self._read:
             raise Mistake(
                 f"{option} {shown} would overwrite {self._read[identity]} (choose another name)"
@@ -53,6 +59,16 @@ class Guard:
                 "(choose another name)"
             )
         self._written[identity] = option
+
+
+def guard_run(
+    model: Model, request: Request, read: Iterable[tuple[str, str | os.PathLike[str]]]
+) -> Guard:
+    """Protect the model, its weights, and what else a run reads."""
+    guard = Guard([("the model", request.model), *read])
+    if model.context_weights is not None:
+        guard.add("the weights", model.context_weights.path)
+    return guard
 
 
 def _identity(path: str | os.PathLike[str]) -> _Identity | None:

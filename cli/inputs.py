@@ -12,6 +12,7 @@ from deconv_ir.ir.shapes import compatible, format_shape
 from . import npy, npz
 from .common import STREAM, Mistake
 from .models import model_name
+from .request import SEVERAL
 from .shapes import OPTION as SHAPE_OPTION
 from .shapes import describe_port, drawn_shape
 
@@ -115,7 +116,7 @@ def pair(option: str, given: Sequence[str], names: Sequence[str]) -> dict[str, s
             if name in pairs:
                 raise Mistake(f"{option} {name!r} is given twice")
             pairs[name] = text[len(name) + 1 :]
-        elif equals and not Path(text).exists():
+        elif equals and not Path(text.partition(SEVERAL)[0]).exists():
             known = ", ".join(map(repr, names)) or "none"
             raise Mistake(f"{option} {text}: the model has no {name!r}; it has {known}")
         else:
@@ -144,9 +145,3 @@ def pair(option: str, given: Sequence[str], names: Sequence[str]) -> dict[str, s
 def _stored_names(path: str) -> list[str]:
     """Return the names of the arrays in a .npz file; none of any other file."""
     return npz.names(path) if path.endswith(npz.SUFFIX) and Path(path).exists() else []
-
-
-def is_pattern(text: str) -> bool:
-    """Whether an --input stands for many files."""
-    path = text.partition("=")[2] if "=" in text and not Path(text).exists() else text
-    return any(c in path for c in "*?[") and not Path(path).exists()

@@ -1,25 +1,31 @@
-"""Many inputs: a model run on each file that a pattern finds, or on batches of them."""
+"""Many inputs: a model run on each of many files, or on batches of them."""
 
 from __future__ import annotations
 
 import contextlib
-import glob
 import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
-from deconv_ir.errors import DeconvError
+from deconv_ir.errors import DeconvError, one_line
 
 from . import npy
-from .common import EXIT_MISTAKE, EXIT_OK, STREAM, Mistake, warn
+from .batch import run_batch
+from .common import EXIT_DIFFERS, EXIT_MISTAKE, EXIT_OK, STREAM, Mistake, note, report_error
+from .compare import compare_with
+from .guard import guard_run
 from .hints import as_line
-from .inputs import gather_inputs, is_pattern, pair
+from .inputs import gather_inputs, pair, read_array
+from .manifest import Manifest, Stamp, describe_run
+from .patterns import find, pair_references, show, stands_for_many
 from .profiles import start_profile, write_trace
 from .reporting import report_findings
+from .request import SEVERAL
 from .shapes import input_shapes
 from .targets import file_names
 from .threads import limit_threads
@@ -29,14 +35,29 @@ if TYPE_CHECKING:
     from deconv_ir.execute.profile import Profile
     from deconv_ir.ir.dtypes import Array
 
+    from .compare import Comparison
     from .request import Request
 
 
 class Item(NamedTuple):
-    """One run: a file for each input that a pattern stands for, a target for each output."""
+    """One run.
+
+    Attributes
+    ----------
+    files : dict
+        Input that many files are given for -> the file of this run.
+    stem : Path
+        What tells its files from those of the other runs.
+    targets : dict
+        Output -> file to write; empty where outputs are only compared.
+    references : dict
+        Output -> file to compare with.
+    """
 
     files: dict[str, Path]
+    stem: Path
     targets: dict[str, Path]
+    references: dict[str, Path] = {}  # noqa: RUF012 - never changed
 
     @property
     def label(self) -> str:
@@ -45,11 +66,12 @@ class Item(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """What became of an item: ``done``, ``skipped``, ``failed`` or ``not run``."""
+    """The end of an item: ``done``, ``differs``, ``skipped``, ``failed`` or ``not run``."""
 
     item: Item
     status: str
     error: str | None = None
+    comparisons: tuple[Comparison, ...] = ()
 
 
 class StopError(Exception):
@@ -62,25 +84,37 @@ def run_many(model: Model, request: Request) -> int:
     Returns
     -------
     int
-        Exit code: 2 when any file failed.
+        Exit code: 2 when any file failed, 1 when any output differs from its reference.
     """
     started = time.perf_counter()
-    if request.expect:
-        raise Mistake("--expect compares one run; a pattern stands for many")
     given = pair("--input", request.inputs, list(model.inputs))
-    patterns = {name: text for name, text in given.items() if is_pattern(text)}
-    items = _items(patterns, model.output_names(request.wanted), request)
+    many = {name: text for name, text in given.items() if stands_for_many(text)}
+    fixed_files = {name: path for name, path in given.items() if name not in many}
+    missing = [name for name in model.inputs if name not in given]
+    several = next((text for text in many.values() if SEVERAL in text), None)
+    if missing and several is not None and request.random_inputs is None:
+        raise Mistake(
+            f"--input {show(several)} are runs of one input, no array for input "
+            f"{', '.join(map(repr, missing))} (each input has an --input of its own)"
+        )
+    items = _items(many, model.output_names(request.wanted), request)
+    _protect(model, request, items, fixed_files)
     fixed = gather_inputs(
         model,
-        [f"{name}={path}" for name, path in given.items() if name not in patterns],
+        [f"{name}={path}" for name, path in fixed_files.items()],
         request.random_inputs,
         input_shapes(model, request.shapes),
-        besides=patterns,
+        besides=many,
     )
+    manifest, skipped = _resume(model, request, items, fixed)
     profile, trace = start_profile(request)
-    runner = _Runner(model, request, fixed, profile)
-    with limit_threads(request.threads), _progress(len(items), request) as advance:
-        outcomes = runner.run(items, advance)
+    with limit_threads(request.threads), _progress(len(items), request) as progress:
+        runner = _Runner(model, request, fixed, profile, manifest, progress)
+        try:
+            outcomes = runner.run(items, skipped)
+        finally:
+            if manifest is not None:
+                manifest.save()
     _report(outcomes, request, time.perf_counter() - started)
     if profile is not None:
         from .tables import print_profile
@@ -89,74 +123,138 @@ def run_many(model: Model, request: Request) -> int:
             print_profile(profile)
         if trace is not None:
             write_trace(profile, trace)
-    failed = any(outcome.status == "failed" for outcome in outcomes)
-    return EXIT_MISTAKE if failed else EXIT_OK
+    statuses = {outcome.status for outcome in outcomes}
+    if "failed" in statuses:
+        return EXIT_MISTAKE
+    return EXIT_DIFFERS if "differs" in statuses else EXIT_OK
 
 
-def _items(patterns: Mapping[str, str], outputs: Sequence[str], request: Request) -> list[Item]:
-    """Find the files, in order, and where the outputs of each go."""
-    if request.output is None or request.output == STREAM:
-        raise Mistake("a pattern stands for many files: --output DIR says where outputs go")
-    folder = Path(request.output)
-    if folder.exists() and not folder.is_dir():
-        raise Mistake(f"--output {folder}: is no directory")
-    found = {name: _expand(pattern) for name, pattern in patterns.items()}
-    counts = {len(paths) for paths in found.values()}
-    if len(counts) > 1:
-        listed = ", ".join(f"{patterns[n]!r} finds {len(p)}" for n, p in found.items())
-        raise Mistake(f"patterns must find equally many files: {listed}")
-    first = next(iter(patterns))
-    root = _fixed_part(patterns[first])
+def _items(many: Mapping[str, str], outputs: Sequence[str], request: Request) -> list[Item]:
+    """Find the files, in order, their references, and where the outputs of each go."""
+    folder = _output_folder(request, show(next(iter(many.values()))))
+    found = {name: find("--input", text) for name, text in many.items()}
+    if len({len(files) for files in found.values()}) > 1:
+        listed = ", ".join(f"{show(many[n])!r} finds {len(files)}" for n, files in found.items())
+        raise Mistake(f"inputs must have equally many files: {listed}")
+    stems = list(next(iter(found.values())))
+    references = pair_references(request.expect, outputs, stems)
+    labels = [""] if len(outputs) == 1 else [f".{p.stem}" for p in file_names(Path(), outputs)]
     items: list[Item] = []
     taken: dict[Path, Path] = {}
-    for row in zip(*found.values(), strict=True):
-        files = dict(zip(found, row, strict=True))
-        stem = folder / files[first].relative_to(root).with_suffix("")
-        if len(outputs) == 1:
-            targets = {outputs[0]: stem.with_name(f"{stem.name}.npy")}
-        else:
-            named = file_names(Path(), outputs)
+    rows = zip(*(files.values() for files in found.values()), strict=True)
+    for stem, row, expected in zip(stems, rows, references, strict=True):
+        targets = {}
+        if folder is not None:
             targets = {
-                output: stem.with_name(f"{stem.name}.{name}")
-                for output, name in zip(outputs, named, strict=True)
+                output: folder / stem.with_name(f"{stem.name}{label}.npy")
+                for output, label in zip(outputs, labels, strict=True)
             }
         for target in targets.values():
-            if target in taken:
-                raise Mistake(f"outputs of {taken[target]} and {files[first]} are both {target}")
-            taken[target] = files[first]
-        items.append(Item(files, targets))
-    there = [t for item in items for t in item.targets.values() if t.exists()]
-    if there and not request.force and not request.resume:
+            if taken.setdefault(target, row[0]) != row[0]:
+                raise Mistake(f"{taken[target]} and {row[0]} would have the same output {target}")
+        items.append(Item(dict(zip(found, row, strict=True)), stem, targets, expected))
+    existing = [t for item in items for t in item.targets.values() if t.exists()]
+    if existing and not request.force and not request.resume:
+        more = f" (and {len(existing) - 1} more)" if len(existing) > 1 else ""
         raise Mistake(
-            f"{len(there)} outputs are there already, {there[0]} the first "
-            "(--force overwrites them, --resume skips their inputs)"
+            f"{existing[0]}{more} already exists "
+            "(use --force to overwrite, --resume to compute only the missing ones)"
         )
     return items
 
 
-def _expand(pattern: str) -> list[Path]:
-    paths = [Path(p) for p in sorted(glob.glob(pattern, recursive=True))]  # noqa: PTH207 - may be absolute
-    paths = [p for p in paths if not p.is_dir()]
-    if not paths:
-        raise Mistake(f"--input {pattern}: no file matches")
-    return paths
+def _output_folder(request: Request, shown: str) -> Path | None:
+    """Return the folder of the outputs; None where they are only compared."""
+    output = request.output
+    if output is None and request.expect:
+        if request.resume:
+            raise Mistake("--resume requires --output DIR, the folder of the results so far")
+        return None
+    if output is None or output == STREAM:
+        raise Mistake(f"--input {shown} stands for many files (name a folder with --output DIR)")
+    folder = Path(output)
+    if folder.is_dir():
+        return folder
+    if folder.exists() or (folder.suffix in (".npy", ".npz") and not output.endswith("/")):
+        raise Mistake(
+            f"--output {output} is one file, --input {shown} stands for many (name a folder)"
+        )
+    return folder
 
 
-def _fixed_part(pattern: str) -> Path:
-    """Return the folder in which a pattern searches: outputs keep the folders below it."""
-    parts = Path(pattern).parts
-    magic = next(i for i, part in enumerate(parts) if glob.has_magic(part))
-    return Path(*parts[:magic])
+def _protect(
+    model: Model, request: Request, items: Sequence[Item], fixed: Mapping[str, str]
+) -> None:
+    """Require that no output overwrites the model, its weights, an input or a reference."""
+    read = [(f"input {name!r}", Path(file)) for name, file in fixed.items()]
+    for item in items:
+        read += [(f"the input {path}", path) for path in item.files.values()]
+        read += [(f"the reference {path}", path) for path in item.references.values()]
+    guard = guard_run(model, request, read)
+    if request.profile:
+        guard.allow("--profile", request.profile)
+    for item in items:
+        for target in item.targets.values():
+            guard.allow("--output", target)
+
+
+def _resume(
+    model: Model, request: Request, items: Sequence[Item], fixed: Mapping[str, Array]
+) -> tuple[Manifest | None, set[int]]:
+    """Open the record of the output folder; tell which items --resume may leave as they are."""
+    if not items[0].targets:
+        return None, set()
+    assert request.output is not None, "without it there are no targets"
+    manifest = Manifest(Path(request.output), describe_run(model, request, fixed))
+    skipped: set[int] = set()
+    stale: dict[str, list[Item]] = {}
+    for number, item in enumerate(items if request.resume else ()):
+        if not all(npy.is_whole(target) for target in item.targets.values()):
+            continue
+        reason = manifest.why_stale(_stamped(item), item.targets)
+        if reason is None:
+            skipped.add(number)
+        else:
+            stale.setdefault(reason, []).append(item)
+    for reason, redone in stale.items():
+        first = next(iter(redone[0].targets.values()))
+        more = f" (and {len(redone) - 1} more)" if len(redone) > 1 else ""
+        note(f"{first}{more} will be computed again: {reason}")
+    return manifest, skipped
+
+
+def _stamped(item: Item) -> dict[str, tuple[Path, Stamp | None]]:
+    return {name: (path, Stamp.of(path)) for name, path in item.files.items()}
+
+
+class _Progress:
+    """Says what happens, and shows how far it is where there is a terminal."""
+
+    def __init__(self, bar: Any = None) -> None:
+        self._bar = bar
+
+    def advance(self) -> None:
+        """Count one file."""
+        if self._bar is not None:
+            self._bar.update(1)
+
+    def say(self, report: Callable[[str], None], text: str) -> None:
+        """Print a line above the bar."""
+        if self._bar is not None:
+            click.echo("\r\x1b[K", nl=False, err=True)
+        report(text)
+        if self._bar is not None:
+            self._bar.render_progress()
 
 
 @contextlib.contextmanager
-def _progress(count: int, request: Request) -> Iterator[Any]:
-    """Show a progress bar, on a terminal only; yields what is called after each file."""
+def _progress(count: int, request: Request) -> Iterator[_Progress]:
+    """Show a progress bar, on a terminal only."""
     if request.quiet or request.as_json or not sys.stderr.isatty():
-        yield lambda: None
+        yield _Progress()
         return
     with click.progressbar(length=count, file=sys.stderr, show_pos=True) as bar:
-        yield lambda: bar.update(1)
+        yield _Progress(bar)
 
 
 class _Runner:
@@ -168,40 +266,54 @@ class _Runner:
         request: Request,
         fixed: Mapping[str, Array],
         profile: Profile | None,
+        manifest: Manifest | None,
+        progress: _Progress,
     ) -> None:
         self.model = model
         self.request = request
         self.fixed = fixed
         self.profile = profile
-        self._told: set[str] = set()
+        self.manifest = manifest
+        self.progress = progress
+        self._reported: set[str] = set()
         self._outcomes: dict[int, Outcome] = {}
 
-    def run(self, items: Sequence[Item], advance: Any) -> list[Outcome]:
-        """Run all items; what is not reached after a failure is ``not run``."""
+    def run(self, items: Sequence[Item], skipped: set[int]) -> list[Outcome]:
+        """Run all items; those that are not reached after a failure are ``not run``."""
         batch = self.request.batch
         size = 1 if batch is None else batch or len(items)
         pending: list[tuple[int, Item]] = []
         with contextlib.suppress(StopError):
             for number, item in enumerate(items):
-                if self.request.resume and all(npy.is_whole(t) for t in item.targets.values()):
-                    self._outcomes[number] = Outcome(item, "skipped")
-                    advance()
+                if number in skipped:
+                    self._skip(number, item)
                     continue
                 pending.append((number, item))
                 if len(pending) == size:
-                    self._run_some(pending, advance)
+                    self._run_some(pending)
                     pending = []
-            self._run_some(pending, advance)
+            self._run_some(pending)
         return [self._outcomes.get(n, Outcome(item, "not run")) for n, item in enumerate(items)]
 
-    def _run_some(self, pending: Sequence[tuple[int, Item]], advance: Any) -> None:
+    def _skip(self, number: int, item: Item) -> None:
+        """Leave the outputs as they are, but compare them."""
+        try:
+            outputs = {name: npy.read(str(item.targets[name])) for name in item.references}
+        except (DeconvError, MemoryError) as error:
+            self._fail([(number, item)], error)
+            return
+        self._finish(number, item, outputs, "skipped")
+
+    def _run_some(self, pending: Sequence[tuple[int, Item]]) -> None:
         """Run some items: alone, or those of one shape together."""
         groups: dict[Any, list[tuple[int, Item, dict[str, Array]]]] = {}
+        stamps = {}
         for number, item in pending:
+            stamps[number] = _stamped(item)  # before reading: a later change must not pass
             try:
-                arrays = {name: npy.read(str(path)) for name, path in item.files.items()}
+                arrays = {name: read_array(str(path), name) for name, path in item.files.items()}
             except (DeconvError, MemoryError) as error:
-                self._fail([(number, item)], error, advance)
+                self._fail([(number, item)], error)
                 continue
             key = tuple((a.dtype, a.shape[1:] if a.ndim else None) for a in arrays.values())
             groups.setdefault(key, []).append((number, item, arrays))
@@ -209,93 +321,97 @@ class _Runner:
             members = [(number, item) for number, item, _ in group]
             try:
                 results = self._compute([arrays for _, _, arrays in group])
-                for (_, item), outputs in zip(members, results, strict=True):
-                    for name, target in item.targets.items():
-                        target.parent.mkdir(parents=True, exist_ok=True)
-                        npy.write(outputs[name], target)
+                for (number, item), outputs in zip(members, results, strict=True):
+                    self._write(item, outputs, stamps[number])
             except (DeconvError, Mistake, MemoryError, OSError) as error:
-                self._fail(members, error, advance)
+                self._fail(members, error)
                 continue
-            for number, item in members:
-                self._outcomes[number] = Outcome(item, "done")
-                advance()
+            for (number, item), outputs in zip(members, results, strict=True):
+                self._finish(number, item, outputs, "done")
 
-    def _fail(self, members: Sequence[tuple[int, Item]], error: Exception, advance: Any) -> None:
+    def _write(
+        self,
+        item: Item,
+        outputs: Mapping[str, Array],
+        inputs: Mapping[str, tuple[Path, Stamp | None]],
+    ) -> None:
+        for name, target in item.targets.items():
+            target.parent.mkdir(parents=True, exist_ok=True)
+            written = npy.write(outputs[name], target)
+            if self.manifest is not None:
+                self.manifest.add(inputs, target, Stamp(*written))
+
+    def _finish(self, number: int, item: Item, outputs: Mapping[str, Array], status: str) -> None:
+        """Compare the outputs of an item that came through."""
+        rtol, atol = self.request.rtol, self.request.atol
+        try:
+            comparisons = tuple(
+                compare_with(name, outputs[name], read_array(str(path), name), rtol, atol)
+                for name, path in item.references.items()
+            )
+        except (DeconvError, MemoryError) as error:
+            self._fail([(number, item)], error)
+            return
+        for comparison in comparisons:
+            if not comparison.within:
+                status = "differs"
+                self.progress.say(report_error, f"{item.label}: {comparison}")
+        self._outcomes[number] = Outcome(item, status, None, comparisons)
+        self.progress.advance()
+
+    def _fail(self, members: Sequence[tuple[int, Item]], error: Exception) -> None:
         if isinstance(error, DeconvError):
             message = as_line(error)
         else:
             message = error.format_message() if isinstance(error, Mistake) else str(error)
-        message = message or "out of memory"
         for number, item in members:
-            self._outcomes[number] = Outcome(item, "failed", message)
-            advance()
+            text = message or "out of memory"
+            if not text.startswith(item.label):
+                text = f"{item.label}: {text}"
+            self._outcomes[number] = Outcome(item, "failed", one_line(text))
+            self.progress.say(report_error, text)
+            self.progress.advance()
         if self.request.fail_fast:
             raise StopError
 
     def _compute(self, group: Sequence[Mapping[str, Array]]) -> list[dict[str, Array]]:
-        """Run the model on the arrays of some items, one or stacked, and take them apart."""
+        """Run the model on the arrays of some items, one or stacked."""
         if self.request.batch is None:
             return [self._run(group[0])]
-        import numpy as np
-
-        # A file without the axis of the batch is one element of it.
-        single = all(self._lacks_batch(name, array) for name, array in group[0].items())
-        parts = [
-            {name: array[None] if single else array for name, array in arrays.items()}
-            for arrays in group
-        ]
-        lengths = [next(iter(arrays.values())).shape[:1] for arrays in parts]
-        for arrays, length in zip(parts, lengths, strict=True):
-            if not length or any(array.shape[:1] != length for array in arrays.values()):
-                raise Mistake("arrays of one batch must have the same first axis")
-        stacked = {name: np.concatenate([arrays[name] for arrays in parts]) for name in parts[0]}
-        results = self._run(stacked)
-        ends = np.cumsum([length[0] for length in lengths])
-        for name, result in results.items():
-            if result.shape[:1] != (ends[-1],):
-                raise Mistake(
-                    f"output {name!r} of shape {list(result.shape)} can not be divided among "
-                    f"a batch of {ends[-1]}; run without --batch"
-                )
-        split = {name: np.split(result, ends[:-1]) for name, result in results.items()}
-        return [
-            {name: parts[i][0] if single else parts[i] for name, parts in split.items()}
-            for i in range(len(group))
-        ]
-
-    def _lacks_batch(self, name: str, array: Array) -> bool:
-        shape = self.model.inputs[name].shape
-        return shape is not None and array.ndim == len(shape) - 1
+        ranks = {
+            name: None if (shape := self.model.inputs[name].shape) is None else len(shape)
+            for name in group[0]
+        }
+        return run_batch(self._run, group, ranks)
 
     def _run(self, arrays: Mapping[str, Array]) -> dict[str, Array]:
         request = self.request
         inputs = {**self.fixed, **arrays}
         findings = self.model.check(inputs, cast=request.cast)
-        report_findings([f for f in findings if str(f) not in self._told], request.strict)
-        self._told |= {str(f) for f in findings}
+        report_findings([f for f in findings if str(f) not in self._reported], request.strict)
+        self._reported |= {str(f) for f in findings}
         return self.model.run(
             inputs, outputs=request.wanted, cast=request.cast, profile=self.profile
         )
 
 
 def _report(outcomes: Sequence[Outcome], request: Request, seconds: float) -> None:
-    """Tell what failed, and how many did what."""
-    counts: dict[str, int] = {}
-    for outcome in outcomes:
-        counts[outcome.status] = counts.get(outcome.status, 0) + 1
-        if outcome.error is not None and not request.as_json:
-            warn(f"{outcome.item.label}: {outcome.error}")
+    """Print how many files came to which end."""
+    counts = Counter(outcome.status for outcome in outcomes)
     if request.as_json:
         _report_json(outcomes, counts, seconds)
         return
     if not request.quiet:
         parts = ", ".join(f"{count} {status}" for status, count in counts.items())
         click.echo(f"{len(outcomes)} files: {parts}  {seconds:.1f} s", err=True)
-        click.echo(request.output)
+        if request.output is not None:
+            click.echo(request.output)
 
 
 def _report_json(outcomes: Sequence[Outcome], counts: Mapping[str, int], seconds: float) -> None:
     import json
+
+    from .summary import comparison_rows
 
     document = {
         "files": [
@@ -304,6 +420,7 @@ def _report_json(outcomes: Sequence[Outcome], counts: Mapping[str, int], seconds
                 "outputs": {name: str(path) for name, path in outcome.item.targets.items()},
                 "status": outcome.status,
                 "error": outcome.error,
+                "comparisons": comparison_rows(outcome.comparisons),
             }
             for outcome in outcomes
         ],

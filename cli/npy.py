@@ -162,8 +162,13 @@ def write_stream(stream: BinaryIO, array: Array) -> None:
     stream.write(elements.reshape(-1).view(np.uint8).data)
 
 
-def write(array: Array, path: Path) -> None:
+def write(array: Array, path: Path) -> tuple[int, int]:
     """Write an array to a .npy file, which appears whole or not at all.
+
+    Returns
+    -------
+    size, time : int
+        Bytes of the file, and when it was written, in nanoseconds.
 
     Raises
     ------
@@ -175,10 +180,13 @@ def write(array: Array, path: Path) -> None:
     try:
         with replace_file(path) as stream:
             write_stream(stream, to_storable(array))
+            stream.flush()
+            written = os.fstat(stream.fileno())
     except OSError as error:
         raise OutputError(
             f"cannot write the array: {error.strerror or error}", file=str(path)
         ) from error
+    return written.st_size, written.st_mtime_ns
 
 
 def write_stdout(array: Array) -> None:

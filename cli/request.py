@@ -18,10 +18,15 @@ OPTIONAL_VALUES: dict[str, str | None] = {"--profile": ".json", "--batch": NUMBE
 """Options whose value may be left out -> how a value in a word of its own ends; None: only
 ``--cast=wrap`` gives one."""
 
+FILE_OPTIONS = ("--input", "--expect")
+ARRAY_SUFFIXES = (".npy", ".npz")
+SEVERAL = "\0"
+"""Joins the paths of one option, as in ``--input a.npy b.npy``; no argument can hold it."""
+
 OPTION_NAMES = {"output_layers": "output-layer"}
 """Fields whose option has another name."""
 
-FOR_ONE_RUN = ("no_output", "save_inputs", "repeat")
+FOR_ONE_RUN = ("no_output", "save_inputs", "repeat", "explain_plan")
 FOR_MANY_RUNS = ("batch", "resume", "fail_fast")
 INFO_HINT = "cannot be combined with --info, which is about the whole model"
 
@@ -132,8 +137,20 @@ class RunCommand(click.Command):
                     following.isdecimal() if ending is NUMBER else following.endswith(ending)
                 )
                 word = f"{word}={rest.pop(0) if fits else ''}"
+            if word in FILE_OPTIONS and rest:
+                word = f"{word}={rest.pop(0)}"
+            if word.partition("=")[0] in FILE_OPTIONS:
+                # A shell makes several words of a pattern that is not quoted.
+                while rest and rest[0].endswith(ARRAY_SUFFIXES) and rest[0][0] != "-":
+                    word += SEVERAL + rest.pop(0)
             joined.append(word)
-        return super().parse_args(ctx, joined)
+        try:
+            return super().parse_args(ctx, joined)
+        except click.UsageError as error:
+            if "unexpected extra argument" not in error.message or ".np" not in error.message:
+                raise
+            message = f"{error.message} (arrays go after --input)"
+            raise click.UsageError(message, error.ctx) from None
 
 
 class CastMode(click.ParamType):  # type: ignore[type-arg]

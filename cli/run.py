@@ -70,7 +70,7 @@ def _list_operations(context: click.Context, parameter: click.Parameter, value: 
     metavar="[NAME=]FILE",
     help="Array for an input of the model, as .npy; without a name, in order. '-': standard "
     "input. A .npz file has arrays for all inputs that it names. "
-    "A quoted pattern, 'frames/*.npy': the model is run on each file.",
+    "A folder, a pattern as 'frames/*.npy' or several files: the model is run on each.",
 )
 @click.option(
     "--output",
@@ -132,6 +132,7 @@ def _list_operations(context: click.Context, parameter: click.Parameter, value: 
     multiple=True,
     metavar="[NAME=]FILE",
     help="Reference for an output, as .npy; a .npz file has one for each output that it names. "
+    "With many inputs: a folder or a pattern, paired by name. "
     "Exit code 1 when out of tolerance.",
 )
 @click.option("--rtol", type=click.FloatRange(0), default=1e-5, show_default=True)
@@ -149,10 +150,15 @@ def _list_operations(context: click.Context, parameter: click.Parameter, value: 
     "--batch",
     type=BatchSize(),
     metavar="[N]",
-    help="With a pattern: stack the files along the first axis, N at a time (default: all).",
+    help="With many files: stack them along the first axis, N at a time (default: all).",
 )
-@click.option("--resume", is_flag=True, help="With a pattern: skip files whose outputs are there.")
-@click.option("--fail-fast", is_flag=True, help="With a pattern: stop at the first bad file.")
+@click.option(
+    "--resume",
+    is_flag=True,
+    help="With many files: keep the outputs that this model computed from these inputs with "
+    "these options, compute the others.",
+)
+@click.option("--fail-fast", is_flag=True, help="With many files: stop at the first bad file.")
 @click.option(
     "--repeat",
     type=click.IntRange(1),
@@ -213,16 +219,18 @@ def command(**options: Any) -> int:
 
         return print_info(model, request)
     model.require_runnable(request.wanted)
-    from .inputs import is_pattern
+    from .patterns import stands_for_many
     from .single import explain, run_once
 
-    if request.explain_plan:
-        return explain(model, request)
-    if any(is_pattern(text) for text in request.inputs):
+    if any(stands_for_many(text) for text in request.inputs):
         from .many import run_many
 
-        request.require_none_of(FOR_ONE_RUN, "requires a single run, a pattern stands for many")
+        request.require_none_of(
+            FOR_ONE_RUN, "requires one file for each input, --input stands for many"
+        )
         return run_many(model, request)
+    if request.explain_plan:
+        return explain(model, request)
     return run_once(model, request, started)
 
 

@@ -7,12 +7,15 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from .common import EXIT_DIFFERS, EXIT_OK
+from .compare import compare_with
+from .guard import Guard, guard_run
 from .inputs import gather_inputs, pair, read_array
+from .patterns import name_references
 from .profiles import start_profile, write_trace
 from .reporting import report_findings
 from .request import FOR_MANY_RUNS
 from .shapes import drawn_shape, input_shapes
-from .targets import output_targets, require_apart, write_arrays
+from .targets import output_targets, write_arrays
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -21,7 +24,6 @@ if TYPE_CHECKING:
     from deconv_ir.execute.profile import Profile
     from deconv_ir.ir.dtypes import Array
 
-    from .compare import Comparison
     from .request import Request
     from .timing import Latency
 
@@ -42,14 +44,18 @@ def run_once(model: Model, request: Request, started: float) -> int:
     names = model.output_names(request.wanted)
     shapes = input_shapes(model, request.shapes)
     arrays = gather_inputs(model, request.inputs, request.random_inputs, shapes)
+    references = pair("--expect", name_references(request.expect, names), names)
+    guard = _guard(model, request, references)
     targets: dict[str, Path | None] = {}
     saved: dict[str, Path | None] = {}
     if not (request.no_output or (request.output is None and request.expect)):
-        targets = output_targets("--output", names, request.output or "", request.force)
+        targets = output_targets("--output", names, request.output or "", request.force, guard)
     if request.save_inputs is not None:
-        saved = output_targets("--save-inputs", list(arrays), request.save_inputs, request.force)
-    require_apart(targets, saved)
-    references = pair("--expect", request.expect, names)
+        saved = output_targets(
+            "--save-inputs", list(arrays), request.save_inputs, request.force, guard
+        )
+    if request.profile:
+        guard.allow("--profile", request.profile)
     profile, trace = start_profile(request)
     loaded_at = time.perf_counter()
     findings = model.check(arrays, cast=request.cast)
@@ -57,7 +63,7 @@ def run_once(model: Model, request: Request, started: float) -> int:
     results, latency = _run(model, request, arrays, profile)
     finished = time.perf_counter()
     comparisons = [
-        _compare(name, results[name], path, request.rtol, request.atol)
+        compare_with(name, results[name], read_array(path, name), request.rtol, request.atol)
         for name, path in references.items()
     ]
     write_arrays(arrays, saved)
@@ -79,6 +85,14 @@ def run_once(model: Model, request: Request, started: float) -> int:
     if profile is not None and trace is not None:
         write_trace(profile, trace)
     return EXIT_OK if all(c.within for c in comparisons) else EXIT_DIFFERS
+
+
+def _guard(model: Model, request: Request, references: Mapping[str, str]) -> Guard:
+    """Protect all files that are read."""
+    inputs = pair("--input", request.inputs, list(model.inputs))
+    read = [(f"the array of input {name!r}", path) for name, path in inputs.items()]
+    read += [(f"the reference of output {name!r}", path) for name, path in references.items()]
+    return guard_run(model, request, read)
 
 
 def _run(
@@ -123,12 +137,3 @@ def explain(model: Model, request: Request) -> int:
         plan = model.plan_for_shapes(shapes, outputs=request.wanted)
     print_plan(model, plan, as_json=request.as_json)
     return EXIT_OK
-
-
-def _compare(name: str, result: Array, path: str, rtol: float, atol: float) -> Comparison:
-    from .compare import compare
-
-    expected = read_array(path, name)
-    if expected.dtype.kind == "V" and expected.dtype.itemsize == result.dtype.itemsize:
-        expected = expected.view(result.dtype)
-    return compare(name, result, expected, rtol, atol)

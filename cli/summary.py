@@ -166,18 +166,7 @@ def _print_json(summary: Summary) -> None:
             | {key: _number(value) for key, value in _statistics(array).items()}
             for name, array in summary.outputs.items()
         ],
-        "comparisons": [
-            {
-                "name": c.name,
-                "within_tolerance": c.within,
-                "largest_absolute_error": _number(c.largest_absolute),
-                "largest_relative_error": _number(c.largest_relative),
-                "position": None if c.position is None else list(c.position),
-                "elements": c.elements,
-                "elements_out_of_tolerance": c.outside,
-            }
-            for c in summary.comparisons
-        ],
+        "comparisons": comparison_rows(summary.comparisons),
         "findings": [
             {
                 "rule": f.rule,
@@ -205,6 +194,22 @@ def _print_json(summary: Summary) -> None:
 
         document["profile"] = profile_rows(summary.profile)
     click.echo(json.dumps(document, indent=2))
+
+
+def comparison_rows(comparisons: Sequence[Comparison]) -> list[dict[str, Any]]:
+    """Return comparisons as JSON holds them."""
+    return [
+        {
+            "name": c.name,
+            "within_tolerance": c.within,
+            "largest_absolute_error": _number(c.largest_absolute),
+            "largest_relative_error": _number(c.largest_relative),
+            "position": None if c.position is None else list(c.position),
+            "elements": c.elements,
+            "elements_out_of_tolerance": c.outside,
+        }
+        for c in comparisons
+    ]
 
 
 def _path(path: Path | None) -> str | None:

@@ -14,11 +14,13 @@ from .common import STREAM, Mistake
 if TYPE_CHECKING:
     from deconv_ir.ir.dtypes import Array
 
+    from .guard import Guard
+
 ARCHIVE = ".npz"
 
 
 def output_targets(
-    option: str, names: Sequence[str], where: str, force: bool
+    option: str, names: Sequence[str], where: str, force: bool, guard: Guard
 ) -> dict[str, Path | None]:
     """Return where each array goes, before anything is computed.
 
@@ -33,6 +35,8 @@ def output_targets(
         nothing, which is the current directory.
     force : bool
         Whether files may be overwritten.
+    guard : Guard
+        Knows which may not be, whatever `force` says.
 
     Returns
     -------
@@ -48,7 +52,9 @@ def output_targets(
     if where == os.devnull:
         return {}
     if where == STREAM:
-        return {_for_stdout(option, names): None}
+        name = _for_stdout(option, names)
+        guard.allow(option, None)
+        return {name: None}
     folder = Path(where)
     targets: dict[str, Path | None]
     if where and not folder.is_dir() and not where.endswith("/"):
@@ -68,7 +74,8 @@ def output_targets(
                 raise Mistake(f"{where}: cannot create the directory: {error.strerror}") from error
     if not folder.is_dir():
         raise Mistake(f"{option} {where}: directory {folder} does not exist")
-    for target in targets.values():
+    for target in dict.fromkeys(targets.values()):
+        guard.allow(option, target)
         if target is not None and target.exists():
             if target.is_dir():
                 raise Mistake(f"{target} is a directory")
@@ -90,23 +97,6 @@ def _for_stdout(option: str, names: Sequence[str]) -> str:
             "(redirect it, or name a file)"
         )
     return names[0]
-
-
-def require_apart(first: Mapping[str, Path | None], second: Mapping[str, Path | None]) -> None:
-    """Require that no file is a target of two options.
-
-    Raises
-    ------
-    Mistake
-        One is.
-    """
-    places = {None if path is None else path.resolve() for path in first.values()}
-    for path in second.values():
-        if (None if path is None else path.resolve()) in places:
-            raise Mistake(
-                f"{path or 'standard output'} would hold an input as well as an output "
-                "(--output and --save-inputs must differ)"
-            )
 
 
 def write_arrays(arrays: Mapping[str, Array], targets: Mapping[str, Path | None]) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from support import deconvolution_ir, invoke_script
+from support import deconvolution_ir, invoke, invoke_script
 
 SPEC = Path(__file__).parent.parent.parent / "samples" / "spec" / "conv_transpose.toml"
 
@@ -96,3 +96,43 @@ def test_a_report_may_be_written_again() -> None:
             invoke_script("lint", "model.xml", "--exit-zero", "--output", "report.txt").exit_code
             == 0
         )
+
+
+@pytest.mark.parametrize("way", NAMES)
+@pytest.mark.parametrize("option", ["--output", "--profile", "--save-inputs"])
+@pytest.mark.parametrize("force", [(), ("--force",)])
+@pytest.mark.parametrize(
+    ("file", "words"),
+    [
+        ("model.xml", "the model"),
+        ("model.bin", "the weights"),
+        ("x.npy", "the array of input 'x'"),
+        ("y.npy", "the reference of output 'y'"),
+    ],
+)
+def test_runs(file: str, words: str, option: str, force: tuple[str, ...], way: str) -> None:
+    name = renamed(file, way)
+    before = contents()
+    value = [f"{option}={name}"]  # as --profile takes a value that is not called .json
+    done = invoke("model.xml", "--input", "x.npy", "--expect", "y.npy", *value, *force)
+    assert done.exit_code == 2
+    assert done.stderr == f"error: {option} {name} would overwrite {words} (choose another name)\n"
+    assert contents() == before
+
+
+def test_a_default_name_that_is_an_input() -> None:
+    shutil.copy("x.npy", "y.npy")
+    done = invoke("model.xml", "--input", "y.npy", "--force")
+    assert done.exit_code == 2
+    assert "--output y.npy would overwrite the array of input 'x'" in done.stderr
+
+
+def test_outputs_of_two_options() -> None:
+    arguments = ["model.xml", "--random-inputs", "0", "--output", "same.npy"]
+    done = invoke(*arguments, "--profile=same.npy")
+    assert "--profile same.npy is also written by --output" in done.stderr
+    done = invoke(*arguments, "--save-inputs", "sub/../same.npy")
+    assert "is also written by --output" in done.stderr
+    done = invoke("model.xml", "--random-inputs", "0", "--output", "-", "--save-inputs", "-")
+    assert "--save-inputs - is also written by --output" in done.stderr
+    assert not Path("same.npy").exists()

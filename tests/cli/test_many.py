@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -150,7 +151,7 @@ def test_an_output_that_can_not_be_divided(here: Path) -> None:
     ir.save(here)
     done = invoke("model.xml", "--input", "frames/*.npy", "--output", "out", "--batch")
     assert done.exit_code == 2
-    assert "output 'mean' of shape [2, 4, 5] can not be divided among a batch of 3" in done.stderr
+    assert "output 'mean' of shape [2, 4, 5] cannot be divided among a batch of 3" in done.stderr
     assert "run without --batch" in done.stderr
 
 
@@ -174,7 +175,7 @@ def test_two_inputs(here: Path) -> None:
     assert done.exit_code == 2
     assert "'many/a*.npy' finds 3, 'many/b*.npy' finds 2" in done.stderr
     done = invoke(*arguments[:3], "--output", "other")
-    assert "no array for input 'b' f32[2], 'c' f32[2] (" in done.stderr
+    assert "no array for input 'b' f32[2], 'c' f32[2]" in done.stderr
 
 
 def test_resume_takes_up_what_is_not_complete() -> None:
@@ -182,7 +183,9 @@ def test_resume_takes_up_what_is_not_complete() -> None:
     assert invoke(*arguments).exit_code == 0
     refused = invoke(*arguments)
     assert refused.exit_code == 2
-    assert "3 outputs are there already" in refused.stderr
+    assert "error: out/f0.npy (and 2 more) already exists (use --force to overwrite, --resume" in (
+        refused.stderr
+    )
     expected = {name: Path("out", name).read_bytes() for name in tree("out")}
     Path("out/f0.npy").unlink()
     Path("out/f1.npy").write_bytes(expected["f1.npy"][:200])  # as a full disk leaves it
@@ -198,12 +201,18 @@ def test_resume_takes_up_what_is_not_complete() -> None:
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["--input", "frames/*.npy"], "--output DIR says where outputs go"),
+        (["--input", "frames/*.npy"], "(name a folder with --output DIR)"),
         (["--input", "frames/*.npy", "--output", "-"], "--output DIR"),
-        (["--input", "frames/*.npy", "--output", "model.xml"], "model.xml: is no directory"),
+        (
+            ["--input", "frames/*.npy", "--output", "model.xml"],
+            "model.xml is one file, --input frames/*.npy stands",
+        ),
         (["--input", "none/*.npy", "--output", "o"], "none/*.npy: no file matches"),
         (["--input", "z=frames/*.npy", "--output", "o"], "the model has no 'z'; it has 'x'"),
-        (["--input", "frames/*.npy", "--output", "o", "--expect", "x.npy"], "--expect compares"),
+        (
+            ["--input", "frames/*.npy", "--output", "o", "--expect", "x.npy"],
+            "x.npy is one reference, the inputs are many",
+        ),
         (["--input", "frames/f0.npy", "--resume"], "--resume requires many input files"),
         (["--input", "frames/f0.npy", "--batch", "2"], "--batch requires many input files"),
         (["--input", "frames/f0.npy", "--batch=0"], "'0' is not a positive integer"),
@@ -221,7 +230,7 @@ def test_outputs_that_would_meet() -> None:
     (Path("frames") / "f0.npz").write_bytes(Path("frames/f0.npy").read_bytes())
     done = invoke("model.xml", "--input", "frames/f0.*", "--output", "o")
     assert done.exit_code == 2
-    assert "are both o/f0.npy" in done.stderr
+    assert "frames/f0.npy and frames/f0.npz would have the same output" in done.stderr
 
 
 def test_a_name_that_looks_like_a_pattern_is_a_file() -> None:
@@ -230,7 +239,183 @@ def test_a_name_that_looks_like_a_pattern_is_a_file() -> None:
     assert done.exit_code == 0, done.stderr
 
 
+@pytest.mark.parametrize(
+    "output", ["out.npy", "new.npz", "frames/f0.npy"], ids=["new npy", "new npz", "a file"]
+)
+def test_many_outputs_are_no_file(output: str) -> None:
+    done = invoke("model.xml", "--input", "frames/*.npy", "--output", output, "--force")
+    assert done.exit_code == 2
+    assert f"--output {output} is one file, --input frames/*.npy stands for many" in done.stderr
+    assert not Path("out.npy").exists()
+
+
+def test_a_folder_that_is_called_like_a_file() -> None:
+    done = invoke("model.xml", "--input", "frames/*.npy", "--output", "out.npy/")
+    assert done.exit_code == 0, done.stderr
+    assert tree("out.npy") == ["f0.npy", "f1.npy", "f2.npy"]
+
+
+def test_a_folder_stands_for_its_files() -> None:
+    Path("frames/a/.hidden").mkdir(parents=True)
+    for name in ("a/f0.npy", "a/.hidden/f9.npy", ".f8.npy"):
+        np.save(f"frames/{name}", normal(1, 2, 4, 5))
+    Path("frames/notes.txt").write_text("no array")
+    for given in ("frames", "frames/", "x=frames"):
+        done = invoke("model.xml", "--input", given, "--output", "out", "--force")
+        assert done.exit_code == 0, done.stderr
+        assert tree("out") == ["a/f0.npy", "f0.npy", "f1.npy", "f2.npy"]
+    Path("empty").mkdir()
+    done = invoke("model.xml", "--input", "empty", "--output", "o")
+    assert (done.exit_code, done.stderr) == (
+        2,
+        "error: --input empty: the folder has no .npy file\n",
+    )
+
+
+@pytest.mark.parametrize("first", ["frames/f0.npy", "x=frames/f0.npy"])
+@pytest.mark.parametrize("joined", [True, False])
+def test_a_pattern_that_the_shell_has_expanded(first: str, joined: bool) -> None:
+    option = [f"--input={first}"] if joined else ["--input", first]
+    done = invoke(*option, "frames/f1.npy", "frames/f2.npy", "model.xml", "--output", "out")
+    assert done.exit_code == 0, done.stderr
+    assert tree("out") == ["f0.npy", "f1.npy", "f2.npy"]
+
+
+def test_expanded_folders_are_kept() -> None:
+    for name in ("a", "b"):
+        Path("frames", name).mkdir()
+        np.save(f"frames/{name}/f.npy", normal(1, 2, 4, 5))
+    done = invoke("model.xml", "--input", "frames/a/f.npy", "frames/b/f.npy", "--output", "out")
+    assert done.exit_code == 0, done.stderr
+    assert tree("out") == ["a/f.npy", "b/f.npy"]
+
+
+def test_arrays_that_no_option_takes_are_explained() -> None:
+    done = invoke("model.xml", "frames/f0.npy", "frames/f1.npy", "--output", "out")
+    assert done.exit_code == 2
+    assert "extra arguments (frames/f0.npy frames/f1.npy) (arrays go after --input)" in done.stderr
+
+
+def test_several_files_are_no_several_inputs(here: Path) -> None:
+    ir = IR()
+    ir.result(ir.layer("Add", [ir.parameter("a", "2"), ir.parameter("b", "2")], names="y"))
+    ir.save(here)
+    done = invoke("model.xml", "--input", "frames/f0.npy", "frames/f1.npy", "--output", "out")
+    assert done.exit_code == 2
+    assert "no array for input 'b' (each input has an --input of its own)" in done.stderr
+
+
+def test_failures_are_errors_where_they_happen() -> None:
+    """On standard error, one line each, before the summary; not once more at its end."""
+    bad_frames()
+    done = invoke("model.xml", "--input", "frames", "--output", "out")
+    assert done.exit_code == 2
+    first, second, last = done.stderr.splitlines()
+    assert first.startswith("error: frames/f1.npy: model.xml: input 'x' takes shape ")
+    assert second == "error: frames/f2.npy: not a .npy file: the magic bytes are missing"
+    assert last.startswith("4 files: 2 done, 2 failed")
+    shown = invoke("model.xml", "--input", "frames", "--output", "out", "--force", "--json", "-q")
+    assert shown.stderr.splitlines() == [first, second]
+    report = json.loads(shown.stdout)
+    assert [f["error"] for f in report["files"]] == [None, first[7:], second[7:], None]
+
+
+def references(folder: str, label: str = "") -> None:
+    """Compute what the frames give, one by one."""
+    Path(folder).mkdir()
+    for i in range(3):
+        done = invoke("model.xml", "--input", f"frames/f{i}.npy", "--output", "one.npy", "--force")
+        assert done.exit_code == 0
+        Path("one.npy").rename(f"{folder}/f{i}{label}.npy")
+
+
+@pytest.mark.parametrize(
+    "expect", [["refs"], ["refs/*.npy"], ["y=refs/"], ["refs/f0.npy", "refs/f1.npy", "refs/f2.npy"]]
+)
+@pytest.mark.parametrize("batch", [(), ("--batch",)])
+def test_references_are_paired_by_name(expect: list[str], batch: tuple[str, ...]) -> None:
+    references("refs")
+    before = tree(".")
+    arguments = ["model.xml", "--input", "frames", "--expect", *expect, "--rtol", "1e-4", *batch]
+    done = invoke(*arguments)
+    assert done.exit_code == 0, done.stderr
+    assert "3 files: 3 done" in done.stderr
+    assert tree(".") == before  # a comparison writes nothing
+    changed = np.load("refs/f1.npy")
+    changed[0, 0, 0, 0] += 1
+    np.save("refs/f1.npy", changed)
+    done = invoke(*arguments, "--output", "out")
+    assert done.exit_code == 1
+    assert "3 files: 2 done, 1 differs" in done.stderr
+    assert "error: frames/f1.npy: y: DIFFERS: largest absolute error 1 at [0,0,0,0]" in done.stderr
+    assert tree("out") == ["f0.npy", "f1.npy", "f2.npy"]
+    report = json.loads(invoke(*arguments, "--json").stdout)
+    within = [c["within_tolerance"] for f in report["files"] for c in f["comparisons"]]
+    assert within == [True, False, True]
+
+
+def test_references_of_several_outputs() -> None:
+    arguments = ["model.xml", "--input", "frames", "--output-layer", "x", "--output-layer", "y"]
+    assert invoke(*arguments, "--output", "refs").exit_code == 0
+    assert invoke(*arguments, "--expect", "refs").exit_code == 0
+    assert invoke(*arguments, "--expect", "y=refs/*.y.npy").exit_code == 0
+    assert invoke(*arguments, "--expect", "y=refs").exit_code == 0
+    assert invoke(*arguments, "--expect", "x=frames").exit_code == 0
+    swapped = invoke(*arguments, "--expect", "y=frames")
+    assert swapped.exit_code == 1
+    assert "the reference has [1, 2, 4, 5]" in swapped.stderr
+
+
+def test_references_of_one_run_are_called_as_the_outputs() -> None:
+    arguments = ["model.xml", "--input", "frames/f0.npy", "--output-layer", "x", "--output-layer",
+                 "y"]  # fmt: skip
+    assert invoke(*arguments, "--output", "refs/").exit_code == 0
+    assert tree("refs") == ["x.npy", "y.npy"]
+    for expect in (["refs"], ["refs/*.npy"], ["x=refs", "y=refs/*"], ["refs/x.npy", "refs/y.npy"]):
+        done = invoke(*arguments, *(f"--expect={reference}" for reference in expect))
+        assert done.exit_code == 0, done.stderr
+        assert done.stderr.count("agrees") == 2
+    np.save("refs/x.npy", np.load("frames/f1.npy"))
+    assert invoke(*arguments, "--expect", "refs").exit_code == 1
+    Path("refs/x.npy").unlink()
+    done = invoke(*arguments, "--expect", "refs")
+    assert done.stderr == "error: --expect refs: no reference is called x.npy\n"
+
+
+def test_references_that_do_not_pair() -> None:
+    references("refs")
+    Path("refs/f1.npy").rename("refs/g1.npy")
+    done = invoke("model.xml", "--input", "frames", "--expect", "refs")
+    assert done.exit_code == 2
+    assert done.stderr == "error: --expect refs: no reference is called f1.npy\n"
+    done = invoke("model.xml", "--input", "frames/f[02].npy", "--expect", "refs")
+    assert done.exit_code == 0
+    assert "1 reference has no input (the first is refs/g1.npy)" in done.stderr
+    assert invoke("model.xml", "--input", "frames", "--expect", "z=refs").exit_code == 2
+    done = invoke("model.xml", "--input", "frames", "--expect", "refs", "--resume")
+    assert (done.exit_code, "--resume requires --output DIR" in done.stderr) == (2, True)
+
+
+@pytest.mark.parametrize("file", ["model.xml", "model.bin", "frames/f0.npy", "refs/f0.npy"])
+def test_outputs_never_overwrite_what_is_read(file: str) -> None:
+    references("refs")
+    before = Path(file).read_bytes()
+    Path("out").mkdir()
+    Path("out/f0.npy").hardlink_to(file)
+    done = invoke("model.xml", "--input", "frames", "--expect", "refs", "--output", "out",
+                  "--force")  # fmt: skip
+    assert done.exit_code == 2
+    assert "error: --output out/f0.npy would overwrite " in done.stderr
+    assert Path(file).read_bytes() == before
+    done = invoke("model.xml", "--input", "frames", "--output", "frames", "--force")
+    assert "would overwrite the input frames/f0.npy" in done.stderr
+    done = invoke("model.xml", "--input", "frames", "--output", "new", "--profile", file, "--force")
+    assert done.exit_code == 2
+    assert Path(file).read_bytes() == before
+
+
 def test_a_progress_bar_on_a_terminal() -> None:
+    Path("frames/f1.npy").write_text("no array")
     import pty
 
     leader, follower = pty.openpty()
@@ -251,6 +436,9 @@ def test_a_progress_bar_on_a_terminal() -> None:
             break
         shown += chunk
     os.close(leader)
-    assert process.wait() == 0
+    assert process.wait() == 2
     assert b"3/3" in shown
-    assert b"3 files: 3 done" in shown
+    assert b"\r\x1b[Kerror: frames/f1.npy: not a .npy file" in re.sub(
+        rb"\x1b\[[0-9;]*m", b"", shown
+    )
+    assert b"3 files: 2 done, 1 failed" in shown

@@ -148,7 +148,7 @@ def test_inputs_and_outputs_cannot_be_one_file(here: Path) -> None:
     arguments = ["--random-inputs", "0", "--shape", "a=2,3", "--force"]
     done = invoke(MODEL, *arguments, "--save-inputs", "x.npz", "--output", "./x.npz")
     assert done.exit_code == 2
-    assert "x.npz would hold an input as well as an output" in done.stderr
+    assert "--save-inputs x.npz is also written by --output (choose another name)" in done.stderr
     assert files() == []
 
 
@@ -223,7 +223,7 @@ def test_shape_in_plans(here: Path) -> None:
         (["--info", "--until", "sum"], "--until cannot be combined with --info"),
         (["--info", "--output-layer", "sum"], "--output-layer cannot be combined with --info"),
         (["--resume"], "--resume requires many input files"),
-        (["--input", "a=*.npy", "--repeat", "2"], "requires a single run"),
+        (["--input", "a=*.npy", "--repeat", "2"], "requires one file for each input"),
     ],
 )
 def test_options_that_contradict_each_other(here: Path, arguments: list[str], words: str) -> None:
