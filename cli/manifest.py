@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from deconv_ir.formats.files import read_regular, replace_file
 from deconv_ir.version import __version__
 
-from .common import warn
+from .common import STREAM, warn
 from .request import OPTION_NAMES
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ def describe_run(model: Model, request: Request, fixed: Mapping[str, Array]) -> 
     weights = model.context_weights
     return {
         "version": __version__,
-        "model": _digest_file(request.model),
+        "model": _digest_graph(model) if request.model == STREAM else _digest_file(request.model),
         "weights": None if weights is None else _digest_file(weights.path),
         "options": {
             name: value
@@ -221,6 +221,13 @@ def _digest_file(path: str) -> str | None:
             return hashlib.file_digest(stream, "sha256").hexdigest()
     except OSError:
         return None
+
+
+def _digest_graph(model: Model) -> str:
+    """Digest a model that came through a pipe: its bytes are gone."""
+    import pickle
+
+    return hashlib.sha256(pickle.dumps((model.graph.layers, model.graph.edges))).hexdigest()
 
 
 def _digest_array(array: Array) -> str:

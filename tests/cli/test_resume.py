@@ -113,6 +113,20 @@ def test_options_that_change_no_result() -> None:
     resumed("--threads", "1", "--fail-fast", "--memory-limit", "1GiB", "-v", redone=0)
 
 
+def test_a_model_through_a_pipe(here: Path) -> None:
+    arguments = [sys.executable, "-m", "deconv_cli.run", "-", "--weights", "model.bin", "--input",
+                 "x=frames", "--input", "b=b.npy", "--output", "out", "--resume"]  # fmt: skip
+
+    def pipe() -> str:
+        xml = Path("model.xml").read_bytes()
+        return subprocess.run(arguments, input=xml, capture_output=True, check=True).stderr.decode()
+
+    assert "3 done" in pipe()
+    assert "3 skipped" in pipe()
+    save_model(here, kind="Divide")
+    assert "3 done" in pipe()
+
+
 def test_an_input_that_is_newer() -> None:
     np.save("frames/f1.npy", np.full((1, 3), 7, "f4"))
     resumed(redone=1, because="an input has changed")
