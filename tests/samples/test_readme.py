@@ -2,71 +2,141 @@
 
 from __future__ import annotations
 
+import ast
 import os
 import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 ROOT = Path(__file__).parent.parent.parent
 README = (ROOT / "README.md").read_text()
-
-
-def blocks(language: str) -> list[str]:
-    return re.findall(rf"```{language}\n(.*?)```", README, re.S)
+BLOCKS = re.findall(r"```(console|python)\n(.*?)```", README, re.S)
+NOT_COPIED = (".git", ".venv", "out", "build", "dist", "golden", "__pycache__", ".*_cache")
+ENVIRONMENT = os.environ | {"PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A working directory with the samples, shared: later commands use earlier files."""
-    path = tmp_path_factory.mktemp("readme")
-    shutil.copytree(ROOT / "samples", path / "samples")
-    shutil.copytree(ROOT / "tests/spec/documents", path / "tests/spec/documents")
+def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A scratch copy of the checkout, in which all blocks run."""
+    path = tmp_path_factory.mktemp("readme") / "checkout"
+    shutil.copytree(ROOT, path, ignore=shutil.ignore_patterns(*NOT_COPIED), symlinks=True)
     return path
 
 
-COMMANDS = [
-    line.removeprefix("$ ")
-    for block in blocks("console")
-    for line in block.splitlines()
-    if line.startswith("$ deconv-")
-]
+def commands(block: str) -> Iterator[tuple[str, list[str]]]:
+    """Yield the commands of a console block, each with the lines that it is shown to print."""
+    for text in re.split(r"^\$ ", block, flags=re.M)[1:]:
+        command, *shown = text.splitlines()
+        yield command, shown
 
 
-def test_there_are_commands() -> None:
-    assert len(COMMANDS) >= 5
-
-
-def test_commands(folder: Path) -> None:
-    environment = os.environ | {"PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
-    for command in COMMANDS:
-        done = subprocess.run(
-            ["bash", "-c", command], cwd=folder, env=environment, capture_output=True, text=True,
-            check=False,
-        )  # fmt: skip
-        assert done.returncode == 0, f"{command}\n{done.stderr}"
-
-
-def test_first_command_prints_what_the_readme_shows(folder: Path) -> None:
-    shown = blocks("console")[0].splitlines()
-    command = [sys.executable, "-m", "deconv_cli.run", *COMMANDS[0].split()[1:], "--force"]
-    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=True)
-    printed = (done.stderr + done.stdout).splitlines()
-    # times vary, and the last digits of a mean do
-    assert printed[0] == shown[1]
-    assert [w[:6] for w in printed[1].split()] == [w[:6] for w in shown[2].split()]
+def masked(line: str) -> list[str]:
+    """Return the words of a line without what depends on the machine."""
+    line = re.sub(r"[\d.]+ (ms|s)\b", "TIME", line)
     # Scratch, which is in the peak, depends on the processor and its cores.
-    bounds = [re.sub(r"(peak|scratch) \S+ \S+[,)]? ", "", line) for line in (printed[3], shown[4])]
-    assert bounds[0].partition("process")[0] == bounds[1].partition("process")[0]
-    assert printed[4] == shown[5]
+    return re.sub(r"(peak|scratch|process) [\d.]+ [KMG]iB", r"\1 SIZE", line).split()
 
 
-@pytest.mark.parametrize("code", blocks("python"), ids=range(len(blocks("python"))))
-def test_python(code: str, folder: Path) -> None:
-    subprocess.run([sys.executable, "-W", "error", "-c", code], cwd=folder, check=True)
+def assert_same_lines(printed: str, shown: list[str]) -> None:
+    """Numbers may differ in their last digits, which depend on the order of a sum."""
+    lines = printed.splitlines()
+    assert len(lines) == len(shown), printed
+    for line, expected in zip(map(masked, lines), map(masked, shown), strict=True):
+        assert len(line) == len(expected), printed
+        for word, wanted in zip(line, expected, strict=True):
+            try:
+                assert float(word) == pytest.approx(float(wanted), rel=1e-4), printed
+            except ValueError:
+                assert word == wanted, printed
+
+
+def run_console(block: str, folder: Path) -> None:
+    for command, shown in commands(block):
+        done = subprocess.run(
+            ["bash", "-c", command], cwd=folder, env=ENVIRONMENT, text=True, check=False,
+            stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+        )  # fmt: skip
+        assert done.returncode == 0, f"{command}\n{done.stdout}"
+        assert "Traceback" not in done.stdout
+        if shown:
+            assert_same_lines(done.stdout, shown)
+
+
+def stated_values(code: str) -> dict[int, str]:
+    """Return the line of each expression -> the value that a comment behind it states.
+
+    The comment is the value, or the value and a remark: ``# (2, 2): a remark``.
+    """
+    stated = {}
+    lines = code.splitlines()
+    for node in ast.parse(code).body:
+        if isinstance(node, ast.Expr) and node.end_lineno is not None:
+            _, _, comment = lines[node.end_lineno - 1].rpartition("  # ")
+            for text in (comment, comment.partition(": ")[0]):
+                try:
+                    stated[node.lineno] = repr(ast.literal_eval(text.strip()))
+                except (SyntaxError, ValueError):
+                    continue
+                break
+    return stated
+
+
+PYTHON_RUNNER = """
+import ast, sys
+code, stated = sys.argv[1], ast.literal_eval(sys.argv[2])
+names = {"__name__": "__main__"}
+for node in ast.parse(code).body:
+    if isinstance(node, ast.Expr):
+        found = repr(eval(compile(ast.Expression(node.value), "README.md", "eval"), names))
+        wanted = stated.get(node.lineno, found)
+        assert found == wanted, f"line {node.lineno}: {found}, the README says {wanted}"
+    else:
+        exec(compile(ast.Module([node], []), "README.md", "exec"), names)
+"""
+
+
+def run_python(code: str, folder: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", PYTHON_RUNNER, code, repr(stated_values(code))],
+        cwd=folder, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("time", ["first", "second"])
+def test_all_blocks_run_in_order_and_twice(checkout: Path, time: str) -> None:
+    for language, block in BLOCKS:
+        if language == "console":
+            run_console(block, checkout)
+        else:
+            run_python(block, checkout)
+
+
+def test_the_readme_has_what_these_tests_are_for() -> None:
+    shown = [c for language, b in BLOCKS if language == "console" for c in commands(b)]
+    assert len(shown) >= 20
+    assert sum(bool(lines) for _, lines in shown) >= 2
+    assert sum(len(stated_values(b)) for language, b in BLOCKS if language == "python") >= 3
+
+
+@pytest.mark.parametrize(
+    "printed",
+    ["output y  max 2.9\n", "output y  max 2.5  more\n", "", "output z  max 2.5\n"],
+)
+def test_other_output_than_is_shown_fails(printed: str) -> None:
+    with pytest.raises(AssertionError):
+        assert_same_lines(printed, ["output y  max 2.5"])
+
+
+def test_a_value_that_the_readme_gets_wrong_fails(tmp_path: Path) -> None:
+    run_python("x = 1\nx + 1  # 2: so it is\n", tmp_path)
+    with pytest.raises(AssertionError, match="line 2: 2, the README says 3"):
+        run_python("x = 1\nx + 1  # 3\n", tmp_path)
 
 
 def test_make_targets_of_the_readme_exist() -> None:
