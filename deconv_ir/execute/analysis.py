@@ -6,6 +6,7 @@ from collections.abc import Collection, Sequence
 
 from deconv_ir.errors import UnsupportedError
 from deconv_ir.ir.graph import Graph, Layer, Source
+from deconv_ir.ops.opsets import nearest_operation
 
 _NAMED = 5
 
@@ -51,11 +52,14 @@ def require_implemented(graph: Graph, order: Collection[int]) -> None:
     groups: dict[tuple[str, str | None], list[Layer]] = {}
     for layer in missing:
         groups.setdefault((layer.type, layer.version), []).append(layer)
+    hint = "run(outputs=...) runs what does not need them"
     if len(missing) == 1:
+        hint = nearest_operation(missing[0].type, missing[0].version) or hint
         message = f"operation {_kind(*next(iter(groups)))} is not implemented"
     else:
         listed = "; ".join(
-            f"{_kind(*key)} x{len(layers)}: {_places(layers)}" for key, layers in groups.items()
+            f"{_kind(*key)} x{len(layers)}{_suggestion(*key)}: {_places(layers)}"
+            for key, layers in groups.items()
         )
         message = f"{len(missing)} layers that are needed are not implemented: {listed}"
     raise UnsupportedError(
@@ -64,13 +68,18 @@ def require_implemented(graph: Graph, order: Collection[int]) -> None:
         line=missing[0].line if len(missing) == 1 else None,
         layer=missing[0].label if len(missing) == 1 else None,
         actual=tuple(layer.label for layer in missing),
-        hint="run(outputs=...) runs what does not need them",
+        hint=hint,
         rule="unsupported-operation",
     )
 
 
 def _kind(kind: str, version: str | None) -> str:
     return f"{kind} (version {version})" if version else kind
+
+
+def _suggestion(kind: str, version: str | None) -> str:
+    hint = nearest_operation(kind, version)
+    return f" ({hint})" if hint else ""
 
 
 def _places(layers: Sequence[Layer]) -> str:

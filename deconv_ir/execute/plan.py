@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from deconv_ir.errors import DeconvError
 from deconv_ir.execute.buffers import Group, assign_buffers, live_bytes, tensor_bytes
+from deconv_ir.execute.memory import format_bytes
 from deconv_ir.execute.prepare import Prepared
 from deconv_ir.execute.scratchpad import LEAST_ROOM, budget, share
 from deconv_ir.ir.graph import Graph, Source
@@ -135,6 +136,16 @@ class Plan(NamedTuple):
     known: bool
     folded: int
     dropped: int
+
+    def __repr__(self) -> str:
+        least = "" if self.known else "at least "
+        return (
+            f"<Plan: {len(self.steps)} steps, {self.folded} layers folded, "
+            f"{self.dropped} dropped; peak {least}{format_bytes(self.peak_bytes)} "
+            f"(tensors {format_bytes(self.tensor_bytes)}, "
+            f"weights {format_bytes(self.weight_bytes)}, "
+            f"scratchpad {format_bytes(self.scratch_bytes)})>"
+        )
 
 
 def known_array(info: TensorInfo) -> Array | None:

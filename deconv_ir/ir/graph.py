@@ -7,14 +7,18 @@ behind the `Operation` interface.
 from __future__ import annotations
 
 import functools
+from collections import Counter
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
-from deconv_ir.errors import IRError
+from deconv_ir.errors import IRError, one_line
 from deconv_ir.ir.dtypes import ElementType
 from deconv_ir.ir.operation import Operation
 from deconv_ir.ir.record import Record, field
 from deconv_ir.ir.shapes import Shape
+
+_Operation = TypeVar("_Operation", bound=Operation)
+_TYPES_SHOWN = 8
 
 
 class Info(NamedTuple):
@@ -192,6 +196,43 @@ class Graph(Record):
             if layer.name == name:
                 return layer
         return next((layer for layer in self.layers if str(layer.id) == name), None)
+
+    def operation(self, name: str, kind: type[_Operation]) -> _Operation:
+        """Return the operation of a layer as an instance of its class.
+
+        Parameters
+        ----------
+        name : str
+            Name or id of the layer.
+        kind : type
+            A class of `deconv_ir.operations`.
+
+        Raises
+        ------
+        IRError
+            There is no such layer, or it does something else.
+        """
+        layer = self.find(name)
+        if layer is None:
+            raise IRError(f"there is no layer {name!r}", file=self.file, actual=name)
+        if not isinstance(layer.operation, kind):
+            raise IRError(
+                f"it is not of type {kind.type or kind.__name__}",
+                file=self.file,
+                line=layer.line,
+                layer=layer.label,
+                expected=kind.type,
+                actual=layer.type,
+            )
+        return layer.operation
+
+    def __repr__(self) -> str:
+        types = Counter(layer.type for layer in self.layers).most_common()
+        shown = ", ".join(f"{n} {one_line(kind, 40)}" for kind, n in types[:_TYPES_SHOWN])
+        if len(types) > _TYPES_SHOWN:
+            shown += f" and {len(types) - _TYPES_SHOWN} more types"
+        name = one_line(repr(self.name), 80)
+        return f"<Graph {name}: {len(self.layers)} layers ({shown}), {len(self.edges)} edges>"
 
 
 def connect(graph: Graph) -> Topology:

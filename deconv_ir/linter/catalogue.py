@@ -114,7 +114,7 @@ def select_rules(words: Iterable[str]) -> frozenset[str]:
 
 def nearest_rule(word: str) -> str:
     """Return a hint for a word that chooses no rule."""
-    from deconv_ir.formats.openvino_xml.vocabulary import nearest
+    from deconv_ir.suggestions import nearest
 
     if f"IR{word}" in RULES:
         return f"did you mean 'IR{word}'?"

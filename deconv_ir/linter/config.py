@@ -177,7 +177,7 @@ def read_config(file: str) -> Config:
     values: dict[str, Any] = {"file": file}
     for key, value in tables.items():
         if key not in known:
-            from deconv_ir.formats.openvino_xml.vocabulary import nearest
+            from deconv_ir.suggestions import nearest
 
             raise DeconvError(
                 f"deconv-lint has no setting {key!r}", file=file, hint=nearest(key, known)

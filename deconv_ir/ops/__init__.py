@@ -11,6 +11,7 @@ import importlib
 from deconv_ir.ir.operation import Operation
 from deconv_ir.ops._index import MODULES
 from deconv_ir.ops.base import REGISTRY
+from deconv_ir.ops.plugins import load_plugin
 
 __all__ = ["all_operations", "find_operation"]
 
@@ -27,12 +28,15 @@ def find_operation(kind: str, version: str | None = None) -> type[Operation] | N
         OpenVINO's reader does, an opset without an own version of the type
         has the newest one before it.
     """
-    module = MODULES.get(kind)
-    if module is None:
-        return None
     if kind not in REGISTRY:
-        importlib.import_module(f".{module}", __name__)
-    versions = REGISTRY[kind]
+        module = MODULES.get(kind)
+        if module is not None:
+            importlib.import_module(f".{module}", __name__)
+        else:
+            load_plugin(kind)
+    versions = REGISTRY.get(kind)
+    if versions is None:
+        return None
     if not version:
         return next(reversed(versions.values()))
     if version in versions or "" in versions:

@@ -11,11 +11,12 @@ from typing import Any
 
 from deconv_ir.errors import DeconvError, IRError
 from deconv_ir.formats.openvino_xml.scanner import Element, scan_iter
-from deconv_ir.formats.openvino_xml.vocabulary import ATTRIBUTES, CHILDREN, nearest
+from deconv_ir.formats.openvino_xml.vocabulary import ATTRIBUTES, CHILDREN
 from deconv_ir.ir.dtypes import ELEMENT_TYPES, ElementType, parse_element_type
 from deconv_ir.ir.graph import Info, Port
 from deconv_ir.ir.shapes import Shape, parse_dim
 from deconv_ir.limits import Limits
+from deconv_ir.suggestions import nearest
 
 MAX_FAULTS = 1000
 """Remarks that are kept of one layer, or one stretch between layers; and as many mistakes."""

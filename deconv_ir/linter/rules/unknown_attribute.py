@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from deconv_ir.formats.openvino_xml.vocabulary import nearest
 from deconv_ir.ir.graph import Layer, Place
 from deconv_ir.linter.rule import WARNING, Report, Rule
 from deconv_ir.linter.subject import Subject
 from deconv_ir.ops import find_operation
 from deconv_ir.ops.base import attributes_of
+from deconv_ir.suggestions import nearest
 
 
 class UnknownAttribute(Rule):

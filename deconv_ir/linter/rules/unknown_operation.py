@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from deconv_ir.formats.openvino_xml.vocabulary import nearest
 from deconv_ir.ir.graph import Place
-from deconv_ir.linter.opsets import EXTENSIONS, LAST_OPSET, OPERATIONS
 from deconv_ir.linter.rule import ERROR, Report, Rule
 from deconv_ir.linter.subject import Subject
 from deconv_ir.ops import find_operation
+from deconv_ir.ops.opsets import EXTENSIONS, LAST_OPSET, OPERATIONS, nearest_operation
 
 
 class UnknownOperation(Rule):
@@ -70,8 +69,8 @@ def _judge(kind: str, version: str) -> tuple[str, str, str | None] | None:
     if newest is None and kind not in OPERATIONS:
         if version and not version.startswith("opset"):
             return None  # of an extension
-        return "type", f"no opset has an operation {kind!r}", nearest(kind, OPERATIONS)
-    if version in EXTENSIONS:
+        return "type", f"no opset has an operation {kind!r}", nearest_operation(kind, version)
+    if version in EXTENSIONS or (newest is not None and version in newest.versions):
         return None
     number = version.removeprefix("opset")
     if number == version or not number.isdecimal() or not 1 <= int(number) <= LAST_OPSET:

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from typing import Final
 
+from deconv_ir.suggestions import nearest
+
 LAST_OPSET: Final = 17
 
 _NAMES = """
@@ -44,3 +46,10 @@ EXTENSIONS: Final = frozenset(
     {"", "extension", "experimental", "ie_internal_opset", "type_relaxed_opset"}
 )
 """Versions of layers that belong to no opset."""
+
+
+def nearest_operation(kind: str, version: str | None) -> str | None:
+    """Return a hint for a type that no opset has; None: an extension's, or nothing is near."""
+    if kind in OPERATIONS or (version and not version.startswith("opset")):
+        return None
+    return nearest(kind, OPERATIONS)

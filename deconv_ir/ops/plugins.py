@@ -1,0 +1,124 @@
+"""Operations of other packages: registered by them, or found as their entry points."""
+
+from __future__ import annotations
+
+import functools
+import importlib
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from deconv_ir.errors import InputError, UnsupportedError, one_line
+from deconv_ir.ir.operation import Operation
+from deconv_ir.ops._index import MODULES
+from deconv_ir.ops.base import REGISTRY, operation
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
+
+GROUP = "deconv_ir.operations"
+"""Entry points of this group are named as the type of layer that they register."""
+
+_Class = TypeVar("_Class", bound=type[Operation])
+
+
+def register(
+    kind: str,
+    *versions: str,
+    inputs: tuple[str, ...] = (),
+    required: int | None = None,
+    variadic: bool = False,
+) -> Callable[[_Class], _Class]:
+    """Register a class of another package for a type of layer.
+
+    Parameters
+    ----------
+    kind : str
+        `type` of the layer.
+    *versions : str
+        `version` of the layer, oldest first, as ``extension``; none: any.
+    inputs : tuple of str
+        Names of its inputs.
+    required : int, optional
+        How many of them must be there; all, by default.
+    variadic : bool
+        Any number of inputs, from one on, all of the first one's name.
+
+    Returns
+    -------
+    callable
+        Decorates a subclass of `Operation`.
+
+    Raises
+    ------
+    InputError
+        There is an operation of that type and version, or the class is not an `Operation`.
+
+    Examples
+    --------
+    >>> from deconv_ir.operations import Operation, register
+    >>> @register("Twice", "extension", inputs=("data",))
+    ... class Twice(Operation):
+    ...     def infer(self, inputs, context):
+    ...         return (inputs[0],)
+    ...     def execute(self, inputs, context):
+    ...         return (2 * inputs[0],)
+    """
+    for text in (kind, *versions):
+        if not isinstance(text, str) or (text == kind and not text):
+            raise InputError(f"type and versions of an operation must be text, found {text!r}")
+
+    def add(cls: _Class) -> _Class:
+        if not (isinstance(cls, type) and issubclass(cls, Operation)):
+            raise InputError(f"operation {kind}: {cls!r} is not a subclass of Operation")
+        if kind in MODULES:
+            importlib.import_module(f".{MODULES[kind]}", __package__)
+        for version in versions or ("",):
+            there = REGISTRY.get(kind, {}).get(version)
+            # Code may run again, in a notebook.
+            if there is not None and _name(there) != _name(cls):
+                named = f"{kind} ({version})" if version else kind
+                raise InputError(f"operation {named} is already registered, by {_name(there)}")
+        return operation(kind, *versions, inputs=inputs, required=required, variadic=variadic)(cls)
+
+    return add
+
+
+def _name(cls: type[Operation]) -> str:
+    return f"{cls.__module__}.{cls.__qualname__}"
+
+
+@functools.cache
+def _entry_points() -> dict[str, EntryPoint]:
+    from importlib.metadata import entry_points
+
+    return {found.name: found for found in entry_points(group=GROUP)}
+
+
+def load_plugin(kind: str) -> None:
+    """Import what an installed package registers for a type, if one does.
+
+    Raises
+    ------
+    UnsupportedError
+        It cannot be imported, or registers something else.
+    """
+    found = _entry_points().get(kind)
+    if found is None:
+        return
+    try:
+        _load(found)
+    except Exception as error:  # of another package: any kind
+        raise UnsupportedError(
+            f"operation {kind}: the entry point {found.value!r} cannot be loaded: "
+            f"{one_line(f'{type(error).__name__}: {error}')}",
+            rule="unsupported-operation",
+        ) from error
+    if kind not in REGISTRY:
+        raise UnsupportedError(
+            f"operation {kind}: the entry point {found.value!r} does not register it",
+            rule="unsupported-operation",
+        )
+
+
+def _load(entry_point: EntryPoint) -> Any:
+    return entry_point.load()
