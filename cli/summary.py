@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -25,6 +25,10 @@ if TYPE_CHECKING:
     from .compare import Comparison
     from .request import Request
     from .timing import Latency
+
+
+_BLOCK = 1 << 16
+"""Elements that are looked at together."""
 
 
 class Summary(NamedTuple):
@@ -125,21 +129,33 @@ def _describe(array: Array) -> str:
     return f"{from_numpy(array.dtype) or array.dtype}{format_shape(array.shape)}"
 
 
+def _split(flat: Array) -> Iterator[Array]:
+    """Yield the blocks of an array; what is computed of one takes little memory."""
+    for start in range(0, flat.size, _BLOCK):
+        yield flat[start : start + _BLOCK]
+
+
 def _statistics(array: Array) -> dict[str, float]:
     """Compute smallest, largest and mean; how many NaN, where there are any."""
     import numpy as np
 
     if array.size == 0 or array.dtype.kind == "b":
         return {}
-    wide = array.astype(np.float32) if array.dtype.itemsize < 4 else array
+    flat = array.reshape(-1)
+    blocks = []
     with np.errstate(all="ignore"):
+        for block in _split(flat):
+            wide = block.astype(np.float32) if block.dtype.itemsize < 4 else block
+            blocks.append((wide.min(), wide.max(), wide.sum(dtype=np.float64)))
+        least, most, sums = zip(*blocks, strict=True)
         numbers = {
-            "min": float(wide.min()),
-            "max": float(wide.max()),
-            "mean": float(wide.mean(dtype=np.float64)),
+            "min": float(np.min(least)),
+            "max": float(np.max(most)),
+            "mean": float(np.sum(sums) / flat.size),
         }
-        if wide.dtype.kind == "f" and np.isnan(numbers["mean"]):
-            numbers["nan"] = float(np.isnan(wide).sum())
+        if np.isnan(numbers["mean"]):
+            # A NaN is the only value that is not itself.
+            numbers["nan"] = float(sum((block != block).sum() for block in _split(flat)))
     return numbers
 
 
