@@ -1,0 +1,54 @@
+"""The commands as one: ``python -m deconv_ir run|lint|spec``."""
+
+from __future__ import annotations
+
+import importlib
+import os
+from typing import NoReturn
+
+import click
+
+from .common import run_and_leave, version_option
+
+_COMMANDS = {
+    "lint": "Check IRs (deconv-lint).",
+    "run": "Run an IR on arrays (deconv-run).",
+    "spec": "Check and make examples of specifications (deconv-spec).",
+}
+
+
+class _Commands(click.Group):
+    """Imports the command that is asked for."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Return the names."""
+        return list(_COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Import a command."""
+        if cmd_name not in _COMMANDS:
+            return None
+        found: click.Command = importlib.import_module(f"deconv_cli.{cmd_name}").command
+        return found
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """List the commands without importing them."""
+        with formatter.section("Commands"):
+            formatter.write_dl(list(_COMMANDS.items()))
+
+
+@click.command(
+    "python -m deconv_ir", cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]}
+)
+@version_option("deconv-ir")
+def command() -> None:
+    """Load, check and run OpenVINO-style XML IR.
+
+    COMMAND --help shows the options of a command.
+    """
+
+
+def main() -> NoReturn:
+    """Run the command that is named."""
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # as `run.main`
+    run_and_leave(command)
