@@ -1,17 +1,22 @@
-"""How a layer's time grows with its batch, its channels and its area.
+"""How a layer's time grows with its batch, channels and extents, and its plan with threads.
 
 python bench/growth.py --output out/bench
+
+Long axes are measured up to 64 M samples and 32768 x 32768 positions, as far as data and result
+fit in `--memory`; plans, which touch no data, for 1 to 256 threads up to there.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import math
 import os
 import statistics
 import time
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
@@ -20,46 +25,126 @@ import numpy as np
 from deconv_ir import kernels
 from deconv_ir.kernels.runtime.extension import compiled_module
 
+# Seconds of one run beyond which a path is not asked for larger ones.
+PATIENCE = 20.0
+THREADS = (1, 2, 4, 16, 64, 256)
 
-def seconds(data: tuple[int, ...], weights: tuple[int, ...], path: str) -> float:
-    """Time a 4x4 layer of stride 2."""
-    rng = np.random.default_rng(0)
-    kernel = kernels.Deconvolution(
-        rng.standard_normal(weights, dtype=np.float32),
-        strides=(2, 2),
-        dilations=(1, 1),
-        path=path,
-    )
-    x = rng.standard_normal(data, dtype=np.float32)
-    output = tuple(2 * extent for extent in data[2:])
+
+class Layer(NamedTuple):
+    """A layer of stride 2, transposed unless it is a convolution of stride 1."""
+
+    data: tuple[int, ...]
+    weights: tuple[int, ...]
+    element: str = "float32"
+    forward: bool = False
+
+    @property
+    def axes(self) -> int:
+        """Spatial axes."""
+        return len(self.data) - 2
+
+    @property
+    def output(self) -> tuple[int, ...]:
+        """Shape of the result."""
+        channels = self.weights[0] if self.forward else self.weights[1]
+        stride = 1 if self.forward else 2
+        return (self.data[0], channels, *(stride * extent for extent in self.data[2:]))
+
+    @property
+    def bytes(self) -> int:
+        """Bytes of data and result."""
+        size = np.dtype(self.element).itemsize
+        return size * (math.prod(self.data) + math.prod(self.output))
+
+    def prepare(self, path: str) -> Any:
+        """Return the kernel."""
+        kind: Any = kernels.Convolution if self.forward else kernels.Deconvolution
+        return kind(
+            np.ones(self.weights, self.element),
+            strides=(1 if self.forward else 2,) * self.axes,
+            dilations=(1,) * self.axes,
+            path=path,
+        )
+
+
+def seconds(layer: Layer, path: str) -> float:
+    """Time a layer: the median of five runs and more, or of those that patience allows."""
+    kernel = layer.prepare(path)
+    data = np.ones(layer.data, layer.element)
+    out = np.ones(layer.output, layer.element)
     times: list[float] = []
     begin = time.perf_counter()
     while len(times) < 5 or time.perf_counter() - begin < 0.3:
         start = time.perf_counter()
-        kernel.run(x, (1, 1), output)
+        kernel.run(data, (1,) * layer.axes, layer.output[2:], out)
         times.append(time.perf_counter() - start)
+        if time.perf_counter() - begin > PATIENCE / 4:
+            break
     return statistics.median(times)
+
+
+def planned(layer: Layer, threads: int) -> float:
+    """Return the cycles that the cost model expects of a run on so many threads."""
+    kernel = layer.prepare("auto")
+    kernels.set_threads(threads)
+    try:
+        ways = kernel.ways(layer.data, (1,) * layer.axes, layer.output[2:], 1 << 40)
+    finally:
+        kernels.set_threads(None)
+    return min(float(way.cycles) for way in ways)
+
+
+def layers() -> dict[str, list[tuple[int, Layer]]]:
+    """Return the series: names, and sizes with their layers."""
+    samples = [1 << power for power in range(16, 27, 2)]
+    sides = [1 << power for power in range(9, 16)]
+    return {
+        "batch": [(n, Layer((n, 64, 32, 32), (64, 32, 4, 4))) for n in (1, 2, 4, 8, 16, 32)],
+        "input channels": [(c, Layer((1, c, 32, 32), (c, 32, 4, 4))) for c in (16, 64, 256, 1024)],
+        "output channels": [(c, Layer((1, 64, 32, 32), (64, c, 4, 4))) for c in (8, 32, 128, 512)],
+        "area": [(e * e, Layer((1, 64, e, e), (64, 32, 4, 4))) for e in (8, 16, 32, 64, 128, 256)],
+        "samples, 4 to 2 channels": [(n, Layer((1, 4, n), (4, 2, 4))) for n in samples],
+        "samples, 64 to 32 channels": [(n, Layer((1, 64, n), (64, 32, 4))) for n in samples],
+        "samples, int8": [(n, Layer((1, 16, n), (16, 8, 4), "int8")) for n in samples],
+        "samples, convolution": [(n, Layer((1, 2, n), (4, 2, 3), forward=True)) for n in samples],
+        "rows of 16, 8 to 4 channels": [
+            (n, Layer((1, 8, 16, n // 16), (8, 4, 4, 4))) for n in samples
+        ],
+        "square, convolution of 1 channel": [
+            (e * e, Layer((1, 1, e, e), (1, 1, 3, 3), forward=True)) for e in sides
+        ],
+    }
+
+
+def measure(
+    points: list[tuple[int, Layer]], memory: int
+) -> Iterator[tuple[int, dict[str, float], dict[int, float]]]:
+    """Yield the size, seconds by path, and planned cycles by threads of each point."""
+    paths = [*(["compiled"] if compiled_module() else []), "col2im"]
+    for size, layer in points:
+        found = {}
+        for path in list(paths) if layer.bytes <= memory else []:
+            found[path] = seconds(layer, path)
+            if found[path] > PATIENCE / 4:
+                paths.remove(path)
+        plans = {t: planned(layer, t) for t in THREADS} if compiled_module() else {}
+        yield size, found, plans
 
 
 def main() -> None:
     """Measure, write JSON and plot."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--output", type=Path, default=Path("out/bench"), help="directory")
+    parser.add_argument(
+        "--memory", type=float, default=10, help="GiB of data and result at most (default: 10)"
+    )
     options = parser.parse_args()
-    paths = (["compiled"] if compiled_module() else []) + ["phases"]
-    layers: dict[str, list[tuple[int, tuple[int, ...], tuple[int, ...]]]] = {
-        "batch": [(n, (n, 64, 32, 32), (64, 32, 4, 4)) for n in (1, 2, 4, 8, 16, 32)],
-        "input channels": [(c, (1, c, 32, 32), (c, 32, 4, 4)) for c in (16, 64, 256, 1024)],
-        "output channels": [(c, (1, 64, 32, 32), (64, c, 4, 4)) for c in (8, 32, 128, 512)],
-        "area": [(e * e, (1, 64, e, e), (64, 32, 4, 4)) for e in (8, 16, 32, 64, 128, 256)],
-    }
-    series: dict[str, list[dict[str, Any]]] = {
-        name: [
-            {"size": size, "seconds": {path: seconds(data, weights, path) for path in paths}}
-            for size, data, weights in points
-        ]
-        for name, points in layers.items()
-    }
+    series: dict[str, list[dict[str, Any]]] = {}
+    for name, points in layers().items():
+        series[name] = []
+        for size, found, plans in measure(points, int(options.memory * 2**30)):
+            series[name].append({"size": size, "seconds": found, "planned_cycles": plans})
+            print(f"{name}: {size:>10} {found}", flush=True)
     report = {"threads": kernels.get_threads(), "series": series}
     options.output.mkdir(parents=True, exist_ok=True)
     target = options.output / "growth.json"

@@ -13,8 +13,8 @@ from matplotlib import pyplot as plt
 
 __all__ = ["plot_comparison", "plot_growth"]
 
-_COLOURS = {"compiled": "#1f77b4", "phases": "#ff7f0e"}
-_NAMES = {"compiled": "compiled kernel", "phases": "NumPy path"}
+_COLOURS = {"compiled": "#1f77b4", "phases": "#ff7f0e", "col2im": "#ff7f0e"}
+_NAMES = {"compiled": "compiled kernel", "phases": "NumPy path", "col2im": "NumPy path"}
 
 
 def plot_comparison(report: dict[str, Any], target: Path) -> Path:
@@ -58,26 +58,32 @@ def plot_comparison(report: dict[str, Any], target: Path) -> Path:
 
 
 def plot_growth(report: dict[str, Any], target: Path) -> Path:
-    """Draw time against the size of a layer, both axes logarithmic; return the file written."""
-    figure, axes = plt.subplots(1, len(report["series"]), figsize=(5 * len(report["series"]), 4))
-    for axis, (name, points) in zip(axes, report["series"].items(), strict=True):
+    """Draw time, and planned cycles by threads, against the size of a layer, all logarithmic.
+
+    Returns the file written.
+    """
+    count = len(report["series"])
+    figure, axes = plt.subplots(2, count, figsize=(5 * count, 8), squeeze=False)
+    for (above, below), (name, points) in zip(axes.T, report["series"].items(), strict=True):
+        for engine, colour in _COLOURS.items():
+            found = [
+                (p["size"], 1e3 * p["seconds"][engine]) for p in points if engine in p["seconds"]
+            ]
+            if found:
+                above.loglog(*zip(*found, strict=True), "o-", color=colour, label=_NAMES[engine])
+        last = [p for p in points if p["seconds"]][-1]
+        each = 1e3 * min(last["seconds"].values()) / last["size"]
         sizes = [point["size"] for point in points]
-        for engine in ("compiled", "phases"):
-            if engine not in points[0]["seconds"]:
-                continue
-            axis.loglog(
-                sizes,
-                [1e3 * point["seconds"][engine] for point in points],
-                "o-",
-                color=_COLOURS[engine],
-                label=_NAMES[engine],
-            )
-        first = 1e3 * min(points[-1]["seconds"].values())
-        axis.loglog(sizes, [first * s / sizes[-1] for s in sizes], "k:", label="linear")
-        axis.set_xlabel(name)
-        axis.set_ylabel("ms")
-        axis.legend()
+        above.loglog(sizes, [each * size for size in sizes], "k:", label="linear")
+        above.set_ylabel("ms")
+        for threads in points[0]["planned_cycles"]:
+            cycles = [point["planned_cycles"][threads] for point in points]
+            below.loglog(sizes, cycles, "o-", label=f"{threads} threads")
+        below.set_ylabel("planned cycles")
+        for axis in (above, below):
+            axis.set_xlabel(name)
+            axis.legend()
     figure.tight_layout()
-    figure.savefig(target, dpi=100)
+    figure.savefig(target, dpi=60)
     plt.close(figure)
     return target
