@@ -117,16 +117,14 @@ def pair(option: str, given: Sequence[str], names: Sequence[str]) -> dict[str, s
                 raise Mistake(f"{option} {name!r} is given twice")
             pairs[name] = text[len(name) + 1 :]
         elif equals and not Path(text.partition(SEVERAL)[0]).exists():
-            known = ", ".join(map(repr, names)) or "none"
-            raise Mistake(f"{option} {text}: the model has no {name!r}; it has {known}")
+            raise _unknown(f"{option} {text}", name, names)
         else:
             stored = _stored_names(text)
             if len(stored) == 1 and stored[0] not in names:
                 stored = []  # the only array needs no name
             for name in stored:
                 if name not in names:
-                    known = ", ".join(map(repr, names)) or "none"
-                    raise Mistake(f"{option} {text}: the model has no {name!r}; it has {known}")
+                    raise _unknown(f"{option} {text}", name, names)
                 if name in pairs:
                     raise Mistake(f"{option} {name!r} is given twice")
                 pairs[name] = text
@@ -140,6 +138,16 @@ def pair(option: str, given: Sequence[str], names: Sequence[str]) -> dict[str, s
         )
     pairs.update(zip(free, unnamed, strict=False))
     return pairs
+
+
+def _unknown(option: str, name: str, names: Sequence[str]) -> Mistake:
+    from deconv_ir.ir.tensor_names import suggest
+
+    known = ", ".join(map(repr, names)) or "none"
+    hint = suggest(name, names)
+    return Mistake(
+        f"{option}: the model has no {name!r}; it has {known}" + (f" ({hint})" if hint else "")
+    )
 
 
 def _stored_names(path: str) -> list[str]:

@@ -18,6 +18,7 @@ from .common import (
     standard_input,
     version_option,
 )
+from .completion import complete_rule, complete_rules
 from .limits import OF_AN_IR, limit_options
 from .reporters import FORMAT, OUTPUT, Run, render, write
 
@@ -63,9 +64,27 @@ PRUNE_AT = 256
 @click.argument("paths", metavar="PATH...", nargs=-1)
 @FORMAT
 @OUTPUT
-@click.option("--select", multiple=True, metavar="RULES", help="Run these rules only.")
-@click.option("--ignore", multiple=True, metavar="RULES", help="Leave these rules out.")
-@click.option("--extend-select", multiple=True, metavar="RULES", help="Run these rules too.")
+@click.option(
+    "--select",
+    multiple=True,
+    metavar="RULES",
+    shell_complete=complete_rules,
+    help="Run these rules only.",
+)
+@click.option(
+    "--ignore",
+    multiple=True,
+    metavar="RULES",
+    shell_complete=complete_rules,
+    help="Leave these rules out.",
+)
+@click.option(
+    "--extend-select",
+    multiple=True,
+    metavar="RULES",
+    shell_complete=complete_rules,
+    help="Run these rules too.",
+)
 @click.option(
     "--severity",
     type=click.Choice(["error", "warning", "info"]),
@@ -102,7 +121,9 @@ PRUNE_AT = 256
 @click.option("--exit-zero", is_flag=True, help="Exit with 0 whatever is found.")
 @click.option("--statistics", is_flag=True, help="Count findings by rule.")
 @click.option("--list-rules", is_flag=True, help="List all rules and exit.")
-@click.option("--explain", metavar="RULE", help="Explain a rule and exit.")
+@click.option(
+    "--explain", metavar="RULE", shell_complete=complete_rule, help="Explain a rule and exit."
+)
 @click.option(
     "--stdin-filename", metavar="NAME", help="File name to report for standard input ('-')."
 )

@@ -144,6 +144,10 @@ class RunCommand(click.Command):
                 while rest and rest[0].endswith(ARRAY_SUFFIXES) and rest[0][0] != "-":
                     word += SEVERAL + rest.pop(0)
             joined.append(word)
+        if ctx.resilient_parsing and joined and joined[-1].startswith("--"):
+            # A shell asks for the value of the last option; without any, click would not
+            # look at the arguments, and the model stands there.
+            joined.append("")
         try:
             return super().parse_args(ctx, joined)
         except click.UsageError as error:

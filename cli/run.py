@@ -10,6 +10,7 @@ from typing import Any, NoReturn
 import click
 
 from .common import FILE, run_and_leave, version_option
+from .completion import complete_layers, complete_tensors
 from .limits import OF_AN_IR, limit_options
 from .request import FOR_ONE_RUN, BatchSize, CastMode, Request, RunCommand, Size
 
@@ -92,10 +93,16 @@ def _list_operations(context: click.Context, parameter: click.Parameter, value: 
     show_default=True,
     help="Whose rule decides where the documents and the OpenVINO runtime differ.",
 )
-@click.option("--layer", metavar="NAME_OR_ID", help="Run this layer alone.")
+@click.option(
+    "--layer",
+    metavar="NAME_OR_ID",
+    shell_complete=complete_layers,
+    help="Run this layer alone.",
+)
 @click.option(
     "--until",
     metavar="LAYER",
+    shell_complete=complete_tensors,
     help="Run only what LAYER needs; its outputs are the outputs. "
     "LAYER is a tensor name, a layer name or a layer id.",
 )
@@ -104,6 +111,7 @@ def _list_operations(context: click.Context, parameter: click.Parameter, value: 
     "output_layers",
     multiple=True,
     metavar="LAYER",
+    shell_complete=complete_tensors,
     help="Take this inner tensor out, and run only what is needed. Repeatable.",
 )
 @click.option("--strict", is_flag=True, help="Declared dims that are wrong are errors.")

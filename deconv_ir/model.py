@@ -28,7 +28,7 @@ from deconv_ir.ir.graph import Graph, Port, Source
 from deconv_ir.ir.infer import Inference, infer
 from deconv_ir.ir.operation import Context, TensorInfo
 from deconv_ir.ir.shapes import Shape, format_shape
-from deconv_ir.ir.tensor_names import find_tensors, name_ports
+from deconv_ir.ir.tensor_names import find_tensors, name_ports, suggest
 from deconv_ir.limits import DEFAULT_LIMITS, Limits
 from deconv_ir.ops.constants.constant import Const
 
@@ -376,7 +376,12 @@ class Model:
         """
         found = self.graph.find(name)
         if found is None:
-            raise IRError(f"there is no layer {name!r}", file=self.graph.file)
+            raise IRError(
+                f"there is no layer {name!r}",
+                file=self.graph.file,
+                actual=name,
+                hint=suggest(name, [layer.name for layer in self.graph.layers]),
+            )
         return Model(
             extract_layer(self.graph, found),
             self.context_weights,

@@ -78,16 +78,22 @@ def _outputs(graph: Graph, name: str, index: int) -> dict[str, Source]:
 
 
 def _missing(graph: Graph, name: str) -> IRError:
-    from difflib import get_close_matches
-
     names = [n for layer in graph.layers for p in layer.outputs for n in (layer.name, *p.names)]
-    close = get_close_matches(name, names, 1)
     return IRError(
         f"there is no tensor or layer {name!r}",
         file=graph.file,
         actual=name,
-        hint=f"did you mean {close[0]!r}?" if close else None,
+        hint=suggest(name, names),
     )
+
+
+def suggest(name: str, known: Sequence[str]) -> str | None:
+    """Return a hint that names what a mistyped name may stand for; None: nothing is alike."""
+    from difflib import get_close_matches
+
+    folded = {n.lower(): n for n in reversed(known)}
+    close = get_close_matches(name.lower(), folded, 1)
+    return f"did you mean {folded[close[0]]!r}?" if close else None
 
 
 def name_ports(named: Sequence[tuple[str, Port, TensorInfo]]) -> dict[str, Port]:

@@ -1,0 +1,86 @@
+"""What shells complete beside options and files: layers of the model, rules of the linter."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+import click
+
+from .common import STREAM
+
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
+
+    from deconv_ir.ir.graph import Graph
+
+
+def complete_layers(
+    context: click.Context, parameter: click.Parameter, incomplete: str
+) -> list[CompletionItem]:
+    """Complete the name of a layer of the model that stands on the command line."""
+    graph = _graph(context)
+    layers = () if graph is None else graph.layers
+    return _items(((layer.name, layer.type) for layer in layers), incomplete)
+
+
+def complete_tensors(
+    context: click.Context, parameter: click.Parameter, incomplete: str
+) -> list[CompletionItem]:
+    """Complete the name of a layer or of a tensor."""
+    graph = _graph(context)
+    named: list[tuple[str, str]] = []
+    for layer in () if graph is None else graph.layers:
+        named.append((layer.name, layer.type))
+        named += [(name, f"tensor of {layer.type}") for p in layer.outputs for name in p.names]
+    return _items(named, incomplete)
+
+
+def complete_rule(
+    context: click.Context, parameter: click.Parameter, incomplete: str
+) -> list[CompletionItem]:
+    """Complete the code or the name of a rule."""
+    from deconv_ir.linter.catalogue import RULES
+
+    rules = RULES.values()
+    named = [(rule.code, f"{rule.name}: {rule.summary}") for rule in rules]
+    return _items([*named, *((rule.name, rule.summary) for rule in rules)], incomplete)
+
+
+def complete_rules(
+    context: click.Context, parameter: click.Parameter, incomplete: str
+) -> list[CompletionItem]:
+    """Complete the last of several rules with commas between, or a family of them."""
+    from deconv_ir.linter.rule import FAMILIES
+
+    before, comma, last = incomplete.rpartition(",")
+    items = complete_rule(context, parameter, last)
+    items += _items([(family, "family of rules") for family in FAMILIES.values()], last)
+    for item in items:
+        item.value = f"{before}{comma}{item.value}"
+    return items
+
+
+def _items(named: Iterable[tuple[str, str]], incomplete: str) -> list[CompletionItem]:
+    from click.shell_completion import CompletionItem
+
+    # A shell reads one line for each: names that no line can hold are left out.
+    return [
+        CompletionItem(name, help=text)
+        for name, text in dict(named).items()
+        if name.startswith(incomplete) and name.isprintable()
+    ]
+
+
+def _graph(context: click.Context) -> Graph | None:
+    """Read the model; None where there is none, or it cannot be read."""
+    path = context.params.get("model")
+    if not isinstance(path, str) or path == STREAM:
+        return None
+    from deconv_ir.errors import DeconvError
+    from deconv_ir.formats.openvino_xml import read
+
+    with contextlib.suppress(DeconvError, OSError, MemoryError):
+        return read(path)[0]
+    return None
