@@ -10,6 +10,10 @@ if TYPE_CHECKING:
     from deconv_ir.ir.findings import Finding
 
 _OPTIONS = {
+    "a baseline is written first": "--update-baseline writes one",
+    "another weights file can be named": "--weights FILE names another file",
+    "jobs=1 takes less": "--jobs 1 takes less",
+    "the documentation lists all rules": "--list-rules shows all rules",
     "cast=True converts it": "--cast converts it",
     'cast="wrap" converts it all the same': "--cast=wrap converts it all the same",
     "memory_limit sets another limit": "--memory-limit SIZE sets another limit",

@@ -13,6 +13,7 @@ from deconv_ir.linter.documentation import explain
 from deconv_ir.linter.rule import FAMILIES
 
 from .common import Mistake
+from .hints import option_for
 from .reporters import Run
 
 _COLOURS = {"error": "red", "warning": "yellow", "info": "cyan"}
@@ -61,7 +62,7 @@ def explain_rule(word: str) -> str:
     """
     entry = find_rule(word)
     if entry is None:
-        raise Mistake(f"unknown rule {word!r} ({nearest_rule(word)})")
+        raise Mistake(f"unknown rule {word!r} ({option_for(nearest_rule(word))})")
     told = explain(entry.code)
     notes = [f"Severity: {entry.severity.value}. Family: {entry.family}."]
     if entry.fix:

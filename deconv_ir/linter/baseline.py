@@ -52,7 +52,7 @@ class Baseline:
             raise DeconvError(
                 f"can not read the baseline: {error.strerror}",
                 file=str(file),
-                hint="--update-baseline writes one",
+                hint="a baseline is written first",
             ) from error
         except (
             ValueError,

@@ -120,4 +120,4 @@ def nearest_rule(word: str) -> str:
         return f"did you mean 'IR{word}'?"
     # Codes all look alike: one that is wrong leads to none.
     names = [*(rule.name for rule in RULES.values()), *FAMILIES.values()]
-    return nearest(word, names) or "--list-rules shows all rules"
+    return nearest(word, names) or "the documentation lists all rules"

@@ -223,7 +223,7 @@ def _open_weights(
                 f"the model has constants, but {name}{problem}",
                 place=Place(layer=filled, attribute="offset"),
                 rule="weights-missing",
-                hint="--weights FILE names another file",
+                hint="another weights file can be named",
             )
         )
     return None

@@ -124,7 +124,7 @@ def check_all(jobs: Sequence[Job], processes: int | None = None) -> Iterator[Res
         except BrokenProcessPool:
             raise ResourceError(
                 "the system ended a process that checked files; is memory short?",
-                hint="one process alone, --jobs 1, takes less",
+                hint="jobs=1 takes less",
                 rule="memory",
             ) from None
         except BaseException:
