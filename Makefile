@@ -8,7 +8,7 @@ SECONDS ?= 60
 COUNT ?= 100000
 PROBLEMS ?= 300
 
-.PHONY: help run test test-without-compiler test-lowest test-peers check regen bench fuzz fuzz-sanitized mutate dist clean
+.PHONY: help run test test-without-compiler test-lowest test-peers check regen bench fuzz fuzz-sanitized mutate generate dist clean
 
 help:
 	@echo "make run         upsample a photograph and name the pictures to look at"
@@ -19,6 +19,7 @@ help:
 	@echo "make test-peers  compare with OpenVINO, onnxruntime and torch (installs them)"
 	@echo "make fuzz        coverage-guided fuzzing, SECONDS=60 for each target (installs atheris)"
 	@echo "make mutate      COUNT=100000 mutated IRs through load, lint and run"
+	@echo "make generate    COUNT=100000 IRs generated from the operations' declarations, the same way"
 	@echo "make regen       write the generated files anew"
 	@echo "make bench       time kernels and networks beside OpenVINO, onnxruntime and torch (installs them)"
 	@echo "make fuzz-sanitized  random geometries through the compiled kernel under ASan and UBSan"
@@ -129,6 +130,9 @@ fuzz: $(VENV)/installed-dev $(VENV)/installed-fuzz
 
 mutate: $(VENV)/installed-dev
 	$(BIN)/python tests/hostile/mutate.py --count $(COUNT) --keep $(OUT)/mutate
+
+generate: $(VENV)/installed-dev
+	$(BIN)/python tests/hostile/generate.py --count $(COUNT) --keep $(OUT)/generate
 
 dist: $(VENV)/installed-dev
 	$(BIN)/python -m build

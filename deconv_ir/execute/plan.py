@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from deconv_ir.errors import DeconvError
 from deconv_ir.execute.buffers import Group, assign_buffers, live_bytes, tensor_bytes
+from deconv_ir.execute.checked import checked
 from deconv_ir.execute.memory import format_bytes
 from deconv_ir.execute.prepare import Prepared
 from deconv_ir.execute.scratchpad import LEAST_ROOM, budget, share
@@ -30,6 +31,10 @@ if TYPE_CHECKING:
 
 NOWHERE = -1
 """The slot of a constant that a kernel has absorbed."""
+
+
+_ADDRESS_SPACE = 1 << 47
+"""Bytes that a process can address: no tensor is larger."""
 
 
 class Step(NamedTuple):
@@ -350,10 +355,14 @@ class _Planner:
         outputs = self._infos_of(self._made(draft.layer))
         layer = self.graph.layers[draft.layer]
         known = all(i.element_type and is_static(i.shape) for i in (*inputs, *outputs))
-        if not known and kernel is not None:
-            return functools.partial(kernel, room=room)
         context = self.context._replace(scratch_bytes=room.scratch_bytes)
         if not known:
+            if kernel is not None:
+                return checked(layer, inputs, context, functools.partial(kernel, room=room))
+            call = Operation.bind(layer.operation, inputs, outputs, context)
+            return checked(layer, inputs, context, call)
+        if any((tensor_bytes(i) or 0) > _ADDRESS_SPACE for i in (*inputs, *outputs)):
+            # It will never run, and what is bound to its shapes may not fit either.
             return Operation.bind(layer.operation, inputs, outputs, context)
         try:
             if kernel is not None:

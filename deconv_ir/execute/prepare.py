@@ -9,9 +9,11 @@ from deconv_ir.errors import DeconvError
 from deconv_ir.execute.buffers import tensor_bytes
 from deconv_ir.execute.fusion import Followers, find_followers
 from deconv_ir.ir.graph import Graph, Source
+from deconv_ir.ir.infer import infer_layer
 from deconv_ir.ir.lazy_tensor import LazyTensor, whole
 from deconv_ir.ir.operation import Context, Epilogue, Kernel, TensorInfo
 from deconv_ir.ops.convolution.packed import PackedLayer
+from deconv_ir.ops.values import actual
 
 if TYPE_CHECKING:
     from deconv_ir.ir.dtypes import Array
@@ -276,6 +278,11 @@ class Preparation:
         layer = self.graph.layers[index]
         arrays = [array for array in inputs if array is not None]
         try:
+            if arrays:
+                # The elements of what is constant are all known now.
+                rows = self.graph.topology.sources[index]
+                types = [self.infos[s[0]][s[1]].element_type for s in rows if s is not None]
+                infer_layer(layer, list(map(actual, arrays, types)), self.context)
             return tuple(layer.operation.execute(arrays, self.context))
         except DeconvError as error:
             error.locate(file=self.graph.file, line=layer.line, layer=layer.label)

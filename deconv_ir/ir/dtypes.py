@@ -10,6 +10,8 @@ from __future__ import annotations
 import functools
 from typing import TYPE_CHECKING, Any
 
+from deconv_ir.errors import UnsupportedError
+
 if TYPE_CHECKING:
     import numpy as np
 
@@ -74,11 +76,11 @@ class ElementType:
 
         Raises
         ------
-        TypeError
+        UnsupportedError
             The type has no array form (``string``).
         """
         if not self._numpy:
-            raise TypeError(f"element type {self.name} has no NumPy form")
+            raise UnsupportedError(f"arrays of element type {self.name} are not supported")
         return _dtype(self._numpy)
 
 

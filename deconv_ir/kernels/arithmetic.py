@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from deconv_ir.errors import UnsupportedError
 from deconv_ir.kernels.products import multiply_stacks
 
 __all__ = ["Arithmetic", "arithmetic_of"]
@@ -129,4 +130,4 @@ def arithmetic_of(dtype: np.dtype[Any], depth: int) -> Arithmetic:
         if depth * largest**2 <= 1 << 24:
             return Arithmetic(dtype, f32, u64, limbs, (1 << 24) // largest**2)
         return Arithmetic(dtype, f64, u64, limbs, (1 << 53) // largest**2)
-    raise TypeError(f"no transposed convolution of element type {dtype.name}")
+    raise UnsupportedError(f"there is no convolution of element type {dtype.name}")

@@ -808,7 +808,7 @@ ENTRIES: tuple[tuple[Any, ...], ...] = (
         True,
         False,
         "",
-        "The documents and OpenVINO's CPU plugin give different pads.",
+        "The documents and OpenVINO's CPU plugin give different pads or divisors.",
     ),
     (
         "IR602",

@@ -169,6 +169,18 @@ def element_type() -> Kind:
     return Kind(parse, "an element type", lambda value: "dynamic" if value is None else value.name)
 
 
+def result_type() -> Kind:
+    """The element type of an output, which arrays can have: neither dynamic nor string."""
+
+    def parse(text: str) -> ElementType:
+        found = parse_element_type(text)
+        if found.kind == "string":
+            raise ValueError(text)
+        return found
+
+    return Kind(parse, "an element type other than dynamic and string", lambda value: value.name)
+
+
 def text() -> Kind:
     """Any text."""
     return Kind(lambda value: value, "text")

@@ -10,6 +10,7 @@ from deconv_ir.ir.dtypes import ElementType
 from deconv_ir.ir.geometry import UNKNOWN, Dim, monotone
 from deconv_ir.ir.operation import TensorInfo
 from deconv_ir.ir.shapes import Shape, compatible, format_shape, intersect
+from deconv_ir.limits import DEFAULT_LIMITS
 
 if TYPE_CHECKING:
     from deconv_ir.ir.dtypes import Array
@@ -140,6 +141,23 @@ def check_least_rank(info: TensorInfo, name: str, least: int) -> None:
         )
 
 
+def check_axis_count(count: int) -> None:
+    """Require a number of axes that an array can have.
+
+    Raises
+    ------
+    ShapeError
+        They are too many.
+    """
+    if count > DEFAULT_LIMITS.rank:
+        raise ShapeError(
+            f"the output would have {count} axes, the limit is {DEFAULT_LIMITS.rank}",
+            expected=f"<= {DEFAULT_LIMITS.rank}",
+            actual=count,
+            rule="rank",
+        )
+
+
 def check_shape(info: TensorInfo, name: str, wanted: Shape) -> Shape:
     """Require an input to be compatible with a shape; return what they have in common.
 
@@ -166,7 +184,7 @@ def normalize_axis(axis: int, rank: int, name: str = "axis") -> int:
     ShapeError
         There is no such axis.
     """
-    if not -rank <= axis < max(rank, 1):
+    if not -rank <= axis < rank:
         raise ShapeError(
             f"{name} {axis} is outside a rank of {rank}",
             attribute=name,
@@ -194,6 +212,24 @@ def normalize_axes(axes: Sequence[int], rank: int, name: str = "axes") -> tuple[
             rule="axis",
         )
     return found
+
+
+def only(array: Array, name: str) -> Array:
+    """Return the only element of an array, as an array without axes.
+
+    Raises
+    ------
+    ShapeError
+        There are more elements, or none.
+    """
+    if array.size != 1:
+        raise ShapeError(
+            f"{name} must have one element, found {format_shape(array.shape)}",
+            expected=1,
+            actual=array.size,
+            rule="input-shape",
+        )
+    return array.reshape(())
 
 
 def known_integers(info: TensorInfo) -> tuple[int, ...] | None:
@@ -236,8 +272,16 @@ def list_length(info: TensorInfo) -> int | None:
 
 
 def unknown_shape(info: TensorInfo) -> Shape:
-    """Return the shape that a tensor of unknown values asks for: only its rank is known."""
+    """Return the shape that a tensor of unknown values asks for: only its rank is known.
+
+    Raises
+    ------
+    ShapeError
+        No array has that many axes.
+    """
     length = list_length(info)
+    if length is not None:
+        check_axis_count(length)
     return None if length is None else (UNKNOWN,) * length
 
 

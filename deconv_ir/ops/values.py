@@ -7,16 +7,21 @@ begin below zero here; `as_dims` makes dims of elements.
 
 from __future__ import annotations
 
+import itertools
 import math
 import operator
+import struct
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from deconv_ir.ir.dtypes import ElementType
+from deconv_ir.ir.dtypes import ElementType, from_numpy
 from deconv_ir.ir.geometry import UNKNOWN, Dim, Interval, bounds, interval
 from deconv_ir.ir.operation import TensorInfo
 from deconv_ir.ir.shapes import Shape, element_count, is_static, static
 from deconv_ir.ops.checks import VALUE_LIMIT
+
+if TYPE_CHECKING:
+    from deconv_ir.ir.dtypes import Array
 
 LOWEST = -(2**63)
 ANY = Interval(LOWEST, None)
@@ -84,6 +89,53 @@ class OnValues(NamedTuple):
         if self.ends is None:
             return ANY
         return between(*self.ends(ends(a), ends(b)))
+
+
+def actual(array: Array, element_type: ElementType | None = None) -> TensorInfo:
+    """Describe an array with all that inference may read of it.
+
+    Parameters
+    ----------
+    array : ndarray
+    element_type : ElementType, optional
+        Its type, where that is known: some share a dtype.
+    """
+    element_type = element_type or from_numpy(array.dtype)
+    value = reals = None
+    if element_type is not None and array.size <= VALUE_LIMIT:
+        if element_type.is_float:
+            reals = tuple(map(float, array.ravel()))
+        else:
+            value = tuple(map(int, array.ravel()))
+    return TensorInfo(array.shape, element_type, value, reals)
+
+
+def rounded(reals: Sequence[float], element_type: ElementType) -> tuple[float, ...] | None:
+    """Round known numbers to an element type; None where it is no common one, or overflows."""
+    code = {"f16": "e", "f32": "f", "f64": "d"}.get(element_type.name)
+    if code is None:
+        return None
+    form = f"{len(reals)}{code}"
+    try:
+        return struct.unpack(form, struct.pack(form, *reals))
+    except OverflowError:
+        return None
+
+
+def on_reals(
+    rule: Callable[..., float], element_type: ElementType | None, *operands: Sequence[float]
+) -> tuple[float, ...] | None:
+    """Apply a rule to known numbers; None unless all numbers and results are finite.
+
+    Beyond that, Python's functions raise or differ from arithmetic on arrays.
+    """
+    if element_type is None or not all(map(math.isfinite, itertools.chain(*operands))):
+        return None
+    try:
+        results = [float(rule(*numbers)) for numbers in zip(*operands, strict=True)]
+    except (ArithmeticError, ValueError):
+        return None
+    return rounded(results, element_type) if all(map(math.isfinite, results)) else None
 
 
 def corners(function: Callable[[float, float], float]) -> Callable[[Ends, Ends], Ends]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from deconv_ir.errors import UnsupportedError
 from deconv_ir.ir.dtypes import ELEMENT_TYPES, from_numpy, parse_element_type
 
 
@@ -58,7 +59,7 @@ def test_numpy_form(element_type: object) -> None:
 
 
 def test_string_has_no_numpy_form() -> None:
-    with pytest.raises(TypeError, match="string"):
+    with pytest.raises(UnsupportedError, match="string"):
         parse_element_type("string").numpy()
 
 

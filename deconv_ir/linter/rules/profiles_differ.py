@@ -6,11 +6,13 @@ from deconv_ir.linter.rule import INFO, Rule
 
 
 class ProfilesDiffer(Rule):
-    """The documents and OpenVINO's CPU plugin give different pads.
+    """The documents and OpenVINO's CPU plugin give different pads or divisors.
 
     With an output_shape input the documents split the total padding; the plugin
-    keeps the pads attributes, or never pads by less than 0.  The same file gives
-    different numbers here and there; --semantics chooses.
+    keeps the pads attributes, or never pads by less than 0.  Of an AvgPool with padding
+    that is not excluded, the plugin divides a last window that reaches beyond the padding
+    by its whole extent.  The same file gives different numbers here and there; --semantics
+    chooses.
 
     Fails (.bin: i64 5)::
 

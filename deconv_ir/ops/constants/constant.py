@@ -6,7 +6,7 @@ import struct
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from deconv_ir.errors import UnsupportedError, WeightsError
+from deconv_ir.errors import WeightsError
 from deconv_ir.ir.dtypes import ElementType
 from deconv_ir.ir.geometry import Dim
 from deconv_ir.ir.lazy_tensor import LazyTensor
@@ -164,11 +164,7 @@ def unpack(data: memoryview, element_type: ElementType, count: int) -> Array:
 
     name = element_type.name
     if not element_type.is_packed:
-        try:
-            dtype = element_type.numpy()
-        except TypeError:
-            raise UnsupportedError(f"constants of type {name} are not supported") from None
-        return np.frombuffer(data, dtype, count)
+        return np.frombuffer(data, element_type.numpy(), count)
     raw = np.frombuffer(data, np.uint8)
     if name == "u1":
         return np.unpackbits(raw, count=count, bitorder="big")
@@ -198,7 +194,7 @@ def _unpack_planes(raw: Array, name: str) -> Array:
     def split(columns: Any, bits: int) -> Any:
         shifts = np.arange(8 - bits, -1, -bits, dtype=np.uint8)
         fields = (columns[:, :, None] >> shifts) & ((1 << bits) - 1)
-        return fields.reshape(len(columns), -1)
+        return fields.reshape(len(columns), columns.shape[1] * len(shifts))
 
     high = split(groups[:, 2:], high_bits) << low_bits
     result: Array = split(groups[:, :2], low_bits) | high

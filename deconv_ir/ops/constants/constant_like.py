@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 
 from deconv_ir.errors import ShapeError
 from deconv_ir.ir.dtypes import ElementType
-from deconv_ir.ir.geometry import UNKNOWN
+from deconv_ir.ir.geometry import UNKNOWN, Dim
 from deconv_ir.ir.operation import Context, Operation, Sharing, TensorInfo
 from deconv_ir.ir.shapes import Shape, format_shape
-from deconv_ir.ops.base import attribute, element_type, operation
-from deconv_ir.ops.checks import check_rank, check_single, check_type, integers, unknown_shape
+from deconv_ir.ops.base import attribute, operation, result_type
+from deconv_ir.ops.checks import check_rank, check_single, check_type, integers, only, unknown_shape
 from deconv_ir.ops.elementwise.convert import Convert, convert
 from deconv_ir.ops.values import as_dim, as_dims
 
@@ -79,6 +79,16 @@ class Identity(Operation):
         return (inputs[0],)
 
 
+def _check_extent(dim: Dim, name: str) -> None:
+    if isinstance(dim, int) and dim < 0:
+        raise ShapeError(
+            f"{name} must not be negative, found {dim}",
+            expected=">= 0",
+            actual=dim,
+            rule="input-value",
+        )
+
+
 @operation(
     "Eye",
     "opset9",
@@ -99,7 +109,7 @@ class Eye(Operation):
     output_type : ElementType
     """
 
-    output_type: ElementType | None = attribute(element_type())
+    output_type: ElementType = attribute(result_type())
 
     def infer(self, inputs: Sequence[TensorInfo], context: Context) -> tuple[TensorInfo, ...]:
         """Put batch shape, rows and columns together."""
@@ -111,14 +121,13 @@ class Eye(Operation):
                 check_single(info, name)
         rows, columns = (as_dim(i.value[0]) if i.value else UNKNOWN for i in inputs[:2])
         for dim, name in ((rows, "num_rows"), (columns, "num_columns")):
-            if isinstance(dim, int) and dim < 0:
-                raise ShapeError(
-                    f"{name} is {dim}", expected=">= 0", actual=dim, rule="input-value"
-                )
+            _check_extent(dim, name)
         batch: Shape = ()
         if len(inputs) > 3:
             given = inputs[3].value
             batch = unknown_shape(inputs[3]) if given is None else as_dims(given)
+            for dim in batch or ():
+                _check_extent(dim, "batch_shape")
         shape = None if batch is None else (*batch, rows, columns)
         return (TensorInfo(shape, self.output_type),)
 
@@ -133,8 +142,9 @@ class Eye(Operation):
         """Make the matrix."""
         import numpy as np
 
-        assert self.output_type is not None
-        rows, columns, diagonal = (int(a.reshape(())) for a in inputs[:3])
+        rows, columns, diagonal = (
+            int(only(a, name)) for a, name in zip(inputs, self.inputs[:3], strict=False)
+        )
         one = np.eye(rows, columns, diagonal).astype(self.output_type.numpy())
         batch = integers(inputs[3]) if len(inputs) > 3 else ()
         return (np.broadcast_to(one, (*batch, rows, columns)),)

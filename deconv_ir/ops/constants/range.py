@@ -10,8 +10,8 @@ from deconv_ir.errors import ShapeError
 from deconv_ir.ir.dtypes import ElementType
 from deconv_ir.ir.geometry import UNKNOWN, Dim, interval
 from deconv_ir.ir.operation import Context, Operation, TensorInfo
-from deconv_ir.ops.base import attribute, element_type, operation
-from deconv_ir.ops.checks import VALUE_LIMIT, check_rank, check_type, merged_type
+from deconv_ir.ops.base import attribute, operation, result_type
+from deconv_ir.ops.checks import VALUE_LIMIT, check_single, check_type, merged_type, only
 from deconv_ir.ops.values import ends
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ class _Range(Operation):
     def infer(self, inputs: Sequence[TensorInfo], context: Context) -> tuple[TensorInfo, ...]:
         """Count the numbers, as far as the inputs are known."""
         for info, name in zip(inputs, self.inputs, strict=True):
-            check_rank(info, name, 0, 1)
+            check_single(info, name)
         found = self.result_type(inputs)
         whole = found is not None and found.is_integer
         scalars = [_scalar(info, whole) for info in inputs]
@@ -93,7 +93,9 @@ class _Range(Operation):
         import numpy as np
 
         dtype = self.array_type(inputs)
-        start, stop, step = (_number(a, dtype) for a in inputs)
+        start, stop, step = (
+            _number(a, name, dtype) for a, name in zip(inputs, self.inputs, strict=True)
+        )
         count = steps(start, stop, step)
         if dtype.kind in "iu":
             numbers = np.arange(count, dtype=np.int64) * step + start
@@ -117,8 +119,8 @@ def _scalar(info: TensorInfo, whole: bool) -> float | Dim | None:
     return number
 
 
-def _number(array: Array, dtype: Any) -> Any:
-    number = array.reshape(()).item()
+def _number(array: Array, name: str, dtype: Any) -> Any:
+    number = only(array, name).item()
     if dtype.kind in "iu" and isinstance(number, float) and math.isfinite(number):
         return int(number)
     return number
@@ -153,21 +155,14 @@ class Range4(_Range):
         Inputs of other types are converted to it first.
     """
 
-    output_type: ElementType | None = attribute(element_type())
+    output_type: ElementType = attribute(result_type())
 
     def result_type(self, inputs: Sequence[TensorInfo]) -> ElementType | None:
         """Require numeric types."""
         for info, name in zip(inputs, self.inputs, strict=True):
             check_type(info, name, "numeric")
-        if self.output_type is None:
-            raise ShapeError(
-                "output_type must name an element type",
-                attribute="output_type",
-                rule="element-type",
-            )
         return self.output_type
 
     def array_type(self, inputs: Sequence[Array]) -> Any:
         """Tell the dtype of the output."""
-        assert self.output_type is not None
         return self.output_type.numpy()

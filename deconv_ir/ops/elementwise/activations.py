@@ -13,7 +13,7 @@ from deconv_ir.ir.geometry import Dim
 from deconv_ir.ir.operation import Call, Context, TensorInfo
 from deconv_ir.ir.shapes import compatible, element_count, format_shape, intersect_dims, static
 from deconv_ir.ops.base import attribute, choice, number, operation
-from deconv_ir.ops.checks import merged_type
+from deconv_ir.ops.checks import merged_type, only
 from deconv_ir.ops.elementwise.blocks import is_small
 from deconv_ir.ops.elementwise.elementwise import Elementwise, Unary
 from deconv_ir.ops.elementwise.unary import erf, expm1
@@ -191,7 +191,8 @@ class _WithScalars(Elementwise):
 
     def aligned(self, inputs: Sequence[Array]) -> Sequence[Array]:
         """Take the one element of the scalars."""
-        return (inputs[0], *(scalar.reshape(()) for scalar in inputs[1:]))
+        data, *scalars = inputs
+        return (data, *(only(a, name) for a, name in zip(scalars, self.inputs[1:], strict=False)))
 
 
 @operation(

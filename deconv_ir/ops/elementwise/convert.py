@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import struct
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -12,7 +11,8 @@ from deconv_ir.ir.geometry import Dim
 from deconv_ir.ir.lazy_tensor import LazyTensor
 from deconv_ir.ir.operation import Context, Operation, Sharing, TensorInfo
 from deconv_ir.ir.shapes import format_shape
-from deconv_ir.ops.base import attribute, element_type, operation
+from deconv_ir.ops.base import attribute, operation, result_type
+from deconv_ir.ops.values import rounded
 
 if TYPE_CHECKING:
     from deconv_ir.ir.dtypes import Array
@@ -36,7 +36,7 @@ class Convert(Operation):
 
     sharing = Sharing.WHOLE
 
-    destination_type: ElementType | None = attribute(element_type())
+    destination_type: ElementType = attribute(result_type())
 
     def infer(self, inputs: Sequence[TensorInfo], context: Context) -> tuple[TensorInfo, ...]:
         """Keep the shape; the value of a small tensor stays if it fits the new type."""
@@ -58,7 +58,6 @@ class Convert(Operation):
 
     def execute(self, inputs: Sequence[Array], context: Context) -> Sequence[Array]:
         """Convert: integers wrap, floats are cut toward zero for integers."""
-        assert self.destination_type is not None
         return (convert(inputs[0], self.destination_type),)
 
     def as_lazy_tensor(self, inputs: Sequence[LazyTensor], context: Context) -> LazyTensor | None:
@@ -77,13 +76,7 @@ def _as_reals(data: TensorInfo, to: ElementType) -> tuple[float, ...] | None:
         known = tuple(float(v) for v in data.value if isinstance(v, int))
     else:
         return None
-    code = {"f16": "e", "f32": "f", "f64": "d"}.get(to.name)
-    if code is None:
-        return None
-    try:
-        return struct.unpack(f"{len(known)}{code}", struct.pack(f"{len(known)}{code}", *known))
-    except OverflowError:
-        return None
+    return rounded(known, to)
 
 
 def _fits(value: tuple[Dim, ...], element_type: ElementType | None) -> bool:

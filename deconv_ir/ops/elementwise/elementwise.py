@@ -9,7 +9,6 @@ rounds the others.  An input that nothing needs any more is overwritten.
 
 from __future__ import annotations
 
-import math
 import sys
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -22,7 +21,7 @@ from deconv_ir.ops.checks import check_type, merged_type
 from deconv_ir.ops.elementwise.blocks import cut, element_bytes, in_blocks, is_small
 from deconv_ir.ops.elementwise.broadcasting import Broadcast, align, broadcast_shapes
 from deconv_ir.ops.numeric import keeps_type, narrow, widen, working_dtype
-from deconv_ir.ops.values import OnValues, combine
+from deconv_ir.ops.values import OnValues, combine, on_reals
 
 if TYPE_CHECKING:
     from deconv_ir.ir.dtypes import Array
@@ -213,10 +212,7 @@ class Binary(Elementwise):
         plain = len(a.shape or ()) <= 1 and len(b.shape or ()) <= 1
         if not plain or len(x) != len(y):
             return None
-        try:
-            return tuple(rule(p, q) for p, q in zip(x, y, strict=True))
-        except (ArithmeticError, ValueError):
-            return None
+        return on_reals(rule, a.element_type, x, y)
 
     def explain(
         self, inputs: Sequence[TensorInfo], context: Context, output: int, axis: int
@@ -257,8 +253,8 @@ class Unary(Elementwise):
         element_type = check_type(data, self.inputs[0], self.family)
         rule = type(self).on_reals
         reals = None
-        if rule is not None and data.reals is not None and all(map(math.isfinite, data.reals)):
-            reals = tuple(map(rule, data.reals))
+        if rule is not None and data.reals is not None:
+            reals = on_reals(rule, element_type, data.reals)
         return (
             TensorInfo(data.shape, BOOLEAN if self.boolean_result else element_type, None, reals),
         )

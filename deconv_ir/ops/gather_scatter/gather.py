@@ -10,7 +10,7 @@ from deconv_ir.ir.geometry import Dim
 from deconv_ir.ir.operation import Context, Operation, TensorInfo
 from deconv_ir.ir.shapes import Shape, format_shape, intersect_dims
 from deconv_ir.ops.base import attribute, integer, operation
-from deconv_ir.ops.checks import check_type, known_integer, known_integers, normalize_axis
+from deconv_ir.ops.checks import check_type, known_integer, known_integers, normalize_axis, only
 from deconv_ir.ops.values import ANY, unknown_dims
 
 if TYPE_CHECKING:
@@ -121,7 +121,7 @@ class _Gather(Operation):
         import numpy as np
 
         data, indices, axis_array = inputs
-        axis = normalize_axis(int(axis_array.reshape(())), data.ndim)
+        axis = normalize_axis(int(only(axis_array, "axis")), data.ndim)
         extent = data.shape[axis]
         indices = indices.astype(np.int64, copy=False)
         if self.negative:

@@ -18,6 +18,7 @@ from deconv_ir.ops.checks import (
     known_integer,
     merged_type,
     normalize_axis,
+    only,
 )
 
 if TYPE_CHECKING:
@@ -147,7 +148,7 @@ class ScatterUpdate(_Scatter):
     def execute(self, inputs: Sequence[Array], context: Context) -> Sequence[Array]:
         """Replace the slices."""
         data, indices, updates, axis_array = inputs
-        axis = normalize_axis(int(axis_array.reshape(())), data.ndim)
+        axis = normalize_axis(int(only(axis_array, "axis")), data.ndim)
         found = wrap_indices(indices, data.shape[axis], f"axis {axis}")
         result = data.copy()
         where: tuple[Any, ...] = (*(slice(None),) * axis, found.ravel())
@@ -290,7 +291,7 @@ class _ScatterElements(_Scatter):
         from deconv_ir.ops.numeric import narrow, widen
 
         data, indices, updates, axis_array = inputs
-        axis = normalize_axis(int(axis_array.reshape(())), data.ndim)
+        axis = normalize_axis(int(only(axis_array, "axis")), data.ndim)
         grid: list[Any] = list(np.indices(indices.shape, sparse=True))
         grid[axis] = wrap_indices(indices, data.shape[axis], f"axis {axis}")
         where = tuple(grid)

@@ -11,8 +11,8 @@ from deconv_ir.ir.dtypes import I32, I64, ElementType
 from deconv_ir.ir.geometry import UNKNOWN, Dim, bounds, interval
 from deconv_ir.ir.operation import Context, Operation, TensorInfo
 from deconv_ir.ir.shapes import format_shape
-from deconv_ir.ops.base import attribute, boolean, choice, element_type, integer, operation
-from deconv_ir.ops.checks import check_rank, check_type, normalize_axis, product
+from deconv_ir.ops.base import attribute, boolean, choice, integer, operation, result_type
+from deconv_ir.ops.checks import check_single, check_type, normalize_axis, only, product
 from deconv_ir.ops.values import as_dim
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ class _TopK(Operation):
         data, k_info = inputs
         element_type = check_type(data, "data", "numeric")
         check_type(k_info, "k", "integer")
-        check_rank(k_info, "k", 0, 1)
+        check_single(k_info, "k")
         if data.shape is None:
             return (TensorInfo(None, element_type), TensorInfo(None, self.index_type()))
         axis = normalize_axis(self.axis, len(data.shape))
@@ -96,7 +96,7 @@ class _TopK(Operation):
         from deconv_ir.ops.numeric import widen
 
         data = inputs[0]
-        k = int(inputs[1].reshape(()))
+        k = int(only(inputs[1], "k"))
         axis = normalize_axis(self.axis, data.ndim)
         self._count(data.shape[axis], k)
         keys = np.moveaxis(widen(data), axis, -1)
@@ -137,7 +137,7 @@ class TopK1(_TopK):
         Type of the second output; OpenVINO writes it.
     """
 
-    index_element_type: ElementType | None = attribute(element_type(), I32)
+    index_element_type: ElementType = attribute(result_type(), I32)
 
     def index_type(self) -> ElementType | None:
         """Tell the element type of the second output."""
@@ -163,7 +163,7 @@ class TopK3(_TopK):
         Type of the second output.
     """
 
-    index_element_type: ElementType | None = attribute(element_type(), I32)
+    index_element_type: ElementType = attribute(result_type(), I32)
 
     def index_type(self) -> ElementType | None:
         """Tell the element type of the second output."""
@@ -191,7 +191,7 @@ class TopK11(_TopK):
         Equal elements stay in order, which they do here in any case.
     """
 
-    index_element_type: ElementType | None = attribute(element_type(), I32)
+    index_element_type: ElementType = attribute(result_type(), I32)
     stable: bool = attribute(boolean(), False)
 
     def index_type(self) -> ElementType | None:
@@ -212,7 +212,7 @@ class NonZero(Operation):
     output_type : ElementType
     """
 
-    output_type: ElementType | None = attribute(element_type(), I64)
+    output_type: ElementType = attribute(result_type(), I64)
 
     def infer(self, inputs: Sequence[TensorInfo], context: Context) -> tuple[TensorInfo, ...]:
         """Bound the number of columns by that of elements."""
@@ -232,7 +232,6 @@ class NonZero(Operation):
         """Find the indices."""
         import numpy as np
 
-        assert self.output_type is not None
         data = inputs[0]
         if not data.ndim:
             # A scalar has no axes, yet one column if it is not 0.

@@ -5,14 +5,14 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from deconv_ir.errors import ShapeError
 from deconv_ir.ir.geometry import UNKNOWN, Dim
 from deconv_ir.ir.operation import Context, Operation, TensorInfo
 from deconv_ir.ir.shapes import Shape, format_shape, intersect_dims
 from deconv_ir.ops.base import attribute, boolean, operation, text
-from deconv_ir.ops.checks import check_least_rank, check_single, check_type, merged_type
+from deconv_ir.ops.checks import check_least_rank, check_single, check_type, merged_type, only
 from deconv_ir.ops.elementwise.broadcasting import Broadcast, broadcast_dim, broadcast_shapes
 
 if TYPE_CHECKING:
@@ -150,6 +150,15 @@ def _known(parts: Sequence[str], right: str, inputs: Sequence[TensorInfo]) -> Sh
     return (*head, *((ellipsis or ()) if dots else ()), *tail)
 
 
+def _broadcasts_to(shape: Sequence[Dim], wanted: Sequence[Dim]) -> bool:
+    """Whether a shape may be broadcast to another, which stays as it is."""
+    missing = len(wanted) - len(shape)
+    return missing >= 0 and all(
+        intersect_dims(a, 1) is not None or intersect_dims(a, b) is not None
+        for a, b in zip(shape, wanted[missing:], strict=True)
+    )
+
+
 @operation(
     "ScaledDotProductAttention",
     "opset13",
@@ -193,18 +202,17 @@ class ScaledDotProductAttention(Operation):
         ):
             if intersect_dims(a, b) is None:
                 raise ShapeError(f"{what} differ: {a} and {b}", expected=a, actual=b, rule="sdpa")
-        mask = inputs[3].shape if len(inputs) > 3 else None
-        if mask and not self.causal and len(mask) > 1:
-            for a, b in zip(mask[-2:], (query[-2], key[-2]), strict=True):
-                if broadcast_dim(a, b) is None:
-                    raise ShapeError(
-                        f"attention_mask {format_shape(mask)} does not fit "
-                        f"{query[-2]} queries and {key[-2]} keys",
-                        expected=f"[{query[-2]},{key[-2]}]",
-                        actual=format_shape(mask),
-                        rule="sdpa",
-                    )
         assert stack is not None, "all ranks are known"
+        mask = inputs[3].shape if len(inputs) > 3 and not self.causal else None
+        scores = (*stack, query[-2], key[-2])
+        if mask is not None and not _broadcasts_to(mask, scores):
+            raise ShapeError(
+                f"attention_mask {format_shape(mask)} does not fit the scores of "
+                f"{query[-2]} queries and {key[-2]} keys, {format_shape(scores)}",
+                expected=format_shape(scores),
+                actual=format_shape(mask),
+                rule="sdpa",
+            )
         return (TensorInfo((*stack, query[-2], value[-1]), element_type),)
 
     def explain(
@@ -224,7 +232,10 @@ class ScaledDotProductAttention(Operation):
         from deconv_ir.ops.numeric import narrow, widen
 
         query, key, value = map(widen, inputs[:3])
-        scale = widen(inputs[4]).reshape(()) if len(inputs) > 4 else 1 / math.sqrt(query.shape[-1])
+        # Without any width the products are 0, whatever they are scaled by.
+        scale: Any = 1 / math.sqrt(max(1, query.shape[-1]))
+        if len(inputs) > 4:
+            scale = only(widen(inputs[4]), "scale")
         with np.errstate(all="ignore"):
             weights = matmul(query * query.dtype.type(scale), np.swapaxes(key, -1, -2))
             if self.causal:

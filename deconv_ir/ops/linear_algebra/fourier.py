@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from deconv_ir.errors import ShapeError
 from deconv_ir.ir.geometry import UNKNOWN, Dim, monotone
 from deconv_ir.ir.operation import Context, Operation, TensorInfo
-from deconv_ir.ir.shapes import format_shape, intersect_dims
+from deconv_ir.ir.shapes import format_shape, intersect_dims, static
 from deconv_ir.ops.base import operation
 from deconv_ir.ops.checks import (
     check_least_rank,
@@ -69,7 +69,7 @@ class _Fourier(Operation):
             if size != -1:
                 dims[axis] = size
             elif last and self.complex_in and not self.complex_out:
-                dims[axis] = monotone(lambda n: 2 * (n - 1), dims[axis])
+                dims[axis] = monotone(lambda n: max(0, 2 * (n - 1)), dims[axis])
             if last and not self.complex_in:
                 dims[axis] = monotone(lambda n: n // 2 + 1 if n else 0, dims[axis])
         return (TensorInfo((*dims, *pair), element_type),)
@@ -112,6 +112,7 @@ class _Fourier(Operation):
 
     def execute(self, inputs: Sequence[Array], context: Context) -> Sequence[Array]:
         """Transform, in the precision of the data."""
+        import numpy as np
         from scipy import fft
 
         from deconv_ir.ops.numeric import narrow, widen
@@ -120,6 +121,10 @@ class _Fourier(Operation):
         rank = data.ndim - self.complex_in
         axes = normalize_axes(integers(inputs[1]), rank)
         sizes: Any = integers(inputs[2]) if len(inputs) > 2 else (-1,) * len(axes)
+        known = [TensorInfo((len(v),), None, tuple(v)) for v in map(integers, inputs[1:])]
+        output = static(self.infer([TensorInfo(data.shape), *known], context)[0].shape)
+        if 0 in output or 0 in data.shape:  # no element, or sums of none
+            return (np.zeros(output, inputs[0].dtype),)
         if self.complex_in:
             data = data[..., 0] + 1j * data[..., 1]
         if not axes:

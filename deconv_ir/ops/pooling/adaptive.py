@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +12,7 @@ from deconv_ir.ir.dtypes import I64, ElementType
 from deconv_ir.ir.geometry import UNKNOWN
 from deconv_ir.ir.operation import Context, Operation, TensorInfo
 from deconv_ir.ir.shapes import Shape, format_shape
-from deconv_ir.ops.base import attribute, element_type, operation
+from deconv_ir.ops.base import attribute, operation, result_type
 from deconv_ir.ops.checks import check_rank, check_type, integers, list_length
 from deconv_ir.ops.values import as_dims
 
@@ -129,7 +130,7 @@ class AdaptiveMaxPool(_AdaptivePool):
         Type of the second output: indices in the flattened spatial axes.
     """
 
-    index_element_type: ElementType | None = attribute(element_type(), I64)
+    index_element_type: ElementType = attribute(result_type(), I64)
 
     def infer(self, inputs: Sequence[TensorInfo], context: Context) -> tuple[TensorInfo, ...]:
         """Put the requested extents in the place of the spatial ones."""
@@ -143,13 +144,13 @@ class AdaptiveMaxPool(_AdaptivePool):
 
         from deconv_ir.ops.numeric import narrow, widen
 
-        assert self.index_element_type is not None
         data, target = widen(inputs[0]), self.target(inputs)
         places = np.arange(int(np.prod(data.shape[2:]))).reshape(data.shape[2:])
         shape = (*data.shape[:2], *target)
         result, index = np.empty(shape, data.dtype), np.empty(shape, np.int64)
         for where, window in self.windows(data, target):
-            flat = data[window].reshape(*data.shape[:2], -1)
+            cells = data[window]
+            flat = cells.reshape(*data.shape[:2], math.prod(cells.shape[2:]))
             best = np.argmax(flat, axis=-1)
             result[where] = np.take_along_axis(flat, best[..., None], -1)[..., 0]
             index[where] = places[window].ravel()[best]

@@ -36,7 +36,7 @@ def window(axis: Axis, geometry: AxisGeometry, data: int, kernel: int) -> Window
     """Find the elements of the windows on an axis of `data` elements."""
     cells = []
     reached: set[int] = set()
-    for tap in range(kernel):
+    for tap in _taps(axis, geometry, data, kernel):
         shift = axis.dilation * tap - geometry.pad_begin
         low = max(0, -(shift // axis.stride))
         high = min(geometry.output, (data - 1 - shift) // axis.stride + 1)
@@ -47,6 +47,22 @@ def window(axis: Axis, geometry: AxisGeometry, data: int, kernel: int) -> Window
             reached.update(range(low, high))
     empty = tuple(i for i in range(geometry.output) if i not in reached)
     return Window(geometry.output, tuple(cells), empty)
+
+
+def _taps(axis: Axis, geometry: AxisGeometry, data: int, kernel: int) -> Sequence[int]:
+    """Return the elements of a window that read data in some place, of a kernel of any extent."""
+
+    def reach(first: int, last: int) -> range:
+        """Return the taps that read data in a window that begins there, in the padded data."""
+        begin = -((first - geometry.pad_begin) // axis.dilation)
+        end = (geometry.pad_begin + data - 1 - last) // axis.dilation
+        return range(max(0, begin), min(kernel, end + 1))
+
+    every = reach((geometry.output - 1) * axis.stride, 0)
+    if len(every) <= data * geometry.output:
+        return every
+    starts = range(0, geometry.output * axis.stride, axis.stride)
+    return sorted({tap for start in starts for tap in reach(start, start)})
 
 
 def _part(along: Window, start: int, stop: int) -> tuple[slice, Window]:

@@ -130,6 +130,8 @@ class GridSample(Operation):
     def _pick(self, np: Any, data: Any, row: Any, column: Any) -> Any:
         """Return data[n, :, row, column], by the rule for what is beyond."""
         height, width = data.shape[2:]
+        if not data.size:
+            return np.zeros((*data.shape[:2], *row.shape[1:]), data.dtype)
         if self.padding_mode is Beyond.REFLECTION and self.mode is SampleMode.BICUBIC:
             row, column = self._reflect(np, row, height), self._reflect(np, column, width)
         inside = (row >= 0) & (row < height) & (column >= 0) & (column < width)

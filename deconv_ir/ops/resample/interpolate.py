@@ -9,13 +9,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from deconv_ir.errors import ShapeError
-from deconv_ir.ir.dtypes import from_numpy
 from deconv_ir.ir.geometry import UNKNOWN, Dim, bounds, interval
 from deconv_ir.ir.operation import Call, Context, Operation, Sharing, TensorInfo
 from deconv_ir.ir.shapes import element_count, format_shape, static
 from deconv_ir.ops.base import attribute, boolean, choice, choice_of, integers, number, operation
 from deconv_ir.ops.checks import check_rank, check_type, known_integers, list_length, normalize_axes
-from deconv_ir.ops.checks import integers as elements
 from deconv_ir.ops.resample.resample import (
     Coordinates,
     Mode,
@@ -24,7 +22,7 @@ from deconv_ir.ops.resample.resample import (
     resample_bytes,
     resampler,
 )
-from deconv_ir.ops.values import as_dims, unknown_dims
+from deconv_ir.ops.values import actual, as_dims, unknown_dims
 
 if TYPE_CHECKING:
     from deconv_ir.ir.dtypes import Array
@@ -128,7 +126,7 @@ class _Interpolate(Operation):
 
     def execute(self, inputs: Sequence[Array], context: Context) -> Sequence[Array]:
         """Interpolate, one axis after the other."""
-        infos = [TensorInfo(inputs[0].shape), *map(_describe, inputs[1:])]
+        infos = [TensorInfo(inputs[0].shape), *map(actual, inputs[1:])]
         return (self._function(infos, context)(inputs[0]),)
 
     def _function(self, infos: Sequence[TensorInfo], context: Context) -> Callable[[Array], Array]:
@@ -167,14 +165,6 @@ class _Interpolate(Operation):
             return taken
         padded = [x + sum(pads) for x, pads in zip(data, self.pads(len(data)), strict=True)]
         return taken + element_count(padded) * int(inputs[0].element_type.numpy().itemsize)
-
-
-def _describe(array: Array) -> TensorInfo:
-    """Describe an actual list: integers or floats, with its elements."""
-    element_type = from_numpy(array.dtype)
-    if element_type is not None and element_type.kind in ("int", "uint"):
-        return TensorInfo(array.shape, None, elements(array))
-    return TensorInfo(array.shape, None, None, tuple(float(v) for v in array.ravel()))
 
 
 def _padded(dim: Dim, pads: int) -> Dim:

@@ -103,6 +103,8 @@ def _cut(data: Sequence[int], output: Sequence[int], lead: int, scratch_bytes: i
 
 def resample_bytes(data: Sequence[int], output: Sequence[int], scratch_bytes: int) -> int:
     """Return about the bytes that what `resampler` returns takes for what comes and goes."""
+    if 0 in output:
+        return 0
     changed = [i for i, (x, y) in enumerate(zip(data, output, strict=True)) if x != y]
     lead = min(changed, default=len(output))
     cut = _cut(data, output, lead, scratch_bytes)

@@ -19,6 +19,7 @@ from deconv_ir.ops.checks import (
     list_length,
     merged_type,
     normalize_axis,
+    only,
 )
 from deconv_ir.ops.values import ANY, unknown_dims
 
@@ -212,7 +213,7 @@ class Split(OfLists):
         """Cut the array (views)."""
         import numpy as np
 
-        axis = normalize_axis(int(inputs[1].reshape(())), inputs[0].ndim)
+        axis = normalize_axis(int(only(inputs[1], "axis")), inputs[0].ndim)
         return tuple(np.split(inputs[0], self.num_splits, axis))
 
 
@@ -314,7 +315,7 @@ class VariadicSplit(OfLists):
         import itertools
 
         data = inputs[0]
-        axis = normalize_axis(int(inputs[1].reshape(())), data.ndim)
+        axis = normalize_axis(int(only(inputs[1], "axis")), data.ndim)
         parts = self.resolve(data.shape[axis], [int(n) for n in inputs[2].ravel()])
         ends = list(itertools.accumulate(p for p in parts if isinstance(p, int)))
         before = (slice(None),) * axis

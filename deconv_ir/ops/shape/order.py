@@ -24,6 +24,7 @@ from deconv_ir.ops.checks import (
     merged_type,
     normalize_axes,
     normalize_axis,
+    only,
 )
 from deconv_ir.ops.values import as_dim
 
@@ -133,7 +134,13 @@ class ReverseSequence(_SameShape):
         shape = data.shape
         if shape is not None:
             batch = normalize_axis(self.batch_axis, len(shape), "batch_axis")
-            normalize_axis(self.seq_axis, len(shape), "seq_axis")
+            if batch == normalize_axis(self.seq_axis, len(shape), "seq_axis"):
+                raise ShapeError(
+                    f"batch_axis and seq_axis are both {batch}",
+                    attribute="seq_axis",
+                    actual=self.seq_axis,
+                    rule="axis",
+                )
             if lengths.shape is not None:
                 common = intersect_dims(shape[batch], lengths.shape[0])
                 if common is None:
@@ -195,23 +202,30 @@ class Roll(_SameShape):
             for axis in axes:
                 normalize_axis(axis, len(data.shape), "axes")
         count = list_length(inputs[1])
-        if axes is not None and count not in (None, 1, len(axes)):
-            raise ShapeError(
-                f"shift must have one element, or {len(axes)} as axes has, found {count}",
-                expected=len(axes),
-                actual=count,
-                rule="input-shape",
-            )
+        if axes is not None and count is not None:
+            _check_shift(count, len(axes))
         return (TensorInfo(data.shape, data.element_type),)
 
     def execute(self, inputs: Sequence[Array], context: Context) -> Sequence[Array]:
         """Move the elements."""
         import numpy as np
 
-        shift, axes = integers(inputs[1]), integers(inputs[2])
-        if len(shift) == 1:
-            shift = shift * len(axes)
-        return (np.roll(inputs[0], shift, axes),)
+        data, shift = inputs[0], integers(inputs[1])
+        axes = tuple(normalize_axis(a, data.ndim, "axes") for a in integers(inputs[2]))
+        _check_shift(len(shift), len(axes))
+        if not axes:
+            return (data.copy(),)
+        return (np.roll(data, shift * len(axes) if len(shift) == 1 else shift, axes),)
+
+
+def _check_shift(count: int, axes: int) -> None:
+    if count not in (1, axes):
+        raise ShapeError(
+            f"shift must have one element, or {axes} as axes has, found {count}",
+            expected=axes,
+            actual=count,
+            rule="input-shape",
+        )
 
 
 @operation(
@@ -243,9 +257,10 @@ class CumSum(_SameShape):
         element_type = check_type(data, "data", "numeric")
         if len(inputs) > 1:
             check_type(inputs[1], "axis", "integer")
-            axis = known_integer(inputs[1], "axis")
-            if axis is not None and data.shape is not None:
-                normalize_axis(axis, len(data.shape))
+            check_single(inputs[1], "axis")
+        axis = known_integer(inputs[1], "axis") if len(inputs) > 1 else 0
+        if axis is not None and data.shape is not None:
+            normalize_axis(axis, len(data.shape))
         return (TensorInfo(data.shape, element_type),)
 
     def execute(self, inputs: Sequence[Array], context: Context) -> Sequence[Array]:
@@ -255,7 +270,7 @@ class CumSum(_SameShape):
         from deconv_ir.ops.numeric import narrow, widen
 
         data = widen(inputs[0])
-        axis = normalize_axis(int(inputs[1].reshape(())) if len(inputs) > 1 else 0, data.ndim)
+        axis = normalize_axis(int(only(inputs[1], "axis")) if len(inputs) > 1 else 0, data.ndim)
         moved = np.moveaxis(data, axis, 0)
         if self.reverse:
             moved = moved[::-1]
@@ -316,14 +331,14 @@ class _OneHot(Operation):
         import numpy as np
 
         indices, depth, on, off = inputs
-        extent = int(depth.reshape(()))
+        extent = int(only(depth, "depth"))
         axis = normalize_axis(self.axis, indices.ndim + 1)
         found = indices.astype(np.int64, copy=False)
         if self.normalizes():
             found = np.where(found < 0, found + extent, found)
         places: Any = np.arange(extent).reshape((-1,) + (1,) * (indices.ndim - axis))
         hot = np.expand_dims(found, axis) == places
-        return (np.where(hot, on.reshape(()), off.reshape(())),)
+        return (np.where(hot, only(on, "on_value"), only(off, "off_value")),)
 
 
 @operation(

@@ -13,7 +13,7 @@ from deconv_ir.ir.operation import Call, Context, Operation, Sharing, TensorInfo
 from deconv_ir.ir.shapes import element_count, format_shape, static
 from deconv_ir.ops.base import attribute, choice, operation
 from deconv_ir.ops.binding import known_lists
-from deconv_ir.ops.checks import check_rank, check_type, integers, list_length, merged_type
+from deconv_ir.ops.checks import check_rank, check_type, integers, list_length, merged_type, only
 from deconv_ir.ops.elementwise.blocks import is_small
 from deconv_ir.ops.values import ANY, ends, unknown_dims
 
@@ -150,7 +150,7 @@ class _Pad(Operation):
         pads = tuple(zip(integers(inputs[1]), integers(inputs[2]), strict=True))
         _check_pads(self, data.shape, pads)
         if self.pad_mode is PadValues.CONSTANT:
-            value = inputs[3].reshape(()) if len(inputs) > 3 else data.dtype.type(0)
+            value = only(inputs[3], "pad_value") if len(inputs) > 3 else data.dtype.type(0)
             return (_pad_constant(data, pads, value),)
         if any(pad < 0 for pair in pads for pad in pair):
             for axis, (begin, end) in enumerate(pads):
@@ -244,7 +244,7 @@ def _bound_constant(
 
     def call(arrays: Sequence[Array], out: Array | None) -> Sequence[Array]:
         result = np.empty(shape, dtype)
-        result.fill(arrays[3].reshape(()) if len(arrays) > 3 else 0)
+        result.fill(only(arrays[3], "pad_value") if len(arrays) > 3 else 0)
         result[target] = arrays[0][source]
         return (result,)
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from deconv_ir.ir.dtypes import I64, ElementType
 from deconv_ir.ir.geometry import UNKNOWN
 from deconv_ir.ir.operation import Context, Operation, TensorInfo
-from deconv_ir.ops.base import attribute, element_type, operation
+from deconv_ir.ops.base import attribute, operation, result_type
 
 if TYPE_CHECKING:
     from deconv_ir.ir.dtypes import Array
@@ -61,7 +61,7 @@ class ShapeOf3(_ShapeOf):
     output_type : ElementType
     """
 
-    output_type: ElementType | None = attribute(element_type(), I64)
+    output_type: ElementType = attribute(result_type(), I64)
 
     def result_type(self) -> ElementType:
         """Tell the element type of the output."""

@@ -200,6 +200,7 @@ class Slice(OfLists):
         for axis, triple in zip(
             normalize_axes(range(len(start)) if axes is None else axes, rank), triples, strict=True
         ):
+            _check_step(triple[2], axis)
             index[axis] = slice(*triple)
         return tuple(index)
 

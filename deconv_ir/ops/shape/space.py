@@ -235,6 +235,13 @@ class _BatchBlocks(Operation):
                 )
             values = known_integers(info)
             least = 1 if name == "block_shape" else 0
+            if values and values[0] != least:
+                raise ShapeError(
+                    f"{name} must be {least} for the batch axis, found {values[0]}",
+                    expected=least,
+                    actual=values[0],
+                    rule="input-value",
+                )
             if values is not None and any(v < least for v in values):
                 raise ShapeError(
                     f"{name} must be {least} or greater, found {format_shape(values)}",

@@ -1,0 +1,240 @@
+"""AvgPool-1, -14 and -16."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from deconv_ir.ir.geometry import Axis, AxisGeometry, Rounding, Semantics
+from deconv_ir.ir.operation import Context, SemanticsDifference, TensorInfo
+from deconv_ir.ir.shapes import element_count, is_static, static
+from deconv_ir.ops.base import attribute, boolean, integers, operation
+from deconv_ir.ops.pooling.pooling import ROUNDING, ROUNDING_TORCH, Pool, Pooling
+from deconv_ir.ops.pooling.sliding import slide
+
+if TYPE_CHECKING:
+    from deconv_ir.ir.dtypes import Array
+
+
+class _AvgPool(Pooling):
+    """The mean of the elements under a window."""
+
+    exclude_pad: bool = attribute(boolean(), name="exclude-pad")
+
+    def sum_dtype(self, dtype: Any) -> Any:
+        """Add integers in i64."""
+        import numpy as np
+
+        from deconv_ir.ops.numeric import working_dtype
+
+        wide = working_dtype(dtype)
+        return np.dtype(np.int64) if wide.kind in "iu" else wide
+
+    def scratch(
+        self, inputs: Sequence[TensorInfo], outputs: Sequence[TensorInfo], context: Context
+    ) -> int:
+        """Count what `slide` takes, and by what the sums of a plane are divided."""
+        plane = element_count(static(outputs[0].shape)[2:])
+        return self.slide_bytes(inputs, outputs, context) + 16 * plane
+
+    def pool(self, shape: tuple[int, ...], dtype: Any, context: Context) -> Pool:
+        """Return what computes the means."""
+        import numpy as np
+
+        from deconv_ir.ops.numeric import narrow
+
+        wide = self.sum_dtype(dtype)
+        windows = self.windows(shape[2:])
+        add = slide(np.add, 0, shape, windows, (dtype, wide), context.scratch_bytes)
+        count = np.ones((), np.int64)
+        for axis in self._divisors(shape[2:], context.semantics):
+            count = count[..., None] * axis
+        divisor = np.maximum(count, 1) if wide.kind in "iu" else count.astype(wide)
+
+        def pool(data: Array) -> Array:
+            total = add(data)
+            if wide.kind in "iu":
+                return narrow(np.sign(total) * (np.abs(total) // divisor), dtype)
+            total /= divisor
+            return narrow(total, dtype)
+
+        return pool
+
+    def _divisors(self, extents: tuple[int, ...], semantics: Semantics) -> list[Array]:
+        """Return for each axis how many elements of each window count.
+
+        A window that `ceil` lets reach beyond the padding counts what is within
+        it, as in ONNX's AveragePool, to which the document refers, and in torch.
+        """
+        geometry = self.geometry(extents)
+        if self._divides_by_kernel(geometry, semantics):
+            return [_repeat(k, geo.output) for k, geo in zip(self.kernel, geometry, strict=True)]
+        padding = not self.exclude_pad
+        return [
+            _count(axis, geo, x, k, padding=padding)
+            for axis, geo, x, k in zip(self.axes(), geometry, extents, self.kernel, strict=True)
+        ]
+
+    def _divides_by_kernel(self, geometry: Sequence[AxisGeometry], semantics: Semantics) -> bool:
+        """Whether every window counts whole: in OpenVINO wherever there is any padding."""
+        return (
+            semantics is Semantics.OPENVINO
+            and not self.exclude_pad
+            and any(g.pad_begin or g.pad_end for g in geometry)
+        )
+
+    def compare_semantics(
+        self, inputs: Sequence[TensorInfo], context: Context
+    ) -> SemanticsDifference | None:
+        """Compare the divisors of the last window."""
+        shape = inputs[0].shape
+        if not is_static(shape):
+            return None
+        extents = static(shape)[2:]
+        geometry = self.geometry(extents)
+        if not self._divides_by_kernel(geometry, Semantics.OPENVINO):
+            return None
+        axes = zip(self.axes(), geometry, extents, self.kernel, strict=True)
+        last = [
+            within(axis, (geo.output - 1) * axis.stride, geo.pad_begin + x + geo.pad_end, k)
+            for axis, geo, x, k in axes
+        ]
+        spec, openvino = math.prod(last), math.prod(self.kernel)
+        if spec == openvino:
+            return None
+        return SemanticsDifference(
+            f"the specification gives the last window the divisor {spec}, the OpenVINO runtime "
+            f"{openvino}; used is {context.semantics.value}",
+            (spec,),
+            (openvino,),
+        )
+
+
+def within(axis: Axis, start: int, end: int, kernel: int) -> int:
+    """Return how many elements of a window that begins at `start` lie before `end`."""
+    return max(0, min(kernel, -(-(end - start) // axis.dilation)))
+
+
+def _repeat(count: int, output: int) -> Array:
+    import numpy as np
+
+    return np.full(output, count)
+
+
+def _count(axis: Axis, geometry: AxisGeometry, data: int, kernel: int, *, padding: bool) -> Array:
+    """Return how many elements of each window are data, or data and padding, on an axis."""
+    import numpy as np
+
+    if padding:
+        ends = (0, geometry.pad_begin + data + geometry.pad_end)
+    else:
+        ends = (geometry.pad_begin, geometry.pad_begin + data)
+    return np.array(
+        [
+            within(axis, start, ends[1], kernel) - within(axis, start, ends[0], kernel)
+            for start in range(0, geometry.output * axis.stride, axis.stride)
+        ],
+        np.int64,
+    )
+
+
+@operation(
+    "AvgPool",
+    "opset1",
+    inputs=("data",),
+    examples=(
+        "f32[1,2,5,6] -> f32[1,2,3,4] | kernel=2,2 strides=2,2 pads_begin=0,1 pads_end=0,1"
+        " exclude-pad=true rounding_type=ceil",
+    ),
+)
+class AvgPool1(_AvgPool):
+    """The mean of the elements under a window; of integers, cut toward zero.
+
+    Source: OpenVINO operation specification, AvgPool-1.
+
+    Attributes
+    ----------
+    strides, kernel : tuple of int
+        Positive, one for each spatial axis.
+    pads_begin, pads_end : tuple of int
+        Non-negative, one for each spatial axis; ignored with any `auto_pad`
+        but explicit.
+    exclude_pad : bool
+        Zeros of the padding do not count (written `exclude-pad`).
+    rounding_type : Rounding
+        floor or ceil.
+    auto_pad : PadMode
+        explicit, same_upper, same_lower or valid.
+    """
+
+    rounding_type: Rounding = attribute(ROUNDING, Rounding.FLOOR)
+
+    def rounding(self) -> Rounding:
+        """Tell how windows that do not fit whole are counted."""
+        return self.rounding_type
+
+
+@operation(
+    "AvgPool",
+    "opset14",
+    inputs=("data",),
+    examples=(
+        "f32[1,2,5,7] -> f32[1,2,3,3] | kernel=2,2 strides=2,3 pads_begin=0,0 pads_end=0,0"
+        " exclude-pad=false rounding_type=ceil_torch",
+    ),
+)
+class AvgPool14(_AvgPool):
+    """The mean of the elements under a window; of integers, cut toward zero.
+
+    Source: OpenVINO operation specification, AvgPool-14.
+
+    Attributes
+    ----------
+    strides, kernel, pads_begin, pads_end, exclude_pad, auto_pad
+        As of `AvgPool1`.
+    rounding_type : Rounding
+        floor, ceil or ceil_torch.
+    """
+
+    rounding_type: Rounding = attribute(ROUNDING_TORCH, Rounding.FLOOR)
+
+    def rounding(self) -> Rounding:
+        """Tell how windows that do not fit whole are counted."""
+        return self.rounding_type
+
+
+@operation(
+    "AvgPool",
+    "opset16",
+    inputs=("data",),
+    examples=(
+        "f32[1,2,5,7] -> f32[1,2,3,5] | kernel=2,2 strides=1,1 dilations=2,2 pads_begin=0,0"
+        " pads_end=0,0 exclude-pad=false",
+    ),
+)
+class AvgPool16(_AvgPool):
+    """The mean of the elements under a window; of integers, cut toward zero.
+
+    Source: OpenVINO operation specification, AvgPool-16.
+
+    Attributes
+    ----------
+    strides, dilations, kernel : tuple of int
+        Positive, one for each spatial axis.
+    pads_begin, pads_end, exclude_pad, auto_pad
+        As of `AvgPool1`.
+    rounding_type : Rounding
+        floor, ceil or ceil_torch.
+    """
+
+    dilations: tuple[int, ...] | None = attribute(integers(1, per_axis=True), None)
+    rounding_type: Rounding = attribute(ROUNDING_TORCH, Rounding.FLOOR)
+
+    def rounding(self) -> Rounding:
+        """Tell how windows that do not fit whole are counted."""
+        return self.rounding_type
+
+    def window_dilations(self) -> tuple[int, ...] | None:
+        """Tell the distance between elements of a window."""
+        return self.dilations

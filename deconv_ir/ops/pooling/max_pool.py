@@ -1,0 +1,257 @@
+"""MaxPool-1, -8 and -14."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from deconv_ir.ir.dtypes import I64, ElementType
+from deconv_ir.ir.geometry import Rounding
+from deconv_ir.ir.operation import Call, Context, Kernel, Operation, TensorInfo
+from deconv_ir.ir.scratchpad import ScratchpadBudget
+from deconv_ir.ir.shapes import element_count, static
+from deconv_ir.ops.base import attribute, integer, integers, operation, result_type
+from deconv_ir.ops.checks import normalize_axis
+from deconv_ir.ops.pooling.pooling import ROUNDING, ROUNDING_TORCH, Pool, Pooling, pool_one
+from deconv_ir.ops.pooling.sliding import Window, slide
+
+if TYPE_CHECKING:
+    from deconv_ir.ir.dtypes import Array
+
+
+class _MaxPool(Pooling):
+    """The greatest element under a window; NaN if one is."""
+
+    def pool(self, shape: tuple[int, ...], dtype: Any, context: Context) -> Pool:
+        """Return what computes the greatest elements."""
+        import numpy as np
+
+        from deconv_ir.ops.numeric import narrow, working_dtype
+
+        windows, wide = self.windows(shape[2:]), working_dtype(dtype)
+        largest = slide(
+            np.maximum, _lowest(wide), shape, windows, (dtype, wide), context.scratch_bytes
+        )
+        if not any(along.empty for along in windows) and dtype == wide:
+            return largest
+
+        def pool(data: Array) -> Array:
+            result = largest(data)
+            self.fill_empty(result, windows)
+            return narrow(result, dtype)
+
+        return pool
+
+    def fill_empty(self, result: Array, windows: Sequence[Window]) -> None:
+        """Give windows without any element the lowest finite number, as OpenVINO does."""
+        import numpy as np
+
+        if result.dtype.kind == "f":
+            for axis, along in enumerate(windows, 2):
+                if along.empty:
+                    lowest = np.finfo(result.dtype).min
+                    np.moveaxis(result, axis, 0)[list(along.empty)] = lowest
+
+
+def _lowest(dtype: Any) -> Any:
+    import numpy as np
+
+    return -np.inf if dtype.kind == "f" else np.iinfo(dtype).min
+
+
+@operation(
+    "MaxPool",
+    "opset1",
+    inputs=("data",),
+    examples=(
+        "f32[1,2,5,6] -> f32[1,2,3,3] | kernel=2,2 strides=2,2 pads_begin=0,0 pads_end=0,0"
+        " rounding_type=ceil",
+    ),
+)
+class MaxPool1(_MaxPool):
+    """The greatest element under a window; NaN if one is.
+
+    Source: OpenVINO operation specification, MaxPool-1.
+
+    Attributes
+    ----------
+    strides, kernel : tuple of int
+        Positive, one for each spatial axis.
+    pads_begin, pads_end : tuple of int
+        Non-negative, one for each spatial axis; ignored with any `auto_pad`
+        but explicit.
+    rounding_type : Rounding
+        floor or ceil.
+    auto_pad : PadMode
+        explicit, same_upper, same_lower or valid.
+    """
+
+    rounding_type: Rounding = attribute(ROUNDING, Rounding.FLOOR)
+
+    def rounding(self) -> Rounding:
+        """Tell how windows that do not fit whole are counted."""
+        return self.rounding_type
+
+
+class _MaxPoolWithIndices(_MaxPool):
+    """MaxPool with a second output: where the greatest elements stand."""
+
+    dilations: tuple[int, ...] | None = attribute(integers(1, per_axis=True), None)
+    index_element_type: ElementType = attribute(result_type(), I64)
+    axis: int = attribute(integer(), 0)
+
+    def window_dilations(self) -> tuple[int, ...] | None:
+        """Tell the distance between elements of a window."""
+        return self.dilations
+
+    def infer(self, inputs: Sequence[TensorInfo], context: Context) -> tuple[TensorInfo, ...]:
+        """Compute the shape of the outputs; see `geometry.pooling_axis`."""
+        pooled = self.pooled(inputs[0])
+        if inputs[0].shape is not None:
+            normalize_axis(self.axis, len(inputs[0].shape))
+        return (pooled, TensorInfo(pooled.shape, self.index_element_type))
+
+    def prepare_first(self, context: Context) -> Kernel:
+        """Leave out the positions, which are most of the work."""
+        return _WithoutIndices(self, context)
+
+    def bind(
+        self, inputs: Sequence[TensorInfo], outputs: Sequence[TensorInfo], context: Context
+    ) -> Call:
+        """Compute the positions as well: nothing is small about that."""
+        return Operation.bind(self, inputs, outputs, context)
+
+    def scratch(
+        self, inputs: Sequence[TensorInfo], outputs: Sequence[TensorInfo], context: Context
+    ) -> int:
+        """Count the positions, and what is compared, where they are wanted."""
+        if len(outputs) == 1:
+            return self.slide_bytes(inputs, outputs, context)
+        data, result = (element_count(static(i.shape)) for i in (inputs[0], outputs[0]))
+        # Positions of 8 bytes; of each result, its index, a flag, and three arrays of a cell.
+        return 8 * data + (8 + 1 + 3 * 8) * result
+
+    def execute(self, inputs: Sequence[Array], context: Context) -> Sequence[Array]:
+        """Compute the greatest elements, and where they stand.
+
+        An index is that of the element in the data, flattened from `axis` on;
+        of equal elements the first counts.
+        """
+        import numpy as np
+
+        from deconv_ir.ops.numeric import narrow, widen
+
+        data = inputs[0]
+        windows = self.windows(data.shape[2:])
+        wide = widen(data)
+        positions = np.arange(data.size).reshape(data.shape)
+        shape = (*data.shape[:2], *(w.output for w in windows))
+        result = np.full(shape, _lowest(wide.dtype), wide.dtype)
+        index = np.zeros(shape, np.int64)
+        untouched = np.ones(shape, bool)
+        for cells in itertools.product(*(w.cells for w in windows)):
+            source, target = ((..., *side) for side in zip(*cells, strict=True))
+            part, found = result[target], wide[source]
+            better = (found > part) | untouched[target]
+            if wide.dtype.kind == "f":
+                better |= np.isnan(found) & ~np.isnan(part)
+            np.copyto(part, found, where=better)
+            np.copyto(index[target], positions[source], where=better)
+            untouched[target] = False
+        self.fill_empty(result, windows)
+        axis = normalize_axis(self.axis, data.ndim)
+        span = int(np.prod(data.shape[axis:]))
+        if span:
+            index %= span
+        return narrow(result, data.dtype), index.astype(self.index_element_type.numpy())
+
+
+class _WithoutIndices(Kernel):
+    """A MaxPool of which nothing needs the second output."""
+
+    def __init__(self, operation: _MaxPoolWithIndices, context: Context) -> None:
+        self._operation = operation
+        self._context = context
+
+    def __call__(
+        self,
+        inputs: Sequence[Array],
+        out: Array | None = None,
+        room: ScratchpadBudget | None = None,
+    ) -> Sequence[Array]:
+        """Compute the greatest elements."""
+        bound = self._context.scratch_bytes if room is None else room.scratch_bytes
+        return Pooling.execute(self._operation, inputs, self._context._replace(scratch_bytes=bound))
+
+    def bind(self, inputs: Sequence[TensorInfo], room: ScratchpadBudget) -> Call:
+        """Find the elements of the windows once."""
+        context = self._context._replace(scratch_bytes=room.scratch_bytes)
+        return pool_one(self._operation, inputs[0], context)
+
+
+@operation(
+    "MaxPool",
+    "opset8",
+    inputs=("data",),
+    examples=(
+        "f32[1,2,5,6] -> f32[1,2,3,4], i32[1,2,3,4] | kernel=2,2 strides=1,1 dilations=2,2"
+        " pads_begin=0,0 pads_end=0,0 index_element_type=i32 axis=2",
+    ),
+)
+class MaxPool8(_MaxPoolWithIndices):
+    """The greatest element under a window, NaN if one is, and where it stands.
+
+    Source: OpenVINO operation specification, MaxPool-8.
+
+    Attributes
+    ----------
+    strides, dilations, kernel : tuple of int
+        Positive, one for each spatial axis.
+    pads_begin, pads_end : tuple of int
+        Non-negative, one for each spatial axis; ignored with any `auto_pad`
+        but explicit.
+    rounding_type : Rounding
+        floor or ceil.
+    auto_pad : PadMode
+        explicit, same_upper, same_lower or valid.
+    index_element_type : ElementType
+        Type of the second output.
+    axis : int
+        Indices count elements from this axis on.
+    """
+
+    rounding_type: Rounding = attribute(ROUNDING, Rounding.FLOOR)
+
+    def rounding(self) -> Rounding:
+        """Tell how windows that do not fit whole are counted."""
+        return self.rounding_type
+
+
+@operation(
+    "MaxPool",
+    "opset14",
+    inputs=("data",),
+    examples=(
+        "f32[1,2,5,7] -> f32[1,2,3,3], i64[1,2,3,3] | kernel=2,2 strides=2,3"
+        " pads_begin=0,0 pads_end=0,0 rounding_type=ceil_torch",
+    ),
+)
+class MaxPool14(_MaxPoolWithIndices):
+    """The greatest element under a window, NaN if one is, and where it stands.
+
+    Source: OpenVINO operation specification, MaxPool-14.
+
+    Attributes
+    ----------
+    strides, dilations, kernel, pads_begin, pads_end, auto_pad, index_element_type, axis
+        As of `MaxPool8`.
+    rounding_type : Rounding
+        floor, ceil or ceil_torch.
+    """
+
+    rounding_type: Rounding = attribute(ROUNDING_TORCH, Rounding.FLOOR)
+
+    def rounding(self) -> Rounding:
+        """Tell how windows that do not fit whole are counted."""
+        return self.rounding_type

@@ -1,0 +1,296 @@
+"""What generated IRs found in the operations, each as small as it gets, and a slice of them."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import ml_dtypes
+import numpy as np
+import pytest
+from support import IR
+
+import deconv_ir
+
+GENERATE = Path(__file__).parent / "generate.py"
+Given = str | np.ndarray
+"""A Parameter's shape, or a constant."""
+
+
+def save(
+    folder: Path,
+    kind: str,
+    inputs: Sequence[Given],
+    attributes: dict[str, str] | None = None,
+    *,
+    types: Sequence[str] = (),
+) -> Path:
+    """Write a network of one layer: ``Gather-8`` is the one an opset8 layer has."""
+    name, _, opset = kind.partition("-")
+    ir = IR()
+    sources = []
+    for i, given in enumerate(inputs):
+        if isinstance(given, str):
+            element_type = types[i] if i < len(types) else "f32"
+            sources.append(ir.parameter(f"x{i}", given, element_type))
+        else:
+            sources.append(ir.const(given))
+    layer = ir.layer(
+        name, sources, attributes, version=f"opset{opset or 1}", names="y", precision="dynamic"
+    )
+    ir.result(layer)
+    return ir.save(folder)
+
+
+def whole(*values: int) -> np.ndarray:
+    return np.array(values, np.int64)
+
+
+def test_a_slice_of_the_generated_irs() -> None:
+    """In a process of its own: what other tests have loaded counts against the memory limit."""
+    command = [sys.executable, "-P", str(GENERATE), "--count", "600", "--first", "1000"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "tried 600, failures 0" in done.stdout
+    ran = re.search(r"^ *(\d+) ran$", done.stdout, re.MULTILINE)
+    assert ran is not None
+    assert int(ran[1]) > 60, "what is wrong with them must not keep all of them from running"
+
+
+@pytest.mark.parametrize(
+    ("kind", "value"),
+    [
+        *(("Sqrt", -1.0), ("Sqrt", np.nan), ("Sqrt", -np.inf), ("Log", -1.0), ("Acos", 2.0)),
+        *(("Asin", -2.0), ("Acosh-4", 0.5), ("Atanh-4", 2.0), ("Floor", np.nan)),
+    ],
+)
+def test_a_known_value_outside_the_domain_is_nan(kind: str, value: float, tmp_path: Path) -> None:
+    """IEEE 754: an invalid operation gives NaN; so do these functions of a NaN."""
+    path = save(tmp_path, kind, [np.array([value], np.float32)])
+    findings = deconv_ir.lint(path, severity="info", deep=True)
+    assert not any(f.rule == "internal-error" for f in findings)
+    assert np.isnan(deconv_ir.load(path, warn=False).run({})["y"]).all()
+
+
+@pytest.mark.parametrize(("kind", "expected"), [("Floor", np.inf), ("Ceiling", np.inf)])
+def test_a_known_infinity_stays_one(kind: str, expected: float, tmp_path: Path) -> None:
+    path = save(tmp_path, kind, [np.array([np.inf], np.float32)])
+    assert deconv_ir.load(path, warn=False).run({})["y"].tolist() == [expected]
+
+
+def test_maximum_of_known_values_keeps_nan(tmp_path: Path) -> None:
+    """Python's max(1, nan) is 1; a scale of it must not travel."""
+    ir = IR()
+    one, nan = (ir.const(np.array([v], np.float32)) for v in (1.0, np.nan))
+    scale = ir.layer("Maximum", [one, nan])
+    x, axes = ir.parameter("x", "1,1,4"), ir.const(whole(2))
+    attributes = {"mode": "nearest", "shape_calculation_mode": "scales"}
+    ir.result(ir.layer("Interpolate", [x, scale, axes], attributes, version="opset11", names="y"))
+    model = deconv_ir.load(ir.save(tmp_path), warn=False)
+    with pytest.raises(deconv_ir.ShapeError, match="must be positive, found nan"):
+        model.run([np.ones((1, 1, 4), np.float32)])
+
+
+EMPTY = [
+    (
+        "Interpolate-11",
+        ["1,2,3,4", whole(0, 5), whole(2, 3)],
+        {"mode": "nearest", "shape_calculation_mode": "sizes"},
+        (1, 2, 0, 5),
+    ),
+    ("IRDFT-9", ["3,0,2", whole(1)], {}, (3, 0)),
+    ("IRDFT-9", ["3,1,2", whole(1)], {}, (3, 0)),
+    ("RDFT-9", ["3,0", whole(1)], {}, (3, 0, 2)),
+    ("DFT-7", ["0,4,2", whole(0, 1)], {}, (0, 4, 2)),
+    ("AdaptiveMaxPool-8", ["2,0,5", whole(3)], {}, (2, 0, 3)),
+    ("GridSample-9", ["0,3,4,4", "0,2,5,2"], {}, (0, 3, 2, 5)),
+]
+
+
+@pytest.mark.parametrize(("kind", "inputs", "attributes", "shape"), EMPTY)
+def test_nothing_of_nothing(
+    kind: str,
+    inputs: list[Given],
+    attributes: dict[str, str],
+    shape: tuple[int, ...],
+    tmp_path: Path,
+) -> None:
+    """Results without elements are results."""
+    model = deconv_ir.load(save(tmp_path, kind, inputs, attributes), warn=False)
+    arrays = [np.zeros(p.shape, np.float32) for p in model.inputs.values()]
+    found = model.run(arrays)["y"]
+    assert found.shape == shape
+    assert model.infer_shapes()["y"] == shape
+
+
+def test_a_transform_of_no_signal_is_zeros(tmp_path: Path) -> None:
+    """Four terms that are asked for of a sum without any are zeros."""
+    path = save(tmp_path, "DFT-7", ["3,0,2", whole(1), whole(4)])
+    found = deconv_ir.load(path, warn=False).run([np.zeros((3, 0, 2), np.float32)])["y"]
+    np.testing.assert_array_equal(found, np.zeros((3, 4, 2)))
+
+
+def test_attention_without_width_is_the_mean(tmp_path: Path) -> None:
+    """All scores are 0, so that each key has the same weight."""
+    path = save(tmp_path, "ScaledDotProductAttention-13", ["1,2,0", "1,3,0", "1,3,1"], FREE)
+    arrays = [np.zeros((1, 2, 0)), np.zeros((1, 3, 0)), np.array([[[1], [2], [6]]])]
+    found = deconv_ir.load(path, warn=False).run([a.astype(np.float32) for a in arrays])["y"]
+    np.testing.assert_allclose(found, np.full((1, 2, 1), 3), rtol=1e-6)
+
+
+FREE = {"causal": "false"}
+ATTENTION = ["2,5,8", "2,6,8", "2,6,7"]
+
+REFUSED = [
+    ("CumSum-3", ["", whole(0)], {}, "axis 0 is outside a rank of 0"),
+    ("CumSum-3", [""], {}, "axis 0 is outside a rank of 0"),
+    ("CumSum-3", ["2,3", whole(0, 1)], {}, "axis must have one element"),
+    ("ReduceSum", ["", whole(0)], {"keep_dims": "false"}, "axes 0 is outside a rank of 0"),
+    ("TopK", ["2,3", whole(1, 1)], {"axis": "1", "mode": "max", "sort": "value"}, "k must have"),
+    ("Range", [whole(0, 1), whole(3), whole(1)], {}, "start must have one element"),
+    ("ScaledDotProductAttention-13", [*ATTENTION, "4,6"], FREE, "does not fit the scores"),
+    ("ScaledDotProductAttention-13", [*ATTENTION, "3,5,6"], FREE, "does not fit the scores"),
+    ("ScaledDotProductAttention-13", [*ATTENTION, "7,2,5,6"], FREE, "does not fit the scores"),
+    ("ScaledDotProductAttention-13", [*ATTENTION, "4"], FREE, "does not fit the scores"),
+    (
+        "Eye-9",
+        [whole(2), whole(2), whole(0), whole(2, -1)],
+        {"output_type": "f32"},
+        "batch_shape must not be negative, found -1",
+    ),
+    (
+        "ReverseSequence",
+        ["2,2", whole(1, 1)],
+        {"batch_axis": "0", "seq_axis": "-2"},
+        "batch_axis and seq_axis are both 0",
+    ),
+    (
+        "SpaceToBatch-2",
+        ["2,4", whole(2, 2), whole(0, 0), whole(0, 0)],
+        {},
+        "block_shape must be 1 for the batch axis, found 2",
+    ),
+]
+
+
+@pytest.mark.parametrize(("kind", "inputs", "attributes", "words"), REFUSED)
+def test_refused_when_loaded(
+    kind: str, inputs: list[Given], attributes: dict[str, str], words: str, tmp_path: Path
+) -> None:
+    with pytest.raises(deconv_ir.ShapeError) as caught:
+        deconv_ir.load(save(tmp_path, kind, inputs, attributes))
+    assert words in str(caught.value)
+
+
+@pytest.mark.parametrize("attribute", ["dynamic", "undefined", "string"])
+@pytest.mark.parametrize(
+    ("kind", "inputs", "name"),
+    [
+        ("Convert", ["2"], "destination_type"),
+        ("ShapeOf-3", ["2"], "output_type"),
+        ("NonZero-3", ["2"], "output_type"),
+        ("Eye-9", [whole(2), whole(2), whole(0)], "output_type"),
+        ("AdaptiveMaxPool-8", ["2,3,5", whole(3)], "index_element_type"),
+    ],
+)
+def test_results_of_no_type_of_arrays(
+    kind: str, inputs: list[Given], name: str, attribute: str, tmp_path: Path
+) -> None:
+    with pytest.raises(deconv_ir.AttributeValueError, match=f"'{name}' must be an element type"):
+        deconv_ir.load(save(tmp_path, kind, inputs, {name: attribute}))
+
+
+# Inputs of dynamic rank and unknown values: what is wrong is seen when it runs.
+LATE = [
+    ("Gather-8", [(2, 3), [0, 1], [0, 1]], {}, "axis must"),
+    ("Gather-8", [(2, 3), [0, 1], 7], {}, "axis 7 is outside a rank of 2"),
+    ("CumSum-3", [(), 0], {}, "axis 0 is outside a rank of 0"),
+    ("Roll-7", [(2, 3), [1], [27]], {}, "axes 27 is outside a rank of 2"),
+    ("Roll-7", [(2, 3), [], [1]], {}, "shift must have one element"),
+    ("Split", [(2, 5), 1], {"num_splits": "2"}, "num_splits"),
+    ("Eye-9", [2, 2, 0, [-1]], {"output_type": "f32"}, "must not be negative"),
+    ("Slice-8", [(5,), [0], [5], [0]], {}, "step 0 is 0"),
+    ("DFT-7", [(3, 2), [0], [-2]], {}, "signal_size must be positive"),
+]
+
+
+@pytest.mark.parametrize(("kind", "given", "attributes", "words"), LATE)
+def test_refused_when_run(
+    kind: str,
+    given: list[tuple[int, ...] | int | list[int]],
+    attributes: dict[str, str],
+    words: str,
+    tmp_path: Path,
+) -> None:
+    """Inputs are the results of layers that shape inference does not see through."""
+    ir = IR()
+    sources = []
+    arrays = []
+    for i, one in enumerate(given):
+        # A shape is that of data; the others are lists that a Gather of unknown indices makes.
+        if isinstance(one, tuple):
+            sources.append(ir.parameter(f"x{i}", "...", "f32"))
+            arrays.append(np.ones(one, np.float32))
+            continue
+        values = np.array(one, np.int64)
+        padded = np.concatenate([values.ravel(), np.zeros(100, np.int64)])
+        source = ir.parameter(f"x{i}", "?", "i64")
+        count = ir.parameter(f"n{i}", "...", "i64")
+        axis = ir.const(np.array(0, np.int64))
+        # Of more than 64 elements, values do not travel.
+        arrays += [padded, np.arange(values.size).reshape(values.shape)]
+        sources.append(
+            ir.layer("Gather", [source, count, axis], version="opset8", precision="dynamic")
+        )
+    name, _, opset = kind.partition("-")
+    outputs = [""] * int(attributes.get("num_splits", 1))
+    layer = ir.layer(
+        name,
+        sources,
+        attributes,
+        version=f"opset{opset or 1}",
+        outputs=outputs,
+        precision="dynamic",
+    )
+    ir.result(layer)
+    model = deconv_ir.load(ir.save(tmp_path), warn=False)
+    with pytest.raises(deconv_ir.ShapeError) as caught:
+        model.run(arrays)
+    assert words in str(caught.value)
+    assert f"({name}, id {layer[0]})" in str(caught.value)
+
+
+def test_axes_beyond_what_an_array_can_have(tmp_path: Path) -> None:
+    """The list of axes took memory by its announced length."""
+    path = save(tmp_path, "Broadcast-3", ["1", f"{2**40}"], types=("f32", "i64"))
+    with pytest.raises(deconv_ir.ShapeError, match="would have 1099511627776 axes"):
+        deconv_ir.load(path)
+
+
+@pytest.mark.parametrize("element_type", ["u3", "u6"])
+def test_a_packed_constant_without_elements(element_type: str, tmp_path: Path) -> None:
+    ir = IR()
+    empty = ir.raw_const(b"", element_type, (0,))
+    ir.result(ir.layer("Convert", [empty], {"destination_type": "f32"}, names="y"))
+    assert deconv_ir.load(ir.save(tmp_path), warn=False).run({})["y"].shape == (0,)
+
+
+def test_a_convolution_of_a_type_that_has_none(tmp_path: Path) -> None:
+    ones = {"strides": "1", "dilations": "1", "pads_begin": "0", "pads_end": "0"}
+    path = save(tmp_path, "Convolution", ["1,1,3", "1,1,1"], ones, types=["f8e5m2", "f8e5m2"])
+    model = deconv_ir.load(path, warn=False)
+    zeros = [np.zeros(s, ml_dtypes.float8_e5m2) for s in ((1, 1, 3), (1, 1, 1))]
+    with pytest.raises(deconv_ir.UnsupportedError, match="no convolution of element type float8"):
+        model.run(zeros)
+
+
+def test_an_extent_that_no_array_can_have(tmp_path: Path) -> None:
+    """Its positions are not made before the memory is refused."""
+    attributes = {"mode": "linear", "shape_calculation_mode": "sizes"}
+    path = save(tmp_path, "Interpolate-11", ["1,1,4", whole(2**60), whole(2)], attributes)
+    model = deconv_ir.load(path, warn=False)
+    with pytest.raises(deconv_ir.ResourceError):
+        model.run([np.zeros((1, 1, 4), np.float32)])
