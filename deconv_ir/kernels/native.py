@@ -168,11 +168,11 @@ class CompiledKernel:
             fold = 1 if forward or not weights.size else choose_fold(problem)
         self._fold = fold
         kernel, strides = problem.kernel, problem.strides
-        guarded = False
+        guarded = 0
         if fold > 1:
             # For runs without folding, which is done where there are few output channels.
             self._weights = weights = whole(weights)
-            guarded = kernel[-1] % fold > 0 and weights.dtype.kind not in "iu"
+            guarded = kernel[-1] % fold if weights.dtype.kind not in "iu" else 0
             weights = fold_filter(problem, weights)
             kernel, strides = weights.shape[2:], (*strides[:-1], 1)
             if bias is not None:
@@ -189,7 +189,7 @@ class CompiledKernel:
                 problem.channels_in,
                 problem.channels_out * fold,
                 fold,
-                int(guarded),
+                guarded,
                 filtering.value,
                 step,
             ),
@@ -245,7 +245,7 @@ class CompiledKernel:
             return True
         if self._weights is None:
             return False
-        # The data are not finite, or tiles of folded phases are too large.
+        # Tiles of folded phases are too large.
         if self._plain_kernel is None:
             # Data that are finite give the same bits either way.
             self._plain_kernel = CompiledKernel(

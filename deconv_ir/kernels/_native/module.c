@@ -419,10 +419,9 @@ static PyObject *kernel_run(PyObject *object, PyObject *arguments) {
         failed = 1;
         unlocked = PyEval_SaveThread();
         if (shared->form)
-            failed = wino_execute(&self->layer, &run, self->kernels, &shared->winograd,
-                                  &self->epilogue, &arrays);
-        /* Data that are huge or not finite go the direct way as well. */
-        if (failed > 0 && fits)
+            failed = wino_execute(&self->layer, &run, self->kernels, &self->packing,
+                                  &shared->winograd, &self->epilogue, &arrays);
+        else if (fits)
             failed = execute(&self->layer, &run, self->kernels, &self->packing, &shared->plan,
                              &self->epilogue, &arrays);
         PyEval_RestoreThread(unlocked);
@@ -606,7 +605,7 @@ static PyMethodDef module_methods[] = {
 };
 
 /* Of the calls from Python; to be raised, here and in compiled.py, when one changes. */
-enum { INTERFACE = 7 };
+enum { INTERFACE = 8 };
 
 static int module_exec(PyObject *module) {
     if (PyModule_AddIntConstant(module, "INTERFACE", INTERFACE)) return -1;

@@ -39,8 +39,7 @@ enum accumulator { ACC_F32, ACC_F64, ACC_U32, ACC_U64, ACCUMULATORS };
 
 enum isa { ISA_BASELINE, ISA_AVX2, ISA_AVX512, ISAS };
 
-/* What happens to a sum, its bias already in it, before it is stored:
- * NaN stays NaN. */
+/* What happens to a sum and its bias before they are stored: NaN stays NaN. */
 enum activation { ACT_NONE, ACT_RELU, ACT_LEAKY, ACT_CLAMP };
 
 struct epilogue {
@@ -62,11 +61,12 @@ struct epilogue {
  *     sums[row][position] (+)= sum over k < depth of
  *                              weights[k][row] * data[offsets[k] + position]
  *
- * start: one value a row to begin with, or NULL to go on from what is in sums.
+ * begins: whether these are the first terms; else they are added to what is in sums.
+ * bias: one value a row, added last, or NULL.
  * finish: the epilogue, or NULL. */
 typedef void (*microkernel)(int64_t depth, const int32_t *offsets, const void *data,
                             const void *weights, void *sums, int64_t row_stride,
-                            int64_t blocks, const void *start,
+                            int64_t blocks, int begins, const void *bias,
                             const struct epilogue *finish);
 
 /* The functions of one accumulator for one instruction set. */
@@ -147,7 +147,9 @@ struct layer {
     /* With few output channels the phases of the last axis are channels instead,
      * `folded` of them: channel phase*outs + out of a layer of stride 1 there. */
     int64_t folded;  /* 1: not so */
-    int64_t guarded; /* whether the packed filter holds zeros that data must not meet */
+    /* Of a folded layer: how many phases have the last tap of the last axis; for the others the
+     * packed filter holds zeros that infinities and NaN must not meet.  0: all have it. */
+    int64_t guarded;
     int64_t winograd; /* enum winograd */
     int64_t kernel[AXES], strides[AXES], dilations[AXES];
     int64_t step; /* input channels whose sums are rounded together; 0: what suits it */
@@ -293,14 +295,25 @@ struct arrays {
 /* Whether a signal has come that ends the calling thread's run; its exception is set. */
 int run_is_interrupted(void);
 
-/* Returns 0, what parallel_run() does, or 1 if a guarded layer met data that are
- * not finite: the result is void then. */
+/* Returns 0, or what parallel_run() does. */
 int execute(const struct layer *layer, const struct run *run, const struct kernels *kernels,
             const struct packing *packing, const struct plan *plan,
             const struct epilogue *epilogue, const struct arrays *arrays);
 
-/* Compute the results outside of [low, high) on any axis, to which no tap brings data.  Returns
- * what parallel_run() does. */
+/* Positions of an axis. */
+struct spans {
+    int64_t count;
+    struct span {
+        int64_t begin, end;
+    } *span;
+};
+
+/* Compute the results to which no tap brings data: those outside of [low, high) on any axis, or
+ * all of a layer whose every phase has taps, whose folded is 1.  Return what parallel_run()
+ * does. */
+int fill_unreached(const struct layer *layer, const struct run *run,
+                   const struct kernels *kernels, const struct epilogue *epilogue,
+                   const struct arrays *arrays);
 int fill_outside(const struct layer *layer, const struct run *run, const struct kernels *kernels,
                  const struct epilogue *epilogue, const struct arrays *arrays,
                  const int64_t low[AXES], const int64_t high[AXES]);

@@ -2,6 +2,7 @@
 #include "native.h"
 
 #include <stdatomic.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* Bytes of data that stay in the first-level cache while weights pass. */
@@ -18,8 +19,8 @@ struct context {
     const struct plan *plan;
     const struct epilogue *epilogue;
     const struct arrays *arrays;
-    atomic_int *not_finite; /* set when a guarded layer's data are not */
-    int streamed;           /* whether results go past the caches */
+    atomic_int *failed; /* set when out of memory */
+    int streamed;       /* whether results go past the caches */
 };
 
 /* The tile that a job computes. */
@@ -102,8 +103,9 @@ static int rows_not_finite(const char *rows, int64_t bytes, int size) {
     return found;
 }
 
-/* One image of one channel of one input phase. */
-static void copy_volume(const struct context *c, const struct tile *tile, const char *from,
+/* One image of one channel of one input phase; returns whether a guarded layer's data hold an
+ * infinity or a NaN. */
+static int copy_volume(const struct context *c, const struct tile *tile, const char *from,
                         const int64_t in_phase[AXES], char *to) {
     const struct tiling *t = &c->plan->tiling;
     const struct axis *axes = c->plan->axes;
@@ -122,6 +124,7 @@ static void copy_volume(const struct context *c, const struct tile *tile, const 
     const int joined = plain && count == pitch && row_step == pitch;
     /* The rows that have data; none when there is no position in a row. */
     const int64_t first = x.count ? y.before : rows, last = x.count ? y.before + y.count : rows;
+    int not_finite = 0;
     for (int64_t i = 0; i < planes; i++) {
         char *row = to + i * t->plane * size;
         clear_row(row, x.before * size);
@@ -152,18 +155,19 @@ static void copy_volume(const struct context *c, const struct tile *tile, const 
             clear_row(row + count, gap);
         }
         const int64_t filled = held * pitch;
-        if (c->layer->guarded && rows_not_finite(row - filled, filled, (int)size))
-            atomic_store(c->not_finite, 1);
+        if (c->layer->guarded) not_finite |= rows_not_finite(row - filled, filled, (int)size);
         clear_row(row, (rows - last) * pitch);
     }
+    return not_finite;
 }
 
-static void copy_data(const struct context *c, const struct tile *tile, int64_t first_channel,
+static int copy_data(const struct context *c, const struct tile *tile, int64_t first_channel,
                       int64_t channels) {
     const struct tiling *t = &c->plan->tiling;
     const struct axis *axes = c->plan->axes;
     const int64_t size = c->kernels->size;
     const int64_t in_size = element_size((enum element)c->layer->element);
+    int not_finite = 0;
     for (int64_t channel = 0; channel < channels; channel++) {
         const int64_t index = tile->group * c->layer->channels_in + first_channel + channel;
         int64_t in_phase[AXES], phase = 0;
@@ -178,9 +182,10 @@ static void copy_data(const struct context *c, const struct tile *tile, int64_t 
                         char *to = tile->data + (channel * t->channel_stride +
                                                  phase * t->phase_stride +
                                                  image * t->image_stride) * size;
-                        copy_volume(c, tile, from, in_phase, to);
+                        not_finite |= copy_volume(c, tile, from, in_phase, to);
                     }
     }
+    return not_finite;
 }
 
 /* ---------------------------------------------------------------- sums -- */
@@ -188,14 +193,15 @@ static void copy_data(const struct context *c, const struct tile *tile, int64_t 
 /* Sum rows at `positions` positions, with the widest micro-kernels that fit. */
 static void sum_rows(const struct kernels *kernels, int rows, int64_t positions, int64_t depth,
                      const int32_t *offsets, const char *data, const char *weights, char *sums,
-                     int64_t row_stride, const void *start, const struct epilogue *finish) {
+                     int64_t row_stride, int begins, const void *bias,
+                     const struct epilogue *finish) {
     int64_t vectors = divide_up(positions, kernels->lanes);
     int columns = kernels->columns[rows];
     while (vectors > 0) {
         while (columns > vectors || !kernels->table[rows][columns]) columns--;
         const int64_t blocks = vectors / columns;
         kernels->table[rows][columns](depth, offsets, data, weights, sums, row_stride, blocks,
-                                      start, finish);
+                                      begins, bias, finish);
         const int64_t done = blocks * columns;
         data += done * kernels->lanes * kernels->size;
         sums += done * kernels->lanes * kernels->size;
@@ -235,6 +241,7 @@ static struct phase phase_of(const struct context *c, int64_t group, int64_t qz,
 struct go {
     int64_t first, count;
     int begins, ends;
+    int guarded; /* whether zeros of the packed filter would meet data that are not finite */
 };
 
 /* The data of some phases, and where their sums go. */
@@ -250,11 +257,38 @@ struct sweep {
     int64_t row_stride, block_stride, phase_stride; /* elements */
 };
 
+/* One block of rows of a folded layer, row by row and without the zeros of the filter: the same
+ * sums, bit by bit, of finite data. */
+static void sum_guarded(const struct context *c, const struct phase *phase, int64_t channel,
+                        int rows, int64_t positions, int64_t depth, const char *data,
+                        const char *weights, char *sums, int64_t row_stride, int begins,
+                        const char *bias, const struct epilogue *finish) {
+    const int64_t size = c->kernels->size, outs = c->layer->channels_out / c->layer->folded;
+    const int64_t last_axis = phase->taps / phase->row_taps;
+    int32_t *offsets = malloc((size_t)(depth + AHEAD) * sizeof *offsets);
+    char *kept = malloc((size_t)(depth * size));
+    if (!offsets || !kept) atomic_store(c->failed, 1);
+    for (int row = 0; offsets && kept && row < rows; row++) {
+        const int whole = (channel + row) / outs < c->layer->guarded;
+        int64_t taps = 0;
+        for (int64_t k = 0; k < depth; k++) {
+            if (!whole && k % last_axis == last_axis - 1) continue;
+            offsets[taps] = phase->offsets[k];
+            memcpy(kept + taps++ * size, weights + (k * rows + row) * size, (size_t)size);
+        }
+        memset(offsets + taps, 0, AHEAD * sizeof *offsets);
+        sum_rows(c->kernels, 1, positions, taps, offsets, data, kept,
+                 sums + row * row_stride * size, row_stride, begins,
+                 bias ? bias + row * size : NULL, finish);
+    }
+    free(offsets);
+    free(kept);
+}
+
 /* Sum one block of rows of one phase at some positions, over some channels. */
 static void sum_block(const struct context *c, const struct tile *tile, const struct go *go,
                       const struct sweep *sweep, int64_t phase_index, int64_t block_index,
                       int64_t at, int64_t positions) {
-    static const double zeros[MAX_ROWS];
     const struct packing *p = c->packing;
     const int64_t size = c->kernels->size;
     const struct phase *phase = &sweep->phases[phase_index];
@@ -264,14 +298,20 @@ static void sum_block(const struct context *c, const struct tile *tile, const st
         phase->packed + phase->taps * (c->layer->channels_in * channel + go->first * rows);
     const char *bias = c->arrays->bias;
     if (bias) bias += (tile->group * c->layer->channels_out + channel) * size;
-    sum_rows(c->kernels, rows, positions, go->count * phase->taps,
-             sweep->offsets ? sweep->offsets : phase->offsets, sweep->data + at * size,
-             (const char *)c->arrays->packed + packed * size,
-             sweep->sums + (phase_index * sweep->phase_stride +
-                            block_index * sweep->block_stride + at) * size,
-             sweep->row_stride,
-             !go->begins ? NULL : bias ? (const void *)bias : (const void *)zeros,
-             go->ends ? c->epilogue : NULL);
+    const int64_t depth = go->count * phase->taps;
+    const char *data = sweep->data + at * size;
+    const char *weights = (const char *)c->arrays->packed + packed * size;
+    char *sums = sweep->sums + (phase_index * sweep->phase_stride +
+                                block_index * sweep->block_stride + at) * size;
+    const struct epilogue *finish = go->ends ? c->epilogue : NULL;
+    if (!go->ends) bias = NULL;
+    if (go->guarded)
+        sum_guarded(c, phase, channel, rows, positions, depth, data, weights, sums,
+                    sweep->row_stride, go->begins, bias, finish);
+    else
+        sum_rows(c->kernels, rows, positions, depth,
+                 sweep->offsets ? sweep->offsets : phase->offsets, data, weights, sums,
+                 sweep->row_stride, go->begins, bias, finish);
 }
 
 /* Sum some blocks of rows of some phases.
@@ -597,11 +637,11 @@ static void run_tile(void *context, int64_t job, void *scratch) {
     const struct tile tile = tile_of(c, job, scratch);
     const int64_t channels = c->layer->channels_in;
     const int64_t pieces = phases_along(&a[0]) * phases_along(&a[1]) * block_groups(t, &tile);
-    struct go go = {0, 0, 1, 0};
+    struct go go = {0, 0, 1, 0, 0};
     do {
         go.count = least(t->channels, channels - go.first);
         go.ends = go.first + go.count >= channels;
-        copy_data(c, &tile, go.first, go.count);
+        go.guarded = copy_data(c, &tile, go.first, go.count);
         struct copied copied = {c, &tile, &go};
         parallel_pieces(run_piece, &copied, pieces, scratch);
         go.first += go.count;
@@ -624,9 +664,9 @@ int is_streamed(const struct layer *layer, const struct run *run) {
 int execute(const struct layer *layer, const struct run *run, const struct kernels *kernels,
             const struct packing *packing, const struct plan *plan,
             const struct epilogue *epilogue, const struct arrays *arrays) {
-    atomic_int not_finite = 0;
+    atomic_int failed = 0;
     struct context context = {layer, run,      kernels, packing,
-                              plan,  epilogue, arrays,  &not_finite, is_streamed(layer, run)};
+                              plan,  epilogue, arrays,  &failed, is_streamed(layer, run)};
     int64_t low[AXES], high[AXES];
     for (int a = 0; a < AXES; a++) {
         const struct axis *axis = &plan->axes[a];
@@ -635,9 +675,9 @@ int execute(const struct layer *layer, const struct run *run, const struct kerne
         low[a] = least(most(0, axis->first * step - crop), end);
         high[a] = most(low[a], least(axis->last * step - crop, end));
     }
-    int failed = fill_outside(layer, run, kernels, epilogue, arrays, low, high);
-    if (!failed)
-        failed = parallel_run(run_tile, &context, plan->tiling.jobs, plan->tiling.threads,
-                              plan->tiling.bytes);
-    return failed ? failed : atomic_load(&not_finite);
+    int done = fill_outside(layer, run, kernels, epilogue, arrays, low, high);
+    if (!done)
+        done = parallel_run(run_tile, &context, plan->tiling.jobs, plan->tiling.threads,
+                            plan->tiling.bytes);
+    return done ? done : atomic_load(&failed) ? OUT_OF_MEMORY : 0;
 }

@@ -55,14 +55,13 @@ INLINE ELEMENT NAME(activate)(ELEMENT value, const struct epilogue *e) {
 INLINE void NAME(block)(const int rows, const int columns, int64_t depth,
                         const int32_t *restrict offsets, const ELEMENT *restrict data,
                         const ELEMENT *restrict weights, ELEMENT *restrict sums,
-                        int64_t row_stride, const ELEMENT *start,
+                        int64_t row_stride, int begins, const ELEMENT *bias,
                         const struct epilogue *finish) {
     VEC sum[MAX_ROWS * MAX_COLUMNS];
 #pragma GCC unroll 8
     for (int r = 0; r < rows; r++)
 #pragma GCC unroll 12
-        for (int c = 0; c < columns; c++)
-            sum[r * columns + c] = (start ? start[r] : 0) - (VEC){0};
+        for (int c = 0; c < columns; c++) sum[r * columns + c] = (VEC){0};
     /* What is in `sums` is added at the end, when it has arrived. */
 #pragma GCC unroll 8
     for (int r = 0; r < rows; r++) {
@@ -99,12 +98,14 @@ INLINE void NAME(block)(const int rows, const int columns, int64_t depth,
         weights += rows;
     }
 #pragma GCC unroll 8
-    for (int r = 0; r < rows; r++)
+    for (int r = 0; r < rows; r++) {
+        const VEC last = (bias ? bias[r] : 0) - (VEC){0};
 #pragma GCC unroll 12
         for (int c = 0; c < columns; c++) {
             ELEMENT *to = sums + r * row_stride + c * LANES;
-            STORE(to, start ? sum[r * columns + c] : sum[r * columns + c] + LOAD(to));
+            STORE(to, (begins ? sum[r * columns + c] : sum[r * columns + c] + LOAD(to)) + last);
         }
+    }
 #if IS_FLOAT
     /* Once a sum and in the first-level cache: it needs no registers of its own. */
     if (finish && finish->activation != ACT_NONE)
@@ -119,12 +120,13 @@ INLINE void NAME(block)(const int rows, const int columns, int64_t depth,
 #define SHAPE(rows, columns)                                                                  \
     static void NAME(block_##rows##_##columns)(                                               \
         int64_t depth, const int32_t *offsets, const void *data, const void *weights,         \
-        void *sums, int64_t row_stride, int64_t blocks, const void *start,                    \
+        void *sums, int64_t row_stride, int64_t blocks, int begins, const void *bias,         \
         const struct epilogue *finish) {                                                      \
         for (int64_t b = 0; b < blocks; b++)                                                  \
             NAME(block)(rows, columns, depth, offsets,                                        \
                         (const ELEMENT *)data + b * columns * LANES, weights,                 \
-                        (ELEMENT *)sums + b * columns * LANES, row_stride, start, finish);    \
+                        (ELEMENT *)sums + b * columns * LANES, row_stride, begins, bias,      \
+                        finish);                                                              \
     }
 SHAPES
 #undef SHAPE

@@ -1,6 +1,7 @@
 /* Results that see no data: the bias, activated. */
 #include "native.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 struct context {
@@ -9,7 +10,7 @@ struct context {
     const struct kernels *kernels;
     const struct epilogue *epilogue;
     const struct arrays *arrays;
-    const int64_t *low, *high;
+    const struct spans *spans;
 };
 
 /* `count` results from `to` on, all with the same of `at_once` values. */
@@ -21,8 +22,13 @@ static void fill(const struct context *c, const void *values, int64_t at_once, c
                           to + done * element_size(element));
 }
 
+static int is_within(const struct spans *spans, int64_t at) {
+    for (int64_t i = 0; i < spans->count; i++)
+        if (at >= spans->span[i].begin && at < spans->span[i].end) return 1;
+    return 0;
+}
+
 static void fill_channel(void *context, int64_t job, void *scratch) {
-    static const double zeros[MAX_ROWS];
     static const int32_t no_offsets[AHEAD];
     const struct context *c = context;
     const int64_t *output = c->run->output, extent = c->run->extent;
@@ -34,35 +40,119 @@ static void fill_channel(void *context, int64_t job, void *scratch) {
     /* A sum of no taps. */
     const int columns = c->kernels->columns[1];
     const int64_t at_once = columns * c->kernels->lanes;
-    c->kernels->table[1][columns](0, no_offsets, scratch, scratch, scratch, 0, 1,
-                                  bias ? (const void *)bias : (const void *)zeros, c->epilogue);
+    c->kernels->table[1][columns](0, no_offsets, scratch, scratch, scratch, 0, 1, 1, bias,
+                                  c->epilogue);
     char *row = (char *)c->arrays->out + job * output[0] * output[1] * extent * size;
-    for (int64_t z = 0; z < output[0]; z++)
+    for (int64_t z = 0; z < output[0]; z++) {
+        const int plane_within = is_within(&c->spans[0], z);
         for (int64_t y = 0; y < output[1]; y++, row += extent * size) {
-            const int outside =
-                z < c->low[0] || z >= c->high[0] || y < c->low[1] || y >= c->high[1];
-            fill(c, scratch, at_once, row, outside ? extent : c->low[2]);
-            if (!outside)
-                fill(c, scratch, at_once, row + c->high[2] * size, extent - c->high[2]);
+            if (plane_within || is_within(&c->spans[1], y)) {
+                fill(c, scratch, at_once, row, extent);
+                continue;
+            }
+            const struct spans *spans = &c->spans[2];
+            for (int64_t i = 0; i < spans->count; i++)
+                fill(c, scratch, at_once, row + spans->span[i].begin * size,
+                     spans->span[i].end - spans->span[i].begin);
         }
+    }
 }
 
 /* Results for which waking other threads takes longer than filling them. */
 #define FEW_RESULTS ((int64_t)1 << 15)
 
+static int fill_spans(const struct layer *layer, const struct run *run,
+                      const struct kernels *kernels, const struct epilogue *epilogue,
+                      const struct arrays *arrays, const struct spans spans[AXES]) {
+    const int64_t extents[AXES] = {run->output[0], run->output[1], run->extent};
+    int64_t all = 1, others = 1;
+    for (int a = 0; a < AXES; a++) {
+        int64_t within = 0;
+        for (int64_t i = 0; i < spans[a].count; i++)
+            within += spans[a].span[i].end - spans[a].span[i].begin;
+        all *= extents[a];
+        others *= extents[a] - within;
+    }
+    const int64_t channels = run->batch * layer->groups * layer->channels_out / layer->folded;
+    if (all == others || channels == 0) return 0;
+    struct context context = {layer, run, kernels, epilogue, arrays, spans};
+    const int64_t threads = (all - others) * channels < FEW_RESULTS ? 1 : run->threads;
+    return parallel_run(fill_channel, &context, channels, threads,
+                        MAX_COLUMNS * kernels->lanes * kernels->size);
+}
+
 int fill_outside(const struct layer *layer, const struct run *run, const struct kernels *kernels,
                  const struct epilogue *epilogue, const struct arrays *arrays,
                  const int64_t low[AXES], const int64_t high[AXES]) {
     const int64_t extents[AXES] = {run->output[0], run->output[1], run->extent};
-    int64_t all = 1, within = 1;
+    struct span ends[AXES][2];
+    struct spans spans[AXES];
     for (int a = 0; a < AXES; a++) {
-        all *= extents[a];
-        within *= high[a] - low[a];
+        ends[a][0] = (struct span){0, low[a]};
+        ends[a][1] = (struct span){high[a], extents[a]};
+        spans[a] = (struct spans){2, ends[a]};
     }
-    const int64_t channels = run->batch * layer->groups * layer->channels_out / layer->folded;
-    if (all == within || channels == 0) return 0;
-    struct context context = {layer, run, kernels, epilogue, arrays, low, high};
-    const int64_t threads = (all - within) * channels < FEW_RESULTS ? 1 : run->threads;
-    return parallel_run(fill_channel, &context, channels, threads,
-                        MAX_COLUMNS * kernels->lanes * kernels->size);
+    return fill_spans(layer, run, kernels, epilogue, arrays, spans);
+}
+
+/* Whether a tap brings data to a result of an axis. */
+static int is_reached(const struct layer *layer, const struct run *run, int axis, int64_t at) {
+    const int64_t stride = layer->forward ? 1 : layer->strides[axis];
+    const int64_t dilation = layer->dilations[axis], pad = run->pads_begin[axis];
+    for (int64_t k = 0; k < layer->kernel[axis]; k++) {
+        const int64_t to = layer->forward ? at + dilation * k - pad : at + pad - dilation * k;
+        if (to >= 0 && to % stride == 0 && to / stride < run->data[axis]) return 1;
+    }
+    return 0;
+}
+
+static int add_span(struct spans *spans, int64_t *room, int64_t begin, int64_t end) {
+    if (begin >= end) return 0;
+    if (spans->count > 0 && spans->span[spans->count - 1].end == begin) {
+        spans->span[spans->count - 1].end = end;
+        return 0;
+    }
+    if (spans->count == *room) {
+        *room = 2 * *room + 4;
+        struct span *more = realloc(spans->span, (size_t)*room * sizeof *more);
+        if (!more) return OUT_OF_MEMORY;
+        spans->span = more;
+    }
+    spans->span[spans->count++] = (struct span){begin, end};
+    return 0;
+}
+
+/* The results of an axis that no tap reaches: all before `natural` and after it, and some of
+ * those that only some taps may reach. */
+static int spans_make(const struct layer *layer, const struct run *run, int axis,
+                      struct spans *spans) {
+    const int64_t last = run->output[axis], pad = run->pads_begin[axis];
+    const int64_t reach = layer->dilations[axis] * (layer->kernel[axis] - 1);
+    const int64_t data = (run->data[axis] - 1) * (layer->forward ? 1 : layer->strides[axis]);
+    const int64_t first = layer->forward ? pad - reach : -pad;
+    const int64_t natural[2] = {most(0, least(first, last)),
+                                most(0, least(first + data + reach + 1, last))};
+    /* Between these every tap of a result reaches it. */
+    const int64_t inner = least(most(first + reach, natural[0]), natural[1]);
+    const int64_t outer = least(most(first + data + 1, inner), natural[1]);
+    int64_t room = 0;
+    if (add_span(spans, &room, 0, natural[0])) return OUT_OF_MEMORY;
+    for (int64_t at = natural[0]; at < natural[1]; at++) {
+        if (at == inner) at = outer;
+        if (at < natural[1] && !is_reached(layer, run, axis, at) &&
+            add_span(spans, &room, at, at + 1))
+            return OUT_OF_MEMORY;
+    }
+    return add_span(spans, &room, natural[1], last);
+}
+
+int fill_unreached(const struct layer *layer, const struct run *run,
+                   const struct kernels *kernels, const struct epilogue *epilogue,
+                   const struct arrays *arrays) {
+    struct spans spans[AXES] = {{0, NULL}};
+    int failed = 0;
+    for (int a = 0; a < AXES && !failed; a++) failed = spans_make(layer, run, a, &spans[a]);
+    if (!failed) failed = fill_spans(layer, run, kernels, epilogue, arrays, spans);
+    for (int a = 0; a < AXES; a++) free(spans[a].span);
+    return failed;
 }

@@ -48,6 +48,7 @@ static void stream(const char *in, int64_t bytes, char *out) {
     memcpy(out + i, in + i, (size_t)(bytes - i));
 }
 
+#define LARGER_BITS(a, b) ((NAME(bits))_mm256_max_epi32((__m256i)(a), (__m256i)(b)))
 #include "simd/element_types.inc.h"
 
 const struct kernels *const kernels_avx2[ACCUMULATORS] = {

@@ -59,6 +59,9 @@ static void stream(const char *in, int64_t bytes, char *out) {
     memcpy(out + i, in + i, (size_t)(bytes - i));
 }
 
+#ifndef DECONV_LOWER_AVX512
+#define LARGER_BITS(a, b) ((NAME(bits))_mm512_max_epi32((__m512i)(a), (__m512i)(b)))
+#endif
 #include "simd/element_types.inc.h"
 
 const struct kernels *const kernels_avx512[ACCUMULATORS] = {

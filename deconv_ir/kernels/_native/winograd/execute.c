@@ -31,8 +31,11 @@ static void tile_make(const struct context *c, int64_t place, int64_t row_group,
     out->loaded = out->ready + t->ready_size;
     out->flat = out->loaded + t->loaded_size;
     out->panel = out->flat + t->flat_size;
-    out->zeros = out->panel + (c->shared ? 0 : t->panel_size);
-    if (c->shared) out->panel = c->shared + place * t->panel_size;
+    out->levels = out->panel + (c->shared ? 0 : t->panel_size);
+    out->uneven = (int32_t *)(void *)(out->levels + t->level_size);
+    out->uneven_count = 0;
+    out->zeros = out->levels + t->level_size + t->uneven_size;
+    if (c->shared) out->panel = c->shared + place * t->shared_size;
     out->sums = out->zeros + t->line;
     out->out = out->zeros + t->sums_size;
     out->row = out->out + t->out_size;
@@ -51,8 +54,7 @@ static void tile_make(const struct context *c, int64_t place, int64_t row_group,
 /* Sum some rows over the channels of all parts, for some blocks of positions at one point. */
 static void sum_rows(const struct context *c, int64_t positions, int64_t rows,
                      int64_t channels, const float *panel, const float *weights, float *sums,
-                     int64_t line, const float *start) {
-    static const float zeros[MAX_ROWS];
+                     int64_t line, const float *bias) {
     const struct wino_tiling *t = &c->plan->tiling;
     const int64_t width = t->width, columns = width / c->kernels->lanes;
     const int64_t blocks = wino_blocks(rows, c->kernels);
@@ -68,7 +70,7 @@ static void sum_rows(const struct context *c, int64_t positions, int64_t rows,
                     panel + position * t->panel_block + first * width,
                     weights + row * channels + first * count,
                     sums + row * line + position * width, line, 1,
-                    first > 0 ? NULL : start ? start + row : zeros, NULL);
+                    first == 0, bias && first + step >= channels ? bias + row : NULL, NULL);
             }
 }
 
@@ -79,29 +81,29 @@ static void sum_chunk(const struct context *c, const struct tile *tile, int64_t 
     const int64_t point_step = t->blocks * t->panel_block;
     const float *weights =
         p->weights + tile->group * p->chunk_first[p->chunks] + p->chunk_first[chunk];
-    const float *start =
-        p->start + (tile->group * p->units + chunk * p->chunk_units) * p->axes[2].stride;
-    int64_t biased = 0, line = 0;
-    for (int a = 0; a < AXES; a++) biased = biased * p->axes[a].points + (p->axes[a].points > 1);
+    const float *bias =
+        p->bias + (tile->group * p->units + chunk * p->chunk_units) * p->axes[2].stride;
+    int64_t line = 0;
     for (int64_t i = 0; i < p->alignments * p->points; i++) {
         const int64_t rows = layout->rows[i];
         const int64_t depth = p->depth[i % p->points];
-        const int has_bias = i % p->points == biased;
-        const float *panel = tile->panel + i * point_step, *from = has_bias ? start : NULL;
+        const float *panel = tile->panel + i * point_step;
         float *sums = tile->sums + line * t->line;
         if (rows)
-            sum_rows(c, tile->blocks, rows, depth, panel, weights, sums, t->line, from);
+            sum_rows(c, tile->blocks, rows, depth, panel, weights, sums, t->line,
+                     p->points == 1 ? bias : NULL);
         weights += rows * depth;
-        if (has_bias) start += rows;
+        bias += rows;
         line += rows;
     }
 }
 
 /* ---------------------------------------------------------- results out -- */
 
-/* The outputs of one row from its sums at the points: along one axis after the other. */
+/* The outputs of one row from its sums at the points: along one axis after the other, and the
+ * bias at last. */
 static void transform_row(const struct context *c, const struct tile *tile, const float **sums,
-                          float *out, float **outputs) {
+                          float bias, float *out, float **outputs) {
     const struct wino_axis *a = c->plan->packing->axes;
     const int64_t line = c->plan->tiling.line;
     const int pz = a[0].points, py = a[1].points, px = a[2].points;
@@ -118,7 +120,8 @@ static void transform_row(const struct context *c, const struct tile *tile, cons
             if (px == 1) continue;
             for (int i = 0; i < mx; i++, free_line += line)
                 after_x[z][y][i] = to[i] = py == 1 && pz == 1 ? out + i * line : free_line;
-            c->transforms->out(a[2].kind, from, to, tile->positions);
+            c->transforms->out(a[2].kind, from, to, tile->positions,
+                               py == 1 && pz == 1 ? bias : 0);
         }
     for (int z = 0; z < pz; z++)
         for (int x = 0; x < mx; x++) {
@@ -127,7 +130,7 @@ static void transform_row(const struct context *c, const struct tile *tile, cons
             if (py == 1) continue;
             for (int i = 0; i < my; i++, free_line += line)
                 after_y[z][i][x] = to[i] = pz == 1 ? out + (i * mx + x) * line : free_line;
-            c->transforms->out(a[1].kind, from, to, tile->positions);
+            c->transforms->out(a[1].kind, from, to, tile->positions, pz == 1 ? bias : 0);
         }
     for (int y = 0; y < my; y++)
         for (int x = 0; x < mx; x++) {
@@ -136,14 +139,8 @@ static void transform_row(const struct context *c, const struct tile *tile, cons
             if (pz == 1) continue;
             for (int i = 0; i < mz; i++)
                 outputs[(i * my + y) * mx + x] = to[i] = out + ((i * my + y) * mx + x) * line;
-            c->transforms->out(a[0].kind, from, to, tile->positions);
+            c->transforms->out(a[0].kind, from, to, tile->positions, bias);
         }
-}
-
-/* Where output j of window w of a sublattice is, for a phase. */
-static int64_t output_of(const struct wino_axis *a, int64_t phase, int64_t w, int64_t sublattice,
-                         int64_t j) {
-    return (w * a->step + j * a->spread + sublattice + a->phase[phase].shift) * a->stride + phase;
 }
 
 /* The rows of one unit that one plane of windows makes, the `iz`th of the tile: output j of
@@ -169,7 +166,7 @@ static void write_plane(const struct context *c, const struct tile *tile,
                                  together > 1 ? some * box_x : tile->groups, tile->row);
             for (int64_t i = 0; i < some; i++) {
                 const int64_t y =
-                    output_of(&a[1], qy, tile->first[1] + first + i, sublattice, j);
+                    wino_output(&a[1], qy, tile->first[1] + first + i, sublattice, j);
                 if (y < 0 || y >= extent) continue;
                 const float *from = tile->row + i * row_size + tile->before;
                 char *row = plane + (y * c->run->output[2] + tile->begin) * size;
@@ -212,7 +209,7 @@ static void write_unit(const struct context *c, const struct tile *tile, int64_t
             const int64_t volume = (tile->first_image + image) * channels + channel;
             for (int64_t sublattice = 0; sublattice < a[0].spread; sublattice++)
                 for (int64_t wz = 0; wz < tile->box[0]; wz++, iz++) {
-                    const int64_t z = output_of(&a[0], qz, tile->first[0] + wz, sublattice, jz);
+                    const int64_t z = wino_output(&a[0], qz, tile->first[0] + wz, sublattice, jz);
                     if (z < 0 || z >= extent[0]) continue;
                     char *plane = (char *)c->arrays->out +
                                   (volume * extent[0] + z) * extent[1] * extent[2] * size;
@@ -231,12 +228,16 @@ static void write_chunk(const struct context *c, const struct tile *tile, int64_
     const int64_t temporary = a[0].points * a[2].outputs * (a[1].points + a[1].outputs);
     float *outputs[MOST_AXIS_PHASES * MOST_OUTPUTS * MOST_OUTPUTS * MOST_OUTPUTS];
     const float *sums[MOST_POINTS * MOST_POINTS * MOST_POINTS];
+    const float *biases = c->arrays->bias;
     for (int64_t unit = 0; unit < layout->count; unit++) {
+        const int64_t channel = (chunk * p->chunk_units + unit) / p->phases;
+        const float bias =
+            biases ? biases[tile->group * c->layer->channels_out + channel] : 0;
         for (int64_t q = 0; q < last; q++) {
             const int32_t *lines = &layout->line[(unit * last + q) * p->points];
             for (int64_t i = 0; i < p->points; i++)
                 sums[i] = lines[i] < 0 ? tile->zeros : tile->sums + lines[i] * line;
-            transform_row(c, tile, sums, tile->out + (temporary + q * all) * line,
+            transform_row(c, tile, sums, bias, tile->out + (temporary + q * all) * line,
                           outputs + q * all);
             if (c->epilogue->activation != ACT_NONE)
                 for (int64_t i = 0; i < all; i++)
@@ -255,6 +256,7 @@ static void fill_part(void *context, int64_t job, void *scratch) {
     const int64_t last = least(channels, (part + 1) * vectors / fills * lanes);
     struct tile tile;
     tile_make(c, job / fills, 0, scratch, &tile);
+    tile.levels = tile.panel + c->plan->tiling.panel_size + part * c->plan->tiling.level_size;
     wino_fill_panel(c, &tile, first, last - first);
 }
 
@@ -286,21 +288,23 @@ static void run_tile(void *context, int64_t job, void *scratch) {
     struct tile tile;
     tile_make(c, job / t->row_groups, job % t->row_groups, scratch, &tile);
     if (!c->shared) wino_fill_panel(c, &tile, 0, c->plan->packing->channels);
+    if (c->plan->packing->points > 1)
+        wino_find_uneven(c, &tile, c->shared ? tile.panel + t->panel_size : tile.levels, t->fills);
     struct filled filled = {c, &tile};
-    parallel_pieces(run_chunk, &filled, tile.chunks, scratch);
+    if (tile.uneven_count < tile.positions)
+        parallel_pieces(run_chunk, &filled, tile.chunks, scratch);
+    if (tile.uneven_count > 0) wino_sum_uneven(c, &tile, scratch);
 }
 
 int wino_execute(const struct layer *layer, const struct run *run,
-                 const struct kernels *kernels, const struct wino_plan *plan,
+                 const struct kernels *kernels, const struct packing *direct,
+                 const struct wino_plan *plan,
                  const struct epilogue *epilogue, const struct arrays *arrays) {
-    atomic_int too_large = 0;
-    struct context context = {layer, run,      kernels, transforms_for((enum isa)layer->isa),
-                              plan,  epilogue, arrays,  NULL, &too_large,
-                              is_streamed(layer, run)};
+    struct context context = {layer,  run,  kernels,  transforms_for((enum isa)layer->isa),
+                              direct, plan, epilogue, arrays,
+                              NULL,   is_streamed(layer, run)};
     const struct wino_tiling *t = &plan->tiling;
-    static const int64_t low[AXES];
-    int failed = fill_outside(layer, run, kernels, epilogue, arrays, low, plan->high);
-    if (failed) return failed;
+    int failed = 0;
     if (t->fills > 0) {
         context.shared = take_shared(t->shared_bytes, t->bytes);
         if (!context.shared) return OUT_OF_MEMORY;
@@ -308,5 +312,5 @@ int wino_execute(const struct layer *layer, const struct run *run,
     }
     if (!failed) failed = parallel_run(run_tile, &context, t->jobs, t->threads, t->bytes);
     if (t->fills > 0) give_shared();
-    return failed ? failed : atomic_load(&too_large);
+    return failed ? failed : fill_unreached(layer, run, kernels, epilogue, arrays);
 }

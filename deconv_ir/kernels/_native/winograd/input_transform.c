@@ -8,13 +8,7 @@
 
 #include <string.h>
 
-/* The positions of one axis that a tile sees: `count` of them have data, from `begin` on,
- * `before` before them have none. */
-struct stretch {
-    int64_t begin, before, count;
-};
-
-static struct stretch stretch_of(const struct context *c, const struct tile *tile, int axis) {
+struct stretch wino_stretch(const struct context *c, const struct tile *tile, int axis) {
     const struct wino_plan *plan = c->plan;
     const int64_t step = plan->packing->axes[axis].step;
     const int64_t first = step * tile->first[axis] + plan->low[axis];
@@ -47,22 +41,23 @@ static const char *data_end(const struct context *c) {
 /* ------------------------------------------ several points: vectors of channels -- */
 
 /* Copy what a tile sees of a vector of channels of one image into its block, which is
- * [z][y][x modulo spread][x / spread][channel]; returns whether a value is too large.
+ * [z][y][x modulo spread][x / spread][channel], and raise the levels.
  * Where there are no data there are zeros, of all channels: they stay. */
-static int load_block(const struct context *c, const struct tile *tile, int64_t image,
+static void load_block(const struct context *c, const struct tile *tile, int64_t image,
                       int64_t first, int64_t count) {
     const struct wino_tiling *t = &c->plan->tiling;
     const struct run *run = c->run;
     const enum element element = (enum element)c->layer->element;
     const int64_t size = element_size(element), lanes = c->kernels->lanes;
-    const struct stretch z = stretch_of(c, tile, 0), y = stretch_of(c, tile, 1);
-    const struct stretch x = stretch_of(c, tile, 2);
+    const struct stretch z = wino_stretch(c, tile, 0), y = wino_stretch(c, tile, 1);
+    const struct stretch x = wino_stretch(c, tile, 2);
+    const float *scales =
+        c->plan->packing->scales + tile->group * c->layer->channels_in + first;
     const char *data = data_of(c, tile, image, first) + x.begin * run->step[2] * size;
     const int as_it_lies =
         run->step[2] == 1 && element == F32 && (uintptr_t)data % sizeof(float) == 0;
     const char *end = as_it_lies ? data_end(c) : NULL;
     const int64_t ahead = first + lanes < c->layer->channels_in ? lanes : 0;
-    int large = 0;
     for (int64_t iz = 0; iz < z.count; iz++)
         for (int64_t iy = 0; iy < y.count; iy++) {
             const char *row = data + ((z.begin + iz) * run->step[0] +
@@ -76,11 +71,13 @@ static int load_block(const struct context *c, const struct tile *tile, int64_t 
                 from[i] = as_it_lies ? (const float *)(const void *)row : to;
                 if (!as_it_lies) c->kernels->load(element, row, run->step[2], x.count, to);
             }
-            large |= c->transforms->gather(
-                from, x.count, end, x.before, c->plan->packing->axes[2].spread, t->pitch,
-                tile->block + ((z.before + iz) * t->extent[1] + y.before + iy) * t->row);
+            const int64_t at = (z.before + iz) * t->extent[1] + y.before + iy;
+            c->transforms->gather(
+                from, scales, x.count, end, x.before, c->plan->packing->axes[2].spread, t->pitch,
+                tile->levels + (image * t->extent[0] * t->extent[1] + at) * t->extent[2] +
+                    x.before,
+                tile->block + at * t->row);
         }
-    return large;
 }
 
 /* Vectors of channels, [origin][point][position], that are not in the panel yet. */
@@ -205,22 +202,21 @@ static void transform_block(const struct context *c, const struct tile *tile,
     }
 }
 
-static int fill_points(const struct context *c, const struct tile *tile, int64_t first,
+static void fill_points(const struct context *c, const struct tile *tile, int64_t first,
                        int64_t count) {
     const struct wino_tiling *t = &c->plan->tiling;
     const int64_t lanes = c->kernels->lanes;
-    int large = 0;
+    memset(tile->levels, 0, (size_t)t->level_size * sizeof(float));
     memset(tile->block, 0, (size_t)t->block_size * sizeof(float));
     memset(tile->loaded, 0, (size_t)t->loaded_step * sizeof(float));
     for (int64_t done = 0; done < count; done += lanes) {
         struct filling f = {first + done, least(lanes, count - done), 0, 0};
         for (int64_t image = 0; image < tile->images; image++) {
-            large |= load_block(c, tile, image, f.first, f.count);
+            load_block(c, tile, image, f.first, f.count);
             transform_block(c, tile, &f);
         }
         flush_last(c, tile, &f);
     }
-    return large;
 }
 
 /* ------------------------------------------------------------ one point: rows -- */
@@ -289,6 +285,6 @@ void wino_fill_panel(const struct context *c, const struct tile *tile, int64_t f
                      int64_t count) {
     if (c->plan->packing->points == 1)
         fill_rows(c, tile, first, count);
-    else if (fill_points(c, tile, first, count))
-        atomic_store(c->too_large, 1);
+    else
+        fill_points(c, tile, first, count);
 }

@@ -245,7 +245,8 @@ void wino_packing_free(struct wino_packing *p) {
     free(p->layouts);
     free(p->chunk_first);
     free(p->weights);
-    free(p->start);
+    free(p->bias);
+    free(p->scales);
     memset(p, 0, sizeof *p);
 }
 
@@ -318,10 +319,8 @@ static void pack_chunk(void *context, int64_t job, void *scratch) {
     const struct wino_layout *layout = wino_layout_of(p, chunk);
     const int64_t channels = c->layer->channels_in, last = a[2].stride;
     float *out = p->weights + group * p->chunk_first[p->chunks] + p->chunk_first[chunk];
-    float *start = p->start + (group * p->units + chunk * p->chunk_units) * last;
+    float *bias = p->bias + (group * p->units + chunk * p->chunk_units) * last;
     values at_points;
-    int64_t biased = 0;
-    for (int i = 0; i < AXES; i++) biased = biased * a[i].points + (a[i].points > 1);
     /* Where each alignment and point begins. */
     for (int64_t row = 0; row < layout->count * last; row++) {
         const int64_t unit = chunk * p->chunk_units + row / last;
@@ -363,13 +362,9 @@ static void pack_chunk(void *context, int64_t job, void *scratch) {
                 const int64_t begin = wino_block_first(rows, blocks, b);
                 step[point] = wino_block_first(rows, blocks, b + 1) - begin;
                 to[point] = out + at + begin * p->depth[point] + (within - begin);
-                if (point == biased) {
-                    int64_t earlier = 0;
-                    for (int64_t i = 0; i < alignment; i++)
-                        earlier += layout->rows[i * p->points + biased];
-                    start[earlier + within] =
+                if (p->points == 1)
+                    bias[line] =
                         c->bias ? c->bias[group * c->layer->channels_out + channel] : 0;
-                }
             }
             at += rows * p->depth[point];
             at_line += rows;
@@ -402,6 +397,57 @@ int64_t wino_weight_bytes(const struct layer *layer, const struct wino_packing *
     return layer->groups * p->chunk_first[p->chunks] * (int64_t)sizeof(float);
 }
 
+/* The largest magnitude of a weight of each row of the packed filter, [channel in][channel out],
+ * of one group. */
+static void magnitudes(const struct layer *layer, const struct packing *direct,
+                       const float *weights, float *largest) {
+    const int64_t phases = direct->phases[0].count * direct->phases[1].count *
+                           direct->phases[2].count;
+    for (int64_t phase = 0; phase < phases; phase++) {
+        const float *from = weights + direct->phase_start[phase];
+        int64_t rest = phase, taps = 1;
+        for (int a = AXES - 1; a >= 0; a--) {
+            taps *= tap_count(&direct->phases[a], rest % direct->phases[a].count);
+            rest /= direct->phases[a].count;
+        }
+        for (int64_t block = 0; block < direct->blocks; block++) {
+            const int64_t rows = packing_rows(direct, block);
+            float *to = largest + packing_channel(direct, block);
+            for (int64_t channel = 0; channel < layer->channels_in; channel++)
+                for (int64_t tap = 0; tap < taps; tap++)
+                    for (int64_t row = 0; row < rows; row++, from++) {
+                        float *into = to + channel * layer->channels_out + row;
+                        if (fabsf(*from) > *into) *into = fabsf(*from);
+                    }
+        }
+    }
+}
+
+/* A channel's share in the output channel that it has most to do with: what one channel is
+ * scaled by, and its weights by the inverse, changes no level. */
+static int scales_make(const struct layer *layer, const struct packing *direct,
+                       const float *weights, struct wino_packing *p) {
+    const int64_t ins = layer->channels_in, outs = layer->channels_out;
+    /* Vectors of channels may be read too far. */
+    p->scales = calloc((size_t)(layer->groups * ins + MOST_LANES), sizeof *p->scales);
+    float *largest = malloc((size_t)(ins * outs) * sizeof *largest);
+    const int failed = !p->scales || !largest;
+    for (int64_t group = 0; group < layer->groups && !failed; group++) {
+        float *scales = p->scales + group * ins;
+        memset(largest, 0, (size_t)(ins * outs) * sizeof *largest);
+        magnitudes(layer, direct, weights + group * direct->group_size, largest);
+        for (int64_t i = 0; i < ins; i++) scales[i] = SMALLEST_SCALE;
+        for (int64_t o = 0; o < outs; o++) {
+            float whole = 0;
+            for (int64_t i = 0; i < ins; i++) whole = fmaxf(whole, largest[i * outs + o]);
+            for (int64_t i = 0; i < ins && whole > 0; i++)
+                scales[i] = fmaxf(scales[i], largest[i * outs + o] / whole);
+        }
+    }
+    free(largest);
+    return failed ? -1 : 0;
+}
+
 int wino_pack(const struct layer *layer, const struct kernels *kernels,
               const struct packing *direct, const float *weights, const float *bias,
               int64_t threads, struct wino_packing *p) {
@@ -409,9 +455,9 @@ int wino_pack(const struct layer *layer, const struct kernels *kernels,
         if (!(fabsf(weights[i]) <= LARGEST_WEIGHT)) return 1;
     const int64_t slack = LINE * MAX_ROWS; /* that vectors may read too much */
     p->weights = allocate_huge(wino_weight_bytes(layer, p) + slack);
-    p->start = calloc((size_t)(layer->groups * p->units * p->axes[2].stride) + MAX_ROWS,
-                      sizeof(float));
-    if (!p->weights || !p->start) return -1;
+    p->bias = calloc((size_t)(layer->groups * p->units * p->axes[2].stride) + MAX_ROWS,
+                     sizeof(float));
+    if (!p->weights || !p->bias || scales_make(layer, direct, weights, p)) return -1;
     struct pack context = {layer, kernels, direct, weights, bias, p};
     return parallel_run(pack_chunk, &context, layer->groups * p->chunks, threads, 0);
 }

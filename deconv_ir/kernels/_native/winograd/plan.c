@@ -58,16 +58,10 @@ static int weave_make(struct wino_plan *plan) {
 static void windows_cut(const struct run *run, struct wino_plan *plan) {
     for (int a = 0; a < AXES; a++) {
         const struct wino_axis *axis = &plan->packing->axes[a];
-        plan->high[a] = run->output[a];
         /* Lines of different windows make whole rows only. */
         if (a == AXES - 1 && plan->weave_high > 0) continue;
         const int64_t seeing = floor_divide(run->data[a] - 1 - plan->low[a], axis->step) + 1;
-        if (seeing >= plan->windows[a]) continue;
-        plan->windows[a] = most(seeing, 1);
-        for (int64_t q = 0; q < axis->stride; q++) {
-            const int64_t v = plan->windows[a] * axis->step + axis->phase[q].shift;
-            plan->high[a] = least(plan->high[a], most(0, axis->stride * v + q));
-        }
+        plan->windows[a] = most(1, least(seeing, plan->windows[a]));
     }
 }
 
@@ -117,7 +111,14 @@ static void lay_out(const struct kernels *kernels, const struct wino_plan *plan,
     t->panel_size = p->alignments * p->points * t->blocks * t->panel_block;
     int64_t lines = 0;
     for (int64_t i = 0; i < p->layout_count; i++) lines = most(lines, p->layouts[i].lines);
+    t->level_size = t->uneven_size = 0;
+    if (p->points > 1) {
+        t->level_size =
+            round_up(t->images * t->extent[0] * t->extent[1] * t->extent[2], line);
+        t->uneven_size = round_up(2 * t->positions, line); /* a list, and marks */
+    }
     t->sums_size = (lines + 1) * t->line; /* and a line of zeros */
+    if (p->points > 1) t->sums_size = most(t->sums_size, wino_direct_size(kernels, p, t->width));
     const int64_t outputs = a[0].outputs * a[1].outputs * a[2].outputs;
     t->out_size = (a[0].points * a[2].outputs * (a[1].points + a[1].outputs) +
                    outputs * a[2].stride) * t->line;
@@ -129,8 +130,8 @@ static void lay_out(const struct kernels *kernels, const struct wino_plan *plan,
                                plan->weave_lines * (plan->weave_high + kernels->lanes),
                            line);
     t->bytes = (t->block_size + t->z_size + t->y_size + t->ready_size + t->loaded_size +
-                t->flat_size + t->panel_size + t->sums_size + t->out_size +
-                t->row_size) *
+                t->flat_size + t->panel_size + t->level_size + t->uneven_size + t->sums_size +
+                t->out_size + t->row_size) *
                (int64_t)sizeof(float);
 }
 
@@ -293,7 +294,8 @@ static void consider(struct search *s, struct wino_tiling t) {
         struct wino_tiling shared = t;
         shared.fills = least(divide_up(FEW_PLACES * threads, t.places),
                              divide_up(s->plan->packing->channels, s->kernels->lanes));
-        shared.shared_bytes = t.places * t.panel_size * (int64_t)sizeof(float);
+        shared.shared_size = t.panel_size + shared.fills * t.level_size;
+        shared.shared_bytes = t.places * shared.shared_size * (int64_t)sizeof(float);
         shared.bytes -= t.panel_size * (int64_t)sizeof(float);
         rate(s, shared);
     }

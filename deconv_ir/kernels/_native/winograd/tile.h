@@ -4,18 +4,16 @@
 
 #include "winograd/winograd.h"
 
-#include <stdatomic.h>
-
 struct context {
     const struct layer *layer;
     const struct run *run;
     const struct kernels *kernels;
     const struct transforms *transforms;
+    const struct packing *direct;
     const struct wino_plan *plan;
     const struct epilogue *epilogue;
     const struct arrays *arrays;
-    float *shared; /* the panels of all tiles, or NULL */
-    atomic_int *too_large;
+    float *shared; /* the panels and levels of all places, or NULL */
     int streamed;
 };
 
@@ -25,6 +23,9 @@ struct tile {
     int64_t positions, blocks;      /* blocks of positions of a product */
     float *block, *z, *y, *ready, *loaded, *flat, *panel, *sums, *zeros; /* scratch */
     float *out, *row;
+    float *levels; /* [image][z][y][x] */
+    int32_t *uneven; /* windows that are summed directly: their positions */
+    int64_t uneven_count;
     /* Of a row of the output: groups of woven lines, where the row begins in these and in
      * the output, and its elements. */
     int64_t groups, before, begin, elements;
@@ -34,5 +35,19 @@ struct tile {
  * [alignment][point][block of positions][part][channel][position]. */
 void wino_fill_panel(const struct context *c, const struct tile *tile, int64_t first,
                      int64_t count);
+
+/* The positions of one axis that a tile sees: `count` of them have data, from `begin` on,
+ * `before` before them have none. */
+struct stretch {
+    int64_t begin, before, count;
+};
+struct stretch wino_stretch(const struct context *c, const struct tile *tile, int axis);
+
+/* Find the windows of a tile whose data are too uneven, huge or not finite; those that hold
+ * zeros only are not.  `fills` are the levels that are to be joined, `count` of them. */
+void wino_find_uneven(const struct context *c, struct tile *tile, const float *fills,
+                      int64_t count);
+/* Sum them directly, over what is written for them. */
+void wino_sum_uneven(const struct context *c, const struct tile *tile, void *scratch);
 
 #endif

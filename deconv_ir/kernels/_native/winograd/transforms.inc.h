@@ -36,30 +36,31 @@ static void NAME(in)(enum filtering kind, const float *const *from, int64_t step
 }
 
 static void NAME(out)(enum filtering kind, const float *const *from, float *const *to,
-                      int64_t count) {
+                      int64_t count, float bias) {
+    const VEC last = bias - (VEC){0};
     const float *a = from[0], *b = from[1], *c = from[2], *d = from[3];
     switch (kind) {
     case F_1_1: break;
     case F_2_2:
         for (int64_t i = 0; i < count; i += LANES) {
             const VEC middle = LOAD(b + i);
-            STORE(to[0] + i, LOAD(a + i) + middle);
-            STORE(to[1] + i, middle + LOAD(c + i));
+            STORE(to[0] + i, LOAD(a + i) + middle + last);
+            STORE(to[1] + i, middle + LOAD(c + i) + last);
         }
         break;
     case F_3_2:
         for (int64_t i = 0; i < count; i += LANES) {
             const VEC plus = LOAD(b + i), minus = LOAD(c + i), sum = plus + minus;
-            STORE(to[0] + i, LOAD(a + i) + sum);
-            STORE(to[1] + i, plus - minus);
-            STORE(to[2] + i, sum + LOAD(d + i));
+            STORE(to[0] + i, LOAD(a + i) + sum + last);
+            STORE(to[1] + i, plus - minus + last);
+            STORE(to[2] + i, sum + LOAD(d + i) + last);
         }
         break;
     default:
         for (int64_t i = 0; i < count; i += LANES) {
             const VEC plus = LOAD(b + i), minus = LOAD(c + i);
-            STORE(to[0] + i, LOAD(a + i) + (plus + minus));
-            STORE(to[1] + i, (plus - minus) + LOAD(d + i));
+            STORE(to[0] + i, LOAD(a + i) + (plus + minus) + last);
+            STORE(to[1] + i, (plus - minus) + LOAD(d + i) + last);
         }
     }
 }
@@ -152,35 +153,25 @@ static inline __attribute__((always_inline)) void NAME(turn)(const VEC *in, VEC 
     }
 }
 
-static inline NAME(bits) NAME(larger)(NAME(bits) largest, VEC values) {
-    const NAME(bits) bits = (NAME(bits))values & INT32_C(0x7fffffff);
-    const NAME(bits) larger = bits > largest;
-    return (bits & larger) | (largest & ~larger);
+/* Levels are compared by their bits: those of NaN are the largest. */
+static inline NAME(bits) NAME(larger)(NAME(bits) a, NAME(bits) b) {
+#ifdef LARGER_BITS
+    return LARGER_BITS(a, b);
+#else
+    const NAME(bits) larger = b > a;
+    return (b & larger) | (a & ~larger);
+#endif
 }
 
-static inline int NAME(is_beyond)(NAME(bits) largest) {
-    int beyond = 0;
-    for (int i = 0; i < LANES; i++) beyond |= (uint32_t)largest[i] > LARGEST_DATA;
-    return beyond;
-}
-
-static int NAME(is_large)(const float *line, int64_t count) {
-    NAME(bits) largest = {0};
-    int64_t i = 0;
-    for (; i + LANES <= count; i += LANES) largest = NAME(larger)(largest, LOAD(line + i));
-    VEC rest = {0};
-    memcpy(&rest, line + i, (size_t)(count - i) * sizeof *line);
-    return NAME(is_beyond)(NAME(larger)(largest, rest));
-}
-
-static int NAME(gather)(const float *const *from, int64_t count, const char *end, int64_t at,
-                        int64_t spread, int64_t pitch, float *to) {
-    NAME(bits) largest = {0};
+static void NAME(gather)(const float *const *from, const float *scales, int64_t count,
+                         const char *end, int64_t at, int64_t spread, int64_t pitch,
+                         float *levels, float *to) {
     int64_t residue = at % spread;
     to += at / spread * LANES;
-    for (int64_t i = 0; i < count; i += LANES) {
+    for (int64_t i = 0; i < count; i += LANES, levels += LANES) {
         const int64_t some = least(LANES, count - i);
-        VEC in[LANES], out[LANES];
+        VEC in[LANES], out[LANES], level = {0};
+        memcpy(&level, levels, (size_t)some * sizeof *levels);
 #pragma GCC unroll 16
         for (int k = 0; k < LANES; k++) {
             const float *row = from[k] + i;
@@ -190,25 +181,23 @@ static int NAME(gather)(const float *const *from, int64_t count, const char *end
                 in[k] = (VEC){0};
                 memcpy(&in[k], row, (size_t)some * sizeof *row);
             }
+            const VEC size = (VEC)((NAME(bits))in[k] & INT32_C(0x7fffffff));
+            level = (VEC)NAME(larger)((NAME(bits))level, (NAME(bits))(size * scales[k]));
         }
+        memcpy(levels, &level, (size_t)some * sizeof *levels);
         NAME(turn)(in, out);
         if (some == LANES && spread == 1) {
 #pragma GCC unroll 16
-            for (int k = 0; k < LANES; k++, to += LANES) {
-                STORE(to, out[k]);
-                largest = NAME(larger)(largest, out[k]);
-            }
+            for (int k = 0; k < LANES; k++, to += LANES) STORE(to, out[k]);
             continue;
         }
         for (int64_t k = 0; k < some; k++) {
             STORE(to + residue * pitch * LANES, out[k]);
-            largest = NAME(larger)(largest, out[k]);
             if (++residue < spread) continue;
             residue = 0;
             to += LANES;
         }
     }
-    return NAME(is_beyond)(largest);
 }
 
 static inline __attribute__((always_inline)) void NAME(lay_width)(
@@ -248,7 +237,6 @@ static const struct transforms NAME(transforms) = {
     .out = NAME(out),
     .gather = NAME(gather),
     .lay = NAME(lay),
-    .is_large = NAME(is_large),
     .spread = NAME(spread),
     .activate = NAME(activate),
     .weave = NAME(weave),

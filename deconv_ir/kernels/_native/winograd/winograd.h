@@ -22,9 +22,12 @@
 #define PANEL_COLUMNS 2      /* most vectors of positions that meet weights at a time */
 #define NARROWEST_PANEL 16   /* positions that do so at least */
 
-/* Beyond 2^60, sums of data would lose or overflow what the direct way does not; products
- * with weights up to 2^40 stay far from that. */
-#define LARGEST_DATA UINT32_C(0x5d800000) /* the bits of 2^60 */
+/* A level is a magnitude of the data, scaled by the weights of its channel.  Windows with levels
+ * more than so many times the typical one are summed directly; so are those beyond 2^60, whose
+ * transforms could overflow: docs/numerics.md. */
+#define MOST_UNEVEN 64
+#define LARGEST_LEVEL 0x1p60f
+#define SMALLEST_SCALE 0x1p-60f /* of 1, that of the channel with the largest weights */
 #define LARGEST_WEIGHT 0x1p40f
 
 /* F(outputs, taps) of one axis. */
@@ -42,20 +45,21 @@ struct transforms {
      * The last of four points may not be wanted: `points` are. */
     void (*in)(enum filtering kind, const float *const *from, int64_t step, float *const *to,
                int64_t count, int points);
-    /* Outputs from such values, at `count` positions: a whole vector too much at most. */
-    void (*out)(enum filtering kind, const float *const *from, float *const *to,
-                int64_t count);
+    /* Outputs from such values, at `count` positions, plus a bias: a whole vector too much at
+     * most. */
+    void (*out)(enum filtering kind, const float *const *from, float *const *to, int64_t count,
+                float bias);
     /* Vectors of channels: element i of the rows of as many channels to vector i + at of `to`,
      * which is [position modulo spread][pitch][channel].  Nothing is read from `end` on, or
-     * where that is NULL, a vector too much.  Returns whether an element is_large(). */
-    int (*gather)(const float *const *from, int64_t count, const char *end, int64_t at,
-                  int64_t spread, int64_t pitch, float *to);
+     * where that is NULL, a vector too much.  Raises the `levels` of the positions to the
+     * largest magnitude, scaled by a factor for each row; those of NaN are above all others. */
+    void (*gather)(const float *const *from, const float *scales, int64_t count,
+                   const char *end, int64_t at, int64_t spread, int64_t pitch, float *levels,
+                   float *to);
     /* Their inverse: `groups` whole vectors of positions, from `position` on, of the first
      * `channels` to a panel as of spread(). */
     void (*lay)(const float *from, int64_t groups, int64_t channels, int64_t position,
                 int64_t width, float *panel, int64_t step);
-    /* Whether a line holds a NaN or more than LARGEST_DATA. */
-    int (*is_large)(const float *line, int64_t count);
     /* Copy a line into `blocks` of a panel, of `width` positions each, `step` floats apart. */
     void (*spread)(const float *line, int64_t blocks, int64_t width, float *panel, int64_t step);
     void (*activate)(const struct epilogue *epilogue, float *line, int64_t count);
@@ -129,7 +133,8 @@ struct wino_packing {
     int64_t *chunk_first;  /* [chunks + 1]: weight at which a chunk begins */
     /* [group][chunk][alignment][point][block of rows][part][channel][row] */
     float *weights;
-    float *start;          /* [group][chunk][alignment][row]: the bias at the point that has it */
+    float *bias;   /* of one point: [group][chunk][alignment][row] */
+    float *scales; /* [group][channel]: what levels are scaled by */
 };
 
 struct wino_tiling {
@@ -153,15 +158,15 @@ struct wino_tiling {
     int64_t rows_together;       /* rows of windows that are interleaved at once */
     /* Scratch of a worker: floats of its parts, bytes of all. */
     int64_t block_size, z_size, y_size, ready_size, loaded_size, flat_size, panel_size;
-    int64_t sums_size, out_size, row_size, bytes;
-    int64_t shared_bytes; /* of all panels, where they are shared */
+    int64_t level_size, uneven_size, sums_size, out_size, row_size, bytes;
+    /* Of a place, where panels are shared: the panel and the levels of each fill.  Of all. */
+    int64_t shared_size, shared_bytes;
     double cycles;
 };
 
 struct wino_plan {
     const struct wino_packing *packing;
     int64_t windows[AXES];
-    int64_t high[AXES];       /* results from there on may have no window */
     int64_t low[AXES];        /* the data position at which the first window begins */
     int64_t origin[AXES][MOST_AXIS_PHASES]; /* [origin]: from there on */
     int64_t reach[AXES];      /* positions that windows of one number see */
@@ -208,13 +213,14 @@ int wino_pack(const struct layer *layer, const struct kernels *kernels,
               const struct packing *direct, const float *weights, const float *bias,
               int64_t threads, struct wino_packing *packing);
 
-/* As execute(); data that are not finite or huge make the result void. */
+/* As execute(). */
 int wino_execute(const struct layer *layer, const struct run *run,
-                 const struct kernels *kernels, const struct wino_plan *plan,
+                 const struct kernels *kernels, const struct packing *direct,
+                 const struct wino_plan *plan,
                  const struct epilogue *epilogue, const struct arrays *arrays);
 
 /* Bytes of a block of positions that stay in the first-level cache, and the most channels
- * that are summed in a go. */
+ * that are summed in a go: the same for all widths, since sums depend on it. */
 #define FIRST_LEVEL_SHARE ((int64_t)16 << 10)
 static inline int64_t wino_go(const struct kernels *kernels) {
     /* Of the widest panels, whatever a run has: results depend on it. */
@@ -228,6 +234,25 @@ static inline const struct wino_layout *wino_layout_of(const struct wino_packing
     while (layout->first != first || layout->count != count) layout++;
     return layout;
 }
+/* Where output j of window w of a sublattice is, for a phase. */
+static inline int64_t wino_output(const struct wino_axis *a, int64_t phase, int64_t w,
+                                  int64_t sublattice, int64_t j) {
+    return (w * a->step + j * a->spread + sublattice + a->phase[phase].shift) * a->stride + phase;
+}
+/* Most taps of a phase. */
+static inline int64_t wino_most_taps(const struct wino_packing *p) {
+    int64_t all = 1;
+    for (int i = 0; i < AXES; i++) {
+        int64_t taps = 1;
+        for (int64_t q = 0; q < p->axes[i].stride; q++)
+            taps = most(taps, p->axes[i].phase[q].taps);
+        all *= taps;
+    }
+    return all;
+}
+/* Floats that summing windows directly takes. */
+int64_t wino_direct_size(const struct kernels *kernels, const struct wino_packing *packing,
+                         int64_t width);
 /* The most jobs at a time: so many threads take scratch. */
 static inline int64_t wino_jobs(const struct wino_tiling *t) {
     return most(t->jobs, t->places * t->fills);

@@ -1,0 +1,355 @@
+"""The numerical contract of docs/numerics.md: error bounds, exact zeros, the bias, locality."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+from deconv_ir import kernels
+from deconv_ir.kernels import Convolution, Deconvolution, naive
+from deconv_ir.kernels.native import choose_fold
+from deconv_ir.kernels.runtime.extension import compiled_module
+
+pytestmark = pytest.mark.skipif(
+    compiled_module() is None, reason="the compiled kernel was not built"
+)
+ISAS = compiled_module().isas() if compiled_module() else []
+EPSILON = float(np.finfo(np.float32).eps)
+
+Array = Any
+
+# Kind, data, filter, stride, dilation, pad, output: two taps a phase, three, and more.
+LAYERS: dict[str, tuple[Any, ...]] = {
+    "k4s2": (Deconvolution, (2, 16, 20, 23), (16, 12, 4, 4), 2, 1, 1, (40, 46)),
+    "k3s1": (Deconvolution, (1, 24, 21, 30), (24, 16, 3, 3), 1, 1, 1, (21, 30)),
+    "k3s1d2": (Convolution, (1, 16, 22, 19), (16, 16, 3, 3), 1, 2, 2, (22, 19)),
+    "k4s2d3": (Deconvolution, (1, 9, 17, 26), (9, 8, 4, 4), 2, 3, 2, (38, 56)),
+    "k3s2": (Deconvolution, (1, 16, 14, 19), (16, 8, 3, 3), 2, 1, 1, (28, 38)),
+    "k7s1": (Convolution, (1, 12, 18, 18), (10, 12, 7, 7), 1, 1, 3, (18, 18)),
+    "1d": (Deconvolution, (1, 32, 700), (32, 16, 4), 2, 1, 1, (1400,)),
+    "1d k16s8": (Deconvolution, (1, 32, 90), (32, 16, 16), 8, 1, 4, (720,)),
+    "3d": (Deconvolution, (1, 12, 7, 8, 9), (12, 8, 4, 4, 4), 2, 1, 1, (14, 16, 18)),
+}
+
+
+def spotted(rng: np.random.Generator, shape: tuple[int, ...]) -> Array:
+    """Normal values, and a few finite outliers of 1e3 to 1e12."""
+    values = rng.standard_normal(shape)
+    for size in np.logspace(3, 12, 8):
+        values.reshape(-1)[rng.integers(values.size)] = size * rng.choice([-1, 1])
+    return values
+
+
+def scaled(rng: np.random.Generator, shape: tuple[int, ...]) -> Array:
+    """Normal values, each channel of a size of its own."""
+    values = rng.standard_normal(shape)
+    sizes = np.exp(rng.uniform(-9, 9, (shape[1], *(1,) * (len(shape) - 2))))
+    return values * sizes
+
+
+DISTRIBUTIONS: dict[str, Callable[[np.random.Generator, tuple[int, ...]], Array]] = {
+    "normal": lambda rng, shape: rng.standard_normal(shape),
+    "relu": lambda rng, shape: np.maximum(rng.standard_normal(shape), 0),
+    "sparse": lambda rng, shape: rng.standard_normal(shape) * (rng.random(shape) < 0.05),
+    "spotted": spotted,
+    "sparse and spotted": lambda rng, shape: spotted(rng, shape) * (rng.random(shape) < 0.3),
+    "lognormal": lambda rng, shape: rng.lognormal(0, 3, shape) * rng.choice([-1, 1], shape),
+    "scaled": scaled,
+}
+
+
+def exactly(layer: str, data: Array, weights: Array, groups: int = 1) -> Array:
+    """Return the result in float64: tap by tap, as the documents write it."""
+    kind, _, _, stride, dilation, pad, output = LAYERS[layer]
+    return tap_by_tap(kind, data, weights, stride, dilation, pad, output, groups)
+
+
+def tap_by_tap(
+    kind: Any,
+    data: Array,
+    weights: Array,
+    stride: int,
+    dilation: int,
+    pad: int,
+    output: tuple[int, ...],
+    groups: int = 1,
+) -> Array:
+    extents, kernel = data.shape[2:], weights.shape[2:]
+    x = data.astype(np.float64).reshape(data.shape[0], groups, -1, *extents)
+    w = weights.astype(np.float64).reshape(groups, -1, *weights.shape[1:])
+    if kind is Convolution:
+        w = np.moveaxis(w, 1, 2)  # [group, in, out, *K]
+    whole = [
+        stride * (e - 1) + dilation * (k - 1) + 1 for e, k in zip(extents, kernel, strict=True)
+    ]
+    if kind is Convolution:
+        # Positions of the data that a window begins at, and those around the data.
+        reach = [dilation * (k - 1) for k in kernel]
+        assert stride == 1
+        whole = [e + r for e, r in zip(extents, reach, strict=True)]
+    full = np.zeros((data.shape[0], groups, w.shape[2], *whole))
+    for tap in np.ndindex(*kernel):
+        products = np.einsum("ngi...,gio->ngo...", x, w[(..., *tap)])
+        first = [dilation * k for k in tap]
+        if kind is Convolution:
+            first = [r - f for r, f in zip(reach, first, strict=True)]
+        where = tuple(
+            slice(f, f + stride * (e - 1) + 1, stride) for f, e in zip(first, extents, strict=True)
+        )
+        full[(..., *where)] += products
+    first_output = [
+        pad if kind is Deconvolution else r - pad for r in reach_of(kind, full, extents)
+    ]
+    result = np.zeros((data.shape[0], groups * w.shape[2], *output))
+    full = full.reshape(data.shape[0], -1, *whole)
+    taken = [
+        range(max(0, -f), min(y, n - f))
+        for f, y, n in zip(first_output, output, whole, strict=True)
+    ]
+    to = tuple(slice(r.start, r.stop) for r in taken)
+    of = tuple(slice(r.start + f, r.stop + f) for r, f in zip(taken, first_output, strict=True))
+    result[(..., *to)] = full[(..., *of)]
+    return result
+
+
+def reach_of(kind: Any, full: Array, extents: tuple[int, ...]) -> list[int]:
+    """Return how far beyond the data windows reach."""
+    return [n - e for n, e in zip(full.shape[3:], extents, strict=True)]
+
+
+def prepared(layer: str, weights: Array, path: str, bias: Array = None) -> Callable[[Array], Array]:
+    kind, _, _, stride, dilation, pad, output = LAYERS[layer]
+    axes = len(output)
+    kernel = kind(
+        weights, strides=(stride,) * axes, dilations=(dilation,) * axes, bias=bias, path=path
+    )
+    return lambda data: kernel.run(data, (pad,) * axes, output)
+
+
+def largest_around(layer: str, data: Array, weights: Array) -> Array:
+    """Return the largest sum of magnitudes among the outputs that share windows with each.
+
+    These are outputs of the same phase, at most two away on each axis, also
+    where they are cut off.
+    """
+    kind, _, _, stride, dilation, pad, output = LAYERS[layer]
+    step = stride * dilation
+    wider = 2 * step if kind is Convolution else -2 * step
+    sums = tap_by_tap(
+        kind,
+        np.abs(data),
+        np.abs(weights),
+        stride,
+        dilation,
+        pad + wider,
+        tuple(y + 4 * step for y in output),
+    )
+    for axis, extent in enumerate(output, 2):
+        sums = np.max(
+            [sums.take(range(i * step, i * step + extent), axis) for i in range(5)], axis=0
+        )
+    return sums
+
+
+@pytest.mark.parametrize("of_weights", ["normal", "sparse", "lognormal", "scaled"])
+@pytest.mark.parametrize("of_data", DISTRIBUTIONS)
+@pytest.mark.parametrize("layer", LAYERS)
+def test_errors_are_those_of_the_sums_nearby(layer: str, of_data: str, of_weights: str) -> None:
+    rng = np.random.default_rng(abs(hash((len(layer), len(of_data), len(of_weights)))))
+    _, data_shape, filter_shape, *_ = LAYERS[layer]
+    data = DISTRIBUTIONS[of_data](rng, data_shape).astype(np.float32)
+    weights = DISTRIBUTIONS[of_weights](rng, filter_shape).astype(np.float32)
+    exact = exactly(layer, data, weights)
+    sums = exactly(layer, np.abs(data), np.abs(weights))
+    filtered = np.abs(prepared(layer, weights, "winograd")(data) - exact)
+    direct = np.abs(prepared(layer, weights, "direct")(data) - exact)
+    assert np.all(filtered <= 64 * EPSILON * largest_around(layer, data, weights))
+    assert np.all(direct <= 64 * EPSILON * sums)
+    # Half an ulp of the largest result is what the sums of few terms may cost anyway.
+    assert filtered.max() <= 4 * direct.max() + EPSILON * np.abs(exact).max()
+
+
+@pytest.mark.parametrize("isa", ISAS)
+@pytest.mark.parametrize("element", ["float32", "float16", "bfloat16"])
+@pytest.mark.parametrize("value", [2.0**14, np.inf, -np.inf, np.nan])
+@pytest.mark.parametrize("layer", LAYERS)
+def test_an_outlier_is_local_to_its_windows(
+    monkeypatch: pytest.MonkeyPatch, layer: str, value: float, element: str, isa: str
+) -> None:
+    monkeypatch.setenv("DECONV_IR_ISA", isa)
+    dtype = np.dtype(getattr(np, element, None) or getattr(ml_dtypes, element))
+    rng = np.random.default_rng(3)
+    _, data_shape, filter_shape, stride, dilation, _, _ = LAYERS[layer]
+    data = rng.standard_normal((2, *data_shape[1:])).astype(dtype)
+    weights = (0.1 * rng.standard_normal(filter_shape)).astype(dtype)
+    run = prepared(layer, weights, "winograd")
+    plain = run(data)
+    bad = data.copy()
+    at = tuple(extent // 2 for extent in data_shape[2:])
+    bad[(1, 4, *at)] = value
+    with np.errstate(all="ignore"):
+        result, exact = run(bad), exactly(layer, bad, weights)
+        sees = exactly(layer, ~(np.abs(bad) < 2**13), weights != 0) > 0
+    assert np.array_equal(result[0], plain[0]), "the other image"
+    changed = np.argwhere(result != plain)[:, 2:]
+    # The taps reach so far, and a window of three outputs two further.
+    far = stride * dilation * 4 + dilation * (filter_shape[2] - 1)
+    centre = np.array(at) * (stride if LAYERS[layer][0] is Deconvolution else 1)
+    assert np.all(np.abs(changed - centre) <= far)
+    with np.errstate(all="ignore"):
+        special = ~np.isfinite(exact)
+        assert np.array_equal(result.astype(np.float64)[special], exact[special], equal_nan=True)
+    # Outputs that do not see it are as good as if it was not there.
+    scale = np.abs(exactly(layer, data, weights)).max()
+    unit = {"float32": EPSILON, "float16": 1e-3, "bfloat16": 8e-3}[element]
+    error = np.abs(result.astype(np.float64)[~sees] - exact[~sees])
+    assert error.max() <= 16 * unit * scale
+
+
+def test_windows_of_outliers_are_summed_directly() -> None:
+    """F(3, 2) adds data to outputs that never see them, and takes them away again."""
+    rng = np.random.default_rng(0)
+    data = rng.standard_normal((1, 64, 32, 32), dtype=np.float32)
+    weights = rng.standard_normal((64, 32, 4, 4), dtype=np.float32)
+    data[0, 17, 11, 13] = 1e9
+    kernel = Deconvolution(weights, strides=(2, 2), dilations=(1, 1), path="winograd")
+    result = kernel.run(data, (1, 1), (64, 64))
+    exact = tap_by_tap(Deconvolution, data, weights, 2, 1, 1, (64, 64))
+    sees = np.abs(exact) > 1e6
+    assert sees.sum() <= 32 * 16
+    error = np.abs(result - exact)[~sees].max()
+    assert error <= 16 * EPSILON * np.abs(exact[~sees]).max()
+
+
+@pytest.mark.parametrize("path", ["direct", "winograd", "compiled"])
+@pytest.mark.parametrize("bias", [None, 0.1])
+@pytest.mark.parametrize(
+    ("kernel", "stride", "dilation", "pad", "extents"),
+    [
+        (4, 2, 3, 0, (9, 11)),
+        (4, 2, 3, -5, (2, 9)),
+        (6, 3, 2, 1, (7, 8)),
+        (3, 1, 3, 0, (1, 2)),
+        (2, 2, 1, -3, (6, 6)),
+        (5, 1, 4, 3, (3, 12)),
+    ],
+)
+def test_outputs_that_no_tap_reaches_are_their_bias(
+    path: str,
+    bias: float | None,
+    kernel: int,
+    stride: int,
+    dilation: int,
+    pad: int,
+    extents: tuple[int, int],
+) -> None:
+    rng = np.random.default_rng(1)
+    data = rng.standard_normal((2, 12, *extents), dtype=np.float32)
+    weights = rng.standard_normal((12, 9, kernel, kernel), dtype=np.float32)
+    biases = None if bias is None else np.full(9, bias, np.float32)
+    where = {"strides": (stride,) * 2, "dilations": (dilation,) * 2}
+    output = tuple(stride * (x - 1) + dilation * (kernel - 1) + 6 - pad for x in extents)
+    ones = np.ones_like(data), np.ones_like(weights)
+    reached = tap_by_tap(Deconvolution, *ones, stride, dilation, pad, output)
+    assert not np.all(reached)
+    prepared_kernel = Deconvolution(weights, **where, bias=biases, path=path)
+    result = prepared_kernel.run(data, (pad, pad), output)
+    assert np.all(result[reached == 0] == np.float32(bias or 0))
+
+
+@pytest.mark.parametrize("path", ["direct", "winograd"])
+@pytest.mark.parametrize("layer", LAYERS)
+def test_a_bias_is_added_last(layer: str, path: str) -> None:
+    """As the first value of the sums it would round each of them: 20 to 48 ulp."""
+    rng = np.random.default_rng(2)
+    _, data_shape, filter_shape, *_ = LAYERS[layer]
+    data = rng.standard_normal(data_shape, dtype=np.float32)
+    weights = rng.standard_normal(filter_shape, dtype=np.float32)
+    outs = filter_shape[1] if LAYERS[layer][0] is Deconvolution else filter_shape[0]
+    bias = np.full(outs, 1e5, np.float32)
+    plain = prepared(layer, weights, path)(data)
+    assert np.array_equal(prepared(layer, weights, path, bias)(data), plain + np.float32(1e5))
+
+
+@pytest.mark.parametrize("path", ["direct", "winograd", "compiled"])
+@pytest.mark.parametrize("element", ["float32", "float64", "float16", "bfloat16"])
+@pytest.mark.parametrize("groups", [1, 2])
+@pytest.mark.parametrize("kind", [Deconvolution, Convolution])
+@pytest.mark.parametrize("size", [2, 3, 4])
+def test_scaled_channels_leave_the_error_as_it_is(
+    path: str, element: str, groups: int, kind: Any, size: int
+) -> None:
+    """A channel times r, its weights by 1/r: as folded batch normalisations make them."""
+    dtype = np.dtype(getattr(np, element, None) or getattr(ml_dtypes, element))
+    rng = np.random.default_rng(size)
+    ins, outs = 12, 10
+    stride = 2 if size % 2 == 0 and kind is Deconvolution else 1
+    data = rng.standard_normal((1, groups * ins, 12, 13)).astype(dtype)
+    shape = (groups * ins, outs) if kind is Deconvolution else (groups * outs, ins)
+    weights = rng.standard_normal((*shape, size, size)).astype(dtype)
+    where = {"strides": (stride,) * 2, "dilations": (1, 1), "groups": groups}
+    errors = []
+    ratios = [1, 2.0**-20, 2.0**-10, 2.0**10, 2.0**20]  # 1e-6 to 1e6, exact in binary
+    if element == "float16":
+        ratios = [1, 2.0**-4, 2.0**-2, 2.0**2, 2.0**4]
+    for ratio in ratios:
+        some, others = data.copy(), weights.copy()
+        some[:, 5] = (some[:, 5].astype(np.float64) * ratio).astype(dtype)
+        if kind is Deconvolution:
+            others[5] = (others[5].astype(np.float64) / ratio).astype(dtype)
+        else:
+            others[:outs, 5] = (others[:outs, 5].astype(np.float64) / ratio).astype(dtype)
+        exact = tap_by_tap(kind, some, others, stride, 1, 1, (12, 13), groups)
+        result = kind(others, **where, path=path).run(some, (1, 1), (12, 13))
+        errors.append(np.abs(result.astype(np.float64) - exact).max())
+    assert max(errors) <= 2 * errors[0]
+
+
+@pytest.mark.parametrize("value", [np.inf, np.nan])
+@pytest.mark.parametrize("element", ["float32", "float64"])
+def test_infinities_meet_no_zeros_of_folded_phases(value: float, element: str) -> None:
+    """Where kernel and stride leave zeros in the folded filter, other results keep their bits."""
+    rng = np.random.default_rng(0)
+    data = rng.standard_normal((2, 24, 9, 11)).astype(element)
+    weights = rng.standard_normal((24, 1, 5, 7)).astype(element)
+    where = {"strides": (2, 4), "dilations": (1, 1)}
+    kernel = Deconvolution(weights, **where, path="direct")
+    assert choose_fold(kernel.problem) == 4
+    output = (20, 44)
+    plain = kernel.run(data, (1, 1), output)
+    data[1, 3, 4, 5] = value
+    with np.errstate(all="ignore"):
+        result = kernel.run(data, (1, 1), output)
+        expected = naive(data, weights, **where, groups=1, pads_begin=(1, 1), output=output)
+    bad = ~np.isfinite(expected)
+    assert 0 < bad.sum() <= 5 * 7
+    assert np.array_equal(result[bad], expected[bad], equal_nan=True)
+    assert np.array_equal(result[~bad], plain[~bad])
+
+
+@pytest.mark.parametrize("layer", LAYERS)
+def test_bits_do_not_depend_on_threads_scratch_or_the_batch_where_windows_are_uneven(
+    layer: str,
+) -> None:
+    rng = np.random.default_rng(5)
+    _, data_shape, filter_shape, *_ = LAYERS[layer]
+    data = spotted(rng, (3, *data_shape[1:])).astype(np.float32)
+    weights = rng.standard_normal(filter_shape, dtype=np.float32)
+    results = []
+    run = prepared(layer, weights, "winograd")
+    try:
+        for threads in (1, 2, 5):
+            kernels.set_threads(threads)
+            results.append(run(data))
+    finally:
+        kernels.set_threads(None)
+    results.append(np.concatenate([run(data[i : i + 1]) for i in range(3)]))
+    for one, other in itertools.pairwise(results):
+        assert np.array_equal(one, other)
+    assert math.isfinite(float(results[0].max()))
