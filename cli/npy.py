@@ -110,6 +110,9 @@ def _read_header(stream: BinaryIO, name: str) -> tuple[tuple[int, ...], bool, An
     except Exception as error:  # the header is Python text, and can be wrong in any way
         reason = str(error).partition("\n")[0]
         raise InputError(f"not a .npy file: {reason}", file=name) from error
+    # NumPy takes booleans for extents, since they are ints in Python.
+    if any(isinstance(extent, bool) for extent in shape):
+        raise InputError(f"not a .npy file: its shape is {shape}", file=name)
     problem = size_problem(shape, 8 * dtype.itemsize)
     if any(extent < 0 for extent in shape):
         problem = f"its shape is {shape}"

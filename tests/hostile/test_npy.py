@@ -34,6 +34,7 @@ def dictionary(descr: str = "'<f4'", shape: str = "(2,)") -> str:
         (v1(dictionary(shape=f"({2**62}, {2**62}, 0)")), "more than the 2^63 - 1"),
         (v1(dictionary(shape=f"(0, {2**70})")), "more than the 2^63 - 1"),
         (v1(dictionary(shape=f"({'9' * 5000},)")), "not a .npy file"),
+        (v1(dictionary(shape="(True, 6)")) + bytes(24), "its shape is (True, 6)"),
         (v1(dictionary(shape="(2.5,)")), "not a .npy file"),
         (v1(dictionary("'<U" + "9" * 18 + "'")), "not a .npy file"),
         (v1(dictionary("'|O8'")), "Python objects, which are never read"),
