@@ -8,8 +8,7 @@ from collections import Counter
 
 import click
 
-from deconv_ir.linter.catalogue import RULES, find_rule, nearest_rule
-from deconv_ir.linter.documentation import explain
+from deconv_ir.linter.catalogue import RULES, find_rule, load_rule, nearest_rule
 from deconv_ir.linter.rule import FAMILIES
 
 from .common import Mistake
@@ -21,31 +20,32 @@ _COLOURS = {"error": "red", "warning": "yellow", "info": "cyan"}
 
 def rule_table(format_: str = "text") -> str:
     """List all rules, by family."""
+    rules = [load_rule(code) for code in RULES]
     if format_ == "json":
         rows = [
             {
-                "code": entry.code,
-                "name": entry.name,
-                "family": entry.family,
-                "severity": entry.severity.value,
-                "fix": entry.fix or None,
-                "deep": entry.deep,
-                "summary": entry.summary,
+                "code": rule.code,
+                "name": rule.name,
+                "family": rule.family,
+                "severity": rule.severity.value,
+                "fix": rule.fix or None,
+                "deep": rule.deep,
+                "summary": rule.title,
             }
-            for entry in RULES.values()
+            for rule in rules
         ]
         return json.dumps(rows, indent=2) + "\n"
-    width = max(len(entry.name) for entry in RULES.values())
+    width = max(len(rule.name) for rule in rules)
     lines = []
     for family in FAMILIES.values():
         lines.append(click.style(family, bold=True))
-        for entry in RULES.values():
-            if entry.family == family:
-                severity = entry.severity.value
-                mark = "+" if entry.fix else " "
+        for rule in rules:
+            if rule.family == family:
+                severity = rule.severity.value
+                mark = "+" if rule.fix else " "
                 padded = click.style(f"{severity:<8}", fg=_COLOURS[severity])
                 lines.append(
-                    f"  {entry.code} {mark} {entry.name:<{width}}  {padded} {_plain(entry.summary)}"
+                    f"  {rule.code} {mark} {rule.name:<{width}}  {padded} {_plain(rule.title)}"
                 )
         lines.append("")
     lines.append("+ : fixable with --fix.  Rules of severity info run with --severity info.")
@@ -63,21 +63,20 @@ def explain_rule(word: str) -> str:
     entry = find_rule(word)
     if entry is None:
         raise Mistake(f"unknown rule {word!r} ({option_for(nearest_rule(word))})")
-    told = explain(entry.code)
-    notes = [f"Severity: {entry.severity.value}. Family: {entry.family}."]
-    if entry.fix:
-        notes.append(f"--fix {entry.fix}.")
-    if entry.deep:
+    rule = load_rule(entry.code)
+    notes = [f"Severity: {rule.severity.value}. Family: {rule.family}."]
+    if rule.fix:
+        notes.append(f"--fix {rule.fix}.")
+    if rule.deep:
         notes.append("Runs with --deep only.")
+    beside = f" (with a .bin of {rule.weights})" if rule.weights else ""
     parts = [
-        click.style(f"{entry.code} {entry.name}", bold=True),
-        _plain(told.summary),
-        _plain(told.why),
+        click.style(f"{rule.code} {rule.name}", bold=True),
+        _plain(rule.title),
+        textwrap.fill(_plain(rule.why), 79),
         " ".join(notes),
+        f"Fails{beside}:\n\n{textwrap.indent(rule.fragment, '    ')}",
     ]
-    for title, fragment in (("Fails:", told.fails), ("Passes:", told.passes)):
-        beside = f" (with a .bin of {fragment.weights})" if fragment.weights else ""
-        parts.append(f"{title}{beside}\n\n{textwrap.indent(fragment.xml, '    ')}")
     return "\n\n".join(parts) + "\n"
 
 

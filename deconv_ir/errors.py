@@ -48,8 +48,8 @@ class DeconvError(Exception):
         What the user can do about it.
     rule : str, optional
         Stable name of the kind of mistake; the linter files findings under it.
-    place : Place or (int, int), optional
-        The part of the graph at fault (`deconv_ir.ir.graph.Place`), or a span of
+    place : GraphLocation or (int, int), optional
+        The part of the graph at fault (`deconv_ir.ir.graph.GraphLocation`), or a span of
         the file's text: where the linter puts its caret.
     """
 

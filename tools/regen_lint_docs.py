@@ -1,8 +1,9 @@
-"""Write docs/rules.md from the docstrings of the lint rules."""
+"""Write docs/rules.md from the lint rules."""
 
 from __future__ import annotations
 
 import sys
+import textwrap
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -12,49 +13,70 @@ TARGET = ROOT / "docs" / "rules.md"
 HEAD = """\
 # Rules of deconv-lint
 
-Written by `make regen` from the rules in `deconv_ir/linter/rules`: `deconv-lint --explain RULE`
-says the same.
+Written by `make regen` from the rules in `deconv_ir/linter/rules`. `deconv-lint --explain RULE`
+prints the same text.
 
 Codes and names are stable. `--select`, `--ignore` and the settings take codes, beginnings of codes
 (`IR4`), names and families. Rules of severity `info` run with `--severity info`, or when they are
-named: a clean file that OpenVINO saved has no finding otherwise.
+named: a clean file that OpenVINO saved has no other findings.
+
+Each rule has a fragment that fails. It shows the few lines that matter of
+[this network](../tests/linter/network.xml), which passes all rules:
+
+| id | name | type | output |
+|---|---|---|---|
+| 0 | x | Parameter | 1,4,5,6 |
+| 1 | weights | Const | 4,6,3,3 |
+| 2 | deconv | ConvolutionBackpropData, strides 2,2, pads 1,1 | 1,6,9,11 |
+| 3 | bias | Const | 1,6,1,1 |
+| 4 | add | Add | 1,6,9,11 |
+| 5 | act | ReLU | 1,6,9,11 |
+| 6 | y/sink_port_0 | Result | |
+
+A `<layer>` changes the layer with its id, an `<edge>` the edge to the same port; `<data>`,
+`<input>` and `<output>` alone are those of `deconv`. Layers and edges with other ids are added. The
+tests run all fragments.
 
 """
 
 
 def main() -> None:
     """Write the page."""
-    from deconv_ir.linter.catalogue import RULES
-    from deconv_ir.linter.documentation import Fragment, explain
+    from deconv_ir.linter.catalogue import RULES, load_rule
     from deconv_ir.linter.rule import FAMILIES
-
-    def code(title: str, fragment: Fragment) -> list[str]:
-        beside = f" (with a .bin of {fragment.weights})" if fragment.weights else ""
-        return [f"{title}{beside}:", "", "```xml", fragment.xml, "```", ""]
 
     lines = [HEAD]
     for family in FAMILIES.values():
-        entries = [entry for entry in RULES.values() if entry.family == family]
+        rules = [load_rule(code) for code, entry in RULES.items() if entry.family == family]
         lines += [f"## {family.capitalize()}", "", "| code | name | severity | fix | |"]
         lines.append("|---|---|---|---|---|")
-        for entry in entries:
-            mark = "yes" if entry.fix else ""
+        for rule in rules:
             lines.append(
-                f"| [{entry.code}](#{entry.code.lower()}-{entry.name}) | `{entry.name}` "
-                f"| {entry.severity.value} | {mark} | {entry.summary.replace('``', '`')} |"
+                f"| [{rule.code}](#{rule.code.lower()}-{rule.name}) | `{rule.name}` "
+                f"| {rule.severity.value} | {'yes' if rule.fix else ''} | {_plain(rule.title)} |"
             )
         lines.append("")
-        for entry in entries:
-            told = explain(entry.code)
-            lines += [f"### {entry.code} {entry.name}", "", told.summary.replace("``", "`"), ""]
-            lines += [told.why.replace("``", "`"), ""]
-            if entry.fix:
-                lines += [f"`--fix` {entry.fix}.", ""]
-            if entry.deep:
-                lines += ["Runs with `--deep` only.", ""]
-            lines += code("Fails", told.fails) + code("Passes", told.passes)
+        for rule in rules:
+            words = [_plain(rule.title), _plain(rule.why)]
+            if rule.fix:
+                words.append(f"`--fix` {rule.fix}.")
+            if rule.deep:
+                words.append("Runs with `--deep` only.")
+            if rule.weights:
+                words.append(f"The .bin of the fragment: {rule.weights}.")
+            lines += [
+                f"### {rule.code} {rule.name}",
+                "",
+                *textwrap.wrap(" ".join(words), 100, break_on_hyphens=False),
+            ]
+            lines += ["", "```xml", rule.fragment, "```", ""]
     TARGET.parent.mkdir(exist_ok=True)
     TARGET.write_text("\n".join(lines).rstrip() + "\n", encoding="utf-8")
+
+
+def _plain(text: str) -> str:
+    """Write the literals of a rule's text as Markdown does."""
+    return text.replace("``", "`")
 
 
 if __name__ == "__main__":

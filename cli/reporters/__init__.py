@@ -61,16 +61,15 @@ class Tool(Record):
 
 @functools.cache
 def _lint_rule(code: str) -> RuleInfo:
-    from deconv_ir.linter.catalogue import RULES
-    from deconv_ir.linter.documentation import explain
+    from deconv_ir.linter.catalogue import load_rule
 
-    entry = RULES[code]
+    rule = load_rule(code)
     return RuleInfo(
-        name=entry.name,
-        family=entry.family,
-        severity=entry.severity,
-        summary=entry.summary,
-        why=explain(code).why,
+        name=rule.name,
+        family=rule.family,
+        severity=rule.severity,
+        summary=rule.title,
+        why=rule.why,
     )
 
 

@@ -36,7 +36,7 @@ class Finding(NamedTuple):
         Where in the line, in characters from 1; the end is the first one after.
     code : str
         Stable short id of the rule.
-    place : Place or (int, int), optional
+    place : GraphLocation or (int, int), optional
         The part of the graph, or of the text, that it is about.
     """
 

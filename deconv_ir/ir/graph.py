@@ -94,7 +94,7 @@ class Layer(NamedTuple):
         return None if self.line is None else self.line + port.line_offset
 
 
-class Place(NamedTuple):
+class GraphLocation(NamedTuple):
     """A part of a graph that an error or a finding is about; None: not narrowed down.
 
     Attributes
@@ -241,7 +241,7 @@ def connect(graph: Graph) -> Topology:
     layers = graph.layers
 
     def problem(
-        rule: str, line: int | None, message: str, layer: Layer | None, place: Place
+        rule: str, line: int | None, message: str, layer: Layer | None, place: GraphLocation
     ) -> None:
         label = None if layer is None else layer.label
         problems.append(
@@ -253,7 +253,7 @@ def connect(graph: Graph) -> Topology:
         if index.setdefault(layer.id, i) != i:
             first = layers[index[layer.id]]
             message = f"id {layer.id} is already taken by layer {first.name!r} in line {first.line}"
-            place = Place(layer=i, attribute="id", own=True)
+            place = GraphLocation(layer=i, attribute="id", own=True)
             problem("duplicate-layer-id", layer.line, message, layer, place)
     sources: list[list[Source | None]] = [[None] * len(layer.inputs) for layer in layers]
     numbered: dict[int, dict[int, int]] = {}
@@ -264,7 +264,7 @@ def connect(graph: Graph) -> Topology:
                 (edge.from_layer, "from-layer") if start is None else (edge.to_layer, "to-layer")
             )
             message = f"edge names layer {missing}, which is not in the file"
-            place = Place(edge=e, attribute=end_name)
+            place = GraphLocation(edge=e, attribute=end_name)
             problem("edge-to-missing-layer", edge.line, message, None, place)
             continue
         outputs, inputs = layers[start].outputs, layers[end].inputs
@@ -278,13 +278,13 @@ def connect(graph: Graph) -> Topology:
             )
             have = ", ".join(str(p.id) for p in ports[:16]) or "none"
             message = f"edge names {side} port {port_id}, the layer has {have}"
-            place = Place(edge=e, attribute=end_name)
+            place = GraphLocation(edge=e, attribute=end_name)
             problem("edge-to-missing-port", edge.line, message, layer, place)
             continue
         into = sources[end]
         if into[input_] is not None:
             message = f"input port {edge.to_port} already has an edge"
-            place = Place(edge=e, attribute="to-port")
+            place = GraphLocation(edge=e, attribute="to-port")
             problem("two-edges-into-port", edge.line, message, layers[end], place)
             continue
         into[input_] = (start, output)
@@ -296,12 +296,12 @@ def connect(graph: Graph) -> Topology:
             if source is None:
                 port = layer.inputs[k]
                 message = f"input port {port.id} has no edge"
-                place = Place(layer=i, side="input", port=k)
+                place = GraphLocation(layer=i, side="input", port=k)
                 problem("input-without-edge", layer.line_of(port), message, layer, place)
     order = _sort(sources)
     if len(order) < len(layers):
         at, message = _find_cycle(graph, sources, order)
-        problem("cycle", layers[at].line, message, layers[at], Place(layer=at))
+        problem("cycle", layers[at].line, message, layers[at], GraphLocation(layer=at))
     return Topology(tuple(map(tuple, sources)), order, tuple(problems))
 
 

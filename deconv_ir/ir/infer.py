@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from deconv_ir.errors import DeconvError, ShapeError
 from deconv_ir.ir.findings import Finding, Severity
-from deconv_ir.ir.graph import Graph, Layer, Place, Port
+from deconv_ir.ir.graph import Graph, GraphLocation, Layer, Port
 from deconv_ir.ir.operation import Context, TensorInfo
 from deconv_ir.ir.shapes import Shape, compatible, format_shape, intersect_dims, size_problem
 
@@ -112,7 +112,7 @@ def _work_out(
     except DeconvError as error:
         error.locate(file=graph.file, line=layer.line, layer=layer.label)
         if error.place is None:
-            error.place = Place(layer=index, attribute=error.attribute)
+            error.place = GraphLocation(layer=index, attribute=error.attribute)
         if not collect:
             raise
         errors.append(error)
@@ -194,7 +194,7 @@ def compare(
                     layer.label,
                     info.element_type,
                     port.element_type,
-                    place=Place(layer=index, side="output", port=i, attribute="precision"),
+                    place=GraphLocation(layer=index, side="output", port=i, attribute="precision"),
                 )
             )
     difference = layer.operation.compare_semantics(inputs, context)
@@ -210,7 +210,7 @@ def compare(
                 difference.spec,
                 difference.openvino,
                 "semantics='spec' or 'openvino' chooses",
-                place=Place(layer=index),
+                place=GraphLocation(layer=index),
             )
         )
     return found
@@ -242,7 +242,7 @@ def _compare_shapes(
                 layer.label,
                 format_shape(computed),
                 format_shape(port.shape),
-                place=Place(layer=index, side="output", port=output),
+                place=GraphLocation(layer=index, side="output", port=output),
             )
         ]
     found = []
@@ -260,7 +260,7 @@ def _compare_shapes(
                     layer.label,
                     dim,
                     stated,
-                    place=Place(layer=index, side="output", port=output, axis=axis),
+                    place=GraphLocation(layer=index, side="output", port=output, axis=axis),
                 )
             )
     return found

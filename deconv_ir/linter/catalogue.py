@@ -1,76 +1,72 @@
-"""All rules, by code, name and family; a rule's file is imported when it is needed."""
+"""All rules by code, name and family; a family's module is imported when it is needed."""
 
 from __future__ import annotations
 
 import importlib
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from deconv_ir.errors import DeconvError
 from deconv_ir.ir.findings import Finding, Severity
-from deconv_ir.linter._index import ENTRIES
-from deconv_ir.linter.rule import FAMILIES, family
-
-if TYPE_CHECKING:
-    from deconv_ir.linter.rule import Rule
+from deconv_ir.linter._index import ROWS
+from deconv_ir.linter.rule import FAMILIES, Rule, family_of
 
 FALLBACK = "IR415"
 """The rule for errors of operations that no other rule claims."""
 
 
 class Entry(NamedTuple):
-    """What is known of a rule without importing it; see `rule.Rule`."""
+    """The facts about a rule that decide whether it runs; see `rule.Rule`."""
 
     code: str
     name: str
     severity: Severity
-    module: str
-    slugs: tuple[str, ...]
+    library_rules: tuple[str, ...]
     types: tuple[str, ...]
-    when: str
-    passive: bool
-    """It only files what other parts of the library found."""
+    when: str | None
+    """None: the rule has no check of its own, and only reports findings of the library."""
     deep: bool
-    fix: str
-    summary: str
 
     @property
     def family(self) -> str:
         """The family that the rule belongs to."""
-        return family(self.code)
+        return family_of(self.code)
 
 
-RULES: dict[str, Entry] = {
-    entry[0]: Entry(entry[0], entry[1], Severity(entry[2]), *entry[3:]) for entry in ENTRIES
-}
+RULES: dict[str, Entry] = {row[0]: Entry(*row) for row in ROWS}
 """Code -> rule, in order."""
 
-_BY_SLUG: dict[str, list[Entry]] = {}
+_BY_LIBRARY_RULE: dict[str, list[Entry]] = {}
 for _entry in RULES.values():
-    for _slug in _entry.slugs:
-        _BY_SLUG.setdefault(_slug, []).append(_entry)
+    for _name in _entry.library_rules:
+        _BY_LIBRARY_RULE.setdefault(_name, []).append(_entry)
 
 _LOADED: dict[str, Rule] = {}
 
 
 def load_rule(code: str) -> Rule:
-    """Return a rule, importing its file."""
-    found = _LOADED.get(code)
-    if found is None:
-        module = importlib.import_module(f".rules.{RULES[code].module}", __package__)
-        found = _LOADED[code] = module.RULE()
-    return found
+    """Return a rule, importing its family's module."""
+    if code not in _LOADED:
+        module = importlib.import_module(f".rules.{RULES[code].family}", __package__)
+        _LOADED.update((rule.code, rule) for rule in module.RULES)
+    return _LOADED[code]
 
 
-def rule_for(slug: str, item: DeconvError | Finding) -> str:
+def rule_for(library_rule: str, item: DeconvError | Finding) -> str:
     """Return the code of the rule that an error or finding of the library belongs to."""
-    candidates = _BY_SLUG.get(slug, ())
+    candidates = _BY_LIBRARY_RULE.get(library_rule, ())
     if len(candidates) == 1:
         return candidates[0].code
     for entry in candidates:
-        if load_rule(entry.code).claims(item):
+        claims = load_rule(entry.code).claims
+        if claims is None or claims(item):
             return entry.code
     return FALLBACK
+
+
+def is_claimed(library_rule: str) -> bool:
+    """Tell whether a rule other than the fallback may claim findings of that name."""
+    return library_rule in _BY_LIBRARY_RULE
 
 
 def find_rule(word: str) -> Entry | None:

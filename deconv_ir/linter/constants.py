@@ -1,80 +1,70 @@
-"""Where constants stand in the .bin, and what is in them."""
+"""Offsets, sizes and contents of constants in the .bin."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from deconv_ir.errors import DeconvError
-from deconv_ir.ir.operation import Operation
 from deconv_ir.ir.shapes import element_count, static
 from deconv_ir.ops.constants.constant import Const
 
 if TYPE_CHECKING:
-    from deconv_ir.linter.subject import Subject
     from deconv_ir.linter.weights import WeightsView
 
 CHUNK_BYTES = 1 << 24
 
+Span = tuple[int, int, list[int]]
+"""Start and end of a range of the .bin, and the indices of the layers that use it."""
+
 
 def needed_bytes(const: Const) -> int | None:
-    """Return how many bytes shape and type take; None where they do not tell."""
+    """Return the bytes that shape and type need; None where they are not known."""
     if const.element_type is None:
         return None
     if not const.element_type.bits:
-        return const.size  # strings: as long as they are
+        return const.size  # strings have no fixed length
     try:
         return const.element_type.size_of(element_count(static(const.shape)))
     except ValueError:
         return None
 
 
-def are_untidy(subject: Subject) -> bool:
-    """Tell whether any rule about sizes and offsets may have something to say.
+def are_untidy(constants: Iterable[Const], length: int | None) -> bool:
+    """Tell whether any rule about sizes and offsets may have something to report.
 
-    Tidy constants have the size of shape and type, are the same or apart, and
-    fill the .bin.
+    Tidy constants have the size that shape and type need, do not overlap
+    except where they are the same, and fill the .bin of `length` bytes.
     """
     spans: set[tuple[int, int]] = set()
-    count = 0
-    for _, _, const in subject.constants():
-        count += 1
+    for const in constants:
         if needed_bytes(const) != const.size:
             return True
         if const.size:
             spans.add((const.offset, const.offset + const.size))
-    if count < len(subject.by_type.get("Const", ())):
-        return True  # the attributes of one can not be read
     at = 0
     for start, end in sorted(spans):
         if start != at:
             return True
         at = end
-    return subject.weights is not None and at != len(subject.weights)
+    return length is not None and at != length
 
 
-def span_text(operation: Operation) -> str:
-    """Write the range of a constant."""
-    assert isinstance(operation, Const)
-    return f"{operation.offset} to {operation.offset + operation.size}"
-
-
-def _ranges(subject: Subject) -> list[tuple[int, int, list[int]]]:
-    """Return start, end and layers of all distinct ranges, in order."""
-    ranges: dict[tuple[int, int], list[int]] = {}
-    for index, _, const in subject.constants():
+def spans(constants: Iterable[tuple[int, Const]]) -> list[Span]:
+    """Return the distinct ranges of the constants of some layers, in order."""
+    found: dict[tuple[int, int], list[int]] = {}
+    for index, const in constants:
         if const.size:
-            ranges.setdefault((const.offset, const.offset + const.size), []).append(index)
-    return [(*span, indices) for span, indices in sorted(ranges.items())]
+            found.setdefault((const.offset, const.offset + const.size), []).append(index)
+    return [(*span, indices) for span, indices in sorted(found.items())]
 
 
-def overlaps(subject: Subject) -> Iterator[tuple[int, int]]:
-    """Iterate over the constants that share bytes with another one, and name that one.
+def overlaps(ranges: Iterable[Span]) -> Iterator[tuple[int, int]]:
+    """Iterate over the layers whose constants overlap with another one, and name that one.
 
-    Each constant comes once, however many it overlaps with.
+    Each layer comes once, however many it overlaps with.
     """
     partner: dict[int, int] = {}
-    ranges = [r for r in _ranges(subject) if needed_bytes_of(subject, r[2][0])]
     furthest = None
     for current in ranges:
         start, end, indices = current
@@ -88,15 +78,8 @@ def overlaps(subject: Subject) -> Iterator[tuple[int, int]]:
     yield from sorted(partner.items())
 
 
-def needed_bytes_of(subject: Subject, index: int) -> int | None:
-    """Return how many bytes a constant layer takes."""
-    operation = subject.graph.layers[index].operation
-    assert isinstance(operation, Const)
-    return needed_bytes(operation)
-
-
-def gaps(subject: Subject, length: int) -> Iterator[tuple[int, int, int | None]]:
-    """Iterate over the stretches of the .bin that no constant uses.
+def gaps(ranges: Iterable[Span], length: int) -> Iterator[tuple[int, int, int | None]]:
+    """Iterate over the parts of a .bin of `length` bytes that no constant uses.
 
     Returns
     -------
@@ -107,7 +90,7 @@ def gaps(subject: Subject, length: int) -> Iterator[tuple[int, int, int | None]]
     """
     covered = 0
     last = None
-    for start, end, indices in _ranges(subject):
+    for start, end, indices in ranges:
         if start > covered and start <= length:
             yield covered, start, indices[0]
         if end > covered:
@@ -123,7 +106,7 @@ def count_not_finite(const: Const, weights: WeightsView) -> tuple[int, int, int]
     -------
     nans, infinities : int
     first : int
-        Index of the first of them; -1: there is none.
+        Index of the first of them; -1 where there is none.
     """
     import numpy as np
 
@@ -141,7 +124,7 @@ def count_not_finite(const: Const, weights: WeightsView) -> tuple[int, int, int]
         try:
             data = unpack(weights.read(offset, element_type.size_of(size)), element_type, size)
         except DeconvError:
-            return 0, 0, -1  # of a type that has no arrays, so no NaN either
+            return 0, 0, -1  # a type without arrays has no NaN either
         # Types of eight bits and fewer have no isfinite of their own.
         wide = data if data.dtype.kind == "f" else data.astype(np.float32)
         bad = ~np.isfinite(wide)

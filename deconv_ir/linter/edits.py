@@ -1,4 +1,4 @@
-"""The edits that put right what a file declares, touching nothing else in it."""
+"""Edits that correct declared dims and attributes and leave the rest of the text alone."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from deconv_ir.formats.openvino_xml.locations import trimmed
 from deconv_ir.formats.openvino_xml.scanner import Element
 from deconv_ir.ir.geometry import Dim
 from deconv_ir.ir.shapes import Shape
-from deconv_ir.linter.rule import Edit
-from deconv_ir.linter.subject import Subject
+from deconv_ir.linter.context import LintContext
+from deconv_ir.linter.report import Edit
 
 
 def dim_text(dim: Dim) -> str:
@@ -21,10 +21,10 @@ def declared_form(shape: Shape) -> tuple[str, ...]:
 
 
 def dims_edits(
-    subject: Subject, index: int, side: str, port: int, shape: Shape
+    context: LintContext, index: int, side: str, port: int, shape: Shape
 ) -> tuple[Edit, ...]:
     """Return the edits that make a port declare a shape."""
-    element = subject.locator.port(index, side, port)
+    element = context.locator.port(index, side, port)
     if element is None:
         return ()
     wanted = declared_form(shape)
@@ -40,7 +40,7 @@ def dims_edits(
             start = element.head_end
         edits.append((start, dims[-1].end, ""))
     elif len(dims) < len(wanted):
-        edits.append(_insertion(subject, element, dims, wanted[len(dims) :]))
+        edits.append(_insertion(context, element, dims, wanted[len(dims) :]))
     return tuple(edits)
 
 
@@ -50,10 +50,10 @@ def _inside(dim: Element) -> tuple[int, int]:
 
 
 def _insertion(
-    subject: Subject, port: Element, dims: list[Element], texts: tuple[str, ...]
+    context: LintContext, port: Element, dims: list[Element], texts: tuple[str, ...]
 ) -> Edit:
-    """Add dims to a port, in the manner of the file."""
-    text = subject.locator.source.text
+    """Add dims to a port, in the style of the file."""
+    text = context.locator.source.text
     if dims:
         start = dims[-1].end
         before = dims[-2].end if len(dims) > 1 else port.head_end
@@ -62,7 +62,7 @@ def _insertion(
         return (start, start, "".join(f"{gap}<dim>{t}</dim>" for t in texts))
     line_start = text.rfind("\n", 0, port.start) + 1
     indent = text[line_start : port.start]
-    if indent.strip():  # the port does not stand on a line of its own
+    if indent.strip():  # the port is not on a line of its own
         inside = "".join(f"<dim>{t}</dim>" for t in texts)
         after = ""
     else:
@@ -77,13 +77,13 @@ def _insertion(
 
 
 def attribute_edit(
-    subject: Subject, index: int, name: str, value: str, *, port: tuple[str, int] | None = None
+    context: LintContext, index: int, name: str, value: str, *, port: tuple[str, int] | None = None
 ) -> tuple[Edit, ...]:
     """Return the edit that gives an attribute a value, adding it where it is absent.
 
     Parameters
     ----------
-    subject : Subject
+    context : LintContext
     index : int
         The layer.
     name, value : str
@@ -91,7 +91,7 @@ def attribute_edit(
     port : (str, int), optional
         Side and index of a port; without it, the attribute is one of ``<data>``.
     """
-    locator = subject.locator
+    locator = context.locator
     element = locator.data(index) if port is None else locator.port(index, *port)
     if element is None:
         return ()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
 from deconv_ir.errors import DeconvError, InputError, WeightsError
@@ -11,15 +11,16 @@ from deconv_ir.formats.openvino_xml.document import Document
 from deconv_ir.formats.openvino_xml.reader import read_document, read_file
 from deconv_ir.formats.openvino_xml.weights import weights_beside
 from deconv_ir.ir.findings import Finding, Severity
-from deconv_ir.ir.graph import Graph, Place
+from deconv_ir.ir.graph import Graph, GraphLocation
 from deconv_ir.ir.infer import Inference, infer
 from deconv_ir.ir.operation import Context, TensorInfo
 from deconv_ir.ir.shapes import compatible, format_shape, intersect
 from deconv_ir.limits import DEFAULT_LIMITS, Limits
-from deconv_ir.linter.catalogue import FALLBACK, RULES, Entry, load_rule
+from deconv_ir.linter.catalogue import FALLBACK, RULES, Entry, is_claimed, load_rule, rule_for
+from deconv_ir.linter.context import LintContext
 from deconv_ir.linter.options import Options
-from deconv_ir.linter.rule import Edit, Report, Rule
-from deconv_ir.linter.subject import Subject
+from deconv_ir.linter.report import Edit, Report
+from deconv_ir.linter.rule import Rule
 from deconv_ir.linter.weights import WeightsView
 
 if TYPE_CHECKING:
@@ -116,11 +117,11 @@ def check_document(
     errors: list[DeconvError] = []
     view: WeightsView | None = None
     inference: Inference | None = None
-    context = Context(options.semantics)
+    inference_context = Context(options.semantics)
     if graph is not None:
         view = _open_weights(graph, weights, errors)
-        context = Context(options.semantics, view)
-        inference = infer(graph, context, _given(graph, options), collect=True)
+        inference_context = Context(options.semantics, view)
+        inference = infer(graph, inference_context, _given(graph, options), collect=True)
     suppressions: Suppressions | None = None
     source = document.source
     if source is not None and source.comments:
@@ -129,24 +130,20 @@ def check_document(
         suppressions = Suppressions(source, [*document.layers, *document.edges])
         for span, message in suppressions.mistakes:
             errors.append(DeconvError(message, rule="suppression", place=span))
-    subject = Subject(document, context, inference, view, errors)
-    present = frozenset(subject.slugs)
+    context = LintContext(document, inference_context, inference, view, errors)
     found: list[tuple[tuple[int, int, str], Finding, tuple[Edit, ...]]] = []
     suppressed = 0
     hidden: dict[Severity, int] = {}
-    for code in _to_run(options, subject, present):
+    for code in _to_run(options, context):
         severity = options.severity_of(code)
-        rule = load_rule(code)
-        # Without a graph there is nothing but what reading the file found.
-        reports = rule.check(subject) if graph is not None else Rule.check(rule, subject)
-        for report in reports:
-            if suppressions is not None and _is_silent(suppressions, code, report, subject):
+        for report in _reports(load_rule(code), context):
+            if suppressions is not None and _is_silent(suppressions, code, report, context):
                 suppressed += code not in options.hidden
                 continue
             if code in options.hidden:
                 hidden[severity] = hidden.get(severity, 0) + 1
                 continue
-            finding = _finding(report, RULES[code], severity, subject)
+            finding = _finding(report, RULES[code], severity, context)
             key = (finding.line or 0, finding.column or 0, code)
             found.append((key, finding, report.edits))
     found.sort(key=lambda item: item[0])
@@ -154,7 +151,7 @@ def check_document(
         document.file or "",
         [finding for _, finding, _ in found],
         0 if graph is None else len(graph.layers),
-        () if graph is None else _passed_over(subject),
+        () if graph is None else _passed_over(context),
         suppressed,
         tuple(hidden.items()),
         [(i, edits) for i, (_, _, edits) in enumerate(found) if edits],
@@ -173,30 +170,42 @@ def _lines(document: Document, findings: Iterable[Finding]) -> dict[int, str]:
     return {number: source.line_text(number)[:MAX_SHOWN] for number in sorted(numbers)}
 
 
-def _to_run(options: Options, subject: Subject, present: frozenset[str]) -> Iterable[str]:
-    """Iterate over the rules that may have something to say."""
-    types = None if subject.inference is None else subject.by_type
-    unclaimed = any(_is_unclaimed(slug) for slug in present)
+def _reports(rule: Rule, context: LintContext) -> Iterator[Report]:
+    """Iterate over what a rule reports: first what other parts of the library found."""
+    names = context.library_findings if rule.code == FALLBACK else rule.library_rules
+    for name in names:
+        for found in context.library_findings.get(name, ()):
+            if rule_for(name, found) == rule.code:
+                report = rule.present(found, context) if rule.present else Report.of(found)
+                if report is not None:
+                    yield report
+    # Without a graph, reading the file has found everything.
+    if context.document.graph is not None:
+        yield from rule.found_in(context)
+
+
+def _to_run(options: Options, context: LintContext) -> Iterable[str]:
+    """Iterate over the rules that may have something to report."""
+    types = None if context.inference is None else context.by_type
+    present = frozenset(context.library_findings)
+    unclaimed = not all(map(is_claimed, present))
     # Declared dims are those of the file's own input shapes.
     passed_over = DECLARED_DIMS if options.reshape else ()
     for code in sorted((options.rules | options.hidden).difference(passed_over)):
         entry = RULES[code]
         if (
-            not present.isdisjoint(entry.slugs)
+            not present.isdisjoint(entry.library_rules)
             or (code == FALLBACK and unclaimed)
-            or (types is not None and not entry.passive and _concerns(entry, types, subject))
+            or (types is not None and _concerns(entry, types, context))
         ):
             yield code
 
 
-def _concerns(entry: Entry, types: Mapping[str, object], subject: Subject) -> bool:
-    if entry.types and not any(kind in types for kind in entry.types):
+def _concerns(entry: Entry, types: Mapping[str, object], context: LintContext) -> bool:
+    """Tell whether a rule's own check may have something to report."""
+    if entry.when is None or (entry.types and not any(kind in types for kind in entry.types)):
         return False
-    return not entry.when or bool(getattr(subject, entry.when))
-
-
-def _is_unclaimed(slug: str) -> bool:
-    return all(slug not in entry.slugs for entry in RULES.values())
+    return not entry.when or bool(getattr(context, entry.when))
 
 
 def _open_weights(
@@ -221,7 +230,7 @@ def _open_weights(
         errors.append(
             WeightsError(
                 f"the model has constants, but {name}{problem}",
-                place=Place(layer=filled, attribute="offset"),
+                place=GraphLocation(layer=filled, attribute="offset"),
                 rule="weights-missing",
                 hint="another weights file can be named",
             )
@@ -258,45 +267,45 @@ def _given(graph: Graph, options: Options) -> dict[int, TensorInfo]:
     return given
 
 
-def _is_silent(suppressions: Suppressions, code: str, report: Report, subject: Subject) -> bool:
+def _is_silent(suppressions: Suppressions, code: str, report: Report, context: LintContext) -> bool:
     owner = None
-    if report.place is not None and subject.inference is not None and suppressions.at:
-        start, _ = subject.locator.span(report.place)
-        found = subject.locator.owner(start)
+    if report.place is not None and context.inference is not None and suppressions.at:
+        start, _ = context.locator.span(report.place)
+        found = context.locator.owner(start)
         owner = None if found is None else found[0]
     return suppressions.silences(code, owner)
 
 
-def _finding(report: Report, entry: Entry, severity: object, subject: Subject) -> Finding:
+def _finding(report: Report, entry: Entry, severity: object, context: LintContext) -> Finding:
     """Make a finding of a report: put line, column and layer in."""
     place = report.place
     line: int | None = None
     column: int | None = None
     end_column: int | None = None
     layer: str | None = None
-    source = subject.document.source
-    if place is not None and not isinstance(place, Place) and place[0] < 0:
+    source = context.document.source
+    if place is not None and not isinstance(place, GraphLocation) and place[0] < 0:
         line, column = -place[0], place[1] or None
     elif source is not None and place is not None:
-        start, end = subject.locator.span(place)
+        start, end = context.locator.span(place)
         line, column = source.position(start)
         last, end_column = source.position(max(end, start + 1))
         if last > line:
             end_column = len(source.line_text(line)) + 1
-    if isinstance(place, Place):
+    if isinstance(place, GraphLocation):
         index = place.layer
         if index is None and place.edge is not None:
-            edge = subject.graph.edges[place.edge]
+            edge = context.graph.edges[place.edge]
             layer = f"edge {edge.from_layer}:{edge.from_port} -> {edge.to_layer}:{edge.to_port}"
         elif index is not None:
-            layer = subject.graph.layers[index].label
-    elif source is not None and subject.inference is not None and place is not None:
-        layer = _layer_at(subject, place[0])
+            layer = context.graph.layers[index].label
+    elif source is not None and context.inference is not None and place is not None:
+        layer = _layer_at(context, place[0])
     return Finding(
         entry.name,
         severity,  # type: ignore[arg-type]
         report.message,
-        subject.document.file,
+        context.document.file,
         line,
         layer,
         report.expected,
@@ -309,22 +318,22 @@ def _finding(report: Report, entry: Entry, severity: object, subject: Subject) -
     )
 
 
-def _layer_at(subject: Subject, offset: int) -> str | None:
+def _layer_at(context: LintContext, offset: int) -> str | None:
     """Name the layer that holds an offset."""
     from bisect import bisect_right
 
-    starts = subject.document.layers
+    starts = context.document.layers
     at = bisect_right(starts, offset) - 1
-    if at < 0 or subject.locator.layer(at).end <= offset or subject.graph.bare:
+    if at < 0 or context.locator.layer(at).end <= offset or context.graph.bare:
         return None
-    return subject.graph.layers[at].label
+    return context.graph.layers[at].label
 
 
-def _passed_over(subject: Subject) -> tuple[tuple[str, int], ...]:
+def _passed_over(context: LintContext) -> tuple[tuple[str, int], ...]:
     """Count the layers without a shape rule, by type."""
-    layers = subject.graph.layers
+    layers = context.graph.layers
     counts = {
         kind: sum(1 for i in indices if not layers[i].operation.implemented)
-        for kind, indices in subject.by_type.items()
+        for kind, indices in context.by_type.items()
     }
     return tuple(sorted((kind, count) for kind, count in counts.items() if count))

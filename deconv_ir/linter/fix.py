@@ -7,7 +7,7 @@ import os
 from deconv_ir.limits import DEFAULT_LIMITS, Limits
 from deconv_ir.linter.engine import Result, check_bytes
 from deconv_ir.linter.options import Options
-from deconv_ir.linter.rule import Edit
+from deconv_ir.linter.report import Edit
 
 MAX_ROUNDS = 10
 """A fix can bring the next one into sight; mostly one round does."""

@@ -1,22 +1,24 @@
-"""What a rule is, and what it reports.
-
-Kept free of anything slow to import or to create: a process that lints one
-small file must start at once.
-"""
+"""The type of a lint rule: a row of facts, a short failing fragment and a check."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, ClassVar
+import textwrap
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from deconv_ir.ir.findings import Severity
+from deconv_ir.linter.report import Report
 
 if TYPE_CHECKING:
     from deconv_ir.errors import DeconvError
     from deconv_ir.ir.findings import Finding
-    from deconv_ir.ir.graph import Layer, Place
-    from deconv_ir.linter.subject import Subject
-    from deconv_ir.ops.convolution.deconvolution import Deconvolution
+    from deconv_ir.ir.graph import Layer
+    from deconv_ir.linter.context import LintContext
+
+    Claims = Callable[[DeconvError | Finding], bool]
+    Present = Callable[[DeconvError | Finding, LintContext], Report | None]
+    Check = Callable[[LintContext], Iterator[Report]]
+    CheckLayer = Callable[[int, Layer, LintContext], Iterator[Report]]
 
 ERROR, WARNING, INFO = Severity.ERROR, Severity.WARNING, Severity.INFO
 
@@ -28,73 +30,21 @@ FAMILIES = {
     "5": "weights",
     "6": "portability",
 }
-"""First digit of a rule's code -> the family it belongs to."""
+"""First digit of a rule's code -> its family, which is also the module that defines it."""
 
-Edit = tuple[int, int, str]
-"""Start and end of a span of the file's text, and what should stand there."""
-
-
-class Report:
-    """What a rule says about a file.
-
-    Attributes
-    ----------
-    message : str
-        What is wrong, without the place.
-    place : Place or (int, int)
-        The part of the graph, or a span of the file's text.
-    expected, actual : Any
-    hint : str or None
-        What the user can do about it.
-    edits : tuple of Edit
-        What `--fix` does about it.
-    related : int or None
-        Index of another layer that has a part in it.
-    """
-
-    __slots__ = ("actual", "edits", "expected", "hint", "message", "place", "related")
-
-    def __init__(
-        self,
-        message: str,
-        place: Place | tuple[int, int] | None,
-        *,
-        expected: Any = None,
-        actual: Any = None,
-        hint: str | None = None,
-        edits: tuple[Edit, ...] = (),
-        related: int | None = None,
-    ) -> None:
-        self.message = message
-        self.place = place
-        self.expected = expected
-        self.actual = actual
-        self.hint = hint
-        self.edits = edits
-        self.related = related
-
-    @classmethod
-    def of(cls, found: DeconvError | Finding, edits: tuple[Edit, ...] = ()) -> Report:
-        """Make a report of an error of the library, or of a finding of inference."""
-        report = cls(
-            found.message,
-            found.place,
-            expected=found.expected,
-            actual=found.actual,
-            hint=found.hint,
-            edits=edits,
-        )
-        if report.place is None and found.line is not None:
-            report.place = (-found.line, found.column or 0)
-        return report
+DECONVOLUTION = ("ConvolutionBackpropData", "GroupConvolutionBackpropData")
+"""The transposed convolutions of OpenVINO's opsets."""
+ANY_DECONVOLUTION = (*DECONVOLUTION, "ConvTranspose", "ConvolutionBackwardData")
+"""Those, and the ones of oneDNN Graph."""
 
 
-class Rule:
-    """One kind of mistake.
+def family_of(code: str) -> str:
+    """Return the family of the rule with a code."""
+    return FAMILIES[code.removeprefix("IR")[0]]
 
-    A subclass stands in a file of its own.  Its docstring says what the rule
-    finds and why that matters, and ends with two XML fragments, after
-    ``Fails::`` and ``Passes::``, which the tests run.
+
+class Rule(NamedTuple):
+    """One kind of mistake: a row of a family's module.
 
     Attributes
     ----------
@@ -103,90 +53,99 @@ class Rule:
     name : str
         Stable and readable.
     severity : Severity
-    slugs : tuple of str
-        `rule` of those errors and findings of the library that are this
-        rule's; see `claims`.
+    text : str
+        A title of one line, an empty line, and why the mistake matters.
+    fails : str
+        The few lines of XML that show the mistake.  An element takes the place
+        of the one with its id in the example network of docs/rules.md.
+    weights : str
+        Contents of the .bin that the fragment needs: a type and values, or
+        ``zeros`` and a number of bytes.  Empty: the network's own.
+    library_rules : tuple of str
+        `rule` of the errors and findings of the library that belong to this
+        rule; see `claims`.
     types : tuple of str
-        Types of layers that the rule is about; without one of them in the
+        Types of layers that the rule is about: without one of them in the
         graph it is not run.  Empty: it always is.
     when : str
-        Name of an attribute of `Subject` that is empty, or false, where the
-        rule has nothing to say; its file is not imported then.
+        Name of an attribute of `LintContext` that is empty, or false, where
+        the rule has nothing to report; its module is not imported then.
     fix : str
-        What `--fix` does; empty: nothing.
+        What `--fix` does.  Empty: nothing.
     deep : bool
         It reads all weights, so it runs only with `--deep`.
+    claims : callable, optional
+        Whether a finding with one of `library_rules` belongs to this rule.
+        Rules are asked in the order of their codes; the first one gets it.
+    present : callable, optional
+        Makes the report of a finding of the library, or None where `check`
+        reports the same; default: `Report.of`.
+    check : callable, optional
+        Finds the mistakes in one file.
+    check_layer : callable, optional
+        Finds the mistakes in one layer of `types` from its attributes, ports
+        and inputs alone.  Layers that differ only in name and id are checked
+        once as long as there is nothing to report.
     """
 
-    code: ClassVar[str] = ""
-    name: ClassVar[str] = ""
-    severity: ClassVar[Severity] = ERROR
-    slugs: ClassVar[tuple[str, ...]] = ()
-    types: ClassVar[tuple[str, ...]] = ()
-    when: ClassVar[str] = ""
-    fix: ClassVar[str] = ""
-    deep: ClassVar[bool] = False
+    code: str
+    name: str
+    severity: Severity
+    text: str
+    fails: str
+    weights: str = ""
+    library_rules: tuple[str, ...] = ()
+    types: tuple[str, ...] = ()
+    when: str = ""
+    fix: str = ""
+    deep: bool = False
+    claims: Claims | None = None
+    present: Present | None = None
+    check: Check | None = None
+    check_layer: CheckLayer | None = None
 
-    @staticmethod
-    def claims(found: DeconvError | Finding) -> bool:
-        """Tell whether a finding with one of the rule's slugs is this rule's.
+    @property
+    def title(self) -> str:
+        """The rule in one sentence."""
+        return self.text.partition("\n")[0]
 
-        Rules are asked in the order of their codes; the first one that claims
-        a finding has it.
-        """
-        return True
+    @property
+    def why(self) -> str:
+        """Why the mistake matters, as one paragraph."""
+        return " ".join(self.text.partition("\n")[2].split())
 
-    def check(self, subject: Subject) -> Iterator[Report]:
-        """Find the mistakes in one file; what other parts of the library found comes first."""
-        for found in subject.found(self):
-            yield self.report(found, subject)
+    @property
+    def family(self) -> str:
+        """The family that the rule belongs to."""
+        return family_of(self.code)
 
-    def report(self, found: DeconvError | Finding, subject: Subject) -> Report:
-        """Present something that another part of the library found."""
-        return Report.of(found)
+    @property
+    def fragment(self) -> str:
+        """The failing fragment."""
+        return textwrap.dedent(self.fails).strip("\n").rstrip()
 
-
-class LayerRule(Rule):
-    """A rule that looks at one layer at a time.
-
-    Layers that differ in name and id alone are looked at once, as long as
-    there is nothing to say about them.
-    """
-
-    def check(self, subject: Subject) -> Iterator[Report]:
-        """Find the mistakes in one file."""
-        for found in subject.found(self):
-            yield self.report(found, subject)
-        for group in subject.alike(*self.types):
-            reports = list(self.check_layer(group[0], subject.graph.layers[group[0]], subject))
+    def found_in(self, context: LintContext) -> Iterator[Report]:
+        """Iterate over the mistakes that the rule itself finds in one file."""
+        if self.check is not None:
+            yield from self.check(context)
+        if self.check_layer is None:
+            return
+        layers = context.graph.layers
+        for group in context.alike(*self.types):
+            reports = list(self.check_layer(group[0], layers[group[0]], context))
             if reports:
                 yield from reports
                 for index in group[1:]:
-                    yield from self.check_layer(index, subject.graph.layers[index], subject)
-
-    def check_layer(self, index: int, layer: Layer, subject: Subject) -> Iterator[Report]:
-        """Find the mistakes in one layer, from its attributes, ports and inputs alone."""
-        raise NotImplementedError
+                    yield from self.check_layer(index, layers[index], context)
 
 
-class DeconvolutionRule(LayerRule):
-    """A rule about transposed convolutions whose attributes and inputs hold together."""
+def of_deconvolution(
+    check: Callable[[int, Layer, Any, LintContext], Iterator[Report]],
+) -> CheckLayer:
+    """Make a check of layers out of one of transposed convolutions with valid inputs."""
 
-    types: ClassVar[tuple[str, ...]] = ("ConvolutionBackpropData", "GroupConvolutionBackpropData")
+    def check_layer(index: int, layer: Layer, context: LintContext) -> Iterator[Report]:
+        if layer.operation.implemented and index not in context.unfit:
+            yield from check(index, layer, layer.operation, context)
 
-    def check_layer(self, index: int, layer: Layer, subject: Subject) -> Iterator[Report]:
-        """Find the mistakes in one layer."""
-        if layer.operation.implemented and index not in subject.unfit:
-            operation: Any = layer.operation
-            yield from self.check_deconvolution(index, layer, operation, subject)
-
-    def check_deconvolution(
-        self, index: int, layer: Layer, operation: Deconvolution, subject: Subject
-    ) -> Iterator[Report]:
-        """Find the mistakes in one transposed convolution."""
-        raise NotImplementedError
-
-
-def family(code: str) -> str:
-    """Return the family that a code belongs to."""
-    return FAMILIES[code.removeprefix("IR")[0]]
+    return check_layer

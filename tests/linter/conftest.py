@@ -1,27 +1,75 @@
-"""What the linter's tests share: reading cases, and weights in words."""
+"""What the linter's tests share: the cases, and checking an IR given by its text."""
 
 from __future__ import annotations
 
 import re
-import struct
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
 from deconv_ir.ir.findings import Finding
-from deconv_ir.linter.engine import Result, check_bytes, check_file
+from deconv_ir.linter.engine import Result, check_file
 from deconv_ir.linter.options import Options, choose
+
+from .network import NETWORK, WEIGHTS, complete, weights_bytes
 
 CASES = Path(__file__).parent / "cases"
 EVERYTHING = choose(select=["ALL"], severity="info", deep=True)
 """All rules, those of severity info and those that read all weights too."""
 
 _EXPECTED = re.compile(r"<!-- expect: ([A-Z0-9 ]+) -->")
+_SECTION = re.compile(
+    r"^\[([\w -]+) (fails|passes): (.+)\]\n(?:bin: (.+)\n)?((?:(?!\[).*\n)*)", re.MULTILINE
+)
 
 
-def expected_in(data: bytes) -> set[tuple[int, str]]:
+class Case(NamedTuple):
+    """A section of a file in cases/."""
+
+    rules: tuple[str, ...]
+    fails: bool
+    title: str
+    bin: str
+    fragment: str
+
+    def __str__(self) -> str:
+        return f"{self.rules[0]}: {self.title}"
+
+    def write(self, folder: Path) -> Path:
+        """Write the whole file and its .bin, and return the path of the .xml."""
+        path = folder / "model.xml"
+        path.write_text(complete(self.fragment), "utf-8")
+        weights = weights_bytes(self.bin)
+        if weights is not None:
+            path.with_suffix(".bin").write_bytes(weights)
+        return path
+
+
+def read_cases() -> list[Case]:
+    """Read all sections of all files in cases/."""
+    found = []
+    for path in sorted(CASES.glob("*.txt")):
+        text = path.read_text("utf-8")
+        sections = list(_SECTION.finditer(text))
+        assert "".join(section[0] for section in sections) == text, f"{path.name} has other lines"
+        for rules, verdict, title, contents, fragment in map(re.Match.groups, sections):
+            names = tuple(rules.split())
+            found.append(Case(names, verdict == "fails", title, contents or "", fragment))
+    return found
+
+
+ALL_CASES = read_cases()
+
+
+def case_of(rule: str, title: str) -> Case:
+    """Return one case."""
+    (case,) = (c for c in ALL_CASES if rule in c.rules and c.title == title)
+    return case
+
+
+def expected_in(text: str) -> set[tuple[int, str]]:
     """Return line and code of what the comments in a case say is wrong in their line."""
-    text = data.decode("utf-8", "replace")
     return {
         (number, code)
         for number, line in enumerate(text.split("\n"), 1)
@@ -32,15 +80,6 @@ def expected_in(data: bytes) -> set[tuple[int, str]]:
 
 def found_in(findings: list[Finding]) -> set[tuple[int | None, str]]:
     return {(f.line, f.code) for f in findings}
-
-
-def weights_bytes(words: str) -> bytes:
-    """Make a .bin from words: ``zeros 16``, ``i64 1 2``, ``f32 1 nan``."""
-    kind, *values = words.split()
-    if kind == "zeros":
-        return bytes(int(values[0]))
-    code, number = {"i64": ("q", int), "f32": ("f", float)}[kind]
-    return struct.pack(f"<{len(values)}{code}", *map(number, values))
 
 
 def check_text(
@@ -57,12 +96,9 @@ def check_text(
 @pytest.fixture
 def block() -> str:
     """A clean IR: Parameter, Const, ConvolutionBackpropData, Const, Add, ReLU, Result."""
-    return (CASES / "wrong-root/pass/plain.xml").read_text()
+    return NETWORK.read_text("utf-8")
 
 
 @pytest.fixture
 def block_weights() -> bytes:
-    return (CASES / "wrong-root/pass/plain.bin").read_bytes()
-
-
-__all__ = ["CASES", "EVERYTHING", "check_bytes", "check_text", "expected_in", "found_in"]
+    return WEIGHTS

@@ -1,52 +1,86 @@
-"""Every rule's pass/ and fail/ files; drop a file in, and it is a test.
+"""The cases of every rule; add a section to a file in cases/, and it is a test.
 
-In a fail/ file a comment ``<!-- expect: IR401 -->`` says what is wrong in its
-line.  All findings of all rules must be those, in those lines: a case also
-fails when another rule speaks up.
+In a case that fails, a comment ``<!-- expect: IR401 -->`` says what is wrong in its line.  All
+findings of all rules must be those, in those lines: a case also fails when another rule reports
+something.
 """
 
 from __future__ import annotations
 
+import codecs
 from pathlib import Path
 
 import pytest
 
+from deconv_ir.ir.findings import Severity
 from deconv_ir.linter.catalogue import RULES
 from deconv_ir.linter.engine import check_file
 
-from .conftest import CASES, EVERYTHING, expected_in, found_in
+from .conftest import ALL_CASES, EVERYTHING, Case, check_text, expected_in, found_in
+
+FAILING = [case for case in ALL_CASES if case.fails]
+PASSING = [case for case in ALL_CASES if not case.fails]
+# Their cases are not text, and are below.
+NOT_TEXT = {"file-unreadable", "xml-not-well-formed"}
 
 
-def case_files(kind: str) -> list[Path]:
-    return sorted(p for p in CASES.glob(f"*/{kind}/*.xml"))
+@pytest.mark.parametrize("case", FAILING, ids=str)
+def test_fails(case: Case, tmp_path: Path) -> None:
+    path = case.write(tmp_path)
+    findings = check_file(path, EVERYTHING).findings
+    assert set(case.rules) <= {f.rule for f in findings}
+    assert found_in(findings) == expected_in(path.read_text("utf-8"))
 
 
-def name_of(path: Path) -> str:
-    return str(path.relative_to(CASES))
+@pytest.mark.parametrize("case", PASSING, ids=str)
+def test_passes(case: Case, tmp_path: Path) -> None:
+    found = check_file(case.write(tmp_path), EVERYTHING).findings
+    assert {f.rule for f in found}.isdisjoint(case.rules)
+    assert [f for f in found if f.severity is not Severity.INFO] == []
 
 
-@pytest.mark.parametrize("path", case_files("fail"), ids=name_of)
-def test_fail(path: Path) -> None:
-    result = check_file(path, EVERYTHING)
-    rule = path.parent.parent.name
-    assert rule in {f.rule for f in result.findings}
-    if path.is_file():
-        assert found_in(result.findings) == expected_in(path.read_bytes())
+def test_network_has_no_findings(block: str, block_weights: bytes, tmp_path: Path) -> None:
+    """What completes the fragments passes all rules."""
+    assert check_text(block, tmp_path, block_weights).findings == []
 
 
-@pytest.mark.parametrize("path", case_files("pass"), ids=name_of)
-def test_pass(path: Path) -> None:
-    found = check_file(path, EVERYTHING).findings
-    rule = path.parent.parent.name
-    assert rule not in {f.rule for f in found}
-    assert [f for f in found if f.severity.value != "info"] == []
+def test_every_rule_has_a_failing_case() -> None:
+    tested = {rule for case in FAILING for rule in case.rules}
+    assert tested | NOT_TEXT == {entry.name for entry in RULES.values()}
 
 
-@pytest.mark.parametrize("entry", RULES.values(), ids=lambda entry: entry.name)
-def test_every_rule_has_cases(entry) -> None:  # type: ignore[no-untyped-def]
-    assert list((CASES / entry.name / "pass").iterdir())
-    assert list((CASES / entry.name / "fail").iterdir())
+def test_file_unreadable(tmp_path: Path) -> None:
+    (tmp_path / "folder.xml").mkdir()
+    for name in ("folder.xml", "missing.xml"):
+        assert [f.code for f in check_file(tmp_path / name, EVERYTHING).findings] == ["IR101"]
 
 
-def test_every_folder_is_a_rule() -> None:
-    assert {p.name for p in CASES.iterdir()} == {entry.name for entry in RULES.values()}
+@pytest.mark.parametrize(
+    ("old", "new", "line"),
+    [
+        ("</edges>\n\t<rt_info />\n</net>\n", "", 123),
+        ("<net", "<!DOCTYPE net>\n<net", 2),
+        ("</dim>\n\t\t\t\t</port>", "</port>\n\t\t\t\t</dim>", 11),
+    ],
+    ids=["cut short", "doctype", "tags crossed"],
+)
+def test_xml_not_well_formed(
+    block: str, block_weights: bytes, tmp_path: Path, old: str, new: str, line: int
+) -> None:
+    assert old in block
+    text = block.replace(old, new, 1)
+    findings = check_text(text, tmp_path, block_weights).findings
+    assert found_in(findings) == {(line, "IR102")}
+
+
+@pytest.mark.parametrize(
+    ("encoding", "mark"),
+    [("utf-8", codecs.BOM_UTF8), ("iso-8859-1", b""), ("utf-16", b"")],
+    ids=["byte order mark", "Latin-1", "UTF-16"],
+)
+def test_encodings_are_read(
+    block: str, block_weights: bytes, tmp_path: Path, encoding: str, mark: bytes
+) -> None:
+    text = block.replace("?>", f' encoding="{encoding}"?>', 1).replace('name="act"', 'name="é"')
+    data = mark + text.encode(encoding)
+    assert check_text(data, tmp_path, block_weights).findings == []

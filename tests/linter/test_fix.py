@@ -10,26 +10,23 @@ from pathlib import Path
 
 import pytest
 
-from deconv_ir.linter.catalogue import RULES
+from deconv_ir.linter.catalogue import RULES, load_rule
 from deconv_ir.linter.engine import check_bytes
 from deconv_ir.linter.fix import fix_bytes
 from deconv_ir.linter.options import choose
 
-from .conftest import CASES
+from .conftest import ALL_CASES, Case, case_of
 
 DEFAULT = choose()
-FIXABLE = {entry.name for entry in RULES.values() if entry.fix}
-# What these hold is for a person to decide: see the rules' `fix`.
+FIXABLE = {entry.name for entry in RULES.values() if load_rule(entry.code).fix}
+# What these contain is for a person to decide: see the rules' `fix`.
 LEFT_ALONE = {
-    "float-in-integer-list/fail/fraction.xml",
-    "unknown-auto-pad/fail/same.xml",
-    "edge-dims-differ/fail/no_dims.xml",
+    "float-in-integer-list: fraction",
+    "unknown-auto-pad: same",
+    "edge-dims-differ: no dims",
 }
-CASES_TO_FIX = sorted(p for name in FIXABLE for p in (CASES / name / "fail").glob("*.xml"))
-
-
-def name_of(path: Path) -> str:
-    return str(path.relative_to(CASES))
+CASES_TO_FIX = [case for case in ALL_CASES if case.fails and FIXABLE.intersection(case.rules)]
+every_case = pytest.mark.parametrize("case", CASES_TO_FIX, ids=str)
 
 
 def fixed(path: Path, data: bytes | None = None) -> tuple[bytes, int, list[str]]:
@@ -38,22 +35,27 @@ def fixed(path: Path, data: bytes | None = None) -> tuple[bytes, int, list[str]]
     return new, count, [f.rule for f in left.findings]
 
 
-@pytest.mark.parametrize("path", CASES_TO_FIX, ids=name_of)
-def test_fix_leaves_no_finding_and_is_idempotent(path: Path) -> None:
+def test_every_fix_has_a_case() -> None:
+    assert {rule for case in CASES_TO_FIX for rule in case.rules} == FIXABLE
+
+
+@every_case
+def test_fix_leaves_no_finding_and_is_idempotent(case: Case, tmp_path: Path) -> None:
+    path = case.write(tmp_path)
     data = path.read_bytes()
     new, count, left = fixed(path)
-    rule = path.parent.parent.name
-    if name_of(path) in LEFT_ALONE:
+    if str(case) in LEFT_ALONE:
         if not count:
             assert new == data
         return
     assert count >= 1
-    assert rule not in left
+    assert not set(case.rules).intersection(left)
     assert fixed(path, new)[0] == new
 
 
-@pytest.mark.parametrize("path", CASES_TO_FIX, ids=name_of)
-def test_fix_touches_the_lines_of_findings_only(path: Path) -> None:
+@every_case
+def test_fix_touches_the_lines_of_findings_only(case: Case, tmp_path: Path) -> None:
+    path = case.write(tmp_path)
     data = path.read_bytes()
     findings = check_bytes(data, path.name, DEFAULT, path.with_suffix(".bin")).findings
     new, _, _ = fixed(path)
@@ -113,9 +115,9 @@ def test_fix_follows_dims_along_the_edges() -> None:
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    source = CASES / "declared-dims-differ/fail/one_dim"
+    path = case_of("declared-dims-differ", "one dim").write(tmp_path)
     for suffix in (".xml", ".bin"):
-        (tmp_path / f"m{suffix}").write_bytes(source.with_suffix(suffix).read_bytes())
+        path.with_suffix(suffix).rename(tmp_path / f"m{suffix}")
     return tmp_path
 
 

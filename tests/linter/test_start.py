@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from .conftest import CASES
+from .conftest import case_of
+from .network import NETWORK, WEIGHTS
 
 ROOT = Path(__file__).parents[2]
-CLEAN = CASES / "wrong-root/pass/plain.xml"
 # Reading, one transposed convolution, a constant, the text report: all that is imported
 # beside what lxml and click do.
 CHECK = """
@@ -27,8 +27,8 @@ print(*sorted(set(sys.modules) - before), file=sys.stderr)
 @pytest.fixture(scope="module")
 def imported(tmp_path_factory: pytest.TempPathFactory) -> set[str]:
     folder = tmp_path_factory.mktemp("away_from_our_own_settings")
-    for suffix in (".xml", ".bin"):
-        (folder / f"m{suffix}").write_bytes(CLEAN.with_suffix(suffix).read_bytes())
+    (folder / "m.xml").write_bytes(NETWORK.read_bytes())
+    (folder / "m.bin").write_bytes(WEIGHTS)
     # Without site: an editable install has imports of its own.
     paths = os.pathsep.join([str(ROOT), *filter(os.path.isdir, sys.path)])
     done = subprocess.run(
@@ -53,7 +53,8 @@ def imported(tmp_path_factory: pytest.TempPathFactory) -> set[str]:
         *("heapq", "json", "logging", "multiprocessing", "pathlib", "tempfile", "tomllib"),
         *("urllib.parse", "xml.etree.ElementTree"),
         *("deconv_ir.model", "deconv_ir.execute", "deconv_ir.kernels", "deconv_ir.spec_examples"),
-        *("deconv_ir.linter.cache", "deconv_ir.linter.documentation", "deconv_ir.linter.suppress"),
+        *("deconv_ir.linter.cache", "deconv_ir.ops.opsets", "deconv_ir.linter.suppress"),
+        *("deconv_ir.linter.rules.graph", "deconv_ir.linter.rules.weights"),
         *("cli.lint_folders", "cli.lint_rules", "cli.reporters.json", "cli.reporters.sarif"),
     ],
 )
@@ -61,10 +62,10 @@ def test_is_not_imported(module: str, imported: set[str]) -> None:
     assert module not in imported
 
 
-def test_exit_code_and_output_survive_the_quick_exit() -> None:
+def test_exit_code_and_output_survive_the_quick_exit(tmp_path: Path) -> None:
     code = "from deconv_cli.lint import main; main()"
     done = subprocess.run(
-        [sys.executable, "-c", code, str(CASES / "cycle/fail/two_layers.xml")],
+        [sys.executable, "-c", code, str(case_of("cycle", "two layers").write(tmp_path))],
         capture_output=True,
         text=True,
         check=False,

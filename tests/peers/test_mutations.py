@@ -17,7 +17,7 @@ from linter.mutations import mutate
 
 from deconv_ir.formats.openvino_xml.weights import Weights
 from deconv_ir.ir.findings import Severity
-from deconv_ir.ir.graph import Place
+from deconv_ir.ir.graph import GraphLocation
 from deconv_ir.ir.infer import infer
 from deconv_ir.ir.operation import Context
 from deconv_ir.ir.shapes import parse_dim
@@ -119,7 +119,7 @@ def said_to_be_computed(result: Result) -> list[tuple[str, int, int, Any]]:
         (graph.layers[f.place.layer].name, f.place.port, f.place.axis, parse_dim(str(f.expected)))
         for f in result.findings
         if f.code == "IR401"
-        and isinstance(f.place, Place)
+        and isinstance(f.place, GraphLocation)
         and f.place.layer is not None
         and f.place.port is not None
         and f.place.axis is not None

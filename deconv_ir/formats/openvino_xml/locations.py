@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from deconv_ir.formats.openvino_xml.document import Document
 from deconv_ir.formats.openvino_xml.scanner import Element, scan_iter
-from deconv_ir.ir.graph import Place
+from deconv_ir.ir.graph import GraphLocation
 
 Span = tuple[int, int]
 
@@ -47,9 +47,9 @@ class Locator:
             return None
         return next((p for i, p in enumerate(section.named("port")) if i == port), None)
 
-    def span(self, place: Place | Span) -> Span:
+    def span(self, place: GraphLocation | Span) -> Span:
         """Return the narrowest span of the text that shows a place."""
-        if not isinstance(place, Place):
+        if not isinstance(place, GraphLocation):
             return place
         if place.edge is not None:
             edge = self.element(self.document.edges[place.edge])

@@ -32,7 +32,7 @@ from deconv_ir.formats.openvino_xml.scanner import TAG, Element, read_attributes
 from deconv_ir.formats.openvino_xml.source import Source
 from deconv_ir.formats.openvino_xml.vocabulary import LAYER_ATTRIBUTES
 from deconv_ir.ir.bare_layer import wrap_layer
-from deconv_ir.ir.graph import Edge, Graph, Info, Layer, Place
+from deconv_ir.ir.graph import Edge, Graph, GraphLocation, Info, Layer
 from deconv_ir.ir.operation import Operation
 from deconv_ir.limits import DEFAULT_LIMITS, Limits
 from deconv_ir.ops import find_operation
@@ -410,7 +410,7 @@ class _Reader:
             at = start if raw is None else data_start
             self.report(Fault(at, rest, False, error), 0, layer.label)
             index = len(self.out.layers)
-            self.out.problems[-1].place = Place(layer=index, attribute=error.attribute)
+            self.out.problems[-1].place = GraphLocation(layer=index, attribute=error.attribute)
         return layer, end
 
     def _operation(
@@ -472,8 +472,8 @@ class _Reader:
         graph = wrap_layer(layer, self.file)
         index = next(i for i, found in enumerate(graph.layers) if found.id == layer.id)
         for problem in self.out.problems:
-            if isinstance(problem.place, Place):
-                problem.place = Place(layer=index, attribute=problem.place.attribute)
+            if isinstance(problem.place, GraphLocation):
+                problem.place = GraphLocation(layer=index, attribute=problem.place.attribute)
         self.out.layers = [match.start()] * len(graph.layers)
         self.out.edges = [match.start()] * len(graph.edges)
         return graph

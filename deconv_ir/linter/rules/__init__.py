@@ -1,1 +1,1 @@
-"""Lint rules, one a file."""
+"""The lint rules: a module for each family, with a tuple ``RULES``."""

@@ -1,0 +1,291 @@
+"""The context of a lint run: one file as the rules see it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from deconv_ir.errors import DeconvError
+from deconv_ir.formats.openvino_xml.locations import Locator
+from deconv_ir.ir.findings import Finding
+from deconv_ir.ir.geometry import Semantics
+from deconv_ir.ir.graph import Graph, GraphLocation, Layer, Port, Topology
+from deconv_ir.ir.infer import Inference
+from deconv_ir.ir.operation import Context, TensorInfo
+from deconv_ir.ops import find_operation
+
+if TYPE_CHECKING:
+    from deconv_ir.formats.openvino_xml.document import Document
+    from deconv_ir.linter.report import Edit
+    from deconv_ir.linter.weights import WeightsView
+    from deconv_ir.ops.constants.constant import Const
+
+SINKS = ("Result", "Assign")
+"""Types of layers that are computed for their own sake."""
+
+_KNOWN_VERSIONS = frozenset({f"opset{number}" for number in range(1, 18)})
+
+
+class LintContext:
+    """One file, read, connected and inferred.
+
+    Attributes
+    ----------
+    document : Document
+    inference_context : Context
+        What inference was asked with: semantics and weights.
+    inference : Inference or None
+        None when the file is not an IR.
+    weights : WeightsView or None
+        The .bin; None where there is none, or none is needed.
+    library_findings : dict
+        What reading, connecting and inference reported, by their `rule`.
+    """
+
+    def __init__(
+        self,
+        document: Document,
+        context: Context,
+        inference: Inference | None,
+        weights: WeightsView | None,
+        errors: Iterable[DeconvError] = (),
+    ) -> None:
+        self.document = document
+        self.inference_context = context
+        self.inference = inference
+        self.weights = weights
+        self._groups: dict[str, list[list[int]]] = {}
+        self.library_findings: dict[str, list[DeconvError | Finding]] = {}
+        for error in errors:
+            self._file(error)
+        for error in (*document.problems, *document.remarks):
+            self._file(error)
+        if inference is not None:
+            for error in (*self.topology.problems, *inference.errors):
+                self._file(error)
+            for finding in inference.findings:
+                self._file(finding)
+
+    def _file(self, found: DeconvError | Finding) -> None:
+        self.library_findings.setdefault(found.rule or "", []).append(found)
+
+    @property
+    def graph(self) -> Graph:
+        """The network."""
+        assert self.document.graph is not None
+        return self.document.graph
+
+    @property
+    def topology(self) -> Topology:
+        """How its layers are connected."""
+        return self.graph.topology
+
+    @cached_property
+    def by_type(self) -> dict[str, list[int]]:
+        """Type -> indices of the layers of that type."""
+        found: dict[str, list[int]] = {}
+        for index, layer in enumerate(self.graph.layers):
+            found.setdefault(layer.type, []).append(index)
+        return found
+
+    def layers(self, *types: str) -> Iterator[tuple[int, Layer]]:
+        """Iterate over the layers of some types whose attributes could be read."""
+        for kind in types:
+            for index in self.by_type.get(kind, ()):
+                layer = self.graph.layers[index]
+                if layer.operation.implemented:
+                    yield index, layer
+
+    def outputs(self, index: int) -> tuple[TensorInfo, ...]:
+        """Return what is known of a layer's outputs: on a cycle, what it declares."""
+        assert self.inference is not None
+        declared = self.graph.layers[index].outputs
+        return self.inference.outputs[index] or tuple(
+            TensorInfo(port.shape, port.element_type) for port in declared
+        )
+
+    def inputs(self, index: int) -> list[TensorInfo]:
+        """Return what is known of a layer's inputs."""
+        layer = self.graph.layers[index]
+        return [
+            self.outputs(source[0])[source[1]]
+            if source is not None
+            else TensorInfo(port.shape, port.element_type)
+            for port, source in zip(layer.inputs, self.topology.sources[index], strict=True)
+        ]
+
+    def alike(self, *types: str) -> Iterator[list[int]]:
+        """Iterate over the layers of some types, in groups that differ in name and id alone.
+
+        Layers of a group share operation, attributes, declared ports and what
+        is known of the inputs.
+        """
+        for kind in types:
+            groups = self._groups.get(kind)
+            if groups is None:
+                groups = self._groups[kind] = self._group(kind)
+            yield from groups
+
+    def _group(self, kind: str) -> list[list[int]]:
+        assert self.inference is not None
+        layers, sources, outputs = self.graph.layers, self.topology.sources, self.inference.outputs
+        groups: dict[tuple[object, ...], list[int]] = {}
+        for index in self.by_type.get(kind, ()):
+            layer = layers[index]
+            key = (
+                layer.version,
+                id(layer.operation),
+                id(layer.attributes),
+                id(layer.inputs),
+                id(layer.outputs),
+                *[
+                    source and outputs[source[0]] and id(outputs[source[0]][source[1]])
+                    for source in sources[index]
+                ],
+            )
+            groups.setdefault(key, []).append(index)
+        return list(groups.values())
+
+    @cached_property
+    def unfit(self) -> frozenset[int]:
+        """Indices of the layers whose inputs do not fit."""
+        assert self.inference is not None
+        places = (error.place for error in self.inference.errors)
+        return frozenset(
+            p.layer for p in places if isinstance(p, GraphLocation) and p.layer is not None
+        )
+
+    def constants(self) -> Iterator[tuple[int, Layer, Const]]:
+        """Iterate over the constants."""
+        from deconv_ir.ops.constants.constant import Const
+
+        for index, layer in self.layers("Const"):
+            if isinstance(layer.operation, Const):
+                yield index, layer, layer.operation
+
+    # The properties that rules name in `when`: cheap, and mostly empty.
+
+    @cached_property
+    def unequal_edges(self) -> list[tuple[int, int, tuple[int, int]]]:
+        """Edges whose two ends declare different dims or precisions.
+
+        Index of the layer and of the port that it leads to, and where it
+        comes from.
+        """
+        if self.graph.bare:
+            return []
+        layers = self.graph.layers
+        return [
+            (index, port, source)
+            for index, sources in enumerate(self.topology.sources)
+            for port, source in enumerate(sources)
+            if source is not None
+            and _differ(layers[source[0]].outputs[source[1]], layers[index].inputs[port])
+        ]
+
+    @cached_property
+    def has_repeated_names(self) -> bool:
+        """Whether two layers have the same name."""
+        layers = self.graph.layers
+        return not self.graph.bare and len({layer.name for layer in layers}) < len(layers)
+
+    @cached_property
+    def repeated_port_ids(self) -> list[tuple[int, str, int]]:
+        """Index of the layer, side, and index of each port with an id that came before."""
+        found = []
+        unlike: set[int] = set()
+        for index, layer in enumerate(self.graph.layers):
+            for side, ports in (("input", layer.inputs), ("output", layer.outputs)):
+                if len(ports) < 2 or id(ports) in unlike:
+                    continue
+                ids = [port.id for port in ports]
+                if len(set(ids)) == len(ids):
+                    unlike.add(id(ports))  # layers share equal ports
+                else:
+                    found += [(index, side, i) for i, n in enumerate(ids) if n in ids[:i]]
+        return found
+
+    @cached_property
+    def has_no_result(self) -> bool:
+        """Whether the network has no Result and no Assign."""
+        return not self.graph.bare and not any(self.by_type.get(kind) for kind in SINKS)
+
+    @cached_property
+    def unneeded(self) -> list[int]:
+        """Layers that no Result and no Assign depends on, except Parameters."""
+        if self.graph.bare or not self.by_type.get("Result"):
+            return []
+        layers, sources = self.graph.layers, self.topology.sources
+        ends = [i for kind in SINKS for i in self.by_type.get(kind, ())]
+        needed = bytearray(len(layers))
+        while ends:
+            index = ends.pop()
+            if not needed[index]:
+                needed[index] = True
+                ends += [source[0] for source in sources[index] if source is not None]
+        return [
+            index
+            for index, is_needed in enumerate(needed)
+            if not is_needed and layers[index].type != "Parameter"
+        ]
+
+    @cached_property
+    def has_untidy_constants(self) -> bool:
+        """Whether sizes and offsets of constants may be wrong."""
+        from deconv_ir.linter.constants import are_untidy
+
+        found = [const for _, _, const in self.constants()]
+        if len(found) < len(self.by_type.get("Const", ())):
+            return True  # the attributes of one cannot be read
+        return are_untidy(found, None if self.weights is None else len(self.weights))
+
+    @cached_property
+    def misaligned_constants(self) -> list[tuple[int, Const]]:
+        """Constants whose offset is not a multiple of their element's size."""
+        return [
+            (index, const)
+            for index, _, const in self.constants()
+            if const.element_type and const.offset % max(1, const.element_type.bits // 8)
+        ]
+
+    @cached_property
+    def unusual_operations(self) -> set[tuple[str, str]]:
+        """Types and versions that are not simply an implemented operation of an opset."""
+        pairs = {(layer.type, layer.version or "") for layer in self.graph.layers}
+        return {
+            (kind, version)
+            for kind, version in pairs
+            if version not in _KNOWN_VERSIONS or find_operation(kind, version) is None
+        }
+
+    @cached_property
+    def oddly_ported(self) -> list[int]:
+        """Results with outputs, and other layers without."""
+        return [
+            index
+            for index, layer in enumerate(self.graph.layers)
+            if bool(layer.outputs) == (layer.type == "Result")
+        ]
+
+    @cached_property
+    def locator(self) -> Locator:
+        """Finds the parts of the graph in the text."""
+        return Locator(self.document)
+
+    def replace(self, place: GraphLocation, text: str) -> tuple[Edit, ...]:
+        """Return the edit that replaces the text of a location."""
+        start, end = self.locator.span(place)
+        return ((start, end, text),)
+
+    @property
+    def semantics(self) -> Semantics:
+        """Whose semantics decide: the documents' or OpenVINO's."""
+        return self.inference_context.semantics
+
+
+def _differ(start: Port, end: Port) -> bool:
+    """Tell whether the ends of an edge declare different things."""
+    return (start.shape is not end.shape and start.shape != end.shape) or (
+        start.element_type is not end.element_type and end.element_type is not None
+    )

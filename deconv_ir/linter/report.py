@@ -1,0 +1,68 @@
+"""Reports: what a rule says about a file, before it becomes a finding."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from deconv_ir.errors import DeconvError
+    from deconv_ir.ir.findings import Finding
+    from deconv_ir.ir.graph import GraphLocation
+
+Edit = tuple[int, int, str]
+"""Start and end of a span of the file's text, and its replacement."""
+
+
+class Report:
+    """One problem that a rule reports.
+
+    Attributes
+    ----------
+    message : str
+        What is wrong, without the location.
+    place : GraphLocation or (int, int)
+        The part of the graph, or a span of the file's text.
+    expected, actual : Any
+    hint : str or None
+        What the user can do about it.
+    edits : tuple of Edit
+        What `--fix` does about it.
+    related : int or None
+        Index of another layer that is involved.
+    """
+
+    __slots__ = ("actual", "edits", "expected", "hint", "message", "place", "related")
+
+    def __init__(
+        self,
+        message: str,
+        place: GraphLocation | tuple[int, int] | None,
+        *,
+        expected: Any = None,
+        actual: Any = None,
+        hint: str | None = None,
+        edits: tuple[Edit, ...] = (),
+        related: int | None = None,
+    ) -> None:
+        self.message = message
+        self.place = place
+        self.expected = expected
+        self.actual = actual
+        self.hint = hint
+        self.edits = edits
+        self.related = related
+
+    @classmethod
+    def of(cls, found: DeconvError | Finding, edits: tuple[Edit, ...] = ()) -> Report:
+        """Make a report of an error of the library, or of a finding of inference."""
+        report = cls(
+            found.message,
+            found.place,
+            expected=found.expected,
+            actual=found.actual,
+            hint=found.hint,
+            edits=edits,
+        )
+        if report.place is None and found.line is not None:
+            report.place = (-found.line, found.column or 0)
+        return report

@@ -1,0 +1,375 @@
+"""Rules about the attributes of operations."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Final
+
+from deconv_ir.errors import DeconvError
+from deconv_ir.ir.findings import Finding
+from deconv_ir.ir.geometry import PadMode
+from deconv_ir.ir.graph import GraphLocation, Layer
+from deconv_ir.linter.context import LintContext
+from deconv_ir.linter.edits import attribute_edit
+from deconv_ir.linter.report import Edit, Report
+from deconv_ir.linter.rule import (
+    ANY_DECONVOLUTION,
+    DECONVOLUTION,
+    ERROR,
+    INFO,
+    WARNING,
+    Rule,
+    of_deconvolution,
+)
+from deconv_ir.linter.rules.fragments import output_shape
+from deconv_ir.ops.base import attributes_of
+
+if TYPE_CHECKING:
+    from deconv_ir.ops.convolution.deconvolution import Deconvolution
+
+DEFAULTS: Final = {"strides": "1", "dilations": "1", "pads_begin": "0", "pads_end": "0"}
+READ_BY_OPENVINO: Final = ("explicit", "same_upper", "same_lower", "valid")
+
+
+def required_attributes(context: LintContext) -> Iterator[Report]:
+    """Look at the types whose documents require attributes that readers have defaults for."""
+    for kind, indices in context.by_type.items():
+        if context.graph.bare and kind in ("Parameter", "Result"):
+            continue  # not in the file
+        operation = type(context.graph.layers[indices[0]].operation)
+        if not any(s.required and s.has_default for s in attributes_of(operation)):
+            continue
+        for group in context.alike(kind):
+            for index in group:
+                reports = list(_left_out(index, context.graph.layers[index], context))
+                yield from reports
+                if not reports:
+                    break  # the others differ only in name and id
+
+
+def _left_out(index: int, layer: Layer, context: LintContext) -> Iterator[Report]:
+    """Compare the attributes of a layer with those that its document requires."""
+    if not layer.operation.implemented:
+        return
+    # Readers take an empty list for an absent one.
+    written = {name for name, value in layer.attributes if value.strip()}
+    empty = {name for name, value in layer.attributes if not value.strip()}
+    for spec in attributes_of(type(layer.operation)):
+        if not spec.required or not spec.has_default or spec.name in written:
+            continue
+        if spec.name in empty and not spec.kind.per_axis:
+            continue
+        default = DEFAULTS.get(spec.name)
+        edits: tuple[Edit, ...] = ()
+        if default is not None and index not in context.unfit:
+            shape = context.inputs(index)[0].shape
+            if shape is not None:
+                value = ",".join([default] * (len(shape) - 2))
+                edits = attribute_edit(context, index, spec.name, value)
+        yield Report(
+            f"attribute {spec.name!r} is required by the document of {layer.type}"
+            + (f"; readers put {default}" if default else ""),
+            GraphLocation(layer=index, attribute=spec.name),
+            expected=spec.kind.allowed,
+            edits=edits,
+        )
+
+
+def has_integers(found: DeconvError | Finding) -> bool:
+    """Tell whether integers were found where integers of another range are expected."""
+    texts = [text.strip().removeprefix("-") for text in str(found.actual).split(",")]
+    return "whole number" in str(found.expected) and all(
+        text.isascii() and text.isdigit() for text in texts
+    )
+
+
+def has_numbers(found: DeconvError | Finding) -> bool:
+    """Tell whether numbers were found where integers are expected."""
+    texts = str(found.actual).split(",")
+    return "whole number" in str(found.expected) and all(map(_is_number, texts))
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _as_integers(text: str) -> str | None:
+    """Write integral floats as integers, keeping the spaces; None where one has a fraction."""
+    parts = re.split(r"(\s*,\s*)", text)
+    for i in range(0, len(parts), 2):
+        if not _is_number(parts[i]) or not (value := float(parts[i])).is_integer():
+            return None
+        parts[i] = parts[i].strip() if parts[i].strip().lstrip("-").isdigit() else str(int(value))
+    return "".join(parts)
+
+
+def written_as_integers(found: DeconvError | Finding, context: LintContext) -> Report:
+    """Add the edit, where no number has a fraction."""
+    report = Report.of(found)
+    place = found.place
+    if isinstance(place, GraphLocation) and None not in (place.layer, place.attribute):
+        attributes = dict(context.graph.layers[place.layer or 0].attributes)
+        integers = _as_integers(attributes.get(place.attribute or "", ""))
+        if integers is not None:
+            report.edits = context.replace(place, integers)
+    return report
+
+
+def is_auto_pad(found: DeconvError | Finding) -> bool:
+    """Tell whether the attribute is auto_pad."""
+    return getattr(found.place, "attribute", None) == "auto_pad"
+
+
+def notset_as_explicit(found: DeconvError | Finding, context: LintContext) -> Report:
+    """Add the edit for the one word whose meaning is certain."""
+    report = Report.of(found)
+    if str(found.actual).strip().upper() == "NOTSET" and isinstance(found.place, GraphLocation):
+        report.edits = context.replace(found.place, "explicit")
+    return report
+
+
+def spelling_of_auto_pad(index: int, layer: Layer, context: LintContext) -> Iterator[Report]:
+    """Look for spellings of auto_pad that OpenVINO refuses."""
+    if not layer.operation.implemented:
+        return
+    written = dict(layer.attributes).get("auto_pad")
+    if written is None or written.lower() in READ_BY_OPENVINO:
+        return
+    word = written.strip().lower()
+    meant = "explicit" if word in ("none", "") else word
+    place = GraphLocation(layer=index, attribute="auto_pad")
+    known = ", ".join(READ_BY_OPENVINO)
+    yield Report(
+        f"auto_pad {written!r} is refused by OpenVINO's reader; it reads {known}",
+        place,
+        expected=meant,
+        actual=written,
+        edits=context.replace(place, meant),
+    )
+
+
+@of_deconvolution
+def pads_beside_auto_pad(
+    index: int, layer: Layer, operation: Deconvolution, context: LintContext
+) -> Iterator[Report]:
+    """Look for pads other than 0 beside an auto_pad other than explicit."""
+    if operation.auto_pad is not PadMode.EXPLICIT:
+        for name, values in _pads(operation):
+            yield Report(
+                f"{name} is ignored: auto_pad is {operation.auto_pad.value}",
+                GraphLocation(layer=index, attribute=name),
+                actual=values,
+            )
+
+
+@of_deconvolution
+def pads_beside_output_shape(
+    index: int, layer: Layer, operation: Deconvolution, context: LintContext
+) -> Iterator[Report]:
+    """Look for pads other than 0 beside an output_shape input."""
+    if len(layer.inputs) > 2 and operation.auto_pad is PadMode.EXPLICIT:
+        for name, values in _pads(operation):
+            yield Report(
+                f"{name} is ignored by the documents, since output_shape is given; "
+                "OpenVINO applies it",
+                GraphLocation(layer=index, attribute=name),
+                actual=values,
+            )
+
+
+def _pads(operation: Deconvolution) -> Iterator[tuple[str, str]]:
+    """Iterate over the names and values of the pads that are not all 0."""
+    for name in ("pads_begin", "pads_end"):
+        values = getattr(operation, name)
+        if values and any(values):
+            yield name, ",".join(map(str, values))
+
+
+@of_deconvolution
+def large_output_padding(
+    index: int, layer: Layer, operation: Deconvolution, context: LintContext
+) -> Iterator[Report]:
+    """Compare output_padding with stride and dilation, axis by axis."""
+    values = operation.output_padding or ()
+    strides = operation.strides or (1,) * len(values)
+    dilations = operation.dilations or (1,) * len(values)
+    # oneDNN Graph files have more elements than axes: zip ends with the axes.
+    for axis, (value, stride, dilation) in enumerate(zip(values, strides, dilations, strict=False)):
+        bound = max(stride, dilation)
+        if value >= bound:
+            yield Report(
+                f"output_padding {value} on spatial axis {axis} must be smaller than "
+                f"max(stride, dilation) = max({stride}, {dilation}) = {bound}",
+                GraphLocation(layer=index, attribute="output_padding"),
+                expected=f"< {bound}",
+                actual=value,
+            )
+            return
+
+
+RULES = (
+    Rule(
+        "IR301",
+        "attribute-missing",
+        ERROR,
+        """A required attribute without a default is missing.
+
+        Neither the document nor OpenVINO's reader has a default for it.
+        """,
+        fails="""
+        <layer id="1">
+            <data shape="4,6,3,3" offset="0" size="864"/>
+        </layer>
+        """,
+        library_rules=("attribute-missing",),
+    ),
+    Rule(
+        "IR302",
+        "required-attribute-left-out",
+        WARNING,
+        """An attribute that the operation's document requires is missing.
+
+        Most readers silently assume strides and dilations of 1 and pads of 0.  Another reader
+        may refuse the file, or assume something else.
+        """,
+        fails='<data strides="2,2" dilations="1,1" pads_end="1,1"/>',
+        fix="writes the value that readers assume",
+        check=required_attributes,
+    ),
+    Rule(
+        "IR303",
+        "attribute-out-of-range",
+        ERROR,
+        """A number is outside the range of its attribute.
+
+        Strides and dilations are positive; pads and output_padding are not negative.
+        OpenVINO's reader accepts some of these values and fails when the model runs.
+        """,
+        fails='<data strides="0,2" dilations="1,1" pads_begin="1,1" pads_end="1,1"/>',
+        library_rules=("attribute-value",),
+        claims=has_integers,
+    ),
+    Rule(
+        "IR304",
+        "float-in-integer-list",
+        ERROR,
+        """A list of integers contains floats.
+
+        OpenVINO's reader silently truncates them: ``2.7`` becomes 2.
+        """,
+        fails='<data strides="2.0,2" dilations="1,1" pads_begin="1,1" pads_end="1,1"/>',
+        library_rules=("attribute-value",),
+        fix="writes 2.0 as 2, and leaves other fractions to you",
+        claims=has_numbers,
+        present=written_as_integers,
+    ),
+    Rule(
+        "IR305",
+        "unknown-auto-pad",
+        ERROR,
+        """auto_pad has an unknown value.
+
+        It is explicit, same_upper, same_lower or valid.  NOTSET is ONNX's word for explicit;
+        SAME does not say at which side an odd element is padded.
+        """,
+        fails="""
+        <data strides="2,2" dilations="1,1" pads_begin="1,1" pads_end="1,1" auto_pad="NOTSET"/>
+        """,
+        library_rules=("attribute-value",),
+        fix="writes NOTSET as explicit",
+        claims=is_auto_pad,
+        present=notset_as_explicit,
+    ),
+    Rule(
+        "IR306",
+        "invalid-attribute-value",
+        ERROR,
+        """The value of an attribute is invalid.
+
+        It has the wrong form, or is not one of the allowed words.
+        """,
+        fails="""
+        <layer id="4">
+            <data auto_broadcast="nmpy"/>
+        </layer>
+        """,
+        library_rules=("attribute-value",),
+    ),
+    Rule(
+        "IR307",
+        "wrong-list-length",
+        ERROR,
+        """A list does not have one element for each spatial axis.
+
+        Data of rank 4 has two spatial axes, so strides, dilations, pads and output_padding
+        have two elements each.
+        """,
+        fails='<data strides="2,2,2" dilations="1,1" pads_begin="1,1" pads_end="1,1"/>',
+        library_rules=("attribute-length",),
+    ),
+    Rule(
+        "IR308",
+        "auto-pad-refused",
+        WARNING,
+        """OpenVINO's reader refuses the spelling of auto_pad.
+
+        The documents give None as the default, but OpenVINO reads neither that word nor spaces
+        around a word.
+        """,
+        fails="""
+        <data strides="2,2" dilations="1,1" pads_begin="1,1" pads_end="1,1" auto_pad="None"/>
+        """,
+        types=DECONVOLUTION,
+        fix="writes the word that means the same",
+        check_layer=spelling_of_auto_pad,
+    ),
+    Rule(
+        "IR309",
+        "pads-ignored",
+        WARNING,
+        """Pads are given, but auto_pad makes them void.
+
+        Pads have an effect only with auto_pad explicit.  Either they or auto_pad is a mistake.
+        """,
+        fails="""
+        <data strides="2,2" dilations="1,1" pads_begin="1,1" pads_end="1,1" auto_pad="valid"/>
+        """,
+        types=ANY_DECONVOLUTION,
+        check_layer=pads_beside_auto_pad,
+    ),
+    Rule(
+        "IR310",
+        "pads-ignored-with-output-shape",
+        INFO,
+        """Pads are given together with an output_shape input.
+
+        The documents ignore them then, but OpenVINO's CPU plugin applies them.  That is why
+        OpenVINO itself writes such files.
+        """,
+        fails=output_shape(),
+        weights="zeros 888, i64 9 11",
+        types=DECONVOLUTION,
+        check_layer=pads_beside_output_shape,
+    ),
+    Rule(
+        "IR311",
+        "output-padding-too-large",
+        INFO,
+        """output_padding is not smaller than both stride and dilation allow.
+
+        It selects one of the output extents that the same input extent can come from, and
+        there are as many as the stride.  From max(stride, dilation) on it adds elements that
+        no input reaches; PyTorch and ONNX refuse it.
+        """,
+        fails="""
+        <data strides="2,2" dilations="1,1" pads_begin="1,1" pads_end="1,1" output_padding="2,0"/>
+        """,
+        types=ANY_DECONVOLUTION,
+        check_layer=large_output_padding,
+    ),
+)

@@ -1,0 +1,229 @@
+"""Rules about the file: whether it can be read, and is an IR."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from deconv_ir.ir.graph import GraphLocation, Layer
+from deconv_ir.linter.context import LintContext
+from deconv_ir.linter.report import Report
+from deconv_ir.linter.rule import ERROR, WARNING, Rule
+from deconv_ir.ops import find_operation
+from deconv_ir.ops.base import attributes_of
+from deconv_ir.suggestions import nearest
+
+
+def unknown_attributes(context: LintContext) -> Iterator[Report]:
+    """Look for attributes of ``<data>`` that the operation does not have."""
+    layers = context.graph.layers
+    for kind, indices in context.by_type.items():
+        if kind == "Const":
+            continue  # a misspelt one leaves a required one missing, which is reported
+        known_to_be_right: set[tuple[str | None, int]] = set()
+        for index in indices:
+            layer = layers[index]
+            key = (layer.version, id(layer.attributes))  # layers share equal attributes
+            if key not in known_to_be_right:
+                unknown = list(_unknown_attributes_of(index, layer))
+                if not unknown:
+                    known_to_be_right.add(key)
+                yield from unknown
+
+
+def _unknown_attributes_of(index: int, layer: Layer) -> Iterator[Report]:
+    operation = find_operation(layer.type, layer.version)
+    if operation is None:
+        return
+    known = {spec.name for spec in attributes_of(operation)}
+    for name, _ in layer.attributes:
+        if name not in known:
+            yield Report(
+                f"{layer.type} has no attribute {name!r}",
+                GraphLocation(layer=index, attribute=name),
+                actual=name,
+                hint=nearest(name, known),
+            )
+
+
+RULES = (
+    Rule(
+        "IR101",
+        "file-unreadable",
+        ERROR,
+        """The file cannot be read.
+
+        It does not exist, permission is denied, or it is not a regular file.
+        """,
+        fails="(model.xml is a FIFO or a folder)",
+        library_rules=("io",),
+    ),
+    Rule(
+        "IR102",
+        "xml-not-well-formed",
+        ERROR,
+        """The file is not well-formed XML, or has a DOCTYPE.
+
+        No reader accepts such a file.  A DOCTYPE is refused for safety: it can define entities
+        that expand without bound, or that name other files.
+        """,
+        fails="""
+        <net name="example" version="11">
+            <layers>
+        </net>
+        """,
+        library_rules=("xml",),
+    ),
+    Rule(
+        "IR103",
+        "wrong-root",
+        ERROR,
+        """The root element is neither ``<net>`` nor ``<layer>``.
+
+        The file is XML of another kind, so nothing in it can be checked.  In a folder, such
+        files are skipped and counted.
+        """,
+        fails='<model name="example" version="11"><layers/></model>',
+        library_rules=("root",),
+    ),
+    Rule(
+        "IR104",
+        "unsupported-ir-version",
+        ERROR,
+        """The IR version is not 10 or 11.
+
+        Older IRs give other meanings to the same attributes, and OpenVINO refuses them too.
+        Convert the original model again.
+        """,
+        fails='<net name="example" version="9"><layers/></net>',
+        library_rules=("ir-version",),
+    ),
+    Rule(
+        "IR105",
+        "missing-element",
+        ERROR,
+        """A required element is missing.
+
+        A ``<net>`` without ``<layers>`` is not a network.  Such files are often edited by hand
+        or left by a script that failed half-way.
+        """,
+        fails='<net name="example" version="11"><edges/></net>',
+        library_rules=("missing-element",),
+    ),
+    Rule(
+        "IR106",
+        "unknown-element",
+        WARNING,
+        """An element has no meaning where it is.
+
+        Readers ignore it.  Often a known element is misspelt, and its content is lost: a
+        ``<dim>`` of a port, an edge of the network.
+        """,
+        fails="""
+        <output>
+            <port id="2" precision="FP32"><dim>1</dim><dim>6</dim><dim>9</dim><dimm>11</dimm></port>
+        </output>
+        """,
+        library_rules=("unknown-element",),
+    ),
+    Rule(
+        "IR107",
+        "unknown-attribute",
+        WARNING,
+        """An attribute has no meaning where it is.
+
+        Readers ignore it and use the default of the attribute that was meant: ``stride`` in
+        place of ``strides`` gives strides of 1.
+        """,
+        fails='<data stride="2,2" dilations="1,1" pads_begin="1,1" pads_end="1,1"/>',
+        library_rules=("unknown-attribute",),
+        check=unknown_attributes,
+    ),
+    Rule(
+        "IR108",
+        "missing-attribute",
+        ERROR,
+        """An element lacks an attribute that it needs.
+
+        A layer needs an id and a type, an edge its four ends, a network its version.
+        """,
+        fails='<edge from-layer="0" from-port="0" to-layer="2"/>',
+        library_rules=("missing-attribute",),
+    ),
+    Rule(
+        "IR109",
+        "not-a-number",
+        ERROR,
+        """A value that must be an integer is not one.
+
+        Ids and the ends of edges are integers from 0.  A ``<dim>`` is an integer too, or -1,
+        ``?`` or a range where it is not known.
+        """,
+        fails="""
+        <output>
+            <port id="2" precision="FP32"><dim>1</dim><dim>six</dim><dim>9</dim><dim>11</dim></port>
+        </output>
+        """,
+        library_rules=("number", "dim-value"),
+    ),
+    Rule(
+        "IR110",
+        "unknown-precision",
+        ERROR,
+        """The precision of a port is not an element type.
+
+        Without it the bytes of the tensor have no meaning.  IRs write FP32, FP16, BF16, I64,
+        U8, BOOL and so on.
+        """,
+        fails="""
+        <output>
+            <port id="2" precision="FLOAT"><dim>1</dim><dim>6</dim><dim>9</dim><dim>11</dim></port>
+        </output>
+        """,
+        library_rules=("precision",),
+    ),
+    Rule(
+        "IR111",
+        "too-large",
+        ERROR,
+        """The file exceeds a limit on size, layers or rank.
+
+        The limits are far beyond what any network needs; they keep a hostile file from
+        exhausting the memory.  This port has 65 dims, and 64 are allowed.
+        """,
+        fails=f"""
+        <output>
+            <port id="2" precision="FP32">{"<dim>1</dim>" * 65}</port>
+        </output>
+        """,
+        library_rules=("oversize",),
+    ),
+    Rule(
+        "IR112",
+        "repeated-element",
+        ERROR,
+        """A layer has an element twice that it may have once.
+
+        This reader and OpenVINO use the first one and ignore the second.
+        """,
+        fails="""
+        <data strides="2,2" dilations="1,1" pads_begin="1,1" pads_end="1,1"/>
+        <data strides="1,1" dilations="1,1" pads_begin="1,1" pads_end="1,1"/>
+        """,
+        library_rules=("duplicate-element",),
+    ),
+    Rule(
+        "IR113",
+        "useless-suppression",
+        WARNING,
+        """A comment for this linter names no rule, or suppresses nothing.
+
+        ``<!-- deconv-lint: ignore=IR401 -->`` suppresses a rule for the layer or the edge that
+        follows immediately, ``ignore-file=IR401`` for the whole file.
+        """,
+        fails="""
+        <!-- deconv-lint: ignore=IR999 -->
+        <edge from-layer="0" from-port="0" to-layer="2" to-port="0"/>
+        """,
+        library_rules=("suppression",),
+    ),
+)

@@ -1,0 +1,424 @@
+"""Rules about the graph: layers, ports and edges."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from deconv_ir.errors import DeconvError
+from deconv_ir.ir.findings import Finding
+from deconv_ir.ir.graph import GraphLocation
+from deconv_ir.ir.shapes import Shape, compatible, format_shape
+from deconv_ir.linter.context import SINKS, LintContext
+from deconv_ir.linter.edits import attribute_edit, declared_form, dims_edits
+from deconv_ir.linter.report import Report
+from deconv_ir.linter.rule import ERROR, WARNING, Rule
+from deconv_ir.ops import find_operation
+
+Source = tuple[int, int]
+"""Index of a layer, and of the output that an edge begins at."""
+
+
+def repeated_names(context: LintContext) -> Iterator[Report]:
+    """Look for layers with the name of an earlier layer."""
+    layers = context.graph.layers
+    if context.graph.bare:  # the other layers are ours, not the file's
+        return
+    first: dict[str, int] = {}
+    for index, layer in enumerate(layers):
+        before = first.setdefault(layer.name, index)
+        if before != index and layer.name:
+            yield Report(
+                f"name {layer.name!r} is already taken by layer {layers[before].id} "
+                f"in line {layers[before].line}",
+                GraphLocation(layer=index, attribute="name", own=True),
+                related=before,
+            )
+
+
+def unneeded_layers(context: LintContext) -> Iterator[Report]:
+    """Report the layers that no Result depends on."""
+    for index in context.unneeded:
+        yield Report("no Result needs what this layer computes", GraphLocation(layer=index))
+
+
+def edges_of_unequal_dims(context: LintContext) -> Iterator[Report]:
+    """Look at the edges whose ends declare different things."""
+    for index, port, source in context.unequal_edges:
+        yield from _dims_of_edge(context, index, port, source)
+
+
+def _dims_of_edge(context: LintContext, index: int, port: int, source: Source) -> Iterator[Report]:
+    """Compare the dims at the ends of an edge, and tell which end is wrong."""
+    layers = context.graph.layers
+    producer, consumer = layers[source[0]], layers[index]
+    start, end = producer.outputs[source[1]], consumer.inputs[port]
+    computed = context.outputs(source[0])[source[1]].shape
+    form = declared_form(computed)
+    start_form, end_form = declared_form(start.shape), declared_form(end.shape)
+    if start_form == end_form:
+        return  # the same, written in two ways
+    if end_form == form:
+        if not compatible(start.shape, computed) or producer.type == "Parameter":
+            return  # declared-dims-differ reports it, at the wrong end
+        place = GraphLocation(layer=source[0], side="output", port=source[1])
+        stated, other, other_line = start, end, consumer.line_of(end)
+        other_name = f"{consumer.name!r}, which it feeds,"
+    else:
+        place = GraphLocation(layer=index, side="input", port=port)
+        stated, other, other_line = end, start, producer.line_of(start)
+        other_name = f"{producer.name!r}, which feeds it,"
+    known = producer.operation.implemented
+    wanted = computed if known else other.shape
+    yield Report(
+        f"declares {format_shape(stated.shape)}, but {other_name} declares "
+        f"{format_shape(other.shape)} in line {other_line}",
+        place._replace(axis=_first_difference(stated.shape, wanted)),
+        expected=format_shape(wanted),
+        actual=format_shape(stated.shape),
+        edits=dims_edits(context, place.layer or 0, place.side or "", place.port or 0, wanted)
+        if known
+        else (),
+    )
+
+
+def _first_difference(stated: Shape, wanted: Shape) -> int | None:
+    """Return the first axis on which two shapes differ; None where only the ranks do."""
+    pairs = zip(declared_form(stated), declared_form(wanted), strict=False)
+    return next((axis for axis, (a, b) in enumerate(pairs) if a != b), None)
+
+
+def edges_of_unequal_precisions(context: LintContext) -> Iterator[Report]:
+    """Look at the edges whose ends declare different things."""
+    for index, port, source in context.unequal_edges:
+        yield from _precisions_of_edge(context, index, port, source)
+
+
+def _precisions_of_edge(
+    context: LintContext, index: int, port: int, source: Source
+) -> Iterator[Report]:
+    """Compare the precisions at the ends of an edge."""
+    layers = context.graph.layers
+    producer, consumer = layers[source[0]], layers[index]
+    start, end = producer.outputs[source[1]], consumer.inputs[port]
+    if start.element_type is end.element_type:
+        return
+    computed = context.outputs(source[0])[source[1]].element_type or start.element_type
+    if computed is end.element_type or computed is None or end.element_type is None:
+        return  # declared-precision-differs reports it, at the wrong end
+    yield Report(
+        f"declares precision {end.element_type.ir_name}, but {producer.name!r}, which feeds "
+        f"it, gives {computed.ir_name} in line {producer.line_of(start)}",
+        GraphLocation(layer=index, side="input", port=port, attribute="precision"),
+        expected=computed.ir_name,
+        actual=end.element_type.ir_name,
+        edits=attribute_edit(context, index, "precision", computed.ir_name, port=("input", port)),
+    )
+
+
+def no_result(context: LintContext) -> Iterator[Report]:
+    """Report a network without a Result."""
+    if context.has_no_result:
+        yield Report("the network has no Result", context.document.root)
+
+
+def repeated_port_ids(context: LintContext) -> Iterator[Report]:
+    """Report each port with the id of an earlier port on its side."""
+    for index, side, i in context.repeated_port_ids:
+        layer = context.graph.layers[index]
+        port = (layer.inputs if side == "input" else layer.outputs)[i]
+        yield Report(
+            f"{side} port id {port.id} stands twice",
+            GraphLocation(layer=index, side=side, port=i, attribute="id"),
+            actual=port.id,
+        )
+
+
+def numbers_of_outputs(context: LintContext) -> Iterator[Report]:
+    """Look for Results with outputs, and other layers without."""
+    for index in context.oddly_ported:
+        layer = context.graph.layers[index]
+        if layer.outputs:
+            yield Report(
+                "a Result has no outputs in an IR",
+                GraphLocation(layer=index, side="output", port=0),
+                expected=0,
+                actual=len(layer.outputs),
+            )
+        elif layer.type not in SINKS and layer.operation.implemented:
+            yield Report(
+                f"{layer.type} declares no output, so nothing can use what it computes",
+                GraphLocation(layer=index),
+                expected="1 or more",
+                actual=0,
+            )
+
+
+def at_the_surplus_output(found: DeconvError | Finding, context: LintContext) -> Report:
+    """Point at the first output too many."""
+    report = Report.of(found)
+    place = found.place
+    if found.rule == "output-count" and isinstance(place, GraphLocation):
+        report.place = GraphLocation(layer=place.layer, side="output", port=found.expected)
+    return report
+
+
+def unknown_operations(context: LintContext) -> Iterator[Report]:
+    """Look up the types and versions of all layers."""
+    verdicts: dict[tuple[str, str], tuple[str, str, str | None] | None] = {}
+    for index, layer in enumerate(context.graph.layers):
+        key = (layer.type, layer.version or "")
+        if key not in verdicts:
+            verdicts[key] = _judge_operation(*key)
+        verdict = verdicts[key]
+        if verdict is not None:
+            attribute, message, hint = verdict
+            place = GraphLocation(layer=index, attribute=attribute, own=True)
+            yield Report(message, place, actual=getattr(layer, attribute), hint=hint)
+
+
+def _judge_operation(kind: str, version: str) -> tuple[str, str, str | None] | None:
+    """Return the wrong attribute, what is wrong with it, and a hint; None where all is well."""
+    from deconv_ir.ops.opsets import EXTENSIONS, LAST_OPSET, OPERATIONS, nearest_operation
+
+    newest = find_operation(kind)
+    if newest is not None and not newest.versions:
+        return None  # of oneDNN, which has no opsets
+    if newest is None and kind not in OPERATIONS:
+        if version and not version.startswith("opset"):
+            return None  # of an extension
+        return "type", f"no opset has an operation {kind!r}", nearest_operation(kind, version)
+    if version in EXTENSIONS or (newest is not None and version in newest.versions):
+        return None
+    number = version.removeprefix("opset")
+    if number == version or not number.isdecimal() or not 1 <= int(number) <= LAST_OPSET:
+        return "version", f"there is no {version!r}: opset1 to opset{LAST_OPSET} are known", None
+    if newest is not None and find_operation(kind, version) is None:
+        return "version", f"{kind} is not in {version}; it came with {newest.versions[0]}", None
+    return None
+
+
+RULES = (
+    Rule(
+        "IR201",
+        "duplicate-layer-id",
+        ERROR,
+        """Two layers have the same id.
+
+        Edges name layers by id, so they are ambiguous.
+        """,
+        fails="""
+        <net name="example" version="11"><layers>
+            <layer id="0" name="x" type="Parameter" version="opset1"/>
+            <layer id="0" name="y" type="Result" version="opset1"/>
+        </layers></net>
+        """,
+        library_rules=("duplicate-layer-id",),
+    ),
+    Rule(
+        "IR202",
+        "duplicate-layer-name",
+        WARNING,
+        """Two layers have the same name.
+
+        Tools that find layers by name get either of them, or neither.  OpenVINO makes names
+        unique when it saves a model.
+        """,
+        fails="""
+        <layer id="4" name="add"/>
+        <layer id="5" name="add"/>
+        """,
+        when="has_repeated_names",
+        check=repeated_names,
+    ),
+    Rule(
+        "IR203",
+        "edge-to-missing-layer",
+        ERROR,
+        """An edge names a layer that does not exist.
+
+        The tensor that it carries has no source, or no destination.
+        """,
+        fails='<edge from-layer="7" from-port="0" to-layer="2" to-port="0"/>',
+        library_rules=("edge-to-missing-layer",),
+    ),
+    Rule(
+        "IR204",
+        "edge-to-missing-port",
+        ERROR,
+        """An edge names a port that its layer does not have.
+
+        The numbers of output ports continue those of the input ports, which is easy to miss
+        when counting by hand.
+        """,
+        fails='<edge from-layer="0" from-port="1" to-layer="2" to-port="0"/>',
+        library_rules=("edge-to-missing-port",),
+    ),
+    Rule(
+        "IR205",
+        "two-edges-into-port",
+        ERROR,
+        """Two edges end at the same input port.
+
+        An input takes one tensor, and the file does not say which.  Often one of the edges was
+        meant for the next port.
+        """,
+        fails="""
+        <edge from-layer="0" from-port="0" to-layer="2" to-port="0"/>
+        <edge from-layer="1" from-port="0" to-layer="2" to-port="0"/>
+        """,
+        library_rules=("two-edges-into-port",),
+    ),
+    Rule(
+        "IR206",
+        "input-without-edge",
+        ERROR,
+        """No edge ends at an input port.
+
+        The layer has no data for that input, so neither it nor the layers that follow can be
+        computed.
+        """,
+        fails="<edges/>",
+        library_rules=("input-without-edge",),
+    ),
+    Rule(
+        "IR207",
+        "cycle",
+        ERROR,
+        """Layers form a cycle.
+
+        Each of them waits for another one, so none can be computed.
+        """,
+        fails='<edge from-layer="5" from-port="1" to-layer="2" to-port="0"/>',
+        library_rules=("cycle",),
+    ),
+    Rule(
+        "IR208",
+        "unneeded-layer",
+        WARNING,
+        """No Result depends on a layer.
+
+        The layer costs time and memory, and often shows that an edge ends at the wrong layer.
+        Parameters are exempt, since they are the model's interface, and so are layers that an
+        Assign depends on.
+        """,
+        fails="""
+        <layer id="7" name="unused" type="ShapeOf" version="opset3">
+            <input>
+                <port id="0"><dim>1</dim><dim>4</dim><dim>5</dim><dim>6</dim></port>
+            </input>
+            <output>
+                <port id="1" precision="I64"><dim>4</dim></port>
+            </output>
+        </layer>
+        <edge from-layer="0" from-port="0" to-layer="7" to-port="0"/>
+        """,
+        when="unneeded",
+        check=unneeded_layers,
+    ),
+    Rule(
+        "IR209",
+        "edge-dims-differ",
+        ERROR,
+        """The two ends of an edge declare different dims.
+
+        They are one tensor.  OpenVINO ignores declared dims, so the mistake shows only when a
+        tool that trusts them fails.  The end that contradicts the computed shape is reported.
+        """,
+        fails="""
+        <layer id="6">
+            <input>
+                <port id="0" precision="FP32">
+                    <dim>1</dim> <dim>6</dim> <dim>9</dim> <dim>12</dim>
+                </port>
+            </input>
+        </layer>
+        """,
+        when="unequal_edges",
+        fix="declares the computed dims at the wrong end",
+        check=edges_of_unequal_dims,
+    ),
+    Rule(
+        "IR210",
+        "edge-precision-differs",
+        ERROR,
+        """The two ends of an edge declare different precisions.
+
+        They are one tensor, with one element type.  A conversion is a layer of its own, a
+        Convert.
+        """,
+        fails="""
+        <layer id="6">
+            <input>
+                <port id="0" precision="FP16">
+                    <dim>1</dim> <dim>6</dim> <dim>9</dim> <dim>11</dim>
+                </port>
+            </input>
+        </layer>
+        """,
+        when="unequal_edges",
+        fix="declares the precision that the tensor has",
+        check=edges_of_unequal_precisions,
+    ),
+    Rule(
+        "IR211",
+        "no-result",
+        WARNING,
+        """The network has no Result.
+
+        A runtime can load it, but it has no output.
+        """,
+        fails='<layer id="6" type="ReLU"/>',
+        when="has_no_result",
+        check=no_result,
+    ),
+    Rule(
+        "IR212",
+        "duplicate-port-id",
+        ERROR,
+        """Two inputs, or two outputs, of a layer have the same id.
+
+        Edges name ports by id, so no edge can reach the second one.  An output may have the id
+        of an input.
+        """,
+        fails="""
+        <input>
+            <port id="0"><dim>1</dim><dim>4</dim><dim>5</dim><dim>6</dim></port>
+            <port id="0"><dim>4</dim><dim>6</dim><dim>3</dim><dim>3</dim></port>
+        </input>
+        """,
+        when="repeated_port_ids",
+        check=repeated_port_ids,
+    ),
+    Rule(
+        "IR213",
+        "wrong-number-of-ports",
+        ERROR,
+        """A layer has more or fewer ports than its operation.
+
+        Inputs are identified by their order, so a missing one shifts all that follow.
+        """,
+        fails="""
+        <input>
+            <port id="0"><dim>1</dim><dim>4</dim><dim>5</dim><dim>6</dim></port>
+        </input>
+        """,
+        library_rules=("input-count", "output-count"),
+        when="oddly_ported",
+        check=numbers_of_outputs,
+        present=at_the_surplus_output,
+    ),
+    Rule(
+        "IR214",
+        "unknown-operation",
+        ERROR,
+        """The type of a layer is in no opset, or its version does not have it.
+
+        OpenVINO cannot read such a file.  Layers of an extension are skipped, and so are types
+        of an opset without a shape rule here: their declared dims are trusted, and the summary
+        counts them.
+        """,
+        fails='<layer id="5" type="Relu6"/>',
+        when="unusual_operations",
+        check=unknown_operations,
+    ),
+)

@@ -1,0 +1,224 @@
+"""Rules about files that other software reads or runs differently."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from deconv_ir.ir.geometry import PadMode
+from deconv_ir.ir.graph import GraphLocation, Layer
+from deconv_ir.linter.context import LintContext
+from deconv_ir.linter.report import Report
+from deconv_ir.linter.rule import ANY_DECONVOLUTION, DECONVOLUTION, INFO, Rule, of_deconvolution
+from deconv_ir.linter.rules.fragments import output_shape
+
+if TYPE_CHECKING:
+    from deconv_ir.ops.convolution.deconvolution import Deconvolution
+
+
+@of_deconvolution
+def negative_pads(
+    index: int, layer: Layer, operation: Deconvolution, context: LintContext
+) -> Iterator[Report]:
+    """Look for negative pads."""
+    geometry = operation.geometry(context.inputs(index), context.inference_context)
+    for axis, found in enumerate(geometry or ()):
+        if found.pad_begin < 0 or found.pad_end < 0:
+            yield Report(
+                f"pads of spatial axis {axis} are negative: pad_begin {found.pad_begin}, "
+                f"pad_end {found.pad_end}; {found.formula}",
+                GraphLocation(layer=index),
+                expected=">= 0",
+                actual=min(found.pad_begin, found.pad_end),
+            )
+
+
+@of_deconvolution
+def zero_extents(
+    index: int, layer: Layer, operation: Deconvolution, context: LintContext
+) -> Iterator[Report]:
+    """Look for extents of 0 of data and output."""
+    infos = [*context.inputs(index)[:1], *context.outputs(index)[:1]]
+    for side, info in zip(("input", "output"), infos, strict=False):
+        for axis, dim in enumerate(info.shape or ()):
+            if dim == 0:
+                yield Report(
+                    f"axis {axis} of the {side} has extent 0",
+                    GraphLocation(layer=index, side=side, port=0, axis=axis),
+                    actual=0,
+                )
+
+
+@of_deconvolution
+def high_ranks(
+    index: int, layer: Layer, operation: Deconvolution, context: LintContext
+) -> Iterator[Report]:
+    """Look at the rank of the data."""
+    shape = context.inputs(index)[0].shape
+    if shape is not None and len(shape) > 5:
+        yield Report(
+            f"data has rank {len(shape)}; OpenVINO and oneDNN take 3, 4 and 5",
+            GraphLocation(layer=index, side="input", port=0),
+            expected="3, 4 or 5",
+            actual=len(shape),
+        )
+
+
+def pads_before_strides(context: LintContext) -> Iterator[Report]:
+    """Look at the layer that gives the data of each transposed convolution."""
+    layers, sources = context.graph.layers, context.topology.sources
+    for index, layer in context.layers(*DECONVOLUTION):
+        source = sources[index][0] if sources[index] else None
+        strides = getattr(layer.operation, "strides", None) or ()
+        if source is None or layers[source[0]].type != "Pad" or max(strides, default=1) < 2:
+            continue
+        pad = layers[source[0]]
+        yield Report(
+            f"strides are {','.join(map(str, strides))} and the Pad {pad.name!r} in line "
+            f"{pad.line} stands before: OpenVINO's CPU plugin may fuse them wrongly",
+            GraphLocation(layer=index, attribute="strides"),
+            related=source[0],
+        )
+
+
+@of_deconvolution
+def odd_total_padding(
+    index: int, layer: Layer, operation: Deconvolution, context: LintContext
+) -> Iterator[Report]:
+    """Look for an odd total padding with same_upper and same_lower."""
+    if operation.auto_pad not in (PadMode.SAME_UPPER, PadMode.SAME_LOWER):
+        return
+    geometry = operation.geometry(context.inputs(index), context.inference_context)
+    for axis, found in enumerate(geometry or ()):
+        if (found.pad_begin + found.pad_end) % 2:
+            yield Report(
+                f"total padding of spatial axis {axis} is odd: pad_begin {found.pad_begin}, "
+                f"pad_end {found.pad_end}; ONNX has them the other way round",
+                GraphLocation(layer=index, attribute="auto_pad"),
+                actual=found.pad_begin + found.pad_end,
+            )
+
+
+RULES = (
+    Rule(
+        "IR601",
+        "profiles-differ",
+        INFO,
+        """The documents and OpenVINO's CPU plugin compute different pads or divisors.
+
+        With an output_shape input the documents split the total padding; the plugin keeps the
+        pads attributes, or never uses negative pads.  In an AvgPool whose padding counts, the
+        plugin divides a last window that extends beyond the padding by its whole extent.  The
+        same file gives different results; --semantics selects one.
+        """,
+        fails=output_shape(),
+        weights="zeros 888, i64 10 12",
+        library_rules=("profiles-differ",),
+    ),
+    Rule(
+        "IR602",
+        "negative-pads",
+        INFO,
+        """A requested output is larger than the inputs give.
+
+        The total padding is negative then, and zeros are added around the output.  oneDNN
+        refuses negative pads, and OpenVINO's CPU plugin adds all zeros at the end.
+        """,
+        fails=output_shape(),
+        weights="zeros 888, i64 20 11",
+        types=ANY_DECONVOLUTION,
+        check_layer=negative_pads,
+    ),
+    Rule(
+        "IR603",
+        "zero-extent",
+        INFO,
+        """Data or output of a transposed convolution has no elements.
+
+        For a spatial extent of 0, OpenVINO's CPU plugin returns uninitialised memory, and
+        oneDNN refuses some of these shapes.
+        """,
+        fails="""
+        <layer id="0">
+            <data shape="1,4,0,6" element_type="f32"/>
+        </layer>
+        <data strides="2,2" dilations="1,1" pads_begin="0,1" pads_end="1,1"/>
+        """,
+        types=ANY_DECONVOLUTION,
+        check_layer=zero_extents,
+    ),
+    Rule(
+        "IR604",
+        "rank-above-5",
+        INFO,
+        """A transposed convolution has more than three spatial axes.
+
+        The newer document allows rank 3, 4 and 5, and so do OpenVINO and oneDNN.
+        """,
+        fails="""
+        <layer id="0">
+            <data shape="1,4,5,6,1,1" element_type="f32"/>
+        </layer>
+        <layer id="1">
+            <data element_type="f32" shape="4,6,3,3,1,1" offset="0" size="864"/>
+        </layer>
+        <data strides="2,2,1,1" dilations="1,1,1,1" pads_begin="1,1,0,0" pads_end="1,1,0,0"/>
+        """,
+        types=ANY_DECONVOLUTION,
+        check_layer=high_ranks,
+    ),
+    Rule(
+        "IR605",
+        "pad-before-strided",
+        INFO,
+        """A transposed convolution with a stride follows a Pad.
+
+        OpenVINO's CPU plugin may fuse the two, and applies the amounts of the Pad as if the
+        stride were 1: the output has a wrong shape and wrong numbers.  Pad with a layer that
+        is not fused, or crop the output instead.
+        """,
+        fails="""
+        <layer id="7" name="pads" type="Const" version="opset1">
+            <data element_type="i64" shape="4" offset="888" size="32"/>
+            <output>
+                <port id="0" precision="I64"><dim>4</dim></port>
+            </output>
+        </layer>
+        <layer id="8" name="pad" type="Pad" version="opset1">
+            <data pad_mode="constant"/>
+            <input>
+                <port id="0"><dim>1</dim><dim>4</dim><dim>5</dim><dim>6</dim></port>
+                <port id="1" precision="I64"><dim>4</dim></port>
+                <port id="2" precision="I64"><dim>4</dim></port>
+            </input>
+            <output>
+                <port id="3" precision="FP32">
+                    <dim>1</dim> <dim>4</dim> <dim>7</dim> <dim>8</dim>
+                </port>
+            </output>
+        </layer>
+        <edge from-layer="0" from-port="0" to-layer="8" to-port="0"/>
+        <edge from-layer="7" from-port="0" to-layer="8" to-port="1"/>
+        <edge from-layer="7" from-port="0" to-layer="8" to-port="2"/>
+        <edge from-layer="8" from-port="3" to-layer="2" to-port="0"/>
+        """,
+        weights="zeros 888, i64 0 0 1 1",
+        types=DECONVOLUTION,
+        check=pads_before_strides,
+    ),
+    Rule(
+        "IR606",
+        "odd-total-padding",
+        INFO,
+        """The total padding is odd, and ONNX pads the odd element at the other side.
+
+        With same_upper, OpenVINO and oneDNN's ConvolutionBackwardData remove one element more
+        at the start, ONNX and oneDNN's ConvTranspose at the end.  An importer that keeps the
+        word shifts the output by one element.
+        """,
+        fails='<data strides="2,2" dilations="1,1" auto_pad="same_lower"/>' + output_shape(),
+        weights="zeros 888, i64 10 12",
+        types=ANY_DECONVOLUTION,
+        check_layer=odd_total_padding,
+    ),
+)

@@ -1,0 +1,387 @@
+"""Rules about shapes and element types: declared, computed and required."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from deconv_ir.errors import DeconvError
+from deconv_ir.ir.findings import Finding
+from deconv_ir.ir.geometry import Interval
+from deconv_ir.ir.graph import GraphLocation
+from deconv_ir.ir.shapes import format_shape, intersect_dims
+from deconv_ir.linter.context import LintContext
+from deconv_ir.linter.edits import attribute_edit, dim_text, dims_edits
+from deconv_ir.linter.report import Report
+from deconv_ir.linter.rule import ERROR, Rule
+from deconv_ir.linter.rules.fragments import output_shape
+
+
+def declared_dims(context: LintContext) -> Iterator[Report]:
+    """Look for declared dims that are compatible with the computed ones but not equal."""
+    if not context.graph.bare:
+        yield from _without_dims(context)
+        yield from _narrowed(context)
+
+
+def _without_dims(context: LintContext) -> Iterator[Report]:
+    """Look for outputs without dims: only scalars and dynamic ranks have none."""
+    for index, layer in enumerate(context.graph.layers):
+        for port, declared in enumerate(layer.outputs):
+            if declared.shape is not None or not layer.operation.implemented:
+                continue
+            computed = context.outputs(index)[port].shape
+            if computed:
+                yield Report(
+                    f"output {port} declares no dims, computed is rank {len(computed)} "
+                    f"{format_shape(computed)}",
+                    GraphLocation(layer=index, side="output", port=port),
+                    expected=format_shape(computed),
+                    edits=dims_edits(context, index, "output", port, computed),
+                )
+
+
+def _narrowed(context: LintContext) -> Iterator[Report]:
+    """Look for Parameters that declare a number where their shape allows more."""
+    for index, layer in context.layers("Parameter"):
+        for declared, info in zip(layer.outputs, context.outputs(index), strict=False):
+            stated, computed = declared.shape, info.shape
+            if not stated or not computed or len(stated) != len(computed):
+                continue
+            for axis, (a, b) in enumerate(zip(stated, computed, strict=True)):
+                if dim_text(a) != dim_text(b) and intersect_dims(a, b) is not None:
+                    yield Report(
+                        f"output 0, axis {axis}: declared {a}, the attribute shape says {b}",
+                        GraphLocation(layer=index, side="output", port=0, axis=axis),
+                        expected=str(b),
+                        actual=str(a),
+                        edits=dims_edits(context, index, "output", 0, computed),
+                    )
+                    break
+
+
+def has_no_interval(found: DeconvError | Finding) -> bool:
+    """Tell whether the dims are known exactly: intervals belong to intervals-do-not-meet."""
+    return not isinstance(found.expected, Interval) and not isinstance(found.actual, Interval)
+
+
+def _output_at(found: DeconvError | Finding) -> tuple[int, int]:
+    """Return the index of the layer and of the output that a finding of inference is about."""
+    place = found.place
+    assert isinstance(place, GraphLocation)
+    assert place.layer is not None
+    assert place.port is not None
+    return place.layer, place.port
+
+
+def with_computed_dims(found: DeconvError | Finding, context: LintContext) -> Report:
+    """Add the edit that declares the computed dims."""
+    layer, port = _output_at(found)
+    shape = context.outputs(layer)[port].shape
+    return Report.of(found, dims_edits(context, layer, "output", port, shape))
+
+
+def with_computed_precision(found: DeconvError | Finding, context: LintContext) -> Report:
+    """Add the edit that declares the computed precision."""
+    layer, port = _output_at(found)
+    wanted = found.expected.ir_name
+    edits = attribute_edit(context, layer, "precision", wanted, port=("output", port))
+    return Report.of(found, edits)
+
+
+def at_the_channels(found: DeconvError | Finding, context: LintContext) -> Report:
+    """Point at the channels of the data."""
+    report = Report.of(found)
+    place = found.place
+    if isinstance(place, GraphLocation) and place.layer is not None:
+        operation = context.graph.layers[place.layer].operation
+        shape = context.inputs(place.layer)[0].shape or ()
+        axis = len(shape) - 1 if getattr(operation, "channels_last", False) else 1
+        report.place = GraphLocation(layer=place.layer, side="input", port=0, axis=axis)
+    return report
+
+
+def at_the_requested_shape(found: DeconvError | Finding, context: LintContext) -> Report:
+    """Point at the input that requests the shape, unless an attribute does."""
+    report = Report.of(found)
+    place = found.place
+    if isinstance(place, GraphLocation) and place.layer is not None and place.attribute is None:
+        report.place = GraphLocation(layer=place.layer, side="input", port=2)
+    return report
+
+
+def at_the_pads(found: DeconvError | Finding, context: LintContext) -> Report:
+    """Point at what makes the output too short."""
+    report = Report.of(found)
+    place = found.place
+    if found.rule == "negative-extent" and isinstance(place, GraphLocation):
+        report.place = GraphLocation(layer=place.layer, attribute="pads_begin")
+    return report
+
+
+RULES = (
+    Rule(
+        "IR401",
+        "declared-dims-differ",
+        ERROR,
+        """The declared dims of an output differ from the computed ones.
+
+        OpenVINO ignores declared dims and computes its own.  A tool that trusts them allocates
+        the wrong amount of memory, or shows a wrong model.  The message has the formula with
+        its numbers for each axis.
+        """,
+        fails="""
+        <output>
+            <port id="2" precision="FP32"><dim>1</dim><dim>6</dim><dim>10</dim><dim>11</dim></port>
+        </output>
+        """,
+        library_rules=("declared-dims",),
+        fix="declares the computed dims",
+        claims=has_no_interval,
+        check=declared_dims,
+        present=with_computed_dims,
+    ),
+    Rule(
+        "IR402",
+        "intervals-do-not-meet",
+        ERROR,
+        """A declared dim is outside the computed interval.
+
+        The dim depends on the sizes of the inputs, but it has bounds, and no input gives the
+        declared value.
+        """,
+        fails="""
+        <layer id="0">
+            <data shape="1,4,1..5,6" element_type="f32"/>
+            <output>
+                <port id="0" precision="FP32">
+                    <dim>1</dim> <dim>4</dim> <dim>-1</dim> <dim>6</dim>
+                </port>
+            </output>
+        </layer>
+        <output>
+            <port id="2" precision="FP32"><dim>1</dim><dim>6</dim><dim>10</dim><dim>11</dim></port>
+        </output>
+        """,
+        library_rules=("declared-dims",),
+        fix="declares the computed dims",
+        present=with_computed_dims,
+    ),
+    Rule(
+        "IR403",
+        "declared-precision-differs",
+        ERROR,
+        """The declared precision of an output differs from the computed one.
+
+        A transposed convolution gives the element type of its data, a Convert the one that it
+        names.  A tensor has a single element type.
+        """,
+        fails="""
+        <output>
+            <port id="2" precision="FP16"><dim>1</dim><dim>6</dim><dim>9</dim><dim>11</dim></port>
+        </output>
+        """,
+        library_rules=("declared-type",),
+        fix="declares the computed precision",
+        present=with_computed_precision,
+    ),
+    Rule(
+        "IR404",
+        "rank-mismatch",
+        ERROR,
+        """The ranks of the inputs fit neither the operation nor each other.
+
+        Data of rank 4 needs a filter of rank 4, or of rank 5 where the filter has an axis for
+        groups.
+        """,
+        fails="""
+        <layer id="0">
+            <data shape="1,4,30" element_type="f32"/>
+        </layer>
+        """,
+        library_rules=("rank",),
+    ),
+    Rule(
+        "IR405",
+        "channels-differ",
+        ERROR,
+        """Data and filter have different numbers of input channels.
+
+        A filter [C_INPUT, C_OUTPUT, ...] needs data of C_INPUT channels, a filter with groups
+        data of GROUPS * C_INPUT.
+        """,
+        fails="""
+        <layer id="0">
+            <data shape="1,5,5,6" element_type="f32"/>
+        </layer>
+        """,
+        library_rules=("channels",),
+        present=at_the_channels,
+    ),
+    Rule(
+        "IR406",
+        "groups-do-not-divide",
+        ERROR,
+        """The number of groups does not divide the channels.
+
+        Each group takes the same number of input channels and gives the same number of output
+        channels.
+        """,
+        fails="""
+        <layer id="7" name="up" type="ConvTranspose">
+            <data strides="2,2" pads_begin="1,1" pads_end="1,1" dilations="1,1" groups="3"
+                  data_format="NCX" filter_format="IOX"/>
+            <input>
+                <port id="0"><dim>1</dim><dim>4</dim><dim>5</dim><dim>6</dim></port>
+                <port id="1"><dim>4</dim><dim>2</dim><dim>3</dim><dim>3</dim></port>
+            </input>
+            <output>
+                <port id="2"><dim>1</dim><dim>6</dim><dim>9</dim><dim>11</dim></port>
+            </output>
+        </layer>
+        """,
+        library_rules=("groups",),
+    ),
+    Rule(
+        "IR407",
+        "output-shape-length",
+        ERROR,
+        """The requested output shape has the wrong number of elements.
+
+        OpenVINO's output_shape contains the spatial axes only; oneDNN's dst_shape contains
+        batch and channels too.
+        """,
+        fails=output_shape(3, size=24),
+        weights="zeros 888, i64 6 9 11",
+        library_rules=("output-shape-length",),
+        present=at_the_requested_shape,
+    ),
+    Rule(
+        "IR408",
+        "output-shape-type",
+        ERROR,
+        """The requested output shape does not have an integer type.
+
+        The documents allow any integer type (T2).
+        """,
+        fails=output_shape(precision="FP32", element_type="f32", size=8),
+        weights="zeros 888, f32 9 11",
+        library_rules=("output-shape-type",),
+        present=at_the_requested_shape,
+    ),
+    Rule(
+        "IR409",
+        "output-shape-value",
+        ERROR,
+        """The requested output shape has invalid values.
+
+        An extent is not negative, and batch and channels of a dst_shape are those of the
+        inputs.
+        """,
+        fails=output_shape(),
+        weights="zeros 888, i64 -9 11",
+        library_rules=("output-shape-value",),
+        present=at_the_requested_shape,
+    ),
+    Rule(
+        "IR410",
+        "element-types-differ",
+        ERROR,
+        """Inputs have different element types, or one that the operation does not allow.
+
+        Nothing is converted implicitly: insert a Convert.
+        """,
+        fails="""
+        <layer id="0">
+            <data shape="1,4,5,6" element_type="f16"/>
+        </layer>
+        """,
+        library_rules=("element-type",),
+    ),
+    Rule(
+        "IR411",
+        "impossible-extent",
+        ERROR,
+        """An output would have a negative extent, or a kernel is empty.
+
+        The pads remove more than there is.  OpenVINO reads such a file and fails, or reads
+        invalid memory, when it runs.
+        """,
+        fails='<data strides="2,2" dilations="1,1" pads_begin="7,1" pads_end="7,1"/>',
+        library_rules=("negative-extent", "empty-kernel"),
+        present=at_the_pads,
+    ),
+    Rule(
+        "IR412",
+        "broadcast-mismatch",
+        ERROR,
+        """Shapes cannot be broadcast to each other.
+
+        On each axis, counted from the last one, dims are equal or one of them is 1.
+        """,
+        fails="""
+        <layer id="3">
+            <data element_type="f32" shape="1,3,1,2" offset="864" size="24"/>
+        </layer>
+        """,
+        library_rules=("broadcast",),
+    ),
+    Rule(
+        "IR413",
+        "reshape-mismatch",
+        ERROR,
+        """A Reshape asks for a shape with another number of elements.
+
+        -1 may stand once, for the dim that follows from the others; 0 with special_zero for
+        the dim of the data on the same axis.
+        """,
+        fails="""
+        <layer id="3">
+            <data element_type="i64" shape="3" offset="864" size="24"/>
+        </layer>
+        <layer id="4" type="Reshape">
+            <data special_zero="false"/>
+        </layer>
+        """,
+        weights="zeros 864, i64 6 9 12",
+        library_rules=("reshape",),
+    ),
+    Rule(
+        "IR414",
+        "bias-mismatch",
+        ERROR,
+        """A bias does not have one element for each output channel.
+
+        The bias of ConvTranspose is one-dimensional.
+        """,
+        fails="""
+        <layer id="7" name="up" type="ConvTranspose">
+            <data strides="2,2" pads_begin="1,1" pads_end="1,1" dilations="1,1"
+                  data_format="NCX" filter_format="IOX"/>
+            <input>
+                <port id="0"><dim>1</dim><dim>4</dim><dim>5</dim><dim>6</dim></port>
+                <port id="1"><dim>4</dim><dim>6</dim><dim>3</dim><dim>3</dim></port>
+                <port id="2"><dim>5</dim></port>
+            </input>
+            <output>
+                <port id="3"><dim>1</dim><dim>6</dim><dim>9</dim><dim>11</dim></port>
+            </output>
+        </layer>
+        """,
+        library_rules=("bias-shape",),
+    ),
+    Rule(
+        "IR415",
+        "inputs-do-not-fit",
+        ERROR,
+        """The inputs of a layer do not fit its operation.
+
+        The operation's shape rule refuses them for a reason that has no rule of its own, so
+        the layer cannot be computed.
+        """,
+        fails="""
+        <layer id="4" type="Concat">
+            <data axis="0"/>
+        </layer>
+        """,
+    ),
+)
