@@ -41,11 +41,11 @@ def complete_rule(
     context: click.Context, parameter: click.Parameter, incomplete: str
 ) -> list[CompletionItem]:
     """Complete the code or the name of a rule."""
-    from deconv_ir.linter.catalogue import RULES
+    from deconv_ir.linter.catalogue import RULES, load_rule
 
-    rules = RULES.values()
-    named = [(rule.code, f"{rule.name}: {rule.summary}") for rule in rules]
-    return _items([*named, *((rule.name, rule.summary) for rule in rules)], incomplete)
+    rules = [load_rule(code) for code in RULES]
+    named = [(rule.code, f"{rule.name}: {rule.title}") for rule in rules]
+    return _items([*named, *((rule.name, rule.title) for rule in rules)], incomplete)
 
 
 def complete_rules(

@@ -109,7 +109,7 @@ RULES = (
         With an output_shape input the documents split the total padding; the plugin keeps the
         pads attributes, or never uses negative pads.  In an AvgPool whose padding counts, the
         plugin divides a last window that extends beyond the padding by its whole extent.  The
-        same file gives different results; --semantics selects one.
+        same file gives different results, and the semantics option selects one.
         """,
         fails=output_shape(),
         weights="zeros 888, i64 10 12",
