@@ -6,10 +6,13 @@ that one wheel serves every Python version of a platform.
 """
 
 import os
+import sys
 import sysconfig
 from pathlib import Path
 
 from setuptools import Extension, setup
+from setuptools.command.build_ext import build_ext
+from setuptools.errors import CCompilerError, ExecError, PlatformError
 
 NATIVE = Path("deconv_ir/kernels/_native")
 # With sanitizers, -O3 takes minutes to compile.
@@ -17,7 +20,24 @@ LEVEL = "-O1" if "-fsanitize" in os.environ.get("CFLAGS", "") else "-O3"
 # Free-threaded builds have no stable ABI.
 STABLE_ABI = not sysconfig.get_config_var("Py_GIL_DISABLED")
 
+
+class BuildKernel(build_ext):
+    """Builds the kernel, or says in one line that the package goes without."""
+
+    def build_extension(self, ext: Extension) -> None:
+        """Build it, if it can be built here."""
+        try:
+            super().build_extension(ext)
+        except (CCompilerError, ExecError, PlatformError):
+            print(
+                "deconv-ir: no C compiler here could build the kernel: layers will be computed "
+                "with NumPy, which is slower",
+                file=sys.stderr,
+            )
+
+
 setup(
+    cmdclass={"build_ext": BuildKernel},
     ext_modules=[
         Extension(
             "deconv_ir.kernels._compiled",

@@ -36,7 +36,7 @@ from peers import PEERS, Runner, versions
 from deconv_ir import kernels
 from deconv_ir.kernels.runtime.extension import compiled_module
 
-OURS = ("compiled", "phases")
+OURS = ("compiled", "numpy")
 # Read when the libraries are loaded, and OpenBLAS's for the limit alone.
 HELD_TO_AVX2 = {
     "ONEDNN_MAX_CPU_ISA": "AVX2",

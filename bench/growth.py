@@ -120,7 +120,7 @@ def measure(
     points: list[tuple[int, Layer]], memory: int
 ) -> Iterator[tuple[int, dict[str, float], dict[int, float]]]:
     """Yield the size, seconds by path, and planned cycles by threads of each point."""
-    paths = [*(["compiled"] if compiled_module() else []), "col2im"]
+    paths = [*(["compiled"] if compiled_module() else []), "numpy"]
     for size, layer in points:
         found = {}
         for path in list(paths) if layer.bytes <= memory else []:

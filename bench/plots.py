@@ -13,8 +13,8 @@ from matplotlib import pyplot as plt
 
 __all__ = ["plot_comparison", "plot_growth"]
 
-_COLOURS = {"compiled": "#1f77b4", "phases": "#ff7f0e", "col2im": "#ff7f0e"}
-_NAMES = {"compiled": "compiled kernel", "phases": "NumPy path", "col2im": "NumPy path"}
+_COLOURS = {"compiled": "#1f77b4", "numpy": "#ff7f0e"}
+_NAMES = {"compiled": "compiled kernel", "numpy": "NumPy path"}
 
 
 def plot_comparison(report: dict[str, Any], target: Path) -> Path:
@@ -30,7 +30,7 @@ def plot_comparison(report: dict[str, Any], target: Path) -> Path:
             [("ratio", "best peer / ours (above 1: we are faster)"), ("to_limit", "limit / ours")]
         ):
             axis = axes[row][column]
-            for shift, engine in ((-0.2, "compiled"), (0.2, "phases")):
+            for shift, engine in ((-0.2, "compiled"), (0.2, "numpy")):
                 values = [case.get(f"{engine}_{what}", 0.0) for case in cases]
                 if not any(values):
                     continue

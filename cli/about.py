@@ -6,6 +6,15 @@ import os
 import platform
 
 
+def describe_fallback() -> str:
+    """Say that NumPy computes, where the compiled kernel was not built; else an empty text."""
+    from deconv_ir.kernels.runtime.extension import compiled_module
+
+    if compiled_module() is not None:
+        return ""
+    return "the compiled kernel was not built here: layers are computed with NumPy, which is slower"
+
+
 def describe_kernels() -> str:
     """Describe versions, kernel, BLAS and threads, one line each."""
     import numpy as np

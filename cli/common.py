@@ -246,14 +246,18 @@ FILE = FileName()
 
 
 def version_option(
-    program: str, details: Callable[[], str] | None = None
+    program: str,
+    details: Callable[[], str] | None = None,
+    note: Callable[[], str] | None = None,
 ) -> Callable[[_Command], _Command]:
-    """Make the --version option; with -v before it, `details` follow."""
+    """Make the --version option; `note` follows, if there is one, and with -v `details`."""
 
     def show(context: click.Context, parameter: click.Parameter, value: bool) -> None:
         if not value or context.resilient_parsing:
             return
         click.echo(f"{program} {__version__}")
+        if note is not None and (words := note()):
+            click.echo(words)
         if details is not None and {"-v", "--verbose"} & set(sys.argv[1:]):
             click.echo(details())
         context.exit()

@@ -49,6 +49,12 @@ def _kernel_details() -> str:
     return describe_kernels()
 
 
+def _kernel_note() -> str:
+    from .about import describe_fallback
+
+    return describe_fallback()
+
+
 def _list_operations(context: click.Context, parameter: click.Parameter, value: bool) -> None:
     if value and not context.resilient_parsing:
         from .tables import print_operations
@@ -212,7 +218,7 @@ def _list_operations(context: click.Context, parameter: click.Parameter, value: 
 @click.option("--json", "as_json", is_flag=True, help="Print the summary as JSON.")
 @click.option("-v", "--verbose", is_flag=True, help="Say more.")
 @click.option("-q", "--quiet", is_flag=True, help="Say nothing but warnings and errors.")
-@version_option("deconv-run", _kernel_details)
+@version_option("deconv-run", _kernel_details, _kernel_note)
 def command(**options: Any) -> int:
     """Run the network in MODEL.xml ('-': standard input) on arrays from .npy or .npz files."""
     request = Request(**options)

@@ -19,9 +19,9 @@ __all__ = ["NATIVE", "Algorithm", "choose_algorithm", "preferred_algorithm", "wa
 class Algorithm(enum.Enum):
     """The kernels."""
 
-    COL2IM = "col2im"
+    NUMPY = "numpy"
     IM2COL = "im2col"
-    PHASES = "phases"
+    GEMM_COL2IM = "gemm_col2im"
     COMPILED = "compiled"
     DIRECT = "direct"
     WINOGRAD = "winograd"
@@ -35,9 +35,7 @@ NATIVE = {
 """The paths of the compiled kernel, and what they say about minimal filtering."""
 
 
-def choose_algorithm(
-    problem: Problem, dtype: np.dtype[Any], *, compiled: bool, finite: bool = True
-) -> Algorithm:
+def choose_algorithm(problem: Problem, dtype: np.dtype[Any], *, compiled: bool) -> Algorithm:
     """Choose the kernel for a problem.
 
     Parameters
@@ -48,15 +46,8 @@ def choose_algorithm(
         Element type.
     compiled : bool
         Whether the compiled kernel is there.
-    finite : bool
-        Whether all weights are finite.  The fast kernels put zeros around the
-        data, and zero times infinity is not zero.
     """
-    if compiled and finite and supports(problem, dtype):
-        return Algorithm.COMPILED
-    if finite and dtype.kind not in "iu":
-        return Algorithm.PHASES
-    return Algorithm.COL2IM
+    return Algorithm.COMPILED if compiled and supports(problem, dtype) else Algorithm.NUMPY
 
 
 def wanted_algorithm(path: str) -> Algorithm | None:

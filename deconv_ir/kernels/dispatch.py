@@ -11,18 +11,15 @@ from deconv_ir.ir.lazy_tensor import LazyTensor, whole
 from deconv_ir.ir.scratchpad import UNLIMITED, AlgorithmCandidate, ScratchpadBudget
 from deconv_ir.kernels.activation import Activation, ActivationKind
 from deconv_ir.kernels.algorithm import NATIVE, Algorithm, choose_algorithm, wanted_algorithm
-from deconv_ir.kernels.arithmetic import Arithmetic, arithmetic_of
 from deconv_ir.kernels.native import CompiledKernel, supports
-from deconv_ir.kernels.problem import Problem, check_run, spans
+from deconv_ir.kernels.problem import Problem, accumulator_of, check_run
 from deconv_ir.kernels.runtime.extension import compiled_module
 from deconv_ir.kernels.runtime.memory import empty
-from deconv_ir.kernels.spread import Spread
 
-# The NumPy paths are imported where they are taken: most processes need none of them.
+# The NumPy kernels are imported where they are used: most processes need none of them.
 if TYPE_CHECKING:
-    from deconv_ir.kernels.col2im import Col2im
-    from deconv_ir.kernels.im2col import Im2col
-    from deconv_ir.kernels.phases import Phases
+    from deconv_ir.kernels.numpy.nonfinite import NonFiniteOutputs
+    from deconv_ir.kernels.numpy.tiled import TiledKernel
 
 __all__ = [
     "DEFAULT_SCRATCH_BYTES",
@@ -33,14 +30,8 @@ __all__ = [
 Array = np.ndarray[Any, np.dtype[Any]]
 
 DEFAULT_SCRATCH_BYTES = 64 << 20
-# What the NumPy kernels may always take: tiles that are smaller cost them more than they save.
-_NUMPY_SCRATCH = 8 << 20
-# Dilations from which on distances between taps may be beyond NumPy's strides.
-_FARTHEST = 1 << 40
-
-
-def _all_finite(weights: Array) -> bool:
-    return bool(np.isfinite(weights).all())
+# What the NumPy kernels may always use: smaller tiles cost them more than they save.
+_NUMPY_SCRATCH = 1 << 20
 
 
 class _Prepared:
@@ -59,7 +50,9 @@ class _Prepared:
     ) -> None:
         wanted = wanted_algorithm(path)
         self.problem = problem
-        self.arithmetic: Arithmetic = arithmetic_of(weights.dtype, problem.channels_in)
+        self.element = weights.dtype
+        self._forward = forward
+        accumulator_of(weights.dtype)
         self.scratch_bytes = scratch_bytes
         self.activation = activation or Activation()
         if bias is not None:
@@ -68,28 +61,65 @@ class _Prepared:
             channels = problem.groups * problem.channels_out
             if bias.shape != (channels,):
                 raise ValueError(f"bias must have shape [{channels}], not {list(bias.shape)}")
-        self._filter: Array | None = None
         self._bias = bias
         self._compiled: CompiledKernel | None = None
+        self._non_finite: NonFiniteOutputs | None = None
+        # Kept beside the compiled kernel only where that has another.
+        self._filter: Array | None = None
+        self._numpy: TiledKernel | None = None
         self.path = wanted or choose_algorithm(
             problem, weights.dtype, compiled=compiled_module() is not None
         )
         if self.path in NATIVE and supports(problem, weights.dtype):
-            fused = self.activation if weights.dtype.kind not in "iu" else Activation()
-            kernel = CompiledKernel(
-                problem, weights, bias, fused, forward=forward, filtering=NATIVE[self.path]
-            )
-            if kernel.finite:
-                self._compiled = kernel
-        if self._compiled is None:
-            self._filter = whole(weights)
+            self._compiled = self._pack_compiled(weights)
+            if not self._compiled.finite:
+                self._filter = whole(weights)
+                self._pack_non_finite(self._filter)
+        else:
+            self.path = Algorithm(self._pack_numpy(whole(weights)).name)
 
-    def _unpacked(self) -> Array:
-        """Return the filter, of which the compiled kernel keeps its packing only."""
-        if self._filter is not None:
-            return self._filter
+    def _pack_compiled(self, weights: Array | LazyTensor) -> CompiledKernel:
+        fused = self.activation if self.element.kind not in "iu" else Activation()
+        return CompiledKernel(
+            self.problem,
+            weights,
+            self._bias,
+            fused,
+            forward=self._forward,
+            filtering=NATIVE[self.path],
+        )
+
+    def _pack_non_finite(self, weights: Array) -> None:
+        """Have the compiled kernel compute with the finite weights, and NumPy with the others."""
+        from deconv_ir.kernels.numpy.nonfinite import NonFiniteOutputs, finite_part
+
+        self._compiled = self._pack_compiled(finite_part(weights))
+        self._non_finite = NonFiniteOutputs(
+            self.problem, weights, self._bias, self.activation, forward=self._forward
+        )
+
+    def _pack_numpy(self, weights: Array) -> TiledKernel:
+        from deconv_ir.kernels.numpy.method import grouped, pack
+
+        by_group = grouped(self.problem, weights, forward=self._forward)
+        method = "numpy" if self.path in NATIVE else self.path.value
+        self._numpy = pack(
+            self.problem,
+            by_group,
+            self._bias,
+            self.activation,
+            forward=self._forward,
+            method=method,
+        )
+        return self._numpy
+
+    def _numpy_kernel(self) -> TiledKernel:
+        """Return the NumPy kernel, which is packed anew where the compiled one cannot run."""
+        if self._numpy is not None:
+            return self._numpy
         assert self._compiled is not None
-        return self._compiled.unpacked()
+        weights = self._filter
+        return self._pack_numpy(self._compiled.unpacked() if weights is None else weights)
 
     def run(
         self,
@@ -132,7 +162,7 @@ class _Prepared:
         """
         pads, extents = check_run(self.problem, data.shape, tuple(pads_begin), tuple(output))
         room = room or UNLIMITED
-        element = self.arithmetic.element
+        element = self.element
         if data.dtype != element:
             raise TypeError(f"data is {data.dtype.name}, filter {element.name}")
         shape = (data.shape[0], self.problem.groups * self.problem.channels_out, *extents)
@@ -151,8 +181,14 @@ class _Prepared:
             return out
         # Infinities and NaNs are results here, not mistakes to warn of.
         with np.errstate(all="ignore"):
-            self._run_numpy(data, pads, self._numpy_scratch(room.scratch_bytes), out)
+            bound = self._numpy_bound(room.scratch_bytes)
+            self._numpy_kernel().run(self._by_group(data), pads, bound, self._by_group(out))
         return out
+
+    def _by_group(self, array: Array) -> Array:
+        """Return ``[N, groups * channels, *X]`` as a view ``[N, groups, channels, *X]``."""
+        groups = self.problem.groups
+        return array.reshape(len(array), groups, array.shape[1] // groups, *array.shape[2:])
 
     def bind(
         self,
@@ -181,12 +217,12 @@ class _Prepared:
             As of `run`.
         """
         pads, extents = check_run(self.problem, data, tuple(pads_begin), tuple(output))
-        element = self.arithmetic.element
+        element = self.element
         shape = (data[0], self.problem.groups * self.problem.channels_out, *extents)
         room = room or UNLIMITED
-        integer = element.kind in "iu"
+        alone = self._non_finite is None and element.kind not in "iu"
         compiled = None
-        if self._compiled is not None and 0 not in (*data, *shape) and not integer:
+        if self._compiled is not None and 0 not in (*data, *shape) and alone:
             compiled = self._compiled.bind(pads, self.scratch_bytes, shape, room)
 
         def run(array: Array, out: Array | None) -> Array:
@@ -200,17 +236,15 @@ class _Prepared:
 
         return run
 
-    def _numpy_scratch(self, room_bytes: int) -> int:
+    def _numpy_bound(self, room_bytes: int) -> int:
         return min(self.scratch_bytes, max(room_bytes, _NUMPY_SCRATCH))
 
     @property
     def packed_bytes(self) -> int:
-        """Bytes of filter and bias; what the NumPy paths pack in their runs is not counted."""
-        bias = 0 if self._bias is None else self._bias.nbytes
-        if self._compiled is not None:
-            return self._compiled.packed_bytes + bias
-        assert self._filter is not None, "only the compiled kernel can give it back"
-        return self._filter.nbytes + bias
+        """Bytes of filter and bias, in all forms that are kept."""
+        kernels = (self._compiled, self._non_finite, self._numpy)
+        packed = sum(kernel.packed_bytes for kernel in kernels if kernel is not None)
+        return packed + sum(a.nbytes for a in (self._filter, self._bias) if a is not None)
 
     def ways(
         self,
@@ -240,8 +274,25 @@ class _Prepared:
         if 0 in (*data, *shape):
             return (AlgorithmCandidate(0.0, 0, 0),)
         if self._compiled is None:
-            return (AlgorithmCandidate(0.0, self._numpy_scratch(room_bytes), 0),)
-        return self._compiled.ways(data, pads, self.scratch_bytes, shape, room_bytes)
+            return (
+                AlgorithmCandidate(0.0, self._numpy_scratch(data, pads, extents, room_bytes), 0),
+            )
+        found = self._compiled.ways(data, pads, self.scratch_bytes, shape, room_bytes)
+        least = self._non_finite_scratch(data, pads, extents, room_bytes)
+        return tuple(way._replace(scratch_bytes=max(way.scratch_bytes, least)) for way in found)
+
+    def _numpy_scratch(
+        self, data: tuple[int, ...], pads: tuple[int, ...], output: tuple[int, ...], room: int
+    ) -> int:
+        bound = self._numpy_bound(room)
+        return self._numpy_kernel().scratch_bytes(data, pads, output, bound)
+
+    def _non_finite_scratch(
+        self, data: tuple[int, ...], pads: tuple[int, ...], output: tuple[int, ...], room: int
+    ) -> int:
+        if self._non_finite is None:
+            return 0
+        return self._non_finite.scratch_bytes(data, pads, output, self._numpy_bound(room))
 
     def scratch(
         self,
@@ -262,15 +313,17 @@ class _Prepared:
         Returns
         -------
         int
-            For the NumPy kernels, what they may take.
+            Of all threads.
         """
         pads, extents = check_run(self.problem, data, tuple(pads_begin), tuple(output))
         shape = (data[0], self.problem.groups * self.problem.channels_out, *extents)
         if 0 in (*data, *shape):
             return 0
+        room = room or UNLIMITED
         if self._compiled is None:
-            return self._numpy_scratch((room or UNLIMITED).scratch_bytes)
-        return self._compiled.scratch(data, pads, self.scratch_bytes, shape, room or UNLIMITED)
+            return self._numpy_scratch(data, pads, extents, room.scratch_bytes)
+        finite = self._compiled.scratch(data, pads, self.scratch_bytes, shape, room)
+        return max(finite, self._non_finite_scratch(data, pads, extents, room.scratch_bytes))
 
     def _run_compiled(
         self, data: Array, pads: tuple[int, ...], out: Array, room: ScratchpadBudget
@@ -281,12 +334,11 @@ class _Prepared:
             return False
         if out.dtype.kind in "iu" and self.activation.kind is not ActivationKind.NONE:
             out[...] = self.activation.apply(out)
+        if self._non_finite is not None:
+            bound = self._numpy_bound(room.scratch_bytes)
+            with np.errstate(all="ignore"):
+                self._non_finite.run(self._by_group(data), pads, bound, self._by_group(out))
         return True
-
-    def _run_numpy(
-        self, data: Array, pads: tuple[int, ...], scratch_bytes: int, out: Array
-    ) -> None:
-        raise NotImplementedError
 
 
 class Deconvolution(_Prepared):
@@ -310,8 +362,9 @@ class Deconvolution(_Prepared):
         Bound of the memory in use beside data, filter and result.
     path : str
         ``auto``, or the name of the kernel to use: ``compiled``, held to direct
-        sums as ``direct`` or to minimal filtering as ``winograd``; ``phases``,
-        ``col2im``.  ``auto`` heeds the environment variable DECONV_IR_KERNEL.  A kernel
+        sums as ``direct`` or to minimal filtering as ``winograd``; ``numpy``, held to one
+        of its methods as ``im2col`` or ``gemm_col2im``.  ``auto`` heeds the environment
+        variable DECONV_IR_KERNEL.  A kernel
         that cannot compute the problem is replaced by the next.
 
     Raises
@@ -347,52 +400,6 @@ class Deconvolution(_Prepared):
     ) -> None:
         problem = Problem.of_filter(filter.shape, strides, dilations, groups)
         super().__init__(filter, problem, bias, activation, scratch_bytes, path, forward=False)
-        self._col2im: Col2im | None = None
-        self._phases: Phases | None = None
-        self._spread = None if self._compiled is not None else Spread.of(problem)
-        if self._compiled is not None:
-            return
-        if self._spread is not None:
-            self._without_gaps = Deconvolution(
-                self._unpacked(),
-                strides=self._spread.strides,
-                dilations=self._spread.dilations,
-                groups=groups,
-                bias=bias,
-                activation=activation,
-                scratch_bytes=scratch_bytes,
-                path=path,
-            )
-            return
-        near = max(problem.dilations) < _FARTHEST and filter.dtype.kind not in "iu"
-        if self.path is not Algorithm.COL2IM and near and _all_finite(self._unpacked()):
-            from deconv_ir.kernels.phases import Phases
-
-            self.path = Algorithm.PHASES
-            self._phases = Phases(problem, self.arithmetic, self._unpacked(), bias, self.activation)
-        else:
-            self.path = Algorithm.COL2IM
-            self._pack_col2im()
-
-    def _pack_col2im(self) -> Col2im:
-        if self._col2im is None:
-            from deconv_ir.kernels.col2im import Col2im
-
-            self._col2im = Col2im(
-                self.problem, self.arithmetic, self._unpacked(), self._bias, self.activation
-            )
-        return self._col2im
-
-    def _run_numpy(
-        self, data: Array, pads: tuple[int, ...], scratch_bytes: int, out: Array
-    ) -> None:
-        if self._spread is not None:
-            self._spread.run(self._without_gaps.run, data, pads, out)
-            return
-        axes = spans(self.problem, data.shape[2:], pads, out.shape[2:])
-        if self._phases is not None and self._phases.run(data, axes, scratch_bytes, out):
-            return
-        self._pack_col2im().run(data, axes, scratch_bytes, out)
 
 
 class Convolution(_Prepared):
@@ -432,17 +439,3 @@ class Convolution(_Prepared):
     ) -> None:
         problem = Problem.of_filter(filter.shape, strides, dilations, groups, forward=True)
         super().__init__(filter, problem, bias, activation, scratch_bytes, path, forward=True)
-        self._im2col: Im2col | None = None
-        if self._compiled is None:
-            self.path = Algorithm.IM2COL
-
-    def _run_numpy(
-        self, data: Array, pads: tuple[int, ...], scratch_bytes: int, out: Array
-    ) -> None:
-        if self._im2col is None:
-            from deconv_ir.kernels.im2col import Im2col
-
-            self._im2col = Im2col(
-                self.problem, self.arithmetic, self._unpacked(), self._bias, self.activation
-            )
-        self._im2col.run(data, pads, scratch_bytes, out)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+import contextlib
+from typing import Any, NamedTuple
+
+import numpy as np
 
 from deconv_ir.kernels.algorithm import NATIVE, preferred_algorithm
-from deconv_ir.kernels.blas import blas_name
 from deconv_ir.kernels.runtime.cpu import instruction_set
 from deconv_ir.kernels.runtime.extension import compiled_module
 from deconv_ir.kernels.runtime.threads import get_threads
@@ -19,8 +21,8 @@ class KernelInfo(NamedTuple):
     Attributes
     ----------
     kernel : str
-        The path that f32 layers take: ``compiled``, ``phases`` or ``col2im``; or
-        ``direct`` or ``winograd``, where the compiled kernel is held to one of them.
+        The path that f32 layers take: ``compiled`` or ``numpy``; or ``direct``,
+        ``winograd``, ``im2col`` or ``gemm_col2im``, where the kernel is held to one of them.
     instruction_set : str
         That of the compiled kernel: ``baseline``, ``avx2`` or ``avx512``;
         empty where it is not used.
@@ -59,6 +61,15 @@ def kernel_info() -> KernelInfo:
         path.value,
         instruction_set() if path in NATIVE else "",
         tuple(module.isas()) if module else (),
-        blas_name(),
+        _blas_name(),
         get_threads(),
     )
+
+
+def _blas_name() -> str:
+    """Name NumPy's BLAS and its version, as far as NumPy knows."""
+    with contextlib.suppress(Exception):
+        config: Any = np.show_config(mode="dicts")
+        blas = config["Build Dependencies"]["blas"]
+        return f"{blas['name']} {blas['version']}"
+    return "unknown"

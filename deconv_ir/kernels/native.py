@@ -21,7 +21,6 @@ from deconv_ir.kernels.runtime.cpu import (
 )
 from deconv_ir.kernels.runtime.extension import compiled_module
 from deconv_ir.kernels.runtime.threads import get_threads
-from deconv_ir.kernels.spread import MOST_PHASES
 
 __all__ = [
     "CompiledKernel",
@@ -34,6 +33,8 @@ __all__ = [
 Array = np.ndarray[Any, np.dtype[Any]]
 
 _AXES = 3
+# Beyond these the tables of sub-convolutions would be larger than the work.
+_MOST_PHASES = 1 << 16
 _MOST_TAPS = 1 << 20
 # Positions, sums of pads and extents, stay within 64 bits.
 _MOST_PAD = 1 << 62
@@ -69,7 +70,7 @@ def supports(problem: Problem, dtype: np.dtype[Any]) -> bool:
     return (
         problem.axes <= _AXES
         and dtype.name in _ELEMENTS
-        and math.prod(problem.strides) <= MOST_PHASES
+        and math.prod(problem.strides) <= _MOST_PHASES
         and problem.taps <= _MOST_TAPS
         and max(problem.kernel) * max(problem.dilations) < 1 << 31
     )

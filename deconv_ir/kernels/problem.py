@@ -6,37 +6,20 @@ Names of axes, used in every file of this room::
     i  input channel         o  output channel        (both counted in a group)
     x  input position        y  output position       k  kernel position
     t  position in the natural output, t = s*x + d*k = y + pad_begin
-
-Output phases: write ``t = s*u + r`` with the phase ``0 <= r < s``.  A tap k
-has ``d*k = s*shift + phase``, so it takes ``data[u - shift]`` to ``(u, phase)``
-and to no other phase.  Each phase is therefore a small dense correlation of
-its own, contiguous in u, and the output is the phases interleaved.
 """
 
 from __future__ import annotations
 
 import functools
-import itertools
 import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
-__all__ = [
-    "AxisPhases",
-    "AxisSpan",
-    "PhaseSet",
-    "Problem",
-    "Tap",
-    "check_run",
-    "check_vector",
-    "enumerate_taps",
-    "leaves_holes",
-    "phase_sets",
-    "pick",
-    "spans",
-]
+from deconv_ir.errors import UnsupportedError
+
+__all__ = ["Problem", "accumulator_of", "check_run", "check_vector", "pick"]
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -161,203 +144,24 @@ def check_run(
     return tuple(max(-b, min(p, b)) for p, b in zip(pads, bounds, strict=True)), extents
 
 
-class Tap(NamedTuple):
-    """One kernel position: the phase that it feeds, and from how far away."""
-
-    kernel: tuple[int, ...]
-    phase: tuple[int, ...]
-    shift: tuple[int, ...]
-
-
-def enumerate_taps(problem: Problem) -> list[Tap]:
-    """Return every kernel position, sorted by phase, then by shift."""
-    per_axis = [
-        [(k, d * k % s, d * k // s) for k in range(extent)]
-        for extent, s, d in zip(problem.kernel, problem.strides, problem.dilations, strict=True)
-    ]
-    taps = [
-        Tap(tuple(c[0] for c in cell), tuple(c[1] for c in cell), tuple(c[2] for c in cell))
-        for cell in itertools.product(*per_axis)
-    ]
-    return sorted(taps, key=lambda tap: (tap.phase, tap.shift))
-
-
-class AxisPhases(NamedTuple):
-    """Phases of one axis that see data from the same distances.
-
-    Attributes
-    ----------
-    phases : tuple of int
-        The phases, ascending.
-    first : tuple of int
-        The nearest tap of each.
-    every : int
-        Kernel positions from a tap to the next one of its phase.
-    base, step : int
-        Distance of the nearest tap, and from there to the next.
-    taps : int
-        Taps of each phase.
-    """
-
-    phases: tuple[int, ...]
-    first: tuple[int, ...]
-    every: int
-    base: int
-    step: int
-    taps: int
-
-    def kernel_positions(self) -> list[list[int]]:
-        """Return the kernel positions of all taps, ``[phase][tap]``."""
-        return [[k + self.every * tap for tap in range(self.taps)] for k in self.first]
-
-
-class PhaseSet(NamedTuple):
-    """Phases that see data from the same distances: the same taps along every axis.
-
-    Attributes
-    ----------
-    axes : tuple of AxisPhases
-        The phases; all combinations of them are in the set.
-    phases : int
-        Number of phases.
-    shifts : int
-        Number of distances, which is that of the taps of each phase.
-    reach : tuple of int
-        From the nearest tap to the farthest, an axis each.
-    """
-
-    axes: tuple[AxisPhases, ...]
-    phases: int
-    shifts: int
-    reach: tuple[int, ...]
-
-    @classmethod
-    def of_axes(cls, axes: tuple[AxisPhases, ...]) -> PhaseSet:
-        """Combine the phases of all axes."""
-        return cls(
-            axes,
-            math.prod(len(a.phases) for a in axes),
-            math.prod(a.taps for a in axes),
-            tuple(a.step * (a.taps - 1) for a in axes),
-        )
-
-
-def phase_sets(problem: Problem, *, single: bool = False) -> list[PhaseSet]:
-    """Return all phases that have taps, sorted into sets; with `single` each is one of its own."""
-    per_axis = []
-    for extent, s, d in zip(problem.kernel, problem.strides, problem.dilations, strict=True):
-        every = s // math.gcd(s, d)
-        found: dict[tuple[int, int, int], list[tuple[int, int]]] = {}
-        for k in range(min(every, extent)):
-            key = (d * k // s, (extent - 1 - k) // every + 1, k if single else 0)
-            found.setdefault(key, []).append((d * k % s, k))
-        per_axis.append(
-            [
-                AxisPhases(
-                    tuple(r for r, _ in sorted(members)),
-                    tuple(k for _, k in sorted(members)),
-                    every,
-                    base,
-                    d // math.gcd(s, d),
-                    taps,
-                )
-                for (base, taps, _), members in found.items()
-            ]
-        )
-    return [PhaseSet.of_axes(axes) for axes in itertools.product(*per_axis)]
-
-
-class AxisSpan(NamedTuple):
-    """One spatial axis of one run.
-
-    Attributes
-    ----------
-    data, output : int
-        Extents X and Y.
-    pad_begin, stride : int
-        As in the run.
-    first, last : int
-        The u that can be non-zero and that the output sees: ``first <= u < last``.
-    reach : int
-        Largest shift of a tap; u needs ``data[u - reach .. u]``.
-    """
-
-    data: int
-    output: int
-    pad_begin: int
-    stride: int
-    first: int
-    last: int
-    reach: int
-
-    def outputs(self, phase: int, first: int, last: int) -> tuple[slice, slice]:
-        """Map the u in [first, last) of a phase to output positions.
-
-        Returns
-        -------
-        u, y : slice
-            The u whose output exists, counted from `first`, and where they go.
-        """
-        low = max(first, -((phase - self.pad_begin) // self.stride))
-        high = min(last, (self.pad_begin + self.output - 1 - phase) // self.stride + 1)
-        if high <= low:
-            return slice(0, 0), slice(0, 0)
-        begin = low * self.stride + phase - self.pad_begin
-        end = (high - 1) * self.stride + phase - self.pad_begin + 1
-        return slice(low - first, high - first), slice(begin, end, self.stride)
-
-    def seen(self, phases: Sequence[int]) -> tuple[int, int]:
-        """Return the first u of these phases that the output sees, and the one after the last."""
-        low = min(-((phase - self.pad_begin) // self.stride) for phase in phases)
-        high = max((self.pad_begin + self.output - 1 - phase) // self.stride for phase in phases)
-        return max(self.first, low), min(self.last, high + 1)
-
-    def place(self, phase: int, start: int, step: int, count: int) -> tuple[slice, slice]:
-        """Map ``u = start + step * index`` of a phase, index < count, to output positions.
-
-        Returns
-        -------
-        index, y : slice
-            The indices whose output exists and lies before `last`, and where they go.
-        """
-        every = self.stride * step
-        begin = self.stride * start + phase - self.pad_begin
-        low = max(0, -(begin // every))
-        high = min(count, -((start - self.last) // step), -((begin - self.output) // every))
-        if high <= low:
-            return slice(0, 0), slice(0, 0)
-        return slice(low, high), slice(begin + every * low, begin + every * (high - 1) + 1, every)
-
-
-@functools.lru_cache(maxsize=512)
-def spans(
-    problem: Problem, data: tuple[int, ...], pads_begin: tuple[int, ...], output: tuple[int, ...]
-) -> tuple[AxisSpan, ...]:
-    """Return the spans of all spatial axes of one run."""
-    result = []
-    for axis, (extent, pad, y) in enumerate(zip(data, pads_begin, output, strict=True)):
-        stride = problem.strides[axis]
-        reach = (problem.kernel[axis] - 1) * problem.dilations[axis] // stride
-        first = max(pad // stride, 0)
-        last = min((pad + y - 1) // stride + 1, extent + reach) if extent and y else first
-        result.append(AxisSpan(extent, y, pad, stride, first, max(first, last), reach))
-    return tuple(result)
-
-
-@functools.lru_cache(maxsize=512)
-def leaves_holes(problem: Problem, axes: tuple[AxisSpan, ...]) -> bool:
-    """Whether there are output positions that no tap takes data to."""
-    for axis, extent, s, d in zip(
-        axes, problem.kernel, problem.strides, problem.dilations, strict=True
-    ):
-        phases = min(extent, s // math.gcd(s, d))  # that have taps
-        low, high = axis.first * s, axis.last * s
-        if phases < s or low > axis.pad_begin or high < axis.pad_begin + axis.output:
-            return True
-    return False
-
-
 def pick(array: Array, *index: Any) -> Array:
     """Return ``array[index]`` for an index of as many entries as the array's rank needs."""
     result: Array = array[index]
     return result
+
+
+def accumulator_of(dtype: np.dtype[Any]) -> np.dtype[Any]:
+    """Return the type in which elements of a type are summed.
+
+    Raises
+    ------
+    UnsupportedError
+        There is no arithmetic for the dtype: bool, complex, f8 and the like.
+    """
+    if dtype in (np.float32, np.float64):
+        return dtype
+    if dtype == np.float16 or dtype.name == "bfloat16":
+        return np.dtype(np.float32)
+    if dtype.kind in "iu" and dtype.type.__module__ == "numpy":
+        return np.dtype(np.uint64)
+    raise UnsupportedError(f"there is no convolution of element type {dtype.name}")

@@ -12,8 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from deconv_ir.kernels.blas import single_threaded
-from deconv_ir.kernels.runtime.parallel import run_jobs
+from deconv_ir.kernels.runtime.parallel import run_jobs, single_threaded_blas
 from deconv_ir.kernels.runtime.threads import get_threads
 
 __all__ = ["LEAST_FOR_THREADS", "matmul", "multiply_stacks"]
@@ -56,7 +55,7 @@ def matmul(a: Array, b: Array) -> Array:
     shape = (*np.broadcast_shapes(a.shape[:-2], b.shape[:-2]), a.shape[-2], b.shape[-1])
     product = np.empty(shape, np.result_type(a, b))
     parts = min(get_threads(), product.size * a.shape[-1] // _WORTH_A_THREAD)
-    with single_threaded() as alone:
+    with single_threaded_blas() as alone:
         if parts < 2 or not alone:
             return np.matmul(a, b, out=product)
         # The longest axis of the result, counted from its end, is dealt out.

@@ -294,6 +294,17 @@ def test_settings_that_are_not_there(
         assert "Traceback" not in done.stderr
 
 
+def test_version_says_that_numpy_computes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("deconv_ir.kernels.runtime.extension.compiled_module", lambda: None)
+    version, note = invoke("--version").stdout.splitlines()
+    assert version.startswith("deconv-run ")
+    assert note == (
+        "the compiled kernel was not built here: layers are computed with NumPy, which is slower"
+    )
+    monkeypatch.setattr("deconv_ir.kernels.runtime.extension.compiled_module", lambda: object())
+    assert len(invoke("--version").stdout.splitlines()) == 1
+
+
 def test_cast_refuses_what_does_not_fit(here: Path) -> None:
     np.save("x64.npy", X.astype(np.float64))
     assert invoke(MODEL, "--cast", "--input", "x64.npy", "--output", "y.npy").exit_code == 0

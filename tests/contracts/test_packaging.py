@@ -2,8 +2,15 @@
 
 from __future__ import annotations
 
+import runpy
 import tomllib
 from pathlib import Path
+from typing import Any
+
+import pytest
+import setuptools
+from setuptools.command.build_ext import build_ext
+from setuptools.errors import CCompilerError
 
 ROOT = Path(__file__).parent.parent.parent
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
@@ -34,3 +41,24 @@ def test_every_dependency_is_explained_in_the_readme() -> None:
     section = readme.partition("## Dependencies")[2].partition("\n## ")[0]
     for requirement in PROJECT["project"]["dependencies"]:
         assert requirement.split(">")[0] in section, requirement
+
+
+def test_an_install_without_a_compiler_says_so_in_one_line(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    given: dict[str, Any] = {}
+
+    def fail(*_: object) -> None:
+        raise CCompilerError("command 'cc' failed: no such file or directory")
+
+    monkeypatch.setattr(setuptools, "setup", lambda **arguments: given.update(arguments))
+    monkeypatch.setattr(build_ext, "build_extension", fail)
+    monkeypatch.chdir(ROOT)
+    runpy.run_path(str(ROOT / "setup.py"))
+    (extension,) = given["ext_modules"]
+    given["cmdclass"]["build_ext"](setuptools.Distribution()).build_extension(extension)
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line == (
+        "deconv-ir: no C compiler here could build the kernel: layers will be computed with "
+        "NumPy, which is slower"
+    )

@@ -35,7 +35,7 @@ PADS = (1, 2)
 OUTPUT = {Deconvolution: (9, 8), Convolution: (3, 4)}
 ORACLE = {Deconvolution: naive, Convolution: naive_convolution}
 PATHS = {
-    Deconvolution: ["compiled", "direct", "winograd", "phases", "col2im"],
+    Deconvolution: ["compiled", "direct", "winograd", "im2col", "gemm_col2im"],
     Convolution: ["compiled", "direct", "winograd", "im2col"],
 }
 BOTH = [(kind, path) for kind, paths in PATHS.items() for path in paths]
@@ -270,7 +270,7 @@ def test_threads_that_the_system_does_not_give(
     def refuse(_: object) -> None:
         raise RuntimeError("can't start new thread")
 
-    parallel._forget_workers()
+    parallel._forget_threads()
     monkeypatch.setattr(threading.Thread, "start", refuse)
     set_threads(4)
     np.testing.assert_array_equal(subject.run(), subject.expected)

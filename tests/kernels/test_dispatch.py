@@ -31,24 +31,21 @@ F32, F16, I8 = np.dtype(np.float32), np.dtype(np.float16), np.dtype(np.int8)
 
 
 @pytest.mark.parametrize(
-    ("layer", "dtype", "compiled", "finite", "expected"),
+    ("layer", "dtype", "compiled", "expected"),
     [
-        (problem(), F32, True, True, Algorithm.COMPILED),
-        (problem(), F16, True, True, Algorithm.COMPILED),
-        (problem(), I8, True, True, Algorithm.COMPILED),
-        # zero times infinity is not zero, and the fast paths pad with zeros
-        (problem(), F32, True, False, Algorithm.COL2IM),
+        (problem(), F32, True, Algorithm.COMPILED),
+        (problem(), F16, True, Algorithm.COMPILED),
+        (problem(), I8, True, Algorithm.COMPILED),
         # four axes, or more phases than tables are worth
-        (problem((1,) * 4, (1,) * 4), F32, True, True, Algorithm.PHASES),
-        (problem((3, 3), (1000, 1000)), F32, True, True, Algorithm.PHASES),
+        (problem((1,) * 4, (1,) * 4), F32, True, Algorithm.NUMPY),
+        (problem((3, 3), (1000, 1000)), F32, True, Algorithm.NUMPY),
         # without a compiler
-        (problem(), F32, False, True, Algorithm.PHASES),
-        (problem(), I8, False, True, Algorithm.COL2IM),
-        (problem(), F32, False, False, Algorithm.COL2IM),
+        (problem(), F32, False, Algorithm.NUMPY),
+        (problem(), I8, False, Algorithm.NUMPY),
     ],
 )
-def test_choice_of_path(layer, dtype, compiled, finite, expected):
-    assert choose_algorithm(layer, dtype, compiled=compiled, finite=finite) is expected
+def test_choice_of_path(layer, dtype, compiled, expected):
+    assert choose_algorithm(layer, dtype, compiled=compiled) is expected
 
 
 def test_supports_rejects_what_has_no_c_form():
@@ -65,7 +62,7 @@ def test_every_instruction_set_computes_the_same(draw_case, monkeypatch, isa, dt
         case.check(case.actual(path="compiled"))
 
 
-@pytest.mark.parametrize("wanted", ["phases", "col2im"])
+@pytest.mark.parametrize("wanted", ["im2col", "gemm_col2im"])
 def test_environment_forces_a_kernel(monkeypatch, wanted):
     monkeypatch.setenv("DECONV_IR_KERNEL", wanted)
     kernel = Deconvolution(np.ones((1, 1, 2), np.float32), strides=(1,), dilations=(1,))
@@ -95,7 +92,7 @@ def test_works_without_the_extension():
         "print(k.path.value, k.run(np.ones((1, 1, 2), 'f'), (0,), (4,)).ravel().tolist())\n"
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
-    assert done.stdout == "phases [1.0, 1.0, 1.0, 1.0]\n", done.stderr
+    assert done.stdout == "gemm_col2im [1.0, 1.0, 1.0, 1.0]\n", done.stderr
 
 
 @pytest.mark.parametrize("threads", [1, 2, 5])

@@ -94,7 +94,7 @@ def test_data_that_are_not_finite_do_not_meet_added_zeros(draw_case, value):
     data = rng.integers(1, 5, (1, 6, 5, 7)).astype(np.float32)
     kernel = Deconvolution(weights, strides=(4, 4), dilations=(1, 1), path="compiled")
     assert kernel._compiled._fold == 4
-    plain = Deconvolution(weights, strides=(4, 4), dilations=(1, 1), path="col2im")
+    plain = Deconvolution(weights, strides=(4, 4), dilations=(1, 1), path="im2col")
     for _ in range(2):
         data[0, 2, 3, 4] = value
         expected = plain.run(data, (4, 4), (20, 28))

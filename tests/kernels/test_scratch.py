@@ -9,7 +9,6 @@ import pytest
 
 from deconv_ir.kernels import Convolution, Deconvolution
 from deconv_ir.kernels.runtime.extension import compiled_module
-from deconv_ir.kernels.tiling import TileCost, choose_tiling, tile_bytes
 
 # Lists of slices, and NumPy's buffers for casts; they do not grow with the layer.
 BOOKKEEPING = 256 << 10
@@ -67,42 +66,6 @@ def test_tiles_of_a_kernel_that_reaches_far():
     kernel = Deconvolution(weights, strides=(1, 1), dilations=(131_075, 1), path="direct")
     data, out = (1, 2, 200_000, 3), (1, 2, 331_075, 4)
     assert kernel._compiled.describe(data, (0, 0), 64 << 20, out)["jobs"] < 100
-
-
-COST = TileCost(column=4, accumulator=4, data=0)
-
-
-@pytest.mark.parametrize(
-    ("sizes", "scratch_bytes", "expected"),
-    [
-        # everything fits: one tile
-        (((8, 8), (1, 1), 4, (8, 8), 9, 4), 1 << 20, (4, (8, 8), 9)),
-        # rows are cut first
-        (((224, 224), (1, 1), 10, (224, 224), 9, 20), 4 << 20, (10, (28, 224), 9)),
-        # then channels: a 16 x 16 plane of 1024 of them
-        (((16, 16), (1, 1), 1024, (16, 16), 16, 64), 4 << 20, (128, (16, 16), 16)),
-        # an axis that is alone is cut as any other
-        (((10**6,), (2,), 8, (10**6,), 4, 8), 1 << 20, (8, (3907,), 4)),
-        # nothing is left but one element of one channel and one tap
-        (((50, 50), (3, 3), 8, (50, 50), 9, 8), 1, (1, (1, 1), 1)),
-    ],
-)
-def test_tiling_table(sizes, scratch_bytes, expected):
-    data, reach, channels, box, taps, depth = sizes
-    tiling = choose_tiling(
-        cost=COST,
-        data=data,
-        reach=reach,
-        channels=channels,
-        box=box,
-        taps=taps,
-        depth=depth,
-        scratch_bytes=scratch_bytes,
-    )
-    assert (tiling.channels, tiling.box, tiling.taps) == expected
-    used = tile_bytes(COST, data, reach, tiling.channels, tiling.box, tiling.taps, tiling.depth)
-    assert tiling.bytes == used
-    assert used <= scratch_bytes or expected == (1, (1, 1), 1)
 
 
 @pytest.mark.parametrize("kind", [Convolution, Deconvolution])

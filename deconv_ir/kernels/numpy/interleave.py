@@ -1,0 +1,147 @@
+"""Results of sub-convolutions go to their places in the output, bias and activation applied."""
+
+from __future__ import annotations
+
+import functools
+import itertools
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from deconv_ir.kernels.activation import Activation, ActivationKind
+from deconv_ir.kernels.numpy.subconvolution import AxisSpan
+from deconv_ir.kernels.numpy.tile import Tile
+
+__all__ = ["Interleaver", "Phases"]
+
+Array = np.ndarray[Any, np.dtype[Any]]
+Phases = tuple[tuple[int, ...], ...]
+"""Phases of the sub-convolutions in question, an axis each."""
+
+
+class Interleaver(NamedTuple):
+    """Where one run puts its sums.
+
+    Attributes
+    ----------
+    out : ndarray
+        ``[N, groups, out, *Y]``.
+    spans : tuple of AxisSpan
+        Of the run.
+    bias : ndarray or None
+        ``[groups, out]``, in the type of the sums.
+    activation : Activation
+        Applied to every result before it is rounded, to integers once they have been truncated.
+    """
+
+    out: Array
+    spans: tuple[AxisSpan, ...]
+    bias: Array | None
+    activation: Activation
+
+    def fill(self) -> None:
+        """Write what outputs have that no tap brings data to."""
+        dtype = np.dtype(np.uint64 if self.out.dtype.kind in "iu" else np.float32)
+        if self.bias is not None:
+            dtype = self.bias.dtype
+        sums = np.zeros((*self.out.shape[1:3], *(1 for _ in self.spans)), dtype)
+        for image in self.out:
+            self._finish(sums.copy(), slice(None), slice(None), image)
+
+    def write(self, image: int, tile: Tile, phases: Phases, sums: Array) -> None:
+        """Write the sums of a tile.
+
+        Parameters
+        ----------
+        image : int
+            Number of the image.
+        tile : Tile
+            The tile.
+        phases : tuple of tuple of int
+            All combinations of these are written.
+        sums : ndarray
+            ``[group, out, *phase, *u]``; may be changed.
+        """
+        axes = len(self.spans)
+        # Each position beside its phases: [group, out, u, phase, u, phase, ...].
+        order = [0, 1, *(a for i in range(axes) for a in (2 + axes + i, 2 + i))]
+        ordered = sums.transpose(order)
+        target = self.out[image, tile.groups, tile.outs]
+        for pieces in _pieces(self.spans, phases, tile.begin, tile.end):
+            index = [s for piece in pieces for s in (piece.positions, piece.phases)]
+            source = ordered[(slice(None), slice(None), *index)]
+            place = target[(slice(None), slice(None), *(piece.outputs for piece in pieces))]
+            # Splitting axes makes a view, however the output lies in memory.
+            self._finish(source, tile.groups, tile.outs, place.reshape(source.shape))
+
+    def _finish(self, sums: Array, groups: slice, outs: slice, target: Array) -> None:
+        """Write ``activation(sums + bias)``, rounded once."""
+        bias = None
+        if self.bias is not None:
+            bias = self.bias[groups, outs]
+            bias = bias.reshape(*bias.shape, *(1 for _ in sums.shape[2:]))
+        if self.activation.kind is ActivationKind.NONE:
+            if bias is None:
+                np.copyto(target, sums, casting="unsafe")
+            else:
+                np.add(sums, bias, out=target, casting="unsafe")
+            return
+        total = sums if bias is None else np.add(sums, bias, out=sums)
+        if target.dtype.kind in "iu":
+            # Whether a sum is negative shows only modulo 2^bits.
+            total = total.astype(target.dtype)
+        np.copyto(target, self.activation.apply(total), casting="unsafe")
+
+
+class _Piece(NamedTuple):
+    """Results of one axis that can be copied at once.
+
+    Attributes
+    ----------
+    positions, phases : slice
+        Which ones, counted in the tile and in the list of phases.
+    outputs : slice
+        Where they go; of several phases, one output after the other.
+    """
+
+    positions: slice
+    phases: slice
+    outputs: slice
+
+
+@functools.lru_cache(maxsize=4096)
+def _pieces(
+    spans: tuple[AxisSpan, ...], phases: Phases, begin: tuple[int, ...], end: tuple[int, ...]
+) -> list[tuple[_Piece, ...]]:
+    per_axis = [
+        _pieces_of_axis(*axis, last=i == len(spans) - 1)
+        for i, axis in enumerate(zip(spans, phases, begin, end, strict=True))
+    ]
+    return list(itertools.product(*per_axis))
+
+
+def _pieces_of_axis(
+    span: AxisSpan, phases: tuple[int, ...], begin: int, end: int, *, last: bool
+) -> list[_Piece]:
+    """Return all results of one axis that the output sees.
+
+    Where all phases are there, they are written together, so that whole rows of
+    the output follow each other in memory; except along the last axis, where
+    the loop over the positions of one phase is the longest there is.
+    """
+    s = span.stride
+    low, high = max(begin, -(-span.pad // s)), min(end, (span.pad + span.output) // s)
+    edges = [(begin, end)]
+    pieces = []
+    if not last and len(phases) == s > 1 and low < high:
+        at = slice(low - begin, high - begin)
+        pieces.append(_Piece(at, slice(0, s), slice(low * s - span.pad, high * s - span.pad)))
+        edges = [(begin, low), (high, end)]
+    for first, stop in edges:
+        for i, phase in enumerate(phases):
+            u, v = span.clip(phase, first, stop)
+            if u < v:
+                y = u * s + phase - span.pad
+                outputs = slice(y, y + (v - u - 1) * s + 1, s)
+                pieces.append(_Piece(slice(u - begin, v - begin), slice(i, i + 1), outputs))
+    return pieces

@@ -1,0 +1,99 @@
+"""Which of the two methods computes a layer: a pure function of the layer."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from deconv_ir.kernels.activation import Activation
+from deconv_ir.kernels.numpy.gemm_col2im import GemmCol2im
+from deconv_ir.kernels.numpy.im2col import Im2col
+from deconv_ir.kernels.numpy.subconvolution import sub_convolutions
+from deconv_ir.kernels.numpy.tiled import TiledKernel
+from deconv_ir.kernels.problem import Problem
+
+__all__ = ["choose_method", "grouped", "pack"]
+
+Array = np.ndarray[Any, np.dtype[Any]]
+
+
+def choose_method(
+    problem: Problem, element: np.dtype[Any], *, forward: bool
+) -> type[Im2col] | type[GemmCol2im]:
+    """Choose the method that moves fewer elements beside its GEMM.
+
+    Parameters
+    ----------
+    problem : Problem
+        What is computed.
+    element : dtype
+        Element type.
+    forward : bool
+        Whether it is a convolution rather than a transposed one.
+
+    Returns
+    -------
+    type
+        The class of the method.
+    """
+    if forward or element.kind in "iu" or not GemmCol2im.fits(problem):
+        return Im2col
+    parts = sub_convolutions(problem, forward=False)
+    # An input position is copied for each tap of im2col; col2im adds a product for each tap but
+    # the first of each sub-convolution.
+    copied = problem.channels_in * sum(part.taps for part in parts)
+    added = problem.channels_out * (problem.taps - sum(part.number for part in parts))
+    return GemmCol2im if 2 * added <= copied else Im2col
+
+
+def grouped(problem: Problem, weights: Array, *, forward: bool) -> Array:
+    """Return ``[groups * in, out, *K]``, of a convolution ``[groups * out, in, *K]``, by groups.
+
+    Returns
+    -------
+    ndarray
+        A view, ``[groups, in, out, *K]``.
+    """
+    if forward:
+        shape = (problem.groups, problem.channels_out, problem.channels_in, *problem.kernel)
+        return weights.reshape(shape).swapaxes(1, 2)
+    shape = (problem.groups, problem.channels_in, problem.channels_out, *problem.kernel)
+    return weights.reshape(shape)
+
+
+def pack(
+    problem: Problem,
+    weights: Array,
+    bias: Array | None,
+    activation: Activation,
+    *,
+    forward: bool,
+    method: str = "numpy",
+) -> TiledKernel:
+    """Pack a filter for the method of its layer, or for the one that is named, if it fits.
+
+    Parameters
+    ----------
+    problem : Problem
+        What is computed.
+    weights : ndarray
+        ``[groups, in, out, *K]``; see `grouped`.
+    bias : ndarray or None
+        ``[groups * out]``.
+    activation : Activation
+        Applied to every result.
+    forward : bool
+        Whether it is a convolution rather than a transposed one.
+    method : str
+        ``numpy``: choose; ``im2col`` or ``gemm_col2im``.
+    """
+    chosen = choose_method(problem, weights.dtype, forward=forward)
+    possible = not forward and weights.dtype.kind not in "iu" and GemmCol2im.fits(problem)
+    if method == "im2col":
+        chosen = Im2col
+    elif method == "gemm_col2im" and possible:
+        chosen = GemmCol2im
+    if chosen is GemmCol2im:
+        return GemmCol2im(problem, weights, bias, activation)
+    return Im2col(problem, weights, bias, activation, forward=forward)

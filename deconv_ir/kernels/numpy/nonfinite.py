@@ -1,0 +1,71 @@
+"""Outputs of weights that are not finite, beside a kernel that cannot take them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from deconv_ir.kernels.activation import Activation
+from deconv_ir.kernels.numpy.method import grouped, pack
+from deconv_ir.kernels.problem import Problem
+
+__all__ = ["NonFiniteOutputs", "finite_part"]
+
+Array = np.ndarray[Any, np.dtype[Any]]
+
+
+def finite_part(weights: Array) -> Array:
+    """Return the weights with zeros in place of infinities and NaN."""
+    return np.where(np.isfinite(weights), weights, weights.dtype.type(0))
+
+
+class NonFiniteOutputs:
+    """The output channels that some infinite weight, or NaN, leads to.
+
+    A kernel that multiplies the zeros around the data computes the layer with
+    `finite_part`; then these channels, which are few as a rule, are computed
+    again by one that multiplies nothing but data.
+
+    Parameters
+    ----------
+    problem, weights, bias, activation, forward
+        Of the whole layer, as of `pack`.
+    """
+
+    def __init__(
+        self,
+        problem: Problem,
+        weights: Array,
+        bias: Array | None,
+        activation: Activation,
+        *,
+        forward: bool,
+    ) -> None:
+        by_group = grouped(problem, weights, forward=forward)
+        others = (1, *range(3, by_group.ndim))
+        found = np.nonzero(~np.isfinite(by_group).all(axis=others))
+        # The smallest box of groups and channels that has all of them.
+        self.groups, self.outs = (slice(int(i.min()), int(i.max()) + 1) for i in found)
+        part = by_group[self.groups, :, self.outs]
+        if bias is not None:
+            shape = (problem.groups, problem.channels_out)
+            bias = bias.reshape(shape)[self.groups, self.outs].ravel()
+        of_part = problem._replace(groups=part.shape[0], channels_out=part.shape[2])
+        self._kernel = pack(of_part, part, bias, activation, forward=forward)
+
+    @property
+    def packed_bytes(self) -> int:
+        """Bytes of the packed weights."""
+        return self._kernel.packed_bytes
+
+    def scratch_bytes(
+        self, data: tuple[int, ...], pads: tuple[int, ...], output: tuple[int, ...], bound: int
+    ) -> int:
+        """Return the bytes that `run` takes, as of `TiledKernel`."""
+        return self._kernel.scratch_bytes(data, pads, output, bound)
+
+    def run(self, data: Array, pads: tuple[int, ...], bound: int, out: Array) -> None:
+        """Compute these channels of `out`; the parameters are those of `TiledKernel.run`."""
+        part = out[:, self.groups, self.outs]
+        self._kernel.run(data[:, self.groups], pads, bound, part)

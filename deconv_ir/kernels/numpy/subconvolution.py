@@ -1,0 +1,156 @@
+"""Which input positions and weights each output position is made of.
+
+A transposed convolution of stride s is s sub-convolutions an axis: with the
+natural output position ``t = s*u + r``, all outputs of one remainder (phase) r
+see the same kernel positions, at neighbouring inputs.  Each is a convolution of
+stride 1 over u, and the output is their results interleaved.  A forward
+convolution is a single one, of its own stride and dilation.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import math
+from typing import NamedTuple
+
+from deconv_ir.kernels.problem import Problem
+
+__all__ = ["AxisSpan", "SubAxis", "SubConvolutions", "spans", "sub_convolutions"]
+
+
+class SubAxis(NamedTuple):
+    """One axis of sub-convolutions that read the same input positions.
+
+    Attributes
+    ----------
+    phases : tuple of int
+        Their remainders r, ascending.
+    kernel : tuple of tuple of int
+        Kernel positions, ``[phase][tap]``, in order of the input positions.
+    start, step : int
+        Input position of the first tap at u = 0 (without the pads of a forward
+        convolution), and from each tap to the next.
+    stride : int
+        Input positions from u to u + 1.
+    """
+
+    phases: tuple[int, ...]
+    kernel: tuple[tuple[int, ...], ...]
+    start: int
+    step: int
+    stride: int
+
+    @property
+    def taps(self) -> int:
+        """Taps of each of them."""
+        return len(self.kernel[0])
+
+
+class SubConvolutions(NamedTuple):
+    """Sub-convolutions that read the same input positions: all combinations of some phases."""
+
+    axes: tuple[SubAxis, ...]
+
+    @property
+    def number(self) -> int:
+        """How many sub-convolutions these are."""
+        return math.prod(len(axis.phases) for axis in self.axes)
+
+    @property
+    def taps(self) -> int:
+        """Taps of each of them."""
+        return math.prod(axis.taps for axis in self.axes)
+
+
+@functools.lru_cache(maxsize=256)
+def sub_convolutions(problem: Problem, *, forward: bool) -> tuple[SubConvolutions, ...]:
+    """Return all sub-convolutions that have taps, those that read the same inputs together."""
+    per_axis = []
+    for extent, s, d in zip(problem.kernel, problem.strides, problem.dilations, strict=True):
+        if forward:
+            per_axis.append([SubAxis((0,), (tuple(range(extent)),), 0, d, s)])
+            continue
+        # Kernel positions k, k + every, k + 2 * every ... belong to one phase.
+        every, step = s // math.gcd(s, d), d // math.gcd(s, d)
+        found: dict[tuple[int, int], list[tuple[int, int]]] = {}
+        for k in range(min(every, extent)):
+            taps = (extent - 1 - k) // every + 1
+            found.setdefault((d * k // s, taps), []).append((d * k % s, k))
+        axis = []
+        for (nearest, taps), members in found.items():
+            members.sort()
+            kernel = tuple(
+                tuple(k + every * tap for tap in reversed(range(taps))) for _, k in members
+            )
+            start = -(nearest + step * (taps - 1))
+            axis.append(SubAxis(tuple(r for r, _ in members), kernel, start, step, 1))
+        per_axis.append(axis)
+    return tuple(SubConvolutions(axes) for axes in itertools.product(*per_axis))
+
+
+class AxisSpan(NamedTuple):
+    """One spatial axis of one run.
+
+    Attributes
+    ----------
+    data, output : int
+        Extents.
+    pad : int
+        Where in the natural output the output begins; 0 for a forward convolution.
+    stride : int
+        Of the output: ``y = stride * u + phase - pad``.
+    offset : int
+        Added to input positions: minus the pad of a forward convolution.
+    """
+
+    data: int
+    output: int
+    pad: int
+    stride: int
+    offset: int
+
+    def clip(self, phase: int, begin: int, end: int) -> tuple[int, int]:
+        """Return the u in ``[begin, end)`` that the output sees of a phase, as a range."""
+        low = max(begin, -((phase - self.pad) // self.stride))
+        high = min(end, (self.pad + self.output - 1 - phase) // self.stride + 1)
+        return low, max(low, high)
+
+    def seen(self, phases: tuple[int, ...], begin: int, end: int) -> tuple[int, int]:
+        """Return the u in ``[begin, end)`` that the output sees of any of some phases."""
+        ranges = [self.clip(phase, begin, end) for phase in phases]
+        ranges = [(low, high) for low, high in ranges if high > low]
+        if not ranges:
+            return begin, begin
+        return min(low for low, _ in ranges), max(high for _, high in ranges)
+
+    def reached(self, axis: SubAxis) -> tuple[int, int]:
+        """Return the u that are seen, and that a tap can bring data to."""
+        if not self.data:
+            return 0, 0
+        far = axis.start + axis.step * (axis.taps - 1) + self.offset
+        begin = -(far // axis.stride)
+        end = (self.data - 1 - axis.start - self.offset) // axis.stride + 1
+        return self.seen(axis.phases, begin, end)
+
+    def covered(self, phases: tuple[int, ...], begin: int, end: int) -> int:
+        """Return how many outputs some phases write for the u in ``[begin, end)``."""
+        ranges = (self.clip(phase, begin, end) for phase in phases)
+        return sum(high - low for low, high in ranges)
+
+
+@functools.lru_cache(maxsize=512)
+def spans(
+    problem: Problem,
+    data: tuple[int, ...],
+    pads_begin: tuple[int, ...],
+    output: tuple[int, ...],
+    *,
+    forward: bool,
+) -> tuple[AxisSpan, ...]:
+    """Return the spans of all spatial axes of one run."""
+    axes = zip(data, output, pads_begin, problem.strides, strict=True)
+    return tuple(
+        AxisSpan(x, y, 0, 1, -pad) if forward else AxisSpan(x, y, pad, s, 0)
+        for x, y, pad, s in axes
+    )

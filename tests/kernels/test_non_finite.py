@@ -1,0 +1,93 @@
+"""Weights that are not finite: patterns of NaN and infinity as the loops give them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from deconv_ir import kernels
+from deconv_ir.kernels import (
+    Activation,
+    ActivationKind,
+    Convolution,
+    Deconvolution,
+    naive,
+    naive_convolution,
+)
+
+KINDS = {Deconvolution: naive, Convolution: naive_convolution}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("element", ["float32", "float16", "float64"])
+@pytest.mark.parametrize("share", ["one", "some", "all"])
+@pytest.mark.parametrize("seed", range(12))
+def test_patterns(path, kind, element, share, seed):
+    rng = np.random.default_rng(seed)
+    axes, groups = 1 + seed % 3, (1, 1, 3)[seed % 3]
+
+    def vector(low, high):
+        return tuple(int(v) for v in rng.integers(low, high + 1, axes))
+
+    strides, dilations, kernel = vector(1, 3), vector(1, 2), vector(1, 4)
+    arguments = {"strides": strides, "dilations": dilations, "groups": groups}
+    where = {"pads_begin": vector(-2, 3), "output": vector(1, 9)}
+    data = rng.integers(-2, 3, (2, 4 * groups, *vector(2, 6))).astype(element)
+    weights = rng.integers(1, 4, (4 * groups, 4, *kernel)).astype(element)
+    bias = rng.integers(-3, 4, 4 * groups).astype(element)
+    number = {"one": 1, "some": 5, "all": weights.size}[share]
+    for at in rng.choice(weights.size, number, replace=False):
+        weights.flat[at] = rng.choice([np.inf, -np.inf, np.nan])
+    if seed % 4 == 3:
+        data.flat[rng.choice(data.size)] = np.inf
+    expected = KINDS[kind](data, weights, bias=bias, **arguments, **where)
+    path = "im2col" if kind is Convolution and path == "gemm_col2im" else path
+    packed = kind(weights, bias=bias, path=path, **arguments)
+    np.testing.assert_array_equal(packed.run(data, *where.values()), expected)
+    tight = kind(weights, bias=bias, path=path, scratch_bytes=2000, **arguments)
+    np.testing.assert_array_equal(tight.run(data, *where.values()), expected)
+    relu = Activation(ActivationKind.RELU)
+    packed = kind(weights, bias=bias, path=path, activation=relu, **arguments)
+    actual = packed.bind(data.shape, *where.values())(data, None)
+    np.testing.assert_array_equal(actual, np.maximum(expected, 0))
+
+
+def test_other_channels_and_images_keep_their_bits(path):
+    """An infinity among the weights of one output channel, a NaN in one image."""
+    rng = np.random.default_rng(0)
+    data = rng.standard_normal((3, 16, 20, 21)).astype(np.float32)
+    weights = rng.standard_normal((16, 12, 3, 3)).astype(np.float32)
+    static = {"strides": (2, 2), "dilations": (1, 1), "path": path}
+    expected = Deconvolution(weights, **static).run(data, (1, 1), (39, 41))
+    weights[3, 5, 1, 1] = np.inf
+    kernel = Deconvolution(weights, **static)
+    actual = kernel.run(data, (1, 1), (39, 41))
+    others = [o for o in range(12) if o != 5]
+    tolerance = 1e-4 if path == "im2col" else 0  # which sums tap by tap then
+    np.testing.assert_allclose(actual[:, others], expected[:, others], 0, tolerance)
+    assert not np.isfinite(actual[:, 5, ::2, ::2]).any()
+    if path == "winograd":
+        return  # a NaN anywhere makes the compiled kernel sum directly
+    data[1, 0, 4, 4] = np.nan
+    after = kernel.run(data, (1, 1), (39, 41))
+    np.testing.assert_array_equal(after[[0, 2]], actual[[0, 2]])
+
+
+@pytest.mark.parametrize("threads", [1, 4])
+def test_work_beside_the_finite_weights_is_that_of_the_channels_they_lead_to(path, threads):
+    """One infinite weight of one channel of 64: the rest is computed once."""
+    weights = np.ones((8, 64, 3, 3), np.float32)
+    weights[2, 40, 1, 1] = np.inf
+    kernels.set_threads(threads)
+    try:
+        kernel = Deconvolution(weights, strides=(1, 1), dilations=(1, 1), path=path)
+        if kernel._compiled is not None:
+            assert kernel._non_finite._kernel.problem.channels_out == 1
+            assert kernel._non_finite.outs == slice(40, 41)
+        actual = kernel.run(np.ones((1, 8, 9, 9), np.float32), (1, 1), (9, 9))
+    finally:
+        kernels.set_threads(None)
+    # 3 x 3 taps of 8 channels within, 2 x 3 at edges, 2 x 2 in the corners.
+    ends = np.array([2, *[3] * 7, 2])
+    np.testing.assert_array_equal(actual[0, 0], 8 * np.outer(ends, ends))
+    assert np.isposinf(actual[0, 40]).all()

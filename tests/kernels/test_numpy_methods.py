@@ -1,0 +1,248 @@
+"""The NumPy fallback: sub-convolutions, tiles, the choice of method, and what results depend on."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from deconv_ir import kernels
+from deconv_ir.kernels import Convolution, Deconvolution, naive
+from deconv_ir.kernels.numpy.method import choose_method
+from deconv_ir.kernels.numpy.subconvolution import spans, sub_convolutions
+from deconv_ir.kernels.numpy.tile import choose_tiles
+from deconv_ir.kernels.problem import Problem
+
+METHODS = ["im2col", "gemm_col2im"]
+
+
+def problem(kernel, stride, channels_in, channels_out, groups=1, dilation=1, axes=2):
+    return Problem(
+        groups, channels_in, channels_out, (kernel,) * axes, (stride,) * axes, (dilation,) * axes
+    )
+
+
+@pytest.mark.parametrize(
+    ("layer", "dtype", "forward", "expected"),
+    [
+        # one tap of each sub-convolution: nothing to add
+        (problem(2, 2, 256, 128), "float32", False, "gemm_col2im"),
+        # few output channels: there is little to add, and taps make the GEMM higher
+        (problem(9, 4, 56, 1), "float32", False, "gemm_col2im"),
+        (problem(4, 2, 128, 3), "float16", False, "gemm_col2im"),
+        # few input channels: there is little to copy
+        (problem(3, 1, 16, 64), "float32", False, "im2col"),
+        (problem(4, 2, 1, 1, groups=256), "float32", False, "im2col"),
+        # taps of one distance feed sub-convolutions that are no neighbours
+        (problem(2, 2, 256, 1, dilation=3), "float32", False, "im2col"),
+        (problem(2, 2, 256, 128), "int8", False, "im2col"),
+        (problem(2, 2, 256, 128), "float32", True, "im2col"),
+    ],
+)
+def test_choice_of_method(layer, dtype, forward, expected):
+    assert choose_method(layer, np.dtype(dtype), forward=forward).name == expected
+
+
+def test_sub_convolutions_of_kernel_3_stride_2():
+    # full[2u] = x[u] w0 + x[u - 1] w2, full[2u + 1] = x[u] w1
+    even, odd = (s.axes[0] for s in sub_convolutions(problem(3, 2, 1, 1, axes=1), forward=False))
+    assert (even.phases, even.kernel, even.start, even.step) == ((0,), ((2, 0),), -1, 1)
+    assert (odd.phases, odd.kernel, odd.start) == ((1,), ((1,),), 0)
+
+
+def test_sub_convolutions_of_dilated_taps():
+    # Taps at 0, 3, 6 with stride 2: 0 and 6 are even, three positions u apart.
+    parts = sub_convolutions(problem(3, 2, 1, 1, dilation=3, axes=1), forward=False)
+    axes = [part.axes[0] for part in parts]
+    assert [(a.phases, a.kernel, a.start, a.step) for a in axes] == [
+        ((0,), ((2, 0),), -3, 3),
+        ((1,), ((1,),), -1, 3),
+    ]
+
+
+@pytest.mark.parametrize("forward", [False, True])
+def test_positions_that_see_data(forward):
+    """By the definition: an output is computed where some tap brings it data."""
+    for x, k, s, d, shifted, y in np.ndindex(4, 4, 4, 4, 9, 8):
+        stride, dilation, pad = s + 1, d + 1, shifted - 4
+        layer = Problem(1, 1, 1, (k + 1,), (stride,), (dilation,))
+        (span,) = spans(layer, (x,), (pad,), (y,), forward=forward)
+        computed = set()
+        for part in sub_convolutions(layer, forward=forward):
+            (axis,) = part.axes
+            for phase in axis.phases:
+                first, last = span.clip(phase, *span.reached(axis))
+                computed |= {span.stride * u + phase - span.pad for u in range(first, last)}
+        assert computed <= set(range(y))
+        for out in set(range(y)) - computed:
+            for tap in range(k + 1):
+                at = stride * out + dilation * tap - pad
+                if not forward:
+                    at, rest = divmod(out + pad - dilation * tap, stride)
+                    at = -1 if rest else at
+                assert not 0 <= at < x
+
+
+def bytes_of(groups, outs, size):
+    return 100 + 8 * groups * (outs + 3) * int(np.prod(size))
+
+
+@pytest.mark.parametrize("bound", [1, 1000, 50_000, 1 << 20, 1 << 30])
+@pytest.mark.parametrize(
+    "whole", [(1, 1, (1,)), (3, 5, (7, 9)), (64, 1, (20, 20)), (1, 600, (4, 4))], ids=str
+)
+@pytest.mark.parametrize("work", [1, 1 << 20])
+def test_tiles_cover_everything_once_and_keep_to_the_bound(bound, whole, work):
+    groups, outs, size = whole
+    tiles = choose_tiles(groups, outs, [(-2, n - 2) for n in size], bytes_of, work, bound)
+    covered = np.zeros((groups, outs, *size), int)
+    for tile in tiles:
+        box = (slice(b + 2, e + 2) for b, e in zip(tile.begin, tile.end, strict=True))
+        covered[(tile.groups, tile.outs, *box)] += 1
+        smallest = tile.extents == (1, 1, (1,) * len(size))
+        assert bytes_of(*tile.extents) <= bound or smallest
+    assert np.all(covered == 1)
+
+
+def test_no_tiles_of_nothing():
+    assert choose_tiles(2, 3, [(0, 4), (5, 5)], bytes_of, 1, 1000) == []
+    assert choose_tiles(2, 0, [(0, 4)], bytes_of, 1, 1000) == []
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+@pytest.mark.parametrize("axes", [1, 2, 3])
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("method", METHODS)
+def test_random_layers(draw_case, method, axes, seed, threads):
+    element = np.dtype(("float32", "float32", "float64", "float16")[seed % 4])
+    case = draw_case(seed, element, axes, channels=20 if axes < 3 else 4)
+    kernels.set_threads(threads)
+    try:
+        actual = case.actual(path=method, scratch_bytes=(64 << 20, 300_000)[seed % 2])
+    finally:
+        kernels.set_threads(None)
+    case.check(actual)
+
+
+@pytest.mark.parametrize("path", ["auto", *METHODS])
+@pytest.mark.parametrize("seed", range(120))
+def test_odd_geometries(draw_odd_case, path, seed):
+    """Up to six axes, extents of 0, data that the output does not see, depthwise."""
+    case = draw_odd_case(seed, np.dtype(("float32", "int16", "float64", "float16")[seed % 4]))
+    scratch = (64 << 20, 3000)[seed // 2 % 2]
+    case.check(case.actual(path=path, scratch_bytes=scratch), path.replace("auto", "compiled"))
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("element", ["float32", "float16"])
+@pytest.mark.parametrize("stride", [2, 3, 4])
+@pytest.mark.parametrize("kernel", [1, 2, 3, 4, 7])
+@pytest.mark.parametrize("seed", range(6))
+def test_interleaving(draw_case, method, element, stride, kernel, seed):
+    """Wherever pads and ends let each sub-convolution begin, into memory of any strides."""
+    axes = 1 + seed % 3
+    fixed = {"kernel": (kernel,) * axes, "strides": (stride,) * axes}
+    case = draw_case(seed, np.dtype(element), axes, **fixed)
+    packed = Deconvolution(case.filter, path=method, **case.static)
+    case.check(packed.run(case.data, case.pads_begin, case.output))
+    out = np.empty(case.expected().shape[::-1], element).T
+    case.check(packed.run(case.data, case.pads_begin, case.output, out))
+
+
+def test_outputs_that_no_tap_reaches_are_exact_zeros():
+    # Stride 2 and dilation 3: where no x and k meet, by the definition.
+    rng = np.random.default_rng(0)
+    data = rng.standard_normal((1, 5, 11, 12)).astype(np.float32)
+    weights = rng.standard_normal((5, 4, 2, 2)).astype(np.float32)
+    static = {"strides": (2, 2), "dilations": (3, 3)}
+    full = {"pads_begin": (0, 0), "output": (26, 28)}
+    ones = naive(np.ones_like(data), np.ones_like(weights), groups=1, **static, **full)
+    assert (ones == 0).any()
+    for path in METHODS:
+        actual = Deconvolution(weights, path=path, **static).run(data, *full.values())
+        assert np.all(actual[ones == 0] == 0)
+
+
+@pytest.mark.parametrize("path", METHODS)
+def test_a_large_bias_is_added_last(path):
+    # Sums of the data are near 1.  Beside a bias of 2^20 each of 64 * 9 terms would be rounded to
+    # 2^-4 if the bias were the first value of the sums.
+    rng = np.random.default_rng(0)
+    data = rng.standard_normal((1, 64, 9, 9)).astype(np.float32)
+    weights = (rng.standard_normal((64, 8, 3, 3)) / 24).astype(np.float32)
+    bias = np.full(8, 2.0**20, np.float32)
+    static = {"strides": (1, 1), "dilations": (1, 1)}
+    exact = naive(
+        data.astype(np.float64),
+        weights.astype(np.float64),
+        groups=1,
+        pads_begin=(1, 1),
+        output=(9, 9),
+        bias=bias.astype(np.float64),
+        **static,
+    )
+    actual = Deconvolution(weights, bias=bias, path=path, **static).run(data, (1, 1), (9, 9))
+    # Half an ulp of the result, and a little that the sums themselves are off.
+    assert np.abs(actual - exact).max() <= 2.0**-4 * 1.01
+
+
+LAYERS = {
+    "stride 1": ((3, 40, 33, 37), (40, 48, 3, 3), (1, 1), (1, 1), 1),
+    "few output channels": ((3, 96, 33, 37), (96, 8, 4, 4), (2, 2), (1, 1), 1),
+    "small planes": ((3, 256, 4, 4), (256, 128, 4, 4), (2, 2), (1, 1), 1),
+    "depthwise": ((3, 64, 40, 44), (64, 1, 4, 4), (2, 2), (1, 1), 64),
+    "one axis": ((3, 64, 5001), (64, 32, 16), (8,), (4,), 1),
+}
+
+
+@pytest.mark.parametrize("layer", LAYERS)
+@pytest.mark.parametrize("path", METHODS)
+def test_bits_depend_on_the_layer_and_one_image_alone(layer, path):
+    shape, weights_shape, strides, pads, groups = LAYERS[layer]
+    rng = np.random.default_rng(0)
+    data = rng.standard_normal(shape).astype(np.float32)
+    weights = rng.standard_normal(weights_shape).astype(np.float32)
+    kernel = Deconvolution(
+        weights, strides=strides, dilations=(1,) * len(strides), groups=groups, path=path
+    )
+    output = tuple(s * x for s, x in zip(strides, shape[2:], strict=True))
+    try:
+        kernels.set_threads(1)
+        expected = kernel.run(data, pads, output)
+        for threads in (2, 3, 8):
+            kernels.set_threads(threads)
+            np.testing.assert_array_equal(kernel.run(data, pads, output), expected)
+        for image in range(len(data)):
+            alone = kernel.run(data[image : image + 1], pads, output)
+            np.testing.assert_array_equal(alone[0], expected[image])
+        # Another shape before, and a NaN in another image.
+        kernel.run(data[..., :3], pads, output)
+        data[1, 2] = np.nan
+        actual = kernel.run(data, pads, output)
+        np.testing.assert_array_equal(actual[[0, 2]], expected[[0, 2]])
+        assert np.isnan(actual[1]).any()
+    finally:
+        kernels.set_threads(None)
+
+
+@pytest.mark.parametrize("path", METHODS)
+@pytest.mark.parametrize("exponent", [-20, -10, 10, 20])
+def test_channels_are_not_mixed_before_the_product(path, exponent):
+    """One channel times r, its weights times 1/r: powers of two leave every bit as it is."""
+    rng = np.random.default_rng(0)
+    data = rng.standard_normal((1, 32, 17, 19)).astype(np.float32)
+    weights = rng.standard_normal((32, 16, 4, 4)).astype(np.float32)
+    static = {"strides": (2, 2), "dilations": (1, 1), "path": path}
+    expected = Deconvolution(weights, **static).run(data, (1, 1), (34, 38))
+    data[:, 5] *= 2.0**exponent
+    weights[5] *= 2.0**-exponent
+    actual = Deconvolution(weights, **static).run(data, (1, 1), (34, 38))
+    np.testing.assert_array_equal(actual, expected)
+
+
+@pytest.mark.parametrize("kind", [Convolution, Deconvolution])
+def test_a_small_layer_needs_a_small_scratchpad(kind):
+    """18 KiB of weights were planned with 8 MiB."""
+    weights = np.ones((32, 16, 3, 3), np.float32)
+    kernel = kind(weights, strides=(1, 1), dilations=(1, 1), path="numpy")
+    channels = kernel.problem.channels_in
+    assert 0 < kernel.scratch((1, channels, 8, 8), (1, 1), (8, 8)) < 200_000
