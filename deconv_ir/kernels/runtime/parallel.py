@@ -38,6 +38,21 @@ def _pool() -> ThreadPoolExecutor:
         return _workers
 
 
+class _Part:
+    """What a worker does, once; let go of before its caller, who may count references, is told."""
+
+    def __init__(self, work: Callable[[], None]) -> None:
+        self.work: Callable[[], None] | None = work
+
+    def __call__(self) -> None:
+        work, self.work = self.work, None
+        try:
+            if work is not None:
+                work()
+        finally:
+            del work
+
+
 def run_jobs(make: Callable[[], Callable[[int], None]], jobs: int, threads: int) -> None:
     """Do jobs 0 to jobs - 1 on several threads, this one included.
 
@@ -59,18 +74,21 @@ def run_jobs(make: Callable[[], Callable[[int], None]], jobs: int, threads: int)
             while not ended and (job := next(ticket)) < jobs:
                 do(job)
 
+    parts = [_Part(take_part) for _ in range(min(threads, jobs) - 1)]
     helpers: list[Future[None]] = []
     try:
         # Where the system gives no more threads, or the interpreter is shutting down, this one
         # does all of the work.
         with contextlib.suppress(RuntimeError):
-            for _ in range(min(threads, jobs) - 1):
-                helpers.append(_pool().submit(take_part))
+            for part in parts:
+                helpers.append(_pool().submit(part))
         take_part()
     finally:
         # A worker that has not begun is not waited for.
         ended = True
         begun = [helper for helper in helpers if not helper.cancel()]
+        for part in parts:
+            part.work = None
         failures = [helper.exception() for helper in begun]
     for failure in failures:
         if failure is not None:
