@@ -8,11 +8,8 @@ import numpy as np
 import pytest
 
 from deconv_ir.kernels import Activation, ActivationKind, Deconvolution, naive
-from deconv_ir.kernels.native import compiled_module
-from deconv_ir.kernels.problem import Problem
-from deconv_ir.kernels.spread import Spread
 
-PATHS = ["auto", "col2im"] if compiled_module() else ["col2im"]
+PATHS = ["auto", "im2col", "gemm_col2im"]
 FAR = 70_000
 
 
@@ -62,20 +59,3 @@ def test_gaps_hold_the_activated_bias_whatever_the_data():
     expected = np.full(10**6 + 2, -1.5, np.float32)
     expected[[0, 1, -2, -1]] = np.nan, np.nan, np.inf, 7
     np.testing.assert_array_equal(found, expected)
-
-
-@pytest.mark.parametrize(
-    ("kernel", "stride", "dilation", "expected"),
-    [
-        ((3,), 10**9, 1, ((3,), (1,))),
-        ((3,), 10**9, 10**8, ((3,), (1,))),
-        ((1,), 10**9, 10**18, ((1,), (1,))),
-        ((3,), 10**9, 10**9, None),  # taps meet
-        ((3,), 1000, 1, None),  # few enough phases
-        ((70_000,), 10**9, 1, None),  # too many products a datum
-    ],
-)
-def test_which_layers(kernel, stride, dilation, expected):
-    """The work is that of the data and the taps: the layer that computes has no large stride."""
-    found = Spread.of(Problem(1, 1, 1, kernel, (stride,), (dilation,)))
-    assert (None if found is None else (found.strides, found.dilations)) == expected
