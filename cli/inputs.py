@@ -141,10 +141,10 @@ def pair(option: str, given: Sequence[str], names: Sequence[str]) -> dict[str, s
 
 
 def _unknown(option: str, name: str, names: Sequence[str]) -> Mistake:
-    from deconv_ir.ir.tensor_names import suggest
+    from deconv_ir.suggestions import nearest
 
     known = ", ".join(map(repr, names)) or "none"
-    hint = suggest(name, names)
+    hint = nearest(name, names)
     return Mistake(
         f"{option}: the model has no {name!r}; it has {known}" + (f" ({hint})" if hint else "")
     )

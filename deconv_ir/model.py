@@ -28,9 +28,10 @@ from deconv_ir.ir.graph import Graph, Port, Source
 from deconv_ir.ir.infer import Inference, infer
 from deconv_ir.ir.operation import Context, TensorInfo
 from deconv_ir.ir.shapes import Shape, format_shape
-from deconv_ir.ir.tensor_names import find_tensors, name_ports, suggest
+from deconv_ir.ir.tensor_names import find_tensors, name_ports
 from deconv_ir.limits import DEFAULT_LIMITS, Limits
 from deconv_ir.ops.constants.constant import Const
+from deconv_ir.suggestions import nearest
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -380,7 +381,7 @@ class Model:
                 f"there is no layer {name!r}",
                 file=self.graph.file,
                 actual=name,
-                hint=suggest(name, [layer.name for layer in self.graph.layers]),
+                hint=nearest(name, [layer.name for layer in self.graph.layers]),
             )
         return Model(
             extract_layer(self.graph, found),

@@ -1,13 +1,16 @@
-"""Hints for words that are misspelt: did you mean another one."""
+"""Suggestions for misspelt words: "did you mean ...?"."""
 
 from __future__ import annotations
 
 from collections.abc import Collection
 from functools import lru_cache
 
+# Between one edit in a word of three letters and words that merely share most of their letters.
+SIMILARITY = 0.75
+
 
 def nearest(word: str, known: Collection[str]) -> str | None:
-    """Return a hint that names the known word most like this one; None: none is."""
+    """Return a hint that names the most similar known word; None: no word is similar enough."""
     return _nearest(word, frozenset(known))
 
 
@@ -18,5 +21,5 @@ def _nearest(word: str, known: frozenset[str]) -> str | None:
     from difflib import get_close_matches
 
     folded = {k.lower(): k for k in sorted(known)}
-    found = get_close_matches(word.lower(), folded, 1, 0.6)
+    found = get_close_matches(word.lower(), folded, 1, SIMILARITY)
     return f"did you mean {folded[found[0]]!r}?" if found else None

@@ -1,4 +1,4 @@
-"""What people call the tensors of a graph, and the inputs and outputs of a model."""
+"""Names of the tensors of a graph, and of the inputs and outputs of a model."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from deconv_ir.errors import IRError
 from deconv_ir.ir.graph import Graph, Port, Source
 from deconv_ir.ir.operation import TensorInfo
+from deconv_ir.suggestions import nearest
 
 
 def find_tensors(graph: Graph, names: Sequence[str]) -> dict[str, Source]:
@@ -83,17 +84,8 @@ def _missing(graph: Graph, name: str) -> IRError:
         f"there is no tensor or layer {name!r}",
         file=graph.file,
         actual=name,
-        hint=suggest(name, names),
+        hint=nearest(name, names),
     )
-
-
-def suggest(name: str, known: Sequence[str]) -> str | None:
-    """Return a hint that names what a mistyped name may stand for; None: nothing is alike."""
-    from difflib import get_close_matches
-
-    folded = {n.lower(): n for n in reversed(known)}
-    close = get_close_matches(name.lower(), folded, 1)
-    return f"did you mean {folded[close[0]]!r}?" if close else None
 
 
 def name_ports(named: Sequence[tuple[str, Port, TensorInfo]]) -> dict[str, Port]:

@@ -41,7 +41,7 @@ def test_all_layers_without_an_implementation_are_named_at_once(tmp_path: Path) 
     assert "\n" not in message
     assert message.startswith(f"{path}: 3 layers that are needed are not implemented: ")
     assert (
-        f"Frobnicate (version opset9) x2 (did you mean 'Concat'?): 'f0' in line {at['f0']}, "
+        f"Frobnicate (version opset9) x2: 'f0' in line {at['f0']}, "
         f"'f1' in line {at['f1']}; "
         f"Mystify (version extension) x1: 'm' in line {at['m']}"
     ) in message
