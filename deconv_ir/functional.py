@@ -96,8 +96,6 @@ def conv_transpose(
     """
     import numpy as np
 
-    from deconv_ir.formats.opening import as_semantics
-
     data, weights = _array("x", x), _array("filter", filter)
     offsets = None if bias is None else _array("bias", bias)
     spatial = max(1, data.ndim - 2)
@@ -119,7 +117,7 @@ def conv_transpose(
         extents = _per_axis("output_shape", output_shape, None, 0)
         requested = [np.array(extents, np.int64)]
         infos.append(describe_requested(requested[0]))
-    context = Context(as_semantics(semantics))
+    context = Context(Semantics.of(semantics))
     (output,) = operation.infer(infos, context)
     _check_bias(offsets, output)
     needed = _bytes_needed(static(output.shape), data, weights)

@@ -19,7 +19,7 @@ from deconv_ir.execute.buffers import tensor_bytes
 from deconv_ir.execute.lru_cache import LRUCache
 from deconv_ir.execute.memory import out_of_memory, require_memory
 from deconv_ir.execute.plan import Plan
-from deconv_ir.formats.opening import Readable, as_semantics, open_weights, read_model
+from deconv_ir.formats.opening import Readable, open_weights, read_model
 from deconv_ir.formats.openvino_xml import Weights
 from deconv_ir.ir.extract_layer import extract_layer
 from deconv_ir.ir.findings import Finding
@@ -484,7 +484,7 @@ def load(
     ShapeError
         The inputs of a layer do not fit it.
     """
-    chosen = as_semantics(semantics)
+    chosen = Semantics.of(semantics)
     graph, problems = read_model(path, limits)
     if problems:
         raise problems[0]

@@ -1,4 +1,4 @@
-"""What a model is opened with: the semantics that was asked for, and its weights file."""
+"""Opening a model: its graph and its weights file."""
 
 from __future__ import annotations
 
@@ -8,28 +8,12 @@ from pathlib import Path
 
 from deconv_ir.errors import DeconvError, InputError, WeightsError
 from deconv_ir.formats.openvino_xml import Weights, WeightsInMemory, read, read_bytes
-from deconv_ir.ir.geometry import Semantics
 from deconv_ir.ir.graph import Graph, Layer
 from deconv_ir.limits import Limits
 from deconv_ir.ops.constants.constant import Const
 
 Readable = str | os.PathLike[str] | bytes | bytearray | memoryview
 """A file: its path, or its contents."""
-
-
-def as_semantics(semantics: Semantics | str) -> Semantics:
-    """Return the semantics of that name.
-
-    Raises
-    ------
-    InputError
-        There is none of that name.
-    """
-    found = semantics if isinstance(semantics, str | Semantics) else type(semantics).__name__
-    try:
-        return Semantics(found)
-    except ValueError:
-        raise InputError(f"semantics must be 'spec' or 'openvino', found {found!r}") from None
 
 
 def read_model(model: Readable, limits: Limits) -> tuple[Graph | None, Sequence[DeconvError]]:

@@ -19,6 +19,8 @@ import enum
 from collections.abc import Callable
 from typing import NamedTuple
 
+from deconv_ir.errors import InputError
+
 __all__ = [
     "AxisGeometry",
     "Dim",
@@ -88,6 +90,21 @@ class Semantics(enum.Enum):
 
     SPEC = "spec"
     OPENVINO = "openvino"
+
+    @classmethod
+    def of(cls, word: Semantics | str) -> Semantics:
+        """Return the semantics of a name.
+
+        Raises
+        ------
+        InputError
+            The name is unknown.
+        """
+        found = word if isinstance(word, str | cls) else type(word).__name__
+        try:
+            return cls(found)
+        except ValueError:
+            raise InputError(f"semantics must be 'spec' or 'openvino', found {found!r}") from None
 
 
 class PadMode(enum.Enum):

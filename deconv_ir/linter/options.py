@@ -89,10 +89,7 @@ def choose(
     except ValueError:
         known = ", ".join(s.value for s in Severity)
         raise DeconvError(f"severity must be one of {known}; found {severity!r}") from None
-    try:
-        chosen_semantics = Semantics(semantics)
-    except ValueError:
-        raise DeconvError(f"semantics must be 'spec' or 'openvino', found {semantics!r}") from None
+    chosen_semantics = Semantics.of(semantics)
     changed: dict[str, Severity] = {}
     for word, name in (severities or {}).items():
         try:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -122,6 +121,8 @@ class Rule(NamedTuple):
     @property
     def fragment(self) -> str:
         """The failing fragment."""
+        import textwrap
+
         return textwrap.dedent(self.fails).strip("\n").rstrip()
 
     def found_in(self, context: LintContext) -> Iterator[Report]:

@@ -50,7 +50,16 @@ def imported(tmp_path_factory: pytest.TempPathFactory) -> set[str]:
     [
         *("numpy", "scipy", "ml_dtypes", "pathspec", "psutil", "tabulate"),
         *("concurrent.futures", "copy", "dataclasses", "difflib", "fnmatch", "glob", "hashlib"),
-        *("heapq", "json", "logging", "multiprocessing", "pathlib", "tempfile", "tomllib"),
+        *(
+            "heapq",
+            "json",
+            "logging",
+            "multiprocessing",
+            "pathlib",
+            "tempfile",
+            "textwrap",
+            "tomllib",
+        ),
         *("urllib.parse", "xml.etree.ElementTree"),
         *("deconv_ir.model", "deconv_ir.execute", "deconv_ir.kernels", "deconv_ir.spec_examples"),
         *("deconv_ir.linter.cache", "deconv_ir.ops.opsets", "deconv_ir.linter.suppress"),
