@@ -66,8 +66,8 @@ def guard_run(
 ) -> Guard:
     """Protect the model, its weights, and what else a run reads."""
     guard = Guard([("the model", request.model), *read])
-    if model.context_weights is not None:
-        guard.add("the weights", model.context_weights.path)
+    if model.weights_file is not None:
+        guard.add("the weights", model.weights_file)
     return guard
 
 

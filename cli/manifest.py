@@ -60,11 +60,11 @@ class Stamp(NamedTuple):
 
 def describe_run(model: Model, request: Request, fixed: Mapping[str, Array]) -> dict[str, Any]:
     """Return what all results of a run depend on: model, options, inputs that are the same."""
-    weights = model.context_weights
+    weights = model.weights_file
     return {
         "version": __version__,
         "model": _digest_graph(model) if request.model == STREAM else _digest_file(request.model),
-        "weights": None if weights is None else _digest_file(weights.path),
+        "weights": None if weights is None else _digest_file(weights),
         "options": {
             name: value
             for name, value in request._asdict().items()

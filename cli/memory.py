@@ -20,9 +20,9 @@ def hand_back() -> None:
     That spares a process that runs a model again and again the pages; one that
     runs it once would only be larger.
     """
-    from deconv_ir.kernels.runtime.memory import keep
+    from deconv_ir import set_memory_pool_limit
 
-    keep(0)
+    set_memory_pool_limit(0)
     if sys.platform != "linux":
         return
     import ctypes

@@ -26,45 +26,66 @@ from deconv_ir.errors import (
     WeightsError,
 )
 from deconv_ir.ir.findings import Finding, Severity
-from deconv_ir.ir.geometry import Interval, Semantics
+from deconv_ir.ir.geometry import Interval, PadMode, Semantics
 from deconv_ir.linter import lint
 from deconv_ir.version import __version__
 
 if TYPE_CHECKING:
+    from deconv_ir.execute.plan import Plan, Step
+    from deconv_ir.execute.profile import LayerTime, Profile
     from deconv_ir.functional import conv_transpose
+    from deconv_ir.ir.dtypes import ElementType
+    from deconv_ir.ir.graph import Edge, Graph, Info, Layer, Port, Topology
+    from deconv_ir.kernels import get_threads, set_memory_pool_limit, set_threads
+    from deconv_ir.limits import Limits
     from deconv_ir.model import IRWarning, Model, load, save
 
-__all__ = [
+# Models
+__all__ = ["IRWarning", "Limits", "Model", "Semantics", "load", "save"]
+# The network
+__all__ += ["Edge", "ElementType", "Graph", "Info", "Interval", "Layer", "Port", "Topology"]
+# Running
+__all__ += ["LayerTime", "PadMode", "Plan", "Profile", "Step", "conv_transpose"]
+__all__ += ["get_threads", "set_memory_pool_limit", "set_threads"]
+# Checking
+__all__ += ["Finding", "Severity", "lint"]
+# Errors
+__all__ += [
     "AttributeValueError",
     "DeconvError",
-    "Finding",
     "IRError",
-    "IRWarning",
     "InputError",
-    "Interval",
-    "Model",
     "OutputError",
     "ResourceError",
-    "Semantics",
     "SettingError",
-    "Severity",
     "ShapeError",
     "UnsupportedError",
     "WeightsError",
-    "__version__",
-    "conv_transpose",
-    "lint",
-    "load",
-    "save",
 ]
+__all__ += ["__version__"]
 
-# What the linter does not need is imported when it is asked for.
+# Modules that the linter does not need are imported on first use.
 _LATER = {
+    "Edge": "ir.graph",
+    "ElementType": "ir.dtypes",
+    "Graph": "ir.graph",
     "IRWarning": "model",
+    "Info": "ir.graph",
+    "Layer": "ir.graph",
+    "LayerTime": "execute.profile",
+    "Limits": "limits",
     "Model": "model",
+    "Plan": "execute.plan",
+    "Port": "ir.graph",
+    "Profile": "execute.profile",
+    "Step": "execute.plan",
+    "Topology": "ir.graph",
     "conv_transpose": "functional",
+    "get_threads": "kernels",
     "load": "model",
     "save": "model",
+    "set_memory_pool_limit": "kernels",
+    "set_threads": "kernels",
 }
 
 

@@ -20,13 +20,13 @@ from deconv_ir.execute.lru_cache import LRUCache
 from deconv_ir.execute.memory import out_of_memory, require_memory
 from deconv_ir.execute.plan import Plan
 from deconv_ir.formats.opening import Readable, open_weights, read_model
-from deconv_ir.formats.openvino_xml import Weights
+from deconv_ir.formats.openvino_xml import Weights, WeightsInMemory
 from deconv_ir.ir.extract_layer import extract_layer
 from deconv_ir.ir.findings import Finding
 from deconv_ir.ir.geometry import Interval, Semantics, bounds
 from deconv_ir.ir.graph import Graph, Port, Source
 from deconv_ir.ir.infer import Inference, infer
-from deconv_ir.ir.operation import Context, TensorInfo
+from deconv_ir.ir.operation import ConstantSource, Context, TensorInfo
 from deconv_ir.ir.shapes import Shape, format_shape
 from deconv_ir.ir.tensor_names import find_tensors, name_ports
 from deconv_ir.limits import DEFAULT_LIMITS, Limits
@@ -73,7 +73,7 @@ class Model:
     def __init__(
         self,
         graph: Graph,
-        weights: Weights | None = None,
+        weights: ConstantSource | None = None,
         semantics: Semantics = Semantics.SPEC,
         scratch_bytes: int = 64 << 20,
         memory_limit: int | None = None,
@@ -110,7 +110,7 @@ class Model:
         # What it was made from.  Executors, plans and packed filters belong to a process.
         made_from = (
             self.graph,
-            self.context_weights,
+            self.context.weights,
             self.semantics,
             self.context.scratch_bytes,
             self.memory_limit,
@@ -385,17 +385,19 @@ class Model:
             )
         return Model(
             extract_layer(self.graph, found),
-            self.context_weights,
+            self.context.weights,
             self.semantics,
             self.context.scratch_bytes,
             self.memory_limit,
         )
 
     @property
-    def context_weights(self) -> Weights | None:
-        """The weights file."""
+    def weights_file(self) -> str | None:
+        """Path of the weights file; None without weights, and for weights given as bytes."""
         weights = self.context.weights
-        return weights if isinstance(weights, Weights) else None
+        if isinstance(weights, Weights) and not isinstance(weights, WeightsInMemory):
+            return weights.path
+        return None
 
     def _infer(self, bound: Mapping[int, Array]) -> Inference:
         """Infer with actual shapes; the last few inferences are kept."""
@@ -521,8 +523,10 @@ def save(model: Model, path: str | os.PathLike[str]) -> None:
     from deconv_ir.formats.openvino_xml.writer import write, write_weights
 
     target = Path(path)
-    weights = model.context_weights
-    if weights is not None and any(isinstance(x.operation, Const) for x in model.graph.layers):
+    weights = model.context.weights
+    if isinstance(weights, Weights) and any(
+        isinstance(x.operation, Const) for x in model.graph.layers
+    ):
         write_weights(weights, target.with_suffix(".bin"))
     write(model.graph, target)
 

@@ -1,16 +1,25 @@
-"""Operations: what layers do, and how another package adds its own.
+"""Operations: typed access to the attributes of layers, and operations of other packages.
 
-    from deconv_ir.operations import ConvolutionBackpropData
-    model.graph.operation("up", ConvolutionBackpropData).strides
-
-See `register` for an operation of another package, and docs/extending.md.
+`register` adds an operation of another package; docs/extending.md is a guide.
 """
 
 from __future__ import annotations
 
-from deconv_ir.ir.operation import Context, Operation, TensorInfo
+from deconv_ir.ir.lazy_tensor import LazyTensor
+from deconv_ir.ir.operation import (
+    ConstantSource,
+    Context,
+    Epilogue,
+    Kernel,
+    Operation,
+    SemanticsDifference,
+    Sharing,
+    TensorInfo,
+)
+from deconv_ir.ir.scratchpad import ScratchpadBudget
 from deconv_ir.ops import all_operations, find_operation
 from deconv_ir.ops.base import (
+    Kind,
     attribute,
     boolean,
     choice,
@@ -23,32 +32,31 @@ from deconv_ir.ops.base import (
     shape,
     text,
 )
-from deconv_ir.ops.convolution.conv_transpose import ConvTranspose
+from deconv_ir.ops.convolution.conv_transpose import ConvTranspose, FilterFormat
 from deconv_ir.ops.convolution.convolution_backprop_data import ConvolutionBackpropData
-from deconv_ir.ops.convolution.convolution_backward_data import ConvolutionBackwardData
+from deconv_ir.ops.convolution.convolution_backward_data import (
+    ConvolutionBackwardData,
+    WeightsFormat,
+)
 from deconv_ir.ops.convolution.group_convolution_backprop_data import GroupConvolutionBackpropData
+from deconv_ir.ops.convolution.onednn import DataFormat
 from deconv_ir.ops.plugins import register
 
+# Transposed convolutions
 __all__ = [
-    "Context",
     "ConvTranspose",
     "ConvolutionBackpropData",
     "ConvolutionBackwardData",
+    "DataFormat",
+    "FilterFormat",
     "GroupConvolutionBackpropData",
-    "Operation",
-    "TensorInfo",
-    "all_operations",
-    "attribute",
-    "boolean",
-    "choice",
-    "element_type",
-    "find_operation",
-    "flags",
-    "integer",
-    "integers",
-    "number",
-    "numbers",
-    "register",
-    "shape",
-    "text",
+    "WeightsFormat",
 ]
+# Registration
+__all__ += ["Operation", "all_operations", "find_operation", "register"]
+# Attributes
+__all__ += ["Kind", "attribute", "boolean", "choice", "element_type", "flags", "integer"]
+__all__ += ["integers", "number", "numbers", "shape", "text"]
+# Inference and execution
+__all__ += ["ConstantSource", "Context", "Epilogue", "Kernel", "LazyTensor", "ScratchpadBudget"]
+__all__ += ["SemanticsDifference", "Sharing", "TensorInfo"]

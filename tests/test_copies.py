@@ -58,7 +58,7 @@ def test_a_pickle_needs_no_file(tmp_path: Path) -> None:
     again = pickled(found)
     np.testing.assert_array_equal(again.run(X)["y"], expected)
     with pytest.raises(deconv_ir.WeightsError, match="past the end"):
-        found.context_weights.read(0, 1 << 20)
+        found.context.weights.read(0, 1 << 20)
 
 
 @pytest.mark.parametrize("operation", all_operations(), ids=lambda cls: cls.__qualname__)

@@ -10,7 +10,7 @@ from deconv_ir.kernels.activation import Activation, ActivationKind
 from deconv_ir.kernels.dispatch import DEFAULT_SCRATCH_BYTES, Convolution, Deconvolution
 from deconv_ir.kernels.info import KernelInfo, kernel_info
 from deconv_ir.kernels.reference import naive, naive_convolution
-from deconv_ir.kernels.runtime.memory import empty
+from deconv_ir.kernels.runtime.memory import empty, set_memory_pool_limit
 from deconv_ir.kernels.runtime.threads import get_threads, set_threads
 
 __all__ = [
@@ -25,5 +25,6 @@ __all__ = [
     "kernel_info",
     "naive",
     "naive_convolution",
+    "set_memory_pool_limit",
     "set_threads",
 ]

@@ -7,6 +7,7 @@ import os
 import numpy as np
 import pytest
 
+import deconv_ir
 from deconv_ir.kernels.runtime import memory
 
 MIB = 1 << 20
@@ -22,9 +23,9 @@ def pages() -> int:
 @pytest.fixture(autouse=True)
 def pool():
     """The pool as it is at the start: a command that ran in this process has turned it off."""
-    memory.keep(192 * MIB)
+    memory.set_memory_pool_limit(192 * MIB)
     yield
-    memory.keep(192 * MIB)
+    memory.set_memory_pool_limit(192 * MIB)
 
 
 def address_of(size: int) -> int:
@@ -46,7 +47,7 @@ def test_the_last_size_is_used_again():
     "libasan" in os.environ.get("LD_PRELOAD", ""), reason="the sanitizer keeps what is freed"
 )
 def test_nothing_is_kept_where_that_is_said():
-    memory.keep(0)
+    memory.set_memory_pool_limit(0)
     for _ in range(2):
         resident = pages()
         array = memory.empty((130 * MIB,), np.dtype(np.uint8))
@@ -54,3 +55,10 @@ def test_nothing_is_kept_where_that_is_said():
         assert pages() > resident + 100 * MIB
         del array
         assert pages() < resident + 30 * MIB
+
+
+def test_limits_that_do_not_exist_are_refused() -> None:
+    with pytest.raises(deconv_ir.SettingError, match="at least 0, not -1"):
+        deconv_ir.set_memory_pool_limit(-1)
+    with pytest.raises(deconv_ir.SettingError, match="at least 1, not 0"):
+        deconv_ir.set_threads(0)

@@ -10,9 +10,10 @@ from typing import Any
 
 import numpy as np
 
+from deconv_ir.errors import SettingError
 from deconv_ir.kernels.runtime.extension import compiled_module
 
-__all__ = ["allocator", "empty", "is_pooled", "keep"]
+__all__ = ["allocator", "empty", "is_pooled", "set_memory_pool_limit"]
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -84,17 +85,30 @@ def allocator(shape: Sequence[int], dtype: np.dtype[Any]) -> Callable[[], Array]
     return functools.partial(np.empty if size < _LARGE_BYTES else empty, shape, dtype)
 
 
-def keep(most_bytes: int) -> None:
-    """Say how much memory of large results is kept to be used again; 0: none.
+def set_memory_pool_limit(limit_bytes: int) -> None:
+    """Bound the memory of freed results that is kept for later results.
 
-    What is kept now is let go.
+    A result of 8 MiB or more goes back to a pool when its last view is gone.
+    The memory that the pool holds now is released.
+
+    Parameters
+    ----------
+    limit_bytes : int
+        Bytes that the pool may hold, 192 MiB at first; 0 turns it off.
+
+    Raises
+    ------
+    SettingError
+        `limit_bytes` is negative.
     """
     global _kept_bytes
-    _kept_bytes = most_bytes
+    if limit_bytes < 0:
+        raise SettingError(f"the memory pool's limit must be at least 0, not {limit_bytes}")
+    _kept_bytes = limit_bytes
     _kept.clear()
     module = compiled_module()
     if module is not None:
-        module.keep(most_bytes)
+        module.keep(limit_bytes)
 
 
 def is_pooled(owner: object) -> bool:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 
+from deconv_ir.errors import SettingError
+
 __all__ = ["get_threads", "set_threads"]
 
 # The caller, and the workers that the compiled kernel's pool has room for.
@@ -25,10 +27,10 @@ def set_threads(count: int | None) -> None:
 
     Raises
     ------
-    ValueError
+    SettingError
         `count` is less than 1.
     """
     global _threads
     if count is not None and count < 1:
-        raise ValueError(f"the number of threads must be at least 1, not {count}")
+        raise SettingError(f"the number of threads must be at least 1, not {count}")
     _threads = min(count or 0, _MOST_THREADS)
