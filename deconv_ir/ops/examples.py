@@ -8,8 +8,7 @@ IR writes them.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from deconv_ir.ir.dtypes import ElementType, parse_element_type
 from deconv_ir.ir.operation import Operation, TensorInfo
@@ -22,8 +21,7 @@ if TYPE_CHECKING:
 _TENSOR = re.compile(r"(\w+)\[([^\]]*)\](?:\{([^}]*)\})?")
 
 
-@dataclass(frozen=True, slots=True)
-class Tensor:
+class Tensor(NamedTuple):
     """An input or output of an example.
 
     Attributes
@@ -60,8 +58,7 @@ class Tensor:
         return generator.integers(0, 2, shape).astype(dtype)
 
 
-@dataclass(frozen=True, slots=True)
-class Example:
+class Example(NamedTuple):
     """A worked example of an operation."""
 
     text: str

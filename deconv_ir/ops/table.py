@@ -7,7 +7,7 @@ worked example.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from deconv_ir.errors import DeconvError
 from deconv_ir.ir.dtypes import ELEMENT_TYPES, ElementType
@@ -19,8 +19,7 @@ from deconv_ir.ops.examples import Example, parse_example
 __all__ = ["Row", "element_types", "operations_table"]
 
 
-@dataclass(frozen=True, slots=True)
-class Row:
+class Row(NamedTuple):
     """One operation, in one of its versions.
 
     Attributes

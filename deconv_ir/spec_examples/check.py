@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from deconv_ir.errors import DeconvError
 from deconv_ir.ir.dtypes import ElementType, parse_element_type
@@ -30,8 +30,7 @@ class Verdict(enum.Enum):
     UNTOLD = "can't be told"
 
 
-@dataclass(frozen=True, slots=True)
-class Judgement:
+class Judgement(NamedTuple):
     """What was found of one example.
 
     Attributes

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from deconv_ir.ir.findings import Severity
 from deconv_ir.ir.geometry import Semantics
@@ -13,8 +13,7 @@ from deconv_ir.spec_examples.scanner import PortText
 from deconv_ir.spec_examples.text import Document
 
 
-@dataclass(frozen=True, slots=True)
-class Edit:
+class Edit(NamedTuple):
     """Characters of a document, from `start` up to `end`, and what takes their place."""
 
     start: int
@@ -22,8 +21,7 @@ class Edit:
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class Fix:
+class Fix(NamedTuple):
     """What fixing a document comes to.
 
     Attributes

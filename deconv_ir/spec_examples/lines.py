@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from deconv_ir.errors import DeconvError
 from deconv_ir.ir.geometry import natural_extent
@@ -14,8 +13,7 @@ MAX_CELLS = 48
 """Positions on an axis beyond which a picture shows nothing any more."""
 
 
-@dataclass(frozen=True, slots=True)
-class Line:
+class Line(NamedTuple):
     """What one axis comes down to; the names are those of `geometry`."""
 
     data: int

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import PurePath
+from typing import NamedTuple
 
 from deconv_ir.ir.geometry import Semantics, effective_kernel
 from deconv_ir.ir.operation import Context
@@ -19,39 +19,34 @@ from deconv_ir.spec_examples.golden import geometry_of
 from deconv_ir.spec_examples.specfile import ExampleSpec, Spec
 
 
-@dataclass(frozen=True, slots=True)
-class Heading:
+class Heading(NamedTuple):
     """A heading of the page (level 1) or of an example (2) or of a part of one (3)."""
 
     text: str
     level: int
 
 
-@dataclass(frozen=True, slots=True)
-class Paragraph:
+class Paragraph(NamedTuple):
     """Running text."""
 
     text: str
 
 
-@dataclass(frozen=True, slots=True)
-class Code:
+class Code(NamedTuple):
     """Text to the letter; its language is ``xml`` or ``text``."""
 
     text: str
     language: str
 
 
-@dataclass(frozen=True, slots=True)
-class Table:
+class Table(NamedTuple):
     """A head, and rows as long as it."""
 
     head: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Picture:
+class Picture(NamedTuple):
     """A picture in a file, with words for those who can not see it."""
 
     file: str

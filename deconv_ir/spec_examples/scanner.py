@@ -12,7 +12,7 @@ from __future__ import annotations
 import html
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from deconv_ir.spec_examples.text import Document, View
 
@@ -42,8 +42,7 @@ _VERSIONED = re.compile(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class DimText:
+class DimText(NamedTuple):
     """One ``<dim>``.
 
     Attributes
@@ -70,7 +69,6 @@ class DimText:
     closed: bool
 
 
-@dataclass(slots=True)
 class PortText:
     """One ``<port>``.
 
@@ -85,14 +83,16 @@ class PortText:
         Comments that belong to it.
     """
 
-    attributes: dict[str, str]
-    line: int
-    dims: list[DimText] = field(default_factory=list)
-    elided: bool = False
-    comments: list[str] = field(default_factory=list)
+    __slots__ = ("attributes", "comments", "dims", "elided", "line")
+
+    def __init__(self, attributes: dict[str, str], line: int, comments: list[str]) -> None:
+        self.attributes = attributes
+        self.line = line
+        self.comments = comments
+        self.dims: list[DimText] = []
+        self.elided = False
 
 
-@dataclass(slots=True)
 class Example:
     """One layer example of a document.
 
@@ -117,17 +117,18 @@ class Example:
         Where it begins in the document.
     """
 
-    attributes: dict[str, str]
-    line: int
-    start: int
-    data: dict[str, str] = field(default_factory=dict)
-    data_line: int | None = None
-    data_elided: bool = False
-    ports_elided: bool = False
-    inputs: list[PortText] = field(default_factory=list)
-    outputs: list[PortText] = field(default_factory=list)
-    comments: list[str] = field(default_factory=list)
-    versioned: str | None = None
+    def __init__(self, attributes: dict[str, str], line: int, start: int) -> None:
+        self.attributes = attributes
+        self.line = line
+        self.start = start
+        self.data: dict[str, str] = {}
+        self.data_line: int | None = None
+        self.data_elided = False
+        self.ports_elided = False
+        self.inputs: list[PortText] = []
+        self.outputs: list[PortText] = []
+        self.comments: list[str] = []
+        self.versioned: str | None = None
 
     @property
     def type(self) -> str:
@@ -355,7 +356,7 @@ class _Walk:
         if self.section is None:
             return
         attributes, _ = _attributes(body)
-        port = PortText(attributes, line, comments=self.waiting)
+        port = PortText(attributes, line, self.waiting)
         self.waiting = []
         self.section.append(port)
         self.last = port

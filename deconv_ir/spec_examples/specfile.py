@@ -6,8 +6,7 @@ import os
 import re
 import tomllib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from deconv_ir.errors import DeconvError
 from deconv_ir.ir.dtypes import ElementType, parse_element_type
@@ -42,8 +41,7 @@ _EXAMPLE_KEYS = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Input:
+class Input(NamedTuple):
     """One input of an example.
 
     Attributes
@@ -67,8 +65,7 @@ class Input:
         return TensorInfo(self.shape, self.element_type, self.value)
 
 
-@dataclass(frozen=True, slots=True)
-class ExampleSpec:
+class ExampleSpec(NamedTuple):
     """One example, checked: its attributes parse, its inputs fit, its shapes are computed.
 
     Attributes
@@ -113,8 +110,7 @@ class ExampleSpec:
         return [i.info for i in self.inputs]
 
 
-@dataclass(frozen=True, slots=True)
-class Spec:
+class Spec(NamedTuple):
     """A SPEC file.
 
     Attributes

@@ -15,7 +15,7 @@ import os
 import re
 from array import array
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from deconv_ir.errors import DeconvError
 from deconv_ir.formats.files import open_regular
@@ -34,39 +34,40 @@ _MARKS = (
 )
 
 
-@dataclass(frozen=True)
-class View:
+class View(NamedTuple):
     """A text that was made of a document, and where each of its characters stands there.
 
     Attributes
     ----------
     text : str
+    here, there : array of int
+        Where each run begins, in this text and in the document.
+    entity : array of int
+        The length in the document of a run that is one entity; 0 for plain characters.
     """
 
     text: str
-    # Runs: where each begins here and in the document; the length there of a
-    # run that is one entity, 0 for a run of plain characters.
-    _here: array[int] = field(repr=False)
-    _there: array[int] = field(repr=False)
-    _entity: array[int] = field(repr=False)
+    here: array[int]
+    there: array[int]
+    entity: array[int]
 
     def start(self, position: int) -> int:
         """Return where in the document the character at `position` begins."""
-        run = bisect.bisect_right(self._here, position) - 1
+        run = bisect.bisect_right(self.here, position) - 1
         if run < 0:
             return position
-        offset = position - self._here[run]
-        return self._there[run] + (0 if self._entity[run] else offset)
+        offset = position - self.here[run]
+        return self.there[run] + (0 if self.entity[run] else offset)
 
     def end(self, position: int) -> int:
         """Return where in the document the character before `position` ends."""
         if position == 0:
             return self.start(0)
-        run = bisect.bisect_right(self._here, position - 1) - 1
+        run = bisect.bisect_right(self.here, position - 1) - 1
         if run < 0:
             return position
-        length = self._entity[run]
-        return self._there[run] + (length or position - self._here[run])
+        length = self.entity[run]
+        return self.there[run] + (length or position - self.here[run])
 
 
 class Document:

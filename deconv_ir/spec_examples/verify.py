@@ -5,9 +5,8 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -44,16 +43,14 @@ _FIELDS: dict[str, dict[str, type]] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Tolerance:
+class Tolerance(NamedTuple):
     """How far an output may be off: ``|actual - golden| <= atol + rtol * |golden|``."""
 
     rtol: float = 0.0
     atol: float = 0.0
 
 
-@dataclass(frozen=True, slots=True)
-class Verification:
+class Verification(NamedTuple):
     """What verifying came to.
 
     Attributes
@@ -101,8 +98,7 @@ def verify(
     return Verification(verifier.compared, tuple(verifier.findings))
 
 
-@dataclass(frozen=True, slots=True)
-class _Manifest:
+class _Manifest(NamedTuple):
     spec: Spec
     entries: tuple[Mapping[str, Any], ...]
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import enum
 import functools
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from deconv_ir.ir.shapes import element_count
@@ -52,8 +51,7 @@ class Nearest(enum.Enum):
     SIMPLE = "simple"
 
 
-@dataclass(frozen=True, slots=True)
-class Settings:
+class Settings(NamedTuple):
     """How to interpolate, in terms of versions 4 and 11."""
 
     mode: Mode

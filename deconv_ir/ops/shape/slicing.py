@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from deconv_ir.errors import ShapeError
 from deconv_ir.ir.geometry import Dim, Interval, bounds, interval
@@ -213,8 +212,7 @@ def _slice_value(
     return value[begin:end:step]
 
 
-@dataclass(frozen=True, slots=True)
-class _Item:
+class _Item(NamedTuple):
     """What one element of begin, end and stride does to an axis."""
 
     kind: str
