@@ -88,10 +88,10 @@ def planned(layer: Layer, threads: int) -> float:
     kernel = layer.prepare("auto")
     kernels.set_threads(threads)
     try:
-        ways = kernel.ways(layer.data, (1,) * layer.axes, layer.output[2:], 1 << 40)
+        candidates = kernel.candidates(layer.data, (1,) * layer.axes, layer.output[2:], 1 << 40)
     finally:
         kernels.set_threads(None)
-    return min(float(way.cycles) for way in ways)
+    return min(float(c.cycles) for c in candidates)
 
 
 def layers() -> dict[str, list[tuple[int, Layer]]]:

@@ -17,7 +17,7 @@ from deconv_ir.execute.buffers import Group, assign_buffers, live_bytes, tensor_
 from deconv_ir.execute.checked import checked
 from deconv_ir.execute.memory import format_bytes
 from deconv_ir.execute.prepare import Prepared
-from deconv_ir.execute.scratchpad import LEAST_ROOM, budget, share
+from deconv_ir.execute.scratchpad import MIN_SCRATCHPAD, choose_budgets, extra_bytes
 from deconv_ir.ir.graph import Graph, Source
 from deconv_ir.ir.operation import Call, Context, Operation, Sharing, TensorInfo
 from deconv_ir.ir.scratchpad import UNLIMITED, ScratchpadBudget
@@ -195,7 +195,7 @@ def make_plan(
 
 
 class _Draft(NamedTuple):
-    """A step before buffers and rooms are known."""
+    """A step before buffers and budgets are known."""
 
     layer: int
     fused: tuple[int, ...]
@@ -288,9 +288,9 @@ class _Planner:
         live = live_bytes(groups, len(drafts))
         bound = max(live, default=0)
         capacities = assign_buffers(groups, live, bound)
-        rooms, peak, scratch = self._give_rooms(live, bound)
-        weights = self.prepared.weight_bytes  # with what `_give_rooms` had packed
-        steps = self._finish(drafts, rooms)
+        budgets, peak, scratch = self._choose_budgets(live, bound)
+        weights = self.prepared.weight_bytes  # `_choose_budgets` may have packed more
+        steps = self._finish(drafts, budgets)
         return Plan(
             steps,
             len(self.groups),
@@ -311,16 +311,13 @@ class _Planner:
             self.prepared.dropped,
         )
 
-    def _give_rooms(
+    def _choose_budgets(
         self, live: Sequence[int], bound: int
     ) -> tuple[list[ScratchpadBudget], int, int]:
-        """Choose what each step may take for itself.
-
-        Returns the rooms, the peak without weights, and the most that a layer takes.
-        """
+        """Return the budget of each step, the peak without weights, and the largest scratchpad."""
         prepared = self.prepared
         lowest = bound + prepared.constant_bytes
-        most = lowest + budget(lowest, len(self.graph.layers))
+        most = lowest + extra_bytes(lowest, len(self.graph.layers))
         if self.memory_limit is not None:
             most = min(most, self.memory_limit)
         packed: dict[int, tuple[PackedLayer, list[TensorInfo]]] = {}
@@ -328,37 +325,37 @@ class _Planner:
             kernel, inputs = prepared.kernels.get(index), self._infos_of(self.rows[step])
             if isinstance(kernel, PackedLayer) and all(is_static(i.shape) for i in inputs):
                 packed[step] = kernel, inputs
-        asks = [functools.partial(kernel.ways, inputs) for kernel, inputs in packed.values()]
-        shares = share(asks, most - max(live, default=0) - prepared.weight_bytes)
-        rooms = [UNLIMITED] * len(self.layers)
+        asks = [functools.partial(kernel.candidates, inputs) for kernel, inputs in packed.values()]
+        chosen = choose_budgets(asks, most - max(live, default=0) - prepared.weight_bytes)
+        budgets = [UNLIMITED] * len(self.layers)
         # A thread keeps its scratch from one layer to the next.
         kept = 0
-        for (step, (kernel, inputs)), room in zip(packed.items(), shares, strict=True):
-            kept = max(kept, kernel.settle(inputs, room))
-            rooms[step] = room
+        for (step, (kernel, inputs)), budget in zip(packed.items(), chosen, strict=True):
+            kept = max(kept, kernel.settle(inputs, budget))
+            budgets[step] = budget
         left = most - prepared.weight_bytes - kept
         peak = scratch = kept
-        for step in range(len(rooms)):
+        for step in range(len(budgets)):
             taken = 0
             if step not in packed:
-                free = max(left - live[step], LEAST_ROOM)
-                rooms[step] = ScratchpadBudget(min(free, self.context.scratch_bytes), 0)
-                taken = self._scratch(step, rooms[step])
+                free = max(left - live[step], MIN_SCRATCHPAD)
+                budgets[step] = ScratchpadBudget(min(free, self.context.scratch_bytes), 0)
+                taken = self._scratch(step, budgets[step])
             peak = max(peak, live[step] + kept + taken)
             scratch = max(scratch, kept + taken)
-        return rooms, peak, scratch
+        return budgets, peak, scratch
 
-    def _bind(self, step: int, draft: _Draft, room: ScratchpadBudget) -> Call:
+    def _bind(self, step: int, draft: _Draft, budget: ScratchpadBudget) -> Call:
         """Return what computes a step, with what its shapes determine done."""
         kernel = self.prepared.kernels.get(draft.layer)
         inputs = self._infos_of(self.rows[step])
         outputs = self._infos_of(self._made(draft.layer))
         layer = self.graph.layers[draft.layer]
         known = all(i.element_type and is_static(i.shape) for i in (*inputs, *outputs))
-        context = self.context._replace(scratch_bytes=room.scratch_bytes)
+        context = self.context._replace(scratch_bytes=budget.scratch_bytes)
         if not known:
             if kernel is not None:
-                return checked(layer, inputs, context, functools.partial(kernel, room=room))
+                return checked(layer, inputs, context, functools.partial(kernel, budget=budget))
             call = Operation.bind(layer.operation, inputs, outputs, context)
             return checked(layer, inputs, context, call)
         if any((tensor_bytes(i) or 0) > _ADDRESS_SPACE for i in (*inputs, *outputs)):
@@ -366,7 +363,7 @@ class _Planner:
             return Operation.bind(layer.operation, inputs, outputs, context)
         try:
             if kernel is not None:
-                return kernel.bind(inputs, room)
+                return kernel.bind(inputs, budget)
             return layer.operation.bind(inputs, outputs, context)
         except DeconvError as error:
             error.locate(file=self.graph.file, line=layer.line, layer=layer.label)
@@ -375,15 +372,15 @@ class _Planner:
     def _infos_of(self, sources: Sequence[Source]) -> list[TensorInfo]:
         return [self.infos[layer][output] for layer, output in sources]
 
-    def _scratch(self, step: int, room: ScratchpadBudget) -> int:
-        """Return the bytes that a layer takes for what comes and goes."""
+    def _scratch(self, step: int, budget: ScratchpadBudget) -> int:
+        """Return the scratchpad bytes of a layer."""
         index = self.layers[step]
         inputs, outputs = self._infos_of(self.rows[step]), self._infos_of(self._made(index))
         if not all(is_static(i.shape) for i in (*inputs, *outputs)):
             return 0
         absorbed = [source not in self.slot for source in self.rows[step]]
         inputs = [TensorInfo(None) if a else i for i, a in zip(inputs, absorbed, strict=True)]
-        context = self.context._replace(scratch_bytes=room.scratch_bytes)
+        context = self.context._replace(scratch_bytes=budget.scratch_bytes)
         return self.graph.layers[index].operation.scratch(inputs, outputs, context)
 
     def _draft(self, step: int, index: int) -> _Draft:
@@ -472,7 +469,7 @@ class _Planner:
         return self.groups[slot]
 
     def _finish(
-        self, drafts: Sequence[_Draft], rooms: Sequence[ScratchpadBudget]
+        self, drafts: Sequence[_Draft], budgets: Sequence[ScratchpadBudget]
     ) -> tuple[Step, ...]:
         """Put in buffers, what each step frees, and what computes it."""
         frees: list[list[int]] = [[] for _ in drafts]
@@ -499,7 +496,7 @@ class _Planner:
                     holds=home.buffer if home and draft.overwrites is not None else None,
                     frees=tuple(frees[number]),
                     drops=tuple(drops[number]),
-                    call=self._bind(number, draft, rooms[number]),
+                    call=self._bind(number, draft, budgets[number]),
                     allocate=_allocator(draft),
                 )
             )

@@ -1,8 +1,8 @@
-"""How much the layers of a plan may take for themselves.
+"""Chooses the scratchpad budget of each layer of a plan.
 
-Tiles that are larger, and weights transformed for minimal filtering, make
-kernels faster and take memory.  They get so much of it that the peak stays
-near the plan's lower bound, where it saves the most time.
+Larger tiles and weights transformed for Winograd make kernels faster but take
+memory.  The budgets go where they save the most time, and keep the peak near
+the plan's lower bound.
 """
 
 from __future__ import annotations
@@ -13,19 +13,19 @@ from typing import NamedTuple
 
 from deconv_ir.ir.scratchpad import AlgorithmCandidate, ScratchpadBudget
 
-LEAST_ROOM = 16 << 10
-"""Bytes that scratch may always take: below, tiles are little but the data around them."""
+MIN_SCRATCHPAD = 16 << 10
+"""Bytes that a scratchpad may always take: smaller tiles are mostly halo."""
 
 _SHARE = 0.25
-# What Python keeps of a layer, in the graph and in a plan; what allocators round up.
+# Python objects of a layer, in the graph and in a plan; rounding by allocators.
 _LAYER_BYTES, _ROUNDED_BYTES = 5 << 10, 96 << 10
-# Halvings of the room that are tried for scratch.
+# Scratchpad sizes that are tried: the whole budget, a half, a quarter and so on.
 _TRIED = 4
-# Beyond this a layer that can do with no scratch it is offered is not asked again.
+# The largest scratchpad that is offered to a layer which cannot run in a smaller one.
 _LARGEST_OFFER = 1 << 30
 
 
-def budget(bound: int, layers: int) -> int:
+def extra_bytes(bound: int, layers: int) -> int:
     """Return the bytes that may be taken beyond the lower bound of a plan's peak.
 
     Parameters
@@ -33,74 +33,73 @@ def budget(bound: int, layers: int) -> int:
     bound : int
         The lower bound, with constants.
     layers : int
-        How many the graph has, which take memory as well.
+        Number of layers of the graph, whose objects take memory as well.
     """
     kept = layers * _LAYER_BYTES + _ROUNDED_BYTES
-    return max(int(bound * _SHARE) - kept, LEAST_ROOM)
+    return max(int(bound * _SHARE) - kept, MIN_SCRATCHPAD)
 
 
 class _Choice(NamedTuple):
-    """Rooms of all layers, and what they come to."""
+    """Budgets of all layers, their predicted time and the largest scratchpad."""
 
     cycles: float
-    rooms: list[ScratchpadBudget]
+    budgets: list[ScratchpadBudget]
     most_scratch: int
 
 
-def share(
-    asks: Sequence[Callable[[int], Sequence[AlgorithmCandidate]]], room_bytes: int
+def choose_budgets(
+    asks: Sequence[Callable[[int], Sequence[AlgorithmCandidate]]], budget_bytes: int
 ) -> list[ScratchpadBudget]:
-    """Choose what each layer may take.
+    """Choose the budget of each layer.
 
     Parameters
     ----------
     asks : sequence of callable
-        For each layer: takes bytes of scratch, and returns the ways to
-        compute it, the first without more weights.
-    room_bytes : int
-        What scratch, of one layer after the other, and further weights, of
-        all of them together, may take.
+        For each layer: takes the bytes of a scratchpad and returns the
+        candidates, the first of which packs no further weights.
+    budget_bytes : int
+        Bound on the largest scratchpad plus the further weights of all layers.
 
     Returns
     -------
-    list of Room
+    list of ScratchpadBudget
     """
     best: _Choice | None = None
     for halvings in range(_TRIED):
-        scratch = max(room_bytes >> halvings, LEAST_ROOM)
-        found, everything = _with_scratch(asks, scratch, room_bytes)
+        scratch = max(budget_bytes >> halvings, MIN_SCRATCHPAD)
+        found, everything = _with_scratch(asks, scratch, budget_bytes)
         if best is None or found.cycles < best.cycles:
             best = found
-        if everything or scratch == LEAST_ROOM:
+        if everything or scratch == MIN_SCRATCHPAD:
             break
-    return [] if best is None else best.rooms
+    return [] if best is None else best.budgets
 
 
 def _with_scratch(
-    asks: Sequence[Callable[[int], Sequence[AlgorithmCandidate]]], scratch: int, room_bytes: int
+    asks: Sequence[Callable[[int], Sequence[AlgorithmCandidate]]], scratch: int, budget_bytes: int
 ) -> tuple[_Choice, bool]:
-    """Choose who gets weights, where each has so much scratch; tell whether all do."""
-    rooms, most, cycles = [], 0, 0.0
+    """Choose the layers that pack further weights, and return whether all do."""
+    budgets, most, cycles = [], 0, 0.0
     gains: list[tuple[float, float, int, int]] = []
     for number, ask in enumerate(asks):
-        given, ways = scratch, ask(scratch)
-        while math.isinf(ways[0].cycles) and given < _LARGEST_OFFER:
+        given, candidates = scratch, ask(scratch)
+        while math.isinf(candidates[0].cycles) and given < _LARGEST_OFFER:
             given *= 4
-            ways = ask(given)
-        rooms.append(ScratchpadBudget(given, 0))
-        most = max(most, *(way.scratch_bytes for way in ways))
-        if not math.isinf(ways[0].cycles):
-            cycles += ways[0].cycles
-        for way in ways[1:]:
-            gain = ways[0].cycles - way.cycles
-            gains.append((gain / way.weight_bytes, gain, way.weight_bytes, number))
-    left = room_bytes - most
+            candidates = ask(given)
+        budgets.append(ScratchpadBudget(given, 0))
+        most = max(most, *(candidate.scratch_bytes for candidate in candidates))
+        if not math.isinf(candidates[0].cycles):
+            cycles += candidates[0].cycles
+        for candidate in candidates[1:]:
+            gain = candidates[0].cycles - candidate.cycles
+            gains.append((gain / candidate.weight_bytes, gain, candidate.weight_bytes, number))
+    left = budget_bytes - most
     everything = True
     for _, gain, needed, number in sorted(gains, reverse=True):
         if needed <= left:
             left -= needed
             cycles -= gain
-            rooms[number] = rooms[number]._replace(weight_bytes=needed)
+            budgets[number] = budgets[number]._replace(weight_bytes=needed)
         else:
             everything = False
-    return _Choice(cycles, rooms, most), everything
+    return _Choice(cycles, budgets, most), everything

@@ -394,11 +394,11 @@ def pooling_axis(
     if auto_pad in (PadMode.SAME_UPPER, PadMode.SAME_LOWER):
         return _same_axis(axis, data, kernel, auto_pad)
     begin, end = (axis.pad_begin, axis.pad_end) if auto_pad is PadMode.EXPLICIT else (0, 0)
-    room = data + begin + end - effective_kernel(kernel, axis.dilation)
+    free = data + begin + end - effective_kernel(kernel, axis.dilation)
     if rounding is Rounding.FLOOR:
-        output, rule = room // axis.stride + 1, "floor"
+        output, rule = free // axis.stride + 1, "floor"
     else:
-        output, rule = -(-room // axis.stride) + 1, "ceil"
+        output, rule = -(-free // axis.stride) + 1, "ceil"
     note = ""
     if rounding is Rounding.CEIL_TORCH and (output - 1) * axis.stride >= data + begin:
         output -= 1

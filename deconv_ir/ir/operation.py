@@ -26,7 +26,10 @@ class Kernel:
     """A prepared layer: input arrays in, output arrays out."""
 
     def __call__(
-        self, inputs: Sequence[Any], out: Array | None = None, room: ScratchpadBudget | None = None
+        self,
+        inputs: Sequence[Any],
+        out: Array | None = None,
+        budget: ScratchpadBudget | None = None,
     ) -> Sequence[Any]:
         """Compute the outputs.
 
@@ -35,14 +38,14 @@ class Kernel:
         inputs : sequence of ndarray
         out : ndarray, optional
             Where the first output may go; only where the operation `accepts_out`.
-        room : ScratchpadBudget, optional
+        budget : ScratchpadBudget, optional
             What it may take for itself.
         """
         raise NotImplementedError
 
-    def bind(self, inputs: Sequence[TensorInfo], room: ScratchpadBudget) -> Call:
+    def bind(self, inputs: Sequence[TensorInfo], budget: ScratchpadBudget) -> Call:
         """Do once what depends on shapes alone; see `Operation.bind`."""
-        return functools.partial(self, room=room)
+        return functools.partial(self, budget=budget)
 
 
 class Sharing(enum.Enum):

@@ -1,4 +1,4 @@
-"""How much a layer may take for itself, and what the ways to compute one take."""
+"""Scratchpad budgets of layers, and the algorithms to choose from within them."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ from typing import NamedTuple
 
 
 class ScratchpadBudget(NamedTuple):
-    """What a layer may take while it runs, beside inputs, constants and outputs.
+    """Memory of a layer beside its inputs, constants and outputs.
 
     Attributes
     ----------
     scratch_bytes : int
-        For what comes and goes, on all threads; exceeded only where the work
-        can not be cut into parts that are small enough.
+        Scratchpad of all threads; exceeded only where the work cannot be cut
+        into tiles that are small enough.
     weight_bytes : int
-        For a further form of a filter, which is kept from then on.
+        Weights packed in a further form, which are kept.
     """
 
     scratch_bytes: int
@@ -22,21 +22,20 @@ class ScratchpadBudget(NamedTuple):
 
 
 UNLIMITED = ScratchpadBudget(1 << 40, 1 << 40)
-"""As much as makes it fast."""
+"""No limit."""
 
 
 class AlgorithmCandidate(NamedTuple):
-    """A way to compute a layer.
+    """An algorithm that can compute a layer.
 
     Attributes
     ----------
     cycles : float
-        What it takes, by the kernel's own estimate; infinite: not to be taken
-        while there is another.
+        Time predicted by the kernel's cost model; infinite: the last resort.
     scratch_bytes : int
-        Scratch of all threads.
+        Scratchpad of all threads.
     weight_bytes : int
-        Of a form of the filter that is not there yet.
+        Weights that are still to be packed for it.
     """
 
     cycles: float

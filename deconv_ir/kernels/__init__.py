@@ -1,6 +1,6 @@
 """Convolution and transposed convolution: arrays in, arrays out.
 
-This room knows no layers, no attributes and no padding rules: an axis is
+This package knows no layers, no attributes and no padding rules: an axis is
 given by its stride and dilation, by the position in the natural output at
 which the output begins, and by the output's extent (`deconv_ir.ir.geometry`
 finds the two).

@@ -127,7 +127,7 @@ class _Prepared:
         pads_begin: Sequence[int],
         output: Sequence[int],
         out: Array | None = None,
-        room: ScratchpadBudget | None = None,
+        budget: ScratchpadBudget | None = None,
     ) -> Array:
         """Compute one output.
 
@@ -144,7 +144,7 @@ class _Prepared:
             Extents of the output, an axis each; may exceed the natural ones.
         out : ndarray, optional
             Where the result goes, ``[N, groups * out, *output]``; may overlap `data`.
-        room : ScratchpadBudget, optional
+        budget : ScratchpadBudget, optional
             What the run may take for itself, within `scratch_bytes`; by
             default, what makes it fast.
 
@@ -161,7 +161,7 @@ class _Prepared:
             A shape or a length does not fit.
         """
         pads, extents = check_run(self.problem, data.shape, tuple(pads_begin), tuple(output))
-        room = room or UNLIMITED
+        budget = budget or UNLIMITED
         element = self.element
         if data.dtype != element:
             raise TypeError(f"data is {data.dtype.name}, filter {element.name}")
@@ -175,13 +175,13 @@ class _Prepared:
                 f"out must be {element.name} {list(shape)}, not {out.dtype.name} {list(out.shape)}"
             )
         elif np.may_share_memory(data, out):
-            out[...] = self.run(data, pads, extents, None, room)
+            out[...] = self.run(data, pads, extents, None, budget)
             return out
-        if not out.size or self._run_compiled(data, pads, out, room):
+        if not out.size or self._run_compiled(data, pads, out, budget):
             return out
         # Infinities and NaNs are results here, not mistakes to warn of.
         with np.errstate(all="ignore"):
-            bound = self._numpy_bound(room.scratch_bytes)
+            bound = self._numpy_bound(budget.scratch_bytes)
             self._numpy_kernel().run(self._by_group(data), pads, bound, self._by_group(out))
         return out
 
@@ -195,7 +195,7 @@ class _Prepared:
         data: tuple[int, ...],
         pads_begin: Sequence[int],
         output: Sequence[int],
-        room: ScratchpadBudget | None = None,
+        budget: ScratchpadBudget | None = None,
     ) -> Callable[[Array, Array | None], Array]:
         """Fix what `run` is given beside the arrays, and the number of threads.
 
@@ -203,7 +203,7 @@ class _Prepared:
         ----------
         data : tuple of int
             Shape of the data.
-        pads_begin, output, room
+        pads_begin, output, budget
             As of `run`.
 
         Returns
@@ -219,11 +219,11 @@ class _Prepared:
         pads, extents = check_run(self.problem, data, tuple(pads_begin), tuple(output))
         element = self.element
         shape = (data[0], self.problem.groups * self.problem.channels_out, *extents)
-        room = room or UNLIMITED
+        budget = budget or UNLIMITED
         alone = self._non_finite is None and element.kind not in "iu"
         compiled = None
         if self._compiled is not None and 0 not in (*data, *shape) and alone:
-            compiled = self._compiled.bind(pads, self.scratch_bytes, shape, room)
+            compiled = self._compiled.bind(pads, self.scratch_bytes, shape, budget)
 
         def run(array: Array, out: Array | None) -> Array:
             flags = array.flags
@@ -232,12 +232,12 @@ class _Prepared:
                     out = empty(shape, element)
                 if flags.aligned and compiled(array, out):
                     return out
-            return self.run(array, pads, extents, out, room)
+            return self.run(array, pads, extents, out, budget)
 
         return run
 
-    def _numpy_bound(self, room_bytes: int) -> int:
-        return min(self.scratch_bytes, max(room_bytes, _NUMPY_SCRATCH))
+    def _numpy_bound(self, budget_bytes: int) -> int:
+        return min(self.scratch_bytes, max(budget_bytes, _NUMPY_SCRATCH))
 
     @property
     def packed_bytes(self) -> int:
@@ -246,14 +246,14 @@ class _Prepared:
         packed = sum(kernel.packed_bytes for kernel in kernels if kernel is not None)
         return packed + sum(a.nbytes for a in (self._filter, self._bias) if a is not None)
 
-    def ways(
+    def candidates(
         self,
         data: tuple[int, ...],
         pads_begin: Sequence[int],
         output: Sequence[int],
-        room_bytes: int,
+        budget_bytes: int,
     ) -> tuple[AlgorithmCandidate, ...]:
-        """Return the ways that `run` has with so much room for scratch.
+        """Return the algorithms that `run` can choose from with a scratchpad of this size.
 
         Parameters
         ----------
@@ -261,7 +261,7 @@ class _Prepared:
             Shape of the data.
         pads_begin, output
             As of `run`.
-        room_bytes : int
+        budget_bytes : int
             As of `ScratchpadBudget`.
 
         Returns
@@ -275,31 +275,42 @@ class _Prepared:
             return (AlgorithmCandidate(0.0, 0, 0),)
         if self._compiled is None:
             return (
-                AlgorithmCandidate(0.0, self._numpy_scratch(data, pads, extents, room_bytes), 0),
+                AlgorithmCandidate(0.0, self._numpy_scratch(data, pads, extents, budget_bytes), 0),
             )
-        found = self._compiled.ways(data, pads, self.scratch_bytes, shape, room_bytes)
-        least = self._non_finite_scratch(data, pads, extents, room_bytes)
-        return tuple(way._replace(scratch_bytes=max(way.scratch_bytes, least)) for way in found)
+        found = self._compiled.candidates(data, pads, self.scratch_bytes, shape, budget_bytes)
+        least = self._non_finite_scratch(data, pads, extents, budget_bytes)
+        return tuple(
+            candidate._replace(scratch_bytes=max(candidate.scratch_bytes, least))
+            for candidate in found
+        )
 
     def _numpy_scratch(
-        self, data: tuple[int, ...], pads: tuple[int, ...], output: tuple[int, ...], room: int
+        self,
+        data: tuple[int, ...],
+        pads: tuple[int, ...],
+        output: tuple[int, ...],
+        budget_bytes: int,
     ) -> int:
-        bound = self._numpy_bound(room)
+        bound = self._numpy_bound(budget_bytes)
         return self._numpy_kernel().scratch_bytes(data, pads, output, bound)
 
     def _non_finite_scratch(
-        self, data: tuple[int, ...], pads: tuple[int, ...], output: tuple[int, ...], room: int
+        self,
+        data: tuple[int, ...],
+        pads: tuple[int, ...],
+        output: tuple[int, ...],
+        budget_bytes: int,
     ) -> int:
         if self._non_finite is None:
             return 0
-        return self._non_finite.scratch_bytes(data, pads, output, self._numpy_bound(room))
+        return self._non_finite.scratch_bytes(data, pads, output, self._numpy_bound(budget_bytes))
 
     def scratch(
         self,
         data: tuple[int, ...],
         pads_begin: Sequence[int],
         output: Sequence[int],
-        room: ScratchpadBudget | None = None,
+        budget: ScratchpadBudget | None = None,
     ) -> int:
         """Return the bytes that `run` takes beside data, filter and result; pack what it needs.
 
@@ -307,7 +318,7 @@ class _Prepared:
         ----------
         data : tuple of int
             Shape of the data.
-        pads_begin, output, room
+        pads_begin, output, budget
             As of `run`.
 
         Returns
@@ -319,23 +330,23 @@ class _Prepared:
         shape = (data[0], self.problem.groups * self.problem.channels_out, *extents)
         if 0 in (*data, *shape):
             return 0
-        room = room or UNLIMITED
+        budget = budget or UNLIMITED
         if self._compiled is None:
-            return self._numpy_scratch(data, pads, extents, room.scratch_bytes)
-        finite = self._compiled.scratch(data, pads, self.scratch_bytes, shape, room)
-        return max(finite, self._non_finite_scratch(data, pads, extents, room.scratch_bytes))
+            return self._numpy_scratch(data, pads, extents, budget.scratch_bytes)
+        finite = self._compiled.scratch(data, pads, self.scratch_bytes, shape, budget)
+        return max(finite, self._non_finite_scratch(data, pads, extents, budget.scratch_bytes))
 
     def _run_compiled(
-        self, data: Array, pads: tuple[int, ...], out: Array, room: ScratchpadBudget
+        self, data: Array, pads: tuple[int, ...], out: Array, budget: ScratchpadBudget
     ) -> bool:
         if self._compiled is None or not out.flags.carray:
             return False
-        if not self._compiled.run(data, pads, self.scratch_bytes, out, room):
+        if not self._compiled.run(data, pads, self.scratch_bytes, out, budget):
             return False
         if out.dtype.kind in "iu" and self.activation.kind is not ActivationKind.NONE:
             out[...] = self.activation.apply(out)
         if self._non_finite is not None:
-            bound = self._numpy_bound(room.scratch_bytes)
+            bound = self._numpy_bound(budget.scratch_bytes)
             with np.errstate(all="ignore"):
                 self._non_finite.run(self._by_group(data), pads, bound, self._by_group(out))
         return True

@@ -239,10 +239,10 @@ class CompiledKernel:
         pads_begin: Sequence[int],
         scratch_bytes: int,
         out: Array,
-        room: ScratchpadBudget = UNLIMITED,
+        budget: ScratchpadBudget = UNLIMITED,
     ) -> bool:
         """Compute into `out`; False, and `out` void, if scratch could not be kept in bounds."""
-        if self.bind(pads_begin, scratch_bytes, out.shape, room)(data, out):
+        if self.bind(pads_begin, scratch_bytes, out.shape, budget)(data, out):
             return True
         if self._weights is None:
             return False
@@ -260,14 +260,14 @@ class CompiledKernel:
                 machine=self._machine,
                 step=self._kernel.step,
             )
-        return self._plain_kernel.run(data, pads_begin, scratch_bytes, out, room)
+        return self._plain_kernel.run(data, pads_begin, scratch_bytes, out, budget)
 
     def bind(
         self,
         pads_begin: Sequence[int],
         scratch_bytes: int,
         output: tuple[int, ...],
-        room: ScratchpadBudget,
+        budget: ScratchpadBudget,
     ) -> Callable[[Array, Array], bool]:
         """Fix what `run` is given beside the arrays, and the number of threads.
 
@@ -279,7 +279,7 @@ class CompiledKernel:
         """
         if any(abs(pad) >= _MOST_PAD for pad in pads_begin):
             return lambda data, out: False
-        settings = self._settings(pads_begin, scratch_bytes, output, room)
+        settings = self._settings(pads_begin, scratch_bytes, output, budget)
         run = self._kernel.run
 
         def call(data: Array, out: Array) -> bool:
@@ -293,13 +293,13 @@ class CompiledKernel:
         pads_begin: Sequence[int],
         scratch_bytes: int,
         output: tuple[int, ...],
-        room: ScratchpadBudget = UNLIMITED,
+        budget: ScratchpadBudget = UNLIMITED,
     ) -> dict[str, Any]:
         """Return the tiling that `run` would use for data and `out` of these shapes.
 
         It packs what `run` would pack.
         """
-        settings = self._settings(pads_begin, scratch_bytes, output, room)
+        settings = self._settings(pads_begin, scratch_bytes, output, budget)
         told: dict[str, Any] = self._kernel.describe((data[0], *self._fill(data[2:], 1)), *settings)
         return told
 
@@ -309,29 +309,29 @@ class CompiledKernel:
         pads_begin: Sequence[int],
         scratch_bytes: int,
         output: tuple[int, ...],
-        room: ScratchpadBudget = UNLIMITED,
+        budget: ScratchpadBudget = UNLIMITED,
     ) -> int:
         """Return the bytes of scratch that `run` takes, on all threads."""
-        return _used(self.describe(data, pads_begin, scratch_bytes, output, room))
+        return _used(self.describe(data, pads_begin, scratch_bytes, output, budget))
 
-    def ways(
+    def candidates(
         self,
         data: tuple[int, ...],
         pads_begin: Sequence[int],
         scratch_bytes: int,
         output: tuple[int, ...],
-        room_bytes: int,
+        budget_bytes: int,
     ) -> tuple[AlgorithmCandidate, ...]:
-        """Return the ways that `run` has with so much scratch; the first packs nothing more."""
+        """Return the algorithms for this scratchpad; the first packs no further weights."""
         told = self.describe(
-            data, pads_begin, scratch_bytes, output, ScratchpadBudget(room_bytes, 0)
+            data, pads_begin, scratch_bytes, output, ScratchpadBudget(budget_bytes, 0)
         )
         filtered = told["winograd_cycles"]
         if "filtering" in told:  # the weights are there
             return (AlgorithmCandidate(filtered, _used(told), 0),)
         used = _used(told)
         # A tile that exceeds what it may take is the smallest there is.
-        fits = used <= min(scratch_bytes, room_bytes)
+        fits = used <= min(scratch_bytes, budget_bytes)
         direct = AlgorithmCandidate(told["cycles"] if fits else math.inf, used, 0)
         if not told["winograd_weights"]:
             return (direct,)
@@ -347,13 +347,13 @@ class CompiledKernel:
         pads_begin: Sequence[int],
         scratch_bytes: int,
         output: Sequence[int],
-        room: ScratchpadBudget,
+        budget: ScratchpadBudget,
     ) -> tuple[Any, ...]:
         """Return what C is told beside the arrays."""
         # Of a folded axis: which interleaved positions the output is.
         pad, crop = divmod(pads_begin[-1], self._fold)
         extent = output[-1]
-        allowed = max(0, min(scratch_bytes, room.scratch_bytes, _MOST_SCRATCH))
+        allowed = max(0, min(scratch_bytes, budget.scratch_bytes, _MOST_SCRATCH))
         positions = -(-(crop + extent) // self._fold)
         return (
             self._fill((*pads_begin[:-1], pad), 0),
@@ -361,7 +361,7 @@ class CompiledKernel:
             get_threads(),
             allowed,
             _MOST_SCRATCH if self._reaches_far else _THREAD_SCRATCH,
-            room.weight_bytes,
+            budget.weight_bytes,
             extent,
             crop,
         )

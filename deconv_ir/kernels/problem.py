@@ -1,6 +1,6 @@
 """What a transposed convolution is made of, in the kernels' own terms.
 
-Names of axes, used in every file of this room::
+Names of axes, used in every file of this package::
 
     n  batch                 g  group
     i  input channel         o  output channel        (both counted in a group)

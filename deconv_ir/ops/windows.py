@@ -93,12 +93,12 @@ def window_extent(
         return monotone(lambda x: rule(axis, x, 1).output, data)
     if isinstance(data, int) and isinstance(kernel, int):
         geometry = rule(axis, data, kernel)
-        room = data + geometry.pad_begin + geometry.pad_end
-        if room < effective_kernel(kernel, axis.dilation):
+        padded = data + geometry.pad_begin + geometry.pad_end
+        if padded < effective_kernel(kernel, axis.dilation):
             raise ShapeError(
                 f"the window does not fit the padded data on spatial axis {index}: "
                 f"{geometry.formula}",
-                actual=room,
+                actual=padded,
                 expected=f">= {effective_kernel(kernel, axis.dilation)}",
                 rule="window",
             )

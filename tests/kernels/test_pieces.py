@@ -38,12 +38,12 @@ def test_every_piece_once(layer, path, element, threads, scratch_bytes):
     where = {"strides": strides, "dilations": (1,) * len(strides)}
     expected = naive(data, weights, **where, groups=1, pads_begin=pads, output=output)
     kernel = Deconvolution(weights, **where, path=path)
-    room = UNLIMITED._replace(scratch_bytes=scratch_bytes)
+    budget = UNLIMITED._replace(scratch_bytes=scratch_bytes)
     kernels.set_threads(threads)
     try:
         # Who is done first differs from run to run.
         for _ in range(25):
-            result = kernel.run(data, pads, output, None, room)
+            result = kernel.run(data, pads, output, None, budget)
             assert np.array_equal(result, expected)
     finally:
         kernels.set_threads(None)

@@ -1,4 +1,4 @@
-"""Minimal filtering: which layers and runs go its way, and what makes them turn back."""
+"""Winograd: which layers and runs use it, and when they fall back."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def describe(kernel, data, pads, output):
 
 
 def filtering(kernel, data, pads, output):
-    """Return F(outputs, taps) of each axis of a run, or None if it goes the direct way."""
+    """Return F(outputs, taps) of each axis of a run, or None if it is computed directly."""
     return describe(kernel, data, pads, output).get("filtering")
 
 
@@ -148,7 +148,7 @@ def test_every_combination(draw_case, monkeypatch, dtype_of, isa, element):
         if case.data.size and min(case.output) >= 3 and not folded:
             assert filtering(kernel, case.data, case.pads_begin, case.output) is not None
             filtered += 1
-        # The second bound leaves room for small tiles only.
+        # The second bound allows small tiles only.
         for scratch_bytes in (64 << 20, 60_000):
             kernel.scratch_bytes = scratch_bytes
             case.check(kernel.run(case.data, case.pads_begin, case.output), "winograd")
@@ -288,7 +288,7 @@ def test_panels_are_shared_where_positions_are_few(monkeypatch, used):
     assert np.array_equal(
         np.isnan(kernel.run(bad, (2, 2), (15, 15))), np.isnan(direct.run(bad, (2, 2), (15, 15)))
     )
-    # With less room than that there are other ways.
+    # With a smaller budget, other algorithms run.
     kernel.scratch_bytes = each + told["shared_bytes"] - 1
     assert kernel.scratch(data.shape, (2, 2), (15, 15)) < each + told["shared_bytes"]
     actual = kernel.run(data, (2, 2), (15, 15))
@@ -376,21 +376,21 @@ def test_the_transformed_weights_are_counted() -> None:
 
 
 def test_weights_are_transformed_where_there_is_room_for_them(monkeypatch) -> None:
-    # What a way takes is that of vectors of 8.
+    # The scratchpad is that of vectors of 8.
     monkeypatch.setenv("DECONV_IR_ISA", "avx2" if "avx2" in ISAS else "")
     weights = np.random.default_rng(0).standard_normal((64, 64, 4, 4), dtype=np.float32)
     data, where = np.ones((1, 64, 32, 32), np.float32), ((1, 1), (64, 64))
     kernel = ones(weights.shape, (2, 2), path="auto")
-    direct, filtered = kernel.ways(data.shape, *where, 1 << 20)
+    direct, filtered = kernel.candidates(data.shape, *where, 1 << 20)
     assert direct.weight_bytes == 0
     assert filtered.cycles < direct.cycles
     assert filtered.scratch_bytes <= 1 << 20
     needed = filtered.weight_bytes
-    for room, packed in [(needed - 1, 0), (needed, needed), (0, needed)]:
-        # Once they are there, they are used whatever the room.
+    for budget, packed in [(needed - 1, 0), (needed, needed), (0, needed)]:
+        # Once they are there, they are used whatever the budget.
         expected = filtered.scratch_bytes if packed else direct.scratch_bytes
-        assert kernel.scratch(data.shape, *where, ScratchpadBudget(1 << 20, room)) == expected
+        assert kernel.scratch(data.shape, *where, ScratchpadBudget(1 << 20, budget)) == expected
         assert kernel.packed_bytes == weights.nbytes + packed
-        result = kernel.run(data, *where, None, ScratchpadBudget(1 << 20, room))
+        result = kernel.run(data, *where, None, ScratchpadBudget(1 << 20, budget))
         np.testing.assert_allclose(result[:, :, 1:-1, 1:-1], 256, rtol=1e-5)
-    assert kernel.ways(data.shape, *where, 1 << 20) == (filtered._replace(weight_bytes=0),)
+    assert kernel.candidates(data.shape, *where, 1 << 20) == (filtered._replace(weight_bytes=0),)

@@ -1,4 +1,4 @@
-"""IR files: reading, writing, weights.  The only room that knows XML."""
+"""IR files: reading, writing, weights.  The only package that imports lxml."""
 
 from deconv_ir.formats.openvino_xml.reader import read, read_bytes
 from deconv_ir.formats.openvino_xml.weights import Weights, WeightsInMemory

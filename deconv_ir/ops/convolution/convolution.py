@@ -190,8 +190,10 @@ class _Convolution(Operation):
         extents = filter_.shape[leading:]
         packed = self.kernel(filter_, context, *found)
 
-        def run(inputs: Sequence[Array], out: Array | None, room: ScratchpadBudget | None) -> Array:
-            return self.apply(packed, extents, inputs[0], out, room)
+        def run(
+            inputs: Sequence[Array], out: Array | None, budget: ScratchpadBudget | None
+        ) -> Array:
+            return self.apply(packed, extents, inputs[0], out, budget)
 
         def place(inputs: Sequence[TensorInfo]) -> Placement:
             data = static(inputs[0].shape)
@@ -223,10 +225,10 @@ class _Convolution(Operation):
         kernel: Sequence[int],
         data: Array,
         out: Array | None = None,
-        room: ScratchpadBudget | None = None,
+        budget: ScratchpadBudget | None = None,
     ) -> Array:
-        """Run a packed kernel on actual data; `out` and `room` as of the kernel."""
-        return packed.run(data, *_placed(self, data.shape[2:], tuple(kernel)), out, room)
+        """Run a packed kernel on actual data; `out` and `budget` as of the kernel."""
+        return packed.run(data, *_placed(self, data.shape[2:], tuple(kernel)), out, budget)
 
 
 @functools.lru_cache(maxsize=512)

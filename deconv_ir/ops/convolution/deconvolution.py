@@ -399,9 +399,11 @@ class Deconvolution(Operation):
         # Of the constants, only the small ones are needed again: the filter is packed.
         kept = [None, None, *(None if c is None else whole(c) for c in constants[2:])]
 
-        def run(inputs: Sequence[Array], out: Array | None, room: ScratchpadBudget | None) -> Array:
+        def run(
+            inputs: Sequence[Array], out: Array | None, budget: ScratchpadBudget | None
+        ) -> Array:
             present = [i if c is None else c for i, c in zip(inputs, kept, strict=True)]
-            return self.apply(packed, shape, present, context, out, room)
+            return self.apply(packed, shape, present, context, out, budget)
 
         def place(inputs: Sequence[TensorInfo]) -> Placement | None:
             data = static(inputs[0].shape)
@@ -443,9 +445,9 @@ class Deconvolution(Operation):
         inputs: Sequence[Array],
         context: Context,
         out: Array | None = None,
-        room: ScratchpadBudget | None = None,
+        budget: ScratchpadBudget | None = None,
     ) -> Array:
-        """Run a packed kernel; `out` and `room` as of the kernel, `out` channels first only."""
+        """Run a packed kernel; `out` and `budget` as of the kernel, `out` channels first only."""
         import numpy as np
 
         data = inputs[0]
@@ -454,7 +456,7 @@ class Deconvolution(Operation):
         assert placed is not None, "actual arrays have static shapes"
         pads, extents = placed
         given = np.moveaxis(data, -1, 1) if self.channels_last else data
-        result = packed.run(given, pads, extents, out, room)
+        result = packed.run(given, pads, extents, out, budget)
         return np.moveaxis(result, 1, -1) if self.channels_last else result
 
 

@@ -23,12 +23,12 @@ class PackedLayer(Kernel):
     Parameters
     ----------
     run : callable
-        Takes the inputs, `out` and the room; returns the output.
+        Takes the inputs, `out` and a scratchpad budget; returns the output.
     place : callable
         Takes what is known of the inputs, all shapes static; returns how the
         kernel is called, or None where that depends on their values.
     kernel : Convolution or Deconvolution
-        Its filter packed; in more forms than one, once a plan gave the room.
+        The packed filter; in several forms where the budget of a plan allows it.
     channels_last : bool
         Whether the layer's data and output are, which the kernel's never are.
     """
@@ -51,26 +51,28 @@ class PackedLayer(Kernel):
         """Bytes of filter and bias, in all forms that are kept."""
         return self._kernel.packed_bytes
 
-    def ways(self, inputs: Sequence[TensorInfo], room_bytes: int) -> Sequence[AlgorithmCandidate]:
-        """Return the ways to compute it with so much scratch, the first without more weights."""
+    def candidates(
+        self, inputs: Sequence[TensorInfo], budget_bytes: int
+    ) -> Sequence[AlgorithmCandidate]:
+        """Return the algorithms for this scratchpad; the first packs no further weights."""
         placed = self._place(inputs)
         if placed is None:
             return (AlgorithmCandidate(0.0, self._kernel.scratch_bytes, 0),)
-        return self._kernel.ways(*placed, room_bytes)
+        return self._kernel.candidates(*placed, budget_bytes)
 
-    def settle(self, inputs: Sequence[TensorInfo], room: ScratchpadBudget) -> int:
-        """Pack what runs with this room need; return the bytes of their scratch."""
+    def settle(self, inputs: Sequence[TensorInfo], budget: ScratchpadBudget) -> int:
+        """Pack the weights for runs with this budget; return their scratchpad bytes."""
         placed = self._place(inputs)
         if placed is None:
             return self._kernel.scratch_bytes
-        return self._kernel.scratch(*placed, room)
+        return self._kernel.scratch(*placed, budget)
 
-    def bind(self, inputs: Sequence[TensorInfo], room: ScratchpadBudget) -> Call:
+    def bind(self, inputs: Sequence[TensorInfo], budget: ScratchpadBudget) -> Call:
         """Fix the shapes; see `Operation.bind`."""
         placed = self._place(inputs)
         if placed is None:
-            return functools.partial(self, room=room)
-        run = self._kernel.bind(*placed, room)
+            return functools.partial(self, budget=budget)
+        run = self._kernel.bind(*placed, budget)
         if self._channels_last:
             import numpy as np
 
@@ -88,7 +90,7 @@ class PackedLayer(Kernel):
         self,
         inputs: Sequence[Array],
         out: Array | None = None,
-        room: ScratchpadBudget | None = None,
+        budget: ScratchpadBudget | None = None,
     ) -> tuple[Array, ...]:
         """Compute the output."""
-        return (self._run(inputs, out, room),)
+        return (self._run(inputs, out, budget),)

@@ -178,15 +178,15 @@ class _WithoutIndices(Kernel):
         self,
         inputs: Sequence[Array],
         out: Array | None = None,
-        room: ScratchpadBudget | None = None,
+        budget: ScratchpadBudget | None = None,
     ) -> Sequence[Array]:
         """Compute the greatest elements."""
-        bound = self._context.scratch_bytes if room is None else room.scratch_bytes
+        bound = self._context.scratch_bytes if budget is None else budget.scratch_bytes
         return Pooling.execute(self._operation, inputs, self._context._replace(scratch_bytes=bound))
 
-    def bind(self, inputs: Sequence[TensorInfo], room: ScratchpadBudget) -> Call:
+    def bind(self, inputs: Sequence[TensorInfo], budget: ScratchpadBudget) -> Call:
         """Find the elements of the windows once."""
-        context = self._context._replace(scratch_bytes=room.scratch_bytes)
+        context = self._context._replace(scratch_bytes=budget.scratch_bytes)
         return pool_one(self._operation, inputs[0], context)
 
 

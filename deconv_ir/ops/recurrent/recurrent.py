@@ -179,7 +179,7 @@ class _PackedSequence(Kernel):
         self,
         inputs: Sequence[Array],
         out: Array | None = None,
-        room: ScratchpadBudget | None = None,
+        budget: ScratchpadBudget | None = None,
     ) -> Sequence[Array]:
         """Compute the outputs."""
         import numpy as np
@@ -191,7 +191,7 @@ class _PackedSequence(Kernel):
         operation.check_peepholes(named)
         x = widen(named["X"])
         first = [widen(named[n]) for n in ("initial_hidden_state", "initial_cell_state")]
-        bound = self._context.scratch_bytes if room is None else room.scratch_bytes
+        bound = self._context.scratch_bytes if budget is None else budget.scratch_bytes
         with np.errstate(all="ignore"):
             if takes_all(np, named["sequence_lengths"], x.shape[1]):
                 found = lstm(np, x, first, packed, operation.reads_backwards, bound)

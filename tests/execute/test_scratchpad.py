@@ -14,7 +14,7 @@ import pytest
 from support import IR, Out
 
 import deconv_ir
-from deconv_ir.execute.scratchpad import LEAST_ROOM, budget, share
+from deconv_ir.execute.scratchpad import MIN_SCRATCHPAD, choose_budgets, extra_bytes
 from deconv_ir.ir.scratchpad import AlgorithmCandidate, ScratchpadBudget
 from deconv_ir.kernels.algorithm import Algorithm as Kernel
 from deconv_ir.kernels.algorithm import preferred_algorithm
@@ -33,7 +33,7 @@ def layer(
 ) -> Callable[[int], Sequence[AlgorithmCandidate]]:
     """A layer that takes all the scratch it is given, from `least` on."""
 
-    def ways(scratch: int) -> Sequence[AlgorithmCandidate]:
+    def candidates(scratch: int) -> Sequence[AlgorithmCandidate]:
         if scratch < least:
             return (AlgorithmCandidate(math.inf, least, 0),)
         slowed = 1 + 0.01 * (1024 * K / scratch)
@@ -42,45 +42,45 @@ def layer(
             found += (AlgorithmCandidate(filtered * slowed, scratch, weights),)
         return found
 
-    return ways
+    return candidates
 
 
-def total(rooms: Sequence[ScratchpadBudget]) -> int:
-    return max(r.scratch_bytes for r in rooms) + sum(r.weight_bytes for r in rooms)
+def total(budgets: Sequence[ScratchpadBudget]) -> int:
+    return max(r.scratch_bytes for r in budgets) + sum(r.weight_bytes for r in budgets)
 
 
 def test_weights_go_where_they_save_most() -> None:
     much, little, large = layer(100, 50, 400 * K), layer(100, 90, 400 * K), layer(100, 40, 900 * K)
-    rooms = share([little, large, much], 1024 * K)
-    assert [room.weight_bytes for room in rooms] == [0, 0, 400 * K]
-    rooms = share([little, large, much], 1700 * K)
-    assert [room.weight_bytes for room in rooms] == [0, 900 * K, 400 * K]
-    assert total(rooms) <= 1700 * K
+    budgets = choose_budgets([little, large, much], 1024 * K)
+    assert [budget.weight_bytes for budget in budgets] == [0, 0, 400 * K]
+    budgets = choose_budgets([little, large, much], 1700 * K)
+    assert [budget.weight_bytes for budget in budgets] == [0, 900 * K, 400 * K]
+    assert total(budgets) <= 1700 * K
 
 
 def test_scratch_gives_way_to_weights_that_save_more() -> None:
-    alone = share([layer(100)], 1024 * K)
-    beside = share([layer(100, 50, 700 * K)], 1024 * K)
+    alone = choose_budgets([layer(100)], 1024 * K)
+    beside = choose_budgets([layer(100, 50, 700 * K)], 1024 * K)
     assert alone == [ScratchpadBudget(1024 * K, 0)]
     assert beside == [ScratchpadBudget(256 * K, 700 * K)]
 
 
 def test_a_layer_that_needs_more_gets_it() -> None:
-    assert share([layer(1), layer(1, least=300 * K)], 100 * K) == [
+    assert choose_budgets([layer(1), layer(1, least=300 * K)], 100 * K) == [
         ScratchpadBudget(100 * K, 0),
         ScratchpadBudget(400 * K, 0),
     ]
     # However much that is: the kernel's own bound is elsewhere.
-    assert share([layer(1, least=1 << 50)], 100 * K)[0].scratch_bytes >= 1 << 30
+    assert choose_budgets([layer(1, least=1 << 50)], 100 * K)[0].scratch_bytes >= 1 << 30
 
 
-@pytest.mark.parametrize("room", [-5, 0, 1, LEAST_ROOM])
-def test_there_is_always_some_room(room: int) -> None:
-    assert share([layer(1, 0.5, 1)], room) == [
-        ScratchpadBudget(LEAST_ROOM, 0 if room <= LEAST_ROOM else 1)
+@pytest.mark.parametrize("budget", [-5, 0, 1, MIN_SCRATCHPAD])
+def test_every_layer_gets_a_minimal_scratchpad(budget: int) -> None:
+    assert choose_budgets([layer(1, 0.5, 1)], budget) == [
+        ScratchpadBudget(MIN_SCRATCHPAD, 0 if budget <= MIN_SCRATCHPAD else 1)
     ]
-    assert share([], room) == []
-    assert budget(room, 0) == budget(1 << 20, 1000) == LEAST_ROOM
+    assert choose_budgets([], budget) == []
+    assert extra_bytes(budget, 0) == extra_bytes(1 << 20, 1000) == MIN_SCRATCHPAD
 
 
 # --- networks -------------------------------------------------------------------------------
