@@ -37,6 +37,7 @@ def open_model(request: Request) -> Model:
             warn=False,
             limits=request.limits,
             memory_limit=request.memory_limit,
+            accuracy=request.accuracy,
         )
     except DeconvError as error:
         if given is not request.model:

@@ -40,6 +40,7 @@ class Request(NamedTuple):
     no_output: bool
     weights: str | None
     semantics: str
+    accuracy: str
     layer: str | None
     until: str | None
     output_layers: tuple[str, ...]

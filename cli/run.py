@@ -100,6 +100,13 @@ def _list_operations(context: click.Context, parameter: click.Parameter, value: 
     help="Whose rule decides where the documents and the OpenVINO runtime differ.",
 )
 @click.option(
+    "--accuracy",
+    type=click.Choice(["fast", "direct"]),
+    default="fast",
+    show_default=True,
+    help="direct: sum convolutions directly, without Winograd (docs/numerics.md).",
+)
+@click.option(
     "--layer",
     metavar="NAME_OR_ID",
     shell_complete=complete_layers,

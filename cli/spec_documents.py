@@ -14,7 +14,7 @@ import click
 from deconv_ir.errors import DeconvError, OutputError, one_line
 from deconv_ir.formats.files import replace_file
 from deconv_ir.ir.findings import Severity
-from deconv_ir.ir.geometry import Semantics
+from deconv_ir.ir.options import Semantics
 from deconv_ir.ir.shapes import format_shape
 from deconv_ir.limits import Limits
 from deconv_ir.linter.engine import Result

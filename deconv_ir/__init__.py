@@ -26,7 +26,8 @@ from deconv_ir.errors import (
     WeightsError,
 )
 from deconv_ir.ir.findings import Finding, Severity
-from deconv_ir.ir.geometry import Interval, PadMode, Semantics
+from deconv_ir.ir.geometry import Interval, PadMode
+from deconv_ir.ir.options import Accuracy, Semantics
 from deconv_ir.linter import lint
 from deconv_ir.version import __version__
 
@@ -41,7 +42,7 @@ if TYPE_CHECKING:
     from deconv_ir.model import IRWarning, Model, load, save
 
 # Models
-__all__ = ["IRWarning", "Limits", "Model", "Semantics", "load", "save"]
+__all__ = ["Accuracy", "IRWarning", "Limits", "Model", "Semantics", "load", "save"]
 # The network
 __all__ += ["Edge", "ElementType", "Graph", "Info", "Interval", "Layer", "Port", "Topology"]
 # Running

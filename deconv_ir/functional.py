@@ -12,8 +12,9 @@ from deconv_ir.arrays.foreign import as_array
 from deconv_ir.errors import InputError, ResourceError, one_line
 from deconv_ir.execute.memory import out_of_memory, require_memory
 from deconv_ir.ir.dtypes import from_numpy
-from deconv_ir.ir.geometry import PadMode, Semantics
+from deconv_ir.ir.geometry import PadMode
 from deconv_ir.ir.operation import Context, TensorInfo
+from deconv_ir.ir.options import Accuracy, Semantics
 from deconv_ir.ir.shapes import MAX_RANK, size_problem, static
 from deconv_ir.ops.base import MAX_INTEGER
 from deconv_ir.ops.convolution.deconvolution import AUTO_PAD
@@ -42,6 +43,7 @@ def conv_transpose(
     auto_pad: str | PadMode = PadMode.EXPLICIT,
     output_shape: Sequence[int] | None = None,
     semantics: str | Semantics = Semantics.SPEC,
+    accuracy: str | Accuracy = Accuracy.FAST,
 ) -> Array:
     """Compute a transposed convolution.
 
@@ -65,6 +67,8 @@ def conv_transpose(
         Spatial extents of the output; the pads follow from it.
     semantics : str
         ``spec`` or ``openvino``.
+    accuracy : str
+        ``fast``, or ``direct``: direct sums, without Winograd.
 
     Returns
     -------
@@ -117,7 +121,7 @@ def conv_transpose(
         extents = _per_axis("output_shape", output_shape, None, 0)
         requested = [np.array(extents, np.int64)]
         infos.append(describe_requested(requested[0]))
-    context = Context(Semantics.of(semantics))
+    context = Context(Semantics.of(semantics), accuracy=Accuracy.of(accuracy))
     (output,) = operation.infer(infos, context)
     _check_bias(offsets, output)
     needed = _bytes_needed(static(output.shape), data, weights)

@@ -23,10 +23,11 @@ from deconv_ir.formats.opening import Readable, open_weights, read_model
 from deconv_ir.formats.openvino_xml import Weights, WeightsInMemory
 from deconv_ir.ir.extract_layer import extract_layer
 from deconv_ir.ir.findings import Finding
-from deconv_ir.ir.geometry import Interval, Semantics, bounds
+from deconv_ir.ir.geometry import Interval, bounds
 from deconv_ir.ir.graph import Graph, Port, Source
 from deconv_ir.ir.infer import Inference, infer
 from deconv_ir.ir.operation import ConstantSource, Context, TensorInfo
+from deconv_ir.ir.options import Accuracy, Semantics
 from deconv_ir.ir.shapes import Shape, format_shape
 from deconv_ir.ir.tensor_names import find_tensors, name_ports
 from deconv_ir.limits import DEFAULT_LIMITS, Limits
@@ -77,11 +78,12 @@ class Model:
         semantics: Semantics = Semantics.SPEC,
         scratch_bytes: int = 64 << 20,
         memory_limit: int | None = None,
+        accuracy: Accuracy = Accuracy.FAST,
     ) -> None:
         self.graph = graph
         self.semantics = semantics
         self.memory_limit = memory_limit
-        self.context = Context(semantics, weights, scratch_bytes)
+        self.context = Context(semantics, weights, scratch_bytes, accuracy)
         self._parameters = _indices(graph, "Parameter")
         self._results = _indices(graph, "Result")
         require_implemented(graph, (*self._parameters, *self._results))
@@ -114,6 +116,7 @@ class Model:
             self.semantics,
             self.context.scratch_bytes,
             self.memory_limit,
+            self.context.accuracy,
         )
         return type(self), made_from
 
@@ -389,6 +392,7 @@ class Model:
             self.semantics,
             self.context.scratch_bytes,
             self.memory_limit,
+            self.context.accuracy,
         )
 
     @property
@@ -450,6 +454,7 @@ def load(
     limits: Limits = DEFAULT_LIMITS,
     scratch_bytes: int = 64 << 20,
     memory_limit: int | None = None,
+    accuracy: Accuracy | str = Accuracy.FAST,
 ) -> Model:
     """Load an IR: a network of `net version` 10 or 11, or a bare `layer`.
 
@@ -472,6 +477,9 @@ def load(
         Bound on a kernel's temporary memory.
     memory_limit : int, optional
         Bytes that a run may take; by default what is available when it starts.
+    accuracy : Accuracy or str
+        ``fast``, or ``direct``: convolutions are summed directly, without
+        Winograd.  ``docs/numerics.md`` states the error bounds of both.
 
     Returns
     -------
@@ -486,7 +494,7 @@ def load(
     ShapeError
         The inputs of a layer do not fit it.
     """
-    chosen = Semantics.of(semantics)
+    chosen, algorithms = Semantics.of(semantics), Accuracy.of(accuracy)
     graph, problems = read_model(path, limits)
     if problems:
         raise problems[0]
@@ -494,7 +502,12 @@ def load(
     if graph.topology.problems:
         raise graph.topology.problems[0]
     model = Model(
-        graph, open_weights(graph, graph.file, weights), chosen, scratch_bytes, memory_limit
+        graph,
+        open_weights(graph, graph.file, weights),
+        chosen,
+        scratch_bytes,
+        memory_limit,
+        algorithms,
     )
     for finding in model.findings:
         if strict and finding.rule.startswith("declared-"):

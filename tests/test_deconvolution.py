@@ -10,8 +10,9 @@ import pytest
 
 from deconv_ir import ShapeError
 from deconv_ir.ir.dtypes import parse_element_type
-from deconv_ir.ir.geometry import Interval, PadMode, Semantics
+from deconv_ir.ir.geometry import Interval, PadMode
 from deconv_ir.ir.operation import Context, Operation, TensorInfo
+from deconv_ir.ir.options import Semantics
 from deconv_ir.ir.shapes import format_shape, parse_shape
 from deconv_ir.kernels import naive
 from deconv_ir.ops import find_operation

@@ -19,7 +19,7 @@ import enum
 from collections.abc import Callable
 from typing import NamedTuple
 
-from deconv_ir.errors import InputError
+from deconv_ir.ir.options import Semantics
 
 __all__ = [
     "AxisGeometry",
@@ -83,28 +83,6 @@ def monotone(function: Callable[..., int], *dims: Dim) -> Dim:
     if any(e[1] is None for e in ends):
         return Interval(low, None)
     return interval(low, max(0, function(*(e[1] for e in ends))))
-
-
-class Semantics(enum.Enum):
-    """Whose rule decides where the documents and the OpenVINO runtime differ."""
-
-    SPEC = "spec"
-    OPENVINO = "openvino"
-
-    @classmethod
-    def of(cls, word: Semantics | str) -> Semantics:
-        """Return the semantics of a name.
-
-        Raises
-        ------
-        InputError
-            The name is unknown.
-        """
-        found = word if isinstance(word, str | cls) else type(word).__name__
-        try:
-            return cls(found)
-        except ValueError:
-            raise InputError(f"semantics must be 'spec' or 'openvino', found {found!r}") from None
 
 
 class PadMode(enum.Enum):

@@ -8,7 +8,8 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol
 
 from deconv_ir.ir.dtypes import ElementType
-from deconv_ir.ir.geometry import Dim, Semantics
+from deconv_ir.ir.geometry import Dim
+from deconv_ir.ir.options import Accuracy, Semantics
 from deconv_ir.ir.record import Record
 from deconv_ir.ir.shapes import Shape, format_shape
 
@@ -80,11 +81,14 @@ class Context(NamedTuple):
         Bytes of the constants.
     scratch_bytes : int
         Bound on a kernel's temporary memory.
+    accuracy : Accuracy
+        Which algorithms convolutions may choose from.
     """
 
     semantics: Semantics = Semantics.SPEC
     weights: ConstantSource | None = None
     scratch_bytes: int = 64 << 20
+    accuracy: Accuracy = Accuracy.FAST
 
 
 class TensorInfo(NamedTuple):

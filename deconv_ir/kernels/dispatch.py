@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from deconv_ir.ir.lazy_tensor import LazyTensor, whole
+from deconv_ir.ir.options import Accuracy
 from deconv_ir.ir.scratchpad import UNLIMITED, AlgorithmCandidate, ScratchpadBudget
 from deconv_ir.kernels.activation import Activation, ActivationKind
 from deconv_ir.kernels.algorithm import NATIVE, Algorithm, choose_algorithm, wanted_algorithm
@@ -45,6 +46,7 @@ class _Prepared:
         activation: Activation | None,
         scratch_bytes: int,
         path: str,
+        accuracy: Accuracy,
         *,
         forward: bool,
     ) -> None:
@@ -70,6 +72,8 @@ class _Prepared:
         self.path = wanted or choose_algorithm(
             problem, weights.dtype, compiled=compiled_module() is not None
         )
+        if accuracy is Accuracy.DIRECT and self.path in NATIVE:
+            self.path = Algorithm.DIRECT
         if self.path in NATIVE and supports(problem, weights.dtype):
             self._compiled = self._pack_compiled(weights)
             if not self._compiled.finite:
@@ -408,9 +412,12 @@ class Deconvolution(_Prepared):
         activation: Activation | None = None,
         scratch_bytes: int = DEFAULT_SCRATCH_BYTES,
         path: str = "auto",
+        accuracy: Accuracy = Accuracy.FAST,
     ) -> None:
         problem = Problem.of_filter(filter.shape, strides, dilations, groups)
-        super().__init__(filter, problem, bias, activation, scratch_bytes, path, forward=False)
+        super().__init__(
+            filter, problem, bias, activation, scratch_bytes, path, accuracy, forward=False
+        )
 
 
 class Convolution(_Prepared):
@@ -420,7 +427,7 @@ class Convolution(_Prepared):
     ----------
     filter : ndarray or LazyTensor
         ``[groups * out, in, *K]``, at least one spatial axis.
-    strides, dilations, groups, bias, activation, scratch_bytes, path
+    strides, dilations, groups, bias, activation, scratch_bytes, path, accuracy
         As of `Deconvolution`; every path but those of the compiled kernel is
         ``im2col`` here.
 
@@ -447,6 +454,9 @@ class Convolution(_Prepared):
         activation: Activation | None = None,
         scratch_bytes: int = DEFAULT_SCRATCH_BYTES,
         path: str = "auto",
+        accuracy: Accuracy = Accuracy.FAST,
     ) -> None:
         problem = Problem.of_filter(filter.shape, strides, dilations, groups, forward=True)
-        super().__init__(filter, problem, bias, activation, scratch_bytes, path, forward=True)
+        super().__init__(
+            filter, problem, bias, activation, scratch_bytes, path, accuracy, forward=True
+        )

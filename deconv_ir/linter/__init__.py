@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 
 from deconv_ir.ir.findings import Finding, Severity
-from deconv_ir.ir.geometry import Semantics
+from deconv_ir.ir.options import Semantics
 from deconv_ir.limits import DEFAULT_LIMITS, Limits
 
 __all__ = ["lint"]

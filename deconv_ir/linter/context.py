@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 from deconv_ir.errors import DeconvError
 from deconv_ir.formats.openvino_xml.locations import Locator
 from deconv_ir.ir.findings import Finding
-from deconv_ir.ir.geometry import Semantics
 from deconv_ir.ir.graph import Graph, GraphLocation, Layer, Port, Topology
 from deconv_ir.ir.infer import Inference
 from deconv_ir.ir.operation import Context, TensorInfo
+from deconv_ir.ir.options import Semantics
 from deconv_ir.ops import find_operation
 
 if TYPE_CHECKING:

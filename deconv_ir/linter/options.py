@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from deconv_ir.errors import DeconvError
 from deconv_ir.ir.findings import Severity
-from deconv_ir.ir.geometry import Semantics
+from deconv_ir.ir.options import Semantics
 from deconv_ir.ir.shapes import Shape
 from deconv_ir.linter.catalogue import RULES, select_rules
 

@@ -9,10 +9,11 @@ from typing import NamedTuple
 from deconv_ir.errors import DeconvError
 from deconv_ir.ir.dtypes import ElementType, parse_element_type
 from deconv_ir.ir.findings import Finding, Severity
-from deconv_ir.ir.geometry import UNKNOWN, Dim, Semantics
+from deconv_ir.ir.geometry import UNKNOWN, Dim
 from deconv_ir.ir.graph import Graph, Layer, Port
 from deconv_ir.ir.infer import compare, infer_layer
 from deconv_ir.ir.operation import Context, Operation, TensorInfo
+from deconv_ir.ir.options import Semantics
 from deconv_ir.ir.shapes import Shape, format_shape, intersect_dims, is_static, parse_dim
 from deconv_ir.ops import find_operation
 from deconv_ir.ops.base import parse_attributes

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from deconv_ir.ir.findings import Severity
-from deconv_ir.ir.geometry import Semantics
+from deconv_ir.ir.options import Semantics
 from deconv_ir.ir.shapes import Shape, intersect_dims, static
 from deconv_ir.spec_examples.check import Judgement, Verdict, check_document, printed_dim
 from deconv_ir.spec_examples.scanner import PortText

@@ -18,9 +18,10 @@ import numpy as np
 from deconv_ir.arrays.fitting import to_storable
 from deconv_ir.errors import DeconvError
 from deconv_ir.ir.dtypes import ElementType
-from deconv_ir.ir.geometry import AxisGeometry, Semantics
+from deconv_ir.ir.geometry import AxisGeometry
 from deconv_ir.ir.lazy_tensor import whole
 from deconv_ir.ir.operation import Context
+from deconv_ir.ir.options import Semantics
 from deconv_ir.ir.shapes import element_count
 from deconv_ir.kernels import naive
 from deconv_ir.ops.convolution.deconvolution import Deconvolution

@@ -10,8 +10,9 @@ from collections.abc import Callable, Sequence
 from pathlib import PurePath
 from typing import NamedTuple
 
-from deconv_ir.ir.geometry import Semantics, effective_kernel
+from deconv_ir.ir.geometry import effective_kernel
 from deconv_ir.ir.operation import Context
+from deconv_ir.ir.options import Semantics
 from deconv_ir.ir.shapes import format_shape
 from deconv_ir.ops.convolution.deconvolution import Deconvolution
 from deconv_ir.spec_examples.fragments import fragment

@@ -10,10 +10,10 @@ from typing import Any, NamedTuple
 
 from deconv_ir.errors import DeconvError
 from deconv_ir.ir.dtypes import ElementType, parse_element_type
-from deconv_ir.ir.geometry import Semantics
 from deconv_ir.ir.graph import Layer
 from deconv_ir.ir.infer import infer_layer
 from deconv_ir.ir.operation import Context, Operation, TensorInfo
+from deconv_ir.ir.options import Semantics
 from deconv_ir.ir.shapes import format_shape, is_static, static
 from deconv_ir.ops import find_operation
 from deconv_ir.ops.base import attributes_of, parse_attributes

@@ -12,7 +12,7 @@ import numpy as np
 
 from deconv_ir.errors import DeconvError
 from deconv_ir.ir.findings import Finding, Severity
-from deconv_ir.ir.geometry import Semantics
+from deconv_ir.ir.options import Semantics
 from deconv_ir.ir.shapes import format_shape
 from deconv_ir.spec_examples.generate import FORMAT, MANIFEST
 from deconv_ir.spec_examples.golden import check_size, compute, make_array, sha256

@@ -8,7 +8,6 @@ from deconv_ir.ir.geometry import (
     Axis,
     Interval,
     PadMode,
-    Semantics,
     backward_data_axis,
     conv_transpose_axis,
     effective_kernel,
@@ -17,6 +16,7 @@ from deconv_ir.ir.geometry import (
     natural_extent,
     openvino_axis,
 )
+from deconv_ir.ir.options import Semantics
 
 E, U, L, V = PadMode.EXPLICIT, PadMode.SAME_UPPER, PadMode.SAME_LOWER, PadMode.VALID
 SPEC, OPENVINO = Semantics.SPEC, Semantics.OPENVINO

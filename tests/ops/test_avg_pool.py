@@ -16,8 +16,8 @@ from operation_forms import make
 from support import IR
 
 import deconv_ir
-from deconv_ir.ir.geometry import Semantics
 from deconv_ir.ir.operation import Context
+from deconv_ir.ir.options import Semantics
 
 NAN = float("nan")
 

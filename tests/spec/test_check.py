@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from deconv_ir.ir.findings import Severity
-from deconv_ir.ir.geometry import Semantics
+from deconv_ir.ir.options import Semantics
 from deconv_ir.spec_examples.check import Judgement, Verdict, check_document
 from deconv_ir.spec_examples.rules import RULES
 from deconv_ir.spec_examples.text import Document

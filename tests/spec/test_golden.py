@@ -10,7 +10,7 @@ import pytest
 
 from deconv_ir.errors import DeconvError
 from deconv_ir.ir.dtypes import parse_element_type
-from deconv_ir.ir.geometry import Semantics
+from deconv_ir.ir.options import Semantics
 from deconv_ir.ops.convolution.deconvolution import Deconvolution
 from deconv_ir.spec_examples.generate import generate
 from deconv_ir.spec_examples.golden import (

@@ -12,7 +12,8 @@ import numpy as np
 import pytest
 
 import deconv_ir
-from deconv_ir.ir.geometry import PadMode, Semantics
+from deconv_ir.ir.geometry import PadMode
+from deconv_ir.ir.options import Semantics
 from deconv_ir.ops.base import attributes_of
 from deconv_ir.spec_examples.check import Verdict, check_document
 from deconv_ir.spec_examples.fragments import fragment

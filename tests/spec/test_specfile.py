@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from deconv_ir.errors import DeconvError
-from deconv_ir.ir.geometry import Semantics
+from deconv_ir.ir.options import Semantics
 from deconv_ir.spec_examples.fragments import fragment
 from deconv_ir.spec_examples.specfile import parse_spec, read_spec
 

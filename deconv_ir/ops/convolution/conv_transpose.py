@@ -7,8 +7,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from deconv_ir.errors import ShapeError
-from deconv_ir.ir.geometry import Axis, AxisGeometry, Dim, Semantics, conv_transpose_axis
+from deconv_ir.ir.geometry import Axis, AxisGeometry, Dim, conv_transpose_axis
 from deconv_ir.ir.operation import Context, TensorInfo
+from deconv_ir.ir.options import Semantics
 from deconv_ir.ir.shapes import format_shape, intersect_dims
 from deconv_ir.ops.base import attribute, choice, operation
 from deconv_ir.ops.checks import product

@@ -168,6 +168,7 @@ class _Convolution(Operation):
             bias=bias,
             activation=activation,
             scratch_bytes=context.scratch_bytes,
+            accuracy=context.accuracy,
         )
 
     def prepare(self, constants: Sequence[Constant | None], context: Context) -> Kernel | None:

@@ -6,8 +6,9 @@ import enum
 from collections.abc import Sequence
 
 from deconv_ir.errors import ShapeError
-from deconv_ir.ir.geometry import Axis, AxisGeometry, Dim, Semantics, backward_data_axis
+from deconv_ir.ir.geometry import Axis, AxisGeometry, Dim, backward_data_axis
 from deconv_ir.ir.operation import TensorInfo
+from deconv_ir.ir.options import Semantics
 from deconv_ir.ops.base import attribute, choice, integers, operation
 from deconv_ir.ops.convolution.onednn import OneDNNDeconvolution
 from deconv_ir.ops.convolution.views import DataView, check_output_shape

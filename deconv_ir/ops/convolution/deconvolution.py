@@ -12,18 +12,10 @@ from typing import TYPE_CHECKING, Any
 
 from deconv_ir.errors import ShapeError, UnsupportedError
 from deconv_ir.ir.dtypes import ElementType
-from deconv_ir.ir.geometry import (
-    UNKNOWN,
-    Axis,
-    AxisGeometry,
-    Dim,
-    PadMode,
-    Semantics,
-    bounds,
-    monotone,
-)
+from deconv_ir.ir.geometry import UNKNOWN, Axis, AxisGeometry, Dim, PadMode, bounds, monotone
 from deconv_ir.ir.lazy_tensor import whole
 from deconv_ir.ir.operation import Context, Epilogue, Kernel, Operation, TensorInfo
+from deconv_ir.ir.options import Semantics
 from deconv_ir.ir.scratchpad import ScratchpadBudget
 from deconv_ir.ir.shapes import element_count, format_shape, intersect_dims, is_static, static
 from deconv_ir.ops.base import attribute, choice, integers
@@ -350,6 +342,7 @@ class Deconvolution(Operation):
                 bias=bias,
                 activation=activation,
                 scratch_bytes=context.scratch_bytes,
+                accuracy=context.accuracy,
             )
         except TypeError as error:
             raise UnsupportedError(str(error), rule="unsupported-type") from error

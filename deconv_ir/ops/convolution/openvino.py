@@ -6,8 +6,9 @@ from collections.abc import Sequence
 
 from deconv_ir.errors import ShapeError
 from deconv_ir.ir.dtypes import ElementType
-from deconv_ir.ir.geometry import Axis, AxisGeometry, Dim, Semantics, openvino_axis
+from deconv_ir.ir.geometry import Axis, AxisGeometry, Dim, openvino_axis
 from deconv_ir.ir.operation import Context, SemanticsDifference, TensorInfo
+from deconv_ir.ir.options import Semantics
 from deconv_ir.ops.checks import merged_type
 from deconv_ir.ops.convolution.deconvolution import Deconvolution
 from deconv_ir.ops.convolution.views import DataView, check_output_shape

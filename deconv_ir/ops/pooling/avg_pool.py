@@ -6,8 +6,9 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from deconv_ir.ir.geometry import Axis, AxisGeometry, Rounding, Semantics
+from deconv_ir.ir.geometry import Axis, AxisGeometry, Rounding
 from deconv_ir.ir.operation import Context, SemanticsDifference, TensorInfo
+from deconv_ir.ir.options import Semantics
 from deconv_ir.ir.shapes import element_count, is_static, static
 from deconv_ir.ops.base import attribute, boolean, integers, operation
 from deconv_ir.ops.pooling.pooling import ROUNDING, ROUNDING_TORCH, Pool, Pooling
