@@ -99,6 +99,7 @@ def test_other_weights(here: Path) -> None:
     ("options", "named"),
     [
         (["--semantics", "openvino"], "--semantics"),
+        (["--accuracy", "direct"], "--accuracy"),
         (["--cast"], "--cast"),
         (["--batch"], "--batch"),
         (["--output-layer", "y"], "--output-layer"),
@@ -272,6 +273,6 @@ def test_every_option_is_known_to_change_results_or_not() -> None:
     from deconv_cli.manifest import CHANGE_NO_RESULT
     from deconv_cli.request import Request
 
-    change = {"semantics", "layer", "until", "output_layers", "cast", "batch"}
+    change = {"semantics", "accuracy", "layer", "until", "output_layers", "cast", "batch"}
     assert change.isdisjoint(CHANGE_NO_RESULT)
     assert set(Request._fields) == change | CHANGE_NO_RESULT
