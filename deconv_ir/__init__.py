@@ -1,12 +1,16 @@
 """Loader, shape linter and executor for OpenVINO-style XML IR.
 
-    >>> import deconv_ir
-    >>> model = deconv_ir.load("model.xml")            # doctest: +SKIP
-    >>> model.run({"x": array})                        # doctest: +SKIP
-
 Built around transposed convolution: OpenVINO ConvolutionBackpropData-1 and
 GroupConvolutionBackpropData-1, oneDNN Graph ConvTranspose-1 and
 ConvolutionBackwardData.
+
+Examples
+--------
+>>> import numpy as np
+>>> import deconv_ir
+>>> model = deconv_ir.load("samples/block/block.xml")
+>>> model.run(np.zeros((1, 8, 16, 16), np.float32))["y"].shape
+(1, 4, 32, 32)
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""One family of errors: everything the library raises on purpose.
+"""The errors that the library raises on purpose.
 
 A message is one line: where (file, line, layer), what was expected, what was
 found, and a hint where there is one.  The parts are fields too, so that the
@@ -43,14 +43,22 @@ class DeconvError(Exception):
     attribute : str, optional
         The attribute of the layer at fault.
     expected, actual : Any, optional
-        What should be there and what is.
+        The value that was expected, and the value that was found.
     hint : str, optional
         What the user can do about it.
     rule : str, optional
         Stable name of the kind of mistake; the linter files findings under it.
-    place : GraphLocation or (int, int), optional
-        The part of the graph at fault (`deconv_ir.ir.graph.GraphLocation`), or a span of
-        the file's text: where the linter puts its caret.
+    place : optional
+        The part of the graph or of the text at fault, where the linter puts its caret.
+
+    Examples
+    --------
+    >>> import deconv_ir
+    >>> try:
+    ...     deconv_ir.load("missing.xml")
+    ... except deconv_ir.DeconvError as error:
+    ...     print(error.file, error.rule)
+    missing.xml io
     """
 
     def __init__(
@@ -84,7 +92,7 @@ class DeconvError(Exception):
     def locate(
         self, *, file: str | None = None, line: int | None = None, layer: str | None = None
     ) -> DeconvError:
-        """Fill in those parts of the place that are not known yet."""
+        """Fill in the parts of the place that are not known yet, and return the error."""
         self.file = self.file if self.file is not None else file
         self.line = self.line if self.line is not None else line
         self.layer = self.layer if self.layer is not None else layer
@@ -104,36 +112,138 @@ class DeconvError(Exception):
 
 
 class IRError(DeconvError):
-    """The IR file is not well formed, or its graph does not hold together."""
+    """The IR file is not well formed, or its graph does not hold together.
+
+    Examples
+    --------
+    >>> import deconv_ir
+    >>> model = deconv_ir.load("samples/block/block.xml")
+    >>> try:
+    ...     model.layer("nothing")
+    ... except deconv_ir.IRError as error:
+    ...     print(error)
+    samples/block/block.xml: there is no layer 'nothing'
+    """
 
 
 class AttributeValueError(IRError):
-    """An attribute of a layer is missing, of the wrong form or out of range."""
+    """An attribute of a layer is missing, of the wrong form or out of range.
+
+    Examples
+    --------
+    >>> import deconv_ir
+    >>> with open("samples/documents/convolution_backprop_data_1.xml", "rb") as file:
+    ...     wrong = file.read().replace(b'strides="2,2"', b'strides="0,2"')
+    >>> try:
+    ...     deconv_ir.load(wrong)
+    ... except deconv_ir.AttributeValueError as error:
+    ...     print(error.line, error.attribute, error.actual)
+    2 strides 0,2
+    """
 
 
 class ShapeError(DeconvError):
-    """Shapes or element types of a layer's inputs do not fit the operation."""
+    """Shapes or element types of a layer's inputs do not fit the operation.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import deconv_ir
+    >>> try:
+    ...     deconv_ir.conv_transpose(np.ones((1, 2, 3)), np.ones((3, 1, 2)))
+    ... except deconv_ir.ShapeError as error:
+    ...     print(error)
+    channels do not fit: x has 2, filter takes 3
+    """
 
 
 class WeightsError(DeconvError):
-    """The weights file is missing, too short, or a constant does not fit it."""
+    """The weights file is missing, too short, or a constant does not fit it.
+
+    Examples
+    --------
+    >>> import deconv_ir
+    >>> try:
+    ...     deconv_ir.load("samples/block/block.xml", weights=b"")
+    ... except deconv_ir.WeightsError as error:
+    ...     print(error.layer)
+    'weights_compressed' (Const, id 1)
+    """
 
 
 class InputError(DeconvError):
-    """An array given by the user does not fit the model."""
+    """An argument or an array given by the user does not fit the model.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import deconv_ir
+    >>> model = deconv_ir.load("samples/block/block.xml")
+    >>> try:
+    ...     model.run(np.zeros((1, 8, 16), np.float32))
+    ... except deconv_ir.InputError as error:
+    ...     print(error)
+    samples/block/block.xml: input 'x' takes shape [1,8,16,16], the array has [1,8,16]
+    """
 
 
 class UnsupportedError(DeconvError):
-    """Something needs an operation or element type without an implementation."""
+    """A layer or an element type that is needed has no implementation.
+
+    Examples
+    --------
+    >>> import deconv_ir
+    >>> with open("samples/documents/convolution_backprop_data_1.xml", "rb") as file:
+    ...     unknown = file.read().replace(b"ConvolutionBackpropData", b"Unknown")
+    >>> model = deconv_ir.load(unknown)  # it loads, and its shapes are known
+    >>> try:
+    ...     model.require_runnable()
+    ... except deconv_ir.UnsupportedError as error:
+    ...     print(error.message)
+    operation Unknown is not implemented
+    """
 
 
 class SettingError(DeconvError, ValueError):
-    """A setting, such as an environment variable, asks for what is not there."""
+    """A setting, such as an environment variable, has a value that is not allowed.
+
+    Examples
+    --------
+    >>> import deconv_ir
+    >>> try:
+    ...     deconv_ir.set_threads(0)
+    ... except deconv_ir.SettingError as error:
+    ...     print(error)
+    the number of threads must be at least 1, not 0
+    """
 
 
 class ResourceError(DeconvError):
-    """A limit on size or memory would be passed."""
+    """A limit on size or memory would be exceeded; nothing was allocated.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import deconv_ir
+    >>> model = deconv_ir.load("samples/block/block.xml", memory_limit=1000)
+    >>> try:
+    ...     model.run(np.zeros((1, 8, 16, 16), np.float32))
+    ... except deconv_ir.ResourceError as error:
+    ...     print(error.rule, error.expected)
+    memory 1000
+    """
 
 
 class OutputError(DeconvError):
-    """A result can not be written where the user asked for it."""
+    """A result cannot be written where the user asked for it.
+
+    Examples
+    --------
+    >>> import deconv_ir
+    >>> model = deconv_ir.load("samples/block/block.xml")
+    >>> try:
+    ...     deconv_ir.save(model, "missing/copy.xml")
+    ... except deconv_ir.OutputError as error:
+    ...     print(error.file)
+    missing/copy.bin
+    """

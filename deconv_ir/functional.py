@@ -1,4 +1,4 @@
-"""The computation itself, for NumPy users."""
+"""Transposed convolution of NumPy arrays."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def conv_transpose(
     Parameters
     ----------
     x : array, [N, C_IN, X...]
-        Any number of spatial axes, from 1.
+        One or more spatial axes.
     filter : array, [C_IN, C_OUT / groups, K...]
         Of the element type of `x`.
     bias : array, [C_OUT], optional
@@ -61,13 +61,13 @@ def conv_transpose(
         Non-negative; one number stands for all spatial axes.
     groups : int
         Divides C_IN and C_OUT.
-    auto_pad : str
-        explicit, same_upper, same_lower or valid.
+    auto_pad : PadMode or str
+        ``explicit``, ``same_upper``, ``same_lower`` or ``valid``.
     output_shape : sequence of int, optional
         Spatial extents of the output; the pads follow from it.
-    semantics : str
-        ``spec`` or ``openvino``.
-    accuracy : str
+    semantics : Semantics or str
+        ``spec`` or ``openvino``; they differ with `output_shape` only.
+    accuracy : Accuracy or str
         ``fast``, or ``direct``: direct sums, without Winograd.
 
     Returns
@@ -82,7 +82,7 @@ def conv_transpose(
     InputError
         An argument is of the wrong kind or out of range.
     UnsupportedError
-        The element type has no arithmetic here.
+        The element type is not supported.
     ResourceError
         The arrays do not fit into memory.
     ShapeError
@@ -90,11 +90,12 @@ def conv_transpose(
 
     Notes
     -----
-    OpenVINO documents, ConvolutionBackpropData-1, 'Detailed description'.
+    Source: OpenVINO operation specification, ConvolutionBackpropData-1, 'Detailed description'.
 
     Examples
     --------
     >>> import numpy as np
+    >>> from deconv_ir import conv_transpose
     >>> conv_transpose(np.array([[[1., 2., 3.]]]), np.array([[[1., 10.]]]), strides=2)
     array([[[ 1., 10.,  2., 20.,  3., 30.]]])
     """

@@ -11,17 +11,29 @@ class Limits(Record):
     Attributes
     ----------
     xml_bytes : int
-        Size of an IR's XML.
+        Bytes of an IR's XML.
     tags : int
-        Tags of the XML; start and end tags, comments and the like count alike.
+        Tags of the XML; start tags, end tags and comments count alike.
     layers : int
         Layers of a network.
     rank : int
         Dims of a port.
     problems : int
-        Mistakes in one file; after that many, the rest of it is not read.
+        Mistakes in one file; after that many, the rest of the file is not read.
     document_bytes : int
-        Size of a document with examples.
+        Bytes of a document with examples.
+
+    Examples
+    --------
+    >>> import deconv_ir
+    >>> deconv_ir.Limits().layers
+    1000000
+    >>> small = deconv_ir.Limits(layers=3)
+    >>> try:
+    ...     deconv_ir.load("samples/block/block.xml", limits=small)
+    ... except deconv_ir.IRError as error:
+    ...     print(error)
+    samples/block/block.xml:48: the network has more layers than the limit of 3
     """
 
     xml_bytes: int = field(default=256 << 20)

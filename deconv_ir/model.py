@@ -1,4 +1,4 @@
-"""The library as its users see it: load a model, infer its shapes, run it."""
+"""The model: load it, infer its shapes, run it."""
 
 from __future__ import annotations
 
@@ -51,11 +51,24 @@ _EXECUTORS_KEPT = 4
 
 
 class IRWarning(UserWarning):
-    """Something a model declares is not what is computed."""
+    """A declared dim or type differs from the computed one, or the two semantics differ.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> from pathlib import Path
+    >>> import deconv_ir
+    >>> text = Path("samples/documents/convolution_backprop_data_1.xml").read_text()
+    >>> _ = Path("wrong.xml").write_text(text.replace("447", "448", 1))
+    >>> with warnings.catch_warnings(record=True, action="always") as caught:
+    ...     model = deconv_ir.load("wrong.xml")
+    >>> [warning.category is deconv_ir.IRWarning for warning in caught]
+    [True]
+    """
 
 
 class Model:
-    """A network that is ready to run.  Made by `load`.
+    """A network that is ready to run, made by `load`.
 
     Safe to use from several threads at once.  It can be copied and pickled, for
     pools of processes too; the bytes of its weights file are part of a pickle.
@@ -65,10 +78,23 @@ class Model:
     graph : Graph
         The layers, typed and frozen, and the edges.
     inputs, outputs : mapping
-        Name -> port, in order; a port has `shape` and `element_type`.
+        Name -> `Port`, in order.
     findings : tuple of Finding
         Declared dims and types that differ from computed ones, and layers for
         which the two semantics find different pads.
+    semantics : Semantics
+        As given to `load`.
+    memory_limit : int or None
+        Bytes that a run may take; as given to `load`.
+
+    Examples
+    --------
+    >>> import deconv_ir
+    >>> model = deconv_ir.load("samples/block/block.xml")
+    >>> isinstance(model, deconv_ir.Model)
+    True
+    >>> model
+    <Model 'block' (x: f32[1,8,16,16]) -> (y: f32[1,4,32,32])>
     """
 
     def __init__(
@@ -148,13 +174,13 @@ class Model:
         ----------
         shapes : mapping, optional
             Input name -> shape; inputs left out have the shape of the model.
-            A dim of -1 or None is not known, nor is the rank of a shape None.
+            -1 or None stands for an unknown dim, None for an unknown rank.
 
         Returns
         -------
         dict
-            Output name -> shape; dims are int, or an `Interval` with `min`
-            and `max` (None: no bound); None for a dynamic rank.
+            Output name -> shape; dims are int, or `Interval` where they depend on
+            values that are not known; None for a dynamic rank.
 
         Raises
         ------
@@ -162,6 +188,13 @@ class Model:
             There is no such input, or it does not take that shape.
         ShapeError
             The shapes do not fit a layer.
+
+        Examples
+        --------
+        >>> import deconv_ir
+        >>> model = deconv_ir.load("samples/block/block.xml")
+        >>> model.infer_shapes({"x": (1, 8, 16, 16)})
+        {'y': (1, 4, 32, 32)}
         """
         infos = self._given.infos(shapes)
         inference = self._infer_from(infos)
@@ -171,7 +204,12 @@ class Model:
         }
 
     def check(self, inputs: Inputs, *, cast: Cast = False) -> tuple[Finding, ...]:
-        """Tell what `run` would find odd with these inputs, without running.
+        """Return the findings of a run with these inputs, without running.
+
+        Parameters
+        ----------
+        inputs, cast
+            As of `run`.
 
         Returns
         -------
@@ -185,6 +223,14 @@ class Model:
             An array does not fit the model.
         ShapeError
             The actual shapes do not fit a layer.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import deconv_ir
+        >>> model = deconv_ir.load("samples/block/block.xml")
+        >>> model.check(np.zeros((1, 8, 16, 16), np.float32))
+        ()
         """
         return self._infer(self._given.bind(inputs, cast=cast)).findings
 
@@ -201,19 +247,19 @@ class Model:
         Parameters
         ----------
         inputs : mapping, iterable or array
-            Arrays by tensor name or layer name, or in the order of `inputs`;
-            a bare array is the input of a model that has one.  Anything that
-            NumPy or DLPack makes an array of will do.
+            Arrays by tensor name or layer name, or in the order of `inputs`; a bare
+            array is the input of a model that has one.  Anything that NumPy or DLPack
+            can convert to an array is accepted.
         outputs : str or sequence of str, optional
-            Tensors to compute in place of the model's outputs, by tensor
-            name, layer name or layer id; only what they need is run.
+            Tensors to compute in place of the model's outputs, by tensor name,
+            layer name or layer id; only the layers that they need are run.
         cast : bool or "wrap"
             Convert arrays of another element type where every value fits:
             exactly for integers and booleans, up to rounding for floats.
-            With ``wrap`` also where not: integers modulo 2^bits, fractions
-            towards zero, floats that are too large to infinity.
+            ``wrap`` converts values that do not fit as well: integers modulo
+            2^bits, fractions towards zero, floats that are too large to infinity.
         profile : Profile, optional
-            Takes note of the time of each layer.
+            Records the time of each layer.
 
         Returns
         -------
@@ -232,6 +278,17 @@ class Model:
             Layers that are needed have no implementation, or an input takes strings.
         ResourceError
             The run does not fit into memory.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import deconv_ir
+        >>> model = deconv_ir.load("samples/block/block.xml")
+        >>> x = np.zeros((1, 8, 16, 16), np.float32)
+        >>> model.run({"x": x})["y"].shape  # or model.run(x), or model.run([x])
+        (1, 4, 32, 32)
+        >>> list(model.run(x, outputs=["up"]))  # an inner tensor
+        ['up']
         """
         wanted = self._wanted(outputs)
         bound = self._given.bind(inputs, cast=cast)
@@ -257,7 +314,15 @@ class Model:
         Returns
         -------
         Plan
-            `execute.listing.as_rows` lists its steps.
+            Its figures are bytes; `deconv-run --explain-plan` prints its steps.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> import deconv_ir
+        >>> model = deconv_ir.load("samples/block/block.xml")
+        >>> model.plan(np.zeros((1, 8, 16, 16), np.float32)).bound_bytes
+        18448
         """
         executor = self._executor(self._wanted(outputs))
         return self._plan(executor, self._given.bind(inputs, cast=cast))
@@ -274,13 +339,19 @@ class Model:
         ----------
         shapes : mapping, optional
             Input name -> shape; inputs left out have the shape of the model.
-        outputs : sequence of str, optional
+        outputs : str or sequence of str, optional
             As of `run`.
 
         Raises
         ------
         InputError
             There is no such input, or it does not take that shape.
+
+        Examples
+        --------
+        >>> import deconv_ir
+        >>> deconv_ir.load("samples/block/block.xml").plan_for_shapes().known
+        True
         """
         executor = self._executor(self._wanted(outputs))
         infos = self._given.infos(shapes)
@@ -291,22 +362,28 @@ class Model:
 
         Parameters
         ----------
-        outputs : sequence of str, optional
+        outputs : str or sequence of str, optional
             As of `run`.
 
         Raises
         ------
         IRError
             There is no tensor or layer of that name.
+
+        Examples
+        --------
+        >>> import deconv_ir
+        >>> deconv_ir.load("samples/block/block.xml").output_names()
+        ['y']
         """
         return list(self._wanted(outputs))
 
     def require_runnable(self, outputs: str | Sequence[str] | None = None) -> None:
-        """Require that there is an implementation of every layer that is needed.
+        """Raise an error unless every layer that is needed has an implementation.
 
         Parameters
         ----------
-        outputs : sequence of str, optional
+        outputs : str or sequence of str, optional
             As of `run`.
 
         Raises
@@ -321,7 +398,7 @@ class Model:
         require_implemented(self.graph, needed_layers(self.graph, wanted))
 
     def require_memory(self, shapes: Mapping[str, Dims] | None = None) -> None:
-        """Require that arrays for the inputs fit into memory.
+        """Raise an error unless arrays for the inputs fit into memory.
 
         Parameters
         ----------
@@ -365,8 +442,8 @@ class Model:
     def layer(self, name: str) -> Model:
         """Return a model of one layer alone.
 
-        Its inputs are those of the layer that are not constant; constants of
-        the network stay what they are.
+        Its inputs are those of the layer that are not constant; constants of the
+        network stay constant.
 
         Parameters
         ----------
@@ -377,6 +454,12 @@ class Model:
         ------
         IRError
             There is no such layer.
+
+        Examples
+        --------
+        >>> import deconv_ir
+        >>> deconv_ir.load("samples/block/block.xml").layer("up")
+        <Model 'up' (data: f32[1,8,16,16]) -> (up: f32[1,4,32,32])>
         """
         found = self.graph.find(name)
         if found is None:
@@ -456,27 +539,27 @@ def load(
     memory_limit: int | None = None,
     accuracy: Accuracy | str = Accuracy.FAST,
 ) -> Model:
-    """Load an IR: a network of `net version` 10 or 11, or a bare `layer`.
+    """Load an IR: a network of `net version` 10 or 11, or a single `layer`.
 
     Parameters
     ----------
     path : path-like or bytes
         The .xml file, or its contents.
     weights : path-like or bytes, optional
-        The .bin file, or its contents; by default the file beside the .xml.  It
-        is read where constants ask: only the arrays in use take memory.
+        The .bin file, or its contents; by default the file beside the .xml.
+        Only the constants in use are read into memory.
     semantics : Semantics or str
-        ``spec``, or ``openvino``: whose rule decides where they differ.
+        ``spec``, or ``openvino``: the rule that decides where the two differ.
     strict : bool
-        Raise on declared dims that differ from the computed ones.
+        Raise an error for declared dims that differ from the computed ones.
     warn : bool
-        Otherwise, warn of them (`IRWarning`).
+        Warn of findings (`IRWarning`).
     limits : Limits
         Sizes beyond which the file is refused.
     scratch_bytes : int
-        Bound on a kernel's temporary memory.
+        Bound on a kernel's temporary memory, in bytes.
     memory_limit : int, optional
-        Bytes that a run may take; by default what is available when it starts.
+        Bytes that a run may take; by default the memory available when it starts.
     accuracy : Accuracy or str
         ``fast``, or ``direct``: convolutions are summed directly, without
         Winograd.  ``docs/numerics.md`` states the error bounds of both.
@@ -488,11 +571,22 @@ def load(
     Raises
     ------
     IRError
-        The file is no IR, or does not hold together.
+        The file is not an IR, or its graph does not hold together.
+    AttributeValueError
+        An attribute is missing, of the wrong form or out of range.
     WeightsError
         The weights file is missing or too short.
     ShapeError
-        The inputs of a layer do not fit it.
+        The inputs of a layer do not fit it, or `strict` found a difference.
+
+    Examples
+    --------
+    >>> import deconv_ir
+    >>> deconv_ir.load("samples/block/block.xml")
+    <Model 'block' (x: f32[1,8,16,16]) -> (y: f32[1,4,32,32])>
+    >>> from pathlib import Path
+    >>> xml, weights = Path("samples/block/block.xml"), Path("samples/block/block.bin")
+    >>> model = deconv_ir.load(xml.read_bytes(), weights.read_bytes())
     """
     chosen, algorithms = Semantics.of(semantics), Accuracy.of(accuracy)
     graph, problems = read_model(path, limits)
@@ -528,10 +622,25 @@ def load(
 def save(model: Model, path: str | os.PathLike[str]) -> None:
     """Write a model: the XML, and its weights file beside it.
 
+    Parameters
+    ----------
+    model : Model
+        Layers, attributes and constants are written as they were read.
+    path : path-like
+        The .xml file; weights go to the same name with .bin.
+
     Raises
     ------
     OutputError
-        A file can not be written.
+        A file cannot be written.
+
+    Examples
+    --------
+    >>> import deconv_ir
+    >>> model = deconv_ir.load("samples/block/block.xml")
+    >>> deconv_ir.save(model, "copy.xml")
+    >>> deconv_ir.load("copy.xml").graph.layers[3].label
+    "'up' (ConvolutionBackpropData, id 3)"
     """
     from deconv_ir.formats.openvino_xml.writer import write, write_weights
 

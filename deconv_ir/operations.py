@@ -1,6 +1,14 @@
 """Operations: typed access to the attributes of layers, and operations of other packages.
 
-`register` adds an operation of another package; docs/extending.md is a guide.
+`register` adds an operation of another package.
+
+Examples
+--------
+>>> import deconv_ir
+>>> from deconv_ir.operations import ConvolutionBackpropData
+>>> graph = deconv_ir.load("samples/block/block.xml").graph
+>>> graph.operation("up", ConvolutionBackpropData).pads_begin
+(1, 1)
 """
 
 from __future__ import annotations

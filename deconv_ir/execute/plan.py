@@ -1,9 +1,9 @@
-"""Decides, for given shapes, which memory each layer's output takes.
+"""Plans, for given shapes, the memory of each layer's output.
 
-Tensors that may share memory (a view and what it shows, an array and what
-overwrites it) form a group, which lives from its first tensor's making to its
-last tensor's use.  The plan only proposes: before the executor overwrites an
-array or uses a buffer again, it makes sure that nothing else holds it.
+Tensors that may share memory (a view and its array, an array and the one that
+overwrites it) form a group, alive from its first tensor's step to its last
+tensor's use.  The plan only proposes: before the executor overwrites an array
+or uses a buffer again, it makes sure that nothing else refers to it.
 """
 
 from __future__ import annotations
@@ -43,19 +43,19 @@ class Step(NamedTuple):
     Attributes
     ----------
     layer : int
-        Its index in the graph.
+        Index of the layer in `Graph.layers`.
     fused : tuple of int
-        The layers behind it that are computed with it.
+        Layers behind it that are computed with it.
     inputs, outputs : tuple of int
         Slots of the tensors.
     overwrites : int or None
         Slot of the input whose array the output takes.
+    shape, dtype : tuple of int, dtype
+        Of the output, where they are known before the run; else None.
     buffer : int or None
         Buffer that the output takes.
     holds : int or None
-        Buffer in which the overwritten array is; None: it has its own memory.
-    shape, dtype : tuple of int, dtype
-        Of the output, where that must be known before; else None.
+        Buffer of the overwritten array; None: it has its own memory.
     frees : tuple of int
         Slots that nothing needs after it.
     drops : tuple of int
@@ -63,7 +63,17 @@ class Step(NamedTuple):
     call : callable
         Computes it.
     allocate : callable or None
-        Makes the array that it writes to, where that has no buffer.
+        Allocates the output, where it has no buffer.
+
+    Examples
+    --------
+    >>> import deconv_ir
+    >>> model = deconv_ir.load("samples/block/block.xml")
+    >>> (step,) = model.plan_for_shapes().steps
+    >>> isinstance(step, deconv_ir.Step)
+    True
+    >>> [model.graph.layers[index].name for index in (step.layer, *step.fused)]
+    ['up', 'up/bias', 'up/relu']
     """
 
     layer: int
@@ -82,26 +92,27 @@ class Step(NamedTuple):
 
     @property
     def made(self) -> int:
-        """The layer whose output it is."""
+        """Index of the layer whose output the step computes."""
         return self.fused[-1] if self.fused else self.layer
 
 
 class Plan(NamedTuple):
-    """What runs, in which memory, for inputs of certain shapes.
+    """The steps of a run and their memory, for inputs of certain shapes.
 
     Attributes
     ----------
     steps : tuple of Step
+        In the order in which they run.
     slots : int
         Number of tensors.
     constants, inputs : dict
-        Source, or Parameter layer -> slot.
+        (layer, output) of a constant, or index of a Parameter -> slot.
     values : dict
-        Slot -> array, of what the shapes of the inputs determine.
+        Slot -> array, of tensors that the shapes of the inputs determine.
     wanted : tuple of int
         Slots of the results.
     infos : sequence
-        What is known of each output of each layer.
+        For each layer, a `deconv_ir.operations.TensorInfo` for each of its outputs.
     capacities : tuple of int
         Bytes of each buffer.
     constant_bytes : int
@@ -109,19 +120,28 @@ class Plan(NamedTuple):
     weight_bytes : int
         Bytes of the constants in all forms in which they are packed.
     tensor_bytes : int
-        The largest set of tensors alive at once, without inputs and constants.
+        Bytes of the largest set of tensors alive at once, without inputs and constants.
     bound_bytes : int
         The lower bound of `peak_bytes`: `tensor_bytes`, and every constant once.
     peak_bytes : int
-        The most memory that the model and a run of it hold at once, beside the
-        arrays given as inputs: tensors, idle buffers, scratchpad, and weights in
-        all forms in which they are packed.  This is what a memory limit bounds.
+        Peak memory of the model and a run of it in bytes, beside the arrays given
+        as inputs: tensors, idle buffers, scratchpad, and weights in all forms in
+        which they are packed.  A memory limit bounds this figure.
     scratch_bytes : int
-        The most that a layer takes for itself while it runs.
+        Bytes of the largest scratchpad of a layer.
     known : bool
         Whether the size of every tensor is known; else the figures are too low.
     folded, dropped : int
         Number of layers that are computed once, and never.
+
+    Examples
+    --------
+    >>> import deconv_ir
+    >>> plan = deconv_ir.load("samples/block/block.xml").plan_for_shapes()
+    >>> isinstance(plan, deconv_ir.Plan), len(plan.steps), plan.folded
+    (True, 1, 2)
+    >>> plan.tensor_bytes == 1 * 4 * 32 * 32 * 4  # the output, f32
+    True
     """
 
     steps: tuple[Step, ...]
@@ -175,21 +195,21 @@ def make_plan(
     context: Context,
     memory_limit: int | None = None,
 ) -> Plan:
-    """Plan the execution for inputs of which `infos` tells the shapes.
+    """Plan the execution for inputs of known shapes.
 
     Parameters
     ----------
     graph : Graph
     prepared : Prepared
-        What is done already.
+        Folded constants and prepared kernels.
     wanted : sequence of Source
         The tensors asked for.
     infos : sequence
-        For each layer, what is known of each of its outputs.
+        For each layer, the TensorInfo of each of its outputs.
     context : Context
-        Bounds what a layer may take for itself.
+        Bounds the scratchpad of a layer.
     memory_limit : int, optional
-        Bytes within which the peak is kept where smaller scratchpads can.
+        Bytes within which the peak is kept where smaller scratchpads allow it.
     """
     return _Planner(graph, prepared, wanted, infos, context, memory_limit).plan()
 

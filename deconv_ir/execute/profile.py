@@ -1,4 +1,4 @@
-"""Where the time of a run goes."""
+"""The time of each layer of a run."""
 
 from __future__ import annotations
 
@@ -16,18 +16,25 @@ from deconv_ir.kernels.runtime.locks import ForkSafeLock
 
 
 class LayerTime(NamedTuple):
-    """What one layer took.
+    """The time of one layer.
 
     Attributes
     ----------
     layer, type : str
         Name and type; with a fused addition, ``Convolution+Add``.
     output : str
-        Type and shape of its first output.
+        Element type and shape of its first output.
     start, seconds : float
-        When it began, counted from the first layer, and how long it took.
+        Start, in seconds from the start of the first layer, and duration.
     operations : int or None
-        Arithmetic operations, a multiply-add counted as two; None: not told.
+        Arithmetic operations, a multiply-add counted as two; None: not counted.
+
+    Examples
+    --------
+    >>> import deconv_ir
+    >>> row = deconv_ir.LayerTime("up", "Convolution", "f32[1,4,32,32]", 0.0, 0.5, 1000)
+    >>> row.rate
+    2000.0
     """
 
     layer: str
@@ -39,17 +46,27 @@ class LayerTime(NamedTuple):
 
     @property
     def rate(self) -> float | None:
-        """Arithmetic operations a second."""
+        """Arithmetic operations per second; None: not known."""
         return self.operations / self.seconds if self.operations and self.seconds else None
 
 
 class Profile:
-    """Takes note of the time of each layer; given to `Model.run`.
+    """Records the time of each layer; given to `Model.run`.
 
     Attributes
     ----------
     layers : list of LayerTime
         In the order in which they ran, of all runs that it was given to.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import deconv_ir
+    >>> profile = deconv_ir.Profile()
+    >>> model = deconv_ir.load("samples/block/block.xml")
+    >>> y = model.run(np.zeros((1, 8, 16, 16), np.float32), profile=profile)
+    >>> [(row.layer, row.type, row.output) for row in profile.layers]
+    [('up', 'ConvolutionBackpropData+Add+ReLU', 'f32[1,4,32,32]')]
     """
 
     def __init__(self) -> None:
@@ -60,11 +77,11 @@ class Profile:
 
     @property
     def seconds(self) -> float:
-        """Time of all layers together."""
+        """Time of all layers together, in seconds."""
         return sum(row.seconds for row in self.layers)
 
     def start(self, graph: Graph, plan: Plan) -> Observer:
-        """Return what a run tells of its steps."""
+        """Return the callback by which a run reports its steps."""
 
         def observe(step: Step, began: float, ended: float) -> None:
             with self._lock:

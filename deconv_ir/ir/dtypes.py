@@ -30,9 +30,19 @@ class ElementType:
     ir_name : str
         Spelling in port precisions (``FP32``).
     bits : int
-        Size of one element as stored in a weights file.  0: not fixed.
+        Size of one element as stored in a weights file; 0: not fixed.
     kind : str
         ``float``, ``int``, ``uint``, ``bool`` or ``string``.
+
+    Examples
+    --------
+    >>> import deconv_ir
+    >>> model = deconv_ir.load("samples/block/block.xml")
+    >>> element_type = model.inputs["x"].element_type
+    >>> isinstance(element_type, deconv_ir.ElementType)
+    True
+    >>> element_type.name, element_type.ir_name, element_type.bits, element_type.numpy()
+    ('f32', 'FP32', 32, dtype('float32'))
     """
 
     __slots__ = ("_numpy", "bits", "ir_name", "kind", "name")

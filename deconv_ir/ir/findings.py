@@ -9,7 +9,17 @@ from deconv_ir.errors import DeconvError
 
 
 class Severity(enum.Enum):
-    """How bad a finding is."""
+    """How bad a finding is.
+
+    Examples
+    --------
+    >>> import deconv_ir
+    >>> deconv_ir.Severity("warning")
+    <Severity.WARNING: 'warning'>
+    >>> findings = deconv_ir.lint("samples/block/block.xml", severity=deconv_ir.Severity.INFO)
+    >>> {finding.severity for finding in findings} <= set(deconv_ir.Severity)
+    True
+    """
 
     ERROR = "error"
     WARNING = "warning"
@@ -24,20 +34,33 @@ class Finding(NamedTuple):
     rule : str
         Stable name of the kind of finding.
     severity : Severity
+        How bad it is.
     message : str
         What is wrong, without the place.
     file, line, layer : optional
         Where: path, line from 1, and the layer as ``'name' (Type, id 5)``.
     expected, actual : Any
-        What should be there, and what is.
+        The value that was expected, and the value that was found.
     hint : str, optional
         What the user can do about it.
     column, end_column : int, optional
-        Where in the line, in characters from 1; the end is the first one after.
+        First column in the line, and the first one after it, in characters from 1.
     code : str
-        Stable short id of the rule.
-    place : GraphLocation or (int, int), optional
+        Stable short id of the rule, such as ``IR401``; empty for findings of `load`.
+    place : optional
         The part of the graph, or of the text, that it is about.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> import deconv_ir
+    >>> text = Path("samples/documents/convolution_backprop_data_1.xml").read_text()
+    >>> _ = Path("wrong.xml").write_text(text.replace("447", "448", 1))
+    >>> (finding,) = deconv_ir.lint("wrong.xml")
+    >>> isinstance(finding, deconv_ir.Finding)
+    True
+    >>> finding.code, finding.line, finding.actual, finding.expected
+    ('IR401', 21, 448, 447)
     """
 
     rule: str

@@ -42,7 +42,25 @@ __all__ = [
 
 
 class Interval(NamedTuple):
-    """A dim that is not known: ``min <= dim <= max``; a max of None is no bound."""
+    """A dim that is not fixed: ``min <= dim <= max``.
+
+    Attributes
+    ----------
+    min : int
+        Smallest extent.
+    max : int or None
+        Largest extent; None: unbounded.
+
+    Examples
+    --------
+    >>> from deconv_ir import Interval
+    >>> Interval(1, 4), Interval(2), Interval()
+    (1..4, 2.., ?)
+    >>> import deconv_ir
+    >>> model = deconv_ir.load("samples/documents/convolution_backprop_data_3_output_shape.xml")
+    >>> model.infer_shapes()  # the value of output_shape is known when the model runs
+    {'upsampling_node': (1, 10, ?, ?)}
+    """
 
     min: int = 0
     max: int | None = None
@@ -86,7 +104,18 @@ def monotone(function: Callable[..., int], *dims: Dim) -> Dim:
 
 
 class PadMode(enum.Enum):
-    """How pads are found: the `auto_pad` attribute."""
+    """How pads are found: the `auto_pad` attribute.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from deconv_ir import PadMode, conv_transpose
+    >>> x, w = np.ones((1, 1, 2)), np.array([[[1.0, 2.0, 3.0]]])
+    >>> conv_transpose(x, w, strides=2, output_shape=[4], auto_pad=PadMode.SAME_UPPER)
+    array([[[2., 4., 2., 3.]]])
+    >>> conv_transpose(x, w, strides=2, output_shape=[4], auto_pad=PadMode.SAME_LOWER)
+    array([[[1., 2., 4., 2.]]])
+    """
 
     EXPLICIT = "explicit"
     SAME_UPPER = "same_upper"

@@ -22,7 +22,28 @@ _TYPES_SHOWN = 8
 
 
 class Info(NamedTuple):
-    """Something the file says that the graph does not interpret, such as `rt_info`."""
+    """An element of the file that the graph keeps and does not interpret, such as `rt_info`.
+
+    Attributes
+    ----------
+    tag : str
+        Name of the element.
+    attributes : tuple of (str, str)
+        In the order of the file.
+    children : tuple of Info
+        Child elements.
+    text : str
+        Text of the element.
+
+    Examples
+    --------
+    >>> import deconv_ir
+    >>> with open("samples/documents/convolution_backprop_data_1.xml", "rb") as file:
+    ...     xml = file.read().replace(b"</layer>", b'<rt_info><note value="1"/></rt_info></layer>')
+    >>> (extra,) = deconv_ir.load(xml).graph.find("upsampling_node").extras
+    >>> isinstance(extra, deconv_ir.Info), extra.tag, extra.children[0].attributes
+    (True, 'rt_info', (('value', '1'),))
+    """
 
     tag: str
     attributes: tuple[tuple[str, str], ...] = ()
@@ -37,16 +58,25 @@ class Port(NamedTuple):
     ----------
     id : int
         Unique among the inputs, or among the outputs, of its layer.
-    shape : Shape
-        Declared dims; None where the port has none.  The IR writes a scalar
-        and a dynamic rank alike: without dims.
+    shape : tuple of int or Interval, or None
+        Declared dims; None where the port has none.  The IR writes a scalar and a
+        dynamic rank alike: without dims.
     element_type : ElementType or None
         Declared `precision`; None where there is none.
     names : tuple of str
         Tensor names (outputs only).
     line_offset : int
-        How many lines below the start of its layer it stands in the file, so
-        that layers with equal ports can share them.
+        Lines below the start of its layer, so that layers with equal ports can
+        share them; see `Layer.line_of`.
+    extras : tuple of Info
+        Child elements that are not interpreted.
+
+    Examples
+    --------
+    >>> import deconv_ir
+    >>> port = deconv_ir.load("samples/block/block.xml").inputs["x"]
+    >>> isinstance(port, deconv_ir.Port), port.shape, port.element_type
+    (True, (1, 8, 16, 16), f32)
     """
 
     id: int
@@ -62,14 +92,33 @@ class Layer(NamedTuple):
 
     Attributes
     ----------
-    operation : Operation
-        The attributes as typed fields: ``layer.operation.strides``.
+    id : int
+        Unique in the graph.
+    name, type : str
+        As the file states them.
+    version : str or None
+        Opset, such as ``opset1``.
+    operation : deconv_ir.operations.Operation
+        The attributes as typed fields; `Graph.operation` returns it by its class.
+    inputs, outputs : tuple of Port
+        In the order of the file.
     attributes : tuple of (str, str)
         The attributes of the operation as written, in the order of the file.
+    line : int or None
+        Line of the file, from 1.
     extra_attributes : tuple of (str, str)
         Attributes of the layer itself beside id, name, type and version.
     extras : tuple of Info
         Child elements that are not interpreted, `rt_info` among them.
+
+    Examples
+    --------
+    >>> import deconv_ir
+    >>> layer = deconv_ir.load("samples/block/block.xml").graph.find("up")
+    >>> isinstance(layer, deconv_ir.Layer), layer.label, layer.line
+    (True, "'up' (ConvolutionBackpropData, id 3)", 48)
+    >>> dict(layer.attributes)["strides"]
+    '2, 2'
     """
 
     id: int
@@ -86,11 +135,11 @@ class Layer(NamedTuple):
 
     @property
     def label(self) -> str:
-        """How messages name it."""
+        """The name that messages use."""
         return f"{self.name!r} ({self.type}, id {self.id})"
 
     def line_of(self, port: Port) -> int | None:
-        """Return the line of the file that one of its ports stands in."""
+        """Return the line of the file in which a port stands, from 1; None: not known."""
         return None if self.line is None else self.line + port.line_offset
 
 
@@ -123,7 +172,24 @@ class GraphLocation(NamedTuple):
 
 
 class Edge(NamedTuple):
-    """Joins an output port of one layer to an input port of another."""
+    """Joins an output port of one layer to an input port of another.
+
+    Attributes
+    ----------
+    from_layer, from_port : int
+        Ids of the producer and of its output port.
+    to_layer, to_port : int
+        Ids of the consumer and of its input port.
+    line : int or None
+        Line of the file, from 1.
+
+    Examples
+    --------
+    >>> import deconv_ir
+    >>> edge = deconv_ir.load("samples/block/block.xml").graph.edges[0]
+    >>> isinstance(edge, deconv_ir.Edge), edge.from_layer, edge.to_layer
+    (True, 0, 3)
+    """
 
     from_layer: int
     from_port: int
@@ -137,17 +203,27 @@ Source = tuple[int, int]
 
 
 class Topology(NamedTuple):
-    """How the layers of a graph hang together, by index.
+    """How the layers of a graph are connected, by index.
 
     Attributes
     ----------
     sources : tuple
-        For each layer, for each of its inputs: where it comes from, or None.
+        For each layer, for each of its inputs: (index of the layer, index of its
+        output) that it comes from, or None.
     order : tuple of int
-        The layers so that each comes after its sources; layers on a cycle
-        are left out.
+        The layers so that each comes after its sources; layers on a cycle are
+        left out.
     problems : tuple of IRError
-        What does not hold together.
+        Edges and ports that do not fit together; empty for a graph that loads.
+
+    Examples
+    --------
+    >>> import deconv_ir
+    >>> topology = deconv_ir.load("samples/block/block.xml").graph.topology
+    >>> isinstance(topology, deconv_ir.Topology), topology.order
+    (True, (0, 1, 2, 3, 4, 5, 6, 7, 8))
+    >>> topology.sources[3]
+    ((0, 0), (2, 0))
     """
 
     sources: tuple[tuple[Source | None, ...], ...]
@@ -160,17 +236,30 @@ class Graph(Record):
 
     Attributes
     ----------
-    layers, edges : tuple
+    name : str
+        Name of the network.
+    layers : tuple of Layer
+        In the order of the file.
+    edges : tuple of Edge
         In the order of the file.
     ir_version : int or None
         `net version`; None for a bare layer.
     extras : tuple of Info
         Child elements of `net` that are not interpreted, `rt_info` among them.
     file : str or None
-        Where it was read from; messages name it.
+        The file that it was read from; messages name it.
     bare : bool
         It was read from a single `layer`; its Parameters and Results are made
         from that layer's ports.
+
+    Examples
+    --------
+    >>> import deconv_ir
+    >>> graph = deconv_ir.load("samples/block/block.xml").graph
+    >>> isinstance(graph, deconv_ir.Graph), len(graph.layers), len(graph.edges)
+    (True, 9, 8)
+    >>> [layer.name for layer in graph.of_type("Const")]
+    ['weights_compressed', 'bias_compressed']
     """
 
     name: str = field()
@@ -183,7 +272,7 @@ class Graph(Record):
 
     @functools.cached_property
     def topology(self) -> Topology:
-        """How the layers hang together."""
+        """The connections of the layers, by index."""
         return connect(self)
 
     def of_type(self, kind: str) -> tuple[Layer, ...]:
@@ -210,7 +299,15 @@ class Graph(Record):
         Raises
         ------
         IRError
-            There is no such layer, or it does something else.
+            There is no such layer, or its operation is of another class.
+
+        Examples
+        --------
+        >>> import deconv_ir
+        >>> from deconv_ir.operations import ConvolutionBackpropData
+        >>> graph = deconv_ir.load("samples/block/block.xml").graph
+        >>> graph.operation("up", ConvolutionBackpropData).strides
+        (2, 2)
         """
         layer = self.find(name)
         if layer is None:

@@ -1,4 +1,4 @@
-"""A constant that is read a part at a time: a filter, while it is packed, is not there twice."""
+"""Constants that are read a part at a time, so that a filter is not in memory twice."""
 
 from __future__ import annotations
 
@@ -14,15 +14,28 @@ if TYPE_CHECKING:
 
 
 class LazyTensor:
-    """What can be asked for the elements of an array, in their order.
+    """A constant whose elements are read on request, some at a time.
 
     Parameters
     ----------
     shape : tuple of int
+        Extents.
     dtype : numpy.dtype
+        Element type.
     read : callable
-        Takes the first element and the one behind the last; returns them,
-        ``[stop - start]``.
+        Takes the first element and the one after the last; returns them as an
+        array, ``[stop - start]``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from deconv_ir.operations import LazyTensor
+    >>> tensor = LazyTensor((2, 3), np.dtype(np.int64), np.arange)
+    >>> tensor.nbytes
+    48
+    >>> tensor.whole()
+    array([[0, 1, 2],
+           [3, 4, 5]])
     """
 
     __slots__ = ("dtype", "read", "shape")
@@ -54,7 +67,7 @@ class LazyTensor:
         return LazyTensor(shape, self.dtype, self.read)
 
     def whole(self) -> Array:
-        """Read all of it."""
+        """Read all elements."""
         return self.read(0, self.size).reshape(self.shape)
 
 

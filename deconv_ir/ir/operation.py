@@ -1,4 +1,4 @@
-"""What a layer does: the interface of operations, and what is known of tensors."""
+"""The interface of operations, and what is known of a tensor without computing it."""
 
 from __future__ import annotations
 
@@ -24,7 +24,21 @@ Call = Callable[[Sequence[Any], Any], Sequence[Any]]
 
 
 class Kernel:
-    """A prepared layer: input arrays in, output arrays out."""
+    """A prepared layer: input arrays in, output arrays out.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from deconv_ir.operations import Context, ConvolutionBackpropData, Kernel
+    >>> up = ConvolutionBackpropData(
+    ...     strides=(2,), dilations=(1,), pads_begin=(0,), pads_end=(0,)
+    ... )
+    >>> kernel = up.prepare([None, np.array([[[1.0, 10.0]]])], Context())  # packs the filter
+    >>> isinstance(kernel, Kernel)
+    True
+    >>> kernel([np.array([[[1.0, 2.0]]]), None])
+    (array([[[ 1., 10.,  2., 20.]]]),)
+    """
 
     def __call__(
         self,
@@ -52,9 +66,17 @@ class Kernel:
 class Sharing(enum.Enum):
     """Whether an output may be a view of the first input.
 
-    NONE: it is an array of its own.  WHOLE: it may show all elements in their
-    order.  PART: it may show some of them, some more than once, or in another
-    order.
+    NONE: it has memory of its own.  WHOLE: it may be a view of all elements in
+    their order.  PART: it may be a view of some elements, of some more than once,
+    or in another order.
+
+    Examples
+    --------
+    >>> from deconv_ir.operations import Sharing, find_operation
+    >>> find_operation("Reshape").sharing is Sharing.WHOLE
+    True
+    >>> find_operation("Transpose").sharing is Sharing.PART
+    True
     """
 
     NONE = "none"
@@ -63,26 +85,50 @@ class Sharing(enum.Enum):
 
 
 class ConstantSource(Protocol):
-    """Where the bytes of constants come from: a weights file."""
+    r"""The source of the bytes of constants: a weights file, or an object like this.
+
+    Examples
+    --------
+    >>> from deconv_ir.operations import ConstantSource, Context
+    >>> class Zeros:  # it has the method of ConstantSource
+    ...     def read(self, offset, size):
+    ...         return memoryview(bytes(size))
+    >>> weights: ConstantSource = Zeros()
+    >>> bytes(Context(weights=weights).weights.read(8, 2))
+    b'\x00\x00'
+    """
 
     def read(self, offset: int, size: int) -> memoryview:
-        """Return `size` bytes from `offset` on, without a copy where possible."""
+        """Return `size` bytes from `offset` on, without a copy where possible.
+
+        Raises
+        ------
+        WeightsError
+            They are not all there.
+        """
         ...
 
 
 class Context(NamedTuple):
-    """What an operation may need beside its inputs.
+    """Settings and constants that an operation may need beside its inputs.
 
     Attributes
     ----------
     semantics : Semantics
-        Whose rule decides where documents and runtime differ.
+        The rule that decides where documents and runtime differ.
     weights : ConstantSource or None
         Bytes of the constants.
     scratch_bytes : int
-        Bound on a kernel's temporary memory.
+        Bound on a kernel's temporary memory, in bytes.
     accuracy : Accuracy
-        Which algorithms convolutions may choose from.
+        The algorithms from which convolutions may choose.
+
+    Examples
+    --------
+    >>> from deconv_ir import Semantics
+    >>> from deconv_ir.operations import Context
+    >>> Context(Semantics.OPENVINO).semantics
+    <Semantics.OPENVINO: 'openvino'>
     """
 
     semantics: Semantics = Semantics.SPEC
@@ -96,16 +142,24 @@ class TensorInfo(NamedTuple):
 
     Attributes
     ----------
-    shape : Shape
+    shape : tuple of int or Interval, or None
+        None: a dynamic rank.
     element_type : ElementType or None
         None: not determined.
-    value : tuple of Dim, or None
+    value : tuple of int or Interval, or None
         The elements, flattened, of a small integer tensor as far as they are
         known: shapes that are computed inside the graph travel here.  An
-        element that is not known may be negative (see `ops.values`).
+        element that is not known may be negative.
     reals : tuple of float, or None
         The elements, flattened, of a small floating-point tensor, where all
         are known: scales travel here.
+
+    Examples
+    --------
+    >>> from deconv_ir import Interval
+    >>> from deconv_ir.operations import TensorInfo
+    >>> print(TensorInfo((1, Interval(2, 4))))
+    ?[1,2..4]
     """
 
     shape: Shape
@@ -118,16 +172,28 @@ class TensorInfo(NamedTuple):
 
 
 class Epilogue(NamedTuple):
-    """What follows a layer and may be computed with it.
+    """The operations that follow a layer and may be fused with it.
 
     Attributes
     ----------
     addend : ndarray or None
         A constant that is added, broadcast by NumPy's rule.
     activation : Operation or None
-        What is then applied to every element.
+        Applied to every element after that.
     parameters : sequence of ndarray
         The constants that `activation` takes beside its first input.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from deconv_ir.operations import Context, ConvolutionBackpropData, Epilogue
+    >>> up = ConvolutionBackpropData(
+    ...     strides=(2,), dilations=(1,), pads_begin=(0,), pads_end=(0,)
+    ... )
+    >>> bias = Epilogue(np.array([[[0.5]]]))
+    >>> kernel = up.prepare_fused([None, np.array([[[1.0, 10.0]]])], bias, Context())
+    >>> kernel([np.array([[[1.0, 2.0]]]), None])
+    (array([[[ 1.5, 10.5,  2.5, 20.5]]]),)
     """
 
     addend: Array | None
@@ -136,7 +202,7 @@ class Epilogue(NamedTuple):
 
 
 class SemanticsDifference(NamedTuple):
-    """Where the two semantics compute a layer differently.
+    """A layer that the two semantics compute differently.
 
     Attributes
     ----------
@@ -144,6 +210,19 @@ class SemanticsDifference(NamedTuple):
         The difference and the semantics in use, in one sentence.
     spec, openvino : tuple of int or Interval
         The values that the specification and the OpenVINO runtime find.
+
+    Examples
+    --------
+    >>> from deconv_ir.operations import ConvolutionBackpropData, Context, SemanticsDifference
+    >>> from deconv_ir.operations import TensorInfo
+    >>> up = ConvolutionBackpropData(
+    ...     strides=(2,), dilations=(1,), pads_begin=(0,), pads_end=(0,)
+    ... )
+    >>> requested = TensorInfo((1,), value=(9,))  # output_shape; total padding 2*4 + 3 - 9 = 2
+    >>> inputs = [TensorInfo((1, 4, 5)), TensorInfo((4, 3, 3)), requested]
+    >>> found = up.compare_semantics(inputs, Context())
+    >>> isinstance(found, SemanticsDifference), found.spec, found.openvino  # pads_begin
+    (True, (1,), (0,))
     """
 
     message: str
@@ -152,9 +231,23 @@ class SemanticsDifference(NamedTuple):
 
 
 class Operation(Record):
-    """What a layer does: its typed attributes, shape rule and execution.
+    """The operation of a layer: its typed attributes, shape rule and execution.
 
     The fields of a subclass are the attributes, with the documents' names.
+    `infer` and `execute` are enough; the other methods save memory or time.
+
+    Examples
+    --------
+    >>> from deconv_ir.operations import Context, Operation, TensorInfo, attribute, integer
+    >>> class Repeat(Operation):
+    ...     times: int = attribute(integer(1), 1)
+    ...     def infer(self, inputs, context):
+    ...         (length,) = inputs[0].shape
+    ...         return (TensorInfo((self.times * length,), inputs[0].element_type),)
+    >>> Repeat(times=3)
+    Repeat(times=3)
+    >>> Repeat(times=3).infer([TensorInfo((5,))], Context())[0].shape
+    (15,)
     """
 
     type: ClassVar[str] = ""
@@ -175,6 +268,18 @@ class Operation(Record):
     def infer(self, inputs: Sequence[TensorInfo], context: Context) -> tuple[TensorInfo, ...]:
         """Compute what is known of the outputs.
 
+        Parameters
+        ----------
+        inputs : sequence of TensorInfo
+            One for each input that is connected.
+        context : Context
+            Semantics and constants.
+
+        Returns
+        -------
+        tuple of TensorInfo
+            One for each output.
+
         Raises
         ------
         ShapeError
@@ -185,36 +290,59 @@ class Operation(Record):
     def explain(
         self, inputs: Sequence[TensorInfo], context: Context, output: int, axis: int
     ) -> str | None:
-        """Tell by which formula a dim of an output is found, with the numbers put in."""
+        """Return the formula of a dim of an output, with its numbers; None: there is none.
+
+        Parameters
+        ----------
+        inputs, context
+            As of `infer`.
+        output, axis : int
+            Index of the output, and of its dim.
+        """
         return None
 
     def compare_semantics(
         self, inputs: Sequence[TensorInfo], context: Context
     ) -> SemanticsDifference | None:
-        """Compare what the two semantics compute for these inputs; None: the same."""
+        """Compare the results of the two semantics for these inputs; None: they agree."""
         return None
 
     def execute(self, inputs: Sequence[Array], context: Context) -> Sequence[Array]:
-        """Compute the outputs."""
+        """Compute the outputs.
+
+        Parameters
+        ----------
+        inputs : sequence of ndarray
+            Arrays that `infer` accepts.
+        context : Context
+            Semantics and constants.
+
+        Returns
+        -------
+        sequence of ndarray
+            One for each output.
+        """
         raise NotImplementedError
 
     def as_lazy_tensor(self, inputs: Sequence[LazyTensor], context: Context) -> LazyTensor | None:
-        """Return what `execute` returns as one that is read in parts; None where it can not be."""
+        """Return the result of `execute` as a lazy tensor; None where that is not possible."""
         return None
 
     def prepare(self, constants: Sequence[Constant | None], context: Context) -> Kernel | None:
-        """Do once what depends on constant inputs alone; None where there is nothing to do.
+        """Prepare a kernel from constant inputs, once for all runs.
 
         Parameters
         ----------
         constants : sequence of array or None
             The inputs that are constant; None for the others.
+        context : Context
+            Semantics and constants.
 
         Returns
         -------
-        callable or None
-            Takes what `execute` takes; the entries of constant inputs may be
-            None from now on.
+        Kernel or None
+            It takes the inputs of `execute`, with None allowed for constant ones.
+            None: there is nothing to prepare.
         """
         return None
 
@@ -224,62 +352,67 @@ class Operation(Record):
     def prepare_fused(
         self, constants: Sequence[Constant | None], epilogue: Epilogue, context: Context
     ) -> Kernel | None:
-        """Prepare the layer with what follows it; the result is rounded once, at the end.
+        """Prepare the layer with the ones that follow; the result is rounded once, at the end.
 
         Parameters
         ----------
         constants : sequence of array or None
             As of `prepare`.
+        epilogue : Epilogue
+            The operations that follow.
+        context : Context
+            Semantics and constants.
 
         Returns
         -------
-        callable or None
-            None where they can not be one.
+        Kernel or None
+            None where they cannot be fused.
         """
         return None
 
     def prepare_first(self, context: Context) -> Kernel | None:
-        """Prepare a layer of which nothing needs an output but the first.
+        """Prepare a layer that computes its first output only.
 
         Returns
         -------
-        callable or None
+        Kernel or None
             As of `prepare`; its result has one element.  None where that saves nothing.
         """
         return None
 
     def accepts_out(self, inputs: Sequence[TensorInfo], output: TensorInfo) -> bool:
-        """Tell whether the prepared kernel, or else `execute_into`, can write to an array."""
+        """Return whether the prepared kernel, or else `execute_into`, can write to an array."""
         return False
 
     def overwritable(self, inputs: Sequence[TensorInfo], output: TensorInfo) -> tuple[int, ...]:
-        """Return the inputs whose own array `execute_into` may write to, the best first."""
+        """Return the inputs whose arrays `execute_into` may overwrite, the best first."""
         return ()
 
     def execute_into(self, inputs: Sequence[Array], context: Context, out: Array) -> None:
-        """Compute the output into an array of its shape and type."""
+        """Compute the output into `out`, an array of its shape and element type."""
         raise NotImplementedError
 
     def bind(
         self, inputs: Sequence[TensorInfo], outputs: Sequence[TensorInfo], context: Context
     ) -> Call:
-        """Do once what depends on shapes alone, for runs with inputs of just these.
+        """Prepare a call for fixed shapes.
 
-        What overrides it is for small tensors, on which calls take longer than
-        the work; it leaves the others to this.
+        An override serves small tensors, where call overhead dominates; it leaves
+        other tensors to this method.
 
         Parameters
         ----------
         inputs, outputs : sequence of TensorInfo
-            All shapes are static, and all element types known; a `value` is
-            what the runs will find there.
+            All shapes are static and all element types known; a `value` is the value
+            in every run.
         context : Context
+            Semantics and constants.
 
         Returns
         -------
         callable
-            Takes the inputs, and an array for the output or None; called
-            without NumPy's warnings, from several threads at once.
+            Takes the inputs, and an array for the output or None; called with NumPy's
+            warnings off, from several threads at once.
         """
 
         def call(arrays: Sequence[Array], out: Array | None) -> Sequence[Array]:
@@ -293,18 +426,23 @@ class Operation(Record):
     def scratch(
         self, inputs: Sequence[TensorInfo], outputs: Sequence[TensorInfo], context: Context
     ) -> int:
-        """Return about the bytes of the arrays that come and go while it is computed.
+        """Estimate the bytes of temporary arrays.
 
         Parameters
         ----------
         inputs, outputs : sequence of TensorInfo
-            All shapes are static, but that of a constant that the layer has
-            been prepared with: None.
+            All shapes are static, except None for a constant that the layer was
+            prepared with.
         context : Context
-            `scratch_bytes` is what they had better not exceed.
+            `scratch_bytes` is the bound that should be kept.
+
+        Returns
+        -------
+        int
+            Bytes.
         """
         return 0
 
     def work(self, inputs: Sequence[TensorInfo], output: TensorInfo) -> int | None:
-        """Count the arithmetic operations, a multiply-add as two; None: not told."""
+        """Count the arithmetic operations, a multiply-add as two; None: not counted."""
         return None

@@ -29,17 +29,39 @@ class Option(enum.Enum):
 
 
 class Semantics(Option):
-    """Whose rule decides where the documents and the OpenVINO runtime differ."""
+    """The rule that decides where the documents and the OpenVINO runtime differ.
+
+    SPEC follows the operation specifications, OPENVINO the runtime.  They differ
+    only for transposed convolutions with an `output_shape`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from deconv_ir import Semantics, conv_transpose
+    >>> x, w = np.ones((1, 1, 2)), np.array([[[1.0, 2.0, 3.0]]])
+    >>> conv_transpose(x, w, strides=2, output_shape=[3], semantics=Semantics.SPEC)
+    array([[[2., 4., 2.]]])
+    >>> conv_transpose(x, w, strides=2, output_shape=[3], semantics=Semantics.OPENVINO)
+    array([[[1., 2., 4.]]])
+    """
 
     SPEC = "spec"
     OPENVINO = "openvino"
 
 
 class Accuracy(Option):
-    """Which algorithms a convolution may choose from.
+    """The algorithms from which a convolution may choose.
 
-    FAST: also those that transform the data first (Winograd), within the bounds
-    of ``docs/numerics.md``.  DIRECT: direct sums alone.
+    FAST includes algorithms that transform the data first (Winograd), within the
+    error bounds of ``docs/numerics.md``.  DIRECT allows direct sums only.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from deconv_ir import Accuracy, conv_transpose
+    >>> x, w = np.ones((1, 1, 2)), np.array([[[1.0, 2.0, 3.0]]])
+    >>> conv_transpose(x, w, strides=2, accuracy=Accuracy.DIRECT)
+    array([[[1., 2., 4., 2., 3.]]])
     """
 
     FAST = "fast"

@@ -6,15 +6,21 @@ from typing import NamedTuple
 
 
 class ScratchpadBudget(NamedTuple):
-    """Memory of a layer beside its inputs, constants and outputs.
+    """Memory that a layer may take while it runs, beside inputs, constants and outputs.
 
     Attributes
     ----------
     scratch_bytes : int
-        Scratchpad of all threads; exceeded only where the work cannot be cut
-        into tiles that are small enough.
+        Bytes for temporary arrays of all threads; exceeded only where the work
+        cannot be cut into parts that are small enough.
     weight_bytes : int
-        Weights packed in a further form, which are kept.
+        Bytes for a further packed form of a filter, which is kept after the run.
+
+    Examples
+    --------
+    >>> from deconv_ir.operations import ScratchpadBudget
+    >>> ScratchpadBudget(scratch_bytes=1 << 20, weight_bytes=0)
+    ScratchpadBudget(scratch_bytes=1048576, weight_bytes=0)
     """
 
     scratch_bytes: int

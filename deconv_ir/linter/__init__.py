@@ -1,4 +1,4 @@
-"""Judging IRs: findings, and the rules that make them."""
+"""The linter: rules, and the findings that they make."""
 
 from __future__ import annotations
 
@@ -24,18 +24,18 @@ def lint(
     deep: bool = False,
     limits: Limits = DEFAULT_LIMITS,
 ) -> list[Finding]:
-    """Return everything that is wrong with an IR, in the order of its file.
+    """Check an IR by the lint rules.
 
     Parameters
     ----------
     path : path-like
         The .xml file.
     semantics : Semantics or str
-        ``spec`` or ``openvino``: whose rule decides where they differ.
+        ``spec`` or ``openvino``: the rule that decides where the two differ.
     weights : path-like, optional
         The .bin file; by default the one beside the .xml.
     select, ignore : iterable of str
-        Rules to run, and to leave out: codes, beginnings of codes, names or
+        Rules to run, and rules to skip: codes, beginnings of codes, names or
         families.  Default: all rules of at least `severity`.
     severity : Severity or str
         ``error``, ``warning`` or ``info``: rules below it are not run.
@@ -44,14 +44,15 @@ def lint(
         Input name -> shape: check whether the layers fit at other input
         shapes.  Declared dims are not compared then.
     deep : bool
-        Read all weights, and look for NaN and infinity.
+        Read all weights, and search them for NaN and infinity.
     limits : Limits
         Sizes beyond which the file is refused.
 
     Returns
     -------
     list of Finding
-        Empty for a clean file.  A broken file gives findings, not an error.
+        In the order of the file; empty for a clean file.  A broken file gives
+        findings, not an error.
 
     Raises
     ------
@@ -60,9 +61,14 @@ def lint(
 
     Examples
     --------
+    >>> from pathlib import Path
     >>> import deconv_ir
-    >>> [f.rule for f in deconv_ir.lint("model.xml")]      # doctest: +SKIP
-    ['declared-dims-differ']
+    >>> deconv_ir.lint("samples/block/block.xml")
+    []
+    >>> text = Path("samples/documents/convolution_backprop_data_1.xml").read_text()
+    >>> _ = Path("wrong.xml").write_text(text.replace("447", "448", 1))
+    >>> [(f.code, f.rule, f.line) for f in deconv_ir.lint("wrong.xml")]
+    [('IR401', 'declared-dims-differ', 21)]
     """
     from deconv_ir.linter.engine import check_file
     from deconv_ir.linter.options import choose

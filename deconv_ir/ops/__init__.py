@@ -17,16 +17,25 @@ __all__ = ["all_operations", "find_operation"]
 
 
 def find_operation(kind: str, version: str | None = None) -> type[Operation] | None:
-    """Return the class for a layer type; None where there is none.
+    """Return the class of a layer type; None where there is none.
 
     Parameters
     ----------
     kind : str
         `type` of the layer.
     version : str, optional
-        `version` of the layer; None or empty: the newest there is.  As
-        OpenVINO's reader does, an opset without an own version of the type
-        has the newest one before it.
+        `version` of the layer; None or empty: the newest one.  An opset without a
+        version of the type has the newest one before it, as in OpenVINO's reader.
+
+    Examples
+    --------
+    >>> from deconv_ir.operations import ConvTranspose, find_operation
+    >>> find_operation("ConvTranspose") is ConvTranspose
+    True
+    >>> find_operation("Interpolate", "opset1") is find_operation("Interpolate", "opset11")
+    False
+    >>> find_operation("Unknown") is None
+    True
     """
     if kind not in REGISTRY:
         module = MODULES.get(kind)
@@ -52,7 +61,14 @@ def _opset_number(version: str) -> int:
 
 
 def all_operations() -> tuple[type[Operation], ...]:
-    """Import every operation file, and return the classes by type, then version."""
+    """Return the classes of all operations, by type, then version.
+
+    Examples
+    --------
+    >>> from deconv_ir.operations import ConvTranspose, all_operations
+    >>> ConvTranspose in all_operations()
+    True
+    """
     for module in set(MODULES.values()):
         importlib.import_module(f".{module}", __name__)
     return tuple(dict.fromkeys(cls for kind in sorted(REGISTRY) for cls in REGISTRY[kind].values()))

@@ -23,7 +23,28 @@ MAX_INTEGER = 2**63 - 1
 
 
 class Kind(NamedTuple):
-    """How an attribute is written: a parser, its inverse, and what is allowed, in words."""
+    """The way an attribute is written.
+
+    Attributes
+    ----------
+    parse : callable
+        Takes the text of the attribute; raises ValueError where it is not allowed.
+    allowed : str
+        The allowed values in words, for messages.
+    format : callable
+        The inverse of `parse`.
+    per_axis : bool
+        It has one value for each spatial axis.
+
+    Examples
+    --------
+    >>> from deconv_ir.operations import Kind, attribute, Operation
+    >>> percent = Kind(lambda text: float(text.removesuffix("%")) / 100, "a percentage")
+    >>> percent.parse("25%")
+    0.25
+    >>> class Drop(Operation):
+    ...     rate: float = attribute(percent)
+    """
 
     parse: Callable[[str], Any]
     allowed: str
@@ -51,12 +72,26 @@ _RANGES = {
 
 
 def integer(minimum: int | None = None) -> Kind:
-    """One whole number."""
+    """One whole number of at least `minimum`.
+
+    Examples
+    --------
+    >>> from deconv_ir.operations import integer
+    >>> integer(0).parse("3")
+    3
+    """
     return Kind(lambda text: _integer(text, minimum), f"a {_RANGES[minimum]}")
 
 
 def integers(minimum: int | None = None, *, per_axis: bool = False) -> Kind:
-    """Whole numbers separated by commas; `per_axis`: one for each spatial axis."""
+    """Whole numbers separated by commas; `per_axis`: one for each spatial axis.
+
+    Examples
+    --------
+    >>> from deconv_ir.operations import integers
+    >>> integers(1).parse("2,3")
+    (2, 3)
+    """
 
     def parse(text: str) -> tuple[int, ...]:
         text = text.strip()
@@ -71,7 +106,14 @@ def integers(minimum: int | None = None, *, per_axis: bool = False) -> Kind:
 
 
 def flags() -> Kind:
-    """Zeros and ones separated by commas."""
+    """Zeros and ones separated by commas.
+
+    Examples
+    --------
+    >>> from deconv_ir.operations import flags
+    >>> flags().parse("0,1")
+    (0, 1)
+    """
 
     def parse(text: str) -> tuple[int, ...]:
         bits = tuple(_integer(t, 0) for t in text.split(",")) if text.strip() else ()
@@ -83,7 +125,14 @@ def flags() -> Kind:
 
 
 def number(*, minimum: float | None = None) -> Kind:
-    """One finite or infinite floating-point number."""
+    """One floating-point number, which may be infinite, of at least `minimum`.
+
+    Examples
+    --------
+    >>> from deconv_ir.operations import number
+    >>> number(minimum=0).parse("2.5")
+    2.5
+    """
 
     def parse(text: str) -> float:
         value = float(text)
@@ -95,7 +144,14 @@ def number(*, minimum: float | None = None) -> Kind:
 
 
 def boolean() -> Kind:
-    """``true`` or ``false``; 1 and 0 are read too."""
+    """``true`` or ``false``; 1 and 0 are read too.
+
+    Examples
+    --------
+    >>> from deconv_ir.operations import boolean
+    >>> boolean().parse("1")
+    True
+    """
     words = {"true": True, "1": True, "false": False, "0": False}
 
     def parse(text: str) -> bool:
@@ -108,7 +164,15 @@ def boolean() -> Kind:
 
 
 def choice(values: type[enum.Enum], *, fold: bool = True, **aliases: enum.Enum) -> Kind:
-    """One of an enum's values, or of its aliases; case is ignored unless `fold` is off."""
+    """One of an enum's values, or of its aliases; case is ignored unless `fold` is off.
+
+    Examples
+    --------
+    >>> from deconv_ir import PadMode
+    >>> from deconv_ir.operations import choice
+    >>> choice(PadMode, notset=PadMode.EXPLICIT).parse("NOTSET")
+    <PadMode.EXPLICIT: 'explicit'>
+    """
     table: dict[str, enum.Enum] = {str(m.value): m for m in values} | aliases
     return choice_of(table, fold=fold)
 
@@ -129,7 +193,14 @@ def choice_of(table: Mapping[str, enum.Enum], *, fold: bool = True) -> Kind:
 
 
 def numbers() -> Kind:
-    """Finite numbers separated by commas."""
+    """Finite numbers separated by commas.
+
+    Examples
+    --------
+    >>> from deconv_ir.operations import numbers
+    >>> numbers().parse("1,2.5")
+    (1.0, 2.5)
+    """
 
     def parse(text: str) -> tuple[float, ...]:
         values = tuple(float(t) for t in text.split(",")) if text.strip() else ()
@@ -152,7 +223,14 @@ def choices(values: type[enum.Enum]) -> Kind:
 
 
 def shape() -> Kind:
-    """A shape; dims may be ``?``, ``-1`` or ranges, the whole ``...``."""
+    """A shape; dims may be ``?``, ``-1`` or ranges, the whole ``...``.
+
+    Examples
+    --------
+    >>> from deconv_ir.operations import shape
+    >>> shape().parse("1,?,2..4")
+    (1, ?, 2..4)
+    """
 
     def format_(value: Shape) -> str:
         return "..." if value is None else format_shape(value)[1:-1]
@@ -161,7 +239,14 @@ def shape() -> Kind:
 
 
 def element_type() -> Kind:
-    """An element type; ``dynamic`` and ``undefined`` are None."""
+    """An element type; ``dynamic`` and ``undefined`` are None.
+
+    Examples
+    --------
+    >>> from deconv_ir.operations import element_type
+    >>> element_type().parse("f16")
+    f16
+    """
 
     def parse(text: str) -> ElementType | None:
         return None if text in ("dynamic", "undefined") else parse_element_type(text)
@@ -182,7 +267,14 @@ def result_type() -> Kind:
 
 
 def text() -> Kind:
-    """Any text."""
+    """Any text.
+
+    Examples
+    --------
+    >>> from deconv_ir.operations import text
+    >>> text().parse("linear")
+    'linear'
+    """
     return Kind(lambda value: value, "text")
 
 
@@ -226,14 +318,22 @@ def attribute(
     Parameters
     ----------
     kind : Kind
-        How it is written.
+        The way it is written.
     default : Any, optional
         Its value where it is absent; without one, absence is an error.
     required : bool
         The document requires it, though readers tolerate its absence; the
         linter reports that.
     name : str, optional
-        Its name in the IR, where that is no Python name.
+        Its name in the IR, where that is not a Python name.
+
+    Examples
+    --------
+    >>> from deconv_ir.operations import Operation, attribute, number
+    >>> class Scale(Operation):
+    ...     factor: float = attribute(number(), 1.0)
+    >>> Scale(), Scale(factor=2.5)
+    (Scale(factor=1.0), Scale(factor=2.5))
     """
     return AttributeSpec(kind, default, required or default is REQUIRED, name)
 

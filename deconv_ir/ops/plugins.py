@@ -35,11 +35,11 @@ def register(
     kind : str
         `type` of the layer.
     *versions : str
-        `version` of the layer, oldest first, as ``extension``; none: any.
+        `version` of the layer, oldest first, such as ``extension``; none: any.
     inputs : tuple of str
         Names of its inputs.
     required : int, optional
-        How many of them must be there; all, by default.
+        Number of inputs that must be there; all, by default.
     variadic : bool
         Any number of inputs, from one on, all of the first one's name.
 
@@ -55,13 +55,16 @@ def register(
 
     Examples
     --------
-    >>> from deconv_ir.operations import Operation, register
+    >>> import numpy as np
+    >>> from deconv_ir.operations import Context, Operation, find_operation, register
     >>> @register("Twice", "extension", inputs=("data",))
     ... class Twice(Operation):
     ...     def infer(self, inputs, context):
     ...         return (inputs[0],)
     ...     def execute(self, inputs, context):
     ...         return (2 * inputs[0],)
+    >>> find_operation("Twice")().execute([np.ones(3)], Context())
+    (array([2., 2., 2.]),)
     """
     for text in (kind, *versions):
         if not isinstance(text, str) or (text == kind and not text):

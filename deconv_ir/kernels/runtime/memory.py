@@ -100,6 +100,11 @@ def set_memory_pool_limit(limit_bytes: int) -> None:
     ------
     SettingError
         `limit_bytes` is negative.
+
+    Examples
+    --------
+    >>> import deconv_ir
+    >>> deconv_ir.set_memory_pool_limit(0)  # release all, and keep nothing from now on
     """
     global _kept_bytes
     if limit_bytes < 0:

@@ -1,4 +1,4 @@
-"""How many threads the kernels use: one number for the whole process."""
+"""The number of threads that the kernels use: one for the whole process."""
 
 from __future__ import annotations
 
@@ -14,7 +14,19 @@ _threads = 0
 
 
 def get_threads() -> int:
-    """Return the number of threads in use: what was set, else all cores of this process."""
+    """Return the number of threads that the kernels use.
+
+    Returns
+    -------
+    int
+        The number that was set, else the number of cores that this process may use.
+
+    Examples
+    --------
+    >>> import deconv_ir
+    >>> deconv_ir.get_threads() >= 1
+    True
+    """
     if _threads:
         return _threads
     if hasattr(os, "sched_getaffinity"):
@@ -23,12 +35,26 @@ def get_threads() -> int:
 
 
 def set_threads(count: int | None) -> None:
-    """Use `count` threads from now on, at most 256; None: as many as this process has cores.
+    """Set the number of threads that the kernels use, for the whole process.
+
+    Parameters
+    ----------
+    count : int or None
+        At least 1; more than 256 has the effect of 256.  None: the number of
+        cores that this process may use.
 
     Raises
     ------
     SettingError
         `count` is less than 1.
+
+    Examples
+    --------
+    >>> import deconv_ir
+    >>> deconv_ir.set_threads(1)
+    >>> deconv_ir.get_threads()
+    1
+    >>> deconv_ir.set_threads(None)
     """
     global _threads
     if count is not None and count < 1:

@@ -18,7 +18,14 @@ from deconv_ir.ops.convolution.views import DataView
 
 
 class FilterFormat(enum.Enum):
-    """Layout of the filter; X stands for the spatial axes."""
+    """Layout of the filter; X stands for the spatial axes.
+
+    Examples
+    --------
+    >>> from deconv_ir.operations import FilterFormat
+    >>> FilterFormat("XOI")
+    <FilterFormat.XOI: 'XOI'>
+    """
 
     XOI = "XOI"
     IOX = "IOX"
@@ -59,6 +66,14 @@ class ConvTranspose(OneDNNDeconvolution):
         NXC (the default) or NCX.
     filter_format : FilterFormat
         XOI (the default) or IOX.
+
+    Examples
+    --------
+    >>> from deconv_ir.operations import Context, ConvTranspose, TensorInfo
+    >>> up = ConvTranspose(strides=(2,), dilations=(1,), pads_begin=(0,), pads_end=(0,))
+    >>> data, filter = TensorInfo((1, 5, 4)), TensorInfo((3, 3, 4))  # NXC, XOI
+    >>> up.infer([data, filter], Context())[0].shape  # 2*(5 - 1) + 3
+    (1, 11, 3)
     """
 
     filter_format: FilterFormat = attribute(choice(FilterFormat, fold=False), FilterFormat.XOI)

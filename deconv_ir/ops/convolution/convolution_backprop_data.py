@@ -46,6 +46,16 @@ class ConvolutionBackpropData(OpenVINODeconvolution):
         explicit (the same as absent), same_upper, same_lower or valid.
     output_padding : tuple of int
         Non-negative, one for each spatial axis; 0 where absent.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from deconv_ir.operations import Context, ConvolutionBackpropData
+    >>> up = ConvolutionBackpropData(
+    ...     strides=(2,), dilations=(1,), pads_begin=(0,), pads_end=(0,)
+    ... )
+    >>> up.execute([np.array([[[1.0, 2.0]]]), np.array([[[1.0, 10.0]]])], Context())
+    (array([[[ 1., 10.,  2., 20.]]]),)
     """
 
     takes_lazy = (1,)

@@ -15,7 +15,14 @@ from deconv_ir.ops.convolution.views import DataView, check_output_shape
 
 
 class WeightsFormat(enum.Enum):
-    """Layout of the weights; X stands for the spatial axes."""
+    """Layout of the weights; X stands for the spatial axes.
+
+    Examples
+    --------
+    >>> from deconv_ir.operations import WeightsFormat
+    >>> WeightsFormat("XIO")
+    <WeightsFormat.XIO: 'XIO'>
+    """
 
     XIO = "XIO"
     OIX = "OIX"
@@ -63,6 +70,15 @@ class ConvolutionBackwardData(OneDNNDeconvolution):
     dst_shape : tuple of int
         Full shape of the output in the order of `data_format`; an input of
         that name wins over it.  One of the two must be there.
+
+    Examples
+    --------
+    >>> from deconv_ir.operations import Context, ConvolutionBackwardData, TensorInfo
+    >>> up = ConvolutionBackwardData(
+    ...     strides=(2,), dilations=(1,), pads_begin=(0,), pads_end=(0,), dst_shape=(1, 11, 3)
+    ... )
+    >>> up.infer([TensorInfo((1, 5, 4)), TensorInfo((3, 3, 4))], Context())[0].shape
+    (1, 11, 3)
     """
 
     weights_format: WeightsFormat = attribute(choice(WeightsFormat, fold=False), WeightsFormat.XIO)

@@ -45,6 +45,18 @@ class GroupConvolutionBackpropData(OpenVINODeconvolution):
         explicit (the same as absent), same_upper, same_lower or valid.
     output_padding : tuple of int
         Non-negative, one for each spatial axis; 0 where absent.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from deconv_ir.operations import Context, GroupConvolutionBackpropData
+    >>> up = GroupConvolutionBackpropData(
+    ...     strides=(2,), dilations=(1,), pads_begin=(0,), pads_end=(0,)
+    ... )
+    >>> x, w = np.ones((1, 2, 1)), np.array([[[[1.0, 2.0]]], [[[3.0, 4.0]]]])  # two groups
+    >>> up.execute([x, w], Context())
+    (array([[[1., 2.],
+            [3., 4.]]]),)
     """
 
     takes_lazy = (1,)

@@ -21,7 +21,14 @@ if TYPE_CHECKING:
 
 
 class DataFormat(enum.Enum):
-    """Layout of data and output; X stands for the spatial axes."""
+    """Layout of data and output; X stands for the spatial axes.
+
+    Examples
+    --------
+    >>> from deconv_ir.operations import DataFormat
+    >>> DataFormat("NXC")
+    <DataFormat.NXC: 'NXC'>
+    """
 
     NXC = "NXC"
     NCX = "NCX"
