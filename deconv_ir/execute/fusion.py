@@ -7,9 +7,8 @@ from typing import NamedTuple
 
 from deconv_ir.ir.graph import Graph, Source
 from deconv_ir.ir.operation import Operation
+from deconv_ir.ops.convolution.fusing import is_activation
 from deconv_ir.ops.elementwise.broadcasting import Broadcast
-
-_ACTIVATIONS = ("ReLU", "Clamp", "PReLU")
 
 
 class Followers(NamedTuple):
@@ -100,4 +99,5 @@ def _adds(graph: Graph, index: int) -> bool:
 def _activates(graph: Graph, index: int, following: tuple[int, tuple[Source, ...]]) -> bool:
     """Whether a layer is an activation of another, which is its first input."""
     at, _ = following
-    return graph.layers[at].type in _ACTIVATIONS and graph.topology.sources[at][0] == (index, 0)
+    first = graph.topology.sources[at][0]
+    return is_activation(graph.layers[at].operation) and first == (index, 0)

@@ -19,10 +19,9 @@ from deconv_ir.execute.memory import format_bytes
 from deconv_ir.execute.prepare import Prepared
 from deconv_ir.execute.scratchpad import MIN_SCRATCHPAD, choose_budgets, extra_bytes
 from deconv_ir.ir.graph import Graph, Source
-from deconv_ir.ir.operation import Call, Context, Operation, Sharing, TensorInfo
+from deconv_ir.ir.operation import Call, Context, Kernel, Operation, Sharing, TensorInfo
 from deconv_ir.ir.scratchpad import UNLIMITED, ScratchpadBudget
 from deconv_ir.ir.shapes import is_static, static
-from deconv_ir.ops.convolution.packed import PackedLayer
 
 if TYPE_CHECKING:
     import numpy as np
@@ -340,10 +339,12 @@ class _Planner:
         most = lowest + extra_bytes(lowest, len(self.graph.layers))
         if self.memory_limit is not None:
             most = min(most, self.memory_limit)
-        packed: dict[int, tuple[PackedLayer, list[TensorInfo]]] = {}
+        packed: dict[int, tuple[Kernel, list[TensorInfo]]] = {}
         for step, index in enumerate(self.layers):
             kernel, inputs = prepared.kernels.get(index), self._infos_of(self.rows[step])
-            if isinstance(kernel, PackedLayer) and all(is_static(i.shape) for i in inputs):
+            if kernel is None or not kernel.has_candidates:
+                continue
+            if all(is_static(i.shape) for i in inputs):
                 packed[step] = kernel, inputs
         asks = [functools.partial(kernel.candidates, inputs) for kernel, inputs in packed.values()]
         chosen = choose_budgets(asks, most - max(live, default=0) - prepared.weight_bytes)

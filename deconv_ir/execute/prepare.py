@@ -12,7 +12,6 @@ from deconv_ir.ir.graph import Graph, Source
 from deconv_ir.ir.infer import infer_layer
 from deconv_ir.ir.lazy_tensor import LazyTensor, whole
 from deconv_ir.ir.operation import Context, Epilogue, Kernel, TensorInfo
-from deconv_ir.ops.convolution.packed import PackedLayer
 from deconv_ir.ops.values import actual
 
 if TYPE_CHECKING:
@@ -59,7 +58,7 @@ class Prepared(NamedTuple):
     @property
     def weight_bytes(self) -> int:
         """Bytes of all constants, packed or not."""
-        told = (k.packed_bytes for k in self.kernels.values() if isinstance(k, PackedLayer))
+        told = (kernel.packed_bytes or 0 for kernel in self.kernels.values())
         constants = sum(array.nbytes for array in self.constants.values())
         return self.packed_bytes + constants + sum(told)
 
@@ -132,7 +131,7 @@ class Preparation:
             kernel, size = self._kernel(index, inputs)
             if kernel is not None:
                 kernels[index] = kernel
-                packed += 0 if isinstance(kernel, PackedLayer) else size
+                packed += size if kernel.packed_bytes is None else 0
             else:
                 for source, array in zip(rows, inputs, strict=True):
                     if source is not None and array is not None:

@@ -16,7 +16,7 @@ from deconv_ir.ir.shapes import Shape, format_shape
 if TYPE_CHECKING:
     from deconv_ir.ir.dtypes import Array
     from deconv_ir.ir.lazy_tensor import Constant, LazyTensor
-    from deconv_ir.ir.scratchpad import ScratchpadBudget
+    from deconv_ir.ir.scratchpad import AlgorithmCandidate, ScratchpadBudget
 
 
 Call = Callable[[Sequence[Any], Any], Sequence[Any]]
@@ -40,6 +40,14 @@ class Kernel:
     (array([[[ 1., 10.,  2., 20.]]]),)
     """
 
+    has_candidates: ClassVar[bool] = False
+    """Whether it chooses its algorithm by its budget, and has `candidates` and `settle`."""
+
+    @property
+    def packed_bytes(self) -> int | None:
+        """Bytes of its constants in all forms that are kept; None: those of the constants."""
+        return None
+
     def __call__(
         self,
         inputs: Sequence[Any],
@@ -61,6 +69,16 @@ class Kernel:
     def bind(self, inputs: Sequence[TensorInfo], budget: ScratchpadBudget) -> Call:
         """Do once what depends on shapes alone; see `Operation.bind`."""
         return functools.partial(self, budget=budget)
+
+    def candidates(
+        self, inputs: Sequence[TensorInfo], budget_bytes: int
+    ) -> Sequence[AlgorithmCandidate]:
+        """Return the algorithms for this scratchpad; the first packs no further weights."""
+        raise NotImplementedError
+
+    def settle(self, inputs: Sequence[TensorInfo], budget: ScratchpadBudget) -> int:
+        """Pack the weights for runs with this budget; return their scratchpad bytes."""
+        raise NotImplementedError
 
 
 class Sharing(enum.Enum):

@@ -2,22 +2,28 @@
 
 from __future__ import annotations
 
+import ast
 import math
 import subprocess
 import sys
 import tracemalloc
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from support import IR, Out
 
 import deconv_ir
+from deconv_ir import execute
 from deconv_ir.execute.scratchpad import MIN_SCRATCHPAD, choose_budgets, extra_bytes
+from deconv_ir.ir.operation import Context, TensorInfo
+from deconv_ir.ir.operation import Kernel as PreparedKernel
 from deconv_ir.ir.scratchpad import AlgorithmCandidate, ScratchpadBudget
 from deconv_ir.kernels.algorithm import Algorithm as Kernel
 from deconv_ir.kernels.algorithm import preferred_algorithm
+from deconv_ir.ops.linear_algebra.matmul import MatMul
 
 RNG = np.random.default_rng(0)
 COMPILED = preferred_algorithm() is Kernel.COMPILED
@@ -265,3 +271,70 @@ def test_a_filter_is_not_there_twice_while_it_is_packed(
         file.truncate(filter_.nbytes // 4)
     with pytest.raises(deconv_ir.WeightsError, match="cut short"):
         deconv_ir.load(path, warn=False).plan_for_shapes()
+
+
+def test_any_kernel_with_candidates_gets_a_budget(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The executor asks the interface of kernels: the one here belongs to no convolution."""
+
+    class Chosen(PreparedKernel):
+        has_candidates = True
+        packed_bytes = 1000 * K
+        settled: ScratchpadBudget | None = None
+        used: ScratchpadBudget | None = None
+
+        def __init__(self, weights: np.ndarray) -> None:
+            self.weights = weights
+
+        def candidates(
+            self, inputs: Sequence[TensorInfo], budget_bytes: int
+        ) -> Sequence[AlgorithmCandidate]:
+            return (AlgorithmCandidate(1.0, 7 * K, 0),)
+
+        def settle(self, inputs: Sequence[TensorInfo], budget: ScratchpadBudget) -> int:
+            self.settled = budget
+            return 7 * K
+
+        def __call__(
+            self,
+            inputs: Sequence[Any],
+            out: np.ndarray | None = None,
+            budget: ScratchpadBudget | None = None,
+        ) -> Sequence[np.ndarray]:
+            self.used = budget
+            return (inputs[0] @ self.weights,)
+
+    made: list[Chosen] = []
+
+    def prepare(self: MatMul, constants: Sequence[Any], context: Context) -> Chosen:
+        made.append(Chosen(constants[1]))
+        return made[0]
+
+    ir = IR()
+    product = ir.layer("MatMul", [ir.parameter("x", "2,3"), ir.const(normal(3, 4))], names="y")
+    ir.result(product)
+    path = ir.save(tmp_path)
+    x = normal(2, 3)
+    expected = deconv_ir.load(path).run([x])["y"]
+    plain = deconv_ir.load(path).plan_for_shapes()
+    monkeypatch.setattr(MatMul, "prepare", prepare)
+    model = deconv_ir.load(path)
+    plan = model.plan_for_shapes()
+    np.testing.assert_allclose(model.run([x])["y"], expected, rtol=1e-6)
+    (kernel,) = made
+    assert kernel.settled is not None
+    assert kernel.used == kernel.settled
+    constant = 3 * 4 * 4
+    assert plan.weight_bytes - plain.weight_bytes == 1000 * K - constant
+    assert plan.peak_bytes - plain.peak_bytes == 1000 * K - constant + 7 * K
+
+
+def test_the_executor_tests_no_classes() -> None:
+    for path in Path(execute.__file__).parent.glob("*.py"):
+        called = {
+            ast.unparse(n.func)
+            for n in ast.walk(ast.parse(path.read_text()))
+            if isinstance(n, ast.Call)
+        }
+        assert "isinstance" not in called, path.name

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from deconv_ir.ir.operation import Epilogue, Operation
@@ -56,18 +56,42 @@ def as_activation(
     dtype : dtype
         Element type that it is applied to.
     """
+    found = _ACTIVATIONS.get(operation.type)
+    return None if found is None else found(operation, parameters, dtype)
+
+
+def is_activation(operation: Operation) -> bool:
+    """Whether the kernels have an operation as an activation, for some parameters and types."""
+    return operation.type in _ACTIVATIONS
+
+
+def _relu(operation: Operation, parameters: Sequence[Array], dtype: Any) -> Activation | None:
     from deconv_ir.kernels import Activation, ActivationKind
 
-    if operation.type == "ReLU":
-        return Activation(ActivationKind.RELU)
+    return Activation(ActivationKind.RELU)
+
+
+def _clamp(operation: Any, parameters: Sequence[Array], dtype: Any) -> Activation | None:
+    from deconv_ir.kernels import Activation, ActivationKind
+
     if dtype.kind in "iu":
         return None
-    if operation.type == "Clamp":
-        low, high = getattr(operation, "min"), getattr(operation, "max")  # noqa: B009
-        return Activation(ActivationKind.CLAMP, low=low, high=high)
-    if operation.type == "PReLU" and parameters[0].size == 1:
-        return Activation(ActivationKind.LEAKY_RELU, slope=float(parameters[0].reshape(())))
-    return None
+    return Activation(ActivationKind.CLAMP, low=operation.min, high=operation.max)
+
+
+def _prelu(operation: Operation, parameters: Sequence[Array], dtype: Any) -> Activation | None:
+    from deconv_ir.kernels import Activation, ActivationKind
+
+    if dtype.kind in "iu" or parameters[0].size != 1:
+        return None
+    return Activation(ActivationKind.LEAKY_RELU, slope=float(parameters[0].reshape(())))
+
+
+_ACTIVATIONS: dict[str, Callable[[Operation, Sequence[Array], Any], Activation | None]] = {
+    "ReLU": _relu,
+    "Clamp": _clamp,
+    "PReLU": _prelu,
+}
 
 
 def as_kernel_epilogue(

@@ -33,6 +33,8 @@ class PackedLayer(Kernel):
         Whether the layer's data and output are, which the kernel's never are.
     """
 
+    has_candidates = True
+
     def __init__(
         self,
         run: Callable[[Sequence[Array], Array | None, ScratchpadBudget | None], Array],
