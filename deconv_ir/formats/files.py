@@ -33,20 +33,43 @@ def open_regular(path: str | os.PathLike[str]) -> BinaryIO:
     raise OSError(errno.EINVAL, "it is no regular file", str(path))
 
 
+class OversizeError(OSError):
+    """A file has more bytes than the limit.
+
+    Attributes
+    ----------
+    size : int
+        The bytes found; a file that grows while it is read may have more.
+    """
+
+    def __init__(self, path: str | os.PathLike[str], size: int, limit: int) -> None:
+        message = f"the file has {size} bytes, more than the limit of {limit}"
+        super().__init__(errno.EFBIG, message, os.fspath(path))
+        self.size = size
+
+
 def read_regular(path: str | os.PathLike[str], limit: int) -> bytes:
     """Return the bytes of a regular file of at most `limit` bytes.
 
     Raises
     ------
+    OversizeError
+        There are more bytes.
     OSError
-        As by `open_regular`, or there are more bytes.
+        As by `open_regular`.
     """
     with open_regular(path) as stream:
-        # No more than is there: memory is taken for as much as is asked for.
-        data = stream.read(min(os.fstat(stream.fileno()).st_size, limit) + 1)
-    if len(data) > limit:
-        raise OSError(errno.EFBIG, f"it has more than {limit} bytes", str(path))
-    return data
+        size = os.fstat(stream.fileno()).st_size
+        if size > limit:
+            raise OversizeError(path, size, limit)
+        # `read` allocates all the bytes asked for: the size, then what the file grows by.
+        data = stream.read(size + 1)
+        while len(data) > size:
+            size = len(data)
+            if size > limit:
+                raise OversizeError(path, size, limit)
+            data += stream.read(min(size, limit - size) + 1)
+        return data
 
 
 def _require_replaceable(path: Path) -> None:

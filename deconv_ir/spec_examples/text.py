@@ -18,7 +18,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from deconv_ir.errors import DeconvError
-from deconv_ir.formats.files import open_regular
+from deconv_ir.formats.files import OversizeError, read_regular
 from deconv_ir.limits import DEFAULT_LIMITS
 
 _MARKUP = re.compile(
@@ -157,17 +157,11 @@ def read_file(path: str | os.PathLike[str], limit: int) -> bytes:
     """
     name = os.fspath(path)
     try:
-        with open_regular(path) as stream:
-            size = os.fstat(stream.fileno()).st_size
-            if size > limit:
-                raise DeconvError(
-                    f"the file has {size} bytes, more than the limit of {limit}",
-                    file=name,
-                    expected=limit,
-                    actual=size,
-                    rule="oversize",
-                )
-            return stream.read(limit)
+        return read_regular(path, limit)
+    except OversizeError as error:
+        raise DeconvError(
+            str(error.strerror), file=name, expected=limit, actual=error.size, rule="oversize"
+        ) from None
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or str(error)
         raise DeconvError(f"can not read the file: {reason}", file=name, rule="io") from error

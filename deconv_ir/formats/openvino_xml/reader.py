@@ -15,7 +15,7 @@ import re
 from typing import Final
 
 from deconv_ir.errors import DeconvError, IRError
-from deconv_ir.formats.files import open_regular
+from deconv_ir.formats.files import OversizeError, read_regular
 from deconv_ir.formats.openvino_xml.document import Document
 from deconv_ir.formats.openvino_xml.locations import pin_down
 from deconv_ir.formats.openvino_xml.pieces import (
@@ -118,18 +118,9 @@ def read_file(path: str | os.PathLike[str], limits: Limits = DEFAULT_LIMITS) -> 
         It can not be read, is no regular file, or is larger than the limit.
     """
     try:
-        with open_regular(path) as stream:
-            size = os.fstat(stream.fileno()).st_size
-            if size > limits.xml_bytes:
-                raise _oversize(str(path), size, limits)
-            # Memory is taken for what is there; what grows meanwhile is read to the limit.
-            data = stream.read(size + 1)
-            while len(data) > size:
-                size = len(data)
-                if size > limits.xml_bytes:
-                    raise _oversize(str(path), size, limits)
-                data += stream.read(min(size, limits.xml_bytes - size) + 1)
-            return data
+        return read_regular(path, limits.xml_bytes)
+    except OversizeError as error:
+        raise _oversize(str(path), error.size, limits) from None
     except OSError as error:
         raise IRError(
             f"can not read the IR: {error.strerror}", file=str(path), rule="io"
