@@ -5,15 +5,17 @@ from __future__ import annotations
 import io
 import os
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from cases import Case
 
-__all__ = ["PEERS", "onnx_model", "openvino_model", "versions"]
+if TYPE_CHECKING:
+    from deconv_ir.ir.dtypes import Array
 
-Array = np.ndarray[Any, np.dtype[Any]]
-Runner = Callable[[Array], Any]
+    Runner = Callable[[Array], Any]
+
+__all__ = ["PEERS", "onnx_model", "openvino_model", "versions"]
 
 
 def openvino_model(case: Case, weights: Array) -> Any:

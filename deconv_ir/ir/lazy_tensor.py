@@ -7,9 +7,8 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 if TYPE_CHECKING:
-    import numpy as np
+    from deconv_ir.ir.dtypes import Array
 
-    Array = np.ndarray[Any, np.dtype[Any]]
     Constant: TypeAlias = Array | "LazyTensor"
 
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import enum
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-__all__ = ["Activation", "ActivationKind"]
+if TYPE_CHECKING:
+    from deconv_ir.ir.dtypes import Array
 
-Array = np.ndarray[Any, np.dtype[Any]]
+__all__ = ["Activation", "ActivationKind"]
 
 
 class ActivationKind(enum.Enum):

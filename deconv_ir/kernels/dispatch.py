@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -19,6 +19,7 @@ from deconv_ir.kernels.runtime.memory import empty
 
 # The NumPy kernels are imported where they are used: most processes need none of them.
 if TYPE_CHECKING:
+    from deconv_ir.ir.dtypes import Array
     from deconv_ir.kernels.numpy.nonfinite import NonFiniteOutputs
     from deconv_ir.kernels.numpy.tiled import TiledKernel
 
@@ -27,8 +28,6 @@ __all__ = [
     "Convolution",
     "Deconvolution",
 ]
-
-Array = np.ndarray[Any, np.dtype[Any]]
 
 DEFAULT_SCRATCH_BYTES = 64 << 20
 # What the NumPy kernels may always use: smaller tiles cost them more than they save.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import enum
 import math
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -22,6 +22,9 @@ from deconv_ir.kernels.runtime.cpu import (
 from deconv_ir.kernels.runtime.extension import compiled_module
 from deconv_ir.kernels.runtime.threads import get_threads
 
+if TYPE_CHECKING:
+    from deconv_ir.ir.dtypes import Array
+
 __all__ = [
     "CompiledKernel",
     "Filtering",
@@ -29,8 +32,6 @@ __all__ = [
     "fold_filter",
     "supports",
 ]
-
-Array = np.ndarray[Any, np.dtype[Any]]
 
 _AXES = 3
 # Beyond these the tables of sub-convolutions would be larger than the work.

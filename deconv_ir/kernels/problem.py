@@ -13,15 +13,16 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from deconv_ir.errors import UnsupportedError
 
-__all__ = ["Problem", "accumulator_of", "check_run", "check_vector", "pick"]
+if TYPE_CHECKING:
+    from deconv_ir.ir.dtypes import Array
 
-Array = np.ndarray[Any, np.dtype[Any]]
+__all__ = ["Problem", "accumulator_of", "check_run", "check_vector", "pick"]
 
 
 class Problem(NamedTuple):

@@ -8,16 +8,17 @@ the result on each of our threads instead.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from deconv_ir.kernels.runtime.parallel import run_jobs, single_threaded_blas
 from deconv_ir.kernels.runtime.threads import get_threads
 
-__all__ = ["LEAST_FOR_THREADS", "matmul", "multiply_stacks"]
+if TYPE_CHECKING:
+    from deconv_ir.ir.dtypes import Array
 
-Array = np.ndarray[Any, np.dtype[Any]]
+__all__ = ["LEAST_FOR_THREADS", "matmul", "multiply_stacks"]
 
 # Multiply-adds below which handing work to another thread costs more than it saves.
 _WORTH_A_THREAD = 1 << 20

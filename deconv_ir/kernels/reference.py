@@ -7,13 +7,14 @@ that it can judge them.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-__all__ = ["naive", "naive_convolution"]
+if TYPE_CHECKING:
+    from deconv_ir.ir.dtypes import Array
 
-Array = np.ndarray[Any, np.dtype[Any]]
+__all__ = ["naive", "naive_convolution"]
 
 
 def naive(

@@ -11,7 +11,7 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
@@ -28,7 +28,9 @@ from deconv_ir.kernels import (
 from deconv_ir.kernels.runtime import parallel
 from deconv_ir.kernels.runtime.extension import compiled_module
 
-Array = np.ndarray[Any, np.dtype[Any]]
+if TYPE_CHECKING:
+    from deconv_ir.ir.dtypes import Array
+
 
 STATIC = {"strides": (2, 1), "dilations": (1, 2), "groups": 2}
 PADS = (1, 2)

@@ -17,7 +17,7 @@ import functools
 import itertools
 import math
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -28,9 +28,10 @@ from deconv_ir.kernels.numpy.tiled import Scratchpad, TiledKernel, Tiling, leave
 from deconv_ir.kernels.problem import Problem, pick
 from deconv_ir.kernels.products import multiply_stacks
 
-__all__ = ["GemmCol2im"]
+if TYPE_CHECKING:
+    from deconv_ir.ir.dtypes import Array
 
-Array = np.ndarray[Any, np.dtype[Any]]
+__all__ = ["GemmCol2im"]
 
 
 class _Distance(NamedTuple):

@@ -16,7 +16,7 @@ import functools
 import itertools
 import math
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -28,9 +28,11 @@ from deconv_ir.kernels.numpy.tiled import Scratchpad, TiledKernel, Tiling, leave
 from deconv_ir.kernels.problem import Problem
 from deconv_ir.kernels.products import multiply_stacks
 
+if TYPE_CHECKING:
+    from deconv_ir.ir.dtypes import Array
+
 __all__ = ["Im2col"]
 
-Array = np.ndarray[Any, np.dtype[Any]]
 _Index = tuple[slice, ...]
 
 

@@ -6,13 +6,14 @@ which floats are exact; the products of limbs are added modulo 2^64.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-__all__ = ["IntegerGemm"]
+if TYPE_CHECKING:
+    from deconv_ir.ir.dtypes import Array
 
-Array = np.ndarray[Any, np.dtype[Any]]
+__all__ = ["IntegerGemm"]
 
 _LIMB_BITS = 16
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import itertools
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -12,9 +12,11 @@ from deconv_ir.kernels.activation import Activation, ActivationKind
 from deconv_ir.kernels.numpy.subconvolution import AxisSpan
 from deconv_ir.kernels.numpy.tile import Tile
 
+if TYPE_CHECKING:
+    from deconv_ir.ir.dtypes import Array
+
 __all__ = ["Interleaver", "Phases"]
 
-Array = np.ndarray[Any, np.dtype[Any]]
 Phases = tuple[tuple[int, ...], ...]
 """Phases of the sub-convolutions in question, an axis each."""
 

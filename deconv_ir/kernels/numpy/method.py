@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -13,9 +13,10 @@ from deconv_ir.kernels.numpy.subconvolution import sub_convolutions
 from deconv_ir.kernels.numpy.tiled import TiledKernel
 from deconv_ir.kernels.problem import Problem
 
-__all__ = ["choose_method", "grouped", "pack"]
+if TYPE_CHECKING:
+    from deconv_ir.ir.dtypes import Array
 
-Array = np.ndarray[Any, np.dtype[Any]]
+__all__ = ["choose_method", "grouped", "pack"]
 
 
 def choose_method(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -10,9 +10,10 @@ from deconv_ir.kernels.activation import Activation
 from deconv_ir.kernels.numpy.method import grouped, pack
 from deconv_ir.kernels.problem import Problem
 
-__all__ = ["NonFiniteOutputs", "finite_part"]
+if TYPE_CHECKING:
+    from deconv_ir.ir.dtypes import Array
 
-Array = np.ndarray[Any, np.dtype[Any]]
+__all__ = ["NonFiniteOutputs", "finite_part"]
 
 
 def finite_part(weights: Array) -> Array:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -16,9 +16,10 @@ from deconv_ir.kernels.problem import Problem, accumulator_of
 from deconv_ir.kernels.runtime.parallel import run_jobs, single_threaded_blas
 from deconv_ir.kernels.runtime.threads import get_threads
 
-__all__ = ["Scratchpad", "TiledKernel", "Tiling", "leaves_holes"]
+if TYPE_CHECKING:
+    from deconv_ir.ir.dtypes import Array
 
-Array = np.ndarray[Any, np.dtype[Any]]
+__all__ = ["Scratchpad", "TiledKernel", "Tiling", "leaves_holes"]
 
 
 class Scratchpad:

@@ -6,16 +6,17 @@ import functools
 import math
 import sys
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from deconv_ir.errors import SettingError
 from deconv_ir.kernels.runtime.extension import compiled_module
 
-__all__ = ["allocator", "empty", "is_pooled", "set_memory_pool_limit"]
+if TYPE_CHECKING:
+    from deconv_ir.ir.dtypes import Array
 
-Array = np.ndarray[Any, np.dtype[Any]]
+__all__ = ["allocator", "empty", "is_pooled", "set_memory_pool_limit"]
 
 # Smaller ones the C library's allocator hands out again by itself.
 _LARGE_BYTES = 8 << 20

@@ -10,15 +10,17 @@ Source: OpenVINO operation specifications, Interpolate-4 and Interpolate-11.
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-__all__ = ["Array", "coordinates", "cubic", "linear", "linear_onnx", "nearest", "pillow", "weigh"]
+if TYPE_CHECKING:
+    from deconv_ir.ir.dtypes import Array
 
-Array = np.ndarray[Any, np.dtype[Any]]
-Taps = tuple[Array, Array]
-"""Index and weight of each element, ``[output, taps]`` both."""
+    Taps = tuple[Array, Array]
+    """Index and weight of each element, ``[output, taps]`` both."""
+
+__all__ = ["coordinates", "cubic", "linear", "linear_onnx", "nearest", "pillow", "weigh"]
 
 
 def coordinates(mode: str, scale: float, data: int, output: int) -> Array:
