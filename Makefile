@@ -8,7 +8,7 @@ SECONDS ?= 60
 COUNT ?= 100000
 PROBLEMS ?= 300
 
-.PHONY: help run test test-without-compiler test-lowest test-peers check regen bench fuzz fuzz-sanitized mutate generate dist clean
+.PHONY: help run test test-without-compiler test-lowest test-peers check regen docs bench fuzz fuzz-sanitized mutate generate dist clean
 
 help:
 	@echo "make run         upsample a photograph and name the pictures to look at"
@@ -21,6 +21,7 @@ help:
 	@echo "make mutate      COUNT=100000 mutated IRs through load, lint and run"
 	@echo "make generate    COUNT=100000 IRs generated from the operations' declarations, the same way"
 	@echo "make regen       write the generated files anew"
+	@echo "make docs        build the documentation as a site, out/site/index.html"
 	@echo "make bench       time kernels and networks beside OpenVINO, onnxruntime and torch (installs them)"
 	@echo "make fuzz-sanitized  random geometries through the compiled kernel under ASan and UBSan"
 	@echo "make dist        build sdist and wheel"
@@ -86,6 +87,11 @@ check: $(VENV)/installed-dev
 
 regen: $(VENV)/installed-dev
 	$(BIN)/python tools/regen.py
+
+docs: $(VENV)/installed-docs
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
+	$(BIN)/python -P tools/check_site.py $(OUT)/site
+	@echo "Look at $(OUT)/site/index.html"
 
 bench: $(VENV)/installed-samples $(VENV)/installed-peers
 	@mkdir -p $(OUT)/bench

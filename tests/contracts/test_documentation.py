@@ -1,0 +1,61 @@
+"""The documentation lists every public name and every page, and the guide's examples run."""
+
+from __future__ import annotations
+
+import doctest
+import re
+import shutil
+from pathlib import Path
+
+import pytest
+
+import deconv_ir
+import deconv_ir.operations
+
+ROOT = Path(__file__).parent.parent.parent
+DOCS = ROOT / "docs"
+
+
+@pytest.mark.parametrize(
+    ("module", "page"), [(deconv_ir, "api"), (deconv_ir.operations, "operations")]
+)
+def test_reference_lists_every_public_name(module: object, page: str) -> None:
+    text = (DOCS / "reference" / f"{page}.md").read_text()
+    listed = re.findall(r"^::: (\S+)$", text, re.M)
+    names = [n for n in module.__all__ if n != "__version__"]  # type: ignore[attr-defined]
+    prefix = module.__name__  # type: ignore[attr-defined]
+    assert sorted(listed) == sorted(f"{prefix}.{name}" for name in names)
+
+
+def test_every_page_is_in_the_navigation() -> None:
+    listed = set(re.findall(r": ([\w/-]+\.md)$", (ROOT / "mkdocs.yml").read_text(), re.M))
+    pages = {path.relative_to(DOCS).as_posix() for path in DOCS.rglob("*.md")}
+    assert pages <= listed
+    assert listed - pages == {"index.md", "contributing.md", "security.md", "changelog.md"}
+
+
+def test_the_examples_of_the_guide_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    shutil.copytree(ROOT / "samples", tmp_path / "samples")
+    monkeypatch.chdir(tmp_path)
+    # A block's fence would be taken for what its last example prints.
+    text = re.sub(r"^```.*$", "", (DOCS / "guide.md").read_text(), flags=re.M)
+    test = doctest.DocTestParser().get_doctest(text, {}, "guide.md", "docs/guide.md", 0)
+    assert len(test.examples) > 20
+    printed: list[str] = []
+    assert doctest.DocTestRunner().run(test, out=printed.append).failed == 0, "".join(printed)
+
+
+@pytest.mark.parametrize("path", sorted(DOCS.glob("*.md")), ids=lambda path: path.name)
+def test_users_are_not_sent_to_internal_modules(path: Path) -> None:
+    """Code that a page tells to call or import is public."""
+    text = path.read_text()
+    used = set(re.findall(r"\bdeconv_ir(?:\.\w+)+(?=\()", text))
+    used |= set(re.findall(r"^(?:>>> )?(?:from|import) (deconv_ir[\w.]*)", text, re.M))
+    for name in used:
+        module, _, attribute = name.rpartition(".")
+        public = name in ("deconv_ir", "deconv_ir.operations") or attribute in getattr(
+            {"deconv_ir": deconv_ir, "deconv_ir.operations": deconv_ir.operations}.get(module),
+            "__all__",
+            (),
+        )
+        assert public, name

@@ -1,0 +1,111 @@
+"""Hooks of mkdocs.yml: pages from outside docs/, links that hold in the site, commands' options."""
+
+from __future__ import annotations
+
+import html
+import importlib
+import logging
+import os
+import re
+from pathlib import Path
+from typing import Any
+
+import click
+from mkdocs.structure.files import File
+
+ROOT = Path(__file__).resolve().parent.parent
+DOCS = ROOT / "docs"
+PAGES = {
+    "README.md": "index.md",
+    "CONTRIBUTING.md": "contributing.md",
+    "SECURITY.md": "security.md",
+    "CHANGELOG.md": "changelog.md",
+}
+IMAGES = (".png", ".svg")
+LINK = re.compile(r"(!?)\[([^\]]*)\]\(([^)#\s]+)(#[^)\s]*)?\)")
+COMMAND = re.compile(r"^<!-- options of deconv-(\w+) -->$", re.M)
+log = logging.getLogger("mkdocs.site_hooks")
+
+
+def _target(source: Path, link: str) -> Path:
+    return Path(os.path.normpath(source.parent / link))
+
+
+def _in_site(path: Path) -> str | None:
+    """Return the place of a file of the repository in the site; None: it has none."""
+    name = path.relative_to(ROOT).as_posix()
+    if name in PAGES:
+        return PAGES[name]
+    if path.is_file() and path.is_relative_to(DOCS):
+        return path.relative_to(DOCS).as_posix()
+    return f"repository/{name}" if path.suffix in IMAGES else None
+
+
+def _source(uri: str) -> Path:
+    """Return the file of the repository that a page is made from."""
+    return next((ROOT / name for name, page in PAGES.items() if page == uri), DOCS / uri)
+
+
+def on_files(files: Any, config: Any) -> Any:
+    """Add the pages at the root, and the images that pages show from other folders."""
+    for name, uri in PAGES.items():
+        files.append(File.generated(config, uri, abs_src_path=str(ROOT / name)))
+    for source in [*map(ROOT.joinpath, PAGES), *DOCS.rglob("*.md")]:
+        for _, _, link, _ in LINK.findall(source.read_text()):
+            path = _target(source, link)
+            if path.suffix in IMAGES and path.is_file() and not path.is_relative_to(DOCS):
+                uri = _in_site(path)
+                if uri is not None and files.get_file_from_path(uri) is None:
+                    files.append(File.generated(config, uri, abs_src_path=str(path)))
+    return files
+
+
+def _cell(text: str) -> str:
+    return " ".join(html.escape(text, quote=False).replace("|", "\\|").split())
+
+
+def _command(name: str, command: click.Command, heading: str = "##") -> list[str]:
+    """Describe a command as its --help does: usage, options with their defaults."""
+    context = click.Context(command, info_name=name)
+    usage = command.get_usage(context).removeprefix("Usage: ")
+    lines = [f"{heading} {name}", "", command.help or "", "", "```text", usage, "```", ""]
+    records = [parameter.get_help_record(context) for parameter in command.get_params(context)]
+    rows = [record for record in records if record and record[1]]
+    if rows:
+        lines += ["| option | meaning |", "|---|---|"]
+        lines += [f"| `{' '.join(n.split())}` | {_cell(t)} |" for n, t in rows]
+    if command.epilog:
+        lines += ["", command.epilog]
+    lines.append("")
+    if isinstance(command, click.Group):
+        for inner in command.list_commands(context):
+            found = command.get_command(context, inner)
+            if found is not None:
+                lines += _command(f"{name} {inner}", found, heading + "#")
+    return lines
+
+
+def _commands(found: re.Match[str]) -> str:
+    command = importlib.import_module(f"deconv_cli.{found[1]}").command
+    return "\n".join(_command(f"deconv-{found[1]}", command))
+
+
+def on_page_markdown(markdown: str, *, page: Any, **_: Any) -> str:
+    """Point links at pages of the site; of a link to a source file, its text remains."""
+    source = _source(page.file.src_uri)
+
+    def rewrite(found: re.Match[str]) -> str:
+        mark, text, link, anchor = found.groups()
+        if "://" in link or link.startswith("mailto:"):
+            return found[0]
+        path = _target(source, link)
+        if not path.exists() or not path.is_relative_to(ROOT):
+            log.warning("%s: link to %r, which does not exist", page.file.src_uri, link)
+            return found[0]
+        uri = _in_site(path)
+        if uri is None:
+            return text
+        there = os.path.relpath(uri, Path(page.file.src_uri).parent)
+        return f"{mark}[{text}]({there}{anchor or ''})"
+
+    return COMMAND.sub(_commands, LINK.sub(rewrite, markdown))
