@@ -24,7 +24,7 @@ from deconv_ir.ir.operation import (
     Sharing,
     TensorInfo,
 )
-from deconv_ir.ir.scratchpad import ScratchpadBudget
+from deconv_ir.ir.scratchpad import AlgorithmCandidate, ScratchpadBudget
 from deconv_ir.ops import all_operations, find_operation
 from deconv_ir.ops.base import (
     Kind,
@@ -66,5 +66,5 @@ __all__ += ["Operation", "all_operations", "find_operation", "register"]
 __all__ += ["Kind", "attribute", "boolean", "choice", "element_type", "flags", "integer"]
 __all__ += ["integers", "number", "numbers", "shape", "text"]
 # Inference and execution
-__all__ += ["ConstantSource", "Context", "Epilogue", "Kernel", "LazyTensor", "ScratchpadBudget"]
-__all__ += ["SemanticsDifference", "Sharing", "TensorInfo"]
+__all__ += ["AlgorithmCandidate", "ConstantSource", "Context", "Epilogue", "Kernel", "LazyTensor"]
+__all__ += ["ScratchpadBudget", "SemanticsDifference", "Sharing", "TensorInfo"]

@@ -42,6 +42,12 @@ class AlgorithmCandidate(NamedTuple):
         Scratchpad of all threads.
     weight_bytes : int
         Weights that are still to be packed for it.
+
+    Examples
+    --------
+    >>> from deconv_ir.operations import AlgorithmCandidate
+    >>> AlgorithmCandidate(cycles=1e6, scratch_bytes=1 << 20, weight_bytes=0).scratch_bytes
+    1048576
     """
 
     cycles: float
