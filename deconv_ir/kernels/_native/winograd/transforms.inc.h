@@ -163,40 +163,62 @@ static inline NAME(bits) NAME(larger)(NAME(bits) a, NAME(bits) b) {
 #endif
 }
 
+/* A level of each element of LANES rows: the largest of `level` and of their magnitudes, and not
+ * 0 but for zeros. */
+static inline __attribute__((always_inline)) VEC NAME(raise)(const VEC *in, const float *scales,
+                                                             VEC level) {
+    NAME(bits) largest = (NAME(bits))level, any = {0};
+#pragma GCC unroll 16
+    for (int k = 0; k < LANES; k++) {
+        const NAME(bits) scaled = (NAME(bits))(in[k] * scales[k]);
+        largest = NAME(larger)(largest, scaled & INT32_C(0x7fffffff));
+        any |= (NAME(bits))in[k] & INT32_C(0x7fffffff);
+    }
+    return (VEC)(largest | ((largest == 0) & (any != 0) & 1));
+}
+
+/* The first `some` elements of a row: whole vectors are read up to `end`, where there is one. */
+static VEC NAME(load_some)(const float *row, int64_t some, const char *end) {
+    float elements[LANES] = {0};
+    if (!end || (uintptr_t)(row + LANES) <= (uintptr_t)end) return LOAD(row);
+    memcpy(elements, row, (size_t)some * sizeof *row);
+    return LOAD(elements);
+}
+
 static void NAME(gather)(const float *const *from, const float *scales, int64_t count,
                          const char *end, int64_t at, int64_t spread, int64_t pitch,
                          float *levels, float *to) {
     int64_t residue = at % spread;
     to += at / spread * LANES;
-    for (int64_t i = 0; i < count; i += LANES, levels += LANES) {
-        const int64_t some = least(LANES, count - i);
-        VEC in[LANES], out[LANES], level = {0};
-        memcpy(&level, levels, (size_t)some * sizeof *levels);
+    VEC in[LANES], out[LANES];
+    int64_t i = 0;
+    for (; i + LANES <= count; i += LANES) {
 #pragma GCC unroll 16
-        for (int k = 0; k < LANES; k++) {
-            const float *row = from[k] + i;
-            if (some == LANES || !end || (uintptr_t)(row + LANES) <= (uintptr_t)end) {
-                in[k] = LOAD(row);
-            } else {
-                in[k] = (VEC){0};
-                memcpy(&in[k], row, (size_t)some * sizeof *row);
-            }
-            const VEC size = (VEC)((NAME(bits))in[k] & INT32_C(0x7fffffff));
-            level = (VEC)NAME(larger)((NAME(bits))level, (NAME(bits))(size * scales[k]));
-        }
-        memcpy(levels, &level, (size_t)some * sizeof *levels);
+        for (int k = 0; k < LANES; k++) in[k] = LOAD(from[k] + i);
+        STORE(levels + i, NAME(raise)(in, scales, LOAD(levels + i)));
         NAME(turn)(in, out);
-        if (some == LANES && spread == 1) {
+        if (spread == 1) {
 #pragma GCC unroll 16
             for (int k = 0; k < LANES; k++, to += LANES) STORE(to, out[k]);
             continue;
         }
-        for (int64_t k = 0; k < some; k++) {
+        for (int k = 0; k < LANES; k++) {
             STORE(to + residue * pitch * LANES, out[k]);
             if (++residue < spread) continue;
             residue = 0;
             to += LANES;
         }
+    }
+    if (i == count) return;
+    for (int k = 0; k < LANES; k++) in[k] = NAME(load_some)(from[k] + i, count - i, end);
+    const VEC level = NAME(raise)(in, scales, NAME(load_some)(levels + i, count - i, (const char *)(levels + count)));
+    for (int64_t k = 0; i + k < count; k++) levels[i + k] = level[k];
+    NAME(turn)(in, out);
+    for (int64_t k = 0; i + k < count; k++) {
+        STORE(to + residue * pitch * LANES, out[k]);
+        if (++residue < spread) continue;
+        residue = 0;
+        to += LANES;
     }
 }
 
