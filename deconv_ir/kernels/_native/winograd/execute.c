@@ -288,11 +288,10 @@ static void run_tile(void *context, int64_t job, void *scratch) {
     struct tile tile;
     tile_make(c, job / t->row_groups, job % t->row_groups, scratch, &tile);
     if (!c->shared) wino_fill_panel(c, &tile, 0, c->plan->packing->channels);
+    struct filled filled = {c, &tile};
+    parallel_pieces(run_chunk, &filled, tile.chunks, scratch);
     if (c->plan->packing->points > 1)
         wino_find_uneven(c, &tile, c->shared ? tile.panel + t->panel_size : tile.levels, t->fills);
-    struct filled filled = {c, &tile};
-    if (tile.uneven_count < tile.positions)
-        parallel_pieces(run_chunk, &filled, tile.chunks, scratch);
     if (tile.uneven_count > 0) wino_sum_uneven(c, &tile, scratch);
 }
 

@@ -115,7 +115,7 @@ static void lay_out(const struct kernels *kernels, const struct wino_plan *plan,
     if (p->points > 1) {
         t->level_size =
             round_up(t->images * t->extent[0] * t->extent[1] * t->extent[2], line);
-        t->uneven_size = round_up(2 * t->positions, line); /* a list, and marks */
+        t->uneven_size = wino_search_size(t);
     }
     t->sums_size = (lines + 1) * t->line; /* and a line of zeros */
     if (p->points > 1) t->sums_size = most(t->sums_size, wino_direct_size(kernels, p, t->width));

@@ -43,8 +43,8 @@ struct stretch {
 };
 struct stretch wino_stretch(const struct context *c, const struct tile *tile, int axis);
 
-/* Find the windows of a tile whose data are too uneven, huge or not finite; those that hold
- * zeros only are not.  `fills` are the levels that are to be joined, `count` of them. */
+/* Find the windows of a tile whose data are too uneven, huge or not finite, after its results are
+ * written; results that see only zeros are written anew.  `fills` are the levels that are to be joined, `count` of them. */
 void wino_find_uneven(const struct context *c, struct tile *tile, const float *fills,
                       int64_t count);
 /* Sum them directly, over what is written for them. */

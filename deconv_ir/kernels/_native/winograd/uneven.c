@@ -11,77 +11,22 @@
 
 /* ------------------------------------------------------------- levels -- */
 
-/* The second smallest of one to four levels, or the only one. */
-static int32_t second_smallest(const int32_t *levels, int count) {
-    int32_t smallest = levels[0], second = INT32_MAX;
-    for (int i = 1; i < count; i++) {
-        if (levels[i] < smallest) {
-            second = smallest;
-            smallest = levels[i];
-        } else if (levels[i] < second) {
-            second = levels[i];
-        }
-    }
-    return count > 1 ? second : smallest;
-}
-
-/* The largest level of a window's data and the typical one: of rows, the second smallest, of
- * these in a plane, and so on.  Zeros and positions without data are left out. */
-static void window_levels(const struct wino_axis *axes, const struct stretch *seen,
-                          const int64_t *extent, const int32_t *levels, const int64_t *at,
-                          int32_t *largest, int32_t *typical) {
-    int32_t planes[MOST_POINTS], rows[MOST_POINTS], row[MOST_POINTS];
-    int plane_count = 0;
-    *largest = *typical = 0;
-    for (int pz = 0; pz < axes[0].points; pz++) {
-        const int64_t z = at[0] + pz * axes[0].spread;
-        if (z < seen[0].before || z >= seen[0].before + seen[0].count) continue;
-        int row_count = 0;
-        for (int py = 0; py < axes[1].points; py++) {
-            const int64_t y = at[1] + py * axes[1].spread;
-            if (y < seen[1].before || y >= seen[1].before + seen[1].count) continue;
-            const int32_t *line = levels + (z * extent[1] + y) * extent[2];
-            int count = 0;
-            for (int px = 0; px < axes[2].points; px++) {
-                const int64_t x = at[2] + px * axes[2].spread;
-                if (x < seen[2].before || x >= seen[2].before + seen[2].count) continue;
-                if (line[x] > *largest) *largest = line[x];
-                if (line[x] > 0) row[count++] = line[x];
-            }
-            if (count) rows[row_count++] = second_smallest(row, count);
-        }
-        if (row_count) planes[plane_count++] = second_smallest(rows, row_count);
-    }
-    if (plane_count) *typical = second_smallest(planes, plane_count);
-}
-
 static inline float level_of(int32_t bits) {
     float level;
     memcpy(&level, &bits, sizeof level);
     return level;
 }
 
-static inline int is_uneven(int32_t largest, int32_t typical) {
-    if (largest == 0) return 0;
-    return !(level_of(largest) <= LARGEST_LEVEL &&
-             level_of(largest) <= MOST_UNEVEN * level_of(typical));
+static inline int32_t bits_of(float level) {
+    int32_t bits;
+    memcpy(&bits, &level, sizeof bits);
+    return bits;
 }
 
-/* Whether a window is uneven for any of its origins. */
-static int window_is_uneven(const struct context *c, const struct stretch *seen,
-                            const int64_t *extent, const int32_t *levels, const int64_t *at) {
-    const struct wino_axis *a = c->plan->packing->axes;
-    for (int64_t oz = 0; oz < a[0].origins; oz++)
-        for (int64_t oy = 0; oy < a[1].origins; oy++)
-            for (int64_t ox = 0; ox < a[2].origins; ox++) {
-                const int64_t from[AXES] = {at[0] + c->plan->origin[0][oz],
-                                            at[1] + c->plan->origin[1][oy],
-                                            at[2] + c->plan->origin[2][ox]};
-                int32_t largest, typical;
-                window_levels(a, seen, extent, levels, from, &largest, &typical);
-                if (is_uneven(largest, typical)) return 1;
-            }
-    return 0;
+/* Whether a window that has data of the largest level is uneven for one of its results. */
+static inline int is_uneven(int32_t largest, int32_t level) {
+    return !(level_of(largest) <= LARGEST_LEVEL &&
+             level_of(largest) <= MOST_UNEVEN * level_of(level));
 }
 
 /* The image, windows and sublattices of a position of a tile. */
@@ -119,74 +64,213 @@ static int64_t position_of(const struct context *c, const struct tile *tile,
     return position * tile->box[2] + place->window[2];
 }
 
-/* What a search for uneven windows needs. */
+/* Levels of a row that are compared together: a bit for each. */
+#define BITS 64
+/* Rows of data that a result sees. */
+#define MOST_ROWS ((3 * MOST_AXIS_PARTS) * (3 * MOST_AXIS_PARTS))
+/* Windows on the list. */
+#define LISTED INT32_MAX
+
+/* A search for uneven windows, and for results that see only zeros. */
 struct search {
     const struct context *c;
     struct tile *tile;
-    struct stretch seen[AXES];
-    const int32_t *levels;
-    char *marks; /* [position]: whether it was looked at */
+    const int32_t *levels; /* [image][z][y][x] */
+    int32_t *windows;      /* [position]: its largest level, 0 before it is known, or LISTED */
+    int32_t below;         /* levels of results that may be part of an uneven window */
+    uint64_t *low;         /* [image][z][y][word]: bits of the levels that are no higher */
+    int64_t words;         /* of a row, and one more */
+    int64_t phase[AXES];
+    int64_t tap[AXES];     /* where the first tap of the phase finds data: from the result on */
+    /* Where the windows of a position have data, once each. */
+    int64_t seen[AXES][MOST_AXIS_PHASES * MOST_POINTS];
+    int64_t seen_count[AXES];
+    float *values; /* [channel]: of results that see only zeros; NULL before they are known */
 };
 
-/* Look at the windows that see the data at `at`, one axis after the other. */
-static void look_around(const struct search *s, const int64_t *at, int axis,
-                        struct place *place) {
-    const struct wino_tiling *t = &s->c->plan->tiling;
-    const struct wino_axis *axes = s->c->plan->packing->axes;
-    if (axis == AXES) {
-        const int64_t position = position_of(s->c, s->tile, place);
-        if (s->marks[position]) return;
-        s->marks[position] = 1;
-        int64_t from[AXES];
-        for (int i = 0; i < AXES; i++)
-            from[i] = place->window[i] * axes[i].step + place->sublattice[i];
-        const int64_t volume = t->extent[0] * t->extent[1] * t->extent[2];
-        if (window_is_uneven(s->c, s->seen, t->extent, s->levels + place->image * volume, from))
-            s->tile->uneven[s->tile->uneven_count++] = (int32_t)position;
-        return;
-    }
-    const struct wino_axis *a = &axes[axis];
-    for (int64_t origin = 0; origin < a->origins; origin++)
-        for (int point = 0; point < a->points; point++) {
-            const int64_t from =
-                at[axis] - s->c->plan->origin[axis][origin] - point * a->spread;
-            if (from < 0 || from % a->step >= a->spread) continue;
-            place->window[axis] = from / a->step;
-            place->sublattice[axis] = from % a->step;
-            if (place->window[axis] < s->tile->box[axis])
-                look_around(s, at, axis + 1, place);
-        }
-}
-
-/* The levels of a row of data of one image. */
-static const int32_t *row_of(const struct search *s, int64_t image, int64_t z, int64_t y) {
+static int64_t level_at(const struct search *s, int64_t image, const int64_t *at) {
     const int64_t *extent = s->c->plan->tiling.extent;
-    const struct stretch *seen = s->seen;
-    return s->levels + ((image * extent[0] + seen[0].before + z) * extent[1] +
-                        seen[1].before + y) * extent[2] + seen[2].before;
+    return ((image * extent[0] + at[0]) * extent[1] + at[1]) * extent[2] + at[2];
 }
 
-/* Look at the windows that see levels from `low` to `high`. */
-static void look_for(const struct search *s, int32_t low, int32_t high) {
-    const struct stretch *seen = s->seen;
-    for (int64_t image = 0; image < s->tile->images; image++)
-        for (int64_t z = 0; z < seen[0].count; z++)
-            for (int64_t y = 0; y < seen[1].count; y++) {
-                const int32_t *row = row_of(s, image, z, y);
-                for (int64_t x = 0; x < seen[2].count; x++) {
-                    if (row[x] < low || row[x] > high) continue;
-                    const int64_t at[AXES] = {seen[0].before + z, seen[1].before + y,
-                                              seen[2].before + x};
-                    struct place place = {.image = image};
-                    look_around(s, at, 0, &place);
-                }
+static void find_seen(struct search *s) {
+    for (int i = 0; i < AXES; i++) {
+        const struct wino_axis *a = &s->c->plan->packing->axes[i];
+        for (int64_t origin = 0; origin < a->origins; origin++)
+            for (int point = 0; point < a->points; point++) {
+                const int64_t at = s->c->plan->origin[i][origin] + point * a->spread;
+                int64_t k = 0;
+                while (k < s->seen_count[i] && s->seen[i][k] != at) k++;
+                s->seen[i][k] = at;
+                s->seen_count[i] = most(s->seen_count[i], k + 1);
             }
+    }
 }
 
-static inline int32_t bits_of(float level) {
-    int32_t bits;
-    memcpy(&bits, &level, sizeof bits);
-    return bits;
+/* The largest level of the data that the windows of a place see. */
+static int32_t largest_level(const struct search *s, const struct place *place) {
+    const struct wino_axis *axes = s->c->plan->packing->axes;
+    int64_t at[AXES];
+    int32_t largest = 0;
+    for (int i = 0; i < AXES; i++)
+        at[i] = place->window[i] * axes[i].step + place->sublattice[i];
+    const int32_t *levels = s->levels + level_at(s, place->image, at);
+    const int64_t *extent = s->c->plan->tiling.extent;
+    for (int64_t z = 0; z < s->seen_count[0]; z++)
+        for (int64_t y = 0; y < s->seen_count[1]; y++) {
+            const int32_t *row = levels + (s->seen[0][z] * extent[1] + s->seen[1][y]) * extent[2];
+            for (int64_t x = 0; x < s->seen_count[2]; x++)
+                largest = row[s->seen[2][x]] > largest ? row[s->seen[2][x]] : largest;
+        }
+    return largest;
+}
+
+/* The output channels of a phase of which a job has units. */
+static void channels_of(const struct context *c, const struct tile *tile, const int64_t *phase,
+                        int64_t *first, int64_t *last) {
+    const struct wino_packing *p = c->plan->packing;
+    const int64_t begin = tile->first_chunk * p->chunk_units;
+    const int64_t end = least((tile->first_chunk + tile->chunks) * p->chunk_units, p->units);
+    const int64_t of_channel = phase[0] * p->axes[1].stride + phase[1];
+    *first = most(0, divide_up(begin - of_channel, p->phases));
+    *last = divide_up(end - of_channel, p->phases);
+}
+
+/* A result that sees only zeros is its bias, activated: minimal filtering left it the rounding
+ * errors of its neighbours. */
+static void write_bias(struct search *s, const struct place *place, const int64_t *output) {
+    const struct context *c = s->c;
+    const struct wino_axis *axes = c->plan->packing->axes;
+    const int64_t channels = c->layer->channels_out, *extent = c->run->output;
+    const int64_t volume = extent[0] * extent[1] * extent[2];
+    const enum element element = (enum element)c->layer->element;
+    const float *biases = c->arrays->bias;
+    int64_t at[AXES], first, last;
+    for (int i = 0; i < AXES; i++) {
+        at[i] = wino_output(&axes[i], s->phase[i], s->tile->first[i] + place->window[i],
+                            place->sublattice[i], output[i]);
+        if (at[i] < 0 || at[i] >= extent[i]) return;
+    }
+    if (!s->values) {
+        /* Sums are not needed any more. */
+        s->values = s->tile->sums;
+        for (int64_t i = 0; i < channels; i++)
+            s->values[i] = biases ? biases[s->tile->group * channels + i] : 0;
+        c->transforms->activate(c->epilogue, s->values, channels);
+        if (c->streamed) finish_streams();
+    }
+    channels_of(c, s->tile, s->phase, &first, &last);
+    const int64_t image = s->tile->first_image + place->image;
+    int64_t to = (image * c->layer->groups + s->tile->group) * channels + first;
+    to = to * volume + (at[0] * extent[1] + at[1]) * extent[2] + at[2];
+    for (int64_t i = first; i < last; i++, to += volume)
+        c->kernels->store(element, &s->values[i], 1,
+                          (char *)c->arrays->out + to * element_size(element));
+}
+
+/* Look at a result of the phase, `at` in the tile. */
+static void look_at(struct search *s, int64_t image, const int64_t *at, int32_t level) {
+    const struct wino_axis *axes = s->c->plan->packing->axes;
+    struct place place = {.image = image};
+    int64_t output[AXES];
+    for (int i = 0; i < AXES; i++) {
+        const int64_t within = at[i] % axes[i].step;
+        place.window[i] = at[i] / axes[i].step;
+        place.sublattice[i] = within % axes[i].spread;
+        output[i] = within / axes[i].spread;
+    }
+    const int64_t position = position_of(s->c, s->tile, &place);
+    int32_t *window = &s->windows[position];
+    if (*window == LISTED) return;
+    if (*window == 0) *window = largest_level(s, &place);
+    if (*window == 0) return;
+    if (level == 0 && level_of(*window) <= LARGEST_LEVEL) {
+        write_bias(s, &place, output);
+    } else if (is_uneven(*window, level)) {
+        *window = LISTED;
+        s->tile->uneven[s->tile->uneven_count++] = (int32_t)position;
+    }
+}
+
+/* Mark the levels that are low. */
+static void find_low(struct search *s) {
+    const int64_t *extent = s->c->plan->tiling.extent;
+    const int64_t rows = s->tile->images * extent[0] * extent[1];
+    uint64_t *low = s->low;
+    const int32_t *levels = s->levels;
+    for (int64_t row = 0; row < rows; row++, levels += extent[2]) {
+        for (int64_t first = 0; first < extent[2]; first += BITS) {
+            const int64_t some = least(BITS, extent[2] - first);
+            uint64_t word = 0;
+            for (int64_t i = 0; i < some; i++)
+                word |= (uint64_t)(levels[first + i] <= s->below) << i;
+            *low++ = word;
+        }
+        *low++ = 0;
+    }
+}
+
+/* Look at the results of a row of one phase whose taps see low levels only: the level of a
+ * result is the largest of these. */
+static void look_along(struct search *s, int64_t image, int64_t z, int64_t y) {
+    const struct wino_axis *axes = s->c->plan->packing->axes;
+    const int64_t *extent = s->c->plan->tiling.extent;
+    const int64_t count = s->tile->box[2] * axes[2].step;
+    const int32_t *row[MOST_ROWS];
+    const uint64_t *low[MOST_ROWS];
+    const int64_t taps = axes[2].phase[s->phase[2]].taps, spread = axes[2].spread;
+    int rows = 0;
+    for (int tz = 0; tz < axes[0].phase[s->phase[0]].taps; tz++)
+        for (int ty = 0; ty < axes[1].phase[s->phase[1]].taps; ty++, rows++) {
+            const int64_t at = (image * extent[0] + z + s->tap[0] + tz * axes[0].spread) *
+                                   extent[1] + y + s->tap[1] + ty * axes[1].spread;
+            row[rows] = s->levels + at * extent[2] + s->tap[2];
+            low[rows] = s->low + at * s->words;
+        }
+    for (int64_t first = 0; first < count; first += BITS) {
+        uint64_t found = count - first < BITS ? (UINT64_C(1) << (count - first)) - 1 : UINT64_MAX;
+        for (int64_t tap = 0; tap < taps && found; tap++) {
+            const int64_t at = first + s->tap[2] + tap * spread, word = at / BITS;
+            const int shift = (int)(at % BITS);
+            for (int i = 0; i < rows; i++) {
+                found &= low[i][word] >> shift |
+                         (shift ? low[i][word + 1] << (BITS - shift) : 0);
+            }
+        }
+        for (; found; found &= found - 1) {
+            const int64_t at[AXES] = {z, y, first + __builtin_ctzll(found)};
+            int32_t level = 0;
+            for (int i = 0; i < rows; i++)
+                for (int64_t tap = 0; tap < taps; tap++)
+                    level = row[i][at[2] + tap * spread] > level ? row[i][at[2] + tap * spread]
+                                                                 : level;
+            look_at(s, image, at, level);
+        }
+    }
+}
+
+int64_t wino_search_size(const struct wino_tiling *t) {
+    /* The list of windows, their levels, and the bits of low ones. */
+    const int64_t rows = t->images * t->extent[0] * t->extent[1];
+    return round_up(2 * t->positions + 2 * rows * (divide_up(t->extent[2], BITS) + 1),
+                    LINE / (int64_t)sizeof(float));
+}
+
+static void look_everywhere(struct search *s) {
+    const struct wino_axis *a = s->c->plan->packing->axes;
+    const int64_t phases = a[0].stride * a[1].stride * a[2].stride;
+    for (int64_t phase = 0; phase < phases; phase++) {
+        s->phase[0] = phase / a[2].stride / a[1].stride;
+        s->phase[1] = phase / a[2].stride % a[1].stride;
+        s->phase[2] = phase % a[2].stride;
+        for (int i = 0; i < AXES; i++)
+            s->tap[i] = s->c->plan->origin[i][a[i].phase[s->phase[i]].alignment] +
+                        a[i].phase[s->phase[i]].first * a[i].spread;
+        for (int64_t image = 0; image < s->tile->images; image++)
+            for (int64_t z = 0; z < s->tile->box[0] * a[0].step; z++)
+                for (int64_t y = 0; y < s->tile->box[1] * a[1].step; y++)
+                    look_along(s, image, z, y);
+    }
 }
 
 void wino_find_uneven(const struct context *c, struct tile *tile, const float *fills,
@@ -200,37 +284,31 @@ void wino_find_uneven(const struct context *c, struct tile *tile, const float *f
             levels[i] = others[i] > levels[i] ? others[i] : levels[i];
     }
     tile->uneven_count = 0;
-    struct search s = {c, tile, {{0, 0, 0}}, levels, (char *)(tile->uneven + t->positions)};
-    for (int i = 0; i < AXES; i++) s.seen[i] = wino_stretch(c, tile, i);
-    int32_t largest = 0, smallest = INT32_MAX; /* but for zeros */
+    struct stretch seen[AXES];
+    for (int i = 0; i < AXES; i++) seen[i] = wino_stretch(c, tile, i);
+    int32_t largest = 0, smallest = INT32_MAX;
     for (int64_t image = 0; image < tile->images; image++)
-        for (int64_t z = 0; z < s.seen[0].count; z++)
-            for (int64_t y = 0; y < s.seen[1].count; y++) {
-                const int32_t *row = row_of(&s, image, z, y);
-                for (int64_t x = 0; x < s.seen[2].count; x++) {
-                    const int32_t nonzero = row[x] > 0 ? row[x] : INT32_MAX;
+        for (int64_t z = 0; z < seen[0].count; z++)
+            for (int64_t y = 0; y < seen[1].count; y++) {
+                const int32_t *row =
+                    levels + ((image * t->extent[0] + seen[0].before + z) * t->extent[1] +
+                              seen[1].before + y) * t->extent[2] + seen[2].before;
+                for (int64_t x = 0; x < seen[2].count; x++) {
                     largest = row[x] > largest ? row[x] : largest;
-                    smallest = nonzero < smallest ? nonzero : smallest;
+                    smallest = row[x] < smallest ? row[x] : smallest;
                 }
             }
-    if (!is_uneven(largest, smallest)) return;
-    /* An uneven window has levels beyond the smallest by the factor, and others below the
-     * largest: of these two kinds, those are looked for that are fewer. */
-    const int32_t above = least(bits_of(MOST_UNEVEN * level_of(smallest)), bits_of(LARGEST_LEVEL));
-    const int32_t below = bits_of(level_of(largest) / MOST_UNEVEN);
-    int64_t high = 0, low = 0;
-    for (int64_t image = 0; image < tile->images; image++)
-        for (int64_t z = 0; z < s.seen[0].count; z++)
-            for (int64_t y = 0; y < s.seen[1].count; y++) {
-                const int32_t *row = row_of(&s, image, z, y);
-                for (int64_t x = 0; x < s.seen[2].count; x++) {
-                    high += row[x] >= above;
-                    low += row[x] > 0 && row[x] <= below;
-                }
-            }
-    memset(s.marks, 0, (size_t)tile->positions);
-    if (level_of(largest) <= LARGEST_LEVEL && low < high) look_for(&s, 1, below);
-    else look_for(&s, above, INT32_MAX);
+    if (largest == 0 || !is_uneven(largest, smallest)) return;
+    struct search s = {.c = c, .tile = tile, .levels = levels};
+    s.windows = tile->uneven + t->positions;
+    s.below = level_of(largest) <= LARGEST_LEVEL ? bits_of(level_of(largest) / MOST_UNEVEN)
+                                                 : INT32_MAX;
+    s.low = (uint64_t *)(void *)(s.windows + t->positions);
+    s.words = divide_up(t->extent[2], BITS) + 1;
+    memset(s.windows, 0, (size_t)tile->positions * sizeof *s.windows);
+    find_seen(&s);
+    find_low(&s);
+    look_everywhere(&s);
 }
 
 /* --------------------------------------------------------- direct sums -- */
@@ -408,7 +486,6 @@ static void sum_piece(void *argument, int64_t index, void *scratch) {
     const struct uneven *uneven = argument;
     const struct context *c = uneven->context;
     const struct tile *tile = uneven->tile;
-    const struct wino_packing *packing = c->plan->packing;
     const struct packing *d = c->direct;
     const int64_t width = c->plan->tiling.width, pieces = pieces_of_phase(c, tile);
     const enum element element = (enum element)c->layer->element;
@@ -416,13 +493,8 @@ static void sum_piece(void *argument, int64_t index, void *scratch) {
     const int64_t away = (char *)scratch - (char *)tile->block;
     struct piece p = piece_make(c, tile, index / pieces, (char *)tile->zeros + away);
     piece_locate(&p, index % pieces * width);
-    /* The units that the job has: other jobs have the others. */
-    const int64_t begin = tile->first_chunk * packing->chunk_units;
-    const int64_t end =
-        least((tile->first_chunk + tile->chunks) * packing->chunk_units, packing->units);
-    const int64_t of_channel = p.phase[0] * packing->axes[1].stride + p.phase[1];
-    const int64_t first = most(0, divide_up(begin - of_channel, packing->phases));
-    const int64_t last = divide_up(end - of_channel, packing->phases);
+    int64_t first, last; /* other jobs have the other channels */
+    channels_of(c, tile, p.phase, &first, &last);
     if (first >= last) return;
     int64_t first_block = 0, last_block = 0;
     while (packing_channel(d, first_block + 1) <= first) first_block++;

@@ -23,7 +23,7 @@
 #define NARROWEST_PANEL 16   /* positions that do so at least */
 
 /* A level is a magnitude of the data, scaled by the weights of its channel.  Windows with levels
- * more than so many times the typical one are summed directly; so are those beyond 2^60, whose
+ * more than so many times that of one of their results are summed directly; so are those beyond 2^60, whose
  * transforms could overflow: docs/numerics.md. */
 #define MOST_UNEVEN 64
 #define LARGEST_LEVEL 0x1p60f
@@ -250,6 +250,8 @@ static inline int64_t wino_most_taps(const struct wino_packing *p) {
     }
     return all;
 }
+/* Floats that the search for uneven windows takes. */
+int64_t wino_search_size(const struct wino_tiling *tiling);
 /* Floats that summing windows directly takes. */
 int64_t wino_direct_size(const struct kernels *kernels, const struct wino_packing *packing,
                          int64_t width);
