@@ -1,30 +1,73 @@
-"""Layers of which shapes are known only when they run: each run infers them first."""
+"""Layers whose inputs are known only with their arrays: constants, and dynamic shapes."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from deconv_ir.execute.buffers import tensor_bytes
+from deconv_ir.execute.memory import require_memory
 from deconv_ir.ir.graph import Layer
 from deconv_ir.ir.infer import infer_layer
 from deconv_ir.ir.operation import Call, Context, TensorInfo
+from deconv_ir.ir.shapes import element_count, is_static, static
+from deconv_ir.ops.checks import VALUE_LIMIT
+from deconv_ir.ops.elementwise.elementwise import Elementwise
 from deconv_ir.ops.values import actual
 
 if TYPE_CHECKING:
     from deconv_ir.ir.dtypes import Array
 
 
-def checked(layer: Layer, inputs: Sequence[TensorInfo], context: Context, call: Call) -> Call:
+def require_fit(
+    layer: Layer, inputs: Sequence[TensorInfo], context: Context, memory_limit: int | None
+) -> None:
+    """Require that actual inputs fit a layer, and its outputs into memory.
+
+    Raises
+    ------
+    ShapeError
+        The inputs do not fit the layer.
+    ResourceError
+        The outputs do not fit into memory.
+    """
+    outputs = infer_layer(layer, inputs, context)
+    needed = sum(tensor_bytes(info) or 0 for info in outputs)
+    require_memory(needed, memory_limit, subject="the layer")
+
+
+def reads_unknown_lists(layer: Layer, inputs: Sequence[TensorInfo]) -> bool:
+    """Whether inputs may be axes, sizes or indices that inference could not check."""
+    return not isinstance(layer.operation, Elementwise) and any(
+        info.element_type is not None
+        and info.element_type.is_integer
+        and is_static(info.shape)
+        and len(static(info.shape)) <= 1
+        and element_count(static(info.shape)) <= VALUE_LIMIT
+        and not is_static(info.value)
+        for info in inputs
+    )
+
+
+def checked(
+    layer: Layer,
+    inputs: Sequence[TensorInfo],
+    context: Context,
+    call: Call,
+    memory_limit: int | None,
+) -> Call:
     """Return a call that requires its actual inputs to fit the layer.
 
     Parameters
     ----------
     layer : Layer
     inputs : sequence of TensorInfo
-        What is known of inputs that the call finds None for: constants.
+        Describe the constants, for which the call gets None.
     context : Context
     call : callable
         As `Operation.bind` returns it.
+    memory_limit : int or None
+        Bytes that the outputs may take; None: the available memory.
     """
 
     def run(arrays: Sequence[Array], out: Array | None) -> Sequence[Array]:
@@ -32,7 +75,7 @@ def checked(layer: Layer, inputs: Sequence[TensorInfo], context: Context, call: 
             info if array is None else actual(array, info.element_type)
             for array, info in zip(arrays, inputs, strict=True)
         ]
-        infer_layer(layer, found, context)
+        require_fit(layer, found, context, memory_limit)
         return call(arrays, out)
 
     return run

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from deconv_ir.errors import DeconvError
 from deconv_ir.execute.analysis import constant_layers, needed_layers, require_implemented
 from deconv_ir.execute.lru_cache import LRUCache
-from deconv_ir.execute.memory import require_memory
+from deconv_ir.execute.memory import out_of_memory, require_memory
 from deconv_ir.execute.plan import Plan, Step, make_plan
 from deconv_ir.execute.prepare import Preparation, Prepared
 from deconv_ir.ir.graph import Graph, Source
@@ -63,6 +63,7 @@ class Executor:
         self.constant = constant_layers(graph, self.order)
         self._lock = ForkSafeLock()
         self._prepared: Prepared | None = None
+        self._least_bytes = 0
         self._weight_bytes = 0
         self._plans: LRUCache[Hashable, Plan] = LRUCache(_PLANS_KEPT)
 
@@ -79,17 +80,22 @@ class Executor:
         Raises
         ------
         ResourceError
-            The weights do not fit into memory.
+            The weights, or what is computed of them, do not fit into memory.
         DeconvError
             Constants do not fit a layer, or can not be read.
         """
 
         def make() -> Plan:
             infos = infer()
-            prepared = self._prepare(infos)
-            plan = make_plan(
-                self.graph, prepared, self.wanted, infos, self.context, self.memory_limit
-            )
+            try:
+                prepared = self._prepare(infos)
+                plan = make_plan(
+                    self.graph, prepared, self.wanted, infos, self.context, self.memory_limit
+                )
+            except MemoryError as error:
+                raise out_of_memory(
+                    self._least_bytes, error, subject="the model", file=self.graph.file
+                ) from error
             self._weight_bytes = plan.weight_bytes
             return plan
 
@@ -100,9 +106,16 @@ class Executor:
         with self._lock:
             if self._prepared is None:
                 preparation = Preparation(
-                    self.graph, self.context, self.order, self.constant, self.wanted, infos
+                    self.graph,
+                    self.context,
+                    self.order,
+                    self.constant,
+                    self.wanted,
+                    infos,
+                    self.memory_limit,
                 )
-                require_memory(preparation.least_bytes, self.memory_limit, file=self.graph.file)
+                self._least_bytes = preparation.least_bytes
+                require_memory(self._least_bytes, self.memory_limit, file=self.graph.file)
                 self._prepared = preparation.run()
             return self._prepared
 

@@ -71,24 +71,30 @@ def require_memory(
     ResourceError
         It does not fit.
     """
-    if limit is None:
-        if needed - held < _LITTLE or needed - held <= _surely_free():
-            return
+    if fits(needed, limit, held=held):
+        return
+    there, words = limit, "the limit"
+    if there is None:
         there, words = available_bytes() + held, "available"
-    else:
-        there, words = limit, "the limit"
-    if needed > there:
-        figures = format_bytes(needed), format_bytes(there)
-        if figures[0] == figures[1]:
-            figures = f"{needed} B", f"{there} B"
-        raise ResourceError(
-            f"{subject} needs {figures[0]} of memory at once, {figures[1]} is {words}",
-            file=file,
-            expected=there,
-            actual=needed,
-            hint=hint,
-            rule="memory",
-        )
+    figures = format_bytes(needed), format_bytes(there)
+    if figures[0] == figures[1]:
+        figures = f"{needed} B", f"{there} B"
+    raise ResourceError(
+        f"{subject} needs {figures[0]} of memory at once, {figures[1]} is {words}",
+        file=file,
+        expected=there,
+        actual=needed,
+        hint=hint,
+        rule="memory",
+    )
+
+
+def fits(needed: int, limit: int | None = None, *, held: int = 0) -> bool:
+    """Whether a run fits into memory; parameters as of `require_memory`."""
+    if limit is not None:
+        return needed <= limit
+    more = needed - held
+    return more < _LITTLE or more <= _surely_free() or more <= available_bytes()
 
 
 def out_of_memory(

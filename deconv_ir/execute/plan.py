@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from deconv_ir.errors import DeconvError
 from deconv_ir.execute.buffers import Group, assign_buffers, live_bytes, tensor_bytes
-from deconv_ir.execute.checked import checked
-from deconv_ir.execute.memory import format_bytes
+from deconv_ir.execute.checked import checked, reads_unknown_lists
+from deconv_ir.execute.memory import fits, format_bytes
 from deconv_ir.execute.prepare import Prepared
 from deconv_ir.execute.scratchpad import MIN_SCRATCHPAD, choose_budgets, extra_bytes
 from deconv_ir.ir.graph import Graph, Source
@@ -30,10 +30,6 @@ if TYPE_CHECKING:
 
 NOWHERE = -1
 """The slot of a constant that a kernel has absorbed."""
-
-
-_ADDRESS_SPACE = 1 << 47
-"""Bytes that a process can address: no tensor is larger."""
 
 
 class Step(NamedTuple):
@@ -238,6 +234,7 @@ class _Planner:
         self.graph = graph
         self.context = context
         self.memory_limit = memory_limit
+        self.fits = True
         self.prepared = prepared
         self.infos = infos
         self.known = True
@@ -309,6 +306,8 @@ class _Planner:
         capacities = assign_buffers(groups, live, bound)
         budgets, peak, scratch = self._choose_budgets(live, bound)
         weights = self.prepared.weight_bytes  # `_choose_budgets` may have packed more
+        peak = max(peak + weights, self.prepared.least_bytes)
+        self.fits = fits(peak, self.memory_limit, held=weights)
         steps = self._finish(drafts, budgets)
         return Plan(
             steps,
@@ -323,7 +322,7 @@ class _Planner:
             weights,
             bound,
             bound + self.prepared.constant_bytes,
-            max(peak + weights, self.prepared.least_bytes),
+            peak,
             scratch,
             self.known,
             self.prepared.folded + len(self.prepared.steps) - len(self.inputs) - len(self.layers),
@@ -374,21 +373,25 @@ class _Planner:
         layer = self.graph.layers[draft.layer]
         known = all(i.element_type and is_static(i.shape) for i in (*inputs, *outputs))
         context = self.context._replace(scratch_bytes=budget.scratch_bytes)
-        if not known:
+        call: Call
+        if not known or not self.fits:
             if kernel is not None:
-                return checked(layer, inputs, context, functools.partial(kernel, budget=budget))
-            call = Operation.bind(layer.operation, inputs, outputs, context)
-            return checked(layer, inputs, context, call)
-        if any((tensor_bytes(i) or 0) > _ADDRESS_SPACE for i in (*inputs, *outputs)):
-            # It will never run, and what is bound to its shapes may not fit either.
-            return Operation.bind(layer.operation, inputs, outputs, context)
+                call = functools.partial(kernel, budget=budget)
+            else:
+                call = Operation.bind(layer.operation, inputs, outputs, context)
+            # Tables that are bound to shapes that do not fit may not fit either.
+            return call if known else checked(layer, inputs, context, call, self.memory_limit)
         try:
             if kernel is not None:
-                return kernel.bind(inputs, budget)
-            return layer.operation.bind(inputs, outputs, context)
+                call = kernel.bind(inputs, budget)
+            else:
+                call = layer.operation.bind(inputs, outputs, context)
         except DeconvError as error:
             error.locate(file=self.graph.file, line=layer.line, layer=layer.label)
             raise
+        if reads_unknown_lists(layer, inputs):
+            return checked(layer, inputs, context, call, self.memory_limit)
+        return call
 
     def _infos_of(self, sources: Sequence[Source]) -> list[TensorInfo]:
         return [self.infos[layer][output] for layer, output in sources]

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from deconv_ir.errors import DeconvError
 from deconv_ir.execute.buffers import tensor_bytes
+from deconv_ir.execute.checked import require_fit
 from deconv_ir.execute.fusion import Followers, find_followers
 from deconv_ir.ir.graph import Graph, Source
-from deconv_ir.ir.infer import infer_layer
 from deconv_ir.ir.lazy_tensor import LazyTensor, whole
 from deconv_ir.ir.operation import Context, Epilogue, Kernel, TensorInfo
 from deconv_ir.ops.values import actual
@@ -78,6 +78,8 @@ class Preparation:
         The tensors asked for.
     infos : sequence
         For each layer, what is known of each of its outputs.
+    memory_limit : int or None
+        Bytes that the output of a layer may take; None: the available memory.
     """
 
     def __init__(
@@ -88,6 +90,7 @@ class Preparation:
         constant: frozenset[int],
         wanted: Sequence[Source],
         infos: Sequence[Sequence[TensorInfo]],
+        memory_limit: int | None,
     ) -> None:
         self.graph = graph
         self.context = context
@@ -95,6 +98,7 @@ class Preparation:
         self.order = order
         self.constant = constant
         self.wanted = wanted
+        self.memory_limit = memory_limit
         self._values: dict[int, tuple[Array, ...]] = {}
         self._uses: dict[int, int] = {}
         for index in order:
@@ -274,6 +278,8 @@ class Preparation:
         return self._values[source[0]][source[1]]
 
     def _execute(self, index: int, inputs: Sequence[Array | None]) -> tuple[Array, ...]:
+        import numpy as np
+
         layer = self.graph.layers[index]
         arrays = [array for array in inputs if array is not None]
         try:
@@ -281,8 +287,11 @@ class Preparation:
                 # The elements of what is constant are all known now.
                 rows = self.graph.topology.sources[index]
                 types = [self.infos[s[0]][s[1]].element_type for s in rows if s is not None]
-                infer_layer(layer, list(map(actual, arrays, types)), self.context)
-            return tuple(layer.operation.execute(arrays, self.context))
+                infos = list(map(actual, arrays, types))
+                require_fit(layer, infos, self.context, self.memory_limit)
+            # Infinities and NaNs are results here, not mistakes to warn of.
+            with np.errstate(all="ignore"):
+                return tuple(layer.operation.execute(arrays, self.context))
         except DeconvError as error:
             error.locate(file=self.graph.file, line=layer.line, layer=layer.label)
             raise

@@ -271,8 +271,8 @@ def list_length(info: TensorInfo) -> int | None:
     return length if isinstance(length, int) else None
 
 
-def unknown_shape(info: TensorInfo) -> Shape:
-    """Return the shape that a tensor of unknown values asks for: only its rank is known.
+def axis_count(info: TensorInfo) -> int | None:
+    """Return how many axes a list has an element for; None where it is not known.
 
     Raises
     ------
@@ -282,6 +282,18 @@ def unknown_shape(info: TensorInfo) -> Shape:
     length = list_length(info)
     if length is not None:
         check_axis_count(length)
+    return length
+
+
+def unknown_shape(info: TensorInfo) -> Shape:
+    """Return the shape that a tensor of unknown values asks for: only its rank is known.
+
+    Raises
+    ------
+    ShapeError
+        No array has that many axes.
+    """
+    length = axis_count(info)
     return None if length is None else (UNKNOWN,) * length
 
 

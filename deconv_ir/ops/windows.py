@@ -31,10 +31,9 @@ def check_length(name: str, values: tuple[int, ...] | None, spatial: int) -> Non
     ShapeError
         There are more, or fewer.
     """
-    if values and len(values) != spatial:
-        plural = "axis" if spatial == 1 else "axes"
+    if values is not None and len(values) != spatial:
         raise ShapeError(
-            f"{name} must have {spatial} elements, one for each spatial {plural}, "
+            f"{name} must have {spatial} elements, one for each spatial axis, "
             f"found {len(values)}: {','.join(map(str, values))}",
             attribute=name,
             expected=spatial,
@@ -65,7 +64,7 @@ def window_axes(
         "pads_end": pads_end,
     }
     for name, values in lists.items():
-        check_length(name, values, spatial)
+        check_length(name, values or None, spatial)
     ones, zeros = (1,) * spatial, (0,) * spatial
     return tuple(
         map(

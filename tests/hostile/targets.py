@@ -36,13 +36,13 @@ def xml(data: bytes) -> None:
 
 def npy(data: bytes) -> None:
     """The reader of arrays."""
-    from deconv_cli.npy import _read_stream
+    from deconv_cli.npy import read_stream
 
     try:
         with tempfile.TemporaryFile() as stream:
             stream.write(data)
             stream.seek(0)
-            array = _read_stream(stream, "f.npy", len(data))
+            array = read_stream(stream, "f.npy", len(data))
     except DeconvError as error:
         _all_of_one_line([error])
     else:

@@ -294,3 +294,173 @@ def test_an_extent_that_no_array_can_have(tmp_path: Path) -> None:
     model = deconv_ir.load(path, warn=False)
     with pytest.raises(deconv_ir.ResourceError):
         model.run([np.zeros((1, 1, 4), np.float32)])
+
+
+def test_a_constant_computed_of_values_that_inference_cannot_see_fits_or_is_refused(
+    tmp_path: Path,
+) -> None:
+    """The extent is found while constants are folded: a plan refuses it as a run does."""
+    ir = IR()
+    x, wanted = ir.const(np.ones((1, 1, 2), np.float32)), ir.const(np.array([2.0**40]))
+    extent = ir.layer("Convert", [wanted], {"destination_type": "i64"}, precision="dynamic")
+    # Of more than 64 elements, values do not travel.
+    padded = ir.layer("Concat", [extent] * 65, {"axis": "0"}, precision="dynamic")
+    first = ir.layer(
+        "Gather", [padded, ir.const(whole(0)), ir.const(np.array(0))], precision="dynamic"
+    )
+    ir.result(ir.layer("AdaptiveAvgPool", [x, first], version="opset8", names="y"))
+    model = deconv_ir.load(ir.save(tmp_path), warn=False)
+    for call in (model.run, model.plan):
+        with pytest.raises(deconv_ir.ResourceError, match="the layer needs 4 TiB of memory"):
+            call({})
+
+
+@pytest.mark.parametrize("call", ["run", "plan"])
+def test_memory_that_runs_out_in_a_plan(
+    call: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Allocated by NumPy beyond what the plan counts: one error, with the figure of the plan."""
+    from deconv_ir.ops.elementwise.activations import PReLU
+
+    def fail(*_: object) -> None:
+        raise MemoryError
+
+    monkeypatch.setattr(PReLU, "bind", fail)
+    model = deconv_ir.load(save(tmp_path, "PReLU", ["2", np.ones(1, np.float32)]), warn=False)
+    with pytest.raises(deconv_ir.ResourceError, match="needs 4 B of memory at once, and ran out"):
+        getattr(model, call)([np.ones(2, np.float32)])
+
+
+def test_a_constant_that_is_nan_makes_no_warning(tmp_path: Path) -> None:
+    """Constants are folded as silently as layers run: pytest makes warnings errors."""
+    path = save(tmp_path, "DFT-7", [np.full((2, 2), np.inf, np.float32), whole(0)])
+    assert np.isnan(deconv_ir.load(path, warn=False).run({})["y"]).any()
+
+
+def test_a_deconvolution_of_constants_to_an_extent_that_is_fed(tmp_path: Path) -> None:
+    """The data are no input of the packed kernel then."""
+    data, filter_ = np.ones((1, 1, 2), np.float32), np.ones((1, 1, 3), np.float32)
+    attributes = {"strides": "2", "pads_begin": "0", "pads_end": "0", "dilations": "1"}
+    path = save(
+        tmp_path,
+        "ConvolutionBackpropData",
+        [data, filter_, "1"],
+        attributes | {"auto_pad": "same_upper"},
+        types=("f32", "f32", "i64"),
+    )
+    found = deconv_ir.load(path, warn=False).run([whole(5)])["y"]
+    # 1 1 1 at 0 and at 2.
+    np.testing.assert_array_equal(found, [[[1, 1, 2, 1, 1]]])
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float16])
+@pytest.mark.parametrize("x", [-2.0, 3.0])
+def test_prelu_of_a_scalar(x: float, dtype: type, tmp_path: Path) -> None:
+    name = {np.float32: "f32", np.float16: "f16"}[dtype]
+    model = deconv_ir.load(save(tmp_path, "PReLU", ["", ""], types=(name, name)), warn=False)
+    found = model.run([np.array(x, dtype), np.array(-0.5, dtype)])["y"]
+    assert found.shape == ()
+    assert found == (x if x > 0 else -0.5 * x)
+
+
+@pytest.mark.parametrize("kind", ["AvgPool", "MaxPool"])
+def test_a_kernel_without_extents(kind: str, tmp_path: Path) -> None:
+    attributes = {"kernel": "", "strides": "1", "pads_begin": "0", "pads_end": "0"}
+    path = save(tmp_path, kind, ["1,1,4"], attributes | {"exclude-pad": "true"})
+    with pytest.raises(deconv_ir.ShapeError, match="kernel must have 1 elements"):
+        deconv_ir.load(path)
+
+
+@pytest.mark.parametrize("kind", ["AvgPool", "MaxPool"])
+def test_windows_without_number(kind: str, tmp_path: Path) -> None:
+    """Padding that holds 2^40 windows: refused before tables of them are made."""
+    attributes = {"kernel": "2", "strides": "1", "pads_begin": "0", "pads_end": f"{2**40}"}
+    path = save(tmp_path, kind, ["1,1,4"], attributes | {"exclude-pad": "true"})
+    model = deconv_ir.load(path, warn=False)
+    assert model.plan([np.ones((1, 1, 4), np.float32)]).peak_bytes > 2**40
+    with pytest.raises(deconv_ir.ResourceError, match=r"needs \d+ TiB of memory"):
+        model.run([np.ones((1, 1, 4), np.float32)])
+
+
+@pytest.mark.parametrize("kind", ["MaxPool", "AvgPool"])
+def test_windows_that_reach_no_data(kind: str, tmp_path: Path) -> None:
+    attributes = {"kernel": "2", "strides": "2", "pads_begin": "3", "pads_end": "4"}
+    path = save(tmp_path, kind, ["1,1,2"], attributes | {"exclude-pad": "false"})
+    found = deconv_ir.load(path, warn=False).run([np.array([[[6.0, 8.0]]], np.float32)])["y"]
+    lowest = np.finfo(np.float32).min
+    expected = {"MaxPool": [lowest, 6, 8, lowest], "AvgPool": [0, 3, 4, 0]}[kind]
+    np.testing.assert_array_equal(found, [[expected]])
+
+
+@pytest.mark.parametrize(("axes", "rank"), [((0, 0), 2), ((0, 1), 3), ((0, 2, 0), 3)])
+def test_unsqueeze_by_axes_that_may_be_the_same(
+    axes: tuple[int, ...], rank: int, tmp_path: Path
+) -> None:
+    model = deconv_ir.load(
+        save(tmp_path, "Unsqueeze", ["3", f"{len(axes)}"], types=("f32", "i64")), warn=False
+    )
+    assert model.infer_shapes()["y"] is None
+    assert model.run([np.ones(3, np.float32), whole(*axes)])["y"].ndim == rank
+
+
+def test_more_batch_axes_than_an_unknown_axis_can_follow(tmp_path: Path) -> None:
+    path = save(
+        tmp_path, "Gather-8", ["4", "4", ""], {"batch_dims": "1"}, types=("f32", "i64", "i64")
+    )
+    with pytest.raises(deconv_ir.ShapeError, match="batch_dims is 1, greater than the axis 0"):
+        deconv_ir.load(path)
+
+
+@pytest.mark.parametrize(
+    ("start", "output_type", "expected"),
+    [(2.0**63, "u64", [2**63, 2**63 + 4096]), (2.0**31, "i32", [-(2**31), 4096 - 2**31])],
+)
+@pytest.mark.parametrize("known", [True, False])
+def test_a_range_beyond_its_type_wraps(
+    start: float, output_type: str, expected: list[int], known: bool, tmp_path: Path
+) -> None:
+    """Two numbers, whole in f64, computed modulo 2^bits."""
+    numbers = [np.array(v, np.float64) for v in (start, start + 8192, 4096)]
+    given: list[Given] = list(numbers) if known else ["", "", ""]
+    path = save(tmp_path, "Range-4", given, {"output_type": output_type}, types=("f64",) * 3)
+    model = deconv_ir.load(path, warn=False)
+    assert model.run([] if known else numbers)["y"].tolist() == expected
+
+
+def test_an_extent_beyond_the_type_of_a_shape_wraps(tmp_path: Path) -> None:
+    """An array of 2^31 rows without elements has a shape in i64, and wraps in i32."""
+    for given in (f"{2**31},0", "?,0"):
+        model = deconv_ir.load(save(tmp_path, "ShapeOf-3", [given], {"output_type": "i32"}))
+        found = model.run([np.empty((2**31, 0), np.float32)])["y"]
+        assert found.tolist() == [-(2**31), 0]
+
+
+MANY = f"{2**40}"
+HUGE_LISTS = [
+    ("Tile", ["1", MANY], {}),
+    ("Reshape", ["1", MANY], {"special_zero": "false"}),
+    ("StridedSlice", ["1", MANY, MANY], {"begin_mask": "", "end_mask": ""}),
+    ("Unsqueeze", ["1", MANY], {}),
+]
+
+
+@pytest.mark.parametrize(("kind", "inputs", "attributes"), HUGE_LISTS)
+def test_a_list_of_more_axes_than_an_array_can_have(
+    kind: str, inputs: list[Given], attributes: dict[str, str], tmp_path: Path
+) -> None:
+    """Refused before memory is taken for each of them."""
+    path = save(tmp_path, kind, inputs, attributes, types=("f32", "i64", "i64"))
+    with pytest.raises(deconv_ir.ShapeError):
+        deconv_ir.load(path)
+
+
+def test_lists_that_no_output_shape_depends_on_are_checked_when_they_run(tmp_path: Path) -> None:
+    """The shape is that of the data, but the updates fit another axis only."""
+    inputs: list[Given] = ["4,2", "1", "1,2", ""]
+    types = ("f32", "i64", "f32", "i64")
+    model = deconv_ir.load(save(tmp_path, "ScatterUpdate-3", inputs, types=types), warn=False)
+    data, updates = np.zeros((4, 2), np.float32), np.ones((1, 2), np.float32)
+    found = model.run([data, whole(3), updates, np.array(0)])["y"]
+    np.testing.assert_array_equal(found, [[0, 0], [0, 0], [0, 0], [1, 1]])
+    with pytest.raises(deconv_ir.ShapeError, match=r"updates must have shape \[4,1\]"):
+        model.run([data, whole(1), updates, np.array(1)])

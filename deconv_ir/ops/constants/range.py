@@ -12,7 +12,7 @@ from deconv_ir.ir.geometry import UNKNOWN, Dim, interval
 from deconv_ir.ir.operation import Context, Operation, TensorInfo
 from deconv_ir.ops.base import attribute, operation, result_type
 from deconv_ir.ops.checks import VALUE_LIMIT, check_single, check_type, merged_type, only
-from deconv_ir.ops.values import ends
+from deconv_ir.ops.values import ends, wrap
 
 if TYPE_CHECKING:
     from deconv_ir.ir.dtypes import Array
@@ -57,7 +57,7 @@ class _Range(Operation):
             value = None
             start, _, step = numbers
             if count <= VALUE_LIMIT and isinstance(start, int) and isinstance(step, int):
-                value = tuple(start + i * step for i in range(count))
+                value = tuple(wrap(start + i * step, found) for i in range(count))
             return (TensorInfo((count,), found, value),)
         return (TensorInfo((self._bound(inputs),), found),)
 
@@ -98,7 +98,9 @@ class _Range(Operation):
         )
         count = steps(start, stop, step)
         if dtype.kind in "iu":
-            numbers = np.arange(count, dtype=np.int64) * step + start
+            # Modulo 2^64, whatever start and step are.
+            first, width = np.uint64(start % 2**64), np.uint64(step % 2**64)
+            numbers: Array = np.arange(count, dtype=np.uint64) * width + first
         else:
             numbers = np.arange(count) * float(step) + float(start)
         return (numbers.astype(dtype),)

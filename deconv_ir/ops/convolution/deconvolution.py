@@ -29,6 +29,7 @@ from deconv_ir.ops.convolution.views import (
     merge_request,
     quotient,
 )
+from deconv_ir.ops.windows import check_length
 
 if TYPE_CHECKING:
     from deconv_ir.ir.dtypes import Array
@@ -152,15 +153,7 @@ class Deconvolution(Operation):
 
     def check_length(self, name: str, values: tuple[int, ...] | None, spatial: int) -> None:
         """Require one value for each spatial axis."""
-        if values and len(values) != spatial:
-            raise ShapeError(
-                f"{name} must have {spatial} elements, one for each spatial axis, "
-                f"found {len(values)}: {','.join(map(str, values))}",
-                attribute=name,
-                expected=spatial,
-                actual=len(values),
-                rule="attribute-length",
-            )
+        check_length(name, values or None, spatial)
 
     def infer(self, inputs: Sequence[TensorInfo], context: Context) -> tuple[TensorInfo, ...]:
         """Compute the shape of the output; see `geometry` for an axis's formula."""
@@ -384,8 +377,9 @@ class Deconvolution(Operation):
         activation: Activation | None,
         context: Context,
     ) -> Kernel | None:
-        filter_ = constants[1]
-        if filter_ is None:
+        data, filter_ = constants[:2]
+        # A call gets no constants, and the data may be one where the output shape is not.
+        if filter_ is None or data is not None:
             return None
         shape = filter_.shape
         packed = self.kernel(filter_, bias, context, activation)

@@ -257,7 +257,7 @@ class Swish(_WithScalars):
 
 def prelu(np: Any, data: Any, slope: Any, out: Any) -> None:
     """Compute x, or slope * x where x is negative, into an array, which may be the data."""
-    scaled = data * slope
+    scaled = np.asarray(data * slope)  # of arrays of rank 0 it is a number
     # Of two numbers the greater is a tenth of the price of a choice.
     if slope.min(initial=1) > 0 and slope.max(initial=1) <= 1:
         np.maximum(data, scaled, out=out)

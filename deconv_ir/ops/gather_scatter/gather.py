@@ -43,18 +43,19 @@ class _Gather(Operation):
         if data is None or indices is None:
             return None
         batch = self.batch_of(indices)
-        if axis is None:
-            # An axis that is not known leaves the rank alone.
-            return unknown_dims(len(data) + len(indices) - 1 - batch)
-        axis = normalize_axis(axis, len(data))
-        if batch > axis:
+        last = normalize_axis(-1 if axis is None else axis, len(data))
+        if batch > last:
             raise ShapeError(
-                f"batch_dims is {batch}, greater than the axis {axis}",
+                f"batch_dims is {batch}, greater than the axis {last}",
                 attribute="batch_dims",
-                expected=f"<= {axis}",
+                expected=f"<= {last}",
                 actual=batch,
                 rule="axis",
             )
+        if axis is None:
+            # An unknown axis leaves the rank alone.
+            return unknown_dims(len(data) + len(indices) - 1 - batch)
+        axis = last
         shared: list[Dim] = []
         for i in range(batch):
             common = intersect_dims(data[i], indices[i])

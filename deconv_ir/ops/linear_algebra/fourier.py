@@ -14,12 +14,12 @@ from deconv_ir.ir.operation import Context, Operation, TensorInfo
 from deconv_ir.ir.shapes import format_shape, intersect_dims, static
 from deconv_ir.ops.base import operation
 from deconv_ir.ops.checks import (
+    axis_count,
     check_least_rank,
     check_rank,
     check_type,
     integers,
     known_integers,
-    list_length,
     normalize_axes,
 )
 from deconv_ir.ops.values import as_dims, unknown_dims
@@ -79,7 +79,7 @@ class _Fourier(Operation):
         """Return the signal sizes; -1: as the data has it."""
         if len(inputs) < 3:
             return (-1,) * count
-        length = list_length(inputs[2])
+        length = axis_count(inputs[2])
         if length not in (None, count):
             raise ShapeError(
                 f"signal_size must have {count} elements as axes has, found {length}",

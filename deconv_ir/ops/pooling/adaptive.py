@@ -13,7 +13,7 @@ from deconv_ir.ir.geometry import UNKNOWN
 from deconv_ir.ir.operation import Context, Operation, TensorInfo
 from deconv_ir.ir.shapes import Shape, format_shape
 from deconv_ir.ops.base import attribute, operation, result_type
-from deconv_ir.ops.checks import check_rank, check_type, integers, list_length
+from deconv_ir.ops.checks import axis_count, check_rank, check_type, integers
 from deconv_ir.ops.values import as_dims
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ class _AdaptivePool(Operation):
         check_rank(target, "output_shape", 1)
         if data.shape is None:
             return None
-        count = list_length(target)
+        count = axis_count(target)
         spatial = len(data.shape) - 2
         if count not in (None, spatial):
             raise ShapeError(

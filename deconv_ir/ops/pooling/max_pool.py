@@ -49,9 +49,8 @@ class _MaxPool(Pooling):
 
         if result.dtype.kind == "f":
             for axis, along in enumerate(windows, 2):
-                if along.empty:
-                    lowest = np.finfo(result.dtype).min
-                    np.moveaxis(result, axis, 0)[list(along.empty)] = lowest
+                for gap in along.empty:
+                    result[(slice(None),) * axis + (gap,)] = np.finfo(result.dtype).min
 
 
 def _lowest(dtype: Any) -> Any:

@@ -23,19 +23,18 @@ class Window(NamedTuple):
         Number of windows.
     cells : tuple of (slice, slice)
         For each element of the window, where it reads and where that goes.
-    empty : tuple of int
+    empty : tuple of slice
         The windows without any element.
     """
 
     output: int
     cells: tuple[tuple[slice, slice], ...]
-    empty: tuple[int, ...]
+    empty: tuple[slice, ...]
 
 
 def window(axis: Axis, geometry: AxisGeometry, data: int, kernel: int) -> Window:
     """Find the elements of the windows on an axis of `data` elements."""
     cells = []
-    reached: set[int] = set()
     for tap in _taps(axis, geometry, data, kernel):
         shift = axis.dilation * tap - geometry.pad_begin
         low = max(0, -(shift // axis.stride))
@@ -44,9 +43,14 @@ def window(axis: Axis, geometry: AxisGeometry, data: int, kernel: int) -> Window
             first = low * axis.stride + shift
             last = (high - 1) * axis.stride + shift + 1
             cells.append((slice(first, last, axis.stride), slice(low, high)))
-            reached.update(range(low, high))
-    empty = tuple(i for i in range(geometry.output) if i not in reached)
-    return Window(geometry.output, tuple(cells), empty)
+    empty, end = [], 0
+    for start, stop in sorted((to.start, to.stop) for _, to in cells):
+        if start > end:
+            empty.append(slice(end, start))
+        end = max(end, stop)
+    if end < geometry.output:
+        empty.append(slice(end, geometry.output))
+    return Window(geometry.output, tuple(cells), tuple(empty))
 
 
 def _taps(axis: Axis, geometry: AxisGeometry, data: int, kernel: int) -> Sequence[int]:

@@ -12,7 +12,7 @@ from deconv_ir.ir.geometry import UNKNOWN, Dim, bounds, interval
 from deconv_ir.ir.operation import Call, Context, Operation, Sharing, TensorInfo
 from deconv_ir.ir.shapes import element_count, format_shape, static
 from deconv_ir.ops.base import attribute, boolean, choice, choice_of, integers, number, operation
-from deconv_ir.ops.checks import check_rank, check_type, known_integers, list_length, normalize_axes
+from deconv_ir.ops.checks import axis_count, check_rank, check_type, known_integers, normalize_axes
 from deconv_ir.ops.resample.resample import (
     Coordinates,
     Mode,
@@ -315,7 +315,7 @@ class Interpolate4(_Interpolate4):
         by_sizes = self.shape_calculation_mode is ShapeCalculation.SIZES
         sizes = _sizes_of(inputs[1], "sizes") if by_sizes else None
         scales = None if by_sizes else _scales_of(inputs[2], "scales")
-        asked = list_length(inputs[1 if by_sizes else 2])
+        asked = axis_count(inputs[1 if by_sizes else 2])
         axes = _axes_of(inputs[3] if len(inputs) > 3 else None, rank, asked)
         return Request(axes, sizes, scales)
 
@@ -358,7 +358,7 @@ class Interpolate11(_Interpolate4):
         name = self.inputs[1]
         sizes = _sizes_of(inputs[1], name) if by_sizes else None
         scales = None if by_sizes else _scales_of(inputs[1], name)
-        axes = _axes_of(inputs[2] if len(inputs) > 2 else None, rank, list_length(inputs[1]))
+        axes = _axes_of(inputs[2] if len(inputs) > 2 else None, rank, axis_count(inputs[1]))
         return Request(axes, sizes, scales)
 
 
@@ -411,7 +411,7 @@ class Interpolate1(_Interpolate):
         if rank is None:
             return Request(None, sizes)
         axes = normalize_axes(self.axes, rank)
-        count = list_length(inputs[1])
+        count = axis_count(inputs[1])
         if count is not None and count != len(axes):
             raise ShapeError(
                 f"there are {len(axes)} axes, but {count} sizes",

@@ -21,11 +21,11 @@ from deconv_ir.ir.shapes import (
 from deconv_ir.ops.base import attribute, choice, choice_of, operation
 from deconv_ir.ops.checks import (
     VALUE_LIMIT,
+    axis_count,
     check_rank,
     check_type,
     integers,
     known_integers,
-    list_length,
     product,
     unknown_shape,
 )
@@ -249,7 +249,7 @@ class Tile(Operation):
         data, repeats = inputs
         check_type(repeats, "repeats", "integer")
         check_rank(repeats, "repeats", 0, 1)
-        count = list_length(repeats)
+        count = axis_count(repeats)
         if data.shape is None or count is None:
             return (TensorInfo(None, data.element_type),)
         rank = max(len(data.shape), count)

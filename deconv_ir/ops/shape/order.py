@@ -13,6 +13,7 @@ from deconv_ir.ir.operation import Context, Operation, Sharing, TensorInfo
 from deconv_ir.ir.shapes import format_shape, intersect_dims
 from deconv_ir.ops.base import attribute, boolean, choice, integer, operation
 from deconv_ir.ops.checks import (
+    axis_count,
     check_least_rank,
     check_rank,
     check_single,
@@ -20,7 +21,6 @@ from deconv_ir.ops.checks import (
     integers,
     known_integer,
     known_integers,
-    list_length,
     merged_type,
     normalize_axes,
     normalize_axis,
@@ -83,7 +83,7 @@ class Reverse(_SameShape):
             axes = known_integers(axes_info)
             if axes is not None:
                 normalize_axes(axes, len(data.shape), "reversed_axes")
-        elif data.shape is not None and list_length(axes_info) not in (None, len(data.shape)):
+        elif data.shape is not None and axis_count(axes_info) not in (None, len(data.shape)):
             raise ShapeError(
                 f"the mask must have {len(data.shape)} elements, "
                 f"found {format_shape(axes_info.shape)}",
@@ -201,7 +201,7 @@ class Roll(_SameShape):
         if axes is not None and data.shape is not None:
             for axis in axes:
                 normalize_axis(axis, len(data.shape), "axes")
-        count = list_length(inputs[1])
+        count = axis_count(inputs[1])
         if axes is not None and count is not None:
             _check_shift(count, len(axes))
         return (TensorInfo(data.shape, data.element_type),)

@@ -13,7 +13,7 @@ from deconv_ir.ir.operation import Call, Context, Operation, Sharing, TensorInfo
 from deconv_ir.ir.shapes import element_count, format_shape, static
 from deconv_ir.ops.base import attribute, choice, operation
 from deconv_ir.ops.binding import known_lists
-from deconv_ir.ops.checks import check_rank, check_type, integers, list_length, merged_type, only
+from deconv_ir.ops.checks import axis_count, check_rank, check_type, integers, merged_type, only
 from deconv_ir.ops.elementwise.blocks import is_small
 from deconv_ir.ops.values import ANY, ends, unknown_dims
 
@@ -48,7 +48,7 @@ class _Pad(Operation):
         for info, name in ((begin, "pads_begin"), (end, "pads_end")):
             check_type(info, name, "integer")
             check_rank(info, name, 1)
-            if data.shape is not None and list_length(info) not in (None, len(data.shape)):
+            if data.shape is not None and axis_count(info) not in (None, len(data.shape)):
                 raise ShapeError(
                     f"{name} must have {len(data.shape)} elements, one for each axis, "
                     f"found {format_shape(info.shape)}",
@@ -59,7 +59,7 @@ class _Pad(Operation):
         if len(inputs) > 3:
             check_rank(inputs[3], "pad_value", 0)
         if data.shape is None:
-            lengths = [n for n in map(list_length, (begin, end)) if n is not None]
+            lengths = [n for n in map(axis_count, (begin, end)) if n is not None]
             return (TensorInfo(unknown_dims(lengths[0]) if lengths else None, element_type),)
         unknown = (ANY,) * len(data.shape)
         dims = [

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 from deconv_ir.errors import ShapeError
 from deconv_ir.ir.geometry import UNKNOWN, Dim, Interval, bounds, interval
 from deconv_ir.ir.operation import Call, Context, Operation, Sharing, TensorInfo
-from deconv_ir.ir.shapes import Shape, element_count, format_shape, intersect_dims, static
+from deconv_ir.ir.shapes import element_count, format_shape, intersect_dims, static
 from deconv_ir.ops.base import attribute, boolean, operation
 from deconv_ir.ops.binding import known_lists, reshaped
-from deconv_ir.ops.checks import product
+from deconv_ir.ops.checks import product, unknown_shape
 from deconv_ir.ops.elementwise.blocks import is_small
 
 if TYPE_CHECKING:
@@ -65,9 +65,7 @@ class Reshape(Operation):
                 rule="rank",
             )
         if target.value is None:
-            length = None if target.shape is None else (target.shape or (1,))[0]
-            shape: Shape = (UNKNOWN,) * length if isinstance(length, int) else None
-            return (TensorInfo(shape, data.element_type, data.value, data.reals),)
+            return (TensorInfo(unknown_shape(target), data.element_type, data.value, data.reals),)
         resolved = self.resolve(data.shape, target.value)
         return (TensorInfo(resolved, data.element_type, data.value, data.reals),)
 

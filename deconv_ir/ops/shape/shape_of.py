@@ -9,6 +9,7 @@ from deconv_ir.ir.dtypes import I64, ElementType
 from deconv_ir.ir.geometry import UNKNOWN
 from deconv_ir.ir.operation import Context, Operation, TensorInfo
 from deconv_ir.ops.base import attribute, operation, result_type
+from deconv_ir.ops.values import wrap
 
 if TYPE_CHECKING:
     from deconv_ir.ir.dtypes import Array
@@ -25,7 +26,9 @@ class _ShapeOf(Operation):
         """Return a list of the data's rank, its value as far as the dims are known."""
         shape = inputs[0].shape
         length = UNKNOWN if shape is None else len(shape)
-        return (TensorInfo((length,), self.result_type(), shape),)
+        kind = self.result_type()
+        value = shape and tuple(wrap(dim, kind) if isinstance(dim, int) else dim for dim in shape)
+        return (TensorInfo((length,), kind, value),)
 
     def explain(
         self, inputs: Sequence[TensorInfo], context: Context, output: int, axis: int
@@ -37,7 +40,7 @@ class _ShapeOf(Operation):
         """Return the shape as an array."""
         import numpy as np
 
-        return (np.array(inputs[0].shape, self.result_type().numpy()),)
+        return (np.array(inputs[0].shape, np.int64).astype(self.result_type().numpy()),)
 
 
 @operation("ShapeOf", "opset1", inputs=("data",), examples=("f32[2,3,4] -> i64[3]",))

@@ -11,7 +11,7 @@ from deconv_ir.ir.operation import Call, Context, Sharing, TensorInfo
 from deconv_ir.ir.shapes import format_shape
 from deconv_ir.ops.base import attribute, flags, operation
 from deconv_ir.ops.binding import Infos, Lists, OfLists, indexed
-from deconv_ir.ops.checks import check_rank, check_type, known_integers, list_length, normalize_axes
+from deconv_ir.ops.checks import axis_count, check_rank, check_type, known_integers, normalize_axes
 from deconv_ir.ops.checks import integers as elements
 from deconv_ir.ops.values import ANY, ends
 
@@ -125,7 +125,7 @@ class Slice(OfLists):
         for info, name in zip(lists, self.inputs[1:], strict=False):
             check_type(info, name, "integer")
             check_rank(info, name, 1)
-        lengths = {n for info in lists if (n := list_length(info)) is not None}
+        lengths = {n for info in lists if (n := axis_count(info)) is not None}
         if len(lengths) > 1:
             found = ", ".join(
                 f"{name} {format_shape(info.shape)}"
@@ -317,7 +317,7 @@ class StridedSlice(OfLists):
         for info, name in zip(lists, self.inputs[1:], strict=False):
             check_type(info, name, "integer")
             check_rank(info, name, 1)
-        lengths = [n for info in lists if (n := list_length(info)) is not None]
+        lengths = [n for info in lists if (n := axis_count(info)) is not None]
         if data.shape is None or not lengths:
             return (TensorInfo(None, data.element_type),)
         unknown = (ANY,) * lengths[0]

@@ -13,12 +13,12 @@ from deconv_ir.ir.shapes import format_shape
 from deconv_ir.ops.base import attribute, choice, integer, operation
 from deconv_ir.ops.checks import (
     add,
+    axis_count,
     check_least_rank,
     check_rank,
     check_type,
     integers,
     known_integers,
-    list_length,
     normalize_axis,
     product,
 )
@@ -225,7 +225,7 @@ class _BatchBlocks(Operation):
         for info, name in zip(inputs[1:], self.inputs[1:], strict=True):
             check_type(info, name, "integer")
             check_rank(info, name, 1)
-            count = list_length(info)
+            count = axis_count(info)
             if data.shape is not None and count not in (None, len(data.shape)):
                 raise ShapeError(
                     f"{name} must have {len(data.shape)} elements, found {count}",

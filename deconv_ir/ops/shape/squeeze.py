@@ -6,19 +6,20 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from deconv_ir.errors import ShapeError
-from deconv_ir.ir.geometry import UNKNOWN, Dim
+from deconv_ir.ir.geometry import Dim
 from deconv_ir.ir.operation import Call, Context, Sharing, TensorInfo
 from deconv_ir.ir.shapes import Shape, format_shape, intersect_dims, is_static
 from deconv_ir.ops.base import attribute, boolean, operation
 from deconv_ir.ops.binding import Infos, Lists, OfLists, reshaped
 from deconv_ir.ops.checks import (
+    axis_count,
     check_rank,
     check_type,
     integers,
     known_integers,
-    list_length,
     normalize_axis,
 )
+from deconv_ir.ops.values import unknown_dims
 
 if TYPE_CHECKING:
     from deconv_ir.ir.dtypes import Array
@@ -157,8 +158,10 @@ class Unsqueeze(OfLists):
         if data.shape is not None and axes is not None:
             shape = self._shape(data.shape, axes)
         elif data.shape is not None:
-            count = list_length(axes_info)
-            shape = None if count is None else (UNKNOWN,) * (len(data.shape) + count)
+            count = axis_count(axes_info)
+            # Of several axes, some may be the same.
+            if count is not None and count < 2:
+                shape = unknown_dims(len(data.shape) + count)
         return (TensorInfo(shape, data.element_type, data.value, data.reals),)
 
     @staticmethod

@@ -10,7 +10,7 @@ from deconv_ir.ir.operation import Call, Context, Sharing, TensorInfo
 from deconv_ir.ir.shapes import format_shape
 from deconv_ir.ops.base import operation
 from deconv_ir.ops.binding import Infos, Lists, OfLists
-from deconv_ir.ops.checks import check_rank, check_type, integers, known_integers, list_length
+from deconv_ir.ops.checks import axis_count, check_rank, check_type, integers, known_integers
 from deconv_ir.ops.values import unknown_dims
 
 if TYPE_CHECKING:
@@ -37,11 +37,11 @@ class Transpose(OfLists):
         check_type(order_info, "input_order", "integer")
         check_rank(order_info, "input_order", 1)
         if data.shape is None:
-            count = list_length(order_info)
+            count = axis_count(order_info)
             return (TensorInfo(unknown_dims(count) if count else None, data.element_type),)
         order = known_integers(order_info)
         if order is None:
-            self._check_count(len(data.shape), list_length(order_info))
+            self._check_count(len(data.shape), axis_count(order_info))
             return (TensorInfo(unknown_dims(len(data.shape)), data.element_type),)
         axes = self.axes(order, len(data.shape))
         value = data.value if len(data.shape) < 2 else None
