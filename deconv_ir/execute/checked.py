@@ -12,7 +12,6 @@ from deconv_ir.ir.infer import infer_layer
 from deconv_ir.ir.operation import Call, Context, TensorInfo
 from deconv_ir.ir.shapes import element_count, is_static, static
 from deconv_ir.ops.checks import VALUE_LIMIT
-from deconv_ir.ops.elementwise.elementwise import Elementwise
 from deconv_ir.ops.values import actual
 
 if TYPE_CHECKING:
@@ -38,7 +37,7 @@ def require_fit(
 
 def reads_unknown_lists(layer: Layer, inputs: Sequence[TensorInfo]) -> bool:
     """Whether inputs may be axes, sizes or indices that inference could not check."""
-    return not isinstance(layer.operation, Elementwise) and any(
+    return layer.operation.checks_values and any(
         info.element_type is not None
         and info.element_type.is_integer
         and is_static(info.shape)

@@ -276,6 +276,8 @@ class Operation(Record):
     """None: any number."""
     implemented: ClassVar[bool] = True
     sharing: ClassVar[Sharing] = Sharing.NONE
+    checks_values: ClassVar[bool] = True
+    """Whether the elements of its inputs may be refused, as axes and sizes are."""
     takes_lazy: ClassVar[tuple[int, ...]] = ()
     """Inputs of which `prepare` and `prepare_fused` take `LazyTensor` as well as arrays."""
     examples: ClassVar[tuple[str, ...]] = ()

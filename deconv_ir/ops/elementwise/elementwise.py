@@ -46,6 +46,8 @@ class Elementwise(Operation):
     rounded by itself; so an input that dies is overwritten in any element type.
     """
 
+    checks_values = False
+
     __slots__ = ()
 
     compute: ClassVar[Function]
