@@ -93,7 +93,7 @@ PRUNE_AT = 256
 @click.option(
     "--semantics",
     type=click.Choice(["spec", "openvino"]),
-    help="Whose rule decides where documents and runtime differ. Default: spec.",
+    help="Rules to follow where documents and runtime differ. Default: spec.",
 )
 @click.option(
     "--shape",
@@ -108,8 +108,10 @@ PRUNE_AT = 256
 )
 @click.option("--deep", is_flag=True, help="Read all weights: look for NaN and infinity.")
 @click.option("--fix", is_flag=True, help="Fix findings in place; the .bin is never changed.")
-@click.option("--diff", is_flag=True, help="Show what --fix would change, and change nothing.")
-@click.option("--baseline", metavar="FILE", type=FILE, help="Ignore the findings recorded in it.")
+@click.option("--diff", is_flag=True, help="Show the changes of --fix without making them.")
+@click.option(
+    "--baseline", metavar="FILE", type=FILE, help="Ignore the findings recorded in this file."
+)
 @click.option("--update-baseline", is_flag=True, help="Write the findings to the baseline.")
 @click.option(
     "--config",
@@ -118,7 +120,7 @@ PRUNE_AT = 256
     help="Use these settings, not those found beside the files.",
 )
 @click.option("--isolated", is_flag=True, help="Ignore all settings files.")
-@click.option("--exit-zero", is_flag=True, help="Exit with 0 whatever is found.")
+@click.option("--exit-zero", is_flag=True, help="Exit with 0 even if there are findings.")
 @click.option("--statistics", is_flag=True, help="Count findings by rule.")
 @click.option("--list-rules", is_flag=True, help="List all rules and exit.")
 @click.option(

@@ -85,7 +85,7 @@ def _list_operations(context: click.Context, parameter: click.Parameter, value: 
     help="Where outputs go: a .npy file, a .npz file for all of them, a directory, or '-' for "
     "standard output. Default: one .npy per output, in this directory (none with --expect).",
 )
-@click.option("--no-output", is_flag=True, help="Write no outputs; print the summary alone.")
+@click.option("--no-output", is_flag=True, help="Write no outputs, only print the summary.")
 @click.option(
     "--weights",
     metavar="FILE.bin",
@@ -97,7 +97,7 @@ def _list_operations(context: click.Context, parameter: click.Parameter, value: 
     type=click.Choice(["spec", "openvino"]),
     default="spec",
     show_default=True,
-    help="Whose rule decides where the documents and the OpenVINO runtime differ.",
+    help="Rules to follow where the documents and the OpenVINO runtime differ.",
 )
 @click.option(
     "--accuracy",
@@ -116,7 +116,7 @@ def _list_operations(context: click.Context, parameter: click.Parameter, value: 
     "--until",
     metavar="LAYER",
     shell_complete=complete_tensors,
-    help="Run only what LAYER needs; its outputs are the outputs. "
+    help="Run only the layers that LAYER needs, and return its outputs. "
     "LAYER is a tensor name, a layer name or a layer id.",
 )
 @click.option(
@@ -125,9 +125,9 @@ def _list_operations(context: click.Context, parameter: click.Parameter, value: 
     multiple=True,
     metavar="LAYER",
     shell_complete=complete_tensors,
-    help="Take this inner tensor out, and run only what is needed. Repeatable.",
+    help="Return this inner tensor; run only the layers that it needs. Repeatable.",
 )
-@click.option("--strict", is_flag=True, help="Declared dims that are wrong are errors.")
+@click.option("--strict", is_flag=True, help="Treat wrong declared dims as errors.")
 @click.option(
     "--random-inputs",
     type=click.IntRange(0),
@@ -191,7 +191,7 @@ def _list_operations(context: click.Context, parameter: click.Parameter, value: 
     "--warmup",
     type=click.IntRange(0),
     metavar="M",
-    help="With --repeat: M runs before the first that counts. Default: 1.",
+    help="With --repeat: M warm-up runs that are not counted. Default: 1.",
 )
 @click.option("--threads", type=click.IntRange(1), help="Default: all cores.")
 @click.option(
@@ -206,9 +206,7 @@ def _list_operations(context: click.Context, parameter: click.Parameter, value: 
     is_flag=True,
     help="Print names, types and shapes of inputs and outputs, and do not run the model.",
 )
-@click.option(
-    "--explain-plan", is_flag=True, help="Print how the model would be run, and do not run it."
-)
+@click.option("--explain-plan", is_flag=True, help="Print the plan without running the model.")
 @click.option(
     "--profile",
     metavar="[FILE.json]",
@@ -223,8 +221,8 @@ def _list_operations(context: click.Context, parameter: click.Parameter, value: 
     help="Print the operations that can be run, and exit.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print the summary as JSON.")
-@click.option("-v", "--verbose", is_flag=True, help="Say more.")
-@click.option("-q", "--quiet", is_flag=True, help="Say nothing but warnings and errors.")
+@click.option("-v", "--verbose", is_flag=True, help="Print more.")
+@click.option("-q", "--quiet", is_flag=True, help="Print only warnings and errors.")
 @version_option("deconv-run", _kernel_details, _kernel_note)
 def command(**options: Any) -> int:
     """Run the network in MODEL.xml ('-': standard input) on arrays from .npy or .npz files."""

@@ -36,7 +36,7 @@ SEMANTICS = click.option(
     type=click.Choice(["spec", "openvino"]),
     default="spec",
     show_default=True,
-    help="Whose rule decides where the documents and the OpenVINO runtime differ.",
+    help="Rules to follow where the documents and the OpenVINO runtime differ.",
 )
 
 
@@ -59,9 +59,9 @@ def command() -> None:
     show_default=True,
     help="Findings of this severity and above give exit code 1.",
 )
-@click.option("--exit-zero", is_flag=True, help="Exit with 0 whatever is found.")
-@click.option("-v", "--verbose", is_flag=True, help="Show the formulas of right examples too.")
-@click.option("-q", "--quiet", is_flag=True, help="Show only what is wrong.")
+@click.option("--exit-zero", is_flag=True, help="Exit with 0 even if there are findings.")
+@click.option("-v", "--verbose", is_flag=True, help="Also show the formulas of right examples.")
+@click.option("-q", "--quiet", is_flag=True, help="Print only problems.")
 def check(
     documents: tuple[str, ...],
     semantics: str,
@@ -95,8 +95,8 @@ def check(
 @click.argument("documents", nargs=-1, required=True, metavar="DOC...", type=FILE)
 @SEMANTICS
 @limit_options(OF_A_DOCUMENT)
-@click.option("--diff", is_flag=True, help="Show what would change, and change nothing.")
-@click.option("-q", "--quiet", is_flag=True, help="Say nothing but what is left wrong.")
+@click.option("--diff", is_flag=True, help="Show the changes without making them.")
+@click.option("-q", "--quiet", is_flag=True, help="Print only the examples that are still wrong.")
 def fix(documents: tuple[str, ...], semantics: str, limits: Limits, diff: bool, quiet: bool) -> int:
     """Write the computed output dims into DOC, and touch nothing else.
 
@@ -110,7 +110,7 @@ def fix(documents: tuple[str, ...], semantics: str, limits: Limits, diff: bool, 
 
 @command.command(context_settings=CONTEXT)
 @click.argument("spec", metavar="SPEC.toml", type=FILE)
-@click.option("--out", required=True, metavar="DIR", help="Where the files go.", type=FILE)
+@click.option("--out", required=True, metavar="DIR", help="Directory for the files.", type=FILE)
 @click.option(
     "--format",
     "page_format",
@@ -120,7 +120,7 @@ def fix(documents: tuple[str, ...], semantics: str, limits: Limits, diff: bool, 
     help="Form of the page.",
 )
 @click.option("--diagram", is_flag=True, help="Draw the examples (needs matplotlib).")
-@click.option("-q", "--quiet", is_flag=True, help="Say nothing.")
+@click.option("-q", "--quiet", is_flag=True, help="Print nothing.")
 def generate(spec: str, out: str, page_format: str, diagram: bool, quiet: bool) -> int:
     """Make XML, networks, a page and golden arrays from SPEC.toml.
 
@@ -141,7 +141,7 @@ def generate(spec: str, out: str, page_format: str, diagram: bool, quiet: bool) 
 )
 @click.option("--rtol", type=click.FloatRange(0), default=0.0, show_default=True)
 @click.option("--atol", type=click.FloatRange(0), default=0.0, show_default=True)
-@click.option("-q", "--quiet", is_flag=True, help="Say nothing but what differs.")
+@click.option("-q", "--quiet", is_flag=True, help="Print only differences.")
 def verify(directory: str, actual: str | None, rtol: float, atol: float, quiet: bool) -> int:
     """Compute the golden arrays in DIR anew, and compare.
 

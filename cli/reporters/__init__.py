@@ -27,9 +27,9 @@ FORMAT = click.option(
     type=click.Choice(FORMATS),
     default="text",
     show_default=True,
-    help="How findings are written.",
+    help="Format of the findings.",
 )
-OUTPUT = click.option("--output", metavar="FILE", type=FILE, help="Write them to a file.")
+OUTPUT = click.option("--output", metavar="FILE", type=FILE, help="Write the findings to a file.")
 
 
 class RuleInfo(Record):

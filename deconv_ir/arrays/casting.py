@@ -1,7 +1,7 @@
-"""Conversion of arrays between element types: what does not fit is refused, not changed.
+"""Conversion of arrays between element types, which rejects values that do not fit.
 
-A value fits when converting it back gives it again: exactly for integers and
-booleans, up to rounding for floats (NaN and infinities stay what they are).
+A value fits if converting it back gives the same value: exactly for integers
+and booleans, up to rounding for floats (NaN and infinities are preserved).
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ if TYPE_CHECKING:
     from deconv_ir.ir.dtypes import Array
 
 Cast = bool | Literal["wrap"]
-"""How arrays of another element type are converted: not at all, where every value
-fits, or always (``wrap``: integers modulo 2^bits, floats to infinity)."""
+"""How arrays of another element type are converted: never, if every value fits, or
+always (``wrap``: integers modulo 2^bits, floats to infinity)."""
 
 _CHUNK = 1 << 18
-"""Elements that are compared at a time: bounds the temporary arrays."""
+"""Elements that are compared at once, which bounds the temporary arrays."""
 
 
 def convert(array: Array, wanted: ElementType, *, name: str, wrap: bool) -> Array:
@@ -34,10 +34,10 @@ def convert(array: Array, wanted: ElementType, *, name: str, wrap: bool) -> Arra
     name : str
         Name of the input, for messages.
     wrap : bool
-        Convert what does not fit too: integers modulo 2^bits, fractions
-        towards zero, floats that are too large to infinity (or to what the type
-        has instead), everything but 0 to true.  NaN and infinities have no
-        integer, so that they are refused even so.
+        Also convert values that do not fit: integers modulo 2^bits, fractions
+        towards zero, too large floats to infinity (or the type's substitute),
+        nonzero values to true.  NaN and infinities as integers are still
+        rejected.
 
     Raises
     ------
@@ -58,7 +58,7 @@ def convert(array: Array, wanted: ElementType, *, name: str, wrap: bool) -> Arra
 
 
 def _convert(part: Array, wanted: ElementType, wrap: bool) -> tuple[Array, Array]:
-    """Convert some elements; also return which of them may be used."""
+    """Convert some elements; also return a mask of those that fit."""
     dtype = wanted.numpy()
     if wanted.kind == "float":
         result = part.astype(dtype)
@@ -83,7 +83,7 @@ def _convert(part: Array, wanted: ElementType, wrap: bool) -> tuple[Array, Array
 
 
 def _close(part: Array, result: Array) -> Array:
-    """Tell which elements came through a conversion to floats, up to rounding."""
+    """Return a mask of the elements that a conversion to floats kept, up to rounding."""
     before, after = part.astype(np.float64), result.astype(np.float64)
     relative, absolute = float_resolution(result.dtype)
     near: Array = np.abs(after - before) <= relative * np.abs(before) + absolute
@@ -94,7 +94,7 @@ def _close(part: Array, result: Array) -> Array:
 def _modulo(numbers: Array, wanted: ElementType) -> Array:
     """Convert finite numbers to integers modulo 2^bits."""
     if numbers.dtype.kind == "f":
-        # Both steps are exact: fmod is, and what is added has the same exponent or less.
+        # Both steps are exact: the addend's exponent is not larger than the remainder's bound.
         numbers = np.fmod(np.trunc(numbers), 2.0**64)
         numbers = numbers - np.where(numbers >= 2.0**63, 2.0**64, 0.0)
         numbers = numbers + np.where(numbers < -(2.0**63), 2.0**64, 0.0)

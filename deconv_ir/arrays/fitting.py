@@ -1,4 +1,4 @@
-"""Arrays of the user's: do they fit a model's input, and how are they stored.
+"""Checks the user's arrays against a model's inputs; their form in files; random arrays.
 
 The .npy form of element types that NumPy lacks (bf16, f8 and so on) is raw
 bytes: dtype ``|V2`` or ``|V1``, which loads back, without loss, with
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from deconv_ir.ir.dtypes import Array
 
 VALUE_LIMIT = 64
-# Of so many arrays, pairs are compared sooner than spans are looked up.
+# Up to this many arrays, comparing all pairs is faster than sorting their spans.
 _FEW = 8
 _DRAWN_AT_ONCE = 1 << 16
 """Elements of a block of random values."""
@@ -46,7 +46,7 @@ __all__ = [
 def fit(
     given: ArrayLike, name: str, shape: Shape, element_type: ElementType | None, *, cast: Cast
 ) -> Array:
-    """Return an array as a model's input takes it.
+    """Return an array in the form that a model's input takes.
 
     Parameters
     ----------
@@ -54,9 +54,9 @@ def fit(
     name : str
         Name of the input, for messages.
     shape : Shape
-        What the input takes.
+        Shape of the input.
     element_type : ElementType or None
-        What the input takes; None: any.
+        Element type of the input; None: any.
     cast : bool or "wrap"
         Convert another element type: where every value fits, or (``wrap``)
         also where not; see `casting.convert`.
@@ -115,7 +115,7 @@ def _kind(dtype: np.dtype[Any]) -> str:
 
 
 def own(results: Sequence[Array], given: Sequence[Array]) -> list[Array]:
-    """Return results that share no memory with each other, an input or the model."""
+    """Return results, copied where they share memory with each other, an input or the model."""
     if len(results) + len(given) <= _FEW:
         kept: list[Array] = []
         for result in results:
@@ -132,10 +132,9 @@ def own(results: Sequence[Array], given: Sequence[Array]) -> list[Array]:
 
 
 def _without_overlap(arrays: Sequence[Array]) -> set[int]:
-    """Return the arrays, by number, before which no other shares their memory.
+    """Return the indices of arrays that overlap no array before them.
 
-    Of arrays that overlap, one after the other, the one with the lowest number
-    is returned: the others are told apart no further.
+    Of a run of overlapping arrays, only the first is returned.
     """
     spans = sorted((*byte_bounds(array), number) for number, array in enumerate(arrays))
     found: set[int] = set()
@@ -155,7 +154,7 @@ def _without_overlap(arrays: Sequence[Array]) -> set[int]:
 
 
 def describe(array: Array) -> TensorInfo:
-    """Describe an actual array; a small integer one with its value."""
+    """Return the info of an array, with the value if it is a small integer array."""
     value = None
     if array.dtype.kind in "iu" and array.size <= VALUE_LIMIT:
         value = tuple(int(v) for v in array.ravel())
@@ -178,18 +177,18 @@ def random_array(shape: Shape, element_type: ElementType | None, seed: int, inde
     """Make a seeded array for an input: standard normal floats, integers from 0 to 9.
 
     Values are drawn in the element type of the input (f16 and narrower floats
-    from f32), a block at a time: beside the array this takes no memory to
-    speak of.  Unknown dims take the smallest extent that is allowed and not 0.
+    from f32), in blocks that bound the temporary memory.  Unknown dims get the
+    smallest allowed extent above 0.
 
     Raises
     ------
     InputError
-        The rank is not known.
+        The rank is dynamic.
     UnsupportedError
         Arrays cannot hold the element type.
     """
     if element_type is not None and element_type.kind == "string":
-        raise UnsupportedError(f"there are no arrays of element type {element_type}")
+        raise UnsupportedError(f"arrays of element type {element_type} are not supported")
     if shape is None:
         raise InputError("random values need a shape, and the rank of the input is dynamic")
     extents = tuple(max(1, bounds(d)[0]) if isinstance(d, Interval) else d for d in shape)

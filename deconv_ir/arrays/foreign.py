@@ -1,4 +1,4 @@
-"""Arrays of other libraries, as NumPy arrays: what has ``__array__``, and DLPack.
+"""Converts arrays of other libraries (``__array__``, DLPack) to NumPy arrays.
 
 NumPy has no bfloat16, so it refuses a DLPack tensor of it (PyTorch's, for
 one).  The elements are taken as 16-bit integers, without a copy, and shown as
@@ -52,7 +52,7 @@ class _Exported:
 
 
 def is_array(given: object) -> bool:
-    """Tell whether an object is one array (or one number), not a collection of arrays."""
+    """Return whether an object is one array (or one number), not a collection of arrays."""
     if isinstance(given, np.ndarray | np.generic | int | float | complex):
         return True
     return any(
@@ -61,18 +61,18 @@ def is_array(given: object) -> bool:
 
 
 def as_array(given: Any, name: str) -> Array:
-    """Return what a caller gave as an array.
+    """Convert a caller's object to an array.
 
     Parameters
     ----------
     given : array_like, or an object with ``__dlpack__``
     name : str
-        What messages call it.
+        Its name in messages.
 
     Raises
     ------
     InputError
-        No array can be made of it.
+        It cannot be converted to an array.
     """
     if type(given) is np.ndarray:
         return given
@@ -93,7 +93,7 @@ def as_array(given: Any, name: str) -> Array:
         raise
     except Exception as error:  # of another library: any kind
         raise InputError(
-            f"{name}: no array can be made of {type(given).__name__}: {one_line(str(error))}",
+            f"{name}: cannot convert {type(given).__name__} to an array: {one_line(str(error))}",
             rule="input-type",
         ) from error
 

@@ -1,4 +1,4 @@
-"""What a model is given: arrays or shapes, matched with its Parameter layers."""
+"""Matches the caller's arrays or shapes with a model's Parameter layers."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _NAMED = 16
 
 
 class ModelInputs:
-    """The inputs of a model, by the names that a caller may use.
+    """The inputs of a model, by all names that a caller may use.
 
     Parameters
     ----------
@@ -49,12 +49,12 @@ class ModelInputs:
         return positions
 
     def position(self, name: object) -> int:
-        """Return which input has a name.
+        """Return the position of an input by name.
 
         Raises
         ------
         InputError
-            None has.
+            No input has that name.
         """
         found = self._positions.get(name) if isinstance(name, str) else None
         if found is None:
@@ -71,7 +71,7 @@ class ModelInputs:
         return (", ".join(names[:_NAMED]) or "none") + more
 
     def require_arrays(self) -> None:
-        """Require that arrays can hold what the inputs take.
+        """Require that arrays can hold the element types of the inputs.
 
         Raises
         ------
@@ -82,8 +82,7 @@ class ModelInputs:
             if port.element_type is not None and port.element_type.kind == "string":
                 layer = self.graph.layers[index]
                 raise UnsupportedError(
-                    f"input {name!r} has element type {port.element_type}, "
-                    "of which there are no arrays",
+                    f"input {name!r}: arrays of element type {port.element_type} are not supported",
                     file=self.graph.file,
                     line=layer.line,
                     layer=layer.label,
@@ -166,12 +165,12 @@ class ModelInputs:
         return given
 
     def infos(self, shapes: Mapping[str, Any] | None) -> dict[int, TensorInfo]:
-        """Return what is known of the inputs, given some of their shapes.
+        """Return the infos of the inputs, given some of their shapes.
 
         Raises
         ------
         InputError
-            There is no such input, or it does not take that shape.
+            An input does not exist, or does not accept the shape.
         """
         ports = list(self.ports.values())
         infos = {
@@ -202,7 +201,7 @@ class ModelInputs:
         return infos
 
     def _shape(self, name: str, given: Any) -> Shape:
-        """Return a shape that a caller wrote: dims may be -1 or None, the whole None."""
+        """Parse a caller's shape: a dim may be -1 or None, the whole shape None."""
         if given is None:
             return None
         try:
@@ -237,7 +236,7 @@ def _dim(given: Any) -> Dim:
 
 @functools.cache
 def _arrays() -> Any:
-    # Loads NumPy; to find a module again at each run takes longer than a small layer.
+    # Imported once: looking a module up at each run takes longer than a small layer.
     from deconv_ir.arrays import fitting as arrays
 
     return arrays

@@ -1,4 +1,4 @@
-"""What a graph says of its execution before any shape is known."""
+"""Analysis of a graph before shapes are known: needed, constant and unimplemented layers."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def needed_layers(graph: Graph, wanted: Sequence[Source]) -> tuple[int, ...]:
 
 
 def constant_layers(graph: Graph, order: Sequence[int]) -> frozenset[int]:
-    """Return the layers, of those in `order`, that depend on no Parameter."""
+    """Return the layers in `order` that depend on no Parameter."""
     sources = graph.topology.sources
     constant: set[int] = set()
     for index in order:
@@ -39,7 +39,7 @@ def constant_layers(graph: Graph, order: Sequence[int]) -> frozenset[int]:
 
 
 def require_implemented(graph: Graph, order: Collection[int]) -> None:
-    """Require that there is an implementation of every layer.
+    """Require that every layer is implemented.
 
     Raises
     ------

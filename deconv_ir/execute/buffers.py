@@ -1,4 +1,4 @@
-"""Tensors that share memory, when they live, and which buffers they take."""
+"""Assigns buffers to tensors by their lifetimes."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from collections.abc import Sequence
 from deconv_ir.ir.operation import TensorInfo
 from deconv_ir.ir.shapes import element_count, is_static, static
 
-# Below this, the allocator has warm memory at hand.
+# Smaller arrays come from the allocator, whose memory is warm.
 _SMALLEST_BUFFER = 1 << 20
-# How far beyond the lower bound buffers may bring the peak.
+# Factor by which buffers may raise the peak above its lower bound.
 _SLACK = 1.02
 
 
 def tensor_bytes(info: TensorInfo) -> int | None:
-    """Return the bytes of a tensor as an array; None where they are not known."""
+    """Return the bytes of a tensor as an array; None if unknown."""
     if info.element_type is None or not is_static(info.shape):
         return None
     try:
@@ -52,9 +52,9 @@ def live_bytes(groups: Sequence[Group], steps: int) -> list[int]:
 
 
 def assign_buffers(groups: Sequence[Group], live: list[int], bound: int) -> list[int]:
-    """Let big tensors take the memory of others that are dead, where that costs no peak.
+    """Let large tensors reuse the memory of dead ones where that does not raise the peak.
 
-    `live` grows by what buffers hold idle.
+    `live` is increased by the bytes of idle buffers.
     """
     limit = int(bound * _SLACK)
     last = len(live)

@@ -82,7 +82,7 @@ class Executor:
         ResourceError
             The weights, or what is computed of them, do not fit into memory.
         DeconvError
-            Constants do not fit a layer, or can not be read.
+            Constants do not fit a layer, or cannot be read.
         """
 
         def make() -> Plan:

@@ -1,4 +1,4 @@
-"""Which layers a kernel may take over: a constant addition, then an activation."""
+"""Finds layers that a kernel can fuse: a constant addition, then an activation."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from deconv_ir.ops.elementwise.broadcasting import Broadcast
 
 
 class Followers(NamedTuple):
-    """What follows a layer, and nothing else does.
+    """The layers that can be fused into a layer, its only consumers.
 
     Attributes
     ----------
     layers : tuple of int
         The layers, in order.
     addend : Source or None
-        The constant that the first adds.
+        The constant of the addition.
     activation : int or None
-        The last, where it is an activation.
+        The last layer, if it is an activation.
     parameters : tuple of Source
-        The constants that the activation takes.
+        The constant inputs of the activation.
     """
 
     layers: tuple[int, ...]
@@ -32,7 +32,7 @@ class Followers(NamedTuple):
     parameters: tuple[Source, ...]
 
     def shortened(self) -> Followers | None:
-        """Leave out the activation; None when nothing is left then."""
+        """Return the followers without the activation; None if none are left."""
         if self.activation is None or self.addend is None:
             return None
         return Followers(self.layers[:1], self.addend, None, ())
@@ -46,9 +46,9 @@ class Followers(NamedTuple):
 def find_followers(
     graph: Graph, order: Sequence[int], constant: frozenset[int], wanted: Sequence[Source]
 ) -> dict[int, Followers]:
-    """Find the layers whose output goes into an addition or an activation alone.
+    """Find the layers whose only consumer is an addition or an activation.
 
-    Whether a kernel can take them over is for the layer's operation to tell.
+    The layer's operation decides whether its kernel can fuse them.
     """
     sources = graph.topology.sources
     consumers: dict[Source, list[int]] = {}

@@ -1,4 +1,4 @@
-"""The steps of a plan, for a reader."""
+"""Lists the steps of a plan for people."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ class PlanRow(NamedTuple):
         Name and type of the layer.
     inputs, outputs : tuple of TensorInfo
     fused : tuple of str
-        The layers behind it that are computed with it.
+        Names of the layers fused into it.
     overwrites : str or None
         The layer whose output its output overwrites.
     buffer : int or None
-        The buffer that its output takes.
+        Buffer of its output.
     bytes : int or None
-        Size of its outputs; None where it is not known.
+        Size of its outputs; None if unknown.
     """
 
     step: int

@@ -1,4 +1,4 @@
-"""A bounded memory of what was made last."""
+"""An LRU cache that is safe to use from several threads."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ _Value = TypeVar("_Value")
 
 
 class LRUCache(Generic[_Key, _Value]):
-    """Keeps the values used last; each is made once, whichever threads ask.
+    """Keeps the most recently used values; threads that need the same one make it once.
 
     Parameters
     ----------
     size : int
-        How many are kept.
+        Number of values kept.
     """
 
     def __init__(self, size: int) -> None:
@@ -27,7 +27,7 @@ class LRUCache(Generic[_Key, _Value]):
         self._lock = ForkSafeLock()
 
     def get(self, key: _Key, make: Callable[[], _Value]) -> _Value:
-        """Return the value for a key, made where it is not there."""
+        """Return the value of a key, making it if it is missing."""
         latest = self._latest
         if latest is not None and latest[0] == key:
             return latest[1]

@@ -1,4 +1,4 @@
-"""How much memory there is, and whether a run fits."""
+"""Available memory, and the check that a run fits into it."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ _UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
 _UNITS |= {"KI": 2**10, "MI": 2**20, "GI": 2**30, "TI": 2**40}
 
 
-# To ask how much there is takes as long as a small network does.
+# Querying the available memory takes as long as a small network.
 _LITTLE = 1 << 20
 
 
 def parse_bytes(text: str) -> int:
-    """Read a size: ``2GiB``, ``500MB``, ``1.5 GiB``, ``4096``.
+    """Parse a size: ``2GiB``, ``500MB``, ``1.5 GiB``, ``4096``.
 
     Raises
     ------
@@ -34,7 +34,7 @@ def parse_bytes(text: str) -> int:
 
 
 def format_bytes(count: int) -> str:
-    """Write a size for a reader, in binary units."""
+    """Format a size in binary units."""
     if count < 1024:
         return f"{count} B"
     power = min((count.bit_length() - 1) // 10, 6)
@@ -53,18 +53,18 @@ def require_memory(
     file: str | None = None,
     hint: str | None = "memory_limit sets another limit",
 ) -> None:
-    """Require that a run fits into memory, before it takes any.
+    """Require that a run fits into memory before it starts.
 
     Parameters
     ----------
     needed : int
         Bytes that the run will hold at once.
     limit : int or None
-        Bytes that it may take; None: what the system says is available.
+        Bytes that it may take; None: the available memory.
     held : int
-        Bytes, of those needed, that are taken already.
+        Bytes of `needed` that are already allocated.
     subject, file, hint : str
-        What needs them, its file, and what the user can do, for the message.
+        For the message: the model or layer, its file, and how to proceed.
 
     Raises
     ------
@@ -100,11 +100,11 @@ def fits(needed: int, limit: int | None = None, *, held: int = 0) -> bool:
 def out_of_memory(
     needed: int, error: MemoryError, *, subject: str, file: str | None = None
 ) -> ResourceError:
-    """Return the error for memory that was not there after all, with both figures."""
+    """Return the error for a failed allocation, with needed and available bytes."""
     there = available_bytes()
     detail = f": {error}" if str(error) else ""
     return ResourceError(
-        f"{subject} needs {format_bytes(needed)} of memory at once, and ran out of it; "
+        f"{subject} needs {format_bytes(needed)} of memory at once, and it ran out; "
         f"{format_bytes(there)} is available{detail}",
         file=file,
         expected=there,
@@ -114,8 +114,8 @@ def out_of_memory(
 
 
 def available_bytes() -> int:
-    """Return the bytes that this process can still take: of system, container and ``ulimit``."""
-    # Counts memory that the system can give back, as for `_surely_free` it can not.
+    """Return the bytes that system, container and ``ulimit`` leave to this process."""
+    # Includes memory that the system can reclaim, which `_surely_free` does not.
     import psutil
 
     there = int(psutil.virtual_memory().available)
@@ -123,7 +123,7 @@ def available_bytes() -> int:
 
 
 def _surely_free() -> int:
-    """Return the bytes of unused pages, where the system tells without more ado; else 0."""
+    """Return the bytes of unused pages if the system reports them cheaply, else 0."""
     try:
         pages = os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     except (AttributeError, ValueError, OSError):
@@ -132,7 +132,7 @@ def _surely_free() -> int:
 
 
 def _address_space() -> int:
-    """Return the bytes of addresses that ``ulimit -v`` leaves; very many without a limit."""
+    """Return the bytes of address space that ``ulimit -v`` leaves; a huge number without one."""
     try:
         import resource
     except ImportError:  # not on this system
@@ -146,14 +146,14 @@ def _address_space() -> int:
 
 
 class MemoryGroup(NamedTuple):
-    """A control group of this process that has a limit.
+    """A control group that limits the memory of this process.
 
     Attributes
     ----------
     limit, usage, statistics : Path
-        Files: of the limit, of what is in use, and of what that consists of.
+        Files with the limit, the usage and its statistics.
     reclaimable : str
-        The statistic that counts pages of files, which the system gives back.
+        The statistic of file pages, which the system can reclaim.
     """
 
     limit: Path
@@ -162,7 +162,7 @@ class MemoryGroup(NamedTuple):
     reclaimable: str
 
     def free(self) -> int:
-        """Return the bytes that the group can still take; very many where nobody tells."""
+        """Return the bytes that the group can still take; a huge number if unknown."""
         limit = _number(self.limit)
         usage = _number(self.usage)
         if limit is None or usage is None:
@@ -192,7 +192,7 @@ def limited_groups(root: Path = Path("/")) -> tuple[MemoryGroup, ...]:
         else:
             continue
         inner = top / path.lstrip("/")
-        # Within a container the path may be one of outside: its own group is at the top.
+        # In a container the path may be the host's; the container's own group is the root.
         folder = inner if inner.is_dir() else top
         for at in (folder, *folder.parents):
             limit, usage, statistics, reclaimable = names
@@ -218,6 +218,6 @@ def _text(path: Path) -> str:
 
 
 def _number(path: Path) -> int | None:
-    """Return the number in a file; None where there is none, as ``max`` is none."""
+    """Return the number in a file; None for other text, such as ``max``."""
     text = _text(path).strip()
     return int(text) if text.isascii() and text.isdecimal() and len(text) < 20 else None

@@ -118,7 +118,7 @@ class Preparation:
         Raises
         ------
         DeconvError
-            Constants do not fit a layer, or can not be read.
+            Constants do not fit a layer, or cannot be read.
         """
         kernels: dict[int, Kernel] = {}
         constants: dict[Source, Array] = {}

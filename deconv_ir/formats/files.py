@@ -21,7 +21,7 @@ def open_regular(path: str | os.PathLike[str]) -> BinaryIO:
     Raises
     ------
     OSError
-        It is not there, can not be read, or is no regular file.
+        It does not exist, cannot be read, or is not a regular file.
     """
     descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
     mode = os.fstat(descriptor).st_mode
@@ -30,7 +30,7 @@ def open_regular(path: str | os.PathLike[str]) -> BinaryIO:
     os.close(descriptor)
     if stat.S_ISDIR(mode):
         raise IsADirectoryError(errno.EISDIR, "it is a directory", str(path))
-    raise OSError(errno.EINVAL, "it is no regular file", str(path))
+    raise OSError(errno.EINVAL, "not a regular file", str(path))
 
 
 class OversizeError(OSError):
@@ -73,16 +73,16 @@ def read_regular(path: str | os.PathLike[str], limit: int) -> bytes:
 
 
 def _require_replaceable(path: Path) -> None:
-    """Refuse what a file must not take the place of: a device, a FIFO, a name like /dev/stdout."""
+    """Require that a path is not a device, a FIFO or a name such as /dev/stdout."""
     try:
-        mode = path.stat().st_mode  # of what a link leads to
+        mode = path.stat().st_mode  # follows links
     except FileNotFoundError:
         return
     if stat.S_ISDIR(mode):
         raise IsADirectoryError(errno.EISDIR, "it is a directory", str(path))
     folder = os.path.realpath(path.parent)
     if not stat.S_ISREG(mode) or folder == "/dev" or folder.startswith("/proc/"):
-        raise OSError(errno.EINVAL, "it is no regular file", str(path))
+        raise OSError(errno.EINVAL, "not a regular file", str(path))
 
 
 @contextlib.contextmanager
@@ -90,25 +90,24 @@ def replace_file(path: Path, *, durable: bool = True) -> Iterator[BinaryIO]:
     """Open a file for writing that replaces `path` when the block ends well.
 
     The bytes go to a temporary file in the same folder, are flushed to disk
-    and renamed; when the block raises, whatever it raises, the temporary file
-    is removed and what stood at `path` is untouched.  Its name is one that no
-    other writer has, so that any number of them can write to one folder, or
-    to one path: the last one that ends counts.  Without `durable`, flushing
-    to disk is left to the system: for what can be made anew.
+    and renamed; if the block raises, the temporary file is removed and `path`
+    is untouched.  Its name is unique, so several writers can write to one
+    folder or path: the last one wins.  Without `durable`, flushing to disk is
+    left to the system, for files that can be regenerated.
 
     Raises
     ------
     OSError
-        The folder is not there or can not be written, the disk is full, or
-        what stands at `path` is no regular file.
+        The folder does not exist or cannot be written, the disk is full, or
+        `path` is not a regular file.
     """
     _require_replaceable(path)
-    # The name is known before there is a file, so that an interruption between
-    # any two steps finds it.
+    # The name is chosen before the file is created, so that cleanup finds it
+    # after an interruption at any point.
     temporary = _beside(path)
     try:
-        # `tempfile` would make it private, and its import takes longer than a
-        # small model's run.
+        # `tempfile` would make it private, and importing it takes longer than
+        # running a small model.
         with temporary.open("xb") as stream:
             yield stream
             stream.flush()
@@ -124,13 +123,13 @@ def replace_file(path: Path, *, durable: bool = True) -> Iterator[BinaryIO]:
 
 
 def _beside(path: Path) -> Path:
-    """Return a name in the folder of `path` that nobody else has."""
+    """Return a unique name in the folder of `path`."""
     start = os.fsencode(path.name)[:128].decode("utf-8", "ignore")
     return path.with_name(f".{start}.{os.urandom(8).hex()}.tmp")
 
 
 def _sync_folder(folder: Path) -> None:
-    """Have the system write the renaming itself to disk, where it can."""
+    """Flush the renaming to disk, where the system supports it."""
     with contextlib.suppress(OSError):
         descriptor = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
         try:

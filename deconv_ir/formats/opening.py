@@ -81,7 +81,7 @@ def open_weights(graph: Graph, path: str | None, weights: Readable | None) -> We
         if beside is None or not constants or not there:
             filled = [c for c in constants if _bytes_of(c, graph)]
             if filled:
-                where = "no weights" if beside is None else f"there is no {beside.name} beside it"
+                where = "no weights" if beside is None else f"no {beside.name} beside it"
                 raise WeightsError(
                     f"the model has {len(filled)} constants, but {where}",
                     file=graph.file,
@@ -98,7 +98,7 @@ def open_weights(graph: Graph, path: str | None, weights: Readable | None) -> We
         try:
             size = _bytes_of(layer, graph)
             if size:
-                # As in OpenVINO's reader, what is stated must be there, used or not.
+                # As in OpenVINO's reader, even unused constants must be in the file.
                 opened.check(operation.offset, max(size, operation.size))
         except WeightsError as error:
             error.locate(file=graph.file, line=layer.line, layer=layer.label)

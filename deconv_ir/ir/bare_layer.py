@@ -1,4 +1,4 @@
-"""A layer that stands alone, as the documents print it, made into a model."""
+"""Makes a model of a single layer, as the documents print it."""
 
 from __future__ import annotations
 

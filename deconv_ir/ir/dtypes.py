@@ -1,8 +1,7 @@
 """IR element types and their NumPy dtypes.
 
-NumPy is imported only when a dtype is asked for, so that a linter which
-computes nothing starts without it.  The types that NumPy lacks come from
-ml_dtypes.
+NumPy is imported only when a dtype is needed, so that the linter starts
+without it.  Types that NumPy lacks come from ml_dtypes.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ __all__ = ["ELEMENT_TYPES", "ElementType", "from_numpy", "parse_element_type"]
 
 
 class ElementType:
-    """An element type of the IR; one object a type, compared by identity.
+    """An element type of the IR: one object per type, compared by identity.
 
     Attributes
     ----------
@@ -76,13 +75,13 @@ class ElementType:
         return 0 < self.bits < 8
 
     def size_of(self, elements: int) -> int:
-        """Bytes that `elements` elements take in a weights file."""
+        """Return the bytes of `elements` elements in a weights file."""
         if self.bits in (3, 6):  # whole groups of three bytes
             return -(-elements * self.bits // 24) * 3
         return (elements * self.bits + 7) // 8
 
     def numpy(self) -> np.dtype[Any]:
-        """Return the dtype of arrays of this type (packed types: one element a byte).
+        """Return the dtype of arrays of this type (packed types: one element per byte).
 
         Raises
         ------
@@ -107,7 +106,7 @@ def _dtype(name: str) -> np.dtype[Any]:
 
 
 def float_resolution(dtype: np.dtype[Any]) -> tuple[float, float]:
-    """Return what rounding to a float type may change: relatively, and absolutely near zero."""
+    """Return the relative and, near zero, the absolute rounding error of a float type."""
     import numpy as np
 
     if dtype.kind == "f" and dtype.isbuiltin == 1:
@@ -173,7 +172,7 @@ def parse_element_type(text: str) -> ElementType:
     Raises
     ------
     ValueError
-        No element type is spelled so.
+        The text is not the name of an element type.
 
     Examples
     --------
@@ -183,7 +182,7 @@ def parse_element_type(text: str) -> ElementType:
     found = _BY_NAME.get(text) or _BY_NAME.get(text.strip().lower())
     if found is None:
         known = ", ".join(t.name for t in ELEMENT_TYPES)
-        raise ValueError(f"{text!r} is no element type; known are {known}")
+        raise ValueError(f"invalid element type {text!r} (expected one of {known})")
     return found
 
 

@@ -1,4 +1,4 @@
-"""Cutting one layer out of a graph, with the constants that it is fed."""
+"""Extracts one layer from a graph, with its constant inputs."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from deconv_ir.ir.graph import Edge, Graph, Layer
 
 
 def extract_layer(graph: Graph, layer: Layer) -> Graph:
-    """Make a graph of one layer and the constants that it is fed."""
+    """Make a graph of one layer and its constant inputs."""
     index = graph.layers.index(layer)
     sources = graph.topology.sources
     constant: dict[int, bool] = {}
@@ -49,7 +49,7 @@ def _join(
     target: int,
     offset: int,
 ) -> Graph:
-    """Put constant layers, under new ids, before a layer that stands alone."""
+    """Add the needed constant layers, with new ids, to a single-layer graph."""
     constants = [graph.layers[i]._replace(id=offset + graph.layers[i].id) for i in needed]
     joined = list(edges)
     for port, (source, output) in bound.items():

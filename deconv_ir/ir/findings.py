@@ -1,4 +1,4 @@
-"""What a check found: one record for the loader's warnings and the linter's findings."""
+"""Findings of checks: one record for the loader's warnings and the linter's findings."""
 
 from __future__ import annotations
 
@@ -27,28 +27,28 @@ class Severity(enum.Enum):
 
 
 class Finding(NamedTuple):
-    """One thing that a check found.
+    """A problem that a check found.
 
     Attributes
     ----------
     rule : str
-        Stable name of the kind of finding.
+        Stable name of the rule.
     severity : Severity
         How bad it is.
     message : str
-        What is wrong, without the place.
+        The problem, without its location.
     file, line, layer : optional
         Where: path, line from 1, and the layer as ``'name' (Type, id 5)``.
     expected, actual : Any
         The value that was expected, and the value that was found.
     hint : str, optional
-        What the user can do about it.
+        How to fix it.
     column, end_column : int, optional
         First column in the line, and the first one after it, in characters from 1.
     code : str
         Stable short id of the rule, such as ``IR401``; empty for findings of `load`.
     place : optional
-        The part of the graph, or of the text, that it is about.
+        The part of the graph, or the span of the text.
 
     Examples
     --------
@@ -86,5 +86,5 @@ class Finding(NamedTuple):
 
 
 def plain(value: Any) -> Any:
-    """Return what a finding expects, or found, as JSON can hold it."""
+    """Return an expected or found value in a form that JSON can hold."""
     return value if value is None or isinstance(value, int | float | str) else str(value)

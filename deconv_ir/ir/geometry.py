@@ -8,9 +8,8 @@ extent X, kernel extent K, stride s and dilation d::
     full[t] = sum over x, k with s*x + d*k == t of data[x] * filter[k],  0 <= t < F
     output[y] = full[y + pad_begin] where that index exists, else 0,     0 <= y < Y
 
-A layer comes down to two integers an axis, `pad_begin` and Y; a kernel needs
-no more.  What the functions below do is find them, as each document, or the
-OpenVINO runtime, does.
+A kernel needs two integers per axis, `pad_begin` and Y.  The functions below
+compute them by the rules of each document and of the OpenVINO runtime.
 """
 
 from __future__ import annotations
@@ -75,23 +74,23 @@ class Interval(NamedTuple):
 
 
 Dim = int | Interval
-"""A dim of a shape: an int, or an interval where it is not known."""
+"""A dim of a shape: an int, or an interval if it is dynamic."""
 
 UNKNOWN = Interval()
 
 
 def interval(low: int, high: int | None) -> Dim:
-    """Return the dim between `low` and `high`: an int when they are the same."""
+    """Return the dim from `low` to `high`: an int if they are equal."""
     return low if low == high else Interval(low, high)
 
 
 def bounds(dim: Dim) -> tuple[int, int | None]:
-    """Return the smallest and the largest value of a dim (None: no bound)."""
+    """Return the smallest and the largest value of a dim (None: unbounded)."""
     return (dim, dim) if isinstance(dim, int) else (dim.min, dim.max)
 
 
 def monotone(function: Callable[..., int], *dims: Dim) -> Dim:
-    """Apply a function that grows with each of its arguments to dims.
+    """Apply a function that is increasing in each argument to dims.
 
     The result is the interval between the values at the two ends; its lower
     end is at least 0, since no extent is negative.
@@ -124,7 +123,7 @@ class PadMode(enum.Enum):
 
 
 class AxisGeometry(NamedTuple):
-    """What one spatial axis of a transposed convolution comes down to.
+    """The pads and the output extent of one spatial axis.
 
     Attributes
     ----------
@@ -132,12 +131,12 @@ class AxisGeometry(NamedTuple):
         Index of the natural output at which the output starts; negative: the
         output starts with that many zeros.
     pad_end : int
-        How much of the natural output (output_padding included) is cut at the
-        end; negative: zeros are added.
+        How many elements of the natural output (with output_padding) are
+        cropped at the end; negative: zeros are appended.
     output : int
         Extent of the output.
     template, numbers : str, tuple of int
-        How `output` and the pads were found; `formula` puts the numbers in.
+        The formula for `output` and the pads, and its numbers; see `formula`.
     """
 
     pad_begin: int
@@ -148,7 +147,7 @@ class AxisGeometry(NamedTuple):
 
     @property
     def formula(self) -> str:
-        """How `output` and the pads were found, with the numbers put in."""
+        """The formula for `output` and the pads, with its numbers."""
         return self.template.format(*self.numbers)
 
 
@@ -182,7 +181,7 @@ _NATURAL_NUMBERS_AT = "{0}*({1} - 1) + (({2} - 1)*{3} + 1)"
 
 
 def _from_pads(axis: Axis, data: int, kernel: int, begin: int, end: int) -> AxisGeometry:
-    """Y follows from the pads: S0, S1, S2 'Detailed description'; S3, first equation."""
+    """Compute Y from the pads: S0, S1, S2 'Detailed description'; S3, first equation."""
     output = axis.natural(data, kernel) - begin - end + axis.output_padding
     return AxisGeometry(
         begin,
@@ -203,7 +202,7 @@ def _from_output(
     rule: str,
     name: str = "output_shape",
 ) -> AxisGeometry:
-    """Pads follow from Y: `begin` takes the total padding to the pad at the start."""
+    """Compute the pads from Y; `begin` maps the total padding to the pad at the start."""
     total = axis.natural(data, kernel) - output + axis.output_padding
     first = begin(total)
     return AxisGeometry(
@@ -258,8 +257,7 @@ def openvino_axis(
     semantics : Semantics
         SPEC: OpenVINO documents ConvolutionBackpropData-1 and
         GroupConvolutionBackpropData-1, 'Detailed description'.
-        OPENVINO: what the CPU runtime does where it differs, which is only
-        with `output`.
+        OPENVINO: the CPU runtime, which differs only with `output`.
 
     Returns
     -------
@@ -336,7 +334,7 @@ def backward_data_axis(
 
 
 class Rounding(enum.Enum):
-    """How a pooling's windows that do not fit whole are counted: `rounding_type`."""
+    """How pooling counts windows that reach beyond the data: `rounding_type`."""
 
     FLOOR = "floor"
     CEIL = "ceil"
@@ -344,7 +342,7 @@ class Rounding(enum.Enum):
 
 
 def _same_axis(axis: Axis, data: int, kernel: int, auto_pad: PadMode) -> AxisGeometry:
-    """Y = ceil(X / stride); the pads follow."""
+    """Compute Y = ceil(X / stride), and the pads from Y."""
     output = -(-data // axis.stride)
     total = max(0, (output - 1) * axis.stride + effective_kernel(kernel, axis.dilation) - data)
     upper = auto_pad is PadMode.SAME_UPPER
@@ -366,8 +364,8 @@ def convolution_axis(
 ) -> AxisGeometry:
     """Find pads and extent as OpenVINO Convolution-1 does (and its Group form).
 
-    Here pads are what is added to the data: ``output[y]`` is the sum over k of
-    ``data[stride*y + dilation*k - pad_begin] * filter[k]`` where that exists.
+    Here pads are added to the data: ``output[y]`` is the sum over k of
+    ``data[stride*y + dilation*k - pad_begin] * filter[k]`` where that index exists.
 
     Parameters
     ----------
@@ -395,8 +393,8 @@ def pooling_axis(
     axis, data, kernel, auto_pad
         As of `convolution_axis`.
     rounding : Rounding
-        ceil counts a last window that reaches beyond the end; ceil_torch does
-        so only if the window starts in the data or the pad before it.
+        ceil counts a last window that reaches beyond the end; ceil_torch counts
+        it only if it starts in the data or in the pad before the data.
     """
     if auto_pad in (PadMode.SAME_UPPER, PadMode.SAME_LOWER):
         return _same_axis(axis, data, kernel, auto_pad)

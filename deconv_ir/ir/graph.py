@@ -1,7 +1,7 @@
 """The graph of a network: frozen ports, layers and edges.
 
-It knows no file format, and no operation in particular: what a layer does is
-behind the `Operation` interface.
+It knows neither file formats nor particular operations: a layer refers to its
+operation through the `Operation` interface.
 """
 
 from __future__ import annotations
@@ -107,9 +107,9 @@ class Layer(NamedTuple):
     line : int or None
         Line of the file, from 1.
     extra_attributes : tuple of (str, str)
-        Attributes of the layer itself beside id, name, type and version.
+        Attributes of the ``<layer>`` other than id, name, type and version.
     extras : tuple of Info
-        Child elements that are not interpreted, `rt_info` among them.
+        Uninterpreted child elements, such as `rt_info`.
 
     Examples
     --------
@@ -144,21 +144,21 @@ class Layer(NamedTuple):
 
 
 class GraphLocation(NamedTuple):
-    """A part of a graph that an error or a finding is about; None: not narrowed down.
+    """The part of a graph that an error or a finding refers to; None: unspecified.
 
     Attributes
     ----------
     layer, edge : int or None
-        Index in `Graph.layers`, in `Graph.edges`.
+        Index in `Graph.layers` or `Graph.edges`.
     side : str or None
-        ``input`` or ``output``: where the port is.
+        ``input`` or ``output``.
     port, axis : int or None
         Index of the port on that side, and of one of its dims.
     attribute : str or None
-        An attribute: of the port or the edge where that is given, else of
-        the layer's ``<data>``, or of the layer itself where `own`.
+        An attribute of the given port or edge, else of the layer's ``<data>``,
+        or of the ``<layer>`` if `own`.
     child : str or None
-        An element within the layer that is not interpreted.
+        An uninterpreted child element of the layer.
     """
 
     layer: int | None = None
@@ -314,7 +314,7 @@ class Graph(Record):
             raise IRError(f"there is no layer {name!r}", file=self.file, actual=name)
         if not isinstance(layer.operation, kind):
             raise IRError(
-                f"it is not of type {kind.type or kind.__name__}",
+                f"not of type {kind.type or kind.__name__}",
                 file=self.file,
                 line=layer.line,
                 layer=layer.label,
@@ -333,7 +333,7 @@ class Graph(Record):
 
 
 def connect(graph: Graph) -> Topology:
-    """Resolve the edges of a graph; problems are collected, not raised."""
+    """Resolve the edges of a graph, collecting problems."""
     problems: list[IRError] = []
     layers = graph.layers
 
@@ -403,9 +403,9 @@ def connect(graph: Graph) -> Topology:
 
 
 def _numbered(ports: tuple[Port, ...], memo: dict[int, dict[int, int]]) -> dict[int, int]:
-    """Return the index of each port by its id; the first of those with the same id counts.
+    """Return the index of each port by its id; of several with the same id, the first.
 
-    Layers share ports, so what is known is kept by the identity of the tuple.
+    Layers share ports, so results are memoized by the identity of the tuple.
     """
     found = memo.get(id(ports))
     if found is None:
@@ -416,7 +416,7 @@ def _numbered(ports: tuple[Port, ...], memo: dict[int, dict[int, int]]) -> dict[
 
 
 def _sort(sources: Sequence[Sequence[Source | None]]) -> tuple[int, ...]:
-    """Sort topologically; layers keep the order of the file where that is free."""
+    """Sort topologically, keeping the order of the file where possible."""
     if all(s is None or s[0] < i for i, row in enumerate(sources) for s in row):
         return tuple(range(len(sources)))
     import heapq
@@ -442,7 +442,7 @@ def _sort(sources: Sequence[Sequence[Source | None]]) -> tuple[int, ...]:
 def _find_cycle(
     graph: Graph, sources: Sequence[Sequence[Source | None]], order: Sequence[int]
 ) -> tuple[int, str]:
-    """Find the layers of one cycle: walk backwards from any layer that was not sorted.
+    """Find the layers of one cycle by walking backwards from an unsorted layer.
 
     Returns
     -------

@@ -1,4 +1,4 @@
-"""The walk over a graph with shapes, and the comparison with what is declared."""
+"""Shape inference over a graph, and its comparison with the declared shapes."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from deconv_ir.ir.shapes import Shape, compatible, format_shape, intersect_dims,
 
 
 class Inference(NamedTuple):
-    """What is known of every tensor of a graph.
+    """The inferred shape, type and value of every tensor of a graph.
 
     Attributes
     ----------
     outputs : tuple
-        For each layer (by index), what is known of each of its outputs.
+        For each layer (by index), a TensorInfo for each of its outputs.
     findings : tuple of Finding
-        Declared dims and types that differ from the computed ones; layers for
-        which the two semantics find different pads.
+        Declared dims and types that differ from the computed ones, and layers
+        that the two semantics compute differently.
     errors : tuple of DeconvError
         Layers whose inputs do not fit (empty unless errors are collected).
     """
@@ -38,18 +38,17 @@ def infer(
     *,
     collect: bool = False,
 ) -> Inference:
-    """Compute what is known of every tensor.
+    """Infer shape, type and value of every tensor.
 
     Parameters
     ----------
     graph : Graph
     context : Context
     given : mapping, optional
-        Index of a Parameter layer -> what is known of it, in place of what
-        the file states.
+        Index of a Parameter layer -> its info, overriding the file's.
     collect : bool
-        Go on after a layer whose inputs do not fit, taking its declared dims
-        as true, and list the error.
+        After a layer whose inputs do not fit, list the error and continue with
+        its declared dims.
 
     Raises
     ------
@@ -61,9 +60,9 @@ def infer(
     known: list[tuple[TensorInfo, ...]] = [()] * len(layers)
     findings: list[Finding] = []
     errors: list[DeconvError] = []
-    # Networks repeat themselves.  Equal tensors become one object, and layers
-    # that share operation, declared outputs and inputs (by identity) are
-    # worked out once, unless there is something to say about them.
+    # Networks repeat themselves.  Equal infos become one object, and layers with the
+    # same operation, declared outputs and inputs (by identity) are inferred once,
+    # unless they have findings.
     pool: dict[TensorInfo, TensorInfo] = {}
     worked_out: dict[tuple[int, ...], tuple[TensorInfo, ...]] = {}
     for index in topology.order:
@@ -87,7 +86,7 @@ def infer(
             if clean:
                 worked_out[key] = outputs
         known[index] = outputs
-    if len(topology.order) < len(layers):  # what a cycle keeps from being computed
+    if len(topology.order) < len(layers):  # layers on or behind a cycle
         for index in set(range(len(layers))).difference(topology.order):
             known[index] = tuple(map(declared, layers[index].outputs))
     return Inference(tuple(known), tuple(findings), tuple(errors))
@@ -102,7 +101,7 @@ def _work_out(
     errors: list[DeconvError],
     collect: bool,
 ) -> tuple[tuple[TensorInfo, ...], bool]:
-    """Infer one layer and compare; tell whether there was nothing to say about it."""
+    """Infer one layer and compare; also return whether it has no findings."""
     layer = graph.layers[index]
     if not layer.operation.implemented:
         return tuple(map(declared, layer.outputs)), True
@@ -122,19 +121,19 @@ def _work_out(
 
 
 def declared(port: Port) -> TensorInfo:
-    """Return what a port states."""
+    """Return the info that a port declares."""
     return TensorInfo(port.shape, port.element_type)
 
 
 def infer_layer(
     layer: Layer, inputs: Sequence[TensorInfo], context: Context
 ) -> tuple[TensorInfo, ...]:
-    """Compute what is known of a layer's outputs.
+    """Infer a layer's outputs.
 
     Raises
     ------
     ShapeError
-        The number of inputs is not what the operation takes, or they do not fit.
+        The number of inputs is wrong, or they do not fit.
     """
     operation = layer.operation
     least, most = operation.required_inputs, len(operation.inputs)
@@ -150,7 +149,8 @@ def infer_layer(
     outputs = operation.infer(inputs, context)
     if len(outputs) < len(layer.outputs):
         raise ShapeError(
-            f"{len(layer.outputs)} outputs are declared, {layer.type} has {len(outputs)}",
+            f"{layer.type} has {len(outputs)} output{'' if len(outputs) == 1 else 's'}, "
+            f"found {len(layer.outputs)} declared",
             line=layer.line_of(layer.outputs[len(outputs)]),
             expected=len(outputs),
             actual=len(layer.outputs),
@@ -172,7 +172,7 @@ def compare(
     outputs: Sequence[TensorInfo],
     context: Context,
 ) -> list[Finding]:
-    """Compare what a layer declares of its outputs with what was computed."""
+    """Compare a layer's declared outputs with the computed ones."""
     layer = graph.layers[index]
     found: list[Finding] = []
     for i, (port, info) in enumerate(zip(layer.outputs, outputs, strict=False)):

@@ -62,7 +62,7 @@ class LazyTensor:
         return self.size * int(self.dtype.itemsize)
 
     def reshape(self, *shape: int) -> LazyTensor:
-        """Return the same elements in another shape."""
+        """Return a lazy tensor of the same elements in another shape."""
         return LazyTensor(shape, self.dtype, self.read)
 
     def whole(self) -> Array:
@@ -71,7 +71,7 @@ class LazyTensor:
 
 
 def joined(constant: Constant) -> Constant:
-    """Make one axis of the first two."""
+    """Merge the first two axes."""
     first, second, *rest = constant.shape
     return constant.reshape(first * second, *rest)
 

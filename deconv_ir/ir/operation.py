@@ -62,12 +62,12 @@ class Kernel:
         out : ndarray, optional
             Where the first output may go; only where the operation `accepts_out`.
         budget : ScratchpadBudget, optional
-            What it may take for itself.
+            Bound on its scratchpad.
         """
         raise NotImplementedError
 
     def bind(self, inputs: Sequence[TensorInfo], budget: ScratchpadBudget) -> Call:
-        """Do once what depends on shapes alone; see `Operation.bind`."""
+        """Prepare runs with these shapes; see `Operation.bind`."""
         return functools.partial(self, budget=budget)
 
     def candidates(
@@ -156,7 +156,7 @@ class Context(NamedTuple):
 
 
 class TensorInfo(NamedTuple):
-    """What is known of a tensor without computing it.
+    """The inferred description of a tensor.
 
     Attributes
     ----------
@@ -227,7 +227,7 @@ class SemanticsDifference(NamedTuple):
     message : str
         The difference and the semantics in use, in one sentence.
     spec, openvino : tuple of int or Interval
-        The values that the specification and the OpenVINO runtime find.
+        The values by the specification and by the OpenVINO runtime.
 
     Examples
     --------
@@ -271,7 +271,7 @@ class Operation(Record):
     type: ClassVar[str] = ""
     versions: ClassVar[tuple[str, ...]] = ()
     inputs: ClassVar[tuple[str, ...]] = ()
-    """Names of the inputs, in order; those from `required_inputs` on may be absent."""
+    """Names of the inputs, in order; those after the first `required_inputs` are optional."""
     required_inputs: ClassVar[int | None] = None
     """None: any number."""
     implemented: ClassVar[bool] = True
@@ -279,14 +279,14 @@ class Operation(Record):
     checks_values: ClassVar[bool] = True
     """Whether the elements of its inputs may be refused, as axes and sizes are."""
     takes_lazy: ClassVar[tuple[int, ...]] = ()
-    """Inputs of which `prepare` and `prepare_fused` take `LazyTensor` as well as arrays."""
+    """Inputs that `prepare` and `prepare_fused` also take as `LazyTensor`."""
     examples: ClassVar[tuple[str, ...]] = ()
-    """Worked examples: ``f32[2,3], i64[1]{0} -> f32[3] | axis=0``, that is the inputs,
-    with the elements of those whose value matters, the outputs and the attributes.
+    """Worked examples, such as ``f32[2,3], i64[1]{0} -> f32[3] | axis=0``: the inputs
+    (with their elements where these matter), the outputs and the attributes.
     """
 
     def infer(self, inputs: Sequence[TensorInfo], context: Context) -> tuple[TensorInfo, ...]:
-        """Compute what is known of the outputs.
+        """Infer the outputs.
 
         Parameters
         ----------
@@ -366,8 +366,7 @@ class Operation(Record):
         """
         return None
 
-    # What an executor may ask in order to save memory and time; all of it has
-    # an answer that is always right.
+    # The methods below let an executor save memory and time; their defaults are always valid.
 
     def prepare_fused(
         self, constants: Sequence[Constant | None], epilogue: Epilogue, context: Context
@@ -396,7 +395,7 @@ class Operation(Record):
         Returns
         -------
         Kernel or None
-            As of `prepare`; its result has one element.  None where that saves nothing.
+            As of `prepare`; returns only the first output.  None if that saves nothing.
         """
         return None
 

@@ -40,7 +40,7 @@ def field(*, default: Any = REQUIRED) -> Any:
 
 @dataclass_transform(kw_only_default=True, frozen_default=True, field_specifiers=(field,))
 class Record:
-    """What all records share.
+    """The base of all records.
 
     A subclass declares its fields as ``name: type = field()``; those of its
     bases come first.  Values are given by keyword, and are kept as they are.
@@ -79,20 +79,20 @@ class Record:
         return type(self)(**(self._values() | changes))
 
     def __copy__(self) -> Self:
-        return self  # it is never changed
+        return self  # immutable
 
     def __deepcopy__(self, memo: object) -> Self:
         return self
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # The fields alone: a hash, or what is cached, belongs to a process.
+        # Only the fields: hashes and cached properties are not valid in another process.
         return _restore, (type(self), self._values())
 
     def __setattr__(self, name: str, value: Any) -> NoReturn:
-        raise AttributeError(f"{type(self).__name__} is frozen: can not set {name!r}")
+        raise AttributeError(f"{type(self).__name__} is frozen: cannot set {name!r}")
 
     def __delattr__(self, name: str) -> NoReturn:
-        raise AttributeError(f"{type(self).__name__} is frozen: can not delete {name!r}")
+        raise AttributeError(f"{type(self).__name__} is frozen: cannot delete {name!r}")
 
     def __eq__(self, other: object) -> bool:
         if type(other) is not type(self):
@@ -100,7 +100,7 @@ class Record:
         return self is other or self._values() == other._values()
 
     def __hash__(self) -> int:
-        # Computed once: operations are what results are found again by, at every run.
+        # Computed once: operations are keys of caches that every run looks up.
         state = self.__dict__
         if "_hash" not in state:
             state["_hash"] = hash((type(self), *self._values().values()))
@@ -113,5 +113,5 @@ class Record:
 
 
 def _restore(kind: type[Record], values: dict[str, Any]) -> Record:
-    """Make a record again from a pickle."""
+    """Restore a record from a pickle."""
     return kind(**values)

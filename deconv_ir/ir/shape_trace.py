@@ -1,4 +1,4 @@
-"""The way from an input to the layer that its shape does not fit."""
+"""Explains a shape error by the shapes on the path from an input to the layer."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ def explain_shape_trace(
     context: Context,
     infos: Mapping[int, TensorInfo],
 ) -> DeconvError:
-    """Add to a shape error the chain of shapes that led to it.
+    """Add the path of shapes from an input to the hint of a shape error.
 
     Parameters
     ----------
     error : ShapeError
         As `infer` raised it.
     infos : mapping
-        Index of a Parameter layer -> what is known of it.
+        Index of a Parameter layer -> its info.
 
     Returns
     -------
     DeconvError
-        The same error, its hint extended.
+        The same error, with an extended hint.
     """
     inference = infer(graph, context, infos, collect=True)
     at = next((i for i, layer in enumerate(graph.layers) if layer.label == error.layer), None)
@@ -44,9 +44,9 @@ def explain_shape_trace(
 
 
 def describe_shape_trace(graph: Graph, inference: Inference, index: int) -> str:
-    """Return ``from x [1,3,7,7] -> conv [1,8,4,4] -> 'up'``; empty where no input leads there.
+    """Return ``from x [1,3,7,7] -> conv [1,8,4,4] -> 'up'``; empty if no input leads there.
 
-    Of a run of layers that keep the shape the last stands for all.
+    Of consecutive layers that keep the shape, only the last is named.
     """
     path = _path(graph, index)
     if not path:
@@ -65,7 +65,7 @@ def describe_shape_trace(graph: Graph, inference: Inference, index: int) -> str:
 
 
 def _path(graph: Graph, index: int) -> list[int]:
-    """Return the layers from a Parameter to a layer, by the first inputs that lead to one."""
+    """Return a path of layers from a Parameter to a layer."""
     leads: set[int] = set()
     sources = graph.topology.sources
     for i in graph.topology.order:

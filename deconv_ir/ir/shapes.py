@@ -1,4 +1,4 @@
-"""Shapes: tuples of dims, or None where even the rank is not known."""
+"""Shapes: tuples of dims, or None for a dynamic rank."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Shape = tuple[Dim, ...] | None
 
 MAX_EXTENT = 2**63 - 1
 MAX_RANK = 64
-"""Of an array: NumPy's limit."""
+"""NumPy's limit."""
 MAX_BYTES = 2**63 - 1
 
 
@@ -22,7 +22,7 @@ def parse_dim(text: str) -> Dim:
     Raises
     ------
     ValueError
-        The text is none of these.
+        The text is not a dim.
     """
     text = text.strip()
     if text in ("-1", "?"):
@@ -31,7 +31,7 @@ def parse_dim(text: str) -> Dim:
     if not dots:
         return _extent(text)
     if not low and not high:
-        raise ValueError(f"{text!r} is no dim")
+        raise ValueError(f"invalid dim {text!r}")
     first = _extent(low) if low else 0
     last = _extent(high) if high else None
     if last is not None and last < first:
@@ -42,7 +42,9 @@ def parse_dim(text: str) -> Dim:
 def _extent(text: str) -> int:
     text = text.strip()
     if not (text.isascii() and text.isdigit()) or len(text) > 19 or int(text) > MAX_EXTENT:
-        raise ValueError(f"{text!r} is no dim: a whole number from 0, '-1', '?' or a range 'a..b'")
+        raise ValueError(
+            f"invalid dim {text!r} (expected a whole number from 0, '-1', '?' or a range 'a..b')"
+        )
     return int(text)
 
 
@@ -53,7 +55,7 @@ def parse_shape(text: str) -> Shape:
     Raises
     ------
     ValueError
-        An element is no dim.
+        An element is not a dim.
     """
     text = text.strip().removeprefix("[").removesuffix("]").strip()
     if text == "...":
@@ -62,12 +64,12 @@ def parse_shape(text: str) -> Shape:
 
 
 def format_shape(shape: Shape) -> str:
-    """Write a shape as a person reads it: ``[1,3,?,2..8]``; ``[...]`` without a rank."""
+    """Format a shape: ``[1,3,?,2..8]``; ``[...]`` for a dynamic rank."""
     return "[...]" if shape is None else f"[{','.join(map(str, shape))}]"
 
 
 def is_static(shape: Shape) -> bool:
-    """Whether every dim is known."""
+    """Whether the rank and every dim are known."""
     if shape is None:
         return False
     return not any(isinstance(d, Interval) for d in shape)
@@ -79,18 +81,18 @@ def static(shape: Shape) -> tuple[int, ...]:
     Raises
     ------
     ValueError
-        A dim is not known.
+        The shape is not static.
     """
     if shape is None:
-        raise ValueError("the rank is not known")
+        raise ValueError("the rank is dynamic")
     dims = tuple(d for d in shape if isinstance(d, int))
     if len(dims) != len(shape):
-        raise ValueError(f"{format_shape(shape)} has a dim that is not known")
+        raise ValueError(f"{format_shape(shape)} has a dynamic dim")
     return dims
 
 
 def intersect_dims(a: Dim, b: Dim) -> Dim | None:
-    """Return what two dims have in common; None where they do not meet."""
+    """Return the intersection of two dims; None if it is empty."""
     if isinstance(a, int) and isinstance(b, int):
         return a if a == b else None
     (a_low, a_high), (b_low, b_high) = bounds(a), bounds(b)
@@ -103,7 +105,7 @@ def intersect_dims(a: Dim, b: Dim) -> Dim | None:
 
 
 def compatible(a: Shape, b: Shape) -> bool:
-    """Whether there is a static shape that both allow."""
+    """Whether some static shape matches both."""
     if a is None or b is None or a == b:
         return True
     if len(a) != len(b):
@@ -112,12 +114,12 @@ def compatible(a: Shape, b: Shape) -> bool:
 
 
 def intersect(a: Shape, b: Shape) -> Shape:
-    """Return what two compatible shapes have in common.
+    """Return the intersection of two shapes.
 
     Raises
     ------
     ValueError
-        They have nothing in common.
+        It is empty.
     """
     if a is None:
         return b
@@ -128,11 +130,11 @@ def intersect(a: Shape, b: Shape) -> Shape:
         found = tuple(d for d in dims if d is not None)
         if len(found) == len(dims):
             return found
-    raise ValueError(f"{format_shape(a)} and {format_shape(b)} do not meet")
+    raise ValueError(f"{format_shape(a)} and {format_shape(b)} are incompatible")
 
 
 def element_count(shape: Sequence[int]) -> int:
-    """Return the number of elements of a static shape (an exact int, never wrapped)."""
+    """Return the number of elements of a static shape (exact, without overflow)."""
     count = 1
     for dim in shape:
         count *= dim
@@ -140,19 +142,14 @@ def element_count(shape: Sequence[int]) -> int:
 
 
 def size_problem(shape: Shape, bits: int) -> str | None:
-    """Tell why there can be no array of a shape, however much memory there is.
+    """Return why no array can have this shape, whatever the memory; None if one can.
 
     Parameters
     ----------
     shape : Shape
-        Dims that are not known count with their lower bound.
+        Dynamic dims count with their lower bound.
     bits : int
-        Of an element.
-
-    Returns
-    -------
-    str or None
-        None: there can be one.
+        Bits of an element.
     """
     if shape is None:
         return None
@@ -160,11 +157,11 @@ def size_problem(shape: Shape, bits: int) -> str | None:
         return f"a tensor of rank {len(shape)}: more than {MAX_RANK} dims are not supported"
     count = 1
     for dim in shape:
-        # As in NumPy, a dim of 0 does not save the others.
+        # As in NumPy, the other dims are bounded even if one is 0.
         count *= max(1, dim if isinstance(dim, int) else dim.min)
     if count * bits > MAX_BYTES * 8:
         return (
             f"a tensor of shape {format_shape(shape)} takes {count * bits // 8} bytes, "
-            "more than the 2^63 - 1 that can be addressed"
+            "more than the addressable 2^63 - 1"
         )
     return None

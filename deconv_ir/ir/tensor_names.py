@@ -18,18 +18,18 @@ def find_tensors(graph: Graph, names: Sequence[str]) -> dict[str, Source]:
     graph : Graph
     names : sequence of str
         A layer with several outputs stands for all of them; ``layer.1`` is
-        its second.  A Result stands for what it is fed.
+        its second.  A Result stands for its input.
 
     Returns
     -------
     dict
-        The name, or ``name.0``, ``name.1`` and so on where a layer has
-        several outputs -> the tensor.
+        The name, or ``name.0``, ``name.1`` and so on for a layer with several
+        outputs -> the tensor.
 
     Raises
     ------
     IRError
-        There is none of that name.
+        No tensor has that name.
     """
     tensors: dict[str, Source] = {}
     layers: dict[str, int] = {}
@@ -53,7 +53,7 @@ def find_tensors(graph: Graph, names: Sequence[str]) -> dict[str, Source]:
                 raise _missing(graph, name)
             if int(number) >= len(graph.layers[at].outputs):
                 raise IRError(
-                    f"it has {len(graph.layers[at].outputs)} outputs, {name!r} asks for another",
+                    f"no output {name!r}: the layer has {len(graph.layers[at].outputs)} outputs",
                     file=graph.file,
                     line=graph.layers[at].line,
                     layer=graph.layers[at].label,
@@ -72,7 +72,9 @@ def _outputs(graph: Graph, name: str, index: int) -> dict[str, Source]:
         return {name: source}
     count = len(layer.outputs)
     if count == 0:
-        raise IRError("it has no output", file=graph.file, line=layer.line, layer=layer.label)
+        raise IRError(
+            "the layer has no outputs", file=graph.file, line=layer.line, layer=layer.label
+        )
     if count == 1:
         return {name: (index, 0)}
     return {f"{name}.{i}": (index, i) for i in range(count)}
@@ -89,7 +91,7 @@ def _missing(graph: Graph, name: str) -> IRError:
 
 
 def name_ports(named: Sequence[tuple[str, Port, TensorInfo]]) -> dict[str, Port]:
-    """Key ports by tensor name or, where there is none, by layer name; keys are unique."""
+    """Key ports by tensor name, else by layer name; keys are unique."""
     ports: dict[str, Port] = {}
     numbers: dict[str, int] = {}
     for layer_name, port, info in named:

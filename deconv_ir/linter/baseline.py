@@ -43,14 +43,14 @@ class Baseline:
         Raises
         ------
         DeconvError
-            It can not be read, or is none.
+            It cannot be read, or is none.
         """
         try:
             content = json.loads(read_regular(file, MAX_BYTES))
             counts = Counter({str(k): int(v) for k, v in content["findings"].items()})
         except OSError as error:
             raise DeconvError(
-                f"can not read the baseline: {error.strerror}",
+                f"cannot read the baseline: {error.strerror}",
                 file=str(file),
                 hint="a baseline is written first",
             ) from error

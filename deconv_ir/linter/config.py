@@ -93,7 +93,7 @@ def find_config(folder: str, known: dict[str, Config] | None = None) -> Config:
     Raises
     ------
     DeconvError
-        A file of settings can not be read, or has a mistake.
+        A file of settings cannot be read, or has a mistake.
     """
     known = {} if known is None else known
     passed: list[str] = []
@@ -147,9 +147,9 @@ def _tables(file: str) -> dict[str, Any]:
     try:
         return tomllib.loads(read_regular(file, MAX_BYTES).decode())
     except OSError as error:
-        raise DeconvError(f"can not read the settings: {error.strerror}", file=file) from error
+        raise DeconvError(f"cannot read the settings: {error.strerror}", file=file) from error
     except UnicodeDecodeError as error:
-        raise DeconvError(f"can not read the settings: {error}", file=file) from error
+        raise DeconvError(f"cannot read the settings: {error}", file=file) from error
     except (tomllib.TOMLDecodeError, RecursionError) as error:
         raise DeconvError(f"the settings are no TOML: {error}", file=file) from error
 
@@ -168,7 +168,7 @@ def read_config(file: str) -> Config:
     Raises
     ------
     DeconvError
-        It can not be read, or has a mistake.
+        It cannot be read, or has a mistake.
     """
     tables = _tables(file)
     if os.path.basename(file) == PROJECT:

@@ -23,7 +23,7 @@ class WeightsView:
     Raises
     ------
     WeightsError
-        The file can not be read.
+        The file cannot be read.
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:

@@ -447,7 +447,7 @@ def operation(
 
 
 class UnknownOperation(Operation):
-    """A layer of a type or version without an implementation: it loads, and can not run."""
+    """A layer of a type or version without an implementation: it loads, and cannot run."""
 
     implemented = False
 

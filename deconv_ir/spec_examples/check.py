@@ -28,7 +28,7 @@ class Verdict(enum.Enum):
 
     RIGHT = "right"
     WRONG = "wrong"
-    UNTOLD = "can't be told"
+    UNTOLD = "undecided"
 
 
 class Judgement(NamedTuple):
@@ -106,7 +106,7 @@ class _Check:
 
     def untold(self, reason: str, computed: tuple[Shape, ...] = ()) -> Judgement:
         """Report why nothing can be told."""
-        self.add("example-untold", Severity.INFO, f"can't be told: {reason}", self.example.line)
+        self.add("example-untold", Severity.INFO, f"undecided: {reason}", self.example.line)
         return self.done(Verdict.UNTOLD, reason, computed)
 
     def wrong(self, error: DeconvError) -> Judgement:
@@ -318,7 +318,7 @@ class _Check:
             )
         elif stated == UNKNOWN and computed != UNKNOWN and text not in ("-1", "?"):
             self.unknown.append(
-                f"{where} prints {text!r}, which is no number (computed {computed})"
+                f"{where} prints {text!r}, which is not a number (computed {computed})"
             )
         elif stated != computed:
             self.unknown.append(

@@ -50,7 +50,7 @@ def draw(example: ExampleSpec) -> bytes:
     Raises
     ------
     DeconvError
-        matplotlib is not installed, or the example can not be drawn.
+        matplotlib is not installed, or the example cannot be drawn.
     """
     lines = lines_of(example)
     try:

@@ -62,7 +62,7 @@ def generate(
     Raises
     ------
     DeconvError
-        An example can not have golden arrays, or matplotlib is not installed.
+        An example cannot have golden arrays, or matplotlib is not installed.
     """
     files: dict[str, bytes] = {}
     entries = []

@@ -48,7 +48,7 @@ class Table(NamedTuple):
 
 
 class Picture(NamedTuple):
-    """A picture in a file, with words for those who can not see it."""
+    """A picture in a file, with words for those who cannot see it."""
 
     file: str
     text: str

@@ -63,7 +63,7 @@ RULES: dict[str, Rule] = {
             "SE301",
             "example-untold",
             Severity.INFO,
-            "Whether an example is right can't be told.",
+            "Examples that could not be checked.",
             "It is not checked: something that matters is not printed, or no shape rule is known.",
         ),
         Rule(

@@ -135,7 +135,7 @@ def read_spec(path: str | os.PathLike[str]) -> Spec:
     Raises
     ------
     DeconvError
-        It can not be read, is no TOML, or states something wrong.
+        It cannot be read, is not TOML, or has a mistake.
     """
     return parse_spec(read_file(path, MAX_BYTES), os.fspath(path))
 
@@ -147,7 +147,7 @@ def parse_spec(data: bytes, file: str = "<spec>") -> Spec:
         table = tomllib.loads(text)
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
         reason = "it is nested too deeply" if isinstance(error, RecursionError) else str(error)
-        raise DeconvError(f"this is no TOML: {reason}", file=file, rule="spec") from error
+        raise DeconvError(f"invalid TOML: {reason}", file=file, rule="spec") from error
     lines = [text.count("\n", 0, m.end()) + 1 for m in _HEADER.finditer(text)]
     return spec_of(table, file, lines)
 
@@ -190,7 +190,7 @@ class _Reader:
         """Refuse keys that mean nothing."""
         unknown = [k for k in table if k not in keys]
         if unknown:
-            raise self.error(f"there is no key {unknown[0]!r}; known are {', '.join(keys)}")
+            raise self.error(f"unknown key {unknown[0]!r}; known are {', '.join(keys)}")
 
     def spec(self, table: Mapping[str, Any]) -> Spec:
         """Read the file as a whole."""
@@ -237,7 +237,7 @@ class _Reader:
         known = [s.name for s in attributes_of(cls)]
         for key, _ in attributes:
             if key not in known:
-                raise self.error(f"there is no attribute {key!r}; it has {', '.join(known)}")
+                raise self.error(f"unknown attribute {key!r}; the operation has {', '.join(known)}")
         operation, errors = parse_attributes(cls, dict(attributes))
         if operation is None:
             raise self.error(errors[0].message, expected=errors[0].expected)
@@ -297,7 +297,7 @@ class _Reader:
         names = list(cls.inputs) or [*shapes, *values]
         for name in (*shapes, *values):
             if name not in names:
-                raise self.error(f"there is no input {name!r}; it has {', '.join(names)}")
+                raise self.error(f"unknown input {name!r}; the operation has {', '.join(names)}")
         found = []
         for name in names:
             if name in values:

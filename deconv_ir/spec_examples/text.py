@@ -94,12 +94,12 @@ class Document:
         )
         body = data[len(self._mark) :]
         if self._codec == "utf-8" and b"\0" in body:
-            raise DeconvError("this is no text: it has NUL bytes", file=name, rule="not-text")
+            raise DeconvError("not a text file: it has NUL bytes", file=name, rule="not-text")
         try:
             self.text = body.decode(self._codec, self._errors)
         except UnicodeDecodeError as error:
             raise DeconvError(
-                f"this is no text: {error.reason} at byte {error.start}", file=name, rule="not-text"
+                f"not a text file: {error.reason} at byte {error.start}", file=name, rule="not-text"
             ) from error
         self._lines = [0, *(m.end() for m in _LINE_END.finditer(self.text))]
 
@@ -142,7 +142,7 @@ def read_document(
     Raises
     ------
     DeconvError
-        It can not be read, is no regular file, too large, or no text.
+        It cannot be read, is not a regular file, too large, or not text.
     """
     return Document(read_file(path, limit), os.fspath(path))
 
@@ -153,7 +153,7 @@ def read_file(path: str | os.PathLike[str], limit: int) -> bytes:
     Raises
     ------
     DeconvError
-        It can not be read, is no regular file, or is larger.
+        It cannot be read, is not a regular file, or is larger.
     """
     name = os.fspath(path)
     try:
@@ -164,7 +164,7 @@ def read_file(path: str | os.PathLike[str], limit: int) -> bytes:
         ) from None
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or str(error)
-        raise DeconvError(f"can not read the file: {reason}", file=name, rule="io") from error
+        raise DeconvError(f"cannot read the file: {reason}", file=name, rule="io") from error
 
 
 def _unescape(text: str) -> View:

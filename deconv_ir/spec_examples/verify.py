@@ -107,7 +107,7 @@ def _read_manifest(root: Path) -> _Manifest:
     path = str(root / MANIFEST)
 
     def error(message: str) -> DeconvError:
-        return DeconvError(f"this is no manifest: {message}", file=path, rule="manifest")
+        return DeconvError(f"invalid manifest: {message}", file=path, rule="manifest")
 
     try:
         table = json.loads(read_file(path, MAX_MANIFEST))
@@ -117,7 +117,7 @@ def _read_manifest(root: Path) -> _Manifest:
         raise error(f"its 'format' is not {FORMAT!r}")
     entries = table.get("examples")
     if not isinstance(entries, list):
-        raise error("'examples' is no list")
+        raise error("'examples' must be a list")
     for entry in entries:
         _check_fields(entry, "example", error)
         for kind in ("input", "output"):
@@ -138,7 +138,7 @@ def _read_manifest(root: Path) -> _Manifest:
 def _check_fields(value: Any, kind: str, error: Callable[[str], DeconvError]) -> None:
     fields = _FIELDS[kind]
     if not isinstance(value, dict):
-        raise error(f"an {kind} is no object")
+        raise error(f"each {kind} must be an object")
     for name, wanted in fields.items():
         if not isinstance(value.get(name), wanted):
             raise error(f"{name!r} of an {kind} is missing, or no {wanted.__name__}")

@@ -69,7 +69,7 @@ def test_a_bare_array_for_several_inputs(two: deconv_ir.Model) -> None:
         ({3: 0}, "no input 3; it has 'x'"),
         ({"z": 0}, "no input 'z'; it has 'x'"),
         ([0, 0], "takes 1 inputs, found 2"),
-        ([[[1], [2, 3]]], "input 'x': no array can be made of list"),
+        ([[[1], [2, 3]]], "input 'x': cannot convert list to an array"),
         ([None], r"takes shape"),
         ([np.zeros((1, 2), object)], "takes f32, the array is object"),
         ({"x": np.zeros((1, 2)), "layer0": 0, "out": 0}, "no input"),

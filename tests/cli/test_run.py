@@ -95,7 +95,7 @@ def test_closed_pipe_is_no_traceback(here: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["none.xml", "--random-inputs", "0"], "none.xml: can not read the IR: No such file"),
+        (["none.xml", "--random-inputs", "0"], "none.xml: cannot read the IR: No such file"),
         ([MODEL], "model.xml: no array for input 'x' f32[1,2,5,5] (use --input NAME=FILE.npy"),
         ([MODEL, "--input", "none.npy"], "none.npy: cannot read the array: No such file"),
         ([MODEL, "--input", "z=../x.npy"], "the model has no 'z'; it has 'x'"),
@@ -104,7 +104,7 @@ def test_closed_pipe_is_no_traceback(here: Path) -> None:
         ([MODEL, "--input", "../x.npy", "--output", "none/y.npy"], "directory none does not exist"),
         ([MODEL, "--input", "../x.npy", "--output", "-", "--json"], "standard output"),
         ([MODEL, "--input", "../x.npy", "--layer", "none"], "there is no layer 'none'"),
-        ([MODEL, "--input", "../x.npy", "--weights", "none.bin"], "none.bin: can not read the w"),
+        ([MODEL, "--input", "../x.npy", "--weights", "none.bin"], "none.bin: cannot read the w"),
         ([MODEL, "--input", "../model/model.xml"], "model.xml: not a .npy file"),
         ([MODEL, "--input", "../x.npy", "--expect", "q=../x.npy"], "no 'q'; it has 'y'"),
         ([MODEL, "--semantics", "both"], "'both' is not one of 'spec', 'openvino'"),

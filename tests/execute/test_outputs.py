@@ -98,7 +98,7 @@ def test_inner_tensors_by_name(
     [
         ("tt_out", "there is no tensor or layer 'tt_out' (did you mean 't_out'?)"),
         ("zzzzzz", "there is no tensor or layer 'zzzzzz'"),
-        ("s.2", "layer 's' (Split, id 3): it has 2 outputs, 's.2' asks for another"),
+        ("s.2", "layer 's' (Split, id 3): no output 's.2': the layer has 2 outputs"),
     ],
 )
 def test_names_that_are_not_there(name: str, words: str, tmp_path: Path) -> None:

@@ -504,7 +504,7 @@ def test_big_buffers_are_used_again(tmp_path: Path) -> None:
     model = deconv_ir.load(ir.save(tmp_path))
     x = normal(1, 4, 256, 256)
     buffers = [row.buffer for row in rows_of(model, [x]).values()]
-    # Input and output of a layer can not be one; the result is the caller's own.
+    # Input and output of a layer cannot be one; the result is the caller's own.
     assert buffers == [0, 1, 0, 1, 0, None]
     assert len(model.plan([x]).capacities) == 2
 

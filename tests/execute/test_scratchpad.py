@@ -170,7 +170,7 @@ def test_the_peak_is_within_its_bound(
 ) -> None:
     """1.3 times the largest set of tensors alive at once, with every weight once.
 
-    Beyond that is what layers of some KiB can not do without.  NumPy reports its arrays:
+    Beyond that is what layers of some KiB cannot do without.  NumPy reports its arrays:
     what they take is in the plan, too.
     """
     model = deconv_ir.load(build(channels, size).save(tmp_path))

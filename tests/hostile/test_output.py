@@ -46,7 +46,7 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
     disk.mkdir()
     mount = ["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", str(disk)]
     if os.geteuid() != 0 or subprocess.run(mount, capture_output=True, check=False).returncode:
-        pytest.skip("a file system can not be mounted here (needs root)")
+        pytest.skip("a file system cannot be mounted here (needs root)")
     yield disk
     subprocess.run(["umount", str(disk)], check=True)
 
@@ -145,7 +145,7 @@ def test_devices_and_fifos_are_not_replaced(
     """A rename would put a file where they were: as root, in place of /dev/null."""
     path = special / name
     if not os.path.lexists(path):
-        pytest.skip("a device can not be made here (needs root)")
+        pytest.skip("a device cannot be made here (needs root)")
     (folder / "doc.md").write_text("# Nothing\n")
     if command[0] == "run":  # a folder is where to put y.npy
         (special / "folder" / "y.npy").mkdir()
@@ -179,7 +179,7 @@ def test_names_of_the_system_are_not_replaced(name: str, tmp_path: Path) -> None
             env=environment(),
             check=False,
         )
-    assert b"it is no regular file" in done.stderr
+    assert b"not a regular file" in done.stderr
     assert Path(name).readlink().parent == before.parent
 
 

@@ -70,7 +70,7 @@ def test_settings_that_are_no_files_are_none(own: str, name: str, folder: Path) 
         ("[tool.deconv-lint]\nseverities = 3", "severities must be"),
         ("[tool.deconv-lint]\ndeep = 1", "deep must be true or false"),
         ("[tool.deconv-lint]\n\0", "the settings are no TOML"),
-        ("[tool.deconv-lint]\n# \udcff", "can not read the settings"),
+        ("[tool.deconv-lint]\n# \udcff", "cannot read the settings"),
     ],
     ids=lambda v: v[:30],
 )

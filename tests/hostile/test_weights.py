@@ -140,8 +140,8 @@ def _make(kind: str, path: Path) -> None:
     ("kind", "words"),
     [
         ("directory", "it is a directory"),
-        ("fifo", "it is no regular file"),
-        ("device", "it is no regular file"),
+        ("fifo", "not a regular file"),
+        ("device", "not a regular file"),
         ("loop", "Too many levels of symbolic links"),
         ("dangling", "No such file"),
     ],

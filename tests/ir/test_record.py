@@ -63,11 +63,11 @@ def test_is_equal_by_type_and_fields() -> None:
 
 def test_is_frozen() -> None:
     point: Any = Point(x=1)
-    with pytest.raises(AttributeError, match="frozen: can not set 'x'"):
+    with pytest.raises(AttributeError, match="frozen: cannot set 'x'"):
         point.x = 2
-    with pytest.raises(AttributeError, match="frozen: can not set 'other'"):
+    with pytest.raises(AttributeError, match="frozen: cannot set 'other'"):
         point.other = 2
-    with pytest.raises(AttributeError, match="frozen: can not delete 'x'"):
+    with pytest.raises(AttributeError, match="frozen: cannot delete 'x'"):
         del point.x
     assert point == Point(x=1)
 

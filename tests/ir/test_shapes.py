@@ -75,7 +75,7 @@ def test_what_two_shapes_have_in_common(a: str, b: str, common: str | None) -> N
     first, second = parse_shape(a), parse_shape(b)
     assert compatible(first, second) is (common is not None)
     if common is None:
-        with pytest.raises(ValueError, match="do not meet"):
+        with pytest.raises(ValueError, match="are incompatible"):
             intersect(first, second)
     else:
         assert format_shape(intersect(first, second)) == common

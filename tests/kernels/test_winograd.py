@@ -358,7 +358,7 @@ def test_the_filter_is_not_kept_beside_its_packing(draw_case, dtype_of, element)
     case = draw_case(4, dtype_of(element), 2, channels=30)
     kernel = Deconvolution(case.filter, **case.static)
     assert kernel._filter is None
-    np.testing.assert_array_equal(kernel._unpacked(), case.filter)
+    np.testing.assert_array_equal(kernel._compiled.unpacked(), case.filter)
 
 
 def test_the_transformed_weights_are_counted() -> None:

@@ -91,7 +91,7 @@ def judge(xml: bytes, weights: bytes) -> str | None:
         refused = [why for why in map(net.refuses, range(SAMPLES)) if why]
     except Inconsistent as verdict:
         return str(verdict)
-    # What some sizes of the inputs can not pass, others may.
+    # What some sizes of the inputs cannot pass, others may.
     return refused[0] if len(refused) == SAMPLES else None
 
 

@@ -402,11 +402,11 @@ def test_reshape(lint: Lint, good: Path) -> None:
     [
         (["--shape", "q=1"], "there is no input 'q'"),
         (["--shape", "x"], "expected NAME=SHAPE"),
-        (["--shape", "x=1,a"], "'a' is no dim"),
+        (["--shape", "x=1,a"], "invalid dim 'a'"),
         (["--shape", "x=1", "--fix"], "cannot be combined with --shape"),
         (["--fix", "--diff"], "--fix and --diff cannot be combined"),
         (["--update-baseline"], "--update-baseline requires --baseline FILE"),
-        (["--config", "none.toml"], "can not read the settings"),
+        (["--config", "none.toml"], "cannot read the settings"),
         (["--weights", "a.bin", "."], "--weights requires a single IR file"),
     ],
 )

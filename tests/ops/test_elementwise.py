@@ -207,7 +207,7 @@ REJECTED = [
     ("HSwish-4", ("i32[2]",), "data must be of a floating-point type, found i32"),
     ("ReLU", ("boolean[2]",), "data must be of a numeric type, found boolean"),
     ("Select", ("f32[2]", "f32[2]", "f32[2]"), "cond must be boolean, found f32"),
-    ("PReLU", ("f32[2,3]", "f32[4]"), r"slope \[4\] can not be broadcast to data \[2,3\]"),
+    ("PReLU", ("f32[2,3]", "f32[4]"), r"slope \[4\] cannot be broadcast to data \[2,3\]"),
 ]
 
 

@@ -231,7 +231,7 @@ REJECTED = [
     ("Slice-8", ("f32[5]", [0, 0], [1], [1]), {}, "the lists must have one length"),
     ("Squeeze", ("f32[2,3]", [0]), {}, r"axis 0 of \[2,3\] is not 1"),
     ("Unsqueeze", ("f32[2,3]", [5]), {}, "axes 5 is outside a rank of 3"),
-    ("Broadcast-3", ("f32[2]", [3]), {}, r"can not fill target_shape \[3\]"),
+    ("Broadcast-3", ("f32[2]", [3]), {}, r"cannot fill target_shape \[3\]"),
     ("Broadcast-3", ("f32[2]", [-3]), {}, "must not be negative"),
     ("Broadcast-3", ("f32[2]", [3]), {"mode": "explicit"}, "needs the input axes_mapping"),
     ("Transpose", ("f32[2,3]", [0, 0]), {}, "no permutation of 2 axes"),
@@ -242,7 +242,7 @@ REJECTED = [
         "Pad-12",
         ("f32[3]", [3], [0]),
         {"pad_mode": "reflect"},
-        "can not pad axis 0 of 3 elements by 3",
+        "cannot pad axis 0 of 3 elements by 3",
     ),
     ("Pad-12", ("f32[3]", [-2], [-2]), {"pad_mode": "constant"}, "cut more of axis 0 than"),
     (

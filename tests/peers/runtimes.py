@@ -14,7 +14,7 @@ import pytest
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")
     ov = pytest.importorskip(
-        "openvino", reason="OpenVINO can not be imported: install the `peers` extra"
+        "openvino", reason="OpenVINO cannot be imported: install the `peers` extra"
     )
     import onnx
     import onnxruntime

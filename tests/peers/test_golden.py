@@ -263,7 +263,7 @@ def support() -> Counter[str]:
         if golden.element_type not in TORCH:
             counts["no deconvolution of the type in torch"] += 1
         else:
-            counts["pads that torch can not state"] += not torch_takes(golden)
+            counts["pads that torch cannot state"] += not torch_takes(golden)
     return counts
 
 

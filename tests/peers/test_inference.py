@@ -57,7 +57,7 @@ _REFUSED = [
 
 @pytest.mark.parametrize(("partial", "word"), _REFUSED, ids=str)
 def test_what_openvino_refuses_is_refused(partial: Partial, word: str, tmp_path: Path) -> None:
-    """OpenVINO can not save such a file, so it is written by hand."""
+    """OpenVINO cannot save such a file, so it is written by hand."""
     assert openvino_error(lambda: partial.save(tmp_path))
     path = partial.save_unchecked(tmp_path)
     with pytest.raises(deconv_ir.DeconvError, match=word) as caught:

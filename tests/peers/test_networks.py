@@ -17,9 +17,9 @@ import deconv_ir
 from deconv_ir.ops.normalization.normalization import MVN6
 
 ov = pytest.importorskip(
-    "openvino", reason="OpenVINO can not be imported: install the `peers` extra"
+    "openvino", reason="OpenVINO cannot be imported: install the `peers` extra"
 )
-torch = pytest.importorskip("torch", reason="torch can not be imported: install the `peers` extra")
+torch = pytest.importorskip("torch", reason="torch cannot be imported: install the `peers` extra")
 
 from .architectures import NETWORKS, Network  # noqa: E402 - after the skip
 from .inner import assert_outputs, explain_difference  # noqa: E402

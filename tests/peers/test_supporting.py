@@ -270,7 +270,7 @@ def test_reshape_to_a_shape_known_at_run_time_alone(tmp_path: Path) -> None:
 def test_reshapes_that_openvino_refuses(
     pattern: list[int], special_zero: bool, tmp_path: Path
 ) -> None:
-    """On data of shape [2, 3]; OpenVINO can not save them, so they are edited in."""
+    """On data of shape [2, 3]; OpenVINO cannot save them, so they are edited in."""
     assert openvino_error(lambda: _reshape(tmp_path, "2,3", pattern, special_zero))
     path = _reshape(tmp_path, "?,?", [1] * len(pattern), special_zero)
     path.with_suffix(".bin").write_bytes(np.array(pattern, np.int64).tobytes())

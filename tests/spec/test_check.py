@@ -1,4 +1,4 @@
-"""What is said of an example: right, wrong and why, or why it can't be told."""
+"""The verdict on an example: right, wrong or undecided, with the reason."""
 
 from __future__ import annotations
 
@@ -154,7 +154,7 @@ WRONG = [
     ),
     pytest.param(
         layer(DATA + FILTER, OUTPUT + port("1,3,11,13")),
-        [("output-count", "2 outputs are declared, ConvolutionBackpropData has 1", 4)],
+        [("output-count", "ConvolutionBackpropData has 1 output, found 2 declared", 4)],
         id="an output too many",
     ),
     pytest.param(
@@ -215,7 +215,7 @@ def test_wrong(text: str, expected: list[tuple[str, str, int]]) -> None:
         assert finding.layer.startswith("'up' (ConvolutionBackpropData")
 
 
-UNTOLD = [
+UNDECIDED = [
     ("<layer><output><port><dim>1</dim></port></output></layer>", "the type is left out"),
     (layer(DATA, OUTPUT, kind="Nowhere"), "no shape rule for Nowhere is known"),
     (
@@ -227,7 +227,10 @@ UNTOLD = [
     (layer(DATA + "...", OUTPUT), "ports are left out with '...'"),
     (layer(DATA + FILTER, port("1,3,...")), "dims of output 0 are left out (computed [1,3,11,13])"),
     (layer(DATA + FILTER, port("")), "dims of output 0 are left out (computed [1,3,11,13])"),
-    (layer(DATA + FILTER, port("1,3,H,13")), "axis 2 prints 'H', which is no number (computed 11)"),
+    (
+        layer(DATA + FILTER, port("1,3,H,13")),
+        "axis 2 prints 'H', which is not a number (computed 11)",
+    ),
     (layer(DATA + FILTER, port("1,3,?,13")), "axis 2: ? is printed, and 11 is all that is known"),
     (
         layer(port("1,4,H,6") + FILTER, OUTPUT),
@@ -241,14 +244,14 @@ UNTOLD = [
 ]
 
 
-@pytest.mark.parametrize(("text", "reason"), UNTOLD)
+@pytest.mark.parametrize(("text", "reason"), UNDECIDED)
 def test_untold(text: str, reason: str) -> None:
     judgement = judge(text)
     assert judgement.verdict is Verdict.UNTOLD
     assert reason in judgement.reason
     (finding,) = judgement.findings
     assert (finding.rule, finding.severity) == ("example-untold", Severity.INFO)
-    assert finding.message == f"can't be told: {judgement.reason}"
+    assert finding.message == f"undecided: {judgement.reason}"
 
 
 def test_what_is_known_is_judged_even_where_something_is_not() -> None:

@@ -45,7 +45,7 @@ def test_check_reports_each_example(doc: Path) -> None:
         "    |      ^^",
         "    = layer 'up' (ConvolutionBackpropData, id 5)",
         "    = hint: deconv-spec fix writes the computed dim",
-        "2 examples: 1 right, 1 wrong, 0 can't be told",
+        "2 examples: 1 right, 1 wrong, 0 undecided",
     ]
     assert result.stderr == ""
 
@@ -63,10 +63,10 @@ def test_the_five_documents_are_clean() -> None:
     assert result.stdout.count(": right: ") == 5
     assert result.stdout.count("info: no XML layer example was found") == 2
     assert result.stdout.count("the specification gives pads_begin -112,-112") == 1
-    assert result.stdout.endswith("5 examples: 5 right, 0 wrong, 0 can't be told\n")
+    assert result.stdout.endswith("5 examples: 5 right, 0 wrong, 0 undecided\n")
 
 
-UNTOLD = '<layer type="Nowhere"><output><port/></output></layer>\n'
+UNDECIDED = '<layer type="Nowhere"><output><port/></output></layer>\n'
 
 
 @pytest.mark.parametrize(
@@ -75,9 +75,9 @@ UNTOLD = '<layer type="Nowhere"><output><port/></output></layer>\n'
         (XML, "info", 0),
         (WRONG, "error", 1),
         (WRONG, "warning", 1),
-        (UNTOLD, "error", 0),
-        (UNTOLD, "warning", 0),
-        (UNTOLD, "info", 1),
+        (UNDECIDED, "error", 0),
+        (UNDECIDED, "warning", 0),
+        (UNDECIDED, "info", 1),
         ("no example", "warning", 0),
         ("no example", "info", 1),
     ],
@@ -93,7 +93,7 @@ def test_severity_decides_the_exit_code(
 
 def test_json(doc: Path) -> None:
     with doc.open("a") as stream:
-        stream.write(UNTOLD)
+        stream.write(UNDECIDED)
     result = invoke("check", doc, "--format", "json")
     assert result.exit_code == 1
     report = json.loads(result.stdout)
@@ -143,7 +143,7 @@ def test_github(doc: Path) -> None:
     assert lines[0].startswith(
         f"::error title=SE101 declared-dims,file={doc},line=47,col=18,endColumn=20::layer 'up' "
     )
-    assert lines[-1] == "2 examples: 1 right, 1 wrong, 0 can't be told"
+    assert lines[-1] == "2 examples: 1 right, 1 wrong, 0 undecided"
 
 
 def test_junit(tmp_path: Path, doc: Path) -> None:
@@ -183,8 +183,8 @@ def test_one_broken_document_stops_no_other(tmp_path: Path, doc: Path) -> None:
     result = invoke("check", tmp_path / "image.txt", tmp_path / "none.md", doc)
     assert result.exit_code == 2
     assert result.stderr.splitlines() == [
-        f"error: {tmp_path}/image.txt: this is no text: it has NUL bytes",
-        f"error: {tmp_path}/none.md: can not read the file: No such file or directory",
+        f"error: {tmp_path}/image.txt: not a text file: it has NUL bytes",
+        f"error: {tmp_path}/none.md: cannot read the file: No such file or directory",
     ]
     assert "2 examples: 1 right, 1 wrong" in result.stdout
 

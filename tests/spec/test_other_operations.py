@@ -91,7 +91,7 @@ def test_the_versioned_name_chooses_the_version() -> None:
     both = layer("MaxPool", data, ORIGINAL, "1,3,16,16;1,3,16,16")
     (older,) = judge(page("MaxPool-1", both))
     assert older.verdict is Verdict.WRONG
-    assert "2 outputs are declared, MaxPool has 1" in older.reason
+    assert "MaxPool has 1 output, found 2 declared" in older.reason
     (newer,) = judge(page("MaxPool-8", both))
     assert newer.verdict is Verdict.RIGHT
 

@@ -95,7 +95,7 @@ def test_a_missing_file_is_found(golden: Path, file: str) -> None:
     (golden / file).unlink()
     (finding,) = run(golden).findings
     assert finding.rule == "golden-file"
-    assert str(finding) == f"{golden / file}: can not read the file: No such file or directory"
+    assert str(finding) == f"{golden / file}: cannot read the file: No such file or directory"
 
 
 def copy_outputs(golden: Path, to: Path) -> Path:
@@ -183,11 +183,11 @@ def edit(golden: Path, change: Callable[[dict[str, Any]], object]) -> None:
 
 MANIFESTS: list[tuple[Callable[[dict[str, Any]], object], str]] = [
     (lambda m: m.update(format="x"), "its 'format' is not"),
-    (lambda m: m.update(examples=5), "'examples' is no list"),
-    (lambda m: m["examples"].append(5), "an example is no object"),
+    (lambda m: m.update(examples=5), "'examples' must be a list"),
+    (lambda m: m["examples"].append(5), "each example must be an object"),
     (lambda m: m["examples"][0].pop("inputs"), "'inputs' of an example is missing, or no list"),
     (lambda m: m["examples"][0].update(files=[]), "'files' of an example is missing, or no dict"),
-    (lambda m: m["examples"][0]["inputs"].append(5), "an input is no object"),
+    (lambda m: m["examples"][0]["inputs"].append(5), "each input must be an object"),
     (lambda m: m["examples"][0]["outputs"].clear(), "example 'a' has no outputs"),
     (lambda m: m["examples"][0]["inputs"].reverse(), "the inputs of example 'a' are not in order"),
     (lambda m: m["examples"][0]["inputs"].pop(), "takes 2 to 3 inputs"),
@@ -217,7 +217,7 @@ def test_manifests_that_are_none(
 @pytest.mark.parametrize("text", ["", "{", "[" * 100_000, "\xff", '{"format": 1'])
 def test_manifests_that_are_no_json(golden: Path, text: str) -> None:
     (golden / "manifest.json").write_text(text, "latin-1")
-    with pytest.raises(DeconvError, match="this is no manifest"):
+    with pytest.raises(DeconvError, match="invalid manifest"):
         run(golden)
 
 
@@ -256,7 +256,7 @@ def test_generate_and_verify(tmp_path: Path) -> None:
     found = invoke_script("spec", "verify", out)
     assert found.exit_code == 1
     assert found.stdout == (
-        f"{out}/a/output.npy: can not read the file: No such file or directory\n"
+        f"{out}/a/output.npy: cannot read the file: No such file or directory\n"
         "3 outputs compared, 1 finding\n"
     )
     assert invoke_script("spec", "verify", tmp_path).exit_code == 2

@@ -1,4 +1,4 @@
-"""An XML file as read: its text, its graph, its problems, and where each part stands."""
+"""An XML file as read: its text, graph, problems and source locations."""
 
 from __future__ import annotations
 
@@ -8,22 +8,22 @@ from deconv_ir.ir.graph import Graph
 
 
 class Document:
-    """What reading one file gives.
+    """The result of reading one file.
 
     Attributes
     ----------
     source : Source or None
-        The text; None when it is no XML.
+        The text; None if it is not XML.
     graph : Graph or None
-        None when the file is no IR.
+        None if the file is not an IR.
     problems : list of DeconvError
-        What keeps the file from being loaded, in the order of the file.
+        Errors that prevent loading, in the order of the file.
     remarks : list of DeconvError
-        What a reader passes over: elements and attributes that mean nothing.
+        Unknown elements and attributes, which a reader ignores.
     layers, edges : list of int
-        Where each of the graph's layers and edges begins in the text.
+        Offsets of the graph's layers and edges in the text.
     root : (int, int)
-        Where the start tag of the root stands.
+        Span of the start tag of the root.
     """
 
     __slots__ = ("edges", "file", "graph", "layers", "problems", "remarks", "root", "source")

@@ -1,4 +1,4 @@
-"""From a part of a graph to a span of its file's text, and to the edits that change it."""
+"""Maps parts of a graph to spans of its file's text."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ Span = tuple[int, int]
 
 
 class Locator:
-    """Finds where things stand in a document.
+    """Finds the source locations of the parts of a document.
 
     Parameters
     ----------
@@ -25,7 +25,7 @@ class Locator:
         self._elements: dict[int, Element] = {}
 
     def element(self, start: int) -> Element:
-        """Return the element that begins at an offset, with all it contains."""
+        """Return the element that begins at an offset, with its descendants."""
         found = self._elements.get(start)
         if found is None:
             markup = self.source.markup
@@ -48,7 +48,7 @@ class Locator:
         return next((p for i, p in enumerate(section.named("port")) if i == port), None)
 
     def span(self, place: GraphLocation | Span) -> Span:
-        """Return the narrowest span of the text that shows a place."""
+        """Return the narrowest span of the text that contains a location."""
         if not isinstance(place, GraphLocation):
             return place
         if place.edge is not None:
@@ -76,7 +76,7 @@ class Locator:
         return layer.head
 
     def owner(self, offset: int) -> tuple[int, int] | None:
-        """Return the extent of the layer or edge that holds an offset; None outside of them."""
+        """Return the span of the layer or edge that contains an offset; None outside of them."""
         from bisect import bisect_right
 
         for starts in (self.document.layers, self.document.edges):
@@ -89,7 +89,7 @@ class Locator:
 
 
 def pin_down(document: Document) -> None:
-    """Narrow the lines of a document's problems down to the attribute or dim at fault."""
+    """Narrow the locations of a document's problems to the invalid attribute or dim."""
     if document.source is None or document.graph is None:
         return
     locator = Locator(document)
@@ -100,7 +100,7 @@ def pin_down(document: Document) -> None:
 
 
 def attribute_span(element: Element, name: str | None) -> Span:
-    """Return where the value of an attribute stands; without it, the start tag."""
+    """Return the span of an attribute's value, or of the start tag without one."""
     if name is not None:
         spans = element.attribute_spans()
         if name in spans:
@@ -110,7 +110,7 @@ def attribute_span(element: Element, name: str | None) -> Span:
 
 
 def trimmed(element: Element) -> Span:
-    """Return where the text of an element stands, without the white space around it."""
+    """Return the span of an element's text without surrounding white space."""
     start, end = element.text_span()
     text = element.markup[start:end]
     if not text.strip():

@@ -1,7 +1,7 @@
-"""The inside of a layer: data, ports, dims, and what is wrong with them.
+"""Parses the contents of a layer: data, ports, dims, and their mistakes.
 
 All positions are offsets into the text of one layer, so that layers with the
-same text share what was found.
+same text share the result.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from deconv_ir.limits import Limits
 from deconv_ir.suggestions import nearest
 
 MAX_FAULTS = 1000
-"""Remarks that are kept of one layer, or one stretch between layers; and as many mistakes."""
+"""Most remarks, and most mistakes, that are kept for one layer or the text between layers."""
 
 
 class Fault:
-    """Something wrong in a piece of text, at offsets into that piece."""
+    """A mistake or remark, at offsets into a piece of text."""
 
     __slots__ = ("end", "error", "is_remark", "start")
 
@@ -35,7 +35,7 @@ class Fault:
 
 
 class Piece:
-    """What a stretch of a layer's text means; shared by layers with the same text."""
+    """The parsed text of a layer; shared by layers with the same text."""
 
     __slots__ = ("data", "extras", "faults", "inputs", "outputs")
 
@@ -57,8 +57,8 @@ def add_fault(
     remark: bool = False,
     **fields: Any,
 ) -> None:
-    """Note what is wrong; of very many mistakes in one place, the first ones."""
-    # Of a full list, half at least are no remarks: the file is refused all the same.
+    """Record a fault, up to a limit per piece."""
+    # At least half of a full list are mistakes, so the file is rejected in any case.
     if len(faults) >= (MAX_FAULTS if remark else 2 * MAX_FAULTS):
         return
     faults.append(Fault(start, end, remark, IRError(message, rule=rule, **fields)))
@@ -70,7 +70,7 @@ def whole(
     element: Element,
     faults: list[Fault],
 ) -> int | None:
-    """Return an attribute that is a whole number; None, and a fault, where it is not."""
+    """Return an attribute that must be a whole number; None, with a fault, if it is not."""
     text = written.get(name)
     if text is None:
         add_fault(
@@ -105,7 +105,7 @@ def check_attributes(
     written: Iterable[str],
     faults: list[Fault],
 ) -> None:
-    """Remark on attributes that mean nothing here."""
+    """Add a remark for each unknown attribute."""
     if len(faults) >= MAX_FAULTS:
         return
     known = ATTRIBUTES[tag]
@@ -127,7 +127,7 @@ def check_attributes(
 
 
 def check_child(parent: str, element: Element, faults: list[Fault]) -> None:
-    """Remark on an element that means nothing here."""
+    """Add a remark for an unknown element."""
     known = CHILDREN[parent]
     if element.tag in known or len(faults) >= MAX_FAULTS:
         return
@@ -156,7 +156,7 @@ class PieceReader:
         self._shapes: dict[tuple[str, ...], Shape] = {}
 
     def read(self, body: str, line: int, has_data: bool) -> Piece:
-        """Work out what the inside of a layer means; `line`: lines above it in the layer."""
+        """Parse the contents of a layer, which begin `line` lines below its start."""
         piece = Piece()
         extras: list[Info] = []
         seen: set[str] = {"data"} if has_data else set()
@@ -260,7 +260,7 @@ class PieceReader:
 
 
 def info_of(element: Element) -> Info:
-    """Keep an element that is not interpreted.
+    """Convert an uninterpreted element.
 
     Nesting is bounded by the parser (256 levels), so recursion is safe.
     """

@@ -1,11 +1,10 @@
 """Reading an IR: XML in, a frozen graph out.
 
-Everything that is wrong is collected, so that the linter sees all of it; a
-loader raises the first error.  XML is untrusted: no DTD, no entity, no
-external reference, no network.
+All problems are collected for the linter; a loader raises the first.  XML is
+untrusted: DTDs, entities, external references and network access are disabled.
 
-Networks repeat themselves, so what one layer's text means is worked out once,
-and layers with the same text share operations, ports and dims.
+Networks repeat themselves, so each distinct layer text is parsed once, and
+layers with the same text share operations, ports and dims.
 """
 
 from __future__ import annotations
@@ -40,8 +39,7 @@ from deconv_ir.ops.base import UnknownOperation, parse_attributes
 
 IR_VERSIONS: Final = (10, 11)
 
-# Heads as OpenVINO writes them.  What does not look so takes the general way,
-# to the same result.
+# A fast path for start tags as OpenVINO writes them; others are parsed in general.
 _PLAIN_LAYER: Final = re.compile(
     r"""<layer id="([0-9]{1,18})" name="([^"&\s]*)" type="([^"&\s]+)" version="([^"&\s]*)">"""
     r"""(?:\s*<data ([^<>&'\t\n\r]*)/>)?"""
@@ -62,9 +60,9 @@ def read(
     Returns
     -------
     graph : Graph or None
-        None when the file is no IR at all.
+        None if the file is not an IR.
     problems : list of DeconvError
-        Everything that is wrong with the file, in its order.
+        All problems, in the order of the file.
     """
     try:
         data = read_file(path, limits)
@@ -115,16 +113,14 @@ def read_file(path: str | os.PathLike[str], limits: Limits = DEFAULT_LIMITS) -> 
     Raises
     ------
     IRError
-        It can not be read, is no regular file, or is larger than the limit.
+        It cannot be read, is no regular file, or is larger than the limit.
     """
     try:
         return read_regular(path, limits.xml_bytes)
     except OversizeError as error:
         raise _oversize(str(path), error.size, limits) from None
     except OSError as error:
-        raise IRError(
-            f"can not read the IR: {error.strerror}", file=str(path), rule="io"
-        ) from error
+        raise IRError(f"cannot read the IR: {error.strerror}", file=str(path), rule="io") from error
 
 
 def _oversize(file: str | None, size: int, limits: Limits) -> IRError:

@@ -219,7 +219,7 @@ def _decode(data: bytes, encoding: str, file: str | None) -> str:
         before = error.object[: error.start]
         line = before.decode(encoding, "ignore").count("\n") + 1
         raise IRError(
-            f"byte {error.start} can not be decoded: {error.reason} ({error.encoding})",
+            f"byte {error.start} cannot be decoded: {error.reason} ({error.encoding})",
             file=file,
             line=line,
             rule="xml",
@@ -282,7 +282,7 @@ def check_well_formed(data: bytes, file: str | None = None) -> None:
         message = (error.msg or "no element found").rpartition(", line ")[0] or error.msg
         line, column = error.lineno or 1, error.offset or 0
         raise IRError(
-            f"this is no well-formed XML: {message.strip()}",
+            f"not well-formed XML: {message.strip()}",
             file=file,
             line=line,
             column=column + 1,

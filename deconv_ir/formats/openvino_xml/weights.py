@@ -1,11 +1,8 @@
-"""The weights file (.bin) beside an IR: read where a constant asks for it.
+"""The weights file (.bin) beside an IR, read on demand.
 
-It is not memory-mapped.  A map of a file that someone cuts short, or of a file
-on a disk that fails, ends the process with SIGBUS at the first touch of a
-missing page, inside NumPy or a kernel, where nothing can be caught.  A
-positional read gives a short count instead, which is an error like any other.
-Memory is taken for the constants in use, as with a map; a descriptor without a
-shared file offset is safe to use from threads and after a fork.
+It is not memory-mapped: if a mapped file is truncated or its disk fails, the
+process dies of SIGBUS inside NumPy or a kernel.  A positional read returns a
+short count instead, and is safe from several threads and after a fork.
 """
 
 from __future__ import annotations
@@ -28,10 +25,10 @@ def weights_beside(path: str | os.PathLike[str]) -> str:
 
 
 class Weights:
-    """Read-only bytes of a weights file; what is not asked for is not read.
+    """Read-only bytes of a weights file, read on demand.
 
-    The file stays open, so that one that is renamed or replaced meanwhile does
-    not matter; one that is cut short is an error when it is read.
+    The file stays open, so it may be renamed or replaced; truncating it is an
+    error at the next read.
 
     Parameters
     ----------
@@ -41,7 +38,7 @@ class Weights:
     Raises
     ------
     WeightsError
-        The file is not there, can not be read, or is no regular file.
+        The file is not there, cannot be read, or is no regular file.
     """
 
     __slots__ = ("__weakref__", "_descriptor", "_size", "path")
@@ -70,16 +67,16 @@ class Weights:
         Raises
         ------
         WeightsError
-            They are not all in the file, or no longer.
+            The file does not have them, or was truncated.
         ResourceError
-            There is no memory for them.
+            There is not enough memory.
         """
         self.check(offset, size)
         try:
             data = memoryview(bytearray(size))
         except MemoryError:
             raise ResourceError(
-                f"there is no memory for {size} bytes of {self.name}", rule="memory"
+                f"not enough memory for {size} bytes of {self.name}", rule="memory"
             ) from None
         done = 0
         while done < size:
@@ -102,10 +99,10 @@ class Weights:
         return data.toreadonly()
 
     def __deepcopy__(self, memo: object) -> Weights:
-        return self  # it is never changed
+        return self  # immutable
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # The bytes: another process or machine may not have the file, or another one of its name.
+        # The bytes, not the path: another machine may not have the same file.
         return WeightsInMemory, (b"".join(self.chunks()), self.path)
 
     def chunks(self) -> Iterator[memoryview]:
@@ -125,7 +122,7 @@ class Weights:
         Raises
         ------
         WeightsError
-            It had not.
+            The file was shorter.
         """
         if offset < 0 or size < 0 or offset + size > self._size:
             raise WeightsError(
@@ -139,7 +136,7 @@ class Weights:
 
     def _failed(self, error: OSError) -> WeightsError:
         return WeightsError(
-            f"can not read the weights: {error.strerror}",
+            f"cannot read the weights: {error.strerror}",
             file=self.path,
             rule="weights-missing",
         )

@@ -24,14 +24,14 @@ def write(graph: Graph, path: str | os.PathLike[str]) -> None:
     Raises
     ------
     OutputError
-        The file can not be written; one that was there before is untouched.
+        The file cannot be written; one that was there before is untouched.
     """
     data = to_bytes(graph)
     try:
         with replace_file(Path(path)) as stream:
             stream.write(data)
     except OSError as error:
-        raise OutputError(f"can not write the IR: {error.strerror}", file=str(path)) from error
+        raise OutputError(f"cannot write the IR: {error.strerror}", file=str(path)) from error
 
 
 def to_bytes(graph: Graph) -> bytes:
@@ -107,7 +107,7 @@ def write_weights(weights: Weights, path: Path) -> None:
     Raises
     ------
     OutputError
-        The file can not be written.
+        The file cannot be written.
     WeightsError
         The weights were cut short meanwhile.
     """
@@ -118,5 +118,5 @@ def write_weights(weights: Weights, path: Path) -> None:
             for chunk in weights.chunks():
                 stream.write(chunk)
     except OSError as error:
-        message = f"can not write the weights: {error.strerror}"
+        message = f"cannot write the weights: {error.strerror}"
         raise OutputError(message, file=str(path)) from error

@@ -158,7 +158,7 @@ def unpack(data: memoryview, element_type: ElementType, count: int) -> Array:
     Raises
     ------
     UnsupportedError
-        Arrays of this type can not be made.
+        Arrays of this type cannot be made.
     """
     import numpy as np
 

@@ -97,7 +97,7 @@ _ACTIVATIONS: dict[str, Callable[[Operation, Sequence[Array], Any], Activation |
 def as_kernel_epilogue(
     epilogue: Epilogue, rank: int, axis: int, channels: int, dtype: Any
 ) -> tuple[Array | None, Activation | None] | None:
-    """Return bias and activation for a kernel; None where it can not take the epilogue.
+    """Return bias and activation for a kernel; None where it cannot take the epilogue.
 
     Parameters are those of `as_bias`.
     """

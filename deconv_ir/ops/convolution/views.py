@@ -32,7 +32,7 @@ class FilterView(NamedTuple):
 
 
 def quotient(a: Dim, divisor: int) -> Dim | None:
-    """Divide a dim; None where it can not be a multiple."""
+    """Divide a dim; None where it cannot be a multiple."""
     if isinstance(a, int):
         return a // divisor if a % divisor == 0 else None
     low, high = bounds(a)

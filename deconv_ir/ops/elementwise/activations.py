@@ -294,7 +294,7 @@ class PReLU(Elementwise):
             )
             if not fits:
                 raise ShapeError(
-                    f"slope {format_shape(slope.shape)} can not be broadcast to "
+                    f"slope {format_shape(slope.shape)} cannot be broadcast to "
                     f"data {format_shape(data.shape)}",
                     expected=format_shape(data.shape),
                     actual=format_shape(slope.shape),

@@ -110,7 +110,7 @@ def convert(data: Array, to: ElementType) -> Array:
 def _float_to_integer(data: Array, to: ElementType) -> Array:
     """Cut toward zero, by way of i32 (i64 for the widest types), then wrap.
 
-    What that type can not hold, NaN included, becomes its smallest value, as
+    What that type cannot hold, NaN included, becomes its smallest value, as
     x86 does it, on every machine.
     """
     import numpy as np

@@ -65,7 +65,7 @@ class FakeQuantize(Operation):
             )
             if not compatible(both, shape):
                 raise ShapeError(
-                    f"{name} {format_shape(info.shape)} can not be broadcast to data "
+                    f"{name} {format_shape(info.shape)} cannot be broadcast to data "
                     f"{format_shape(shape)}",
                     expected=format_shape(shape),
                     actual=format_shape(info.shape),

@@ -137,7 +137,7 @@ class _Broadcast(Operation):
 
     def _misfit(self, data: Shape, target: Shape) -> ShapeError:
         return ShapeError(
-            f"data {format_shape(data)} can not fill target_shape {format_shape(target)} "
+            f"data {format_shape(data)} cannot fill target_shape {format_shape(target)} "
             f"(mode={self.chosen_mode().value})",
             expected=format_shape(target),
             actual=format_shape(data),

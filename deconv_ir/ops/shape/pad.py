@@ -108,7 +108,7 @@ class _Pad(Operation):
         beyond = reach is not None and high is not None and pad > 0 and pad > high + reach
         if beyond or (self.pad_mode is PadValues.EDGE and pad > 0 and dim == 0):
             raise ShapeError(
-                f"mode {self.pad_mode.value} can not pad axis {axis} of {dim} elements by {pad}",
+                f"mode {self.pad_mode.value} cannot pad axis {axis} of {dim} elements by {pad}",
                 attribute="pad_mode",
                 expected=f"<= {dim}" if reach == 0 else f"< {dim}",
                 actual=pad,

@@ -139,7 +139,7 @@ class Reshape(Operation):
         self, data: tuple[Dim, ...] | None, target: tuple[Dim, ...], why: str
     ) -> ShapeError:
         return ShapeError(
-            f"data {format_shape(data)} can not take shape {format_shape(target)}: {why}",
+            f"data {format_shape(data)} cannot take shape {format_shape(target)}: {why}",
             expected=format_shape(data),
             actual=format_shape(target),
             rule="reshape",

@@ -67,5 +67,5 @@ def test_save_writes_xml_and_weights(tmp_path: Path) -> None:
 
 def test_save_into_a_directory_that_is_not_there(tmp_path: Path) -> None:
     model = deconv_ir.load(SAMPLES / "block" / "block.xml")
-    with pytest.raises(deconv_ir.OutputError, match="can not write"):
+    with pytest.raises(deconv_ir.OutputError, match="cannot write"):
         deconv_ir.save(model, tmp_path / "none" / "copy.xml")

@@ -17,7 +17,7 @@ from deconv_ir.ir.geometry import Interval, bounds
 from deconv_ir.ir.shapes import Shape, compatible, format_shape, is_static, parse_shape
 
 ov = pytest.importorskip(
-    "openvino", reason="OpenVINO can not be imported: install the `peers` extra"
+    "openvino", reason="OpenVINO cannot be imported: install the `peers` extra"
 )
 
 core = ov.Core()
