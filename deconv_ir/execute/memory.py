@@ -104,7 +104,7 @@ def out_of_memory(
     there = available_bytes()
     detail = f": {error}" if str(error) else ""
     return ResourceError(
-        f"{subject} needs {format_bytes(needed)} of memory at once, and it ran out; "
+        f"{subject} needs {format_bytes(needed)} of memory at once, and ran out of it; "
         f"{format_bytes(there)} is available{detail}",
         file=file,
         expected=there,
