@@ -231,18 +231,20 @@ class Preparation:
             return None
         constant: Constant | None = None
         if as_lazy_tensor and self._uses[source[0]] == 1 and source[0] not in self._values:
-            constant = self._parts(source[0])
+            constant = self._lazy_tensor(source[0])
         if constant is None:
             constant = self._take(source)
         assert constant is not None, "it is one"
         self._sizes[source] = constant.nbytes
         return constant
 
-    def _parts(self, index: int) -> LazyTensor | None:
-        """Return what a layer makes of constants as one that is read in parts."""
+    def _lazy_tensor(self, index: int) -> LazyTensor | None:
+        """Return the output of a layer with constant inputs as a lazy tensor, if it can be one."""
         layer = self.graph.layers[index]
-        inputs = [self._parts(s[0]) for s in self.graph.topology.sources[index] if s is not None]
-        found = [parts for parts in inputs if parts is not None]
+        inputs = [
+            self._lazy_tensor(s[0]) for s in self.graph.topology.sources[index] if s is not None
+        ]
+        found = [tensor for tensor in inputs if tensor is not None]
         if len(found) < len(inputs):
             return None
         try:

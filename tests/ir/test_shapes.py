@@ -85,7 +85,7 @@ def test_static() -> None:
     assert static((1, 2)) == (1, 2)
     with pytest.raises(ValueError, match="rank"):
         static(None)
-    with pytest.raises(ValueError, match="not known"):
+    with pytest.raises(ValueError, match="dynamic"):
         static((1, Interval(1, 2)))
 
 

@@ -113,7 +113,7 @@ def read_file(path: str | os.PathLike[str], limits: Limits = DEFAULT_LIMITS) -> 
     Raises
     ------
     IRError
-        It cannot be read, is no regular file, or is larger than the limit.
+        It cannot be read, is not a regular file, or is larger than the limit.
     """
     try:
         return read_regular(path, limits.xml_bytes)

@@ -38,7 +38,7 @@ class Weights:
     Raises
     ------
     WeightsError
-        The file is not there, cannot be read, or is no regular file.
+        The file does not exist, cannot be read, or is not a regular file.
     """
 
     __slots__ = ("__weakref__", "_descriptor", "_size", "path")

@@ -1,4 +1,4 @@
-"""A filter that is read in parts is packed as one that is there at once."""
+"""A filter that is read lazily is packed like an array."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from deconv_ir.kernels import native as compiled
 RNG = np.random.default_rng(0)
 
 
-def parts_of(array, asked=None):
-    """An array that is asked for a few elements at a time."""
+def lazy_tensor(array, asked=None):
+    """A lazy tensor of an array, which records its reads."""
 
     def read(start, stop):
         if asked is not None:
@@ -38,12 +38,12 @@ def parts_of(array, asked=None):
 )
 @pytest.mark.parametrize("element", ["float32", "float16", "float64", "int8"])
 @pytest.mark.parametrize("part_bytes", [1, 100, 1 << 20])
-def test_packed_in_parts(kind, shape, groups, strides, element, part_bytes, monkeypatch):
+def test_packed_in_chunks(kind, shape, groups, strides, element, part_bytes, monkeypatch):
     monkeypatch.setattr(compiled, "_PART_BYTES", part_bytes)
     filter_ = (RNG.standard_normal(shape) * 9).astype(element)
     arguments = {"strides": strides, "dilations": (1,) * len(strides), "groups": groups}
     asked = []
-    at_once, read = (kind(f, **arguments) for f in (filter_, parts_of(filter_, asked)))
+    at_once, read = (kind(f, **arguments) for f in (filter_, lazy_tensor(filter_, asked)))
     if read._compiled is not None:
         np.testing.assert_array_equal(read._compiled.unpacked(), filter_)
     channels = shape[1] * groups if kind is Convolution else shape[0]
@@ -56,21 +56,21 @@ def test_packed_in_parts(kind, shape, groups, strides, element, part_bytes, monk
     assert all(start % row == stop % row == 0 for start, stop in asked)
 
 
-def test_a_weight_that_is_not_finite_in_any_part(monkeypatch):
+def test_a_weight_that_is_not_finite_in_any_chunk(monkeypatch):
     monkeypatch.setattr(compiled, "_PART_BYTES", 1)
     data = np.ones((1, 3, 4, 4), np.float32)
     for row in range(3):
         filter_ = np.ones((3, 2, 3, 3), np.float32)
         filter_[row, 1, 2, 0] = np.inf
-        kernel = Deconvolution(parts_of(filter_), strides=(1, 1), dilations=(1, 1))
+        kernel = Deconvolution(lazy_tensor(filter_), strides=(1, 1), dilations=(1, 1))
         plain = Deconvolution(filter_, strides=(1, 1), dilations=(1, 1))
         where = (0, 0), (6, 6)
         np.testing.assert_array_equal(kernel.run(data, *where), plain.run(data, *where))
 
 
-def test_shapes_of_parts():
+def test_shape_of_a_lazy_tensor():
     array = np.arange(24).reshape(2, 3, 4)
-    parts = parts_of(array)
-    assert (parts.ndim, parts.size, parts.nbytes) == (3, 24, array.nbytes)
-    for constant in (array, parts):
+    lazy = lazy_tensor(array)
+    assert (lazy.ndim, lazy.size, lazy.nbytes) == (3, 24, array.nbytes)
+    for constant in (array, lazy):
         np.testing.assert_array_equal(whole(joined(constant)), array.reshape(6, 4))
