@@ -18,6 +18,7 @@ import signal
 import tempfile
 import time
 import traceback
+import warnings
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -145,6 +146,7 @@ def _alarm(*_: object) -> None:
 def _child(maker: Maker, seed: int, numbers: Sequence[int], folder: Path, report: int) -> None:
     """Try some IRs, and write a line of JSON for each before and after."""
     signal.signal(signal.SIGPROF, _alarm)
+    warnings.simplefilter("error")
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     path = folder / "model.xml"
