@@ -464,3 +464,13 @@ def test_lists_that_no_output_shape_depends_on_are_checked_when_they_run(tmp_pat
     np.testing.assert_array_equal(found, [[0, 0], [0, 0], [0, 0], [1, 1]])
     with pytest.raises(deconv_ir.ShapeError, match=r"updates must have shape \[4,1\]"):
         model.run([data, whole(1), updates, np.array(1)])
+
+
+@pytest.mark.parametrize("dims", [("2,3", "4,5"), ("2,?", "?,5"), ("...", "...")])
+def test_inner_dims_of_a_product_that_differ(dims: tuple[str, str], tmp_path: Path) -> None:
+    """Seen when loaded where they are known, else when they run; both shapes are named."""
+    path = save(tmp_path, "MatMul", dims, {"transpose_a": "false", "transpose_b": "false"})
+    words = r"inner dims differ: a \[2,3\] has 3, b \[4,5\] has 4"
+    arrays = [np.zeros(s, np.float32) for s in ((2, 3), (4, 5))]
+    with pytest.raises(deconv_ir.ShapeError, match=words):
+        deconv_ir.load(path, warn=False).run(arrays)
