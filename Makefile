@@ -8,7 +8,7 @@ SECONDS ?= 60
 COUNT ?= 100000
 PROBLEMS ?= 300
 
-.PHONY: help run test test-without-compiler test-lowest test-peers check regen docs bench fuzz fuzz-sanitized mutate generate dist clean
+.PHONY: help run test test-without-compiler test-lowest test-peers test-peers-quick check regen docs bench fuzz fuzz-sanitized mutate generate dist clean
 
 help:
 	@echo "make run         upsample a photograph and name the pictures to look at"
@@ -17,6 +17,7 @@ help:
 	@echo "make test-lowest run the tests with the lowest versions that pyproject.toml allows"
 	@echo "make check       ruff, mypy --strict, import direction, generated files are up to date"
 	@echo "make test-peers  compare with OpenVINO, onnxruntime and torch (installs them)"
+	@echo "make test-peers-quick  the same with every third case of the large groups"
 	@echo "make fuzz        coverage-guided fuzzing, SECONDS=60 for each target (installs atheris)"
 	@echo "make mutate      COUNT=100000 mutated IRs through load, lint and run"
 	@echo "make generate    COUNT=100000 IRs generated from the operations' declarations, the same way"
@@ -71,6 +72,12 @@ test-lowest:
 
 test-peers: $(VENV)/installed-dev $(VENV)/installed-peers $(VENV)/installed-detector
 	$(BIN)/python -m pytest -m peers tests/peers
+
+test-peers-quick: $(VENV)/installed-dev $(VENV)/installed-peers
+	$(BIN)/python -m pytest -m peers --one-in 3 --ignore tests/peers/test_trained.py tests/peers
+
+# Their sources take hours to build.
+$(VENV)/installed-peers: PIP_OPTIONS := --only-binary onnx,onnxruntime,openvino,torch
 
 # A trained model is all that is needed of it, and none of the packages it asks for.
 $(VENV)/installed-detector: $(VENV)/installed-dev
