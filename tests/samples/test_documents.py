@@ -15,7 +15,7 @@ import deconv_ir
 from deconv_ir.ir.geometry import PadMode
 from deconv_ir.kernels import naive
 
-SAMPLES = Path(__file__).parent.parent / "samples" / "documents"
+SAMPLES = Path(__file__).parents[2] / "samples" / "documents"
 
 EXAMPLES = [
     # file, input names and shapes, output shape

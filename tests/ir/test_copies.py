@@ -15,7 +15,7 @@ from support import IR
 import deconv_ir
 from deconv_ir.ops import all_operations
 
-BLOCK = Path(__file__).parent.parent / "samples/block/block.xml"
+BLOCK = Path(__file__).parents[2] / "samples/block/block.xml"
 X = np.random.default_rng(0).standard_normal((1, 8, 16, 16)).astype(np.float32)
 
 
