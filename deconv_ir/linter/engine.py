@@ -211,7 +211,7 @@ def _concerns(entry: Entry, types: Mapping[str, object], context: LintContext) -
 def _open_weights(
     graph: Graph, path: str | os.PathLike[str] | None, errors: list[DeconvError]
 ) -> WeightsView | None:
-    """Map the .bin; where constants need it and it cannot be read, file an error."""
+    """Open the .bin; where constants need it and it cannot be read, file an error."""
     filled = None
     for index, layer in enumerate(graph.layers):
         # A constant without elements is written with a size of 1.
