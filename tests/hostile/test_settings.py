@@ -26,8 +26,8 @@ def folder(tmp_path: Path) -> Path:
 
 
 BAD_FILES = {
-    "fifo": "no regular file",
-    "device": "no regular file",
+    "fifo": "not a regular file",
+    "device": "not a regular file",
     "loop": "Too many levels",
     "huge": "more than",
     ".": "directory",

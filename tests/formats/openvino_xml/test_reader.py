@@ -243,7 +243,7 @@ def test_missing_file_directory_and_fifo(tmp_path: Path) -> None:
     for path, words in (
         (tmp_path / "none.xml", "No such file"),
         (tmp_path, "directory"),
-        (fifo, "no regular file"),
+        (fifo, "not a regular file"),
     ):
         with pytest.raises(deconv_ir.IRError, match=words):
             deconv_ir.load(path)
