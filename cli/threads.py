@@ -13,7 +13,7 @@ def limit_threads(threads: int | None) -> Iterator[None]:
         yield
         return
     import numpy as np
-    from threadpoolctl import threadpool_limits
+    from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
     from deconv_ir.kernels import set_threads
 

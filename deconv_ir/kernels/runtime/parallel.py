@@ -98,7 +98,7 @@ def run_jobs(make: Callable[[], Callable[[int], None]], jobs: int, threads: int)
 @functools.cache
 def _blas() -> list[Any]:
     """Return what sets the threads of each BLAS that is loaded; empty where none can be held."""
-    from threadpoolctl import ThreadpoolController
+    from threadpoolctl import ThreadpoolController  # type: ignore[import-untyped]
 
     return list(ThreadpoolController().select(user_api="blas").lib_controllers)
 
