@@ -27,7 +27,10 @@ def plot_comparison(report: dict[str, Any], target: Path) -> Path:
         cases = report[family]["cases"]
         places = range(len(cases))
         for row, (what, title) in enumerate(
-            [("ratio", "best peer / ours (above 1: we are faster)"), ("to_limit", "limit / ours")]
+            [
+                ("ratio", "speed-up over the fastest peer"),
+                ("to_limit", "speed relative to the machine's limit of direct sums"),
+            ]
         ):
             axis = axes[row][column]
             for shift, engine in ((-0.2, "compiled"), (0.2, "numpy")):
@@ -44,7 +47,9 @@ def plot_comparison(report: dict[str, Any], target: Path) -> Path:
                 )
             axis.axhline(1, color="black", linewidth=0.8)
             axis.set_xticks(list(places), [case["name"] for case in cases], rotation=90)
-            axis.set_title(f"{family} layers: {title}")
+            axis.set_title(f"{family} layers")
+            axis.set_xlabel("layer")
+            axis.set_ylabel(title)
             axis.legend()
     machine = report["machine"]
     # Those that were timed: with `--avx2` not all are.
