@@ -166,7 +166,7 @@ def _bytes_needed(output: tuple[int, ...], data: Array, weights: Array) -> int:
     """
     problem = size_problem(output, 8 * data.itemsize)
     if problem is not None:
-        raise ResourceError(f"the output would be {problem}", rule="memory")
+        raise ResourceError(f"invalid output: {problem}", rule="memory")
     copied = 0 if data.flags.c_contiguous else data.nbytes
     return math.prod(output) * data.itemsize + weights.nbytes + copied
 

@@ -161,7 +161,7 @@ def infer_layer(
             info.shape, 8 if info.element_type is None else info.element_type.bits
         )
         if problem is not None:
-            raise ShapeError(f"the output would be {problem}", rule="shape-overflow")
+            raise ShapeError(f"invalid output: {problem}", rule="shape-overflow")
     return outputs
 
 

@@ -162,6 +162,6 @@ def size_problem(shape: Shape, bits: int) -> str | None:
     if count * bits > MAX_BYTES * 8:
         return (
             f"a tensor of shape {format_shape(shape)} takes {count * bits // 8} bytes, "
-            "more than the addressable 2^63 - 1"
+            "more than the 2^63 - 1 that can be addressed"
         )
     return None

@@ -165,4 +165,5 @@ def accumulator_of(dtype: np.dtype[Any]) -> np.dtype[Any]:
         return np.dtype(np.float32)
     if dtype.kind in "iu" and dtype.type.__module__ == "numpy":
         return np.dtype(np.uint64)
-    raise UnsupportedError(f"there is no convolution of element type {dtype.name}")
+    order = "" if dtype.isnative else " in the byte order of another machine"
+    raise UnsupportedError(f"convolutions do not support element type {dtype.name}{order}")
