@@ -24,13 +24,16 @@ UNTOUCHED = -99
 SHAPE, FILTER = (1, 512, 256, 256), (512, 512, 5, 5)
 
 CHILD = f"""
+import signal
 import numpy as np
 from deconv_ir.kernels import Deconvolution
+# Shells start jobs in the background with the signal ignored.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 kernel = Deconvolution(np.ones({FILTER}, np.int8), strides=(1, 1), dilations=(1, 1), path="direct")
 data, out = np.ones({SHAPE}, np.int8), np.full({SHAPE}, {UNTOUCHED}, np.int8)
 kernel.run(data[:, :, :8, :8], (2, 2), (8, 8))
-print("begins", flush=True)
 try:
+    print("begins", flush=True)
     kernel.run(data, (2, 2), {SHAPE[2:]}, out)
 except KeyboardInterrupt:
     print("tiles left:", (out == {UNTOUCHED}).any(axis=(0, 1)).any(), flush=True)

@@ -127,8 +127,8 @@ def test_attributes_with_blanks_and_any_case() -> None:
 @pytest.mark.parametrize(
     ("text", "rule", "line", "words"),
     [
-        ("", "xml", 1, "no well-formed XML"),
-        ("<net", "xml", 1, "no well-formed XML"),
+        ("", "xml", 1, "not well-formed XML"),
+        ("<net", "xml", 1, "not well-formed XML"),
         ("<a/>", "root", 1, "<a>, expected <net>"),
         (NET.replace('version="11"', 'version="7"', 1), "ir-version", 1, "version 7"),
         (NET.replace('version="11"', 'version="x"', 1), "number", 1, "whole number"),
