@@ -6,6 +6,7 @@ import zipfile
 import zlib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from lzma import LZMAError
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 SUFFIX = ".npz"
 _ENTRY = ".npy"
 # RuntimeError: an encrypted entry; NotImplementedError: an unknown compression.
-_DAMAGED = (zipfile.BadZipFile, zlib.error, EOFError, RuntimeError, ValueError)
+_DAMAGED = (zipfile.BadZipFile, zlib.error, LZMAError, EOFError, RuntimeError, ValueError)
 
 
 def names(path: str) -> list[str]:

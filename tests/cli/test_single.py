@@ -85,6 +85,7 @@ def test_one_array_of_a_npz(here: Path) -> None:
         (["--input", "a=objects.npz"], "Python objects"),
         (["--input", "a=flipped.npz"], "flipped.npz: not a valid .npz file: Bad CRC-32"),
         (["--input", "a=short.npz"], "short.npz, array 'a.npy': truncated"),
+        (["--input", "a=lzma.npz"], "lzma.npz: not a valid .npz file: "),
     ],
 )
 def test_npz_files_that_do_not_fit(here: Path, arguments: list[str], words: str) -> None:
@@ -98,6 +99,12 @@ def test_npz_files_that_do_not_fit(here: Path, arguments: list[str], words: str)
     np.save("a.npy", A)
     with zipfile.ZipFile("short.npz", "w") as archive:
         archive.writestr("a.npy", Path("a.npy").read_bytes()[:-4])
+    with zipfile.ZipFile("lzma.npz", "w", zipfile.ZIP_LZMA) as archive:
+        archive.writestr("a.npy", Path("a.npy").read_bytes())
+    damaged = bytearray(Path("lzma.npz").read_bytes())
+    begin = damaged.index(b"a.npy") + len("a.npy") + 9  # behind the properties of the stream
+    damaged[begin : begin + 8] = b"\xff" * 8
+    Path("lzma.npz").write_bytes(damaged)
     before = files()
     done = invoke(MODEL, *arguments, "--random-inputs", "0", "--shape", "a=2,3")
     assert done.exit_code == 2

@@ -202,6 +202,12 @@ REJECTED = [
     ("MaxPool", ("f32[1,2,8]",), {"kernel": "2,2"}, "kernel must have 1 elements"),
     ("MatMul", ("f32[2,3]", "f32[4,5]"), {}, "inner dims differ"),
     (
+        "MatMul",
+        ("f32[2,4,3]", "f32[5,3,4]"),
+        {},
+        r"batch dims of a \[2,4,3\] and b \[5,3,4\] do not broadcast",
+    ),
+    (
         "GroupNormalization-12",
         ("f32[1,5]", "f32[5]", "f32[5]"),
         {"num_groups": "2", "epsilon": "0"},

@@ -83,7 +83,13 @@ class MatMul(Operation):
                 actual=inner_b,
                 rule="matmul",
             )
-        stack = broadcast_shapes(a[:-2], b[:-2], Broadcast.NUMPY)
+        try:
+            stack = broadcast_shapes(a[:-2], b[:-2], Broadcast.NUMPY)
+        except ShapeError as error:
+            raise ShapeError(
+                f"batch dims of a {format_shape(a)} and b {format_shape(b)} do not broadcast",
+                rule="matmul",
+            ) from error
         assert stack is not None, "both ranks are known"
         return (*stack, *rows, *columns)
 
