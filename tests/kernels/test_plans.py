@@ -65,9 +65,9 @@ def test_plans_grow_with_the_work(machine, monkeypatch, layer, used, element):
         assert math.prod(told["box"]) * told["images"] >= 12
         assert told["bytes"] * min(told["threads"], told["jobs"]) <= SCRATCH
     assert min(each) > 0
-    # More work is spread over threads a little more evenly.
-    assert max(each) < 1.5 * min(each)
-    assert max(each[2:]) < 1.25 * min(each[2:])
+    # Many threads share the scratch bound, by smaller tiles; a collapse costs factors of hundreds.
+    assert max(each) < 2 * min(each)
+    assert max(each[2:]) < 2 * min(each[2:])
 
 
 @pytest.mark.parametrize("used", [2, 256])
