@@ -260,13 +260,6 @@ int plan_make(const struct layer *layer, const struct run *run, const struct ker
               const struct packing *packing, struct plan *plan);
 void plan_free(struct plan *plan);
 
-/* Cycles that a micro-kernel takes for one tap. */
-double kernel_tap_cycles(const struct machine *machine, int rows, int columns);
-/* What a core gets of a layer's weights, in bytes. */
-double weight_bytes_per_cycle(const struct machine *machine, double all_weights);
-/* Cycles until all of some tiles of equal cycles are done. */
-double scheduled_cycles(double tile, int64_t jobs, int64_t threads);
-
 /* ----------------------------------------------------------- execution -- */
 
 typedef void (*job_function)(void *context, int64_t job, void *scratch);

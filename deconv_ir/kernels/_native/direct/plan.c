@@ -3,7 +3,7 @@
  * Nothing here touches data.  The filter's packing knows no extents and no
  * pads; this is where they come in, and it takes microseconds.
  */
-#include "native.h"
+#include "cost_model.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -169,111 +169,6 @@ static void count_jobs(const struct layer *layer, const struct run *run,
     }
 }
 
-/* Cycles that a micro-kernel takes for one tap: its multiply-adds or its loads, weights one by one,
- * but not less than one multiply-add's latency. */
-double kernel_tap_cycles(const struct machine *machine, int rows, int columns) {
-    const double rate = machine->multiply_adds;
-    const double multiply_adds = rows * columns / rate, loads = rows / 2.0 + 1.3 * columns / rate;
-    return multiply_adds > loads ? (multiply_adds > 4 ? multiply_adds : 4)
-                                 : (loads > 4 ? loads : 4);
-}
-
-/* Of the third-level cache, which others use as well: what a layer may find there still. */
-#define THIRD_LEVEL_SHARE (16 << 20)
-
-/* Weights come from the second-level cache, from the third, or from memory. */
-double weight_bytes_per_cycle(const struct machine *machine, double all_weights) {
-    return all_weights > THIRD_LEVEL_SHARE       ? 3.6
-           : all_weights > THIRD_LEVEL_SHARE / 2 ? 6
-           : all_weights > (double)machine->level2 / 2 ? 12
-                                                            : 24;
-}
-
-/* Cycles for all taps of one row block at a number of positions. */
-static double row_cycles(const struct machine *machine, const struct kernels *kernels, int rows,
-                         int64_t positions, double taps) {
-    int64_t vectors = divide_up(positions, kernels->lanes);
-    int columns = kernels->columns[rows];
-    double cycles = 20;
-    while (vectors > 0) {
-        while (columns > vectors || !kernels->table[rows][columns]) columns--;
-        const int64_t blocks = vectors / columns;
-        cycles += (double)blocks *
-                  (taps * kernel_tap_cycles(machine, rows, columns) + 2.0 * rows * columns + 8);
-        vectors -= blocks * columns;
-    }
-    return cycles;
-}
-
-double scheduled_cycles(double tile, int64_t jobs, int64_t threads) {
-    threads = most(threads, 1);
-    const double rounds = (double)divide_up(jobs, threads);
-    /* Threads that run dry wait for the last tile, and something always
-     * disturbs one of them: many tiles are better than few. */
-    return tile * (0.75 * rounds + 0.25 * (double)most(jobs, 1) / (double)threads + 0.06);
-}
-
-/* What a run would take with a tiling, in cycles: a model good enough to rank
- * tilings.  Its figures are those of a Zen 3; others differ by less than
- * tilings do. */
-static double run_cycles(const struct layer *layer, const struct run *run,
-                         const struct kernels *kernels, const struct packing *packing,
-                         const struct plan *plan, const struct tiling *t) {
-    const struct machine *machine = &layer->machine;
-    const struct axis *a = plan->axes;
-    double phases[AXES], taps[AXES];
-    for (int i = 0; i < AXES; i++) {
-        phases[i] = (double)most(least(a[i].out_stride, a[i].output), 1);
-        taps[i] = (double)layer->kernel[i] / (double)(layer->forward ? 1 : layer->strides[i]);
-    }
-    const double all_phases = phases[0] * phases[1] * phases[2];
-    const double depth = taps[0] * taps[1] * taps[2] * (double)layer->channels_in;
-    const int64_t planes = t->images * t->box[0];
-    const double goes = (double)divide_up(most(layer->channels_in, 1), t->channels);
-    /* The micro-kernels. */
-    const int64_t flat = (t->box[1] - 1) * t->pitch + t->box[2];
-    const double blocks = (double)t->blocks * packing->rows;
-    double sums = t->compact
-                      ? row_cycles(machine, kernels, packing->rows,
-                                   planes * t->box[1] * t->box[2], depth / goes)
-                      : (double)planes *
-                            row_cycles(machine, kernels, packing->rows, flat, depth / goes);
-    sums *= goes * (double)t->blocks * all_phases;
-    sums += blocks * depth * all_phases * kernels->size /
-            weight_bytes_per_cycle(machine, (double)layer->groups * (double)packing->group_size *
-                                   kernels->size);
-    /* Data in: a row at a time. */
-    const double rows = (double)(t->images * t->extent[0] * t->extent[1]) *
-                        (double)plan->in_phases * (double)layer->channels_in;
-    /* Rows without zeros between them are copied together. */
-    const int joined = a[2].in_stride == 1 && t->pitch == a[2].data;
-    const double copies =
-        rows * (12.0 / (double)(joined ? t->extent[1] : 1) + 0.35 * (double)t->pitch);
-    /* Into the panel, and results out. */
-    const double out_rows = blocks * phases[0] * phases[1] * (double)(planes * t->box[1]);
-    const double outs = out_rows * (double)t->box[2] * phases[2];
-    double panel = 0, results;
-    if (t->compact) {
-        panel = depth * all_phases * (double)(planes * t->box[1]) *
-                (2.0 + 0.3 * (double)t->box[2]);
-        results = out_rows * 12 * phases[2] + outs * 1.8;
-    } else {
-        results = out_rows * 30 + outs * (a[2].out_stride > 2 ? 1.2 : 0.5);
-    }
-    /* Edge tiles are smaller; what all tiles hold together is what there is. */
-    double whole = (double)layer->groups * (double)run->batch * (double)packing->blocks;
-    double tiled = (double)layer->groups * (double)(t->image_groups * t->images) *
-                   (double)(t->row_groups * t->blocks);
-    for (int i = 0; i < AXES; i++) {
-        whole *= (double)most(a[i].last - a[i].first, 1);
-        tiled *= (double)(most(t->grid[i], 1) * t->box[i]);
-    }
-    double tile = sums + copies + panel + results + 300;
-    /* With one for a thread, the largest decides. */
-    if (t->jobs > t->threads) tile *= whole / tiled;
-    return scheduled_cycles(tile, t->jobs, t->threads);
-}
-
 /* Bytes of a tile: its offsets are of 32 bits. */
 #define MOST_TILE (INT64_C(1) << 30)
 
@@ -284,8 +179,8 @@ struct search {
     const struct packing *packing;
     struct plan *plan;
     int64_t budget, limit;
-    struct tiling best;
-    double cycles; /* of the best; negative: none yet */
+    struct tiling best; /* cycles < 0: none yet */
+    double cycles;      /* of the best of some threads; negative: none yet */
 };
 
 /* Keep a tiling if it is the best that fits. */
@@ -293,14 +188,13 @@ static void consider(struct search *s, struct tiling t) {
     lay_out(s->layer, s->kernels, s->packing, s->plan, &t);
     if (t.bytes > s->limit) return;
     count_jobs(s->layer, s->run, s->packing, s->plan, &t);
-    double cycles = run_cycles(s->layer, s->run, s->kernels, s->packing, s->plan, &t);
+    double cycles = direct_cycles(s->layer, s->run, s->kernels, s->packing, s->plan, &t);
     const int64_t used = t.compact ? t.panel_bytes : t.data_bytes;
     /* Out of the second-level cache everything waits. */
     if (used > s->budget) cycles *= 1 + 0.5 * (double)(used - s->budget) / (double)s->budget;
-    if (s->cycles >= 0 && cycles >= s->cycles) return;
     t.cycles = cycles;
-    s->best = t;
-    s->cycles = cycles;
+    if (s->cycles < 0 || cycles < s->cycles) s->cycles = cycles;
+    if (s->best.cycles < 0 || cycles < s->best.cycles) s->best = t;
 }
 
 /* Consider a box with as many input channels at a time as the cache holds,
@@ -325,14 +219,7 @@ static void consider_box(struct search *s, struct tiling t) {
     }
 }
 
-/* The next smaller extent worth a look: whole / (parts + 1), small steps first. */
-static int64_t next_part(int64_t whole, int64_t part) {
-    const int64_t parts = divide_up(whole, part);
-    const int64_t next = divide_up(whole, parts + 1 + parts / 8);
-    return next < part ? next : part - 1;
-}
-
-/* The same of a row: whole vectors, small steps first, then by a quarter, so that rows of any
+/* As next_part(), of a row: whole vectors, small steps first, then by a quarter, so that rows of any
  * length come down to a few positions soon. */
 static int64_t next_row_part(int64_t whole, int64_t part, int64_t lanes) {
     const int64_t parts = divide_up(whole, part);
@@ -355,11 +242,11 @@ static void consider_shapes(struct search *s, struct tiling t, int64_t whole, in
     }
 }
 
-/* The best tiling of some threads, each with so much scratch; `cycles` < 0 where there is none. */
-static void search_tilings(struct search *s, int64_t threads, int64_t limit) {
+static double search_tilings(void *context, int64_t threads, int64_t scratch_bytes) {
+    struct search *s = context;
     struct tiling t = {.threads = threads};
     s->cycles = -1;
-    s->limit = most(least(limit, MOST_TILE), 1);
+    s->limit = most(least(scratch_bytes / threads, MOST_TILE), 1);
     /* Half of the cache for the data; weights and sums pass through the rest. */
     s->budget = least(s->layer->machine.level2 * 5 / 8, s->limit);
     const struct axis *axes = s->plan->axes;
@@ -368,43 +255,32 @@ static void search_tilings(struct search *s, int64_t threads, int64_t limit) {
     int64_t whole[AXES];
     for (int a = 0; a < AXES; a++) whole[a] = most(axes[a].last - axes[a].first, 1);
     for (t.box[0] = whole[0]; t.box[0] > 0; t.box[0] /= 2)
-        for (t.box[1] = whole[1]; t.box[1] > 0; t.box[1] = next_part(whole[1], t.box[1]))
+        for (t.box[1] = whole[1]; t.box[1] > 0; t.box[1] = next_part(whole[1], t.box[1], 8))
             for (t.box[2] = whole[2]; t.box[2] > 0;
                  t.box[2] = next_row_part(whole[2], t.box[2], lanes)) {
                 consider_shapes(s, t, whole[2], block);
                 /* Narrower ones are for want of scratch. */
                 if (t.box[2] <= 2 * block && s->cycles >= 0) break;
             }
+    return s->cycles;
 }
 
 static void choose_tiling(const struct layer *layer, const struct run *run,
                           const struct kernels *kernels, const struct packing *packing,
                           struct plan *plan) {
     struct search s = {.layer = layer, .run = run, .kernels = kernels, .packing = packing,
-                       .plan = plan};
-    struct tiling best = {.cycles = -1};
-    /* Where scratch is short, fewer threads with larger tiles may be faster. */
-    for (int64_t threads = run->threads; threads > 0; threads /= 2) {
-        const int64_t share = run->scratch_bytes / threads;
-        search_tilings(&s, threads, least(share, run->thread_bytes));
-        if (s.cycles >= 0 && best.cycles >= 0 && s.cycles >= best.cycles) break;
-        if (s.cycles >= 0) best = s.best;
-        if (s.cycles >= 0 && share >= run->thread_bytes) break;
-    }
-    if (best.cycles < 0) {
-        search_tilings(&s, 1, run->scratch_bytes);
-        if (s.cycles >= 0) best = s.best;
-    }
-    if (best.cycles < 0) {
-        /* The smallest tile there is; the caller sees whether it fits. */
-        best = (struct tiling){
-            .images = 1, .box = {1, 1, 1}, .threads = 1, .channels = 1, .blocks = 1};
-        if (layer->folded > 1) best.blocks = packing->blocks;
-        lay_out(layer, kernels, packing, plan, &best);
-        count_jobs(layer, run, packing, plan, &best);
-        best.cycles = run_cycles(layer, run, kernels, packing, plan, &best);
-    }
-    plan->tiling = best;
+                       .plan = plan, .best = {.cycles = -1}};
+    struct tiling *best = &plan->tiling;
+    const double cycles = search_threads(run, search_tilings, &s);
+    *best = s.best;
+    if (cycles >= 0) return;
+    /* The smallest tile there is; the caller sees whether it fits. */
+    *best = (struct tiling){
+        .images = 1, .box = {1, 1, 1}, .threads = 1, .channels = 1, .blocks = 1};
+    if (layer->folded > 1) best->blocks = packing->blocks;
+    lay_out(layer, kernels, packing, plan, best);
+    count_jobs(layer, run, packing, plan, best);
+    best->cycles = direct_cycles(layer, run, kernels, packing, plan, best);
 }
 
 /* ------------------------------------------------------------- offsets -- */

@@ -2,7 +2,7 @@
  *
  * Like plan.c, this touches no data.
  */
-#include "winograd/winograd.h"
+#include "cost_model.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -147,10 +147,8 @@ static void count_jobs(const struct layer *layer, const struct run *run,
     t->jobs = t->places * t->row_groups;
 }
 
-/* The blocks of positions of all tiles of an image, if those of the second axis have so many
- * windows: tiles at the edges hold less. */
-static int64_t count_blocks(const struct wino_plan *plan, const struct wino_tiling *t,
-                            int64_t height) {
+int64_t wino_count_blocks(const struct wino_plan *plan, const struct wino_tiling *t,
+                          int64_t height) {
     const struct wino_axis *a = plan->packing->axes;
     const int64_t spread = a[0].spread * a[1].spread * a[2].spread * t->images;
     const int64_t *w = plan->windows;
@@ -167,101 +165,6 @@ static int64_t count_blocks(const struct wino_plan *plan, const struct wino_tili
     return blocks;
 }
 
-/* Cycles until all threads know that panels are filled. */
-#define BARRIER 9000
-
-/* Cycles of a run, by the same measure as those of the direct tilings. */
-static double run_cycles(const struct layer *layer, const struct run *run,
-                         const struct kernels *kernels, const struct wino_plan *plan,
-                         const struct wino_tiling *t) {
-    const struct wino_packing *p = plan->packing;
-    const struct wino_axis *a = p->axes;
-    const double channels = (double)layer->channels_in, positions = (double)t->positions;
-    const double blocks = (double)t->blocks, width = (double)t->width;
-    const int columns = (int)(t->width / kernels->lanes);
-    /* What takes instructions takes fewer of longer vectors; what waits for caches does not. */
-    const double by_length =
-        (1 + 16. / ((double)kernels->lanes * layer->machine.multiply_adds)) / 2;
-    /* One chunk: products, its weights, and the panel. */
-    const struct wino_layout *layout = &p->layouts[0];
-    double products = 0, weights = 0;
-    for (int64_t i = 0; i < p->alignments * p->points; i++) {
-        const int64_t rows = layout->rows[i];
-        if (rows == 0) continue;
-        const int64_t micro = wino_blocks(rows, kernels), fewest = rows / micro;
-        const double larger = (double)(rows % micro), smaller = (double)micro - larger;
-        const double tap = smaller * kernel_tap_cycles(&layer->machine, (int)fewest, columns) +
-                           larger * kernel_tap_cycles(&layer->machine, (int)fewest + 1, columns);
-        const double depth = (double)p->depth[i % p->points];
-        products += blocks * (depth * tap + 34 * (double)micro);
-        weights += (double)rows * depth;
-    }
-    const double panel_bytes = (double)t->panel_size * sizeof(float);
-    const double cache = (double)layer->machine.level2;
-    if (panel_bytes > cache / 2) products += panel_bytes / 28;
-    const double all_weights = (double)wino_weight_bytes(layer, p);
-    products += weights * sizeof(float) / weight_bytes_per_cycle(&layer->machine, all_weights);
-    /* One chunk: outputs. */
-    const double rows = (double)(layout->count * a[2].stride);
-    const double outputs = (double)(a[0].outputs * a[1].outputs * a[2].outputs);
-    const double elements = rows * positions * outputs;
-    const double written = elements / (double)(plan->weave_lines * t->box[2]);
-    double results = elements * 1.25 * by_length + written * (35 + 35 / (double)t->rows_together);
-    /* With two axes, lines pass through the second-level cache between them. */
-    const int axes = (a[0].points > 1) + (a[1].points > 1) + (a[2].points > 1);
-    if (axes > 0)
-        results += rows * positions * by_length * (axes == 2 ? 0.5 : 0.33) *
-                   ((double)p->points + outputs);
-    /* The data, once a tile: of one point by rows, of several by vectors of channels. */
-    const double values = (double)(p->origins * p->points) * positions, box_x = (double)t->box[2];
-    double data;
-    if (p->points == 1) {
-        const int whole = t->box[1] == 1 || t->box[2] == plan->windows[2];
-        data = values * 0.55 + (whole ? 0 : values / box_x * 10) +
-               values / width * 7;
-    } else {
-        /* Vectors are of channels. */
-        const double filled =
-            channels / (double)round_up(layer->channels_in, kernels->lanes);
-        const double far = panel_bytes > 16 * cache ? 7 : panel_bytes > 4 * cache ? 3.5 : 1.7;
-        data = values * (p->parts > 1 ? 0.72 : 0.8);
-        if (a[1].points > 1) data += values / (double)a[2].outputs * 0.26;
-        if (a[0].points > 1)
-            data += values / (double)(a[2].outputs * a[1].outputs) * 0.26;
-        data = by_length / filled * data +
-               (double)(t->images * t->block_size) / (double)kernels->lanes * 0.43 +
-               values / box_x * 2.6 + values / width * far;
-    }
-    /* Three axes have lines too many and too short for the first-level cache. */
-    const double volume = a[0].points > 1 ? 1.3 : 1;
-    /* Tiles at the edges hold less; with one for a thread, the largest decides. */
-    double full = 1, some_rows = 1, padded = 1;
-    if (t->jobs > t->threads) {
-        full = (double)run->batch / (double)(t->image_groups * t->images);
-        padded = full * (double)count_blocks(plan, t, t->box[1]) /
-                 (double)(t->blocks * t->grid[0] * t->grid[1] * t->grid[2]);
-        for (int i = 0; i < AXES; i++)
-            full *= (double)plan->windows[i] / (double)(t->grid[i] * t->box[i]);
-        some_rows = (double)p->units / (double)(p->chunk_units * t->row_groups * t->chunks);
-    }
-    const double fill = full * volume * data * channels;
-    double sums = some_rows * (double)t->chunks *
-                      (padded * products + full * volume * results) + 500;
-    double cycles = 0;
-    if (t->fills > 0) {
-        cycles = scheduled_cycles(fill / (double)t->fills + 500, t->places * t->fills,
-                                  t->threads) + BARRIER;
-        sums += panel_bytes / 7; /* from the caches of other cores */
-    } else {
-        sums += fill;
-    }
-    cycles += scheduled_cycles(sums, t->jobs, t->threads);
-    /* The direct tilings' cycles are those of hits in cache; they take longer by as much. */
-    cycles *= 0.89;
-    /* One product of panels is as much faster than this, measured. */
-    return cycles * (p->points > 1 ? 1 : 0.92);
-}
-
 struct search {
     const struct layer *layer;
     const struct run *run;
@@ -269,6 +172,7 @@ struct search {
     const struct wino_plan *plan;
     int64_t threads, scratch_bytes; /* of all threads together */
     struct wino_tiling best; /* cycles < 0: none yet */
+    double cycles;           /* of the best of these threads; negative: none yet */
 };
 
 /* Jobs for each thread that keep all of them busy. */
@@ -277,7 +181,8 @@ struct search {
 /* Keep a tiling if it is the best that fits. */
 static void rate(struct search *s, struct wino_tiling t) {
     if (t.bytes * s->threads + t.shared_bytes > s->scratch_bytes) return;
-    t.cycles = run_cycles(s->layer, s->run, s->kernels, s->plan, &t);
+    t.cycles = wino_cycles(s->layer, s->run, s->kernels, s->plan, &t);
+    if (s->cycles < 0 || t.cycles < s->cycles) s->cycles = t.cycles;
     if (s->best.cycles < 0 || t.cycles < s->best.cycles) s->best = t;
 }
 
@@ -314,12 +219,6 @@ static void consider_widths(struct search *s, struct wino_tiling t) {
     consider(s, t);
 }
 
-static int64_t smaller_part(int64_t whole, int64_t part) {
-    const int64_t parts = divide_up(whole, part);
-    const int64_t next = divide_up(whole, parts + 1 + parts / 4);
-    return next < part ? next : part - 1;
-}
-
 /* Positions of a tile beyond which nothing is gained. */
 #define MOST_POSITIONS 2048
 
@@ -340,7 +239,7 @@ static int64_t fitting_height(const struct search *s, struct wino_tiling t, int6
     t.images = 1;
     t.width = PANEL_COLUMNS * s->kernels->lanes;
     for (int64_t height = t.box[1]; height > low; height--) {
-        const int64_t blocks = count_blocks(s->plan, &t, height);
+        const int64_t blocks = wino_count_blocks(s->plan, &t, height);
         if (height < t.box[1] && blocks >= fewest) continue;
         best = height;
         fewest = blocks;
@@ -348,17 +247,17 @@ static int64_t fitting_height(const struct search *s, struct wino_tiling t, int6
     return best;
 }
 
-/* The best tiling of some threads that together have so much scratch. */
-static void search_tilings(struct search *s, int64_t threads, int64_t scratch_bytes) {
+static double search_tilings(void *context, int64_t threads, int64_t scratch_bytes) {
+    struct search *s = context;
     struct wino_tiling t = {.images = 1};
     const int64_t *w = s->plan->windows;
-    s->best.cycles = -1;
+    s->cycles = -1;
     s->threads = threads;
     s->scratch_bytes = scratch_bytes;
-    for (t.box[0] = w[0]; t.box[0] > 0; t.box[0] = smaller_part(w[0], t.box[0]))
+    for (t.box[0] = w[0]; t.box[0] > 0; t.box[0] = next_part(w[0], t.box[0], 4))
         for (int64_t height = w[1], next; height > 0; height = next) {
-            next = smaller_part(w[1], height);
-            for (t.box[2] = w[2]; t.box[2] > 0; t.box[2] = smaller_part(w[2], t.box[2])) {
+            next = next_part(w[1], height, 4);
+            for (t.box[2] = w[2]; t.box[2] > 0; t.box[2] = next_part(w[2], t.box[2], 4)) {
                 /* Lines that belong to different positions make whole rows only. */
                 if (t.box[2] < w[2] && (s->plan->weave_high > 0 || t.box[2] < s->kernels->lanes))
                     break;
@@ -369,23 +268,14 @@ static void search_tilings(struct search *s, int64_t threads, int64_t scratch_by
                 if (t.box[1] < height) consider_box(s, t);
             }
         }
+    return s->cycles;
 }
 
 static void choose_tiling(const struct layer *layer, const struct run *run,
                           const struct kernels *kernels, struct wino_plan *plan) {
-    struct search s = {.layer = layer, .run = run, .kernels = kernels, .plan = plan};
-    plan->tiling.cycles = -1;
-    /* Where scratch is short, fewer threads with larger tiles may be faster. */
-    for (int64_t threads = run->threads; threads > 0; threads /= 2) {
-        const int64_t enough = run->thread_bytes * threads;
-        search_tilings(&s, threads, least(run->scratch_bytes, enough));
-        const int found = s.best.cycles >= 0, before = plan->tiling.cycles >= 0;
-        if (found && before && s.best.cycles >= plan->tiling.cycles) break;
-        if (found) plan->tiling = s.best;
-        if (found && run->scratch_bytes >= enough) break;
-    }
-    if (plan->tiling.cycles >= 0) return;
-    search_tilings(&s, 1, run->scratch_bytes);
+    struct search s = {.layer = layer, .run = run, .kernels = kernels, .plan = plan,
+                       .best = {.cycles = -1}};
+    search_threads(run, search_tilings, &s);
     plan->tiling = s.best;
 }
 
@@ -519,7 +409,7 @@ int wino_arrange(const struct layer *layer, const struct run *run, const struct 
     struct wino_choice even = *choice;
     even.threads = run->threads;
     if (choice_cycles(layer, run, kernels, direct, choice, &cycles)) return OUT_OF_MEMORY;
-    if (cycles <= 20 * BARRIER) return 0;
+    if (cycles <= 20 * BARRIER_CYCLES) return 0;
     if (choice_cycles(layer, run, kernels, direct, &even, &now)) return OUT_OF_MEMORY;
     if (now < cycles) *choice = even;
     return 0;

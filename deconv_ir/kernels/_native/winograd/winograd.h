@@ -186,6 +186,10 @@ struct wino_plan {
 int64_t wino_taps(const struct packing *direct, int axis);
 /* Whether a layer can be filtered so at all. */
 int wino_supports(const struct layer *layer, const struct packing *direct);
+/* The blocks of positions of all tiles of an image, if those of the second axis have so many
+ * windows: tiles at the edges hold less. */
+int64_t wino_count_blocks(const struct wino_plan *plan, const struct wino_tiling *tiling,
+                          int64_t height);
 /* Choose the weights for runs like one; `cycles` are those of the run.  Returns 1 if it cannot be
  * filtered, OUT_OF_MEMORY, or 0. */
 int wino_choose(const struct layer *layer, const struct run *run, const struct kernels *kernels,

@@ -1,0 +1,302 @@
+/* The cost model: cycles that tiles would take, and the tiles that take the fewest.
+ *
+ * Nothing here touches data.  It has to rank tilings and algorithms, not to predict times.  All
+ * constants were fitted on two cores of a Zen 3 (AVX2); docs/performance-notes.md has the
+ * machines on which they were checked.  What differs between processors is in struct machine.
+ */
+#include "cost_model.h"
+
+#include <math.h>
+
+/* -------------------------------------------------------- micro-kernels -- */
+
+#define FMA_LATENCY 4.0         /* cycles of a multiply-add */
+#define BROADCASTS_A_CYCLE 2.0  /* weights that are broadcast in a cycle */
+#define LOAD_CYCLES 1.3         /* of a vector of data, beside two multiply-adds a cycle */
+#define CALL_CYCLES 20.0        /* of the calls for one block of rows */
+#define BLOCK_CYCLES 8.0        /* of one micro-kernel */
+#define SUM_CYCLES 2.0          /* of a vector of sums that is stored */
+
+/* Cycles that a micro-kernel takes for one tap: its multiply-adds or its loads, weights one by
+ * one, but not less than one multiply-add's latency. */
+static double kernel_tap_cycles(const struct machine *machine, int rows, int columns) {
+    const double rate = machine->multiply_adds;
+    const double multiply_adds = rows * columns / rate;
+    const double loads = rows / BROADCASTS_A_CYCLE + LOAD_CYCLES * columns / rate;
+    return fmax(fmax(multiply_adds, loads), FMA_LATENCY);
+}
+
+/* Of the third-level cache, which others use as well: bytes that a layer may find there still. */
+#define THIRD_LEVEL_SHARE (16 << 20)
+/* Bytes of weights a cycle, from where they are. */
+#define FROM_MEMORY 3.6
+#define FROM_MEMORY_AND_THIRD_LEVEL 6.0
+#define FROM_THIRD_LEVEL 12.0
+#define FROM_SECOND_LEVEL 24.0
+
+static double weight_bytes_per_cycle(const struct machine *machine, double all_weights) {
+    return all_weights > THIRD_LEVEL_SHARE           ? FROM_MEMORY
+           : all_weights > THIRD_LEVEL_SHARE / 2     ? FROM_MEMORY_AND_THIRD_LEVEL
+           : all_weights > (double)machine->level2 / 2 ? FROM_THIRD_LEVEL
+                                                       : FROM_SECOND_LEVEL;
+}
+
+/* Cycles for all taps of one row block at a number of positions. */
+static double row_cycles(const struct machine *machine, const struct kernels *kernels, int rows,
+                         int64_t positions, double taps) {
+    int64_t vectors = divide_up(positions, kernels->lanes);
+    int columns = kernels->columns[rows];
+    double cycles = CALL_CYCLES;
+    while (vectors > 0) {
+        while (columns > vectors || !kernels->table[rows][columns]) columns--;
+        const int64_t blocks = vectors / columns;
+        cycles += (double)blocks * (taps * kernel_tap_cycles(machine, rows, columns) +
+                                    SUM_CYCLES * rows * columns + BLOCK_CYCLES);
+        vectors -= blocks * columns;
+    }
+    return cycles;
+}
+
+/* --------------------------------------------------------------- threads -- */
+
+/* Threads that run dry wait for the last tile, and something always disturbs one of them: many
+ * tiles are better than few.  Shares of a tile's cycles. */
+#define WAITING_SHARE 0.75
+#define DISTURBED_TILES 0.06
+
+/* Cycles until all of some tiles of equal cycles are done. */
+static double scheduled_cycles(double tile, int64_t jobs, int64_t threads) {
+    threads = most(threads, 1);
+    const double rounds = (double)divide_up(jobs, threads);
+    const double even = (double)most(jobs, 1) / (double)threads;
+    return tile * (WAITING_SHARE * rounds + (1 - WAITING_SHARE) * even + DISTURBED_TILES);
+}
+
+double search_threads(const struct run *run, tiling_search search, void *context) {
+    double best = -1;
+    /* Where scratch is short, fewer threads with larger tiles may be faster. */
+    for (int64_t threads = run->threads; threads > 0; threads /= 2) {
+        const int64_t enough = run->thread_bytes * threads;
+        const double cycles = search(context, threads, least(run->scratch_bytes, enough));
+        if (cycles < 0) continue;
+        if (best >= 0 && cycles >= best) break;
+        best = cycles;
+        if (run->scratch_bytes >= enough) break;
+    }
+    return best >= 0 ? best : search(context, 1, run->scratch_bytes);
+}
+
+int64_t next_part(int64_t whole, int64_t part, int64_t fine) {
+    const int64_t parts = divide_up(whole, part);
+    const int64_t next = divide_up(whole, parts + 1 + parts / fine);
+    return next < part ? next : part - 1;
+}
+
+/* ---------------------------------------------------------- direct sums -- */
+
+#define DIRECT_TILE 300.0         /* cycles of a tile beside all that follows */
+#define COPIED_ROW 12.0           /* of a row of data that is copied */
+#define COPIED_ELEMENT 0.35
+#define PANEL_ROW 2.0             /* of a row that is copied on into a compact panel */
+#define PANEL_ELEMENT 0.3
+#define PANEL_RESULT_ROW 12.0     /* of a row of results, for each sub-convolution */
+#define PANEL_RESULT 1.8
+#define RESULT_ROW 30.0           /* of a row that is interleaved */
+#define RESULT 0.5                /* of an element of two interleaved sub-convolutions */
+#define SCATTERED_RESULT 1.2      /* of more than two */
+
+double direct_cycles(const struct layer *layer, const struct run *run,
+                     const struct kernels *kernels, const struct packing *packing,
+                     const struct plan *plan, const struct tiling *t) {
+    const struct machine *machine = &layer->machine;
+    const struct axis *a = plan->axes;
+    double phases[AXES], taps[AXES];
+    for (int i = 0; i < AXES; i++) {
+        phases[i] = (double)most(least(a[i].out_stride, a[i].output), 1);
+        taps[i] = (double)layer->kernel[i] / (double)(layer->forward ? 1 : layer->strides[i]);
+    }
+    const double all_phases = phases[0] * phases[1] * phases[2];
+    const double depth = taps[0] * taps[1] * taps[2] * (double)layer->channels_in;
+    const int64_t planes = t->images * t->box[0];
+    const double goes = (double)divide_up(most(layer->channels_in, 1), t->channels);
+    const double blocks = (double)t->blocks * packing->rows;
+    double sums = t->compact
+                      ? row_cycles(machine, kernels, packing->rows,
+                                   planes * t->box[1] * t->box[2], depth / goes)
+                      : (double)planes * row_cycles(machine, kernels, packing->rows,
+                                                    (t->box[1] - 1) * t->pitch + t->box[2],
+                                                    depth / goes);
+    sums *= goes * (double)t->blocks * all_phases;
+    sums += blocks * depth * all_phases * kernels->size /
+            weight_bytes_per_cycle(machine, (double)layer->groups * (double)packing->group_size *
+                                                kernels->size);
+    /* Rows without zeros between them are copied together. */
+    const double rows = (double)(t->images * t->extent[0] * t->extent[1]) *
+                        (double)plan->in_phases * (double)layer->channels_in;
+    const int joined = a[2].in_stride == 1 && t->pitch == a[2].data;
+    const double copies = rows * (COPIED_ROW / (double)(joined ? t->extent[1] : 1) +
+                                  COPIED_ELEMENT * (double)t->pitch);
+    const double out_rows = blocks * phases[0] * phases[1] * (double)(planes * t->box[1]);
+    const double outs = out_rows * (double)t->box[2] * phases[2];
+    double panel = 0, results;
+    if (t->compact) {
+        panel = depth * all_phases * (double)(planes * t->box[1]) *
+                (PANEL_ROW + PANEL_ELEMENT * (double)t->box[2]);
+        results = out_rows * PANEL_RESULT_ROW * phases[2] + outs * PANEL_RESULT;
+    } else {
+        results = out_rows * RESULT_ROW + outs * (a[2].out_stride > 2 ? SCATTERED_RESULT : RESULT);
+    }
+    double tile = sums + copies + panel + results + DIRECT_TILE;
+    if (t->jobs > t->threads) {
+        /* Tiles at the edges are smaller; with one for a thread, the largest decides. */
+        double whole = (double)layer->groups * (double)run->batch * (double)packing->blocks;
+        double tiled = (double)layer->groups * (double)(t->image_groups * t->images) *
+                       (double)(t->row_groups * t->blocks);
+        for (int i = 0; i < AXES; i++) {
+            whole *= (double)most(a[i].last - a[i].first, 1);
+            tiled *= (double)(most(t->grid[i], 1) * t->box[i]);
+        }
+        tile *= whole / tiled;
+    }
+    return scheduled_cycles(tile, t->jobs, t->threads);
+}
+
+/* -------------------------------------------------------------- Winograd -- */
+
+#define WINO_TILE 500.0       /* cycles of a job beside all that follows */
+#define PRODUCT_BLOCK 34.0    /* of a micro-kernel of one product */
+#define PANEL_BYTES_LEVEL2 28 /* bytes of a panel a cycle that overflow half of the second level */
+#define PANEL_BYTES_SHARED 7  /* that come from the caches of other cores */
+/* Of vectors of 8 lanes, two multiply-adds a cycle: */
+#define OUTPUT_ELEMENT 1.25   /* an element of the results */
+#define OUTPUT_LINE 35.0      /* a line that is written, and as much for rows written together */
+#define LAST_AXIS_VALUE 0.33  /* a value that is transformed along one axis, */
+#define TWO_AXES_VALUE 0.5    /* or two: lines pass through the second level between them */
+/* With one point for each position data are copied in rows: */
+#define FLAT_VALUE 0.55       /* a value */
+#define FLAT_ROW 10.0         /* a row, where it is not whole */
+#define FLAT_BLOCK 7.0        /* a line of the panel */
+/* With several, by vectors of channels: */
+#define POINT_VALUE 0.8       /* a value at a point */
+#define PART_VALUE 0.72       /* where the taps are in several parts */
+#define AXIS_VALUE 0.26       /* and for a transform along another axis */
+#define GATHERED_VALUE 0.43   /* an element that is gathered */
+#define WINDOW_ROW 2.6        /* a row of windows */
+/* A line of the panel, by the panel's size in second-level caches. */
+#define NEAR_LINE 1.7
+#define FAR_LINE 3.5
+#define FARTHEST_LINE 7.0
+/* Factors: three axes have lines too many and too short for the first-level cache; direct sums
+ * take longer than the hits in cache for which they are modelled; and one product of panels is
+ * as much faster than this. */
+#define VOLUME_FACTOR 1.3
+#define WINO_FACTOR 0.89
+#define ONE_POINT_FACTOR 0.92
+
+/* Cycles of one chunk's products at all points and of fetching their weights. */
+static double product_cycles(const struct layer *layer, const struct kernels *kernels,
+                             const struct wino_packing *p, const struct wino_tiling *t) {
+    const struct wino_layout *layout = &p->layouts[0];
+    const double blocks = (double)t->blocks, cache = (double)layer->machine.level2;
+    const int columns = (int)(t->width / kernels->lanes);
+    double products = 0, weights = 0;
+    for (int64_t i = 0; i < p->alignments * p->points; i++) {
+        const int64_t rows = layout->rows[i];
+        if (rows == 0) continue;
+        const int64_t micro = wino_blocks(rows, kernels), fewest = rows / micro;
+        const double larger = (double)(rows % micro), smaller = (double)micro - larger;
+        const double tap = smaller * kernel_tap_cycles(&layer->machine, (int)fewest, columns) +
+                           larger * kernel_tap_cycles(&layer->machine, (int)fewest + 1, columns);
+        const double depth = (double)p->depth[i % p->points];
+        products += blocks * (depth * tap + PRODUCT_BLOCK * (double)micro);
+        weights += (double)rows * depth;
+    }
+    const double panel_bytes = (double)t->panel_size * sizeof(float);
+    if (panel_bytes > cache / 2) products += panel_bytes / PANEL_BYTES_LEVEL2;
+    return products + weights * sizeof(float) /
+                          weight_bytes_per_cycle(&layer->machine,
+                                                 (double)wino_weight_bytes(layer, p));
+}
+
+/* Cycles of one chunk's outputs. */
+static double output_cycles(const struct wino_plan *plan, const struct wino_tiling *t,
+                            double by_length) {
+    const struct wino_packing *p = plan->packing;
+    const struct wino_axis *a = p->axes;
+    const double positions = (double)t->positions;
+    const double rows = (double)(p->layouts[0].count * a[2].stride);
+    const double outputs = (double)(a[0].outputs * a[1].outputs * a[2].outputs);
+    const double elements = rows * positions * outputs;
+    const double written = elements / (double)(plan->weave_lines * t->box[2]);
+    const double results =
+        elements * OUTPUT_ELEMENT * by_length +
+        written * (OUTPUT_LINE + OUTPUT_LINE / (double)t->rows_together);
+    const int axes = (a[0].points > 1) + (a[1].points > 1) + (a[2].points > 1);
+    if (axes == 0) return results;
+    return results + rows * positions * by_length *
+                         (axes == 2 ? TWO_AXES_VALUE : LAST_AXIS_VALUE) *
+                         ((double)p->points + outputs);
+}
+
+/* Cycles of bringing one channel of a tile to the panel. */
+static double input_cycles(const struct layer *layer, const struct kernels *kernels,
+                           const struct wino_plan *plan, const struct wino_tiling *t,
+                           double by_length) {
+    const struct wino_packing *p = plan->packing;
+    const struct wino_axis *a = p->axes;
+    const double values = (double)(p->origins * p->points) * (double)t->positions;
+    const double box_x = (double)t->box[2], width = (double)t->width;
+    if (p->points == 1) {
+        const int whole = t->box[1] == 1 || t->box[2] == plan->windows[2];
+        return values * FLAT_VALUE + (whole ? 0 : values / box_x * FLAT_ROW) +
+               values / width * FLAT_BLOCK;
+    }
+    const double filled = (double)layer->channels_in /
+                          (double)round_up(layer->channels_in, kernels->lanes);
+    const double panel_bytes = (double)t->panel_size * sizeof(float);
+    const double cache = (double)layer->machine.level2;
+    const double far = panel_bytes > 16 * cache  ? FARTHEST_LINE
+                       : panel_bytes > 4 * cache ? FAR_LINE
+                                                 : NEAR_LINE;
+    double data = values * (p->parts > 1 ? PART_VALUE : POINT_VALUE);
+    if (a[1].points > 1) data += values / (double)a[2].outputs * AXIS_VALUE;
+    if (a[0].points > 1) data += values / (double)(a[2].outputs * a[1].outputs) * AXIS_VALUE;
+    return by_length / filled * data +
+           (double)(t->images * t->block_size) / (double)kernels->lanes * GATHERED_VALUE +
+           values / box_x * WINDOW_ROW + values / width * far;
+}
+
+double wino_cycles(const struct layer *layer, const struct run *run,
+                   const struct kernels *kernels, const struct wino_plan *plan,
+                   const struct wino_tiling *t) {
+    const struct wino_packing *p = plan->packing;
+    /* What takes instructions takes fewer of longer vectors; what waits for caches does not. */
+    const double by_length =
+        (1 + 16. / ((double)kernels->lanes * layer->machine.multiply_adds)) / 2;
+    const double volume = p->axes[0].points > 1 ? VOLUME_FACTOR : 1;
+    /* Tiles at the edges hold less; with one for a thread, the largest decides. */
+    double full = 1, some_rows = 1, padded = 1;
+    if (t->jobs > t->threads) {
+        full = (double)run->batch / (double)(t->image_groups * t->images);
+        padded = full * (double)wino_count_blocks(plan, t, t->box[1]) /
+                 (double)(t->blocks * t->grid[0] * t->grid[1] * t->grid[2]);
+        for (int i = 0; i < AXES; i++)
+            full *= (double)plan->windows[i] / (double)(t->grid[i] * t->box[i]);
+        some_rows = (double)p->units / (double)(p->chunk_units * t->row_groups * t->chunks);
+    }
+    const double fill = full * volume * input_cycles(layer, kernels, plan, t, by_length) *
+                        (double)layer->channels_in;
+    double sums = some_rows * (double)t->chunks *
+                      (padded * product_cycles(layer, kernels, p, t) +
+                       full * volume * output_cycles(plan, t, by_length)) + WINO_TILE;
+    double cycles = 0;
+    if (t->fills > 0) {
+        cycles = scheduled_cycles(fill / (double)t->fills + WINO_TILE, t->places * t->fills,
+                                  t->threads) + BARRIER_CYCLES;
+        sums += (double)t->panel_size * sizeof(float) / PANEL_BYTES_SHARED;
+    } else {
+        sums += fill;
+    }
+    cycles += scheduled_cycles(sums, t->jobs, t->threads);
+    return cycles * WINO_FACTOR * (p->points > 1 ? 1 : ONE_POINT_FACTOR);
+}

@@ -1,0 +1,28 @@
+/* Cycles of tilings, and the search for those that take the fewest. */
+#ifndef DECONV_COST_MODEL_H
+#define DECONV_COST_MODEL_H
+
+#include "native.h"
+#include "winograd/winograd.h"
+
+/* Cycles until all threads know that panels are filled. */
+#define BARRIER_CYCLES 9000
+
+/* Cycles of a run that sums directly, all data in cache, and of one that takes Winograd's
+ * algorithm, by the same measure. */
+double direct_cycles(const struct layer *layer, const struct run *run,
+                     const struct kernels *kernels, const struct packing *packing,
+                     const struct plan *plan, const struct tiling *tiling);
+double wino_cycles(const struct layer *layer, const struct run *run,
+                   const struct kernels *kernels, const struct wino_plan *plan,
+                   const struct wino_tiling *tiling);
+
+/* Keeps the best tiling of all calls in its context, and returns the cycles of the best for so
+ * many threads that together have so much scratch; negative where there is none. */
+typedef double (*tiling_search)(void *context, int64_t threads, int64_t scratch_bytes);
+/* Search with the threads of a run, and with fewer where scratch is short. */
+double search_threads(const struct run *run, tiling_search search, void *context);
+/* The next smaller extent of a tile worth a look: in small steps up to `fine` parts of a whole. */
+int64_t next_part(int64_t whole, int64_t part, int64_t fine);
+
+#endif
