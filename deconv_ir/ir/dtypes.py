@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     import numpy as np
 
     Array = np.ndarray[Any, np.dtype[Any]]
+else:
+    Array = Any
 
 __all__ = ["ELEMENT_TYPES", "ElementType", "from_numpy", "parse_element_type"]
 

@@ -7,14 +7,13 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol
 
-from deconv_ir.ir.dtypes import ElementType
+from deconv_ir.ir.dtypes import Array, ElementType
 from deconv_ir.ir.geometry import Dim
 from deconv_ir.ir.options import Accuracy, Semantics
 from deconv_ir.ir.record import Record
 from deconv_ir.ir.shapes import Shape, format_shape
 
 if TYPE_CHECKING:
-    from deconv_ir.ir.dtypes import Array
     from deconv_ir.ir.lazy_tensor import Constant, LazyTensor
     from deconv_ir.ir.scratchpad import AlgorithmCandidate, ScratchpadBudget
 
@@ -189,6 +188,10 @@ class TensorInfo(NamedTuple):
         return f"{self.element_type or '?'}{format_shape(self.shape)}"
 
 
+Infos = Sequence[TensorInfo]
+Arrays = Sequence[Array]
+
+
 class Epilogue(NamedTuple):
     """The operations that follow a layer and may be fused with it.
 
@@ -284,6 +287,10 @@ class Operation(Record):
     """Worked examples, such as ``f32[2,3], i64[1]{0} -> f32[3] | axis=0``: the inputs
     (with their elements where these matter), the outputs and the attributes.
     """
+    formula: ClassVar[str] = ""
+    """What `explain` returns, such as ``data {shape[data]}, k {element[k]}, axis {self.axis}``:
+    the shape of an input, its elements (`value`) or its first one, an attribute.
+    """
 
     def infer(self, inputs: Sequence[TensorInfo], context: Context) -> tuple[TensorInfo, ...]:
         """Infer the outputs.
@@ -319,7 +326,19 @@ class Operation(Record):
         output, axis : int
             Index of the output, and of its dim.
         """
-        return None
+        if not self.formula:
+            return None
+        named = dict(zip(self.inputs, inputs, strict=False))
+        return self.formula.format(
+            self=self,
+            output=output,
+            shape={name: format_shape(info.shape) for name, info in named.items()},
+            value={
+                name: "?" if info.value is None else format_shape(info.value)
+                for name, info in named.items()
+            },
+            element={name: info.value[0] if info.value else "?" for name, info in named.items()},
+        )
 
     def compare_semantics(
         self, inputs: Sequence[TensorInfo], context: Context

@@ -411,7 +411,7 @@ def operation(
     variadic: bool = False,
     examples: tuple[str, ...] = (),
 ) -> Callable[[_Class], _Class]:
-    """Register a class for an operation type.
+    """Register a class for an operation type; its docstring gets the source.
 
     Parameters
     ----------
@@ -437,6 +437,13 @@ def operation(
         if variadic:
             cls.required_inputs = None
         cls.examples = examples
+        if (
+            versions
+            and cls.__module__.startswith(__package__)
+            and "Source:" not in str(cls.__doc__)
+        ):
+            source = f"{kind}-{versions[0].removeprefix('opset')}"
+            cls.__doc__ = f"{cls.__doc__}\n\nSource: OpenVINO operation specification, {source}."
         # Where pickle looks for it; some classes are made by functions.
         vars(sys.modules[cls.__module__]).setdefault(cls.__qualname__, cls)
         for version in versions or ("",):

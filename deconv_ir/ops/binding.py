@@ -8,12 +8,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from deconv_ir.ir.operation import Call, Context, Operation, TensorInfo
+from deconv_ir.ir.operation import Call, Context, Infos, Operation, TensorInfo
 from deconv_ir.ir.shapes import static
 from deconv_ir.ops.checks import known_integers
 
 
-def known_lists(inputs: Sequence[TensorInfo]) -> list[tuple[int, ...]] | None:
+def known_lists(inputs: Infos) -> list[tuple[int, ...]] | None:
     """Return the elements of all of these inputs; None unless every one is known."""
     found = [known_integers(info) for info in inputs]
     known = [values for values in found if values is not None]
@@ -21,15 +21,12 @@ def known_lists(inputs: Sequence[TensorInfo]) -> list[tuple[int, ...]] | None:
 
 
 Lists = Sequence[tuple[int, ...]]
-Infos = Sequence[TensorInfo]
 
 
 class OfLists(Operation):
     """An operation of one array, of which small lists decide the rest."""
 
-    def bind(
-        self, inputs: Sequence[TensorInfo], outputs: Sequence[TensorInfo], context: Context
-    ) -> Call:
+    def bind(self, inputs: Infos, outputs: Infos, context: Context) -> Call:
         """Find once what the lists say, where they are known."""
         known = known_lists(inputs[1:])
         if known is None:
@@ -64,7 +61,7 @@ def indexed(*indices: Any) -> Call:
     return lambda arrays, out: [arrays[0][index] for index in indices]
 
 
-def cut_along(axis: int, outputs: Sequence[TensorInfo]) -> Call:
+def cut_along(axis: int, outputs: Infos) -> Call:
     """Show the first input in parts, one behind the other along an axis."""
     indices, start = [], 0
     for output in outputs:

@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from deconv_ir.errors import ShapeError
-from deconv_ir.ir.dtypes import ElementType
+from deconv_ir.ir.dtypes import Array, ElementType
 from deconv_ir.ir.geometry import UNKNOWN, Dim, monotone
-from deconv_ir.ir.operation import TensorInfo
+from deconv_ir.ir.operation import Infos, TensorInfo
 from deconv_ir.ir.shapes import Shape, compatible, format_shape, intersect
 from deconv_ir.limits import DEFAULT_LIMITS
-
-if TYPE_CHECKING:
-    from deconv_ir.ir.dtypes import Array
 
 VALUE_LIMIT = 64
 """A tensor with more elements is no shape, and its value does not travel."""
@@ -62,9 +58,7 @@ def check_type(info: TensorInfo, name: str, family: str) -> ElementType | None:
     return element_type
 
 
-def merged_type(
-    inputs: Sequence[TensorInfo], names: Sequence[str], family: str = "any"
-) -> ElementType | None:
+def merged_type(inputs: Infos, names: Sequence[str], family: str = "any") -> ElementType | None:
     """Return the element type that the named inputs share; None where none is determined.
 
     Raises

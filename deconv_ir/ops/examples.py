@@ -8,15 +8,13 @@ IR writes them.
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
-from deconv_ir.ir.dtypes import ElementType, parse_element_type
+from deconv_ir.ir.dtypes import Array, ElementType, parse_element_type
 from deconv_ir.ir.operation import Operation, TensorInfo
 from deconv_ir.ir.shapes import Shape, element_count, parse_shape, static
 from deconv_ir.ops.base import parse_attributes
-
-if TYPE_CHECKING:
-    from deconv_ir.ir.dtypes import Array
+from deconv_ir.ops.numeric import np
 
 _TENSOR = re.compile(r"(\w+)\[([^\]]*)\](?:\{([^}]*)\})?")
 
@@ -47,8 +45,6 @@ class Tensor(NamedTuple):
 
     def array(self, seed: int = 0) -> Array:
         """Make an array: the elements, or small numbers from a seed."""
-        import numpy as np
-
         shape, dtype = static(self.shape), self.element_type.numpy()
         if self.elements is not None:
             return np.array(self.elements).astype(dtype).reshape(shape)

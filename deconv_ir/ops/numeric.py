@@ -1,4 +1,4 @@
-"""In which precision operations compute.
+"""NumPy, imported when something first computes, and the precision in which operations compute.
 
 f32 and f64, and the integers of 8 to 64 bits, are computed as they are; f16,
 bf16 and smaller floats in f32, integers of fewer bits in i32; the result is
@@ -8,14 +8,31 @@ rounded, or wrapped, once.
 from __future__ import annotations
 
 import functools
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
-from deconv_ir.ir.dtypes import ElementType
+from deconv_ir.ir.dtypes import Array, ElementType
 from deconv_ir.ir.operation import TensorInfo
 from deconv_ir.ir.shapes import element_count, static
 
+__all__ = ["keeps_type", "narrow", "np", "widen", "widened_bytes", "working_dtype"]
+
 if TYPE_CHECKING:
-    from deconv_ir.ir.dtypes import Array
+    import numpy as np
+else:
+
+    class _LazyModule(ModuleType):
+        """A module that imports itself when an attribute is first read, and is it from then on."""
+
+        def __getattr__(self, name: str) -> Any:
+            import importlib
+
+            found = importlib.import_module(self.__name__)
+            vars(self).update(vars(found))
+            self.__class__ = ModuleType
+            return getattr(found, name)
+
+    np = _LazyModule("numpy")
 
 _SMALL_INTEGERS = ("int4", "uint4", "int2", "uint2")
 
@@ -23,8 +40,6 @@ _SMALL_INTEGERS = ("int4", "uint4", "int2", "uint2")
 @functools.cache
 def working_dtype(dtype: Any) -> Any:
     """Return the dtype in which arrays of `dtype` are computed."""
-    import numpy as np
-
     if dtype.isbuiltin == 1 and dtype.name != "float16":
         return dtype
     return np.dtype(np.int32 if dtype.name in _SMALL_INTEGERS else np.float32)
@@ -54,8 +69,6 @@ def widened_bytes(output: TensorInfo) -> int:
 
 def narrow(array: Any, dtype: Any) -> Array:
     """Return a result in the dtype of the operation: rounded once, or wrapped."""
-    import numpy as np
-
     result: Array = np.asarray(array)
     if result.dtype == dtype:
         return result

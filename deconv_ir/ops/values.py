@@ -12,16 +12,13 @@ import math
 import operator
 import struct
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
-from deconv_ir.ir.dtypes import ElementType, from_numpy
+from deconv_ir.ir.dtypes import Array, ElementType, from_numpy
 from deconv_ir.ir.geometry import UNKNOWN, Dim, Interval, bounds, interval
 from deconv_ir.ir.operation import TensorInfo
 from deconv_ir.ir.shapes import Shape, element_count, is_static, static
 from deconv_ir.ops.checks import VALUE_LIMIT
-
-if TYPE_CHECKING:
-    from deconv_ir.ir.dtypes import Array
 
 LOWEST = -(2**63)
 ANY = Interval(LOWEST, None)

@@ -67,13 +67,7 @@ def window_axes(
         check_length(name, values or None, spatial)
     ones, zeros = (1,) * spatial, (0,) * spatial
     return tuple(
-        map(
-            Axis,
-            strides or ones,
-            dilations or ones,
-            pads_begin or zeros,
-            pads_end or zeros,
-        )
+        map(Axis, strides or ones, dilations or ones, pads_begin or zeros, pads_end or zeros)
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import re
 
 import numpy as np
 import pytest
@@ -14,7 +15,7 @@ from deconv_ir.ir.operation import Context, Operation, Sharing
 from deconv_ir.ir.record import REQUIRED
 from deconv_ir.ir.shapes import compatible, is_static
 from deconv_ir.ops import all_operations, find_operation
-from deconv_ir.ops.base import attributes_of, format_attributes, parse_attributes
+from deconv_ir.ops.base import format_attributes, parse_attributes
 from deconv_ir.ops.examples import parse_example
 
 OPERATIONS = all_operations()
@@ -35,14 +36,11 @@ EXAMPLES = [
 
 @pytest.mark.parametrize("operation", OPERATIONS, ids=name)
 def test_documented(operation: type[Operation]) -> None:
-    """A docstring tells what it computes, from which document, and every attribute."""
+    """A docstring tells what it computes, and from which document; attributes are declared."""
     text = inspect.getdoc(operation) or ""
     assert text.split("\n")[0].endswith((".", ":")), "a first line that is a sentence"
     if operation.type not in BOUNDARY:
-        assert "Source:" in text or "document" in (inspect.getmodule(operation).__doc__ or "")
-    described = "\n".join(inspect.getdoc(base) or "" for base in operation.__mro__)
-    for attribute in attributes_of(operation):
-        assert attribute.field in described, attribute.name
+        assert re.search(rf"Source: .* operation specification, {operation.type}", text)
 
 
 @pytest.mark.parametrize("operation", OPERATIONS, ids=name)

@@ -125,7 +125,7 @@ def test_constant_weights_are_arranged_once_and_time_is_cut(
 
 def test_arranged_weights_can_be_had_back() -> None:
     weights = [normal(2, 16, 3), normal(2, 16, 4), normal(2, 16)]
-    for before, after in zip(weights, unpack(np, pack(np, *weights)), strict=True):
+    for before, after in zip(weights, unpack(pack(*weights)), strict=True):
         np.testing.assert_array_equal(before, after)
 
 

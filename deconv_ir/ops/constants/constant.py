@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from deconv_ir.errors import WeightsError
-from deconv_ir.ir.dtypes import ElementType
+from deconv_ir.ir.dtypes import Array, ElementType
 from deconv_ir.ir.geometry import Dim
 from deconv_ir.ir.lazy_tensor import LazyTensor
-from deconv_ir.ir.operation import Context, Operation, TensorInfo
+from deconv_ir.ir.operation import Arrays, Context, Infos, Operation, TensorInfo
 from deconv_ir.ir.shapes import Shape, element_count, format_shape, static
 from deconv_ir.ops.base import attribute, element_type, integer, operation, shape
 from deconv_ir.ops.checks import VALUE_LIMIT
-
-if TYPE_CHECKING:
-    from deconv_ir.ir.dtypes import Array
+from deconv_ir.ops.numeric import np
 
 _CAST = {"i8": "b", "u8": "B", "i16": "h", "u16": "H", "i32": "i", "u32": "I"}
 _CAST |= {"i64": "q", "u64": "Q", "boolean": "B", "f16": "e", "f32": "f", "f64": "d"}
@@ -46,16 +44,7 @@ NF4 = (
 
 @operation("Const", "opset1")
 class Const(Operation):
-    """An array in the weights file.
-
-    Attributes
-    ----------
-    element_type : ElementType
-    shape : Shape
-        Static.
-    offset, size : int
-        Where the bytes stand in the weights file.
-    """
+    """An array in the weights file."""
 
     element_type: ElementType | None = attribute(element_type())
     shape: Shape = attribute(shape())
@@ -92,8 +81,7 @@ class Const(Operation):
             )
         return count
 
-    def infer(self, inputs: Sequence[TensorInfo], context: Context) -> tuple[TensorInfo, ...]:
-        """Return what the attributes state; small tensors with their value."""
+    def infer(self, inputs: Infos, context: Context) -> tuple[TensorInfo, ...]:
         count = self.check()
         value: tuple[Dim, ...] | None = None
         reals: tuple[float, ...] | None = None
@@ -109,7 +97,7 @@ class Const(Operation):
                 value = found
         return (TensorInfo(self.shape, self.element_type, value, reals),)
 
-    def execute(self, inputs: Sequence[Array], context: Context) -> Sequence[Array]:
+    def execute(self, inputs: Arrays, context: Context) -> Arrays:
         """Return the array: a read-only view of the file, unless it must be unpacked."""
         count = self.check()
         assert self.element_type is not None
@@ -160,8 +148,6 @@ def unpack(data: memoryview, element_type: ElementType, count: int) -> Array:
     UnsupportedError
         Arrays of this type cannot be made.
     """
-    import numpy as np
-
     name = element_type.name
     if not element_type.is_packed:
         return np.frombuffer(data, element_type.numpy(), count)
@@ -186,8 +172,6 @@ def unpack(data: memoryview, element_type: ElementType, count: int) -> Array:
 
 def _unpack_planes(raw: Array, name: str) -> Array:
     """Unpack u3 or u6: two bytes hold the low bits of a group, the third the high ones."""
-    import numpy as np
-
     low_bits, high_bits = (2, 1) if name == "u3" else (4, 2)
     groups = raw[: raw.size - raw.size % 3].reshape(-1, 3)
 

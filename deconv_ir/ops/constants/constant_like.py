@@ -2,52 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
-
 from deconv_ir.errors import ShapeError
 from deconv_ir.ir.dtypes import ElementType
 from deconv_ir.ir.geometry import UNKNOWN, Dim
-from deconv_ir.ir.operation import Context, Operation, Sharing, TensorInfo
+from deconv_ir.ir.operation import Arrays, Context, Infos, Operation, Sharing, TensorInfo
 from deconv_ir.ir.shapes import Shape, format_shape
 from deconv_ir.ops.base import attribute, operation, result_type
 from deconv_ir.ops.checks import check_rank, check_single, check_type, integers, only, unknown_shape
 from deconv_ir.ops.elementwise.convert import Convert, convert
+from deconv_ir.ops.numeric import np
 from deconv_ir.ops.values import as_dim, as_dims
-
-if TYPE_CHECKING:
-    from deconv_ir.ir.dtypes import Array
 
 
 @operation(
-    "ConvertLike",
-    "opset1",
-    inputs=("data", "like"),
-    examples=("f32[2,3], i32[4] -> i32[2,3]",),
+    "ConvertLike", "opset1", inputs=("data", "like"), examples=("f32[2,3], i32[4] -> i32[2,3]",)
 )
 class ConvertLike(Operation):
-    """The same values in the element type of another input.
-
-    Source: OpenVINO operation specification, ConvertLike-1.
-    """
+    """The same values in the element type of another input."""
 
     sharing = Sharing.WHOLE
 
-    def infer(self, inputs: Sequence[TensorInfo], context: Context) -> tuple[TensorInfo, ...]:
-        """Keep the shape, and the values that fit the type."""
+    def infer(self, inputs: Infos, context: Context) -> tuple[TensorInfo, ...]:
         to = inputs[1].element_type
         if to is None:
             return (TensorInfo(inputs[0].shape),)
         return Convert(destination_type=to).infer(inputs[:1], context)
 
-    def explain(
-        self, inputs: Sequence[TensorInfo], context: Context, output: int, axis: int
-    ) -> str | None:
-        """Name the shape of the data."""
+    def explain(self, inputs: Infos, context: Context, output: int, axis: int) -> str | None:
         return f"the shape of data, {format_shape(inputs[0].shape)}"
 
-    def execute(self, inputs: Sequence[Array], context: Context) -> Sequence[Array]:
-        """Convert."""
+    def execute(self, inputs: Arrays, context: Context) -> Arrays:
         from deconv_ir.ir.dtypes import from_numpy
 
         to = from_numpy(inputs[1].dtype)
@@ -57,25 +41,17 @@ class ConvertLike(Operation):
 
 @operation("Identity", "opset16", inputs=("data",), examples=("f32[2,3] -> f32[2,3]",))
 class Identity(Operation):
-    """The data as it is.
-
-    Source: OpenVINO operation specification, Identity-16.
-    """
+    """The data as it is."""
 
     sharing = Sharing.WHOLE
 
-    def infer(self, inputs: Sequence[TensorInfo], context: Context) -> tuple[TensorInfo, ...]:
-        """Pass on what is known."""
+    def infer(self, inputs: Infos, context: Context) -> tuple[TensorInfo, ...]:
         return (inputs[0],)
 
-    def explain(
-        self, inputs: Sequence[TensorInfo], context: Context, output: int, axis: int
-    ) -> str | None:
-        """Name the shape of the data."""
+    def explain(self, inputs: Infos, context: Context, output: int, axis: int) -> str | None:
         return f"the shape of data, {format_shape(inputs[0].shape)}"
 
-    def execute(self, inputs: Sequence[Array], context: Context) -> Sequence[Array]:
-        """Pass on the data."""
+    def execute(self, inputs: Arrays, context: Context) -> Arrays:
         return (inputs[0],)
 
 
@@ -100,19 +76,11 @@ def _check_extent(dim: Dim, name: str) -> None:
     ),
 )
 class Eye(Operation):
-    """Ones on a diagonal, zeros elsewhere.
-
-    Source: OpenVINO operation specification, Eye-9.
-
-    Attributes
-    ----------
-    output_type : ElementType
-    """
+    """Ones on a diagonal, zeros elsewhere."""
 
     output_type: ElementType = attribute(result_type())
 
-    def infer(self, inputs: Sequence[TensorInfo], context: Context) -> tuple[TensorInfo, ...]:
-        """Put batch shape, rows and columns together."""
+    def infer(self, inputs: Infos, context: Context) -> tuple[TensorInfo, ...]:
         for info, name in zip(inputs, self.inputs, strict=False):
             check_type(info, name, "integer")
             if name == "batch_shape":
@@ -131,17 +99,11 @@ class Eye(Operation):
         shape = None if batch is None else (*batch, rows, columns)
         return (TensorInfo(shape, self.output_type),)
 
-    def explain(
-        self, inputs: Sequence[TensorInfo], context: Context, output: int, axis: int
-    ) -> str | None:
-        """Name the numbers of rows and columns."""
+    def explain(self, inputs: Infos, context: Context, output: int, axis: int) -> str | None:
         rows, columns = ("?" if not i.value else str(i.value[0]) for i in inputs[:2])
         return f"num_rows {rows}, num_columns {columns}"
 
-    def execute(self, inputs: Sequence[Array], context: Context) -> Sequence[Array]:
-        """Make the matrix."""
-        import numpy as np
-
+    def execute(self, inputs: Arrays, context: Context) -> Arrays:
         rows, columns, diagonal = (
             int(only(a, name)) for a, name in zip(inputs, self.inputs[:3], strict=False)
         )

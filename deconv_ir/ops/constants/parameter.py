@@ -6,28 +6,19 @@ from collections.abc import Sequence
 from typing import Any
 
 from deconv_ir.ir.dtypes import ElementType
-from deconv_ir.ir.operation import Context, Operation, Sharing, TensorInfo
+from deconv_ir.ir.operation import Context, Infos, Operation, Sharing, TensorInfo
 from deconv_ir.ir.shapes import Shape
 from deconv_ir.ops.base import attribute, element_type, operation, shape
 
 
 @operation("Parameter", "opset1")
 class Parameter(Operation):
-    """An input of the model.
-
-    Attributes
-    ----------
-    shape : Shape
-        Dims may be unknown or ranges, the rank dynamic.
-    element_type : ElementType or None
-        None: not determined.
-    """
+    """An input of the model."""
 
     shape: Shape = attribute(shape())
     element_type: ElementType | None = attribute(element_type(), None, required=True)
 
-    def infer(self, inputs: Sequence[TensorInfo], context: Context) -> tuple[TensorInfo, ...]:
-        """Return what the attributes state."""
+    def infer(self, inputs: Infos, context: Context) -> tuple[TensorInfo, ...]:
         return (TensorInfo(self.shape, self.element_type),)
 
 
@@ -37,10 +28,8 @@ class Result(Operation):
 
     sharing = Sharing.WHOLE
 
-    def infer(self, inputs: Sequence[TensorInfo], context: Context) -> tuple[TensorInfo, ...]:
-        """Pass on what the input is; an output port, if declared, is the same."""
+    def infer(self, inputs: Infos, context: Context) -> tuple[TensorInfo, ...]:
         return (inputs[0],)
 
     def execute(self, inputs: Sequence[Any], context: Context) -> Sequence[Any]:
-        """Pass on the input."""
         return (inputs[0],)

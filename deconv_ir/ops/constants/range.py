@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from deconv_ir.errors import ShapeError
-from deconv_ir.ir.dtypes import ElementType
+from deconv_ir.ir.dtypes import Array, ElementType
 from deconv_ir.ir.geometry import UNKNOWN, Dim, interval
-from deconv_ir.ir.operation import Context, Operation, TensorInfo
+from deconv_ir.ir.operation import Arrays, Context, Infos, Operation, TensorInfo
 from deconv_ir.ops.base import attribute, operation, result_type
 from deconv_ir.ops.checks import VALUE_LIMIT, check_single, check_type, merged_type, only
+from deconv_ir.ops.numeric import np
 from deconv_ir.ops.values import ends, wrap
-
-if TYPE_CHECKING:
-    from deconv_ir.ir.dtypes import Array
 
 _INPUTS = ("start", "stop", "step")
 
@@ -40,12 +37,11 @@ def steps(start: float, stop: float, step: float) -> int:
 class _Range(Operation):
     """Numbers from start to stop, by step; stop is not among them."""
 
-    def result_type(self, inputs: Sequence[TensorInfo]) -> ElementType | None:
+    def result_type(self, inputs: Infos) -> ElementType | None:
         """Check the types of the inputs, and tell that of the output."""
         raise NotImplementedError
 
-    def infer(self, inputs: Sequence[TensorInfo], context: Context) -> tuple[TensorInfo, ...]:
-        """Count the numbers, as far as the inputs are known."""
+    def infer(self, inputs: Infos, context: Context) -> tuple[TensorInfo, ...]:
         for info, name in zip(inputs, self.inputs, strict=True):
             check_single(info, name)
         found = self.result_type(inputs)
@@ -62,7 +58,7 @@ class _Range(Operation):
         return (TensorInfo((self._bound(inputs),), found),)
 
     @staticmethod
-    def _bound(inputs: Sequence[TensorInfo]) -> Dim:
+    def _bound(inputs: Infos) -> Dim:
         """Bound the count by the ends of partly known integers."""
         values = [info.value for info in inputs]
         if any(v is None or len(v) != 1 for v in values):
@@ -78,20 +74,14 @@ class _Range(Operation):
         high = None if math.isinf(far) else max(0, -(-int(far) // abs(step)))
         return interval(low, high)
 
-    def explain(
-        self, inputs: Sequence[TensorInfo], context: Context, output: int, axis: int
-    ) -> str | None:
-        """Show start, stop and step."""
+    def explain(self, inputs: Infos, context: Context, output: int, axis: int) -> str | None:
         shown = []
         for info, name in zip(inputs, self.inputs, strict=True):
             known = info.value or info.reals
             shown.append(f"{name} {known[0] if known else '?'}")
         return "the numbers from " + ", ".join(shown)
 
-    def execute(self, inputs: Sequence[Array], context: Context) -> Sequence[Array]:
-        """Compute start + i * step."""
-        import numpy as np
-
+    def execute(self, inputs: Arrays, context: Context) -> Arrays:
         dtype = self.array_type(inputs)
         start, stop, step = (
             _number(a, name, dtype) for a, name in zip(inputs, self.inputs, strict=True)
@@ -105,7 +95,7 @@ class _Range(Operation):
             numbers = np.arange(count) * float(step) + float(start)
         return (numbers.astype(dtype),)
 
-    def array_type(self, inputs: Sequence[Array]) -> Any:
+    def array_type(self, inputs: Arrays) -> Any:
         """Tell the dtype of the output."""
         return inputs[0].dtype
 
@@ -130,12 +120,9 @@ def _number(array: Array, name: str, dtype: Any) -> Any:
 
 @operation("Range", "opset1", inputs=_INPUTS, examples=("i64[]{2}, i64[]{9}, i64[]{3} -> i64[3]",))
 class Range1(_Range):
-    """Numbers from start to stop, by step; stop is not among them.
+    """Numbers from start to stop, by step; stop is not among them."""
 
-    Source: OpenVINO operation specification, Range-1.
-    """
-
-    def result_type(self, inputs: Sequence[TensorInfo]) -> ElementType | None:
+    def result_type(self, inputs: Infos) -> ElementType | None:
         """Require one numeric type."""
         return merged_type(inputs, self.inputs, "numeric")
 
@@ -147,24 +134,16 @@ class Range1(_Range):
     examples=("i64[]{9}, i64[]{2}, i64[]{-3} -> f32[3] | output_type=f32",),
 )
 class Range4(_Range):
-    """Numbers from start to stop, by step; stop is not among them.
-
-    Source: OpenVINO operation specification, Range-4.
-
-    Attributes
-    ----------
-    output_type : ElementType
-        Inputs of other types are converted to it first.
-    """
+    """Numbers from start to stop, by step; stop is not among them."""
 
     output_type: ElementType = attribute(result_type())
 
-    def result_type(self, inputs: Sequence[TensorInfo]) -> ElementType | None:
+    def result_type(self, inputs: Infos) -> ElementType | None:
         """Require numeric types."""
         for info, name in zip(inputs, self.inputs, strict=True):
             check_type(info, name, "numeric")
         return self.output_type
 
-    def array_type(self, inputs: Sequence[Array]) -> Any:
+    def array_type(self, inputs: Arrays) -> Any:
         """Tell the dtype of the output."""
         return self.output_type.numpy()

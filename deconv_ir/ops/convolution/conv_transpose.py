@@ -8,7 +8,7 @@ from typing import Any
 
 from deconv_ir.errors import ShapeError
 from deconv_ir.ir.geometry import Axis, AxisGeometry, Dim, conv_transpose_axis
-from deconv_ir.ir.operation import Context, TensorInfo
+from deconv_ir.ir.operation import Context, Infos, TensorInfo
 from deconv_ir.ir.options import Semantics
 from deconv_ir.ir.shapes import format_shape, intersect_dims
 from deconv_ir.ops.base import attribute, choice, operation
@@ -49,24 +49,6 @@ class ConvTranspose(OneDNNDeconvolution):
 
     Source: oneDNN Graph operation specification, ConvTranspose-1.
 
-    Attributes
-    ----------
-    strides, dilations : tuple of int
-        Positive, one for each spatial axis; 1 where absent.
-    pads_begin, pads_end : tuple of int
-        Non-negative, one for each spatial axis; 0 where absent.  Ignored with
-        any `auto_pad` but none.
-    auto_pad : PadMode
-        none (the default), same_upper, same_lower or valid.
-    output_padding : tuple of int
-        Non-negative, one for each spatial axis (more are ignored); 0 where absent.
-    groups : int
-        Divides the input channels and the output channels.
-    data_format : DataFormat
-        NXC (the default) or NCX.
-    filter_format : FilterFormat
-        XOI (the default) or IOX.
-
     Examples
     --------
     >>> from deconv_ir.operations import Context, ConvTranspose, TensorInfo
@@ -90,13 +72,12 @@ class ConvTranspose(OneDNNDeconvolution):
         return conv_transpose_axis(axis, data, kernel, self.auto_pad)
 
     def requested_output(
-        self, inputs: Sequence[TensorInfo], spatial: int
+        self, inputs: Infos, spatial: int
     ) -> tuple[tuple[Dim, ...] | None, DataView | None]:
         """Nothing is requested: the operation has no output shape."""
         return None, None
 
-    def infer(self, inputs: Sequence[TensorInfo], context: Context) -> tuple[TensorInfo, ...]:
-        """Check the bias, and compute the shape of the output."""
+    def infer(self, inputs: Infos, context: Context) -> tuple[TensorInfo, ...]:
         (result,) = OneDNNDeconvolution.infer(self, inputs, context)
         bias = inputs[2].shape if len(inputs) > 2 else None
         if bias is not None and inputs[1].shape is not None:

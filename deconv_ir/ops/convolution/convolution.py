@@ -7,9 +7,18 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from deconv_ir.errors import ShapeError
+from deconv_ir.ir.dtypes import Array
 from deconv_ir.ir.geometry import UNKNOWN, Axis, AxisGeometry, Dim, PadMode, convolution_axis
 from deconv_ir.ir.lazy_tensor import joined
-from deconv_ir.ir.operation import Context, Epilogue, Kernel, Operation, TensorInfo
+from deconv_ir.ir.operation import (
+    Arrays,
+    Context,
+    Epilogue,
+    Infos,
+    Kernel,
+    Operation,
+    TensorInfo,
+)
 from deconv_ir.ir.scratchpad import ScratchpadBudget
 from deconv_ir.ir.shapes import element_count, format_shape, intersect_dims, is_static, static
 from deconv_ir.ops.base import attribute, integers, operation
@@ -26,7 +35,6 @@ from deconv_ir.ops.windows import (
 )
 
 if TYPE_CHECKING:
-    from deconv_ir.ir.dtypes import Array
     from deconv_ir.ir.lazy_tensor import Constant
     from deconv_ir.kernels import Activation
     from deconv_ir.kernels import Convolution as ConvolutionKernel
@@ -70,7 +78,7 @@ class _Convolution(Operation):
             pads_end=self.pads_end,
         )
 
-    def spatial_count(self, inputs: Sequence[TensorInfo]) -> int | None:
+    def spatial_count(self, inputs: Infos) -> int | None:
         """Tell the number of spatial axes; None where no input determines it."""
         data, filter_ = inputs
         check_least_rank(data, "data", 3)
@@ -90,15 +98,13 @@ class _Convolution(Operation):
             )
         return counts.pop() if counts else None
 
-    def views(
-        self, inputs: Sequence[TensorInfo], spatial: int
-    ) -> tuple[tuple[Dim, ...], FilterView]:
+    def views(self, inputs: Infos, spatial: int) -> tuple[tuple[Dim, ...], FilterView]:
         """Return the dims of the data, and those of the filter by role."""
         data = inputs[0].shape or (UNKNOWN,) * (spatial + 2)
         filter_ = inputs[1].shape or (UNKNOWN,) * (spatial + self.leading())
         return data, self.filter_view(filter_)
 
-    def infer(self, inputs: Sequence[TensorInfo], context: Context) -> tuple[TensorInfo, ...]:
+    def infer(self, inputs: Infos, context: Context) -> tuple[TensorInfo, ...]:
         """Compute the shape of the output; see `geometry.convolution_axis`."""
         element_type = merged_type(inputs, self.inputs, "numeric")
         spatial = self.spatial_count(inputs)
@@ -134,10 +140,7 @@ class _Convolution(Operation):
         channels = product(view.groups, view.outputs)
         return (TensorInfo((data[0], channels, *extents), element_type),)
 
-    def explain(
-        self, inputs: Sequence[TensorInfo], context: Context, output: int, axis: int
-    ) -> str | None:
-        """Tell by which formula a dim of the output is found."""
+    def explain(self, inputs: Infos, context: Context, output: int, axis: int) -> str | None:
         spatial = self.spatial_count(inputs)
         if spatial is None:
             return None
@@ -172,7 +175,6 @@ class _Convolution(Operation):
         )
 
     def prepare(self, constants: Sequence[Constant | None], context: Context) -> Kernel | None:
-        """Pack the filter when it is constant."""
         return self.prepare_fused(constants, Epilogue(None), context)
 
     def prepare_fused(
@@ -191,22 +193,19 @@ class _Convolution(Operation):
         extents = filter_.shape[leading:]
         packed = self.kernel(filter_, context, *found)
 
-        def run(
-            inputs: Sequence[Array], out: Array | None, budget: ScratchpadBudget | None
-        ) -> Array:
+        def run(inputs: Arrays, out: Array | None, budget: ScratchpadBudget | None) -> Array:
             return self.apply(packed, extents, inputs[0], out, budget)
 
-        def place(inputs: Sequence[TensorInfo]) -> Placement:
+        def place(inputs: Infos) -> Placement:
             data = static(inputs[0].shape)
             return data, *_placed(self, data[2:], extents)
 
         return PackedLayer(run, place, packed)
 
-    def accepts_out(self, inputs: Sequence[TensorInfo], output: TensorInfo) -> bool:
-        """Write to an array."""
+    def accepts_out(self, inputs: Infos, output: TensorInfo) -> bool:
         return True
 
-    def work(self, inputs: Sequence[TensorInfo], output: TensorInfo) -> int | None:
+    def work(self, inputs: Infos, output: TensorInfo) -> int | None:
         """Count two operations for each tap and input channel of each output element."""
         if not is_static(output.shape) or not is_static(inputs[1].shape):
             return None
@@ -214,8 +213,7 @@ class _Convolution(Operation):
         depth = element_count(filter_[self.leading() - 1 :])
         return 2 * element_count(static(output.shape)) * depth
 
-    def execute(self, inputs: Sequence[Array], context: Context) -> Sequence[Array]:
-        """Compute the convolution."""
+    def execute(self, inputs: Arrays, context: Context) -> Arrays:
         data, filter_ = inputs
         packed = self.kernel(filter_, context)
         return (self.apply(packed, filter_.shape[self.leading() :], data),)
@@ -258,18 +256,6 @@ class Convolution(_Convolution):
 
     Inputs: `data` [N, C_IN, X...], `filter` [C_OUT, C_IN, K...].  Output:
     [N, C_OUT, Y...].
-
-    Source: OpenVINO operation specification, Convolution-1.
-
-    Attributes
-    ----------
-    strides, dilations : tuple of int
-        Positive, one for each spatial axis; 1 where absent.
-    pads_begin, pads_end : tuple of int
-        One for each spatial axis; 0 where absent; negative: so much of the
-        data is skipped.  Ignored with any `auto_pad` but explicit.
-    auto_pad : PadMode
-        explicit (the same as absent), same_upper, same_lower or valid.
     """
 
     def filter_view(self, shape: tuple[Dim, ...]) -> FilterView:
@@ -295,13 +281,6 @@ class GroupConvolution(_Convolution):
 
     Inputs: `data` [N, GROUPS * C_IN, X...], `filter` [GROUPS, C_OUT, C_IN,
     K...], channels counted in a group.  Output: [N, GROUPS * C_OUT, Y...].
-
-    Source: OpenVINO operation specification, GroupConvolution-1.
-
-    Attributes
-    ----------
-    strides, dilations, pads_begin, pads_end, auto_pad
-        As of `Convolution`.
     """
 
     def leading(self) -> int:

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Sequence
 
 from deconv_ir.errors import ShapeError
 from deconv_ir.ir.geometry import Axis, AxisGeometry, Dim, backward_data_axis
-from deconv_ir.ir.operation import TensorInfo
+from deconv_ir.ir.operation import Infos
 from deconv_ir.ir.options import Semantics
 from deconv_ir.ops.base import attribute, choice, integers, operation
 from deconv_ir.ops.convolution.onednn import OneDNNDeconvolution
@@ -50,27 +49,6 @@ class ConvolutionBackwardData(OneDNNDeconvolution):
 
     Source: oneDNN Graph operation specification, ConvolutionBackwardData.
 
-    Attributes
-    ----------
-    strides, dilations : tuple of int
-        Positive, one for each spatial axis; 1 where absent.
-    pads_begin, pads_end : tuple of int
-        Non-negative, one for each spatial axis; 0 where absent.  Ignored with
-        any `auto_pad` but none.
-    auto_pad : PadMode
-        none (the default), same_upper, same_lower or valid.
-    output_padding : tuple of int
-        Non-negative, one for each spatial axis (more are ignored); 0 where absent.
-    groups : int
-        Divides the input channels and the output channels.
-    data_format : DataFormat
-        NXC (the default) or NCX.
-    weights_format : WeightsFormat
-        XIO (the default) or OIX.
-    dst_shape : tuple of int
-        Full shape of the output in the order of `data_format`; an input of
-        that name wins over it.  One of the two must be there.
-
     Examples
     --------
     >>> from deconv_ir.operations import Context, ConvolutionBackwardData, TensorInfo
@@ -97,7 +75,7 @@ class ConvolutionBackwardData(OneDNNDeconvolution):
         return backward_data_axis(axis, data, kernel, output, self.auto_pad)
 
     def requested_output(
-        self, inputs: Sequence[TensorInfo], spatial: int
+        self, inputs: Infos, spatial: int
     ) -> tuple[tuple[Dim, ...] | None, DataView | None]:
         """Return dst_shape, from the input or else from the attribute."""
         rank = spatial + 2

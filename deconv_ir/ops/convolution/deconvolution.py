@@ -11,10 +11,18 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from deconv_ir.errors import ShapeError, UnsupportedError
-from deconv_ir.ir.dtypes import ElementType
+from deconv_ir.ir.dtypes import Array, ElementType
 from deconv_ir.ir.geometry import UNKNOWN, Axis, AxisGeometry, Dim, PadMode, bounds, monotone
 from deconv_ir.ir.lazy_tensor import whole
-from deconv_ir.ir.operation import Context, Epilogue, Kernel, Operation, TensorInfo
+from deconv_ir.ir.operation import (
+    Arrays,
+    Context,
+    Epilogue,
+    Infos,
+    Kernel,
+    Operation,
+    TensorInfo,
+)
 from deconv_ir.ir.options import Semantics
 from deconv_ir.ir.scratchpad import ScratchpadBudget
 from deconv_ir.ir.shapes import element_count, format_shape, intersect_dims, is_static, static
@@ -29,10 +37,10 @@ from deconv_ir.ops.convolution.views import (
     merge_request,
     quotient,
 )
+from deconv_ir.ops.numeric import np
 from deconv_ir.ops.windows import check_length
 
 if TYPE_CHECKING:
-    from deconv_ir.ir.dtypes import Array
     from deconv_ir.ir.lazy_tensor import Constant
     from deconv_ir.kernels import Activation
     from deconv_ir.kernels import Deconvolution as DeconvolutionKernel
@@ -80,7 +88,7 @@ class Deconvolution(Operation):
         return spatial + 2
 
     def requested_output(
-        self, inputs: Sequence[TensorInfo], spatial: int
+        self, inputs: Infos, spatial: int
     ) -> tuple[tuple[Dim, ...] | None, DataView | None]:
         """Tell what the model asks the output to be.
 
@@ -93,13 +101,13 @@ class Deconvolution(Operation):
         """
         raise NotImplementedError
 
-    def check_types(self, inputs: Sequence[TensorInfo]) -> ElementType | None:
+    def check_types(self, inputs: Infos) -> ElementType | None:
         """Return the element type of the output."""
         raise NotImplementedError
 
     # What they share
 
-    def spatial_count(self, inputs: Sequence[TensorInfo]) -> int | None:
+    def spatial_count(self, inputs: Infos) -> int | None:
         """Tell the number of spatial axes; None where nothing determines it."""
         data, filter_ = inputs[0].shape, inputs[1].shape
         if data is not None and len(data) < 3:
@@ -155,7 +163,7 @@ class Deconvolution(Operation):
         """Require one value for each spatial axis."""
         check_length(name, values or None, spatial)
 
-    def infer(self, inputs: Sequence[TensorInfo], context: Context) -> tuple[TensorInfo, ...]:
+    def infer(self, inputs: Infos, context: Context) -> tuple[TensorInfo, ...]:
         """Compute the shape of the output; see `geometry` for an axis's formula."""
         element_type = self.check_types(inputs)
         spatial = self.spatial_count(inputs)
@@ -191,7 +199,7 @@ class Deconvolution(Operation):
             return (view.batch, *view.spatial, view.channels)
         return (view.batch, view.channels, *view.spatial)
 
-    def views(self, inputs: Sequence[TensorInfo], spatial: int) -> tuple[DataView, FilterView]:
+    def views(self, inputs: Infos, spatial: int) -> tuple[DataView, FilterView]:
         """Read the dims of data and filter by role; unknown ranks are filled in."""
         data = inputs[0].shape or (UNKNOWN,) * (spatial + 2)
         filter_ = inputs[1].shape or (UNKNOWN,) * self.filter_rank(spatial)
@@ -253,9 +261,7 @@ class Deconvolution(Operation):
             return geometry.output
         return monotone(output, data, kernel)
 
-    def geometry(
-        self, inputs: Sequence[TensorInfo], context: Context
-    ) -> tuple[AxisGeometry, ...] | None:
+    def geometry(self, inputs: Infos, context: Context) -> tuple[AxisGeometry, ...] | None:
         """Return pads and extents of all axes; None where something is not known yet."""
         spatial = self.spatial_count(inputs)
         if spatial is None:
@@ -274,10 +280,7 @@ class Deconvolution(Operation):
             found.append(self.axis_geometry(axis, x, k, y, context.semantics))
         return tuple(found)
 
-    def explain(
-        self, inputs: Sequence[TensorInfo], context: Context, output: int, axis: int
-    ) -> str | None:
-        """Tell by which formula a dim of the output is found."""
+    def explain(self, inputs: Infos, context: Context, output: int, axis: int) -> str | None:
         spatial = self.spatial_count(inputs)
         if spatial is None:
             return None
@@ -386,13 +389,11 @@ class Deconvolution(Operation):
         # Of the constants, only the small ones are needed again: the filter is packed.
         kept = [None, None, *(None if c is None else whole(c) for c in constants[2:])]
 
-        def run(
-            inputs: Sequence[Array], out: Array | None, budget: ScratchpadBudget | None
-        ) -> Array:
+        def run(inputs: Arrays, out: Array | None, budget: ScratchpadBudget | None) -> Array:
             present = [i if c is None else c for i, c in zip(inputs, kept, strict=True)]
             return self.apply(packed, shape, present, context, out, budget)
 
-        def place(inputs: Sequence[TensorInfo]) -> Placement | None:
+        def place(inputs: Infos) -> Placement | None:
             data = static(inputs[0].shape)
             placed = _placed(self, (data, shape), tuple(inputs[2:]), context.semantics)
             if placed is None:  # the requested extents are not known before
@@ -403,11 +404,10 @@ class Deconvolution(Operation):
 
         return PackedLayer(run, place, packed, channels_last=self.channels_last)
 
-    def accepts_out(self, inputs: Sequence[TensorInfo], output: TensorInfo) -> bool:
-        """Write to an array when its layout is the kernel's."""
+    def accepts_out(self, inputs: Infos, output: TensorInfo) -> bool:
         return not self.channels_last
 
-    def work(self, inputs: Sequence[TensorInfo], output: TensorInfo) -> int | None:
+    def work(self, inputs: Infos, output: TensorInfo) -> int | None:
         """Count two operations for each tap of each input element and output channel."""
         if not is_static(inputs[0].shape) or not is_static(inputs[1].shape):
             return None
@@ -420,8 +420,7 @@ class Deconvolution(Operation):
         """Tell whether there is a bias among this many inputs."""
         return False
 
-    def execute(self, inputs: Sequence[Array], context: Context) -> tuple[Array, ...]:
-        """Compute the transposed convolution."""
+    def execute(self, inputs: Arrays, context: Context) -> tuple[Array, ...]:
         packed = self.kernel(inputs[1], self.bias_of(inputs), context)
         return (self.apply(packed, inputs[1].shape, inputs, context),)
 
@@ -429,14 +428,12 @@ class Deconvolution(Operation):
         self,
         packed: DeconvolutionKernel,
         filter_shape: tuple[int, ...],
-        inputs: Sequence[Array],
+        inputs: Arrays,
         context: Context,
         out: Array | None = None,
         budget: ScratchpadBudget | None = None,
     ) -> Array:
         """Run a packed kernel; `out` and `budget` as of the kernel, `out` channels first only."""
-        import numpy as np
-
         data = inputs[0]
         others = tuple(map(describe_requested, inputs[2:]))
         placed = _placed(self, (data.shape, filter_shape), others, context.semantics)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from deconv_ir.ir.operation import Epilogue, Operation
+from deconv_ir.ir.dtypes import Array
+from deconv_ir.ir.operation import Arrays, Epilogue, Operation
+from deconv_ir.ops.numeric import np
 
 if TYPE_CHECKING:
-    from deconv_ir.ir.dtypes import Array
     from deconv_ir.kernels import Activation
 
 
@@ -32,8 +33,6 @@ def as_bias(addend: Array, rank: int, axis: int, channels: int, dtype: Any) -> A
     -------
     ndarray, [channels]
     """
-    import numpy as np
-
     if addend.ndim > rank or addend.dtype != dtype:
         return None
     shape = (1,) * (rank - addend.ndim) + addend.shape
@@ -43,9 +42,7 @@ def as_bias(addend: Array, rank: int, axis: int, channels: int, dtype: Any) -> A
     return np.ascontiguousarray(np.broadcast_to(addend.reshape(-1), (channels,)))
 
 
-def as_activation(
-    operation: Operation, parameters: Sequence[Array], dtype: Any
-) -> Activation | None:
+def as_activation(operation: Operation, parameters: Arrays, dtype: Any) -> Activation | None:
     """Return an operation as an activation of the kernels; None where they have none such.
 
     Parameters
@@ -65,13 +62,13 @@ def is_activation(operation: Operation) -> bool:
     return operation.type in _ACTIVATIONS
 
 
-def _relu(operation: Operation, parameters: Sequence[Array], dtype: Any) -> Activation | None:
+def _relu(operation: Operation, parameters: Arrays, dtype: Any) -> Activation | None:
     from deconv_ir.kernels import Activation, ActivationKind
 
     return Activation(ActivationKind.RELU)
 
 
-def _clamp(operation: Any, parameters: Sequence[Array], dtype: Any) -> Activation | None:
+def _clamp(operation: Any, parameters: Arrays, dtype: Any) -> Activation | None:
     from deconv_ir.kernels import Activation, ActivationKind
 
     if dtype.kind in "iu":
@@ -79,7 +76,7 @@ def _clamp(operation: Any, parameters: Sequence[Array], dtype: Any) -> Activatio
     return Activation(ActivationKind.CLAMP, low=operation.min, high=operation.max)
 
 
-def _prelu(operation: Operation, parameters: Sequence[Array], dtype: Any) -> Activation | None:
+def _prelu(operation: Operation, parameters: Arrays, dtype: Any) -> Activation | None:
     from deconv_ir.kernels import Activation, ActivationKind
 
     if dtype.kind in "iu" or parameters[0].size != 1:
@@ -87,7 +84,7 @@ def _prelu(operation: Operation, parameters: Sequence[Array], dtype: Any) -> Act
     return Activation(ActivationKind.LEAKY_RELU, slope=float(parameters[0].reshape(())))
 
 
-_ACTIVATIONS: dict[str, Callable[[Operation, Sequence[Array], Any], Activation | None]] = {
+_ACTIVATIONS: dict[str, Callable[[Operation, Arrays, Any], Activation | None]] = {
     "ReLU": _relu,
     "Clamp": _clamp,
     "PReLU": _prelu,

@@ -32,20 +32,6 @@ class GroupConvolutionBackpropData(OpenVINODeconvolution):
     [GROUPS, C_INPUT, C_OUTPUT, K...], and optionally `output_shape`
     [number of spatial axes].  Output: [N, GROUPS * C_OUTPUT, Y...].
 
-    Source: OpenVINO operation specification, GroupConvolutionBackpropData-1.
-
-    Attributes
-    ----------
-    strides, dilations : tuple of int
-        Positive, one for each spatial axis; 1 where absent.
-    pads_begin, pads_end : tuple of int
-        Non-negative, one for each spatial axis; 0 where absent.  Ignored with
-        any `auto_pad` but explicit, and with an `output_shape` input.
-    auto_pad : PadMode
-        explicit (the same as absent), same_upper, same_lower or valid.
-    output_padding : tuple of int
-        Non-negative, one for each spatial axis; 0 where absent.
-
     Examples
     --------
     >>> import numpy as np

@@ -10,11 +10,12 @@ from deconv_ir.errors import ShapeError
 from deconv_ir.ir.dtypes import ElementType
 from deconv_ir.ir.geometry import Dim, PadMode
 from deconv_ir.ir.lazy_tensor import whole
-from deconv_ir.ir.operation import TensorInfo
+from deconv_ir.ir.operation import Infos
 from deconv_ir.ops.base import attribute, choice, choice_of, integer
 from deconv_ir.ops.checks import merged_type
 from deconv_ir.ops.convolution.deconvolution import Deconvolution
 from deconv_ir.ops.convolution.views import FilterView, quotient
+from deconv_ir.ops.numeric import np
 
 if TYPE_CHECKING:
     from deconv_ir.ir.lazy_tensor import Constant
@@ -92,11 +93,9 @@ class OneDNNDeconvolution(Deconvolution):
 
     def canonical_filter(self, filter: Constant) -> Constant:  # noqa: A002
         """Lay out a filter as the kernel takes it: [in, out/groups, spatial...]."""
-        import numpy as np
-
         return np.moveaxis(whole(filter), (-1, -2), (0, 1)) if self.spatial_first else filter
 
-    def check_types(self, inputs: Sequence[TensorInfo]) -> ElementType | None:
+    def check_types(self, inputs: Infos) -> ElementType | None:
         """Require one of f32, bf16, f16 for all tensors."""
         checked = [i for i, name in zip(inputs, self.inputs, strict=False) if name != "dst_shape"]
         element_type = merged_type(checked, self.inputs)

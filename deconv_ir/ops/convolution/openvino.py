@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from deconv_ir.errors import ShapeError
 from deconv_ir.ir.dtypes import ElementType
 from deconv_ir.ir.geometry import Axis, AxisGeometry, Dim, openvino_axis
-from deconv_ir.ir.operation import Context, SemanticsDifference, TensorInfo
+from deconv_ir.ir.operation import Context, Infos, SemanticsDifference
 from deconv_ir.ir.options import Semantics
 from deconv_ir.ops.checks import merged_type
 from deconv_ir.ops.convolution.deconvolution import Deconvolution
@@ -24,16 +22,14 @@ class OpenVINODeconvolution(Deconvolution):
         return openvino_axis(axis, data, kernel, self.auto_pad, output, semantics)
 
     def requested_output(
-        self, inputs: Sequence[TensorInfo], spatial: int
+        self, inputs: Infos, spatial: int
     ) -> tuple[tuple[Dim, ...] | None, DataView | None]:
         """Return the elements of the `output_shape` input."""
         if len(inputs) < 3:
             return None, None
         return check_output_shape(inputs[2], "output_shape", spatial), None
 
-    def compare_semantics(
-        self, inputs: Sequence[TensorInfo], context: Context
-    ) -> SemanticsDifference | None:
+    def compare_semantics(self, inputs: Infos, context: Context) -> SemanticsDifference | None:
         """Compare the pads; they can differ only where `output_shape` is given."""
         if len(inputs) < 3:
             return None
@@ -53,7 +49,7 @@ class OpenVINODeconvolution(Deconvolution):
             openvino,
         )
 
-    def check_types(self, inputs: Sequence[TensorInfo]) -> ElementType | None:
+    def check_types(self, inputs: Infos) -> ElementType | None:
         """Require one numeric type (T1) for data and filter."""
         element_type = merged_type(inputs[:2], self.inputs)
         if element_type is not None and not (element_type.is_float or element_type.is_integer):

@@ -6,11 +6,12 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from deconv_ir.ir.operation import Call, Kernel, TensorInfo
+from deconv_ir.ir.dtypes import Array
+from deconv_ir.ir.operation import Arrays, Call, Infos, Kernel
 from deconv_ir.ir.scratchpad import AlgorithmCandidate, ScratchpadBudget
+from deconv_ir.ops.numeric import np
 
 if TYPE_CHECKING:
-    from deconv_ir.ir.dtypes import Array
     from deconv_ir.kernels import Convolution, Deconvolution
 
 Placement = tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]
@@ -37,8 +38,8 @@ class PackedLayer(Kernel):
 
     def __init__(
         self,
-        run: Callable[[Sequence[Array], Array | None, ScratchpadBudget | None], Array],
-        place: Callable[[Sequence[TensorInfo]], Placement | None],
+        run: Callable[[Arrays, Array | None, ScratchpadBudget | None], Array],
+        place: Callable[[Infos], Placement | None],
         kernel: Convolution | Deconvolution,
         *,
         channels_last: bool = False,
@@ -53,44 +54,41 @@ class PackedLayer(Kernel):
         """Bytes of filter and bias, in all forms that are kept."""
         return self._kernel.packed_bytes
 
-    def candidates(
-        self, inputs: Sequence[TensorInfo], budget_bytes: int
-    ) -> Sequence[AlgorithmCandidate]:
+    def candidates(self, inputs: Infos, budget_bytes: int) -> Sequence[AlgorithmCandidate]:
         """Return the algorithms for this scratchpad; the first packs no further weights."""
         placed = self._place(inputs)
         if placed is None:
             return (AlgorithmCandidate(0.0, self._kernel.scratch_bytes, 0),)
         return self._kernel.candidates(*placed, budget_bytes)
 
-    def settle(self, inputs: Sequence[TensorInfo], budget: ScratchpadBudget) -> int:
+    def settle(self, inputs: Infos, budget: ScratchpadBudget) -> int:
         """Pack the weights for runs with this budget; return their scratchpad bytes."""
         placed = self._place(inputs)
         if placed is None:
             return self._kernel.scratch_bytes
         return self._kernel.scratch(*placed, budget)
 
-    def bind(self, inputs: Sequence[TensorInfo], budget: ScratchpadBudget) -> Call:
+    def bind(self, inputs: Infos, budget: ScratchpadBudget) -> Call:
         """Fix the shapes; see `Operation.bind`."""
         placed = self._place(inputs)
         if placed is None:
             return functools.partial(self, budget=budget)
         run = self._kernel.bind(*placed, budget)
         if self._channels_last:
-            import numpy as np
 
-            def call(arrays: Sequence[Array], out: Array | None) -> Sequence[Array]:
+            def call(arrays: Arrays, out: Array | None) -> Arrays:
                 return (np.moveaxis(run(np.moveaxis(arrays[0], -1, 1), None), 1, -1),)
 
         else:
 
-            def call(arrays: Sequence[Array], out: Array | None) -> Sequence[Array]:
+            def call(arrays: Arrays, out: Array | None) -> Arrays:
                 return (run(arrays[0], out),)
 
         return call
 
     def __call__(
         self,
-        inputs: Sequence[Array],
+        inputs: Arrays,
         out: Array | None = None,
         budget: ScratchpadBudget | None = None,
     ) -> tuple[Array, ...]:

@@ -4,24 +4,20 @@ from __future__ import annotations
 
 import enum
 import math
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from deconv_ir.errors import ShapeError
-from deconv_ir.ir.dtypes import ElementType
+from deconv_ir.ir.dtypes import Array, ElementType
 from deconv_ir.ir.geometry import Dim
-from deconv_ir.ir.operation import Call, Context, TensorInfo
+from deconv_ir.ir.operation import Arrays, Call, Context, Infos, TensorInfo
 from deconv_ir.ir.shapes import compatible, element_count, format_shape, intersect_dims, static
 from deconv_ir.ops.base import attribute, choice, number, operation
 from deconv_ir.ops.checks import merged_type, only
 from deconv_ir.ops.elementwise.blocks import is_small
 from deconv_ir.ops.elementwise.elementwise import Elementwise, Unary
 from deconv_ir.ops.elementwise.unary import erf, expm1
-from deconv_ir.ops.numeric import keeps_type
+from deconv_ir.ops.numeric import keeps_type, np
 from deconv_ir.ops.values import MAXIMUM, MINIMUM
-
-if TYPE_CHECKING:
-    from deconv_ir.ir.dtypes import Array
 
 
 @operation("Clamp", "opset1", inputs=("data",), examples=("f32[2,3] -> f32[2,3] | min=-1 max=2.5",))
@@ -29,13 +25,6 @@ class Clamp(Unary):
     """min(max(x, min), max); NaN stays NaN.
 
     For integers, `min` is rounded up and `max` down.
-
-    Source: OpenVINO operation specification, Clamp-1.
-
-    Attributes
-    ----------
-    min, max : float
-        Bounds.
     """
 
     min: float = attribute(number())
@@ -51,8 +40,7 @@ class Clamp(Unary):
                 rule="clamp",
             )
 
-    def infer(self, inputs: Sequence[TensorInfo], context: Context) -> tuple[TensorInfo, ...]:
-        """Shape and type are those of the input; known elements are clamped."""
+    def infer(self, inputs: Infos, context: Context) -> tuple[TensorInfo, ...]:
         self._check()
         (info,) = Unary.infer(self, inputs, context)
         value = inputs[0].value
@@ -67,8 +55,7 @@ class Clamp(Unary):
             dim = MINIMUM(dim, math.floor(self.max), element_type)
         return dim
 
-    def apply(self, np: Any, *arrays: Array) -> Array:
-        """Compute the output."""
+    def apply(self, *arrays: Array) -> Array:
         (data,) = arrays
         low, high = self.min, self.max
         if data.dtype.kind in "iu":
@@ -81,24 +68,15 @@ class Clamp(Unary):
 
 @operation("Elu", "opset1", inputs=("data",), examples=("f32[2,3] -> f32[2,3] | alpha=0.5",))
 class Elu(Unary):
-    """x, or alpha * (exp(x) - 1) where x is negative.
-
-    Source: OpenVINO operation specification, Elu-1.
-
-    Attributes
-    ----------
-    alpha : float
-        What the output tends to, downwards.
-    """
+    """x, or alpha * (exp(x) - 1) where x is negative."""
 
     family = "float"
 
     alpha: float = attribute(number())
 
-    def apply(self, np: Any, *arrays: Array) -> Array:
-        """Compute the output."""
+    def apply(self, *arrays: Array) -> Array:
         (data,) = arrays
-        negative = data.dtype.type(self.alpha) * expm1(np, np.minimum(data, 0))
+        negative = data.dtype.type(self.alpha) * expm1(np.minimum(data, 0))
         result: Array = np.maximum(data, 0) + negative
         return result
 
@@ -110,10 +88,10 @@ class GeluMode(enum.Enum):
     TANH = "tanh"
 
 
-def gelu(np: Any, x: Any, mode: GeluMode) -> Any:
+def gelu(x: Any, mode: GeluMode) -> Any:
     """X * (1 + erf(x / sqrt 2)) / 2, or its approximation by tanh."""
     if mode is GeluMode.ERF:
-        found = erf(np, x * math.sqrt(0.5))
+        found = erf(x * math.sqrt(0.5))
         found += 1
         found *= 0.5 * x
         return found
@@ -123,55 +101,38 @@ def gelu(np: Any, x: Any, mode: GeluMode) -> Any:
 
 @operation("Gelu", "opset2", inputs=("data",), examples=("f32[2,3] -> f32[2,3]",))
 class Gelu2(Unary):
-    """x * (1 + erf(x / sqrt 2)) / 2.
-
-    Source: OpenVINO operation specification, Gelu-2.
-    """
+    """x * (1 + erf(x / sqrt 2)) / 2."""
 
     family = "float"
     temporaries = 8
 
-    def apply(self, np: Any, *arrays: Array) -> Array:
-        """Compute the output."""
+    def apply(self, *arrays: Array) -> Array:
         (data,) = arrays
-        result: Array = gelu(np, data, GeluMode.ERF)
+        result: Array = gelu(data, GeluMode.ERF)
         return result
 
 
 @operation(
-    "Gelu",
-    "opset7",
-    inputs=("data",),
-    examples=("f32[2,3] -> f32[2,3] | approximation_mode=tanh",),
+    "Gelu", "opset7", inputs=("data",), examples=("f32[2,3] -> f32[2,3] | approximation_mode=tanh",)
 )
 class Gelu7(Unary):
-    """x * (1 + erf(x / sqrt 2)) / 2, or its approximation by tanh.
-
-    Source: OpenVINO operation specification, Gelu-7.
-
-    Attributes
-    ----------
-    approximation_mode : GeluMode
-        erf or tanh.
-    """
+    """x * (1 + erf(x / sqrt 2)) / 2, or its approximation by tanh."""
 
     family = "float"
     temporaries = 8
 
     approximation_mode: GeluMode = attribute(choice(GeluMode), GeluMode.ERF)
 
-    def apply(self, np: Any, *arrays: Array) -> Array:
-        """Compute the output."""
+    def apply(self, *arrays: Array) -> Array:
         (data,) = arrays
-        result: Array = gelu(np, data, self.approximation_mode)
+        result: Array = gelu(data, self.approximation_mode)
         return result
 
 
 class _WithScalars(Elementwise):
     """An activation whose parameters are scalar inputs."""
 
-    def infer(self, inputs: Sequence[TensorInfo], context: Context) -> tuple[TensorInfo, ...]:
-        """Shape and type are those of the data; the others are scalars of its type."""
+    def infer(self, inputs: Infos, context: Context) -> tuple[TensorInfo, ...]:
         element_type = merged_type(inputs, self.inputs, "float")
         for info, name in zip(inputs[1:], self.inputs[1:], strict=False):
             if info.shape is not None and any(intersect_dims(d, 1) is None for d in info.shape):
@@ -183,13 +144,10 @@ class _WithScalars(Elementwise):
                 )
         return (TensorInfo(inputs[0].shape, element_type),)
 
-    def explain(
-        self, inputs: Sequence[TensorInfo], context: Context, output: int, axis: int
-    ) -> str | None:
-        """Name the shape of the input."""
+    def explain(self, inputs: Infos, context: Context, output: int, axis: int) -> str | None:
         return f"the shape of the input, {format_shape(inputs[0].shape)}"
 
-    def aligned(self, inputs: Sequence[Array]) -> Sequence[Array]:
+    def aligned(self, inputs: Arrays) -> Arrays:
         """Take the one element of the scalars."""
         data, *scalars = inputs
         return (data, *(only(a, name) for a, name in zip(scalars, self.inputs[1:], strict=False)))
@@ -202,15 +160,11 @@ class _WithScalars(Elementwise):
     examples=("f32[2,3], f32[], f32[] -> f32[2,3]",),
 )
 class Selu(_WithScalars):
-    """lambda * x, or lambda * alpha * (exp(x) - 1) where x is not positive.
+    """lambda * x, or lambda * alpha * (exp(x) - 1) where x is not positive."""
 
-    Source: OpenVINO operation specification, Selu-1.
-    """
-
-    def apply(self, np: Any, *arrays: Array) -> Array:
-        """Compute the output."""
+    def apply(self, *arrays: Array) -> Array:
         data, alpha, scale = arrays
-        negative = alpha * expm1(np, np.minimum(data, 0))
+        negative = alpha * expm1(np.minimum(data, 0))
         result: Array = scale * (np.maximum(data, 0) + negative)
         return result
 
@@ -222,13 +176,9 @@ class Selu(_WithScalars):
     examples=("f32[2,3], f32[], f32[] -> f32[2,3]",),
 )
 class HardSigmoid(_WithScalars):
-    """min(max(alpha * x + beta, 0), 1).
+    """min(max(alpha * x + beta, 0), 1)."""
 
-    Source: OpenVINO operation specification, HardSigmoid-1.
-    """
-
-    def apply(self, np: Any, *arrays: Array) -> Array:
-        """Compute the output."""
+    def apply(self, *arrays: Array) -> Array:
         data, alpha, beta = arrays
         result: Array = np.minimum(np.maximum(alpha * data + beta, 0), 1)
         return result
@@ -242,20 +192,16 @@ class HardSigmoid(_WithScalars):
     examples=("f32[2,3] -> f32[2,3]", "f32[2,3], f32[] -> f32[2,3]"),
 )
 class Swish(_WithScalars):
-    """x / (1 + exp(-beta * x)); `beta` absent: 1.
+    """x / (1 + exp(-beta * x)); `beta` absent: 1."""
 
-    Source: OpenVINO operation specification, Swish-4.
-    """
-
-    def apply(self, np: Any, *arrays: Array) -> Array:
-        """Compute the output."""
+    def apply(self, *arrays: Array) -> Array:
         data = arrays[0]
         minus_beta = -arrays[1] if len(arrays) > 1 else data.dtype.type(-1)
         result: Array = data / (1 + np.exp(minus_beta * data))
         return result
 
 
-def prelu(np: Any, data: Any, slope: Any, out: Any) -> None:
+def prelu(data: Any, slope: Any, out: Any) -> None:
     """Compute x, or slope * x where x is negative, into an array, which may be the data."""
     scaled = np.asarray(data * slope)  # of arrays of rank 0 it is a number
     # Of two numbers the greater is a tenth of the price of a choice.
@@ -277,13 +223,9 @@ def prelu(np: Any, data: Any, slope: Any, out: Any) -> None:
     ),
 )
 class PReLU(Elementwise):
-    """x, or slope * x where x is negative; one slope, one a channel, or broadcast.
+    """x, or slope * x where x is negative; one slope, one a channel, or broadcast."""
 
-    Source: OpenVINO operation specification, PReLU-1.
-    """
-
-    def infer(self, inputs: Sequence[TensorInfo], context: Context) -> tuple[TensorInfo, ...]:
-        """Shape and type are those of the data; the slope must be broadcast to it."""
+    def infer(self, inputs: Infos, context: Context) -> tuple[TensorInfo, ...]:
         data, slope = inputs
         element_type = merged_type(inputs, self.inputs, "float")
         if data.shape is not None and slope.shape is not None:
@@ -302,32 +244,26 @@ class PReLU(Elementwise):
                 )
         return (TensorInfo(data.shape, element_type),)
 
-    def explain(
-        self, inputs: Sequence[TensorInfo], context: Context, output: int, axis: int
-    ) -> str | None:
-        """Name the shape of the input."""
+    def explain(self, inputs: Infos, context: Context, output: int, axis: int) -> str | None:
         return f"the shape of the input, {format_shape(inputs[0].shape)}"
 
-    def aligned(self, inputs: Sequence[Array]) -> Sequence[Array]:
+    def aligned(self, inputs: Arrays) -> Arrays:
         """Broadcast a slope for each channel along axis 1."""
         data, slope = inputs
         spread = spread_slope(data.shape, slope.shape)
         assert spread is not None, "the shapes were checked"
         return data, slope.reshape([d for d in spread if isinstance(d, int)])
 
-    def apply(self, np: Any, *arrays: Array) -> Array:
-        """Compute the output."""
+    def apply(self, *arrays: Array) -> Array:
         result: Array = np.empty_like(arrays[0])
         data, slope = arrays
-        prelu(np, data, slope, result)
+        prelu(data, slope, result)
         return result
 
     into = staticmethod(prelu)
     into_temporaries = 1
 
-    def bind(
-        self, inputs: Sequence[TensorInfo], outputs: Sequence[TensorInfo], context: Context
-    ) -> Call:
+    def bind(self, inputs: Infos, outputs: Infos, context: Context) -> Call:
         """Look at known slopes once: the greater of two numbers is quickly found."""
         call = super().bind(inputs, outputs, context)
         slopes, element_type = inputs[1].reals, inputs[0].element_type
@@ -337,11 +273,9 @@ class PReLU(Elementwise):
         kept = element_type is not None and keeps_type(element_type)
         if not kept or not is_small(element_count(shape)):
             return call
-        import numpy as np
-
         spread = static(spread_slope(shape, inputs[1].shape or ()))
 
-        def bound(arrays: Sequence[Array], out: Array | None) -> Sequence[Array]:
+        def bound(arrays: Arrays, out: Array | None) -> Arrays:
             data, slope = arrays
             return (np.maximum(data, data * slope.reshape(spread), out=out),)
 

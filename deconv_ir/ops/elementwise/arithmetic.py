@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import functools
 import operator
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from deconv_ir.ir.operation import TensorInfo
+from deconv_ir.ir.dtypes import Array
+from deconv_ir.ir.operation import Infos, TensorInfo
 from deconv_ir.ops.base import attribute, boolean, operation
-from deconv_ir.ops.elementwise.elementwise import Binary, binary, ufunc_into
+from deconv_ir.ops.elementwise.elementwise import Binary, register_binary, ufunc_into
+from deconv_ir.ops.numeric import np
 from deconv_ir.ops.values import (
     ADD,
     EQUAL,
@@ -29,11 +31,10 @@ from deconv_ir.ops.values import (
     OnValues,
 )
 
-if TYPE_CHECKING:
-    from deconv_ir.ir.dtypes import Array
+binary = functools.partial(register_binary, __name__)
 
 
-def _power(np: Any, a: Any, b: Any) -> Any:
+def _power(a: Any, b: Any) -> Any:
     """Power; an integer to a negative power is the exact quotient cut toward zero."""
     if a.dtype.kind != "i" or not (b < 0).any():
         return np.power(a, b)
@@ -43,72 +44,25 @@ def _power(np: Any, a: Any, b: Any) -> Any:
     return np.where(b < 0, inverse, np.power(a, np.maximum(b, 0)))
 
 
-def _squared_difference(np: Any, a: Any, b: Any) -> Any:
+def _squared_difference(a: Any, b: Any) -> Any:
     difference = np.subtract(a, b)
     return np.multiply(difference, difference)
 
 
+binary("Add", "add", "Sum; integers wrap.", on_values=ADD, on_reals=operator.add)
 binary(
-    "Add",
-    "add",
-    "Sum; integers wrap.",
-    on_values=ADD,
-    on_reals=operator.add,
+    "Subtract", "subtract", "Difference; integers wrap.", on_values=SUBTRACT, on_reals=operator.sub
 )
-binary(
-    "Subtract",
-    "subtract",
-    "Difference; integers wrap.",
-    on_values=SUBTRACT,
-    on_reals=operator.sub,
-)
-binary(
-    "Multiply",
-    "multiply",
-    "Product; integers wrap.",
-    on_values=MULTIPLY,
-    on_reals=operator.mul,
-)
-binary(
-    "Maximum",
-    "maximum",
-    "The greater of two; NaN if one is.",
-    on_values=MAXIMUM,
-    on_reals=max,
-)
-binary(
-    "Minimum",
-    "minimum",
-    "The smaller of two; NaN if one is.",
-    on_values=MINIMUM,
-    on_reals=min,
-)
-binary(
-    "Mod",
-    "fmod",
-    "Remainder, with the sign of the dividend.",
-    on_values=MOD,
-)
-binary(
-    "FloorMod",
-    "mod",
-    "Remainder, with the sign of the divisor.",
-    on_values=FLOOR_MOD,
-)
+binary("Multiply", "multiply", "Product; integers wrap.", on_values=MULTIPLY, on_reals=operator.mul)
+binary("Maximum", "maximum", "The greater of two; NaN if one is.", on_values=MAXIMUM, on_reals=max)
+binary("Minimum", "minimum", "The smaller of two; NaN if one is.", on_values=MINIMUM, on_reals=min)
+binary("Mod", "fmod", "Remainder, with the sign of the dividend.", on_values=MOD)
+binary("FloorMod", "mod", "Remainder, with the sign of the divisor.", on_values=FLOOR_MOD)
 binary("Power", _power, "The first to the power of the second.", on_values=POWER)
-binary(
-    "SquaredDifference",
-    _squared_difference,
-    "Square of the difference; integers wrap.",
-)
+binary("SquaredDifference", _squared_difference, "Square of the difference; integers wrap.")
 
 binary(
-    "Equal",
-    "equal",
-    "Whether two are equal.",
-    family="any",
-    boolean_result=True,
-    on_values=EQUAL,
+    "Equal", "equal", "Whether two are equal.", family="any", boolean_result=True, on_values=EQUAL
 )
 binary(
     "NotEqual",
@@ -156,41 +110,11 @@ binary("LogicalOr", "logical_or", "One of them, or both.", family="boolean")
 binary("LogicalXor", "logical_xor", "One, not both.", family="boolean")
 binary("Xor", "logical_xor", "LogicalXor by its first name.", family="boolean")
 
-binary(
-    "BitwiseAnd",
-    "bitwise_and",
-    "Bits set in both.",
-    version="opset13",
-    family="bits",
-)
-binary(
-    "BitwiseOr",
-    "bitwise_or",
-    "Bits set in one, or both.",
-    version="opset13",
-    family="bits",
-)
-binary(
-    "BitwiseXor",
-    "bitwise_xor",
-    "Bits set in one, not both.",
-    version="opset13",
-    family="bits",
-)
-binary(
-    "BitwiseLeftShift",
-    "left_shift",
-    "Bits moved up.",
-    version="opset15",
-    family="integer",
-)
-binary(
-    "BitwiseRightShift",
-    "right_shift",
-    "Bits moved down.",
-    version="opset15",
-    family="integer",
-)
+binary("BitwiseAnd", "bitwise_and", "Bits set in both.", version="opset13", family="bits")
+binary("BitwiseOr", "bitwise_or", "Bits set in one, or both.", version="opset13", family="bits")
+binary("BitwiseXor", "bitwise_xor", "Bits set in one, not both.", version="opset13", family="bits")
+binary("BitwiseLeftShift", "left_shift", "Bits moved up.", version="opset15", family="integer")
+binary("BitwiseRightShift", "right_shift", "Bits moved down.", version="opset15", family="integer")
 
 
 @operation(
@@ -203,17 +127,7 @@ binary(
     ),
 )
 class Divide(Binary):
-    """Quotient.
-
-    Source: OpenVINO operation specification, Divide-1.
-
-    Attributes
-    ----------
-    auto_broadcast, auto_broadcast_axis
-        As of `Binary`.
-    m_pythondiv : bool
-        Integers: the quotient is rounded down; otherwise toward zero.
-    """
+    """Quotient."""
 
     on_reals = staticmethod(operator.truediv)
     into = staticmethod(ufunc_into("true_divide"))
@@ -224,13 +138,12 @@ class Divide(Binary):
         """Round down or toward zero."""
         return FLOOR_DIVIDE if self.m_pythondiv else TRUNCATE_DIVIDE
 
-    def accepts_out(self, inputs: Sequence[TensorInfo], output: TensorInfo) -> bool:
-        """Write floats to an array."""
+    def accepts_out(self, inputs: Infos, output: TensorInfo) -> bool:
         element_type = output.element_type
         is_float = element_type is not None and element_type.is_float
         return is_float and Binary.accepts_out(self, inputs, output)
 
-    def apply(self, np: Any, *arrays: Array) -> Array:
+    def apply(self, *arrays: Array) -> Array:
         """Divide; an integer divided by 0 gives 0."""
         a, b = arrays
         if a.dtype.kind == "f":

@@ -8,10 +8,11 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
-if TYPE_CHECKING:
-    from deconv_ir.ir.dtypes import Array
+from deconv_ir.ir.dtypes import Array
+from deconv_ir.ir.operation import Arrays
+from deconv_ir.ops.numeric import np
 
 BLOCK = 1 << 15
 """Elements: a few f32 arrays of so many are in the second-level cache together."""
@@ -71,9 +72,7 @@ def element_bytes(temporaries: int, width: int) -> int:
     return temporaries * width if width >= _WIDTH else (temporaries + 2) * _WIDTH
 
 
-def in_blocks(
-    write: Callable[..., None], inputs: Sequence[Array], out: Array, blocks: Blocks
-) -> None:
+def in_blocks(write: Callable[..., None], inputs: Arrays, out: Array, blocks: Blocks) -> None:
     """Call ``write(*inputs, out)`` for blocks of the arrays.
 
     Parameters
@@ -88,8 +87,6 @@ def in_blocks(
     blocks : Blocks
         How the work is cut.
     """
-    import numpy as np
-
     if out.size <= blocks.elements:
         with np.errstate(all="ignore"):
             write(*inputs, out)

@@ -4,42 +4,28 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
-from deconv_ir.ir.dtypes import ElementType
+from deconv_ir.ir.dtypes import Array, ElementType
 from deconv_ir.ir.geometry import Dim
 from deconv_ir.ir.lazy_tensor import LazyTensor
-from deconv_ir.ir.operation import Context, Operation, Sharing, TensorInfo
+from deconv_ir.ir.operation import Arrays, Context, Infos, Operation, Sharing, TensorInfo
 from deconv_ir.ir.shapes import format_shape
 from deconv_ir.ops.base import attribute, operation, result_type
+from deconv_ir.ops.numeric import np
 from deconv_ir.ops.values import rounded
-
-if TYPE_CHECKING:
-    from deconv_ir.ir.dtypes import Array
 
 
 @operation(
-    "Convert",
-    "opset1",
-    inputs=("data",),
-    examples=("f16[2,3] -> f32[2,3] | destination_type=f32",),
+    "Convert", "opset1", inputs=("data",), examples=("f16[2,3] -> f32[2,3] | destination_type=f32",)
 )
 class Convert(Operation):
-    """The same values in another element type.
-
-    Source: OpenVINO operation specification, Convert-1.
-
-    Attributes
-    ----------
-    destination_type : ElementType
-    """
+    """The same values in another element type."""
 
     sharing = Sharing.WHOLE
 
     destination_type: ElementType = attribute(result_type())
 
-    def infer(self, inputs: Sequence[TensorInfo], context: Context) -> tuple[TensorInfo, ...]:
-        """Keep the shape; the value of a small tensor stays if it fits the new type."""
+    def infer(self, inputs: Infos, context: Context) -> tuple[TensorInfo, ...]:
         data, to = inputs[0], self.destination_type
         value, reals = data.value, None
         if to is not None and to.is_float:
@@ -50,18 +36,14 @@ class Convert(Operation):
             value = None
         return (TensorInfo(data.shape, to, value, reals),)
 
-    def explain(
-        self, inputs: Sequence[TensorInfo], context: Context, output: int, axis: int
-    ) -> str | None:
-        """Name the shape of the input."""
+    def explain(self, inputs: Infos, context: Context, output: int, axis: int) -> str | None:
         return f"the shape of the input, {format_shape(inputs[0].shape)}"
 
-    def execute(self, inputs: Sequence[Array], context: Context) -> Sequence[Array]:
+    def execute(self, inputs: Arrays, context: Context) -> Arrays:
         """Convert: integers wrap, floats are cut toward zero for integers."""
         return (convert(inputs[0], self.destination_type),)
 
     def as_lazy_tensor(self, inputs: Sequence[LazyTensor], context: Context) -> LazyTensor | None:
-        """Convert each part."""
         (data,), to = inputs, self.destination_type
         if to is None or to.is_packed:
             return None
@@ -92,8 +74,6 @@ def _fits(value: tuple[Dim, ...], element_type: ElementType | None) -> bool:
 
 def convert(data: Array, to: ElementType) -> Array:
     """Convert an array to another element type, as OpenVINO's Convert-1 does."""
-    import numpy as np
-
     if to.name == "u1":
         return data.astype(bool).astype(np.uint8)
     dtype = to.numpy()
@@ -113,8 +93,6 @@ def _float_to_integer(data: Array, to: ElementType) -> Array:
     What that type cannot hold, NaN included, becomes its smallest value, as
     x86 does it, on every machine.
     """
-    import numpy as np
-
     through = np.dtype(np.int64 if to.bits == 64 or to.name == "u32" else np.int32)
     wide = np.trunc(data.astype(np.float64))
     limit = 2.0 ** (through.itemsize * 8 - 1)

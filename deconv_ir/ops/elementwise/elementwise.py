@@ -1,42 +1,37 @@
 """What elementwise operations share, and the one-line registration of a new one.
 
-`unary` and `binary` make an operation of a NumPy ufunc, given by its name, or
-of a function on arrays; the tables are in `arithmetic.py` and `unary.py`.  The
-function gets NumPy as its first argument, so that these files load without it,
-and arrays of one of f32, f64, integers or boolean: `numeric.py` widens and
+`register_unary` and `register_binary` make an operation of a NumPy ufunc, given by its
+name, or of a function on arrays; the tables are in `arithmetic.py` and `unary.py`.
+The function gets arrays of one of f32, f64, integers or boolean: `numeric.py` widens and
 rounds the others.  An input that nothing needs any more is overwritten.
 """
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar
+from collections.abc import Callable
+from typing import Any, ClassVar
 
-from deconv_ir.ir.dtypes import BOOLEAN
-from deconv_ir.ir.operation import Call, Context, Operation, TensorInfo
+from deconv_ir.ir.dtypes import BOOLEAN, Array
+from deconv_ir.ir.operation import Arrays, Call, Context, Infos, Operation, TensorInfo
 from deconv_ir.ir.shapes import element_count, format_shape, is_static, static
 from deconv_ir.ops.base import attribute, choice, integer, operation
 from deconv_ir.ops.checks import check_type, merged_type
 from deconv_ir.ops.elementwise.blocks import cut, element_bytes, in_blocks, is_small
 from deconv_ir.ops.elementwise.broadcasting import Broadcast, align, broadcast_shapes
-from deconv_ir.ops.numeric import keeps_type, narrow, widen, working_dtype
+from deconv_ir.ops.numeric import keeps_type, narrow, np, widen, working_dtype
 from deconv_ir.ops.values import OnValues, combine, on_reals
-
-if TYPE_CHECKING:
-    from deconv_ir.ir.dtypes import Array
 
 Function = Callable[..., Any]
 
 
 def ufunc(name: str) -> Function:
     """Make a function on arrays of the name of a NumPy ufunc."""
-    return lambda np, *arrays: getattr(np, name)(*arrays)
+    return lambda *arrays: getattr(np, name)(*arrays)
 
 
 def ufunc_into(name: str) -> Function:
     """Make a function on arrays that writes to the last one."""
-    return lambda np, *arrays: getattr(np, name)(*arrays[:-1], out=arrays[-1])
+    return lambda *arrays: getattr(np, name)(*arrays[:-1], out=arrays[-1])
 
 
 class Elementwise(Operation):
@@ -66,30 +61,25 @@ class Elementwise(Operation):
         """Whether `aligned` may change anything."""
         return type(self).aligned is not Elementwise.aligned
 
-    def apply(self, np: Any, *arrays: Array) -> Array:
-        """Compute the output from arrays in their working precision."""
-        result: Array = type(self).compute(np, *arrays)
+    def apply(self, *arrays: Array) -> Array:
+        result: Array = type(self).compute(*arrays)
         return result
 
-    def aligned(self, inputs: Sequence[Array]) -> Sequence[Array]:
+    def aligned(self, inputs: Arrays) -> Arrays:
         """Give the inputs shapes in which NumPy broadcasts them as the operation does."""
         return inputs
 
-    def accepts_out(self, inputs: Sequence[TensorInfo], output: TensorInfo) -> bool:
+    def accepts_out(self, inputs: Infos, output: TensorInfo) -> bool:
         """Write to an array of the inputs' type: floats, or what a ufunc computes as it is."""
         element_type = output.element_type
         if element_type is None or any(i.element_type is not element_type for i in inputs):
             return False
         return element_type.is_float or (type(self).into is not None and keeps_type(element_type))
 
-    def overwritable(self, inputs: Sequence[TensorInfo], output: TensorInfo) -> tuple[int, ...]:
-        """Overwrite an input of the output's shape."""
+    def overwritable(self, inputs: Infos, output: TensorInfo) -> tuple[int, ...]:
         return tuple(i for i, info in enumerate(inputs) if info.shape == output.shape)
 
-    def execute_into(self, inputs: Sequence[Array], context: Context, out: Array) -> None:
-        """Compute the output into an array."""
-        import numpy as np
-
+    def execute_into(self, inputs: Arrays, context: Context, out: Array) -> None:
         into = type(self).into
         direct = into is not None and working_dtype(out.dtype) == out.dtype
 
@@ -97,39 +87,34 @@ class Elementwise(Operation):
             *parts, target = arrays
             if direct:
                 assert into is not None, "`direct` says so"
-                into(np, *arrays)
+                into(*arrays)
             else:
-                np.copyto(target, narrow(self.apply(np, *map(widen, parts)), target.dtype))
+                np.copyto(target, narrow(self.apply(*map(widen, parts)), target.dtype))
 
         made = self._element_bytes(direct=direct, width=out.itemsize)
         in_blocks(write, self.aligned(inputs), out, cut(out.size, made, context.scratch_bytes))
 
-    def bind(
-        self, inputs: Sequence[TensorInfo], outputs: Sequence[TensorInfo], context: Context
-    ) -> Call:
-        """Call the function on small arrays that are computed in their own type."""
+    def bind(self, inputs: Infos, outputs: Infos, context: Context) -> Call:
         (output,) = outputs
         kept = all(i.element_type and keeps_type(i.element_type) for i in inputs)
         written = self.accepts_out(inputs, output)
         small = is_small(element_count(static(output.shape)))
         if not small or not kept or not (written or self.boolean_result):
             return super().bind(inputs, outputs, context)
-        import numpy as np
-
         assert output.element_type is not None, "a layer is bound where it is known"
         dtype = output.element_type.numpy()
         into, realigns = type(self).into, self.realigns
         name = type(self).ufunc_name
         function = getattr(np, name) if name else None
 
-        def call(arrays: Sequence[Array], out: Array | None) -> Sequence[Array]:
+        def call(arrays: Arrays, out: Array | None) -> Arrays:
             if realigns:
                 arrays = self.aligned(arrays)
             if function is not None:
                 return (function(*arrays, out=out),)
             if into is None or out is None:
-                return (narrow(self.apply(np, *arrays), dtype),)
-            into(np, *arrays, out)
+                return (narrow(self.apply(*arrays), dtype),)
+            into(*arrays, out)
             return (out,)
 
         return call
@@ -138,9 +123,7 @@ class Elementwise(Operation):
         """Return what is made of an element of a block."""
         return element_bytes(self.into_temporaries if direct else self.temporaries, width)
 
-    def scratch(
-        self, inputs: Sequence[TensorInfo], outputs: Sequence[TensorInfo], context: Context
-    ) -> int:
+    def scratch(self, inputs: Infos, outputs: Infos, context: Context) -> int:
         """Count what is made of a block, or of all of it where it is not computed in blocks."""
         (output,) = outputs
         element_type = output.element_type
@@ -155,16 +138,14 @@ class Elementwise(Operation):
         blocks = cut(count, made, context.scratch_bytes)
         return made * min(count, blocks.elements * blocks.threads)
 
-    def execute(self, inputs: Sequence[Array], context: Context) -> Sequence[Array]:
+    def execute(self, inputs: Arrays, context: Context) -> Arrays:
         """Compute the output, in the element type of the first input or boolean."""
-        import numpy as np
-
         arrays = self.aligned(inputs)
         dtype = np.dtype(bool) if self.boolean_result else arrays[0].dtype
         with np.errstate(all="ignore"):
-            return (narrow(self.apply(np, *map(widen, arrays)), dtype),)
+            return (narrow(self.apply(*map(widen, arrays)), dtype),)
 
-    def work(self, inputs: Sequence[TensorInfo], output: TensorInfo) -> int | None:
+    def work(self, inputs: Infos, output: TensorInfo) -> int | None:
         """Count one operation an element."""
         return element_count(static(output.shape)) if is_static(output.shape) else None
 
@@ -194,8 +175,7 @@ class Binary(Elementwise):
         """Tell what the operation means on the elements of shapes."""
         return self.on_values
 
-    def infer(self, inputs: Sequence[TensorInfo], context: Context) -> tuple[TensorInfo, ...]:
-        """Broadcast the shapes; the element types must be the same."""
+    def infer(self, inputs: Infos, context: Context) -> tuple[TensorInfo, ...]:
         a, b = inputs
         element_type = merged_type(inputs, self.inputs, self.family)
         shape = broadcast_shapes(a.shape, b.shape, self.auto_broadcast, self.auto_broadcast_axis)
@@ -216,10 +196,7 @@ class Binary(Elementwise):
             return None
         return on_reals(rule, a.element_type, x, y)
 
-    def explain(
-        self, inputs: Sequence[TensorInfo], context: Context, output: int, axis: int
-    ) -> str | None:
-        """Name the shapes that are broadcast."""
+    def explain(self, inputs: Infos, context: Context, output: int, axis: int) -> str | None:
         a, b = inputs
         return f"broadcast of {format_shape(a.shape)} and {format_shape(b.shape)}"
 
@@ -228,7 +205,7 @@ class Binary(Elementwise):
         """Whether `aligned` may change anything."""
         return self.auto_broadcast is Broadcast.PDPD
 
-    def aligned(self, inputs: Sequence[Array]) -> Sequence[Array]:
+    def aligned(self, inputs: Arrays) -> Arrays:
         """Give the second array the shape in which NumPy's rule does what PDPD's asks for."""
         a, b = inputs
         if self.auto_broadcast is Broadcast.PDPD:
@@ -244,13 +221,12 @@ class Unary(Elementwise):
     """Integers are computed in f64, and the result rounded to the nearest."""
     on_reals: ClassVar[Any] = None
 
-    def accepts_out(self, inputs: Sequence[TensorInfo], output: TensorInfo) -> bool:
+    def accepts_out(self, inputs: Infos, output: TensorInfo) -> bool:
         """Write to an array, but for integers that are computed in f64."""
         integers = output.element_type is not None and not output.element_type.is_float
         return not (self.through_reals and integers) and super().accepts_out(inputs, output)
 
-    def infer(self, inputs: Sequence[TensorInfo], context: Context) -> tuple[TensorInfo, ...]:
-        """Shape and type are those of the input."""
+    def infer(self, inputs: Infos, context: Context) -> tuple[TensorInfo, ...]:
         data = inputs[0]
         element_type = check_type(data, self.inputs[0], self.family)
         rule = type(self).on_reals
@@ -261,31 +237,27 @@ class Unary(Elementwise):
             TensorInfo(data.shape, BOOLEAN if self.boolean_result else element_type, None, reals),
         )
 
-    def explain(
-        self, inputs: Sequence[TensorInfo], context: Context, output: int, axis: int
-    ) -> str | None:
-        """Name the shape of the input."""
+    def explain(self, inputs: Infos, context: Context, output: int, axis: int) -> str | None:
         return f"the shape of the input, {format_shape(inputs[0].shape)}"
 
-    def execute(self, inputs: Sequence[Array], context: Context) -> Sequence[Array]:
+    def execute(self, inputs: Arrays, context: Context) -> Arrays:
         """Compute the output, keeping the element type."""
-        import numpy as np
-
         data = inputs[0]
         if not self.through_reals or data.dtype.kind not in "iub":
             return Elementwise.execute(self, inputs, context)
         with np.errstate(all="ignore"):
-            return (to_integers(np, self.apply(np, data.astype(np.float64)), data.dtype),)
+            return (to_integers(self.apply(data.astype(np.float64)), data.dtype),)
 
 
-def to_integers(np: Any, reals: Array, dtype: Any) -> Array:
+def to_integers(reals: Array, dtype: Any) -> Array:
     """Round to the nearest integer, ties away from zero; what does not fit becomes 0."""
     rounded = np.copysign(np.floor(np.abs(reals) + 0.5), reals)
     fits = np.isfinite(rounded) & (np.abs(rounded) < 2.0**63)
     return narrow(np.where(fits, rounded, 0).astype(np.int64), dtype)
 
 
-def unary(
+def register_unary(
+    module: str,
     kind: str,
     compute: Function | str,
     doc: str,
@@ -301,45 +273,35 @@ def unary(
 
     Parameters
     ----------
+    module : str
+        Name of the module that has it: the index of operations goes by it.
     kind : str
         `type` of the layer.
     compute : str or callable
-        Name of the NumPy ufunc; or a function that takes NumPy and the array.
+        Name of the NumPy ufunc; or a function of the array.
     doc : str
-        What it computes, in one line.
+        The result, in one line.
     version : str
         First opset that has it.
     family : str
         Element types that it takes: float, integer, numeric, boolean, bits
         (integer or boolean) or any.
     boolean_result : bool
-        The output is boolean, whatever the input.
+        The output is boolean for any input.
     through_reals : bool
         Integers are computed in f64, and the result rounded to the nearest.
     on_reals : callable, optional
-        What it means on a float, where scales are computed with it.
+        The same on a float, where scales are computed with it.
     into : callable, optional
-        As `compute`, with an array to write to, which may be the input: what
+        As `compute`, with an array to write to, which may be the input: it
         saves a copy.  A ufunc has it.
     """
-    return _register(
-        Unary,
-        kind,
-        version,
-        doc,
-        ("data",),
-        {
-            "compute": compute,
-            "family": family,
-            "boolean_result": boolean_result,
-            "through_reals": through_reals,
-            "on_reals": on_reals,
-            "into": into,
-        },
-    )
+    members = {"family": family, "boolean_result": boolean_result, "through_reals": through_reals}
+    return _register(Unary, module, kind, compute, into, on_reals, doc, version, members)
 
 
-def binary(
+def register_binary(
+    module: str,
     kind: str,
     compute: Function | str,
     doc: str,
@@ -351,68 +313,43 @@ def binary(
     on_reals: Callable[[float, float], float] | None = None,
     into: Function | None = None,
 ) -> type[Binary]:
-    """Register an elementwise operation on two arrays; see `unary`.
+    """Register an elementwise operation on two arrays; see `register_unary`.
 
     Parameters
     ----------
-    kind, compute, doc, version, family, boolean_result, into
-        As of `unary`; `compute` takes two arrays.
+    module, kind, compute, doc, version, family, boolean_result, on_reals, into
+        As of `register_unary`, with two arguments where it has one.
     on_values : OnValues, optional
-        What it means on the elements of shapes.
-    on_reals : callable, optional
-        What it means on two floats, where scales are computed with it.
+        The same on the elements of shapes.
     """
-    return _register(
-        Binary,
-        kind,
-        version,
-        doc,
-        ("a", "b"),
-        {
-            "compute": compute,
-            "family": family,
-            "boolean_result": boolean_result,
-            "on_values": on_values,
-            "on_reals": on_reals,
-            "into": into,
-        },
-    )
+    members = {"family": family, "boolean_result": boolean_result, "on_values": on_values}
+    return _register(Binary, module, kind, compute, into, on_reals, doc, version, members)
 
 
 def _register(
     base: type[Any],
+    module: str,
     kind: str,
-    version: str,
+    compute: Function | str,
+    into: Function | None,
+    on_reals: Function | None,
     doc: str,
-    inputs: tuple[str, ...],
+    version: str,
     members: dict[str, Any],
 ) -> type[Any]:
-    element = "boolean" if members["family"] == "boolean" else "f32"
-    if members["family"] in ("integer", "bits"):
-        element = "i32"
+    if isinstance(compute, str):
+        members["ufunc_name"] = compute
+        into, compute = ufunc_into(compute), ufunc(compute)
+    functions = {"compute": compute, "into": into, "on_reals": on_reals}
+    members |= {name: function and staticmethod(function) for name, function in functions.items()}
+    family = members["family"]
+    element = {"boolean": "boolean", "integer": "i32", "bits": "i32"}.get(family, "f32")
     result = "boolean" if members["boolean_result"] else element
-    if isinstance(members["compute"], str):
-        name = members["compute"]
-        members |= {"compute": ufunc(name), "into": ufunc_into(name), "ufunc_name": name}
-    if len(inputs) == 2:
-        examples = (f"{element}[2,3,4], {element}[3,1] -> {result}[2,3,4]",)
-    else:
-        examples = (f"{element}[2,3] -> {result}[2,3]",)
-    number = version.removeprefix("opset")
-    name = f"{kind}{number}"
-    made: type[Any] = type(
-        name,
-        (base,),
-        {
-            # The file whose table it stands in: the index of operations goes by it.
-            "__module__": sys._getframe(2).f_globals["__name__"],
-            "__doc__": f"{doc}\n\nSource: OpenVINO operation specification, {kind}-{number}.\n",
-            **{
-                key: staticmethod(value)
-                if key in ("compute", "on_reals", "into") and value
-                else value
-                for key, value in members.items()
-            },
-        },
-    )
-    return operation(kind, version, inputs=inputs, examples=examples)(made)
+    inputs: tuple[str, ...] = ("data",)
+    example = f"{element}[2,3] -> {result}[2,3]"
+    if base is Binary:
+        inputs = ("a", "b")
+        example = f"{element}[2,3,4], {element}[3,1] -> {result}[2,3,4]"
+    name = f"{kind}{version.removeprefix('opset')}"
+    made: type[Any] = type(name, (base,), {"__module__": module, "__doc__": doc, **members})
+    return operation(kind, version, inputs=inputs, examples=(example,))(made)

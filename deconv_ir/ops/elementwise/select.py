@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
-
 from deconv_ir.ir.geometry import Dim
-from deconv_ir.ir.operation import Context, Operation, TensorInfo
+from deconv_ir.ir.operation import Arrays, Context, Infos, Operation, TensorInfo
 from deconv_ir.ir.shapes import Shape, element_count, format_shape, is_static, static
 from deconv_ir.ops.base import attribute, choice, integer, operation
 from deconv_ir.ops.checks import VALUE_LIMIT, check_type, merged_type
 from deconv_ir.ops.elementwise.broadcasting import Broadcast, align, broadcast_shapes
+from deconv_ir.ops.numeric import np
 from deconv_ir.ops.values import between, ends
-
-if TYPE_CHECKING:
-    from deconv_ir.ir.dtypes import Array
 
 
 @operation(
@@ -27,25 +22,14 @@ if TYPE_CHECKING:
     ),
 )
 class Select(Operation):
-    """Elements of one array or of another, by a condition.
-
-    Source: OpenVINO operation specification, Select-1.
-
-    Attributes
-    ----------
-    auto_broadcast : Broadcast
-        numpy (the default), none, or pdpd: to the shape of `then`.
-    auto_broadcast_axis : int
-        pdpd only: where the other shapes start in that of `then`.
-    """
+    """Elements of one array or of another, by a condition."""
 
     auto_broadcast: Broadcast = attribute(
         choice(Broadcast, explicit=Broadcast.NONE), Broadcast.NUMPY
     )
     auto_broadcast_axis: int = attribute(integer(-1), 0, name="auto_broadcast.auto_broadcast_axis")
 
-    def infer(self, inputs: Sequence[TensorInfo], context: Context) -> tuple[TensorInfo, ...]:
-        """Broadcast the three shapes."""
+    def infer(self, inputs: Infos, context: Context) -> tuple[TensorInfo, ...]:
         check_type(inputs[0], "cond", "boolean")
         element_type = merged_type(inputs[1:], self.inputs[1:])
         shape = self._shape(*(info.shape for info in inputs))
@@ -57,7 +41,7 @@ class Select(Operation):
         return broadcast_shapes(both, condition, rule, axis)
 
     @staticmethod
-    def _value(inputs: Sequence[TensorInfo], shape: Shape) -> tuple[Dim, ...] | None:
+    def _value(inputs: Infos, shape: Shape) -> tuple[Dim, ...] | None:
         """Pick known elements; where the condition is not known, join the two."""
         if not is_static(shape) or (shape is not None and len(shape) > 1):
             return None
@@ -82,16 +66,10 @@ class Select(Operation):
                 found.append(between(min(a_low, b_low), max(a_high, b_high)))
         return tuple(found)
 
-    def explain(
-        self, inputs: Sequence[TensorInfo], context: Context, output: int, axis: int
-    ) -> str | None:
-        """Name the shapes that are broadcast."""
+    def explain(self, inputs: Infos, context: Context, output: int, axis: int) -> str | None:
         return "broadcast of " + ", ".join(format_shape(info.shape) for info in inputs)
 
-    def execute(self, inputs: Sequence[Array], context: Context) -> Sequence[Array]:
-        """Pick the elements."""
-        import numpy as np
-
+    def execute(self, inputs: Arrays, context: Context) -> Arrays:
         condition, then, other = inputs
         if self.auto_broadcast is Broadcast.PDPD:
             axis = self.auto_broadcast_axis

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import enum
+import functools
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from deconv_ir.ir.dtypes import Array
 from deconv_ir.ops.base import attribute, boolean, choice, operation
-from deconv_ir.ops.elementwise.elementwise import Unary, unary
+from deconv_ir.ops.elementwise.elementwise import Unary, register_unary
+from deconv_ir.ops.numeric import np
 
-if TYPE_CHECKING:
-    from deconv_ir.ir.dtypes import Array
+unary = functools.partial(register_unary, __name__)
 
 
-def softplus(np: Any, x: Any) -> Any:
+def softplus(x: Any) -> Any:
     """log(1 + exp(x)), without overflow, in half the time of `numpy.log1p`."""
     small = np.exp(-np.abs(x))
     one_more = 1 + small
@@ -24,12 +26,12 @@ def softplus(np: Any, x: Any) -> Any:
     return np.maximum(x, 0) + log1p
 
 
-def hard_sigmoid_6(np: Any, x: Any) -> Any:
+def hard_sigmoid_6(x: Any) -> Any:
     """min(max(x + 3, 0), 6) / 6."""
     return np.minimum(np.maximum(x + 3, 0), 6) / 6
 
 
-def sigmoid_into(np: Any, x: Any, out: Any) -> None:
+def sigmoid_into(x: Any, out: Any) -> None:
     """Compute 1 / (1 + exp(-x)) into an array, which may be the argument."""
     np.negative(x, out=out)
     np.exp(out, out=out)
@@ -37,13 +39,13 @@ def sigmoid_into(np: Any, x: Any, out: Any) -> None:
     np.divide(1, out, out=out)
 
 
-def expm1(np: Any, x: Any) -> Any:
+def expm1(x: Any) -> Any:
     """exp(x) - 1 for x <= 0, as exact for small x as `numpy.expm1`, and three times as fast."""
     half = np.tanh(x / 2)
     return 2 * half / (1 - half)
 
 
-def erf(np: Any, x: Any) -> Any:
+def erf(x: Any) -> Any:
     """Return the error function, in the precision of its argument.
 
     In f32 the quotient of two polynomials in x * x that Eigen and XLA use as well, off by
@@ -98,9 +100,9 @@ unary("Floor", "floor", "Round down.", on_reals=math.floor)
 unary("Ceiling", "ceil", "Round up.", on_reals=math.ceil)
 unary(
     "ReLU",
-    lambda np, x: np.maximum(x, x.dtype.type(0)),
+    lambda x: np.maximum(x, x.dtype.type(0)),
     "max(x, 0); NaN stays NaN.",
-    into=lambda np, x, out: np.maximum(x, x.dtype.type(0), out=out),
+    into=lambda x, out: np.maximum(x, x.dtype.type(0), out=out),
 )
 unary("Exp", "exp", "e to the power of x.", through_reals=True)
 unary("Log", "log", "Natural logarithm.", through_reals=True)
@@ -114,31 +116,13 @@ unary("Atan", "arctan", "Arctangent, in radians.", through_reals=True)
 unary("Sinh", "sinh", "Hyperbolic sine.", through_reals=True)
 unary("Cosh", "cosh", "Hyperbolic cosine.", through_reals=True)
 unary("Tanh", "tanh", "Hyperbolic tangent.", through_reals=True)
-unary(
-    "Asinh",
-    "arcsinh",
-    "Inverse hyperbolic sine.",
-    version="opset4",
-    through_reals=True,
-)
-unary(
-    "Acosh",
-    "arccosh",
-    "Inverse hyperbolic cosine.",
-    version="opset4",
-    through_reals=True,
-)
-unary(
-    "Atanh",
-    "arctanh",
-    "Inverse hyperbolic tangent.",
-    version="opset4",
-    through_reals=True,
-)
+unary("Asinh", "arcsinh", "Inverse hyperbolic sine.", version="opset4", through_reals=True)
+unary("Acosh", "arccosh", "Inverse hyperbolic cosine.", version="opset4", through_reals=True)
+unary("Atanh", "arctanh", "Inverse hyperbolic tangent.", version="opset4", through_reals=True)
 unary("Erf", erf, "Gauss error function.", through_reals=True)
 unary(
     "Sigmoid",
-    lambda np, x: 1 / (1 + np.exp(-x)),
+    lambda x: 1 / (1 + np.exp(-x)),
     "1 / (1 + exp(-x)).",
     through_reals=True,
     into=sigmoid_into,
@@ -146,14 +130,14 @@ unary(
 unary("SoftPlus", softplus, "log(1 + exp(x)).", version="opset4", family="float")
 unary(
     "Mish",
-    lambda np, x: x * np.tanh(softplus(np, x)),
+    lambda x: x * np.tanh(softplus(x)),
     "x * tanh(SoftPlus(x)).",
     version="opset4",
     family="float",
 )
 unary(
     "HSwish",
-    lambda np, x: x * hard_sigmoid_6(np, x),
+    lambda x: x * hard_sigmoid_6(x),
     "x * min(max(x + 3, 0), 6) / 6.",
     version="opset4",
     family="float",
@@ -161,19 +145,13 @@ unary(
 unary("HSigmoid", hard_sigmoid_6, "min(max(x + 3, 0), 6) / 6.", version="opset5", family="float")
 unary(
     "SoftSign",
-    lambda np, x: x / (1 + np.abs(x)),
+    lambda x: x / (1 + np.abs(x)),
     "x / (1 + |x|).",
     version="opset9",
     family="float",
 )
 unary("LogicalNot", "logical_not", "The opposite.", family="boolean")
-unary(
-    "BitwiseNot",
-    "invert",
-    "The opposite of every bit.",
-    version="opset13",
-    family="bits",
-)
+unary("BitwiseNot", "invert", "The opposite of every bit.", version="opset13", family="bits")
 unary(
     "IsNaN",
     "isnan",
@@ -206,20 +184,11 @@ class RoundMode(enum.Enum):
     examples=("f32[2,3] -> f32[2,3]", "f32[2] -> f32[2] | mode=half_away_from_zero"),
 )
 class Round(Unary):
-    """Round to the nearest integer.
-
-    Source: OpenVINO operation specification, Round-5.
-
-    Attributes
-    ----------
-    mode : RoundMode
-        Where halves go.
-    """
+    """Round to the nearest integer."""
 
     mode: RoundMode = attribute(choice(RoundMode), RoundMode.HALF_TO_EVEN)
 
-    def apply(self, np: Any, *arrays: Array) -> Array:
-        """Compute the output."""
+    def apply(self, *arrays: Array) -> Array:
         (data,) = arrays
         result: Array
         if data.dtype.kind != "f" or self.mode is RoundMode.HALF_TO_EVEN:
@@ -238,15 +207,7 @@ class Round(Unary):
     examples=("f32[2,3] -> boolean[2,3]", "f32[2] -> boolean[2] | detect_negative=false"),
 )
 class IsInf(Unary):
-    """Whether a number is infinite.
-
-    Source: OpenVINO operation specification, IsInf-10.
-
-    Attributes
-    ----------
-    detect_negative, detect_positive : bool
-        Which infinities count.
-    """
+    """Whether a number is infinite."""
 
     family = "float"
     boolean_result = True
@@ -254,8 +215,7 @@ class IsInf(Unary):
     detect_negative: bool = attribute(boolean(), True)
     detect_positive: bool = attribute(boolean(), True)
 
-    def apply(self, np: Any, *arrays: Array) -> Array:
-        """Compute the output."""
+    def apply(self, *arrays: Array) -> Array:
         (data,) = arrays
         found: Array = np.isinf(data)
         if not self.detect_negative:

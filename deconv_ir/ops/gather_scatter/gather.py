@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 from deconv_ir.errors import InputError, ShapeError
+from deconv_ir.ir.dtypes import Array
 from deconv_ir.ir.geometry import Dim
-from deconv_ir.ir.operation import Context, Operation, TensorInfo
+from deconv_ir.ir.operation import Arrays, Context, Infos, Operation, TensorInfo
 from deconv_ir.ir.shapes import Shape, format_shape, intersect_dims
 from deconv_ir.ops.base import attribute, integer, operation
 from deconv_ir.ops.checks import check_type, known_integer, known_integers, normalize_axis, only
+from deconv_ir.ops.numeric import np
 from deconv_ir.ops.values import ANY, unknown_dims
-
-if TYPE_CHECKING:
-    from deconv_ir.ir.dtypes import Array
 
 _INPUTS = ("data", "indices", "axis")
 
@@ -30,8 +29,7 @@ class _Gather(Operation):
         """Leading axes that data and indices share."""
         return 0
 
-    def infer(self, inputs: Sequence[TensorInfo], context: Context) -> tuple[TensorInfo, ...]:
-        """Put the dims of the indices in place of the axis."""
+    def infer(self, inputs: Infos, context: Context) -> tuple[TensorInfo, ...]:
         data, indices, axis_info = inputs
         check_type(indices, "indices", "integer")
         check_type(axis_info, "axis", "integer")
@@ -100,10 +98,7 @@ class _Gather(Operation):
         low = -count if self.negative else 0
         return tuple(data.value[i] if low <= i < count else ANY for i in picked)
 
-    def explain(
-        self, inputs: Sequence[TensorInfo], context: Context, output: int, axis: int
-    ) -> str | None:
-        """Name the shapes of data and indices, and the axis."""
+    def explain(self, inputs: Infos, context: Context, output: int, axis: int) -> str | None:
         data, indices, axis_info = inputs
         at = known_integer(axis_info, "axis")
         return (
@@ -111,7 +106,7 @@ class _Gather(Operation):
             f"in place of axis {'?' if at is None else at}"
         )
 
-    def execute(self, inputs: Sequence[Array], context: Context) -> Sequence[Array]:
+    def execute(self, inputs: Arrays, context: Context) -> Arrays:
         """Pick the slices.
 
         Raises
@@ -119,8 +114,6 @@ class _Gather(Operation):
         InputError
             An index is out of range (Gather-1 and -7).
         """
-        import numpy as np
-
         data, indices, axis_array = inputs
         axis = normalize_axis(int(only(axis_array, "axis")), data.ndim)
         extent = data.shape[axis]
@@ -153,8 +146,6 @@ class _Gather(Operation):
 
     @staticmethod
     def _take(data: Array, indices: Array, axis: int, batch: int) -> Array:
-        import numpy as np
-
         if not batch:
             return np.take(data, indices, axis=axis)
         # Number the batch axes, and let the axes between them and `axis` follow the indices.
@@ -171,16 +162,10 @@ class _Gather(Operation):
 
 
 @operation(
-    "Gather",
-    "opset1",
-    inputs=_INPUTS,
-    examples=("f32[4,5], i64[2,3], i64[]{1} -> f32[4,2,3]",),
+    "Gather", "opset1", inputs=_INPUTS, examples=("f32[4,5], i64[2,3], i64[]{1} -> f32[4,2,3]",)
 )
 class Gather1(_Gather):
-    """Slices of the data along an axis.
-
-    Source: OpenVINO operation specification, Gather-1.
-    """
+    """Slices of the data along an axis."""
 
 
 @operation(
@@ -190,16 +175,7 @@ class Gather1(_Gather):
     examples=("f32[2,4,5], i64[2,3], i64[]{1} -> f32[2,3,5] | batch_dims=1",),
 )
 class Gather7(_Gather):
-    """Slices of the data along an axis, for each batch.
-
-    Source: OpenVINO operation specification, Gather-7.
-
-    Attributes
-    ----------
-    batch_dims : int
-        Leading axes that data and indices share; negative: counted from the
-        rank of the indices.
-    """
+    """Slices of the data along an axis, for each batch."""
 
     batch_dims: int = attribute(integer(), 0)
 
@@ -222,14 +198,6 @@ class Gather8(_Gather):
     """Slices of the data along an axis; negative indices count from the end.
 
     Indices out of range give zeros.
-
-    Source: OpenVINO operation specification, Gather-8.
-
-    Attributes
-    ----------
-    batch_dims : int
-        Leading axes that data and indices share; negative: counted from the
-        rank of the indices.
     """
 
     negative = True

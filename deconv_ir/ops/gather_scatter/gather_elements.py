@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
-
 from deconv_ir.errors import ShapeError
 from deconv_ir.ir.geometry import Dim
-from deconv_ir.ir.operation import Context, Operation, Sharing, TensorInfo
+from deconv_ir.ir.operation import Arrays, Context, Infos, Operation, Sharing, TensorInfo
 from deconv_ir.ir.shapes import Shape, format_shape, intersect_dims
 from deconv_ir.ops.base import attribute, integer, operation
 from deconv_ir.ops.checks import check_least_rank, check_type, normalize_axis, product
 from deconv_ir.ops.gather_scatter.scatter import check_depth, index_tuples, wrap_indices
+from deconv_ir.ops.numeric import np
 from deconv_ir.ops.values import unknown_dims
-
-if TYPE_CHECKING:
-    from deconv_ir.ir.dtypes import Array
 
 
 @operation(
@@ -25,20 +20,11 @@ if TYPE_CHECKING:
     examples=("f32[4,5], i64[4,2]{0,1,2,3,4,0,1,2} -> f32[4,2] | axis=1",),
 )
 class GatherElements(Operation):
-    """Elements of the data, their place along an axis named by indices.
-
-    Source: OpenVINO operation specification, GatherElements-6.
-
-    Attributes
-    ----------
-    axis : int
-        Negative: counted from the end.
-    """
+    """Elements of the data, their place along an axis named by indices."""
 
     axis: int = attribute(integer())
 
-    def infer(self, inputs: Sequence[TensorInfo], context: Context) -> tuple[TensorInfo, ...]:
-        """Take the shape of the indices; beside the axis it is that of the data."""
+    def infer(self, inputs: Infos, context: Context) -> tuple[TensorInfo, ...]:
         data, indices = inputs
         check_type(indices, "indices", "integer")
         check_least_rank(data, "data", 1)
@@ -58,17 +44,11 @@ class GatherElements(Operation):
             dims.append(common)
         return (TensorInfo(tuple(dims), data.element_type),)
 
-    def explain(
-        self, inputs: Sequence[TensorInfo], context: Context, output: int, axis: int
-    ) -> str | None:
-        """Name the shapes."""
+    def explain(self, inputs: Infos, context: Context, output: int, axis: int) -> str | None:
         data, indices = inputs
         return f"data {format_shape(data.shape)}, indices {format_shape(indices.shape)}"
 
-    def execute(self, inputs: Sequence[Array], context: Context) -> Sequence[Array]:
-        """Pick the elements."""
-        import numpy as np
-
+    def execute(self, inputs: Arrays, context: Context) -> Arrays:
         data, indices = inputs
         axis = normalize_axis(self.axis, data.ndim)
         found = wrap_indices(indices, data.shape[axis], f"axis {axis}")
@@ -95,8 +75,7 @@ class _GatherND(Operation):
         """Whether the batch axes become one in the output."""
         return False
 
-    def infer(self, inputs: Sequence[TensorInfo], context: Context) -> tuple[TensorInfo, ...]:
-        """Put what a tuple names in the place of the tuple."""
+    def infer(self, inputs: Infos, context: Context) -> tuple[TensorInfo, ...]:
         data, indices = inputs
         check_type(indices, "indices", "integer")
         check_least_rank(data, "data", 1)
@@ -129,20 +108,14 @@ class _GatherND(Operation):
             shared = [product(*shared)]
         return (*shared, *indices[batch:-1], *data[batch + depth :])
 
-    def explain(
-        self, inputs: Sequence[TensorInfo], context: Context, output: int, axis: int
-    ) -> str | None:
-        """Name the shapes."""
+    def explain(self, inputs: Infos, context: Context, output: int, axis: int) -> str | None:
         data, indices = inputs
         return (
             f"data {format_shape(data.shape)}, indices {format_shape(indices.shape)}, "
             f"batch_dims {self.batch_dims}"
         )
 
-    def execute(self, inputs: Sequence[Array], context: Context) -> Sequence[Array]:
-        """Pick the slices."""
-        import numpy as np
-
+    def execute(self, inputs: Arrays, context: Context) -> Arrays:
         data, indices = inputs
         shape = self._shape(data.shape, indices.shape)
         assert shape is not None, "actual arrays have static shapes"
@@ -168,15 +141,7 @@ class _GatherND(Operation):
     examples=("f32[2,3,4], i64[2,3,1]{0,1,2,3,0,1} -> f32[6] | batch_dims=2",),
 )
 class GatherND5(_GatherND):
-    """Slices of the data, named by tuples of indices; batch axes become one.
-
-    Source: OpenVINO operation specification, GatherND-5.
-
-    Attributes
-    ----------
-    batch_dims : int
-        Leading axes that data and indices share.
-    """
+    """Slices of the data, named by tuples of indices; batch axes become one."""
 
     def joins_batch(self) -> bool:
         """Whether the batch axes become one in the output."""
@@ -190,12 +155,4 @@ class GatherND5(_GatherND):
     examples=("f32[2,3,4], i64[2,3,1]{0,1,2,3,0,1} -> f32[2,3] | batch_dims=2",),
 )
 class GatherND8(_GatherND):
-    """Slices of the data, named by tuples of indices.
-
-    Source: OpenVINO operation specification, GatherND-8.
-
-    Attributes
-    ----------
-    batch_dims : int
-        Leading axes that data and indices share.
-    """
+    """Slices of the data, named by tuples of indices."""

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from deconv_ir.errors import InputError, ShapeError
+from deconv_ir.ir.dtypes import Array
 from deconv_ir.ir.geometry import Dim, bounds
-from deconv_ir.ir.operation import Context, Operation, TensorInfo
+from deconv_ir.ir.operation import Arrays, Context, Infos, Operation, TensorInfo
 from deconv_ir.ir.shapes import Shape, compatible, format_shape
 from deconv_ir.ops.base import attribute, boolean, choice, operation
 from deconv_ir.ops.checks import (
@@ -20,9 +21,7 @@ from deconv_ir.ops.checks import (
     normalize_axis,
     only,
 )
-
-if TYPE_CHECKING:
-    from deconv_ir.ir.dtypes import Array
+from deconv_ir.ops.numeric import narrow, np, widen
 
 
 class Reduction(enum.Enum):
@@ -67,8 +66,6 @@ def wrap_indices(indices: Array, extent: int, what: str) -> Array:
     InputError
         One is outside the axis.
     """
-    import numpy as np
-
     wide = indices.astype(np.int64, copy=False)
     wide = np.where(wide < 0, wide + extent, wide)
     outside = (wide < 0) | (wide >= extent)
@@ -82,8 +79,6 @@ def wrap_indices(indices: Array, extent: int, what: str) -> Array:
 
 def scatter(target: Array, where: Any, updates: Array, reduction: Reduction) -> None:
     """Write updates into an array, in place, one after the other."""
-    import numpy as np
-
     if reduction is Reduction.NONE:
         target[where] = updates
         return
@@ -102,10 +97,7 @@ def scatter(target: Array, where: Any, updates: Array, reduction: Reduction) -> 
 class _Scatter(Operation):
     """Data with some elements replaced: the shape is that of the data."""
 
-    def explain(
-        self, inputs: Sequence[TensorInfo], context: Context, output: int, axis: int
-    ) -> str | None:
-        """Name the shape of the data."""
+    def explain(self, inputs: Infos, context: Context, output: int, axis: int) -> str | None:
         return f"the shape of data, {format_shape(inputs[0].shape)}"
 
 
@@ -125,13 +117,9 @@ def _misfit(updates: Shape, wanted: Shape) -> ShapeError:
     examples=("f32[4,5], i64[2,1]{3,0}, f32[4,2,1], i64[]{1} -> f32[4,5]",),
 )
 class ScatterUpdate(_Scatter):
-    """Slices of the data along an axis replaced.
+    """Slices of the data along an axis replaced."""
 
-    Source: OpenVINO operation specification, ScatterUpdate-3.
-    """
-
-    def infer(self, inputs: Sequence[TensorInfo], context: Context) -> tuple[TensorInfo, ...]:
-        """Keep the shape of the data; the updates must fit."""
+    def infer(self, inputs: Infos, context: Context) -> tuple[TensorInfo, ...]:
         data, indices, updates, axis_info = inputs
         element_type = merged_type([data, updates], ["data", "updates"])
         check_type(indices, "indices", "integer")
@@ -145,8 +133,7 @@ class ScatterUpdate(_Scatter):
                     raise _misfit(updates.shape, wanted)
         return (TensorInfo(data.shape, element_type),)
 
-    def execute(self, inputs: Sequence[Array], context: Context) -> Sequence[Array]:
-        """Replace the slices."""
+    def execute(self, inputs: Arrays, context: Context) -> Arrays:
         data, indices, updates, axis_array = inputs
         axis = normalize_axis(int(only(axis_array, "axis")), data.ndim)
         found = wrap_indices(indices, data.shape[axis], f"axis {axis}")
@@ -163,8 +150,7 @@ class _ScatterND(_Scatter):
         """Tell what an update does to what is there."""
         return Reduction.NONE
 
-    def infer(self, inputs: Sequence[TensorInfo], context: Context) -> tuple[TensorInfo, ...]:
-        """Keep the shape of the data; the updates must fit."""
+    def infer(self, inputs: Infos, context: Context) -> tuple[TensorInfo, ...]:
         data, indices, updates = inputs
         element_type = merged_type([data, updates], ["data", "updates"])
         check_type(indices, "indices", "integer")
@@ -178,10 +164,7 @@ class _ScatterND(_Scatter):
                     raise _misfit(updates.shape, wanted)
         return (TensorInfo(data.shape, element_type),)
 
-    def execute(self, inputs: Sequence[Array], context: Context) -> Sequence[Array]:
-        """Replace the slices."""
-        from deconv_ir.ops.numeric import narrow, widen
-
+    def execute(self, inputs: Arrays, context: Context) -> Arrays:
         data, indices, updates = inputs
         where = index_tuples(indices, data.shape, 0)
         result = widen(data).copy()
@@ -218,10 +201,7 @@ _ND = ("data", "indices", "updates")
     examples=("f32[4,5,6], i64[2,2]{0,1,3,4}, f32[2,6] -> f32[4,5,6]",),
 )
 class ScatterNDUpdate3(_ScatterND):
-    """Slices of the data, named by tuples of indices, replaced.
-
-    Source: OpenVINO operation specification, ScatterNDUpdate-3.
-    """
+    """Slices of the data, named by tuples of indices, replaced."""
 
 
 @operation(
@@ -231,15 +211,7 @@ class ScatterNDUpdate3(_ScatterND):
     examples=("f32[4], i64[3,1]{0,1,0}, f32[3] -> f32[4] | reduction=sum",),
 )
 class ScatterNDUpdate15(_ScatterND):
-    """Slices of the data, named by tuples of indices, replaced or combined with updates.
-
-    Source: OpenVINO operation specification, ScatterNDUpdate-15.
-
-    Attributes
-    ----------
-    reduction : NDReduction
-        none, sum, sub, prod, min or max.
-    """
+    """Slices of the data, named by tuples of indices, replaced or combined with updates."""
 
     reduction: NDReduction = attribute(choice(NDReduction), NDReduction.NONE)
 
@@ -259,8 +231,7 @@ class _ScatterElements(_Scatter):
         """Whether what was there takes part in the reduction."""
         return True
 
-    def infer(self, inputs: Sequence[TensorInfo], context: Context) -> tuple[TensorInfo, ...]:
-        """Keep the shape of the data; indices and updates must have one shape."""
+    def infer(self, inputs: Infos, context: Context) -> tuple[TensorInfo, ...]:
         data, indices, updates, axis_info = inputs
         element_type = merged_type([data, updates], ["data", "updates"])
         check_type(indices, "indices", "integer")
@@ -284,12 +255,7 @@ class _ScatterElements(_Scatter):
             raise _misfit(updates.shape, indices.shape)
         return (TensorInfo(data.shape, element_type),)
 
-    def execute(self, inputs: Sequence[Array], context: Context) -> Sequence[Array]:
-        """Replace the elements."""
-        import numpy as np
-
-        from deconv_ir.ops.numeric import narrow, widen
-
+    def execute(self, inputs: Arrays, context: Context) -> Arrays:
         data, indices, updates, axis_array = inputs
         axis = normalize_axis(int(only(axis_array, "axis")), data.ndim)
         grid: list[Any] = list(np.indices(indices.shape, sparse=True))
@@ -299,23 +265,23 @@ class _ScatterElements(_Scatter):
         result, values = widen(data).copy(), widen(updates)
         with np.errstate(all="ignore"):
             if reduction is not Reduction.NONE and not self.counts_initial():
-                result[where] = _neutral(np, reduction, result.dtype)
+                result[where] = _neutral(reduction, result.dtype)
             if reduction is Reduction.MEAN:
-                return (narrow(self._mean(np, result, where, values), data.dtype),)
+                return (narrow(self._mean(result, where, values), data.dtype),)
             scatter(result, where, values, reduction)
         return (narrow(result, data.dtype),)
 
-    def _mean(self, np: Any, result: Array, where: Any, values: Array) -> Array:
+    def _mean(self, result: Array, where: Any, values: Array) -> Array:
         count = np.zeros(result.shape, np.int64)
         np.add.at(count, where, 1)
         np.add.at(result, where, values)
         total = np.maximum(count + self.counts_initial(), 1)
         if result.dtype.kind == "f":
             return result / total.astype(result.dtype)  # type: ignore[no-any-return]
-        return np.floor_divide(result, total).astype(result.dtype)  # type: ignore[no-any-return]
+        return np.floor_divide(result, total).astype(result.dtype)
 
 
-def _neutral(np: Any, reduction: Reduction, dtype: Any) -> Any:
+def _neutral(reduction: Reduction, dtype: Any) -> Any:
     """Return the number that changes nothing."""
     if reduction is Reduction.PROD:
         return 1
@@ -339,10 +305,7 @@ _ELEMENTS = ("data", "indices", "updates", "axis")
     examples=("f32[4,5], i64[2,2]{0,1,2,3}, f32[2,2], i64[]{1} -> f32[4,5]",),
 )
 class ScatterElementsUpdate3(_ScatterElements):
-    """Elements of the data replaced, their place along an axis named by indices.
-
-    Source: OpenVINO operation specification, ScatterElementsUpdate-3.
-    """
+    """Elements of the data replaced, their place along an axis named by indices."""
 
 
 @operation(
@@ -355,17 +318,7 @@ class ScatterElementsUpdate3(_ScatterElements):
     ),
 )
 class ScatterElementsUpdate12(_ScatterElements):
-    """Elements of the data replaced or combined with updates.
-
-    Source: OpenVINO operation specification, ScatterElementsUpdate-12.
-
-    Attributes
-    ----------
-    reduction : ElementsReduction
-        none, sum, prod, min, max or mean.
-    use_init_val : bool
-        What was there takes part in the reduction.
-    """
+    """Elements of the data replaced or combined with updates."""
 
     reduction: ElementsReduction = attribute(choice(ElementsReduction), ElementsReduction.NONE)
     use_init_val: bool = attribute(boolean(), True)

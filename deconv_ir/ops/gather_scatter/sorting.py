@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from deconv_ir.errors import ShapeError
 from deconv_ir.ir.dtypes import I32, I64, ElementType
 from deconv_ir.ir.geometry import UNKNOWN, Dim, bounds, interval
-from deconv_ir.ir.operation import Context, Operation, TensorInfo
+from deconv_ir.ir.operation import Arrays, Context, Infos, Operation, TensorInfo
 from deconv_ir.ir.shapes import format_shape
 from deconv_ir.ops.base import attribute, boolean, choice, integer, operation, result_type
 from deconv_ir.ops.checks import check_single, check_type, normalize_axis, only, product
+from deconv_ir.ops.numeric import np, widen
 from deconv_ir.ops.values import as_dim
-
-if TYPE_CHECKING:
-    from deconv_ir.ir.dtypes import Array
 
 
 class Extreme(enum.Enum):
@@ -49,8 +45,7 @@ class _TopK(Operation):
         """Tell the element type of the second output."""
         raise NotImplementedError
 
-    def infer(self, inputs: Sequence[TensorInfo], context: Context) -> tuple[TensorInfo, ...]:
-        """Put k in the place of the axis."""
+    def infer(self, inputs: Infos, context: Context) -> tuple[TensorInfo, ...]:
         data, k_info = inputs
         element_type = check_type(data, "data", "numeric")
         check_type(k_info, "k", "integer")
@@ -79,22 +74,15 @@ class _TopK(Operation):
             most = high if most is None else min(high, most)
         return interval(min(low, most) if most is not None else low, most)
 
-    def explain(
-        self, inputs: Sequence[TensorInfo], context: Context, output: int, axis: int
-    ) -> str | None:
-        """Name k and the axis."""
+    def explain(self, inputs: Infos, context: Context, output: int, axis: int) -> str | None:
         k = inputs[1].value
         return (
             f"data {format_shape(inputs[0].shape)}, k {k[0] if k else '?'} in place of "
             f"axis {self.axis}"
         )
 
-    def execute(self, inputs: Sequence[Array], context: Context) -> Sequence[Array]:
+    def execute(self, inputs: Arrays, context: Context) -> Arrays:
         """Sort, stably, and take the first k."""
-        import numpy as np
-
-        from deconv_ir.ops.numeric import widen
-
         data = inputs[0]
         k = int(only(inputs[1], "k"))
         axis = normalize_axis(self.axis, data.ndim)
@@ -121,21 +109,7 @@ _EXAMPLE = "f32[2,5], i64[]{3} -> f32[2,3], %s[2,3] | axis=1 mode=%s sort=%s%s"
     "TopK", "opset1", inputs=("data", "k"), examples=(_EXAMPLE % ("i32", "max", "value", ""),)
 )
 class TopK1(_TopK):
-    """The k greatest or smallest elements along an axis, and where they stand.
-
-    Source: OpenVINO operation specification, TopK-1.
-
-    Attributes
-    ----------
-    axis : int
-        Negative: counted from the end.
-    mode : Extreme
-        max or min.
-    sort : Order
-        none (here the same as value), index, or value: the most extreme first.
-    index_element_type : ElementType
-        Type of the second output; OpenVINO writes it.
-    """
+    """The k greatest or smallest elements along an axis, and where they stand."""
 
     index_element_type: ElementType = attribute(result_type(), I32)
 
@@ -151,17 +125,7 @@ class TopK1(_TopK):
     examples=(_EXAMPLE % ("i64", "min", "index", " index_element_type=i64"),),
 )
 class TopK3(_TopK):
-    """The k greatest or smallest elements along an axis, and where they stand.
-
-    Source: OpenVINO operation specification, TopK-3.
-
-    Attributes
-    ----------
-    axis, mode, sort
-        As of `TopK1`.
-    index_element_type : ElementType
-        Type of the second output.
-    """
+    """The k greatest or smallest elements along an axis, and where they stand."""
 
     index_element_type: ElementType = attribute(result_type(), I32)
 
@@ -177,19 +141,7 @@ class TopK3(_TopK):
     examples=(_EXAMPLE % ("i32", "max", "value", " stable=true"),),
 )
 class TopK11(_TopK):
-    """The k greatest or smallest elements along an axis, and where they stand.
-
-    Source: OpenVINO operation specification, TopK-11.
-
-    Attributes
-    ----------
-    axis, mode, sort
-        As of `TopK1`.
-    index_element_type : ElementType
-        Type of the second output.
-    stable : bool
-        Equal elements stay in order, which they do here in any case.
-    """
+    """The k greatest or smallest elements along an axis, and where they stand."""
 
     index_element_type: ElementType = attribute(result_type(), I32)
     stable: bool = attribute(boolean(), False)
@@ -203,35 +155,21 @@ class TopK11(_TopK):
     "NonZero", "opset3", inputs=("data",), examples=("f32[2,3] -> i64[2,0..6] | output_type=i64",)
 )
 class NonZero(Operation):
-    """Indices of the elements that are not 0, one row an axis.
-
-    Source: OpenVINO operation specification, NonZero-3.
-
-    Attributes
-    ----------
-    output_type : ElementType
-    """
+    """Indices of the elements that are not 0, one row an axis."""
 
     output_type: ElementType = attribute(result_type(), I64)
 
-    def infer(self, inputs: Sequence[TensorInfo], context: Context) -> tuple[TensorInfo, ...]:
-        """Bound the number of columns by that of elements."""
+    def infer(self, inputs: Infos, context: Context) -> tuple[TensorInfo, ...]:
         shape = inputs[0].shape
         if shape is None:
             return (TensorInfo((UNKNOWN, UNKNOWN), self.output_type),)
         most = bounds(product(*shape))[1]
         return (TensorInfo((len(shape), interval(0, most)), self.output_type),)
 
-    def explain(
-        self, inputs: Sequence[TensorInfo], context: Context, output: int, axis: int
-    ) -> str | None:
-        """Name the shape of the data."""
+    def explain(self, inputs: Infos, context: Context, output: int, axis: int) -> str | None:
         return f"rank and number of elements of data {format_shape(inputs[0].shape)}"
 
-    def execute(self, inputs: Sequence[Array], context: Context) -> Sequence[Array]:
-        """Find the indices."""
-        import numpy as np
-
+    def execute(self, inputs: Arrays, context: Context) -> Arrays:
         data = inputs[0]
         if not data.ndim:
             # A scalar has no axes, yet one column if it is not 0.

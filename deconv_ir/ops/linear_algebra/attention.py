@@ -5,18 +5,16 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from deconv_ir.errors import ShapeError
 from deconv_ir.ir.geometry import UNKNOWN, Dim
-from deconv_ir.ir.operation import Context, Operation, TensorInfo
+from deconv_ir.ir.operation import Arrays, Context, Infos, Operation, TensorInfo
 from deconv_ir.ir.shapes import Shape, format_shape, intersect_dims
 from deconv_ir.ops.base import attribute, boolean, operation, text
 from deconv_ir.ops.checks import check_least_rank, check_single, check_type, merged_type, only
 from deconv_ir.ops.elementwise.broadcasting import Broadcast, broadcast_dim, broadcast_shapes
-
-if TYPE_CHECKING:
-    from deconv_ir.ir.dtypes import Array
+from deconv_ir.ops.numeric import narrow, np, widen
 
 _EQUATION = re.compile(r"^[A-Za-z.]+(,[A-Za-z.]+)*(->[A-Za-z.]*)?$")
 
@@ -32,15 +30,7 @@ _EQUATION = re.compile(r"^[A-Za-z.]+(,[A-Za-z.]+)*(->[A-Za-z.]*)?$")
     ),
 )
 class Einsum(Operation):
-    """Sum of products by Einstein's convention.
-
-    Source: OpenVINO operation specification, Einsum-7.
-
-    Attributes
-    ----------
-    equation : str
-        Labels of the axes of each input and, after an arrow, of the output.
-    """
+    """Sum of products by Einstein's convention."""
 
     equation: str = attribute(text())
 
@@ -76,8 +66,7 @@ class Einsum(Operation):
             right = ("..." if "..." in left else "") + "".join(once)
         return parts, right
 
-    def infer(self, inputs: Sequence[TensorInfo], context: Context) -> tuple[TensorInfo, ...]:
-        """Match the dims of each label."""
+    def infer(self, inputs: Infos, context: Context) -> tuple[TensorInfo, ...]:
         names = [f"input {i}" for i in range(len(inputs))]
         element_type = merged_type(inputs, names, "numeric")
         parts, right = self.subscripts(len(inputs))
@@ -89,26 +78,18 @@ class Einsum(Operation):
             return (TensorInfo(None, element_type),)
         return (TensorInfo(_known(parts, right, inputs), element_type),)
 
-    def explain(
-        self, inputs: Sequence[TensorInfo], context: Context, output: int, axis: int
-    ) -> str | None:
-        """Name the equation and the shapes."""
+    def explain(self, inputs: Infos, context: Context, output: int, axis: int) -> str | None:
         shapes = ", ".join(format_shape(info.shape) for info in inputs)
         return f"equation {self.equation!r} for {shapes}"
 
-    def execute(self, inputs: Sequence[Array], context: Context) -> Sequence[Array]:
-        """Multiply and sum."""
-        import numpy as np
-
-        from deconv_ir.ops.numeric import narrow, widen
-
+    def execute(self, inputs: Arrays, context: Context) -> Arrays:
         equation = self.equation.replace(" ", "")
         with np.errstate(all="ignore"):
             result = np.einsum(equation, *map(widen, inputs), optimize=True)
             return (narrow(result, inputs[0].dtype),)
 
 
-def _known(parts: Sequence[str], right: str, inputs: Sequence[TensorInfo]) -> Shape:
+def _known(parts: Sequence[str], right: str, inputs: Infos) -> Shape:
     """Match the dims of each label, and put them in the order of the output."""
     dims: dict[str, Dim] = {}
     ellipsis: Shape = ()
@@ -170,20 +151,11 @@ def _broadcasts_to(shape: Sequence[Dim], wanted: Sequence[Dim]) -> bool:
     ),
 )
 class ScaledDotProductAttention(Operation):
-    """softmax(query key^T * scale + mask) value; `scale` absent: 1 / sqrt of the last axis.
-
-    Source: OpenVINO operation specification, ScaledDotProductAttention-13.
-
-    Attributes
-    ----------
-    causal : bool
-        A query sees the keys up to its own position; the mask is ignored.
-    """
+    """softmax(query key^T * scale + mask) value; `scale` absent: 1 / sqrt of the last axis."""
 
     causal: bool = attribute(boolean())
 
-    def infer(self, inputs: Sequence[TensorInfo], context: Context) -> tuple[TensorInfo, ...]:
-        """Match batches, keys and widths."""
+    def infer(self, inputs: Infos, context: Context) -> tuple[TensorInfo, ...]:
         element_type = merged_type(inputs[:3], self.inputs, "float")
         for info, name in zip(inputs[:3], self.inputs, strict=False):
             check_least_rank(info, name, 3)
@@ -215,21 +187,14 @@ class ScaledDotProductAttention(Operation):
             )
         return (TensorInfo((*stack, query[-2], value[-1]), element_type),)
 
-    def explain(
-        self, inputs: Sequence[TensorInfo], context: Context, output: int, axis: int
-    ) -> str | None:
-        """Name the shapes."""
+    def explain(self, inputs: Infos, context: Context, output: int, axis: int) -> str | None:
         return ", ".join(
             f"{name} {format_shape(info.shape)}"
             for info, name in zip(inputs[:3], self.inputs, strict=False)
         )
 
-    def execute(self, inputs: Sequence[Array], context: Context) -> Sequence[Array]:
-        """Attend."""
-        import numpy as np
-
+    def execute(self, inputs: Arrays, context: Context) -> Arrays:
         from deconv_ir.kernels.products import matmul
-        from deconv_ir.ops.numeric import narrow, widen
 
         query, key, value = map(widen, inputs[:3])
         # Without any width the products are 0, whatever they are scaled by.

@@ -5,12 +5,11 @@ Complex numbers stand in a last axis of extent 2: real and imaginary part.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 from deconv_ir.errors import ShapeError
 from deconv_ir.ir.geometry import UNKNOWN, Dim, monotone
-from deconv_ir.ir.operation import Context, Operation, TensorInfo
+from deconv_ir.ir.operation import Arrays, Context, Infos, Operation, TensorInfo
 from deconv_ir.ir.shapes import format_shape, intersect_dims, static
 from deconv_ir.ops.base import operation
 from deconv_ir.ops.checks import (
@@ -22,10 +21,8 @@ from deconv_ir.ops.checks import (
     known_integers,
     normalize_axes,
 )
+from deconv_ir.ops.numeric import narrow, np, widen
 from deconv_ir.ops.values import as_dims, unknown_dims
-
-if TYPE_CHECKING:
-    from deconv_ir.ir.dtypes import Array
 
 
 class _Fourier(Operation):
@@ -35,8 +32,7 @@ class _Fourier(Operation):
     complex_out: ClassVar[bool] = True
     inverse: ClassVar[bool] = False
 
-    def infer(self, inputs: Sequence[TensorInfo], context: Context) -> tuple[TensorInfo, ...]:
-        """Put the signal sizes in; halve, or double, the last axis of a real transform."""
+    def infer(self, inputs: Infos, context: Context) -> tuple[TensorInfo, ...]:
         data = inputs[0]
         element_type = check_type(data, "data", "float")
         for info, name in zip(inputs[1:], self.inputs[1:], strict=False):
@@ -75,7 +71,7 @@ class _Fourier(Operation):
         return (TensorInfo((*dims, *pair), element_type),)
 
     @staticmethod
-    def _sizes(inputs: Sequence[TensorInfo], count: int) -> tuple[Dim, ...]:
+    def _sizes(inputs: Infos, count: int) -> tuple[Dim, ...]:
         """Return the signal sizes; -1: as the data has it."""
         if len(inputs) < 3:
             return (-1,) * count
@@ -100,22 +96,16 @@ class _Fourier(Operation):
                 )
         return as_dims(value)
 
-    def explain(
-        self, inputs: Sequence[TensorInfo], context: Context, output: int, axis: int
-    ) -> str | None:
-        """Name the data and the axes."""
+    def explain(self, inputs: Infos, context: Context, output: int, axis: int) -> str | None:
         axes = inputs[1].value
         return (
             f"data {format_shape(inputs[0].shape)}, axes "
             f"{'?' if axes is None else format_shape(axes)}"
         )
 
-    def execute(self, inputs: Sequence[Array], context: Context) -> Sequence[Array]:
+    def execute(self, inputs: Arrays, context: Context) -> Arrays:
         """Transform, in the precision of the data."""
-        import numpy as np
         from scipy import fft
-
-        from deconv_ir.ops.numeric import narrow, widen
 
         data = widen(inputs[0])
         rank = data.ndim - self.complex_in
@@ -143,8 +133,6 @@ class _Fourier(Operation):
         return (narrow(self._parts(result), inputs[0].dtype),)
 
     def _parts(self, result: Any) -> Any:
-        import numpy as np
-
         return np.stack([result.real, result.imag], -1) if self.complex_out else result.real
 
 
@@ -159,20 +147,14 @@ _INPUTS = ("data", "axes", "signal_size")
     examples=("f32[3,4,2], i64[2]{0,-1}, i64[2]{-1,5} -> f32[3,5,2]",),
 )
 class DFT(_Fourier):
-    """Discrete Fourier transform, complex to complex.
-
-    Source: OpenVINO operation specification, DFT-7.
-    """
+    """Discrete Fourier transform, complex to complex."""
 
 
 @operation(
     "IDFT", "opset7", inputs=_INPUTS, required=2, examples=("f32[3,4,2], i64[1]{1} -> f32[3,4,2]",)
 )
 class IDFT(_Fourier):
-    """Inverse discrete Fourier transform, complex to complex.
-
-    Source: OpenVINO operation specification, IDFT-7.
-    """
+    """Inverse discrete Fourier transform, complex to complex."""
 
     inverse = True
 
@@ -181,10 +163,7 @@ class IDFT(_Fourier):
     "RDFT", "opset9", inputs=_INPUTS, required=2, examples=("f32[3,6], i64[1]{1} -> f32[3,4,2]",)
 )
 class RDFT(_Fourier):
-    """Discrete Fourier transform, real to complex: half of the last axis.
-
-    Source: OpenVINO operation specification, RDFT-9.
-    """
+    """Discrete Fourier transform, real to complex: half of the last axis."""
 
     complex_in = False
 
@@ -193,10 +172,7 @@ class RDFT(_Fourier):
     "IRDFT", "opset9", inputs=_INPUTS, required=2, examples=("f32[3,4,2], i64[1]{1} -> f32[3,6]",)
 )
 class IRDFT(_Fourier):
-    """Inverse discrete Fourier transform, complex to real.
-
-    Source: OpenVINO operation specification, IRDFT-9.
-    """
+    """Inverse discrete Fourier transform, complex to real."""
 
     complex_out = False
     inverse = True

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
-
 from deconv_ir.errors import ShapeError
-from deconv_ir.ir.dtypes import F32, F64
+from deconv_ir.ir.dtypes import F32, F64, Array
 from deconv_ir.ir.geometry import Dim
-from deconv_ir.ir.operation import Call, Context, Operation, TensorInfo
+from deconv_ir.ir.operation import Arrays, Call, Context, Infos, Operation, TensorInfo
 from deconv_ir.ir.shapes import (
     Shape,
     element_count,
@@ -20,9 +17,7 @@ from deconv_ir.ir.shapes import (
 from deconv_ir.ops.base import attribute, boolean, operation
 from deconv_ir.ops.checks import check_least_rank, merged_type
 from deconv_ir.ops.elementwise.broadcasting import Broadcast, broadcast_shapes
-
-if TYPE_CHECKING:
-    from deconv_ir.ir.dtypes import Array
+from deconv_ir.ops.numeric import narrow, np, widen
 
 
 @operation(
@@ -40,20 +35,12 @@ class MatMul(Operation):
 
     A list on the left is a row, on the right a column; that axis is not in
     the output, and the list is not transposed.
-
-    Source: OpenVINO operation specification, MatMul-1.
-
-    Attributes
-    ----------
-    transpose_a, transpose_b : bool
-        The last two axes are swapped first.
     """
 
     transpose_a: bool = attribute(boolean(), False)
     transpose_b: bool = attribute(boolean(), False)
 
-    def infer(self, inputs: Sequence[TensorInfo], context: Context) -> tuple[TensorInfo, ...]:
-        """Match the inner dims, and broadcast the others."""
+    def infer(self, inputs: Infos, context: Context) -> tuple[TensorInfo, ...]:
         element_type = merged_type(inputs, self.inputs, "numeric")
         for info, name in zip(inputs, self.inputs, strict=True):
             check_least_rank(info, name, 1)
@@ -93,17 +80,14 @@ class MatMul(Operation):
         assert stack is not None, "both ranks are known"
         return (*stack, *rows, *columns)
 
-    def explain(
-        self, inputs: Sequence[TensorInfo], context: Context, output: int, axis: int
-    ) -> str | None:
-        """Name the shapes."""
+    def explain(self, inputs: Infos, context: Context, output: int, axis: int) -> str | None:
         a, b = inputs
         return (
             f"a {format_shape(a.shape)}{' transposed' if self.transpose_a else ''} times "
             f"b {format_shape(b.shape)}{' transposed' if self.transpose_b else ''}"
         )
 
-    def work(self, inputs: Sequence[TensorInfo], output: TensorInfo) -> int | None:
+    def work(self, inputs: Infos, output: TensorInfo) -> int | None:
         """Count two operations for each output element and inner index."""
         a = inputs[0].shape
         if a is None or not is_static(a) or not is_static(output.shape):
@@ -111,10 +95,7 @@ class MatMul(Operation):
         inner = static(a)[-2 if self.transpose_a and len(a) > 1 else -1]
         return 2 * element_count(static(output.shape)) * inner
 
-    def bind(
-        self, inputs: Sequence[TensorInfo], outputs: Sequence[TensorInfo], context: Context
-    ) -> Call:
-        """Multiply small arrays of floats at once."""
+    def bind(self, inputs: Infos, outputs: Infos, context: Context) -> Call:
         from deconv_ir.kernels.products import LEAST_FOR_THREADS
 
         a, b = (static(info.shape) for info in inputs)
@@ -126,18 +107,15 @@ class MatMul(Operation):
         rows = element_count(a[:-1]), a[-1]
         turned = self.transpose_b
 
-        def call(arrays: Sequence[Array], out: Array | None) -> Sequence[Array]:
+        def call(arrays: Arrays, out: Array | None) -> Arrays:
             left, right = arrays
             return ((left.reshape(rows) @ (right.T if turned else right)).reshape(shape),)
 
         return call
 
-    def execute(self, inputs: Sequence[Array], context: Context) -> Sequence[Array]:
+    def execute(self, inputs: Arrays, context: Context) -> Arrays:
         """Multiply; integers wrap."""
-        import numpy as np
-
         from deconv_ir.kernels.products import matmul
-        from deconv_ir.ops.numeric import narrow, widen
 
         a, b = map(widen, inputs)
         if self.transpose_a and a.ndim > 1:

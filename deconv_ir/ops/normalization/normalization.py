@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import enum
 import math
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
 
 from deconv_ir.errors import ShapeError
+from deconv_ir.ir.dtypes import Array
 from deconv_ir.ir.geometry import UNKNOWN, Dim
-from deconv_ir.ir.operation import Call, Context, Operation, TensorInfo
+from deconv_ir.ir.operation import Arrays, Call, Context, Infos, Operation, TensorInfo
 from deconv_ir.ir.shapes import Shape, format_shape, static
 from deconv_ir.ops.base import attribute, boolean, choice, integer, integers, number, operation
 from deconv_ir.ops.checks import (
@@ -28,19 +29,13 @@ from deconv_ir.ops.normalization.standardizing import (
     standardizer,
     standardizer_bytes,
 )
-from deconv_ir.ops.numeric import keeps_type, widened_bytes
-
-if TYPE_CHECKING:
-    from deconv_ir.ir.dtypes import Array
+from deconv_ir.ops.numeric import keeps_type, narrow, np, widen, widened_bytes
 
 
 class _Normalization(Operation):
     """Shape and type are those of the data."""
 
-    def explain(
-        self, inputs: Sequence[TensorInfo], context: Context, output: int, axis: int
-    ) -> str | None:
-        """Name the shape of the data."""
+    def explain(self, inputs: Infos, context: Context, output: int, axis: int) -> str | None:
         data = inputs[self.inputs.index("data")]
         return f"the shape of data, {format_shape(data.shape)}"
 
@@ -54,14 +49,12 @@ class _Standardizing(_Normalization):
 
     def function(
         self, shape: tuple[int, ...], axes: tuple[int, ...], dtype: Any, scratch_bytes: int
-    ) -> Callable[[Sequence[Array]], Array]:
+    ) -> Callable[[Arrays], Array]:
         """Return what computes the output from inputs in their working precision."""
         found = standardizer(shape, dtype, self.how(len(shape), axes), scratch_bytes)
         return lambda arrays: found(arrays[0])
 
-    def bind(
-        self, inputs: Sequence[TensorInfo], outputs: Sequence[TensorInfo], context: Context
-    ) -> Call:
+    def bind(self, inputs: Infos, outputs: Infos, context: Context) -> Call:
         """Find once what is computed, where the axes are known."""
         axes = known_integers(inputs[1]) if "axes" in self.inputs else ()
         element_type = inputs[0].element_type
@@ -71,21 +64,14 @@ class _Standardizing(_Normalization):
         found = self.function(shape, axes, element_type.numpy(), context.scratch_bytes)
         return lambda arrays, out: (found(arrays),)
 
-    def execute(self, inputs: Sequence[Array], context: Context) -> Sequence[Array]:
-        """Normalise."""
-        import numpy as np
-
-        from deconv_ir.ops.numeric import narrow, widen
-
+    def execute(self, inputs: Arrays, context: Context) -> Arrays:
         axes = elements(inputs[1]) if "axes" in self.inputs else ()
         data = widen(inputs[0])
         found = self.function(data.shape, axes, data.dtype, context.scratch_bytes)
         with np.errstate(all="ignore"):
             return (narrow(found([data, *map(widen, inputs[1:])]), inputs[0].dtype),)
 
-    def scratch(
-        self, inputs: Sequence[TensorInfo], outputs: Sequence[TensorInfo], context: Context
-    ) -> int:
+    def scratch(self, inputs: Infos, outputs: Infos, context: Context) -> int:
         """Count what `standardizer` makes takes."""
         return standardizer_bytes(inputs[0], context)
 
@@ -102,17 +88,6 @@ class MVN1(_Standardizing):
     """Mean (and variance) normalisation over the spatial axes, or channels too.
 
     Source: OpenVINO operation specification, MVN-1.
-
-    Attributes
-    ----------
-    across_channels : bool
-        Mean and variance are those of all channels together.
-    normalize_variance : bool
-        Divide by the standard deviation.
-    eps : float
-        Added to the standard deviation.
-    reduction_axes : tuple of int
-        The axes themselves; OpenVINO writes them beside `across_channels`.
     """
 
     across_channels: bool = attribute(boolean(), False)
@@ -120,8 +95,7 @@ class MVN1(_Standardizing):
     eps: float = attribute(number(minimum=0), 1e-9)
     reduction_axes: tuple[int, ...] = attribute(integers(0), ())
 
-    def infer(self, inputs: Sequence[TensorInfo], context: Context) -> tuple[TensorInfo, ...]:
-        """Shape and type are those of the data."""
+    def infer(self, inputs: Infos, context: Context) -> tuple[TensorInfo, ...]:
         element_type = check_type(inputs[0], "data", "float")
         check_least_rank(inputs[0], "data", 2)
         if inputs[0].shape is not None:
@@ -144,26 +118,13 @@ class MVN1(_Standardizing):
     ),
 )
 class MVN6(_Standardizing):
-    """Mean (and variance) normalisation over axes.
-
-    Source: OpenVINO operation specification, MVN-6.
-
-    Attributes
-    ----------
-    normalize_variance : bool
-        Divide by the standard deviation.
-    eps : float
-    eps_mode : EpsMode
-        inside_sqrt or outside_sqrt: whether eps is added to the variance or
-        to the standard deviation.
-    """
+    """Mean (and variance) normalisation over axes."""
 
     normalize_variance: bool = attribute(boolean())
     eps: float = attribute(number(minimum=0))
     eps_mode: EpsMode = attribute(choice(EpsMode))
 
-    def infer(self, inputs: Sequence[TensorInfo], context: Context) -> tuple[TensorInfo, ...]:
-        """Shape and type are those of the data."""
+    def infer(self, inputs: Infos, context: Context) -> tuple[TensorInfo, ...]:
         data, axes_info = inputs
         element_type = check_type(data, "data", "float")
         check_type(axes_info, "axes", "integer")
@@ -186,23 +147,12 @@ class MVN6(_Standardizing):
     examples=("f32[2,6,4,5], f32[6], f32[6] -> f32[2,6,4,5] | num_groups=3 epsilon=1e-5",),
 )
 class GroupNormalization(_Standardizing):
-    """Normalisation over groups of channels, then scale and bias for each channel.
-
-    Source: OpenVINO operation specification, GroupNormalization-12.
-
-    Attributes
-    ----------
-    num_groups : int
-        Number of groups; channels are a multiple.
-    epsilon : float
-        Added to the variance.
-    """
+    """Normalisation over groups of channels, then scale and bias for each channel."""
 
     num_groups: int = attribute(integer(1))
     epsilon: float = attribute(number(minimum=0))
 
-    def infer(self, inputs: Sequence[TensorInfo], context: Context) -> tuple[TensorInfo, ...]:
-        """Shape and type are those of the data; channels must fill the groups."""
+    def infer(self, inputs: Infos, context: Context) -> tuple[TensorInfo, ...]:
         data = inputs[0]
         element_type = merged_type(inputs, self.inputs, "float")
         check_least_rank(data, "data", 2)
@@ -225,15 +175,13 @@ class GroupNormalization(_Standardizing):
 
     def function(
         self, shape: tuple[int, ...], axes: tuple[int, ...], dtype: Any, scratch_bytes: int
-    ) -> Callable[[Sequence[Array]], Array]:
+    ) -> Callable[[Arrays], Array]:
         """Return what normalises groups, and scales channels."""
-        import numpy as np
-
         grouped = shape[0], self.num_groups, math.prod(shape[1:]) // self.num_groups
         found = super().function(grouped, axes, dtype, scratch_bytes)
         per_channel = (shape[1],) + (1,) * (len(shape) - 2)
 
-        def run(arrays: Sequence[Array]) -> Array:
+        def run(arrays: Arrays) -> Array:
             data, scale, bias = arrays
             result = found([data.reshape(grouped)]).reshape(shape)
             np.multiply(result, scale.reshape(per_channel), out=result)
@@ -248,8 +196,7 @@ class _BatchNorm(_Normalization):
 
     epsilon: float = attribute(number(minimum=0))
 
-    def infer(self, inputs: Sequence[TensorInfo], context: Context) -> tuple[TensorInfo, ...]:
-        """Shape and type are those of the data."""
+    def infer(self, inputs: Infos, context: Context) -> tuple[TensorInfo, ...]:
         element_type = merged_type(inputs, self.inputs, "float")
         data = inputs[self.inputs.index("data")]
         check_least_rank(data, "data", 2)
@@ -263,12 +210,7 @@ class _BatchNorm(_Normalization):
             shape = (shape[0], channels[0], *shape[2:])
         return (TensorInfo(shape, element_type),)
 
-    def execute(self, inputs: Sequence[Array], context: Context) -> Sequence[Array]:
-        """Normalise."""
-        import numpy as np
-
-        from deconv_ir.ops.numeric import narrow, widen
-
+    def execute(self, inputs: Arrays, context: Context) -> Arrays:
         named = {n: widen(a) for n, a in zip(self.inputs, inputs, strict=True)}
         data = named["data"]
         per_channel = (-1,) + (1,) * (data.ndim - 2)
@@ -279,9 +221,7 @@ class _BatchNorm(_Normalization):
             result += named["beta"].reshape(per_channel)
             return (narrow(result, inputs[self.inputs.index("data")].dtype),)
 
-    def scratch(
-        self, inputs: Sequence[TensorInfo], outputs: Sequence[TensorInfo], context: Context
-    ) -> int:
+    def scratch(self, inputs: Infos, outputs: Infos, context: Context) -> int:
         """Count copies in f32 of narrow floats."""
         return widened_bytes(outputs[0])
 
@@ -293,15 +233,7 @@ class _BatchNorm(_Normalization):
     examples=("f32[3], f32[3], f32[2,3,4], f32[3], f32[3] -> f32[2,3,4] | epsilon=1e-5",),
 )
 class BatchNormInference1(_BatchNorm):
-    """(x - mean) / sqrt(variance + epsilon) * gamma + beta, for each channel.
-
-    Source: OpenVINO operation specification, BatchNormInference-1.
-
-    Attributes
-    ----------
-    epsilon : float
-        Added to the variance.
-    """
+    """(x - mean) / sqrt(variance + epsilon) * gamma + beta, for each channel."""
 
 
 @operation(
@@ -311,15 +243,7 @@ class BatchNormInference1(_BatchNorm):
     examples=("f32[2,3,4], f32[3], f32[3], f32[3], f32[3] -> f32[2,3,4] | epsilon=1e-5",),
 )
 class BatchNormInference5(_BatchNorm):
-    """(x - mean) / sqrt(variance + epsilon) * gamma + beta, for each channel.
-
-    Source: OpenVINO operation specification, BatchNormInference-5.
-
-    Attributes
-    ----------
-    epsilon : float
-        Added to the variance.
-    """
+    """(x - mean) / sqrt(variance + epsilon) * gamma + beta, for each channel."""
 
 
 class EpsRule(enum.Enum):
@@ -332,8 +256,7 @@ class EpsRule(enum.Enum):
 class _OverAxes(_Normalization):
     """Data and axes in, data out."""
 
-    def infer(self, inputs: Sequence[TensorInfo], context: Context) -> tuple[TensorInfo, ...]:
-        """Shape and type are those of the data."""
+    def infer(self, inputs: Infos, context: Context) -> tuple[TensorInfo, ...]:
         data, axes_info = inputs
         element_type = check_type(data, "data", "float")
         check_type(axes_info, "axes", "integer")
@@ -351,26 +274,12 @@ class _OverAxes(_Normalization):
     examples=("f32[2,3,4], i64[1]{1} -> f32[2,3,4] | eps=1e-8 eps_mode=max",),
 )
 class NormalizeL2(_OverAxes):
-    """x / sqrt(sum(x * x)) over axes; no axes: each element by itself.
-
-    Source: OpenVINO operation specification, NormalizeL2-1.
-
-    Attributes
-    ----------
-    eps : float
-    eps_mode : EpsRule
-        add: eps is added to the sum; max: the sum is at least eps.
-    """
+    """x / sqrt(sum(x * x)) over axes; no axes: each element by itself."""
 
     eps: float = attribute(number(minimum=0))
     eps_mode: EpsRule = attribute(choice(EpsRule))
 
-    def execute(self, inputs: Sequence[Array], context: Context) -> Sequence[Array]:
-        """Normalise."""
-        import numpy as np
-
-        from deconv_ir.ops.numeric import narrow, widen
-
+    def execute(self, inputs: Arrays, context: Context) -> Arrays:
         data = widen(inputs[0])
         axes = normalize_axes(elements(inputs[1]), data.ndim)
         with np.errstate(all="ignore"):
@@ -387,33 +296,19 @@ class NormalizeL2(_OverAxes):
     examples=("f32[2,6,4,5], i64[1]{1} -> f32[2,6,4,5] | alpha=1e-4 beta=0.75 bias=1 size=5",),
 )
 class LRN(_OverAxes):
-    """x / (bias + alpha / size^axes * sum(x * x))^beta, the sum over a window along axes.
-
-    Source: OpenVINO operation specification, LRN-1.
-
-    Attributes
-    ----------
-    alpha, beta, bias : float
-    size : int
-        Extent of the window, which reaches as far to both sides, along each axis.
-    """
+    """x / (bias + alpha / size^axes * sum(x * x))^beta, the sum over a window along axes."""
 
     alpha: float = attribute(number())
     beta: float = attribute(number())
     bias: float = attribute(number())
     size: int = attribute(integer(1))
 
-    def execute(self, inputs: Sequence[Array], context: Context) -> Sequence[Array]:
-        """Normalise."""
-        import numpy as np
-
-        from deconv_ir.ops.numeric import narrow, widen
-
+    def execute(self, inputs: Arrays, context: Context) -> Arrays:
         data = widen(inputs[0])
         axes = normalize_axes(elements(inputs[1]), data.ndim)
         total = data * data
         for axis in axes:
-            total = _window_sum(np, total, axis, self.size)
+            total = _window_sum(total, axis, self.size)
         alpha = self.alpha
         for _ in axes:
             alpha /= self.size
@@ -423,7 +318,7 @@ class LRN(_OverAxes):
             return (narrow(data / np.power(base, data.dtype.type(self.beta)), inputs[0].dtype),)
 
 
-def _window_sum(np: Any, data: Array, axis: int, size: int) -> Any:
+def _window_sum(data: Array, axis: int, size: int) -> Any:
     """Add up `size` neighbours along an axis, with as many on both sides."""
     extent = data.shape[axis]
     result = np.zeros_like(data)

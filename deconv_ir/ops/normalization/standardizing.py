@@ -5,14 +5,12 @@ from __future__ import annotations
 import enum
 import math
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
+from deconv_ir.ir.dtypes import Array
 from deconv_ir.ir.operation import Context, TensorInfo
 from deconv_ir.ir.shapes import element_count, static
-from deconv_ir.ops.numeric import widened_bytes, working_dtype
-
-if TYPE_CHECKING:
-    from deconv_ir.ir.dtypes import Array
+from deconv_ir.ops.numeric import np, widened_bytes, working_dtype
 
 # Elements that a thread works on at once, and the least that are squared at once.
 _BLOCK = 1 << 16
@@ -59,8 +57,6 @@ def standardizer(
     scratch_bytes : int
         Bound on what is squared at once.
     """
-    import numpy as np
-
     kept = len(shape) - len(how.axes)
     last = tuple(range(kept, len(shape)))
     if min(how.axes, default=kept) < kept:
@@ -77,7 +73,7 @@ def standardizer(
         np.subtract(rows, np.add.reduce(rows, 1, keepdims=True) / count, out=target)
         if not how.variance:
             return
-        spread = _sum_of_squares(np, target, squared)
+        spread = _sum_of_squares(target, squared)
         spread /= count
         if how.mode is EpsMode.INSIDE_SQRT:
             spread += small
@@ -112,7 +108,7 @@ def _squared_elements(scratch_bytes: int, width: int) -> int:
     return max(_LEAST_SQUARED, min(_BLOCK, scratch_bytes // (get_threads() * width)))
 
 
-def _sum_of_squares(np: Any, rows: Array, at_once: int) -> Any:
+def _sum_of_squares(rows: Array, at_once: int) -> Any:
     """Return the sums of the squares of rows, ``[rows, 1]``."""
     columns = max(1, at_once // max(1, len(rows)))
     if columns >= rows.shape[1]:

@@ -5,25 +5,23 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from deconv_ir.errors import ShapeError
-from deconv_ir.ir.dtypes import I64, ElementType
+from deconv_ir.ir.dtypes import I64, Array, ElementType
 from deconv_ir.ir.geometry import UNKNOWN
-from deconv_ir.ir.operation import Context, Operation, TensorInfo
+from deconv_ir.ir.operation import Arrays, Context, Infos, Operation, TensorInfo
 from deconv_ir.ir.shapes import Shape, format_shape
 from deconv_ir.ops.base import attribute, operation, result_type
 from deconv_ir.ops.checks import axis_count, check_rank, check_type, integers
+from deconv_ir.ops.numeric import narrow, np, widen
 from deconv_ir.ops.values import as_dims
-
-if TYPE_CHECKING:
-    from deconv_ir.ir.dtypes import Array
 
 
 class _AdaptivePool(Operation):
     """Output element i of Y stands for the data from floor(i*X/Y) to ceil((i+1)*X/Y)."""
 
-    def pooled(self, inputs: Sequence[TensorInfo]) -> Shape:
+    def pooled(self, inputs: Infos) -> Shape:
         """Put the requested extents in the place of the spatial ones."""
         data, target = inputs
         check_rank(data, "data", 3, 4, 5)
@@ -51,10 +49,7 @@ class _AdaptivePool(Operation):
             )
         return (*data.shape[:2], *as_dims(target.value))
 
-    def explain(
-        self, inputs: Sequence[TensorInfo], context: Context, output: int, axis: int
-    ) -> str | None:
-        """Name the requested extents."""
+    def explain(self, inputs: Infos, context: Context, output: int, axis: int) -> str | None:
         value = inputs[1].value
         asked = "?" if value is None else format_shape(value)
         return f"data {format_shape(inputs[0].shape)}, output_shape {asked}"
@@ -69,7 +64,7 @@ class _AdaptivePool(Operation):
         for cells in itertools.product(*axes):
             yield (..., *(c[0] for c in cells)), (..., *(c[1] for c in cells))
 
-    def target(self, inputs: Sequence[Array]) -> tuple[int, ...]:
+    def target(self, inputs: Arrays) -> tuple[int, ...]:
         """Check the requested extents, and return them."""
         asked = integers(inputs[1])
         self.pooled([TensorInfo(inputs[0].shape), TensorInfo(inputs[1].shape, None, asked)])
@@ -89,22 +84,13 @@ class _AdaptivePool(Operation):
     examples=("f32[1,2,5,7], i64[2]{3,2} -> f32[1,2,3,2]",),
 )
 class AdaptiveAvgPool(_AdaptivePool):
-    """Means over windows that divide the data evenly.
+    """Means over windows that divide the data evenly."""
 
-    Source: OpenVINO operation specification, AdaptiveAvgPool-8.
-    """
-
-    def infer(self, inputs: Sequence[TensorInfo], context: Context) -> tuple[TensorInfo, ...]:
-        """Put the requested extents in the place of the spatial ones."""
+    def infer(self, inputs: Infos, context: Context) -> tuple[TensorInfo, ...]:
         element_type = check_type(inputs[0], "data", "float")
         return (TensorInfo(self.pooled(inputs), element_type),)
 
-    def execute(self, inputs: Sequence[Array], context: Context) -> Sequence[Array]:
-        """Compute the means."""
-        import numpy as np
-
-        from deconv_ir.ops.numeric import narrow, widen
-
+    def execute(self, inputs: Arrays, context: Context) -> Arrays:
         data, target = widen(inputs[0]), self.target(inputs)
         result = np.empty((*data.shape[:2], *target), data.dtype)
         axes = tuple(range(2, data.ndim))
@@ -120,30 +106,16 @@ class AdaptiveAvgPool(_AdaptivePool):
     examples=("f32[1,2,5], i64[1]{3} -> f32[1,2,3], i32[1,2,3] | index_element_type=i32",),
 )
 class AdaptiveMaxPool(_AdaptivePool):
-    """Greatest elements of windows that divide the data evenly, and where they stand.
-
-    Source: OpenVINO operation specification, AdaptiveMaxPool-8.
-
-    Attributes
-    ----------
-    index_element_type : ElementType
-        Type of the second output: indices in the flattened spatial axes.
-    """
+    """Greatest elements of windows that divide the data evenly, and where they stand."""
 
     index_element_type: ElementType = attribute(result_type(), I64)
 
-    def infer(self, inputs: Sequence[TensorInfo], context: Context) -> tuple[TensorInfo, ...]:
-        """Put the requested extents in the place of the spatial ones."""
+    def infer(self, inputs: Infos, context: Context) -> tuple[TensorInfo, ...]:
         element_type = check_type(inputs[0], "data", "float")
         shape = self.pooled(inputs)
         return (TensorInfo(shape, element_type), TensorInfo(shape, self.index_element_type))
 
-    def execute(self, inputs: Sequence[Array], context: Context) -> Sequence[Array]:
-        """Find the greatest elements."""
-        import numpy as np
-
-        from deconv_ir.ops.numeric import narrow, widen
-
+    def execute(self, inputs: Arrays, context: Context) -> Arrays:
         data, target = widen(inputs[0]), self.target(inputs)
         places = np.arange(int(np.prod(data.shape[2:]))).reshape(data.shape[2:])
         shape = (*data.shape[:2], *target)

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from deconv_ir.ir.dtypes import Array
 from deconv_ir.ir.geometry import Axis, AxisGeometry, Rounding
-from deconv_ir.ir.operation import Context, SemanticsDifference, TensorInfo
+from deconv_ir.ir.operation import Context, Infos, SemanticsDifference
 from deconv_ir.ir.options import Semantics
 from deconv_ir.ir.shapes import element_count, is_static, static
 from deconv_ir.ops.base import attribute, boolean, integers, operation
+from deconv_ir.ops.numeric import narrow, np, working_dtype
 from deconv_ir.ops.pooling.pooling import ROUNDING, ROUNDING_TORCH, Pool, Pooling
 from deconv_ir.ops.pooling.sliding import slide
-
-if TYPE_CHECKING:
-    from deconv_ir.ir.dtypes import Array
 
 
 class _AvgPool(Pooling):
@@ -25,26 +24,16 @@ class _AvgPool(Pooling):
 
     def sum_dtype(self, dtype: Any) -> Any:
         """Add integers in i64."""
-        import numpy as np
-
-        from deconv_ir.ops.numeric import working_dtype
-
         wide = working_dtype(dtype)
         return np.dtype(np.int64) if wide.kind in "iu" else wide
 
-    def scratch(
-        self, inputs: Sequence[TensorInfo], outputs: Sequence[TensorInfo], context: Context
-    ) -> int:
+    def scratch(self, inputs: Infos, outputs: Infos, context: Context) -> int:
         """Count what `slide` takes, and by what the sums of a plane are divided."""
         plane = element_count(static(outputs[0].shape)[2:])
         return self.slide_bytes(inputs, outputs, context) + 16 * plane
 
     def pool(self, shape: tuple[int, ...], dtype: Any, context: Context) -> Pool:
         """Return what computes the means."""
-        import numpy as np
-
-        from deconv_ir.ops.numeric import narrow
-
         wide = self.sum_dtype(dtype)
         windows = self.windows(shape[2:])
         add = slide(np.add, 0, shape, windows, (dtype, wide), context.scratch_bytes)
@@ -85,10 +74,7 @@ class _AvgPool(Pooling):
             and any(g.pad_begin or g.pad_end for g in geometry)
         )
 
-    def compare_semantics(
-        self, inputs: Sequence[TensorInfo], context: Context
-    ) -> SemanticsDifference | None:
-        """Compare the divisors of the last window."""
+    def compare_semantics(self, inputs: Infos, context: Context) -> SemanticsDifference | None:
         shape = inputs[0].shape
         if not is_static(shape):
             return None
@@ -118,15 +104,11 @@ def within(axis: Axis, start: int, end: int, kernel: int) -> int:
 
 
 def _repeat(count: int, output: int) -> Array:
-    import numpy as np
-
     return np.full(output, count)
 
 
 def _count(axis: Axis, geometry: AxisGeometry, data: int, kernel: int, *, padding: bool) -> Array:
     """Return how many elements of each window are data, or data and padding, on an axis."""
-    import numpy as np
-
     if padding:
         ends = (0, geometry.pad_begin + data + geometry.pad_end)
     else:
@@ -150,24 +132,7 @@ def _count(axis: Axis, geometry: AxisGeometry, data: int, kernel: int, *, paddin
     ),
 )
 class AvgPool1(_AvgPool):
-    """The mean of the elements under a window; of integers, cut toward zero.
-
-    Source: OpenVINO operation specification, AvgPool-1.
-
-    Attributes
-    ----------
-    strides, kernel : tuple of int
-        Positive, one for each spatial axis.
-    pads_begin, pads_end : tuple of int
-        Non-negative, one for each spatial axis; ignored with any `auto_pad`
-        but explicit.
-    exclude_pad : bool
-        Zeros of the padding do not count (written `exclude-pad`).
-    rounding_type : Rounding
-        floor or ceil.
-    auto_pad : PadMode
-        explicit, same_upper, same_lower or valid.
-    """
+    """The mean of the elements under a window; of integers, cut toward zero."""
 
     rounding_type: Rounding = attribute(ROUNDING, Rounding.FLOOR)
 
@@ -186,17 +151,7 @@ class AvgPool1(_AvgPool):
     ),
 )
 class AvgPool14(_AvgPool):
-    """The mean of the elements under a window; of integers, cut toward zero.
-
-    Source: OpenVINO operation specification, AvgPool-14.
-
-    Attributes
-    ----------
-    strides, kernel, pads_begin, pads_end, exclude_pad, auto_pad
-        As of `AvgPool1`.
-    rounding_type : Rounding
-        floor, ceil or ceil_torch.
-    """
+    """The mean of the elements under a window; of integers, cut toward zero."""
 
     rounding_type: Rounding = attribute(ROUNDING_TORCH, Rounding.FLOOR)
 
@@ -215,19 +170,7 @@ class AvgPool14(_AvgPool):
     ),
 )
 class AvgPool16(_AvgPool):
-    """The mean of the elements under a window; of integers, cut toward zero.
-
-    Source: OpenVINO operation specification, AvgPool-16.
-
-    Attributes
-    ----------
-    strides, dilations, kernel : tuple of int
-        Positive, one for each spatial axis.
-    pads_begin, pads_end, exclude_pad, auto_pad
-        As of `AvgPool1`.
-    rounding_type : Rounding
-        floor, ceil or ceil_torch.
-    """
+    """The mean of the elements under a window; of integers, cut toward zero."""
 
     dilations: tuple[int, ...] | None = attribute(integers(1, per_axis=True), None)
     rounding_type: Rounding = attribute(ROUNDING_TORCH, Rounding.FLOOR)

@@ -4,20 +4,18 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from deconv_ir.ir.dtypes import I64, ElementType
+from deconv_ir.ir.dtypes import I64, Array, ElementType
 from deconv_ir.ir.geometry import Rounding
-from deconv_ir.ir.operation import Call, Context, Kernel, Operation, TensorInfo
+from deconv_ir.ir.operation import Arrays, Call, Context, Infos, Kernel, Operation, TensorInfo
 from deconv_ir.ir.scratchpad import ScratchpadBudget
 from deconv_ir.ir.shapes import element_count, static
 from deconv_ir.ops.base import attribute, integer, integers, operation, result_type
 from deconv_ir.ops.checks import normalize_axis
+from deconv_ir.ops.numeric import narrow, np, widen, working_dtype
 from deconv_ir.ops.pooling.pooling import ROUNDING, ROUNDING_TORCH, Pool, Pooling, pool_one
 from deconv_ir.ops.pooling.sliding import Window, slide
-
-if TYPE_CHECKING:
-    from deconv_ir.ir.dtypes import Array
 
 
 class _MaxPool(Pooling):
@@ -25,10 +23,6 @@ class _MaxPool(Pooling):
 
     def pool(self, shape: tuple[int, ...], dtype: Any, context: Context) -> Pool:
         """Return what computes the greatest elements."""
-        import numpy as np
-
-        from deconv_ir.ops.numeric import narrow, working_dtype
-
         windows, wide = self.windows(shape[2:]), working_dtype(dtype)
         largest = slide(
             np.maximum, _lowest(wide), shape, windows, (dtype, wide), context.scratch_bytes
@@ -45,8 +39,6 @@ class _MaxPool(Pooling):
 
     def fill_empty(self, result: Array, windows: Sequence[Window]) -> None:
         """Give windows without any element the lowest finite number, as OpenVINO does."""
-        import numpy as np
-
         if result.dtype.kind == "f":
             for axis, along in enumerate(windows, 2):
                 for gap in along.empty:
@@ -54,8 +46,6 @@ class _MaxPool(Pooling):
 
 
 def _lowest(dtype: Any) -> Any:
-    import numpy as np
-
     return -np.inf if dtype.kind == "f" else np.iinfo(dtype).min
 
 
@@ -69,22 +59,7 @@ def _lowest(dtype: Any) -> Any:
     ),
 )
 class MaxPool1(_MaxPool):
-    """The greatest element under a window; NaN if one is.
-
-    Source: OpenVINO operation specification, MaxPool-1.
-
-    Attributes
-    ----------
-    strides, kernel : tuple of int
-        Positive, one for each spatial axis.
-    pads_begin, pads_end : tuple of int
-        Non-negative, one for each spatial axis; ignored with any `auto_pad`
-        but explicit.
-    rounding_type : Rounding
-        floor or ceil.
-    auto_pad : PadMode
-        explicit, same_upper, same_lower or valid.
-    """
+    """The greatest element under a window; NaN if one is."""
 
     rounding_type: Rounding = attribute(ROUNDING, Rounding.FLOOR)
 
@@ -104,7 +79,7 @@ class _MaxPoolWithIndices(_MaxPool):
         """Tell the distance between elements of a window."""
         return self.dilations
 
-    def infer(self, inputs: Sequence[TensorInfo], context: Context) -> tuple[TensorInfo, ...]:
+    def infer(self, inputs: Infos, context: Context) -> tuple[TensorInfo, ...]:
         """Compute the shape of the outputs; see `geometry.pooling_axis`."""
         pooled = self.pooled(inputs[0])
         if inputs[0].shape is not None:
@@ -115,15 +90,11 @@ class _MaxPoolWithIndices(_MaxPool):
         """Leave out the positions, which are most of the work."""
         return _WithoutIndices(self, context)
 
-    def bind(
-        self, inputs: Sequence[TensorInfo], outputs: Sequence[TensorInfo], context: Context
-    ) -> Call:
+    def bind(self, inputs: Infos, outputs: Infos, context: Context) -> Call:
         """Compute the positions as well: nothing is small about that."""
         return Operation.bind(self, inputs, outputs, context)
 
-    def scratch(
-        self, inputs: Sequence[TensorInfo], outputs: Sequence[TensorInfo], context: Context
-    ) -> int:
+    def scratch(self, inputs: Infos, outputs: Infos, context: Context) -> int:
         """Count the positions, and what is compared, where they are wanted."""
         if len(outputs) == 1:
             return self.slide_bytes(inputs, outputs, context)
@@ -131,16 +102,12 @@ class _MaxPoolWithIndices(_MaxPool):
         # Positions of 8 bytes; of each result, its index, a flag, and three arrays of a cell.
         return 8 * data + (8 + 1 + 3 * 8) * result
 
-    def execute(self, inputs: Sequence[Array], context: Context) -> Sequence[Array]:
+    def execute(self, inputs: Arrays, context: Context) -> Arrays:
         """Compute the greatest elements, and where they stand.
 
         An index is that of the element in the data, flattened from `axis` on;
         of equal elements the first counts.
         """
-        import numpy as np
-
-        from deconv_ir.ops.numeric import narrow, widen
-
         data = inputs[0]
         windows = self.windows(data.shape[2:])
         wide = widen(data)
@@ -175,16 +142,15 @@ class _WithoutIndices(Kernel):
 
     def __call__(
         self,
-        inputs: Sequence[Array],
+        inputs: Arrays,
         out: Array | None = None,
         budget: ScratchpadBudget | None = None,
-    ) -> Sequence[Array]:
+    ) -> Arrays:
         """Compute the greatest elements."""
         bound = self._context.scratch_bytes if budget is None else budget.scratch_bytes
         return Pooling.execute(self._operation, inputs, self._context._replace(scratch_bytes=bound))
 
-    def bind(self, inputs: Sequence[TensorInfo], budget: ScratchpadBudget) -> Call:
-        """Find the elements of the windows once."""
+    def bind(self, inputs: Infos, budget: ScratchpadBudget) -> Call:
         context = self._context._replace(scratch_bytes=budget.scratch_bytes)
         return pool_one(self._operation, inputs[0], context)
 
@@ -199,26 +165,7 @@ class _WithoutIndices(Kernel):
     ),
 )
 class MaxPool8(_MaxPoolWithIndices):
-    """The greatest element under a window, NaN if one is, and where it stands.
-
-    Source: OpenVINO operation specification, MaxPool-8.
-
-    Attributes
-    ----------
-    strides, dilations, kernel : tuple of int
-        Positive, one for each spatial axis.
-    pads_begin, pads_end : tuple of int
-        Non-negative, one for each spatial axis; ignored with any `auto_pad`
-        but explicit.
-    rounding_type : Rounding
-        floor or ceil.
-    auto_pad : PadMode
-        explicit, same_upper, same_lower or valid.
-    index_element_type : ElementType
-        Type of the second output.
-    axis : int
-        Indices count elements from this axis on.
-    """
+    """The greatest element under a window, NaN if one is, and where it stands."""
 
     rounding_type: Rounding = attribute(ROUNDING, Rounding.FLOOR)
 
@@ -237,17 +184,7 @@ class MaxPool8(_MaxPoolWithIndices):
     ),
 )
 class MaxPool14(_MaxPoolWithIndices):
-    """The greatest element under a window, NaN if one is, and where it stands.
-
-    Source: OpenVINO operation specification, MaxPool-14.
-
-    Attributes
-    ----------
-    strides, dilations, kernel, pads_begin, pads_end, auto_pad, index_element_type, axis
-        As of `MaxPool8`.
-    rounding_type : Rounding
-        floor, ceil or ceil_torch.
-    """
+    """The greatest element under a window, NaN if one is, and where it stands."""
 
     rounding_type: Rounding = attribute(ROUNDING_TORCH, Rounding.FLOOR)
 

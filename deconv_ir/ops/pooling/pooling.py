@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
 
 from deconv_ir.ir.geometry import UNKNOWN, Axis, AxisGeometry, PadMode, Rounding, pooling_axis
-from deconv_ir.ir.operation import Call, Context, Operation, TensorInfo
+from deconv_ir.ir.operation import Arrays, Call, Context, Infos, Operation, TensorInfo
 from deconv_ir.ir.shapes import element_count, static
 from deconv_ir.ops.base import attribute, choice, choice_of, integers
 from deconv_ir.ops.checks import check_rank, check_type
+from deconv_ir.ops.numeric import np, working_dtype
 from deconv_ir.ops.pooling.sliding import Window, slide_bytes, window
 from deconv_ir.ops.windows import (
     AUTO_PAD,
@@ -20,9 +21,6 @@ from deconv_ir.ops.windows import (
     window_axes,
     window_extent,
 )
-
-if TYPE_CHECKING:
-    from deconv_ir.ir.dtypes import Array
 
 Pool = Callable[[Any], Any]
 """Takes data of one shape, returns what they are pooled to."""
@@ -76,14 +74,11 @@ class Pooling(Operation):
         ]
         return TensorInfo((*shape[:2], *extents), family_type)
 
-    def infer(self, inputs: Sequence[TensorInfo], context: Context) -> tuple[TensorInfo, ...]:
+    def infer(self, inputs: Infos, context: Context) -> tuple[TensorInfo, ...]:
         """Compute the shape of the output; see `geometry.pooling_axis`."""
         return (self.pooled(inputs[0]),)
 
-    def explain(
-        self, inputs: Sequence[TensorInfo], context: Context, output: int, axis: int
-    ) -> str | None:
-        """Tell by which formula a dim of the output is found."""
+    def explain(self, inputs: Infos, context: Context, output: int, axis: int) -> str | None:
         data = inputs[0].shape
         if data is None:
             return None
@@ -95,9 +90,7 @@ class Pooling(Operation):
         """Return pads and extents for actual extents."""
         return static_geometry(self.axes(), extents, self.kernel, self.auto_pad, self.rule)
 
-    def slide_bytes(
-        self, inputs: Sequence[TensorInfo], outputs: Sequence[TensorInfo], context: Context
-    ) -> int:
+    def slide_bytes(self, inputs: Infos, outputs: Infos, context: Context) -> int:
         """Count what `slide` takes, and its result where that is then rounded."""
         element_type = inputs[0].element_type
         if element_type is None:
@@ -112,13 +105,9 @@ class Pooling(Operation):
 
     def sum_dtype(self, dtype: Any) -> Any:
         """Tell in which dtype windows are combined."""
-        from deconv_ir.ops.numeric import working_dtype
-
         return working_dtype(dtype)
 
-    def scratch(
-        self, inputs: Sequence[TensorInfo], outputs: Sequence[TensorInfo], context: Context
-    ) -> int:
+    def scratch(self, inputs: Infos, outputs: Infos, context: Context) -> int:
         """Count what `slide` takes."""
         return self.slide_bytes(inputs, outputs, context)
 
@@ -130,16 +119,10 @@ class Pooling(Operation):
         """Return what pools arrays of a shape; to be called without NumPy's warnings."""
         raise NotImplementedError
 
-    def bind(
-        self, inputs: Sequence[TensorInfo], outputs: Sequence[TensorInfo], context: Context
-    ) -> Call:
-        """Find the elements of the windows once."""
+    def bind(self, inputs: Infos, outputs: Infos, context: Context) -> Call:
         return pool_one(self, inputs[0], context)
 
-    def execute(self, inputs: Sequence[Array], context: Context) -> Sequence[Array]:
-        """Pool."""
-        import numpy as np
-
+    def execute(self, inputs: Arrays, context: Context) -> Arrays:
         data = inputs[0]
         with np.errstate(all="ignore"):
             return (self.pool(data.shape, data.dtype, context)(data),)

@@ -6,8 +6,10 @@ import math
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from deconv_ir.ir.dtypes import Array
+from deconv_ir.ops.numeric import np
+
 if TYPE_CHECKING:
-    from deconv_ir.ir.dtypes import Array
     from deconv_ir.ir.geometry import Axis, AxisGeometry
 
 # Elements that a thread makes at once, where a plane is no larger: they stay in its cache.
@@ -217,8 +219,6 @@ def slide(
         Takes the data; returns ``[N, C, *Y]``, of the second dtype.  To be called
         without NumPy's warnings.
     """
-    import numpy as np
-
     from deconv_ir.kernels import get_threads
     from deconv_ir.kernels.runtime.memory import empty
     from deconv_ir.kernels.runtime.parallel import run_jobs
@@ -250,7 +250,7 @@ def slide(
             wide = flat[some, parts[row][0]].astype(dtype, copy=False)
             last = passes[row][-1]
             for one in passes[row]:
-                wide = _combine(np, combine, start, wide, one, target if one is last else None)
+                wide = _combine(combine, start, wide, one, target if one is last else None)
 
         if jobs == 1:
             do(0)
@@ -262,7 +262,7 @@ def slide(
 
 
 def _combine(
-    np: Any, combine: Callable[..., Any], start: Any, data: Array, one: _Pass, out: Array | None
+    combine: Callable[..., Any], start: Any, data: Array, one: _Pass, out: Array | None
 ) -> Array:
     """Combine the elements of the windows on one axis."""
     if out is None:

@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
-
 from deconv_ir.errors import ShapeError
-from deconv_ir.ir.operation import Context, Operation, TensorInfo
+from deconv_ir.ir.operation import Arrays, Context, Infos, Operation, TensorInfo
 from deconv_ir.ir.shapes import compatible, format_shape, static
 from deconv_ir.ops.base import attribute, choice, integer, operation
 from deconv_ir.ops.checks import merged_type
 from deconv_ir.ops.elementwise.broadcasting import Broadcast, align, broadcast_shapes
-
-if TYPE_CHECKING:
-    from deconv_ir.ir.dtypes import Array
+from deconv_ir.ops.numeric import narrow, np, widen
 
 _INPUTS = ("data", "input_low", "input_high", "output_low", "output_high")
 
@@ -27,19 +22,7 @@ _INPUTS = ("data", "input_low", "input_high", "output_low", "output_high")
     ),
 )
 class FakeQuantize(Operation):
-    """The nearest of equal levels between two bounds, mapped to two others.
-
-    Source: OpenVINO operation specification, FakeQuantize-1.
-
-    Attributes
-    ----------
-    levels : int
-        At least 2.
-    auto_broadcast : Broadcast
-        How the bounds are broadcast to the data: numpy, none or pdpd.
-    auto_broadcast_axis : int
-        pdpd only: where the bounds' shape starts in that of the data.
-    """
+    """The nearest of equal levels between two bounds, mapped to two others."""
 
     levels: int = attribute(integer(1))
     auto_broadcast: Broadcast = attribute(
@@ -47,8 +30,7 @@ class FakeQuantize(Operation):
     )
     auto_broadcast_axis: int = attribute(integer(-1), 0, name="auto_broadcast.auto_broadcast_axis")
 
-    def infer(self, inputs: Sequence[TensorInfo], context: Context) -> tuple[TensorInfo, ...]:
-        """Keep the shape of the data, to which the bounds must be broadcast."""
+    def infer(self, inputs: Infos, context: Context) -> tuple[TensorInfo, ...]:
         element_type = merged_type(inputs, self.inputs, "float")
         if self.levels < 2:
             raise ShapeError(
@@ -73,18 +55,10 @@ class FakeQuantize(Operation):
                 )
         return (TensorInfo(shape, element_type),)
 
-    def explain(
-        self, inputs: Sequence[TensorInfo], context: Context, output: int, axis: int
-    ) -> str | None:
-        """Name the shape of the data."""
+    def explain(self, inputs: Infos, context: Context, output: int, axis: int) -> str | None:
         return f"the shape of data, {format_shape(inputs[0].shape)}"
 
-    def execute(self, inputs: Sequence[Array], context: Context) -> Sequence[Array]:
-        """Quantise."""
-        import numpy as np
-
-        from deconv_ir.ops.numeric import narrow, widen
-
+    def execute(self, inputs: Arrays, context: Context) -> Arrays:
         data, *bounds = map(widen, inputs)
         if self.auto_broadcast is Broadcast.PDPD:
             axis = self.auto_broadcast_axis

@@ -11,6 +11,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+from deconv_ir.ops.numeric import np
+
 # Moments at once, below which products are too small.
 _LEAST_MOMENTS = 16
 
@@ -31,14 +33,14 @@ class PackedLSTM(NamedTuple):
     b: Any
 
 
-def _scale(np: Any, weights: Any) -> Any:
+def _scale(weights: Any) -> Any:
     """Return the factor of each gate's rows."""
     return np.repeat(np.array([0.5, 0.5, 1, 0.5], weights.dtype), weights.shape[1] // 4)
 
 
-def pack(np: Any, w: Any, r: Any, b: Any) -> PackedLSTM:
+def pack(w: Any, r: Any, b: Any) -> PackedLSTM:
     """Arrange W ``[D, 4 * H, I]``, R ``[D, 4 * H, H]`` and B ``[D, 4 * H]``."""
-    scale = _scale(np, b)
+    scale = _scale(b)
     factors = scale[:, None]
     return PackedLSTM(
         np.ascontiguousarray((w * factors).transpose(0, 2, 1)),
@@ -47,9 +49,9 @@ def pack(np: Any, w: Any, r: Any, b: Any) -> PackedLSTM:
     )
 
 
-def unpack(np: Any, packed: PackedLSTM) -> list[Any]:
+def unpack(packed: PackedLSTM) -> list[Any]:
     """Return W, R and B as they were: all factors are powers of two."""
-    scale = _scale(np, packed.b)
+    scale = _scale(packed.b)
     return [
         packed.w.transpose(0, 2, 1) / scale[:, None],
         packed.r.transpose(0, 2, 1) / (scale[:, None] * packed.r.dtype.type(0.5)),
@@ -78,7 +80,6 @@ def lstm_bytes(time: int, moment_bytes: int, scratch_bytes: int) -> int:
 
 
 def lstm(
-    np: Any,
     x: Any,
     first: list[Any],
     packed: PackedLSTM,

@@ -8,18 +8,15 @@ computation here.
 from __future__ import annotations
 
 import enum
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 from deconv_ir.errors import ShapeError, UnsupportedError
 from deconv_ir.ir.geometry import UNKNOWN, Dim
-from deconv_ir.ir.operation import Context, Operation, TensorInfo
+from deconv_ir.ir.operation import Arrays, Context, Infos, Operation, TensorInfo
 from deconv_ir.ir.shapes import element_count, format_shape, intersect_dims, static
 from deconv_ir.ops.base import attribute, integer, number, numbers
 from deconv_ir.ops.checks import check_rank, check_type, integers, merged_type
-
-if TYPE_CHECKING:
-    from deconv_ir.ir.dtypes import Array
+from deconv_ir.ops.numeric import narrow, np, widen, working_dtype
 
 
 class Direction(enum.Enum):
@@ -42,7 +39,7 @@ class Activation(enum.Enum):
 SIGMOID, TANH = Activation.SIGMOID, Activation.TANH
 
 
-def activate(np: Any, function: Activation, x: Any, alpha: float, beta: float) -> Any:
+def activate(function: Activation, x: Any, alpha: float, beta: float) -> Any:
     """Apply the function of a gate."""
     if function is Activation.SIGMOID:
         return 1 / (1 + np.exp(-x))
@@ -53,13 +50,13 @@ def activate(np: Any, function: Activation, x: Any, alpha: float, beta: float) -
     return np.minimum(np.maximum(alpha * x + beta, 0), 1)
 
 
-def _counts(np: Any, lengths: Any, time: int) -> Any:
+def _counts(lengths: Any, time: int) -> Any:
     return np.clip(np.array(integers(lengths), np.int64), 0, time)
 
 
-def takes_all(np: Any, lengths: Any, time: int) -> bool:
+def takes_all(lengths: Any, time: int) -> bool:
     """Whether every sequence is as long as there is time."""
-    return bool((_counts(np, lengths, time) == time).all())
+    return bool((_counts(lengths, time) == time).all())
 
 
 class Recurrent(Operation):
@@ -82,7 +79,7 @@ class Recurrent(Operation):
         """Tell the functions of the gates."""
         raise NotImplementedError
 
-    def step(self, np: Any, x: Any, states: list[Any], r: Any, b: Any) -> list[Any]:
+    def step(self, x: Any, states: list[Any], r: Any, b: Any) -> list[Any]:
         """Compute the next states from ``x @ w.T`` and the states, of one moment."""
         raise NotImplementedError
 
@@ -96,22 +93,21 @@ class Recurrent(Operation):
 
     # What they share
 
-    def activate(self, np: Any, index: int, x: Any) -> Any:
+    def activate(self, index: int, x: Any) -> Any:
         """Clip, and apply the function of a gate."""
         if self.clip:
             x = np.clip(x, -self.clip, self.clip)
         alphas, betas = self.activations_alpha, self.activations_beta
         alpha = alphas[index] if index < len(alphas) else 0.2
         beta = betas[index] if index < len(betas) else 0.5
-        return activate(np, self.functions()[index], x, alpha, beta)
+        return activate(self.functions()[index], x, alpha, beta)
 
     @property
     def directions(self) -> int:
         """Number of directions."""
         return 2 if self.chosen_direction() is Direction.BIDIRECTIONAL else 1
 
-    def infer(self, inputs: Sequence[TensorInfo], context: Context) -> tuple[TensorInfo, ...]:
-        """Check that every input fits hidden size, batch and directions."""
+    def infer(self, inputs: Infos, context: Context) -> tuple[TensorInfo, ...]:
         floats = [
             (info, name)
             for info, name in zip(inputs, self.inputs, strict=False)
@@ -181,41 +177,34 @@ class Recurrent(Operation):
         found = layouts[name]
         return ("D", *found) if self.sequence and name in "WRBP" else found
 
-    def explain(
-        self, inputs: Sequence[TensorInfo], context: Context, output: int, axis: int
-    ) -> str | None:
-        """Name the attributes and the shape of X."""
+    def explain(self, inputs: Infos, context: Context, output: int, axis: int) -> str | None:
         return (
             f"hidden_size={self.hidden_size}, {self.directions} directions, "
             f"X {format_shape(inputs[0].shape)}"
         )
 
-    def execute(self, inputs: Sequence[Array], context: Context) -> Sequence[Array]:
+    def execute(self, inputs: Arrays, context: Context) -> Arrays:
         """Run the cell, over time if there is any."""
-        import numpy as np
-
-        from deconv_ir.ops.numeric import narrow, widen
-
         named = {
             name: array if name == "sequence_lengths" else widen(array)
             for name, array in zip(self.inputs, inputs, strict=False)
         }
         self.check_peepholes(named)
         first = [named[n] for n in ("initial_hidden_state", "initial_cell_state") if n in named]
-        weights = [self.ordered(np, named[n]) for n in "WRB" if n in named]
+        weights = [self.ordered(named[n]) for n in "WRB" if n in named]
         if len(weights) < 3:
             shape = (*weights[0].shape[:-2], self.bias_rows() * self.hidden_size)
             weights.append(np.zeros(shape, weights[0].dtype))
         with np.errstate(all="ignore"):
             if self.sequence:
                 lengths = named["sequence_lengths"]
-                found = self.run(np, named["X"], first, lengths, weights, context.scratch_bytes)
+                found = self.run(named["X"], first, lengths, weights, context.scratch_bytes)
             else:
                 w, r, b = weights
-                found = self.step(np, named["X"] @ w.T, first, r, b)
+                found = self.step(named["X"] @ w.T, first, r, b)
             return tuple(narrow(array, inputs[0].dtype) for array in found)
 
-    def ordered(self, np: Any, weights: Any) -> Any:
+    def ordered(self, weights: Any) -> Any:
         """Put the gates in the order in which `step` takes them."""
         return weights
 
@@ -228,12 +217,8 @@ class Recurrent(Operation):
                 rule="unsupported-operation",
             )
 
-    def scratch(
-        self, inputs: Sequence[TensorInfo], outputs: Sequence[TensorInfo], context: Context
-    ) -> int:
+    def scratch(self, inputs: Infos, outputs: Infos, context: Context) -> int:
         """Count what goes into the gates, and copies in f32 of narrow floats."""
-        from deconv_ir.ops.numeric import working_dtype
-
         if inputs[0].element_type is None:
             return 0
         dtype = inputs[0].element_type.numpy()
@@ -246,7 +231,6 @@ class Recurrent(Operation):
 
     def run(
         self,
-        np: Any,
         x: Any,
         first: list[Any],
         lengths: Any,
@@ -255,9 +239,9 @@ class Recurrent(Operation):
     ) -> list[Any]:
         """Run the cell over time, for each direction."""
         batch, time, _ = x.shape
-        if takes_all(np, lengths, time):
-            return self.run_whole(np, x, first, weights, scratch_bytes)
-        counts = _counts(np, lengths, time)
+        if takes_all(lengths, time):
+            return self.run_whole(x, first, weights, scratch_bytes)
+        counts = _counts(lengths, time)
         steps = np.zeros((batch, self.directions, time, self.hidden_size), x.dtype)
         last = [state.copy() for state in first]
         for d in range(self.directions):
@@ -270,7 +254,7 @@ class Recurrent(Operation):
                 running = np.flatnonzero(t < counts)
                 at = counts[running] - 1 - t if reverse else np.full(len(running), t)
                 moment = projected[running, at]
-                found = self.step(np, moment, [s[running] for s in states], r, b)
+                found = self.step(moment, [s[running] for s in states], r, b)
                 for state, new in zip(states, found, strict=True):
                     state[running] = new
                 steps[running, d, at] = found[0]
@@ -279,7 +263,7 @@ class Recurrent(Operation):
         return [steps, *last]
 
     def run_whole(
-        self, np: Any, x: Any, first: list[Any], weights: list[Any], scratch_bytes: int
+        self, x: Any, first: list[Any], weights: list[Any], scratch_bytes: int
     ) -> list[Any]:
         """Run the cell over time, where every sequence takes all of it."""
         batch, time, _ = x.shape
@@ -290,7 +274,7 @@ class Recurrent(Operation):
             projected = x @ w.T
             states = [state[:, d] for state in first]
             for t in reversed(range(time)) if self.reads_backwards(d) else range(time):
-                states = self.step(np, projected[:, t], states, r, b)
+                states = self.step(projected[:, t], states, r, b)
                 steps[:, d, t] = states[0]
             for state, new in zip(last, states, strict=True):
                 state[:, d] = new

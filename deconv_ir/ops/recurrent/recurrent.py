@@ -9,11 +9,13 @@ import enum
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from deconv_ir.ir.dtypes import Array
 from deconv_ir.ir.lazy_tensor import whole
-from deconv_ir.ir.operation import Context, Kernel, TensorInfo
+from deconv_ir.ir.operation import Arrays, Context, Infos, Kernel
 from deconv_ir.ir.scratchpad import ScratchpadBudget
 from deconv_ir.ir.shapes import element_count, static
 from deconv_ir.ops.base import attribute, boolean, choice, choices, operation
+from deconv_ir.ops.numeric import narrow, np, widen, working_dtype
 from deconv_ir.ops.recurrent.lstm import PackedLSTM, lstm, lstm_bytes, pack, unpack
 from deconv_ir.ops.recurrent.recurrence import (
     SIGMOID,
@@ -26,7 +28,6 @@ from deconv_ir.ops.recurrent.recurrence import (
 )
 
 if TYPE_CHECKING:
-    from deconv_ir.ir.dtypes import Array
     from deconv_ir.ir.lazy_tensor import Constant
 
 
@@ -49,9 +50,9 @@ class _RNN(Recurrent):
         """Tell the functions of the gates."""
         return self.activations or (TANH,)
 
-    def step(self, np: Any, x: Any, states: list[Any], r: Any, b: Any) -> list[Any]:
+    def step(self, x: Any, states: list[Any], r: Any, b: Any) -> list[Any]:
         """Compute the next state."""
-        return [self.activate(np, 0, x + states[0] @ r.T + b)]
+        return [self.activate(0, x + states[0] @ r.T + b)]
 
 
 class _GRU(Recurrent):
@@ -70,18 +71,18 @@ class _GRU(Recurrent):
         """Tell how many biases there are for each hidden unit."""
         return 4 if self.linear_before_reset else 3
 
-    def step(self, np: Any, x: Any, states: list[Any], r: Any, b: Any) -> list[Any]:
+    def step(self, x: Any, states: list[Any], r: Any, b: Any) -> list[Any]:
         """Compute the next state."""
         (hidden,) = states
         h = self.hidden_size
         both = x[:, : 2 * h] + hidden @ r[: 2 * h].T + b[: 2 * h]
-        update = self.activate(np, 0, both[:, :h])
-        reset = self.activate(np, 0, both[:, h:])
+        update = self.activate(0, both[:, :h])
+        reset = self.activate(0, both[:, h:])
         if self.linear_before_reset:
             inner = reset * (hidden @ r[2 * h :].T + b[3 * h :])
         else:
             inner = (reset * hidden) @ r[2 * h :].T
-        candidate = self.activate(np, 1, x[:, 2 * h :] + inner + b[2 * h : 3 * h])
+        candidate = self.activate(1, x[:, 2 * h :] + inner + b[2 * h : 3 * h])
         return [(1 - update) * candidate + update * hidden]
 
 
@@ -101,20 +102,20 @@ class _LSTM(Recurrent):
         """Whether the forget gate is 1 minus the input gate."""
         return False
 
-    def step(self, np: Any, x: Any, states: list[Any], r: Any, b: Any) -> list[Any]:
+    def step(self, x: Any, states: list[Any], r: Any, b: Any) -> list[Any]:
         """Compute the next hidden and cell state."""
         hidden, cell = states
         forget, enter, new, leave = np.split(x + hidden @ r.T + b, 4, axis=1)
-        enter = self.activate(np, 0, enter)
-        forget = 1 - enter if self.forgets_by_input() else self.activate(np, 0, forget)
-        cell = forget * cell + enter * self.activate(np, 1, new)
+        enter = self.activate(0, enter)
+        forget = 1 - enter if self.forgets_by_input() else self.activate(0, forget)
+        cell = forget * cell + enter * self.activate(1, new)
         # The cell state itself is not clipped.
         function = self.functions()[2]
         alphas, betas = self.activations_alpha, self.activations_beta
         alpha = alphas[2] if len(alphas) > 2 else 0.2
         beta = betas[2] if len(betas) > 2 else 0.5
-        leave = self.activate(np, 0, leave)
-        return [leave * activate(np, function, cell, alpha, beta), cell]
+        leave = self.activate(0, leave)
+        return [leave * activate(function, cell, alpha, beta), cell]
 
     def is_usual(self) -> bool:
         """Whether its functions are those that nearly all LSTMs have."""
@@ -122,36 +123,27 @@ class _LSTM(Recurrent):
         return usual and not self.forgets_by_input()
 
     def run_whole(
-        self, np: Any, x: Any, first: list[Any], weights: list[Any], scratch_bytes: int
+        self, x: Any, first: list[Any], weights: list[Any], scratch_bytes: int
     ) -> list[Any]:
         """Run over time; with the usual functions, all directions and gates at once."""
         if not self.is_usual():
-            return Recurrent.run_whole(self, np, x, first, weights, scratch_bytes)
-        return lstm(np, x, first, pack(np, *weights), self.reads_backwards, scratch_bytes)
+            return Recurrent.run_whole(self, x, first, weights, scratch_bytes)
+        return lstm(x, first, pack(*weights), self.reads_backwards, scratch_bytes)
 
     def prepare(self, constants: Sequence[Constant | None], context: Context) -> Kernel | None:
-        """Arrange constant weights once."""
         names = dict(zip(self.inputs, constants, strict=False))
         given = [names.get(name) for name in "WRB"]
         if not (self.sequence and self.is_usual()) or any(array is None for array in given):
             return None
-        import numpy as np
-
-        from deconv_ir.ops.numeric import widen
-
         arrays = (widen(whole(array)) for array in given if array is not None)
-        packed = pack(np, *(self.ordered(np, array) for array in arrays))
+        packed = pack(*(self.ordered(array) for array in arrays))
         kept = {n: whole(a) for n, a in names.items() if a is not None and n not in "WRB"}
         return _PackedSequence(self, context, packed, kept)
 
-    def scratch(
-        self, inputs: Sequence[TensorInfo], outputs: Sequence[TensorInfo], context: Context
-    ) -> int:
+    def scratch(self, inputs: Infos, outputs: Infos, context: Context) -> int:
         """Count some moments of all gates where these are computed at once."""
         if not self.sequence or not self.is_usual() or inputs[0].element_type is None:
             return Recurrent.scratch(self, inputs, outputs, context)
-        from deconv_ir.ops.numeric import working_dtype
-
         dtype = inputs[0].element_type.numpy()
         width = int(working_dtype(dtype).itemsize)
         batch, time, _ = static(inputs[0].shape)
@@ -177,15 +169,11 @@ class _PackedSequence(Kernel):
 
     def __call__(
         self,
-        inputs: Sequence[Array],
+        inputs: Arrays,
         out: Array | None = None,
         budget: ScratchpadBudget | None = None,
-    ) -> Sequence[Array]:
+    ) -> Arrays:
         """Compute the outputs."""
-        import numpy as np
-
-        from deconv_ir.ops.numeric import narrow, widen
-
         operation, packed = self._operation, self._packed
         named = dict(zip(operation.inputs, inputs, strict=False)) | self._kept
         operation.check_peepholes(named)
@@ -193,11 +181,11 @@ class _PackedSequence(Kernel):
         first = [widen(named[n]) for n in ("initial_hidden_state", "initial_cell_state")]
         bound = self._context.scratch_bytes if budget is None else budget.scratch_bytes
         with np.errstate(all="ignore"):
-            if takes_all(np, named["sequence_lengths"], x.shape[1]):
-                found = lstm(np, x, first, packed, operation.reads_backwards, bound)
+            if takes_all(named["sequence_lengths"], x.shape[1]):
+                found = lstm(x, first, packed, operation.reads_backwards, bound)
             else:
-                weights = unpack(np, packed)
-                found = operation.run(np, x, first, named["sequence_lengths"], weights, bound)
+                weights = unpack(packed)
+                found = operation.run(x, first, named["sequence_lengths"], weights, bound)
         return tuple(narrow(array, named["X"].dtype) for array in found)
 
 
@@ -226,16 +214,6 @@ class RNNCell(_RNN):
     """H = f(X W + H R + B).
 
     Source: OpenVINO operation specification, RNNCell-3.
-
-    Attributes
-    ----------
-    hidden_size : int
-    activations : tuple of Activation
-        f; tanh by default.
-    activations_alpha, activations_beta : tuple of float
-        Parameters of hardsigmoid.
-    clip : float
-        Bound of what goes into f; 0: none.
     """
 
 
@@ -249,17 +227,7 @@ class RNNCell(_RNN):
     ),
 )
 class RNNSequence(_RNN):
-    """RNNCell over time.
-
-    Source: OpenVINO operation specification, RNNSequence-5.
-
-    Attributes
-    ----------
-    hidden_size, activations, activations_alpha, activations_beta, clip
-        As of `RNNCell`.
-    direction : Direction
-        forward, reverse or bidirectional.
-    """
+    """RNNCell over time."""
 
     sequence = True
 
@@ -282,22 +250,7 @@ class RNNSequence(_RNN):
     ),
 )
 class GRUCell(_GRU):
-    """Gated recurrent unit.
-
-    Source: OpenVINO operation specification, GRUCell-3.
-
-    Attributes
-    ----------
-    hidden_size : int
-    activations : tuple of Activation
-        Functions of the gates and of the candidate; sigmoid, tanh by default.
-    activations_alpha, activations_beta : tuple of float
-        Parameters of hardsigmoid.
-    clip : float
-        Bound of what goes into a function; 0: none.
-    linear_before_reset : bool
-        The reset gate is applied after the product with R; B has a fourth part.
-    """
+    """Gated recurrent unit."""
 
 
 @operation(
@@ -310,17 +263,7 @@ class GRUCell(_GRU):
     ),
 )
 class GRUSequence(_GRU):
-    """GRUCell over time.
-
-    Source: OpenVINO operation specification, GRUSequence-5.
-
-    Attributes
-    ----------
-    hidden_size, activations, activations_alpha, activations_beta, clip, linear_before_reset
-        As of `GRUCell`.
-    direction : Direction
-        forward, reverse or bidirectional.
-    """
+    """GRUCell over time."""
 
     sequence = True
 
@@ -341,7 +284,7 @@ class _LSTM1(_LSTM):
         """Whether the forget gate is 1 minus the input gate."""
         return self.input_forget
 
-    def ordered(self, np: Any, weights: Any) -> Any:
+    def ordered(self, weights: Any) -> Any:
         """Put the gates in the order f, i, c, o."""
         axis = 1 if self.sequence else 0
         parts = dict(zip(self.weights_format.value, np.split(weights, 4, axis), strict=True))
@@ -359,25 +302,7 @@ class _LSTM1(_LSTM):
     ),
 )
 class LSTMCell1(_LSTM1):
-    """Long short-term memory.
-
-    Source: OpenVINO operation specification, LSTMCell-1.
-
-    Attributes
-    ----------
-    hidden_size : int
-    activations : tuple of Activation
-        Functions of the gates, of the new cell state, and of the output;
-        sigmoid, tanh, tanh by default.
-    activations_alpha, activations_beta : tuple of float
-        Parameters of hardsigmoid.
-    clip : float
-        Bound of what goes into a gate; 0: none.
-    input_forget : bool
-        The forget gate is 1 minus the input gate.
-    weights_format : WeightsFormat
-        Order of the gates in W, R and B.
-    """
+    """Long short-term memory."""
 
 
 @operation(
@@ -391,15 +316,7 @@ class LSTMCell1(_LSTM1):
     ),
 )
 class LSTMCell4(_LSTM):
-    """Long short-term memory.
-
-    Source: OpenVINO operation specification, LSTMCell-4.
-
-    Attributes
-    ----------
-    hidden_size, activations, activations_alpha, activations_beta, clip
-        As of `LSTMCell1`.
-    """
+    """Long short-term memory."""
 
 
 @operation(
@@ -420,15 +337,6 @@ class LSTMSequence1(_LSTM1):
 
     Source: OpenVINO operation specification, LSTMSequence-1.  What is beside
     it was written by OpenVINO's class of this version, as of LSTMCell-1.
-
-    Attributes
-    ----------
-    hidden_size, activations, activations_alpha, activations_beta, clip
-        As of `LSTMCell1`.
-    input_forget, weights_format
-        As of `LSTMCell1`; not in the document, and nothing else by default.
-    direction : Direction
-        forward, reverse or bidirectional.
     """
 
     sequence = True
@@ -450,17 +358,7 @@ class LSTMSequence1(_LSTM1):
     ),
 )
 class LSTMSequence5(_LSTM):
-    """LSTMCell over time.
-
-    Source: OpenVINO operation specification, LSTMSequence-5.
-
-    Attributes
-    ----------
-    hidden_size, activations, activations_alpha, activations_beta, clip
-        As of `LSTMCell1`.
-    direction : Direction
-        forward, reverse or bidirectional.
-    """
+    """LSTMCell over time."""
 
     sequence = True
 

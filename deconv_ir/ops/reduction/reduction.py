@@ -9,15 +9,15 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar
+from collections.abc import Callable
+from typing import Any, ClassVar
 
 from deconv_ir.ir.geometry import Dim
-from deconv_ir.ir.operation import Call, Context, Operation, TensorInfo
+from deconv_ir.ir.operation import Arrays, Call, Context, Infos, Operation, TensorInfo
 from deconv_ir.ir.shapes import Shape, format_shape, static
 from deconv_ir.ops.base import attribute, boolean, operation
 from deconv_ir.ops.checks import check_rank, check_type, integers, known_integers, normalize_axes
-from deconv_ir.ops.numeric import keeps_type
+from deconv_ir.ops.numeric import keeps_type, narrow, np, widen
 from deconv_ir.ops.values import (
     ADD,
     FLOOR_DIVIDE,
@@ -27,9 +27,6 @@ from deconv_ir.ops.values import (
     OnValues,
     unknown_dims,
 )
-
-if TYPE_CHECKING:
-    from deconv_ir.ir.dtypes import Array
 
 Function = Callable[..., Any]
 
@@ -50,8 +47,7 @@ class Reduction(Operation):
 
     keep_dims: bool = attribute(boolean(), False)
 
-    def infer(self, inputs: Sequence[TensorInfo], context: Context) -> tuple[TensorInfo, ...]:
-        """Take the axes out, or put 1 in their place."""
+    def infer(self, inputs: Infos, context: Context) -> tuple[TensorInfo, ...]:
         data, axes_info = inputs
         element_type = check_type(data, "data", self.family)
         check_type(axes_info, "axes", "integer")
@@ -82,54 +78,40 @@ class Reduction(Operation):
             total = FLOOR_DIVIDE(total, len(data.value), data.element_type)
         return (total,)
 
-    def explain(
-        self, inputs: Sequence[TensorInfo], context: Context, output: int, axis: int
-    ) -> str | None:
-        """Name the axes."""
+    def explain(self, inputs: Infos, context: Context, output: int, axis: int) -> str | None:
         axes = known_integers(inputs[1])
         return (
             f"data {format_shape(inputs[0].shape)} reduced along axes "
             f"{'?' if axes is None else format_shape(axes)}, keep_dims={self.keep_dims}"
         )
 
-    def bind(
-        self, inputs: Sequence[TensorInfo], outputs: Sequence[TensorInfo], context: Context
-    ) -> Call:
+    def bind(self, inputs: Infos, outputs: Infos, context: Context) -> Call:
         """Find the axes once, where they are known."""
         known = known_integers(inputs[1])
         if known is None or not inputs[0].element_type or not keeps_type(inputs[0].element_type):
             return super().bind(inputs, outputs, context)
-        import numpy as np
-
-        from deconv_ir.ops.numeric import narrow
-
         dtype = inputs[0].element_type.numpy()
         axes = normalize_axes(known, len(static(inputs[0].shape)))
-        reduce = functools.partial(type(self).compute, np, axis=axes, keepdims=self.keep_dims)
+        reduce = functools.partial(type(self).compute, axis=axes, keepdims=self.keep_dims)
         return lambda arrays, out: (narrow(reduce(arrays[0]), dtype),)
 
-    def execute(self, inputs: Sequence[Array], context: Context) -> Sequence[Array]:
-        """Reduce the axes."""
-        import numpy as np
-
-        from deconv_ir.ops.numeric import narrow, widen
-
+    def execute(self, inputs: Arrays, context: Context) -> Arrays:
         data = inputs[0]
         axes = normalize_axes(integers(inputs[1]), data.ndim)
         with np.errstate(all="ignore"):
-            result = type(self).compute(np, widen(data), axis=axes, keepdims=self.keep_dims)
+            result = type(self).compute(widen(data), axis=axes, keepdims=self.keep_dims)
             return (narrow(result, data.dtype),)
 
 
-def _lowest(np: Any, dtype: Any) -> Any:
+def _lowest(dtype: Any) -> Any:
     return -np.inf if dtype.kind == "f" else np.iinfo(dtype).min
 
 
-def _highest(np: Any, dtype: Any) -> Any:
+def _highest(dtype: Any) -> Any:
     return np.inf if dtype.kind == "f" else np.iinfo(dtype).max
 
 
-def _mean(np: Any, x: Any, **how: Any) -> Any:
+def _mean(x: Any, **how: Any) -> Any:
     """Mean; of integers, cut toward zero."""
     if x.dtype.kind == "f":
         count = math.prod(x.shape[axis] for axis in how["axis"])
@@ -140,7 +122,7 @@ def _mean(np: Any, x: Any, **how: Any) -> Any:
     return (np.sign(total) * cut if x.dtype.kind == "i" else cut).astype(x.dtype)
 
 
-def _l2(np: Any, x: Any, **how: Any) -> Any:
+def _l2(x: Any, **how: Any) -> Any:
     """Root of the sum of squares; of integers, cut to a whole number."""
     if x.dtype.kind == "f":
         return np.sqrt(np.sum(x * x, dtype=x.dtype, **how))
@@ -200,39 +182,37 @@ def reduction(
 
 reduction(
     "ReduceSum",
-    lambda np, x, **how: np.sum(x, dtype=x.dtype, **how),
+    lambda x, **how: np.sum(x, dtype=x.dtype, **how),
     "Sum; integers wrap.",
     on_values=ADD,
 )
 reduction(
     "ReduceProd",
-    lambda np, x, **how: np.prod(x, dtype=x.dtype, **how),
+    lambda x, **how: np.prod(x, dtype=x.dtype, **how),
     "Product; integers wrap.",
     on_values=MULTIPLY,
 )
 reduction(
     "ReduceMax",
-    lambda np, x, **how: np.max(x, initial=_lowest(np, x.dtype), **how),
+    lambda x, **how: np.max(x, initial=_lowest(x.dtype), **how),
     "The greatest; NaN if one is.",
     on_values=MAXIMUM,
 )
 reduction(
     "ReduceMin",
-    lambda np, x, **how: np.min(x, initial=_highest(np, x.dtype), **how),
+    lambda x, **how: np.min(x, initial=_highest(x.dtype), **how),
     "The smallest; NaN if one is.",
     on_values=MINIMUM,
 )
 reduction("ReduceMean", _mean, "Mean; of integers, cut toward zero.", on_values=ADD, mean=True)
 reduction(
     "ReduceL1",
-    lambda np, x, **how: np.sum(np.abs(x), dtype=x.dtype, **how),
+    lambda x, **how: np.sum(np.abs(x), dtype=x.dtype, **how),
     "Sum of absolute values; integers wrap.",
     version="opset4",
 )
 reduction("ReduceL2", _l2, "Root of the sum of squares.", version="opset4")
 reduction(
-    "ReduceLogicalAnd", lambda np, x, **how: np.all(x, **how), "Whether all are.", family="boolean"
+    "ReduceLogicalAnd", lambda x, **how: np.all(x, **how), "Whether all are.", family="boolean"
 )
-reduction(
-    "ReduceLogicalOr", lambda np, x, **how: np.any(x, **how), "Whether one is.", family="boolean"
-)
+reduction("ReduceLogicalOr", lambda x, **how: np.any(x, **how), "Whether one is.", family="boolean")

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from deconv_ir.errors import ShapeError
 from deconv_ir.ir.geometry import UNKNOWN
-from deconv_ir.ir.operation import Context, Operation, TensorInfo
+from deconv_ir.ir.operation import Arrays, Context, Infos, Operation, TensorInfo
 from deconv_ir.ir.shapes import format_shape, intersect_dims
 from deconv_ir.ops.base import attribute, boolean, choice, operation
 from deconv_ir.ops.checks import check_rank, check_type
-
-if TYPE_CHECKING:
-    from deconv_ir.ir.dtypes import Array
+from deconv_ir.ops.numeric import narrow, np, widen
 
 
 class SampleMode(enum.Enum):
@@ -40,26 +37,13 @@ class Beyond(enum.Enum):
     examples=("f32[2,3,5,6], f32[2,4,7,2] -> f32[2,3,4,7] | mode=bicubic padding_mode=border",),
 )
 class GridSample(Operation):
-    """Elements of an image at positions that a grid names: x and y from -1 to 1.
-
-    Source: OpenVINO operation specification, GridSample-9.
-
-    Attributes
-    ----------
-    align_corners : bool
-        -1 and 1 are the centres of the corner elements, rather than their outer edges.
-    mode : SampleMode
-        bilinear, bicubic or nearest.
-    padding_mode : Beyond
-        zeros, border or reflection.
-    """
+    """Elements of an image at positions that a grid names: x and y from -1 to 1."""
 
     align_corners: bool = attribute(boolean(), False)
     mode: SampleMode = attribute(choice(SampleMode), SampleMode.BILINEAR)
     padding_mode: Beyond = attribute(choice(Beyond), Beyond.ZEROS)
 
-    def infer(self, inputs: Sequence[TensorInfo], context: Context) -> tuple[TensorInfo, ...]:
-        """Take batch and channels of the data, and the extents of the grid."""
+    def infer(self, inputs: Infos, context: Context) -> tuple[TensorInfo, ...]:
         data, grid = inputs
         element_type = check_type(data, "data", "any")
         check_type(grid, "grid", "float")
@@ -77,45 +61,38 @@ class GridSample(Operation):
             )
         return (TensorInfo((batch, shape[1], points[1], points[2]), element_type),)
 
-    def explain(
-        self, inputs: Sequence[TensorInfo], context: Context, output: int, axis: int
-    ) -> str | None:
-        """Name the shapes."""
+    def explain(self, inputs: Infos, context: Context, output: int, axis: int) -> str | None:
         return f"data {format_shape(inputs[0].shape)}, grid {format_shape(inputs[1].shape)}"
 
-    def execute(self, inputs: Sequence[Array], context: Context) -> Sequence[Array]:
+    def execute(self, inputs: Arrays, context: Context) -> Arrays:
         """Look up, and weigh, the elements around each position."""
-        import numpy as np
-
-        from deconv_ir.ops.numeric import narrow, widen
-
         data, grid = inputs[0], widen(inputs[1])
         height, width = data.shape[2:]
         with np.errstate(all="ignore"):
-            x = self._position(np, grid[..., 0], width)
-            y = self._position(np, grid[..., 1], height)
+            x = self._position(grid[..., 0], width)
+            y = self._position(grid[..., 1], height)
             if self.mode is SampleMode.NEAREST:
-                picked = self._pick(np, data, np.rint(y), np.rint(x))
+                picked = self._pick(data, np.rint(y), np.rint(x))
                 return (picked.astype(data.dtype),)
             weigh = _linear if self.mode is SampleMode.BILINEAR else _cubic
             total: Any = 0
             wide = widen(data)
-            rows, columns = weigh(np, y), weigh(np, x)
+            rows, columns = weigh(y), weigh(x)
             for row, row_weight in rows:
                 for column, weight in columns:
-                    found = self._pick(np, wide, row, column)
+                    found = self._pick(wide, row, column)
                     total = total + found * (row_weight * weight)[:, None].astype(wide.dtype)
             return (narrow(total, data.dtype),)
 
-    def _position(self, np: Any, at: Any, extent: int) -> Any:
+    def _position(self, at: Any, extent: int) -> Any:
         """Turn -1..1 into an index, reflected where that is asked for."""
         span = extent - 1 if self.align_corners else extent
         index = ((at + 1) * span - (span == extent)) / 2
         if self.padding_mode is not Beyond.REFLECTION or self.mode is SampleMode.BICUBIC:
             return index
-        return self._reflect(np, index, extent)
+        return self._reflect(index, extent)
 
-    def _reflect(self, np: Any, index: Any, extent: int) -> Any:
+    def _reflect(self, index: Any, extent: int) -> Any:
         """Mirror an index at the centres, or at the outer edges, of the end elements."""
         if self.align_corners:
             if extent == 1:
@@ -127,13 +104,13 @@ class GridSample(Operation):
         index = np.mod(index + 0.5, period)
         return np.where(index > extent, period - index, index) - 0.5
 
-    def _pick(self, np: Any, data: Any, row: Any, column: Any) -> Any:
+    def _pick(self, data: Any, row: Any, column: Any) -> Any:
         """Return data[n, :, row, column], by the rule for what is beyond."""
         height, width = data.shape[2:]
         if not data.size:
             return np.zeros((*data.shape[:2], *row.shape[1:]), data.dtype)
         if self.padding_mode is Beyond.REFLECTION and self.mode is SampleMode.BICUBIC:
-            row, column = self._reflect(np, row, height), self._reflect(np, column, width)
+            row, column = self._reflect(row, height), self._reflect(column, width)
         inside = (row >= 0) & (row < height) & (column >= 0) & (column < width)
         # NaN is nowhere: it picks the first element, as a clipped index does.
         r = np.clip(np.nan_to_num(row), 0, height - 1).astype(np.intp)
@@ -145,13 +122,13 @@ class GridSample(Operation):
         return found
 
 
-def _linear(np: Any, at: Any) -> list[tuple[Any, Any]]:
+def _linear(at: Any) -> list[tuple[Any, Any]]:
     first = np.floor(at)
     weight = at - first
     return [(first, 1 - weight), (first + 1, weight)]
 
 
-def _cubic(np: Any, at: Any) -> list[tuple[Any, Any]]:
+def _cubic(at: Any) -> list[tuple[Any, Any]]:
     """Four neighbours, weighted by the cubic convolution kernel with a = -0.75."""
     first, a = np.floor(at), -0.75
     t = at - first

@@ -4,15 +4,25 @@ from __future__ import annotations
 
 import enum
 import math
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Callable
+from typing import NamedTuple
 
 from deconv_ir.errors import ShapeError
+from deconv_ir.ir.dtypes import Array
 from deconv_ir.ir.geometry import UNKNOWN, Dim, bounds, interval
-from deconv_ir.ir.operation import Call, Context, Operation, Sharing, TensorInfo
+from deconv_ir.ir.operation import (
+    Arrays,
+    Call,
+    Context,
+    Infos,
+    Operation,
+    Sharing,
+    TensorInfo,
+)
 from deconv_ir.ir.shapes import element_count, format_shape, static
 from deconv_ir.ops.base import attribute, boolean, choice, choice_of, integers, number, operation
 from deconv_ir.ops.checks import axis_count, check_rank, check_type, known_integers, normalize_axes
+from deconv_ir.ops.numeric import np
 from deconv_ir.ops.resample.resample import (
     Coordinates,
     Mode,
@@ -22,9 +32,6 @@ from deconv_ir.ops.resample.resample import (
     resampler,
 )
 from deconv_ir.ops.values import actual, as_dims, unknown_dims
-
-if TYPE_CHECKING:
-    from deconv_ir.ir.dtypes import Array
 
 
 class ShapeCalculation(enum.Enum):
@@ -62,7 +69,7 @@ class _Interpolate(Operation):
         """Tell how to interpolate."""
         raise NotImplementedError
 
-    def request(self, inputs: Sequence[TensorInfo], rank: int | None) -> Request:
+    def request(self, inputs: Infos, rank: int | None) -> Request:
         """Check the inputs beside the data, and tell what they ask for."""
         raise NotImplementedError
 
@@ -73,8 +80,7 @@ class _Interpolate(Operation):
         )
         return list(zip(begin, end, strict=True))
 
-    def infer(self, inputs: Sequence[TensorInfo], context: Context) -> tuple[TensorInfo, ...]:
-        """Pad, and put the requested extents in."""
+    def infer(self, inputs: Infos, context: Context) -> tuple[TensorInfo, ...]:
         data = inputs[0]
         element_type = check_type(data, self.inputs[0], "numeric")
         rank = None if data.shape is None else len(data.shape)
@@ -96,10 +102,7 @@ class _Interpolate(Operation):
                 dims[axis] = UNKNOWN
         return (TensorInfo(tuple(dims), element_type),)
 
-    def explain(
-        self, inputs: Sequence[TensorInfo], context: Context, output: int, axis: int
-    ) -> str | None:
-        """Name the size or the scale."""
+    def explain(self, inputs: Infos, context: Context, output: int, axis: int) -> str | None:
         shape = inputs[0].shape
         if shape is None:
             return None
@@ -113,24 +116,20 @@ class _Interpolate(Operation):
             return f"floor({shape[axis]} * {request.scales[position]}), with pads"
         return None
 
-    def bind(
-        self, inputs: Sequence[TensorInfo], outputs: Sequence[TensorInfo], context: Context
-    ) -> Call:
+    def bind(self, inputs: Infos, outputs: Infos, context: Context) -> Call:
         """Find the weights once, where sizes or scales are known."""
         if any(known_integers(i) is None and i.reals is None for i in inputs[1:]):
             return super().bind(inputs, outputs, context)
         run = self._function(inputs, context)
         return lambda arrays, out: (run(arrays[0]),)
 
-    def execute(self, inputs: Sequence[Array], context: Context) -> Sequence[Array]:
+    def execute(self, inputs: Arrays, context: Context) -> Arrays:
         """Interpolate, one axis after the other."""
         infos = [TensorInfo(inputs[0].shape), *map(actual, inputs[1:])]
         return (self._function(infos, context)(inputs[0]),)
 
-    def _function(self, infos: Sequence[TensorInfo], context: Context) -> Callable[[Array], Array]:
+    def _function(self, infos: Infos, context: Context) -> Callable[[Array], Array]:
         """Return what interpolates arrays of one shape; the elements of the lists are known."""
-        import numpy as np
-
         shape = static(infos[0].shape)
         request = self.request(infos, len(shape))
         assert request.axes is not None, "all elements are known"
@@ -153,9 +152,7 @@ class _Interpolate(Operation):
         run = resampler(how, shape, output, scale_of, context.scratch_bytes)
         return (lambda data: run(np.pad(data, pads))) if any(map(any, pads)) else run
 
-    def scratch(
-        self, inputs: Sequence[TensorInfo], outputs: Sequence[TensorInfo], context: Context
-    ) -> int:
+    def scratch(self, inputs: Infos, outputs: Infos, context: Context) -> int:
         """Count what is between the axes, and the data with zeros around them."""
         data, output = static(inputs[0].shape), static(outputs[0].shape)
         taken = resample_bytes(data, output, context.scratch_bytes)
@@ -284,25 +281,7 @@ _MODES_1 = {m.value: m for m in (Mode.NEAREST, Mode.LINEAR, Mode.CUBIC)}
     ),
 )
 class Interpolate4(_Interpolate4):
-    """Another resolution along some axes; `axes` absent: all of them.
-
-    Source: OpenVINO operation specification, Interpolate-4.
-
-    Attributes
-    ----------
-    mode : Mode
-        nearest, linear, linear_onnx or cubic.
-    shape_calculation_mode : ShapeCalculation
-        Whether `sizes` or `scales` tells the extents.
-    coordinate_transformation_mode : Coordinates
-    nearest_mode : Nearest
-    antialias : bool
-        linear: widen the triangle where the data is shrunk.
-    cube_coeff : float
-        cubic: the parameter of the kernel.
-    pads_begin, pads_end : tuple of int
-        Zeros put around the data first, from the first axis on.
-    """
+    """Another resolution along some axes; `axes` absent: all of them."""
 
     mode: Mode = attribute(choice_of(_MODES_4))
 
@@ -310,7 +289,7 @@ class Interpolate4(_Interpolate4):
         """Tell the kind of interpolation."""
         return self.mode
 
-    def request(self, inputs: Sequence[TensorInfo], rank: int | None) -> Request:
+    def request(self, inputs: Infos, rank: int | None) -> Request:
         """Check the inputs beside the data, and tell what they ask for."""
         by_sizes = self.shape_calculation_mode is ShapeCalculation.SIZES
         sizes = _sizes_of(inputs[1], "sizes") if by_sizes else None
@@ -332,19 +311,7 @@ class Interpolate4(_Interpolate4):
     ),
 )
 class Interpolate11(_Interpolate4):
-    """Another resolution along some axes; `axes` absent: all of them.
-
-    Source: OpenVINO operation specification, Interpolate-11.
-
-    Attributes
-    ----------
-    mode : Mode
-        nearest, linear, linear_onnx, cubic, bilinear_pillow or bicubic_pillow.
-    shape_calculation_mode : ShapeCalculation
-        Whether the second input holds sizes or scales.
-    coordinate_transformation_mode, nearest_mode, antialias, cube_coeff, pads_begin, pads_end
-        As of `Interpolate4`.
-    """
+    """Another resolution along some axes; `axes` absent: all of them."""
 
     mode: Mode = attribute(choice(Mode))
 
@@ -352,7 +319,7 @@ class Interpolate11(_Interpolate4):
         """Tell the kind of interpolation."""
         return self.mode
 
-    def request(self, inputs: Sequence[TensorInfo], rank: int | None) -> Request:
+    def request(self, inputs: Infos, rank: int | None) -> Request:
         """Check the inputs beside the data, and tell what they ask for."""
         by_sizes = self.shape_calculation_mode is ShapeCalculation.SIZES
         name = self.inputs[1]
@@ -375,21 +342,6 @@ class Interpolate1(_Interpolate):
 
     What the document leaves open is as OpenVINO does it, which turns this
     version into version 4.
-
-    Source: OpenVINO operation specification, Interpolate-1.
-
-    Attributes
-    ----------
-    axes : tuple of int
-        Axes that `target_spatial_shape` is for.
-    mode : Mode
-        nearest, linear or cubic.
-    align_corners : bool
-        The corners of data and output are the same points.
-    antialias : bool
-        linear: widen the triangle where the data is shrunk.
-    pads_begin, pads_end : tuple of int
-        Zeros put around the data first, from the first axis on.
     """
 
     axes: tuple[int, ...] = attribute(integers(0))
@@ -405,7 +357,7 @@ class Interpolate1(_Interpolate):
         where = Coordinates.ALIGN_CORNERS if self.align_corners else Coordinates.ASYMMETRIC
         return Settings(mode, where, Nearest.SIMPLE, self.antialias, -0.75)
 
-    def request(self, inputs: Sequence[TensorInfo], rank: int | None) -> Request:
+    def request(self, inputs: Infos, rank: int | None) -> Request:
         """Check the inputs beside the data, and tell what they ask for."""
         sizes = _sizes_of(inputs[1], "target_spatial_shape")
         if rank is None:

@@ -5,12 +5,11 @@ from __future__ import annotations
 import enum
 import functools
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
+from deconv_ir.ir.dtypes import Array
 from deconv_ir.ir.shapes import element_count
-
-if TYPE_CHECKING:
-    from deconv_ir.ir.dtypes import Array
+from deconv_ir.ops.numeric import narrow, np, widen
 
 # Of an element: the sum, what is added to it, what it is made of, and that widened; in f32.
 _ELEMENT_BYTES = 16
@@ -178,9 +177,6 @@ def resampler(
 
 def _resample(how: Settings, data: Array, axes: Sequence[tuple[int, Any]]) -> Array:
     """Interpolate along some axes, one after the other."""
-    import numpy as np
-
-    from deconv_ir.ops.numeric import widen
     from deconv_ir.ops.resample import coordinates as resampling
 
     if how.mode is Mode.NEAREST:
@@ -225,10 +221,6 @@ def _taps(how: Settings, scale: float, slope: float, data: int, output: int) -> 
 
 def _rounded(array: Array, dtype: Any) -> Array:
     """Return a result in the type of the data: integers are rounded, and kept in range."""
-    import numpy as np
-
-    from deconv_ir.ops.numeric import narrow
-
     if dtype.kind in "iu":
         info = np.iinfo(dtype)
         array = np.clip(np.rint(array), float(info.min), float(info.max))

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import enum
 import itertools
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from deconv_ir.errors import ShapeError
 from deconv_ir.ir.geometry import Dim
-from deconv_ir.ir.operation import Context, Operation, Sharing, TensorInfo
+from deconv_ir.ir.operation import Arrays, Context, Infos, Operation, Sharing, TensorInfo
 from deconv_ir.ir.shapes import (
     Shape,
     element_count,
@@ -30,10 +28,8 @@ from deconv_ir.ops.checks import (
     unknown_shape,
 )
 from deconv_ir.ops.elementwise.broadcasting import Broadcast, broadcast_shapes
+from deconv_ir.ops.numeric import np
 from deconv_ir.ops.values import as_dims, unknown_dims
-
-if TYPE_CHECKING:
-    from deconv_ir.ir.dtypes import Array
 
 
 class BroadcastMode(enum.Enum):
@@ -53,8 +49,7 @@ class _Broadcast(Operation):
         """Tell how axes are mapped."""
         raise NotImplementedError
 
-    def infer(self, inputs: Sequence[TensorInfo], context: Context) -> tuple[TensorInfo, ...]:
-        """Return the target shape, if the data can fill it."""
+    def infer(self, inputs: Infos, context: Context) -> tuple[TensorInfo, ...]:
         data, target = inputs[:2]
         mode = self.chosen_mode()
         if mode is not BroadcastMode.EXPLICIT:
@@ -144,18 +139,13 @@ class _Broadcast(Operation):
             rule="broadcast",
         )
 
-    def explain(
-        self, inputs: Sequence[TensorInfo], context: Context, output: int, axis: int
-    ) -> str | None:
-        """Name the data's shape and the target."""
+    def explain(self, inputs: Infos, context: Context, output: int, axis: int) -> str | None:
         value = inputs[1].value
         wanted = "a shape that is not known" if value is None else format_shape(value)
         return f"data {format_shape(inputs[0].shape)} broadcast to {wanted}"
 
-    def execute(self, inputs: Sequence[Array], context: Context) -> Sequence[Array]:
+    def execute(self, inputs: Arrays, context: Context) -> Arrays:
         """Repeat the data (a view)."""
-        import numpy as np
-
         data, target = inputs[:2]
         explicit = self.chosen_mode() is BroadcastMode.EXPLICIT
         mapping = integers(inputs[2]) if explicit else None
@@ -187,15 +177,7 @@ _MODES_1 = {
     ),
 )
 class Broadcast1(_Broadcast):
-    """The data repeated to fill a shape.
-
-    Source: OpenVINO operation specification, Broadcast-1.
-
-    Attributes
-    ----------
-    mode : BroadcastMode
-        numpy, or explicit: `axes_mapping` says where each axis of the data goes.
-    """
+    """The data repeated to fill a shape."""
 
     mode: BroadcastMode = attribute(choice_of(_MODES_1), BroadcastMode.NUMPY)
 
@@ -212,16 +194,7 @@ class Broadcast1(_Broadcast):
     examples=("f32[3,1], i64[3]{2,1,4} -> f32[2,3,4] | mode=bidirectional",),
 )
 class Broadcast3(_Broadcast):
-    """The data repeated to fill a shape.
-
-    Source: OpenVINO operation specification, Broadcast-3.
-
-    Attributes
-    ----------
-    mode : BroadcastMode
-        numpy; explicit: `axes_mapping` says where each axis of the data goes;
-        bidirectional: the target may hold ones too.
-    """
+    """The data repeated to fill a shape."""
 
     mode: BroadcastMode = attribute(
         choice(BroadcastMode, none=BroadcastMode.EXPLICIT), BroadcastMode.NUMPY
@@ -239,13 +212,9 @@ class Broadcast3(_Broadcast):
     examples=("f32[2,3], i64[3]{2,1,2} -> f32[2,2,6]", "f32[2,3], i64[1]{2} -> f32[2,6]"),
 )
 class Tile(Operation):
-    """The data repeated along its axes.
+    """The data repeated along its axes."""
 
-    Source: OpenVINO operation specification, Tile-1.
-    """
-
-    def infer(self, inputs: Sequence[TensorInfo], context: Context) -> tuple[TensorInfo, ...]:
-        """Multiply dims and repeats; the shorter list is filled up with ones in front."""
+    def infer(self, inputs: Infos, context: Context) -> tuple[TensorInfo, ...]:
         data, repeats = inputs
         check_type(repeats, "repeats", "integer")
         check_rank(repeats, "repeats", 0, 1)
@@ -267,16 +236,10 @@ class Tile(Operation):
             value = repeated
         return (TensorInfo(shape, data.element_type, value),)
 
-    def explain(
-        self, inputs: Sequence[TensorInfo], context: Context, output: int, axis: int
-    ) -> str | None:
-        """Show the repeats."""
+    def explain(self, inputs: Infos, context: Context, output: int, axis: int) -> str | None:
         value = inputs[1].value
         times = "?" if value is None else format_shape(value)
         return f"data {format_shape(inputs[0].shape)} repeated {times} times"
 
-    def execute(self, inputs: Sequence[Array], context: Context) -> Sequence[Array]:
-        """Repeat the data."""
-        import numpy as np
-
+    def execute(self, inputs: Arrays, context: Context) -> Arrays:
         return (np.tile(inputs[0], [max(0, r) for r in integers(inputs[1])]),)

@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from deconv_ir.errors import ShapeError
 from deconv_ir.ir.geometry import UNKNOWN, Dim, bounds, interval
-from deconv_ir.ir.operation import Call, Context, Operation, Sharing, TensorInfo
+from deconv_ir.ir.operation import (
+    Arrays,
+    Call,
+    Context,
+    Infos,
+    Operation,
+    Sharing,
+    TensorInfo,
+)
 from deconv_ir.ir.shapes import Shape, format_shape, intersect_dims, static
 from deconv_ir.ops.base import attribute, integer, operation
-from deconv_ir.ops.binding import Infos, Lists, OfLists, cut_along
+from deconv_ir.ops.binding import Lists, OfLists, cut_along
 from deconv_ir.ops.checks import (
     VALUE_LIMIT,
     add,
@@ -21,10 +28,8 @@ from deconv_ir.ops.checks import (
     normalize_axis,
     only,
 )
+from deconv_ir.ops.numeric import np
 from deconv_ir.ops.values import ANY, unknown_dims
-
-if TYPE_CHECKING:
-    from deconv_ir.ir.dtypes import Array
 
 MAX_PARTS = 1 << 16
 """Of Split: each is an output, to be declared as a port."""
@@ -38,20 +43,11 @@ MAX_PARTS = 1 << 16
     examples=("f32[1,2,4], f32[1,3,4], f32[1,1,4] -> f32[1,6,4] | axis=-2",),
 )
 class Concat(Operation):
-    """Any number of arrays, one after the other along an axis.
-
-    Source: OpenVINO operation specification, Concat-1.
-
-    Attributes
-    ----------
-    axis : int
-        Negative: counted from the end.
-    """
+    """Any number of arrays, one after the other along an axis."""
 
     axis: int = attribute(integer())
 
-    def infer(self, inputs: Sequence[TensorInfo], context: Context) -> tuple[TensorInfo, ...]:
-        """Add the extents along the axis; the other dims must agree."""
+    def infer(self, inputs: Infos, context: Context) -> tuple[TensorInfo, ...]:
         if not inputs:
             raise ShapeError(
                 "Concat takes at least one input", expected=">= 1", actual=0, rule="input-count"
@@ -86,7 +82,7 @@ class Concat(Operation):
         )
 
     @staticmethod
-    def _value(inputs: Sequence[TensorInfo], rank: int) -> tuple[Dim, ...] | None:
+    def _value(inputs: Infos, rank: int) -> tuple[Dim, ...] | None:
         """Join lists; elements of a short list that are not known are `ANY`."""
         if rank != 1 or all(info.value is None for info in inputs):
             return None
@@ -98,33 +94,22 @@ class Concat(Operation):
             joined += (ANY,) * length if info.value is None else info.value
         return tuple(joined)
 
-    def explain(
-        self, inputs: Sequence[TensorInfo], context: Context, output: int, axis: int
-    ) -> str | None:
-        """Show the sum along the axis."""
+    def explain(self, inputs: Infos, context: Context, output: int, axis: int) -> str | None:
         ranks = [len(info.shape) for info in inputs if info.shape is not None]
         if not ranks or normalize_axis(self.axis, ranks[0]) != axis:
             return f"the same dim in all inputs: {', '.join(format_shape(i.shape) for i in inputs)}"
         parts = ["?" if info.shape is None else str(info.shape[axis]) for info in inputs]
         return f"sum of the inputs along axis {axis}: {' + '.join(parts)}"
 
-    def bind(
-        self, inputs: Sequence[TensorInfo], outputs: Sequence[TensorInfo], context: Context
-    ) -> Call:
-        """Find the axis once."""
-        import numpy as np
-
+    def bind(self, inputs: Infos, outputs: Infos, context: Context) -> Call:
         concatenate, axis = np.concatenate, normalize_axis(self.axis, len(static(outputs[0].shape)))
         return lambda arrays, out: (concatenate(arrays, axis),)
 
-    def execute(self, inputs: Sequence[Array], context: Context) -> Sequence[Array]:
-        """Join the arrays."""
-        import numpy as np
-
+    def execute(self, inputs: Arrays, context: Context) -> Arrays:
         return (np.concatenate(inputs, axis=normalize_axis(self.axis, inputs[0].ndim)),)
 
 
-def _reals(inputs: Sequence[TensorInfo], rank: int) -> tuple[float, ...] | None:
+def _reals(inputs: Infos, rank: int) -> tuple[float, ...] | None:
     if rank != 1:
         return None
     joined: list[float] = []
@@ -142,22 +127,13 @@ def _reals(inputs: Sequence[TensorInfo], rank: int) -> tuple[float, ...] | None:
     examples=("f32[2,6], i64[]{1} -> f32[2,2], f32[2,2], f32[2,2] | num_splits=3",),
 )
 class Split(OfLists):
-    """Equal parts of an array along an axis.
-
-    Source: OpenVINO operation specification, Split-1.
-
-    Attributes
-    ----------
-    num_splits : int
-        Number of parts, which is that of the outputs.
-    """
+    """Equal parts of an array along an axis."""
 
     sharing = Sharing.PART
 
     num_splits: int = attribute(integer(1))
 
-    def infer(self, inputs: Sequence[TensorInfo], context: Context) -> tuple[TensorInfo, ...]:
-        """Divide the extent along the axis."""
+    def infer(self, inputs: Infos, context: Context) -> tuple[TensorInfo, ...]:
         data, axis_info = inputs
         check_type(axis_info, "axis", "integer")
         axis = known_integer(axis_info, "axis")
@@ -195,10 +171,7 @@ class Split(OfLists):
         low, high = bounds(extent)
         return interval(-(-low // self.num_splits), high and high // self.num_splits)
 
-    def explain(
-        self, inputs: Sequence[TensorInfo], context: Context, output: int, axis: int
-    ) -> str | None:
-        """Name the shape that is divided."""
+    def explain(self, inputs: Infos, context: Context, output: int, axis: int) -> str | None:
         at = known_integer(inputs[1], "axis")
         return (
             f"data {format_shape(inputs[0].shape)} in {self.num_splits} parts along axis "
@@ -206,13 +179,10 @@ class Split(OfLists):
         )
 
     def bind_known(self, shape: tuple[int, ...], lists: Lists, outputs: Infos) -> Call:
-        """Find the parts."""
         return cut_along(normalize_axis(lists[0][0], len(shape)), outputs)
 
-    def execute(self, inputs: Sequence[Array], context: Context) -> Sequence[Array]:
+    def execute(self, inputs: Arrays, context: Context) -> Arrays:
         """Cut the array (views)."""
-        import numpy as np
-
         axis = normalize_axis(int(only(inputs[1], "axis")), inputs[0].ndim)
         return tuple(np.split(inputs[0], self.num_splits, axis))
 
@@ -227,14 +197,11 @@ class VariadicSplit(OfLists):
     """Parts of an array, of given lengths, along an axis.
 
     One length may be -1: what the others leave.
-
-    Source: OpenVINO operation specification, VariadicSplit-1.
     """
 
     sharing = Sharing.PART
 
-    def infer(self, inputs: Sequence[TensorInfo], context: Context) -> tuple[TensorInfo, ...]:
-        """Put the lengths in place of the axis; they must add up."""
+    def infer(self, inputs: Infos, context: Context) -> tuple[TensorInfo, ...]:
         data, axis_info, lengths = inputs
         check_type(axis_info, "axis", "integer")
         check_type(lengths, "split_lengths", "integer")
@@ -296,10 +263,7 @@ class VariadicSplit(OfLists):
         parts = iter(given)
         return tuple(rest if n == -1 else next(parts) for n in lengths)
 
-    def explain(
-        self, inputs: Sequence[TensorInfo], context: Context, output: int, axis: int
-    ) -> str | None:
-        """Name the shape that is cut, and the lengths."""
+    def explain(self, inputs: Infos, context: Context, output: int, axis: int) -> str | None:
         lengths = inputs[2].value
         return (
             f"data {format_shape(inputs[0].shape)} cut in lengths "
@@ -307,10 +271,9 @@ class VariadicSplit(OfLists):
         )
 
     def bind_known(self, shape: tuple[int, ...], lists: Lists, outputs: Infos) -> Call:
-        """Find the parts."""
         return cut_along(normalize_axis(lists[0][0], len(shape)), outputs)
 
-    def execute(self, inputs: Sequence[Array], context: Context) -> Sequence[Array]:
+    def execute(self, inputs: Arrays, context: Context) -> Arrays:
         """Cut the array (views)."""
         import itertools
 

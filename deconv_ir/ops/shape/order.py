@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import enum
 import math
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from deconv_ir.errors import InputError, ShapeError
 from deconv_ir.ir.geometry import UNKNOWN
-from deconv_ir.ir.operation import Context, Operation, Sharing, TensorInfo
+from deconv_ir.ir.operation import Arrays, Context, Infos, Operation, Sharing, TensorInfo
 from deconv_ir.ir.shapes import format_shape, intersect_dims
 from deconv_ir.ops.base import attribute, boolean, choice, integer, operation
 from deconv_ir.ops.checks import (
@@ -26,19 +25,14 @@ from deconv_ir.ops.checks import (
     normalize_axis,
     only,
 )
+from deconv_ir.ops.numeric import narrow, np, widen
 from deconv_ir.ops.values import as_dim
-
-if TYPE_CHECKING:
-    from deconv_ir.ir.dtypes import Array
 
 
 class _SameShape(Operation):
     """The output has the shape of the data."""
 
-    def explain(
-        self, inputs: Sequence[TensorInfo], context: Context, output: int, axis: int
-    ) -> str | None:
-        """Name the shape of the data."""
+    def explain(self, inputs: Infos, context: Context, output: int, axis: int) -> str | None:
         return f"the shape of data, {format_shape(inputs[0].shape)}"
 
 
@@ -59,22 +53,13 @@ class ReverseMode(enum.Enum):
     ),
 )
 class Reverse(_SameShape):
-    """The data backwards along axes.
-
-    Source: OpenVINO operation specification, Reverse-1.
-
-    Attributes
-    ----------
-    mode : ReverseMode
-        index: `reversed_axes` holds axes; mask: a boolean for each.
-    """
+    """The data backwards along axes."""
 
     sharing = Sharing.PART
 
     mode: ReverseMode = attribute(choice(ReverseMode))
 
-    def infer(self, inputs: Sequence[TensorInfo], context: Context) -> tuple[TensorInfo, ...]:
-        """Keep the shape."""
+    def infer(self, inputs: Infos, context: Context) -> tuple[TensorInfo, ...]:
         data, axes_info = inputs
         by_index = self.mode is ReverseMode.INDEX
         check_type(axes_info, "reversed_axes", "integer" if by_index else "boolean")
@@ -93,10 +78,8 @@ class Reverse(_SameShape):
             )
         return (TensorInfo(data.shape, data.element_type),)
 
-    def execute(self, inputs: Sequence[Array], context: Context) -> Sequence[Array]:
+    def execute(self, inputs: Arrays, context: Context) -> Arrays:
         """Turn the axes round (a view)."""
-        import numpy as np
-
         data, chosen = inputs
         if self.mode is ReverseMode.MASK:
             axes = tuple(int(i) for i in np.flatnonzero(chosen))
@@ -112,21 +95,12 @@ class Reverse(_SameShape):
     examples=("f32[2,5,3], i64[2]{3,5} -> f32[2,5,3] | batch_axis=0 seq_axis=1",),
 )
 class ReverseSequence(_SameShape):
-    """The first elements along an axis backwards, as many as each batch says.
-
-    Source: OpenVINO operation specification, ReverseSequence-1.
-
-    Attributes
-    ----------
-    batch_axis, seq_axis : int
-        Negative: counted from the end.
-    """
+    """The first elements along an axis backwards, as many as each batch says."""
 
     batch_axis: int = attribute(integer(), 0)
     seq_axis: int = attribute(integer(), 1)
 
-    def infer(self, inputs: Sequence[TensorInfo], context: Context) -> tuple[TensorInfo, ...]:
-        """Keep the shape; there is one length for each batch."""
+    def infer(self, inputs: Infos, context: Context) -> tuple[TensorInfo, ...]:
         data, lengths = inputs
         check_type(lengths, "seq_lengths", "numeric")
         check_rank(lengths, "seq_lengths", 1)
@@ -153,7 +127,7 @@ class ReverseSequence(_SameShape):
                 shape = (*shape[:batch], common, *shape[batch + 1 :])
         return (TensorInfo(shape, data.element_type),)
 
-    def execute(self, inputs: Sequence[Array], context: Context) -> Sequence[Array]:
+    def execute(self, inputs: Arrays, context: Context) -> Arrays:
         """Turn the beginnings round.
 
         Raises
@@ -161,8 +135,6 @@ class ReverseSequence(_SameShape):
         InputError
             A length is greater than the axis.
         """
-        import numpy as np
-
         data, lengths = inputs
         batch = normalize_axis(self.batch_axis, data.ndim, "batch_axis")
         axis = normalize_axis(self.seq_axis, data.ndim, "seq_axis")
@@ -186,13 +158,9 @@ class ReverseSequence(_SameShape):
     examples=("f32[2,5], i64[2]{1,-2}, i64[2]{0,-1} -> f32[2,5]",),
 )
 class Roll(_SameShape):
-    """Elements moved along axes; what leaves at one end enters at the other.
+    """Elements moved along axes; what leaves at one end enters at the other."""
 
-    Source: OpenVINO operation specification, Roll-7.
-    """
-
-    def infer(self, inputs: Sequence[TensorInfo], context: Context) -> tuple[TensorInfo, ...]:
-        """Keep the shape."""
+    def infer(self, inputs: Infos, context: Context) -> tuple[TensorInfo, ...]:
         data = inputs[0]
         for info, name in zip(inputs[1:], self.inputs[1:], strict=True):
             check_type(info, name, "integer")
@@ -206,10 +174,7 @@ class Roll(_SameShape):
             _check_shift(count, len(axes))
         return (TensorInfo(data.shape, data.element_type),)
 
-    def execute(self, inputs: Sequence[Array], context: Context) -> Sequence[Array]:
-        """Move the elements."""
-        import numpy as np
-
+    def execute(self, inputs: Arrays, context: Context) -> Arrays:
         data, shift = inputs[0], integers(inputs[1])
         axes = tuple(normalize_axis(a, data.ndim, "axes") for a in integers(inputs[2]))
         _check_shift(len(shift), len(axes))
@@ -236,23 +201,12 @@ def _check_shift(count: int, axes: int) -> None:
     examples=("f32[2,5], i64[]{-1} -> f32[2,5] | exclusive=true reverse=true", "i32[3] -> i32[3]"),
 )
 class CumSum(_SameShape):
-    """Sums of all elements so far along an axis; `axis` absent: the first.
-
-    Source: OpenVINO operation specification, CumSum-3.
-
-    Attributes
-    ----------
-    exclusive : bool
-        The element itself is not in its sum.
-    reverse : bool
-        Sums go from the end to the start.
-    """
+    """Sums of all elements so far along an axis; `axis` absent: the first."""
 
     exclusive: bool = attribute(boolean(), False)
     reverse: bool = attribute(boolean(), False)
 
-    def infer(self, inputs: Sequence[TensorInfo], context: Context) -> tuple[TensorInfo, ...]:
-        """Keep the shape."""
+    def infer(self, inputs: Infos, context: Context) -> tuple[TensorInfo, ...]:
         data = inputs[0]
         element_type = check_type(data, "data", "numeric")
         if len(inputs) > 1:
@@ -263,12 +217,8 @@ class CumSum(_SameShape):
             normalize_axis(axis, len(data.shape))
         return (TensorInfo(data.shape, element_type),)
 
-    def execute(self, inputs: Sequence[Array], context: Context) -> Sequence[Array]:
+    def execute(self, inputs: Arrays, context: Context) -> Arrays:
         """Add up; integers wrap."""
-        import numpy as np
-
-        from deconv_ir.ops.numeric import narrow, widen
-
         data = widen(inputs[0])
         axis = normalize_axis(int(only(inputs[1], "axis")) if len(inputs) > 1 else 0, data.ndim)
         moved = np.moveaxis(data, axis, 0)
@@ -302,8 +252,7 @@ class _OneHot(Operation):
         """Whether negative indices count from the end."""
         return False
 
-    def infer(self, inputs: Sequence[TensorInfo], context: Context) -> tuple[TensorInfo, ...]:
-        """Put the depth in, as a new axis."""
+    def infer(self, inputs: Infos, context: Context) -> tuple[TensorInfo, ...]:
         indices, depth = inputs[:2]
         check_type(indices, "indices", "integer")
         check_type(depth, "depth", "integer")
@@ -319,17 +268,11 @@ class _OneHot(Operation):
         shape = (*indices.shape[:axis], extent, *indices.shape[axis:])
         return (TensorInfo(shape, element_type),)
 
-    def explain(
-        self, inputs: Sequence[TensorInfo], context: Context, output: int, axis: int
-    ) -> str | None:
-        """Name the indices and the depth."""
+    def explain(self, inputs: Infos, context: Context, output: int, axis: int) -> str | None:
         depth = inputs[1].value
         return f"indices {format_shape(inputs[0].shape)}, depth {depth[0] if depth else '?'}"
 
-    def execute(self, inputs: Sequence[Array], context: Context) -> Sequence[Array]:
-        """Compare each index with each place."""
-        import numpy as np
-
+    def execute(self, inputs: Arrays, context: Context) -> Arrays:
         indices, depth, on, off = inputs
         extent = int(only(depth, "depth"))
         axis = normalize_axis(self.axis, indices.ndim + 1)
@@ -348,15 +291,7 @@ class _OneHot(Operation):
     examples=("i64[3]{0,2,-1}, i64[]{4}, f32[], f32[] -> f32[3,4] | axis=-1",),
 )
 class OneHot1(_OneHot):
-    """One value where an index says, another elsewhere; other indices put none.
-
-    Source: OpenVINO operation specification, OneHot-1.
-
-    Attributes
-    ----------
-    axis : int
-        Where the new axis stands in the output; negative: counted from the end.
-    """
+    """One value where an index says, another elsewhere; other indices put none."""
 
 
 @operation(
@@ -369,17 +304,7 @@ class OneHot1(_OneHot):
     ),
 )
 class OneHot16(_OneHot):
-    """One value where an index says, another elsewhere; other indices put none.
-
-    Source: OpenVINO operation specification, OneHot-16.
-
-    Attributes
-    ----------
-    axis : int
-        Where the new axis stands in the output; negative: counted from the end.
-    negative_indices_mode : NegativeIndices
-        ignore_negative: they put none; normalize: they count from the end.
-    """
+    """One value where an index says, another elsewhere; other indices put none."""
 
     negative_indices_mode: NegativeIndices = attribute(
         choice(NegativeIndices), NegativeIndices.IGNORE_NEGATIVE

@@ -5,20 +5,27 @@ from __future__ import annotations
 import enum
 import functools
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 from deconv_ir.errors import ShapeError
+from deconv_ir.ir.dtypes import Array
 from deconv_ir.ir.geometry import Dim, bounds, interval
-from deconv_ir.ir.operation import Call, Context, Operation, Sharing, TensorInfo
+from deconv_ir.ir.operation import (
+    Arrays,
+    Call,
+    Context,
+    Infos,
+    Operation,
+    Sharing,
+    TensorInfo,
+)
 from deconv_ir.ir.shapes import element_count, format_shape, static
 from deconv_ir.ops.base import attribute, choice, operation
 from deconv_ir.ops.binding import known_lists
 from deconv_ir.ops.checks import axis_count, check_rank, check_type, integers, merged_type, only
 from deconv_ir.ops.elementwise.blocks import is_small
+from deconv_ir.ops.numeric import np
 from deconv_ir.ops.values import ANY, ends, unknown_dims
-
-if TYPE_CHECKING:
-    from deconv_ir.ir.dtypes import Array
 
 _INPUTS = ("data", "pads_begin", "pads_end", "pad_value")
 
@@ -41,8 +48,7 @@ class _Pad(Operation):
 
     pad_mode: PadValues = attribute(choice(PadValues))
 
-    def infer(self, inputs: Sequence[TensorInfo], context: Context) -> tuple[TensorInfo, ...]:
-        """Add the pads to the dims."""
+    def infer(self, inputs: Infos, context: Context) -> tuple[TensorInfo, ...]:
         data, begin, end = inputs[:3]
         element_type = merged_type([data, *inputs[3:]], ["data", "pad_value"])
         for info, name in ((begin, "pads_begin"), (end, "pads_end")):
@@ -115,19 +121,13 @@ class _Pad(Operation):
                 rule="pad",
             )
 
-    def explain(
-        self, inputs: Sequence[TensorInfo], context: Context, output: int, axis: int
-    ) -> str | None:
-        """Show the sum."""
+    def explain(self, inputs: Infos, context: Context, output: int, axis: int) -> str | None:
         begin, end, shape = inputs[1].value, inputs[2].value, inputs[0].shape
         if shape is None or begin is None or end is None:
             return None
         return f"pads_begin + dim + pads_end = {begin[axis]} + {shape[axis]} + {end[axis]}"
 
-    def bind(
-        self, inputs: Sequence[TensorInfo], outputs: Sequence[TensorInfo], context: Context
-    ) -> Call:
-        """Find once where each element of a small array comes from."""
+    def bind(self, inputs: Infos, outputs: Infos, context: Context) -> Call:
         known = known_lists(inputs[1:3])
         shape = static(outputs[0].shape)
         if known is None or not is_small(element_count(shape)):
@@ -136,16 +136,11 @@ class _Pad(Operation):
         data = static(inputs[0].shape)
         if self.pad_mode is PadValues.CONSTANT:
             return _bound_constant(inputs[0], shape, pads)
-        import numpy as np
-
         sources = (_source(self.pad_mode, x, b, e) for x, (b, e) in zip(data, pads, strict=True))
         index = np.ravel_multi_index(np.ix_(*sources), data)
         return lambda arrays, out: (arrays[0].reshape(-1).take(index),)
 
-    def execute(self, inputs: Sequence[Array], context: Context) -> Sequence[Array]:
-        """Put the elements around."""
-        import numpy as np
-
+    def execute(self, inputs: Arrays, context: Context) -> Arrays:
         data = inputs[0]
         pads = tuple(zip(integers(inputs[1]), integers(inputs[2]), strict=True))
         _check_pads(self, data.shape, pads)
@@ -168,8 +163,6 @@ def _check_pads(pad: _Pad, shape: tuple[int, ...], pads: tuple[tuple[int, int], 
 
 def _source(mode: PadValues, extent: int, begin: int, end: int) -> Any:
     """Tell, for each element of the output along an axis, where it comes from."""
-    import numpy as np
-
     index = np.arange(-begin, extent + end)
     if mode is PadValues.EDGE:
         return np.clip(index, 0, extent - 1)
@@ -180,8 +173,6 @@ def _source(mode: PadValues, extent: int, begin: int, end: int) -> Any:
 
 def _pad_by_data(data: Array, pads: Sequence[tuple[int, int]], mode: PadValues) -> Array:
     """Copy an array as it is, then what goes around it, axis by axis."""
-    import numpy as np
-
     result = np.empty([d + b + e for d, (b, e) in zip(data.shape, pads, strict=True)], data.dtype)
     filled = [slice(b, b + d) for d, (b, _) in zip(data.shape, pads, strict=True)]
     result[tuple(filled)] = data
@@ -211,8 +202,6 @@ def _mirrored(mode: PadValues, edge: int, count: int, inward: int) -> slice:
 
 def _pad_constant(data: Array, pads: Sequence[tuple[int, int]], value: Any) -> Array:
     """Put one value around an array; negative pads cut."""
-    import numpy as np
-
     shape = tuple(d + b + e for d, (b, e) in zip(data.shape, pads, strict=True))
     result = np.full(shape, value, data.dtype)
     source, target = _kept(data.shape, shape, pads)
@@ -236,13 +225,11 @@ def _bound_constant(
     data: TensorInfo, shape: tuple[int, ...], pads: Sequence[tuple[int, int]]
 ) -> Call:
     """Put one value around arrays of one shape."""
-    import numpy as np
-
     assert data.element_type is not None, "a layer is bound where it is known"
     dtype = data.element_type.numpy()
     source, target = _kept(static(data.shape), shape, pads)
 
-    def call(arrays: Sequence[Array], out: Array | None) -> Sequence[Array]:
+    def call(arrays: Arrays, out: Array | None) -> Arrays:
         result = np.empty(shape, dtype)
         result.fill(only(arrays[3], "pad_value") if len(arrays) > 3 else 0)
         result[target] = arrays[0][source]
@@ -262,15 +249,7 @@ def _bound_constant(
     ),
 )
 class Pad1(_Pad):
-    """Elements put around an array.
-
-    Source: OpenVINO operation specification, Pad-1.
-
-    Attributes
-    ----------
-    pad_mode : PadValues
-        constant (the input `pad_value`, or 0), edge, reflect or symmetric.
-    """
+    """Elements put around an array."""
 
 
 @operation(
@@ -284,14 +263,6 @@ class Pad1(_Pad):
     ),
 )
 class Pad12(_Pad):
-    """Elements put around an array, or, by negative pads, cut off it.
-
-    Source: OpenVINO operation specification, Pad-12.
-
-    Attributes
-    ----------
-    pad_mode : PadValues
-        constant (the input `pad_value`, or 0), edge, reflect or symmetric.
-    """
+    """Elements put around an array, or, by negative pads, cut off it."""
 
     crops = True

@@ -4,20 +4,25 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from deconv_ir.errors import ShapeError
+from deconv_ir.ir.dtypes import Array
 from deconv_ir.ir.geometry import UNKNOWN, Dim, Interval, bounds, interval
-from deconv_ir.ir.operation import Call, Context, Operation, Sharing, TensorInfo
+from deconv_ir.ir.operation import (
+    Arrays,
+    Call,
+    Context,
+    Infos,
+    Operation,
+    Sharing,
+    TensorInfo,
+)
 from deconv_ir.ir.shapes import element_count, format_shape, intersect_dims, static
 from deconv_ir.ops.base import attribute, boolean, operation
 from deconv_ir.ops.binding import known_lists, reshaped
 from deconv_ir.ops.checks import product, unknown_shape
 from deconv_ir.ops.elementwise.blocks import is_small
-
-if TYPE_CHECKING:
-    from deconv_ir.ir.dtypes import Array
-
+from deconv_ir.ops.numeric import np
 
 # NumPy's copy takes six times as long where the innermost loop is over two elements.
 _FEW = 16
@@ -33,22 +38,13 @@ _FEW = 16
     ),
 )
 class Reshape(Operation):
-    """The same elements in another shape.
-
-    Source: OpenVINO operation specification, Reshape-1.
-
-    Attributes
-    ----------
-    special_zero : bool
-        A 0 in `shape` means the dim of the data at the same place.
-    """
+    """The same elements in another shape."""
 
     sharing = Sharing.WHOLE
 
     special_zero: bool = attribute(boolean())
 
-    def infer(self, inputs: Sequence[TensorInfo], context: Context) -> tuple[TensorInfo, ...]:
-        """Resolve 0 and -1 in the `shape` input; the numbers of elements must agree."""
+    def infer(self, inputs: Infos, context: Context) -> tuple[TensorInfo, ...]:
         data, target = inputs
         if target.element_type is not None and not target.element_type.is_integer:
             raise ShapeError(
@@ -130,9 +126,7 @@ class Reshape(Operation):
     ) -> None:
         if data is not None and intersect_dims(product(*data), product(*known)) is None:
             raise self._misfit(
-                data,
-                target,
-                f"{product(*data)} elements do not fill {product(*known)}",
+                data, target, f"{product(*data)} elements do not fill {product(*known)}"
             )
 
     def _misfit(
@@ -145,23 +139,18 @@ class Reshape(Operation):
             rule="reshape",
         )
 
-    def explain(
-        self, inputs: Sequence[TensorInfo], context: Context, output: int, axis: int
-    ) -> str | None:
-        """Name the data's shape and the one that is asked for."""
+    def explain(self, inputs: Infos, context: Context, output: int, axis: int) -> str | None:
         value = inputs[1].value
         asked = "a shape that is not known" if value is None else format_shape(value)
         return f"data {format_shape(inputs[0].shape)} reshaped to {asked}"
 
-    def bind(
-        self, inputs: Sequence[TensorInfo], outputs: Sequence[TensorInfo], context: Context
-    ) -> Call:
+    def bind(self, inputs: Infos, outputs: Infos, context: Context) -> Call:
         """Resolve the shape once, where it is known."""
         if known_lists(inputs[1:]) is None or not is_small(element_count(static(outputs[0].shape))):
             return super().bind(inputs, outputs, context)
         return reshaped(outputs[0])
 
-    def execute(self, inputs: Sequence[Array], context: Context) -> Sequence[Array]:
+    def execute(self, inputs: Arrays, context: Context) -> Arrays:
         """Reshape (a view where possible)."""
         data, target = inputs
         value = tuple(int(v) for v in target.ravel())
@@ -173,8 +162,6 @@ class Reshape(Operation):
 
 def _in_order(data: Array) -> Array:
     """Copy an array whose last axis is short, as after a pixel shuffle: along the others."""
-    import numpy as np
-
     result = np.empty(data.shape, data.dtype)
     for i in range(data.shape[-1]):
         result[..., i] = data[..., i]

@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
-
 from deconv_ir.ir.dtypes import I64, ElementType
 from deconv_ir.ir.geometry import UNKNOWN
-from deconv_ir.ir.operation import Context, Operation, TensorInfo
+from deconv_ir.ir.operation import Arrays, Context, Infos, Operation, TensorInfo
 from deconv_ir.ops.base import attribute, operation, result_type
+from deconv_ir.ops.numeric import np
 from deconv_ir.ops.values import wrap
-
-if TYPE_CHECKING:
-    from deconv_ir.ir.dtypes import Array
 
 
 class _ShapeOf(Operation):
@@ -22,47 +17,30 @@ class _ShapeOf(Operation):
         """Tell the element type of the output."""
         return I64
 
-    def infer(self, inputs: Sequence[TensorInfo], context: Context) -> tuple[TensorInfo, ...]:
-        """Return a list of the data's rank, its value as far as the dims are known."""
+    def infer(self, inputs: Infos, context: Context) -> tuple[TensorInfo, ...]:
         shape = inputs[0].shape
         length = UNKNOWN if shape is None else len(shape)
         kind = self.result_type()
         value = shape and tuple(wrap(dim, kind) if isinstance(dim, int) else dim for dim in shape)
         return (TensorInfo((length,), kind, value),)
 
-    def explain(
-        self, inputs: Sequence[TensorInfo], context: Context, output: int, axis: int
-    ) -> str | None:
-        """Name the input."""
+    def explain(self, inputs: Infos, context: Context, output: int, axis: int) -> str | None:
         return f"the rank of the input {inputs[0]}"
 
-    def execute(self, inputs: Sequence[Array], context: Context) -> Sequence[Array]:
-        """Return the shape as an array."""
-        import numpy as np
-
+    def execute(self, inputs: Arrays, context: Context) -> Arrays:
         return (np.array(inputs[0].shape, np.int64).astype(self.result_type().numpy()),)
 
 
 @operation("ShapeOf", "opset1", inputs=("data",), examples=("f32[2,3,4] -> i64[3]",))
 class ShapeOf1(_ShapeOf):
-    """The shape as i64.
-
-    Source: OpenVINO operation specification, ShapeOf-1.
-    """
+    """The shape as i64."""
 
 
 @operation(
     "ShapeOf", "opset3", inputs=("data",), examples=("f32[2,3,4] -> i32[3] | output_type=i32",)
 )
 class ShapeOf3(_ShapeOf):
-    """The shape as i64 or i32.
-
-    Source: OpenVINO operation specification, ShapeOf-3.
-
-    Attributes
-    ----------
-    output_type : ElementType
-    """
+    """The shape as i64 or i32."""
 
     output_type: ElementType = attribute(result_type(), I64)
 

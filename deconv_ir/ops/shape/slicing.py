@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from deconv_ir.errors import ShapeError
 from deconv_ir.ir.geometry import Dim, Interval, bounds, interval
-from deconv_ir.ir.operation import Call, Context, Sharing, TensorInfo
+from deconv_ir.ir.operation import Arrays, Call, Context, Infos, Sharing, TensorInfo
 from deconv_ir.ir.shapes import format_shape
 from deconv_ir.ops.base import attribute, flags, operation
-from deconv_ir.ops.binding import Infos, Lists, OfLists, indexed
+from deconv_ir.ops.binding import Lists, OfLists, indexed
 from deconv_ir.ops.checks import axis_count, check_rank, check_type, known_integers, normalize_axes
 from deconv_ir.ops.checks import integers as elements
 from deconv_ir.ops.values import ANY, ends
-
-if TYPE_CHECKING:
-    from deconv_ir.ir.dtypes import Array
 
 _FAR = 2**62
 _BEYOND = 2**64
@@ -112,15 +109,11 @@ def _check_step(step: Dim, index: int) -> None:
     ),
 )
 class Slice(OfLists):
-    """Part of an array along some axes, by Python's rule; `axes` absent: the first ones.
-
-    Source: OpenVINO operation specification, Slice-8.
-    """
+    """Part of an array along some axes, by Python's rule; `axes` absent: the first ones."""
 
     sharing = Sharing.PART
 
-    def infer(self, inputs: Sequence[TensorInfo], context: Context) -> tuple[TensorInfo, ...]:
-        """Count the elements that each slice picks."""
+    def infer(self, inputs: Infos, context: Context) -> tuple[TensorInfo, ...]:
         data, *lists = inputs
         for info, name in zip(lists, self.inputs[1:], strict=False):
             check_type(info, name, "integer")
@@ -151,7 +144,7 @@ class Slice(OfLists):
         return (TensorInfo(tuple(dims), data.element_type, value),)
 
     @staticmethod
-    def _axes(lists: Sequence[TensorInfo], rank: int, lengths: set[int]) -> tuple[int, ...] | None:
+    def _axes(lists: Infos, rank: int, lengths: set[int]) -> tuple[int, ...] | None:
         """Return the axes that are sliced; None where they are not known."""
         if len(lists) > 3:
             axes = known_integers(lists[3])
@@ -168,20 +161,16 @@ class Slice(OfLists):
             )
         return tuple(range(count))
 
-    def explain(
-        self, inputs: Sequence[TensorInfo], context: Context, output: int, axis: int
-    ) -> str | None:
-        """Name the lists."""
+    def explain(self, inputs: Infos, context: Context, output: int, axis: int) -> str | None:
         return f"data {format_shape(inputs[0].shape)}, " + ", ".join(
             f"{name} {'?' if info.value is None else format_shape(info.value)}"
             for info, name in zip(inputs[1:], self.inputs[1:], strict=False)
         )
 
     def bind_known(self, shape: tuple[int, ...], lists: Lists, outputs: Infos) -> Call:
-        """Find the slices."""
         return indexed(self._index(len(shape), *lists))
 
-    def execute(self, inputs: Sequence[Array], context: Context) -> Sequence[Array]:
+    def execute(self, inputs: Arrays, context: Context) -> Arrays:
         """Slice the array (a view)."""
         data = inputs[0]
         return (data[self._index(data.ndim, *map(elements, inputs[1:]))],)
@@ -239,21 +228,7 @@ _MASK = flags()
     ),
 )
 class StridedSlice(OfLists):
-    """Part of an array, with masks; `stride` absent: 1.
-
-    Source: OpenVINO operation specification, StridedSlice-1.
-
-    Attributes
-    ----------
-    begin_mask, end_mask : tuple of int
-        1: the element of begin, or end, is ignored; the slice goes to the very end.
-    new_axis_mask : tuple of int
-        1: an axis of extent 1 is put in.
-    shrink_axis_mask : tuple of int
-        1: the axis goes; `begin` picks its only index.
-    ellipsis_mask : tuple of int
-        1, once at most: as many axes as needed stay as they are.
-    """
+    """Part of an array, with masks; `stride` absent: 1."""
 
     sharing = Sharing.PART
 
@@ -264,11 +239,7 @@ class StridedSlice(OfLists):
     ellipsis_mask: tuple[int, ...] = attribute(_MASK, ())
 
     def items(
-        self,
-        rank: int,
-        begin: Sequence[Dim],
-        end: Sequence[Dim],
-        stride: Sequence[Dim] | None,
+        self, rank: int, begin: Sequence[Dim], end: Sequence[Dim], stride: Sequence[Dim] | None
     ) -> list[_Item]:
         """Tell, item by item, what happens to the axes of the data.
 
@@ -311,8 +282,7 @@ class StridedSlice(OfLists):
         items[at:at] = [_Item("keep")] * (rank - taken)
         return items
 
-    def infer(self, inputs: Sequence[TensorInfo], context: Context) -> tuple[TensorInfo, ...]:
-        """Count the elements that each slice picks."""
+    def infer(self, inputs: Infos, context: Context) -> tuple[TensorInfo, ...]:
         data, *lists = inputs
         for info, name in zip(lists, self.inputs[1:], strict=False):
             check_type(info, name, "integer")
@@ -344,20 +314,16 @@ class StridedSlice(OfLists):
             value = _item_value(data.value, items)
         return (TensorInfo(tuple(dims), data.element_type, value),)
 
-    def explain(
-        self, inputs: Sequence[TensorInfo], context: Context, output: int, axis: int
-    ) -> str | None:
-        """Name the lists."""
+    def explain(self, inputs: Infos, context: Context, output: int, axis: int) -> str | None:
         return f"data {format_shape(inputs[0].shape)}, " + ", ".join(
             f"{name} {'?' if info.value is None else format_shape(info.value)}"
             for info, name in zip(inputs[1:], self.inputs[1:], strict=False)
         )
 
     def bind_known(self, shape: tuple[int, ...], lists: Lists, outputs: Infos) -> Call:
-        """Find the slices."""
         return indexed(self._index(shape, *lists))
 
-    def execute(self, inputs: Sequence[Array], context: Context) -> Sequence[Array]:
+    def execute(self, inputs: Arrays, context: Context) -> Arrays:
         """Slice the array (a view)."""
         data = inputs[0]
         return (data[self._index(data.shape, *map(elements, inputs[1:]))],)

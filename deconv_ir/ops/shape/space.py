@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from deconv_ir.errors import ShapeError
 from deconv_ir.ir.geometry import UNKNOWN, Dim, bounds, interval
-from deconv_ir.ir.operation import Context, Operation, Sharing, TensorInfo
+from deconv_ir.ir.operation import Arrays, Context, Infos, Operation, Sharing, TensorInfo
 from deconv_ir.ir.shapes import format_shape
 from deconv_ir.ops.base import attribute, choice, integer, operation
 from deconv_ir.ops.checks import (
@@ -22,10 +20,8 @@ from deconv_ir.ops.checks import (
     normalize_axis,
     product,
 )
+from deconv_ir.ops.numeric import np
 from deconv_ir.ops.values import unknown_dims
-
-if TYPE_CHECKING:
-    from deconv_ir.ir.dtypes import Array
 
 
 class BlockMode(enum.Enum):
@@ -64,10 +60,7 @@ class _Blocks(Operation):
     block_size: int = attribute(integer(1), 1)
     mode: BlockMode = attribute(choice(BlockMode))
 
-    def explain(
-        self, inputs: Sequence[TensorInfo], context: Context, output: int, axis: int
-    ) -> str | None:
-        """Name the data and the block."""
+    def explain(self, inputs: Infos, context: Context, output: int, axis: int) -> str | None:
         return f"data {format_shape(inputs[0].shape)}, block_size {self.block_size}"
 
 
@@ -78,20 +71,9 @@ class _Blocks(Operation):
     examples=("f32[1,3,4,6] -> f32[1,12,2,3] | block_size=2 mode=blocks_first",),
 )
 class SpaceToDepth(_Blocks):
-    """Blocks of space become channels.
+    """Blocks of space become channels."""
 
-    Source: OpenVINO operation specification, SpaceToDepth-1.
-
-    Attributes
-    ----------
-    block_size : int
-        Extent of a block along every spatial axis.
-    mode : BlockMode
-        blocks_first or depth_first.
-    """
-
-    def infer(self, inputs: Sequence[TensorInfo], context: Context) -> tuple[TensorInfo, ...]:
-        """Divide the spatial dims, and multiply the channels."""
+    def infer(self, inputs: Infos, context: Context) -> tuple[TensorInfo, ...]:
         data = inputs[0]
         check_least_rank(data, "data", 3)
         if data.shape is None:
@@ -101,7 +83,7 @@ class SpaceToDepth(_Blocks):
         depth = product(channels, self.block_size ** len(spatial))
         return (TensorInfo((batch, depth, *dims), data.element_type),)
 
-    def execute(self, inputs: Sequence[Array], context: Context) -> Sequence[Array]:
+    def execute(self, inputs: Arrays, context: Context) -> Arrays:
         """Reshape, transpose, reshape."""
         data, b = inputs[0], self.block_size
         (info,) = self.infer([TensorInfo(data.shape)], context)
@@ -125,20 +107,9 @@ class SpaceToDepth(_Blocks):
     examples=("f32[1,12,2,3] -> f32[1,3,4,6] | block_size=2 mode=depth_first",),
 )
 class DepthToSpace(_Blocks):
-    """Channels become blocks of space.
+    """Channels become blocks of space."""
 
-    Source: OpenVINO operation specification, DepthToSpace-1.
-
-    Attributes
-    ----------
-    block_size : int
-        Extent of a block along every spatial axis.
-    mode : BlockMode
-        blocks_first or depth_first.
-    """
-
-    def infer(self, inputs: Sequence[TensorInfo], context: Context) -> tuple[TensorInfo, ...]:
-        """Multiply the spatial dims, and divide the channels."""
+    def infer(self, inputs: Infos, context: Context) -> tuple[TensorInfo, ...]:
         data = inputs[0]
         check_least_rank(data, "data", 3)
         if data.shape is None:
@@ -148,7 +119,7 @@ class DepthToSpace(_Blocks):
         dims = [product(d, self.block_size) for d in spatial]
         return (TensorInfo((batch, depth, *dims), data.element_type),)
 
-    def execute(self, inputs: Sequence[Array], context: Context) -> Sequence[Array]:
+    def execute(self, inputs: Arrays, context: Context) -> Arrays:
         """Reshape, transpose, reshape."""
         data, b = inputs[0], self.block_size
         (info,) = self.infer([TensorInfo(data.shape)], context)
@@ -172,39 +143,24 @@ class DepthToSpace(_Blocks):
     examples=("f32[1,6,2] -> f32[1,6,2] | axis=1 group=3",),
 )
 class ShuffleChannels(Operation):
-    """Groups along an axis interleaved.
-
-    Source: OpenVINO operation specification, ShuffleChannels-1.
-
-    Attributes
-    ----------
-    axis : int
-        Negative: counted from the end.
-    group : int
-        Number of groups.
-    """
+    """Groups along an axis interleaved."""
 
     sharing = Sharing.PART
 
     axis: int = attribute(integer(), 1)
     group: int = attribute(integer(1), 1)
 
-    def infer(self, inputs: Sequence[TensorInfo], context: Context) -> tuple[TensorInfo, ...]:
-        """Keep the shape; the axis must be a multiple of the groups."""
+    def infer(self, inputs: Infos, context: Context) -> tuple[TensorInfo, ...]:
         data = inputs[0]
         if data.shape is not None:
             axis = normalize_axis(self.axis, len(data.shape))
             divided(data.shape[axis], self.group, f"axis {axis}")
         return (TensorInfo(data.shape, data.element_type),)
 
-    def explain(
-        self, inputs: Sequence[TensorInfo], context: Context, output: int, axis: int
-    ) -> str | None:
-        """Name the shape of the data."""
+    def explain(self, inputs: Infos, context: Context, output: int, axis: int) -> str | None:
         return f"the shape of data, {format_shape(inputs[0].shape)}"
 
-    def execute(self, inputs: Sequence[Array], context: Context) -> Sequence[Array]:
-        """Interleave the groups."""
+    def execute(self, inputs: Arrays, context: Context) -> Arrays:
         data = inputs[0]
         axis = normalize_axis(self.axis, data.ndim)
         head, extent, tail = data.shape[:axis], data.shape[axis], data.shape[axis + 1 :]
@@ -217,7 +173,7 @@ class _BatchBlocks(Operation):
 
     sharing = Sharing.PART
 
-    def lists(self, inputs: Sequence[TensorInfo]) -> list[tuple[int, ...] | None]:
+    def lists(self, inputs: Infos) -> list[tuple[int, ...] | None]:
         """Check the lists, and return those that are known."""
         data = inputs[0]
         check_least_rank(data, "data", 2)
@@ -252,10 +208,7 @@ class _BatchBlocks(Operation):
             found.append(values)
         return found
 
-    def explain(
-        self, inputs: Sequence[TensorInfo], context: Context, output: int, axis: int
-    ) -> str | None:
-        """Name the lists."""
+    def explain(self, inputs: Infos, context: Context, output: int, axis: int) -> str | None:
         return f"data {format_shape(inputs[0].shape)}, " + ", ".join(
             f"{name} {'?' if info.value is None else format_shape(info.value)}"
             for info, name in zip(inputs[1:], self.inputs[1:], strict=True)
@@ -269,13 +222,9 @@ class _BatchBlocks(Operation):
     examples=("f32[2,3,3,5], i64[4]{1,1,2,3}, i64[4]{0,0,1,0}, i64[4]{0,0,0,1} -> f32[12,3,2,2]",),
 )
 class SpaceToBatch(_BatchBlocks):
-    """Blocks of padded space become batches.
+    """Blocks of padded space become batches."""
 
-    Source: OpenVINO operation specification, SpaceToBatch-2.
-    """
-
-    def infer(self, inputs: Sequence[TensorInfo], context: Context) -> tuple[TensorInfo, ...]:
-        """Pad and divide the dims, and multiply the batch."""
+    def infer(self, inputs: Infos, context: Context) -> tuple[TensorInfo, ...]:
         data = inputs[0]
         block, begin, end = self.lists(inputs)
         if data.shape is None or block is None:
@@ -290,10 +239,8 @@ class SpaceToBatch(_BatchBlocks):
             dims.append(divided(padded, block[axis], f"the padded axis {axis}"))
         return (TensorInfo(tuple(dims), data.element_type),)
 
-    def execute(self, inputs: Sequence[Array], context: Context) -> Sequence[Array]:
+    def execute(self, inputs: Arrays, context: Context) -> Arrays:
         """Pad, reshape, transpose, reshape."""
-        import numpy as np
-
         data = inputs[0]
         block, begin, end = map(integers, inputs[1:])
         infos = [TensorInfo(data.shape)]
@@ -315,13 +262,9 @@ class SpaceToBatch(_BatchBlocks):
     examples=("f32[12,3,2,2], i64[4]{1,1,2,3}, i64[4]{0,0,1,0}, i64[4]{0,0,0,1} -> f32[2,3,3,5]",),
 )
 class BatchToSpace(_BatchBlocks):
-    """Batches become blocks of space, which is cut; the inverse of SpaceToBatch.
+    """Batches become blocks of space, which is cut; the inverse of SpaceToBatch."""
 
-    Source: OpenVINO operation specification, BatchToSpace-2.
-    """
-
-    def infer(self, inputs: Sequence[TensorInfo], context: Context) -> tuple[TensorInfo, ...]:
-        """Multiply and cut the dims, and divide the batch."""
+    def infer(self, inputs: Infos, context: Context) -> tuple[TensorInfo, ...]:
         data = inputs[0]
         block, begin, end = self.lists(inputs)
         if data.shape is None or block is None:
@@ -347,7 +290,7 @@ class BatchToSpace(_BatchBlocks):
             dims.append(interval(max(0, low - cut), None if high is None else high - cut))
         return (TensorInfo(tuple(dims), data.element_type),)
 
-    def execute(self, inputs: Sequence[Array], context: Context) -> Sequence[Array]:
+    def execute(self, inputs: Arrays, context: Context) -> Arrays:
         """Reshape, transpose, reshape, cut."""
         data = inputs[0]
         block, begin, end = map(integers, inputs[1:])

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
-
 from deconv_ir.errors import ShapeError
 from deconv_ir.ir.geometry import Dim
-from deconv_ir.ir.operation import Call, Context, Sharing, TensorInfo
+from deconv_ir.ir.operation import Arrays, Call, Context, Infos, Sharing, TensorInfo
 from deconv_ir.ir.shapes import Shape, format_shape, intersect_dims, is_static
 from deconv_ir.ops.base import attribute, boolean, operation
-from deconv_ir.ops.binding import Infos, Lists, OfLists, reshaped
+from deconv_ir.ops.binding import Lists, OfLists, reshaped
 from deconv_ir.ops.checks import (
     axis_count,
     check_rank,
@@ -20,9 +17,6 @@ from deconv_ir.ops.checks import (
     normalize_axis,
 )
 from deconv_ir.ops.values import unknown_dims
-
-if TYPE_CHECKING:
-    from deconv_ir.ir.dtypes import Array
 
 
 class _Squeeze(OfLists):
@@ -35,8 +29,7 @@ class _Squeeze(OfLists):
         """Whether an axis that may not be 1 leaves the rank open, rather than be an error."""
         return False
 
-    def infer(self, inputs: Sequence[TensorInfo], context: Context) -> tuple[TensorInfo, ...]:
-        """Take out the axes."""
+    def infer(self, inputs: Infos, context: Context) -> tuple[TensorInfo, ...]:
         data = inputs[0]
         axes: tuple[int, ...] | None = ()
         if len(inputs) > 1:
@@ -75,17 +68,13 @@ class _Squeeze(OfLists):
             return None
         return tuple(d for d in shape if d != 1)
 
-    def explain(
-        self, inputs: Sequence[TensorInfo], context: Context, output: int, axis: int
-    ) -> str | None:
-        """Name the shape of the data."""
+    def explain(self, inputs: Infos, context: Context, output: int, axis: int) -> str | None:
         return f"data {format_shape(inputs[0].shape)} without axes of extent 1"
 
     def bind_known(self, shape: tuple[int, ...], lists: Lists, outputs: Infos) -> Call:
-        """Show the shape without the axes."""
         return reshaped(outputs[0])
 
-    def execute(self, inputs: Sequence[Array], context: Context) -> Sequence[Array]:
+    def execute(self, inputs: Arrays, context: Context) -> Arrays:
         """Take out the axes (a view)."""
         data = inputs[0]
         axes = integers(inputs[1]) if len(inputs) > 1 else ()
@@ -102,10 +91,7 @@ class _Squeeze(OfLists):
     examples=("f32[1,3,1,2] -> f32[3,2]", "f32[1,3,1,2], i64[1]{-2} -> f32[1,3,2]"),
 )
 class Squeeze1(_Squeeze):
-    """Axes of extent 1 taken out; `axes` absent: all of them.
-
-    Source: OpenVINO operation specification, Squeeze-1.
-    """
+    """Axes of extent 1 taken out; `axes` absent: all of them."""
 
 
 @operation(
@@ -116,15 +102,7 @@ class Squeeze1(_Squeeze):
     examples=("f32[1,3,1,2], i64[2]{0,1} -> f32[3,1,2] | allow_axis_skip=true",),
 )
 class Squeeze15(_Squeeze):
-    """Axes of extent 1 taken out; `axes` absent: all of them.
-
-    Source: OpenVINO operation specification, Squeeze-15.
-
-    Attributes
-    ----------
-    allow_axis_skip : bool
-        An axis that is not 1 stays, rather than be an error.
-    """
+    """Axes of extent 1 taken out; `axes` absent: all of them."""
 
     allow_axis_skip: bool = attribute(boolean(), False)
 
@@ -141,15 +119,11 @@ class Squeeze15(_Squeeze):
     examples=("f32[3,2], i64[2]{0,-1} -> f32[1,3,2,1]",),
 )
 class Unsqueeze(OfLists):
-    """Axes of extent 1 put in, where they stand in the output.
-
-    Source: OpenVINO operation specification, Unsqueeze-1.
-    """
+    """Axes of extent 1 put in, where they stand in the output."""
 
     sharing = Sharing.WHOLE
 
-    def infer(self, inputs: Sequence[TensorInfo], context: Context) -> tuple[TensorInfo, ...]:
-        """Put in the axes."""
+    def infer(self, inputs: Infos, context: Context) -> tuple[TensorInfo, ...]:
         data, axes_info = inputs
         check_type(axes_info, "axes", "integer")
         check_rank(axes_info, "axes", 0, 1)
@@ -178,10 +152,7 @@ class Unsqueeze(OfLists):
         rest = iter(shape)
         return tuple(1 if axis in taken else next(rest) for axis in range(rank))
 
-    def explain(
-        self, inputs: Sequence[TensorInfo], context: Context, output: int, axis: int
-    ) -> str | None:
-        """Name the shape of the data, and the axes."""
+    def explain(self, inputs: Infos, context: Context, output: int, axis: int) -> str | None:
         axes = inputs[1].value
         return (
             f"data {format_shape(inputs[0].shape)} with axes "
@@ -189,10 +160,9 @@ class Unsqueeze(OfLists):
         )
 
     def bind_known(self, shape: tuple[int, ...], lists: Lists, outputs: Infos) -> Call:
-        """Show the shape with the axes."""
         return reshaped(outputs[0])
 
-    def execute(self, inputs: Sequence[Array], context: Context) -> Sequence[Array]:
+    def execute(self, inputs: Arrays, context: Context) -> Arrays:
         """Put in the axes (a view)."""
         shape = self._shape(inputs[0].shape, integers(inputs[1]))
         return (inputs[0].reshape([d for d in shape if isinstance(d, int)]),)

@@ -2,19 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
-
 from deconv_ir.errors import ShapeError
-from deconv_ir.ir.operation import Call, Context, Sharing, TensorInfo
+from deconv_ir.ir.operation import Arrays, Call, Context, Infos, Sharing, TensorInfo
 from deconv_ir.ir.shapes import format_shape
 from deconv_ir.ops.base import operation
-from deconv_ir.ops.binding import Infos, Lists, OfLists
+from deconv_ir.ops.binding import Lists, OfLists
 from deconv_ir.ops.checks import axis_count, check_rank, check_type, integers, known_integers
 from deconv_ir.ops.values import unknown_dims
-
-if TYPE_CHECKING:
-    from deconv_ir.ir.dtypes import Array
 
 
 @operation(
@@ -24,15 +18,11 @@ if TYPE_CHECKING:
     examples=("f32[2,3,4], i64[3]{0,2,1} -> f32[2,4,3]", "f32[2,3,4], i64[0]{} -> f32[4,3,2]"),
 )
 class Transpose(OfLists):
-    """The axes of an array in another order; an empty `input_order`: backwards.
-
-    Source: OpenVINO operation specification, Transpose-1.
-    """
+    """The axes of an array in another order; an empty `input_order`: backwards."""
 
     sharing = Sharing.PART
 
-    def infer(self, inputs: Sequence[TensorInfo], context: Context) -> tuple[TensorInfo, ...]:
-        """Put the dims in order."""
+    def infer(self, inputs: Infos, context: Context) -> tuple[TensorInfo, ...]:
         data, order_info = inputs
         check_type(order_info, "input_order", "integer")
         check_rank(order_info, "input_order", 1)
@@ -75,10 +65,7 @@ class Transpose(OfLists):
             )
         return order
 
-    def explain(
-        self, inputs: Sequence[TensorInfo], context: Context, output: int, axis: int
-    ) -> str | None:
-        """Name the axis that the dim comes from."""
+    def explain(self, inputs: Infos, context: Context, output: int, axis: int) -> str | None:
         order = known_integers(inputs[1])
         data = inputs[0].shape
         if order is None or data is None:
@@ -87,10 +74,9 @@ class Transpose(OfLists):
         return f"axis {source} of data {format_shape(data)}"
 
     def bind_known(self, shape: tuple[int, ...], lists: Lists, outputs: Infos) -> Call:
-        """Find the order."""
         order = self.axes(lists[0], len(shape))
         return lambda arrays, out: (arrays[0].transpose(order),)
 
-    def execute(self, inputs: Sequence[Array], context: Context) -> Sequence[Array]:
+    def execute(self, inputs: Arrays, context: Context) -> Arrays:
         """Reorder the axes (a view)."""
         return (inputs[0].transpose(self.axes(integers(inputs[1]), inputs[0].ndim)),)
