@@ -108,6 +108,11 @@ PRUNE_AT = 256
 )
 @click.option("--deep", is_flag=True, help="Read all weights: look for NaN and infinity.")
 @click.option("--fix", is_flag=True, help="Fix findings in place; the .bin is never changed.")
+@click.option(
+    "--unsafe-fixes",
+    is_flag=True,
+    help="With --fix or --diff: also make fixes that the rest of the file does not confirm.",
+)
 @click.option("--diff", is_flag=True, help="Show the changes of --fix without making them.")
 @click.option(
     "--baseline", metavar="FILE", type=FILE, help="Ignore the findings recorded in this file."
@@ -153,6 +158,7 @@ def command(
     weights: str | None,
     deep: bool,
     fix: bool,
+    unsafe_fixes: bool,
     diff: bool,
     baseline: str | None,
     update_baseline: bool,
@@ -179,6 +185,8 @@ def command(
         raise Mistake("no path given; deconv-lint --help lists the options")
     if fix and diff:
         raise Mistake("--fix and --diff cannot be combined")
+    if unsafe_fixes and not (fix or diff):
+        raise Mistake("--unsafe-fixes requires --fix or --diff")
     if (fix or diff) and shapes:
         raise Mistake(
             "--fix and --diff cannot be combined with --shape: the file declares its own shapes"
@@ -213,7 +221,7 @@ def command(
 
         options = [settings.options(f) for f, _ in files]
         results, fixed, changed = fix_files(
-            [f for f, _ in files], options, weights, limits, show=diff
+            [f for f, _ in files], options, weights, limits, show=diff, unsafe=unsafe_fixes
         )
         if diff:
             return EXIT_DIFFERS if changed and not exit_zero else EXIT_OK

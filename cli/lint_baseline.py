@@ -53,6 +53,6 @@ def apply(file: str, results: list[Result], *, update: bool) -> tuple[list[Resul
         kept = {id(f) for f in fresh}
         positions = [i for i, f in enumerate(result.findings) if id(f) in kept]
         moved = {old: new for new, old in enumerate(positions)}
-        edits = [(moved[i], edit) for i, edit in result.edits if i in moved]
-        left.append(result._replace(findings=fresh, edits=edits))
+        fixes = [(moved[i], fix) for i, fix in result.fixes if i in moved]
+        left.append(result._replace(findings=fresh, fixes=fixes))
     return left, known

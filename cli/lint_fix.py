@@ -25,7 +25,13 @@ if TYPE_CHECKING:
 
 
 def fix_files(
-    files: list[str], options: list[Options], weights: str | None, limits: Limits, *, show: bool
+    files: list[str],
+    options: list[Options],
+    weights: str | None,
+    limits: Limits,
+    *,
+    show: bool,
+    unsafe: bool,
 ) -> tuple[list[Result], int, bool]:
     """Fix files, one after the other.
 
@@ -39,6 +45,8 @@ def fix_files(
     limits : Limits
     show : bool
         Print a unified diff, and write nothing.
+    unsafe : bool
+        Also make the fixes that the rest of the file does not confirm.
 
     Returns
     -------
@@ -71,7 +79,7 @@ def fix_files(
             results.append(check_document(document, chosen))
             continue
         beside = weights or weights_beside(file)
-        fixed_data, fixed, result = fix_bytes(data, file, chosen, beside, limits)
+        fixed_data, fixed, result = fix_bytes(data, file, chosen, beside, limits, unsafe=unsafe)
         results.append(result._replace(document=None))
         total += fixed
         if fixed_data == data:

@@ -18,6 +18,7 @@ from deconv_ir.ir.options import Semantics
 from deconv_ir.ir.shapes import format_shape
 from deconv_ir.limits import Limits
 from deconv_ir.linter.engine import Result
+from deconv_ir.linter.report import Fix
 from deconv_ir.spec_examples.check import Judgement, Verdict, check_document, no_examples
 from deconv_ir.spec_examples.fix import fix_document
 from deconv_ir.spec_examples.rules import RULES
@@ -141,7 +142,11 @@ def _result(document: Document, judgements: Sequence[Judgement]) -> Result:
         document.name,
         findings,
         len(judgements),
-        edits=[(i, ()) for i, f in enumerate(findings) if f.hint and "deconv-spec fix" in f.hint],
+        fixes=[
+            (i, Fix(safe=True))
+            for i, f in enumerate(findings)
+            if f.hint and "deconv-spec fix" in f.hint
+        ],
         lines={number: document.line_text(number) for number in numbers},
     )
 

@@ -20,6 +20,11 @@ Codes and names are stable. `--select`, `--ignore` and the settings take codes, 
 (`IR4`), names and families. Rules of severity `info` run with `--severity info`, or when they are
 named: a clean file that OpenVINO saved has no other findings.
 
+A fix is safe, and made by `--fix`, where all that the file states about a tensor agrees except what
+is changed: the layer that gives it, the attributes and inputs of that layer, and the layers that it
+leads to. No default is written beside an unknown attribute, and no dim that a missing .bin would
+decide. `--unsafe-fixes` makes the other fixes too.
+
 Each rule has a fragment that fails. It shows the few lines that matter of
 [this network](../tests/linter/network.xml), which passes all rules:
 

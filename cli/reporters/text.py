@@ -77,9 +77,11 @@ def summary(run: Run) -> str:
         files = len({finding.file for finding in findings})
         found = _by_severity(counts)
         parts.append(f"Found {found} in {files} of {_count(len(run.results), 'file')}.")
-        fixable = sum(len(result.edits) for result in run.results)
-        if fixable:
-            parts.append(f"{fixable} fixable with --fix.")
+        fixes = [fix for result in run.results for _, fix in result.fixes]
+        if safe := sum(fix.safe for fix in fixes):
+            parts.append(f"{safe} fixable with --fix.")
+        if safe < len(fixes):
+            parts.append(f"{len(fixes) - safe} fixable with --unsafe-fixes, to be reviewed.")
     else:
         parts.append(f"No problem found in {_count(len(run.results), 'file')}.")
     if run.fixed:

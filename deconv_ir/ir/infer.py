@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 from deconv_ir.errors import DeconvError, ShapeError
@@ -10,6 +10,9 @@ from deconv_ir.ir.findings import Finding, Severity
 from deconv_ir.ir.graph import Graph, GraphLocation, Layer, Port
 from deconv_ir.ir.operation import Context, TensorInfo
 from deconv_ir.ir.shapes import Shape, compatible, format_shape, intersect_dims, size_problem
+
+Outputs = tuple[TensorInfo, ...]
+"""What is known of the outputs of a layer."""
 
 
 class Inference(NamedTuple):
@@ -37,6 +40,7 @@ def infer(
     given: Mapping[int, TensorInfo] | None = None,
     *,
     collect: bool = False,
+    resume: Callable[[int, Outputs], Outputs] | None = None,
 ) -> Inference:
     """Infer shape, type and value of every tensor.
 
@@ -49,6 +53,9 @@ def infer(
     collect : bool
         After a layer whose inputs do not fit, list the error and continue with
         its declared dims.
+    resume : callable, optional
+        Takes the index of a layer whose declared outputs differ, and the
+        computed ones; returns those that the layers after it are given.
 
     Raises
     ------
@@ -82,6 +89,8 @@ def infer(
         outputs = worked_out.get(key) if inputs else None
         if outputs is None:
             outputs, clean = _work_out(graph, index, inputs, context, findings, errors, collect)
+            if not clean and resume is not None:
+                outputs = resume(index, outputs)
             outputs = tuple([pool.setdefault(info, info) for info in outputs])
             if clean:
                 worked_out[key] = outputs

@@ -68,6 +68,16 @@ def format_shape(shape: Shape) -> str:
     return "[...]" if shape is None else f"[{','.join(map(str, shape))}]"
 
 
+def dim_text(dim: Dim) -> str:
+    """Write a dim as a port declares it: -1 where it is not one number."""
+    return str(dim) if isinstance(dim, int) else "-1"
+
+
+def declared_form(shape: Shape) -> tuple[str, ...]:
+    """Return the dims that a port of a tensor declares; none for a dynamic rank."""
+    return tuple(map(dim_text, shape or ()))
+
+
 def is_static(shape: Shape) -> bool:
     """Whether the rank and every dim are known."""
     if shape is None:

@@ -16,6 +16,7 @@ from deconv_ir.ir.findings import Finding, Severity, plain
 from deconv_ir.limits import DEFAULT_LIMITS, Limits
 from deconv_ir.linter.engine import Result
 from deconv_ir.linter.options import Options
+from deconv_ir.linter.report import Fix
 from deconv_ir.linter.weights import WeightsView, fingerprint
 from deconv_ir.version import __version__
 
@@ -148,7 +149,7 @@ def _encode(result: Result) -> dict[str, Any]:
         "passed_over": result.passed_over,
         "suppressed": result.suppressed,
         "hidden": [(severity.value, count) for severity, count in result.hidden],
-        "fixable": [index for index, _ in result.edits],
+        "fixable": [(index, fix.safe) for index, fix in result.fixes],
         "lines": {str(number): text for number, text in result.lines.items()},
     }
 
@@ -164,6 +165,6 @@ def _decode(entry: dict[str, Any], file: str) -> Result:
         tuple((kind, count) for kind, count in entry["passed_over"]),
         entry["suppressed"],
         tuple((Severity(severity), count) for severity, count in entry["hidden"]),
-        [(index, ()) for index in entry["fixable"]],
+        [(index, Fix(safe=safe)) for index, safe in entry["fixable"]],
         lines={int(number): text for number, text in entry["lines"].items()},
     )

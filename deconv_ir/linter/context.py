@@ -10,14 +10,14 @@ from deconv_ir.errors import DeconvError
 from deconv_ir.formats.openvino_xml.locations import Locator
 from deconv_ir.ir.findings import Finding
 from deconv_ir.ir.graph import Graph, GraphLocation, Layer, Port, Topology
-from deconv_ir.ir.infer import Inference
+from deconv_ir.ir.infer import Inference, Outputs
 from deconv_ir.ir.operation import Context, TensorInfo
 from deconv_ir.ir.options import Semantics
 from deconv_ir.ops import find_operation
 
 if TYPE_CHECKING:
     from deconv_ir.formats.openvino_xml.document import Document
-    from deconv_ir.linter.report import Edit
+    from deconv_ir.linter.evidence import Evidence
     from deconv_ir.linter.weights import WeightsView
     from deconv_ir.ops.constants.constant import Const
 
@@ -39,6 +39,7 @@ class LintContext:
         None when the file is not an IR.
     weights : WeightsView or None
         The .bin; None where there is none, or none is needed.
+    evidence : Evidence
     library_findings : dict
         What reading, connecting and inference reported, by their `rule`.
     """
@@ -50,11 +51,13 @@ class LintContext:
         inference: Inference | None,
         weights: WeightsView | None,
         errors: Iterable[DeconvError] = (),
+        evidence: Evidence | None = None,
     ) -> None:
         self.document = document
         self.inference_context = context
         self.inference = inference
         self.weights = weights
+        self._evidence = evidence
         self._groups: dict[str, list[list[int]]] = {}
         self.library_findings: dict[str, list[DeconvError | Finding]] = {}
         for error in errors:
@@ -80,6 +83,20 @@ class LintContext:
     def topology(self) -> Topology:
         """How its layers are connected."""
         return self.graph.topology
+
+    @property
+    def evidence(self) -> Evidence:
+        """What is stated about each tensor; it decides which fixes are safe."""
+        if self._evidence is None:
+            from deconv_ir.linter.evidence import Evidence
+
+            self._evidence = Evidence(self.graph)
+        return self._evidence
+
+    @property
+    def disputed(self) -> dict[int, Outputs]:
+        """Layers that the declared dims around them contradict; see `Evidence.disputed`."""
+        return {} if self._evidence is None else self._evidence.disputed
 
     @cached_property
     def by_type(self) -> dict[str, list[int]]:
@@ -272,11 +289,6 @@ class LintContext:
     def locator(self) -> Locator:
         """Finds the parts of the graph in the text."""
         return Locator(self.document)
-
-    def replace(self, place: GraphLocation, text: str) -> tuple[Edit, ...]:
-        """Return the edit that replaces the text of a location."""
-        start, end = self.locator.span(place)
-        return ((start, end, text),)
 
     @property
     def semantics(self) -> Semantics:

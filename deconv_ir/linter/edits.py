@@ -1,32 +1,20 @@
-"""Edits that correct declared dims and attributes and leave the rest of the text alone."""
+"""Fixes of declared dims and attributes; they leave the rest of the text alone."""
 
 from __future__ import annotations
 
 from deconv_ir.formats.openvino_xml.locations import trimmed
 from deconv_ir.formats.openvino_xml.scanner import Element
-from deconv_ir.ir.geometry import Dim
-from deconv_ir.ir.shapes import Shape
+from deconv_ir.ir.dtypes import ElementType
+from deconv_ir.ir.shapes import Shape, declared_form
 from deconv_ir.linter.context import LintContext
-from deconv_ir.linter.report import Edit
+from deconv_ir.linter.report import Edit, Fix
 
 
-def dim_text(dim: Dim) -> str:
-    """Write a dim as a port declares it: -1 where it is not one number."""
-    return str(dim) if isinstance(dim, int) else "-1"
-
-
-def declared_form(shape: Shape) -> tuple[str, ...]:
-    """Return the dims that a port of a tensor declares; none for a dynamic rank."""
-    return tuple(map(dim_text, shape or ()))
-
-
-def dims_edits(
-    context: LintContext, index: int, side: str, port: int, shape: Shape
-) -> tuple[Edit, ...]:
-    """Return the edits that make a port declare a shape."""
+def dims_fix(context: LintContext, index: int, side: str, port: int, shape: Shape) -> Fix:
+    """Return the fix that makes a port declare a shape."""
     element = context.locator.port(index, side, port)
     if element is None:
-        return ()
+        return Fix()
     wanted = declared_form(shape)
     dims = list(element.named("dim"))
     edits: list[Edit] = []
@@ -41,7 +29,20 @@ def dims_edits(
         edits.append((start, dims[-1].end, ""))
     elif len(dims) < len(wanted):
         edits.append(_insertion(context, element, dims, wanted[len(dims) :]))
-    return tuple(edits)
+    safe = context.evidence.supports_shape(context, index, side, port, shape)
+    return Fix(tuple(edits), safe)
+
+
+def type_fix(context: LintContext, index: int, side: str, port: int, kind: ElementType) -> Fix:
+    """Return the fix that makes a port declare an element type."""
+    edits = attribute_edit(context, index, "precision", kind.ir_name, port=(side, port))
+    return Fix(edits, context.evidence.supports_type(context, index, side, port, kind))
+
+
+def attribute_fix(context: LintContext, index: int, name: str, value: str) -> Fix:
+    """Return the fix that gives an attribute of ``<data>`` a value."""
+    edits = attribute_edit(context, index, name, value)
+    return Fix(edits, context.evidence.supports_attribute(context, index, name, value))
 
 
 def _inside(dim: Element) -> tuple[int, int]:

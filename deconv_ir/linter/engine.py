@@ -19,11 +19,12 @@ from deconv_ir.limits import DEFAULT_LIMITS, Limits
 from deconv_ir.linter.catalogue import FALLBACK, RULES, Entry, is_claimed, load_rule, rule_for
 from deconv_ir.linter.context import LintContext
 from deconv_ir.linter.options import Options
-from deconv_ir.linter.report import Edit, Report
+from deconv_ir.linter.report import Fix, Report
 from deconv_ir.linter.rule import Rule
 from deconv_ir.linter.weights import WeightsView
 
 if TYPE_CHECKING:
+    from deconv_ir.linter.evidence import Evidence
     from deconv_ir.linter.suppress import Suppressions
 
 MAX_SHOWN = 1000
@@ -49,7 +50,7 @@ class Result(NamedTuple):
         Findings that comments in the file silence.
     hidden : tuple of (Severity, int)
         Findings that were not asked for, by severity; see `Options.hidden`.
-    edits : list of (int, tuple of Edit)
+    fixes : list of (int, Fix)
         Index of a finding, and what would put it right.
     document : Document or None
     reads : list of (int, int), or None
@@ -64,7 +65,7 @@ class Result(NamedTuple):
     passed_over: tuple[tuple[str, int], ...] = ()
     suppressed: int = 0
     hidden: tuple[tuple[Severity, int], ...] = ()
-    edits: list[tuple[int, tuple[Edit, ...]]] = []  # noqa: RUF012 - never changed in place
+    fixes: list[tuple[int, Fix]] = []  # noqa: RUF012 - never changed in place
     document: Document | None = None
     reads: tuple[tuple[int, int], ...] | None = None
     lines: dict[int, str] = {}  # noqa: RUF012 - never changed in place
@@ -104,24 +105,36 @@ def check_bytes(
     options: Options,
     weights: str | os.PathLike[str] | None = None,
     limits: Limits = DEFAULT_LIMITS,
+    *,
+    resume: bool = True,
 ) -> Result:
-    """Check an IR given by its bytes; `weights` is where its .bin should be."""
-    return check_document(read_document(data, name, limits), options, weights)
+    """Check an IR given by its bytes; `weights` is where its .bin should be.
+
+    With `resume`, a layer that the declared dims on all sides contradict is one finding, and
+    inference continues with these dims; without it, each such dim is a finding.
+    """
+    return check_document(read_document(data, name, limits), options, weights, resume=resume)
 
 
 def check_document(
-    document: Document, options: Options, weights: str | os.PathLike[str] | None = None
+    document: Document,
+    options: Options,
+    weights: str | os.PathLike[str] | None = None,
+    *,
+    resume: bool = True,
 ) -> Result:
-    """Check an IR that has been read."""
+    """Check an IR that has been read; see `check_bytes`."""
     graph = document.graph
     errors: list[DeconvError] = []
     view: WeightsView | None = None
     inference: Inference | None = None
+    evidence: Evidence | None = None
     inference_context = Context(options.semantics)
     if graph is not None:
         view = _open_weights(graph, weights, errors)
         inference_context = Context(options.semantics, view)
-        inference = infer(graph, inference_context, _given(graph, options), collect=True)
+        given = _given(graph, options)
+        inference, evidence = _infer(graph, inference_context, given, errors, resume=resume)
     suppressions: Suppressions | None = None
     source = document.source
     if source is not None and source.comments:
@@ -130,8 +143,8 @@ def check_document(
         suppressions = Suppressions(source, [*document.layers, *document.edges])
         for span, message in suppressions.mistakes:
             errors.append(DeconvError(message, rule="suppression", place=span))
-    context = LintContext(document, inference_context, inference, view, errors)
-    found: list[tuple[tuple[int, int, str], Finding, tuple[Edit, ...]]] = []
+    context = LintContext(document, inference_context, inference, view, errors, evidence)
+    found: list[tuple[tuple[int, int, str], Finding, Fix]] = []
     suppressed = 0
     hidden: dict[Severity, int] = {}
     for code in _to_run(options, context):
@@ -145,7 +158,7 @@ def check_document(
                 continue
             finding = _finding(report, RULES[code], severity, context)
             key = (finding.line or 0, finding.column or 0, code)
-            found.append((key, finding, report.edits))
+            found.append((key, finding, report.fix))
     found.sort(key=lambda item: item[0])
     return Result(
         document.file or "",
@@ -154,11 +167,36 @@ def check_document(
         () if graph is None else _passed_over(context),
         suppressed,
         tuple(hidden.items()),
-        [(i, edits) for i, (_, _, edits) in enumerate(found) if edits],
+        [(i, fix) for i, (_, _, fix) in enumerate(found) if fix.edits],
         document,
         None if view is None else tuple(view.reads),
         _lines(document, [finding for _, finding, _ in found]),
     )
+
+
+def _infer(
+    graph: Graph,
+    context: Context,
+    given: dict[int, TensorInfo],
+    errors: list[DeconvError],
+    *,
+    resume: bool,
+) -> tuple[Inference, Evidence | None]:
+    """Infer shapes; where declared ones contradict them, once more with what they are worth."""
+    plain = infer(graph, context, given, collect=True)
+    differ = any(found.rule in ("declared-dims", "declared-type") for found in plain.findings)
+    if not differ or given or graph.bare or not resume:
+        return plain, None
+    from deconv_ir.linter.evidence import Evidence
+
+    evidence = Evidence(graph)
+    resumed = infer(graph, context, collect=True, resume=evidence.resume)
+    if not evidence.disputed and not evidence.mistyped:
+        return plain, evidence
+    evidence.plain = plain
+    known = {error.place for error in resumed.errors}
+    errors += [e for e in evidence.errors_of_sources() if e.place not in known]
+    return resumed, evidence
 
 
 def _lines(document: Document, findings: Iterable[Finding]) -> dict[int, str]:

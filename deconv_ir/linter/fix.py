@@ -19,8 +19,10 @@ def fix_bytes(
     options: Options,
     weights: str | os.PathLike[str] | None = None,
     limits: Limits = DEFAULT_LIMITS,
+    *,
+    unsafe: bool = False,
 ) -> tuple[bytes, int, Result]:
-    """Apply the edits of all findings that have some, until none has.
+    """Apply the fixes of all findings that have a safe one, until none has.
 
     Parameters
     ----------
@@ -32,6 +34,8 @@ def fix_bytes(
     weights : path-like, optional
         Where the .bin is; it is never written.
     limits : Limits
+    unsafe : bool
+        Also apply those that the rest of the file does not confirm.
 
     Returns
     -------
@@ -42,11 +46,11 @@ def fix_bytes(
     result : Result
         What is left.  Where fixes lead to no fewer findings, the file is left as it is.
     """
-    result = check_bytes(data, name, options, weights, limits)
+    result = check_bytes(data, name, options, weights, limits, resume=not unsafe)
     best = data, 0, result
     fixed = 0
     for _ in range(MAX_ROUNDS):
-        chosen, count = _without_overlaps(result)
+        chosen, count = _without_overlaps(_applicable(result, unsafe))
         source = None if result.document is None else result.document.source
         if not chosen or source is None:
             break
@@ -54,20 +58,28 @@ def fix_bytes(
             data = source.edited(chosen)
         except ValueError:
             break  # an encoding that does not lead back to the same bytes
-        result = check_bytes(data, name, options, weights, limits)
+        result = check_bytes(data, name, options, weights, limits, resume=not unsafe)
         fixed += count
         # A dim that is put right at one end of an edge no longer fits the other end, so a
         # round may leave as many findings as it mends.
-        if len(result.edits) < len(best[2].edits):
+        if len(_applicable(result, unsafe)) < len(_applicable(best[2], unsafe)):
             best = data, fixed, result
+    if unsafe:
+        data, fixed, _ = best
+        best = data, fixed, check_bytes(data, name, options, weights, limits)
     return best
 
 
-def _without_overlaps(result: Result) -> tuple[list[Edit], int]:
+def _applicable(result: Result, unsafe: bool) -> list[tuple[Edit, ...]]:
+    """Return the edits of the fixes that may be applied."""
+    return [fix.edits for _, fix in result.fixes if fix.safe or unsafe]
+
+
+def _without_overlaps(fixes: list[tuple[Edit, ...]]) -> tuple[list[Edit], int]:
     """Choose edits of which none touches another; the rest wait for the next round."""
     taken: list[Edit] = []
     count = 0
-    by_start = sorted((edits for _, edits in result.edits), key=lambda edits: edits[0][0])
+    by_start = sorted(fixes, key=lambda edits: edits[0][0])
     end = -1
     for edits in by_start:
         ordered = sorted(edits)

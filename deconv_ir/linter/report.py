@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
     from deconv_ir.errors import DeconvError
@@ -11,6 +11,23 @@ if TYPE_CHECKING:
 
 Edit = tuple[int, int, str]
 """Start and end of a span of the file's text, and its replacement."""
+
+
+class Fix(NamedTuple):
+    """What puts a finding right.
+
+    Attributes
+    ----------
+    edits : tuple of Edit
+    safe : bool
+        The rest of the file confirms it: `--fix` makes it, `--unsafe-fixes` the others too.
+    """
+
+    edits: tuple[Edit, ...] = ()
+    safe: bool = False
+
+
+NO_FIX = Fix()
 
 
 class Report:
@@ -25,13 +42,13 @@ class Report:
     expected, actual : Any
     hint : str or None
         What the user can do about it.
-    edits : tuple of Edit
-        What `--fix` does about it.
+    fix : Fix
+        Without edits: there is none.
     related : int or None
         Index of another layer that is involved.
     """
 
-    __slots__ = ("actual", "edits", "expected", "hint", "message", "place", "related")
+    __slots__ = ("actual", "expected", "fix", "hint", "message", "place", "related")
 
     def __init__(
         self,
@@ -41,7 +58,7 @@ class Report:
         expected: Any = None,
         actual: Any = None,
         hint: str | None = None,
-        edits: tuple[Edit, ...] = (),
+        fix: Fix = NO_FIX,
         related: int | None = None,
     ) -> None:
         self.message = message
@@ -49,11 +66,11 @@ class Report:
         self.expected = expected
         self.actual = actual
         self.hint = hint
-        self.edits = edits
+        self.fix = fix
         self.related = related
 
     @classmethod
-    def of(cls, found: DeconvError | Finding, edits: tuple[Edit, ...] = ()) -> Report:
+    def of(cls, found: DeconvError | Finding, fix: Fix = NO_FIX) -> Report:
         """Make a report of an error of the library, or of a finding of inference."""
         report = cls(
             found.message,
@@ -61,7 +78,7 @@ class Report:
             expected=found.expected,
             actual=found.actual,
             hint=found.hint,
-            edits=edits,
+            fix=fix,
         )
         if report.place is None and found.line is not None:
             report.place = (-found.line, found.column or 0)

@@ -89,8 +89,8 @@ def _light(result: Result) -> Result:
         )
         for f in result.findings
     ]
-    edits: list[tuple[int, tuple[tuple[int, int, str], ...]]] = [(i, ()) for i, _ in result.edits]
-    return result._replace(findings=findings, document=None, edits=edits)
+    fixes = [(i, fix._replace(edits=())) for i, fix in result.fixes]
+    return result._replace(findings=findings, document=None, fixes=fixes)
 
 
 def check_all(jobs: Sequence[Job], processes: int | None = None) -> Iterator[Result]:

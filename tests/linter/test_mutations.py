@@ -47,17 +47,30 @@ AT_THE_LINE = {
 # stride may be wrong, or the dims that are declared; the file does not tell.
 FURTHER_ON = {
     "attribute": {
-        *("IR401", "IR402", "IR403", "IR404", "IR405", "IR407", "IR408", "IR409", "IR411"),
+        *("IR416", "IR401", "IR402", "IR403", "IR404", "IR405", "IR407", "IR408"),
+        *("IR409", "IR411"),
         *("IR412", "IR413", "IR415", "IR209"),
     },
     "edge": {
         *("IR206", "IR207", "IR208", "IR209", "IR210"),
         *("IR401", "IR402", "IR403", "IR404", "IR405", "IR407", "IR408", "IR410", "IR411"),
+        "IR416",
         *("IR412", "IR413", "IR415"),
     },
-    "offset": {"IR401", "IR402", "IR409", "IR411", "IR413", "IR415", "IR504", "IR506"},
+    "offset": {"IR416", "IR401", "IR402", "IR409", "IR411", "IR413", "IR415", "IR504", "IR506"},
     "type": {"IR403", "IR408", "IR410", "IR415", "IR210"},
-    "layer": {"IR401", "IR403", "IR208", "IR213", "IR107", "IR301", "IR412", "IR404", "IR206"},
+    "layer": {
+        "IR416",
+        "IR401",
+        "IR403",
+        "IR208",
+        "IR213",
+        "IR107",
+        "IR301",
+        "IR412",
+        "IR404",
+        "IR206",
+    },
     "id": {"IR203", "IR204", "IR206", "IR208"},
     "rank": {"IR401", "IR209"},
 }

@@ -74,6 +74,7 @@ IR412 broadcast-mismatch error
 IR413 reshape-mismatch error
 IR414 bias-mismatch error
 IR415 inputs-do-not-fit error
+IR416 layer-contradicted error fix
 IR501 weights-missing error
 IR502 constant-past-end error
 IR503 constant-size error fix

@@ -11,8 +11,8 @@ from deconv_ir.ir.findings import Finding
 from deconv_ir.ir.geometry import PadMode
 from deconv_ir.ir.graph import GraphLocation, Layer
 from deconv_ir.linter.context import LintContext
-from deconv_ir.linter.edits import attribute_edit
-from deconv_ir.linter.report import Edit, Report
+from deconv_ir.linter.edits import attribute_fix
+from deconv_ir.linter.report import Fix, Report
 from deconv_ir.linter.rule import (
     ANY_DECONVOLUTION,
     DECONVOLUTION,
@@ -61,18 +61,18 @@ def _left_out(index: int, layer: Layer, context: LintContext) -> Iterator[Report
         if spec.name in empty and not spec.kind.per_axis:
             continue
         default = DEFAULTS.get(spec.name)
-        edits: tuple[Edit, ...] = ()
+        fix = Fix()
         if default is not None and index not in context.unfit:
             shape = context.inputs(index)[0].shape
             if shape is not None:
                 value = ",".join([default] * (len(shape) - 2))
-                edits = attribute_edit(context, index, spec.name, value)
+                fix = attribute_fix(context, index, spec.name, value)
         yield Report(
             f"attribute {spec.name!r} is required by the document of {layer.type}"
             + (f"; readers put {default}" if default else ""),
             GraphLocation(layer=index, attribute=spec.name),
             expected=spec.kind.allowed,
-            edits=edits,
+            fix=fix,
         )
 
 
@@ -116,7 +116,8 @@ def written_as_integers(found: DeconvError | Finding, context: LintContext) -> R
         attributes = dict(context.graph.layers[place.layer or 0].attributes)
         integers = _as_integers(attributes.get(place.attribute or "", ""))
         if integers is not None:
-            report.edits = context.replace(place, integers)
+            start, end = context.locator.span(place)
+            report.fix = Fix(((start, end, integers),), safe=True)
     return report
 
 
@@ -128,8 +129,9 @@ def is_auto_pad(found: DeconvError | Finding) -> bool:
 def notset_as_explicit(found: DeconvError | Finding, context: LintContext) -> Report:
     """Add the edit for the one word whose meaning is certain."""
     report = Report.of(found)
-    if str(found.actual).strip().upper() == "NOTSET" and isinstance(found.place, GraphLocation):
-        report.edits = context.replace(found.place, "explicit")
+    place = found.place
+    if str(found.actual).strip().upper() == "NOTSET" and isinstance(place, GraphLocation):
+        report.fix = attribute_fix(context, place.layer or 0, "auto_pad", "explicit")
     return report
 
 
@@ -149,7 +151,7 @@ def spelling_of_auto_pad(index: int, layer: Layer, context: LintContext) -> Iter
         place,
         expected=meant,
         actual=written,
-        edits=context.replace(place, meant),
+        fix=attribute_fix(context, index, "auto_pad", meant),
     )
 
 

@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from deconv_ir.errors import DeconvError
 from deconv_ir.ir.findings import Finding
 from deconv_ir.ir.graph import GraphLocation
-from deconv_ir.ir.shapes import Shape, compatible, format_shape
+from deconv_ir.ir.shapes import Shape, compatible, declared_form, format_shape
 from deconv_ir.linter.context import SINKS, LintContext
-from deconv_ir.linter.edits import attribute_edit, declared_form, dims_edits
-from deconv_ir.linter.report import Report
+from deconv_ir.linter.edits import dims_fix, type_fix
+from deconv_ir.linter.report import Fix, Report
 from deconv_ir.linter.rule import ERROR, WARNING, Rule
 from deconv_ir.ops import find_operation
 
@@ -75,9 +75,9 @@ def _dims_of_edge(context: LintContext, index: int, port: int, source: Source) -
         place._replace(axis=_first_difference(stated.shape, wanted)),
         expected=format_shape(wanted),
         actual=format_shape(stated.shape),
-        edits=dims_edits(context, place.layer or 0, place.side or "", place.port or 0, wanted)
+        fix=dims_fix(context, place.layer or 0, place.side or "", place.port or 0, wanted)
         if known
-        else (),
+        else Fix(),
     )
 
 
@@ -111,7 +111,9 @@ def _precisions_of_edge(
         GraphLocation(layer=index, side="input", port=port, attribute="precision"),
         expected=computed.ir_name,
         actual=end.element_type.ir_name,
-        edits=attribute_edit(context, index, "precision", computed.ir_name, port=("input", port)),
+        fix=type_fix(context, index, "input", port, computed)
+        if producer.operation.implemented
+        else Fix(),
     )
 
 

@@ -141,6 +141,11 @@ RULES = (
         fails="""
         <layer id="0">
             <data shape="1,4,0,6" element_type="f32"/>
+            <output>
+                <port id="0" precision="FP32">
+                    <dim>1</dim> <dim>4</dim> <dim>0</dim> <dim>6</dim>
+                </port>
+            </output>
         </layer>
         <data strides="2,2" dilations="1,1" pads_begin="0,1" pads_end="1,1"/>
         """,
@@ -158,9 +163,11 @@ RULES = (
         fails="""
         <layer id="0">
             <data shape="1,4,5,6,1,1" element_type="f32"/>
+            <output><port id="0" precision="FP32"/></output>
         </layer>
         <layer id="1">
             <data element_type="f32" shape="4,6,3,3,1,1" offset="0" size="864"/>
+            <output><port id="0" precision="FP32"/></output>
         </layer>
         <data strides="2,2,1,1" dilations="1,1,1,1" pads_begin="1,1,0,0" pads_end="1,1,0,0"/>
         """,

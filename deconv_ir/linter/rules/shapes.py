@@ -8,9 +8,9 @@ from deconv_ir.errors import DeconvError
 from deconv_ir.ir.findings import Finding
 from deconv_ir.ir.geometry import Interval
 from deconv_ir.ir.graph import GraphLocation
-from deconv_ir.ir.shapes import format_shape, intersect_dims
+from deconv_ir.ir.shapes import compatible, dim_text, format_shape, intersect_dims
 from deconv_ir.linter.context import LintContext
-from deconv_ir.linter.edits import attribute_edit, dim_text, dims_edits
+from deconv_ir.linter.edits import dims_fix, type_fix
 from deconv_ir.linter.report import Report
 from deconv_ir.linter.rule import ERROR, Rule
 from deconv_ir.linter.rules.fragments import output_shape
@@ -36,7 +36,7 @@ def _without_dims(context: LintContext) -> Iterator[Report]:
                     f"{format_shape(computed)}",
                     GraphLocation(layer=index, side="output", port=port),
                     expected=format_shape(computed),
-                    edits=dims_edits(context, index, "output", port, computed),
+                    fix=dims_fix(context, index, "output", port, computed),
                 )
 
 
@@ -54,7 +54,7 @@ def _narrowed(context: LintContext) -> Iterator[Report]:
                         GraphLocation(layer=index, side="output", port=0, axis=axis),
                         expected=str(b),
                         actual=str(a),
-                        edits=dims_edits(context, index, "output", 0, computed),
+                        fix=dims_fix(context, index, "output", 0, computed),
                     )
                     break
 
@@ -73,19 +73,52 @@ def _output_at(found: DeconvError | Finding) -> tuple[int, int]:
     return place.layer, place.port
 
 
-def with_computed_dims(found: DeconvError | Finding, context: LintContext) -> Report:
-    """Add the edit that declares the computed dims."""
+def with_computed_dims(found: DeconvError | Finding, context: LintContext) -> Report | None:
+    """Add the fix that declares the computed dims; layer-contradicted has those all around."""
     layer, port = _output_at(found)
+    if layer in context.disputed:
+        return None
     shape = context.outputs(layer)[port].shape
-    return Report.of(found, dims_edits(context, layer, "output", port, shape))
+    return Report.of(found, dims_fix(context, layer, "output", port, shape))
 
 
 def with_computed_precision(found: DeconvError | Finding, context: LintContext) -> Report:
     """Add the edit that declares the computed precision."""
     layer, port = _output_at(found)
-    wanted = found.expected.ir_name
-    edits = attribute_edit(context, layer, "precision", wanted, port=("output", port))
-    return Report.of(found, edits)
+    return Report.of(found, type_fix(context, layer, "output", port, found.expected))
+
+
+def contradicted_layers(context: LintContext) -> Iterator[Report]:
+    """Report the layers that the declared dims all around contradict, with a diagnosis."""
+    from deconv_ir.linter.diagnosis import MAX_LAYERS, count_contradicted, diagnose
+
+    counts = count_contradicted(context)
+    for place, (index, computed) in enumerate(sorted(context.disputed.items())):
+        layer = context.graph.layers[index]
+        port, shape = next(
+            (i, info.shape)
+            for i, (stated, info) in enumerate(zip(layer.outputs, computed, strict=False))
+            if not compatible(stated.shape, info.shape)
+        )
+        stated = layer.outputs[port].shape
+        assert stated is not None
+        assert shape is not None
+        axes = [i for i, (a, b) in enumerate(zip(stated, shape, strict=False)) if a != b]
+        formula = layer.operation.explain(
+            context.inputs(index), context.inference_context, port, axes[0] if axes else 0
+        )
+        found = diagnose(context, index) if place < MAX_LAYERS else []
+        them = f"all {counts[index]} declared dims" if counts[index] > 1 else "the declared dim"
+        yield Report(
+            f"{counts[index]} declared dims contradict this layer: output {port} is declared "
+            f"{format_shape(stated)} at both ends of its edges, computed is "
+            f"{format_shape(shape)}" + (f": {formula}" if formula else ""),
+            GraphLocation(layer=index),
+            expected=format_shape(stated),
+            actual=format_shape(shape),
+            hint=f"{' or '.join(found)} would make {them} right" if found else None,
+            fix=dims_fix(context, index, "output", port, shape),
+        )
 
 
 def at_the_channels(found: DeconvError | Finding, context: LintContext) -> Report:
@@ -337,6 +370,9 @@ RULES = (
         fails="""
         <layer id="3">
             <data element_type="i64" shape="3" offset="864" size="24"/>
+            <output>
+                <port id="0" precision="I64"><dim>3</dim></port>
+            </output>
         </layer>
         <layer id="4" type="Reshape">
             <data special_zero="false"/>
@@ -383,5 +419,22 @@ RULES = (
             <data axis="0"/>
         </layer>
         """,
+    ),
+    Rule(
+        "IR416",
+        "layer-contradicted",
+        ERROR,
+        """The declared dims all around a layer contradict its attributes or constants.
+
+        Its own outputs and all layers that they lead to declare the same dims, and the layer
+        computes others.  An attribute is more likely wrong than all of these dims: the hint has
+        the single correction that would make them right.
+        """,
+        fails="""
+        <data strides="3,2" dilations="1,1" pads_begin="1,1" pads_end="1,1"/>
+        """,
+        when="disputed",
+        fix="declares the computed dims, with --unsafe-fixes",
+        check=contradicted_layers,
     ),
 )

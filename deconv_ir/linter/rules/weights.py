@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 
 from deconv_ir.errors import DeconvError
 from deconv_ir.ir.findings import Finding
-from deconv_ir.ir.graph import GraphLocation, Layer
+from deconv_ir.ir.graph import GraphLocation
 from deconv_ir.ir.shapes import format_shape
 from deconv_ir.linter.constants import Span, count_not_finite, gaps, needed_bytes, overlaps, spans
 from deconv_ir.linter.context import LintContext
 from deconv_ir.linter.edits import attribute_edit
-from deconv_ir.linter.report import Report
+from deconv_ir.linter.report import Fix, Report
 from deconv_ir.linter.rule import ERROR, INFO, WARNING, Rule
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ def past_the_end(context: LintContext) -> Iterator[Report]:
 
 def wrong_sizes(context: LintContext) -> Iterator[Report]:
     """Compare the size of each constant with its shape and type."""
-    for index, layer, const in context.constants():
+    for index, _, const in context.constants():
         needed = needed_bytes(const)
         if needed == const.size:
             continue
@@ -58,9 +58,7 @@ def wrong_sizes(context: LintContext) -> Iterator[Report]:
                 GraphLocation(layer=index, attribute="size"),
                 expected=needed,
                 actual=const.size,
-                edits=attribute_edit(context, index, "size", str(needed))
-                if _declared_agrees(layer, const)
-                else (),
+                fix=_size_fix(context, index, const, needed),
             )
 
 
@@ -78,14 +76,18 @@ def _size_unknown(index: int, const: Const) -> Report:
     )
 
 
-def _declared_agrees(layer: Layer, const: Const) -> bool:
-    """Tell whether the output port declares the same shape and type."""
-    ports = layer.outputs
-    return (
-        len(ports) == 1
-        and (ports[0].shape or ()) == const.shape
-        and ports[0].element_type is const.element_type
-    )
+def _size_fix(context: LintContext, index: int, const: Const, needed: int) -> Fix:
+    """Write the size, where the output port declares the same shape and type."""
+    ports = context.graph.layers[index].outputs
+    if (
+        len(ports) != 1
+        or (ports[0].shape or ()) != const.shape
+        or ports[0].element_type is not const.element_type
+    ):
+        return Fix()
+    end = const.offset + needed
+    safe = context.evidence.supports_size(context, index, const.offset, end)
+    return Fix(attribute_edit(context, index, "size", str(needed)), safe)
 
 
 def _spans(context: LintContext, *, filled: bool = False) -> list[Span]:

@@ -1,0 +1,209 @@
+"""Which single correction of a layer's attributes would make its declared outputs right.
+
+The search is bounded: some values of one attribute at a time, for a few layers of a file.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING
+
+from deconv_ir.errors import DeconvError
+from deconv_ir.ir.infer import infer_layer
+from deconv_ir.ir.operation import Operation, TensorInfo
+from deconv_ir.ir.shapes import Shape, declared_form, intersect_dims, is_static
+from deconv_ir.ops import find_operation
+from deconv_ir.ops.base import AttributeSpec, attributes_of, parse_attributes
+
+if TYPE_CHECKING:
+    from deconv_ir.linter.context import LintContext
+
+MAX_LAYERS = 8
+"""Further layers of a file are reported without a diagnosis."""
+MAX_SHOWN = 3
+NEAR = 8
+"""Numbers below it are tried for strides, dilations, pads and axes."""
+
+
+def diagnose(context: LintContext, index: int) -> list[str]:
+    """Return corrections such as ``strides="2,2"``, the likeliest first."""
+    layer = context.graph.layers[index]
+    operation = type(layer.operation)
+    written = dict(layer.attributes)
+    known = {spec.name: spec for spec in attributes_of(operation)}
+    unknown = [name for name in written if name not in known]
+    found: list[tuple[int, int, str]] = []
+    # How likely, how many different numbers, the correction.
+    for name, spec in known.items():
+        if name in written:
+            rank = 2
+        elif spec.required:
+            rank = 0
+        else:
+            rank = 3
+        for misspelt in unknown:
+            if name not in written and gives_declared(
+                context, index, {misspelt: None, name: written[misspelt]}
+            ):
+                found.append((-1, 1, f'{name}="{written[misspelt]}" in place of {misspelt}'))
+        for value in _corrections(context, index, spec):
+            if value != written.get(name) and gives_declared(context, index, {name: value}):
+                found.append((rank, len(set(value.split(","))), f'{name}="{value}"'))
+                break
+    found.sort(key=lambda item: item[:2])
+    # What is missing or misspelt explains more than a change of what is written.
+    least = found[0][0] if found else 0
+    return [text for rank, _, text in found if rank == least or least >= 2][:MAX_SHOWN]
+
+
+def count_contradicted(context: LintContext) -> dict[int, int]:
+    """Count, for each disputed layer, the declared dims that its computed outputs contradict."""
+    graph, evidence = context.graph, context.evidence
+    assert evidence.plain is not None
+    known = evidence.plain.outputs
+    counts = dict.fromkeys(evidence.disputed, 0)
+    for index, culprit in evidence.culprits.items():
+        if culprit not in counts:
+            continue
+        layer = graph.layers[index]
+        pairs = [(p.shape, i.shape) for p, i in zip(layer.outputs, known[index], strict=False)]
+        for port, source in zip(layer.inputs, graph.topology.sources[index], strict=True):
+            if source is not None and evidence.culprits.get(source[0]) is not None:
+                pairs.append((port.shape, known[source[0]][source[1]].shape))
+        counts[culprit] += sum(map(_differing, pairs))
+    return counts
+
+
+def _differing(shapes: tuple[Shape, Shape]) -> int:
+    """Count the declared dims that contradict computed ones."""
+    stated, computed = shapes
+    if stated is None or computed is None:
+        return 0
+    if len(stated) != len(computed):
+        return len(stated)
+    pairs = zip(stated, computed, strict=True)
+    return sum(intersect_dims(a, b) is None for a, b in pairs)
+
+
+def alternatives(context: LintContext, index: int, name: str) -> Iterator[str]:
+    """Iterate over the values of an attribute that are worth trying."""
+    operation = find_operation(
+        context.graph.layers[index].type, context.graph.layers[index].version
+    )
+    for spec in attributes_of(operation) if operation is not None else ():
+        if spec.name == name:
+            yield from _corrections(context, index, spec)
+
+
+def gives_declared(context: LintContext, index: int, changes: Mapping[str, str | None]) -> bool:
+    """Tell whether a layer has the declared outputs when attributes are changed.
+
+    Parameters
+    ----------
+    context : LintContext
+    index : int
+        The layer.
+    changes : mapping
+        Attribute -> value; None: without it.
+    """
+    layer = context.graph.layers[index]
+    outputs = _outputs(context, index, changes)
+    if outputs is None or len(outputs) < len(layer.outputs):
+        return False
+    return all(
+        port.shape is not None
+        and is_static(port.shape)
+        and declared_form(info.shape) == declared_form(port.shape)
+        and port.element_type in (None, info.element_type)
+        for port, info in zip(layer.outputs, outputs, strict=False)
+    )
+
+
+def is_same_work(
+    context: LintContext, index: int, a: Mapping[str, str | None], b: Mapping[str, str | None]
+) -> bool:
+    """Tell whether two changes of a transposed convolution come down to the same."""
+    work = []
+    for changes in (a, b):
+        operation = _changed(context, index, changes)
+        geometry = getattr(operation, "geometry", None)
+        if operation is None or geometry is None:
+            return False
+        found = geometry(context.inputs(index), context.inference_context)
+        axes = (getattr(operation, name, None) for name in ("strides", "dilations"))
+        work.append(([(g.pad_begin, g.output) for g in found or ()], *axes))
+    return work[0] == work[1]
+
+
+def _changed(
+    context: LintContext, index: int, changes: Mapping[str, str | None]
+) -> Operation | None:
+    layer = context.graph.layers[index]
+    operation = find_operation(layer.type, layer.version)
+    if operation is None:
+        return None
+    merged = {**dict(layer.attributes), **changes}
+    return parse_attributes(operation, {k: v for k, v in merged.items() if v is not None})[0]
+
+
+def _outputs(
+    context: LintContext, index: int, changes: Mapping[str, str | None]
+) -> tuple[TensorInfo, ...] | None:
+    operation = _changed(context, index, changes)
+    if operation is None:
+        return None
+    layer = context.graph.layers[index]._replace(operation=operation)
+    try:
+        return infer_layer(layer, context.inputs(index), context.inference_context)
+    except DeconvError:
+        return None
+
+
+def _corrections(context: LintContext, index: int, spec: AttributeSpec) -> Iterator[str]:
+    """Iterate over plausible values of an attribute."""
+    layer = context.graph.layers[index]
+    if spec.kind.per_axis:
+        yield from _per_axis(context, index, spec)
+    elif spec.name == "shape" and layer.outputs and layer.outputs[0].shape is not None:
+        yield ",".join(declared_form(layer.outputs[0].shape))
+    elif "element type" in spec.kind.allowed:
+        for port in layer.outputs:
+            if port.element_type is not None:
+                yield port.element_type.name
+    elif isinstance(spec.default, bool) or "true or false" in spec.kind.allowed:
+        yield from ("true", "false")
+    elif isinstance(spec.default, enum.Enum):
+        for member in type(spec.default):
+            yield spec.kind.format(member)
+    elif spec.kind.allowed.endswith("whole number"):
+        yield from map(str, range(-NEAR, NEAR))
+
+
+def _per_axis(context: LintContext, index: int, spec: AttributeSpec) -> Iterator[str]:
+    """Iterate over lists with one number for each axis: equal ones, then each axis alone."""
+    layer = context.graph.layers[index]
+    declared: Shape = layer.outputs[0].shape if layer.outputs else None
+    if declared is None or len(declared) < 3:
+        return
+    spatial = len(declared) - 2
+    least = 1 if spec.kind.allowed.startswith("positive") else 0
+    current = getattr(layer.operation, spec.field, None) or (least,) * spatial
+    for number in range(least, NEAR):
+        yield ",".join([str(number)] * spatial)
+    # The spatial axes do not depend on each other.
+    best = list(current)
+    first = 1 if getattr(layer.operation, "channels_last", False) else 2
+    if len(best) != spatial:
+        return
+    for axis in range(spatial):
+        for number in (best[axis], *range(least, NEAR)):
+            trial = [*best[:axis], number, *best[axis + 1 :]]
+            outputs = _outputs(context, index, {spec.name: ",".join(map(str, trial))})
+            shape = outputs[0].shape if outputs else None
+            if shape is not None and shape[first + axis] == declared[first + axis]:
+                best = trial
+                break
+            if spatial <= 2:
+                yield ",".join(map(str, trial))
+    yield ",".join(map(str, best))

@@ -1,0 +1,144 @@
+"""--fix makes no file worse: it changes what all the rest of the file confirms, nothing else."""
+
+from __future__ import annotations
+
+import random
+import re
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from deconv_ir.linter.engine import Result, check_bytes
+from deconv_ir.linter.fix import fix_bytes
+from deconv_ir.linter.options import choose
+
+from .meaning import computes_the_same, meaning
+from .mutations import mutate
+
+FIXTURES = sorted((Path(__file__).parents[1] / "fixtures/ir").glob("*.xml"))
+DEFAULT = choose()
+STATIC = next(path for path in FIXTURES if path.stem == "static_2d_fp16")
+CHUNKS = 8
+MUTANTS = 250
+
+
+def fixed(text: str, weights: Path | None, *, unsafe: bool = False) -> tuple[str, int, Result]:
+    data, count, result = fix_bytes(text.encode(), "m.xml", DEFAULT, weights, unsafe=unsafe)
+    return data.decode(), count, result
+
+
+def changed(old: str, new: str) -> str:
+    text = STATIC.read_text()
+    assert old in text
+    return text.replace(old, new, 1)
+
+
+@pytest.mark.parametrize("chunk", range(CHUNKS))
+def test_fix_restores_or_leaves_a_finding(chunk: int, tmp_path: Path) -> None:
+    """After --fix a mutant computes what the file did, or still has a finding."""
+    choices = random.Random(40_000 + chunk)
+    ends: Counter[str] = Counter()
+    for _ in range(MUTANTS):
+        path = choices.choice(FIXTURES)
+        text = path.read_text()
+        mutation = mutate(choices, text)
+        before = check_bytes(mutation.text.encode(), path.name, DEFAULT, path.with_suffix(".bin"))
+        if not before.findings:
+            continue  # test_mutations.py holds these to an oracle
+        new, _, left = fixed(mutation.text, path.with_suffix(".bin"))
+        if left.findings:
+            ends["left"] += 1
+            continue
+        ends["fixed"] += 1
+        weights = path.with_suffix(".bin").read_bytes()
+        was, now = text.encode(), new.encode()
+        assert meaning(was, weights) == meaning(now, weights) or computes_the_same(
+            was, now, weights, tmp_path
+        ), f"{path.name}:{mutation.line} {mutation.was!r} -> {mutation.now!r}"
+    assert ends["fixed"] > MUTANTS // 10
+    assert ends["left"] > MUTANTS // 3
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "diagnosis"),
+    [
+        ('pads_begin="1, 1" ', "", 'pads_begin="1,1" would make all 12 declared dims right'),
+        ('strides="2, 2"', 'stride="2, 2"', 'strides="2, 2" in place of stride would'),
+        ('strides="2, 2"', 'strides="2, 3"', 'strides="2,2" or'),
+        ('dilations="1, 1"', 'dilations="2, 1"', 'dilations="1,1" or'),
+        ('shape="1,4,5,6"', 'shape="1,4,5,7"', 'shape="1,4,5,6" would make'),
+    ],
+)
+def test_dims_that_agree_outvote_a_layer(old: str, new: str, diagnosis: str) -> None:
+    """One finding about the layer, which names the correction; no declared dim is touched."""
+    text = changed(old, new)
+    result = check_bytes(text.encode(), "m.xml", DEFAULT, STATIC.with_suffix(".bin"))
+    found = [f for f in result.findings if f.code == "IR416"]
+    assert len(found) == 1
+    assert found[0].hint is not None
+    assert found[0].hint.startswith(diagnosis)
+    assert not {"IR401", "IR209"} & {f.code for f in result.findings}
+    assert fixed(text, STATIC.with_suffix(".bin"))[:2] == (text, 0)
+    unsafe, _, left = fixed(text, STATIC.with_suffix(".bin"), unsafe=True)
+    assert "IR416" not in {f.code for f in left.findings}
+    assert unsafe.count("<dim>") == text.count("<dim>")
+
+
+def test_label_of_a_constant_is_not_copied() -> None:
+    text = changed('element_type="f16"', 'element_type="bf16"')
+    assert fixed(text, STATIC.with_suffix(".bin"))[:2] == (text, 0)
+
+
+def test_defaults_are_written_where_the_dims_confirm_them() -> None:
+    text = changed(' output_padding="0, 0"', "").replace('dilations="1, 1" ', "")
+    new, count, left = fixed(text, STATIC.with_suffix(".bin"))
+    assert (count, left.findings) == (1, [])
+    assert new == text.replace(' auto_pad="explicit"', ' auto_pad="explicit" dilations="1,1"')
+
+
+def test_dims_stay_without_the_bin(tmp_path: Path) -> None:
+    """Some dims cannot be computed without constants: they are not erased."""
+    for path in FIXTURES:
+        text = path.read_text()
+        assert fixed(text, tmp_path / "missing.bin")[:2] == (text, 0)
+        for dim in re.finditer("<dim>(\\d+)</dim>", text):
+            wrong = f"{text[: dim.start(1)]}{int(dim[1]) + 1}{text[dim.end(1) :]}"
+            new = fixed(wrong, tmp_path / "missing.bin")[0]
+            assert new in (wrong, text)
+
+
+COL2IM = """<net name="n" version="11"><layers>
+<layer id="0" name="x" type="Parameter" version="opset1">
+<data shape="1,12,9" element_type="f32"/>
+<output><port id="0" precision="FP32"><dim>1</dim><dim>12</dim><dim>9</dim></port></output></layer>
+<layer id="1" name="c" type="Strange" version="custom">
+<input><port id="0" precision="FP32"><dim>1</dim><dim>12</dim><dim>9</dim></port></input>
+<output><port id="1" precision="FP16"><dim>1</dim><dim>3</dim><dim>4</dim><dim>4</dim></port>
+</output></layer>
+<layer id="2" name="y" type="Result" version="opset1">
+<input><port id="0" precision="FP32"><dim>1</dim><dim>3</dim><dim>4</dim><dim>5</dim></port></input>
+</layer></layers><edges>
+<edge from-layer="0" from-port="0" to-layer="1" to-port="0"/>
+<edge from-layer="1" from-port="1" to-layer="2" to-port="0"/></edges></net>
+"""
+
+
+def test_declaration_without_a_rule_is_not_copied() -> None:
+    """No rule gives type and dims of that operation: neither end of the edge is known better."""
+    for unsafe in (False, True):
+        new, count, left = fixed(COL2IM, None, unsafe=unsafe)
+        assert (new, count) == (COL2IM, 0)
+        assert {f.code for f in left.findings} == {"IR209", "IR210"}
+
+
+def test_edge_may_be_wrong_rather_than_its_end() -> None:
+    """The Result declares what another layer gives: --fix does not bend it to a wrong edge."""
+    text = STATIC.read_text()
+    end = re.search(r'<edge from-layer="(\d+)" from-port="(\d+)" to-layer="8"', text)
+    assert end is not None
+    wrong = text.replace(end[0], '<edge from-layer="3" from-port="2" to-layer="8"')
+    assert wrong != text
+    new, _, left = fixed(wrong, STATIC.with_suffix(".bin"))
+    assert new == wrong
+    assert left.findings
