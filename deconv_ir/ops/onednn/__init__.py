@@ -1,0 +1,1 @@
+"""Operations of oneDNN Graph that are not operations of an OpenVINO opset."""

@@ -1,0 +1,279 @@
+"""Normalisation, resampling and movement operations of oneDNN Graph."""
+
+from __future__ import annotations
+
+import enum
+import math
+from collections.abc import Sequence
+
+from deconv_ir.errors import ShapeError
+from deconv_ir.ir.dtypes import F32, ElementType
+from deconv_ir.ops.base import (
+    attribute,
+    boolean,
+    choice,
+    element_type,
+    integer,
+    integers,
+    number,
+    numbers,
+)
+from deconv_ir.ops.checks import normalize_axis
+from deconv_ir.ops.convolution.onednn import DATA_FORMAT, DataFormat
+from deconv_ir.ops.normalization.standardizing import EpsMode
+from deconv_ir.ops.onednn.program import Composite, Program, Ref, kind
+from deconv_ir.ops.resample.resample import Coordinates, Mode, Nearest
+
+
+class _ByChannel(Composite):
+    data_format: DataFormat = attribute(DATA_FORMAT, DataFormat.NXC)
+
+    def enter(self, program: Program, ref: Ref) -> Ref:
+        """Widen the data, and lay it out [N, C, spatial...]."""
+        wide = program.wide(ref)
+        return program.to_ncx(wide) if self.data_format is DataFormat.NXC else wide
+
+    def leave(self, program: Program, ref: Ref) -> Ref:
+        """Lay the output out as the data, in its element type."""
+        found = program.to_nxc(ref) if self.data_format is DataFormat.NXC else ref
+        return program.cast(found, program.infos[0].element_type)
+
+
+@kind("BatchNormInference", ("src", "gamma", "beta", "mean", "variance"))
+class OneDNNBatchNorm(_ByChannel):
+    """(x - mean) / sqrt(variance + epsilon) * gamma + beta, for each channel."""
+
+    epsilon: float = attribute(number(minimum=0))
+
+    def program(self, program: Program) -> Sequence[Ref]:
+        """Normalise in f32."""
+        rest = [program.wide(ref) for ref in range(1, 5)]
+        data = self.enter(program, 0)
+        found = program.add("BatchNormInference", data, *rest, epsilon=self.epsilon)
+        return (self.leave(program, found),)
+
+
+def _statistics(program: Program, data: Ref, axes: Sequence[int]) -> tuple[Ref, Ref]:
+    """Return mean and variance along some axes."""
+    along = program.constant(axes)
+    mean = program.add("ReduceMean", data, along, keep_dims=True)
+    squares = program.add("SquaredDifference", data, mean)
+    return (
+        program.add("ReduceMean", data, along, keep_dims=False),
+        program.add("ReduceMean", squares, along, keep_dims=False),
+    )
+
+
+@kind("LayerNorm", ("src", "gamma", "beta"), 1)
+class LayerNorm(Composite):
+    """(x - mean) / sqrt(variance + epsilon) * gamma + beta, over the last axes."""
+
+    keep_stats: bool = attribute(boolean(), True)
+    begin_norm_axis: int = attribute(integer(), -1)
+    use_affine: bool = attribute(boolean(), True)
+    epsilon: float = attribute(number(minimum=0), 1e-5)
+
+    def program(self, program: Program) -> Sequence[Ref]:
+        """Normalise in f32; mean and variance are outputs with keep_stats."""
+        data = program.wide(0)
+        rank = program.rank(data)
+        first = normalize_axis(self.begin_norm_axis, rank, "begin_norm_axis")
+        axes = tuple(range(first, rank))
+        found = program.add(
+            "MVN",
+            data,
+            program.constant(axes),
+            normalize_variance=True,
+            eps=self.epsilon,
+            eps_mode=EpsMode.INSIDE_SQRT,
+        )
+        if program.count > 1:
+            found = program.add("Multiply", found, program.wide(1))
+        if program.count > 2:
+            found = program.add("Add", found, program.wide(2))
+        result = program.cast(found, program.infos[0].element_type)
+        return (result, *_statistics(program, data, axes)) if self.keep_stats else (result,)
+
+
+@kind("RMSNorm", ("src", "gamma"), 1)
+class RMSNorm(Composite):
+    """x / sqrt(mean of x * x + epsilon) * gamma, over the last axes."""
+
+    begin_norm_axis: int = attribute(integer(), -1)
+    epsilon: float = attribute(number(minimum=0), 1e-5)
+
+    def program(self, program: Program) -> Sequence[Ref]:
+        """Normalise in f32."""
+        data = program.wide(0)
+        rank = program.rank(data)
+        first = normalize_axis(self.begin_norm_axis, rank, "begin_norm_axis")
+        axes = program.constant(tuple(range(first, rank)))
+        squares = program.add(
+            "ReduceMean", program.add("Multiply", data, data), axes, keep_dims=True
+        )
+        wide = program.infos[data].element_type or F32
+        total = program.add("Add", squares, program.constant((self.epsilon,), wide, ()))
+        found = program.add("Divide", data, program.add("Sqrt", total))
+        if program.count > 1:
+            found = program.add("Multiply", found, program.wide(1))
+        return (program.cast(found, program.infos[0].element_type),)
+
+
+@kind("GroupNorm", ("src", "gamma", "beta"), 1)
+class GroupNorm(_ByChannel):
+    """Normalisation over groups of channels, then gamma and beta for each channel."""
+
+    groups: int = attribute(integer(1))
+    keep_stats: bool = attribute(boolean(), True)
+    use_affine: bool = attribute(boolean(), True)
+    epsilon: float = attribute(number(minimum=0), 1e-5)
+
+    def program(self, program: Program) -> Sequence[Ref]:
+        """Normalise in f32; mean and variance are outputs with keep_stats."""
+        data = self.enter(program, 0)
+        batch, channels, *spatial = program.shape(data)
+        if program.count > 2:
+            gamma, beta = program.wide(1), program.wide(2)
+        else:
+            wide = program.infos[data].element_type or F32
+            gamma = program.constant((1.0,) * channels, wide)
+            beta = program.constant((0.0,) * channels, wide)
+        found = program.add(
+            "GroupNormalization",
+            data,
+            gamma,
+            beta,
+            num_groups=self.groups,
+            epsilon=self.epsilon,
+        )
+        result = self.leave(program, found)
+        if not self.keep_stats:
+            return (result,)
+        inner = channels // self.groups * math.prod(spatial)
+        grouped = program.reshape(data, (batch, self.groups, inner))
+        return (result, *_statistics(program, grouped, (2,)))
+
+
+class _Interpolation(enum.Enum):
+    NEAREST = "nearest"
+    LINEAR = "linear"
+    BILINEAR = "bilinear"
+    TRILINEAR = "trilinear"
+
+
+class _Coordinates(enum.Enum):
+    HALF_PIXEL = "half_pixel"
+    ALIGN_CORNERS = "align_corners"
+
+
+@kind("Interpolate", ("src", "sizes"), 1)
+class OneDNNInterpolate(_ByChannel):
+    """Another resolution along the spatial axes."""
+
+    mode: _Interpolation = attribute(choice(_Interpolation, fold=False))
+    coordinate_transformation_mode: _Coordinates = attribute(
+        choice(_Coordinates, fold=False), _Coordinates.HALF_PIXEL
+    )
+    sizes: tuple[int, ...] | None = attribute(integers(1), None)
+    scales: tuple[float, ...] | None = attribute(numbers(), None)
+
+    def program(self, program: Program) -> Sequence[Ref]:
+        """Find the sizes, and interpolate in f32; a tie of nearest goes up."""
+        from deconv_ir.ops.resample.interpolate import ShapeCalculation
+
+        data = self.enter(program, 0)
+        spatial = program.rank(data) - 2
+        given = program.count > 1
+        sizes = 1 if given else program.constant(self._sizes(program, data, spatial))
+        nearest = self.mode is _Interpolation.NEAREST
+        half = self.coordinate_transformation_mode is _Coordinates.HALF_PIXEL
+        found = program.add(
+            "Interpolate",
+            data,
+            sizes,
+            program.constant((1.0,) * spatial, F32),
+            program.constant(tuple(range(2, spatial + 2))),
+            version="opset4",
+            mode=Mode.NEAREST if nearest else Mode.LINEAR_ONNX,
+            shape_calculation_mode=ShapeCalculation.SIZES,
+            coordinate_transformation_mode=(
+                Coordinates.HALF_PIXEL if half else Coordinates.ALIGN_CORNERS
+            ),
+            nearest_mode=Nearest.ROUND_PREFER_CEIL,
+        )
+        return (self.leave(program, found),)
+
+    def _sizes(self, program: Program, data: Ref, spatial: int) -> tuple[int, ...]:
+        name, given = "sizes", self.sizes or self.scales
+        if given is None:
+            raise ShapeError(
+                "sizes or scales is missing", attribute="sizes", rule="attribute-missing"
+            )
+        if not self.sizes:
+            name = "scales"
+        if len(given) != spatial:
+            raise ShapeError(
+                f"{name} must have {spatial} elements, one for each spatial axis, "
+                f"found {len(given)}",
+                attribute=name,
+                expected=spatial,
+                actual=len(given),
+                rule="attribute-length",
+            )
+        if self.sizes:
+            return self.sizes
+        extents = program.shape(data)[2:]
+        return tuple(math.floor(x * s) for x, s in zip(extents, given, strict=True))
+
+
+@kind("TypeCast", ("src",))
+class TypeCast(Composite):
+    """The same values in another element type."""
+
+    output_type: ElementType | None = attribute(element_type(), None)
+
+    def program(self, program: Program) -> Sequence[Ref]:
+        """Convert; an array of the same type is passed on."""
+        to = self.output_type or program.infos[0].element_type
+        if to is None or to is program.infos[0].element_type:
+            return (0,)
+        return (program.cast(0, to),)
+
+
+@kind("Reorder", ("src",))
+class Reorder(TypeCast):
+    """The same values in another layout of memory; results are logical arrays."""
+
+
+@kind("StaticReshape", ("src",))
+class StaticReshape(Composite):
+    """The same elements in another shape."""
+
+    shape: tuple[int, ...] = attribute(integers(-1))
+    special_zero: bool = attribute(boolean())
+
+    def program(self, program: Program) -> Sequence[Ref]:
+        """Reshape; 0 stands for an input's dim with special_zero."""
+        shape = program.constant(self.shape)
+        return (program.add("Reshape", 0, shape, special_zero=self.special_zero),)
+
+
+@kind("StaticTranspose", ("src",))
+class StaticTranspose(Composite):
+    """The axes in another order."""
+
+    order: tuple[int, ...] = attribute(integers())
+
+    def program(self, program: Program) -> Sequence[Ref]:
+        """Transpose; negative numbers count from the end."""
+        rank = program.rank(0)
+        order = [normalize_axis(axis, rank, "order") for axis in self.order]
+        if sorted(order) != list(range(rank)):
+            raise ShapeError(
+                f"order must be a permutation of {rank} axes, found {self.order}",
+                attribute="order",
+                expected=rank,
+                actual=len(order),
+                rule="transpose",
+            )
+        return (program.add("Transpose", 0, program.constant(order)),)

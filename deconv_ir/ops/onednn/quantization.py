@@ -1,0 +1,224 @@
+"""Quantize and Dequantize of oneDNN Graph, and their dynamic forms."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, ClassVar
+
+from deconv_ir.errors import ShapeError
+from deconv_ir.ir.dtypes import ElementType
+from deconv_ir.ir.operation import Context, Operation, TensorInfo
+from deconv_ir.ir.shapes import Shape, element_count, format_shape, is_static, static
+from deconv_ir.ops.base import attribute, choice, element_type, integer, integers, numbers
+from deconv_ir.ops.checks import check_type, normalize_axis
+from deconv_ir.ops.onednn.program import kind
+
+if TYPE_CHECKING:
+    from deconv_ir.ir.dtypes import Array
+
+
+_MOST = {"f8e4m3": 448.0, "f8e5m2": 57344.0}
+
+
+class QuantizationType(enum.Enum):
+    """What has a scale of its own."""
+
+    PER_TENSOR = "per_tensor"
+    PER_CHANNEL = "per_channel"
+    PER_GROUP = "per_group"
+
+
+class Quantization(Operation):
+    """What the four operations share: one scale and zero point a tensor, channel or group."""
+
+    family: ClassVar[str] = "any"
+
+    qtype: QuantizationType = attribute(
+        choice(QuantizationType, fold=False), QuantizationType.PER_TENSOR
+    )
+    axis: int = attribute(integer(), 1)
+    group_shape: tuple[int, ...] | None = attribute(integers(1), None)
+    output_type: ElementType | None = attribute(element_type(), None)
+
+    def parameter_shape(self, shape: tuple[int, ...]) -> tuple[int, ...]:
+        """Return the shape that scales and zero points have for data of a shape.
+
+        Raises
+        ------
+        ShapeError
+            There is no such axis, or the groups do not divide the shape.
+        """
+        if self.qtype is QuantizationType.PER_TENSOR:
+            return (1,) * len(shape)
+        if self.qtype is QuantizationType.PER_CHANNEL:
+            axis = normalize_axis(self.axis, len(shape))
+            return tuple(n if i == axis else 1 for i, n in enumerate(shape))
+        groups = self.group_shape
+        if groups is None or len(groups) != len(shape):
+            raise ShapeError(
+                f"group_shape must have {len(shape)} elements",
+                attribute="group_shape",
+                expected=len(shape),
+                actual=None if groups is None else len(groups),
+                rule="attribute-length",
+            )
+        if any(n % g for n, g in zip(shape, groups, strict=True)):
+            raise ShapeError(
+                f"group_shape {format_shape(groups)} does not divide {format_shape(shape)}",
+                attribute="group_shape",
+                rule="quantization",
+            )
+        return tuple(n // g for n, g in zip(shape, groups, strict=True))
+
+    def check_count(self, name: str, count: int, shape: Shape) -> None:
+        """Require as many scales or zero points as the data has channels (or 1, or groups).
+
+        Raises
+        ------
+        ShapeError
+            There are more, or fewer.
+        """
+        if not is_static(shape):
+            return
+        wanted = element_count(self.parameter_shape(static(shape)))
+        if count != wanted:
+            where = (
+                "" if self.qtype is not QuantizationType.PER_CHANNEL else f" on axis {self.axis}"
+            )
+            raise ShapeError(
+                f"{name} must have {wanted} element{'' if wanted == 1 else 's'} "
+                f"({self.qtype.value}{where} of {format_shape(shape)}), found {count}",
+                attribute=name,
+                expected=wanted,
+                actual=count,
+                rule="quantization",
+            )
+
+    def spread(self, values: Array, shape: tuple[int, ...]) -> Array:
+        """Give scales or zero points a shape that broadcasts to the data, in f64."""
+        import numpy as np
+
+        found: Array = values.astype(np.float64).reshape(self.parameter_shape(shape))
+        if self.qtype is QuantizationType.PER_GROUP:
+            assert self.group_shape is not None, "parameter_shape requires it"
+            for axis, group in enumerate(self.group_shape):
+                found = np.repeat(found, group, axis=axis)
+        return found
+
+    def scratch(
+        self, inputs: Sequence[TensorInfo], outputs: Sequence[TensorInfo], context: Context
+    ) -> int:
+        """Count two copies in f64."""
+        return 16 * element_count(static(outputs[0].shape))
+
+
+def quantized(data: Array, scales: Array, zps: Array | int, to: ElementType) -> Array:
+    """Return ``round(data / scale + zp)``, half to even, cut to the range of the type.
+
+    NaN becomes 0 in an integer type.
+    """
+    import numpy as np
+
+    dtype = to.numpy()
+    with np.errstate(all="ignore"):
+        levels = data.astype(np.float64) / scales + zps
+        if to.is_float:
+            most = _MOST[to.name]
+            return np.clip(levels, -most, most).astype(np.float32).astype(dtype)
+        low = 0 if to.kind == "uint" else -(2 ** (to.bits - 1))
+        np.rint(levels, out=levels)
+        np.clip(levels, low, low + 2**to.bits - 1, out=levels)
+        return np.nan_to_num(levels, copy=False).astype(np.int32).astype(dtype)
+
+
+def dequantized(data: Array, scales: Array, zps: Array | int, to: ElementType) -> Array:
+    """Return ``(data - zp) * scale``, rounded once."""
+    import numpy as np
+
+    levels = data.astype(np.float32).astype(np.float64) - zps
+    found: Array = (levels * scales).astype(np.float32)
+    return found if to.name == "f32" else found.astype(to.numpy())
+
+
+class _Static(Quantization):
+    scales: tuple[float, ...] = attribute(numbers())
+    zps: tuple[int, ...] = attribute(integers(), ())
+
+    def infer(self, inputs: Sequence[TensorInfo], context: Context) -> tuple[TensorInfo, ...]:
+        """Keep the shape; the numbers of scales and zero points must fit it."""
+        check_type(inputs[0], self.inputs[0], self.family)
+        shape = inputs[0].shape
+        self.check_count("scales", len(self.scales), shape)
+        if self.zps:
+            self.check_count("zps", len(self.zps), shape)
+        return (TensorInfo(shape, self.output_type),)
+
+    def parameters(self, shape: tuple[int, ...]) -> tuple[Array, Array | int]:
+        """Return scales, as f32 holds them, and zero points."""
+        import numpy as np
+
+        scales = self.spread(np.array(self.scales, np.float32), shape)
+        zps = self.spread(np.array(self.zps, np.int64), shape) if self.zps else 0
+        return scales, zps
+
+
+@kind("Quantize", ("src",))
+class Quantize(_Static):
+    """round(src / scale + zp), with scales and zero points as attributes."""
+
+    family = "float"
+
+    def execute(self, inputs: Sequence[Array], context: Context) -> Sequence[Array]:
+        """Quantize."""
+        assert self.output_type is not None, "a layer is bound where it is known"
+        return (quantized(inputs[0], *self.parameters(inputs[0].shape), self.output_type),)
+
+
+@kind("Dequantize", ("src",))
+class Dequantize(_Static):
+    """(src - zp) * scale, with scales and zero points as attributes."""
+
+    def execute(self, inputs: Sequence[Array], context: Context) -> Sequence[Array]:
+        """Dequantize."""
+        assert self.output_type is not None, "a layer is bound where it is known"
+        return (dequantized(inputs[0], *self.parameters(inputs[0].shape), self.output_type),)
+
+
+class _Dynamic(Quantization):
+    def infer(self, inputs: Sequence[TensorInfo], context: Context) -> tuple[TensorInfo, ...]:
+        """Keep the shape; the numbers of scales and zero points must fit it."""
+        check_type(inputs[0], self.inputs[0], self.family)
+        shape = inputs[0].shape
+        for info, name in zip(inputs[1:], self.inputs[1:], strict=False):
+            if is_static(info.shape):
+                self.check_count(name, element_count(static(info.shape)), shape)
+        return (TensorInfo(shape, self.output_type),)
+
+    def parameters(self, inputs: Sequence[Array]) -> tuple[Array, Array | int]:
+        """Return scales and zero points."""
+        shape = inputs[0].shape
+        zps = self.spread(inputs[2], shape) if len(inputs) > 2 else 0
+        return self.spread(inputs[1], shape), zps
+
+
+@kind("DynamicQuantize", ("src", "scales", "zps"), 2)
+class DynamicQuantize(_Dynamic):
+    """round(src / scale + zp), with scales and zero points as inputs."""
+
+    family = "float"
+
+    def execute(self, inputs: Sequence[Array], context: Context) -> Sequence[Array]:
+        """Quantize."""
+        assert self.output_type is not None, "a layer is bound where it is known"
+        return (quantized(inputs[0], *self.parameters(inputs), self.output_type),)
+
+
+@kind("DynamicDequantize", ("src", "scales", "zps"), 2)
+class DynamicDequantize(_Dynamic):
+    """(src - zp) * scale, with scales and zero points as inputs."""
+
+    def execute(self, inputs: Sequence[Array], context: Context) -> Sequence[Array]:
+        """Dequantize."""
+        assert self.output_type is not None, "a layer is bound where it is known"
+        return (dequantized(inputs[0], *self.parameters(inputs), self.output_type),)

@@ -1,0 +1,248 @@
+"""Gradients of convolutions with respect to their weights, of oneDNN Graph."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from deconv_ir.errors import ShapeError
+from deconv_ir.ir.geometry import Axis, AxisGeometry, Dim, PadMode, convolution_axis
+from deconv_ir.ir.operation import Context, Operation, TensorInfo
+from deconv_ir.ir.shapes import Shape, element_count, format_shape, is_static, static
+from deconv_ir.ops.base import attribute, choice, integer, integers
+from deconv_ir.ops.checks import check_least_rank, merged_type
+from deconv_ir.ops.convolution.conv_transpose import FilterFormat
+from deconv_ir.ops.convolution.convolution_backward_data import WeightsFormat
+from deconv_ir.ops.convolution.onednn import AUTO_PAD, DATA_FORMAT, DataFormat
+from deconv_ir.ops.convolution.views import DataView, check_output_shape
+from deconv_ir.ops.onednn.program import kind
+from deconv_ir.ops.windows import static_geometry, window_axes
+
+if TYPE_CHECKING:
+    from deconv_ir.ir.dtypes import Array
+
+
+class _WeightsGradient(Operation):
+    """The sum over n and y of small[n, a, y] * large[n, b, stride*y + dilation*k - pad].
+
+    That is element [a, b, k] of the weights.  `large` is the data of a convolution, or
+    the output of a transposed one; `small` is the other.
+
+    One product of matrices for each tap, summed in f32 or f64.
+    """
+
+    large: ClassVar[int]
+    """Which of the two inputs is `large`."""
+
+    strides: tuple[int, ...] | None = attribute(integers(1, per_axis=True), None, required=True)
+    pads_begin: tuple[int, ...] | None = attribute(integers(per_axis=True), None, required=True)
+    pads_end: tuple[int, ...] | None = attribute(integers(per_axis=True), None, required=True)
+    dilations: tuple[int, ...] | None = attribute(integers(1, per_axis=True), None, required=True)
+    auto_pad: PadMode = attribute(AUTO_PAD, PadMode.EXPLICIT)
+    groups: int = attribute(integer(1), 1)
+    data_format: DataFormat = attribute(DATA_FORMAT, DataFormat.NXC)
+    weights_shape: tuple[int, ...] | None = attribute(integers(0), None)
+    declared_shape: tuple[int, ...] | None = attribute(integers(0), None)
+    """The output's declared shape, which decides where no other shape is given."""
+
+    @property
+    def spatial_first(self) -> bool:
+        """Whether the weights are laid out [spatial..., second, first]."""
+        raise NotImplementedError
+
+    def infer(self, inputs: Sequence[TensorInfo], context: Context) -> tuple[TensorInfo, ...]:
+        """Check that weights of the shape that is asked for fit the two tensors."""
+        element_type = merged_type(inputs[:2], self.inputs, "float")
+        for info, name in zip(inputs[:2], self.inputs, strict=False):
+            check_least_rank(info, name, 3)
+        ranks = {len(i.shape) for i in inputs[:2] if i.shape is not None}
+        if len(ranks) > 1:
+            raise ShapeError(
+                f"ranks do not fit: {self.inputs[0]} {format_shape(inputs[0].shape)}, "
+                f"{self.inputs[1]} {format_shape(inputs[1].shape)}",
+                rule="rank",
+            )
+        shape = self._requested(inputs, ranks.pop() if ranks else None)
+        if is_static(shape) and all(is_static(i.shape) for i in inputs[:2]):
+            self._geometry(static(inputs[0].shape), static(inputs[1].shape), static(shape))
+        return (TensorInfo(shape, element_type),)
+
+    def _requested(self, inputs: Sequence[TensorInfo], rank: int | None) -> Shape:
+        if len(inputs) > 2:
+            if rank is None:
+                return None
+            return check_output_shape(inputs[2], "weights_shape", rank)
+        found = self.weights_shape
+        if not found or not any(found):  # absent is also written as zeros
+            found = self.declared_shape
+        if found is None:
+            raise ShapeError(
+                "weights_shape is missing: it must be given as an attribute or as the third input",
+                attribute="weights_shape",
+                rule="attribute-missing",
+            )
+        if rank is not None and len(found) != rank:
+            raise ShapeError(
+                f"weights_shape must have {rank} elements, found {format_shape(found)}",
+                attribute="weights_shape",
+                expected=rank,
+                actual=len(found),
+                rule="output-shape-length",
+            )
+        return found
+
+    def _view(self, shape: tuple[int, ...]) -> DataView:
+        if self.data_format is DataFormat.NXC:
+            return DataView(shape[0], shape[-1], shape[1:-1])
+        return DataView(shape[0], shape[1], shape[2:])
+
+    def _canonical(self, shape: tuple[int, ...]) -> tuple[int, ...]:
+        """Return the weights' dims as [a, b, K...]."""
+        return (shape[-1], shape[-2], *shape[:-2]) if self.spatial_first else shape
+
+    def _geometry(
+        self, first: tuple[int, ...], second: tuple[int, ...], weights: tuple[int, ...]
+    ) -> tuple[tuple[Axis, ...], tuple[AxisGeometry, ...]]:
+        views = [self._view(first), self._view(second)]
+        large, small = views[self.large], views[1 - self.large]
+        rows, columns, *kernel = self._canonical(weights)
+        expected: tuple[Dim, ...] = (small.channels, _share(large.channels, self.groups))
+        if (rows, columns) != expected or rows % self.groups:
+            raise ShapeError(
+                f"weights of shape {format_shape(weights)} do not fit: "
+                f"{self.inputs[1 - self.large]} has {small.channels} channels, "
+                f"{self.inputs[self.large]} has {large.channels}, groups={self.groups}",
+                expected=format_shape(expected),
+                actual=format_shape((rows, columns)),
+                rule="channels",
+            )
+        if large.batch != small.batch:
+            raise ShapeError(
+                f"batches differ: {self.inputs[0]} has {views[0].batch}, "
+                f"{self.inputs[1]} has {views[1].batch}",
+                expected=views[0].batch,
+                actual=views[1].batch,
+                rule="channels",
+            )
+        axes = window_axes(
+            len(kernel),
+            strides=self.strides,
+            dilations=self.dilations,
+            pads_begin=self.pads_begin,
+            pads_end=self.pads_end,
+        )
+        extents = tuple(int(x) for x in large.spatial if isinstance(x, int))
+        found = static_geometry(axes, extents, kernel, self.auto_pad, self._rule)
+        for index, (geometry, y) in enumerate(zip(found, small.spatial, strict=True)):
+            if geometry.output != y:
+                raise ShapeError(
+                    f"{self.inputs[1 - self.large]} must have extent {geometry.output} on "
+                    f"spatial axis {index}, found {y}: {geometry.formula}",
+                    expected=geometry.output,
+                    actual=y,
+                    rule="weights-gradient",
+                )
+        return axes, found
+
+    def _rule(self, axis: Axis, data: int, kernel: int) -> AxisGeometry:
+        return convolution_axis(axis, data, kernel, self.auto_pad)
+
+    def execute(self, inputs: Sequence[Array], context: Context) -> Sequence[Array]:
+        """Sum over batch and positions, one tap after the other."""
+        import numpy as np
+
+        from deconv_ir.ops.numeric import narrow, widen
+        from deconv_ir.ops.values import actual
+
+        wanted = static(self.infer(list(map(actual, inputs)), context)[0].shape)
+        axes, geometry = self._geometry(inputs[0].shape, inputs[1].shape, wanted)
+        last = self.data_format is DataFormat.NXC
+        both = [np.moveaxis(widen(a), -1, 1) if last else widen(a) for a in inputs[:2]]
+        large, small = both[self.large], both[1 - self.large]
+        rows, columns, *kernel = self._canonical(wanted)
+        groups, batch = self.groups, small.shape[0]
+        result = np.zeros((groups, rows // groups, columns, *kernel), small.dtype)
+        left = small.reshape(batch, groups, rows // groups, *small.shape[2:])
+        right = large.reshape(batch, groups, columns, *large.shape[2:])
+        for tap in np.ndindex(*kernel):
+            cuts = [
+                _overlap(a, g, k, x)
+                for a, g, k, x in zip(axes, geometry, tap, large.shape[2:], strict=True)
+            ]
+            if any(y.start >= y.stop for y, _ in cuts):
+                continue
+            inner: tuple[Any, ...] = (..., *(y for y, _ in cuts))
+            outer: tuple[Any, ...] = (..., *(x for _, x in cuts))
+            a = np.moveaxis(left[inner], 0, 2).reshape(groups, rows // groups, -1)
+            b = np.moveaxis(right[outer], 0, 2).reshape(groups, columns, -1)
+            result[(..., *tap)] = a @ b.swapaxes(1, 2)
+        found = result.reshape(rows, columns, *kernel)
+        if self.spatial_first:
+            found = np.moveaxis(found, (0, 1), (-1, -2))
+        return (narrow(found, inputs[0].dtype),)
+
+    def scratch(
+        self, inputs: Sequence[TensorInfo], outputs: Sequence[TensorInfo], context: Context
+    ) -> int:
+        """Count the parts that one tap multiplies, and the sums."""
+        width = max(4, (inputs[0].element_type.bits if inputs[0].element_type else 32) // 8)
+        shapes = [static(i.shape) for i in (*inputs[:2], outputs[0])]
+        return width * (2 * sum(map(element_count, shapes[:2])) + element_count(shapes[2]))
+
+    def work(self, inputs: Sequence[TensorInfo], output: TensorInfo) -> int | None:
+        """Count two operations for each tap and position."""
+        if not is_static(output.shape) or not is_static(inputs[1 - self.large].shape):
+            return None
+        small = static(inputs[1 - self.large].shape)
+        view = self._view(small)
+        channels = view.channels if isinstance(view.channels, int) else 1
+        return 2 * element_count(static(output.shape)) * (element_count(small) // max(1, channels))
+
+
+def _share(channels: Dim, groups: int) -> Dim:
+    return channels // groups if isinstance(channels, int) and channels % groups == 0 else -1
+
+
+def _overlap(axis: Axis, geometry: AxisGeometry, tap: int, extent: int) -> tuple[slice, slice]:
+    """Return the positions of `small` whose tap is in `large`, and where it is there."""
+    shift = axis.dilation * tap - geometry.pad_begin
+    first = max(0, -(shift // axis.stride))
+    stop = min(geometry.output, (extent - 1 - shift) // axis.stride + 1)
+    start = first * axis.stride + shift
+    return slice(first, stop), slice(
+        start, start + (stop - first - 1) * axis.stride + 1, axis.stride
+    )
+
+
+@kind("ConvolutionBackwardWeights", ("src", "diff_dst", "weights_shape"), 2)
+class ConvolutionBackwardWeights(_WeightsGradient):
+    """Gradient of a convolution with respect to its weights.
+
+    Output: [O, I / groups, K...] (OIX) or [K..., I / groups, O] (XIO).
+    """
+
+    large = 0
+
+    weights_format: WeightsFormat = attribute(choice(WeightsFormat, fold=False), WeightsFormat.XIO)
+
+    @property
+    def spatial_first(self) -> bool:
+        """Whether the weights are laid out [spatial..., I, O]."""
+        return self.weights_format is WeightsFormat.XIO
+
+
+@kind("ConvTransposeBackwardWeights", ("src", "diff_dst", "weights_shape"), 2)
+class ConvTransposeBackwardWeights(_WeightsGradient):
+    """Gradient of ConvTranspose with respect to its weights.
+
+    Output: [I, O / groups, K...] (IOX) or [K..., O / groups, I] (XOI).
+    """
+
+    large = 1
+
+    filter_format: FilterFormat = attribute(choice(FilterFormat, fold=False), FilterFormat.XOI)
+
+    @property
+    def spatial_first(self) -> bool:
+        """Whether the weights are laid out [spatial..., O, I]."""
+        return self.filter_format is FilterFormat.XOI

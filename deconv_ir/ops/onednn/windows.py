@@ -1,0 +1,197 @@
+"""Convolutions, their gradients and pooling of oneDNN Graph."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from deconv_ir.errors import ShapeError
+from deconv_ir.ir.geometry import PadMode, Rounding
+from deconv_ir.ops.base import attribute, boolean, choice, choice_of, integer, integers
+from deconv_ir.ops.checks import merged_type
+from deconv_ir.ops.convolution.conv_transpose import FilterFormat
+from deconv_ir.ops.convolution.convolution_backward_data import WeightsFormat
+from deconv_ir.ops.convolution.onednn import AUTO_PAD, DATA_FORMAT, DataFormat
+from deconv_ir.ops.onednn.program import Composite, Program, Ref, kind
+
+_ROUNDING = choice_of({"floor": Rounding.FLOOR, "ceil": Rounding.CEIL})
+
+
+class Windowed(Composite):
+    """Attributes of operations with a sliding window."""
+
+    strides: tuple[int, ...] | None = attribute(integers(1, per_axis=True), None, required=True)
+    pads_begin: tuple[int, ...] | None = attribute(integers(per_axis=True), None, required=True)
+    pads_end: tuple[int, ...] | None = attribute(integers(per_axis=True), None, required=True)
+    auto_pad: PadMode = attribute(AUTO_PAD, PadMode.EXPLICIT)
+    data_format: DataFormat = attribute(DATA_FORMAT, DataFormat.NXC)
+
+    @property
+    def channels_last(self) -> bool:
+        """Whether data and output are laid out [N, spatial..., C]."""
+        return self.data_format is DataFormat.NXC
+
+    def enter(self, program: Program, ref: Ref) -> Ref:
+        """Widen the data, and lay it out [N, C, spatial...]."""
+        wide = program.wide(ref)
+        return program.to_ncx(wide) if self.channels_last else wide
+
+    def leave(self, program: Program, ref: Ref, like: Ref) -> Ref:
+        """Lay the output out as the data, in its element type."""
+        found = program.to_nxc(ref) if self.channels_last else ref
+        return program.cast(found, program.infos[like].element_type)
+
+
+class _Convolution(Windowed):
+    dilations: tuple[int, ...] | None = attribute(integers(1, per_axis=True), None, required=True)
+    groups: int = attribute(integer(1), 1)
+
+    @property
+    def filter_order(self) -> tuple[int, int] | None:
+        """Axes of output and input channels of a filter [spatial..., ...]; None: [O, I, ...]."""
+        raise NotImplementedError
+
+    def filter(self, program: Program, ref: Ref) -> Ref:
+        """Lay out a filter [O, I / groups, spatial...], as OpenVINO's convolution takes it."""
+        found = program.wide(ref)
+        rank = program.rank(found)
+        order = self.filter_order
+        if order is not None:
+            if rank < 3:
+                name = self.inputs[1]
+                raise ShapeError(f"{name} must have rank 3 or greater", rule="rank")
+            spatial = range(rank - 2)
+            found = program.transpose(found, (rank + order[0], rank + order[1], *spatial))
+        if self.groups == 1:
+            return found
+        outputs, inputs, *kernel = program.shape(found)
+        if outputs % self.groups:
+            raise ShapeError(
+                f"{self.inputs[1]} has {outputs} output channels, which groups={self.groups} "
+                "does not divide",
+                attribute="groups",
+                expected=f"a multiple of {self.groups}",
+                actual=outputs,
+                rule="groups",
+            )
+        return program.reshape(found, (self.groups, outputs // self.groups, inputs, *kernel))
+
+    def program(self, program: Program) -> Sequence[Ref]:
+        """Convolve, and add the bias."""
+        merged_type(program.infos, self.inputs, "float")
+        data, filter_ = self.enter(program, 0), self.filter(program, 1)
+        found = program.add(
+            "Convolution" if self.groups == 1 else "GroupConvolution",
+            data,
+            filter_,
+            strides=self.strides,
+            pads_begin=self.pads_begin,
+            pads_end=self.pads_end,
+            dilations=self.dilations,
+            auto_pad=self.auto_pad,
+        )
+        if program.count > 2:
+            bias = add_channels(program, program.wide(2), found, "bias")
+            found = program.add("Add", found, bias)
+        return (self.leave(program, found, 0),)
+
+
+def add_channels(program: Program, values: Ref, data: Ref, name: str) -> Ref:
+    """Give one value for each channel the rank of data [N, C, spatial...]."""
+    if program.rank(values) != 1:
+        raise ShapeError(f"{name} must have rank 1", rule="bias-shape")
+    shape, channels = program.infos[values].shape, program.infos[data].shape
+    assert shape is not None, "the rank is known"
+    assert channels is not None, "the rank is known"
+    if len(channels) < 2 or shape[0] != channels[1]:
+        wanted = channels[1] if len(channels) > 1 else "C"
+        raise ShapeError(
+            f"{name} must have shape [{wanted}], found [{shape[0]}]",
+            expected=f"[{wanted}]",
+            actual=f"[{shape[0]}]",
+            rule="bias-shape",
+        )
+    return program.reshape(values, (1, -1, *(1,) * (len(channels) - 2)))
+
+
+@kind("Convolution", ("src", "weights", "bias"), 2)
+class OneDNNConvolution(_Convolution):
+    """Convolution of oneDNN Graph: layouts, groups, bias."""
+
+    weights_format: WeightsFormat = attribute(choice(WeightsFormat, fold=False), WeightsFormat.XIO)
+
+    @property
+    def filter_order(self) -> tuple[int, int] | None:
+        """[spatial..., I, O]."""
+        return (-1, -2) if self.weights_format is WeightsFormat.XIO else None
+
+
+@kind("ConvTransposeBackwardData", ("diff_dst", "weights"))
+class ConvTransposeBackwardData(_Convolution):
+    """Gradient of ConvTranspose with respect to its data: a convolution.
+
+    The weights are those of the ConvTranspose, [I, O / groups, K...] (IOX) or
+    [K..., O / groups, I] (XOI).
+    """
+
+    filter_format: FilterFormat = attribute(choice(FilterFormat, fold=False), FilterFormat.XOI)
+
+    @property
+    def filter_order(self) -> tuple[int, int] | None:
+        """[spatial..., O, I]; the input channels of ConvTranspose are the outputs here."""
+        return (-1, -2) if self.filter_format is FilterFormat.XOI else None
+
+
+class _Pool(Windowed):
+    kernel: tuple[int, ...] = attribute(integers(1, per_axis=True))
+    rounding_type: Rounding = attribute(_ROUNDING, Rounding.FLOOR)
+
+
+@kind("MaxPool", ("src",))
+class OneDNNMaxPool(_Pool):
+    """The greatest element under a window."""
+
+    dilations: tuple[int, ...] | None = attribute(integers(1), None)
+
+    def program(self, program: Program) -> Sequence[Ref]:
+        """Pool; more dilations than spatial axes are ignored."""
+        data = self.enter(program, 0)
+        dilations = self.dilations
+        spatial = program.rank(data) - 2
+        if dilations and len(dilations) > spatial:
+            dilations = dilations[:spatial]
+        found = program.add(
+            "MaxPool",
+            data,
+            version="opset8",
+            strides=self.strides,
+            dilations=dilations or None,
+            pads_begin=self.pads_begin,
+            pads_end=self.pads_end,
+            kernel=self.kernel,
+            rounding_type=self.rounding_type,
+            auto_pad=self.auto_pad,
+        )
+        return (self.leave(program, found, 0),)
+
+
+@kind("AvgPool", ("src",))
+class OneDNNAvgPool(_Pool):
+    """The mean of the elements under a window."""
+
+    exclude_pad: bool = attribute(boolean())
+
+    def program(self, program: Program) -> Sequence[Ref]:
+        """Pool."""
+        found = program.add(
+            "AvgPool",
+            self.enter(program, 0),
+            version="opset1",
+            strides=self.strides,
+            pads_begin=self.pads_begin,
+            pads_end=self.pads_end,
+            kernel=self.kernel,
+            exclude_pad=self.exclude_pad,
+            rounding_type=self.rounding_type,
+            auto_pad=self.auto_pad,
+        )
+        return (self.leave(program, found, 0),)
