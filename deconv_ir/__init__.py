@@ -38,6 +38,7 @@ from deconv_ir.version import __version__
 if TYPE_CHECKING:
     from deconv_ir.execute.plan import Plan, Step
     from deconv_ir.execute.profile import LayerTime, Profile
+    from deconv_ir.formats.onednn_json.overrides import Overrides
     from deconv_ir.functional import conv_transpose
     from deconv_ir.ir.dtypes import ElementType
     from deconv_ir.ir.graph import Edge, Graph, Info, Layer, Port, Topology
@@ -46,7 +47,7 @@ if TYPE_CHECKING:
     from deconv_ir.model import IRWarning, Model, load, save
 
 # Models
-__all__ = ["Accuracy", "IRWarning", "Limits", "Model", "Semantics", "load", "save"]
+__all__ = ["Accuracy", "IRWarning", "Limits", "Model", "Overrides", "Semantics", "load", "save"]
 # The network
 __all__ += ["Edge", "ElementType", "Graph", "Info", "Interval", "Layer", "Port", "Topology"]
 # Running
@@ -80,6 +81,7 @@ _LATER = {
     "LayerTime": "execute.profile",
     "Limits": "limits",
     "Model": "model",
+    "Overrides": "formats.onednn_json.overrides",
     "Plan": "execute.plan",
     "Port": "ir.graph",
     "Profile": "execute.profile",

@@ -19,7 +19,7 @@ from deconv_ir.execute.buffers import tensor_bytes
 from deconv_ir.execute.lru_cache import LRUCache
 from deconv_ir.execute.memory import out_of_memory, require_memory
 from deconv_ir.execute.plan import Plan
-from deconv_ir.formats.opening import Readable, open_weights, read_model
+from deconv_ir.formats.opening import ONEDNN, Readable, open_weights, read_graph
 from deconv_ir.formats.openvino_xml import Weights, WeightsInMemory
 from deconv_ir.ir.extract_layer import extract_layer
 from deconv_ir.ir.findings import Finding
@@ -39,6 +39,7 @@ if TYPE_CHECKING:
 
     from deconv_ir.arrays.casting import Cast
     from deconv_ir.execute.profile import Profile
+    from deconv_ir.formats.onednn_json.overrides import Overrides
     from deconv_ir.ir.dtypes import Array
 
     Inputs = Mapping[str, ArrayLike] | Iterable[ArrayLike] | ArrayLike
@@ -538,13 +539,14 @@ def load(
     scratch_bytes: int = 64 << 20,
     memory_limit: int | None = None,
     accuracy: Accuracy | str = Accuracy.FAST,
+    overrides: Overrides | None = None,
 ) -> Model:
-    """Load an IR: a network of `net version` 10 or 11, or a single `layer`.
+    """Load an IR (`net version` 10 or 11, or a single `layer`) or a oneDNN Graph file.
 
     Parameters
     ----------
     path : path-like or bytes
-        The .xml file, or its contents.
+        The .xml or .json file, or its contents.
     weights : path-like or bytes, optional
         The .bin file, or its contents; by default the file beside the .xml.
         Only the constants in use are read into memory.
@@ -563,6 +565,8 @@ def load(
     accuracy : Accuracy or str
         ``fast``, or ``direct``: convolutions are summed directly, without
         Winograd.  ``docs/numerics.md`` states the error bounds of both.
+    overrides : Overrides, optional
+        Changes to a oneDNN Graph file: shapes, attributes, element types.
 
     Returns
     -------
@@ -589,12 +593,11 @@ def load(
     >>> model = deconv_ir.load(xml.read_bytes(), weights.read_bytes())
     """
     chosen, algorithms = Semantics.of(semantics), Accuracy.of(accuracy)
-    graph, problems = read_model(path, limits)
-    if problems:
-        raise problems[0]
-    assert graph is not None, "no graph without a problem"
-    if graph.topology.problems:
-        raise graph.topology.problems[0]
+    graph = read_graph(path, limits, overrides)
+    if any(info.tag == ONEDNN for info in graph.extras):
+        from deconv_ir.ops.onednn.integer import on_integers
+
+        graph = on_integers(graph)
     model = Model(
         graph,
         open_weights(graph, graph.file, weights),

@@ -5,28 +5,77 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from deconv_ir.errors import DeconvError, InputError, WeightsError
-from deconv_ir.formats.openvino_xml import Weights, WeightsInMemory, read, read_bytes
+from deconv_ir.formats.openvino_xml import Weights, WeightsInMemory, read_bytes
+from deconv_ir.formats.openvino_xml.reader import read_file
 from deconv_ir.ir.graph import Graph, Layer
 from deconv_ir.limits import Limits
 from deconv_ir.ops.constants.constant import Const
+
+if TYPE_CHECKING:
+    from deconv_ir.formats.onednn_json.overrides import Overrides
 
 Readable = str | os.PathLike[str] | bytes | bytearray | memoryview
 """A file: its path, or its contents."""
 
 
-def read_model(model: Readable, limits: Limits) -> tuple[Graph | None, Sequence[DeconvError]]:
-    """Read an IR from a file, or from its contents; see `xmlio.read`.
+ONEDNN = "onednn_graph"
+"""Tag of the extra element of graphs that were read from oneDNN Graph files."""
+
+
+def read_graph(model: Readable, limits: Limits, overrides: Overrides | None = None) -> Graph:
+    """Read a model whose layers are connected; see `read_model`.
+
+    Raises
+    ------
+    DeconvError
+        The first problem of the file.
+    """
+    graph, problems = read_model(model, limits, overrides)
+    if problems:
+        raise problems[0]
+    assert graph is not None, "no graph without a problem"
+    if graph.topology.problems:
+        raise graph.topology.problems[0]
+    return graph
+
+
+def read_model(
+    model: Readable, limits: Limits, overrides: Overrides | None = None
+) -> tuple[Graph | None, Sequence[DeconvError]]:
+    """Read an IR or a oneDNN Graph file from a file, or from its contents.
 
     Raises
     ------
     InputError
-        It is neither.
+        It is neither a path nor bytes, or `overrides` are given for an IR.
     """
+    file: str | None = None
     if isinstance(model, bytes | bytearray | memoryview):
-        return read_bytes(bytes(model), None, limits)
-    return read(_as_path("path", model), limits)
+        data = bytes(model)
+    else:
+        file = _as_path("path", model)
+        try:
+            data = read_file(file, limits)
+        except DeconvError as error:
+            return None, [error]
+    if is_json(data):
+        from deconv_ir.formats.onednn_json import reader as onednn_json
+
+        graph, problems = onednn_json.read_bytes(data, file, limits, overrides)
+        if overrides is not None and not problems:
+            overrides.require_used()
+        return graph, problems
+    if overrides is not None:
+        raise InputError(f"{file or 'the file'} is not a oneDNN Graph file, which overrides need")
+    return read_bytes(data, file, limits)
+
+
+def is_json(data: bytes) -> bool:
+    """Tell whether a file begins as JSON does, and XML does not."""
+    return data[:64].removeprefix(b"\xef\xbb\xbf").lstrip()[:1] in (b"{", b"[")
 
 
 def _as_path(name: str, given: object) -> str:

@@ -1,0 +1,1 @@
+"""oneDNN Graph files: JSON as ONEDNN_GRAPH_DUMP writes it and benchdnn reads it."""

@@ -1,0 +1,124 @@
+"""A oneDNN Graph file as read: its text, graph, problems and where everything stands."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from deconv_ir.errors import DeconvError
+from deconv_ir.formats.onednn_json.text import Node, Span, Text
+from deconv_ir.ir.dtypes import ElementType
+from deconv_ir.ir.graph import Graph, GraphLocation
+from deconv_ir.ir.shapes import Shape
+
+
+class Tensor(NamedTuple):
+    """A tensor as one operation states it.
+
+    Attributes
+    ----------
+    id : int
+    dtype : str
+        oneDNN's spelling.
+    element_type : ElementType or None
+        None: ``undef``.
+    shape : Shape
+    strides : tuple of int, or None
+        In elements; None: not stated.
+    layout_type, property_type : str
+    node : Node
+        Where it stands.
+    """
+
+    id: int
+    dtype: str
+    element_type: ElementType | None
+    shape: Shape
+    strides: tuple[int, ...] | None
+    layout_type: str
+    property_type: str
+    node: Node
+
+
+class Stated(NamedTuple):
+    """A layer as the file states it: an operation, or a tensor for a Parameter or Result."""
+
+    node: Node
+    inputs: tuple[Tensor, ...] = ()
+    outputs: tuple[Tensor, ...] = ()
+    renames: tuple[tuple[str, str], ...] = ()
+    """Attributes of the class -> those of the file."""
+
+
+class Document:
+    """The result of reading one file; see the XML reader's class of this name.
+
+    Attributes
+    ----------
+    stated : list of Stated
+        One for each layer of the graph.
+    ports : list of (str, int, Span)
+        Section, tensor id and place of each element of input_ports and output_ports.
+    """
+
+    def __init__(self, file: str | None) -> None:
+        self.file = file
+        self.source: Text | None = None
+        self.graph: Graph | None = None
+        self.problems: list[DeconvError] = []
+        self.remarks: list[DeconvError] = []
+        self.stated: list[Stated] = []
+        self.root: Span = (0, 0)
+        self.ports: list[tuple[str, int, Span]] = []
+
+    @property
+    def layers(self) -> list[int]:
+        """Offsets of the graph's layers; a Parameter has none of its own."""
+        return []
+
+    edges: tuple[int, ...] = ()
+
+
+class Locator:
+    """Finds the parts of a graph in the text."""
+
+    def __init__(self, document: Document) -> None:
+        assert document.source is not None
+        self.document = document
+        self.source = document.source
+
+    def span(self, place: GraphLocation | Span) -> Span:
+        """Return the narrowest span of the text that contains a location."""
+        if not isinstance(place, GraphLocation):
+            return place
+        if place.layer is None:
+            return self.document.root
+        stated = self.document.stated[place.layer]
+        if place.side is not None and place.port is not None:
+            tensors = stated.inputs if place.side == "input" else stated.outputs
+            if place.port < len(tensors):
+                return self._of_tensor(tensors[place.port].node, place)
+        if place.attribute is not None and not place.own:
+            return self._of_attribute(stated, place.attribute)
+        name = stated.node.get("id" if place.attribute == "id" else "name")
+        return (stated.node if name is None else name).span
+
+    def _of_tensor(self, node: Node, place: GraphLocation) -> Span:
+        if place.axis is not None:
+            shape = node.get("shape")
+            return node.span if shape is None else self.source.integer_span(shape, place.axis)
+        names = {"precision": "dtype"}
+        member = node.get(names.get(place.attribute or "", place.attribute or "id"))
+        return (node if member is None else member).span
+
+    def _of_attribute(self, stated: Stated, name: str) -> Span:
+        attributes = stated.node.get("attrs")
+        found = None if attributes is None else attributes.get(dict(stated.renames).get(name, name))
+        if found is None:
+            head = stated.node.get("kind")
+            return (stated.node if head is None else head).span
+        value = found.get("value")
+        return (found if value is None else value).span
+
+    def owner(self, offset: int) -> Span | None:
+        """Return the span of the operation around an offset."""
+        return None

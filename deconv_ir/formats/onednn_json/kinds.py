@@ -1,0 +1,164 @@
+"""The kinds of operations in oneDNN Graph files, and what each is here.
+
+Sources: oneDNN, src/graph/interface/op_def.hpp and doc/graph/operations.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Mapping
+from typing import Final, NamedTuple
+
+from deconv_ir.ir.operation import Operation
+from deconv_ir.ops import find_operation
+
+DTYPES: Final = {
+    "f32": "f32",
+    "f16": "f16",
+    "bf16": "bf16",
+    "s32": "i32",
+    "s8": "i8",
+    "u8": "u8",
+    "boolean": "boolean",
+    "f8_e5m2": "f8e5m2",
+    "f8_e4m3": "f8e4m3",
+    "s4": "i4",
+    "u4": "u4",
+    "s64": "i64",
+}
+"""Element types: oneDNN's spelling -> ours.  ``undef`` stands for none."""
+
+_FLOAT: Final = ("f32", "bf16", "f16")
+_QUANTIZED: Final = ("u8", "s8", "f8_e5m2", "f8_e4m3")
+_PACKED: Final = (*_QUANTIZED, "s4", "u4")
+_ZERO_POINTS: Final = ("u8", "s8", "s4", "u4", "s32")
+_FEW: Final = ("f32", "bf16")
+_S32: Final = ("s32",)
+
+
+class Kind(NamedTuple):
+    """One kind.
+
+    Attributes
+    ----------
+    opset_type, version : str
+        The operation of an OpenVINO opset (or of oneDNN Graph, among the
+        operations that IRs have) that it is; empty: a class of `module`.
+    module : str
+        The module of `deconv_ir.ops.onednn` that has its class.
+    renames : mapping
+        Attribute of the file -> attribute of the class.
+    defaults : mapping
+        Attribute -> its default, where the class has another.
+    inputs, outputs : tuple
+        The element types of each; the last one holds for those that follow.
+    plain : bool
+        The opset's operation is taken where all element types are the same, and
+        `module` only where they differ.
+    """
+
+    opset_type: str = ""
+    version: str | None = None
+    module: str = ""
+    renames: Mapping[str, str] = {}
+    defaults: Mapping[str, str] = {}
+    inputs: tuple[tuple[str, ...], ...] = (_FLOAT,)
+    outputs: tuple[tuple[str, ...], ...] = (_FLOAT,)
+    plain: bool = False
+
+    def operation(self, name: str, types: set[object]) -> type[Operation]:
+        """Return the class for tensors of some element types."""
+        if self.opset_type and (not self.module or (self.plain and len(types) == 1)):
+            found = find_operation(self.opset_type, self.version)
+            assert found is not None, f"{self.opset_type} is implemented"
+            return found
+        importlib.import_module(f"deconv_ir.ops.onednn.{self.module}")
+        from deconv_ir.ops.onednn.program import KINDS as CLASSES
+
+        return CLASSES[name]
+
+
+_FILTER: Final = {"weights_format": "filter_format"}
+_BINARY: Final = Kind(module="elementwise")
+_REDUCE: Final = Kind(module="elementwise", inputs=(_FLOAT, _S32))
+
+
+def _binary(kind: str) -> Kind:
+    return Kind(kind, module="elementwise", plain=True)
+
+
+KINDS: Final[dict[str, Kind]] = {
+    # Transposed convolutions and gradients
+    "ConvTranspose": Kind("ConvTranspose", renames=_FILTER),
+    "ConvolutionBackwardData": Kind("ConvolutionBackwardData", inputs=(_FLOAT, _FLOAT, _S32)),
+    "ConvTransposeBackwardData": Kind(module="windows", renames=_FILTER),
+    "ConvTransposeBackwardWeights": Kind(
+        module="weights_gradient", renames=_FILTER, inputs=(_FLOAT, _FLOAT, _S32)
+    ),
+    "ConvolutionBackwardWeights": Kind(module="weights_gradient", inputs=(_FLOAT, _FLOAT, _S32)),
+    # Windows
+    "Convolution": Kind(module="windows"),
+    "MaxPool": Kind(module="windows"),
+    "AvgPool": Kind(module="windows"),
+    # Quantization
+    "Quantize": Kind(module="quantization", inputs=(("f32",),), outputs=(_QUANTIZED,)),
+    "Dequantize": Kind(module="quantization", inputs=(_QUANTIZED,)),
+    "DynamicQuantize": Kind(
+        module="quantization", inputs=(("f32",), ("f32",), _ZERO_POINTS), outputs=(_QUANTIZED,)
+    ),
+    "DynamicDequantize": Kind(module="quantization", inputs=(_PACKED, _FLOAT, _ZERO_POINTS)),
+    # Two arrays
+    **{
+        kind: _binary(kind)
+        for kind in (
+            *("Add", "Subtract", "Multiply", "Divide", "Maximum", "Minimum"),
+            "SquaredDifference",
+        )
+    },
+    "GreaterEqual": Kind("GreaterEqual", inputs=((*_FLOAT, "s32"),), outputs=(("boolean",),)),
+    "Select": Kind("Select", inputs=(("boolean",), _FLOAT)),
+    "BiasAdd": Kind(module="elementwise"),
+    "MatMul": Kind(module="elementwise"),
+    "PReLU": Kind(module="elementwise"),
+    # One array
+    **{
+        kind: Kind(kind)
+        for kind in ("Abs", "Exp", "Log", "Mish", "ReLU", "Round", "Sigmoid", "Sqrt", "Tanh")
+    },
+    "Clamp": Kind("Clamp"),
+    "Elu": Kind("Elu"),
+    "HardSwish": Kind("HSwish"),
+    "LogSoftmax": Kind("LogSoftmax", defaults={"axis": "-1"}),
+    **{
+        kind: Kind(module="elementwise")
+        for kind in (
+            *("GELU", "HardSigmoid", "LeakyReLU", "Reciprocal", "SoftMax", "SoftPlus"),
+            "Square",
+        )
+    },
+    **{f"Reduce{name}": _REDUCE for name in ("L1", "L2", "Max", "Mean", "Min", "Prod", "Sum")},
+    # Normalisation, resampling, movement
+    "BatchNormInference": Kind(module="normalization", inputs=(_FLOAT, _FEW)),
+    "LayerNorm": Kind(module="normalization"),
+    "RMSNorm": Kind(module="normalization"),
+    "GroupNorm": Kind(module="normalization"),
+    "Interpolate": Kind(module="normalization", inputs=(_FLOAT, _S32)),
+    "TypeCast": Kind(module="normalization"),
+    "Reorder": Kind(module="normalization"),
+    "StaticReshape": Kind(module="normalization"),
+    "StaticTranspose": Kind(module="normalization"),
+    "Concat": Kind("Concat"),
+}
+
+UNSUPPORTED: Final = frozenset(
+    [
+        *("AbsBackward", "AvgPoolBackward", "BatchNormForwardTraining"),
+        *("BatchNormTrainingBackward", "BiasAddBackward", "ClampBackward", "Dropout"),
+        *("EluBackward", "End", "GELUBackward", "GatedMLP", "GenIndex", "GroupNormBackward"),
+        *("HardSigmoidBackward", "HardSwishBackward", "InterpolateBackward"),
+        *("LayerNormBackward", "LogSoftmaxBackward", "MaxPoolBackward", "MishBackward"),
+        *("PReLUBackward", "ReLUBackward", "SigmoidBackward", "SoftMaxBackward"),
+        *("SoftPlusBackward", "SqrtBackward", "TanhBackward", "Wildcard"),
+    ]
+)
+"""Kinds that oneDNN has and this project does not compute."""

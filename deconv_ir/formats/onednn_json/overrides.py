@@ -1,0 +1,272 @@
+"""Changes to a graph for experiments, written as benchdnn's options are.
+
+Source: oneDNN, tests/benchdnn/doc/driver_graph.md.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from typing import Final, NamedTuple, TypeVar
+
+from deconv_ir.errors import InputError
+from deconv_ir.formats.onednn_json.document import Stated, Tensor
+from deconv_ir.formats.onednn_json.kinds import DTYPES
+from deconv_ir.ir.dtypes import parse_element_type
+from deconv_ir.ir.graph import Layer
+from deconv_ir.ir.shapes import Shape
+
+_REMOVED: Final = "undef"
+_DIMS: Final = re.compile(r"[0-9]{1,18}(?:x[0-9]{1,18})*")
+_TAG: Final = re.compile(r"[a-z]+")
+_WITH_WEIGHTS: Final = frozenset(
+    [
+        *("BatchNormInference", "BiasAdd", "ConvTranspose", "ConvTransposeBackwardData"),
+        *("Convolution", "ConvolutionBackwardData", "GroupNorm", "LayerNorm", "PReLU", "RMSNorm"),
+    ]
+)
+"""Kinds of which only the first input has a batch."""
+_Value = TypeVar("_Value")
+
+
+class TensorChange(NamedTuple):
+    """A new shape, or layout, or both; None: as it is.
+
+    Attributes
+    ----------
+    shape : tuple of int, or None
+    strides : tuple of int, or None
+    tag : str
+        A permutation of axes, as ``acdb``; empty: none.
+    """
+
+    shape: tuple[int, ...] | None = None
+    strides: tuple[int, ...] | None = None
+    tag: str = ""
+
+
+class Overrides:
+    """Changes to tensors, attributes, kinds and element types.
+
+    Parameters
+    ----------
+    in_shapes : str
+        ``ID:SHAPE[*TAG]`` joined by ``+``, as in ``0:2x64x56x56*acdb+1:32x64x2x2``.
+        ``-`` and ``scalar`` are the shape of a scalar.
+    op_attrs : str
+        ``ID:NAME:VALUE[*NAME:VALUE]`` joined by ``+``; ``undef`` removes an attribute.
+    mb : int
+        First dim of the inputs; 0: as it is.
+    dt : str
+        An element type for all floating-point tensors, or ``ID:DTYPE`` joined by ``+``.
+    op_kind : str
+        ``ID:KIND`` joined by ``+``.
+
+    Raises
+    ------
+    InputError
+        One of them does not have its form.
+
+    Examples
+    --------
+    >>> import deconv_ir
+    >>> changes = deconv_ir.Overrides(in_shapes="0:4x3x9x9", op_attrs="0:strides:3x3")
+    >>> model = deconv_ir.load("samples/onednn/upsample.json", overrides=changes)
+    >>> model.inputs["0"].shape, model.outputs["2"].shape
+    ((4, 3, 9, 9), (4, 2, 27, 27))
+    """
+
+    def __init__(
+        self, in_shapes: str = "", op_attrs: str = "", mb: int = 0, dt: str = "", op_kind: str = ""
+    ) -> None:
+        self.shapes = _entries("in-shapes", in_shapes, _tensor_change)
+        self.attributes = _entries("op-attrs", op_attrs, _attributes)
+        self.mb = mb
+        self.dtype = ""
+        self.dtypes: dict[int, str] = {}
+        if ":" in dt:
+            self.dtypes = _entries("dt", dt, _dtype)
+        elif dt and dt != _REMOVED:
+            self.dtype = _dtype(dt)
+        self.kinds = _entries("op-kind", op_kind, str)
+        self.used: set[int] = set()
+        self.changed: set[int] = set()
+
+    def tensor(self, tensor: Tensor) -> Tensor:
+        """Return a tensor with its changes."""
+        self.used.add(tensor.id)
+        shape, strides = tensor.shape, tensor.strides
+        change = self.shapes.get(tensor.id)
+        if change is not None:
+            shape, strides = _changed(tensor, change)
+        dtype = self.dtypes.get(tensor.id, tensor.dtype)
+        if self.dtype and tensor.dtype in ("f32", "bf16", "f16"):
+            dtype = self.dtype
+        element_type = tensor.element_type
+        if dtype != tensor.dtype:
+            element_type = parse_element_type(DTYPES[dtype])
+        return tensor._replace(shape=shape, strides=strides, dtype=dtype, element_type=element_type)
+
+    def inferred(self, tensor: Tensor) -> Tensor:
+        """Return an output with its changes: unless it has a new shape, that is inferred."""
+        found = self.tensor(tensor)
+        if tensor.id in self.shapes and self.shapes[tensor.id].shape is not None:
+            return found
+        return found._replace(shape=None, strides=None)
+
+    def change_attributes(self, operation: int, attributes: dict[str, str]) -> None:
+        """Change the attributes of an operation."""
+        self.changed.add(operation)
+        for name, value in self.attributes.get(operation, {}).items():
+            if value == _REMOVED:
+                attributes.pop(name, None)
+            else:
+                attributes[name] = value
+
+    def change_batch(self, stated: list[tuple[Layer, Stated]]) -> list[tuple[Layer, Stated]]:
+        """Change the batch of the graph's inputs, and of shapes that attributes state.
+
+        Inputs have the batch of the first operation's data, unless they are constant or
+        weights.
+        """
+        produced = {t.id for _, facts in stated for t in facts.outputs}
+        batched: set[int] = set()
+        old = None
+        for layer, facts in stated:
+            for index, tensor in enumerate(facts.inputs):
+                constant = tensor.property_type == "constant" or (
+                    index and layer.type in _WITH_WEIGHTS
+                )
+                if tensor.id in produced or constant or not tensor.shape:
+                    continue
+                if old is None:
+                    old = tensor.shape[0]
+                if tensor.shape[0] == old:
+                    batched.add(tensor.id)
+        changed = []
+        for layer, facts in stated:
+            inputs = tuple(
+                t._replace(shape=(self.mb, *t.shape[1:])) if t.id in batched and t.shape else t
+                for t in facts.inputs
+            )
+            operation = layer.operation
+            for name in ("dst_shape", "shape"):
+                dims = getattr(operation, name, None)
+                if dims and dims[0] == old:
+                    operation = operation.replace(**{name: (self.mb, *dims[1:])})
+            changed.append((layer._replace(operation=operation), facts._replace(inputs=inputs)))
+        return changed
+
+    def require_used(self) -> None:
+        """Require that every change named a tensor or operation of the file.
+
+        Raises
+        ------
+        InputError
+            One did not.
+        """
+        for option, ids, there, what in (
+            ("in-shapes", self.shapes, self.used, "tensor"),
+            ("dt", self.dtypes, self.used, "tensor"),
+            ("op-attrs", self.attributes, self.changed, "operation"),
+            ("op-kind", self.kinds, self.changed, "operation"),
+        ):
+            for number in ids:
+                if number not in there:
+                    known = ", ".join(map(str, sorted(there)[:16])) or "none"
+                    raise InputError(
+                        f"{option}: the graph has no {what} {number} (there are {known})"
+                    )
+
+
+def _entries(option: str, text: str, parse: Callable[[str], _Value]) -> dict[int, _Value]:
+    found: dict[int, _Value] = {}
+    for entry in text.split("+") if text else ():
+        number, colon, rest = entry.partition(":")
+        if not colon or not number.isdecimal() or len(number) > 20:
+            raise InputError(f"{option}: expected ID:VALUE, found {entry!r}")
+        if int(number) in found:
+            raise InputError(f"{option}: {number} stands twice")
+        try:
+            found[int(number)] = parse(rest)
+        except ValueError as error:
+            raise InputError(f"{option}: {error}, found {entry!r}") from None
+    return found
+
+
+def _tensor_change(text: str) -> TensorChange:
+    dims, star, layout = text.partition("*")
+    if not star and _TAG.fullmatch(dims) and dims not in ("scalar",):
+        dims, layout = "", dims  # the older form: ID:TAG
+    shape: tuple[int, ...] | None = None
+    if dims in ("-", "scalar"):
+        shape = ()
+    elif dims:
+        shape = _dims(dims)
+    if not layout:
+        if shape is None:
+            raise ValueError("expected SHAPE, *TAG or SHAPE*TAG")
+        return TensorChange(shape)
+    if _DIMS.fullmatch(layout):
+        return TensorChange(shape, _dims(layout))
+    if "".join(sorted(layout)) != "".join(map(chr, range(97, 97 + len(layout)))):
+        raise ValueError("a tag must be a permutation such as acdb")
+    return TensorChange(shape, None, layout)
+
+
+def _dims(text: str) -> tuple[int, ...]:
+    if not _DIMS.fullmatch(text):
+        raise ValueError("a shape must be numbers joined by x")
+    return tuple(map(int, text.split("x")))
+
+
+def _attributes(text: str) -> dict[str, str]:
+    found = {}
+    for entry in text.split("*"):
+        name, colon, value = entry.partition(":")
+        if not colon or not name:
+            raise ValueError("expected ID:NAME:VALUE")
+        found[name] = ",".join(value.split("x")) if _DIMS.fullmatch(value) else value
+    return found
+
+
+def _dtype(text: str) -> str:
+    if text not in DTYPES:
+        raise InputError(f"dt: unknown element type {text!r} (known are {', '.join(DTYPES)})")
+    return text
+
+
+def _changed(tensor: Tensor, change: TensorChange) -> tuple[Shape, tuple[int, ...] | None]:
+    shape: Shape = tensor.shape if change.shape is None else change.shape
+    rank = None if shape is None else len(shape)
+    if change.strides is not None:
+        if rank is not None and len(change.strides) != rank:
+            raise InputError(
+                f"in-shapes: tensor {tensor.id} has {rank} dims, "
+                f"found {len(change.strides)} strides"
+            )
+        return shape, change.strides
+    if shape is None or not all(isinstance(d, int) for d in shape):
+        return shape, None
+    dims = [d for d in shape if isinstance(d, int)]
+    tag = change.tag or "".join(map(chr, range(97, 97 + len(dims))))
+    if len(tag) != len(dims):
+        raise InputError(f"in-shapes: tensor {tensor.id} has {len(dims)} dims, found tag {tag!r}")
+    return shape, strides_of(dims, tag)
+
+
+def strides_of(dims: list[int], tag: str) -> tuple[int, ...]:
+    """Return the strides of dense memory whose axes stand in the order of a tag."""
+    strides = [0] * len(dims)
+    step = 1
+    for letter in reversed(tag):
+        axis = ord(letter) - 97
+        strides[axis] = step
+        step *= max(1, dims[axis])
+    return tuple(strides)
+
+
+def choose(values: Mapping[str, object]) -> Overrides | None:
+    """Make the changes of some options; None where none is given."""
+    given = {name: value for name, value in values.items() if value}
+    return Overrides(**given) if given else None  # type: ignore[arg-type]

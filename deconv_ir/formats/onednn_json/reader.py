@@ -1,0 +1,535 @@
+"""Reading oneDNN Graph files: JSON in, a frozen graph out.
+
+Each operation becomes a layer, each tensor that none produces a Parameter, and each
+output a Result.  Tensors are named by their ids.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from deconv_ir.errors import AttributeValueError, DeconvError, IRError
+from deconv_ir.formats.onednn_json.document import Document, Locator, Stated, Tensor
+from deconv_ir.formats.onednn_json.kinds import DTYPES, KINDS, Kind
+from deconv_ir.formats.onednn_json.overrides import Overrides
+from deconv_ir.formats.onednn_json.text import Node, Text, parse
+from deconv_ir.ir.dtypes import ElementType, parse_element_type
+from deconv_ir.ir.geometry import UNKNOWN
+from deconv_ir.ir.graph import Edge, Graph, Info, Layer, Port
+from deconv_ir.ir.operation import Operation
+from deconv_ir.ir.shapes import Shape
+from deconv_ir.limits import DEFAULT_LIMITS, Limits
+from deconv_ir.ops.base import UnknownOperation, attributes_of, parse_attributes
+from deconv_ir.ops.constants.parameter import Parameter, Result
+from deconv_ir.suggestions import nearest
+
+_TYPES: Final = ("bool", "s64", "s64[]", "f32", "f32[]", "string")
+_UNKNOWN_DIMS: Final = (-1, -(2**63))
+
+
+def read_bytes(
+    data: bytes,
+    file: str | None = None,
+    limits: Limits = DEFAULT_LIMITS,
+    overrides: Overrides | None = None,
+) -> tuple[Graph | None, list[DeconvError]]:
+    """Read a graph from the bytes of its file, with all problems in the order of the file."""
+    document = read_document(data, file, limits, overrides)
+    if document.graph is not None and document.source is not None:
+        locator = Locator(document)
+        for problem in document.problems:
+            if problem.place is not None:
+                start, _ = locator.span(problem.place)
+                problem.line, problem.column = document.source.position(start)
+    return document.graph, document.problems
+
+
+def read_document(
+    data: bytes,
+    file: str | None = None,
+    limits: Limits = DEFAULT_LIMITS,
+    overrides: Overrides | None = None,
+) -> Document:
+    """Read a graph, and keep where everything stands."""
+    document = Document(file)
+    try:
+        if len(data) > limits.xml_bytes:
+            raise IRError(
+                f"the file has {len(data)} bytes, more than the limit of {limits.xml_bytes}",
+                file=file,
+                line=1,
+                rule="oversize",
+                expected=limits.xml_bytes,
+                actual=len(data),
+            )
+        document.source = Text(data, file)
+        root = parse(document.source, limits)
+        _Reader(document, document.source, limits, overrides).read(root)
+    except DeconvError as error:
+        document.problems.append(error)
+    return document
+
+
+class _UnusableError(Exception):
+    """The part of the file that is read cannot be used."""
+
+
+class _Reader:
+    def __init__(
+        self, document: Document, source: Text, limits: Limits, overrides: Overrides | None
+    ) -> None:
+        self.document = document
+        self.source = source
+        self.limits = limits
+        self.overrides = overrides
+        self.layers: list[Layer] = []
+        self.edges: list[Edge] = []
+        self.label: str | None = None
+
+    def problem(self, rule: str, message: str, node: Node, **facts: Any) -> None:
+        """Collect a problem; after too many, the rest is not read."""
+        line, column = self.source.position(node.start)
+        found = self.document.problems
+        if len(found) >= self.limits.problems:
+            raise IRError(
+                f"more than {self.limits.problems} problems; the rest was not read",
+                file=self.document.file,
+                line=line,
+                rule="oversize",
+            )
+        found.append(
+            IRError(
+                message,
+                file=self.document.file,
+                line=line,
+                column=column,
+                layer=self.label,
+                rule=rule,
+                **facts,
+            )
+        )
+
+    def fail(self, rule: str, message: str, node: Node, **facts: Any) -> _UnusableError:
+        """Collect a problem, and return what ends the reading of this part."""
+        self.problem(rule, message, node, **facts)
+        return _UnusableError()
+
+    def read(self, root: Node) -> None:
+        """Read the file into `document`."""
+        self.document.root = (root.start, root.start + 1)
+        operations = root.get("graph")
+        if operations is None or not isinstance(operations.value, list | tuple):
+            what = "the file has no list 'graph'"
+            raise IRError(
+                f"not a oneDNN Graph file: {what}",
+                file=self.document.file,
+                line=self.source.position(root.start)[0],
+                rule="root" if operations is None else "missing-element",
+                hint="files are those that ONEDNN_GRAPH_DUMP writes",
+            )
+        if len(operations.value) > self.limits.layers:
+            raise IRError(
+                f"the graph has {len(operations.value)} operations, more than the limit of "
+                f"{self.limits.layers}",
+                file=self.document.file,
+                line=self.source.position(operations.start)[0],
+                rule="oversize",
+            )
+        stated = []
+        for position, node in enumerate(_elements(operations)):
+            self.label = f"graph[{position}]"
+            try:
+                stated.append(self.operation(node, position))
+            except _UnusableError:
+                continue
+        self.label = None
+        if self.overrides is not None and self.overrides.mb:
+            stated = self.overrides.change_batch(stated)
+        ports = {name: self.ports(root, name) for name in ("input_ports", "output_ports")}
+        self.connect(stated, ports["input_ports"], ports["output_ports"])
+        self.document.graph = Graph(
+            name=self._name(),
+            layers=tuple(self.layers),
+            edges=tuple(self.edges),
+            extras=tuple(self.settings(root)),
+            file=self.document.file,
+        )
+
+    def _name(self) -> str:
+        file = self.document.file or "graph"
+        return file.replace("\\", "/").rpartition("/")[2].removesuffix(".json")
+
+    def settings(self, root: Node) -> list[Info]:
+        """Return the members of the file that say how to compute, which are kept."""
+        found = []
+        for name in ("version", "engine_kind", "fpmath_mode", "fpmath_mode_apply_to_int"):
+            node = root.get(name)
+            if node is not None and isinstance(node.value, str):
+                found.append((name, node.value))
+        return [Info("onednn_graph", tuple(found))]
+
+    def ports(self, root: Node, name: str) -> tuple[int, ...] | None:
+        """Return the tensor ids of a list of ports; None where there is none."""
+        node = root.get(name)
+        if node is None:
+            return None
+        if not isinstance(node.value, tuple) and node.value != []:
+            self.problem("number", f"{name} must be a list of tensor ids", node)
+            return None
+        ids = tuple(node.value)
+        for index, tensor in enumerate(ids):
+            self.document.ports.append((name, tensor, self.source.integer_span(node, index)))
+        return ids
+
+    # Operations and tensors
+
+    def member(self, node: Node, name: str, kind: type | tuple[type, ...], what: str) -> Any:
+        """Return the value of a member that must be there."""
+        found = node.get(name)
+        if found is None:
+            raise self.fail("missing-attribute", f"{name!r} is missing", node)
+        if not isinstance(found.value, kind) or isinstance(found.value, bool):
+            rule = "number" if what == "a whole number" else "json"
+            raise self.fail(rule, f"{name!r} must be {what}", found)
+        return found.value
+
+    def operation(self, node: Node, position: int) -> tuple[Layer, Stated]:
+        """Read one operation."""
+        if not isinstance(node.value, dict):
+            raise self.fail("json", "an operation must be an object", node)
+        kind = self.member(node, "kind", str, "text")
+        number = self.member(node, "id", int, "a whole number")
+        name = node.get("name")
+        text = name.value if name is not None and isinstance(name.value, str) else ""
+        self.label = (
+            f"{text or kind!r} ({kind}, id {number})"
+            if not text
+            else (f"{text!r} ({kind}, id {number})")
+        )
+        inputs = tuple(self.tensors(node, "inputs"))
+        outputs = tuple(self.tensors(node, "outputs"))
+        if self.overrides is not None:
+            kind = self.overrides.kinds.get(number, kind)
+            inputs = tuple(map(self.overrides.tensor, inputs))
+            outputs = tuple(map(self.overrides.inferred, outputs))
+        row = KINDS.get(kind)
+        given = self.attributes(node)
+        if self.overrides is not None:
+            self.overrides.change_attributes(number, given)
+        operation: Operation
+        if row is None:
+            written = tuple(given.items())
+            operation = UnknownOperation(attributes=written)
+        else:
+            written, operation = self.make(row, kind, given, inputs, outputs, node)
+        line, _ = self.source.position(node.start)
+        layer = Layer(
+            number,
+            text or f"{kind}_{number}",
+            operation,
+            kind,
+            None,
+            tuple(self.port(t, i, line, output=False) for i, t in enumerate(inputs)),
+            tuple(self.port(t, i, line, output=True) for i, t in enumerate(outputs)),
+            written,
+            line,
+        )
+        renames = () if row is None else tuple((b, a) for a, b in row.renames.items())
+        return layer, Stated(node, inputs, outputs, renames)
+
+    def make(
+        self,
+        row: Kind,
+        kind: str,
+        given: Mapping[str, str],
+        inputs: Sequence[Tensor],
+        outputs: Sequence[Tensor],
+        node: Node,
+    ) -> tuple[tuple[tuple[str, str], ...], Operation]:
+        """Make the operation of a kind from its attributes."""
+        cls = row.operation(kind, {t.element_type for t in (*inputs, *outputs)})
+        known = {spec.name for spec in attributes_of(cls)}
+        written = dict(row.defaults)
+        for name, value in given.items():
+            name = row.renames.get(name, name)
+            name = name.replace("_", "-") if name not in known else name
+            if name in known:
+                written[name] = value
+        visible = tuple(written.items())
+        if outputs and outputs[0].element_type is not None and "output_type" in known:
+            written["output_type"] = outputs[0].element_type.name
+        declared = outputs[0].shape if outputs else None
+        static = declared is not None and all(isinstance(d, int) for d in declared)
+        if static and declared:
+            text = ",".join(map(str, declared))
+            if "declared_shape" in known:
+                written["declared_shape"] = text
+            zeros = set(written.get("dst_shape", "0").split(","))
+            if "dst_shape" in known and zeros <= {"0", ""} and len(inputs) < 3:
+                written["dst_shape"] = text
+        if set(written.get("dst_shape", "1").split(",")) <= {"0", ""}:
+            del written["dst_shape"]  # absent is also written as zeros
+        made, errors = parse_attributes(cls, written)
+        for error in errors:
+            self._file(error, node)
+        return visible, made if made is not None else UnknownOperation(attributes=visible)
+
+    def _file(self, error: AttributeValueError, node: Node) -> None:
+        place = node.get("attrs") or node
+        found = place.get(error.attribute or "") if place is not node else None
+        line, column = self.source.position((found or place).start)
+        error.locate(file=self.document.file, line=line, layer=self.label)
+        error.column = column
+        self.document.problems.append(error)
+
+    def attributes(self, node: Node) -> dict[str, str]:
+        """Return the attributes as text, as an IR would write them."""
+        section = node.get("attrs")
+        if section is None or section.value is None:
+            return {}
+        if not isinstance(section.value, dict):
+            self.problem("json", "'attrs' must be an object", section)
+            return {}
+        found = {}
+        for name, member in section.value.items():
+            kind, value = member.get("type"), member.get("value")
+            if kind is None or value is None:
+                self.problem(
+                    "missing-attribute", f"attribute {name!r} must have 'type' and 'value'", member
+                )
+                continue
+            text = _as_text(kind.value, value) if isinstance(kind.value, str) else None
+            if text is None:
+                shown = kind.value if kind.value in _TYPES else f"one of {', '.join(_TYPES)}"
+                self.problem(
+                    "attribute-value",
+                    f"attribute {name!r} must be a value of type {shown}",
+                    value if kind.value in _TYPES else kind,
+                    attribute=name,
+                )
+                continue
+            found[name] = text
+        return found
+
+    def tensors(self, node: Node, name: str) -> list[Tensor]:
+        """Read the tensors of one side."""
+        section = node.get(name)
+        if section is None:
+            return []
+        if not isinstance(section.value, list):
+            self.problem("json", f"{name!r} must be a list of tensors", section)
+            return []
+        return [self.tensor(element) for element in _elements(section)]
+
+    def tensor(self, node: Node) -> Tensor:
+        """Read a tensor."""
+        if not isinstance(node.value, dict):
+            raise self.fail("json", "a tensor must be an object", node)
+        number = self.member(node, "id", int, "a whole number")
+        dtype = self.text(node, "dtype", "undef")
+        return Tensor(
+            number,
+            dtype,
+            self.element_type(node, dtype),
+            self.shape(node),
+            self.strides(node),
+            self.text(node, "layout_type", "undef"),
+            self.text(node, "property_type", "undef"),
+            node,
+        )
+
+    def text(self, node: Node, name: str, default: str) -> str:
+        """Return a member that is text."""
+        found = node.get(name)
+        if found is None:
+            return default
+        if not isinstance(found.value, str):
+            self.problem("json", f"{name!r} must be text", found)
+            return default
+        return found.value
+
+    def element_type(self, node: Node, dtype: str) -> ElementType | None:
+        """Return the element type of a tensor."""
+        if dtype == "undef":
+            return None
+        if dtype not in DTYPES:
+            self.problem(
+                "precision",
+                f"dtype must be an element type, found {dtype[:40]!r}",
+                node.get("dtype") or node,
+                actual=dtype[:40],
+                hint=nearest(dtype, list(DTYPES)) or f"known are {', '.join(DTYPES)}",
+            )
+            return None
+        return parse_element_type(DTYPES[dtype])
+
+    def integers(self, node: Node, name: str) -> tuple[int, ...] | None:
+        """Return a member that is a list of whole numbers."""
+        found = node.get(name)
+        if found is None:
+            return None
+        if not isinstance(found.value, tuple) and found.value != []:
+            self.problem("number", f"{name!r} must be a list of whole numbers", found)
+            return None
+        if len(found.value) > self.limits.rank:
+            self.problem(
+                "oversize",
+                f"the tensor has {len(found.value)} dims, more than the limit of "
+                f"{self.limits.rank}",
+                found,
+            )
+            return None
+        return tuple(found.value)
+
+    def shape(self, node: Node) -> Shape:
+        """Return the dims of a tensor; -1 and the least integer stand for unknown."""
+        dims = self.integers(node, "shape")
+        if dims is None:
+            return None
+        for dim in dims:
+            if dim < 0 and dim not in _UNKNOWN_DIMS:
+                self.problem(
+                    "dim-value",
+                    f"a dim must not be negative, found {dim}",
+                    node.get("shape") or node,
+                    actual=dim,
+                )
+                return None
+        return tuple(UNKNOWN if d < 0 else d for d in dims)
+
+    def strides(self, node: Node) -> tuple[int, ...] | None:
+        """Return the strides of a tensor; None where they are not known."""
+        found = self.integers(node, "stride")
+        return None if found is None or any(s in _UNKNOWN_DIMS for s in found) else found
+
+    def port(self, tensor: Tensor, index: int, line: int, *, output: bool) -> Port:
+        """Make a port of a tensor; a scalar that is an output is not told from an unknown rank."""
+        at, _ = self.source.position(tensor.node.start)
+        shape = tensor.shape if tensor.shape or not output else None
+        names = (str(tensor.id),) if output else ()
+        return Port(index, shape, tensor.element_type, names, at - line, (layout_info(tensor),))
+
+    # The graph
+
+    def connect(
+        self,
+        stated: list[tuple[Layer, Stated]],
+        inputs: tuple[int, ...] | None,
+        outputs: tuple[int, ...] | None,
+    ) -> None:
+        """Make Parameters, Results and edges."""
+        produced: dict[int, tuple[Layer, int]] = {}
+        for layer, facts in stated:
+            for index, tensor in enumerate(facts.outputs):
+                if tensor.id in produced:
+                    first, _ = produced[tensor.id]
+                    self.label = layer.label
+                    self.problem(
+                        "tensor-produced-twice",
+                        f"tensor {tensor.id} is already produced by {first.label} "
+                        f"in line {first.line}",
+                        tensor.node,
+                        actual=tensor.id,
+                    )
+                    continue
+                produced[tensor.id] = layer, index
+        self.label = None
+        used: dict[int, Tensor] = {}
+        for _, facts in stated:
+            for tensor in facts.inputs:
+                used.setdefault(tensor.id, tensor)
+        free = 1 + max((layer.id for layer, _ in stated), default=0)
+        missing = [number for number in used if number not in produced]
+        if inputs is not None:
+            places = {number: i for i, number in enumerate(inputs)}
+            missing.sort(key=lambda number: places.get(number, len(places)))
+        made: dict[int, int] = {}
+        for number in missing:
+            made[number] = free
+            self._parameter(free, used[number])
+            free += 1
+        for layer, facts in stated:
+            self.layers.append(layer)
+            self.document.stated.append(facts)
+            for index, tensor in enumerate(facts.inputs):
+                line, _ = self.source.position(tensor.node.start)
+                if tensor.id in produced:
+                    source, port = produced[tensor.id]
+                    self.edges.append(Edge(source.id, port, layer.id, index, line))
+                else:
+                    self.edges.append(Edge(made[tensor.id], 0, layer.id, index, line))
+        wanted = [number for number in produced if number not in used]
+        if outputs is not None and any(number in produced for number in outputs):
+            wanted = [number for number in dict.fromkeys(outputs) if number in produced]
+        tensors = {t.id: t for _, facts in stated for t in facts.outputs}
+        for number in wanted:
+            self._result(free, tensors[number], *produced[number])
+            free += 1
+
+    def _parameter(self, number: int, tensor: Tensor) -> None:
+        line, _ = self.source.position(tensor.node.start)
+        operation = Parameter(shape=tensor.shape, element_type=tensor.element_type)
+        name = str(tensor.id)
+        port = Port(0, tensor.shape, tensor.element_type, (name,), 0, (layout_info(tensor),))
+        self.layers.append(
+            Layer(number, name, operation, "Parameter", "opset1", (), (port,), line=line)
+        )
+        self.document.stated.append(Stated(tensor.node, (), (tensor,)))
+
+    def _result(self, number: int, tensor: Tensor, source: Layer, index: int) -> None:
+        line, _ = self.source.position(tensor.node.start)
+        port = Port(0, None, tensor.element_type)
+        name = f"{tensor.id}/result"
+        self.layers.append(Layer(number, name, Result(), "Result", "opset1", (port,), line=line))
+        self.document.stated.append(Stated(tensor.node, (tensor,)))
+        self.edges.append(Edge(source.id, index, number, 0, line))
+
+
+def layout_info(tensor: Tensor) -> Info:
+    """Return the layout of a tensor, as ports keep it."""
+    strides = "" if tensor.strides is None else ",".join(map(str, tensor.strides))
+    return Info(
+        "layout",
+        (
+            ("stride", strides),
+            ("layout_type", tensor.layout_type),
+            ("property_type", tensor.property_type),
+        ),
+    )
+
+
+def _elements(node: Node) -> list[Node]:
+    """Return the elements of a list; integers stand where the list does."""
+    if isinstance(node.value, tuple):
+        return [Node(value, node.start, node.end) for value in node.value]
+    found: list[Node] = node.value
+    return found
+
+
+def _as_text(kind: str, node: Node) -> str | None:
+    """Write the value of an attribute as an IR does; None if it is not of its type."""
+    value = node.value
+    if kind == "string":
+        return value if isinstance(value, str) else None
+    if kind == "bool":
+        return {0: "false", 1: "true"}.get(value) if isinstance(value, int) else None
+    if kind in ("s64", "f32"):
+        return _number(kind, value)
+    if kind in ("s64[]", "f32[]"):
+        values = list(value) if isinstance(value, tuple) else None
+        if values is None and isinstance(value, list):
+            values = [element.value for element in value]
+        if values is None:
+            return None
+        texts = [_number(kind[:3], v) for v in values]
+        return None if None in texts else ",".join(t for t in texts if t is not None)
+    return None
+
+
+def _number(kind: str, value: object) -> str | None:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    if kind == "s64":
+        return str(value) if isinstance(value, int) else None
+    return repr(float(value))

@@ -1,0 +1,263 @@
+"""A oneDNN Graph as an OpenVINO IR: every operation as layers of opsets."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+from deconv_ir.errors import DeconvError, UnsupportedError
+from deconv_ir.ir.dtypes import F32
+from deconv_ir.ir.geometry import PadMode
+from deconv_ir.ir.graph import Edge, Graph, Layer, Port
+from deconv_ir.ir.infer import infer
+from deconv_ir.ir.operation import Context, Operation, TensorInfo
+from deconv_ir.ops.base import format_attributes
+from deconv_ir.ops.constants.constant import Const
+from deconv_ir.ops.convolution.onednn import OneDNNDeconvolution
+from deconv_ir.ops.elementwise.unary import RoundMode
+from deconv_ir.ops.onednn.program import Composite, Constant, Program, Ref
+from deconv_ir.ops.onednn.quantization import Dequantize, QuantizationType, Quantize
+
+if TYPE_CHECKING:
+    from deconv_ir.ops.onednn.quantization import Quantization
+
+_ALIGNED = 64
+
+
+class Lowered(NamedTuple):
+    """An IR and the contents of its weights file."""
+
+    graph: Graph
+    weights: bytes
+
+
+def lower(graph: Graph) -> Lowered:
+    """Express a graph in layers of OpenVINO opsets.
+
+    Raises
+    ------
+    UnsupportedError
+        An operation has no counterpart; all such operations are named.
+    DeconvError
+        The inputs of an operation do not fit it.
+    """
+    context = Context()
+    inference = infer(graph, context)
+    writer = _Writer()
+    missing: dict[str, Layer] = {}
+    sources = graph.topology.sources
+    for index in graph.topology.order:
+        layer = graph.layers[index]
+        feeds = [source for source in sources[index] if source is not None]
+        infos = [inference.outputs[source[0]][source[1]] for source in feeds]
+        program = Program(infos, context)
+        try:
+            outputs = _lower_layer(layer, program)
+        except UnsupportedError as error:
+            missing.setdefault(error.message, layer)
+            outputs = []
+        except DeconvError as error:
+            error.locate(file=graph.file, line=layer.line, layer=layer.label)
+            raise
+        if not missing:
+            writer.add(index, layer, program, outputs, feeds)
+    if missing:
+        first = next(iter(missing.values()))
+        raise UnsupportedError(
+            f"the graph cannot be written as an OpenVINO IR: {'; '.join(missing)}",
+            file=graph.file,
+            line=first.line,
+            layer=first.label,
+            rule="unsupported-operation",
+        )
+    return Lowered(
+        Graph(
+            name=graph.name,
+            layers=tuple(writer.layers),
+            edges=tuple(writer.edges),
+            ir_version=11,
+        ),
+        bytes(writer.weights),
+    )
+
+
+def _lower_layer(layer: Layer, program: Program) -> Sequence[Ref]:
+    operation = layer.operation
+    if not operation.implemented:
+        raise UnsupportedError(f"{layer.type} has no counterpart")
+    for port in layer.outputs:
+        if port.element_type is None and program.count == 0:
+            raise UnsupportedError("an input of type undef has no counterpart")
+    if isinstance(operation, Composite):
+        return operation.program(program)
+    for kind, rule in _RULES.items():
+        if isinstance(operation, kind):
+            return (rule(operation, program),)
+    if not operation.versions:
+        raise UnsupportedError(f"{layer.type} has no counterpart")
+    return (program.apply(operation, *range(program.count)),)
+
+
+def _deconvolution(operation: Operation, program: Program) -> Ref:
+    """Write ConvTranspose and ConvolutionBackwardData, with pads that give their extents."""
+    assert isinstance(operation, OneDNNDeconvolution)
+    infos = program.infos[: program.count]
+    geometry = operation.geometry(infos, Context())
+    if geometry is None:
+        raise UnsupportedError(f"{operation.type} of shapes that are not static has no counterpart")
+    (result,) = operation.infer(infos, Context())
+    data, filter_ = program.wide(0), program.wide(1)
+    if operation.channels_last:
+        data = program.to_ncx(data)
+    if operation.spatial_first:
+        rank = program.rank(filter_)
+        filter_ = program.transpose(filter_, (rank - 1, rank - 2, *range(rank - 2)))
+    kind = "ConvolutionBackpropData"
+    inputs, *rest = program.shape(filter_)
+    if operation.groups > 1:
+        kind = "GroupConvolutionBackpropData"
+        shape = (operation.groups, inputs // operation.groups, *rest)
+        filter_ = program.reshape(filter_, shape)
+    axes = operation.axes(len(geometry))
+    extents = [
+        axis.natural(x, k) - g.pad_begin - g.output
+        for axis, g, x, k in zip(axes, geometry, program.shape(data)[2:], rest[1:], strict=True)
+    ]
+    if any(g.pad_begin < 0 for g in geometry):
+        raise UnsupportedError(f"{operation.type} with negative pads has no counterpart")
+    found = program.add(
+        kind,
+        data,
+        filter_,
+        strides=tuple(a.stride for a in axes),
+        dilations=tuple(a.dilation for a in axes),
+        pads_begin=tuple(g.pad_begin for g in geometry),
+        pads_end=tuple(max(0, e) for e in extents),
+        output_padding=tuple(max(0, -e) for e in extents),
+        auto_pad=PadMode.EXPLICIT,
+    )
+    if operation.has_bias(program.count):
+        bias = program.reshape(program.wide(2), (1, -1, *(1,) * len(geometry)))
+        found = program.add("Add", found, bias)
+    if operation.channels_last:
+        found = program.to_nxc(found)
+    return program.cast(found, result.element_type)
+
+
+def _parameters(operation: Quantization, program: Program) -> tuple[Ref, Ref | None]:
+    assert isinstance(operation, Quantize | Dequantize)
+    if operation.qtype is QuantizationType.PER_GROUP:
+        raise UnsupportedError(f"{operation.type} per_group has no counterpart")
+    shape = operation.parameter_shape(program.shape(0))
+    scales = program.constant(operation.scales, F32, shape)
+    if not any(operation.zps):
+        return scales, None
+    return scales, program.constant(tuple(map(float, operation.zps)), F32, shape)
+
+
+def _dequantize(operation: Operation, program: Program) -> Ref:
+    assert isinstance(operation, Dequantize)
+    scales, zps = _parameters(operation, program)
+    found = program.cast(0, F32)
+    if zps is not None:
+        found = program.add("Subtract", found, zps)
+    return program.cast(program.add("Multiply", found, scales), operation.output_type)
+
+
+def _quantize(operation: Operation, program: Program) -> Ref:
+    assert isinstance(operation, Quantize)
+    to = operation.output_type
+    if to is None or not to.is_integer:
+        raise UnsupportedError(f"Quantize to {to} has no counterpart")
+    scales, zps = _parameters(operation, program)
+    found = program.add("Divide", program.wide(0), scales)
+    if zps is not None:
+        found = program.add("Add", found, zps)
+    found = program.add("Round", found, mode=RoundMode.HALF_TO_EVEN)
+    low = 0 if to.kind == "uint" else -(2 ** (to.bits - 1))
+    found = program.add("Clamp", found, min=float(low), max=float(low + 2**to.bits - 1))
+    return program.cast(found, to)
+
+
+_RULES: dict[type[Operation], Callable[[Operation, Program], Ref]] = {
+    OneDNNDeconvolution: _deconvolution,
+    Dequantize: _dequantize,
+    Quantize: _quantize,
+}
+
+
+class _Writer:
+    """Collects layers, edges and constants."""
+
+    def __init__(self) -> None:
+        self.layers: list[Layer] = []
+        self.edges: list[Edge] = []
+        self.weights = bytearray()
+        self.made: dict[tuple[int, int], tuple[int, int]] = {}
+        """Tensor of the graph -> layer id and port id of the IR."""
+
+    def add(
+        self,
+        index: int,
+        layer: Layer,
+        program: Program,
+        outputs: Sequence[Ref],
+        feeds: Sequence[tuple[int, int]],
+    ) -> None:
+        """Write the steps of a layer; the one that makes its first output has its name."""
+        places = [self.made[source] for source in feeds]
+        last = outputs[0] if outputs else program.count
+        for ref, step in enumerate(program.steps, program.count):
+            number = len(self.layers)
+            name = layer.name if ref == last else f"{layer.name}/{ref - program.count}"
+            if step.operation is None:
+                assert step.constant is not None, "a step without an operation is a constant"
+                self.layers.append(self._constant(number, name, step.constant))
+                places.append((number, 0))
+                continue
+            infos = [program.infos[i] for i in step.inputs]
+            results = step.operation.infer(infos, program.context)
+            ports = [_port(i, info) for i, info in enumerate(infos)]
+            names = layer.outputs[0].names if ref == last and layer.outputs else ()
+            made = [
+                _port(len(ports) + i, info)._replace(names=names if i == 0 else ())
+                for i, info in enumerate(results)
+            ]
+            if step.operation.type == "Result":
+                made = []
+            attributes = tuple(format_attributes(step.operation).items())
+            self.layers.append(
+                Layer(
+                    number,
+                    name,
+                    step.operation,
+                    step.operation.type,
+                    step.operation.versions[-1],
+                    tuple(ports),
+                    tuple(made),
+                    attributes,
+                )
+            )
+            for i, source in enumerate(step.inputs):
+                self.edges.append(Edge(*places[source], number, i))
+            places.append((number, len(ports)))
+        for position, ref in enumerate(outputs):
+            self.made[(index, position)] = places[ref]
+
+    def _constant(self, number: int, name: str, constant: Constant) -> Layer:
+        data = constant.array().tobytes()
+        self.weights.extend(bytes(-len(self.weights) % _ALIGNED))
+        operation = Const(
+            element_type=constant.element_type,
+            shape=constant.shape,
+            offset=len(self.weights),
+            size=len(data),
+        )
+        self.weights.extend(data)
+        port = _port(0, constant.info())
+        attributes = tuple(format_attributes(operation).items())
+        return Layer(number, name, operation, "Const", "opset1", (), (port,), attributes)
+
+
+def _port(number: int, info: TensorInfo) -> Port:
+    return Port(number, info.shape, info.element_type)

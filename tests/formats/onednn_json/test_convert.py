@@ -1,0 +1,265 @@
+"""oneDNN Graph files as IRs, and the other way round: the same results."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from onednn_forms import ZEROS, as_bytes, deconvolution, op, tensor, windows
+from support import IR
+
+import deconv_ir
+from deconv_ir.errors import InputError, UnsupportedError
+from deconv_ir.formats.onednn_json.convert import to_onednn, to_openvino
+
+RNG = np.random.default_rng(24)
+
+
+def arrays_for(model: deconv_ir.Model) -> dict[str, Any]:
+    """Return arrays for all inputs."""
+    found = {}
+    for name, port in model.inputs.items():
+        assert port.shape is not None
+        assert port.element_type is not None
+        values = (
+            RNG.integers(-9, 9, port.shape)
+            if port.element_type.is_integer
+            else (RNG.uniform(0.2, 1.5, port.shape))
+        )
+        found[name] = np.asarray(
+            abs(values) if port.element_type.kind == "uint" else values
+        ).astype(port.element_type.numpy())
+    return found
+
+
+def pattern() -> list[dict[str, Any]]:
+    """State an int8 pattern with zero points and scales for each channel."""
+    x, w, y = [2, 4, 5, 5], [4, 3, 3, 3], [2, 3, 9, 11]
+    return [
+        op(
+            7,
+            "Dequantize",
+            [tensor(0, x, "u8")],
+            [tensor(1, x)],
+            scales=[0.5],
+            zps=[3],
+            qtype="per_tensor",
+        ),
+        op(
+            8,
+            "Dequantize",
+            [tensor(2, w, "s8")],
+            [tensor(3, w)],
+            scales=[0.25, 1.0, 2.0],
+            zps=[0, 1, 0],
+            qtype="per_channel",
+            axis=1,
+        ),
+        op(
+            9,
+            "ConvTranspose",
+            [tensor(1, x), tensor(3, w), tensor(20, [3])],
+            [tensor(4, y)],
+            **windows([2, 2], [1, 0], [1, 0], weights_format="IOX", output_padding=ZEROS),
+        ),
+        op(10, "Square", [tensor(4, y)], [tensor(5, y)]),
+        op(
+            11,
+            "Quantize",
+            [tensor(5, y)],
+            [tensor(6, y, "u8")],
+            scales=[4.0],
+            zps=[7],
+            qtype="per_tensor",
+        ),
+    ]
+
+
+def gradient() -> dict[str, Any]:
+    return op(
+        0,
+        "ConvTransposeBackwardData",
+        [tensor(0, [1, 7, 6, 4]), tensor(1, [3, 2, 2, 6])],
+        [tensor(2, [1, 3, 3, 6])],
+        **windows([2, 2], [0, 1], [0, 0], data_format="NXC", weights_format="XOI", groups=2),
+    )
+
+
+LOWERED: dict[str, list[dict[str, Any]]] = {
+    "int8": pattern(),
+    "nxc in groups": [
+        op(
+            0,
+            "ConvTranspose",
+            [tensor(0, [1, 4, 4, 6]), tensor(1, [3, 2, 2, 6])],
+            [tensor(2, [1, 8, 8, 4])],
+            **windows(
+                [2, 2],
+                [0, 0],
+                [1, 0],
+                data_format="NXC",
+                weights_format="XOI",
+                groups=2,
+                output_padding=[0, 0],
+            ),
+        )
+    ],
+    "same lower": [
+        deconvolution([1, 2, 4], [2, 3, 4], [1, 3, 12], strides=[3], auto_pad="SAME_LOWER")
+    ],
+    "dst_shape": [
+        op(
+            0,
+            "ConvolutionBackwardData",
+            [tensor(0, [1, 4, 3]), tensor(1, [4, 2, 3])],
+            [tensor(2, [1, 2, 8])],
+            **windows([2], [0], [0], weights_format="OIX", dst_shape=[1, 2, 8]),
+        )
+    ],
+    "bf16": [deconvolution([1, 2, 4], [2, 3, 3], [1, 3, 6], "bf16")],
+    "norm and gelu": [
+        op(
+            0,
+            "LayerNorm",
+            [tensor(0, [2, 6]), tensor(1, [6]), tensor(2, [6])],
+            [tensor(3, [2, 6])],
+            keep_stats=False,
+        ),
+        op(1, "GELU", [tensor(3, [2, 6])], [tensor(4, [2, 6])]),
+        op(2, "LeakyReLU", [tensor(4, [2, 6])], [tensor(5, [2, 6])], alpha=0.25),
+    ],
+    "pool": [
+        op(
+            0,
+            "MaxPool",
+            [tensor(0, [1, 6, 6, 2])],
+            [tensor(1, [1, 3, 3, 2])],
+            strides=[2, 2],
+            kernel=[2, 2],
+            pads_begin=[0, 0],
+            pads_end=[0, 0],
+            data_format="NXC",
+        ),
+    ],
+}
+
+
+@pytest.mark.parametrize("name", [*LOWERED, "gradient"])
+def test_an_ir_of_a_graph_computes_the_same(name: str, tmp_path: Path) -> None:
+    """Names of inputs and outputs stay."""
+    operations = LOWERED.get(name) or [gradient()]
+    data = as_bytes(*operations)
+    if name == "gradient":  # its declared extents are whatever oneDNN infers
+        operations[0]["outputs"][0]["shape"] = []
+        data = as_bytes(*operations)
+    model = deconv_ir.load(data)
+    to_openvino(data, tmp_path / "model.xml")
+    again = deconv_ir.load(tmp_path / "model.xml")
+    assert list(again.inputs) == list(model.inputs)
+    assert list(again.outputs) == list(model.outputs)
+    given = arrays_for(model)
+    for name_, found in again.run(given).items():
+        wanted = model.run(given)[name_]
+        assert found.dtype == wanted.dtype
+        np.testing.assert_allclose(
+            found.astype(float), wanted.astype(float), 1e-5, 1 if found.dtype == np.uint8 else 1e-5
+        )
+
+
+def test_only_opsets_are_written(tmp_path: Path) -> None:
+    """No layer of oneDNN's own is left."""
+    to_openvino(as_bytes(*pattern()), tmp_path / "model.xml")
+    graph = deconv_ir.load(tmp_path / "model.xml").graph
+    assert all((layer.version or "").startswith("opset") for layer in graph.layers)
+    assert not graph.of_type("ConvTranspose")
+    assert graph.of_type("ConvolutionBackpropData")
+
+
+def test_what_an_ir_cannot_express_is_named_and_nothing_written(tmp_path: Path) -> None:
+    """All such operations, in one line."""
+    x, dy = [1, 2, 4], [1, 3, 6]
+    data = as_bytes(
+        op(
+            0,
+            "ConvTransposeBackwardWeights",
+            [tensor(0, x), tensor(1, dy)],
+            [tensor(2, [2, 3, 3])],
+            **windows([1], [0], [0], weights_format="IOX", weights_shape=[2, 3, 3]),
+        ),
+        op(1, "Wildcard", [tensor(2, [2, 3, 3])], [tensor(3, [2, 3, 3])]),
+    )
+    with pytest.raises(UnsupportedError, match=r"ConvTransposeBackwardWeights has no.*Wildcard"):
+        to_openvino(data, tmp_path / "model.xml")
+    assert not list(tmp_path.iterdir())
+
+
+def network() -> IR:
+    """Make an IR with most of what oneDNN Graph has too."""
+    ir = IR()
+    x = ir.parameter("x", "1,4,6,6")
+    w = ir.const(RNG.standard_normal((2, 2, 3, 3, 3)).astype(np.float32))
+    up = ir.layer(
+        "GroupConvolutionBackpropData",
+        [x, w],
+        {
+            "strides": "2,2",
+            "pads_begin": "1,0",
+            "pads_end": "0,1",
+            "dilations": "1,1",
+            "output_padding": "1,0",
+        },
+    )
+    biased = ir.layer("Add", [up, ir.const(RNG.standard_normal((1, 6, 1, 1)).astype(np.float32))])
+    active = ir.layer("HSwish", [biased], version="opset4")
+    order = ir.const(np.array([0, 2, 3, 1], np.int64))
+    turned = ir.layer("Transpose", [active, order])
+    mean = ir.layer(
+        "ReduceMean", [turned, ir.const(np.array([1, 2], np.int64))], {"keep_dims": "true"}
+    )
+    flat = ir.layer(
+        "Reshape", [mean, ir.const(np.array([1, -1], np.int64))], {"special_zero": "false"}
+    )
+    ir.result(ir.layer("SoftMax", [flat], {"axis": "1"}))
+    return ir
+
+
+def test_a_graph_of_an_ir_computes_the_same(tmp_path: Path) -> None:
+    """Constants are inputs, and stand beside the file."""
+    network().save(tmp_path)
+    source = deconv_ir.load(tmp_path / "model.xml")
+    written = to_onednn(tmp_path / "model.xml", tmp_path / "graph.json")
+    assert written == [str(tmp_path / "graph.json"), str(tmp_path / "graph.npz")]
+    model = deconv_ir.load(tmp_path / "graph.json", strict=True)
+    given = arrays_for(source)
+    constants = dict(np.load(tmp_path / "graph.npz"))
+    (data,) = set(model.inputs) - set(constants)
+    (wanted,) = source.run(given).values()
+    (found,) = model.run({**constants, data: given["x"]}).values()
+    np.testing.assert_allclose(found, wanted, 1e-6, 1e-7)
+    assert {layer.type for layer in model.graph.layers} >= {"ConvTranspose", "HardSwish"}
+    # And back: an IR that computes the same.
+    to_openvino(tmp_path / "graph.json", tmp_path / "again.xml")
+    again = deconv_ir.load(tmp_path / "again.xml")
+    (found,) = again.run({**constants, data: given["x"]}).values()
+    np.testing.assert_allclose(found, wanted, 1e-6, 1e-7)
+
+
+def test_what_a_graph_cannot_express_is_named(tmp_path: Path) -> None:
+    """All such types."""
+    ir = IR()
+    x = ir.parameter("x", "1,4,6,6")
+    ir.result(ir.layer("Erf", [ir.layer("Sinh", [x])]))
+    ir.save(tmp_path)
+    with pytest.raises(UnsupportedError, match="Sinh has no counterpart; Erf has no counterpart"):
+        to_onednn(tmp_path / "model.xml", tmp_path / "graph.json")
+    assert not (tmp_path / "graph.json").exists()
+
+
+def test_each_direction_needs_the_other_format(tmp_path: Path) -> None:
+    """A file is not converted to what it is."""
+    with pytest.raises(InputError, match="an IR already"):
+        to_openvino("samples/block/block.xml", tmp_path / "model.xml")
+    with pytest.raises(InputError, match="a oneDNN Graph file already"):
+        to_onednn("samples/onednn/int8.json", tmp_path / "graph.json")

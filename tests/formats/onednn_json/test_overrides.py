@@ -1,0 +1,124 @@
+"""Overrides of oneDNN Graph files, as benchdnn's options describe them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from onednn_forms import as_bytes, deconvolution, op, tensor
+
+import deconv_ir
+from deconv_ir import InputError, Overrides
+
+FILE = as_bytes(
+    deconvolution(
+        [1, 32, 28, 28], [32, 128, 3, 3], [1, 128, 16, 16], strides=[2, 2], pads_end=[41, 41]
+    )
+)
+"""The structure of the public file of one ConvTranspose."""
+
+
+def shapes(data: bytes = FILE, **options: Any) -> Any:
+    """Return the shape of the output with overrides."""
+    (found,) = deconv_ir.load(data, overrides=Overrides(**options)).infer_shapes().values()
+    return found
+
+
+@pytest.mark.parametrize(
+    ("options", "wanted"),
+    [
+        # Extents worked out by hand: 2*27 + 3 = 57 less pads.
+        ({"op_attrs": "0:auto_pad:SAME_UPPER"}, (1, 128, 56, 56)),
+        ({"op_attrs": "0:auto_pad:VALID"}, (1, 128, 57, 57)),
+        ({"op_attrs": "0:output_padding:1x1"}, (1, 128, 17, 17)),
+        ({"in_shapes": "0:1x28x28x32", "op_attrs": "0:data_format:NXC"}, (1, 16, 16, 128)),
+        ({"in_shapes": "1:3x3x128x32", "op_attrs": "0:weights_format:XOI"}, (1, 128, 16, 16)),
+        (
+            {
+                "in_shapes": "0:2x8x5x5x5*acdeb+1:8x4x2x2x2*abcde",
+                "op_attrs": "0:strides:1x1x1*dilations:1x1x1*pads_begin:1x1x1*pads_end:0x0x0",
+            },
+            (2, 4, 5, 5, 5),
+        ),
+        ({"mb": 5}, (5, 128, 16, 16)),
+        ({"mb": 5, "in_shapes": "0:2x32x30x30"}, (5, 128, 20, 20)),
+        ({"op_attrs": "0:pads_end:undef"}, (1, 128, 57, 57)),
+    ],
+)
+def test_shapes_are_inferred_again(options: Any, wanted: Any) -> None:
+    """Declared shapes of outputs do not count any more."""
+    assert shapes(**options) == wanted
+
+
+def test_a_tag_and_strides_change_the_layout() -> None:
+    """Of an output too, which is a boundary tensor."""
+    model = deconv_ir.load(FILE, overrides=Overrides(in_shapes="0:*acdb+2:1x128x16x16*acdb"))
+    (port,) = model.graph.layers[0].outputs
+    assert dict(port.extras[0].attributes)["stride"] == "25088,1,896,32"
+    up = model.graph.find("CONVTRANSPOSE_0")
+    assert up is not None
+    assert dict(up.outputs[0].extras[0].attributes)["stride"] == "32768,1,2048,128"
+
+
+def test_element_types_change() -> None:
+    """All floating-point tensors, or some."""
+    for dt, wanted in (("bf16", ["bf16"] * 2), ("0:f16+1:f16+2:f16", ["f16"] * 2)):
+        model = deconv_ir.load(FILE, overrides=Overrides(dt=dt))
+        assert [str(port.element_type) for port in model.inputs.values()] == wanted
+
+
+def test_kinds_change() -> None:
+    """Add becomes Maximum; the shape of a scalar is written - or scalar."""
+    data = as_bytes(op(3, "Add", [tensor(0, [2]), tensor(1, [2])], [tensor(2, [2])]))
+    for scalar in ("-", "scalar"):
+        changes = Overrides(op_kind="3:Maximum", in_shapes=f"0:4+1:{scalar}")
+        found = deconv_ir.load(data, overrides=changes).run(
+            [np.array([1, 2, 3, 4], np.float32), np.float32(2.5)]
+        )
+        assert found["2"].tolist() == [2.5, 2.5, 3, 4]
+
+
+def test_the_batch_of_a_quantized_pattern_leaves_weights_alone() -> None:
+    """Weights are known by the property constant."""
+    x, w, y = [2, 4, 5, 5], [4, 4, 1, 1], [2, 4, 5, 5]
+    scale = {"scales": [1.0], "zps": [0], "qtype": "per_tensor"}
+    data = as_bytes(
+        op(0, "Dequantize", [tensor(0, x, "u8")], [tensor(1, x)], **scale),
+        op(
+            1, "Dequantize", [tensor(2, w, "s8", property_type="constant")], [tensor(3, w)], **scale
+        ),
+        deconvolution(x, w, y, first=10)
+        | {"id": 2, "inputs": [tensor(1, x), tensor(3, w)], "outputs": [tensor(4, y)]},
+        op(3, "Quantize", [tensor(4, y)], [tensor(5, y, "s8")], **scale),
+    )
+    assert shapes(data, mb=7) == (7, 4, 5, 5)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"in_shapes": "9:1x2"}, "no tensor 9"),
+        ({"op_attrs": "4:strides:1x1"}, "no operation 4"),
+        ({"dt": "9:f16"}, "no tensor 9"),
+        ({"op_kind": "4:Add"}, "no operation 4"),
+        ({"in_shapes": "0"}, "expected ID:VALUE"),
+        ({"in_shapes": "0:axb*"}, "numbers joined by x"),
+        ({"in_shapes": "0:1x2*aab"}, "permutation"),
+        ({"in_shapes": "0:1x2*abc"}, "2 dims, found tag 'abc'"),
+        ({"in_shapes": "0:*1x2"}, "4 dims, found 2 strides"),
+        ({"in_shapes": "0:1+0:2"}, "0 stands twice"),
+        ({"op_attrs": "0:strides"}, "expected ID:NAME:VALUE"),
+        ({"dt": "f33"}, "unknown element type 'f33'"),
+    ],
+)
+def test_overrides_that_do_not_fit_are_refused(options: Any, message: str) -> None:
+    """With the option's name."""
+    with pytest.raises(InputError, match=message.replace("*", r"\*")):
+        deconv_ir.load(FILE, overrides=Overrides(**options))
+
+
+def test_irs_have_no_overrides() -> None:
+    """They have none of these options."""
+    with pytest.raises(InputError, match="not a oneDNN Graph file"):
+        deconv_ir.load("samples/block/block.xml", overrides=Overrides(mb=2))
