@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from deconv_ir.errors import DeconvError
 
 from .common import FROM_STDIN, STREAM, standard_input
+from .onednn import overrides_of
 
 if TYPE_CHECKING:
     from deconv_ir import Model
@@ -38,6 +39,7 @@ def open_model(request: Request) -> Model:
             limits=request.limits,
             memory_limit=request.memory_limit,
             accuracy=request.accuracy,
+            overrides=overrides_of(request),
         )
     except DeconvError as error:
         if given is not request.model:

@@ -61,6 +61,14 @@ class Request(NamedTuple):
     threads: int | None
     memory_limit: int | None
     limits: Limits
+    in_shapes: str
+    op_attrs: str
+    op_kind: str
+    mb: int
+    dt: str
+    physical: bool
+    save_xml: str | None
+    save_onednn: str | None
     info: bool
     explain_plan: bool
     profile: str | None
@@ -90,6 +98,8 @@ class Request(NamedTuple):
             raise Mistake("--output and --no-output cannot be combined")
         if self.info:
             self.require_none_of(("until", "output_layers", "explain_plan"), INFO_HINT)
+        if self.save_xml is not None and self.save_onednn is not None:
+            raise Mistake("--save-xml and --save-onednn cannot be combined")
         if self.warmup is not None and self.repeat is None:
             raise Mistake("--warmup requires --repeat N")
 

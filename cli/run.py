@@ -1,4 +1,4 @@
-"""deconv-run: run an IR, from .npy files to .npy files."""
+"""deconv-run: run an IR or a oneDNN Graph file, from .npy files to .npy files."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ import click
 from .common import FILE, run_and_leave, version_option
 from .completion import complete_layers, complete_tensors
 from .limits import OF_AN_IR, limit_options
+from .onednn import convert, onednn_options
 from .request import FOR_ONE_RUN, BatchSize, CastMode, Request, RunCommand, Size
 
 EPILOG = """\b
@@ -28,6 +29,9 @@ Examples:
   deconv-run model.xml --random-inputs 0 --profile trace.json
   deconv-run model.xml --input x.npy --expect y.npy --rtol 1e-4
   deconv-run layer.xml --input x.npy --input filter.npy --output - | ...
+  deconv-run graph.json --input 0=x.npy --input 1=weights.npy
+  deconv-run graph.json --random-inputs 0 --in-shapes 0:2x64x56x56 --op-attrs 0:strides:2x2
+  deconv-run graph.json --save-xml model.xml
 
 \b
 Exit codes: 0 done, 1 the comparison failed, 2 something is wrong with the
@@ -69,7 +73,7 @@ def _list_operations(context: click.Context, parameter: click.Parameter, value: 
     epilog=EPILOG,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-@click.argument("model", metavar="MODEL.xml", type=FILE)
+@click.argument("model", metavar="MODEL", type=FILE)
 @click.option(
     "--input",
     "inputs",
@@ -201,6 +205,7 @@ def _list_operations(context: click.Context, parameter: click.Parameter, value: 
     help="Refuse to run beyond this, as 2GiB or 500MB. Default: what is available.",
 )
 @limit_options(OF_AN_IR)
+@onednn_options
 @click.option(
     "--info",
     is_flag=True,
@@ -225,9 +230,14 @@ def _list_operations(context: click.Context, parameter: click.Parameter, value: 
 @click.option("-q", "--quiet", is_flag=True, help="Print only warnings and errors.")
 @version_option("deconv-run", _kernel_details, _kernel_note)
 def command(**options: Any) -> int:
-    """Run the network in MODEL.xml ('-': standard input) on arrays from .npy or .npz files."""
+    """Run the network in MODEL on arrays from .npy or .npz files.
+
+    MODEL is an OpenVINO IR (.xml), a oneDNN Graph file (.json), or '-': standard input.
+    """
     request = Request(**options)
     request.require_consistent()
+    if request.save_xml is not None or request.save_onednn is not None:
+        return convert(request)
     from .models import open_model
 
     started = time.perf_counter()

@@ -10,6 +10,7 @@ from .common import EXIT_DIFFERS, EXIT_OK
 from .compare import compare_with
 from .guard import Guard, guard_run
 from .inputs import gather_inputs, pair, read_array
+from .onednn import physical
 from .patterns import name_references
 from .profiles import start_profile, write_trace
 from .reporting import report_findings
@@ -67,7 +68,7 @@ def run_once(model: Model, request: Request, started: float) -> int:
         for name, path in references.items()
     ]
     write_arrays(arrays, saved)
-    write_arrays(results, targets)
+    write_arrays(physical(model, results) if request.physical else results, targets)
     summary = Summary(
         model,
         arrays,

@@ -1,0 +1,168 @@
+"""Options of deconv-run for oneDNN Graph files: overrides, physical layout, conversion."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from .common import EXIT_OK, STREAM, Mistake, note, standard_input
+
+if TYPE_CHECKING:
+    from deconv_ir import Model, Overrides
+    from deconv_ir.ir.dtypes import Array
+
+    from .request import Request
+
+_Command = TypeVar("_Command", bound=Callable[..., Any])
+
+OPTIONS = (
+    click.option(
+        "--in-shapes",
+        default="",
+        metavar="ID:SHAPE",
+        help="oneDNN Graph file: other shapes and layouts of inputs, as in "
+        "0:2x64x56x56*acdb+1:32x64x2x2.",
+    ),
+    click.option(
+        "--op-attrs",
+        default="",
+        metavar="ID:NAME:VALUE",
+        help="oneDNN Graph file: other attributes of operations, as in "
+        "0:strides:2x2*auto_pad:SAME_UPPER; undef removes one.",
+    ),
+    click.option(
+        "--op-kind",
+        default="",
+        metavar="ID:KIND",
+        help="oneDNN Graph file: other kinds of operations, as in 1:Maximum.",
+    ),
+    click.option(
+        "--mb",
+        type=click.IntRange(0),
+        default=0,
+        metavar="N",
+        help="oneDNN Graph file: batch size.",
+    ),
+    click.option(
+        "--dt",
+        default="",
+        metavar="DTYPE",
+        help="oneDNN Graph file: element type of all floating-point tensors, as in bf16, or of "
+        "some, as in 0:f16+1:f16.",
+    ),
+    click.option(
+        "--physical",
+        is_flag=True,
+        help="oneDNN Graph file: write each output as a list of its elements in the order of its "
+        "strides.",
+    ),
+    click.option(
+        "--save-xml",
+        metavar="FILE.xml",
+        help="Write a oneDNN Graph file as an OpenVINO IR, and do not run it.",
+    ),
+    click.option(
+        "--save-onednn",
+        metavar="FILE.json",
+        help="Write an IR as a oneDNN Graph file, its constants as .npz beside it, and do not "
+        "run it.",
+    ),
+)
+
+
+def onednn_options(command: _Command) -> _Command:
+    """Add the options to a command."""
+    for option in reversed(OPTIONS):
+        command = option(command)
+    return command
+
+
+def overrides_of(request: Request) -> Overrides | None:
+    """Return the changes that the options ask for; None where there are none.
+
+    Raises
+    ------
+    InputError
+        An option does not have its form.
+    """
+    given = {
+        "in_shapes": request.in_shapes,
+        "op_attrs": request.op_attrs,
+        "op_kind": request.op_kind,
+        "mb": request.mb,
+        "dt": request.dt,
+    }
+    if not any(given.values()):
+        return None
+    for name, value in given.items():
+        if isinstance(value, str) and "," in value:
+            option = name.replace("_", "-")
+            raise Mistake(f"--{option} {value}: one run takes one alternative, without commas")
+    from deconv_ir import Overrides
+
+    return Overrides(**given)  # type: ignore[arg-type]
+
+
+def convert(request: Request) -> int:
+    """Write the model in the other format.
+
+    Returns
+    -------
+    int
+        Exit code.
+
+    Raises
+    ------
+    DeconvError
+        It cannot be read, written, or expressed in that format.
+    """
+    from deconv_ir.formats.onednn_json.convert import to_onednn, to_openvino
+
+    target = request.save_xml or request.save_onednn
+    assert target is not None, "one of the options was given"
+    given: str | bytes = request.model
+    if given == STREAM:
+        given = standard_input().read(request.limits.xml_bytes + 1)
+    if Path(target).exists() and not request.force:
+        raise Mistake(f"{target} already exists (use --force to overwrite)")
+    if request.save_xml is not None:
+        written = to_openvino(given, target, request.limits, overrides_of(request))
+    else:
+        written = to_onednn(given, target, request.weights, request.limits)
+    if not request.quiet:
+        note(f"wrote {' and '.join(written)}")
+    return EXIT_OK
+
+
+def physical(model: Model, results: Mapping[str, Array]) -> dict[str, Array]:
+    """Lay results out as the strides of their tensors say; one without strides is dense.
+
+    Raises
+    ------
+    DeconvError
+        Strides do not describe a layout, or what they span does not fit into memory.
+    """
+    from deconv_ir.errors import InputError
+    from deconv_ir.execute.memory import require_memory
+    from deconv_ir.formats.onednn_json.layout import span, strides_of, to_physical
+    from deconv_ir.ir.tensor_names import find_tensors
+
+    graph, found = model.graph, {}
+    for name, array in results.items():
+        ((layer, output),) = find_tensors(graph, [name]).values()
+        strides = strides_of(graph.layers[layer].outputs[output])
+        if strides is None:
+            found[name] = array.reshape(-1)
+            continue
+        if len(strides) == array.ndim:
+            needed = span(array.shape, strides) * array.dtype.itemsize
+            require_memory(needed, model.memory_limit, file=graph.file)
+        try:
+            found[name] = to_physical(array, strides)
+        except InputError as error:
+            error.locate(file=graph.file, layer=graph.layers[layer].label)
+            raise
+    return found
