@@ -64,10 +64,7 @@ def read_model(
     if is_json(data):
         from deconv_ir.formats.onednn_json import reader as onednn_json
 
-        graph, problems = onednn_json.read_bytes(data, file, limits, overrides)
-        if overrides is not None and not problems:
-            overrides.require_used()
-        return graph, problems
+        return onednn_json.read_bytes(data, file, limits, overrides)
     if overrides is not None:
         raise InputError(f"{file or 'the file'} is not a oneDNN Graph file, which overrides need")
     return read_bytes(data, file, limits)

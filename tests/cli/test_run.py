@@ -109,7 +109,7 @@ def test_closed_pipe_is_no_traceback(here: Path) -> None:
         ([MODEL, "--input", "../x.npy", "--expect", "q=../x.npy"], "no 'q'; it has 'y'"),
         ([MODEL, "--semantics", "both"], "'both' is not one of 'spec', 'openvino'"),
         ([MODEL, "--threads", "0"], "invalid value for '--threads'"),
-        ([], "missing argument 'MODEL.xml'"),
+        ([], "missing argument 'MODEL'"),
         (["--nonsense"], "no such option"),
     ],
 )  # fmt: skip

@@ -6,7 +6,7 @@ Source: oneDNN, tests/benchdnn/doc/driver_graph.md.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Final, NamedTuple, TypeVar
 
 from deconv_ir.errors import InputError
@@ -79,16 +79,29 @@ class Overrides:
     def __init__(
         self, in_shapes: str = "", op_attrs: str = "", mb: int = 0, dt: str = "", op_kind: str = ""
     ) -> None:
-        self.shapes = _entries("in-shapes", in_shapes, _tensor_change)
-        self.attributes = _entries("op-attrs", op_attrs, _attributes)
+        self.in_shapes = in_shapes
+        self.op_attrs = op_attrs
         self.mb = mb
+        self.dt = dt
+        self.op_kind = op_kind
+        Changes(self)  # refuses what does not have its form
+
+
+class Changes:
+    """The changes of some overrides, for one file."""
+
+    def __init__(self, overrides: Overrides) -> None:
+        self.shapes = _entries("in-shapes", overrides.in_shapes, _tensor_change)
+        self.attributes = _entries("op-attrs", overrides.op_attrs, _attributes)
+        self.mb = overrides.mb
+        dt = overrides.dt
         self.dtype = ""
         self.dtypes: dict[int, str] = {}
         if ":" in dt:
             self.dtypes = _entries("dt", dt, _dtype)
         elif dt and dt != _REMOVED:
             self.dtype = _dtype(dt)
-        self.kinds = _entries("op-kind", op_kind, str)
+        self.kinds = _entries("op-kind", overrides.op_kind, str)
         self.used: set[int] = set()
         self.changed: set[int] = set()
 
@@ -129,6 +142,8 @@ class Overrides:
         Inputs have the batch of the first operation's data, unless they are constant or
         weights.
         """
+        if not self.mb:
+            return stated
         produced = {t.id for _, facts in stated for t in facts.outputs}
         batched: set[int] = set()
         old = None
@@ -264,9 +279,3 @@ def strides_of(dims: list[int], tag: str) -> tuple[int, ...]:
         strides[axis] = step
         step *= max(1, dims[axis])
     return tuple(strides)
-
-
-def choose(values: Mapping[str, object]) -> Overrides | None:
-    """Make the changes of some options; None where none is given."""
-    given = {name: value for name, value in values.items() if value}
-    return Overrides(**given) if given else None  # type: ignore[arg-type]

@@ -12,7 +12,7 @@ from typing import Any, Final
 from deconv_ir.errors import AttributeValueError, DeconvError, IRError
 from deconv_ir.formats.onednn_json.document import Document, Locator, Stated, Tensor
 from deconv_ir.formats.onednn_json.kinds import DTYPES, KINDS, Kind
-from deconv_ir.formats.onednn_json.overrides import Overrides
+from deconv_ir.formats.onednn_json.overrides import Changes, Overrides
 from deconv_ir.formats.onednn_json.text import Node, Text, parse
 from deconv_ir.ir.dtypes import ElementType, parse_element_type
 from deconv_ir.ir.geometry import UNKNOWN
@@ -82,7 +82,7 @@ class _Reader:
         self.document = document
         self.source = source
         self.limits = limits
-        self.overrides = overrides
+        self.overrides = None if overrides is None else Changes(overrides)
         self.layers: list[Layer] = []
         self.edges: list[Edge] = []
         self.label: str | None = None
@@ -144,7 +144,8 @@ class _Reader:
             except _UnusableError:
                 continue
         self.label = None
-        if self.overrides is not None and self.overrides.mb:
+        if self.overrides is not None and not self.document.problems:
+            self.overrides.require_used()
             stated = self.overrides.change_batch(stated)
         ports = {name: self.ports(root, name) for name in ("input_ports", "output_ports")}
         self.connect(stated, ports["input_ports"], ports["output_ports"])
