@@ -119,7 +119,7 @@ def convert(request: Request) -> int:
     DeconvError
         It cannot be read, written, or expressed in that format.
     """
-    from deconv_ir.formats.onednn_json.convert import to_onednn, to_openvino
+    from deconv_ir.formats.conversion import to_onednn, to_openvino
 
     target = request.save_xml or request.save_onednn
     assert target is not None, "one of the options was given"

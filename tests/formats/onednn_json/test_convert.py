@@ -12,7 +12,7 @@ from support import IR
 
 import deconv_ir
 from deconv_ir.errors import InputError, UnsupportedError
-from deconv_ir.formats.onednn_json.convert import to_onednn, to_openvino
+from deconv_ir.formats.conversion import to_onednn, to_openvino
 
 RNG = np.random.default_rng(24)
 
