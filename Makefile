@@ -8,7 +8,7 @@ SECONDS ?= 60
 COUNT ?= 100000
 PROBLEMS ?= 300
 
-.PHONY: help run test test-without-compiler test-lowest test-peers test-peers-quick check regen docs bench fuzz fuzz-sanitized mutate generate dist clean
+.PHONY: help run test test-without-compiler test-lowest test-peers test-peers-quick check regen docs bench fuzz fuzz-sanitized mutate generate headers dist clean
 
 help:
 	@echo "make run         upsample a photograph and name the pictures to look at"
@@ -21,6 +21,7 @@ help:
 	@echo "make fuzz        coverage-guided fuzzing, SECONDS=60 for each target (installs atheris)"
 	@echo "make mutate      COUNT=100000 mutated IRs through load, lint and run"
 	@echo "make generate    COUNT=100000 IRs generated from the operations' declarations, the same way"
+	@echo "make headers     COUNT=100000 hostile .npy and .npz files through the reader of arrays"
 	@echo "make regen       write the generated files anew"
 	@echo "make docs        build the documentation as a site, out/site/index.html"
 	@echo "make bench       time kernels and networks beside OpenVINO, onnxruntime and torch (installs them)"
@@ -124,7 +125,10 @@ fuzz-sanitized: $(VENV)/installed-dev
 	@# The next installation would take the sanitized extension from there.
 	@rm -rf build
 	$(SANITIZED) tests/kernels/fuzz.py --count $(PROBLEMS) --path direct --path winograd
+	@# Without what never enters the extension, or starts processes of its own.
 	$(SANITIZED) -P -m pytest -k "not numpy and not col2im and not im2col" \
+		--ignore tests/kernels/test_injected_machines.py \
+		--ignore tests/kernels/test_numpy_methods.py \
 		tests/kernels tests/hostile/test_kernel_arguments.py
 
 # There are wheels of atheris for few Pythons and machines; its sources want a clang of their own.
@@ -146,6 +150,9 @@ mutate: $(VENV)/installed-dev
 
 generate: $(VENV)/installed-dev
 	$(BIN)/python tests/hostile/generate.py --count $(COUNT) --keep $(OUT)/generate
+
+headers: $(VENV)/installed-dev
+	$(BIN)/python tests/hostile/headers.py --count $(COUNT) --keep $(OUT)/headers
 
 dist: $(VENV)/installed-dev
 	$(BIN)/python -m build

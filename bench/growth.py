@@ -97,7 +97,7 @@ def planned(layer: Layer, threads: int) -> float:
 def layers() -> dict[str, list[tuple[int, Layer]]]:
     """Return the series: names, and sizes with their layers."""
     samples = [1 << power for power in range(16, 27, 2)]
-    sides = [1 << power for power in range(9, 16)]
+    sides = [1 << power for power in range(9, 16, 2)]
     return {
         "batch": [(n, Layer((n, 64, 32, 32), (64, 32, 4, 4))) for n in (1, 2, 4, 8, 16, 32)],
         "input channels": [(c, Layer((1, c, 32, 32), (c, 32, 4, 4))) for c in (16, 64, 256, 1024)],

@@ -67,9 +67,14 @@ def plot_growth(report: dict[str, Any], target: Path) -> Path:
 
     Returns the file written.
     """
-    count = len(report["series"])
-    figure, axes = plt.subplots(2, count, figsize=(5 * count, 8), squeeze=False)
-    for (above, below), (name, points) in zip(axes.T, report["series"].items(), strict=True):
+    columns = 5
+    bands = -(-len(report["series"]) // columns)
+    figure, axes = plt.subplots(2 * bands, columns, figsize=(4 * columns, 6 * bands), squeeze=False)
+    for axis in axes.flat:
+        axis.set_visible(False)
+    for number, (name, points) in enumerate(report["series"].items()):
+        band, column = divmod(number, columns)
+        above, below = axes[2 * band, column], axes[2 * band + 1, column]
         for engine, colour in _COLOURS.items():
             found = [
                 (p["size"], 1e3 * p["seconds"][engine]) for p in points if engine in p["seconds"]
@@ -86,9 +91,10 @@ def plot_growth(report: dict[str, Any], target: Path) -> Path:
             below.loglog(sizes, cycles, "o-", label=f"{threads} threads")
         below.set_ylabel("planned cycles")
         for axis in (above, below):
+            axis.set_visible(True)
             axis.set_xlabel(name)
-            axis.legend()
+            axis.legend(fontsize="small")
     figure.tight_layout()
-    figure.savefig(target, dpi=60)
+    figure.savefig(target, dpi=80)
     plt.close(figure)
     return target

@@ -8,6 +8,10 @@ if TYPE_CHECKING:
     from deconv_ir.ir.dtypes import Array
 
 
+_BLOCK = 1 << 16
+"""Elements that are compared at once."""
+
+
 class Comparison(NamedTuple):
     """How far two arrays are apart.
 
@@ -69,30 +73,41 @@ def compare(name: str, actual: Array, expected: Array, rtol: float, atol: float)
         )
     if actual.size == 0:
         return Comparison(name, True, 0.0, 0.0, None, 0, 0, "empty")
-    error, scale = _errors(actual, expected)
-    with np.errstate(all="ignore"):
-        # An infinite reference makes an infinite tolerance; only itself agrees with it.
-        allowed = np.where(np.isfinite(scale), atol + rtol * scale, 0.0)
-        outside = error > allowed
-        relative = np.divide(
-            error, scale, out=np.where(outside, np.inf, 0.0), where=(scale > 0) & np.isfinite(error)
-        )
-    where = np.unravel_index(int(np.argmax(error)), error.shape)
-    values = f" ({actual[where]}, the reference has {expected[where]})"
+    largest, relative, position, outside, start = -1.0, 0.0, 0, 0, 0
+    # Blocks in the order of the elements, whatever the layout: without copies of the arrays.
+    blocks = np.nditer(
+        [actual, expected], ["external_loop", "buffered"], order="C", buffersize=_BLOCK
+    )
+    for a, b in blocks:
+        error, scale = _errors(a, b)
+        with np.errstate(all="ignore"):
+            # An infinite reference makes an infinite tolerance; only itself agrees with it.
+            allowed = np.where(np.isfinite(scale), atol + rtol * scale, 0.0)
+            off = error > allowed
+            ratio = np.divide(
+                error, scale, out=np.where(off, np.inf, 0.0), where=(scale > 0) & np.isfinite(error)
+            )
+        at = int(np.argmax(error))
+        if error[at] > largest:
+            largest, position = float(error[at]), start + at
+        relative = max(relative, float(ratio.max()))
+        outside += int(np.count_nonzero(off))
+        start += error.size
+    where = np.unravel_index(position, actual.shape)
     return Comparison(
         name,
-        not outside.any(),
-        float(error.max()),
-        float(relative.max()),
+        not outside,
+        largest,
+        relative,
         tuple(int(i) for i in where),
-        int(np.count_nonzero(outside)),
+        outside,
         actual.size,
-        values if error.max() > 0 else "",
+        f" ({actual[where]}, the reference has {expected[where]})" if largest > 0 else "",
     )
 
 
 def _errors(actual: Array, expected: Array) -> tuple[Array, Array]:
-    """Return absolute errors and magnitudes of the reference, as f64 arrays of any rank."""
+    """Return absolute errors and magnitudes of the reference, as f64."""
     import numpy as np
 
     if max(actual.dtype.itemsize, expected.dtype.itemsize) == 8 and {
@@ -101,10 +116,10 @@ def _errors(actual: Array, expected: Array) -> tuple[Array, Array]:
     } <= set("iub"):
         # Integers of 64 bits do not fit a float.
         a, b = actual.astype(object), expected.astype(object)
-        return np.asarray(abs(a - b), np.float64), np.asarray(abs(b), np.float64)
+        return abs(a - b).astype(np.float64), abs(b).astype(np.float64)
     a, b = actual.astype(np.float64), expected.astype(np.float64)
     with np.errstate(all="ignore"):
-        error = np.asarray(np.abs(a - b))
+        error = np.abs(a - b)
     error[(a == b) | (np.isnan(a) & np.isnan(b))] = 0.0
     error[np.isnan(error)] = np.inf
-    return error, np.asarray(np.abs(b))
+    return error, np.abs(b)

@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 _CHUNK = 1 << 20
 _LENGTH_BYTES = {(1, 0): 2, (2, 0): 4}
 """Version of the format -> bytes of the length of its header."""
-_MAX_HEADER = 1 << 16
+_MAX_HEADER = 10_000
+"""NumPy's own default."""
 
 
 def read(path: str) -> Array:
@@ -79,6 +80,8 @@ def read_stream(stream: BinaryIO, name: str, size: int | None) -> Array:
 
 
 def _read_header(stream: BinaryIO, name: str) -> tuple[tuple[int, ...], bool, Any]:
+    import ast
+    import re
     import warnings
 
     from numpy.lib import format as npy
@@ -87,6 +90,8 @@ def _read_header(stream: BinaryIO, name: str) -> tuple[tuple[int, ...], bool, An
 
     # NumPy would take the memory first, and then find the header too long.
     start = stream.read(npy.MAGIC_LEN)
+    if not start:
+        raise InputError("not a .npy file: it is empty", file=name)
     if start[: len(npy.MAGIC_PREFIX)] != npy.MAGIC_PREFIX or len(start) < npy.MAGIC_LEN:
         raise InputError("not a .npy file: the magic bytes are missing", file=name)
     major, minor = start[-2:]
@@ -101,15 +106,23 @@ def _read_header(stream: BinaryIO, name: str) -> tuple[tuple[int, ...], bool, An
             expected=f"<= {_MAX_HEADER}",
             actual=size,
         )
-    header = io.BytesIO(length + _read_exactly(stream, size, name))
+    # Python 2 marks long integers.
+    text = re.sub(rb"(?<=\d)L\b", b"", _read_exactly(stream, size, name))
+    header = io.BytesIO(len(text).to_bytes(len(length), "little") + text)
     reader = npy.read_array_header_1_0 if major == 1 else npy.read_array_header_2_0
+    try:
+        # Where this fails, NumPy would tokenize the text, which can take seconds.
+        ast.literal_eval(text.decode("latin1"))
+    except (SyntaxError, ValueError, TypeError, MemoryError, RecursionError) as error:
+        raise InputError("not a .npy file: its header is not a literal", file=name) from error
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             shape, fortran, dtype = reader(header)
-    except Exception as error:  # the header is Python text, and can be wrong in any way
-        reason = str(error).partition("\n")[0]
-        raise InputError(f"not a .npy file: {reason}", file=name) from error
+    except Exception as error:  # a literal can be wrong in any way
+        # NumPy's own errors are ValueErrors; the others tell of its code.
+        reason = f": {error}".partition("\n")[0][:200] if isinstance(error, ValueError) else ""
+        raise InputError(f"not a .npy file: invalid header{reason}", file=name) from error
     # NumPy takes booleans for extents, since they are ints in Python.
     if any(isinstance(extent, bool) for extent in shape):
         raise InputError(f"not a .npy file: its shape is {shape}", file=name)

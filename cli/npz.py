@@ -10,7 +10,7 @@ from lzma import LZMAError
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from deconv_ir.errors import InputError, OutputError
+from deconv_ir.errors import InputError, OutputError, ResourceError
 from deconv_ir.formats.files import open_regular, replace_file
 
 from . import npy
@@ -43,6 +43,8 @@ def read(path: str, name: str) -> Array:
     ------
     InputError
         There is no such array, or the file cannot be read.
+    ResourceError
+        The memory does not suffice.
     """
     with _opened(path) as archive:
         entries = _entries(archive)
@@ -91,6 +93,9 @@ def _opened(path: str) -> Iterator[zipfile.ZipFile]:
             yield archive
     except OSError as error:
         raise InputError(f"cannot read the arrays: {error.strerror or error}", file=path) from error
+    except MemoryError as error:
+        # Also of a damaged LZMA entry that asks for a dictionary of gigabytes.
+        raise ResourceError("cannot read the arrays: not enough memory", file=path) from error
     except _DAMAGED as error:
         raise InputError(f"not a valid .npz file: {error}", file=path) from error
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import math
+import tracemalloc
 from pathlib import Path
 
+import ml_dtypes
 import numpy as np
 import pytest
 from deconv_cli.compare import compare
@@ -71,6 +73,28 @@ def test_scalars_are_compared_as_arrays_are(dtype: type) -> None:
     assert str(same).startswith("y: agrees: largest absolute error 0, ")
     off = compare("y", one, zero, 0, 0)
     assert (off.within, off.largest_absolute, off.outside) == (False, 1.0, 1)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16", "int64", "uint8"])
+@pytest.mark.parametrize("layout", ["C", "F", "strided"])
+def test_large_arrays_are_compared_in_blocks(dtype: str, layout: str) -> None:
+    """Three elements differ, in three blocks; f64 copies of both would be 19 MB."""
+    kind = np.dtype(getattr(ml_dtypes, dtype, None) or dtype)
+    reference = np.ones((600, 2, 1000), kind, order="F" if layout == "F" else "C")
+    reference = (
+        reference[:, :, ::1] if layout != "strided" else np.ones((600, 4, 1000), kind)[:, ::2]
+    )
+    actual = reference.copy(order="K")
+    for where, value in (((20, 1, 999), 3), ((300, 0, 5), 17), ((599, 1, 999), 17)):
+        actual[where] = value
+    compare("y", actual[:1], reference[:1], 0, 0)  # what is imported and made once
+    tracemalloc.start()
+    found = compare("y", actual, reference, 0, 0)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert found[1:7] == (False, 16.0, 16.0, (300, 0, 5), 3, 1_200_000)
+    assert found.note == f" ({kind.type(17)}, the reference has {kind.type(1)})"
+    assert peak < 8 << 20
 
 
 @pytest.mark.parametrize(("reference", "code", "verdict"), [(2.5, 0, "agrees"), (3, 1, "DIFFERS")])

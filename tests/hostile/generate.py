@@ -34,7 +34,7 @@ from deconv_ir.ops.base import AttributeSpec, attributes_of
 from deconv_ir.ops.elementwise.elementwise import Unary
 from deconv_ir.ops.examples import parse_example
 from hostile.mutate import INTEGERS, WORDS
-from hostile.runner import Maker, main
+from hostile.runner import IRMaker, main
 from hostile.seeds import Seed
 
 EXTENTS = (0, 1, 1, 2, 2, 3, 4, 5, 7)
@@ -59,7 +59,7 @@ class Input:
     elements: tuple[float, ...] | None = None
 
 
-class Generator(Maker):
+class Generator(IRMaker):
     """Makes IRs; the same ones for the same numbers."""
 
     def __init__(self) -> None:

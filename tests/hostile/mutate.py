@@ -20,7 +20,7 @@ from pathlib import Path
 if __name__ == "__main__":  # run as a script, from anywhere
     sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from hostile.runner import Maker, main
+from hostile.runner import IRMaker, main
 from hostile.seeds import Seed, seeds
 
 MAX_TEXT = 1 << 16
@@ -46,7 +46,7 @@ _PORT = re.compile(r"<port [^>]*?(?:/>|>.*?</port>)\s*", re.DOTALL)
 _TYPE = re.compile(r'type="([^"]*)" version="([^"]*)"')
 
 
-class Mutator(Maker):
+class Mutator(IRMaker):
     """Makes mutated IRs; the same ones for the same numbers."""
 
     def __init__(self) -> None:

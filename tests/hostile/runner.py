@@ -1,4 +1,6 @@
-"""Hostile IRs through lint, load, inference and run, in child processes with bounds.
+"""Hostile files, IRs above all, in child processes with bounds.
+
+An IR goes through lint, load, inference and run.
 
 Each of them must give a result, of the shapes and types that were inferred, or
 a `DeconvError`; a traceback, a dead process, more than `SECONDS` of CPU time (or
@@ -20,7 +22,7 @@ import time
 import traceback
 import warnings
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -34,7 +36,28 @@ BATCH = 500
 
 
 class Maker(abc.ABC):
+    """Makes files, the same ones for the same numbers, and tries them."""
+
+    @abc.abstractmethod
+    def files(self, seed: int, number: int) -> Mapping[str, bytes]:
+        """Return the files of that number, by name."""
+
+    @abc.abstractmethod
+    def attempt(self, folder: Path, seed: int, number: int) -> str:
+        """Take these files all the way; return how far they came."""
+
+
+class IRMaker(Maker):
     """Makes IRs; the same ones for the same numbers."""
+
+    def files(self, seed: int, number: int) -> Mapping[str, bytes]:
+        """Return the two files of an IR."""
+        made = self.make(seed, number)
+        return {"model.xml": made.xml, "model.bin": made.weights}
+
+    def attempt(self, folder: Path, seed: int, number: int) -> str:
+        """Lint, load and run the IR."""
+        return try_one(folder / "model.xml", functools.partial(self.array, seed, number))
 
     @abc.abstractmethod
     def make(self, seed: int, number: int) -> Seed:
@@ -83,11 +106,11 @@ def try_one(path: Path, feed: Callable[[Any, int], Any]) -> str:
     import deconv_ir
 
     for finding in deconv_ir.lint(path, severity="info", deep=True):
-        _one_line(str(finding))
+        require_one_line(str(finding))
     try:
         model = deconv_ir.load(path, warn=False)
     except deconv_ir.DeconvError as error:
-        _one_line(str(error))
+        require_one_line(str(error))
         return f"refused: {error.rule or type(error).__name__}"
     inputs = {}
     for index, (name, port) in enumerate(model.inputs.items()):
@@ -100,12 +123,12 @@ def try_one(path: Path, feed: Callable[[Any, int], Any]) -> str:
     try:
         inferred = model.infer_shapes({name: a.shape for name, a in inputs.items()})
     except deconv_ir.DeconvError as error:
-        _one_line(str(error))
+        require_one_line(str(error))
         return f"inference refused: {error.rule or type(error).__name__}"
     try:
         results = model.run(inputs)
     except deconv_ir.DeconvError as error:
-        _one_line(str(error))
+        require_one_line(str(error))
         return f"run refused: {error.rule or type(error).__name__}"
     _as_inferred(model, inferred, results)
     return "ran"
@@ -123,7 +146,8 @@ def _as_inferred(model: Any, inferred: Any, results: Any) -> None:
             raise AssertionError(f"output {name!r}: {array.dtype}, inferred {element_type}")
 
 
-def _one_line(text: str) -> None:
+def require_one_line(text: str) -> None:
+    """Require a message that a terminal shows in one line, more or less."""
     if "\n" in text or len(text) > 4000:
         raise AssertionError(f"a message of {len(text)} characters: {text[:500]!r}")
 
@@ -149,18 +173,16 @@ def _child(maker: Maker, seed: int, numbers: Sequence[int], folder: Path, report
     warnings.simplefilter("error")
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    path = folder / "model.xml"
     for number in numbers:
-        made = maker.make(seed, number)
-        path.write_bytes(made.xml)
-        path.with_suffix(".bin").write_bytes(made.weights)
+        for name, data in maker.files(seed, number).items():
+            (folder / name).write_bytes(data)
         _say(report, {"number": number})
         started = time.process_time()
         detail = ""
         # Of CPU: who else has the machine must not decide.
         signal.setitimer(signal.ITIMER_PROF, SECONDS)
         try:
-            outcome = try_one(path, functools.partial(maker.array, seed, number))
+            outcome = maker.attempt(folder, seed, number)
         except TooSlowError:
             outcome, detail = "HANG", traceback.format_exc(limit=-12)
         except BaseException as error:
@@ -272,10 +294,9 @@ def main(make_maker: Callable[[], Maker], description: str | None) -> int:
         print(f"FAILED seed {failure['seed']} number {failure['number']}: {failure['outcome']}")
         print(failure.get("detail", ""))
         if options.keep:
-            made = maker.make(failure["seed"], failure["number"])
             options.keep.mkdir(parents=True, exist_ok=True)
-            (options.keep / f"{failure['number']}.xml").write_bytes(made.xml)
-            (options.keep / f"{failure['number']}.bin").write_bytes(made.weights)
+            for name, data in maker.files(failure["seed"], failure["number"]).items():
+                (options.keep / f"{failure['number']}{Path(name).suffix}").write_bytes(data)
     for outcome, count in figures.outcomes.most_common():
         print(f"{count:8} {outcome}")
     print(

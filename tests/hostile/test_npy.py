@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import os
+import re
 import struct
+import subprocess
+import sys
 import threading
+import zipfile
 from pathlib import Path
 
 import numpy as np
@@ -15,6 +19,7 @@ from support import IR
 from deconv_ir import InputError
 from hostile.children import MIB, bounded, one_error_line, run
 
+HEADERS = Path(__file__).parent / "headers.py"
 MAGIC = b"\x93NUMPY"
 
 
@@ -44,9 +49,17 @@ def dictionary(descr: str = "'<f4'", shape: str = "(2,)") -> str:
         (v1("(" * 5000), "not a .npy file"),
         (v1("[" * 200 + "]" * 200), "not a .npy file"),
         (v1("__import__('os').system('true')"), "not a .npy file"),
-        (v1("{'descr': '<f4'}"), "not a .npy file"),
+        (v1("{'descr': '<f4'}"), "not a .npy file: invalid header: Header does not contain"),
+        (v1("{1: 2, 'shape': 3}"), "not a .npy file: invalid header"),
         (v1("\0\0"), "not a .npy file"),
+        # NumPy would take seconds for these two.
+        (v1("{}" + " " * 9000 + "\1"), "not a literal"),
+        (v1("'" + "\\'" * 4990), "not a literal"),
+        (v1("-" * 9999), "not a .npy file: "),
         (MAGIC + b"\3\0" + bytes(40), "version 3.0"),
+        (MAGIC + b"\1\0" + b"\x11\x27" + bytes(10_001), "its header would have 10001 bytes"),
+        (b"", "not a .npy file: it is empty"),
+        (MAGIC[:3], "not a .npy file: the magic bytes are missing"),
         (MAGIC + b"\2\0" + b"\xff" * 4, "its header would have 4294967295 bytes"),
         (MAGIC + b"\2\0" + struct.pack("<I", 100 << 20), "its header would have 104857600 bytes"),
         (MAGIC + b"\1\0" + b"\xff\x10", "truncated"),
@@ -166,3 +179,32 @@ def test_a_file_that_is_written_to_while_it_is_read_never_breaks_the_reader(
         stop.set()
         thread.join()
     assert outcomes <= {"refused", (1 << 16,)}
+
+
+def test_extents_that_python_2_wrote(tmp_path: Path) -> None:
+    (tmp_path / "x.npy").write_bytes(v1(dictionary(shape="(2L, 0x3L)")) + bytes(24))
+    assert npy.read(str(tmp_path / "x.npy")).shape == (2, 3)
+
+
+def test_an_lzma_entry_that_asks_for_gigabytes(tmp_path: Path) -> None:
+    """APPNOTE 5.8.8: version and size of properties, a byte, then the dictionary's size."""
+    path = tmp_path / "x.npz"
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_LZMA) as archive:
+        archive.writestr("x.npy", v1(dictionary()) + bytes(8))
+    damaged = bytearray(path.read_bytes())
+    size = 30 + len("x.npy") + 4 + 1
+    damaged[size : size + 4] = b"\xff\xff\xff\xff"
+    path.write_bytes(damaged)
+    out = bounded(f"from deconv_cli import npz\nnpz.read({str(path)!r}, 'x')", 300 * MIB)
+    assert f"{path}: cannot read the arrays: not enough memory" in out
+
+
+def test_a_slice_of_the_hostile_headers() -> None:
+    """In a process of its own, which has a memory limit."""
+    command = [sys.executable, "-P", str(HEADERS), "--count", "3000", "--first", "12000"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "tried 3000, failures 0" in done.stdout
+    read = re.search(r"^ *(\d+) read$", done.stdout, re.MULTILINE)
+    assert read is not None
+    assert int(read[1]) > 300, "what is wrong with them must not keep all of them from being read"
