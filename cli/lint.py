@@ -1,4 +1,4 @@
-"""deconv-lint: find what is wrong with IR files."""
+"""deconv-lint: find what is wrong with IRs and oneDNN Graph files."""
 
 from __future__ import annotations
 
@@ -37,12 +37,13 @@ Examples:
   deconv-lint 'models/**/*.xml' --select IR4,weights --ignore IR506
   deconv-lint model.xml --shape data=1,3,64,64 --severity info
   deconv-lint models/ --fix
+  deconv-lint graph.json
   deconv-lint --explain IR401
 
 \b
 Rules are named by code (IR401), beginning of a code (IR4), name
 (declared-dims-differ) or family (file, graph, attributes, shapes, weights,
-portability). <!-- deconv-lint: ignore=IR401 --> before a layer silences a rule
+portability, onednn). <!-- deconv-lint: ignore=IR401 --> before a layer silences a rule
 for it.
 
 \b
@@ -175,7 +176,10 @@ def command(
     cache_dir: str | None,
     quiet: bool,
 ) -> int:
-    """Find what is wrong with the IR files at PATH...: files, folders, patterns, or '-'."""
+    """Find what is wrong with the models at PATH...: files, folders, patterns, or '-'.
+
+    Models are OpenVINO IRs (.xml) and oneDNN Graph files (.json); in folders, .xml files.
+    """
     if list_rules or explain is not None:
         from .lint_rules import explain_rule, rule_table
 

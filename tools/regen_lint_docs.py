@@ -39,8 +39,8 @@ Each rule has a fragment that fails. It shows the few lines that matter of
 | 6 | y/sink_port_0 | Result | |
 
 A `<layer>` changes the layer with its id, an `<edge>` the edge to the same port; `<data>`,
-`<input>` and `<output>` alone are those of `deconv`. Layers and edges with other ids are added. The
-tests run all fragments.
+`<input>` and `<output>` alone are those of `deconv`. Layers and edges with other ids are added. A
+fragment of JSON is a whole oneDNN Graph file. The tests run all fragments.
 
 """
 
@@ -53,7 +53,8 @@ def main() -> None:
     lines = [HEAD]
     for family in FAMILIES.values():
         rules = [load_rule(code) for code, entry in RULES.items() if entry.family == family]
-        lines += [f"## {family.capitalize()}", "", "| code | name | severity | fix | |"]
+        title = "oneDNN Graph files" if family == "onednn" else family.capitalize()
+        lines += [f"## {title}", "", "| code | name | severity | fix | |"]
         lines.append("|---|---|---|---|---|")
         for rule in rules:
             lines.append(
@@ -74,7 +75,8 @@ def main() -> None:
                 "",
                 *textwrap.wrap(" ".join(words), 100, break_on_hyphens=False),
             ]
-            lines += ["", "```xml", rule.fragment, "```", ""]
+            language = "json" if rule.fragment.startswith("{") else "xml"
+            lines += ["", f"```{language}", rule.fragment, "```", ""]
     TARGET.parent.mkdir(exist_ok=True)
     TARGET.write_text("\n".join(lines).rstrip() + "\n", encoding="utf-8")
 

@@ -72,6 +72,11 @@ def read_regular(path: str | os.PathLike[str], limit: int) -> bytes:
         return data
 
 
+def is_json(data: bytes) -> bool:
+    """Tell whether a file begins as JSON does, and XML does not."""
+    return data[:64].removeprefix(b"\xef\xbb\xbf").lstrip()[:1] in (b"{", b"[")
+
+
 def _require_replaceable(path: Path) -> None:
     """Require that a path is not a device, a FIFO or a name such as /dev/stdout."""
     try:

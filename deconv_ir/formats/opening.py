@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from deconv_ir.errors import DeconvError, InputError, WeightsError
+from deconv_ir.formats.files import is_json
 from deconv_ir.formats.openvino_xml import Weights, WeightsInMemory, read_bytes
 from deconv_ir.formats.openvino_xml.reader import read_file
 from deconv_ir.ir.graph import Graph, Layer
@@ -68,11 +69,6 @@ def read_model(
     if overrides is not None:
         raise InputError(f"{file or 'the file'} is not a oneDNN Graph file, which overrides need")
     return read_bytes(data, file, limits)
-
-
-def is_json(data: bytes) -> bool:
-    """Tell whether a file begins as JSON does, and XML does not."""
-    return data[:64].removeprefix(b"\xef\xbb\xbf").lstrip()[:1] in (b"{", b"[")
 
 
 def _as_path(name: str, given: object) -> str:

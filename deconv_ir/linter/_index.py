@@ -83,4 +83,11 @@ ROWS: tuple[tuple[Any, ...], ...] = (
     ("IR604", "rank-above-5", INFO, (), ANY_DECONVOLUTION, "", False),
     ("IR605", "pad-before-strided", INFO, (), DECONVOLUTION, "", False),
     ("IR606", "odd-total-padding", INFO, (), ANY_DECONVOLUTION, "", False),
+    ("IR701", "json-not-well-formed", ERROR, ("json",), (), None, False),
+    ("IR702", "tensor-produced-twice", ERROR, ("tensor-produced-twice",), (), None, False),
+    ("IR703", "strides-do-not-cover-shape", ERROR, (), (), "onednn", False),
+    ("IR704", "dtype-not-allowed", ERROR, (), (), "onednn", False),
+    ("IR705", "scales-do-not-fit", ERROR, ("quantization",), (), None, False),
+    ("IR706", "port-names-no-tensor", ERROR, (), (), "onednn", False),
+    ("IR707", "unknown-kind", ERROR, (), (), "onednn", False),
 )

@@ -7,6 +7,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from deconv_ir.errors import DeconvError
+from deconv_ir.formats.openvino_xml.document import Document as XMLDocument
 from deconv_ir.formats.openvino_xml.locations import Locator
 from deconv_ir.ir.findings import Finding
 from deconv_ir.ir.graph import Graph, GraphLocation, Layer, Port, Topology
@@ -16,7 +17,8 @@ from deconv_ir.ir.options import Semantics
 from deconv_ir.ops import find_operation
 
 if TYPE_CHECKING:
-    from deconv_ir.formats.openvino_xml.document import Document
+    from deconv_ir.formats.onednn_json.document import Document as OneDNNDocument
+    from deconv_ir.formats.onednn_json.document import Locator as OneDNNLocator
     from deconv_ir.linter.evidence import Evidence
     from deconv_ir.linter.weights import WeightsView
     from deconv_ir.ops.constants.constant import Const
@@ -46,7 +48,7 @@ class LintContext:
 
     def __init__(
         self,
-        document: Document,
+        document: XMLDocument | OneDNNDocument,
         context: Context,
         inference: Inference | None,
         weights: WeightsView | None,
@@ -269,6 +271,8 @@ class LintContext:
     @cached_property
     def unusual_operations(self) -> set[tuple[str, str]]:
         """Types and versions that are not simply an implemented operation of an opset."""
+        if self.onednn is not None:
+            return set()
         pairs = {(layer.type, layer.version or "") for layer in self.graph.layers}
         return {
             (kind, version)
@@ -286,9 +290,18 @@ class LintContext:
         ]
 
     @cached_property
-    def locator(self) -> Locator:
+    def locator(self) -> Locator | OneDNNLocator:
         """Finds the parts of the graph in the text."""
-        return Locator(self.document)
+        if isinstance(self.document, XMLDocument):
+            return Locator(self.document)
+        from deconv_ir.formats.onednn_json.document import Locator as OneDNNLocator
+
+        return OneDNNLocator(self.document)
+
+    @cached_property
+    def onednn(self) -> OneDNNDocument | None:
+        """The document, if it is a oneDNN Graph file."""
+        return None if isinstance(self.document, XMLDocument) else self.document
 
     @property
     def semantics(self) -> Semantics:

@@ -7,8 +7,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
 from deconv_ir.errors import DeconvError, InputError, WeightsError
+from deconv_ir.formats.files import is_json
 from deconv_ir.formats.openvino_xml.document import Document
+from deconv_ir.formats.openvino_xml.locations import Locator
 from deconv_ir.formats.openvino_xml.reader import read_document, read_file
+from deconv_ir.formats.openvino_xml.source import Source
 from deconv_ir.formats.openvino_xml.weights import weights_beside
 from deconv_ir.ir.findings import Finding, Severity
 from deconv_ir.ir.graph import Graph, GraphLocation
@@ -24,6 +27,7 @@ from deconv_ir.linter.rule import Rule
 from deconv_ir.linter.weights import WeightsView
 
 if TYPE_CHECKING:
+    from deconv_ir.formats.onednn_json.document import Document as OneDNNDocument
     from deconv_ir.linter.evidence import Evidence
     from deconv_ir.linter.suppress import Suppressions
 
@@ -66,7 +70,7 @@ class Result(NamedTuple):
     suppressed: int = 0
     hidden: tuple[tuple[Severity, int], ...] = ()
     fixes: list[tuple[int, Fix]] = []  # noqa: RUF012 - never changed in place
-    document: Document | None = None
+    document: Document | OneDNNDocument | None = None
     reads: tuple[tuple[int, int], ...] | None = None
     lines: dict[int, str] = {}  # noqa: RUF012 - never changed in place
 
@@ -113,11 +117,18 @@ def check_bytes(
     With `resume`, a layer that the declared dims on all sides contradict is one finding, and
     inference continues with these dims; without it, each such dim is a finding.
     """
-    return check_document(read_document(data, name, limits), options, weights, resume=resume)
+    document: Document | OneDNNDocument
+    if is_json(data):
+        from deconv_ir.formats.onednn_json import reader
+
+        document = reader.read_document(data, name, limits)
+    else:
+        document = read_document(data, name, limits)
+    return check_document(document, options, weights, resume=resume)
 
 
 def check_document(
-    document: Document,
+    document: Document | OneDNNDocument,
     options: Options,
     weights: str | os.PathLike[str] | None = None,
     *,
@@ -137,7 +148,7 @@ def check_document(
         inference, evidence = _infer(graph, inference_context, given, errors, resume=resume)
     suppressions: Suppressions | None = None
     source = document.source
-    if source is not None and source.comments:
+    if isinstance(source, Source) and source.comments:
         from deconv_ir.linter.suppress import Suppressions
 
         suppressions = Suppressions(source, [*document.layers, *document.edges])
@@ -199,7 +210,7 @@ def _infer(
     return resumed, evidence
 
 
-def _lines(document: Document, findings: Iterable[Finding]) -> dict[int, str]:
+def _lines(document: Document | OneDNNDocument, findings: Iterable[Finding]) -> dict[int, str]:
     """Return the text of the lines that findings are in."""
     source = document.source
     if source is None:
@@ -362,9 +373,15 @@ def _layer_at(context: LintContext, offset: int) -> str | None:
 
     starts = context.document.layers
     at = bisect_right(starts, offset) - 1
-    if at < 0 or context.locator.layer(at).end <= offset or context.graph.bare:
+    if at < 0 or _end(context, at) <= offset or context.graph.bare:
         return None
     return context.graph.layers[at].label
+
+
+def _end(context: LintContext, index: int) -> int:
+    """Return where the element of a layer ends."""
+    locator = context.locator
+    return locator.layer(index).end if isinstance(locator, Locator) else 0
 
 
 def _passed_over(context: LintContext) -> tuple[tuple[str, int], ...]:

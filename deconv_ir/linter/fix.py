@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 
+from deconv_ir.formats.openvino_xml.source import Source
 from deconv_ir.limits import DEFAULT_LIMITS, Limits
 from deconv_ir.linter.engine import Result, check_bytes
 from deconv_ir.linter.options import Options
@@ -52,7 +53,7 @@ def fix_bytes(
     for _ in range(MAX_ROUNDS):
         chosen, count = _without_overlaps(_applicable(result, unsafe))
         source = None if result.document is None else result.document.source
-        if not chosen or source is None:
+        if not chosen or not isinstance(source, Source):
             break
         try:
             data = source.edited(chosen)

@@ -28,6 +28,7 @@ FAMILIES = {
     "4": "shapes",
     "5": "weights",
     "6": "portability",
+    "7": "onednn",
 }
 """First digit of a rule's code -> its family, which is also the module that defines it."""
 
@@ -55,7 +56,7 @@ class Rule(NamedTuple):
     text : str
         A title of one line, an empty line, and why the mistake matters.
     fails : str
-        The few lines of XML that show the mistake.  An element takes the place
+        The few lines of XML (or JSON) that show the mistake.  An element takes the place
         of the one with its id in the example network of docs/rules.md.
     weights : str
         Contents of the .bin that the fragment needs: a type and values, or

@@ -140,7 +140,7 @@ def test_an_error_names_file_line_and_operation(
     path = save(tmp_path / "g.json", one)
     done = invoke("g.json", "--info")
     lines = path.read_text().splitlines()
-    line = next(i for i, text in enumerate(lines, 1) if '"groups"' in text)
+    line = next(i for i, text in enumerate(lines, 1) if '"groups"' in text) + 2  # its value
     assert done.exit_code == 2
     assert done.stderr.startswith(f"error: g.json:{line}: layer 'CONVTRANSPOSE_0' (ConvTranspose")
     assert "positive whole number, found '0'" in done.stderr

@@ -44,7 +44,9 @@ def weights_bytes(words: str) -> bytes | None:
 
 
 def complete(fragment: str) -> str:
-    """Return the whole file of a fragment."""
+    """Return the whole file of a fragment; JSON is whole."""
+    if fragment.lstrip().startswith("{"):
+        return fragment
     text = NETWORK.read_text("utf-8")
     pieces = list(_PIECE.finditer(fragment))
     known = {match[1] for match in _LAYER.finditer(text)}

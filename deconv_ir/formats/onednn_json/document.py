@@ -119,6 +119,14 @@ class Locator:
         value = found.get("value")
         return (found if value is None else value).span
 
+    def data(self, index: int) -> None:
+        """Return no element: these files have no fixes."""
+        return
+
+    def port(self, index: int, side: str, port: int) -> None:
+        """Return no element: these files have no fixes."""
+        return
+
     def owner(self, offset: int) -> Span | None:
         """Return the span of the operation around an offset."""
         return None

@@ -16,9 +16,9 @@ from deconv_ir.formats.onednn_json.overrides import Changes, Overrides
 from deconv_ir.formats.onednn_json.text import Node, Text, parse
 from deconv_ir.ir.dtypes import ElementType, parse_element_type
 from deconv_ir.ir.geometry import UNKNOWN
-from deconv_ir.ir.graph import Edge, Graph, Info, Layer, Port
+from deconv_ir.ir.graph import Edge, Graph, GraphLocation, Info, Layer, Port
 from deconv_ir.ir.operation import Operation
-from deconv_ir.ir.shapes import Shape
+from deconv_ir.ir.shapes import Shape, format_shape
 from deconv_ir.limits import DEFAULT_LIMITS, Limits
 from deconv_ir.ops.base import UnknownOperation, attributes_of, parse_attributes
 from deconv_ir.ops.constants.parameter import Parameter, Result
@@ -86,6 +86,7 @@ class _Reader:
         self.layers: list[Layer] = []
         self.edges: list[Edge] = []
         self.label: str | None = None
+        self.misplaced: list[tuple[AttributeValueError, Node]] = []
 
     def problem(self, rule: str, message: str, node: Node, **facts: Any) -> None:
         """Collect a problem; after too many, the rest is not read."""
@@ -149,6 +150,7 @@ class _Reader:
             stated = self.overrides.change_batch(stated)
         ports = {name: self.ports(root, name) for name in ("input_ports", "output_ports")}
         self.connect(stated, ports["input_ports"], ports["output_ports"])
+        self._place()
         self.document.graph = Graph(
             name=self._name(),
             layers=tuple(self.layers),
@@ -277,12 +279,17 @@ class _Reader:
         return visible, made if made is not None else UnknownOperation(attributes=visible)
 
     def _file(self, error: AttributeValueError, node: Node) -> None:
-        place = node.get("attrs") or node
-        found = place.get(error.attribute or "") if place is not node else None
-        line, column = self.source.position((found or place).start)
+        """Collect the problem of an attribute; `_place` says where it stands."""
+        line, _ = self.source.position(node.start)
         error.locate(file=self.document.file, line=line, layer=self.label)
-        error.column = column
         self.document.problems.append(error)
+        self.misplaced.append((error, node))
+
+    def _place(self) -> None:
+        """Tell where the attributes with problems stand in the graph."""
+        indices = {id(stated.node): i for i, stated in enumerate(self.document.stated)}
+        for error, node in self.misplaced:
+            error.place = GraphLocation(layer=indices.get(id(node)), attribute=error.attribute)
 
     def attributes(self, node: Node) -> dict[str, str]:
         """Return the attributes as text, as an IR would write them."""
@@ -451,7 +458,12 @@ class _Reader:
             self._parameter(free, used[number])
             free += 1
         for layer, facts in stated:
-            self.layers.append(layer)
+            # An inner tensor without dims is not known to be a scalar.
+            ports = tuple(
+                port if tensor.shape or tensor.id in made else port._replace(shape=None)
+                for port, tensor in zip(layer.inputs, facts.inputs, strict=True)
+            )
+            self.layers.append(layer._replace(inputs=ports))
             self.document.stated.append(facts)
             for index, tensor in enumerate(facts.inputs):
                 line, _ = self.source.position(tensor.node.start)
@@ -472,15 +484,16 @@ class _Reader:
         line, _ = self.source.position(tensor.node.start)
         operation = Parameter(shape=tensor.shape, element_type=tensor.element_type)
         name = str(tensor.id)
+        written = (("shape", format_shape(tensor.shape)), ("element_type", tensor.dtype))
         port = Port(0, tensor.shape, tensor.element_type, (name,), 0, (layout_info(tensor),))
         self.layers.append(
-            Layer(number, name, operation, "Parameter", "opset1", (), (port,), line=line)
+            Layer(number, name, operation, "Parameter", "opset1", (), (port,), written, line)
         )
         self.document.stated.append(Stated(tensor.node, (), (tensor,)))
 
     def _result(self, number: int, tensor: Tensor, source: Layer, index: int) -> None:
         line, _ = self.source.position(tensor.node.start)
-        port = Port(0, None, tensor.element_type)
+        port = Port(0, source.outputs[index].shape, tensor.element_type)
         name = f"{tensor.id}/result"
         self.layers.append(Layer(number, name, Result(), "Result", "opset1", (port,), line=line))
         self.document.stated.append(Stated(tensor.node, (tensor,)))

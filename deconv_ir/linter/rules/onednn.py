@@ -1,0 +1,247 @@
+"""Rules about what only oneDNN Graph files can do wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from deconv_ir.formats.onednn_json.document import Document, Tensor
+from deconv_ir.formats.onednn_json.kinds import KINDS, UNSUPPORTED
+from deconv_ir.formats.onednn_json.layout import strides_problem
+from deconv_ir.ir.graph import GraphLocation
+from deconv_ir.ir.shapes import format_shape, is_static, static
+from deconv_ir.linter.context import LintContext
+from deconv_ir.linter.report import Report
+from deconv_ir.linter.rule import ERROR, Rule
+from deconv_ir.suggestions import nearest
+
+_MADE: Final = ("Parameter", "Result")
+
+
+def _tensors(
+    context: LintContext,
+) -> Iterator[tuple[int, str, int, Tensor]]:
+    """Iterate over the tensors of operations: index of the layer, side, position."""
+    document = context.onednn
+    assert document is not None, "`when` says so"
+    for index, layer in enumerate(context.graph.layers):
+        if layer.type in _MADE:
+            continue
+        stated = document.stated[index]
+        for side, tensors in (("input", stated.inputs), ("output", stated.outputs)):
+            for position, tensor in enumerate(tensors):
+                yield index, side, position, tensor
+
+
+def wrong_strides(context: LintContext) -> Iterator[Report]:
+    """Find strides that do not give every element a place of its own."""
+    for index, side, position, tensor in _tensors(context):
+        if tensor.layout_type != "strided" or tensor.strides is None or not is_static(tensor.shape):
+            continue
+        shape = static(tensor.shape)
+        if side == "output" and not shape and tensor.strides:
+            continue  # a rank that is not known
+        problem = strides_problem(shape, tensor.strides)
+        if problem is not None:
+            yield Report(
+                f"strides [{','.join(map(str, tensor.strides))}] of tensor {tensor.id} do not "
+                f"cover shape {format_shape(shape)}: {problem}",
+                GraphLocation(layer=index, side=side, port=position, attribute="stride"),
+                actual=",".join(map(str, tensor.strides)),
+            )
+
+
+def wrong_dtypes(context: LintContext) -> Iterator[Report]:
+    """Find element types that an operation does not take."""
+    for index, side, position, tensor in _tensors(context):
+        layer = context.graph.layers[index]
+        kind = KINDS.get(layer.type)
+        if kind is None or tensor.dtype == "undef":
+            continue
+        lists = kind.inputs if side == "input" else kind.outputs
+        allowed = lists[min(position, len(lists) - 1)]
+        if tensor.dtype not in allowed:
+            yield Report(
+                f"{side} {position} of {layer.type} must be {_either(allowed)}, "
+                f"found {tensor.dtype}",
+                GraphLocation(layer=index, side=side, port=position, attribute="precision"),
+                expected=_either(allowed),
+                actual=tensor.dtype,
+            )
+
+
+def _either(names: tuple[str, ...]) -> str:
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} or {names[-1]}"
+
+
+def missing_ports(context: LintContext) -> Iterator[Report]:
+    """Find ports that name no tensor of the graph, or one of the wrong end."""
+    document = context.onednn
+    assert document is not None, "`when` says so"
+    produced, used = _ids(document)
+    for section, number, span in document.ports:
+        wanted, other = (used, produced) if section == "input_ports" else (produced, used)
+        if number in wanted and (section == "output_ports" or number not in produced):
+            continue
+        if number in wanted or number in other:
+            what = "which an operation produces" if number in produced else "an input of the graph"
+            yield Report(f"{section} names tensor {number}, {what}", span, actual=number)
+        else:
+            message = f"{section} names tensor {number}, which no operation has"
+            yield Report(message, span, actual=number)
+
+
+def _ids(document: Document) -> tuple[set[int], set[int]]:
+    assert document.graph is not None, "rules run on graphs"
+    produced: set[int] = set()
+    used: set[int] = set()
+    for layer, stated in zip(document.graph.layers, document.stated, strict=True):
+        if layer.type not in _MADE:
+            produced |= {t.id for t in stated.outputs}
+            used |= {t.id for t in stated.inputs}
+    return produced, used
+
+
+def unknown_kinds(context: LintContext) -> Iterator[Report]:
+    """Find kinds that oneDNN Graph does not have."""
+    for kind, indices in context.by_type.items():
+        if kind in KINDS or kind in UNSUPPORTED or kind in _MADE:
+            continue
+        for index in indices:
+            yield Report(
+                f"oneDNN Graph has no operation {kind[:60]!r}",
+                GraphLocation(layer=index, attribute="kind"),
+                actual=kind[:60],
+                hint=nearest(kind, [*KINDS, *UNSUPPORTED]),
+            )
+
+
+RULES: Final = (
+    Rule(
+        "IR701",
+        "json-not-well-formed",
+        ERROR,
+        """The file is not well-formed JSON, or a member has the wrong form.
+
+        Neither oneDNN nor this project reads it.  NaN and Infinity are not JSON, and of two
+        equal keys in an object readers disagree on which one counts.
+        """,
+        fails='{"graph": [], "version": "3.0.0", "version": "3.1.0"}',
+        library_rules=("json",),
+    ),
+    Rule(
+        "IR702",
+        "tensor-produced-twice",
+        ERROR,
+        """Two operations produce the same tensor.
+
+        Equal ids are the edges of the graph, so its consumers would have two sources.
+        """,
+        fails="""
+        {"graph": [
+          {"id": 0, "kind": "ReLU",
+           "inputs": [{"id": 0, "dtype": "f32", "shape": [2]}],
+           "outputs": [{"id": 1, "dtype": "f32", "shape": [2]}]},
+          {"id": 1, "kind": "Tanh",
+           "inputs": [{"id": 0, "dtype": "f32", "shape": [2]}],
+           "outputs": [{"id": 1, "dtype": "f32", "shape": [2]}]}
+        ]}
+        """,
+        library_rules=("tensor-produced-twice",),
+    ),
+    Rule(
+        "IR703",
+        "strides-do-not-cover-shape",
+        ERROR,
+        """Strides do not give every element of the tensor a place of its own.
+
+        Elements would overlap in memory.  A stride must pass over all that the dims inside it
+        span; gaps are allowed.
+        """,
+        fails="""
+        {"graph": [
+          {"id": 0, "kind": "ReLU",
+           "inputs": [{"id": 0, "dtype": "f32", "shape": [2, 3], "stride": [2, 1],
+                       "layout_type": "strided"}],
+           "outputs": [{"id": 1, "dtype": "f32", "shape": [2, 3]}]}
+        ]}
+        """,
+        when="onednn",
+        check=wrong_strides,
+    ),
+    Rule(
+        "IR704",
+        "dtype-not-allowed",
+        ERROR,
+        """The operation's document does not list the element type of a tensor.
+
+        oneDNN refuses to add the operation to a graph.
+        """,
+        fails="""
+        {"graph": [
+          {"id": 0, "kind": "ReLU",
+           "inputs": [{"id": 0, "dtype": "s8", "shape": [2]}],
+           "outputs": [{"id": 1, "dtype": "s8", "shape": [2]}]}
+        ]}
+        """,
+        when="onednn",
+        check=wrong_dtypes,
+    ),
+    Rule(
+        "IR705",
+        "scales-do-not-fit",
+        ERROR,
+        """The number of scales or zero points does not fit the axis of the tensor.
+
+        per_tensor takes one, per_channel one for each element of the axis, per_group one for
+        each group.
+        """,
+        fails="""
+        {"graph": [
+          {"id": 0, "kind": "Dequantize",
+           "attrs": {"qtype": {"type": "string", "value": "per_channel"},
+                     "axis": {"type": "s64", "value": 1},
+                     "scales": {"type": "f32[]", "value": [0.5, 0.25]}},
+           "inputs": [{"id": 0, "dtype": "u8", "shape": [2, 3]}],
+           "outputs": [{"id": 1, "dtype": "f32", "shape": [2, 3]}]}
+        ]}
+        """,
+        library_rules=("quantization",),
+    ),
+    Rule(
+        "IR706",
+        "port-names-no-tensor",
+        ERROR,
+        """input_ports or output_ports names a tensor that is not an input or output.
+
+        Inputs are the tensors that no operation produces; outputs must be produced.
+        """,
+        fails="""
+        {"input_ports": [0], "output_ports": [7], "graph": [
+          {"id": 0, "kind": "ReLU",
+           "inputs": [{"id": 0, "dtype": "f32", "shape": [2]}],
+           "outputs": [{"id": 1, "dtype": "f32", "shape": [2]}]}
+        ]}
+        """,
+        when="onednn",
+        check=missing_ports,
+    ),
+    Rule(
+        "IR707",
+        "unknown-kind",
+        ERROR,
+        """oneDNN Graph has no operation of this kind.
+
+        Neither oneDNN nor this project can run it.
+        """,
+        fails="""
+        {"graph": [
+          {"id": 0, "kind": "Relu",
+           "inputs": [{"id": 0, "dtype": "f32", "shape": [2]}],
+           "outputs": [{"id": 1, "dtype": "f32", "shape": [2]}]}
+        ]}
+        """,
+        when="onednn",
+        check=unknown_kinds,
+    ),
+)

@@ -1,0 +1,215 @@
+"""Rules on oneDNN Graph files."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from onednn_forms import ZEROS, as_bytes, deconvolution, graph, op, tensor, windows
+
+from deconv_ir.linter.engine import Result, check_bytes
+
+from .conftest import EVERYTHING
+
+ROOT = Path(__file__).parents[2]
+
+
+def check(data: bytes) -> Result:
+    """Run all rules."""
+    return check_bytes(data, "g.json", EVERYTHING)
+
+
+def found(data: bytes) -> set[tuple[str, str]]:
+    """Return codes, and the text of the line that each is in."""
+    result = check(data)
+    lines = data.decode().splitlines()
+    return {(f.code, lines[f.line - 1].strip()) for f in result.findings if f.line}
+
+
+def relu(dtype: str = "f32", **facts: Any) -> dict[str, Any]:
+    return op(0, "ReLU", [tensor(0, [2, 3], dtype)], [tensor(1, [2, 3], dtype, **facts)])
+
+
+def clean() -> list[dict[str, Any]]:
+    """State graphs that have no finding: an int8 pattern, layouts, ports."""
+    x, w, y = [2, 4, 5, 5], [4, 3, 3, 3], [2, 3, 5, 5]
+    one = {"qtype": "per_tensor", "axis": 1}
+    return [
+        op(7, "Dequantize", [tensor(0, x, "u8")], [tensor(1, x)], scales=[0.5], zps=[3], **one),
+        op(
+            8,
+            "Dequantize",
+            [tensor(2, w, "s8")],
+            [tensor(3, w)],
+            scales=[1.0, 0.5, 2.0],
+            zps=[0, 0, 0],
+            qtype="per_channel",
+            axis=1,
+        ),
+        op(
+            9,
+            "ConvTranspose",
+            [tensor(1, x), tensor(3, w)],
+            [tensor(4, y, tag="acdb")],
+            **windows([1, 1], [1, 1], [1, 1], weights_format="IOX", output_padding=ZEROS),
+        ),
+        op(
+            10,
+            "Quantize",
+            [tensor(4, y, tag="acdb")],
+            [tensor(5, y, "s8")],
+            scales=[1.0],
+            zps=[0],
+            **one,
+        ),
+    ]
+
+
+@pytest.mark.parametrize(
+    "members", [{}, {"input_ports": [2, 0], "output_ports": [5]}, {"input_ports": []}]
+)
+def test_a_clean_graph_has_no_findings(members: Any) -> None:
+    assert check(as_bytes(*clean(), **members)).findings == []
+
+
+@pytest.mark.parametrize("name", ["upsample", "int8"])
+def test_samples_have_no_findings(name: str) -> None:
+    assert check((ROOT / f"samples/onednn/{name}.json").read_bytes()).findings == []
+
+
+def broken(position: int, *path: str | int, value: Any) -> bytes:
+    """Change one value of the clean graph."""
+    operations = clean()
+    at: Any = operations[position]
+    for step in path[:-1]:
+        at = at[step]
+    at[path[-1]] = value
+    return as_bytes(*operations)
+
+
+CASES: list[tuple[str, bytes, str, str]] = [
+    ("text in place of a number", broken(0, "id", value="x"), "IR109", '"id": "x",'),
+    (
+        "a dtype that is not one",
+        broken(0, "inputs", 0, "dtype", value="q8"),
+        "IR110",
+        '"dtype": "q8",',
+    ),
+    ("no kind", as_bytes({"id": 1}), "IR108", "{"),
+    (
+        "a wrong stride",
+        broken(2, "outputs", 0, "stride", value=[75, 1, 15, 2]),
+        "IR703",
+        '"stride": [',
+    ),
+    (
+        "strides of another rank",
+        broken(2, "outputs", 0, "stride", value=[1]),
+        "IR703",
+        '"stride": [',
+    ),
+    (
+        "strides that overlap",
+        broken(0, "inputs", 0, "stride", value=[0, 25, 5, 1]),
+        "IR703",
+        '"stride": [',
+    ),
+    ("a dtype outside the list", as_bytes(relu("s32")), "IR704", '"dtype": "s32",'),
+    (
+        "too few scales",
+        broken(1, "attrs", "scales", "value", value=[1.0, 0.5]),
+        "IR705",
+        '"value": [',
+    ),
+    ("a port that is no tensor", as_bytes(*clean(), input_ports=[0, 9]), "IR706", "9"),
+    ("an output that is an input", as_bytes(*clean(), output_ports=[5, 0]), "IR706", "0"),
+    ("an input that is produced", as_bytes(*clean(), input_ports=[0, 2, 4]), "IR706", "4"),
+    ("an unknown kind", broken(3, "kind", value="Quantise"), "IR707", '"kind": "Quantise",'),
+    ("a produced tensor once more", broken(3, "outputs", 0, "id", value=4), "IR702", "{"),
+    (
+        "an extent that contradicts its layer",
+        broken(3, "outputs", 0, "shape", value=[2, 3, 5, 6]),
+        "IR416",
+        "",
+    ),
+    ("a wrong extent", broken(2, "outputs", 0, "shape", value=[2, 3, 5, 6]), "IR401", "6"),
+    ("an id with two shapes", broken(3, "inputs", 0, "shape", value=[2, 3, 5, 6]), "IR209", "6"),
+    (
+        "an id with two dtypes",
+        broken(2, "inputs", 0, "dtype", value="f16"),
+        "IR210",
+        '"dtype": "f16",',
+    ),
+    (
+        "an attribute out of range",
+        broken(2, "attrs", "strides", "value", value=[0, 1]),
+        "IR303",
+        '"value": [',
+    ),
+    (
+        "an auto_pad that is not one",
+        broken(2, "attrs", "auto_pad", "value", value="SAME"),
+        "IR305",
+        '"value": "SAME"',
+    ),
+    (
+        "a list of another length",
+        broken(2, "attrs", "strides", "value", value=[1]),
+        "IR307",
+        '"value": [',
+    ),
+    ("channels that differ", broken(2, "inputs", 1, "id", value=1), "IR405", ""),
+    ("the same id", broken(3, "id", value=7), "IR201", '"id": 7,'),
+    ("the same name", broken(3, "name", value="DEQUANTIZE_7"), "IR202", '"name": "DEQUANTIZE_7",'),
+]
+
+
+@pytest.mark.parametrize(("name", "data", "code", "line"), CASES, ids=[case[0] for case in CASES])
+def test_a_mistake_is_found_in_its_line(name: str, data: bytes, code: str, line: str) -> None:
+    at = found(data)
+    assert code in {c for c, _ in at}
+    assert not line or (code, line) in at
+
+
+def test_a_cycle_is_found() -> None:
+    first = op(0, "ReLU", [tensor(1, [2])], [tensor(0, [2])])
+    second = op(1, "ReLU", [tensor(0, [2])], [tensor(1, [2])])
+    assert "IR207" in {code for code, _ in found(as_bytes(first, second))}
+
+
+@pytest.mark.parametrize(
+    "data", [b'{"graph": [', b'{"graph": [], "x": NaN}', b'{"graph": [], "graph": []}', b"[]"]
+)
+def test_text_that_is_no_graph_is_one_finding(data: bytes) -> None:
+    (finding,) = check(data).findings
+    assert finding.code in ("IR701", "IR103")
+    assert finding.line == 1
+
+
+def test_kinds_without_a_rule_are_counted() -> None:
+    """They are oneDNN's, so there is no finding."""
+    data = as_bytes(op(0, "ReLUBackward", [tensor(0, [2]), tensor(1, [2])], [tensor(2, [2])]))
+    result = check(data)
+    assert result.findings == []
+    assert result.passed_over == (("ReLUBackward", 1),)
+
+
+def test_rules_about_transposed_convolutions_hold_here_too() -> None:
+    """Pads that auto_pad ignores."""
+    one = deconvolution(
+        [1, 2, 4], [2, 3, 3], [1, 3, 8], strides=[2], auto_pad="SAME_UPPER", pads_begin=[1]
+    )
+    assert "IR309" in {code for code, _ in found(as_bytes(one))}
+
+
+def test_the_same_findings_in_one_line() -> None:
+    """Positions are columns where the file has no line ends."""
+    operations = clean()
+    operations[2]["outputs"][0]["stride"] = [75, 1, 15, 2]
+    data = json.dumps(graph(*operations)).encode()
+    finding = next(f for f in check(data).findings if f.code == "IR703")
+    assert finding.line == 1
+    assert finding.column is not None
+    assert data.decode()[finding.column - 1 :].startswith("[75, 1, 15, 2]")
