@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from deconv_ir.errors import DeconvError
 from deconv_ir.execute.analysis import constant_layers, needed_layers, require_implemented
+from deconv_ir.execute.image import infer_image
 from deconv_ir.execute.lru_cache import LRUCache
 from deconv_ir.execute.memory import out_of_memory, require_memory
 from deconv_ir.execute.plan import Plan, Step, make_plan
@@ -65,6 +66,7 @@ class Executor:
         self._prepared: Prepared | None = None
         self._least_bytes = 0
         self._weight_bytes = 0
+        self._last_run: Plan | None = None
         self._plans: LRUCache[Hashable, Plan] = LRUCache(_PLANS_KEPT)
 
     def plan(self, key: Hashable, infer: Callable[[], Sequence[Sequence[TensorInfo]]]) -> Plan:
@@ -90,13 +92,19 @@ class Executor:
             try:
                 prepared = self._prepare(infos)
                 plan = make_plan(
-                    self.graph, prepared, self.wanted, infos, self.context, self.memory_limit
+                    self.graph,
+                    prepared,
+                    self.wanted,
+                    infos,
+                    self.context,
+                    self.memory_limit,
+                    infer_image(self.graph, self.context, infos),
                 )
             except MemoryError as error:
                 raise out_of_memory(
                     self._least_bytes, error, subject="the model", file=self.graph.file
                 ) from error
-            self._weight_bytes = plan.weight_bytes
+            self._weight_bytes = prepared.weight_bytes
             return plan
 
         return self._plans.get((key, _threads()()), make)
@@ -142,8 +150,8 @@ class Executor:
         """
         import numpy as np
 
-        # A later plan may have packed a filter in a further form.
-        needed = plan.peak_bytes + self._weight_bytes - plan.weight_bytes
+        # Runs of other plans may have packed further weights.
+        needed = plan.peak_bytes + max(0, self._weight_bytes - plan.weight_bytes)
         require_memory(needed, self.memory_limit, held=self._weight_bytes, file=self.graph.file)
         prepared = self._prepared
         assert prepared is not None, "the plan was made from it"
@@ -163,6 +171,8 @@ class Executor:
                 self._step(step, values, buffers, plan.capacities)
                 if observer is not None:
                     observer(step, began, perf_counter())
+        if plan is not self._last_run:
+            self._last_run, self._weight_bytes = plan, prepared.weight_bytes
         return [values[slot] for slot in plan.wanted]
 
     def _step(

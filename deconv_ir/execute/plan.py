@@ -17,7 +17,14 @@ from deconv_ir.execute.buffers import Group, assign_buffers, live_bytes, tensor_
 from deconv_ir.execute.checked import checked, reads_unknown_lists
 from deconv_ir.execute.memory import fits, format_bytes
 from deconv_ir.execute.prepare import Prepared
-from deconv_ir.execute.scratchpad import MIN_SCRATCHPAD, choose_budgets, extra_bytes
+from deconv_ir.execute.scratchpad import (
+    MIN_SCRATCHPAD,
+    Grant,
+    choose_winograd,
+    extra_bytes,
+    fit_grants,
+    missing_bytes,
+)
 from deconv_ir.ir.graph import Graph, Source
 from deconv_ir.ir.operation import Call, Context, Kernel, Operation, Sharing, TensorInfo
 from deconv_ir.ir.scratchpad import UNLIMITED, ScratchpadBudget
@@ -189,6 +196,7 @@ def make_plan(
     infos: Sequence[Sequence[TensorInfo]],
     context: Context,
     memory_limit: int | None = None,
+    image: Sequence[Sequence[TensorInfo]] | None = None,
 ) -> Plan:
     """Plan the execution for inputs of known shapes.
 
@@ -204,9 +212,17 @@ def make_plan(
     context : Context
         Bounds the scratchpad of a layer.
     memory_limit : int, optional
-        Bytes within which the peak is kept where smaller scratchpads allow it.
+        Bytes within which the peak is kept where smaller scratchpads, and fewer
+        layers that use Winograd, allow it.
+    image : sequence, optional
+        As `infos`, for one image; default: `infos` are.  Decides which layers use
+        Winograd, so that results do not depend on the batch.
     """
-    return _Planner(graph, prepared, wanted, infos, context, memory_limit).plan()
+    planner = _Planner(graph, prepared, wanted, infos, context, memory_limit)
+    judge = planner
+    if image is not None:
+        judge = _Planner(graph, prepared, wanted, image, context, memory_limit)
+    return planner.plan(judge.choose_winograd())
 
 
 class _Draft(NamedTuple):
@@ -252,6 +268,10 @@ class _Planner:
         self.layers = self._layers()
         self.rows = [self._row(index) for index in self.layers]
         self.last_use = self._last_uses(wanted)
+        self.drafts = [self._draft(step, index) for step, index in enumerate(self.layers)]
+        self.placed = list(dict.fromkeys(g for g in self.groups if not g.external))
+        self.live = live_bytes(self.placed, len(self.drafts))
+        self.bound = max(self.live, default=0)
 
     def _layers(self) -> list[int]:
         """Find the layers to run: not those whose outputs the shapes determine."""
@@ -298,17 +318,13 @@ class _Planner:
             last[source] = len(self.rows)
         return last
 
-    def plan(self) -> Plan:
-        drafts = [self._draft(step, index) for step, index in enumerate(self.layers)]
-        groups = list(dict.fromkeys(g for g in self.groups if not g.external))
-        live = live_bytes(groups, len(drafts))
-        bound = max(live, default=0)
-        capacities = assign_buffers(groups, live, bound)
-        budgets, peak, scratch = self._choose_budgets(live, bound)
-        weights = self.prepared.weight_bytes  # `_choose_budgets` may have packed more
-        peak = max(peak + weights, self.prepared.least_bytes)
-        self.fits = fits(peak, self.memory_limit, held=weights)
-        steps = self._finish(drafts, budgets)
+    def plan(self, grants: Sequence[Grant]) -> Plan:
+        capacities = assign_buffers(self.placed, self.live, self.bound)
+        budgets, peak, scratch, missing = self._choose_budgets(grants)
+        held = self.prepared.weight_bytes
+        peak = max(peak + held + missing, self.prepared.least_bytes)
+        self.fits = fits(peak, self.memory_limit, held=held)
+        steps = self._finish(self.drafts, budgets)
         return Plan(
             steps,
             len(self.groups),
@@ -319,9 +335,9 @@ class _Planner:
             self.infos,
             tuple(capacities),
             self.prepared.constant_bytes,
-            weights,
-            bound,
-            bound + self.prepared.constant_bytes,
+            held + missing,
+            self.bound,
+            self.bound + self.prepared.constant_bytes,
             peak,
             scratch,
             self.known,
@@ -329,41 +345,64 @@ class _Planner:
             self.prepared.dropped,
         )
 
-    def _choose_budgets(
-        self, live: Sequence[int], bound: int
-    ) -> tuple[list[ScratchpadBudget], int, int]:
-        """Return the budget of each step, the peak without weights, and the largest scratchpad."""
-        prepared = self.prepared
-        lowest = bound + prepared.constant_bytes
-        most = lowest + extra_bytes(lowest, len(self.graph.layers))
-        if self.memory_limit is not None:
-            most = min(most, self.memory_limit)
-        packed: dict[int, tuple[Kernel, list[TensorInfo]]] = {}
+    def _choosers(self) -> dict[int, tuple[Kernel, list[TensorInfo]]]:
+        """Return the steps whose kernels choose their algorithm by their budget."""
+        found = {}
         for step, index in enumerate(self.layers):
-            kernel, inputs = prepared.kernels.get(index), self._infos_of(self.rows[step])
+            kernel, inputs = self.prepared.kernels.get(index), self._infos_of(self.rows[step])
             if kernel is None or not kernel.has_candidates:
                 continue
             if all(is_static(i.shape) for i in inputs):
-                packed[step] = kernel, inputs
-        asks = [functools.partial(kernel.candidates, inputs) for kernel, inputs in packed.values()]
-        chosen = choose_budgets(asks, most - max(live, default=0) - prepared.weight_bytes)
+                found[step] = kernel, inputs
+        return found
+
+    def _most_bytes(self) -> int:
+        """Return the bound on the peak."""
+        lowest = self.bound + self.prepared.constant_bytes
+        return lowest + extra_bytes(lowest, len(self.graph.layers))
+
+    def choose_winograd(self) -> list[Grant]:
+        """Choose the layers that use Winograd, for shapes of one image.
+
+        Neither the memory limit nor weights that were packed for other shapes matter.
+        """
+        asks = {
+            self.layers[step]: functools.partial(kernel.candidates, inputs)
+            for step, (kernel, inputs) in self._choosers().items()
+        }
+        return choose_winograd(asks, self._most_bytes() - self.bound - self.prepared.first_bytes)
+
+    def _choose_budgets(
+        self, grants: Sequence[Grant]
+    ) -> tuple[list[ScratchpadBudget], int, int, int]:
+        """Return each step's budget, peak without weights, scratchpad, and weights to be packed."""
+        held, most = self.prepared.weight_bytes, self._most_bytes()
+        if self.memory_limit is not None:
+            most = min(most, self.memory_limit)
+            grants = fit_grants(grants, self.memory_limit - self.bound - held)
+        winograd = {grant.layer: grant.judged_bytes for grant in grants}
+        left = most - self.bound - held - sum(missing_bytes(g.candidate) for g in grants)
+        choosers = self._choosers()
         budgets = [UNLIMITED] * len(self.layers)
         # A thread keeps its scratch from one layer to the next.
-        kept = 0
-        for (step, (kernel, inputs)), budget in zip(packed.items(), chosen, strict=True):
-            kept = max(kept, kernel.settle(inputs, budget))
-            budgets[step] = budget
-        left = most - prepared.weight_bytes - kept
+        kept = missing = 0
+        for step, (kernel, inputs) in choosers.items():
+            judged = winograd.get(self.layers[step], 0)
+            budget = ScratchpadBudget(max(left, MIN_SCRATCHPAD), judged)
+            budgets[step], chosen = kernel.settle(inputs, budget)
+            kept = max(kept, chosen.scratch_bytes)
+            missing += missing_bytes(chosen)
         peak = scratch = kept
-        for step in range(len(budgets)):
+        for step, live in enumerate(self.live):
             taken = 0
-            if step not in packed:
-                free = max(left - live[step], MIN_SCRATCHPAD)
-                budgets[step] = ScratchpadBudget(min(free, self.context.scratch_bytes), 0)
+            if step not in choosers:
+                free = max(most - held - missing - kept - live, MIN_SCRATCHPAD)
+                free = min(free, self.context.scratch_bytes)
+                budgets[step] = ScratchpadBudget(free, 0)
                 taken = self._scratch(step, budgets[step])
-            peak = max(peak, live[step] + kept + taken)
+            peak = max(peak, live + kept + taken)
             scratch = max(scratch, kept + taken)
-        return budgets, peak, scratch
+        return budgets, peak, scratch, missing
 
     def _bind(self, step: int, draft: _Draft, budget: ScratchpadBudget) -> Call:
         """Return what computes a step, with what its shapes determine done."""

@@ -40,6 +40,8 @@ class Prepared(NamedTuple):
         Bytes of the constants in kernels that do not tell them.
     least_bytes : int
         Bytes that computing the constants takes at least.
+    first_bytes : int
+        `weight_bytes` before any plan had filters packed in further forms.
     folded, dropped : int
         Number of layers that are computed once, and never.
     """
@@ -52,6 +54,7 @@ class Prepared(NamedTuple):
     constant_bytes: int
     packed_bytes: int
     least_bytes: int
+    first_bytes: int
     folded: int
     dropped: int
 
@@ -150,7 +153,7 @@ class Preparation:
         # A Result computes nothing.
         dropped = len(self.graph.layers) - len(self.order) - len(self.graph.of_type("Result"))
         folded = sum(self.graph.layers[i].type != "Const" for i in self.constant)
-        return Prepared(
+        prepared = Prepared(
             steps,
             kernels,
             constants,
@@ -159,9 +162,11 @@ class Preparation:
             sum(self._sizes.values()),
             packed,
             self.least_bytes,
+            0,
             folded,
             dropped,
         )
+        return prepared._replace(first_bytes=prepared.weight_bytes)
 
     def _least_bytes(self) -> int:
         """Return the bytes of the constants that are kept, or of the largest if that is more."""

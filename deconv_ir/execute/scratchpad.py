@@ -1,17 +1,16 @@
-"""Chooses the scratchpad budget of each layer of a plan.
+"""Divides the memory beyond a plan's lower bound between Winograd weights and scratchpads.
 
 Larger tiles and weights transformed for Winograd make kernels faster but take
-memory.  The budgets go where they save the most time, and keep the peak near
-the plan's lower bound.
+memory.  Which layers use Winograd changes the last bits of results, so it is
+chosen for one image; scratchpads change tiles alone and are those of the run.
 """
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
-from deconv_ir.ir.scratchpad import AlgorithmCandidate, ScratchpadBudget
+from deconv_ir.ir.scratchpad import AlgorithmCandidate
 
 MIN_SCRATCHPAD = 16 << 10
 """Bytes that a scratchpad may always take: smaller tiles are mostly halo."""
@@ -21,8 +20,6 @@ _SHARE = 0.25
 _LAYER_BYTES, _ROUNDED_BYTES = 5 << 10, 96 << 10
 # Scratchpad sizes that are tried: the whole budget, a half, a quarter and so on.
 _TRIED = 4
-# The largest scratchpad that is offered to a layer which cannot run in a smaller one.
-_LARGEST_OFFER = 1 << 30
 
 
 def extra_bytes(bound: int, layers: int) -> int:
@@ -39,67 +36,83 @@ def extra_bytes(bound: int, layers: int) -> int:
     return max(int(bound * _SHARE) - kept, MIN_SCRATCHPAD)
 
 
-class _Choice(NamedTuple):
-    """Budgets of all layers, their predicted time and the largest scratchpad."""
+class Grant(NamedTuple):
+    """A layer that uses Winograd, as chosen for one image with a scratchpad of `judged_bytes`."""
 
-    cycles: float
-    budgets: list[ScratchpadBudget]
-    most_scratch: int
+    layer: int
+    judged_bytes: int
+    candidate: AlgorithmCandidate
 
 
-def choose_budgets(
-    asks: Sequence[Callable[[int], Sequence[AlgorithmCandidate]]], budget_bytes: int
-) -> list[ScratchpadBudget]:
-    """Choose the budget of each layer.
+def choose_winograd(
+    asks: Mapping[int, Callable[[int], Sequence[AlgorithmCandidate]]], budget_bytes: int
+) -> list[Grant]:
+    """Choose the layers that use Winograd.
 
     Parameters
     ----------
-    asks : sequence of callable
-        For each layer: takes the bytes of a scratchpad and returns the
-        candidates, the first of which packs no further weights.
+    asks : mapping
+        By layer: takes the bytes of a scratchpad and returns the candidates, the
+        first of which packs no further weights.
     budget_bytes : int
         Bound on the largest scratchpad plus the further weights of all layers.
 
     Returns
     -------
-    list of ScratchpadBudget
+    list of Grant
+        The one that saves most time for its bytes first.
     """
-    best: _Choice | None = None
+    least_cycles, best = 0.0, None
     for halvings in range(_TRIED):
         scratch = max(budget_bytes >> halvings, MIN_SCRATCHPAD)
-        found, everything = _with_scratch(asks, scratch, budget_bytes)
-        if best is None or found.cycles < best.cycles:
-            best = found
+        cycles, grants, everything = _with_scratch(asks, scratch, budget_bytes)
+        if best is None or cycles < least_cycles:
+            least_cycles, best = cycles, grants
         if everything or scratch == MIN_SCRATCHPAD:
             break
-    return [] if best is None else best.budgets
+    return best or []
 
 
 def _with_scratch(
-    asks: Sequence[Callable[[int], Sequence[AlgorithmCandidate]]], scratch: int, budget_bytes: int
-) -> tuple[_Choice, bool]:
-    """Choose the layers that pack further weights, and return whether all do."""
-    budgets, most, cycles = [], 0, 0.0
-    gains: list[tuple[float, float, int, int]] = []
-    for number, ask in enumerate(asks):
-        given, candidates = scratch, ask(scratch)
-        while math.isinf(candidates[0].cycles) and given < _LARGEST_OFFER:
-            given *= 4
-            candidates = ask(given)
-        budgets.append(ScratchpadBudget(given, 0))
+    asks: Mapping[int, Callable[[int], Sequence[AlgorithmCandidate]]],
+    scratch: int,
+    budget_bytes: int,
+) -> tuple[float, list[Grant], bool]:
+    """Return the cycles of all layers, those that use Winograd, and whether all do that can."""
+    cycles, most = 0.0, 0
+    gains: list[tuple[float, float, Grant]] = []
+    for layer, ask in asks.items():
+        direct, *others = candidates = ask(scratch)
+        cycles += direct.cycles
         most = max(most, *(candidate.scratch_bytes for candidate in candidates))
-        if not math.isinf(candidates[0].cycles):
-            cycles += candidates[0].cycles
-        for candidate in candidates[1:]:
-            gain = candidates[0].cycles - candidate.cycles
-            gains.append((gain / candidate.weight_bytes, gain, candidate.weight_bytes, number))
+        for candidate in others:
+            gain = direct.cycles - candidate.cycles
+            if gain > 0:
+                grant = Grant(layer, scratch, candidate)
+                gains.append((gain / candidate.weight_bytes, gain, grant))
     left = budget_bytes - most
-    everything = True
-    for _, gain, needed, number in sorted(gains, reverse=True):
-        if needed <= left:
-            left -= needed
+    grants: list[Grant] = []
+    for _, gain, grant in sorted(gains, key=lambda entry: entry[:2], reverse=True):
+        if grant.candidate.weight_bytes <= left:
+            left -= grant.candidate.weight_bytes
             cycles -= gain
-            budgets[number] = budgets[number]._replace(weight_bytes=needed)
-        else:
-            everything = False
-    return _Choice(cycles, budgets, most), everything
+            grants.append(grant)
+    return cycles, grants, len(grants) == len(gains)
+
+
+def fit_grants(grants: Sequence[Grant], limit_bytes: int) -> list[Grant]:
+    """Return the first grants whose weights, as far as they are missing, and scratchpad fit."""
+    fitting: list[Grant] = []
+    weights = scratch = 0
+    for grant in grants:
+        weights += missing_bytes(grant.candidate)
+        scratch = max(scratch, grant.candidate.scratch_bytes)
+        if weights + scratch > limit_bytes:
+            break
+        fitting.append(grant)
+    return fitting
+
+
+def missing_bytes(candidate: AlgorithmCandidate) -> int:
+    """Return the bytes of weights that are still to be packed for an algorithm."""
+    return 0 if candidate.packed else candidate.weight_bytes

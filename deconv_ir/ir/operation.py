@@ -75,8 +75,10 @@ class Kernel:
         """Return the algorithms for this scratchpad; the first packs no further weights."""
         raise NotImplementedError
 
-    def settle(self, inputs: Sequence[TensorInfo], budget: ScratchpadBudget) -> int:
-        """Pack the weights for runs with this budget; return their scratchpad bytes."""
+    def settle(
+        self, inputs: Sequence[TensorInfo], budget: ScratchpadBudget
+    ) -> tuple[ScratchpadBudget, AlgorithmCandidate]:
+        """Return the budget that runs need at least, and the algorithm that they take."""
         raise NotImplementedError
 
 

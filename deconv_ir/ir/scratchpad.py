@@ -13,18 +13,19 @@ class ScratchpadBudget(NamedTuple):
     scratch_bytes : int
         Bytes for temporary arrays of all threads; exceeded only where the work
         cannot be cut into parts that are small enough.
-    weight_bytes : int
-        Bytes for a further packed form of a filter, which is kept after the run.
+    winograd_bytes : int
+        The scratchpad for which the kernel chooses between Winograd and direct sums;
+        0: direct sums.  Transformed weights are kept after the run.
 
     Examples
     --------
     >>> from deconv_ir.operations import ScratchpadBudget
-    >>> ScratchpadBudget(scratch_bytes=1 << 20, weight_bytes=0)
-    ScratchpadBudget(scratch_bytes=1048576, weight_bytes=0)
+    >>> ScratchpadBudget(scratch_bytes=1 << 20, winograd_bytes=0)
+    ScratchpadBudget(scratch_bytes=1048576, winograd_bytes=0)
     """
 
     scratch_bytes: int
-    weight_bytes: int
+    winograd_bytes: int
 
 
 UNLIMITED = ScratchpadBudget(1 << 40, 1 << 40)
@@ -37,11 +38,13 @@ class AlgorithmCandidate(NamedTuple):
     Attributes
     ----------
     cycles : float
-        Time predicted by the kernel's cost model; infinite: the last resort.
+        Time predicted by the kernel's cost model.
     scratch_bytes : int
         Scratchpad of all threads.
     weight_bytes : int
-        Weights that are still to be packed for it.
+        Further weights that are packed for it; 0: it needs none.
+    packed : bool
+        Whether these are there already.
 
     Examples
     --------
@@ -53,3 +56,4 @@ class AlgorithmCandidate(NamedTuple):
     cycles: float
     scratch_bytes: int
     weight_bytes: int
+    packed: bool = False

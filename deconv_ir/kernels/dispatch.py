@@ -258,10 +258,13 @@ class _Prepared:
     ) -> tuple[AlgorithmCandidate, ...]:
         """Return the algorithms that `run` can choose from with a scratchpad of this size.
 
+        They are compared for one image on two threads, so that the choice among them
+        depends on neither the batch nor the threads of a run.
+
         Parameters
         ----------
         data : tuple of int
-            Shape of the data.
+            Shape of the data, of any number of images.
         pads_begin, output
             As of `run`.
         budget_bytes : int
@@ -270,7 +273,8 @@ class _Prepared:
         Returns
         -------
         tuple of AlgorithmCandidate
-            The first takes no more weights.
+            The first takes no more weights; a second is there only where it
+            is what `run` takes if it may.
         """
         pads, extents = check_run(self.problem, data, tuple(pads_begin), tuple(output))
         shape = (data[0], self.problem.groups * self.problem.channels_out, *extents)
@@ -308,14 +312,14 @@ class _Prepared:
             return 0
         return self._non_finite.scratch_bytes(data, pads, output, self._numpy_bound(budget_bytes))
 
-    def scratch(
+    def settle(
         self,
         data: tuple[int, ...],
         pads_begin: Sequence[int],
         output: Sequence[int],
-        budget: ScratchpadBudget | None = None,
-    ) -> int:
-        """Return the bytes that `run` takes beside data, filter and result; pack what it needs.
+        budget: ScratchpadBudget = UNLIMITED,
+    ) -> tuple[ScratchpadBudget, AlgorithmCandidate]:
+        """Return the budget that a run needs at least, and the algorithm that it takes.
 
         Parameters
         ----------
@@ -326,18 +330,20 @@ class _Prepared:
 
         Returns
         -------
-        int
-            Of all threads.
+        ScratchpadBudget
+            `budget`, or more where no tile is small enough for that.
+        AlgorithmCandidate
         """
         pads, extents = check_run(self.problem, data, tuple(pads_begin), tuple(output))
         shape = (data[0], self.problem.groups * self.problem.channels_out, *extents)
         if 0 in (*data, *shape):
-            return 0
-        budget = budget or UNLIMITED
+            return budget, AlgorithmCandidate(0.0, 0, 0)
         if self._compiled is None:
-            return self._numpy_scratch(data, pads, extents, budget.scratch_bytes)
-        finite = self._compiled.scratch(data, pads, self.scratch_bytes, shape, budget)
-        return max(finite, self._non_finite_scratch(data, pads, extents, budget.scratch_bytes))
+            scratch = self._numpy_scratch(data, pads, extents, budget.scratch_bytes)
+            return budget, AlgorithmCandidate(0.0, scratch, 0)
+        budget, chosen = self._compiled.settle(data, pads, self.scratch_bytes, shape, budget)
+        least = self._non_finite_scratch(data, pads, extents, budget.scratch_bytes)
+        return budget, chosen._replace(scratch_bytes=max(chosen.scratch_bytes, least))
 
     def _run_compiled(
         self, data: Array, pads: tuple[int, ...], out: Array, budget: ScratchpadBudget

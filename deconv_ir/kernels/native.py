@@ -43,6 +43,8 @@ _MOST_PAD = 1 << 62
 _MOST_SCRATCH = 1 << 40
 # Of a thread, where it will do: larger tiles made no layer faster.
 _THREAD_SCRATCH = 3 << 20
+# Candidates are compared for so many threads, whatever their number in a run.
+_JUDGED_THREADS = 2
 # Of a filter that is read in parts.
 _PART_BYTES = 1 << 18
 # Positions that a kernel reaches over, beyond which it will not.
@@ -296,24 +298,26 @@ class CompiledKernel:
         output: tuple[int, ...],
         budget: ScratchpadBudget = UNLIMITED,
     ) -> dict[str, Any]:
-        """Return the tiling that `run` would use for data and `out` of these shapes.
-
-        It packs what `run` would pack.
-        """
+        """Return the tiling that `run` would use for data and `out` of these shapes."""
         settings = self._settings(pads_begin, scratch_bytes, output, budget)
         told: dict[str, Any] = self._kernel.describe((data[0], *self._fill(data[2:], 1)), *settings)
         return told
 
-    def scratch(
+    def settle(
         self,
         data: tuple[int, ...],
         pads_begin: Sequence[int],
         scratch_bytes: int,
         output: tuple[int, ...],
         budget: ScratchpadBudget = UNLIMITED,
-    ) -> int:
-        """Return the bytes of scratch that `run` takes, on all threads."""
-        return _used(self.describe(data, pads_begin, scratch_bytes, output, budget))
+    ) -> tuple[ScratchpadBudget, AlgorithmCandidate]:
+        """Return the budget that `run` needs at least, and the algorithm that it takes."""
+        while True:
+            chosen = _candidate(self.describe(data, pads_begin, scratch_bytes, output, budget))
+            # A tile that exceeds its budget is the smallest there is.
+            if budget.scratch_bytes >= min(chosen.scratch_bytes, scratch_bytes):
+                return budget, chosen
+            budget = budget._replace(scratch_bytes=4 * budget.scratch_bytes)
 
     def candidates(
         self,
@@ -323,22 +327,17 @@ class CompiledKernel:
         output: tuple[int, ...],
         budget_bytes: int,
     ) -> tuple[AlgorithmCandidate, ...]:
-        """Return the algorithms for this scratchpad; the first packs no further weights."""
-        told = self.describe(
-            data, pads_begin, scratch_bytes, output, ScratchpadBudget(budget_bytes, 0)
-        )
-        filtered = told["winograd_cycles"]
-        if "filtering" in told:  # the weights are there
-            return (AlgorithmCandidate(filtered, _used(told), 0),)
-        used = _used(told)
-        # A tile that exceeds what it may take is the smallest there is.
-        fits = used <= min(scratch_bytes, budget_bytes)
-        direct = AlgorithmCandidate(told["cycles"] if fits else math.inf, used, 0)
-        if not told["winograd_weights"]:
-            return (direct,)
-        scratch = told["winograd_bytes"] * min(told["winograd_threads"], told["winograd_jobs"])
-        shared = told["winograd_shared_bytes"]
-        return direct, AlgorithmCandidate(filtered, scratch + shared, told["winograd_weights"])
+        """Return the algorithms for one image and this scratchpad, direct sums first."""
+        found = []
+        for winograd_bytes in (0, budget_bytes):
+            budget = ScratchpadBudget(budget_bytes, winograd_bytes)
+            settings = self._settings(
+                pads_begin, scratch_bytes, (1, *output[1:]), budget, _JUDGED_THREADS
+            )
+            found.append(
+                _candidate(self._kernel.describe((1, *self._fill(data[2:], 1)), *settings))
+            )
+        return tuple(found) if found[1].weight_bytes else (found[0],)
 
     def _fill(self, values: Sequence[int], value: int) -> tuple[int, ...]:
         return (value,) * self._lead + tuple(values)
@@ -349,6 +348,7 @@ class CompiledKernel:
         scratch_bytes: int,
         output: Sequence[int],
         budget: ScratchpadBudget,
+        threads: int | None = None,
     ) -> tuple[Any, ...]:
         """Return what C is told beside the arrays."""
         # Of a folded axis: which interleaved positions the output is.
@@ -359,18 +359,21 @@ class CompiledKernel:
         return (
             self._fill((*pads_begin[:-1], pad), 0),
             self._fill((*output[2:-1], positions), 1),
-            get_threads(),
+            threads or get_threads(),
             allowed,
-            _MOST_SCRATCH if self._reaches_far else _THREAD_SCRATCH,
-            budget.weight_bytes,
+            # Of the layer alone: the choice of the algorithm depends on it.
+            max(0, min(scratch_bytes, _MOST_SCRATCH if self._reaches_far else _THREAD_SCRATCH)),
+            budget.winograd_bytes,
             extent,
             crop,
         )
 
 
-def _used(tiling: dict[str, Any]) -> int:
-    each = int(tiling["bytes"]) * min(int(tiling["threads"]), int(tiling["jobs"]))
-    return each + int(tiling["shared_bytes"])
+def _candidate(told: dict[str, Any]) -> AlgorithmCandidate:
+    """Return the algorithm that C describes."""
+    scratch = told["bytes"] * min(told["threads"], told["jobs"]) + told["shared_bytes"]
+    weights, packed = told["weight_bytes"], told.get("packed", False)
+    return AlgorithmCandidate(told["cycles"], scratch, weights, bool(packed))
 
 
 def _packable(array: Array) -> Array:

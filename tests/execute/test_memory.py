@@ -12,7 +12,7 @@ import pytest
 from support import IR
 
 import deconv_ir
-from deconv_ir.execute import memory
+from deconv_ir.execute import executor, memory
 from deconv_ir.execute.memory import format_bytes, parse_bytes
 
 
@@ -160,22 +160,28 @@ def test_a_limit_is_held_or_the_run_is_refused(channels: int, size: int, tmp_pat
     assert free.bound_bytes - 1 not in ran
 
 
-def test_filters_packed_by_a_later_plan_count(tmp_path: Path) -> None:
-    """A run by an earlier plan holds them, too."""
+def test_filters_packed_by_a_later_plan_count(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A run by an earlier plan holds them, too; they are packed when a plan first runs."""
     ir = IR()
     x = ir.parameter("x", "1,32,?,?")
     w = ir.const(np.full((32, 32, 3, 3), 0.1, np.float32))
     ir.result(ir.layer("Convolution", [x, w], names="y"))
     model = deconv_ir.load(ir.save(tmp_path))
     small, large = (np.ones((1, 32, n, n), np.float32) for n in (5, 200))
-    first = model.plan([small])
-    packed = model.plan([large]).weight_bytes - first.weight_bytes
-    model.memory_limit = first.peak_bytes + packed
-    executor = model._executor(model._wanted(None))
-    executor.memory_limit = first.peak_bytes + packed
-    assert model.run([small])["y"].shape == (1, 32, 3, 3)
-    executor.memory_limit -= 1
-    assert refused(model, [small]).actual == first.peak_bytes + packed
+    required: list[int] = []
+    monkeypatch.setattr(
+        executor, "require_memory", lambda needed, *_, **__: required.append(needed)
+    )
+    first, second = model.plan([small]), model.plan([large])
+    for x, expected in (
+        (small, first.peak_bytes),
+        (large, second.peak_bytes),
+        (small, first.peak_bytes + second.weight_bytes - first.weight_bytes),
+    ):
+        assert model.run([x])["y"].shape == (1, 32, x.shape[2] - 2, x.shape[3] - 2)
+        assert required[-1] == expected
 
 
 def make_root(folder: Path, files: dict[str, str]) -> Path:

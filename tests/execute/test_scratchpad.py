@@ -17,7 +17,14 @@ from support import IR, Out
 
 import deconv_ir
 from deconv_ir import execute
-from deconv_ir.execute.scratchpad import MIN_SCRATCHPAD, choose_budgets, extra_bytes
+from deconv_ir.execute.scratchpad import (
+    MIN_SCRATCHPAD,
+    Grant,
+    choose_winograd,
+    extra_bytes,
+    fit_grants,
+    missing_bytes,
+)
 from deconv_ir.ir.operation import Context, TensorInfo
 from deconv_ir.ir.operation import Kernel as PreparedKernel
 from deconv_ir.ir.scratchpad import AlgorithmCandidate, ScratchpadBudget
@@ -35,57 +42,68 @@ def normal(*shape: int) -> np.ndarray:
 
 
 def layer(
-    direct: float, filtered: float = math.inf, weights: int = 0, least: int = 0
+    direct: float, winograd: float = math.inf, weights: int = 0, *, packed: bool = False
 ) -> Callable[[int], Sequence[AlgorithmCandidate]]:
-    """A layer that takes all the scratch it is given, from `least` on."""
+    """A layer that takes all the scratch it is given."""
 
     def candidates(scratch: int) -> Sequence[AlgorithmCandidate]:
-        if scratch < least:
-            return (AlgorithmCandidate(math.inf, least, 0),)
         slowed = 1 + 0.01 * (1024 * K / scratch)
         found = (AlgorithmCandidate(direct * slowed, scratch, 0),)
         if weights:
-            found += (AlgorithmCandidate(filtered * slowed, scratch, weights),)
+            found += (AlgorithmCandidate(winograd * slowed, scratch, weights, packed),)
         return found
 
     return candidates
 
 
-def total(budgets: Sequence[ScratchpadBudget]) -> int:
-    return max(r.scratch_bytes for r in budgets) + sum(r.weight_bytes for r in budgets)
+def choose(*layers: Callable[[int], Sequence[AlgorithmCandidate]], budget: int) -> list[Grant]:
+    return choose_winograd(dict(enumerate(layers)), budget)
 
 
 def test_weights_go_where_they_save_most() -> None:
-    much, little, large = layer(100, 50, 400 * K), layer(100, 90, 400 * K), layer(100, 40, 900 * K)
-    budgets = choose_budgets([little, large, much], 1024 * K)
-    assert [budget.weight_bytes for budget in budgets] == [0, 0, 400 * K]
-    budgets = choose_budgets([little, large, much], 1700 * K)
-    assert [budget.weight_bytes for budget in budgets] == [0, 900 * K, 400 * K]
-    assert total(budgets) <= 1700 * K
+    layers = [layer(100, 90, 400 * K), layer(100, 40, 900 * K), layer(100, 50, 400 * K)]
+    assert [g.layer for g in choose(*layers, budget=1024 * K)] == [2]
+    grants = choose(*layers, budget=1700 * K)
+    assert [(g.layer, g.candidate.weight_bytes) for g in grants] == [(2, 400 * K), (1, 900 * K)]
+    taken = sum(missing_bytes(g.candidate) for g in grants)
+    assert grants[0].candidate.scratch_bytes + taken <= 1700 * K
 
 
 def test_scratch_gives_way_to_weights_that_save_more() -> None:
-    alone = choose_budgets([layer(100)], 1024 * K)
-    beside = choose_budgets([layer(100, 50, 700 * K)], 1024 * K)
-    assert alone == [ScratchpadBudget(1024 * K, 0)]
-    assert beside == [ScratchpadBudget(256 * K, 700 * K)]
+    (grant,) = choose(layer(100, 50, 700 * K), budget=1024 * K)
+    assert grant == (0, 256 * K, grant.candidate)
+    assert (grant.candidate.weight_bytes, grant.candidate.scratch_bytes) == (700 * K, 256 * K)
+    # But not where larger tiles save more, nor where direct sums are faster.
+    assert choose(layer(100, 99.9, 700 * K), budget=1024 * K) == []
+    assert choose(layer(100, 101, 10 * K), budget=1024 * K) == []
 
 
-def test_a_layer_that_needs_more_gets_it() -> None:
-    assert choose_budgets([layer(1), layer(1, least=300 * K)], 100 * K) == [
-        ScratchpadBudget(100 * K, 0),
-        ScratchpadBudget(400 * K, 0),
-    ]
-    # However much that is: the kernel's own bound is elsewhere.
-    assert choose_budgets([layer(1, least=1 << 50)], 100 * K)[0].scratch_bytes >= 1 << 30
+def test_weights_that_are_packed_change_no_choice() -> None:
+    """Or results would depend on what was run before."""
+    for budget in (100 * K, 700 * K, 1024 * K, 4096 * K):
+        fresh = choose(layer(100, 50, 700 * K), layer(100, 60, 300 * K), budget=budget)
+        first = layer(100, 50, 700 * K, packed=True)
+        warm = choose(first, layer(100, 60, 300 * K), budget=budget)
+        assert [g.layer for g in fresh] == [g.layer for g in warm]
+        missing = [missing_bytes(g.candidate) for g in warm]
+        assert sum(missing) == sum(missing_bytes(g.candidate) for g in fresh if g.layer)
+
+
+def test_a_limit_takes_the_least_useful_back() -> None:
+    packed = AlgorithmCandidate(1, 60 * K, 300 * K, packed=True)
+    grants = [Grant(2, K, AlgorithmCandidate(1, 50 * K, 400 * K)), Grant(0, K, packed)]
+    grants += [Grant(1, K, AlgorithmCandidate(1, 70 * K, 900 * K))]
+    assert fit_grants(grants, 1370 * K) == grants
+    assert fit_grants(grants, 1370 * K - 1) == grants[:2]
+    assert fit_grants(grants, 460 * K) == grants[:2]
+    assert fit_grants(grants, 450 * K) == grants[:1]
+    assert fit_grants(grants, 450 * K - 1) == fit_grants(grants, -5) == []
 
 
 @pytest.mark.parametrize("budget", [-5, 0, 1, MIN_SCRATCHPAD])
 def test_every_layer_gets_a_minimal_scratchpad(budget: int) -> None:
-    assert choose_budgets([layer(1, 0.5, 1)], budget) == [
-        ScratchpadBudget(MIN_SCRATCHPAD, 0 if budget <= MIN_SCRATCHPAD else 1)
-    ]
-    assert choose_budgets([], budget) == []
+    assert choose(layer(1, 0.5, 1), budget=budget) == []
+    assert choose(budget=budget) == []
     assert extra_bytes(budget, 0) == extra_bytes(1 << 20, 1000) == MIN_SCRATCHPAD
 
 
@@ -292,9 +310,11 @@ def test_any_kernel_with_candidates_gets_a_budget(
         ) -> Sequence[AlgorithmCandidate]:
             return (AlgorithmCandidate(1.0, 7 * K, 0),)
 
-        def settle(self, inputs: Sequence[TensorInfo], budget: ScratchpadBudget) -> int:
+        def settle(
+            self, inputs: Sequence[TensorInfo], budget: ScratchpadBudget
+        ) -> tuple[ScratchpadBudget, AlgorithmCandidate]:
             self.settled = budget
-            return 7 * K
+            return budget, AlgorithmCandidate(1.0, 7 * K, 0)
 
         def __call__(
             self,

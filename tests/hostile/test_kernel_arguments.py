@@ -347,7 +347,7 @@ class Packed:
             "threads": 2,
             "scratch_bytes": 1 << 20,
             "thread_bytes": 1 << 20,
-            "weight_bytes": 1 << 20,
+            "winograd_bytes": 1 << 20,
             "extent": 8,
             "crop": 0,
         }
@@ -458,12 +458,12 @@ def test_c_takes_any_number_of_threads(threads: int) -> None:
     np.testing.assert_array_equal(packed.call["out"], expected)
 
 
-@pytest.mark.parametrize("weights", [-FAR, 0, 1, FAR])
-def test_c_takes_any_bound_on_weights(weights: int) -> None:
+@pytest.mark.parametrize("winograd", [-FAR, 0, 1, FAR])
+def test_c_takes_any_scratch_to_choose_winograd_for(winograd: int) -> None:
     packed = Packed()
     packed.run()
     expected = packed.call["out"].copy()
-    packed.call["weight_bytes"] = weights
+    packed.call["winograd_bytes"] = winograd
     packed.call["out"][...] = 0
     assert packed.run() is True
     np.testing.assert_allclose(packed.call["out"], expected, rtol=1e-5)
@@ -481,7 +481,7 @@ def test_c_takes_any_step_and_any_scratch_of_a_thread(step: int, scratch: int) -
 
 @pytest.mark.parametrize("scratch", [-FAR, 0, 1])
 def test_c_says_when_scratch_is_too_small(scratch: int) -> None:
-    packed = Packed()
+    packed = Packed(winograd=0)
     packed.call["scratch_bytes"] = scratch
     assert packed.run() is False
 

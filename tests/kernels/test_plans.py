@@ -59,8 +59,7 @@ def test_plans_grow_with_the_work(machine, monkeypatch, layer, used, element):
         data = (1, channels, *extents(n))
         output = tuple(s * x for s, x in zip(strides, data[2:], strict=True))
         told = describe(kernel, data, (1,) * len(strides), output)
-        filtered = "filtering" in told
-        each.append(told["winograd_cycles" if filtered else "cycles"] / n)
+        each.append(told["cycles"] / n)
         # Some tens of positions: no tile is little but its halo.
         assert math.prod(told["box"]) * told["images"] >= 12
         assert told["bytes"] * min(told["threads"], told["jobs"]) <= SCRATCH

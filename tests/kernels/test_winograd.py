@@ -279,7 +279,8 @@ def test_panels_are_shared_where_positions_are_few(monkeypatch, used):
     assert (told["shared_bytes"] > 0) is (used > 1)
     # What they take is scratch.
     each = told["bytes"] * min(used, told["jobs"])
-    assert kernel.scratch(data.shape, (2, 2), (15, 15)) == each + told["shared_bytes"]
+    chosen = kernel.settle(data.shape, (2, 2), (15, 15))[1]
+    assert chosen.scratch_bytes == each + told["shared_bytes"]
     actual, expected = (k.run(data, (2, 2), (15, 15)) for k in (kernel, direct))
     scale = np.abs(expected).max()
     np.testing.assert_allclose(actual, expected, rtol=0, atol=1e-5 * scale)
@@ -290,7 +291,8 @@ def test_panels_are_shared_where_positions_are_few(monkeypatch, used):
     )
     # With a smaller budget, other algorithms run.
     kernel.scratch_bytes = each + told["shared_bytes"] - 1
-    assert kernel.scratch(data.shape, (2, 2), (15, 15)) < each + told["shared_bytes"]
+    chosen = kernel.settle(data.shape, (2, 2), (15, 15))[1]
+    assert chosen.scratch_bytes < each + told["shared_bytes"]
     actual = kernel.run(data, (2, 2), (15, 15))
     np.testing.assert_allclose(actual, expected, rtol=0, atol=1e-5 * scale)
 
@@ -375,22 +377,29 @@ def test_the_transformed_weights_are_counted() -> None:
     assert counted["winograd"] - weights.nbytes in (9 * weights.nbytes // 4, 4 * weights.nbytes)
 
 
-def test_weights_are_transformed_where_there_is_room_for_them(monkeypatch) -> None:
-    # The scratchpad is that of vectors of 8.
-    monkeypatch.setenv("DECONV_IR_ISA", "avx2" if "avx2" in ISAS else "")
+def test_weights_are_transformed_where_the_budget_allows_it(monkeypatch) -> None:
+    monkeypatch.setenv("DECONV_IR_MACHINE", "zen3")
     weights = np.random.default_rng(0).standard_normal((64, 64, 4, 4), dtype=np.float32)
     data, where = np.ones((1, 64, 32, 32), np.float32), ((1, 1), (64, 64))
     kernel = ones(weights.shape, (2, 2), path="auto")
-    direct, filtered = kernel.candidates(data.shape, *where, 1 << 20)
+    direct, winograd = kernel.candidates(data.shape, *where, 1 << 20)
     assert direct.weight_bytes == 0
-    assert filtered.cycles < direct.cycles
-    assert filtered.scratch_bytes <= 1 << 20
-    needed = filtered.weight_bytes
-    for budget, packed in [(needed - 1, 0), (needed, needed), (0, needed)]:
-        # Once they are there, they are used whatever the budget.
-        expected = filtered.scratch_bytes if packed else direct.scratch_bytes
-        assert kernel.scratch(data.shape, *where, ScratchpadBudget(1 << 20, budget)) == expected
-        assert kernel.packed_bytes == weights.nbytes + packed
-        result = kernel.run(data, *where, None, ScratchpadBudget(1 << 20, budget))
+    assert winograd.cycles < direct.cycles
+    assert winograd.scratch_bytes <= 1 << 20
+    assert not winograd.packed
+    results = {}
+    for turn, allowed in enumerate((0, 1 << 20, 0, 1 << 20)):
+        # Weights that are there are used only where the budget allows it; scratch is no reason.
+        wanted = ScratchpadBudget((1 << 20) >> turn, allowed)
+        budget, chosen = kernel.settle(data.shape, *where, wanted)
+        assert (budget.winograd_bytes, chosen.weight_bytes > 0) == (allowed, allowed > 0)
+        assert chosen.scratch_bytes <= budget.scratch_bytes
+        assert chosen.packed is (turn == 3)
+        packed = (turn > 1) * winograd.weight_bytes
+        assert kernel.packed_bytes == weights.nbytes + packed, "to ask packs nothing"
+        result = kernel.run(data, *where, None, budget)
         np.testing.assert_allclose(result[:, :, 1:-1, 1:-1], 256, rtol=1e-5)
-    assert kernel.candidates(data.shape, *where, 1 << 20) == (filtered._replace(weight_bytes=0),)
+        np.testing.assert_array_equal(results.setdefault(allowed, result), result)
+    assert kernel.packed_bytes == weights.nbytes + winograd.weight_bytes
+    found = kernel.candidates(data.shape, *where, 1 << 20)
+    assert found == (direct, winograd._replace(packed=True))

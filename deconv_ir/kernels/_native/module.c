@@ -26,8 +26,14 @@ struct shared_plan {
     struct plan plan;
     struct wino_plan winograd;
     struct form *form; /* the weights of the latter, or NULL: the run goes the direct way */
-    int64_t weight_bytes; /* of the weights that it would take; 0: they are there, or not wanted */
     int references;
+};
+
+/* What was chosen for images of some extents. */
+struct verdict {
+    struct run image;
+    struct wino_choice choice;
+    int filtered;
 };
 
 /* Forms that are kept: which one a run takes depends on its extents. */
@@ -43,7 +49,8 @@ typedef struct {
     int finite;
     /* Weights for minimal filtering, made when a run first needs them: the last used first. */
     struct form *forms[KEPT_FORMS];
-    int refused; /* whether these weights cannot be transformed */
+    int takes_weights; /* whether these can be transformed; -1: not known yet */
+    struct verdict *verdict; /* the last one */
     struct shared_plan *last; /* extents mostly stay the same */
 } Kernel;
 
@@ -69,6 +76,7 @@ static void kernel_dealloc(PyObject *object) {
     plan_release(self->last);
     packing_free(&self->packing);
     for (int i = 0; i < KEPT_FORMS; i++) form_release(self->forms[i]);
+    free(self->verdict);
     free(self->packed);
     free(self->bias);
     ((freefunc)PyType_GetSlot(type, Py_tp_free))(object);
@@ -134,6 +142,7 @@ static int kernel_prepare(Kernel *self, const Py_buffer *bias) {
     self->kernels = kernels_for((enum isa)layer->isa, accumulator_of(element));
     self->packed = allocate(filter_bytes / size * self->kernels->size);
     self->finite = 1;
+    self->takes_weights = -1;
     if (!self->packed || packing_make(layer, self->kernels, &self->packing)) goto no_memory;
     if (bias->obj) {
         self->bias = allocate(channels * self->kernels->size);
@@ -224,96 +233,134 @@ static PyObject *kernel_new(PyTypeObject *type, PyObject *arguments, PyObject *k
 /* The batch that the choice of an algorithm has in mind. */
 #define JUDGED_BATCH 4
 
-/* Whether images like those of a run are filtered, whatever their number and that of threads:
- * results must not depend on these.  Returns OUT_OF_MEMORY, 1 if they are not, or 0. */
-static int choose_algorithm(const Kernel *self, const struct run *run,
-                            struct wino_choice *choice) {
+/* Whether such images are filtered.  Returns OUT_OF_MEMORY, 1 if they are not, or 0. */
+static int judge(Kernel *self, const struct run *judged, struct wino_choice *choice) {
     const struct layer *layer = &self->layer;
     const int forced = layer->winograd > CHOSEN;
     const int64_t rows = layer->channels_out * self->packing.phases[0].count *
                          self->packing.phases[1].count * self->packing.phases[2].count;
-    if (layer->winograd == DIRECT || self->refused || !self->finite || run->batch < 1 ||
-        !wino_supports(layer, &self->packing))
+    if (layer->winograd == DIRECT || !self->finite || !wino_supports(layer, &self->packing))
         return 1;
     /* So few products never pay for the transforms: do not even look. */
     if (!forced && (layer->channels_in < FEWEST_CHANNELS || rows < FEWEST_CHANNELS)) return 1;
     /* Of one position every result is a product: none are saved. */
-    if (!forced && run->data[0] * run->data[1] * run->data[2] < 2) return 1;
-    struct run judged = *run;
-    judged.batch = JUDGED_BATCH;
-    judged.threads = 1;
+    if (!forced && judged->data[0] * judged->data[1] * judged->data[2] < 2) return 1;
+    if (self->takes_weights < 0)
+        self->takes_weights = wino_takes_weights(layer, &self->packing, self->packed);
+    if (!self->takes_weights) return 1;
     double cycles;
-    int failed = wino_choose(layer, &judged, self->kernels, &self->packing, choice, &cycles);
+    int failed = wino_choose(layer, judged, self->kernels, &self->packing, choice, &cycles);
     if (failed || forced) return failed;
     struct plan direct;
-    failed = plan_make(layer, &judged, self->kernels, &self->packing, &direct);
+    failed = plan_make(layer, judged, self->kernels, &self->packing, &direct);
     const int faster = cycles < direct.tiling.cycles;
     plan_free(&direct);
     return failed ? OUT_OF_MEMORY : !faster;
 }
 
-/* The weights of a choice if they are there, first among those that are kept. */
-static struct form *find_form(Kernel *self, const struct wino_choice *choice) {
-    for (int i = 0; i < KEPT_FORMS; i++) {
-        struct form *form = self->forms[i];
-        if (!form || !wino_choices_agree(&form->packing.choice, choice)) continue;
-        for (; i > 0; i--) self->forms[i] = self->forms[i - 1];
-        return self->forms[0] = form;
+/* Whether images like those of a run are filtered, whatever their number, that of threads, the
+ * steps between their elements and the scratch they have: results must not depend on these.
+ * Returns OUT_OF_MEMORY, 1 if they are not, or 0. */
+static int choose_algorithm(Kernel *self, const struct run *run, struct wino_choice *choice) {
+    struct run image;
+    memset(&image, 0, sizeof image); /* it is compared byte by byte */
+    image.batch = JUDGED_BATCH;
+    for (int a = 0; a < AXES; a++) {
+        image.data[a] = run->data[a];
+        image.output[a] = run->output[a];
+        image.pads_begin[a] = run->pads_begin[a];
     }
-    return NULL;
+    image.threads = 1;
+    image.thread_bytes = run->thread_bytes;
+    image.scratch_bytes = least(run->winograd_bytes, run->thread_bytes);
+    image.extent = run->extent;
+    image.crop = run->crop;
+    if (!self->verdict || memcmp(&self->verdict->image, &image, sizeof image)) {
+        struct verdict *verdict = calloc(1, sizeof *verdict);
+        const int failed = verdict ? judge(self, &image, &verdict->choice) : OUT_OF_MEMORY;
+        if (failed < 0) {
+            free(verdict);
+            return failed;
+        }
+        verdict->image = image;
+        verdict->filtered = !failed;
+        free(self->verdict);
+        self->verdict = verdict;
+    }
+    *choice = self->verdict->choice;
+    return !self->verdict->filtered;
 }
 
-/* Choose between the direct way and minimal filtering, and have weights for it.
+/* Where the weights of a choice are among those that are kept, or -1. */
+static int find_form(const Kernel *self, const struct wino_choice *choice) {
+    for (int i = 0; i < KEPT_FORMS; i++)
+        if (self->forms[i] && wino_choices_agree(&self->forms[i]->packing.choice, choice))
+            return i;
+    return -1;
+}
+
+/* The arrangement of a choice for a run, unfilled.  Returns NULL when out of memory. */
+static struct form *form_make(const Kernel *self, const struct run *run,
+                              struct wino_choice choice) {
+    struct form *form = calloc(1, sizeof *form);
+    if (!form) return NULL;
+    form->references = 1;
+    if (wino_arrange(&self->layer, run, self->kernels, &self->packing, &choice) ||
+        wino_packing_make(&self->layer, self->kernels, &self->packing, &choice,
+                          &form->packing)) {
+        form_release(form);
+        return NULL;
+    }
+    return form;
+}
+
+/* Whether the weights of a form are there. */
+static int form_is_packed(const struct form *form) { return form->packing.weights != NULL; }
+
+/* Choose between the direct way and minimal filtering; with `pack`, have weights for it.
  * Returns OUT_OF_MEMORY or 0. */
-static int choose_way(Kernel *self, const struct run *run, struct shared_plan *shared) {
+static int choose_way(Kernel *self, const struct run *run, int pack, struct shared_plan *shared) {
     const struct layer *layer = &self->layer;
     struct wino_choice choice;
-    int failed = choose_algorithm(self, run, &choice);
+    if (!run->winograd_bytes || run->batch < 1) return 0;
+    const int failed = choose_algorithm(self, run, &choice);
     if (failed) return failed < 0 ? failed : 0;
-    struct form *form = find_form(self, &choice);
-    if (form) {
-        form->references++;
-        shared->form = form;
-        failed = wino_plan_make(layer, run, self->kernels, &form->packing, &shared->winograd);
-    } else {
-        form = calloc(1, sizeof *form);
-        if (!form) return OUT_OF_MEMORY;
-        form->references = 1;
-        failed = wino_arrange(layer, run, self->kernels, &self->packing, &choice) ||
-                 wino_packing_make(layer, self->kernels, &self->packing, &choice, &form->packing)
-                     ? OUT_OF_MEMORY
-                     : wino_plan_make(layer, run, self->kernels, &form->packing,
-                                      &shared->winograd);
-        if (!failed) shared->weight_bytes = wino_weight_bytes(layer, &form->packing);
-        if (!failed && shared->weight_bytes <= run->weight_bytes) {
-            /* The interpreter lock is held: whoever else needs these weights waits for them. */
-            failed = wino_pack(layer, self->kernels, &self->packing, self->packed, self->bias,
-                               run->threads, &form->packing);
-            self->refused = failed > 0;
-            if (!failed) shared->form = form;
-        }
-        if (shared->form) {
-            form_release(self->forms[KEPT_FORMS - 1]);
-            for (int i = KEPT_FORMS - 1; i > 0; i--) self->forms[i] = self->forms[i - 1];
-            self->forms[0] = form;
+    int place = find_form(self, &choice);
+    struct form *form = place < 0 ? form_make(self, run, choice) : self->forms[place];
+    if (!form) return OUT_OF_MEMORY;
+    if (place >= 0) form->references++;
+    shared->form = form;
+    /* The interpreter lock is held: whoever else needs these weights waits for them. */
+    if (pack && place < 0 &&
+        wino_pack(layer, self->kernels, &self->packing, self->packed, self->bias, run->threads,
+                  &form->packing))
+        return OUT_OF_MEMORY;
+    if (form_is_packed(form)) {
+        if (place < 0) {
+            place = KEPT_FORMS - 1;
+            form_release(self->forms[place]);
             form->references++;
-        } else {
-            form_release(form);
-            shared->winograd.packing = NULL;
         }
+        for (int i = place; i > 0; i--) self->forms[i] = self->forms[i - 1];
+        self->forms[0] = form;
     }
-    return failed < 0 ? failed : 0;
+    /* Where one image has a tile, so have all runs. */
+    return wino_plan_make(layer, run, self->kernels, &form->packing, &shared->winograd)
+               ? OUT_OF_MEMORY
+               : 0;
 }
 
-/* The plan of a run: the last one if it was for the same. */
-static struct shared_plan *plan_acquire(Kernel *self, const struct run *run) {
-    if (self->last && !memcmp(&self->last->run, run, sizeof *run)) {
-        self->last->references++;
-        return self->last;
+/* The plan of a run: the last one if it was for the same.  With `pack`, its weights are there. */
+static struct shared_plan *plan_acquire(Kernel *self, const struct run *run, int pack) {
+    struct shared_plan *shared = self->last;
+    if (shared && !memcmp(&shared->run, run, sizeof *run) &&
+        (!pack || !shared->form || form_is_packed(shared->form))) {
+        shared->references++;
+        return shared;
     }
-    struct shared_plan *shared = calloc(1, sizeof *shared);
+    shared = calloc(1, sizeof *shared);
     if (!shared || plan_make(&self->layer, run, self->kernels, &self->packing, &shared->plan) ||
-        choose_way(self, run, shared)) {
+        choose_way(self, run, pack, shared)) {
         if (shared) {
             plan_free(&shared->plan);
             wino_plan_free(&shared->winograd);
@@ -337,6 +384,7 @@ static int run_is_sane(const Kernel *self, struct run *run) {
     run->threads = most(1, least(run->threads, MOST_THREADS));
     run->scratch_bytes = most(0, least(run->scratch_bytes, MOST_SCRATCH));
     run->thread_bytes = most(1, least(run->thread_bytes, MOST_SCRATCH));
+    run->winograd_bytes = most(0, least(run->winograd_bytes, MOST_SCRATCH));
     int good = 1;
     /* Positions are sums of pads and extents. */
     for (int a = 0; a < AXES; a++)
@@ -348,12 +396,12 @@ static int run_is_sane(const Kernel *self, struct run *run) {
 }
 
 /* Read (data, out, settings): pads_begin, output, threads, scratch_bytes, thread_bytes,
- * weight_bytes, extent and crop. */
+ * winograd_bytes, extent and crop. */
 #define SETTINGS "(LLL)(LLL)LLLLLL"
 #define SETTINGS_OF(run)                                                                      \
     &(run)->pads_begin[0], &(run)->pads_begin[1], &(run)->pads_begin[2], &(run)->output[0],   \
         &(run)->output[1], &(run)->output[2], &(run)->threads, &(run)->scratch_bytes,         \
-        &(run)->thread_bytes, &(run)->weight_bytes, &(run)->extent, &(run)->crop
+        &(run)->thread_bytes, &(run)->winograd_bytes, &(run)->extent, &(run)->crop
 
 static int run_of_arguments(const Kernel *self, PyObject *arguments, struct run *run,
                             Py_buffer *in, Py_buffer *result) {
@@ -409,7 +457,7 @@ static PyObject *kernel_run(PyObject *object, PyObject *arguments) {
     struct run run;
     Py_buffer data, out;
     if (run_of_arguments(self, arguments, &run, &data, &out)) return NULL;
-    struct shared_plan *shared = plan_acquire(self, &run);
+    struct shared_plan *shared = plan_acquire(self, &run, 1);
     int failed = -1;
     if (shared) {
         const struct arrays arrays = {data.buf, self->packed, self->bias, out.buf};
@@ -436,8 +484,7 @@ static PyObject *kernel_run(PyObject *object, PyObject *arguments) {
     Py_RETURN_TRUE;
 }
 
-/* What a run with data of this shape, [batch, Z, Y, X], would do, as a dict: for tests, and for
- * the curious. */
+/* What a run with data of this shape, [batch, Z, Y, X], would do, as a dict.  Packs nothing. */
 static PyObject *kernel_describe(PyObject *object, PyObject *arguments) {
     Kernel *self = (Kernel *)object;
     struct run run;
@@ -449,29 +496,29 @@ static PyObject *kernel_describe(PyObject *object, PyObject *arguments) {
         PyErr_SetString(PyExc_ValueError, "data or out do not fit the kernel");
         return NULL;
     }
-    struct shared_plan *shared = plan_acquire(self, &run);
+    struct shared_plan *shared = plan_acquire(self, &run, 0);
     if (!shared) return NULL;
     const struct tiling *t = &shared->plan.tiling;
     const struct wino_tiling *w = &shared->winograd.tiling;
     PyObject *result = Py_BuildValue(
-        "{s:i,s:i,s:L,s:(LLL),s:L,s:L,s:L,s:L,s:L,s:L,s:L,s:d,s:d,s:L,s:L,s:L,s:L,s:L}", "compact",
+        "{s:i,s:i,s:L,s:(LLL),s:L,s:L,s:L,s:L,s:L,s:L,s:L,s:L,s:d}", "compact",
         t->compact, "rows", self->packing.rows, "images", t->images, "box", t->box[0], t->box[1],
         t->box[2], "channels", t->channels, "step", self->packing.step, "blocks", t->blocks,
         "threads", t->threads, "jobs", t->jobs, "bytes", t->bytes, "shared_bytes", (long long)0,
-        "cycles", t->cycles, "winograd_cycles", w->cycles, "winograd_threads", w->threads,
-        "winograd_jobs", wino_jobs(w), "winograd_bytes", w->bytes, "winograd_shared_bytes",
-        w->shared_bytes, "winograd_weights", shared->weight_bytes);
+        "weight_bytes", (long long)0, "cycles", t->cycles);
     if (result && shared->form) {
         const struct wino_axis *a = shared->form->packing.axes;
         PyObject *more = Py_BuildValue(
-            "{s:((ii)(ii)(ii)),s:(LLL),s:(LLL),s:L,s:(LLL),s:L,s:L,s:L,s:L,s:L,s:L,s:L}",
+            "{s:((ii)(ii)(ii)),s:(LLL),s:(LLL),s:L,s:(LLL),s:L,s:L,s:L,s:L,s:L,s:L,s:L,s:L,s:i,s:d}",
             "filtering", a[0].outputs, filtering_shapes[a[0].kind].taps, a[1].outputs,
             filtering_shapes[a[1].kind].taps, a[2].outputs, filtering_shapes[a[2].kind].taps,
             "alignments", a[0].alignments, a[1].alignments, a[2].alignments,
             "windows", shared->winograd.windows[0], shared->winograd.windows[1],
             shared->winograd.windows[2], "images", w->images, "box", w->box[0], w->box[1],
             w->box[2], "chunks", w->chunks, "threads", w->threads, "jobs", wino_jobs(w), "bytes",
-            w->bytes, "shared_bytes", w->shared_bytes, "fills", w->fills, "width", w->width);
+            w->bytes, "shared_bytes", w->shared_bytes, "fills", w->fills, "width", w->width,
+            "weight_bytes", wino_weight_bytes(&self->layer, &shared->form->packing), "packed",
+            form_is_packed(shared->form), "cycles", w->cycles);
         if (!more || PyDict_Update(result, more)) Py_CLEAR(result);
         Py_XDECREF(more);
     }
@@ -532,7 +579,7 @@ static PyMethodDef kernel_methods[] = {
     {"fill", kernel_fill, METH_VARARGS,
      "fill(buffer, first): take rows of the filter, along its first axis"},
     {"run", kernel_run, METH_VARARGS,
-     "run(data, out, pads_begin, output, threads, scratch_bytes, thread_bytes, weight_bytes, "
+     "run(data, out, pads_begin, output, threads, scratch_bytes, thread_bytes, winograd_bytes, "
      "extent, crop) -> bool"},
     {"describe", kernel_describe, METH_VARARGS,
      "describe(shape, ...) -> dict: what run would do"},
@@ -605,7 +652,7 @@ static PyMethodDef module_methods[] = {
 };
 
 /* Of the calls from Python; to be raised, here and in compiled.py, when one changes. */
-enum { INTERFACE = 8 };
+enum { INTERFACE = 9 };
 
 static int module_exec(PyObject *module) {
     if (PyModule_AddIntConstant(module, "INTERFACE", INTERFACE)) return -1;

@@ -163,7 +163,7 @@ struct run {
     int64_t image_step, channel_step, step[AXES];
     int64_t threads, scratch_bytes;
     int64_t thread_bytes; /* scratch of a thread beyond which tiles gain nothing */
-    int64_t weight_bytes; /* that weights for minimal filtering may take, if they are not there */
+    int64_t winograd_bytes; /* scratch for which Winograd is chosen or not; 0: direct sums */
     /* Of a folded layer: the last axis of the output, and how many of its
      * interleaved positions come before the first. */
     int64_t extent, crop;

@@ -61,12 +61,14 @@ class PackedLayer(Kernel):
             return (AlgorithmCandidate(0.0, self._kernel.scratch_bytes, 0),)
         return self._kernel.candidates(*placed, budget_bytes)
 
-    def settle(self, inputs: Infos, budget: ScratchpadBudget) -> int:
-        """Pack the weights for runs with this budget; return their scratchpad bytes."""
+    def settle(
+        self, inputs: Infos, budget: ScratchpadBudget
+    ) -> tuple[ScratchpadBudget, AlgorithmCandidate]:
+        """Return the budget that runs need at least, and the algorithm that they take."""
         placed = self._place(inputs)
         if placed is None:
-            return self._kernel.scratch_bytes
-        return self._kernel.scratch(*placed, budget)
+            return budget, AlgorithmCandidate(0.0, self._kernel.scratch_bytes, 0)
+        return self._kernel.settle(*placed, budget)
 
     def bind(self, inputs: Infos, budget: ScratchpadBudget) -> Call:
         """Fix the shapes; see `Operation.bind`."""

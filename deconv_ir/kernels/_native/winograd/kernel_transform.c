@@ -448,11 +448,16 @@ static int scales_make(const struct layer *layer, const struct packing *direct,
     return failed ? -1 : 0;
 }
 
+int wino_takes_weights(const struct layer *layer, const struct packing *direct,
+                       const float *weights) {
+    for (int64_t i = 0; i < layer->groups * direct->group_size; i++)
+        if (!(fabsf(weights[i]) <= LARGEST_WEIGHT)) return 0;
+    return 1;
+}
+
 int wino_pack(const struct layer *layer, const struct kernels *kernels,
               const struct packing *direct, const float *weights, const float *bias,
               int64_t threads, struct wino_packing *p) {
-    for (int64_t i = 0; i < layer->groups * direct->group_size; i++)
-        if (!(fabsf(weights[i]) <= LARGEST_WEIGHT)) return 1;
     const int64_t slack = LINE * MAX_ROWS; /* that vectors may read too much */
     p->weights = allocate_huge(wino_weight_bytes(layer, p) + slack);
     p->bias = calloc((size_t)(layer->groups * p->units * p->axes[2].stride) + MAX_ROWS,

@@ -276,6 +276,11 @@ static void choose_tiling(const struct layer *layer, const struct run *run,
     struct search s = {.layer = layer, .run = run, .kernels = kernels, .plan = plan,
                        .best = {.cycles = -1}};
     search_threads(run, search_tilings, &s);
+    /* No tile fits: nearly the smallest, since the choice of Winograd must not depend on scratch. */
+    for (int64_t scratch = run->scratch_bytes; s.best.cycles < 0 && scratch < run->thread_bytes;) {
+        scratch = least(2 * most(scratch, LINE), run->thread_bytes);
+        search_tilings(&s, 1, scratch);
+    }
     plan->tiling = s.best;
 }
 

@@ -211,8 +211,10 @@ int wino_packing_make(const struct layer *layer, const struct kernels *kernels,
 void wino_packing_free(struct wino_packing *packing);
 /* Bytes of the weights of a packing, filled or not. */
 int64_t wino_weight_bytes(const struct layer *layer, const struct wino_packing *packing);
-/* Fill it from the direct one's weights.  Returns 1 if these are too large, -1
- * when out of memory. */
+/* Whether weights are finite and small enough to be transformed. */
+int wino_takes_weights(const struct layer *layer, const struct packing *direct,
+                       const float *weights);
+/* Fill it from the direct one's weights.  Returns OUT_OF_MEMORY, or 0. */
 int wino_pack(const struct layer *layer, const struct kernels *kernels,
               const struct packing *direct, const float *weights, const float *bias,
               int64_t threads, struct wino_packing *packing);

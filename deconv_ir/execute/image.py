@@ -1,0 +1,49 @@
+"""The shapes of a network for one image, whatever the batch is."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from deconv_ir.errors import DeconvError
+from deconv_ir.ir.graph import Graph
+from deconv_ir.ir.infer import infer
+from deconv_ir.ir.operation import Context, TensorInfo
+from deconv_ir.ir.shapes import is_static
+
+
+def infer_image(
+    graph: Graph, context: Context, infos: Sequence[Sequence[TensorInfo]]
+) -> Sequence[Sequence[TensorInfo]] | None:
+    """Infer shapes as if the first axis of each input had one element.
+
+    Parameters
+    ----------
+    graph : Graph
+    context : Context
+    infos : sequence
+        For each layer, what is known of each of its outputs.
+
+    Returns
+    -------
+    sequence or None
+        As `infos`; None where they are those of one image already, or the
+        graph takes no other.
+    """
+    given = {
+        index: infos[index][0]
+        for index, layer in enumerate(graph.layers)
+        if layer.type == "Parameter"
+    }
+    image = {index: _first(info) for index, info in given.items()}
+    if image == given:
+        return None
+    try:
+        return infer(graph, context, image).outputs
+    except DeconvError:
+        return None
+
+
+def _first(info: TensorInfo) -> TensorInfo:
+    if info.value is not None or not info.shape or not is_static(info.shape):
+        return info
+    return TensorInfo((1, *info.shape[1:]), info.element_type)
