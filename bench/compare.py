@@ -24,17 +24,20 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 # Before NumPy is there: its BLAS is used from several threads of ours.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 import numpy as np
 from cases import NAMED, Case, random_cases
-from peers import PEERS, Runner, versions
+from peers import PEERS, versions
 
 from deconv_ir import kernels
 from deconv_ir.kernels.runtime.extension import compiled_module
+
+if TYPE_CHECKING:
+    from peers import Runner
 
 OURS = ("compiled", "numpy")
 # Read when the libraries are loaded, and OpenBLAS's for the limit alone.
