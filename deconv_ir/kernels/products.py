@@ -7,7 +7,6 @@ the result on each of our threads instead.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -20,8 +19,9 @@ if TYPE_CHECKING:
 
 __all__ = ["LEAST_FOR_THREADS", "matmul", "multiply_stacks"]
 
-# Multiply-adds below which handing work to another thread costs more than it saves.
-_WORTH_A_THREAD = 1 << 20
+# A result is cut into so many pieces at most, of so many multiply-adds and, where the cut goes
+# through matrices, so many rows or columns at least.
+_MOST_PIECES, _PIECE, _PIECE_ROWS = 32, 1 << 21, 32
 LEAST_FOR_THREADS = 1 << 13
 """Multiply-adds below which no BLAS uses threads of its own."""
 
@@ -39,7 +39,8 @@ def matmul(a: Array, b: Array) -> Array:
     Returns
     -------
     Array
-        ``[..., M, N]``, without the axis of an operand of one axis.
+        ``[..., M, N]``, without the axis of an operand of one axis; the same bits
+        on any number of threads.
 
     Raises
     ------
@@ -55,24 +56,21 @@ def matmul(a: Array, b: Array) -> Array:
         return rows.reshape(*a.shape[:-1], b.shape[-1])
     shape = (*np.broadcast_shapes(a.shape[:-2], b.shape[:-2]), a.shape[-2], b.shape[-1])
     product = np.empty(shape, np.result_type(a, b))
-    parts = min(get_threads(), product.size * a.shape[-1] // _WORTH_A_THREAD)
+    # The longest axis of the result, counted from its end, is dealt out.
+    axis = max(range(-product.ndim, 0), key=lambda i: product.shape[i])
+    extent = product.shape[axis]
+    most = extent if axis < -2 else extent // _PIECE_ROWS
+    # How it is cut depends on shapes alone: a BLAS sums pieces of other sizes in another order.
+    pieces = max(1, min(most, product.size * a.shape[-1] // _PIECE, _MOST_PIECES))
     with single_threaded_blas() as alone:
-        if parts < 2 or not alone:
-            return np.matmul(a, b, out=product)
-        # The longest axis of the result, counted from its end, is dealt out.
-        axis = max(range(-product.ndim, 0), key=lambda i: product.shape[i])
-        bounds = [product.shape[axis] * part // parts for part in range(parts + 1)]
 
-        def multiply(part: int) -> None:
-            piece = slice(bounds[part], bounds[part + 1])
+        def multiply(number: int) -> None:
+            piece = slice(extent * number // pieces, extent * (number + 1) // pieces)
             rows = a if axis == -1 else _cut(a, axis, piece)
             columns = b if axis == -2 else _cut(b, axis, piece)
             np.matmul(rows, columns, out=_cut(product, axis, piece))
 
-        def take_part() -> Callable[[int], None]:
-            return multiply
-
-        run_jobs(take_part, parts, parts)
+        run_jobs(lambda: multiply, pieces, get_threads() if alone else 1)
     return product
 
 

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 
@@ -53,3 +57,37 @@ def test_nothing_is_said_about_infinities(recwarn: pytest.WarningsRecorder) -> N
     with np.errstate(all="ignore"):
         assert np.isnan(matmul(a, np.zeros((100, 400), np.float32))).all()
     assert not recwarn.list
+
+
+@pytest.mark.parametrize("shape", [(611, 67, 435), (70, 320, 254), (1, 6400, 738), (76, 3584, 15)])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_bits_do_not_depend_on_threads(shape: tuple[int, int, int], dtype: type) -> None:
+    m, k, n = shape
+    rng = np.random.default_rng(0)
+    a, b = rng.standard_normal((m, k)).astype(dtype), rng.standard_normal((k, n)).astype(dtype)
+    products = []
+    try:
+        for threads in (1, 2, 3, 7, 32):
+            set_threads(threads)
+            products.append(matmul(a, b))
+    finally:
+        set_threads(None)
+    np.testing.assert_allclose(products[0], a @ b, rtol=1e-4, atol=1e-3)
+    for product in products[1:]:
+        np.testing.assert_array_equal(product, products[0])
+
+
+def test_a_blas_of_one_thread_is_not_asked_for_its_threads() -> None:
+    """The import of threadpoolctl takes longer than a small network."""
+    name = np.show_config(mode="dicts")["Build Dependencies"]["blas"]["name"]
+    if "openblas" not in name:
+        pytest.skip("only OpenBLAS reads its number of threads from that variable")
+    code = """if True:
+        import sys
+        import numpy as np
+        from deconv_ir.kernels.products import matmul
+        assert (matmul(np.ones((300, 300)), np.ones((300, 300))) == 300).all()
+        assert "threadpoolctl" not in sys.modules
+    """
+    environment = os.environ | {"OPENBLAS_NUM_THREADS": "1"}
+    subprocess.run([sys.executable, "-c", code], check=True, env=environment)
