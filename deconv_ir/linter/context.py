@@ -280,6 +280,16 @@ class LintContext:
             if version not in _KNOWN_VERSIONS or find_operation(kind, version) is None
         }
 
+    @property
+    def is_bare(self) -> bool:
+        """Whether the file is a single layer."""
+        return self.graph.bare
+
+    @cached_property
+    def versions_without_opset(self) -> bool:
+        """Whether a layer names no opset."""
+        return any(not (layer.version or "").startswith("opset") for layer in self.graph.layers)
+
     @cached_property
     def oddly_ported(self) -> list[int]:
         """Results with outputs, and other layers without."""

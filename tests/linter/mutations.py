@@ -205,6 +205,35 @@ MUTATORS: tuple[Callable[[random.Random, str], Mutation], ...] = (
 )
 
 
+def change_tag(choices: random.Random, text: str) -> Mutation:
+    """Take an attribute of a layer or a port out, or empty it."""
+    match = choices.choice(places(text, r' (id|name|type|version|precision)="([^"]*)"'))
+    if choices.random() < 0.7:
+        return replaced("form", text, *match.span(), "")
+    return replaced("form", text, *match.span(2), "")
+
+
+def odd_dim(choices: random.Random, text: str) -> Mutation:
+    """Write a dim in a way that readers may not know."""
+    match = choices.choice(places(text, r"<dim>(-?\d+)</dim>"))
+    now = choices.choice(["?", "", "x", f"{match[1]}.0", f" {match[1]} ", "1..8", "-2", "1e1"])
+    return replaced("form", text, *match.span(1), now)
+
+
+def odd_value(choices: random.Random, text: str) -> Mutation:
+    """Write the value of an attribute in a way that readers may not know."""
+    match, base = choices.choice(list(data_attributes(text, r"[\w.-]+")))
+    value = match[2]
+    odd = ["", "abc", f"{value} ", f" {value}", value.upper(), value.title(), f"{value}s", "0"]
+    odd += [value[:-1], f"{value},1", "-1", value.replace(",", ";"), f"FP{value[1:]}", "none"]
+    now = other(choices, odd, value)
+    return replaced("value", text, base + match.start(2), base + match.end(2), now)
+
+
+FORMS = (change_tag, odd_dim, odd_value, odd_value, odd_value, remove_attribute)
+"""Changes of the form of a file, on which readers differ."""
+
+
 def mutate(choices: random.Random, text: str) -> Mutation:
     """Change one thing."""
     return choices.choice(MUTATORS)(choices, text)

@@ -34,6 +34,7 @@ IR110 unknown-precision error
 IR111 too-large error
 IR112 repeated-element error
 IR113 useless-suppression warning
+IR114 refused-by-openvino error
 IR201 duplicate-layer-id error
 IR202 duplicate-layer-name warning
 IR203 edge-to-missing-layer error
@@ -59,6 +60,7 @@ IR308 auto-pad-refused warning fix
 IR309 pads-ignored warning
 IR310 pads-ignored-with-output-shape info
 IR311 output-padding-too-large info
+IR312 attribute-refused-by-openvino error
 IR401 declared-dims-differ error fix
 IR402 intervals-do-not-meet error fix
 IR403 declared-precision-differs error fix
@@ -88,6 +90,7 @@ IR603 zero-extent info
 IR604 rank-above-5 info
 IR605 pad-before-strided info
 IR606 odd-total-padding info
+IR607 bare-layer-refused info
 IR701 json-not-well-formed error
 IR702 tensor-produced-twice error
 IR703 strides-do-not-cover-shape error

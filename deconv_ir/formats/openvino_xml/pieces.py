@@ -22,6 +22,10 @@ MAX_FAULTS = 1000
 """Most remarks, and most mistakes, that are kept for one layer or the text between layers."""
 
 
+OPENVINO_FORM = "openvino-form"
+"""Rule of remarks about what this reader accepts and OpenVINO's refuses."""
+
+
 class Fault:
     """A mistake or remark, at offsets into a piece of text."""
 
@@ -32,6 +36,15 @@ class Fault:
         self.end = end
         self.is_remark = is_remark
         self.error = error
+
+
+_PRECISIONS = frozenset(
+    {
+        *(known.ir_name for known in ELEMENT_TYPES),
+        *(known.name for known in ELEMENT_TYPES),
+        *("UNSPECIFIED", "undefined", "dynamic"),
+    }
+)
 
 
 class Piece:
@@ -143,6 +156,26 @@ def check_child(parent: str, element: Element, faults: list[Fault]) -> None:
     )
 
 
+def refuse(
+    faults: list[Fault], what: str, start: int, end: int, *, hint: str | None = None
+) -> None:
+    """Add a remark that OpenVINO's reader refuses something; one for a layer."""
+    if not any(fault.error.rule == OPENVINO_FORM for fault in faults):
+        message = f"OpenVINO's reader refuses {what}"
+        add_fault(faults, OPENVINO_FORM, message, start, end, remark=True, hint=hint)
+
+
+def _check_precisions(section: Element, faults: list[Fault]) -> None:
+    """Look for output ports without a precision as OpenVINO spells it."""
+    for port in section.named("port"):
+        text = port.attributes().get("precision")
+        if text is None:
+            refuse(faults, "an output port without precision", port.start, port.head_end)
+        elif text not in _PRECISIONS:
+            _, start, end = port.attribute_spans()["precision"]
+            refuse(faults, f"the precision {text!r}", start, end)
+
+
 class PieceReader:
     """Reads the insides of layers; equal lists of dims become one shape.
 
@@ -178,6 +211,7 @@ class PieceReader:
                 piece.inputs = tuple(self._ports(element, line, piece.faults))
             elif tag == "output":
                 piece.outputs = tuple(self._ports(element, line, piece.faults))
+                _check_precisions(element, piece.faults)
             else:
                 extras.append(info_of(element))
                 check_child("layer", element, piece.faults)
@@ -198,7 +232,11 @@ class PieceReader:
     def _port(self, element: Element, position: int, line: int, faults: list[Fault]) -> Port:
         written = element.attributes()
         check_attributes("port", element, written, faults)
-        port_id = whole(written, "id", element, faults) if "id" in written else position
+        if "id" in written:
+            port_id = whole(written, "id", element, faults)
+        else:
+            port_id = position
+            refuse(faults, "a port without id", element.start, element.head_end)
         dims = list(element.named("dim"))
         extras = []
         for child in element.children:
@@ -227,6 +265,8 @@ class PieceReader:
             return None
         found = []
         for dim, text in zip(dims, texts, strict=True):
+            if "?" in text:
+                refuse(faults, "the dim '?'", *dim.text_span(), hint="write -1")
             try:
                 found.append(parse_dim(text))
             except ValueError as error:
@@ -234,7 +274,9 @@ class PieceReader:
                 add_fault(faults, "dim-value", f"<dim>: {error}", start, end, actual=text[:40])
         if len(found) < len(texts):
             return None
-        shape = self._shapes[texts] = tuple(found)
+        shape = tuple(found)
+        if not any("?" in text for text in texts):
+            self._shapes[texts] = shape
         return shape
 
     def _precision(

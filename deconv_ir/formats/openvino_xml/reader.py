@@ -18,6 +18,7 @@ from deconv_ir.formats.files import OversizeError, read_regular
 from deconv_ir.formats.openvino_xml.document import Document
 from deconv_ir.formats.openvino_xml.locations import pin_down
 from deconv_ir.formats.openvino_xml.pieces import (
+    OPENVINO_FORM,
     Fault,
     Piece,
     PieceReader,
@@ -25,6 +26,7 @@ from deconv_ir.formats.openvino_xml.pieces import (
     check_attributes,
     check_child,
     info_of,
+    refuse,
     whole,
 )
 from deconv_ir.formats.openvino_xml.scanner import TAG, Element, read_attributes, scan_iter
@@ -38,6 +40,7 @@ from deconv_ir.ops import find_operation
 from deconv_ir.ops.base import UnknownOperation, parse_attributes
 
 IR_VERSIONS: Final = (10, 11)
+OPENVINO_FORM_OF_BARE: Final = f"{OPENVINO_FORM}-of-bare-layer"
 
 # A fast path for start tags as OpenVINO writes them; others are parsed in general.
 _PLAIN_LAYER: Final = re.compile(
@@ -334,6 +337,8 @@ class _Reader:
         if not kind:
             message = "<layer> has no attribute 'type'"
             add_fault(self._faults, "missing-attribute", message, element.start, element.head_end)
+        if "name" not in written:
+            refuse(self._faults, "a layer without name", element.start, element.head_end)
         self.flush()
         if layer_id is None or not kind:
             return None
@@ -458,6 +463,9 @@ class _Reader:
         layer, _ = self._layer(head, None, match.start())
         graph = wrap_layer(layer, self.file)
         index = next(i for i, found in enumerate(graph.layers) if found.id == layer.id)
+        for remark in self.out.remarks:
+            if remark.rule == OPENVINO_FORM:
+                remark.rule = OPENVINO_FORM_OF_BARE
         for problem in self.out.problems:
             if isinstance(problem.place, GraphLocation):
                 problem.place = GraphLocation(layer=index, attribute=problem.place.attribute)

@@ -214,6 +214,22 @@ def large_output_padding(
             return
 
 
+def refused_by_openvino(context: LintContext) -> Iterator[Report]:
+    """Look for values of attributes that OpenVINO's reader refuses."""
+    from deconv_ir.linter.refusals import refused_attributes
+
+    if context.graph.bare or context.onednn:
+        return
+    right: set[tuple[int, int]] = set()
+    for index, layer in enumerate(context.graph.layers):
+        key = (id(layer.operation), id(layer.attributes))  # layers share equal ones
+        if key not in right:
+            reports = list(refused_attributes(index, layer))
+            yield from reports
+            if not reports:
+                right.add(key)
+
+
 RULES = (
     Rule(
         "IR301",
@@ -373,5 +389,21 @@ RULES = (
         """,
         types=ANY_DECONVOLUTION,
         check_layer=large_output_padding,
+    ),
+    Rule(
+        "IR312",
+        "attribute-refused-by-openvino",
+        ERROR,
+        """OpenVINO's reader refuses the value of an attribute, or its absence.
+
+        Words may be in upper or lower case, but have no spaces around them; element types are
+        those of the opsets, such as f32, and not FP32.  This reader accepts both.
+        """,
+        fails="""
+        <layer id="3">
+            <data element_type="FP32" shape="1,6,1,1" offset="864" size="24"/>
+        </layer>
+        """,
+        check=refused_by_openvino,
     ),
 )

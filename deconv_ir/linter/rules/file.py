@@ -45,6 +45,15 @@ def _unknown_attributes_of(index: int, layer: Layer) -> Iterator[Report]:
             )
 
 
+def refused_layers(context: LintContext) -> Iterator[Report]:
+    """Look for layers that OpenVINO's reader refuses."""
+    from deconv_ir.linter.refusals import refused_form
+
+    if not context.graph.bare and not context.onednn:
+        for index, layer in enumerate(context.graph.layers):
+            yield from refused_form(index, layer)
+
+
 RULES = (
     Rule(
         "IR101",
@@ -225,5 +234,22 @@ RULES = (
         <edge from-layer="0" from-port="0" to-layer="2" to-port="0"/>
         """,
         library_rules=("suppression",),
+    ),
+    Rule(
+        "IR114",
+        "refused-by-openvino",
+        ERROR,
+        """OpenVINO's reader refuses the form of a layer or a port.
+
+        It wants a name and an opset for each layer, an id for each port, a precision for each
+        output, and -1 for a dim that is not known.  This reader needs none of them, so such a
+        file runs here.
+        """,
+        fails="""
+        <layer id="5" version=""/>
+        """,
+        library_rules=("openvino-form",),
+        when="versions_without_opset",
+        check=refused_layers,
     ),
 )

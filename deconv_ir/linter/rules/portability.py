@@ -99,6 +99,17 @@ def odd_total_padding(
             )
 
 
+def refused_bare_layer(context: LintContext) -> Iterator[Report]:
+    """Look at a single layer for what OpenVINO's reader would refuse in a network."""
+    from deconv_ir.linter.refusals import refused_attributes, refused_form
+
+    if context.graph.bare:
+        for index, layer in enumerate(context.graph.layers):
+            if layer.type not in ("Parameter", "Result"):
+                yield from refused_form(index, layer)
+                yield from refused_attributes(index, layer)
+
+
 RULES = (
     Rule(
         "IR601",
@@ -227,5 +238,28 @@ RULES = (
         weights="zeros 888, i64 10 12",
         types=ANY_DECONVOLUTION,
         check_layer=odd_total_padding,
+    ),
+    Rule(
+        "IR607",
+        "bare-layer-refused",
+        INFO,
+        """OpenVINO's reader would refuse a single layer, even within a network.
+
+        The documents print layers without version and ports without precision; as a part of a
+        network they need both.
+        """,
+        fails="""
+        <layer id="9" name="up" type="ReLU">
+            <input>
+                <port id="0"><dim>1</dim><dim>4</dim></port>
+            </input>
+            <output>
+                <port id="1"><dim>1</dim><dim>4</dim></port>
+            </output>
+        </layer>
+        """,
+        library_rules=("openvino-form-of-bare-layer",),
+        when="is_bare",
+        check=refused_bare_layer,
     ),
 )

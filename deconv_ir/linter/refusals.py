@@ -1,0 +1,180 @@
+"""What OpenVINO's reader refuses in a layer, and this one accepts.
+
+Measured with OpenVINO 2026.4: `make mutate-lint` asks it again where it is installed.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Final
+
+from deconv_ir.ir.dtypes import ELEMENT_TYPES
+from deconv_ir.ir.graph import GraphLocation, Layer
+from deconv_ir.linter.report import Report
+from deconv_ir.linter.rule import DECONVOLUTION
+from deconv_ir.ops import find_operation
+from deconv_ir.ops.base import AttributeSpec, attributes_of
+
+NO_OPSET: Final = (None, "", "extension", "experimental")
+"""Versions that name no opset."""
+
+REQUIRED: Final = {
+    "DepthToSpace": ("block_size",),
+    "SpaceToDepth": ("block_size",),
+    "PSROIPooling": ("output_dim", "mode"),
+    "DeformableConvolution": ("deformable_group",),
+    "ReorgYolo": ("stride",),
+}
+"""Attributes that the reader wants, and a class here has a default for, or there is none."""
+
+_DIGITS: Final = r"\s*[-+]?\d+\s*"
+_REAL: Final = r"\s*[-+]?(\d+\.?\d*|\.\d+)(e[-+]?\d+)?\s*"
+_PADS: Final = "explicit|same_upper|same_lower|valid"
+_TYPES: Final = "|".join([*(t.name for t in ELEMENT_TYPES), "dynamic", "undefined"])
+_REDUCTION: Final = {"reduction": "sum|mean"}
+
+WORDS: Final[dict[str, dict[str, str]]] = {
+    "BinaryConvolution": {"mode": "xnor-popcount"},
+    "EmbeddingBagOffsets": _REDUCTION,
+    "EmbeddingBagPacked": _REDUCTION,
+    "MatrixNms": {"sort_result_type": "classid|score|none", "decay_function": "gaussian|linear"},
+    "MulticlassNms": {"sort_result_type": "classid|score|none"},
+    "NonMaxSuppression": {"box_encoding": "corner|center"},
+    "ROIAlign": {
+        "mode": "avg|max",
+        "aligned_mode": "asymmetric|half_pixel_for_nn|half_pixel",
+    },
+    "PSROIPooling": {"mode": "average|bilinear"},
+    "ROIPooling": {"method": "max|bilinear"},
+    "RandomUniform": {"alignment": "tensorflow|pytorch"},
+}
+"""Words of operations that have no class here: type -> attribute -> alternatives.
+
+Source, as of the names below: OpenVINO operation specifications.
+"""
+
+_INTEGERS: Final = """
+axis background_class background_label_id base_size batch_dims channels classes coords
+deformable_group end_axis feat_stride global_seed group group_size input_height input_width
+keep_top_k max_output_boxes_per_class max_rois num_classes nms_top_k num op_seed
+output_dim pooled_h pooled_w post_nms_count post_nms_topn pre_nms_topn sampling_ratio
+spatial_bins_x spatial_bins_y top_k
+"""
+_REALS: Final = """
+bias box_coordinate_scale box_size_scale confidence_threshold gaussian_sigma iou_threshold
+max_delta_log_wh nms_eta nms_thresh nms_threshold offset part_size pad_value post_threshold
+score_threshold spatial_scale step step_heights step_widths trans_std
+"""
+_INTEGER_LISTS: Final = """
+dilations kernel mask output_size pads_begin pads_end pyramid_scales rates sizes stride strides
+"""
+_REAL_LISTS: Final = """
+anchors aspect_ratio density deltas_weights fixed_ratio fixed_size height max_size min_size
+ratio scale variance width
+"""
+_TYPE_NAMES: Final = """
+convert_type count_element_type destination_type index_element_type output_type variable_type
+"""
+
+
+def _several(form: str) -> str:
+    return rf"({form}(,{form})*)?"
+
+
+FORMS: Final = {
+    **dict.fromkeys(_INTEGERS.split(), (_DIGITS, "an integer")),
+    **dict.fromkeys(_REALS.split(), (_REAL, "a number")),
+    **dict.fromkeys(_INTEGER_LISTS.split(), (_several(_REAL), "integers")),
+    **dict.fromkeys(_REAL_LISTS.split(), (_several(_REAL), "numbers")),
+    **dict.fromkeys(_TYPE_NAMES.split(), (_TYPES, "an element type of the opsets, such as f32")),
+    "auto_pad": (_PADS, _PADS.replace("|", ", ")),
+}
+"""Values of attributes of operations that have no class here: name -> expression, in words."""
+
+POSITIVE: Final = {"ExtractImagePatches": ("sizes", "strides", "rates")}
+"""Lists of such operations in which 0 is refused."""
+
+
+def refused_form(index: int, layer: Layer) -> Iterator[Report]:
+    """Look at the version: an extension may have any, an operation of an opset may not."""
+    from deconv_ir.ops.opsets import OPERATIONS
+
+    if layer.version in NO_OPSET and layer.type in OPERATIONS:
+        yield Report(
+            f"OpenVINO's reader refuses {layer.type} "
+            + (f"of version {layer.version!r}" if layer.version is not None else "without version"),
+            GraphLocation(layer=index, attribute="version", own=True),
+            expected="an opset",
+            actual=layer.version,
+        )
+
+
+def refused_attributes(index: int, layer: Layer) -> Iterator[Report]:
+    """Look at the spelling of words and element types, and for attributes that are left out."""
+    written = dict(layer.attributes)
+    operation = type(layer.operation)
+    known = {spec.name: spec for spec in attributes_of(operation)} if operation.versions else {}
+    for name, value in written.items():
+        allowed = _refused_value(layer, name, value, known.get(name))
+        if allowed:
+            yield Report(
+                f"OpenVINO's reader refuses {name}={value!r} of {layer.type}; it reads {allowed}",
+                GraphLocation(layer=index, attribute=name),
+                expected=allowed,
+                actual=value,
+            )
+    masks = {name: value.count(",") for name, value in written.items() if value}
+    if layer.type == "StridedSlice" and len(set(masks.values())) > 1:
+        yield Report(
+            "OpenVINO's reader refuses masks of different lengths",
+            GraphLocation(layer=index, attribute=min(masks, key=lambda name: masks[name])),
+        )
+    required = REQUIRED.get(layer.type, ())
+    if layer.type == "ShapeOf" and layer.version != "opset1":
+        required = ("output_type",)
+    for name in required:
+        if name not in written:
+            yield Report(
+                f"OpenVINO's reader refuses {layer.type} without {name}",
+                GraphLocation(layer=index, attribute=name),
+            )
+
+
+def _refused_value(layer: Layer, name: str, value: str, spec: AttributeSpec | None) -> str:
+    """Return what is read in place of a value; empty where that is read."""
+    if value and not value.strip():
+        return "nothing, or a value"
+    if spec is None:
+        return _refused_by_form(layer, name, value)
+    if name == "auto_pad" and layer.type in DECONVOLUTION:
+        return ""  # auto-pad-refused
+    allowed = spec.kind.allowed
+    if layer.type == "Const" and name in ("offset", "size"):
+        return "" if value.isdigit() else "an unsigned integer without spaces"
+    if allowed == "true or false":
+        return "" if value == value.strip() else "true, false"
+    if allowed.startswith(("an element type", "one of ")):
+        meant = spec.kind.format(spec.kind.parse(value))
+        as_types = allowed.startswith("an element type")
+        same = value in (meant, "undefined") if as_types else value.lower() == meant.lower()
+        return "" if same else meant
+    return ""
+
+
+def _refused_by_form(layer: Layer, name: str, value: str) -> str:
+    """Judge an attribute of an operation that has no class here, such as NonMaxSuppression."""
+    from deconv_ir.ops.opsets import OPERATIONS
+
+    if layer.type not in OPERATIONS or layer.operation.implemented:
+        return ""
+    if find_operation(layer.type, layer.version) is not None:
+        return ""  # its attributes cannot be read, which other rules report
+    words = WORDS.get(layer.type, {}).get(name)
+    form, shown = (words, words.replace("|", ", ")) if words else FORMS.get(name, ("", ""))
+    exact = layer.type == "ROIPooling"
+    if form and not re.fullmatch(form, value, 0 if exact else re.IGNORECASE):
+        return shown
+    if name in POSITIVE.get(layer.type, ()) and "0" in [n.strip() for n in value.split(",")]:
+        return "positive integers"
+    return ""
