@@ -175,7 +175,11 @@ def _corrections(context: LintContext, index: int, spec: AttributeSpec) -> Itera
         yield from ("true", "false")
     elif isinstance(spec.default, enum.Enum):
         for member in type(spec.default):
-            yield spec.kind.format(member)
+            try:
+                text = spec.kind.format(member)
+            except KeyError:  # a value of other versions
+                continue
+            yield text
     elif spec.kind.allowed.endswith("whole number"):
         yield from map(str, range(-NEAR, NEAR))
 

@@ -148,6 +148,8 @@ class _Static(Quantization):
     def infer(self, inputs: Sequence[TensorInfo], context: Context) -> tuple[TensorInfo, ...]:
         """Keep the shape; the numbers of scales and zero points must fit it."""
         check_type(inputs[0], self.inputs[0], self.family)
+        if self.output_type is None:
+            raise ShapeError("the output must have an element type", rule="element-type")
         shape = inputs[0].shape
         self.check_count("scales", len(self.scales), shape)
         if self.zps:
@@ -189,6 +191,8 @@ class _Dynamic(Quantization):
     def infer(self, inputs: Sequence[TensorInfo], context: Context) -> tuple[TensorInfo, ...]:
         """Keep the shape; the numbers of scales and zero points must fit it."""
         check_type(inputs[0], self.inputs[0], self.family)
+        if self.output_type is None:
+            raise ShapeError("the output must have an element type", rule="element-type")
         shape = inputs[0].shape
         for info, name in zip(inputs[1:], self.inputs[1:], strict=False):
             if is_static(info.shape):

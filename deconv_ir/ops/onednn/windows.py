@@ -99,18 +99,17 @@ def add_channels(program: Program, values: Ref, data: Ref, name: str) -> Ref:
     """Give one value for each channel the rank of data [N, C, spatial...]."""
     if program.rank(values) != 1:
         raise ShapeError(f"{name} must have rank 1", rule="bias-shape")
-    shape, channels = program.infos[values].shape, program.infos[data].shape
-    assert shape is not None, "the rank is known"
-    assert channels is not None, "the rank is known"
-    if len(channels) < 2 or shape[0] != channels[1]:
-        wanted = channels[1] if len(channels) > 1 else "C"
+    rank = program.rank(data)
+    shape, channels = program.infos[values].shape or (), program.infos[data].shape or ()
+    if rank < 2 or shape[0] != channels[1]:
+        wanted = channels[1] if rank > 1 else "C"
         raise ShapeError(
             f"{name} must have shape [{wanted}], found [{shape[0]}]",
             expected=f"[{wanted}]",
             actual=f"[{shape[0]}]",
             rule="bias-shape",
         )
-    return program.reshape(values, (1, -1, *(1,) * (len(channels) - 2)))
+    return program.reshape(values, (1, -1, *(1,) * (rank - 2)))
 
 
 @kind("Convolution", ("src", "weights", "bias"), 2)
