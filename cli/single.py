@@ -136,5 +136,5 @@ def explain(model: Model, request: Request) -> int:
             elif request.random_inputs is not None:
                 shapes[name] = drawn_shape(name, shape)
         plan = model.plan_for_shapes(shapes, outputs=request.wanted)
-    print_plan(model, plan, as_json=request.as_json)
+    print_plan(plan, as_json=request.as_json)
     return EXIT_OK

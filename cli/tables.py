@@ -13,7 +13,6 @@ from deconv_ir.execute.listing import as_rows
 from deconv_ir.execute.memory import format_bytes
 
 if TYPE_CHECKING:
-    from deconv_ir import Model
     from deconv_ir.execute.listing import PlanRow
     from deconv_ir.execute.plan import Plan
     from deconv_ir.execute.profile import Profile
@@ -74,9 +73,9 @@ def _number(value: float | None) -> str:
     return "" if value is None else f"{value:.3g}"
 
 
-def print_plan(model: Model, plan: Plan, *, as_json: bool) -> None:
+def print_plan(plan: Plan, *, as_json: bool) -> None:
     """Print the steps of a plan, and what memory it takes, on standard output."""
-    rows = as_rows(model.graph, plan)
+    rows = as_rows(plan)
     if as_json:
         _print_plan_json(rows, plan)
         return

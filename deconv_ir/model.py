@@ -296,7 +296,7 @@ class Model:
         executor = self._executor(wanted)
         plan = self._plan(executor, bound)
         try:
-            observer = None if profile is None else profile.start(self.graph, plan)
+            observer = None if profile is None else profile.start(plan)
             results = executor.run(plan, bound, observer)
         except MemoryError as error:
             raise out_of_memory(

@@ -14,6 +14,7 @@ from deconv_ir.execute.image import infer_image
 from deconv_ir.execute.lru_cache import LRUCache
 from deconv_ir.execute.memory import out_of_memory, require_memory
 from deconv_ir.execute.plan import Plan, Step, make_plan
+from deconv_ir.execute.pointwise import join_pointwise
 from deconv_ir.execute.prepare import Preparation, Prepared
 from deconv_ir.ir.graph import Graph, Source
 from deconv_ir.ir.operation import Context, TensorInfo
@@ -92,7 +93,7 @@ class Executor:
             try:
                 prepared = self._prepare(infos)
                 plan = make_plan(
-                    self.graph,
+                    prepared.graph,
                     prepared,
                     self.wanted,
                     infos,
@@ -113,10 +114,11 @@ class Executor:
         """Compute what is constant, and let layers do what depends on it alone (once)."""
         with self._lock:
             if self._prepared is None:
+                joined = join_pointwise(self.graph, self.order, self.constant, self.wanted, infos)
                 preparation = Preparation(
-                    self.graph,
+                    joined.graph,
                     self.context,
-                    self.order,
+                    joined.order,
                     self.constant,
                     self.wanted,
                     infos,
@@ -185,7 +187,8 @@ class Executor:
         try:
             results = step.call([values[slot] for slot in step.inputs], out)
         except DeconvError as error:
-            layer = self.graph.layers[step.layer]
+            assert self._prepared is not None, "it runs"
+            layer = self._prepared.graph.layers[step.layer]
             error.locate(file=self.graph.file, line=layer.line, layer=layer.label)
             raise
         for slot, result in zip(step.outputs, results, strict=False):

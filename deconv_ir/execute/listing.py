@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from deconv_ir.execute.buffers import tensor_bytes
 from deconv_ir.execute.plan import Plan
-from deconv_ir.ir.graph import Graph
+from deconv_ir.execute.pointwise import joined_layers
 from deconv_ir.ir.operation import TensorInfo
 
 
@@ -40,8 +40,9 @@ class PlanRow(NamedTuple):
     bytes: int | None
 
 
-def as_rows(graph: Graph, plan: Plan) -> list[PlanRow]:
+def as_rows(plan: Plan) -> list[PlanRow]:
     """List the steps of a plan for a reader."""
+    graph = plan.graph
     producer: dict[int, str] = {}
     for source, slot in plan.constants.items():
         producer[slot] = graph.layers[source[0]].name
@@ -62,7 +63,7 @@ def as_rows(graph: Graph, plan: Plan) -> list[PlanRow]:
                 layer.type,
                 tuple(plan.infos[s[0]][s[1]] for s in sources),
                 tuple(plan.infos[made]),
-                tuple(graph.layers[i].name for i in step.fused),
+                (*joined_layers(layer), *(graph.layers[i].name for i in step.fused)),
                 None if step.overwrites is None else producer[step.overwrites],
                 step.buffer,
                 None if None in sizes else sum(s for s in sizes if s is not None),

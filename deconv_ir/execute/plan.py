@@ -103,6 +103,8 @@ class Plan(NamedTuple):
 
     Attributes
     ----------
+    graph : Graph
+        The graph of the steps: a layer may stand for several elementwise ones.
     steps : tuple of Step
         In the order in which they run.
     slots : int
@@ -146,6 +148,7 @@ class Plan(NamedTuple):
     True
     """
 
+    graph: Graph
     steps: tuple[Step, ...]
     slots: int
     constants: dict[Source, int]
@@ -326,6 +329,7 @@ class _Planner:
         self.fits = fits(peak, self.memory_limit, held=held)
         steps = self._finish(self.drafts, budgets)
         return Plan(
+            self.graph,
             steps,
             len(self.groups),
             self.constants,

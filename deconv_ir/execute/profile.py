@@ -9,7 +9,6 @@ from typing import Any, NamedTuple
 
 from deconv_ir.execute.executor import Observer
 from deconv_ir.execute.plan import Plan, Step
-from deconv_ir.ir.graph import Graph
 from deconv_ir.ir.operation import TensorInfo
 from deconv_ir.ir.shapes import format_shape
 from deconv_ir.kernels.runtime.locks import ForkSafeLock
@@ -80,14 +79,14 @@ class Profile:
         """Time of all layers together, in seconds."""
         return sum(row.seconds for row in self.layers)
 
-    def start(self, graph: Graph, plan: Plan) -> Observer:
+    def start(self, plan: Plan) -> Observer:
         """Return the callback by which a run reports its steps."""
 
         def observe(step: Step, began: float, ended: float) -> None:
             with self._lock:
                 if self._origin is None:
                     self._origin = began
-                self.layers.append(_row(graph, plan, step, began - self._origin, ended - began))
+                self.layers.append(_row(plan, step, began - self._origin, ended - began))
                 self._threads.append(threading.get_ident())
 
         return observe
@@ -120,7 +119,8 @@ class Profile:
         return {"traceEvents": events, "displayTimeUnit": "ms"}
 
 
-def _row(graph: Graph, plan: Plan, step: Step, start: float, seconds: float) -> LayerTime:
+def _row(plan: Plan, step: Step, start: float, seconds: float) -> LayerTime:
+    graph = plan.graph
     layer = graph.layers[step.layer]
     sources = [s for s in graph.topology.sources[step.layer] if s is not None]
     inputs: Sequence[TensorInfo] = [plan.infos[s[0]][s[1]] for s in sources]

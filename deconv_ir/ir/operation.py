@@ -192,6 +192,8 @@ class TensorInfo(NamedTuple):
 
 Infos = Sequence[TensorInfo]
 Arrays = Sequence[Array]
+Operands = Sequence[int]
+"""Values of an `Expression`."""
 
 
 class Epilogue(NamedTuple):
@@ -251,6 +253,27 @@ class SemanticsDifference(NamedTuple):
     message: str
     spec: tuple[Dim, ...]
     openvino: tuple[Dim, ...]
+
+
+class Expression(Protocol):
+    """A tree of elementwise operations in f32, as `deconv_ir.kernels.pointwise` compiles it.
+
+    Its values are numbered; None stands for a value that cannot be computed.
+    """
+
+    def constant(self, number: float) -> int:
+        """Return a value that is the same everywhere."""
+        ...
+
+    def apply(
+        self, name: str, *operands: int | None, immediates: Sequence[float] = ()
+    ) -> int | None:
+        """Return what a compiled operation makes of values; None where there is no such one."""
+        ...
+
+    def append_axes(self, value: int, count: int) -> int | None:
+        """Return an input with axes of extent 1 appended to its shape; None for other values."""
+        ...
 
 
 class Operation(Record):
@@ -462,6 +485,24 @@ class Operation(Record):
             return (out,)
 
         return call
+
+    def compile(self, expression: Expression, operands: Operands, inputs: Infos) -> int | None:
+        """Add an elementwise operation to an expression.
+
+        Parameters
+        ----------
+        expression : Expression
+        operands : sequence of int
+            Its values that the inputs are.
+        inputs : sequence of TensorInfo
+            What is known of the inputs.
+
+        Returns
+        -------
+        int or None
+            The value of the output; None where it is not compiled.
+        """
+        return None
 
     def scratch(
         self, inputs: Sequence[TensorInfo], outputs: Sequence[TensorInfo], context: Context

@@ -34,7 +34,7 @@ def test_shapes_that_are_computed_are_known_when_planned(tmp_path: Path) -> None
         np.testing.assert_array_equal(results[0], data.reshape(-1, extents[2]))
         assert results[1].tolist() == list(extents)
         results[1][:] = 0  # the caller's own
-        assert [r.layer for r in as_rows(model.graph, model.plan([data]))] == ["y"]
+        assert [r.layer for r in as_rows(model.plan([data]))] == ["y"]
         assert model.plan([data]).folded == 3
     assert model.run([data], outputs=["last"])["last"].tolist() == [5]
 

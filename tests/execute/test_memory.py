@@ -47,7 +47,7 @@ def tile(target: list[int], shape: str = "1,1") -> IR:
     ir = IR()
     x = ir.parameter("x", shape)
     big = ir.layer("Tile", [x, ir.const(np.array(target))], name="tile")
-    ir.result(ir.layer("Tanh", [big], name="tanh", names="y"))
+    ir.result(ir.layer("Sinh", [big], name="sinh", names="y"))
     return ir
 
 

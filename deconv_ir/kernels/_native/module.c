@@ -452,6 +452,13 @@ int run_is_interrupted(void) {
     return failed;
 }
 
+void begin_unlocked(void) { unlocked = PyEval_SaveThread(); }
+
+void end_unlocked(void) {
+    PyEval_RestoreThread(unlocked);
+    unlocked = NULL;
+}
+
 static PyObject *kernel_run(PyObject *object, PyObject *arguments) {
     Kernel *self = (Kernel *)object;
     struct run run;
@@ -465,15 +472,14 @@ static PyObject *kernel_run(PyObject *object, PyObject *arguments) {
         /* Else there is nothing left to cut, and Python has a kernel that can go on. */
         const int fits = t->bytes * least(t->threads, t->jobs) <= run.scratch_bytes;
         failed = 1;
-        unlocked = PyEval_SaveThread();
+        begin_unlocked();
         if (shared->form)
             failed = wino_execute(&self->layer, &run, self->kernels, &self->packing,
                                   &shared->winograd, &self->epilogue, &arrays);
         else if (fits)
             failed = execute(&self->layer, &run, self->kernels, &self->packing, &shared->plan,
                              &self->epilogue, &arrays);
-        PyEval_RestoreThread(unlocked);
-        unlocked = NULL;
+        end_unlocked();
         plan_release(shared);
         if (failed == OUT_OF_MEMORY) PyErr_NoMemory();
     }
@@ -610,7 +616,9 @@ static PyType_Spec kernel_spec = {
     .slots = kernel_slots,
 };
 
-extern PyType_Spec block_spec; /* blocks.c */
+extern PyType_Spec block_spec;     /* blocks.c */
+extern PyType_Spec pointwise_spec; /* pointwise/object.c */
+PyObject *pointwise_operations(void);
 
 static PyObject *module_isas(PyObject *module, PyObject *unused) {
     (void)module;
@@ -652,18 +660,24 @@ static PyMethodDef module_methods[] = {
 };
 
 /* Of the calls from Python; to be raised, here and in compiled.py, when one changes. */
-enum { INTERFACE = 9 };
+enum { INTERFACE = 10 };
+
+static int add_type(PyObject *module, PyType_Spec *spec, const char *name) {
+    PyObject *type = PyType_FromSpec(spec);
+    const int failed = !type || PyModule_AddObjectRef(module, name, type);
+    Py_XDECREF(type);
+    return failed;
+}
 
 static int module_exec(PyObject *module) {
     if (PyModule_AddIntConstant(module, "INTERFACE", INTERFACE)) return -1;
-    PyObject *type = PyType_FromSpec(&kernel_spec);
-    if (!type) return -1;
-    int failed = PyModule_AddObjectRef(module, "Kernel", type);
-    Py_DECREF(type);
-    if (failed || !(type = PyType_FromSpec(&block_spec))) return -1;
-    failed = PyModule_AddObjectRef(module, "Block", type);
-    Py_DECREF(type);
-    return failed;
+    PyObject *operations = pointwise_operations();
+    const int failed = !operations || PyModule_AddObjectRef(module, "OPERATIONS", operations);
+    Py_XDECREF(operations);
+    if (failed || add_type(module, &kernel_spec, "Kernel") ||
+        add_type(module, &block_spec, "Block") || add_type(module, &pointwise_spec, "Program"))
+        return -1;
+    return 0;
 }
 
 static PyModuleDef_Slot module_slots[] = {{Py_mod_exec, module_exec}, {0, NULL}};

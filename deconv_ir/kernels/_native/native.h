@@ -287,6 +287,9 @@ struct arrays {
 
 /* Whether a signal has come that ends the calling thread's run; its exception is set. */
 int run_is_interrupted(void);
+/* Between the two the calling thread computes without the interpreter lock. */
+void begin_unlocked(void);
+void end_unlocked(void);
 
 /* Returns 0, or what parallel_run() does. */
 int execute(const struct layer *layer, const struct run *run, const struct kernels *kernels,

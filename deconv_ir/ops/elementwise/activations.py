@@ -9,7 +9,7 @@ from typing import Any
 from deconv_ir.errors import ShapeError
 from deconv_ir.ir.dtypes import Array, ElementType
 from deconv_ir.ir.geometry import Dim
-from deconv_ir.ir.operation import Arrays, Call, Context, Infos, TensorInfo
+from deconv_ir.ir.operation import Arrays, Call, Context, Expression, Infos, Operands, TensorInfo
 from deconv_ir.ir.shapes import compatible, element_count, format_shape, intersect_dims, static
 from deconv_ir.ops.base import attribute, choice, number, operation
 from deconv_ir.ops.checks import merged_type, only
@@ -55,6 +55,9 @@ class Clamp(Unary):
             dim = MINIMUM(dim, math.floor(self.max), element_type)
         return dim
 
+    def compile(self, expression: Expression, operands: Operands, inputs: Infos) -> int | None:
+        return expression.apply("clamp", *operands, immediates=(self.min, self.max))
+
     def apply(self, *arrays: Array) -> Array:
         (data,) = arrays
         low, high = self.min, self.max
@@ -73,6 +76,9 @@ class Elu(Unary):
     family = "float"
 
     alpha: float = attribute(number())
+
+    def compile(self, expression: Expression, operands: Operands, inputs: Infos) -> int | None:
+        return expression.apply("elu", *operands, immediates=(self.alpha,))
 
     def apply(self, *arrays: Array) -> Array:
         (data,) = arrays
@@ -105,6 +111,7 @@ class Gelu2(Unary):
 
     family = "float"
     temporaries = 8
+    compiled = "gelu"
 
     def apply(self, *arrays: Array) -> Array:
         (data,) = arrays
@@ -122,6 +129,10 @@ class Gelu7(Unary):
     temporaries = 8
 
     approximation_mode: GeluMode = attribute(choice(GeluMode), GeluMode.ERF)
+
+    def compile(self, expression: Expression, operands: Operands, inputs: Infos) -> int | None:
+        by_erf = self.approximation_mode is GeluMode.ERF
+        return expression.apply("gelu" if by_erf else "gelu_tanh", *operands)
 
     def apply(self, *arrays: Array) -> Array:
         (data,) = arrays
@@ -162,6 +173,12 @@ class _WithScalars(Elementwise):
 class Selu(_WithScalars):
     """lambda * x, or lambda * alpha * (exp(x) - 1) where x is not positive."""
 
+    def compile(self, expression: Expression, operands: Operands, inputs: Infos) -> int | None:
+        apply, (data, alpha, scale) = expression.apply, operands
+        positive = apply("greater", data, expression.constant(0.0))
+        negative = apply("multiply", alpha, apply("elu", data, immediates=(1,)))
+        return apply("multiply", scale, apply("select", positive, data, negative))
+
     def apply(self, *arrays: Array) -> Array:
         data, alpha, scale = arrays
         negative = alpha * expm1(np.minimum(data, 0))
@@ -178,6 +195,11 @@ class Selu(_WithScalars):
 class HardSigmoid(_WithScalars):
     """min(max(alpha * x + beta, 0), 1)."""
 
+    def compile(self, expression: Expression, operands: Operands, inputs: Infos) -> int | None:
+        data, alpha, beta = operands
+        line = expression.apply("add", expression.apply("multiply", alpha, data), beta)
+        return expression.apply("clamp", line, immediates=(0, 1))
+
     def apply(self, *arrays: Array) -> Array:
         data, alpha, beta = arrays
         result: Array = np.minimum(np.maximum(alpha * data + beta, 0), 1)
@@ -193,6 +215,13 @@ class HardSigmoid(_WithScalars):
 )
 class Swish(_WithScalars):
     """x / (1 + exp(-beta * x)); `beta` absent: 1."""
+
+    def compile(self, expression: Expression, operands: Operands, inputs: Infos) -> int | None:
+        if len(operands) == 1:
+            return expression.apply("swish", *operands)
+        data, beta = operands
+        gate = expression.apply("sigmoid", expression.apply("multiply", beta, data))
+        return expression.apply("multiply", data, gate)
 
     def apply(self, *arrays: Array) -> Array:
         data = arrays[0]
@@ -253,6 +282,14 @@ class PReLU(Elementwise):
         spread = spread_slope(data.shape, slope.shape)
         assert spread is not None, "the shapes were checked"
         return data, slope.reshape([d for d in spread if isinstance(d, int)])
+
+    def compile(self, expression: Expression, operands: Operands, inputs: Infos) -> int | None:
+        (data, slope), (shape, slopes) = operands, (info.shape for info in inputs)
+        spread = None if shape is None or slopes is None else spread_slope(shape, slopes)
+        if spread is None or slopes is None:
+            return None
+        spread_out = expression.append_axes(slope, len(spread) - len(slopes))
+        return expression.apply("prelu", data, spread_out)
 
     def apply(self, *arrays: Array) -> Array:
         result: Array = np.empty_like(arrays[0])

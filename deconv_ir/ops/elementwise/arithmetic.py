@@ -58,8 +58,13 @@ binary("Maximum", "maximum", "The greater of two; NaN if one is.", on_values=MAX
 binary("Minimum", "minimum", "The smaller of two; NaN if one is.", on_values=MINIMUM, on_reals=min)
 binary("Mod", "fmod", "Remainder, with the sign of the dividend.", on_values=MOD)
 binary("FloorMod", "mod", "Remainder, with the sign of the divisor.", on_values=FLOOR_MOD)
-binary("Power", _power, "The first to the power of the second.", on_values=POWER)
-binary("SquaredDifference", _squared_difference, "Square of the difference; integers wrap.")
+binary("Power", _power, "The first to the power of the second.", on_values=POWER, compiled="power")
+binary(
+    "SquaredDifference",
+    _squared_difference,
+    "Square of the difference; integers wrap.",
+    compiled="squared_difference",
+)
 
 binary(
     "Equal", "equal", "Whether two are equal.", family="any", boolean_result=True, on_values=EQUAL
@@ -131,6 +136,7 @@ class Divide(Binary):
 
     on_reals = staticmethod(operator.truediv)
     into = staticmethod(ufunc_into("true_divide"))
+    compiled = "true_divide"
 
     m_pythondiv: bool = attribute(boolean(), True)
 

@@ -8,7 +8,16 @@ from collections.abc import Sequence
 from deconv_ir.ir.dtypes import Array, ElementType
 from deconv_ir.ir.geometry import Dim
 from deconv_ir.ir.lazy_tensor import LazyTensor
-from deconv_ir.ir.operation import Arrays, Context, Infos, Operation, Sharing, TensorInfo
+from deconv_ir.ir.operation import (
+    Arrays,
+    Context,
+    Expression,
+    Infos,
+    Operands,
+    Operation,
+    Sharing,
+    TensorInfo,
+)
 from deconv_ir.ir.shapes import format_shape
 from deconv_ir.ops.base import attribute, operation, result_type
 from deconv_ir.ops.numeric import np
@@ -42,6 +51,13 @@ class Convert(Operation):
     def execute(self, inputs: Arrays, context: Context) -> Arrays:
         """Convert: integers wrap, floats are cut toward zero for integers."""
         return (convert(inputs[0], self.destination_type),)
+
+    def compile(self, expression: Expression, operands: Operands, inputs: Infos) -> int | None:
+        (value,), to = operands, self.destination_type
+        if to.kind == "bool":
+            return expression.apply("not_equal", value, expression.constant(0.0))
+        names = {"f32": "copy", "f16": "to_f16", "bf16": "to_bf16"}
+        return expression.apply(names.get(to.name, ""), value)
 
     def as_lazy_tensor(self, inputs: Sequence[LazyTensor], context: Context) -> LazyTensor | None:
         (data,), to = inputs, self.destination_type

@@ -12,7 +12,16 @@ from collections.abc import Callable
 from typing import Any, ClassVar
 
 from deconv_ir.ir.dtypes import BOOLEAN, Array
-from deconv_ir.ir.operation import Arrays, Call, Context, Infos, Operation, TensorInfo
+from deconv_ir.ir.operation import (
+    Arrays,
+    Call,
+    Context,
+    Expression,
+    Infos,
+    Operands,
+    Operation,
+    TensorInfo,
+)
 from deconv_ir.ir.shapes import element_count, format_shape, is_static, static
 from deconv_ir.ops.base import attribute, choice, integer, operation
 from deconv_ir.ops.checks import check_type, merged_type
@@ -48,6 +57,8 @@ class Elementwise(Operation):
     compute: ClassVar[Function]
     ufunc_name: ClassVar[str] = ""
     """Name of the NumPy ufunc that `compute` and `into` are, if they are one."""
+    compiled: ClassVar[str] = ""
+    """Name of the compiled operation; default: that of the ufunc."""
     boolean_result: ClassVar[bool] = False
     into: ClassVar[Function | None] = None
     """As `compute`, with an array to write to, which may be one of the inputs."""
@@ -60,6 +71,9 @@ class Elementwise(Operation):
     def realigns(self) -> bool:
         """Whether `aligned` may change anything."""
         return type(self).aligned is not Elementwise.aligned
+
+    def compile(self, expression: Expression, operands: Operands, inputs: Infos) -> int | None:
+        return expression.apply(self.compiled or self.ufunc_name, *operands)
 
     def apply(self, *arrays: Array) -> Array:
         result: Array = type(self).compute(*arrays)
@@ -212,6 +226,18 @@ class Binary(Elementwise):
             b = b.reshape(static(align(a.shape, b.shape, self.auto_broadcast_axis)))
         return a, b
 
+    def compile(self, expression: Expression, operands: Operands, inputs: Infos) -> int | None:
+        (a, b), second = inputs, operands[1]
+        if self.auto_broadcast is Broadcast.PDPD:
+            if a.shape is None or b.shape is None or self.auto_broadcast_axis == -1:
+                return None
+            trailing = len(a.shape) - self.auto_broadcast_axis - len(b.shape)
+            spread = expression.append_axes(second, trailing) if trailing >= 0 else None
+            if spread is None:
+                return None
+            second = spread
+        return Elementwise.compile(self, expression, (operands[0], second), inputs)
+
 
 class Unary(Elementwise):
     """One array gives another of the same shape."""
@@ -268,6 +294,7 @@ def register_unary(
     through_reals: bool = False,
     on_reals: Callable[[float], float] | None = None,
     into: Function | None = None,
+    compiled: str = "",
 ) -> type[Unary]:
     """Register an elementwise operation on one array.
 
@@ -295,8 +322,16 @@ def register_unary(
     into : callable, optional
         As `compute`, with an array to write to, which may be the input: it
         saves a copy.  A ufunc has it.
+    compiled : str, optional
+        Name of the compiled operation (in `kernels/_native/pointwise/`), where it
+        is not that of the ufunc.
     """
-    members = {"family": family, "boolean_result": boolean_result, "through_reals": through_reals}
+    members = {
+        "family": family,
+        "boolean_result": boolean_result,
+        "compiled": compiled,
+        "through_reals": through_reals,
+    }
     return _register(Unary, module, kind, compute, into, on_reals, doc, version, members)
 
 
@@ -312,17 +347,23 @@ def register_binary(
     on_values: OnValues | None = None,
     on_reals: Callable[[float, float], float] | None = None,
     into: Function | None = None,
+    compiled: str = "",
 ) -> type[Binary]:
     """Register an elementwise operation on two arrays; see `register_unary`.
 
     Parameters
     ----------
-    module, kind, compute, doc, version, family, boolean_result, on_reals, into
+    module, kind, compute, doc, version, family, boolean_result, on_reals, into, compiled
         As of `register_unary`, with two arguments where it has one.
     on_values : OnValues, optional
         The same on the elements of shapes.
     """
-    members = {"family": family, "boolean_result": boolean_result, "on_values": on_values}
+    members = {
+        "family": family,
+        "boolean_result": boolean_result,
+        "compiled": compiled,
+        "on_values": on_values,
+    }
     return _register(Binary, module, kind, compute, into, on_reals, doc, version, members)
 
 

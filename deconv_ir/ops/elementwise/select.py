@@ -3,7 +3,15 @@
 from __future__ import annotations
 
 from deconv_ir.ir.geometry import Dim
-from deconv_ir.ir.operation import Arrays, Context, Infos, Operation, TensorInfo
+from deconv_ir.ir.operation import (
+    Arrays,
+    Context,
+    Expression,
+    Infos,
+    Operands,
+    Operation,
+    TensorInfo,
+)
 from deconv_ir.ir.shapes import Shape, element_count, format_shape, is_static, static
 from deconv_ir.ops.base import attribute, choice, integer, operation
 from deconv_ir.ops.checks import VALUE_LIMIT, check_type, merged_type
@@ -68,6 +76,10 @@ class Select(Operation):
 
     def explain(self, inputs: Infos, context: Context, output: int, axis: int) -> str | None:
         return "broadcast of " + ", ".join(format_shape(info.shape) for info in inputs)
+
+    def compile(self, expression: Expression, operands: Operands, inputs: Infos) -> int | None:
+        pdpd = self.auto_broadcast is Broadcast.PDPD
+        return None if pdpd else expression.apply("select", *operands)
 
     def execute(self, inputs: Arrays, context: Context) -> Arrays:
         condition, then, other = inputs

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from deconv_ir.ir.dtypes import Array
+from deconv_ir.ir.operation import Expression, Infos, Operands
 from deconv_ir.ops.base import attribute, boolean, choice, operation
 from deconv_ir.ops.elementwise.elementwise import Unary, register_unary
 from deconv_ir.ops.numeric import np
@@ -103,6 +104,7 @@ unary(
     lambda x: np.maximum(x, x.dtype.type(0)),
     "max(x, 0); NaN stays NaN.",
     into=lambda x, out: np.maximum(x, x.dtype.type(0), out=out),
+    compiled="relu",
 )
 unary("Exp", "exp", "e to the power of x.", through_reals=True)
 unary("Log", "log", "Natural logarithm.", through_reals=True)
@@ -119,21 +121,25 @@ unary("Tanh", "tanh", "Hyperbolic tangent.", through_reals=True)
 unary("Asinh", "arcsinh", "Inverse hyperbolic sine.", version="opset4", through_reals=True)
 unary("Acosh", "arccosh", "Inverse hyperbolic cosine.", version="opset4", through_reals=True)
 unary("Atanh", "arctanh", "Inverse hyperbolic tangent.", version="opset4", through_reals=True)
-unary("Erf", erf, "Gauss error function.", through_reals=True)
+unary("Erf", erf, "Gauss error function.", through_reals=True, compiled="erf")
 unary(
     "Sigmoid",
     lambda x: 1 / (1 + np.exp(-x)),
     "1 / (1 + exp(-x)).",
     through_reals=True,
     into=sigmoid_into,
+    compiled="sigmoid",
 )
-unary("SoftPlus", softplus, "log(1 + exp(x)).", version="opset4", family="float")
+unary(
+    "SoftPlus", softplus, "log(1 + exp(x)).", version="opset4", family="float", compiled="softplus"
+)
 unary(
     "Mish",
     lambda x: x * np.tanh(softplus(x)),
     "x * tanh(SoftPlus(x)).",
     version="opset4",
     family="float",
+    compiled="mish",
 )
 unary(
     "HSwish",
@@ -141,14 +147,23 @@ unary(
     "x * min(max(x + 3, 0), 6) / 6.",
     version="opset4",
     family="float",
+    compiled="hswish",
 )
-unary("HSigmoid", hard_sigmoid_6, "min(max(x + 3, 0), 6) / 6.", version="opset5", family="float")
+unary(
+    "HSigmoid",
+    hard_sigmoid_6,
+    "min(max(x + 3, 0), 6) / 6.",
+    version="opset5",
+    family="float",
+    compiled="hsigmoid",
+)
 unary(
     "SoftSign",
     lambda x: x / (1 + np.abs(x)),
     "x / (1 + |x|).",
     version="opset9",
     family="float",
+    compiled="softsign",
 )
 unary("LogicalNot", "logical_not", "The opposite.", family="boolean")
 unary("BitwiseNot", "invert", "The opposite of every bit.", version="opset13", family="bits")
@@ -187,6 +202,10 @@ class Round(Unary):
     """Round to the nearest integer."""
 
     mode: RoundMode = attribute(choice(RoundMode), RoundMode.HALF_TO_EVEN)
+
+    def compile(self, expression: Expression, operands: Operands, inputs: Infos) -> int | None:
+        even = self.mode is RoundMode.HALF_TO_EVEN
+        return expression.apply("rint", *operands) if even else None
 
     def apply(self, *arrays: Array) -> Array:
         (data,) = arrays

@@ -3,7 +3,15 @@
 from __future__ import annotations
 
 from deconv_ir.errors import ShapeError
-from deconv_ir.ir.operation import Arrays, Context, Infos, Operation, TensorInfo
+from deconv_ir.ir.operation import (
+    Arrays,
+    Context,
+    Expression,
+    Infos,
+    Operands,
+    Operation,
+    TensorInfo,
+)
 from deconv_ir.ir.shapes import compatible, format_shape, static
 from deconv_ir.ops.base import attribute, choice, integer, operation
 from deconv_ir.ops.checks import merged_type
@@ -57,6 +65,19 @@ class FakeQuantize(Operation):
 
     def explain(self, inputs: Infos, context: Context, output: int, axis: int) -> str | None:
         return f"the shape of data, {format_shape(inputs[0].shape)}"
+
+    def compile(self, expression: Expression, operands: Operands, inputs: Infos) -> int | None:
+        if self.auto_broadcast is Broadcast.PDPD:
+            return None
+        apply, (data, low, high, output_low, output_high) = expression.apply, operands
+        steps = expression.constant(float(self.levels - 1))
+        share = apply("true_divide", apply("subtract", data, low), apply("subtract", high, low))
+        level = apply("true_divide", apply("rint", apply("multiply", share, steps)), steps)
+        spread = apply("multiply", level, apply("subtract", output_high, output_low))
+        below = apply("less_equal", data, apply("minimum", low, high))
+        inside = apply("select", below, output_low, apply("add", spread, output_low))
+        above = apply("greater", data, apply("maximum", low, high))
+        return apply("select", above, output_high, inside)
 
     def execute(self, inputs: Arrays, context: Context) -> Arrays:
         data, *bounds = map(widen, inputs)

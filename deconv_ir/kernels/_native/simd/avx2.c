@@ -1,5 +1,6 @@
 /* Vectors of 32 bytes with fused multiply-add. */
 #include "native.h"
+#include "pointwise/pointwise.h"
 #include "winograd/winograd.h"
 #ifdef DECONV_X86
 #pragma GCC push_options

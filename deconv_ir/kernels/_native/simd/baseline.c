@@ -1,5 +1,6 @@
 /* Vectors of 16 bytes: SSE2, NEON, or whatever the compiler makes of them. */
 #include "native.h"
+#include "pointwise/pointwise.h"
 #include "winograd/winograd.h"
 #include "simd/half.h"
 

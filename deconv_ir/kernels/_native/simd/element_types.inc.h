@@ -66,4 +66,5 @@ static void copy_rows(const char *in, int64_t step, int64_t rows, int64_t bytes,
 #define NATIVE(e) ((e) == I64)
 #include "direct/microkernel.inc.h"
 
+#include "pointwise/functions.inc.h"
 #include "winograd/transforms.inc.h"

@@ -1,0 +1,161 @@
+/* Runs elementwise programs: blocks of elements, dealt out to threads. */
+#include "pointwise/pointwise.h"
+#include "simd/half.h"
+
+#include <string.h>
+
+/* Blocks of a job: constants are spread over their registers once a job. */
+#define JOB_BLOCKS 16
+/* Elements that are worth a thread of their own. */
+#define LEAST_SHARED 16384
+
+typedef float reg[POINTWISE_BLOCK];
+
+struct pointwise_run {
+    const struct pointwise_program *program;
+    const struct pointwise_arrays *arrays;
+};
+
+static void spread(float value, int64_t count, float *out) {
+    for (int64_t i = 0; i < count; i++) out[i] = value;
+}
+
+static float element_at(enum pointwise_element element, const char *at) {
+    float value;
+    uint16_t narrow;
+    if (element == PW_BOOLEAN) return *at != 0;
+    if (element == PW_F32) {
+        memcpy(&value, at, sizeof value);
+        return value;
+    }
+    memcpy(&narrow, at, sizeof narrow);
+    return element == PW_F16 ? half_to_float(narrow) : bfloat_to_float(narrow);
+}
+
+/* Read `count` elements that are `step` elements apart, none of them 0. */
+static void load(const struct kernels *kernels, enum pointwise_element element, const char *in,
+                 int64_t step, int64_t count, float *out) {
+    static const enum element stored[] = {F32, F16, BF16};
+    if (element == PW_BOOLEAN)
+        for (int64_t i = 0; i < count; i++) out[i] = in[i * step] != 0;
+    else kernels->load(stored[element], in, step, count, out);
+}
+
+static void store(const struct kernels *kernels, enum pointwise_element element, const float *in,
+                  int64_t count, char *out) {
+    if (element == PW_F32) memcpy(out, in, (size_t)count * sizeof *in);
+    else if (element == PW_BOOLEAN)
+        for (int64_t i = 0; i < count; i++) out[i] = in[i] != 0;
+    else kernels->store(element == PW_F16 ? F16 : BF16, in, count, out);
+}
+
+/* Where the elements of a block of the output lie in an input, one run of the last axis after the
+ * other. */
+struct cursor {
+    int64_t index[MOST_DIMS];
+    int64_t offset; /* of the current element */
+};
+
+static struct cursor cursor_at(const struct pointwise_arrays *a, int input, int64_t position) {
+    struct cursor c = {.offset = 0};
+    for (int d = a->dims - 1; d >= 0; d--) {
+        c.index[d] = position % a->shape[d];
+        position /= a->shape[d];
+        c.offset += c.index[d] * a->steps[input][d];
+    }
+    return c;
+}
+
+/* Go on to the beginning of the next run. */
+static void next_run(struct cursor *c, const struct pointwise_arrays *a, int input) {
+    int d = a->dims - 1;
+    c->offset -= c->index[d] * a->steps[input][d];
+    c->index[d] = 0;
+    for (d--; d >= 0; d--) {
+        c->offset += a->steps[input][d];
+        if (++c->index[d] < a->shape[d]) return;
+        c->offset -= c->index[d] * a->steps[input][d];
+        c->index[d] = 0;
+    }
+}
+
+/* Return the elements of a block of an input: where they lie, or in `into`.  `spread_from` is what
+ * the register is filled with, or NULL. */
+static const float *fetch(const struct pointwise_run *run, int input, int64_t begin,
+                          int64_t count, int whole, float *into, const char **spread_from) {
+    const struct pointwise_arrays *a = run->arrays;
+    const enum pointwise_element element = run->program->input_elements[input];
+    const int64_t size = pointwise_size(element), last = a->dims - 1;
+    const int64_t extent = a->shape[last], step = a->steps[input][last];
+    struct cursor c = cursor_at(a, input, begin);
+    if (c.index[last] + count <= extent) {
+        const char *in = a->inputs[input] + c.offset * size;
+        if (step == 1 && element == PW_F32 && whole) return (const float *)(const void *)in;
+        if (step != 0) load(run->program->kernels, element, in, step, count, into);
+        else if (*spread_from != in) {
+            spread(element_at(element, in), POINTWISE_BLOCK, into);
+            *spread_from = in;
+        }
+        return into;
+    }
+    *spread_from = NULL;
+    for (int64_t done = 0; done < count;) {
+        const int64_t length = least(count - done, extent - c.index[last]);
+        const char *in = a->inputs[input] + c.offset * size;
+        if (step == 0) spread(element_at(element, in), length, into + done);
+        else load(run->program->kernels, element, in, step, length, into + done);
+        done += length;
+        if (done < count) {
+            c.offset += (length - 1) * step;
+            c.index[last] += length - 1;
+            next_run(&c, a, input);
+        }
+    }
+    return into;
+}
+
+static void do_block(const struct pointwise_run *run, int64_t begin, int64_t count, reg *registers,
+                     const char **spread_from) {
+    const struct pointwise_program *p = run->program;
+    const int64_t lanes = p->functions->lanes, padded = round_up(count, lanes);
+    const int whole = padded == count;
+    const float *values[MOST_REGISTERS];
+    for (int i = 0; i < p->inputs; i++)
+        values[i] = fetch(run, i, begin, count, whole, registers[i], &spread_from[i]);
+    for (int i = p->inputs; i < p->registers; i++) values[i] = registers[i];
+    char *const out = run->arrays->out + begin * pointwise_size(p->output_element);
+    const int direct = whole && p->output_element == PW_F32;
+    for (int i = 0; i < p->instructions; i++) {
+        const struct pointwise_instruction *in = &p->code[i];
+        const float *operands[MOST_OPERANDS];
+        for (int k = 0; k < MOST_OPERANDS; k++) operands[k] = values[in->operands[k]];
+        float *to = registers[in->out];
+        if (direct && i == p->instructions - 1) to = (float *)(void *)out;
+        p->functions->table[in->operation](operands, in->immediates, padded, to);
+    }
+    if (!direct)
+        store(p->kernels, p->output_element, registers[p->code[p->instructions - 1].out], count,
+              out);
+}
+
+static void do_job(void *context, int64_t job, void *scratch) {
+    const struct pointwise_run *run = context;
+    const struct pointwise_program *p = run->program;
+    reg *registers = scratch;
+    const char *spread_from[MOST_INPUTS] = {NULL};
+    for (int i = 0; i < p->constants; i++)
+        spread(p->constant_values[i], POINTWISE_BLOCK, registers[p->inputs + i]);
+    const int64_t all = run->arrays->count, first = job * JOB_BLOCKS * POINTWISE_BLOCK;
+    const int64_t end = least(all, first + JOB_BLOCKS * POINTWISE_BLOCK);
+    for (int64_t at = first; at < end; at += POINTWISE_BLOCK)
+        do_block(run, at, least(POINTWISE_BLOCK, end - at), registers, spread_from);
+}
+
+int pointwise_execute(const struct pointwise_program *program,
+                      const struct pointwise_arrays *arrays, int64_t threads) {
+    struct pointwise_run run = {program, arrays};
+    const int64_t jobs = divide_up(arrays->count, JOB_BLOCKS * POINTWISE_BLOCK);
+    const int64_t shared = most(1, arrays->count * program->instructions / LEAST_SHARED);
+    return parallel_run(do_job, &run, jobs, least(threads, shared),
+                        program->registers * (int64_t)sizeof(reg));
+}

@@ -1,0 +1,258 @@
+/* The Python type of elementwise programs.
+ *
+ * kernels/pointwise.py is the only caller.  Memory safety is checked here:
+ * register numbers, the sizes of buffers, and that shapes can be broadcast.
+ */
+#define PY_SSIZE_T_CLEAN
+#define Py_LIMITED_API 0x030B0000
+#include <Python.h>
+
+#include "pointwise/pointwise.h"
+
+#include <string.h>
+
+typedef struct {
+    PyObject_HEAD
+    struct pointwise_program program;
+    int trailing[MOST_INPUTS]; /* axes of extent 1 that are appended to a shape */
+} Program;
+
+static const struct {
+    const char *name;
+    int operands, immediates;
+} operations[PW_OPERATIONS] = {
+#define X(name, operands, immediates) {#name, operands, immediates},
+    POINTWISE_OPERATIONS(X)
+#undef X
+};
+
+static const struct pointwise_functions *functions_for(enum isa isa) {
+#ifdef DECONV_X86
+    if (isa == ISA_AVX512) return &functions_pointwise_avx512;
+    if (isa == ISA_AVX2) return &functions_pointwise_avx2;
+#endif
+    (void)isa;
+    return &functions_pointwise_baseline;
+}
+
+static int refuse(const char *message) {
+    if (!PyErr_Occurred()) PyErr_SetString(PyExc_ValueError, message);
+    return -1;
+}
+
+static int take_inputs(Program *self, PyObject *inputs) {
+    struct pointwise_program *p = &self->program;
+    const Py_ssize_t count = PyTuple_Size(inputs);
+    if (count < 0 || count > MOST_INPUTS) return refuse("too many inputs");
+    p->inputs = (int)count;
+    for (int i = 0; i < p->inputs; i++) {
+        int element, trailing;
+        if (!PyArg_ParseTuple(PyTuple_GetItem(inputs, i), "ii", &element, &trailing)) return -1;
+        if (element < 0 || element >= PW_ELEMENTS || trailing < 0 || trailing > MOST_DIMS)
+            return refuse("invalid input");
+        p->input_elements[i] = (enum pointwise_element)element;
+        self->trailing[i] = trailing;
+    }
+    return 0;
+}
+
+static int take_constants(struct pointwise_program *p, PyObject *constants) {
+    const Py_ssize_t count = PyTuple_Size(constants);
+    if (count < 0 || count > MOST_CONSTANTS) return refuse("too many constants");
+    p->constants = (int)count;
+    for (int i = 0; i < p->constants; i++)
+        p->constant_values[i] = (float)PyFloat_AsDouble(PyTuple_GetItem(constants, i));
+    return PyErr_Occurred() ? -1 : 0;
+}
+
+/* Each instruction: operation, register of the result, three operands, two immediate values. */
+static int take_code(struct pointwise_program *p, PyObject *code) {
+    const Py_ssize_t count = PyTuple_Size(code);
+    const int given = p->inputs + p->constants;
+    if (count < 1 || count > MOST_INSTRUCTIONS) return refuse("too many instructions");
+    p->instructions = (int)count;
+    p->registers = given;
+    for (int i = 0; i < p->instructions; i++) {
+        struct pointwise_instruction *in = &p->code[i];
+        if (!PyArg_ParseTuple(PyTuple_GetItem(code, i), "iiiiiff", &in->operation, &in->out,
+                              &in->operands[0], &in->operands[1], &in->operands[2],
+                              &in->immediates[0], &in->immediates[1]))
+            return -1;
+        int good = in->operation >= 0 && in->operation < PW_OPERATIONS;
+        /* The registers that are given keep their values from block to block. */
+        good &= in->out >= given && in->out < MOST_REGISTERS;
+        for (int k = 0; k < MOST_OPERANDS; k++)
+            good &= in->operands[k] >= 0 && in->operands[k] < p->registers;
+        if (!good) return refuse("invalid instruction");
+        if (in->out >= p->registers) p->registers = in->out + 1;
+    }
+    return 0;
+}
+
+/* Program(isa, inputs, constants, output, instructions) */
+static PyObject *program_new(PyTypeObject *type, PyObject *arguments, PyObject *keywords) {
+    (void)keywords;
+    int isa, output;
+    PyObject *inputs, *constants, *code;
+    if (!PyArg_ParseTuple(arguments, "iO!O!iO!", &isa, &PyTuple_Type, &inputs, &PyTuple_Type,
+                          &constants, &output, &PyTuple_Type, &code))
+        return NULL;
+    Program *self = (Program *)((allocfunc)PyType_GetSlot(type, Py_tp_alloc))(type, 0);
+    if (!self) return NULL;
+    struct pointwise_program *p = &self->program;
+    int failed = 0;
+    if (isa < 0 || isa >= ISAS || !isa_available((enum isa)isa) || output < 0 ||
+        output >= PW_ELEMENTS)
+        failed = refuse("invalid program");
+    if (failed || take_inputs(self, inputs) || take_constants(p, constants) ||
+        take_code(p, code)) {
+        Py_DECREF(self);
+        return NULL;
+    }
+    p->output_element = (enum pointwise_element)output;
+    p->functions = functions_for((enum isa)isa);
+    p->kernels = kernels_for((enum isa)isa, ACC_F32);
+    return (PyObject *)self;
+}
+
+static void program_dealloc(PyObject *object) {
+    PyTypeObject *type = Py_TYPE(object);
+    ((freefunc)PyType_GetSlot(type, Py_tp_free))(object);
+    Py_DECREF(type);
+}
+
+/* Note where the elements of an input lie.  Returns 0 where it does not fit the output. */
+static int place_input(struct pointwise_arrays *a, int input, const Py_buffer *out,
+                       const Py_buffer *in, int trailing, int64_t size) {
+    int64_t count = 1;
+    for (int d = 0; d < in->ndim; d++) count *= in->shape[d];
+    a->inputs[input] = in->buf;
+    memset(a->steps[input], 0, sizeof a->steps[input]);
+    if (in->itemsize != size) return 0;
+    if (count == 1) return 1;
+    const int lead = out->ndim - in->ndim - trailing;
+    if (lead < 0) return 0;
+    for (int d = 0; d < in->ndim; d++) {
+        if (in->shape[d] == 1) continue;
+        if (in->shape[d] != out->shape[d + lead]) return 0;
+        a->steps[input][d + lead] = in->strides[d] / size;
+    }
+    return 1;
+}
+
+/* Bring the axes into the order in which the output lies in memory, and join those that lie one
+ * after the other in every array.  Returns whether the output has no gaps. */
+static int order_axes(struct pointwise_arrays *a, int inputs, const Py_buffer *out) {
+    int order[MOST_DIMS], count = 0, dims = 0;
+    for (int d = 0; d < out->ndim; d++) {
+        if (out->shape[d] == 1) continue;
+        int at = count++;
+        for (; at > 0 && out->strides[order[at - 1]] < out->strides[d]; at--)
+            order[at] = order[at - 1];
+        order[at] = d;
+    }
+    int64_t gapless = out->itemsize;
+    for (int k = count - 1; k >= 0; k--) {
+        if (out->strides[order[k]] != gapless) return 0;
+        gapless *= out->shape[order[k]];
+    }
+    int64_t steps[MOST_INPUTS][MOST_DIMS];
+    for (int k = 0; k < count; k++) {
+        const int64_t extent = out->shape[order[k]];
+        int joined = dims > 0;
+        for (int i = 0; i < inputs; i++)
+            joined = joined && steps[i][dims - 1] == extent * a->steps[i][order[k]];
+        if (!joined) a->shape[dims++] = 1;
+        a->shape[dims - 1] *= extent;
+        for (int i = 0; i < inputs; i++) steps[i][dims - 1] = a->steps[i][order[k]];
+    }
+    if (dims == 0) {
+        a->shape[dims++] = 1;
+        for (int i = 0; i < inputs; i++) steps[i][0] = 0;
+    }
+    a->dims = dims;
+    memcpy(a->steps, steps, sizeof steps);
+    return 1;
+}
+
+static int is_aligned(const Py_buffer *buffer) {
+    uintptr_t bits = (uintptr_t)buffer->buf;
+    for (int d = 0; d < buffer->ndim; d++) bits |= (uintptr_t)buffer->strides[d];
+    return bits % (uintptr_t)buffer->itemsize == 0;
+}
+
+/* run(inputs, out, threads) -> bool: whether it was done; left to the caller are arrays whose
+ * elements do not lie at multiples of their size, and an output with gaps. */
+static PyObject *program_run(PyObject *object, PyObject *arguments) {
+    Program *self = (Program *)object;
+    const struct pointwise_program *p = &self->program;
+    PyObject *inputs, *result;
+    long long threads;
+    if (!PyArg_ParseTuple(arguments, "OOL", &inputs, &result, &threads)) return NULL;
+    struct pointwise_arrays arrays;
+    Py_buffer out, in[MOST_INPUTS];
+    if (PyObject_GetBuffer(result, &out, PyBUF_STRIDED)) return NULL;
+    int held = 0, good = PySequence_Size(inputs) == p->inputs && out.ndim <= MOST_DIMS &&
+                         out.itemsize == pointwise_size(p->output_element);
+    int fits = is_aligned(&out);
+    for (int i = 0; good && i < p->inputs; i++) {
+        PyObject *item = PySequence_GetItem(inputs, i);
+        good = item && !PyObject_GetBuffer(item, &in[i], PyBUF_STRIDED_RO);
+        Py_XDECREF(item);
+        if (!good) break;
+        held++;
+        fits &= is_aligned(&in[i]);
+        good = place_input(&arrays, i, &out, &in[i], self->trailing[i],
+                           pointwise_size(p->input_elements[i]));
+    }
+    int failed = -1;
+    if (!good) refuse("arrays do not fit the program");
+    else if (out.len == 0) failed = 0;
+    else {
+        fits = fits && order_axes(&arrays, p->inputs, &out);
+        failed = 0;
+    }
+    if (good && fits && out.len > 0) {
+        arrays.out = out.buf;
+        arrays.count = out.len / out.itemsize;
+        begin_unlocked();
+        failed = pointwise_execute(p, &arrays, most(1, least(threads, MOST_THREADS)));
+        end_unlocked();
+        if (failed == OUT_OF_MEMORY) PyErr_NoMemory();
+    }
+    for (int i = 0; i < held; i++) PyBuffer_Release(&in[i]);
+    PyBuffer_Release(&out);
+    if (failed) return NULL;
+    return PyBool_FromLong(fits);
+}
+
+static PyMethodDef program_methods[] = {
+    {"run", program_run, METH_VARARGS, "run(inputs, out, threads) -> bool"},
+    {NULL, NULL, 0, NULL},
+};
+
+static PyType_Slot program_slots[] = {
+    {Py_tp_doc, "An elementwise program."},
+    {Py_tp_new, program_new},
+    {Py_tp_dealloc, program_dealloc},
+    {Py_tp_methods, program_methods},
+    {0, NULL},
+};
+
+PyType_Spec pointwise_spec = {
+    .name = "deconv_ir.kernels._compiled.Program",
+    .basicsize = sizeof(Program),
+    .flags = Py_TPFLAGS_DEFAULT,
+    .slots = program_slots,
+};
+
+/* Name, number of operands and of immediate values of each operation. */
+PyObject *pointwise_operations(void) {
+    PyObject *result = PyTuple_New(PW_OPERATIONS);
+    for (int i = 0; result && i < PW_OPERATIONS; i++) {
+        PyObject *row = Py_BuildValue("(sii)", operations[i].name, operations[i].operands,
+                                      operations[i].immediates);
+        if (!row || PyTuple_SetItem(result, i, row)) Py_CLEAR(result);
+    }
+    return result;
+}

@@ -1,0 +1,99 @@
+/* Elementwise programs: a chain or small tree of operations, computed block by block.
+ *
+ * A program reads inputs, which are broadcast to the shape of the output, and
+ * writes one output.  Its registers are blocks of f32 in the first-level cache;
+ * an instruction computes one register of up to three others.  The work on a
+ * block outweighs the interpretation, and memory is passed over once.
+ */
+#ifndef DECONV_POINTWISE_H
+#define DECONV_POINTWISE_H
+
+#include "native.h"
+
+#define POINTWISE_BLOCK 512 /* elements of a register */
+#define MOST_OPERANDS 3
+#define MOST_IMMEDIATES 2
+#define MOST_INPUTS 8
+#define MOST_CONSTANTS 16
+#define MOST_REGISTERS 32 /* inputs and constants included */
+#define MOST_INSTRUCTIONS 64
+#define MOST_DIMS 8
+
+/* Name, number of operands and number of immediate values.  The names are those of NumPy's ufuncs
+ * where it has one. */
+#define POINTWISE_OPERATIONS(X)                                                               \
+    X(add, 2, 0) X(subtract, 2, 0) X(multiply, 2, 0) X(true_divide, 2, 0)                     \
+    X(maximum, 2, 0) X(minimum, 2, 0) X(squared_difference, 2, 0) X(power, 2, 0)              \
+    X(equal, 2, 0) X(not_equal, 2, 0) X(greater, 2, 0) X(greater_equal, 2, 0)                 \
+    X(less, 2, 0) X(less_equal, 2, 0)                                                         \
+    X(logical_and, 2, 0) X(logical_or, 2, 0) X(logical_xor, 2, 0) X(logical_not, 1, 0)        \
+    X(select, 3, 0) X(prelu, 2, 0)                                                            \
+    X(abs, 1, 0) X(negative, 1, 0) X(sign, 1, 0) X(floor, 1, 0) X(ceil, 1, 0) X(rint, 1, 0)   \
+    X(sqrt, 1, 0) X(square, 1, 0) X(exp, 1, 0) X(log, 1, 0) X(sin, 1, 0) X(cos, 1, 0)         \
+    X(tanh, 1, 0) X(erf, 1, 0) X(sigmoid, 1, 0) X(softplus, 1, 0) X(mish, 1, 0)               \
+    X(hswish, 1, 0) X(hsigmoid, 1, 0) X(softsign, 1, 0) X(relu, 1, 0) X(gelu, 1, 0)           \
+    X(gelu_tanh, 1, 0) X(swish, 1, 0) X(clamp, 1, 2) X(elu, 1, 1)                             \
+    X(copy, 1, 0) X(isnan, 1, 0) X(isfinite, 1, 0)                                       \
+    X(to_f16, 1, 0) X(to_bf16, 1, 0)
+
+enum pointwise_operation {
+#define X(name, operands, immediates) PW_##name,
+    POINTWISE_OPERATIONS(X)
+#undef X
+    PW_OPERATIONS
+};
+
+/* How elements lie in memory: those of enum element that are computed in f32, and booleans. */
+enum pointwise_element { PW_F32, PW_F16, PW_BF16, PW_BOOLEAN, PW_ELEMENTS };
+
+/* Compute `count` elements, whole vectors, of a register of others, which it may be one of. */
+typedef void (*pointwise_function)(const float *const *operands, const float *immediates,
+                                   int64_t count, float *out);
+
+struct pointwise_functions {
+    int lanes;
+    pointwise_function table[PW_OPERATIONS];
+};
+
+extern const struct pointwise_functions functions_pointwise_baseline;
+#ifdef DECONV_X86
+extern const struct pointwise_functions functions_pointwise_avx2;
+extern const struct pointwise_functions functions_pointwise_avx512;
+#endif
+
+struct pointwise_instruction {
+    int operation, out;
+    int operands[MOST_OPERANDS];
+    float immediates[MOST_IMMEDIATES];
+};
+
+/* Registers: the inputs, the constants, then what the instructions compute; the last instruction
+ * computes the output. */
+struct pointwise_program {
+    const struct pointwise_functions *functions;
+    const struct kernels *kernels; /* which convert elements */
+    int inputs, constants, registers, instructions;
+    enum pointwise_element input_elements[MOST_INPUTS], output_element;
+    float constant_values[MOST_CONSTANTS];
+    struct pointwise_instruction code[MOST_INSTRUCTIONS];
+};
+
+/* The arrays of a run; axes of extent 1 and axes that can be joined are left out. */
+struct pointwise_arrays {
+    int dims;
+    int64_t shape[MOST_DIMS], count; /* of the output, which is contiguous */
+    const char *inputs[MOST_INPUTS];
+    int64_t steps[MOST_INPUTS][MOST_DIMS]; /* elements; 0 where an input is broadcast */
+    char *out;
+};
+
+static inline int64_t pointwise_size(enum pointwise_element element) {
+    static const signed char sizes[PW_ELEMENTS] = {4, 2, 2, 1};
+    return sizes[element];
+}
+
+/* Returns 0, or what parallel_run() does. */
+int pointwise_execute(const struct pointwise_program *program,
+                      const struct pointwise_arrays *arrays, int64_t threads);
+
+#endif

@@ -1,0 +1,209 @@
+"""Elementwise programs: several operations in one pass over memory, compiled.
+
+An `Expression` is built value by value; its `Program` computes one of the values.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from deconv_ir.kernels.runtime.cpu import INSTRUCTION_SETS, instruction_set
+from deconv_ir.kernels.runtime.extension import compiled_module
+from deconv_ir.kernels.runtime.threads import get_threads
+
+if TYPE_CHECKING:
+    from deconv_ir.ir.dtypes import Array
+
+__all__ = ["ELEMENTS", "Expression", "Program", "Value"]
+
+ELEMENTS = {"float32": 0, "float16": 1, "bfloat16": 2, "bool": 3}
+"""Dtypes of inputs and output; all are computed in f32."""
+
+_MOST_INPUTS, _MOST_CONSTANTS, _MOST_INSTRUCTIONS, _MOST_REGISTERS = 8, 16, 64, 32
+_BLOCK_BYTES = 2048
+
+Value = int
+"""A value of an expression."""
+
+
+@functools.cache
+def _operations() -> Mapping[str, tuple[int, int, int]]:
+    """Return the number of each compiled operation, of its operands and immediate values."""
+    module = compiled_module()
+    rows = () if module is None else module.OPERATIONS
+    return {name: (number, *counts) for number, (name, *counts) in enumerate(rows)}
+
+
+class _Node(NamedTuple):
+    """A value: an input, a constant, or what an operation computes of others."""
+
+    name: str
+    operands: tuple[Value, ...] = ()
+    immediates: tuple[float, ...] = ()
+    array: int = 0
+    element: int = 0
+    trailing: int = 0
+
+
+class Expression:
+    """A tree of elementwise operations; inputs are broadcast by NumPy's rule."""
+
+    def __init__(self) -> None:
+        self._nodes: list[_Node] = []
+        self._known: dict[_Node, Value] = {}
+        self._arrays = 0
+
+    def input(self, dtype: np.dtype[Any]) -> Value:
+        """Add an input; the arrays of a run are given in this order."""
+        self._arrays += 1
+        return self._add(_Node("input", array=self._arrays - 1, element=ELEMENTS[dtype.name]))
+
+    def append_axes(self, value: Value, count: int) -> Value | None:
+        """Return an input with axes of extent 1 appended to its shape; None for other values."""
+        node = self._nodes[value]
+        if count == 0:
+            return value
+        return self._add(node._replace(trailing=count)) if node.name == "input" else None
+
+    def constant(self, number: float) -> Value:
+        """Return a value that is the same everywhere."""
+        return self._add(_Node("constant", immediates=(number,)))
+
+    def apply(
+        self, name: str, *operands: Value | None, immediates: Sequence[float] = ()
+    ) -> Value | None:
+        """Return what an operation computes; None where it is not compiled."""
+        found, given = _operations().get(name), [v for v in operands if v is not None]
+        if found is None or len(given) < len(operands):
+            return None
+        if found[1:] != (len(given), len(immediates)):
+            return None
+        return self._add(_Node(name, tuple(given), tuple(immediates)))
+
+    def _add(self, node: _Node) -> Value:
+        if node not in self._known:
+            self._known[node] = len(self._nodes)
+            self._nodes.append(node)
+        return self._known[node]
+
+    def program(self, result: Value, dtype: np.dtype[Any]) -> Program | None:
+        """Compile the expression; None where it is too large."""
+        used = self._used(result)
+        inputs = [v for v in used if self._nodes[v].name == "input"]
+        constants = [v for v in used if self._nodes[v].name == "constant"]
+        code = [v for v in used if self._nodes[v].operands]
+        sizes = len(inputs), len(constants), len(code)
+        if not code or any(n > most for n, most in zip(sizes, _LIMITS, strict=True)):
+            return None
+        registers = {v: i for i, v in enumerate((*inputs, *constants))}
+        rows = self._assign_registers(code, registers)
+        if max(row[1] for row in rows) >= _MOST_REGISTERS:
+            return None
+        return Program(
+            tuple((self._nodes[v].element, self._nodes[v].trailing) for v in inputs),
+            tuple(self._nodes[v].array for v in inputs),
+            tuple(self._nodes[v].immediates[0] for v in constants),
+            dtype,
+            tuple(rows),
+        )
+
+    def _used(self, result: Value) -> list[Value]:
+        """Return the values that a result depends on, each after its operands."""
+        used = {result}
+        for value in range(result, -1, -1):
+            if value in used:
+                used.update(self._nodes[value].operands)
+        return sorted(used)
+
+    def _assign_registers(
+        self, code: Sequence[Value], registers: dict[Value, int]
+    ) -> list[tuple[float, ...]]:
+        """Give each value the lowest register that no later instruction needs."""
+        given = len(registers)
+        last = {v: i for i, value in enumerate(code) for v in self._nodes[value].operands}
+        free: list[int] = []
+        rows: list[tuple[float, ...]] = []
+        most = given
+        for number, value in enumerate(code):
+            node = self._nodes[value]
+            operands = [registers[v] for v in node.operands]
+            for operand in set(node.operands):
+                if last[operand] == number and registers[operand] >= given:
+                    free.append(registers[operand])
+            if not free:
+                free.append(most)
+                most += 1
+            free.sort(reverse=True)
+            registers[value] = free.pop()
+            operands += [operands[0]] * (3 - len(operands))
+            immediates = (*node.immediates, 0.0, 0.0)[:2]
+            rows.append((_operations()[node.name][0], registers[value], *operands, *immediates))
+        return rows
+
+
+_LIMITS = _MOST_INPUTS, _MOST_CONSTANTS, _MOST_INSTRUCTIONS
+
+
+class Program:
+    """A compiled expression.
+
+    Parameters
+    ----------
+    inputs : tuple of (int, int)
+        Element type of each input, and axes of extent 1 that are appended to its shape.
+    arrays : tuple of int
+        The array of a run that each input is.
+    constants : tuple of float
+    dtype : dtype
+        Of the output.
+    code : tuple
+        For each instruction: operation, register of the result, of three operands, and two
+        immediate values.
+    """
+
+    def __init__(
+        self,
+        inputs: tuple[tuple[int, int], ...],
+        arrays: tuple[int, ...],
+        constants: tuple[float, ...],
+        dtype: np.dtype[Any],
+        code: tuple[tuple[float, ...], ...],
+    ) -> None:
+        module = compiled_module()
+        assert module is not None, "there are no operations without it"
+        self.dtype = dtype
+        self._arrays = arrays
+        self.scratch_bytes = (1 + max(int(row[1]) for row in code)) * _BLOCK_BYTES
+        """Of each thread."""
+        isa = INSTRUCTION_SETS.index(instruction_set())
+        self._plain = all(element != ELEMENTS["bfloat16"] for element, _ in inputs)
+        self._program = module.Program(isa, inputs, constants, ELEMENTS[dtype.name], code)
+
+    def bind(self) -> Callable[[Sequence[Array], Array], None]:
+        """Return what computes the output from the inputs, on as many threads as are set now."""
+        run, threads = self._program.run, get_threads()
+        plain = self._plain and self.dtype.isbuiltin == 1
+        picked = self._arrays
+
+        def call(arrays: Sequence[Array], out: Array) -> None:
+            target = out
+            if picked != (0, 1, 2, 3, 4, 5, 6, 7)[: len(arrays)]:
+                arrays = [arrays[i] for i in picked]
+            if not plain:
+                # What the buffer protocol does not know.
+                arrays, target = [_as_bits(a) for a in arrays], _as_bits(out)
+            if not run(arrays, target, threads):
+                copies = [np.require(a, requirements=["C", "A"]) for a in arrays]
+                result = np.empty_like(target, order="C")
+                run(copies, result, threads)
+                np.copyto(target, result)
+
+        return call
+
+
+def _as_bits(array: Array) -> Array:
+    return array if array.dtype.isbuiltin == 1 else array.view(f"u{array.itemsize}")

@@ -1,0 +1,302 @@
+"""Compiled elementwise programs beside the NumPy forms that they replace."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+from kernels import ulps
+from operation_forms import make
+
+from deconv_ir.ir.operation import Context, Operation
+from deconv_ir.kernels import get_threads, set_threads
+from deconv_ir.kernels.pointwise import Expression, Program
+from deconv_ir.kernels.runtime.extension import compiled_module
+from deconv_ir.ops.values import actual
+
+pytestmark = pytest.mark.skipif(
+    compiled_module() is None, reason="the compiled kernel was not built here"
+)
+
+F32 = np.dtype(np.float32)
+TINY, LARGEST = float(np.finfo(F32).smallest_subnormal), float(np.finfo(F32).max)
+SPECIAL = [0.0, -0.0, np.inf, -np.inf, np.nan, TINY, -TINY, 1e-40, LARGEST, -LARGEST, 0.5, 1.5,
+           2.5, -0.5, -2.5, 1.0, -1.0, 3.0, -3.0, 6.0, 88.8, -88.8, 104.0, -104.0, 2.0**23, 1e30,
+           200000.5, -1e-30]  # fmt: skip
+
+# Inputs, and the largest difference from the NumPy form in units in the last place of the result
+# or, where the form itself cancels, of the arguments.
+EXACT = {
+    "Add": 2, "Subtract": 2, "Multiply": 2, "Divide": 2, "Maximum": 2, "Minimum": 2,
+    "SquaredDifference": 2, "Power": 2, "Equal": 2, "NotEqual": 2, "Greater": 2,
+    "GreaterEqual": 2, "Less": 2, "LessEqual": 2, "Abs": 1, "Negative": 1, "Sign": 1,
+    "Floor": 1, "Ceiling": 1, "Round-5": 1, "Sqrt": 1, "ReLU": 1, "HSwish-4": 1, "HSigmoid-5": 1,
+    "SoftSign-9": 1, "IsNaN-10": 1, "IsFinite-10": 1, "PReLU": 2,
+}  # fmt: skip
+CLOSE = {
+    "Exp": 3, "Log": 3, "Sin": 3, "Cos": 3, "Tanh": 4, "Erf": 8, "Sigmoid": 5, "SoftPlus-4": 5,
+    "Mish-4": 8, "Swish-4": 6, "Gelu-2": 8, "Gelu-7": 8,
+}  # fmt: skip
+WITH_ATTRIBUTES: list[tuple[str, dict[str, str], int]] = [
+    ("Clamp", {"min": "-1.5", "max": "2.25"}, 0),
+    ("Elu", {"alpha": "0.75"}, 8),
+    ("Gelu-7", {"approximation_mode": "tanh"}, 8),
+]
+
+
+def compile_operation(operation: Operation, arrays: Sequence[Any]) -> Program | None:
+    """Compile one operation for arrays like these."""
+    expression = Expression()
+    operands = [expression.input(a.dtype) for a in arrays]
+    value = operation.compile(expression, operands, list(map(actual, arrays)))
+    if value is None:
+        return None
+    (info,) = operation.infer(list(map(actual, arrays)), Context())
+    assert info.element_type is not None
+    return expression.program(value, info.element_type.numpy())
+
+
+def both(operation: Operation, arrays: Sequence[Any]) -> tuple[Any, Any]:
+    """Return what the program and what NumPy computes."""
+    program = compile_operation(operation, arrays)
+    assert program is not None, operation
+    with np.errstate(all="ignore"):
+        (expected,) = operation.execute(arrays, Context())
+    found = np.full(expected.shape, 77, expected.dtype)
+    program.bind()(arrays, found)
+    assert found.dtype == program.dtype
+    return found, expected
+
+
+def assert_close(found: Any, expected: Any, units: float, scale: Any = 0.0) -> None:
+    """Require the same NaN and infinities, and numbers within units in the last place."""
+    found, expected = np.asarray(found, np.float64), np.asarray(expected, np.float64)
+    finite = np.isfinite(expected)
+    np.testing.assert_array_equal(found[~finite], expected[~finite])
+    size = np.maximum(np.abs(expected), np.where(np.isfinite(scale), np.abs(scale), 0.0))[finite]
+    unit = np.maximum(np.ldexp(1.0, np.frexp(size)[1] - 24), 2.0**-142)
+    assert (np.abs(found[finite] - expected[finite]) <= units * unit).all()
+
+
+@pytest.mark.parametrize("kind", EXACT)
+def test_operations_that_round_once_give_the_bits_of_numpy(kind: str) -> None:
+    """Every pair of special values, and normal ones; zeros with their signs where NumPy says."""
+    pairs = np.array(list(itertools.product(SPECIAL, SPECIAL)), F32)
+    drawn = np.random.default_rng(1).standard_normal((5000, 2), np.float32) * 8
+    table = np.concatenate([pairs, drawn])
+    arrays = [np.ascontiguousarray(table[:, i]) for i in range(EXACT[kind])]
+    found, expected = both(make(kind), arrays)
+    np.testing.assert_array_equal(found, expected)
+    # Of two zeros NumPy's vector and scalar code return different ones.
+    if kind not in ("Maximum", "Minimum", "ReLU", "HSwish-4", "HSigmoid-5") and found.dtype == F32:
+        numbers = ~np.isnan(found)
+        np.testing.assert_array_equal(np.signbit(found)[numbers], np.signbit(expected)[numbers])
+
+
+@pytest.mark.parametrize("kind", CLOSE)
+def test_transcendental_functions_are_close_to_those_of_numpy(kind: str) -> None:
+    drawn = np.random.default_rng(2).standard_normal(20000, np.float32) * 30
+    x = np.concatenate([np.array(SPECIAL, F32), drawn, drawn / 100])
+    found, expected = both(make(kind), [x])
+    # The NumPy forms of these overflow or cancel on the way.
+    cancels = kind.partition("-")[0] in ("Gelu", "Swish", "Mish", "Sigmoid", "SoftPlus")
+    assert_close(found, expected, CLOSE[kind], x if cancels else 0.0)
+
+
+@pytest.mark.parametrize(("kind", "attributes", "units"), WITH_ATTRIBUTES)
+def test_operations_with_attributes(kind: str, attributes: dict[str, str], units: int) -> None:
+    drawn = np.random.default_rng(3).standard_normal(20000, np.float32) * 4
+    x = np.concatenate([np.array(SPECIAL, F32), drawn])
+    found, expected = both(make(kind, **attributes), [x])
+    assert_close(found, expected, units, x)
+
+
+@pytest.mark.parametrize("kind", ["Selu", "HardSigmoid", "Swish-4"])
+def test_operations_with_scalar_inputs(kind: str) -> None:
+    x = np.concatenate([np.array(SPECIAL, F32), np.linspace(-5, 5, 999, dtype=F32)])
+    scalars = [np.array([1.25], F32), np.array(0.75, F32)]
+    found, expected = both(make(kind), [x, *scalars[: 1 if kind == "Swish-4" else 2]])
+    assert_close(found, expected, 8, x)
+
+
+def test_select_picks_whatever_it_is_offered() -> None:
+    condition = np.array([[True], [False], [True]])
+    then, other = np.array(SPECIAL, F32), np.array(7, F32)
+    found, expected = both(make("Select"), [condition, then, other])
+    np.testing.assert_array_equal(found, expected)
+
+
+@pytest.mark.parametrize("kind", ["And", "Or", "Xor"])
+def test_logical_operations(kind: str) -> None:
+    a, b = np.array([[True], [False]]), np.array([False, True] * 9)
+    found, expected = both(make(f"Logical{kind}"), [a, b])
+    np.testing.assert_array_equal(found, expected)
+    assert found.dtype == bool
+
+
+@pytest.mark.parametrize("to", ["f32", "f16", "bf16", "boolean"])
+@pytest.mark.parametrize(
+    "dtype", [F32, np.dtype(np.float16), np.dtype(ml_dtypes.bfloat16)], ids=str
+)
+def test_conversions_round_to_nearest_even(to: str, dtype: np.dtype[Any]) -> None:
+    bits = np.random.default_rng(4).integers(0, 1 << 8 * dtype.itemsize, 20000)
+    x = bits.astype(f"u{dtype.itemsize}").view(dtype)
+    found, expected = both(make("Convert", destination_type=to), [x])
+    np.testing.assert_array_equal(found.astype(F32), expected.astype(F32))
+
+
+@pytest.mark.parametrize("dtype", [np.dtype(np.float16), np.dtype(ml_dtypes.bfloat16)], ids=str)
+@pytest.mark.parametrize("kind", ["Add", "Multiply", "HSwish-4", "Sqrt", "Less"])
+def test_narrow_floats_are_rounded_once(kind: str, dtype: np.dtype[Any]) -> None:
+    draw = np.random.default_rng(5)
+    arrays = [(draw.standard_normal((3, 700)) * 4).astype(dtype) for _ in range(EXACT[kind])]
+    found, expected = both(make(kind), arrays)
+    np.testing.assert_array_equal(found.astype(F32), expected.astype(F32))
+
+
+def test_fake_quantize() -> None:
+    draw = np.random.default_rng(6)
+    x = np.concatenate([np.array(SPECIAL, F32), draw.standard_normal(5000, np.float32) * 3])
+    x = np.stack([x, -x])[:, :, None]
+    bounds = [
+        np.array([-2, -1.5], F32),
+        np.array([2, 1], F32),
+        np.array([-1], F32),
+        np.array(3, F32),
+    ]
+    arrays = [x, *(b.reshape(-1, 1, 1) if b.size == 2 else b for b in bounds)]
+    found, expected = both(make("FakeQuantize", levels=16), arrays)
+    np.testing.assert_array_equal(found, expected)
+
+
+def test_a_slope_of_each_channel() -> None:
+    draw = np.random.default_rng(7)
+    data = draw.standard_normal((2, 5, 3, 9), np.float32)
+    found, expected = both(make("PReLU"), [data, draw.standard_normal(5, np.float32)])
+    np.testing.assert_array_equal(found, expected)
+
+
+def drawn_view(draw: np.random.Generator, shape: Sequence[int]) -> Any:
+    """Return an array that can be broadcast to a shape: any order of axes, steps and directions."""
+    kept = tuple(d if draw.random() < 0.7 else 1 for d in shape)
+    kept = kept[int(draw.integers(0, len(kept) + 1)) if draw.random() < 0.2 else 0 :]
+    order = draw.permutation(len(kept))
+    steps = draw.choice([1, 2, -1], len(kept))
+    made = draw.standard_normal([kept[i] * abs(steps[i]) + 1 for i in order], np.float32)
+    view = made.transpose(np.argsort(order))
+    parts = [slice(0, k * s, s) if s > 0 else slice(k - 1, None, s) if k else slice(0, 0)
+             for k, s in zip(kept, steps, strict=True)]  # fmt: skip
+    return view[tuple(parts)]
+
+
+@pytest.mark.parametrize("seed", range(150))
+def test_shapes_strides_and_broadcasts(seed: int) -> None:
+    """A tree of three inputs, and an output that lies in any order of its axes."""
+    draw = np.random.default_rng(seed)
+    extents = [0, 1, 2, 3, 7, 8, 9, 16, 33, 70, 600] if seed % 10 == 0 else [1, 2, 3, 5, 8, 17, 70]
+    shape = tuple(int(d) for d in draw.choice(extents, draw.integers(0, 5)))
+    while np.prod(shape, dtype=np.int64) > 300_000:
+        shape = shape[1:]
+    a, b, c = (drawn_view(draw, shape) for _ in range(3))
+    expression = Expression()
+    x, y, z = (expression.input(F32) for _ in range(3))
+    product = expression.apply("multiply", x, y)
+    value = expression.apply("subtract", expression.apply("add", product, z), product)
+    assert value is not None
+    program = expression.program(value, F32)
+    assert program is not None
+    order = draw.permutation(len(shape))
+    out = np.full([shape[i] for i in order], np.nan, F32).transpose(np.argsort(order))
+    if draw.random() < 0.2 and out.ndim:
+        out = np.full((*shape[:-1], shape[-1] * 2), np.nan, F32)[..., ::2]
+    program.bind()([a, b, c], out)
+    np.testing.assert_array_equal(out, np.broadcast_to(a * b + c - a * b, shape))
+
+
+def test_elements_that_are_not_aligned() -> None:
+    x = np.zeros(4 * 100 + 1, np.uint8)[1:].view(np.float32)
+    x[:] = np.arange(100)
+    found, expected = both(make("Add"), [x, x])
+    np.testing.assert_array_equal(found, expected)
+
+
+def test_results_do_not_depend_on_threads_addresses_and_neighbours() -> None:
+    """The same arguments give the same bits wherever they lie, on any number of threads."""
+    x = np.random.default_rng(8).standard_normal(300_001, np.float32) * 20
+    expression = Expression()
+    value: int | None = expression.input(F32)
+    for name in ("tanh", "exp", "mish", "sin", "softplus", "gelu"):
+        value = expression.apply(name, value)
+    assert value is not None
+    program = expression.program(value, F32)
+    assert program is not None
+    before = get_threads()
+    whole = np.empty_like(x)
+    try:
+        set_threads(1)
+        program.bind()([x], whole)
+        set_threads(2)
+        again = np.empty_like(x)
+        program.bind()([x], again)
+    finally:
+        set_threads(before)
+    np.testing.assert_array_equal(again.view(np.int32), whole.view(np.int32))
+    part = np.empty_like(x[1003:5008])
+    program.bind()([x[1003:5008]], part)
+    np.testing.assert_array_equal(part.view(np.int32), whole[1003:5008].view(np.int32))
+
+
+def test_an_input_is_overwritten() -> None:
+    x = np.random.default_rng(9).standard_normal((7, 1001), np.float32)
+    y = np.float32(3) * np.ones((7, 1), np.float32)
+    expression = Expression()
+    a, b = expression.input(F32), expression.input(F32)
+    value = expression.apply("multiply", expression.apply("add", a, b), a)
+    assert value is not None
+    program = expression.program(value, F32)
+    assert program is not None
+    expected = (x + y) * x
+    program.bind()([x, y], x)
+    np.testing.assert_array_equal(x, expected)
+
+
+@pytest.mark.parametrize("name", ulps.EXACT)
+def test_errors_stay_within_the_documented_bounds(name: str) -> None:
+    """On a sample of all arguments; ``python tests/kernels/ulps.py`` measures over all of them."""
+    call = ulps.function(name)
+    for x in (ulps.arguments(12345, 1 << 18, 16384), np.array(SPECIAL, F32)):
+        assert ulps.errors(name, x, call(x)).max() <= ulps.BOUNDS[name]
+
+
+def test_an_expression_that_is_too_large_is_not_compiled() -> None:
+    expression = Expression()
+    values = [expression.input(F32) for _ in range(9)]
+    total = values[0]
+    for value in values[1:]:
+        total = expression.apply("add", total, value) or 0
+    assert expression.program(total, F32) is None
+
+
+def test_c_refuses_what_python_would_never_pass() -> None:
+    module = compiled_module()
+    assert module is not None
+    one = ((0, 0),)
+    for code in (((999, 1, 0, 0, 0, 0.0, 0.0),), ((0, 0, 0, 0, 0, 0.0, 0.0),), (),
+                 ((0, 1, 2, 0, 0, 0.0, 0.0),), ((0, 99, 0, 0, 0, 0.0, 0.0),)):  # fmt: skip
+        with pytest.raises(ValueError, match="instruction"):
+            module.Program(0, one, (), 0, code)
+    with pytest.raises(ValueError, match="invalid"):
+        module.Program(0, ((9, 0),), (), 0, ((0, 1, 0, 0, 0, 0.0, 0.0),))
+    program = module.Program(0, one, (), 0, ((0, 1, 0, 0, 0, 0.0, 0.0),))
+    x = np.zeros((2, 3), np.float32)
+    wide, deep = x.astype(np.float64), np.zeros((1,) * 9, np.float32)
+    for inputs, out in (([], x), ([x, x], x), ([x[:, :2]], x), ([wide], x), ([x], wide),
+                        ([x[None]], x), ([deep], deep)):  # fmt: skip
+        with pytest.raises(ValueError, match="do not fit"):
+            program.run(inputs, out, 1)
+    with pytest.raises((ValueError, BufferError)):
+        program.run([x], np.broadcast_to(np.float32(0), (2, 3)), 1)
