@@ -18,6 +18,7 @@ from deconv_ir.ir.operation import (
     ConstantSource,
     Context,
     Epilogue,
+    Expression,
     Kernel,
     Operation,
     SemanticsDifference,
@@ -66,5 +67,6 @@ __all__ += ["Operation", "all_operations", "find_operation", "register"]
 __all__ += ["Kind", "attribute", "boolean", "choice", "element_type", "flags", "integer"]
 __all__ += ["integers", "number", "numbers", "shape", "text"]
 # Inference and execution
-__all__ += ["AlgorithmCandidate", "ConstantSource", "Context", "Epilogue", "Kernel", "LazyTensor"]
+__all__ += ["AlgorithmCandidate", "ConstantSource", "Context", "Epilogue", "Expression", "Kernel"]
+__all__ += ["LazyTensor"]
 __all__ += ["ScratchpadBudget", "SemanticsDifference", "Sharing", "TensorInfo"]

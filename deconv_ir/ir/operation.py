@@ -259,6 +259,18 @@ class Expression(Protocol):
     """A tree of elementwise operations in f32, as `deconv_ir.kernels.pointwise` compiles it.
 
     Its values are numbered; None stands for a value that cannot be computed.
+
+    Examples
+    --------
+    >>> from deconv_ir.operations import Expression, find_operation
+    >>> class Recorder:  # it has the methods of Expression
+    ...     def constant(self, number): ...
+    ...     def append_axes(self, value, count): ...
+    ...     def apply(self, name, *operands, immediates=()):
+    ...         return f"{name}{operands}"
+    >>> expression: Expression = Recorder()
+    >>> find_operation("HSwish")().compile(expression, [0], [])
+    'hswish(0,)'
     """
 
     def constant(self, number: float) -> int:
