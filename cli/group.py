@@ -11,6 +11,8 @@ import click
 from .common import run_and_leave, version_option
 
 _COMMANDS = {
+    "cut": "Write a part of an IR (deconv-cut).",
+    "diff": "Compare two IRs (deconv-diff).",
     "lint": "Check IRs (deconv-lint).",
     "run": "Run an IR on arrays (deconv-run).",
     "spec": "Check and make examples of specifications (deconv-spec).",

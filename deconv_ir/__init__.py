@@ -36,6 +36,12 @@ from deconv_ir.linter import lint
 from deconv_ir.version import __version__
 
 if TYPE_CHECKING:
+    from deconv_ir.compare.bisect import bisect
+    from deconv_ir.compare.culprit import Culprit
+    from deconv_ir.compare.cut import Part, cut
+    from deconv_ir.compare.diff import ModelDifference, diff
+    from deconv_ir.compare.structure import Aspect, Difference
+    from deconv_ir.compare.tensors import TensorDifference
     from deconv_ir.execute.plan import Plan, Step
     from deconv_ir.execute.profile import LayerTime, Profile
     from deconv_ir.formats.onednn_json.overrides import Overrides
@@ -53,6 +59,9 @@ __all__ += ["Edge", "ElementType", "Graph", "Info", "Interval", "Layer", "Port",
 # Running
 __all__ += ["LayerTime", "PadMode", "Plan", "Profile", "Step", "conv_transpose"]
 __all__ += ["get_threads", "set_memory_pool_limit", "set_threads"]
+# Comparing
+__all__ += ["Aspect", "Culprit", "Difference", "ModelDifference", "Part", "TensorDifference"]
+__all__ += ["bisect", "cut", "diff"]
 # Checking
 __all__ += ["Finding", "Severity", "lint"]
 # Errors
@@ -72,6 +81,9 @@ __all__ += ["__version__"]
 
 # Modules that the linter does not need are imported on first use.
 _LATER = {
+    "Aspect": "compare.structure",
+    "Culprit": "compare.culprit",
+    "Difference": "compare.structure",
     "Edge": "ir.graph",
     "ElementType": "ir.dtypes",
     "Graph": "ir.graph",
@@ -81,13 +93,19 @@ _LATER = {
     "LayerTime": "execute.profile",
     "Limits": "limits",
     "Model": "model",
+    "ModelDifference": "compare.diff",
     "Overrides": "formats.onednn_json.overrides",
+    "Part": "compare.cut",
     "Plan": "execute.plan",
     "Port": "ir.graph",
     "Profile": "execute.profile",
     "Step": "execute.plan",
+    "TensorDifference": "compare.tensors",
     "Topology": "ir.graph",
+    "bisect": "compare.bisect",
     "conv_transpose": "functional",
+    "cut": "compare.cut",
+    "diff": "compare.diff",
     "get_threads": "kernels",
     "load": "model",
     "save": "model",

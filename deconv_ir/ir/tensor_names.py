@@ -10,6 +10,15 @@ from deconv_ir.ir.operation import TensorInfo
 from deconv_ir.suggestions import nearest
 
 
+def tensor_name(graph: Graph, source: Source) -> str:
+    """Return the name of a tensor: its own, else that of its layer."""
+    layer = graph.layers[source[0]]
+    names = layer.outputs[source[1]].names if source[1] < len(layer.outputs) else ()
+    if names:
+        return names[0]
+    return layer.name if len(layer.outputs) < 2 else f"{layer.name}.{source[1]}"
+
+
 def find_tensors(graph: Graph, names: Sequence[str]) -> dict[str, Source]:
     """Find tensors by tensor name, layer name or layer id, in this order.
 

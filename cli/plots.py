@@ -1,0 +1,88 @@
+"""The plot of deconv-diff: the error through the network."""
+
+from __future__ import annotations
+
+import io
+import math
+from typing import TYPE_CHECKING
+
+from deconv_ir.errors import OutputError, UnsupportedError
+from deconv_ir.formats.files import replace_file
+
+from .common import Mistake
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from deconv_ir import ModelDifference
+
+_NAMED = 12
+
+
+def plot_errors(found: ModelDifference, path: Path, *, force: bool) -> None:
+    """Draw the largest and the RMS error of each tensor, in the order of computation.
+
+    Raises
+    ------
+    Mistake
+        The file exists, or has another ending than .png or .svg.
+    UnsupportedError
+        matplotlib is not installed.
+    OutputError
+        The file cannot be written.
+    """
+    if path.suffix not in (".png", ".svg"):
+        raise Mistake(f"--plot {path}: the name must end with .png or .svg")
+    if path.exists() and not force:
+        raise Mistake(f"--plot {path}: the file exists (use --force)")
+    try:
+        import matplotlib
+    except ImportError as error:
+        raise UnsupportedError(
+            "matplotlib is not installed", hint="pip install 'deconv-ir[diagrams]'"
+        ) from error
+    matplotlib.use("Agg")
+    from matplotlib import pyplot
+
+    tensors = [t for t in found.tensors if t.relative < float("inf")]
+    places = range(len(tensors))
+    figure, axes = pyplot.subplots(figsize=(9, 4), layout="constrained")
+    # A logarithm has no place for no error: there the line is broken.
+    largest = [t.relative or math.nan for t in tensors]
+    rms = [t.rms / t.scale if t.rms and t.scale else math.nan for t in tensors]
+    axes.plot(places, largest, ".-", label="largest error", lw=1, ms=3)
+    axes.plot(places, rms, ".-", label="RMS error", lw=1, ms=3)
+    axes.set_xlim(-0.5, max(len(tensors), 1) - 0.5)
+    axes.set_yscale("log")
+    axes.set_ylabel("error, of the tensor's largest magnitude")
+    axes.set_xlabel("tensors in the order of computation")
+    step = max(1, len(tensors) // _NAMED)
+    axes.set_xticks(
+        list(places)[::step],
+        [t.name[-24:].replace("$", r"\$") for t in tensors[::step]],
+        rotation=40,
+        ha="right",
+        fontsize=7,
+    )
+    if found.culprit is not None:
+        at = next((k for k, t in enumerate(tensors) if t == found.culprit.tensor), None)
+        if at is not None:
+            axes.axvline(at, color="tab:red", lw=1, ls="--")
+            axes.annotate(
+                "first error",
+                (at, 1),
+                xycoords=("data", "axes fraction"),
+                color="tab:red",
+                xytext=(4, -12),
+                textcoords="offset points",
+                fontsize=8,
+            )
+    axes.legend(frameon=False)
+    data = io.BytesIO()
+    figure.savefig(data, format=path.suffix[1:], dpi=150)
+    pyplot.close(figure)
+    try:
+        with replace_file(path) as stream:
+            stream.write(data.getvalue())
+    except OSError as error:
+        raise OutputError(f"cannot write the plot: {error.strerror}", file=str(path)) from error

@@ -1,0 +1,182 @@
+"""The report of deconv-diff."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from deconv_ir.errors import one_line
+
+from ..tables import print_table
+
+if TYPE_CHECKING:
+    from deconv_ir import Culprit, Difference, ModelDifference, TensorDifference
+
+_LISTED = 5
+"""Layers with the same difference that are listed."""
+_AROUND = 4
+"""Tensors before and after the first that differs that are listed."""
+
+
+def print_text(found: ModelDifference, *, verbose: bool, rtol: float) -> None:
+    """Print a summary by aspect, then the details."""
+    for line in _lines(found, verbose):
+        click.echo(line)
+    if found.tensors:
+        click.echo()
+        _print_tensors(found, verbose, rtol)
+
+
+def _lines(found: ModelDifference, verbose: bool) -> Iterator[str]:
+    yield f"A  {one_line(found.a)}: {found.layers[0]} layers"
+    if found.layers[1]:
+        yield f"B  {one_line(found.b)}: {found.layers[1]} layers, {found.matched} in common"
+    else:
+        yield f"B  {one_line(found.b)}"
+    if not found.differences:
+        if found.layers[1]:
+            yield "The structure is equal."
+        return
+    yield ""
+    counts: dict[str, int] = {}
+    for difference in found.differences:
+        counts[difference.aspect.value] = counts.get(difference.aspect.value, 0) + 1
+    for aspect, count in counts.items():
+        yield f"{count:6d} {aspect}"
+    yield ""
+    groups: dict[tuple[str, str], list[Difference]] = {}
+    for difference in found.differences:
+        alike = "" if difference.a or difference.b else difference.message
+        key = (difference.aspect.value, alike or str(difference))
+        groups.setdefault(key, []).append(difference)
+    for (aspect, _), group in groups.items():
+        if len(group) <= _LISTED or verbose:
+            yield from (f"{aspect}: {_place(d)}{one_line(str(d))}" for d in group)
+        else:
+            names = ", ".join(one_line(d.layer, 80) for d in group[:_LISTED])
+            more = len(group) - _LISTED
+            yield f"{aspect}: {one_line(group[0].message)}: {names} and {more} more layers"
+
+
+def _place(difference: Difference) -> str:
+    """Return the lines in the two files."""
+    lines = [
+        f"{side}:{line}"
+        for side, line in (("A", difference.line_a), ("B", difference.line_b))
+        if line is not None
+    ]
+    return f"{' '.join(lines)}: " if lines else ""
+
+
+def _print_tensors(found: ModelDifference, verbose: bool, rtol: float) -> None:
+    tensors = found.tensors
+    wrong = [k for k, tensor in enumerate(tensors) if not tensor.within]
+    if not wrong:
+        worst = max(tensors, key=lambda t: t.relative)
+        click.echo(
+            f"{len(tensors)} tensors agree within {rtol:g} of their scale; the largest error is "
+            f"{worst.relative:.2g} of it, in {one_line(worst.name, 80)!r}."
+        )
+        return
+    shown: Sequence[int] = range(len(tensors))
+    if not verbose and len(tensors) > 4 * _AROUND:
+        near = range(max(0, wrong[0] - _AROUND), min(len(tensors), wrong[0] + _AROUND + 1))
+        shown = sorted({*near, *(k for k in range(len(tensors) - 2, len(tensors)))})
+    rows = [
+        ["" if t.within else "!", one_line(t.name, 40), _type(t), *_figures(t)]
+        for t in (tensors[k] for k in shown)
+    ]
+    headers = [
+        "",
+        "tensor",
+        "type",
+        "largest error",
+        "of scale",
+        "RMS",
+        "cosine",
+        "out",
+        "NaN, inf",
+    ]
+    print_table(rows, headers, ("left", "left", "left", *["right"] * 6))
+    if len(shown) < len(tensors):
+        click.echo(f"{len(tensors) - len(shown)} more tensors (-v lists all)")
+    click.echo(f"\n{len(wrong)} of {len(tensors)} tensors are out of tolerance.")
+    if found.stopped:
+        click.echo(f"The tensors behind could not be compared: {one_line(found.stopped)}")
+    if found.culprit is not None:
+        for line in _culprit(found.culprit):
+            click.echo(line)
+
+
+def _type(tensor: TensorDifference) -> str:
+    return tensor.layer.rpartition("(")[2].partition(",")[0]
+
+
+def _figures(t: TensorDifference) -> list[str]:
+    if not t.within and t.first is None:
+        return [t.note, "", "", "", "", ""]
+    special = ""
+    if any((*t.nans, *t.infinities)):
+        special = f"{t.nans[0]}|{t.nans[1]}, {t.infinities[0]}|{t.infinities[1]}"
+    return [
+        f"{t.largest:.3g}",
+        f"{t.relative:.2g}",
+        f"{t.rms:.2g}",
+        f"{t.cosine:.6f}",
+        str(t.outside or ""),
+        special,
+    ]
+
+
+def _culprit(culprit: Culprit) -> Iterator[str]:
+    tensor = culprit.tensor
+    line = f", line {tensor.line}" if tensor.line is not None else ""
+    yield f"\nThe error appears first in {one_line(tensor.layer)}{line}: its inputs agree."
+    if tensor.first is not None:
+        at = ",".join(map(str, tensor.first))
+        yield f"  first element out of tolerance: [{at}]: {tensor.note}"
+    elif tensor.note:
+        yield f"  {tensor.note}"
+    for given in culprit.inputs:
+        yield f"  input {one_line(given)}"
+    for name, value in culprit.attributes.items():
+        yield f"  {one_line(name)}={one_line(value, 80)}"
+    for formula in culprit.formulas:
+        yield f"  {one_line(formula)}"
+    if culprit.pads:
+        yield f"  {one_line(culprit.pads)}"
+    for difference in culprit.differences:
+        yield f"  differs: {one_line(str(difference))}"
+
+
+def print_json(found: ModelDifference) -> None:
+    """Print everything as JSON."""
+    import json
+
+    document: dict[str, Any] = {
+        "a": found.a,
+        "b": found.b,
+        "equal": found.equal,
+        "layers": found.layers,
+        "matched": found.matched,
+        "differences": [d._asdict() | {"aspect": d.aspect.value} for d in found.differences],
+        "tensors": [_finite(t._asdict()) for t in found.tensors],
+        "culprit": None,
+        "stopped": found.stopped,
+    }
+    if found.culprit is not None:
+        document["culprit"] = found.culprit._asdict() | {
+            "tensor": _finite(found.culprit.tensor._asdict()),
+            "differences": [str(d) for d in found.culprit.differences],
+        }
+    click.echo(json.dumps(document, indent=2, allow_nan=False))
+
+
+def _finite(values: dict[str, Any]) -> dict[str, Any]:
+    """JSON has no infinity: such a figure is None."""
+    return {
+        name: None if isinstance(value, float) and value - value != 0 else value
+        for name, value in values.items()
+    }

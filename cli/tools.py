@@ -1,0 +1,98 @@
+"""Other tools that run an IR: OpenVINO, and any command."""
+
+from __future__ import annotations
+
+import importlib
+import shlex
+import subprocess
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from deconv_ir.errors import UnsupportedError
+
+from . import npz
+from .common import Mistake
+
+if TYPE_CHECKING:
+    from deconv_ir.ir.dtypes import Array
+
+PLACES = ("{model}", "{inputs}", "{outputs}")
+
+
+class CommandTool:
+    """Runs a command on an IR; it reads arrays from a .npz file, and writes its outputs to one.
+
+    Raises
+    ------
+    Mistake
+        The command does not say where model, inputs and outputs go.
+    """
+
+    def __init__(self, command: str) -> None:
+        try:
+            self.words = shlex.split(command)
+        except ValueError as error:
+            raise Mistake(f"--command {command}: {error}") from None
+        missing = [place for place in PLACES if not any(place in word for word in self.words)]
+        if missing:
+            raise Mistake(f"--command {command}: {missing[0]} is missing")
+
+    def __call__(self, model: Path, arrays: Mapping[str, Array]) -> dict[str, Array]:
+        """Run it.
+
+        Raises
+        ------
+        Mistake
+            It cannot be started, fails, or writes no outputs.
+        """
+        inputs, outputs = model.with_name("inputs.npz"), model.with_name("outputs.npz")
+        npz.write(arrays, inputs)
+        values = dict(zip(PLACES, map(str, (model, inputs, outputs)), strict=True))
+        words = []
+        for word in self.words:
+            for place, value in values.items():
+                word = word.replace(place, value)
+            words.append(word)
+        try:
+            done = subprocess.run(words, capture_output=True, text=True, check=False)
+        except OSError as error:
+            raise Mistake(f"--command {self.words[0]}: {error.strerror}") from error
+        if done.returncode:
+            said = (done.stderr or done.stdout).strip().splitlines()
+            raise Mistake(
+                f"--command {self.words[0]}: exit code {done.returncode}"
+                + (f": {said[-1]}" if said else "")
+            )
+        if not outputs.exists():
+            raise Mistake(f"--command {self.words[0]}: it wrote no {{outputs}}")
+        return {name: npz.read(str(outputs), name) for name in npz.names(str(outputs))}
+
+
+def run_openvino(model: Path, arrays: Mapping[str, Array]) -> dict[str, Array]:
+    """Run an IR with OpenVINO.
+
+    Raises
+    ------
+    UnsupportedError
+        OpenVINO is not installed, or cannot run the model.
+    """
+    try:
+        openvino: Any = importlib.import_module("openvino")
+    except ImportError as error:
+        raise UnsupportedError(
+            "openvino is not installed", hint="pip install 'deconv-ir[peers]'"
+        ) from error
+    from deconv_ir import load
+
+    core = openvino.Core()
+    try:
+        compiled = core.compile_model(str(model), "CPU", {"INFERENCE_PRECISION_HINT": "f32"})
+        results = compiled(
+            {port.get_any_name(): arrays[port.get_any_name()] for port in compiled.inputs}
+        )
+    except RuntimeError as error:
+        reason = str(error).strip().splitlines()[-1]
+        raise UnsupportedError(f"OpenVINO cannot run the model: {reason}") from error
+    names = load(model, warn=False).outputs
+    return {name: results[k].copy() for k, name in enumerate(names)}

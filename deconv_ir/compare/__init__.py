@@ -1,0 +1,1 @@
+"""Two models, compared: structure, weights, and the tensors that they compute."""

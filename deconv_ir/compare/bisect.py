@@ -1,0 +1,172 @@
+"""Finds the first layer that another tool computes differently, from final outputs alone."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from deconv_ir.compare.culprit import describe_culprit, infer_run
+from deconv_ir.compare.cut import results_of, write_part
+from deconv_ir.compare.diff import RTOL, ModelDifference
+from deconv_ir.compare.evaluate import Evaluator
+from deconv_ir.compare.extract_part import extract_part
+from deconv_ir.compare.network import Comparable, Network, open_network
+from deconv_ir.compare.tensors import TensorDifference, compare_tensors
+from deconv_ir.errors import InputError
+from deconv_ir.ir.graph import Source
+
+if TYPE_CHECKING:
+    from deconv_ir.ir.dtypes import Array
+    from deconv_ir.model import Inputs
+
+Runner = Callable[[Path, Mapping[str, Any]], Mapping[str, Any]]
+"""Path of an IR and arrays by input name in, arrays by output name out."""
+
+
+def bisect(
+    model: Comparable,
+    run: Runner,
+    inputs: Inputs,
+    *,
+    rtol: float = RTOL,
+    atol: float = 0.0,
+    progress: Callable[[str], None] | None = None,
+) -> ModelDifference:
+    """Find the first layer whose output another tool computes differently.
+
+    The model is cut behind a layer, both run the first half, and so on: for 10,000
+    layers, the tool runs 15 times.  An error, once there, is taken to stay.
+
+    Parameters
+    ----------
+    model : Model or path-like
+    run : callable
+        Runs an IR (path, arrays by input name), and returns the arrays by output name.
+    inputs : mapping, iterable or array
+        As of `Model.run`.
+    rtol, atol : float
+        As of `diff`.
+    progress : callable, optional
+        Told in a line what is run.
+
+    Returns
+    -------
+    ModelDifference
+        Its `tensors` are those at the cuts that decided.
+
+    Raises
+    ------
+    InputError
+        The tool returns no array for an output.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import deconv_ir
+    >>> def tool(path, arrays):  # one that gets activations wrong
+    ...     found = deconv_ir.load(path).run(arrays)
+    ...     return {name: array - (name == "y") for name, array in found.items()}
+    >>> x = np.ones((1, 8, 16, 16), np.float32)
+    >>> deconv_ir.bisect("samples/block/block.xml", tool, x).culprit.tensor.layer
+    "'up/relu' (ReLU, id 7)"
+    """
+    network = open_network(model)
+    arrays = network.inputs.bind(inputs, cast=False)
+    search = _Search(network, run, arrays, (rtol, atol), progress)
+    tensors, culprit = search.run()
+    name = network.graph.file or network.graph.name
+    nodes = len(list(network.nodes))
+    return ModelDifference(name, "the other tool", (nodes, 0), 0, (), tensors, culprit)
+
+
+class _Search:
+    def __init__(
+        self,
+        network: Network,
+        run: Runner,
+        arrays: Mapping[int, Array],
+        tolerances: tuple[float, float],
+        progress: Callable[[str], None] | None,
+    ) -> None:
+        self.network = network
+        self.tool = run
+        self.arrays = arrays
+        self.tolerances = tolerances
+        self.progress = progress
+        self.infos = infer_run(network, arrays)
+        self.results = results_of(network.graph)
+        needed = Evaluator(network, arrays, [source[0] for source in self.results]).needed
+        self.order = [
+            i
+            for i in network.graph.topology.order
+            if i in needed and i not in network.constant_layers and i not in arrays
+        ]
+        self.rank = {index: place for place, index in enumerate(self.order)}
+
+    def run(self) -> tuple[tuple[TensorDifference, ...], Any]:
+        """Halve the layers until the first that differs is left."""
+        last = len(self.order) - 1
+        at_end = self._compare(last)
+        if all(found.within for found in at_end.values()):
+            return tuple(at_end.values()), None
+        low, high, decided = -1, last, at_end
+        while high - low > 1:
+            middle = (low + high) // 2
+            found = self._compare(middle)
+            if all(tensor.within for tensor in found.values()):
+                low = middle
+            else:
+                high, decided = middle, found
+        wrong = [(source, tensor) for source, tensor in decided.items() if not tensor.within]
+        # The tensors before agree, so that the one that does not is of the last layer.
+        source, tensor = max(wrong, key=lambda pair: self.rank.get(pair[0][0], -1))
+        culprit = describe_culprit(self.network, self.infos, source[0], tensor)
+        return tuple(decided.values()), culprit
+
+    def _live(self, place: int) -> list[Source]:
+        """Return the tensors that exist behind a layer, and are still needed there."""
+        behind = set(self.order[: place + 1])
+        live = dict.fromkeys(result for result in self.results if result[0] in behind)
+        for index in behind:
+            for user, port in self.network.consumers[index]:
+                source = self.network.graph.topology.sources[user][port]
+                if self.rank.get(user, -1) > place and source is not None:
+                    live[source] = None
+        return sorted(live)
+
+    def _compare(self, place: int) -> dict[Source, TensorDifference]:
+        network = self.network
+        live = self._live(place)
+        if self.progress is not None:
+            layer = network.layer(self.order[place])
+            self.progress(f"layers up to {layer.label} ({place + 1} of {len(self.order)})")
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / "part.xml"
+            part = extract_part(network.graph, self.infos, (), live)
+            write_part(network, part, path)
+            used = {layer.id for layer in part.layers}
+            inputs = zip(network.inputs.ports, network.inputs.parameters, strict=True)
+            theirs = self.tool(
+                path, {n: self.arrays[i] for n, i in inputs if network.layer(i).id in used}
+            )
+        evaluator = Evaluator(network, self.arrays, list({source[0] for source in live}))
+        found: dict[Source, TensorDifference] = {}
+        taken: dict[int, Sequence[Array]] = {}
+        for source in live:
+            name = network.tensor_name(source)
+            if name not in theirs:
+                raise InputError(f"the tool returns no array for {name!r}", file=network.graph.file)
+            if source[0] not in taken:
+                taken[source[0]] = evaluator.take(source[0])
+            layer = network.layer(source[0])
+            found[source] = compare_tensors(
+                name,
+                layer.label,
+                layer.line,
+                taken[source[0]][source[1]],
+                theirs[name],
+                *self.tolerances,
+            )
+        return found

@@ -1,0 +1,108 @@
+"""The layer where the tensors of two models begin to differ."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from deconv_ir.compare.network import Network
+from deconv_ir.compare.structure import Difference
+from deconv_ir.compare.tensors import TensorDifference
+from deconv_ir.ir.infer import infer
+from deconv_ir.ir.operation import TensorInfo
+
+if TYPE_CHECKING:
+    from deconv_ir.ir.dtypes import Array
+
+
+class Culprit(NamedTuple):
+    """The first layer whose inputs agree and whose output does not.
+
+    Attributes
+    ----------
+    tensor : TensorDifference
+        Its output.
+    attributes : mapping
+        Its attributes as written in the first model.
+    inputs : tuple of str
+        Name, type and shape of its inputs in this run.
+    formulas : tuple of str
+        How the dims of its output are computed.
+    pads : str
+        What the two semantics make of its pads, where they differ.
+    differences : tuple of Difference
+        How its attributes, its inputs or its weights differ between the two models.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import deconv_ir
+    >>> model = deconv_ir.load("samples/block/block.xml")
+    >>> x = np.ones((1, 8, 16, 16), np.float32)
+    >>> dumps = model.run(x, outputs=["up", "up/bias"])
+    >>> dumps["up/bias"] += 1
+    >>> culprit = deconv_ir.diff(model, None, x, against=dumps).culprit
+    >>> isinstance(culprit, deconv_ir.Culprit), culprit.tensor.layer
+    (True, "'up/bias' (Add, id 6)")
+    """
+
+    tensor: TensorDifference
+    attributes: Mapping[str, str]
+    inputs: tuple[str, ...]
+    formulas: tuple[str, ...]
+    pads: str
+    differences: tuple[Difference, ...]
+
+
+def describe_culprit(
+    network: Network,
+    infos: Sequence[Sequence[TensorInfo]],
+    index: int,
+    tensor: TensorDifference,
+    differences: Sequence[Difference] = (),
+) -> Culprit:
+    """Collect what a reader wants to know of the layer where an error begins.
+
+    Parameters
+    ----------
+    network : Network
+        The first model.
+    infos : sequence
+        For each of its layers, what is known of each output in this run.
+    index : int
+        The layer.
+    tensor : TensorDifference
+        Its output.
+    differences : sequence of Difference
+        In the structure of the whole models.
+    """
+    layer, context = network.layer(index), network.context
+    row = [s for s in network.graph.topology.sources[index] if s is not None]
+    given = [infos[s[0]][s[1]] for s in row]
+    shape = infos[index][0].shape or ()
+    formulas = (layer.operation.explain(given, context, 0, axis) for axis in range(len(shape)))
+    semantics = layer.operation.compare_semantics(given, context)
+    labels = {layer.label, *(network.layer(s[0]).label for s in row)}
+    return Culprit(
+        tensor,
+        dict(layer.attributes),
+        tuple(f"{network.tensor_name(s)}: {info}" for s, info in zip(row, given, strict=True)),
+        tuple(dict.fromkeys(formula for formula in formulas if formula is not None)),
+        ""
+        if semantics is None
+        else f"{semantics.message}: spec {_list(semantics.spec)}, "
+        f"openvino {_list(semantics.openvino)}",
+        tuple(d for d in differences if d.layer in labels),
+    )
+
+
+def _list(values: Sequence[Any]) -> str:
+    return "[" + ",".join(map(str, values)) + "]"
+
+
+def infer_run(network: Network, inputs: Mapping[int, Array]) -> Sequence[Sequence[TensorInfo]]:
+    """Infer the tensors of a run, as far as shapes fit."""
+    from deconv_ir.arrays.fitting import describe
+
+    given = {index: describe(array) for index, array in inputs.items()}
+    return infer(network.graph, network.context, given, collect=True).outputs

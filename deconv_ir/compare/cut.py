@@ -1,0 +1,204 @@
+"""Cuts a part out of a model: an IR of its own, with only the weights that it uses."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from deconv_ir.compare.extract_part import extract_part
+from deconv_ir.compare.network import Network, open_network
+from deconv_ir.errors import OutputError
+from deconv_ir.formats.files import replace_file
+from deconv_ir.formats.openvino_xml.writer import to_bytes
+from deconv_ir.ir.dtypes import ElementType
+from deconv_ir.ir.graph import Graph, Layer, Source
+from deconv_ir.ir.infer import infer
+from deconv_ir.ir.operation import ConstantSource, TensorInfo
+from deconv_ir.ir.tensor_names import find_tensors
+from deconv_ir.model import Model
+from deconv_ir.ops.constants.constant import Const, unpack
+
+if TYPE_CHECKING:
+    from deconv_ir.ir.dtypes import Array
+
+_CHUNK = 1 << 20
+_SMALL = 16
+"""Constants of so few elements are settings (a scale, a clamp), and no weights."""
+
+
+class Part(NamedTuple):
+    """What `cut` wrote.
+
+    Attributes
+    ----------
+    layers : int
+        Number of layers.
+    inputs : tuple of str
+        Name, type and shape of each input.
+    outputs : tuple of str
+        Names of the outputs.
+    weight_bytes : int
+        Bytes of the weights file.
+
+    Examples
+    --------
+    >>> import deconv_ir
+    >>> part = deconv_ir.cut("samples/block/block.xml", "part.xml", end="up")
+    >>> isinstance(part, deconv_ir.Part), part.inputs, part.outputs
+    (True, ('x: f32[1,8,16,16]',), ('up',))
+    """
+
+    layers: int
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+    weight_bytes: int
+
+
+def cut(
+    model: Model | str | os.PathLike[str],
+    output: str | os.PathLike[str],
+    *,
+    start: str | Sequence[str] = (),
+    end: str | Sequence[str] = (),
+    strip_weights: int | None = None,
+) -> Part:
+    """Write the part of a model between tensors as an IR.
+
+    Parameters
+    ----------
+    model : Model or path-like
+    output : path-like
+        The .xml file; the weights go to the same name with .bin.
+    start, end : str or sequence of str
+        Tensors by tensor name, layer name or layer id: the inputs and the outputs of the
+        part.  By default those of the model.
+    strip_weights : int, optional
+        Seed of noise that replaces the weights, so that the part can be shared: floats
+        of the same mean and deviation, 8-bit and smaller integers of the same range.
+        Other integers and constants of up to 16 elements stay.
+
+    Returns
+    -------
+    Part
+
+    Raises
+    ------
+    IRError
+        There is no such tensor, or nothing lies between them.
+    OutputError
+        A file cannot be written.
+
+    Examples
+    --------
+    >>> import deconv_ir
+    >>> part = deconv_ir.cut("samples/block/block.xml", "part.xml", start="up", end="y")
+    >>> deconv_ir.load("part.xml")
+    <Model 'block (part)' (up: f32[1,4,32,32]) -> (y: f32[1,4,32,32])>
+    """
+    network = open_network(model)
+    infos = infer(network.graph, network.context, collect=True).outputs
+    starts = list(find_tensors(network.graph, _names(start)).values())
+    ends = list(find_tensors(network.graph, _names(end)).values()) or results_of(network.graph)
+    part = extract_part(network.graph, infos, starts, ends)
+    return write_part(network, part, Path(output), strip_weights)
+
+
+def _names(given: str | Sequence[str]) -> Sequence[str]:
+    return (given,) if isinstance(given, str) else given
+
+
+def results_of(graph: Graph) -> list[Source]:
+    """Return the tensors that are outputs of a graph."""
+    rows = zip(graph.layers, graph.topology.sources, strict=True)
+    return [row[0] for layer, row in rows if layer.type == "Result" and row[0] is not None]
+
+
+def write_part(network: Network, part: Graph, output: Path, seed: int | None = None) -> Part:
+    """Write a part of a network, and of its weights what it uses."""
+    packer = _Packer(network.context.weights, seed)
+    packed = part.replace(layers=tuple(map(packer.place, part.layers)))
+    try:
+        if packer.size:
+            with replace_file(output.with_suffix(".bin")) as stream:
+                for chunk in packer.chunks():
+                    stream.write(chunk)
+        with replace_file(output) as stream:
+            stream.write(to_bytes(packed))
+    except OSError as error:
+        raise OutputError(f"cannot write the part: {error.strerror}", file=str(output)) from error
+    inputs = [layer for layer in packed.layers if layer.type == "Parameter"]
+    described = (
+        f"{layer.outputs[0].names[0] if layer.outputs[0].names else layer.name}: "
+        f"{TensorInfo(layer.outputs[0].shape, layer.outputs[0].element_type)}"
+        for layer in inputs
+    )
+    ends = (layer.name.removesuffix("/result") for layer in packed.layers if layer.type == "Result")
+    return Part(len(packed.layers), tuple(described), tuple(ends), packer.size)
+
+
+class _Packer:
+    """Gives the constants of a part new places in a weights file; equal ranges share one."""
+
+    def __init__(self, weights: ConstantSource | None, seed: int | None) -> None:
+        self.weights = weights
+        self.seed = seed
+        self.size = 0
+        self.placed: dict[tuple[int, int], int] = {}
+        self.types: dict[tuple[int, int], ElementType] = {}
+
+    def place(self, layer: Layer) -> Layer:
+        operation = layer.operation
+        if not isinstance(operation, Const) or operation.element_type is None:
+            return layer
+        size = operation.element_type.size_of(operation.check())
+        key = (operation.offset, size)
+        if key not in self.placed:
+            self.placed[key] = self.size
+            self.types[key] = operation.element_type
+            self.size += size
+        changes = {"offset": self.placed[key], "size": size}
+        written = dict(layer.attributes) | {name: str(value) for name, value in changes.items()}
+        return layer._replace(
+            operation=operation.replace(**changes), attributes=tuple(written.items())
+        )
+
+    def chunks(self) -> Iterator[bytes | memoryview]:
+        """Iterate over the bytes of the new weights file, a few at a time."""
+        if self.weights is None:
+            return
+        for number, (key, element_type) in enumerate(self.types.items()):
+            offset, size = key
+            if self.seed is not None and _is_weight(element_type, size):
+                data = self.weights.read(offset, size)
+                yield _noise(data, element_type, [self.seed, number])
+                continue
+            for at in range(0, size, _CHUNK):
+                yield self.weights.read(offset + at, min(_CHUNK, size - at))
+
+
+def _is_weight(element_type: ElementType, size: int) -> bool:
+    elements = size * 8 // (element_type.bits or 8)
+    return elements > _SMALL and (element_type.is_float or 0 < element_type.bits <= 8)
+
+
+def _noise(data: memoryview, element_type: ElementType, seed: Sequence[int]) -> bytes:
+    """Return bytes of elements that have the statistics of these, and nothing else."""
+    import numpy as np
+
+    rng = np.random.default_rng(seed)
+    if element_type.is_packed or not element_type.is_float:
+        raw = np.frombuffer(data, np.uint8)
+        if element_type.is_packed or element_type.kind == "bool":
+            # Any code of a packed type is an element.
+            return rng.permutation(raw).tobytes()
+        values = raw.view(element_type.numpy())
+        least, most = int(values.min()), int(values.max())
+        return rng.integers(least, most, len(values), endpoint=True).astype(values.dtype).tobytes()
+    values = unpack(data, element_type, len(data) * 8 // element_type.bits).astype(np.float64)
+    finite = values[np.isfinite(values)]
+    mean, deviation = (float(finite.mean()), float(finite.std())) if finite.size else (0.0, 1.0)
+    low, high = (float(finite.min()), float(finite.max())) if finite.size else (-1.0, 1.0)
+    drawn: Array = np.clip(rng.normal(mean, deviation, values.size), low, high)
+    return drawn.astype(element_type.numpy()).tobytes()

@@ -1,0 +1,322 @@
+"""Where two models differ: structure, and behaviour on given inputs."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from deconv_ir.compare.culprit import Culprit, describe_culprit, infer_run
+from deconv_ir.compare.evaluate import Evaluator
+from deconv_ir.compare.folding import find_folded, tensor_pairs
+from deconv_ir.compare.matching import match
+from deconv_ir.compare.network import Comparable, Network, open_network
+from deconv_ir.compare.sides import ArraysSide, ModelSide, OnnxSide, OpenVINOSide, Side
+from deconv_ir.compare.structure import Aspect, Difference, compare_structure
+from deconv_ir.compare.tensors import TensorDifference, compare_tensors
+from deconv_ir.errors import DeconvError, InputError, SettingError
+from deconv_ir.execute.buffers import tensor_bytes
+from deconv_ir.ir.graph import Source
+from deconv_ir.ir.operation import TensorInfo
+from deconv_ir.ir.options import Semantics
+from deconv_ir.model import Model
+
+if TYPE_CHECKING:
+    from deconv_ir.ir.dtypes import Array
+    from deconv_ir.model import Inputs
+
+Against = str | Mapping[str, Any]
+
+RTOL = 1e-4
+"""Default tolerance of tensors, relative to their largest magnitude."""
+
+
+class ModelDifference(NamedTuple):
+    """The result of `diff`.
+
+    Attributes
+    ----------
+    a, b : str
+        What was compared.
+    layers : tuple of int
+        Number of layers of the first model, and of the second (0: not an IR); a constant
+        that is stored in another type counts once.
+    matched : int
+        Number of layers that both have.
+    differences : tuple of Difference
+        In structure.
+    tensors : tuple of TensorDifference
+        In behaviour: every tensor that both have, in the order of computation.
+    culprit : Culprit or None
+        Where the error appears first.
+    stopped : str
+        Why the tensors behind it could not be compared.
+
+    Examples
+    --------
+    >>> import deconv_ir
+    >>> found = deconv_ir.diff("samples/block/block.xml", "samples/block/block.xml")
+    >>> isinstance(found, deconv_ir.ModelDifference), found.equal, found.matched
+    (True, True, 7)
+    """
+
+    a: str
+    b: str
+    layers: tuple[int, int]
+    matched: int
+    differences: tuple[Difference, ...] = ()
+    tensors: tuple[TensorDifference, ...] = ()
+    culprit: Culprit | None = None
+    stopped: str = ""
+
+    @property
+    def equal(self) -> bool:
+        """Whether nothing differs."""
+        return not self.differences and all(t.within for t in self.tensors)
+
+
+def diff(
+    a: Comparable,
+    b: Comparable | None = None,
+    inputs: Inputs | None = None,
+    *,
+    against: Against | None = None,
+    ignore: Collection[Aspect | str] = (Aspect.IDS, Aspect.ORDER),
+    weights_tolerance: float = 0.0,
+    rtol: float = RTOL,
+    atol: float = 0.0,
+    semantics: Semantics | str = Semantics.SPEC,
+    other_semantics: Semantics | str | None = None,
+    progress: Callable[[int, int], None] | None = None,
+) -> ModelDifference:
+    """Compare two models.
+
+    Parameters
+    ----------
+    a, b : Model or path-like
+        The models.  Without `b`, `against` says what `a` is compared with.  With
+        onnxruntime, `b` is the path of an ONNX model.
+    inputs : mapping, iterable or array, optional
+        As of `Model.run`: both run on them, and tensors are compared.
+    against : str or mapping, optional
+        ``openvino`` or ``onnxruntime``: what runs `b`, tensor by tensor.  A mapping has
+        arrays by tensor name or layer name, from any tool.
+    ignore : collection of Aspect or str
+        Aspects of structure that are not compared.
+    weights_tolerance : float
+        Difference of weights that does not count, relative to their largest magnitude.
+    rtol : float
+        Tolerance of tensors, relative to their largest magnitude in `a`.
+    atol : float
+        Tolerance of tensors, in their unit.
+    semantics : Semantics or str
+        Of models that are given as paths.
+    other_semantics : Semantics or str, optional
+        Of `b`, where it is another one.
+    progress : callable, optional
+        Told how many layers were compared, and of how many.
+
+    Returns
+    -------
+    ModelDifference
+
+    Raises
+    ------
+    SettingError
+        The arguments contradict each other.
+    UnsupportedError
+        A runtime is not installed, or a layer cannot be run.
+    DeconvError
+        As by `load` and `Model.run`.
+
+    Examples
+    --------
+    >>> import deconv_ir
+    >>> from pathlib import Path
+    >>> text = Path("samples/block/block.xml").read_text()
+    >>> _ = Path("changed.xml").write_text(text.replace('strides="2, 2"', 'strides="2, 1"'))
+    >>> weights = Path("samples/block/block.bin")
+    >>> changed = deconv_ir.load("changed.xml", weights, warn=False)
+    >>> found = deconv_ir.diff("samples/block/block.xml", changed)
+    >>> for difference in found.differences:
+    ...     print(difference)
+    'up' (ConvolutionBackpropData, id 3): strides: 2,2 in A, 2,1 in B
+    """
+    if b is None and against is None:
+        raise SettingError("diff requires a second model, or against")
+    if isinstance(against, str) and against not in ("openvino", "onnxruntime"):
+        raise SettingError(f"against must be openvino, onnxruntime or arrays, found {against!r}")
+    first = open_network(a, semantics)
+    ignored = {_aspect(aspect) for aspect in ignore}
+    arrays = None if inputs is None else first.inputs.bind(inputs, cast=False)
+    second, matching = None, None
+    pairs: dict[int, int] = {}
+    differences: tuple[Difference, ...] = ()
+    is_model = against is None or against == "openvino"
+    if is_model:
+        # Against a runtime without a second model, the first runs there.
+        second = first if b is None else open_network(b, other_semantics or semantics)
+        matching = match(first, second)
+        pairs = matching.pairs
+        if second is not first:
+            folded = find_folded(first, second, matching)
+            differences = compare_structure(
+                first, second, matching, folded, ignored, weights_tolerance
+            )
+            pairs = tensor_pairs(pairs, folded)
+    if arrays is None:
+        if against is not None:
+            raise SettingError("against compares tensors, and requires inputs")
+        tensors: tuple[TensorDifference, ...] = ()
+        culprit, stopped = None, ""
+    else:
+        behaviour = _Behaviour(first, second, pairs, arrays, differences, (rtol, atol))
+        tensors = tuple(behaviour.run(b, against, progress))
+        culprit, stopped = behaviour.culprit, behaviour.stopped
+    return ModelDifference(
+        _name(a),
+        _name(b) if b is not None else against if isinstance(against, str) else "arrays",
+        (len(list(first.nodes)), len(list(second.nodes)) if second else 0),
+        len(matching.pairs) if matching else 0,
+        differences,
+        tensors,
+        culprit,
+        stopped,
+    )
+
+
+def _name(given: Comparable) -> str:
+    if isinstance(given, Model):
+        return given.graph.file or given.graph.name
+    return os.fspath(given)
+
+
+def _aspect(given: Aspect | str) -> Aspect:
+    try:
+        return Aspect(given)
+    except ValueError:
+        known = ", ".join(aspect.value for aspect in Aspect)
+        raise SettingError(f"ignore: no aspect {given!r}; there are {known}") from None
+
+
+class _Behaviour:
+    """Compares all tensors that two sides have, in the order of computation."""
+
+    def __init__(
+        self,
+        a: Network,
+        b: Network | None,
+        pairs: Mapping[int, int],
+        inputs: Mapping[int, Array],
+        differences: Sequence[Difference],
+        tolerances: tuple[float, float],
+    ) -> None:
+        self.a = a
+        self.b = b
+        self.pairs = pairs
+        self.inputs = inputs
+        self.differences = differences
+        self.rtol, self.atol = tolerances
+        self.culprit: Culprit | None = None
+        self.stopped = ""
+        self.infos = infer_run(a, inputs)
+
+    def run(
+        self,
+        b: Comparable | None,
+        against: Against | None,
+        progress: Callable[[int, int], None] | None,
+    ) -> Iterator[TensorDifference]:
+        a = self.a
+        candidates = [
+            i
+            for i in a.graph.topology.order
+            if i not in a.constant_layers and a.layer(i).type not in ("Parameter", "Result")
+        ]
+        side = self._side(candidates, b, against)
+        wanted = [i for i in candidates if side.has(i)]
+        if not wanted:
+            raise InputError("the two have no tensor in common", file=a.graph.file)
+        evaluator = Evaluator(a, self.inputs, wanted)
+        wrong: set[int] = set()
+        for done, index in enumerate(wanted):
+            layer = a.layer(index)
+            try:
+                left, right = evaluator.take(index), side.take(index)
+            except DeconvError as error:
+                # Behind a tensor of another shape, little fits.
+                if self.culprit is None:
+                    raise
+                self.stopped = str(error)
+                return
+            for output, (x, y) in enumerate(zip(left, right, strict=False)):
+                if y is None:
+                    continue
+                name = a.tensor_name((index, output))
+                found = compare_tensors(name, layer.label, layer.line, x, y, self.rtol, self.atol)
+                if not found.within:
+                    if self.culprit is None and not self._inherits(index, wrong):
+                        self.culprit = describe_culprit(
+                            a, self.infos, index, found, self.differences
+                        )
+                    wrong.add(index)
+                yield found
+            if progress is not None:
+                progress(done + 1, len(wanted))
+
+    def _side(
+        self,
+        candidates: Sequence[int],
+        b: Comparable | None,
+        against: Against | None,
+    ) -> Side:
+        if against == "onnxruntime":
+            if not isinstance(b, str | os.PathLike):
+                raise SettingError("against onnxruntime, the second model is an .onnx file")
+            names = dict(zip(self.a.inputs.ports, self.inputs.values(), strict=True))
+            return OnnxSide(os.fspath(b), self.a, names, candidates, _sizes(self.infos))
+        if isinstance(against, Mapping):
+            return ArraysSide(against, self.a)
+        assert self.b is not None
+        given = self._inputs_of_b()
+        wanted = [i for i in candidates if i in self.pairs]
+        if against == "openvino":
+            sizes = _sizes(infer_run(self.b, given))
+            return OpenVINOSide(self.b, self.pairs, given, wanted, sizes)
+        partners = [self.pairs[i] for i in wanted]
+        return ModelSide(Evaluator(self.b, given, partners), self.pairs)
+
+    def _inputs_of_b(self) -> dict[int, Array]:
+        """Give the second model the same arrays, by its own Parameter layers."""
+        assert self.b is not None
+        given = {self.pairs[i]: array for i, array in self.inputs.items() if i in self.pairs}
+        layers, wanted = self.b.graph.layers, self.b.inputs.parameters
+        if missing := [i for i in wanted if i not in given]:
+            raise InputError(
+                f"input {layers[missing[0]].name!r} of the second model is not one of the first",
+                file=self.b.graph.file,
+                line=layers[missing[0]].line,
+            )
+        return self.b.inputs.bind([given[i] for i in wanted], cast=False)
+
+    def _inherits(self, index: int, wrong: set[int]) -> bool:
+        """Whether one of the tensors that a layer is computed from is wrong already."""
+        stack = [s[0] for s in self.a.sources[index] if s is not None]
+        seen: set[int] = set()
+        while stack:
+            at = stack.pop()
+            if at in wrong:
+                return True
+            # A layer that only one of the two has was not compared: look behind it.
+            if at not in seen and at not in self.pairs and self.pairs:
+                seen.add(at)
+                stack += [s[0] for s in self.a.sources[at] if s is not None]
+        return False
+
+
+def _sizes(infos: Sequence[Sequence[TensorInfo]]) -> dict[Source, int]:
+    return {
+        (index, output): tensor_bytes(info) or 0
+        for index, row in enumerate(infos)
+        for output, info in enumerate(row)
+    }

@@ -1,0 +1,107 @@
+"""Runs a model layer by layer, and gives up each tensor as it is no longer needed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from deconv_ir.compare.network import Network
+from deconv_ir.errors import DeconvError
+from deconv_ir.execute.analysis import require_implemented
+from deconv_ir.execute.buffers import tensor_bytes
+from deconv_ir.execute.memory import require_memory
+
+if TYPE_CHECKING:
+    from deconv_ir.ir.dtypes import Array
+
+
+class Evaluator:
+    """The tensors of a model for given inputs, each computed when it is asked for.
+
+    Nothing is fused, so that every tensor of the file exists.  A tensor is freed after
+    its last use: by the layers that need it, and by the caller.
+
+    Parameters
+    ----------
+    network : Network
+    inputs : mapping
+        Index of a Parameter layer -> its array.
+    wanted : sequence of int
+        The layers whose outputs the caller will take, each once.
+
+    Raises
+    ------
+    UnsupportedError
+        A layer that is needed has no implementation.
+    """
+
+    def __init__(
+        self, network: Network, inputs: Mapping[int, Array], wanted: Sequence[int]
+    ) -> None:
+        self.graph = network.graph
+        self.context = network.context
+        self.sources = network.graph.topology.sources
+        self.needed: set[int] = set()
+        stack = list(wanted)
+        while stack:
+            index = stack.pop()
+            if index not in self.needed:
+                self.needed.add(index)
+                stack += [s[0] for s in self.sources[index] if s is not None]
+        require_implemented(self.graph, sorted(self.needed))
+        self.uses = dict.fromkeys(self.needed, 0)
+        for index in self.needed:
+            for source in self.sources[index]:
+                if source is not None:
+                    self.uses[source[0]] += 1
+        for index in wanted:
+            self.uses[index] += 1
+        self.values: dict[int, Sequence[Any]] = {
+            index: (array,) for index, array in inputs.items() if index in self.needed
+        }
+
+    def take(self, index: int) -> Sequence[Array]:
+        """Return the outputs of a layer; the caller will not ask for them again.
+
+        Raises
+        ------
+        DeconvError
+            A layer cannot be computed.
+        """
+        stack = [index]
+        while stack:
+            at = stack[-1]
+            if at in self.values:
+                stack.pop()
+                continue
+            missing = [s[0] for s in self.sources[at] if s and s[0] not in self.values]
+            if missing:
+                stack += missing
+                continue
+            self.values[at] = self._compute(at)
+            stack.pop()
+        return self._use(index)
+
+    def _compute(self, index: int) -> Sequence[Array]:
+        import numpy as np
+
+        from deconv_ir.arrays.fitting import describe
+
+        layer = self.graph.layers[index]
+        arrays = [self._use(s[0])[s[1]] for s in self.sources[index] if s is not None]
+        try:
+            # `execute` takes what `infer` accepts.
+            outputs = layer.operation.infer(list(map(describe, arrays)), self.context)
+            require_memory(sum(tensor_bytes(info) or 0 for info in outputs), file=self.graph.file)
+            with np.errstate(all="ignore"):
+                return layer.operation.execute(arrays, self.context)
+        except DeconvError as error:
+            error.locate(file=self.graph.file, line=layer.line, layer=layer.label)
+            raise
+
+    def _use(self, index: int) -> Sequence[Array]:
+        found = self.values[index]
+        self.uses[index] -= 1
+        if not self.uses[index]:
+            del self.values[index]
+        return found

@@ -1,0 +1,298 @@
+"""Where the tensors come from that a model's own are compared with."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Protocol
+
+from deconv_ir.compare.evaluate import Evaluator
+from deconv_ir.compare.network import Network
+from deconv_ir.errors import InputError, UnsupportedError
+from deconv_ir.ir.graph import Layer, Source
+
+if TYPE_CHECKING:
+    from deconv_ir.ir.dtypes import Array
+
+_GROUP_BYTES = 256 << 20
+_GROUP_TENSORS = 64
+
+
+class Side(Protocol):
+    """Tensors by the layer of the first model that makes them there."""
+
+    def has(self, index: int) -> bool:
+        """Return whether it can be asked for the outputs of a layer of the first model."""
+        ...
+
+    def take(self, index: int) -> Sequence[Array | None]:
+        """Return the outputs; layers are asked for once each, in topological order."""
+        ...
+
+
+class ModelSide:
+    """The second model, run by this library."""
+
+    def __init__(self, evaluator: Evaluator, pairs: Mapping[int, int]) -> None:
+        self.evaluator = evaluator
+        self.pairs = pairs
+
+    def has(self, index: int) -> bool:
+        """Return whether the layer has a partner."""
+        return index in self.pairs
+
+    def take(self, index: int) -> Sequence[Array | None]:
+        """Compute the partner's outputs."""
+        return self.evaluator.take(self.pairs[index])
+
+
+class ArraysSide:
+    """Arrays by tensor name or layer name, as other tools dump them.
+
+    The characters that file names cannot have may be replaced by ``_`` in the names.
+    """
+
+    def __init__(self, arrays: Mapping[str, Any], network: Network) -> None:
+        self.network = network
+        self.arrays = arrays
+
+    def _key(self, index: int, output: int) -> str | None:
+        for name in _names(self.network.layer(index), output):
+            for key in (name, file_stem(name)):
+                if key in self.arrays:
+                    return key
+        return None
+
+    def has(self, index: int) -> bool:
+        """Return whether there is an array for one of the outputs."""
+        outputs = range(len(self.network.layer(index).outputs))
+        return any(self._key(index, output) is not None for output in outputs)
+
+    def take(self, index: int) -> Sequence[Array | None]:
+        """Return the arrays."""
+        import numpy as np
+
+        keys = [self._key(index, k) for k in range(len(self.network.layer(index).outputs))]
+        return [None if key is None else np.asarray(self.arrays[key]) for key in keys]
+
+
+def file_stem(name: str) -> str:
+    """Return a name with the characters that file names have."""
+    return "".join(c if c.isalnum() or c in "._-" else "_" for c in name)
+
+
+def _names(layer: Layer, output: int) -> Iterator[str]:
+    """Return the names under which other tools may know a tensor."""
+    yield from layer.outputs[output].names
+    if output == 0:
+        yield layer.name
+    yield f"{layer.name}.{output}"
+    yield f"{layer.name}:{output}"
+
+
+class _Grouped:
+    """A runtime that computes some tensors at a time, through added outputs."""
+
+    def __init__(self, wanted: Sequence[Source], sizes: Mapping[Source, int]) -> None:
+        self.groups = list(_groups(wanted, sizes))
+        self.ready: dict[Source, Array] = {}
+
+    def fetch(self, source: Source) -> Array:
+        """Return a tensor; what comes before it is not kept."""
+        while source not in self.ready:
+            self.ready = self.compute(self.groups.pop(0))
+        return self.ready.pop(source)
+
+    def compute(self, group: Sequence[Source]) -> dict[Source, Array]:
+        """Run the network once, for these tensors."""
+        raise NotImplementedError
+
+
+def _groups(wanted: Sequence[Source], sizes: Mapping[Source, int]) -> Iterator[list[Source]]:
+    group: list[Source] = []
+    held = 0
+    for source in wanted:
+        size = sizes.get(source, 0)
+        if group and (len(group) == _GROUP_TENSORS or held + size > _GROUP_BYTES):
+            yield group
+            group, held = [], 0
+        group.append(source)
+        held += size
+    if group:
+        yield group
+
+
+class OpenVINOSide(_Grouped):
+    """The second model, run by OpenVINO.
+
+    Raises
+    ------
+    UnsupportedError
+        OpenVINO is not installed, or cannot read the model.
+    """
+
+    def __init__(
+        self,
+        network: Network,
+        pairs: Mapping[int, int],
+        inputs: Mapping[int, Array],
+        wanted: Sequence[int],
+        sizes: Mapping[Source, int],
+    ) -> None:
+        openvino = _runtime("openvino")
+        self.network = network
+        self.pairs = pairs
+        self.inputs = inputs
+        self.core = openvino.Core()
+        graph = network.graph
+        if graph.file is None:
+            raise UnsupportedError("OpenVINO reads a model from its file, this one has none")
+        try:
+            self.xml, self.bin = graph.file, network.weights_file or ""
+            model = self._read()
+        except RuntimeError as error:
+            raise UnsupportedError(
+                f"OpenVINO cannot read the model: {_last_line(error)}", file=graph.file
+            ) from error
+        known = {op.get_friendly_name() for op in model.get_ops()}
+        self.known = {i for i in wanted if network.layer(pairs[i]).name in known}
+        tensors = [
+            (pairs[i], output)
+            for i in wanted
+            if i in self.known
+            for output in range(len(network.layer(pairs[i]).outputs))
+        ]
+        super().__init__(tensors, sizes)
+
+    def _read(self) -> Any:
+        return (
+            self.core.read_model(self.xml, self.bin) if self.bin else self.core.read_model(self.xml)
+        )
+
+    def has(self, index: int) -> bool:
+        """Return whether OpenVINO has that layer."""
+        return index in self.known
+
+    def take(self, index: int) -> Sequence[Array | None]:
+        """Run the network up to the tensors of the next layers, where that was not done."""
+        at = self.pairs[index]
+        return [self.fetch((at, k)) for k in range(len(self.network.layer(at).outputs))]
+
+    def compute(self, group: Sequence[Source]) -> dict[Source, Array]:
+        """Add outputs, compile, run."""
+        import numpy as np
+
+        model = self._read()
+        ops = {op.get_friendly_name(): op for op in model.get_ops()}
+        layers = self.network.graph.layers
+        ports = [ops[layers[at].name].output(k) for at, k in group]
+        try:
+            model.add_outputs(ports)
+            compiled = self.core.compile_model(model, "CPU", {"INFERENCE_PRECISION_HINT": "f32"})
+            by_name = {layers[i].name: array for i, array in self.inputs.items()}
+            given = [by_name[port.get_node().get_friendly_name()] for port in model.inputs]
+            results = compiled(given)
+        except RuntimeError as error:
+            raise UnsupportedError(
+                f"OpenVINO cannot run the model: {_last_line(error)}", file=self.xml
+            ) from error
+        # A port that is an output already gets no second one.
+        found: dict[Any, Array] = {}
+        for position, output in enumerate(model.outputs):
+            source = output.get_node().input_value(0)
+            key = (source.get_node().get_friendly_name(), source.get_index())
+            found[key] = np.array(results[position])
+        return {(at, k): found[layers[at].name, k] for at, k in group}
+
+
+class OnnxSide(_Grouped):
+    """An ONNX model, run by onnxruntime; tensors are matched by name.
+
+    Raises
+    ------
+    UnsupportedError
+        onnx or onnxruntime is not installed, or cannot run the model.
+    InputError
+        An input of the ONNX model has no array.
+    """
+
+    def __init__(
+        self,
+        path: str,
+        network: Network,
+        inputs: Mapping[str, Array],
+        wanted: Sequence[int],
+        sizes: Mapping[Source, int],
+    ) -> None:
+        onnx = _runtime("onnx")
+        self.runtime = _runtime("onnxruntime")
+        self.path = path
+        try:
+            self.model = onnx.load(path)
+        except Exception as error:  # protobuf and onnx have no common root
+            raise UnsupportedError(
+                f"onnx cannot read the model: {_last_line(error)}", file=path
+            ) from error
+        self.network = network
+        graph = self.model.graph
+        produced = {name for node in graph.node for name in node.output if name}
+        self.names: dict[Source, str] = {}
+        for index in wanted:
+            layer = network.layer(index)
+            for output in range(len(layer.outputs)):
+                name = next((n for n in _names(layer, output) if n in produced), None)
+                if name is not None:
+                    self.names[index, output] = name
+        constant = {tensor.name for tensor in graph.initializer}
+        asked = [value.name for value in graph.input if value.name not in constant]
+        missing = [name for name in asked if name not in inputs]
+        if missing and len(asked) == len(inputs):
+            inputs = dict(zip(asked, inputs.values(), strict=True))
+        elif missing:
+            raise InputError(f"no array for input {missing[0]!r} of the ONNX model", file=path)
+        self.inputs = {name: inputs[name] for name in asked}
+        super().__init__(list(self.names), sizes)
+
+    def has(self, index: int) -> bool:
+        """Return whether the ONNX model has a tensor of one of its names."""
+        return any((index, k) in self.names for k in range(len(self.network.layer(index).outputs)))
+
+    def take(self, index: int) -> Sequence[Array | None]:
+        """Run the network up to the tensors of the next layers, where that was not done."""
+        outputs = range(len(self.network.layer(index).outputs))
+        return [self.fetch((index, k)) if (index, k) in self.names else None for k in outputs]
+
+    def compute(self, group: Sequence[Source]) -> dict[Source, Array]:
+        """Make the tensors outputs of the graph, and run it."""
+        graph = self.model.graph
+        del graph.output[:]
+        names = list(dict.fromkeys(self.names[source] for source in group))
+        for name in names:
+            graph.output.add().name = name
+        try:
+            session = self.runtime.InferenceSession(
+                self.model.SerializeToString(), providers=["CPUExecutionProvider"]
+            )
+            results = session.run(names, self.inputs)
+        except Exception as error:  # onnxruntime has no common root
+            raise UnsupportedError(
+                f"onnxruntime cannot run the model: {_last_line(error)}", file=self.path
+            ) from error
+        by_name = dict(zip(names, results, strict=True))
+        return {source: by_name[self.names[source]] for source in group}
+
+
+def _runtime(name: str) -> Any:
+    """Import an optional runtime."""
+    import importlib
+
+    try:
+        return importlib.import_module(name)
+    except ImportError as error:
+        raise UnsupportedError(
+            f"{name} is not installed", hint="pip install 'deconv-ir[peers]'"
+        ) from error
+
+
+def _last_line(error: Exception) -> str:
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    return lines[-1] if lines else type(error).__name__

@@ -1,0 +1,340 @@
+"""How two models differ in layers, attributes, types, shapes, connections and weights."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Collection, Iterator, Sequence
+from typing import Any, NamedTuple
+
+from deconv_ir.compare.folding import Folded
+from deconv_ir.compare.matching import Matching
+from deconv_ir.compare.network import StoredConstant, Network
+from deconv_ir.compare.weights import compare_weights
+from deconv_ir.ir.graph import Info, Layer, Source
+from deconv_ir.ir.infer import infer
+from deconv_ir.ir.shapes import format_shape
+
+
+class Aspect(enum.Enum):
+    """What two models can differ in.
+
+    Examples
+    --------
+    >>> import deconv_ir
+    >>> deconv_ir.Aspect("weights") is deconv_ir.Aspect.WEIGHTS
+    True
+    """
+
+    REMOVED = "removed"
+    ADDED = "added"
+    NAME = "names"
+    TYPE = "type"
+    VERSION = "version"
+    ATTRIBUTE = "attribute"
+    EDGE = "edge"
+    WEIGHTS = "weights"
+    FOLDED = "folded"
+    SHAPE = "shape"
+    RT_INFO = "rt_info"
+    IDS = "ids"
+    ORDER = "order"
+
+
+class Difference(NamedTuple):
+    """One difference in structure.
+
+    Attributes
+    ----------
+    aspect : Aspect
+    layer : str
+        The layer in the first model, or in the second where the first has none:
+        ``'name' (Type, id 5)``; empty: the model as a whole.
+    message : str
+        The difference in words.
+    a, b : str
+        The value on each side, where it is one.
+    line_a, line_b : int or None
+        Line of the layer in each file.
+
+    Examples
+    --------
+    >>> import deconv_ir
+    >>> found = deconv_ir.Difference(deconv_ir.Aspect.ATTRIBUTE, "'up'", "strides", "1", "2")
+    >>> str(found)
+    "'up': strides: 1 in A, 2 in B"
+    """
+
+    aspect: Aspect
+    layer: str
+    message: str
+    a: str = ""
+    b: str = ""
+    line_a: int | None = None
+    line_b: int | None = None
+
+    def __str__(self) -> str:
+        values = f": {self.a or 'none'} in A, {self.b or 'none'} in B" if self.a or self.b else ""
+        return f"{self.layer}: {self.message}{values}" if self.layer else self.message + values
+
+
+def compare_structure(
+    a: Network,
+    b: Network,
+    matching: Matching,
+    folded: Sequence[Folded] = (),
+    ignore: Collection[Aspect] = (),
+    weights_tolerance: float = 0.0,
+) -> tuple[Difference, ...]:
+    """Return the differences, in the order of the layers.
+
+    Parameters
+    ----------
+    a, b : Network
+    matching : Matching
+    folded : sequence of Folded
+        Batch normalisation that only one of them has as layers.
+    ignore : collection of Aspect
+        What is not compared.
+    weights_tolerance : float
+        Difference of weights that does not count, relative to their largest magnitude.
+    """
+    return tuple(
+        found
+        for found in _Comparer(a, b, matching, folded, weights_tolerance, ignore).run()
+        if found.aspect not in ignore
+    )
+
+
+class _Comparer:
+    def __init__(
+        self,
+        a: Network,
+        b: Network,
+        matching: Matching,
+        folded: Sequence[Folded],
+        tolerance: float,
+        ignore: Collection[Aspect],
+    ) -> None:
+        self.a = a
+        self.b = b
+        self.pairs = matching.pairs
+        self.partners = set(matching.pairs.values())
+        self.matching = matching
+        self.folded = folded
+        self.tolerance = tolerance
+        self.ignore = ignore
+        self.infos_a = infer(a.graph, a.context, collect=True).outputs
+        self.infos_b = infer(b.graph, b.context, collect=True).outputs
+
+    def run(self) -> Iterator[Difference]:
+        explained = {k for fold in self.folded for k in (*fold.steps_a, *fold.constants_a)}
+        explained_b = {k for fold in self.folded for k in (*fold.steps_b, *fold.constants_b)}
+        for fold in self.folded:
+            layer = self.a.layer(fold.at_a)
+            yield self._difference(Aspect.FOLDED, layer, self.b.layer(fold.at_b), fold.message)
+        rank = {index: place for place, index in enumerate(self.a.nodes)}
+        for index in self.matching.removed:
+            if index not in explained:
+                yield self._alone(Aspect.REMOVED, self.a, index)
+        for index in self.matching.added:
+            if index not in explained_b:
+                yield self._alone(Aspect.ADDED, self.b, index)
+        for i, j in sorted(self.pairs.items(), key=lambda pair: rank[pair[0]]):
+            if i not in explained and j not in explained_b:
+                yield from self._layers(i, j)
+        yield from self._whole()
+
+    def _difference(
+        self, aspect: Aspect, a: Layer, b: Layer, message: str, left: str = "", right: str = ""
+    ) -> Difference:
+        return Difference(aspect, a.label, message, left, right, a.line, b.line)
+
+    def _alone(self, aspect: Aspect, network: Network, index: int) -> Difference:
+        """Report a layer that one model has; a constant, as the one that uses it has it."""
+        layer = network.layer(index)
+        side = "A" if network is self.a else "B"
+        sources = [network.tensor_name(s) for s in network.sources[index] if s is not None]
+        of = f", computed from {', '.join(map(repr, sources[:3]))}" if sources else ""
+        lines = (layer.line, None) if network is self.a else (None, layer.line)
+        return Difference(aspect, layer.label, f"only in {side}{of}", "", "", *lines)
+
+    def _layers(self, i: int, j: int) -> Iterator[Difference]:
+        """Compare two layers that are partners."""
+        a, b = self.a.layer(i), self.b.layer(j)
+        if a.name != b.name:
+            yield self._difference(Aspect.NAME, a, b, "renamed", repr(a.name), repr(b.name))
+        else:
+            for port_a, port_b in zip(a.outputs, b.outputs, strict=False):
+                if port_a.names != port_b.names:
+                    yield self._difference(
+                        Aspect.NAME,
+                        a,
+                        b,
+                        "tensor name",
+                        *(", ".join(p.names) for p in (port_a, port_b)),
+                    )
+        constant_a, constant_b = self.a.constants.get(i), self.b.constants.get(j)
+        own = list(self._operations(a, b) if constant_a is None or constant_b is None else ())
+        if constant_a is not None and constant_b is not None:
+            own += self._constants(a, b, constant_a, constant_b)
+        own += self._edges(i, j, a, b)
+        yield from own
+        if not own:
+            yield from self._shapes(i, j, a, b)
+        # A Convert of a constant carries notes of its own.
+        notes = (a.extra_attributes, a.extras), (b.extra_attributes, b.extras)
+        if notes[0] != notes[1] and (a.type == b.type or constant_a is None):
+            yield self._difference(Aspect.RT_INFO, a, b, "rt_info", *map(_infos, (a, b)))
+
+    def _operations(self, a: Layer, b: Layer) -> Iterator[Difference]:
+        if a.type != b.type:
+            yield self._difference(Aspect.TYPE, a, b, "type", a.type, b.type)
+            return
+        if a.version != b.version:
+            yield self._difference(
+                Aspect.VERSION, a, b, "version", a.version or "", b.version or ""
+            )
+        left, right = _attributes(a), _attributes(b)
+        for name in dict.fromkeys((*left, *right)):
+            # What one version lacks is a difference where the other's is not the default.
+            one, other = left.get(name), right.get(name)
+            if (
+                one != other
+                and not (one is None and _is_default(b, name))
+                and not (other is None and _is_default(a, name))
+            ):
+                yield self._difference(Aspect.ATTRIBUTE, a, b, name, one or "", other or "")
+
+    def _constants(
+        self, a: Layer, b: Layer, left: StoredConstant, right: StoredConstant
+    ) -> Iterator[Difference]:
+        shape_a, shape_b = left.operation.shape, right.operation.shape
+        if shape_a != shape_b:
+            yield self._difference(
+                Aspect.ATTRIBUTE, a, b, "shape", format_shape(shape_a), format_shape(shape_b)
+            )
+        elif Aspect.WEIGHTS not in self.ignore:
+            message = compare_weights(self.a, left, self.b, right, self.tolerance)
+            if message is not None:
+                yield self._difference(Aspect.WEIGHTS, a, b, message)
+
+    def _edges(self, i: int, j: int, a: Layer, b: Layer) -> Iterator[Difference]:
+        """Compare what two layers are computed from; what is added or removed is skipped over."""
+        row_a, row_b = self.a.sources[i], self.b.sources[j]
+        if len(row_a) != len(row_b):
+            yield self._difference(
+                Aspect.EDGE, a, b, "number of inputs", str(len(row_a)), str(len(row_b))
+            )
+            return
+        taken = self.partners
+        for port, (source_a, source_b) in enumerate(zip(row_a, row_b, strict=True)):
+            if source_a is None or source_b is None:
+                continue
+            at_a = _skip(self.a, source_a, self.pairs.keys())
+            at_b = _skip(self.b, source_b, taken)
+            if at_a is None or at_b is None or (self.pairs[at_a[0]], at_a[1]) == at_b:
+                continue
+            yield self._difference(
+                Aspect.EDGE,
+                a,
+                b,
+                f"input {port} comes from",
+                repr(self.a.tensor_name(source_a)),
+                repr(self.b.tensor_name(source_b)),
+            )
+
+    def _shapes(self, i: int, j: int, a: Layer, b: Layer) -> Iterator[Difference]:
+        """Compare the outputs of layers that are alike and have the same inputs."""
+        for index_a, index_b in zip(self.a.sources[i], self.b.sources[j], strict=False):
+            if index_a is None or index_b is None:
+                continue
+            left = self.infos_a[index_a[0]][index_a[1]]
+            right = self.infos_b[index_b[0]][index_b[1]]
+            if (left.shape, left.element_type) != (right.shape, right.element_type):
+                return
+        pairs = zip(self.infos_a[i], self.infos_b[j], a.outputs, b.outputs, strict=False)
+        for output, (left, right, port_a, port_b) in enumerate(pairs):
+            where = f"output {output}" if len(a.outputs) > 1 else "output"
+            if (left.shape, left.element_type) != (right.shape, right.element_type):
+                yield self._difference(Aspect.SHAPE, a, b, where, str(left), str(right))
+            elif None not in (port_a.shape, port_b.shape) and port_a.shape != port_b.shape:
+                yield self._difference(
+                    Aspect.SHAPE,
+                    a,
+                    b,
+                    f"declared shape of the {where}",
+                    format_shape(port_a.shape),
+                    format_shape(port_b.shape),
+                )
+            elif (
+                None not in (port_a.element_type, port_b.element_type)
+                and port_a.element_type is not port_b.element_type
+            ):
+                yield self._difference(
+                    Aspect.SHAPE,
+                    a,
+                    b,
+                    f"declared element type of the {where}",
+                    str(port_a.element_type or ""),
+                    str(port_b.element_type or ""),
+                )
+
+    def _whole(self) -> Iterator[Difference]:
+        """Compare what belongs to no layer."""
+        a, b = self.a.graph, self.b.graph
+        if a.name != b.name:
+            yield Difference(Aspect.NAME, "", "name of the network", repr(a.name), repr(b.name))
+        if a.ir_version != b.ir_version:
+            versions = (str(a.ir_version or ""), str(b.ir_version or ""))
+            yield Difference(Aspect.VERSION, "", "IR version", *versions)
+        if a.extras != b.extras:
+            yield Difference(Aspect.RT_INFO, "", "rt_info of the network")
+        others = sum(self.a.layer(i).id != self.b.layer(j).id for i, j in self.pairs.items())
+        if others:
+            yield Difference(Aspect.IDS, "", f"{others} layers have other ids")
+        order = list(self.pairs.values())
+        if order != sorted(order):
+            yield Difference(Aspect.ORDER, "", "the layers stand in another order")
+
+
+def _skip(network: Network, source: Source, paired: Collection[int]) -> Source | None:
+    """Return the first tensor on the way back that a layer with a partner makes; None: unclear."""
+    at: Source | None = source
+    while at is not None and at[0] not in paired:
+        row = [
+            s
+            for s in network.sources[at[0]]
+            if s is not None and s[0] not in network.constant_layers
+        ]
+        at = row[0] if len(row) == 1 else None
+    return at
+
+
+def _attributes(layer: Layer) -> dict[str, str]:
+    """Return the attributes of a layer with their defaults; unknown ones as written."""
+    known = {name: _text(getattr(layer.operation, name)) for name in layer.operation.fields}
+    return known or dict(layer.attributes)
+
+
+def _is_default(layer: Layer, name: str) -> bool:
+    declared = layer.operation.fields.get(name)
+    return declared is not None and getattr(layer.operation, name) == declared.default
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, enum.Enum):
+        return str(value.value)
+    if isinstance(value, tuple):
+        return ",".join(map(_text, value))
+    return "" if value is None else str(value)
+
+
+def _infos(layer: Layer) -> str:
+    """Return what a layer carries beside its operation, in short."""
+
+    def show(info: Info) -> str:
+        values = " ".join(f"{name}={value}" for name, value in info.attributes)
+        return " ".join(filter(None, (values, *map(show, info.children), info.text)))
+
+    extra = [f"{name}={value}" for name, value in layer.extra_attributes]
+    return "; ".join([*extra, *map(show, layer.extras)])[:200]

@@ -1,0 +1,162 @@
+"""Two tensors, side by side: errors in the words that people who chase them use."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from deconv_ir.ir.dtypes import Array
+
+_BLOCK = 1 << 18
+
+
+class TensorDifference(NamedTuple):
+    """How far a tensor of the second model is from the same tensor of the first.
+
+    Attributes
+    ----------
+    name : str
+        The tensor, in the first model.
+    layer : str
+        The layer that makes it: ``'name' (Type, id 5)``.
+    line : int or None
+        Line of that layer in the file.
+    within : bool
+        Every element is within the tolerance: ``|a - b| <= atol + rtol * scale``.
+    scale : float
+        Largest finite magnitude in the first model.
+    largest : float
+        Largest absolute error.
+    relative : float
+        The same, relative to `scale`.
+    rms : float
+        Root of the mean squared error, over elements that are finite in both.
+    cosine : float
+        Cosine of the angle between the two, over the same elements.
+    nans, infinities : tuple of int
+        How many there are in the first and in the second model.
+    outside, elements : int
+        Number of elements out of tolerance, and of all.
+    first : tuple of int or None
+        Index of the first element out of tolerance.
+    note : str
+        What the figures do not say, such as shapes that differ.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import deconv_ir
+    >>> path, x = "samples/block/block.xml", np.ones((1, 8, 16, 16), np.float32)
+    >>> found = deconv_ir.diff(path, path, x)
+    >>> last = found.tensors[-1]
+    >>> isinstance(last, deconv_ir.TensorDifference), last.name, last.within, last.largest
+    (True, 'y', True, 0.0)
+    """
+
+    name: str
+    layer: str
+    line: int | None
+    within: bool
+    scale: float = 0.0
+    largest: float = 0.0
+    relative: float = 0.0
+    rms: float = 0.0
+    cosine: float = 1.0
+    nans: tuple[int, int] = (0, 0)
+    infinities: tuple[int, int] = (0, 0)
+    outside: int = 0
+    elements: int = 0
+    first: tuple[int, ...] | None = None
+    note: str = ""
+
+
+def compare_tensors(
+    name: str, layer: str, line: int | None, a: Array, b: Array, rtol: float, atol: float
+) -> TensorDifference:
+    """Compare two arrays, block by block: no copy is larger than a block.
+
+    NaN agrees with NaN, an infinity with itself.
+
+    Parameters
+    ----------
+    name, layer, line
+        As of `TensorDifference`.
+    a, b : ndarray
+        The tensor in the first and in the second model.
+    rtol : float
+        Tolerance relative to the largest finite magnitude in `a`.
+    atol : float
+        Tolerance in the unit of the tensor.
+    """
+    import numpy as np
+
+    if a.shape != b.shape:
+        note = f"shape {list(a.shape)} in A, {list(b.shape)} in B"
+        return TensorDifference(
+            name, layer, line, False, outside=a.size, elements=a.size, note=note
+        )
+    x, y = a.reshape(-1), b.reshape(-1)
+    blocks = [slice(start, start + _BLOCK) for start in range(0, x.size, _BLOCK)]
+    scale = max((_magnitude(x[block]) for block in blocks), default=0.0)
+    allowed = atol + rtol * scale
+    largest = squares = dot = norm_a = norm_b = 0.0
+    outside = finite = 0
+    nans, infinities = [0, 0], [0, 0]
+    first: int | None = None
+    for block in blocks:
+        left, right = _plain(x[block]), _plain(y[block])
+        for side, values in enumerate((left, right)):
+            nans[side] += int(np.isnan(values).sum())
+            infinities[side] += int(np.isinf(values).sum())
+        with np.errstate(all="ignore"):
+            error = np.abs(left - right)
+        error[(left == right) | (np.isnan(left) & np.isnan(right))] = 0.0
+        error[np.isnan(error)] = np.inf
+        bad = error > allowed
+        if first is None and bad.any():
+            first = block.start + int(bad.argmax())
+        outside += int(bad.sum())
+        largest = max(largest, float(error.max()))
+        both = np.isfinite(left) & np.isfinite(right)
+        finite += int(both.sum())
+        # In units of the scale, so that no square overflows.
+        unit = scale or 1.0
+        left, right = left[both] / unit, right[both] / unit
+        squares += float(np.square(left - right).sum())
+        dot += float(left @ right)
+        norm_a += float(left @ left)
+        norm_b += float(right @ right)
+    length = math.sqrt(norm_a) * math.sqrt(norm_b)
+    at = None if first is None else tuple(int(i) for i in np.unravel_index(first, a.shape))
+    return TensorDifference(
+        name,
+        layer,
+        line,
+        outside == 0,
+        scale,
+        largest,
+        largest / scale if scale else (0.0 if largest == 0 else math.inf),
+        (scale or 1.0) * math.sqrt(squares / finite) if finite else 0.0,
+        min(1.0, dot / length) if length else float(norm_a == norm_b),
+        (nans[0], nans[1]),
+        (infinities[0], infinities[1]),
+        outside,
+        x.size,
+        at,
+        "" if at is None else f"{a[at]} in A, {b[at]} in B",
+    )
+
+
+def _plain(values: Array) -> Array:
+    """Return the elements as f64; a boolean is 0 or 1."""
+    import numpy as np
+
+    return values.astype(np.float64)
+
+
+def _magnitude(values: Array) -> float:
+    import numpy as np
+
+    found = np.abs(_plain(values))
+    return float(found[np.isfinite(found)].max(initial=0.0))

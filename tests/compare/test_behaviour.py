@@ -1,0 +1,148 @@
+"""Tensors of two models, of other tools, and of tools that give final outputs only."""
+
+from __future__ import annotations
+
+import tracemalloc
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from edited import Edit, build
+from support import IR, deconvolution_ir
+
+import deconv_ir
+
+X = np.random.default_rng(0).standard_normal((1, 4, 12, 12)).astype(np.float32)
+TENSORS = ["enc", "enc/bias", "enc/relu", "mid", "mid/bn", "mid/clamp", "skip", "up"]
+TENSORS += ["pool", "elu", "turn", "scale", "join", "soft"]
+
+
+@pytest.fixture(scope="module")
+def original(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return build(tmp_path_factory.mktemp("original"))
+
+
+@pytest.fixture(scope="module")
+def values(original: Path) -> dict[str, np.ndarray]:
+    return deconv_ir.load(original).run(X, outputs=TENSORS)
+
+
+def test_layer_by_layer_is_what_run_computes(original: Path, values: dict[str, np.ndarray]) -> None:
+    found = deconv_ir.diff(original, None, X, against=values, rtol=1e-5)
+    assert [tensor.name for tensor in found.tensors] == TENSORS
+    assert found.equal
+
+
+@pytest.mark.parametrize("wrong", TENSORS)
+def test_dumps_of_another_tool(original: Path, values: dict[str, Any], wrong: str) -> None:
+    place = TENSORS.index(wrong)
+    dumps = {
+        name.replace("/", "_"): array + (k >= place)
+        for k, (name, array) in enumerate(values.items())
+    }
+    found = deconv_ir.diff(original, None, X, against=dumps)
+    assert found.culprit is not None
+    assert found.culprit.tensor.name == wrong
+    assert sum(not tensor.within for tensor in found.tensors) == len(TENSORS) - place
+
+
+def test_an_error_is_the_fault_of_a_layer_behind_which_dumps_are_missing(
+    original: Path, values: dict[str, Any]
+) -> None:
+    found = deconv_ir.diff(original, None, X, against={"up": values["up"] + 1, "y": values["soft"]})
+    assert [tensor.name for tensor in found.tensors] == ["up"]
+    assert found.culprit is not None
+    assert found.culprit.inputs == ("skip: f32[1,8,12,12]", "up/w: f32[8,8,4,4]")
+    assert dict(found.culprit.attributes)["strides"] == "2,2"
+    assert any("= 24" in formula for formula in found.culprit.formulas)
+
+
+def test_nothing_in_common(original: Path) -> None:
+    with pytest.raises(deconv_ir.InputError, match="no tensor in common"):
+        deconv_ir.diff(original, None, X, against={"z": X})
+
+
+def test_semantics_on_the_two_sides(tmp_path: Path) -> None:
+    """semantics.md: where an output_shape input meets auto_pad, runtime and documents differ."""
+    ir = IR()
+    x = ir.parameter("x", "1,2,5")
+    w = ir.const(np.arange(12, dtype=np.float32).reshape(2, 2, 3), "w")
+    shape = ir.const(np.array([9]), "shape")
+    window = {"strides": "2", "dilations": "1", "pads_begin": "0", "pads_end": "0"}
+    up = ir.layer("ConvolutionBackpropData", [x, w, shape], window, name="up")
+    ir.result(up, "y")
+    path = ir.save(tmp_path)
+    data = np.ones((1, 2, 5), np.float32)
+    found = deconv_ir.diff(path, path, data, other_semantics="openvino")
+    assert not found.differences
+    assert found.culprit is not None
+    assert found.culprit.tensor.name == "up"
+    assert "spec [1], openvino [0]" in found.culprit.pads
+
+
+@pytest.mark.parametrize("layer", ["enc", "mid/bn", "skip", "up", "pool", "soft"])
+def test_bisection_finds_the_layer(original: Path, layer: str) -> None:
+    """A tool that gets one layer wrong, wherever it is in what the tool is given."""
+    runs = []
+
+    def tool(path: Path, arrays: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+        runs.append(path)
+        edit = Edit(path)
+        if all(found.get("name") != layer for found in edit.root.iter("layer")):
+            return deconv_ir.load(path).run(arrays)
+        edit.insert("Sin", "wrong", layer)
+        model = deconv_ir.load(edit.save(path.with_name("wrong.xml")), warn=False)
+        wanted = deconv_ir.load(path, warn=False).outputs
+        return dict(zip(wanted, model.run(arrays).values(), strict=True))
+
+    found = deconv_ir.bisect(original, tool, X)
+    assert found.culprit is not None
+    assert found.culprit.tensor.name == layer
+    assert len(runs) <= 6  # of 14 layers: the whole, and 4 halvings or 5
+
+
+def test_bisection_of_equal_tools(original: Path) -> None:
+    found = deconv_ir.bisect(original, lambda path, arrays: deconv_ir.load(path).run(arrays), X)
+    assert found.equal
+    assert found.culprit is None
+
+
+def test_a_tool_that_forgets_an_output(original: Path) -> None:
+    with pytest.raises(deconv_ir.InputError, match="no array for 'soft'"):
+        deconv_ir.bisect(original, lambda path, arrays: {}, X)
+
+
+def test_tensors_are_freed_as_they_are_compared(tmp_path: Path) -> None:
+    ir = IR()
+    at = ir.parameter("x", "1,262144")
+    for _ in range(40):
+        at = ir.layer("Sin", [at])
+    ir.result(at, "y")
+    path = ir.save(tmp_path)
+    x = np.ones((1, 262144), np.float32)
+    tracemalloc.start()
+    deconv_ir.diff(path, path, x)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 24 * x.nbytes  # 80 tensors of its size, and blocks of f64, in all
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ({}, "requires a second model"),
+        ({"against": "tensorrt"}, "openvino, onnxruntime or arrays"),
+        ({"against": {}}, "requires inputs"),
+        ({"against": {}, "ignore": ["colour"]}, "no aspect 'colour'"),
+    ],
+)
+def test_arguments_that_do_not_fit(original: Path, arguments: dict, words: str) -> None:
+    with pytest.raises(deconv_ir.SettingError, match=words):
+        deconv_ir.diff(original, **arguments)
+
+
+def test_other_inputs(original: Path, tmp_path: Path) -> None:
+    other = deconvolution_ir().save(tmp_path)
+    with pytest.raises(deconv_ir.InputError, match="takes shape"):
+        deconv_ir.diff(original, other, X)

@@ -1,0 +1,110 @@
+"""Parts of models: they compute what the whole does, and hold only their own weights."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from edited import Edit, build
+
+import deconv_ir
+
+X = np.random.default_rng(0).standard_normal((1, 4, 12, 12)).astype(np.float32)
+
+
+@pytest.fixture(scope="module")
+def original(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return build(tmp_path_factory.mktemp("original"))
+
+
+@pytest.mark.parametrize(
+    ("start", "end"),
+    [
+        ((), ("up",)),
+        ("skip", "pool"),
+        ("enc/relu", "y"),
+        (("mid", "enc/relu"), ("skip", "mid/clamp")),
+        ("enc", ()),
+        ("up", "elu"),
+    ],
+)
+def test_a_part_computes_what_the_whole_does(
+    original: Path, tmp_path: Path, start: str | tuple[str, ...], end: str | tuple[str, ...]
+) -> None:
+    part = deconv_ir.cut(original, tmp_path / "part.xml", start=start, end=end)
+    model = deconv_ir.load(tmp_path / "part.xml", strict=True)
+    whole = deconv_ir.load(original)
+    inputs = whole.run(X, outputs=[name for name in model.inputs if name != "x"])
+    if "x" in model.inputs:
+        inputs["x"] = X
+    names = [name.partition(":")[0] for name in part.inputs]
+    assert sorted(names) == sorted(model.inputs)
+    expected = whole.run(X, outputs=list(part.outputs))
+    for name, array in model.run(inputs).items():
+        assert np.allclose(array, expected[name], rtol=1e-5, atol=1e-5), name
+
+
+def test_only_its_own_weights(original: Path, tmp_path: Path) -> None:
+    part = deconv_ir.cut(original, tmp_path / "part.xml", start="skip", end="pool")
+    assert part.weight_bytes == 8 * 8 * 4 * 4 * 4
+    assert (tmp_path / "part.bin").stat().st_size == part.weight_bytes
+    kept = Edit(tmp_path / "part.xml").array("up/w")
+    assert np.array_equal(kept, Edit(original).array("up/w"))
+
+
+def test_a_part_without_weights_has_no_file_for_them(original: Path, tmp_path: Path) -> None:
+    part = deconv_ir.cut(original, tmp_path / "part.xml", start="up", end="elu")
+    assert part.weight_bytes == 0
+    assert not (tmp_path / "part.bin").exists()
+
+
+@pytest.mark.parametrize("element_type", ["f32", "f16", "i8", "u8", "i4", "boolean"])
+def test_weights_are_replaced_by_noise(tmp_path: Path, element_type: str) -> None:
+    from support import IR
+
+    ir = IR()
+    data = bytes(range(256)) if element_type in ("i8", "u8", "i4") else bytes(256)
+    if element_type in ("f32", "f16"):
+        kind = {"f32": np.float32, "f16": np.float16}[element_type]
+        data = (np.random.default_rng(3).standard_normal(4096) * 3 + 5).astype(kind).tobytes()
+    bits = {"f32": 32, "f16": 16, "i4": 4}.get(element_type, 8)
+    count = len(data) * 8 // bits
+    secret = ir.raw_const(data, element_type, (count,), "secret")
+    order = ir.const(np.arange(40), "order")
+    ir.result(ir.layer("Gather", [secret, order, ir.const(np.array(0), "axis")], name="y"))
+    path = ir.save(tmp_path)
+    for seed, name in ((1, "a"), (1, "b"), (2, "c")):
+        deconv_ir.cut(path, tmp_path / f"{name}.xml", strip_weights=seed)
+    stripped = [(tmp_path / f"{name}.bin").read_bytes() for name in "abc"]
+    assert stripped[0] == stripped[1]
+    own, rest = stripped[0][: len(data)], stripped[0][len(data) :]
+    assert rest == ir.weights[len(data) :]  # indices and axes are no weights
+    if element_type == "boolean":
+        return
+    assert own != data
+    assert stripped[2] != stripped[0]
+    if element_type in ("f32", "f16"):
+        noise, values = np.frombuffer(own, kind), np.frombuffer(data, kind)
+        assert noise.mean() == pytest.approx(values.mean(), abs=0.2)
+        assert noise.std() == pytest.approx(values.std(), rel=0.1)
+        assert values.min() <= noise.min() <= noise.max() <= values.max()
+
+
+@pytest.mark.parametrize(
+    ("start", "end", "words"),
+    [
+        ("up", "mid", "no output of the part depends on 'up'"),
+        ("up", "up", "both an input and an output"),
+        ("upp", "y", "did you mean 'up'"),
+    ],
+)
+def test_nothing_between(original: Path, tmp_path: Path, start: str, end: str, words: str) -> None:
+    with pytest.raises(deconv_ir.IRError, match=words):
+        deconv_ir.cut(original, tmp_path / "part.xml", start=start, end=end)
+    assert not list(tmp_path.glob("part*"))
+
+
+def test_a_file_that_cannot_be_written(original: Path, tmp_path: Path) -> None:
+    with pytest.raises(deconv_ir.OutputError):
+        deconv_ir.cut(original, tmp_path / "no" / "part.xml")

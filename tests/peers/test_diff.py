@@ -1,0 +1,118 @@
+"""Models that OpenVINO saved again, and the other side run by OpenVINO and onnxruntime."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from edited import Edit, build
+from support import invoke_script
+
+import deconv_ir
+
+ov = pytest.importorskip(
+    "openvino", reason="OpenVINO cannot be imported: install the `peers` extra"
+)
+
+pytestmark = pytest.mark.peers
+
+X = np.random.default_rng(0).standard_normal((1, 4, 12, 12)).astype(np.float32)
+
+
+@pytest.fixture(scope="module")
+def original(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return build(tmp_path_factory.mktemp("original"))
+
+
+def saved(original: Path, path: Path, *, f16: bool = False, folded: bool = False) -> Path:
+    model = ov.Core().read_model(original)
+    if folded:
+        from openvino._offline_transformations import apply_moc_transformations
+
+        apply_moc_transformations(model, False)
+    ov.save_model(model, path, compress_to_fp16=f16)
+    return path
+
+
+def aspects(found: deconv_ir.ModelDifference) -> list[str]:
+    return sorted({difference.aspect.value for difference in found.differences})
+
+
+def test_saved_again(original: Path, tmp_path: Path) -> None:
+    found = deconv_ir.diff(original, saved(original, tmp_path / "b.xml"), X, rtol=1e-6)
+    assert aspects(found) == ["rt_info"]  # of the network: what OpenVINO was asked for
+    assert len(found.differences) == 1
+    assert all(tensor.within for tensor in found.tensors)
+
+
+def test_compressed_to_f16(original: Path, tmp_path: Path) -> None:
+    found = deconv_ir.diff(original, saved(original, tmp_path / "b.xml", f16=True))
+    assert aspects(found) == ["rt_info", "weights"]
+    stored = [d.message for d in found.differences if d.aspect is deconv_ir.Aspect.WEIGHTS]
+    assert len(stored) == 9
+    assert set(stored) == {"stored as f32 in A, f16 in B, equal after conversion to f16"}
+
+
+def test_batch_normalisation_folded_by_openvino(original: Path, tmp_path: Path) -> None:
+    found = deconv_ir.diff(original, saved(original, tmp_path / "b.xml", folded=True), X)
+    assert aspects(found) == ["folded", "names", "rt_info"]
+    assert len(found.differences) == 3
+    assert all(tensor.within for tensor in found.tensors)
+
+
+def test_openvino_runs_the_other_side(original: Path) -> None:
+    found = deconv_ir.diff(original, None, X, against="openvino", rtol=1e-5)
+    assert len(found.tensors) == 14
+    assert found.equal
+
+
+def test_openvino_runs_a_broken_model(original: Path, tmp_path: Path) -> None:
+    edit = Edit(original)
+    edit.set("up", pads_begin="0,0", pads_end="2,2")
+    found = deconv_ir.diff(original, edit.save(tmp_path / "b.xml"), X, against="openvino")
+    assert found.culprit is not None
+    assert found.culprit.tensor.name == "up"
+
+
+def test_bisection_with_openvino(original: Path) -> None:
+    done = invoke_script(
+        "diff", original, "--random-inputs", 0, "--bisect", "--against", "openvino"
+    )
+    assert done.exit_code == 0, done.output
+
+
+def test_onnxruntime_runs_the_other_side(tmp_path: Path) -> None:
+    onnx = pytest.importorskip("onnx", reason="onnx cannot be imported: install the `peers` extra")
+    pytest.importorskip("onnxruntime", reason="onnxruntime: install the `peers` extra")
+    from onnx import TensorProto, helper, numpy_helper
+
+    rng = np.random.default_rng(2)
+    w = rng.standard_normal((4, 3, 4, 4)).astype(np.float32)
+    graph = helper.make_graph(
+        [
+            helper.make_node("Sigmoid", ["x"], ["s"], name="s"),
+            helper.make_node("ConvTranspose", ["s", "w"], ["u"], name="u", strides=[2, 2]),
+            helper.make_node("Relu", ["u"], ["y"], name="y"),
+        ],
+        "net",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, [1, 4, 6, 6])],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, [1, 3, 14, 14])],
+        [numpy_helper.from_array(w, "w")],
+    )
+    path = tmp_path / "model.onnx"
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9)
+    onnx.save(model, path)
+    ov.save_model(ov.convert_model(path), tmp_path / "model.xml", compress_to_fp16=False)
+    x = rng.standard_normal((1, 4, 6, 6)).astype(np.float32)
+    found = deconv_ir.diff(tmp_path / "model.xml", path, x, against="onnxruntime", rtol=1e-5)
+    assert [tensor.name for tensor in found.tensors] == ["s", "u", "y"]
+    assert found.equal
+    edit = Edit(tmp_path / "model.xml")
+    (up,) = (e for e in edit.root.iter("layer") if e.get("type") == "ConvolutionBackpropData")
+    up.find("data").set("strides", "2, 3")
+    up.find("data").set("pads_end", "0, 5")
+    broken = edit.save(tmp_path / "broken.xml")
+    found = deconv_ir.diff(broken, path, x, against="onnxruntime")
+    assert found.culprit is not None
+    assert found.culprit.tensor.name == "u"
