@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from deconv_ir.compare.folding import Folded
 from deconv_ir.compare.matching import Matching
-from deconv_ir.compare.network import StoredConstant, Network
+from deconv_ir.compare.network import Network, StoredConstant
 from deconv_ir.compare.weights import compare_weights
 from deconv_ir.ir.graph import Info, Layer, Source
 from deconv_ir.ir.infer import infer

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from deconv_ir.compare.network import StoredConstant, Network
+from deconv_ir.compare.network import Network, StoredConstant
 
 if TYPE_CHECKING:
     from deconv_ir.ir.dtypes import Array

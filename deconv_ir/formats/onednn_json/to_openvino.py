@@ -15,7 +15,7 @@ from deconv_ir.ops.base import format_attributes
 from deconv_ir.ops.constants.constant import Const
 from deconv_ir.ops.convolution.onednn import OneDNNDeconvolution
 from deconv_ir.ops.elementwise.unary import RoundMode
-from deconv_ir.ops.onednn.program import Composite, Constant, Program, Ref
+from deconv_ir.ops.onednn.program import Composite, Literal, Program, Ref
 from deconv_ir.ops.onednn.quantization import Dequantize, QuantizationType, Quantize
 
 if TYPE_CHECKING:
@@ -244,7 +244,7 @@ class _Writer:
         for position, ref in enumerate(outputs):
             self.made[(index, position)] = places[ref]
 
-    def _constant(self, number: int, name: str, constant: Constant) -> Layer:
+    def _constant(self, number: int, name: str, constant: Literal) -> Layer:
         data = constant.array().tobytes()
         self.weights.extend(bytes(-len(self.weights) % _ALIGNED))
         operation = Const(

@@ -434,7 +434,7 @@ RULES = (
         <data strides="3,2" dilations="1,1" pads_begin="1,1" pads_end="1,1"/>
         """,
         when="disputed",
-        fix="declares the computed dims, with --unsafe-fixes",
+        fix="declares the computed dims (unsafe)",
         check=contradicted_layers,
     ),
 )

@@ -22,7 +22,7 @@ Ref = int
 """A tensor of a program: its inputs come first, then the first output of each step."""
 
 
-class Constant(NamedTuple):
+class Literal(NamedTuple):
     """A constant of a program."""
 
     values: tuple[float, ...]
@@ -47,7 +47,7 @@ class Step(NamedTuple):
 
     operation: Operation | None
     inputs: tuple[Ref, ...] = ()
-    constant: Constant | None = None
+    constant: Literal | None = None
 
 
 class Program:
@@ -92,7 +92,7 @@ class Program:
     ) -> Ref:
         """Add a constant; by default a list."""
         dims = (len(values),) if shape is None else tuple(shape)
-        found = Constant(tuple(values), element_type, dims)
+        found = Literal(tuple(values), element_type, dims)
         self.steps.append(Step(None, (), found))
         self.infos.append(found.info())
         return len(self.infos) - 1
