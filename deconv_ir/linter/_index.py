@@ -52,6 +52,7 @@ ROWS: tuple[tuple[Any, ...], ...] = (
         False,
     ),
     ("IR214", "unknown-operation", ERROR, (), (), "unusual_operations", False),
+    ("IR215", "body-does-not-fit", ERROR, (), (), "bodies", False),
     ("IR301", "attribute-missing", ERROR, ("attribute-missing",), (), None, False),
     ("IR302", "required-attribute-left-out", WARNING, (), (), "", False),
     ("IR303", "attribute-out-of-range", ERROR, ("attribute-value",), (), None, False),

@@ -100,7 +100,7 @@ def gaps(ranges: Iterable[Span], length: int) -> Iterator[tuple[int, int, int | 
 
 
 def count_not_finite(const: Const, weights: WeightsView) -> tuple[int, int, int]:
-    """Count the NaN and infinite elements of a constant.
+    """Count the NaN and infinite elements of a constant; masks consist of -inf, which is left out.
 
     Returns
     -------
@@ -127,7 +127,7 @@ def count_not_finite(const: Const, weights: WeightsView) -> tuple[int, int, int]
             return 0, 0, -1  # a type without arrays has no NaN either
         # Types of eight bits and fewer have no isfinite of their own.
         wide = data if data.dtype.kind == "f" else data.astype(np.float32)
-        bad = ~np.isfinite(wide)
+        bad = ~np.isfinite(wide) & ~np.isneginf(wide)
         if bad.any():
             if first < 0:
                 first = start + int(np.argmax(bad))

@@ -19,6 +19,7 @@ from deconv_ir.ops import find_operation
 if TYPE_CHECKING:
     from deconv_ir.formats.onednn_json.document import Document as OneDNNDocument
     from deconv_ir.formats.onednn_json.document import Locator as OneDNNLocator
+    from deconv_ir.linter.bodies import Body
     from deconv_ir.linter.evidence import Evidence
     from deconv_ir.linter.weights import WeightsView
     from deconv_ir.ops.constants.constant import Const
@@ -41,10 +42,16 @@ class LintContext:
         None when the file is not an IR.
     weights : WeightsView or None
         The .bin; None where there is none, or none is needed.
+    bodies : tuple of Body
+        Those of the graph's If, Loop and TensorIterator layers.
+    is_body : bool
     evidence : Evidence
     library_findings : dict
         What reading, connecting and inference reported, by their `rule`.
     """
+
+    bodies: tuple[Body, ...] = ()
+    is_body: bool = False
 
     def __init__(
         self,
@@ -254,6 +261,8 @@ class LintContext:
         """Whether sizes and offsets of constants may be wrong."""
         from deconv_ir.linter.constants import are_untidy
 
+        if self.bodies or self.is_body:
+            return True
         found = [const for _, _, const in self.constants()]
         if len(found) < len(self.by_type.get("Const", ())):
             return True  # the attributes of one cannot be read

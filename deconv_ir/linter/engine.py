@@ -35,6 +35,9 @@ MAX_SHOWN = 1000
 """Characters of a line that are kept to be shown."""
 
 
+WITH_BODIES = ("If", "Loop", "TensorIterator")
+"""Types of layers that have graphs of their own."""
+
 DECLARED_DIMS = ("IR401", "IR402")
 """Rules that compare declared dims with computed ones."""
 
@@ -155,10 +158,16 @@ def check_document(
         for span, message in suppressions.mistakes:
             errors.append(DeconvError(message, rule="suppression", place=span))
     context = LintContext(document, inference_context, inference, view, errors, evidence)
+    contexts = [context]
+    if graph is not None and any(kind in context.by_type for kind in WITH_BODIES):
+        from deconv_ir.linter.bodies import all_contexts, read_bodies
+
+        context.bodies = tuple(read_bodies(context))
+        contexts = list(all_contexts(context))
     found: list[tuple[tuple[int, int, str], Finding, Fix]] = []
     suppressed = 0
     hidden: dict[Severity, int] = {}
-    for code in _to_run(options, context):
+    for context, code in [(c, code) for c in contexts for code in _to_run(options, c)]:
         severity = options.severity_of(code)
         for report in _reports(load_rule(code), context):
             if suppressions is not None and _is_silent(suppressions, code, report, context):
@@ -175,7 +184,7 @@ def check_document(
         document.file or "",
         [finding for _, finding, _ in found],
         0 if graph is None else len(graph.layers),
-        () if graph is None else _passed_over(context),
+        () if graph is None else _passed_over(contexts[0]),
         suppressed,
         tuple(hidden.items()),
         [(i, fix) for i, (_, _, fix) in enumerate(found) if fix.edits],

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from deconv_ir.errors import DeconvError
 from deconv_ir.ir.dtypes import ElementType
-from deconv_ir.ir.graph import Graph, Port
+from deconv_ir.ir.graph import Graph, Layer, Port
 from deconv_ir.ir.infer import Inference, Outputs
 from deconv_ir.ir.operation import TensorInfo
 from deconv_ir.ir.shapes import Shape, compatible, declared_form
@@ -73,6 +73,7 @@ class Evidence:
                 port.element_type not in (None, kind)
                 and kind is not None
                 and fed
+                and not is_decompression(self.graph.layers[index])
                 and all(end.element_type is port.element_type for end in fed)
             ):
                 kind = port.element_type
@@ -222,6 +223,16 @@ class Evidence:
             for layer in self.graph.layers
             for port in layer.outputs
         }
+
+
+def is_decompression(layer: Layer) -> bool:
+    """Tell whether a Convert decompresses weights: OpenVINO writes the type before it, too."""
+    return layer.type == "Convert" and any(
+        ("name", "decompression") in child.attributes
+        for extra in layer.extras
+        if extra.tag == "rt_info"
+        for child in extra.children
+    )
 
 
 def _all_declare(ports: Sequence[Port], shape: Shape, least: int = 1) -> bool:

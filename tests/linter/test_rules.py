@@ -49,6 +49,7 @@ IR211 no-result warning
 IR212 duplicate-port-id error
 IR213 wrong-number-of-ports error
 IR214 unknown-operation error
+IR215 body-does-not-fit error
 IR301 attribute-missing error
 IR302 required-attribute-left-out warning fix
 IR303 attribute-out-of-range error

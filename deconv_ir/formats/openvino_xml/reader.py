@@ -110,6 +110,23 @@ def read_document(
     return document
 
 
+def read_body(outer: Document, element: Element, limits: Limits = DEFAULT_LIMITS) -> Document:
+    """Read the body of an If, a Loop or a TensorIterator, an element of a document.
+
+    Its layers and edges are found in the text of that document.
+    """
+    document = Document(outer.file)
+    document.source = outer.source
+    document.root = element.head
+    assert outer.source is not None
+    try:
+        document.graph = _Reader(document, outer.source, limits).body(element)
+    except DeconvError as error:
+        document.problems.append(error)
+        document.graph = Graph(name="", layers=(), edges=(), file=outer.file)
+    return document
+
+
 def read_file(path: str | os.PathLike[str], limits: Limits = DEFAULT_LIMITS) -> bytes:
     """Return the bytes of an IR's XML.
 
@@ -251,6 +268,14 @@ class _Reader:
                 actual=version,
             )
         self.flush()
+        return self._graph(root, attributes.get("name", ""), version)
+
+    def body(self, root: Element) -> Graph:
+        """Read the body of a layer."""
+        return self._graph(root, "", None)
+
+    def _graph(self, root: Element, name: str, version: int | None) -> Graph:
+        """Read the sections of a network or of a body."""
         layers: list[Layer] = []
         edges: list[Edge] = []
         extras: list[Info] = []
@@ -273,11 +298,11 @@ class _Reader:
                 extras.append(info_of(element))
                 check_child("net", element, self._faults)
         if "layers" not in sections:
-            message = "<net> has no <layers>"
+            message = f"<{root.tag}> has no <layers>"
             add_fault(self._faults, "missing-element", message, root.start, root.head_end)
         self.flush()
         return Graph(
-            name=attributes.get("name", ""),
+            name=name,
             layers=tuple(layers),
             edges=tuple(edges),
             ir_version=version,

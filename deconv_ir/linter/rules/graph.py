@@ -178,6 +178,14 @@ def unknown_operations(context: LintContext) -> Iterator[Report]:
             yield Report(message, place, actual=getattr(layer, attribute), hint=hint)
 
 
+def bodies(context: LintContext) -> Iterator[Report]:
+    """Compare the bodies of layers with their port maps."""
+    from deconv_ir.linter.bodies import check_body
+
+    for body in context.bodies:
+        yield from check_body(context, body)
+
+
 def _judge_operation(kind: str, version: str) -> tuple[str, str, str | None] | None:
     """Return the wrong attribute, what is wrong with it, and a hint; None where all is well."""
     from deconv_ir.ops.opsets import EXTENSIONS, LAST_OPSET, OPERATIONS, nearest_operation
@@ -422,5 +430,29 @@ RULES = (
         fails='<layer id="5" type="Relu6"/>',
         when="unusual_operations",
         check=unknown_operations,
+    ),
+    Rule(
+        "IR215",
+        "body-does-not-fit",
+        ERROR,
+        """A body of an If, Loop or TensorIterator does not fit its layer or its port map.
+
+        The port map joins Parameters and Results of the body to ports of the layer; a back edge
+        leads from a Result to the Parameter of the next iteration.  Both ends have one shape,
+        except along an axis that is cut in slices, and one element type.
+        """,
+        fails="""
+        <layer id="5" name="act" type="TensorIterator" version="opset1">
+            <port_map>
+                <input external_port_id="0" internal_layer_id="9"/>
+            </port_map>
+            <body>
+                <layers/>
+                <edges/>
+            </body>
+        </layer>
+        """,
+        when="bodies",
+        check=bodies,
     ),
 )

@@ -82,9 +82,15 @@ def with_computed_dims(found: DeconvError | Finding, context: LintContext) -> Re
     return Report.of(found, dims_fix(context, layer, "output", port, shape))
 
 
-def with_computed_precision(found: DeconvError | Finding, context: LintContext) -> Report:
-    """Add the edit that declares the computed precision."""
+def with_computed_precision(found: DeconvError | Finding, context: LintContext) -> Report | None:
+    """Add the fix that declares the computed precision."""
+    from deconv_ir.linter.evidence import is_decompression
+
     layer, port = _output_at(found)
+    if is_decompression(context.graph.layers[layer]):
+        inputs = context.inputs(layer)
+        if inputs and inputs[0].element_type is found.actual:
+            return None
     return Report.of(found, type_fix(context, layer, "output", port, found.expected))
 
 

@@ -16,6 +16,7 @@ from deconv_ir.linter.report import Fix, Report
 from deconv_ir.linter.rule import ERROR, INFO, WARNING, Rule
 
 if TYPE_CHECKING:
+    from deconv_ir.linter.weights import WeightsView
     from deconv_ir.ops.constants.constant import Const
 
 
@@ -129,17 +130,32 @@ def offsets_between_elements(context: LintContext) -> Iterator[Report]:
 def unused_bytes(context: LintContext) -> Iterator[Report]:
     """Look for gaps between the ranges of the constants."""
     weights = context.weights
-    if weights is None:
-        return
+    if weights is None or context.is_body:
+        return  # what is outside of the body uses bytes too
     if any(not layer.operation.implemented for layer in context.graph.of_type("Const")):
         return  # a constant whose attributes cannot be read may use them
-    for start, end, index in gaps(_spans(context), len(weights)):
+    used = _spans(context)
+    if context.bodies:
+        from deconv_ir.linter.bodies import all_contexts
+
+        inner = [spans((-1, const) for _, _, const in c.constants()) for c in all_contexts(context)]
+        used = sorted([*used, *(span for found in inner[1:] for span in found)])
+    for start, end, index in gaps(used, len(weights)):
+        if _is_padding(weights, start, end):
+            continue
+        index = None if index == -1 else index
         location = None if index is None else GraphLocation(layer=index, attribute="offset")
         yield Report(
             f"bytes {start} to {end} of {weights.name} are used by no constant",
             context.document.root if location is None else location,
             actual=end - start,
         )
+
+
+def _is_padding(weights: WeightsView, start: int, end: int) -> bool:
+    """Tell whether a gap of zeros aligns the constant that follows to 2, 4 or 8 bytes."""
+    aligned = any(end == -(-start // size) * size for size in (2, 4, 8))
+    return aligned and end < len(weights) and not any(weights.read(start, end - start))
 
 
 def not_finite(context: LintContext) -> Iterator[Report]:
@@ -276,8 +292,8 @@ RULES = (
         WARNING,
         """A constant has NaN or infinite elements.
 
-        A single one in a filter makes every output NaN.  Some masks contain infinities on
-        purpose: suppress the rule for their layers.
+        A single one in a filter makes every output NaN.  Negative infinity is not reported, since
+        masks of attention contain it.
         """,
         fails="""
         <layer id="3">

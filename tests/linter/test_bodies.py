@@ -1,0 +1,203 @@
+"""Bodies of If, Loop and TensorIterator are graphs, joined to their layer by a port map.
+
+The layer follows OpenVINO's specification of TensorIterator-1: data [2,7,4] is cut along axis 1,
+each slice is added to a state [2,1,4], and the sums are put together again.
+"""
+
+from __future__ import annotations
+
+import struct
+from pathlib import Path
+
+import pytest
+
+import deconv_ir
+from deconv_ir.linter.engine import check_bytes
+from deconv_ir.linter.options import choose
+
+
+def port(number: int, dims: str, precision: str = "FP32") -> str:
+    inside = "".join(f"<dim>{d}</dim>" for d in dims.split(","))
+    return f'<port id="{number}" precision="{precision}">{inside}</port>'
+
+
+def parameter(number: int, name: str, dims: str) -> str:
+    return (
+        f'<layer id="{number}" name="{name}" type="Parameter" version="opset1">'
+        f'<data shape="{dims}" element_type="f32"/><output>{port(0, dims)}</output></layer>\n'
+    )
+
+
+def result(number: int, dims: str) -> str:
+    return (
+        f'<layer id="{number}" name="r{number}" type="Result" version="opset1">'
+        f"<input>{port(0, dims)}</input></layer>\n"
+    )
+
+
+def add(number: int, a: str, b: str) -> str:
+    return (
+        f'<layer id="{number}" name="add{number}" type="Add" version="opset1">'
+        f'<data auto_broadcast="numpy"/><input>{port(0, a)}{port(1, b)}</input>'
+        f"<output>{port(2, a)}</output></layer>\n"
+    )
+
+
+def edge(a: int, b: int, c: int, d: int) -> str:
+    return f'<edge from-layer="{a}" from-port="{b}" to-layer="{c}" to-port="{d}"/>\n'
+
+
+SLICED = 'axis="1" start="0" end="-1" stride="1" part_size="1"'
+MODEL = (
+    '<?xml version="1.0"?>\n<net name="n" version="11"><layers>\n'
+    + parameter(0, "x", "2,7,4")
+    + parameter(1, "h", "2,1,4")
+    + '<layer id="2" name="ti" type="TensorIterator" version="opset1">\n<port_map>\n'
+    + f'<input external_port_id="0" internal_layer_id="0" {SLICED}/>\n'
+    + '<input external_port_id="1" internal_layer_id="1"/>\n'
+    + '<output external_port_id="2" internal_layer_id="4"/>\n'
+    + f'<output external_port_id="3" internal_layer_id="5" {SLICED}/>\n</port_map>\n'
+    + '<back_edges><edge from-layer="4" to-layer="1"/></back_edges>\n'
+    + f"<input>{port(0, '2,7,4')}{port(1, '2,1,4')}</input>\n"
+    + f"<output>{port(2, '2,1,4')}{port(3, '2,7,4')}</output>\n<body><layers>\n"
+    + parameter(0, "slice", "2,1,4")
+    + parameter(1, "state", "2,1,4")
+    + '<layer id="2" name="bias" type="Const" version="opset1">'
+    + '<data element_type="f32" shape="4" offset="0" size="16"/>'
+    + f"<output>{port(0, '4')}</output></layer>\n"
+    + add(3, "2,1,4", "2,1,4")
+    + result(4, "2,1,4")
+    + result(5, "2,1,4")
+    + add(6, "2,1,4", "4")
+    + "</layers><edges>\n"
+    + edge(0, 0, 3, 0)
+    + edge(1, 0, 3, 1)
+    + edge(3, 2, 6, 0)
+    + edge(2, 0, 6, 1)
+    + edge(6, 2, 4, 0)
+    + edge(6, 2, 5, 0)
+    + "</edges></body></layer>\n"
+    + result(3, "2,1,4")
+    + result(4, "2,7,4")
+    + "</layers><edges>\n"
+    + edge(0, 0, 2, 0)
+    + edge(1, 0, 2, 1)
+    + edge(2, 2, 3, 0)
+    + edge(2, 3, 4, 0)
+    + "</edges></net>\n"
+)
+
+
+def lint(text: str, folder: Path) -> list[deconv_ir.Finding]:
+    weights = folder / "m.bin"
+    weights.write_bytes(struct.pack("<4f", 1, 2, 3, 4))
+    return check_bytes(text.encode(), "m.xml", choose(), weights).findings
+
+
+def test_clean(tmp_path: Path) -> None:
+    """The constant of the body uses all bytes of the .bin."""
+    assert lint(MODEL, tmp_path) == []
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "code"),
+    [
+        ('internal_layer_id="4"', 'internal_layer_id="9"', "IR215"),
+        ('internal_layer_id="4"', 'internal_layer_id="3"', "IR215"),
+        ('external_port_id="1"', 'external_port_id="7"', "IR215"),
+        ('<input external_port_id="1" internal_layer_id="1"/>\n', "", "IR215"),
+        ('<edge from-layer="4" to-layer="1"/>', '<edge from-layer="9" to-layer="1"/>', "IR215"),
+        (parameter(1, "state", "2,1,4"), parameter(1, "state", "2,2,4"), "IR215"),
+        ('name="state" type="Parameter" version="opset1"', 'name="state" type="Param"', "IR214"),
+        ('shape="4" offset="0" size="16"', 'shape="4" offset="8" size="16"', "IR502"),
+        ('shape="4" offset="0" size="16"', 'shape="5" offset="0" size="20"', "IR502"),
+        (add(3, "2,1,4", "2,1,4"), add(3, "2,1,5", "2,1,4"), "IR401"),
+        (add(6, "2,1,4", "4"), add(6, "2,1,4", "4").replace("numpy", "nmpy"), "IR306"),
+        (edge(2, 0, 6, 1), "", "IR206"),
+        (edge(3, 2, 6, 0), edge(3, 9, 6, 0), "IR204"),
+    ],
+)
+def test_mistakes_in_a_body(old: str, new: str, code: str, tmp_path: Path) -> None:
+    assert MODEL.count(old) >= 1
+    at = MODEL.rindex(old) if old.startswith('<edge from-layer="3"') else MODEL.index(old)
+    text = MODEL[:at] + new + MODEL[at + len(old) :]
+    found = {finding.code: finding for finding in lint(text, tmp_path)}
+    assert code in found
+    line = found[code].line
+    assert line is not None
+    assert 5 <= line <= MODEL[: MODEL.index("</body>")].count("\n") + 1
+
+
+def test_dims_in_a_body_are_fixed(tmp_path: Path) -> None:
+    from deconv_ir.linter.fix import fix_bytes
+
+    weights = tmp_path / "m.bin"
+    weights.write_bytes(bytes(16))
+    at = MODEL.index(add(3, "2,1,4", "2,1,4"))
+    wrong = add(3, "2,1,4", "2,1,4").replace(
+        f"<output>{port(2, '2,1,4')}", f"<output>{port(2, '2,1,9')}"
+    )
+    text = MODEL[:at] + wrong + MODEL[at + len(add(3, "2,1,4", "2,1,4")) :]
+    data, count, left = fix_bytes(text.encode(), "m.xml", choose(), weights)
+    assert (data.decode(), count, left.findings) == (MODEL, 1, [])
+
+
+DECOMPRESSED = (
+    '<net name="n" version="11"><layers>\n'
+    + '<layer id="0" name="c" type="Const" version="opset1">'
+    + '<data element_type="f16" shape="4" offset="0" size="8"/>'
+    + f"<output>{port(0, '4', 'FP16')}</output></layer>\n"
+    + '<layer id="1" name="d" type="Convert" version="opset1"><data destination_type="f32"/>'
+    + '<rt_info><attribute name="decompression" version="0"/></rt_info>'
+    + f"<input>{port(0, '4', 'FP16')}</input><output>{port(1, '4', 'FP16')}</output></layer>\n"
+    + result(2, "4").replace("FP32", "FP16")
+    + "</layers><edges>\n"
+    + edge(0, 0, 1, 0)
+    + edge(1, 1, 2, 0)
+    + "</edges></net>\n"
+)
+
+
+def test_decompression_before_a_result_declares_the_compressed_type(tmp_path: Path) -> None:
+    weights = tmp_path / "m.bin"
+    weights.write_bytes(bytes(8))
+    assert check_bytes(DECOMPRESSED.encode(), "m.xml", choose(), weights).findings == []
+    other = DECOMPRESSED.replace("decompression", "fused_names_0")
+    found = check_bytes(other.encode(), "m.xml", choose(), weights).findings
+    assert {f.code for f in found} == {"IR403"}
+
+
+@pytest.mark.parametrize(
+    ("content", "codes"),
+    [(bytes(16), []), (bytes(6) + b"\1" + bytes(9), ["IR506"]), (bytes(24), ["IR506"])],
+)
+def test_zeros_that_align_are_no_gap(content: bytes, codes: list[str], tmp_path: Path) -> None:
+    """Six bytes, two of alignment, and eight bytes."""
+    short = DECOMPRESSED.replace('shape="4" offset="0" size="8"', 'shape="3" offset="0" size="6"')
+    first = short.replace("<dim>4</dim>", "<dim>3</dim>")
+    more = DECOMPRESSED.split("<layers>\n")[1].split("</layers>")[0]
+    for old in (0, 1, 2):
+        more = more.replace(f'<layer id="{old}" name="', f'<layer id="{old + 3}" name="x')
+    more = more.replace('offset="0"', 'offset="8"')
+    edges = edge(3, 0, 4, 0) + edge(4, 1, 5, 0)
+    text = first.replace("</layers>", f"{more}</layers>").replace("</edges>", f"{edges}</edges>")
+    weights = tmp_path / "m.bin"
+    weights.write_bytes(content)
+    found = check_bytes(text.encode(), "m.xml", choose(), weights).findings
+    assert [f.code for f in found] == codes
+
+
+def test_other_gaps_are_reported(tmp_path: Path) -> None:
+    for content in (bytes(8) + b"\1\0\0\0", bytes(17)):
+        weights = tmp_path / "m.bin"
+        weights.write_bytes(content)
+        found = check_bytes(DECOMPRESSED.encode(), "m.xml", choose(), weights).findings
+        assert [f.code for f in found] == ["IR506"]
+
+
+def test_negative_infinity_belongs_in_masks(tmp_path: Path) -> None:
+    for values, codes in (((0, float("-inf")), []), ((0, float("inf")), ["IR507"])):
+        weights = tmp_path / "m.bin"
+        weights.write_bytes(struct.pack("<4e", *values, 1, 1))
+        found = check_bytes(DECOMPRESSED.encode(), "m.xml", choose(deep=True), weights).findings
+        assert [f.code for f in found] == codes
