@@ -619,6 +619,7 @@ static PyType_Spec kernel_spec = {
 extern PyType_Spec block_spec;     /* blocks.c */
 extern PyType_Spec pointwise_spec; /* pointwise/object.c */
 PyObject *pointwise_operations(void);
+PyObject *module_resample(PyObject *module, PyObject *arguments); /* resample/resample.c */
 
 static PyObject *module_isas(PyObject *module, PyObject *unused) {
     (void)module;
@@ -651,6 +652,8 @@ static PyObject *module_keep(PyObject *module, PyObject *argument) {
 }
 
 static PyMethodDef module_methods[] = {
+    {"resample", module_resample, METH_VARARGS,
+     "resample(data, out, rows, columns, threads): interpolate the last of three axes"},
     {"keep", module_keep, METH_O, "keep(bytes): how much memory of results is used again"},
     {"processor", module_processor, METH_NOARGS,
      "processor() -> (vendor, family, model, bytes of its second-level cache, whether AVX-512 is "
@@ -660,7 +663,7 @@ static PyMethodDef module_methods[] = {
 };
 
 /* Of the calls from Python; to be raised, here and in compiled.py, when one changes. */
-enum { INTERFACE = 10 };
+enum { INTERFACE = 11 };
 
 static int add_type(PyObject *module, PyType_Spec *spec, const char *name) {
     PyObject *type = PyType_FromSpec(spec);

@@ -151,7 +151,13 @@ def resampler(
     ]
     jobs = -(-count // cut.rows) * len(starts)
 
+    compiled = _compiled(how, data, output, axes, lead)
+
     def run(array: Array) -> Array:
+        if compiled is not None and (how.mode is Mode.NEAREST or array.dtype == np.float32):
+            result = empty(output, array.dtype)
+            compiled(array, result)
+            return result
         rows = array.reshape(count, *data[lead:])
         if axes and jobs == 1:
             return _resample(how, rows, axes).reshape(output)
@@ -171,6 +177,42 @@ def resampler(
 
         run_jobs(lambda: do, jobs, cut.threads)
         return result.reshape(output)
+
+    return run
+
+
+def _compiled(
+    how: Settings,
+    data: tuple[int, ...],
+    output: Sequence[int],
+    axes: Sequence[tuple[int, Any]],
+    lead: int,
+) -> Callable[[Array, Array], None] | None:
+    """Return what interpolates the last two axes; None where others change, or none."""
+    from deconv_ir.kernels import get_threads
+    from deconv_ir.kernels.runtime.extension import compiled_module
+
+    module, rank = compiled_module(), len(data)
+    if module is None or not axes or rank < 2 or lead < rank - 2:
+        return None
+    taps_of = {axis + lead - 1: taps for axis, taps in axes}
+    pairs = []
+    for axis in (rank - 2, rank - 1):
+        index, *weights = taps_of.get(axis, (np.arange(data[axis]),))
+        if how.mode is Mode.NEAREST:
+            weight = None
+        elif weights:
+            weight = np.ascontiguousarray(weights[0].T, np.float32)
+        else:
+            weight = np.ones(data[axis], np.float32)
+        pairs.append((np.ascontiguousarray(index.T, np.int64), weight))
+    shapes = (-1, *data[-2:]), (-1, *output[-2:])
+    resample, threads = module.resample, get_threads()
+
+    def run(array: Array, out: Array) -> None:
+        bits = f"u{out.itemsize}"
+        flat = np.ascontiguousarray(array).view(bits).reshape(shapes[0])
+        resample(flat, out.view(bits).reshape(shapes[1]), *pairs, threads)
 
     return run
 

@@ -1,0 +1,87 @@
+"""Compiled interpolation of the last two axes beside NumPy's."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from deconv_ir.kernels.runtime.extension import compiled_module
+from deconv_ir.ops.resample import resample
+from deconv_ir.ops.resample.resample import Coordinates, Mode, Nearest, Settings, resampler
+
+pytestmark = pytest.mark.skipif(
+    compiled_module() is None, reason="the compiled kernel was not built here"
+)
+SHAPES = [
+    ((2, 3, 4, 5), (2, 3, 8, 10)), ((1, 1, 1, 1), (1, 1, 3, 7)), ((1, 2, 9, 33), (1, 2, 9, 70)),
+    ((3, 40, 50), (3, 17, 50)), ((5, 7), (11, 3)), ((1, 2, 60, 90), (1, 2, 240, 361)),
+]  # fmt: skip
+LINEAR = [Mode.LINEAR, Mode.LINEAR_ONNX, Mode.CUBIC, Mode.BILINEAR_PILLOW]
+
+
+def both(
+    how: Settings, data: Any, output: tuple[int, ...], monkeypatch: pytest.MonkeyPatch
+) -> tuple[Any, Any]:
+    pairs = zip(data.shape, output, strict=True)
+    scales = {axis: y / x for axis, (x, y) in enumerate(pairs) if x != y}
+    assert scales, "something changes"
+    found = resampler(how, data.shape, output, scales, 1 << 20)(data)
+    called = []
+    monkeypatch.setattr(resample, "_compiled", lambda *_: called.append(1))
+    expected = resampler(how, data.shape, output, scales, 1 << 20)(data)
+    assert called, "the second one is NumPy's"
+    return found, expected
+
+
+@pytest.mark.parametrize("shapes", SHAPES, ids=str)
+@pytest.mark.parametrize("dtype", ["f4", "f2", "f8", "u1", "i8"])
+def test_nearest_has_the_bits_of_the_data(
+    dtype: str, shapes: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data = (np.random.default_rng(1).standard_normal(shapes[0]) * 50).astype(dtype)
+    if data.dtype.kind == "f":
+        data.flat[0] = np.nan
+    how = Settings(Mode.NEAREST, Coordinates.HALF_PIXEL, Nearest.ROUND_PREFER_FLOOR, False, 0.0)
+    found, expected = both(how, data, shapes[1], monkeypatch)
+    np.testing.assert_array_equal(found, expected)
+    assert found.dtype == data.dtype
+
+
+@pytest.mark.parametrize("shapes", SHAPES, ids=str)
+@pytest.mark.parametrize("mode", LINEAR)
+@pytest.mark.parametrize("antialias", [False, True])
+def test_weighted_sums(
+    antialias: bool, mode: Mode, shapes: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data = np.random.default_rng(2).standard_normal(shapes[0], np.float32)
+    how = Settings(mode, Coordinates.HALF_PIXEL, Nearest.SIMPLE, antialias, -0.75)
+    found, expected = both(how, data, shapes[1], monkeypatch)
+    np.testing.assert_allclose(found, expected, rtol=1e-5, atol=2e-6)
+
+
+def test_a_view_of_the_data_and_numbers_that_are_not_finite(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    data = np.random.default_rng(3).standard_normal((2, 30, 40), np.float32)[:, ::2, ::-1]
+    data[0, 3, 4], data[1, 5, 6] = np.nan, np.inf
+    how = Settings(Mode.LINEAR_ONNX, Coordinates.ALIGN_CORNERS, Nearest.SIMPLE, False, -0.75)
+    with np.errstate(all="ignore"):
+        found, expected = both(how, data, (2, 31, 79), monkeypatch)
+    np.testing.assert_array_equal(np.isnan(found), np.isnan(expected))
+    np.testing.assert_allclose(found, expected, rtol=1e-5, atol=2e-6)
+
+
+def test_c_refuses_taps_outside_of_the_data() -> None:
+    module = compiled_module()
+    assert module is not None
+    data, out = np.zeros((1, 2, 2), np.float32), np.zeros((1, 2, 2), np.float32)
+    good, bad = np.array([0, 1]), np.array([0, 2])
+    one, two = np.ones(1, np.float32), np.ones(2, np.float32)
+    for rows, columns in (((bad, None), (good, None)), ((good, None), (-good, None)),
+                          ((good, two), (good, None)), ((good, one), (good, two))):  # fmt: skip
+        with pytest.raises(ValueError, match="invalid"):
+            module.resample(data, out, rows, columns, 1)
+    with pytest.raises(ValueError, match="do not fit"):
+        module.resample(data[0], out, (good, None), (good, None), 1)
