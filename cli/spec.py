@@ -73,7 +73,7 @@ def check(
     verbose: bool,
     quiet: bool,
 ) -> int:
-    """Compute the output dims of every XML layer example in DOC, and compare.
+    """Compute the output dims of every XML layer and oneDNN Graph example in DOC, and compare.
 
     DOC is Markdown, reStructuredText, HTML or plain text; a folder stands for
     the documents in it, '-' for standard input.

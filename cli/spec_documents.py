@@ -19,8 +19,9 @@ from deconv_ir.ir.shapes import format_shape
 from deconv_ir.limits import Limits
 from deconv_ir.linter.engine import Result
 from deconv_ir.linter.report import Fix
-from deconv_ir.spec_examples.check import Judgement, Verdict, check_document, no_examples
+from deconv_ir.spec_examples.check import check_document, no_examples
 from deconv_ir.spec_examples.fix import fix_document
+from deconv_ir.spec_examples.judgement import Judgement, Verdict
 from deconv_ir.spec_examples.rules import RULES
 from deconv_ir.spec_examples.text import Document, read_document
 

@@ -16,15 +16,51 @@ prints the same table.
 
 A version is the opset in which an operation got this form; a layer of a later opset has the
 newest form before it. Element types are those of the first input. The two operations without
-a version are those of the oneDNN graph.
+a version are those of oneDNN Graph that IRs may have too; [below](#onednn-graph) are the kinds that
+oneDNN Graph files may have.
 
 | operation | version | attributes | element types | |
 |---|---|---|---|---|
 """
 
+ONEDNN = """
+## oneDNN Graph
+
+The kinds of operations that [oneDNN Graph files](onednn.md) may have. Attributes have the names of
+oneDNN; types are those that its documents list (the last one holds for the inputs that follow).
+
+| kind | attributes | types of inputs | types of outputs | |
+|---|---|---|---|---|
+"""
+
+
+def onednn_rows() -> list[str]:
+    """Return a row for each kind of oneDNN Graph."""
+    from deconv_ir.formats.onednn_json.kinds import KINDS, UNSUPPORTED
+    from deconv_ir.ops.base import attributes_of
+
+    lines = []
+    for name, kind in sorted(KINDS.items(), key=lambda item: item[0].lower()):
+        cls = kind.operation(name, {None})
+        theirs = {ours: written for written, ours in kind.renames.items()}
+        hidden = ("output_type", "declared_shape", "auto_broadcast.auto_broadcast_axis")
+        attributes = [
+            f"`{theirs.get(spec.name, spec.name).replace('-', '_')}`"
+            for spec in attributes_of(cls)
+            if spec.name not in hidden
+        ]
+        types = ["; ".join(map(", ".join, side)) for side in (kind.inputs, kind.outputs)]
+        summary = (cls.__doc__ or "").partition("\n")[0]
+        lines.append(
+            f"| {name} | {', '.join(attributes)} | {types[0]} | {types[1]} | {summary} |\n"
+        )
+    rest = ", ".join(sorted(UNSUPPORTED))
+    lines.append(f"\nFiles with these kinds load, and are refused by name when they run: {rest}.\n")
+    return lines
+
 
 def main() -> None:
-    """Write the table."""
+    """Write the tables."""
     from deconv_ir.ops.table import operations_table
 
     lines = [
@@ -33,7 +69,7 @@ def main() -> None:
         f"| {row.element_types} | {row.summary.replace('|', chr(92) + '|')} |\n"
         for row in operations_table()
     ]
-    TARGET.write_text(HEAD + "".join(lines))
+    TARGET.write_text(HEAD + "".join(lines) + ONEDNN + "".join(onednn_rows()))
 
 
 if __name__ == "__main__":

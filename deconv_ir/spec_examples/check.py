@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import enum
 from collections.abc import Sequence
-from typing import NamedTuple
 
 from deconv_ir.errors import DeconvError
 from deconv_ir.ir.dtypes import ElementType, parse_element_type
@@ -17,46 +15,22 @@ from deconv_ir.ir.options import Semantics
 from deconv_ir.ir.shapes import Shape, format_shape, intersect_dims, is_static, parse_dim
 from deconv_ir.ops import find_operation
 from deconv_ir.ops.base import parse_attributes
+from deconv_ir.spec_examples.judgement import Judgement, Verdict
 from deconv_ir.spec_examples.rules import file_under
 from deconv_ir.spec_examples.scanner import DimText, Example, PortText, scan
 from deconv_ir.spec_examples.text import Document
 from deconv_ir.spec_examples.values import input_values, misfit
 
 
-class Verdict(enum.Enum):
-    """What can be said of an example."""
-
-    RIGHT = "right"
-    WRONG = "wrong"
-    UNTOLD = "undecided"
-
-
-class Judgement(NamedTuple):
-    """What was found of one example.
-
-    Attributes
-    ----------
-    example : Example
-    verdict : Verdict
-    reason : str
-        What it rests on: the computed shapes and their formulas, what is
-        wrong, or why nothing can be told.
-    findings : tuple of Finding
-        What is to be reported.
-    computed : tuple of Shape
-        Computed shapes of the outputs; empty where they could not be.
-    """
-
-    example: Example
-    verdict: Verdict
-    reason: str
-    findings: tuple[Finding, ...] = ()
-    computed: tuple[Shape, ...] = ()
-
-
 def check_document(document: Document, semantics: Semantics = Semantics.SPEC) -> list[Judgement]:
-    """Judge every layer example of a document, in its order."""
-    return [_Check(document, example, semantics).judge() for example in scan(document)]
+    """Judge every layer, and every oneDNN Graph file, of a document, in its order."""
+    found = [_Check(document, example, semantics).judge() for example in scan(document)]
+    if '"graph"' in document.text:
+        from deconv_ir.spec_examples.graphs import judge_graphs
+
+        found += judge_graphs(document, semantics)
+        found.sort(key=lambda judgement: judgement.example.start)
+    return found
 
 
 def no_examples(document: Document) -> Finding:

@@ -8,7 +8,8 @@ from typing import NamedTuple
 from deconv_ir.ir.findings import Severity
 from deconv_ir.ir.options import Semantics
 from deconv_ir.ir.shapes import Shape, intersect_dims, static
-from deconv_ir.spec_examples.check import Judgement, Verdict, check_document, printed_dim
+from deconv_ir.spec_examples.check import check_document, printed_dim
+from deconv_ir.spec_examples.judgement import Judgement, Verdict
 from deconv_ir.spec_examples.scanner import PortText
 from deconv_ir.spec_examples.text import Document
 

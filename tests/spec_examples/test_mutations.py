@@ -9,8 +9,9 @@ import pytest
 from spec_forms import FORMS, XML, pygments
 
 from deconv_ir.errors import DeconvError
-from deconv_ir.spec_examples.check import Verdict, check_document
+from deconv_ir.spec_examples.check import check_document
 from deconv_ir.spec_examples.fix import fix_document
+from deconv_ir.spec_examples.judgement import Verdict
 from deconv_ir.spec_examples.text import Document
 
 COMMENTED = XML.replace(

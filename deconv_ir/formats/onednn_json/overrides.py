@@ -18,6 +18,7 @@ from deconv_ir.ir.shapes import Shape
 
 _REMOVED: Final = "undef"
 _DIMS: Final = re.compile(r"[0-9]{1,18}(?:x[0-9]{1,18})*")
+_NUMBERS: Final = re.compile(r"-?[0-9][-+0-9.e]*(?:x-?[0-9][-+0-9.e]*)*")
 _TAG: Final = re.compile(r"[a-z]+")
 _WITH_WEIGHTS: Final = frozenset(
     [
@@ -241,7 +242,7 @@ def _attributes(text: str) -> dict[str, str]:
         name, colon, value = entry.partition(":")
         if not colon or not name:
             raise ValueError("expected ID:NAME:VALUE")
-        found[name] = ",".join(value.split("x")) if _DIMS.fullmatch(value) else value
+        found[name] = value.replace("x", ",") if _NUMBERS.fullmatch(value) else value
     return found
 
 

@@ -1,0 +1,104 @@
+"""Judging the oneDNN Graph files that a document prints as examples."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from deconv_ir.errors import DeconvError
+from deconv_ir.formats.onednn_json.reader import read_document
+from deconv_ir.ir.findings import Finding, Severity
+from deconv_ir.ir.infer import infer
+from deconv_ir.ir.operation import Context
+from deconv_ir.ir.options import Semantics
+from deconv_ir.ir.shapes import format_shape
+from deconv_ir.spec_examples.judgement import Judgement, Verdict
+from deconv_ir.spec_examples.rules import file_under
+from deconv_ir.spec_examples.scanner import Example
+from deconv_ir.spec_examples.text import Document
+
+_GRAPH = re.compile(r'"graph"\s*:\s*\[')
+_BRACE = re.compile(r'"(?:[^"\\\n]|\\.)*"|[{}]')
+_ELIDED = re.compile(r"\.\.\.|\u2026")
+_MAX_UNCLOSED = 20
+"""Examples without an end after which no others are looked for."""
+
+
+def find_graphs(text: str) -> Iterator[tuple[int, int]]:
+    """Iterate over the spans of JSON objects with a member ``graph``."""
+    end = unclosed = 0
+    for match in _GRAPH.finditer(text):
+        start = text.rfind("{", end, match.start())
+        if start < 0 or unclosed > _MAX_UNCLOSED:
+            continue
+        depth = 0
+        for brace in _BRACE.finditer(text, start):
+            depth += (brace[0] == "{") - (brace[0] == "}")
+            if not depth and brace[0] == "}":
+                end = brace.end()
+                yield start, end
+                break
+        else:
+            unclosed += 1
+
+
+def judge_graphs(document: Document, semantics: Semantics) -> list[Judgement]:
+    """Judge every oneDNN Graph file of a document, in its order."""
+    return [_judge(document, start, end, semantics) for start, end in find_graphs(document.text)]
+
+
+def _judge(document: Document, start: int, end: int, semantics: Semantics) -> Judgement:
+    text = document.text[start:end]
+    first = document.text.count("\n", 0, start)
+    example = Example({"type": "oneDNN Graph"}, first + 1, start)
+    read = read_document(text.encode("utf-8", "surrogateescape"))
+    errors: list[DeconvError] = list(read.problems)
+    findings: list[Finding] = []
+    reason, missing = "", []
+    if read.graph is not None and not errors:
+        errors += read.graph.topology.problems
+    if read.graph is not None and not errors:
+        inference = infer(read.graph, Context(semantics), collect=True)
+        errors += inference.errors
+        findings += inference.findings
+        layers = read.graph.layers
+        missing = sorted({x.type for x in layers if not x.operation.implemented})
+        reason = "; ".join(
+            f"{layer.label}: {', '.join(format_shape(info.shape) for info in infos)}"
+            for layer, infos in zip(layers, inference.outputs, strict=True)
+            if layer.type not in ("Parameter", "Result")
+        )
+    if errors and _ELIDED.search(text):
+        missing, errors = ["parts that are left out"], []
+    for error in errors:
+        findings.append(
+            Finding(
+                error.rule or "example",
+                Severity.ERROR,
+                error.message,
+                line=error.line,
+                layer=error.layer,
+                expected=error.expected,
+                actual=error.actual,
+                hint=error.hint,
+            )
+        )
+    told = [
+        file_under(f._replace(file=document.name, line=(f.line or 1) + first, place=None))
+        for f in findings
+    ]
+    wrong = [f for f in told if f.severity is Severity.ERROR]
+    if wrong:
+        return Judgement(example, Verdict.WRONG, "; ".join(f.message for f in wrong), tuple(told))
+    if missing:
+        reason = f"no shape rule for {', '.join(missing)}"
+        note = Finding(
+            "example-untold",
+            Severity.INFO,
+            f"undecided: {reason}",
+            document.name,
+            first + 1,
+            example.label,
+        )
+        return Judgement(example, Verdict.UNTOLD, reason, (*told, file_under(note)))
+    return Judgement(example, Verdict.RIGHT, reason, tuple(told))
