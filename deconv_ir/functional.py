@@ -18,7 +18,7 @@ from deconv_ir.ir.options import Accuracy, Semantics
 from deconv_ir.ir.shapes import MAX_RANK, size_problem, static
 from deconv_ir.ops.base import MAX_INTEGER
 from deconv_ir.ops.convolution.deconvolution import AUTO_PAD
-from deconv_ir.ops.convolution.group_convolution_backprop_data import GroupConvolutionBackpropData
+from deconv_ir.ops.convolution.openvino import GroupConvolutionBackpropData
 from deconv_ir.ops.convolution.views import describe_requested
 
 if TYPE_CHECKING:

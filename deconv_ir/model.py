@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from deconv_ir.arrays.model_inputs import ModelInputs
 from deconv_ir.errors import InputError, IRError, ShapeError, one_line
 from deconv_ir.execute import Executor
-from deconv_ir.execute.analysis import needed_layers, require_implemented
+from deconv_ir.execute.analysis import require_implemented
 from deconv_ir.execute.buffers import tensor_bytes
 from deconv_ir.execute.lru_cache import LRUCache
 from deconv_ir.execute.memory import out_of_memory, require_memory
@@ -24,7 +24,7 @@ from deconv_ir.formats.openvino_xml import Weights, WeightsInMemory
 from deconv_ir.ir.extract_layer import extract_layer
 from deconv_ir.ir.findings import Finding
 from deconv_ir.ir.geometry import Interval, bounds
-from deconv_ir.ir.graph import Graph, Port, Source
+from deconv_ir.ir.graph import Graph, Port, Source, needed_layers
 from deconv_ir.ir.infer import Inference, infer
 from deconv_ir.ir.operation import ConstantSource, Context, TensorInfo
 from deconv_ir.ir.options import Accuracy, Semantics

@@ -41,14 +41,17 @@ from deconv_ir.ops.base import (
     shape,
     text,
 )
-from deconv_ir.ops.convolution.conv_transpose import ConvTranspose, FilterFormat
-from deconv_ir.ops.convolution.convolution_backprop_data import ConvolutionBackpropData
-from deconv_ir.ops.convolution.convolution_backward_data import (
+from deconv_ir.ops.convolution.onednn import (
     ConvolutionBackwardData,
+    ConvTranspose,
+    DataFormat,
+    FilterFormat,
     WeightsFormat,
 )
-from deconv_ir.ops.convolution.group_convolution_backprop_data import GroupConvolutionBackpropData
-from deconv_ir.ops.convolution.onednn import DataFormat
+from deconv_ir.ops.convolution.openvino import (
+    ConvolutionBackpropData,
+    GroupConvolutionBackpropData,
+)
 from deconv_ir.ops.plugins import register
 
 # Transposed convolutions

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import pkgutil
 import sys
+import textwrap
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -19,20 +20,30 @@ def main() -> None:
     import deconv_ir.ops
     from deconv_ir.ops.base import REGISTRY
 
-    modules: dict[str, str] = {}
+    types: dict[str, list[str]] = {}
     for info in pkgutil.walk_packages(deconv_ir.ops.__path__, "deconv_ir.ops."):
         importlib.import_module(info.name)
-    for kind, versions in REGISTRY.items():
+    for kind, versions in sorted(REGISTRY.items()):
         files = {cls.__module__.removeprefix("deconv_ir.ops.") for cls in versions.values()}
         if len(files) > 1:
             sys.exit(f"{kind} is registered in more than one file: {', '.join(sorted(files))}")
-        modules[kind] = files.pop()
+        types.setdefault(files.pop(), []).append(kind)
     lines = [
-        '"""Which file holds which operation type; written by `make regen`."""',
+        '"""Which file holds which operation types; written by `make regen`."""',
         "",
-        "MODULES: dict[str, str] = {",
-        *(f'    "{kind}": "{module}",' for kind, module in sorted(modules.items())),
-        "}",
+        '_TYPES = """',
+    ]
+    for module, kinds in sorted(types.items()):
+        lines += textwrap.wrap(f"{module}: {' '.join(kinds)}", 96, subsequent_indent="    ")
+    lines += [
+        '"""',
+        "",
+        "MODULES: dict[str, str] = {}",
+        "for _word in _TYPES.split():",
+        '    if _word.endswith(":"):',
+        "        _module = _word[:-1]",
+        "    else:",
+        "        MODULES[_word] = _module",
         "",
     ]
     TARGET.write_text("\n".join(lines))

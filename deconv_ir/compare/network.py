@@ -9,11 +9,10 @@ from hashlib import blake2b
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from deconv_ir.arrays.model_inputs import ModelInputs
-from deconv_ir.execute.analysis import constant_layers
 from deconv_ir.formats.opening import open_weights, read_model
 from deconv_ir.formats.openvino_xml import Weights, WeightsInMemory
 from deconv_ir.ir.dtypes import ElementType
-from deconv_ir.ir.graph import Graph, Layer, Port, Source
+from deconv_ir.ir.graph import Graph, Layer, Port, Source, constant_layers
 from deconv_ir.ir.operation import Context
 from deconv_ir.ir.options import Semantics
 from deconv_ir.ir.tensor_names import name_ports, tensor_name

@@ -5,37 +5,10 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 
 from deconv_ir.errors import UnsupportedError
-from deconv_ir.ir.graph import Graph, Layer, Source
+from deconv_ir.ir.graph import Graph, Layer
 from deconv_ir.ops.opsets import nearest_operation
 
 _NAMED = 5
-
-
-def needed_layers(graph: Graph, wanted: Sequence[Source]) -> tuple[int, ...]:
-    """Return the layers that the wanted tensors depend on, in topological order."""
-    needed: set[int] = set()
-    stack = [source[0] for source in wanted]
-    while stack:
-        index = stack.pop()
-        if index not in needed:
-            needed.add(index)
-            stack += [s[0] for s in graph.topology.sources[index] if s is not None]
-    return tuple(i for i in graph.topology.order if i in needed)
-
-
-def constant_layers(graph: Graph, order: Sequence[int]) -> frozenset[int]:
-    """Return the layers in `order` that depend on no Parameter."""
-    sources = graph.topology.sources
-    constant: set[int] = set()
-    for index in order:
-        kind = graph.layers[index].type
-        if kind == "Const" or (
-            kind not in ("Parameter", "Result")
-            and sources[index]
-            and all(s is not None and s[0] in constant for s in sources[index])
-        ):
-            constant.add(index)
-    return frozenset(constant)
 
 
 def require_implemented(graph: Graph, order: Collection[int]) -> None:

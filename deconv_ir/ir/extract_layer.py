@@ -6,36 +6,26 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from deconv_ir.ir.bare_layer import wrap_layer
-from deconv_ir.ir.graph import Edge, Graph, Layer
+from deconv_ir.ir.graph import Edge, Graph, Layer, constant_layers, needed_layers
 
 
 def extract_layer(graph: Graph, layer: Layer) -> Graph:
     """Make a graph of one layer and its constant inputs."""
     index = graph.layers.index(layer)
     sources = graph.topology.sources
-    constant: dict[int, bool] = {}
-    for i in graph.topology.order:
-        constant[i] = graph.layers[i].type == "Const" or (
-            bool(sources[i]) and all(s is not None and constant[s[0]] for s in sources[i])
-        )
+    constant = constant_layers(graph, graph.topology.order)
     alone = wrap_layer(layer, graph.file)
     bound = {
         port: source
         for port, source in enumerate(sources[index])
-        if source is not None and constant[source[0]]
+        if source is not None and source[0] in constant
     }
     # Parameters of wrap_layer have ids after the layer's, in the order of its inputs.
     dropped = {layer.id + 1 + port for port in bound}
     offset = 1 + max([found.id for found in alone.layers] + [found.id for found in graph.layers])
     kept = [found for found in alone.layers if found.id not in dropped]
     edges = [edge for edge in alone.edges if edge.from_layer not in dropped]
-    needed: set[int] = set()
-    stack = [source[0] for source in bound.values()]
-    while stack:
-        i = stack.pop()
-        if i not in needed:
-            needed.add(i)
-            stack += [s[0] for s in sources[i] if s is not None]
+    needed = needed_layers(graph, bound.values())
     return _join(graph, alone, kept, edges, bound, sorted(needed), layer.id, offset)
 
 

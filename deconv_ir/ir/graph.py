@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple, TypeVar
 
 from deconv_ir.errors import IRError, one_line
@@ -460,3 +460,30 @@ def _find_cycle(
     names = [graph.layers[i].name for i in reversed(path)]
     shown = names if len(names) <= 8 else [*names[:4], "...", *names[-3:]]
     return at, f"layers form a cycle: {' -> '.join([*shown, shown[0]])}"
+
+
+def needed_layers(graph: Graph, wanted: Iterable[Source]) -> tuple[int, ...]:
+    """Return the layers that the wanted tensors depend on, in topological order."""
+    needed: set[int] = set()
+    stack = [source[0] for source in wanted]
+    while stack:
+        index = stack.pop()
+        if index not in needed:
+            needed.add(index)
+            stack += [s[0] for s in graph.topology.sources[index] if s is not None]
+    return tuple(i for i in graph.topology.order if i in needed)
+
+
+def constant_layers(graph: Graph, order: Sequence[int]) -> frozenset[int]:
+    """Return the layers in `order` that depend on no Parameter."""
+    sources = graph.topology.sources
+    constant: set[int] = set()
+    for index in order:
+        kind = graph.layers[index].type
+        if kind == "Const" or (
+            kind not in ("Parameter", "Result")
+            and sources[index]
+            and all(s is not None and s[0] in constant for s in sources[index])
+        ):
+            constant.add(index)
+    return frozenset(constant)

@@ -1,152 +1,53 @@
-"""Which file holds which operation type; written by `make regen`."""
+"""Which file holds which operation types; written by `make regen`."""
 
-MODULES: dict[str, str] = {
-    "Abs": "elementwise.unary",
-    "Acos": "elementwise.unary",
-    "Acosh": "elementwise.unary",
-    "AdaptiveAvgPool": "pooling.adaptive",
-    "AdaptiveMaxPool": "pooling.adaptive",
-    "Add": "elementwise.arithmetic",
-    "Asin": "elementwise.unary",
-    "Asinh": "elementwise.unary",
-    "Atan": "elementwise.unary",
-    "Atanh": "elementwise.unary",
-    "AvgPool": "pooling.avg_pool",
-    "BatchNormInference": "normalization.normalization",
-    "BatchToSpace": "shape.space",
-    "BitwiseAnd": "elementwise.arithmetic",
-    "BitwiseLeftShift": "elementwise.arithmetic",
-    "BitwiseNot": "elementwise.unary",
-    "BitwiseOr": "elementwise.arithmetic",
-    "BitwiseRightShift": "elementwise.arithmetic",
-    "BitwiseXor": "elementwise.arithmetic",
-    "Broadcast": "shape.broadcast",
-    "Ceiling": "elementwise.unary",
-    "Clamp": "elementwise.activations",
-    "Concat": "shape.concat",
-    "Const": "constants.constant",
-    "ConvTranspose": "convolution.conv_transpose",
-    "Convert": "elementwise.convert",
-    "ConvertLike": "constants.constant_like",
-    "Convolution": "convolution.convolution",
-    "ConvolutionBackpropData": "convolution.convolution_backprop_data",
-    "ConvolutionBackwardData": "convolution.convolution_backward_data",
-    "Cos": "elementwise.unary",
-    "Cosh": "elementwise.unary",
-    "CumSum": "shape.order",
-    "DFT": "linear_algebra.fourier",
-    "DepthToSpace": "shape.space",
-    "Divide": "elementwise.arithmetic",
-    "Einsum": "linear_algebra.attention",
-    "Elu": "elementwise.activations",
-    "Equal": "elementwise.arithmetic",
-    "Erf": "elementwise.unary",
-    "Exp": "elementwise.unary",
-    "Eye": "constants.constant_like",
-    "FakeQuantize": "quantization.quantize",
-    "Floor": "elementwise.unary",
-    "FloorMod": "elementwise.arithmetic",
-    "GRUCell": "recurrent.recurrent",
-    "GRUSequence": "recurrent.recurrent",
-    "Gather": "gather_scatter.gather",
-    "GatherElements": "gather_scatter.gather_elements",
-    "GatherND": "gather_scatter.gather_elements",
-    "Gelu": "elementwise.activations",
-    "Greater": "elementwise.arithmetic",
-    "GreaterEqual": "elementwise.arithmetic",
-    "GridSample": "resample.grid_sample",
-    "GroupConvolution": "convolution.convolution",
-    "GroupConvolutionBackpropData": "convolution.group_convolution_backprop_data",
-    "GroupNormalization": "normalization.normalization",
-    "HSigmoid": "elementwise.unary",
-    "HSwish": "elementwise.unary",
-    "HardSigmoid": "elementwise.activations",
-    "IDFT": "linear_algebra.fourier",
-    "IRDFT": "linear_algebra.fourier",
-    "Identity": "constants.constant_like",
-    "Interpolate": "resample.interpolate",
-    "IsFinite": "elementwise.unary",
-    "IsInf": "elementwise.unary",
-    "IsNaN": "elementwise.unary",
-    "LRN": "normalization.normalization",
-    "LSTMCell": "recurrent.recurrent",
-    "LSTMSequence": "recurrent.recurrent",
-    "Less": "elementwise.arithmetic",
-    "LessEqual": "elementwise.arithmetic",
-    "Log": "elementwise.unary",
-    "LogSoftmax": "normalization.softmax",
-    "LogicalAnd": "elementwise.arithmetic",
-    "LogicalNot": "elementwise.unary",
-    "LogicalOr": "elementwise.arithmetic",
-    "LogicalXor": "elementwise.arithmetic",
-    "MVN": "normalization.normalization",
-    "MatMul": "linear_algebra.matmul",
-    "MaxPool": "pooling.max_pool",
-    "Maximum": "elementwise.arithmetic",
-    "Minimum": "elementwise.arithmetic",
-    "Mish": "elementwise.unary",
-    "Mod": "elementwise.arithmetic",
-    "Multiply": "elementwise.arithmetic",
-    "Negative": "elementwise.unary",
-    "NonZero": "gather_scatter.sorting",
-    "NormalizeL2": "normalization.normalization",
-    "NotEqual": "elementwise.arithmetic",
-    "OneHot": "shape.order",
-    "PReLU": "elementwise.activations",
-    "Pad": "shape.pad",
-    "Parameter": "constants.parameter",
-    "Power": "elementwise.arithmetic",
-    "RDFT": "linear_algebra.fourier",
-    "RNNCell": "recurrent.recurrent",
-    "RNNSequence": "recurrent.recurrent",
-    "Range": "constants.range",
-    "ReLU": "elementwise.unary",
-    "ReduceL1": "reduction.reduction",
-    "ReduceL2": "reduction.reduction",
-    "ReduceLogicalAnd": "reduction.reduction",
-    "ReduceLogicalOr": "reduction.reduction",
-    "ReduceMax": "reduction.reduction",
-    "ReduceMean": "reduction.reduction",
-    "ReduceMin": "reduction.reduction",
-    "ReduceProd": "reduction.reduction",
-    "ReduceSum": "reduction.reduction",
-    "Reshape": "shape.reshape",
-    "Result": "constants.parameter",
-    "Reverse": "shape.order",
-    "ReverseSequence": "shape.order",
-    "Roll": "shape.order",
-    "Round": "elementwise.unary",
-    "ScaledDotProductAttention": "linear_algebra.attention",
-    "ScatterElementsUpdate": "gather_scatter.scatter",
-    "ScatterNDUpdate": "gather_scatter.scatter",
-    "ScatterUpdate": "gather_scatter.scatter",
-    "Select": "elementwise.select",
-    "Selu": "elementwise.activations",
-    "ShapeOf": "shape.shape_of",
-    "ShuffleChannels": "shape.space",
-    "Sigmoid": "elementwise.unary",
-    "Sign": "elementwise.unary",
-    "Sin": "elementwise.unary",
-    "Sinh": "elementwise.unary",
-    "Slice": "shape.slicing",
-    "SoftMax": "normalization.softmax",
-    "SoftPlus": "elementwise.unary",
-    "SoftSign": "elementwise.unary",
-    "SpaceToBatch": "shape.space",
-    "SpaceToDepth": "shape.space",
-    "Split": "shape.concat",
-    "Sqrt": "elementwise.unary",
-    "SquaredDifference": "elementwise.arithmetic",
-    "Squeeze": "shape.squeeze",
-    "StridedSlice": "shape.slicing",
-    "Subtract": "elementwise.arithmetic",
-    "Swish": "elementwise.activations",
-    "Tan": "elementwise.unary",
-    "Tanh": "elementwise.unary",
-    "Tile": "shape.broadcast",
-    "TopK": "gather_scatter.sorting",
-    "Transpose": "shape.transpose",
-    "Unsqueeze": "shape.squeeze",
-    "VariadicSplit": "shape.concat",
-    "Xor": "elementwise.arithmetic",
-}
+_TYPES = """
+constants.constant: Const
+constants.constant_like: ConvertLike Eye Identity
+constants.parameter: Parameter Result
+constants.range: Range
+convolution.convolution: Convolution GroupConvolution
+convolution.onednn: ConvTranspose ConvolutionBackwardData
+convolution.openvino: ConvolutionBackpropData GroupConvolutionBackpropData
+elementwise.activations: Clamp Elu Gelu HardSigmoid PReLU Selu Swish
+elementwise.arithmetic: Add BitwiseAnd BitwiseLeftShift BitwiseOr BitwiseRightShift BitwiseXor
+    Divide Equal FloorMod Greater GreaterEqual Less LessEqual LogicalAnd LogicalOr LogicalXor
+    Maximum Minimum Mod Multiply NotEqual Power SquaredDifference Subtract Xor
+elementwise.convert: Convert
+elementwise.select: Select
+elementwise.unary: Abs Acos Acosh Asin Asinh Atan Atanh BitwiseNot Ceiling Cos Cosh Erf Exp
+    Floor HSigmoid HSwish IsFinite IsInf IsNaN Log LogicalNot Mish Negative ReLU Round Sigmoid
+    Sign Sin Sinh SoftPlus SoftSign Sqrt Tan Tanh
+gather_scatter.gather: Gather
+gather_scatter.gather_elements: GatherElements GatherND
+gather_scatter.scatter: ScatterElementsUpdate ScatterNDUpdate ScatterUpdate
+gather_scatter.sorting: NonZero TopK
+linear_algebra.attention: Einsum ScaledDotProductAttention
+linear_algebra.fourier: DFT IDFT IRDFT RDFT
+linear_algebra.matmul: MatMul
+normalization.normalization: BatchNormInference GroupNormalization LRN MVN NormalizeL2
+normalization.softmax: LogSoftmax SoftMax
+pooling.adaptive: AdaptiveAvgPool AdaptiveMaxPool
+pooling.avg_pool: AvgPool
+pooling.max_pool: MaxPool
+quantization.quantize: FakeQuantize
+recurrent.recurrent: GRUCell GRUSequence LSTMCell LSTMSequence RNNCell RNNSequence
+reduction.reduction: ReduceL1 ReduceL2 ReduceLogicalAnd ReduceLogicalOr ReduceMax ReduceMean
+    ReduceMin ReduceProd ReduceSum
+resample.grid_sample: GridSample
+resample.interpolate: Interpolate
+shape.broadcast: Broadcast Tile
+shape.concat: Concat Split VariadicSplit
+shape.order: CumSum OneHot Reverse ReverseSequence Roll Transpose
+shape.pad: Pad
+shape.reshape: Reshape ShapeOf
+shape.slicing: Slice StridedSlice
+shape.space: BatchToSpace DepthToSpace ShuffleChannels SpaceToBatch SpaceToDepth
+shape.squeeze: Squeeze Unsqueeze
+"""
+
+MODULES: dict[str, str] = {}
+for _word in _TYPES.split():
+    if _word.endswith(":"):
+        _module = _word[:-1]
+    else:
+        MODULES[_word] = _module

@@ -83,6 +83,20 @@ def integer(minimum: int | None = None) -> Kind:
     return Kind(lambda text: _integer(text, minimum), f"a {_RANGES[minimum]}")
 
 
+def _listed(
+    one: Callable[[str], Any],
+    allowed: str,
+    show: Callable[[Any], str] = str,
+    per_axis: bool = False,
+) -> Kind:
+    """Values separated by commas."""
+
+    def parse(text: str) -> tuple[Any, ...]:
+        return tuple(map(one, text.split(","))) if text.strip() else ()
+
+    return Kind(parse, allowed, lambda value: ",".join(map(show, value)), per_axis)
+
+
 def integers(minimum: int | None = None, *, per_axis: bool = False) -> Kind:
     """Whole numbers separated by commas; `per_axis`: one for each spatial axis.
 
@@ -92,17 +106,8 @@ def integers(minimum: int | None = None, *, per_axis: bool = False) -> Kind:
     >>> integers(1).parse("2,3")
     (2, 3)
     """
-
-    def parse(text: str) -> tuple[int, ...]:
-        text = text.strip()
-        return tuple(_integer(t, minimum) for t in text.split(",")) if text else ()
-
-    return Kind(
-        parse,
-        f"{_RANGES[minimum]}s separated by commas",
-        lambda value: ",".join(map(str, value)),
-        per_axis,
-    )
+    allowed = f"{_RANGES[minimum]}s separated by commas"
+    return _listed(lambda text: _integer(text, minimum), allowed, per_axis=per_axis)
 
 
 def flags() -> Kind:
@@ -115,13 +120,13 @@ def flags() -> Kind:
     (0, 1)
     """
 
-    def parse(text: str) -> tuple[int, ...]:
-        bits = tuple(_integer(t, 0) for t in text.split(",")) if text.strip() else ()
-        if any(bit > 1 for bit in bits):
+    def parse(text: str) -> int:
+        bit = _integer(text, 0)
+        if bit > 1:
             raise ValueError(text)
-        return bits
+        return bit
 
-    return Kind(parse, "zeros and ones separated by commas", lambda v: ",".join(map(str, v)))
+    return _listed(parse, "zeros and ones separated by commas")
 
 
 def number(*, minimum: float | None = None) -> Kind:
@@ -202,24 +207,20 @@ def numbers() -> Kind:
     (1.0, 2.5)
     """
 
-    def parse(text: str) -> tuple[float, ...]:
-        values = tuple(float(t) for t in text.split(",")) if text.strip() else ()
-        if not all(map(math.isfinite, values)):
+    def parse(text: str) -> float:
+        value = float(text)
+        if not math.isfinite(value):
             raise ValueError(text)
-        return values
+        return value
 
-    return Kind(parse, "numbers separated by commas", lambda value: ",".join(map(repr, value)))
+    return _listed(parse, "numbers separated by commas", repr)
 
 
 def choices(values: type[enum.Enum]) -> Kind:
     """Some of an enum's values, separated by commas; case is ignored."""
     one = choice(values)
-
-    def parse(text: str) -> tuple[enum.Enum, ...]:
-        return tuple(one.parse(t) for t in text.split(",")) if text.strip() else ()
-
     allowed = one.allowed.replace("one of", "words separated by commas, each one of")
-    return Kind(parse, allowed, lambda value: ",".join(map(one.format, value)))
+    return _listed(one.parse, allowed, one.format)
 
 
 def shape() -> Kind:
@@ -413,20 +414,8 @@ def operation(
 ) -> Callable[[_Class], _Class]:
     """Register a class for an operation type; its docstring gets the source.
 
-    Parameters
-    ----------
-    kind : str
-        `type` of the layer.
-    *versions : str
-        `version` of the layer, oldest first; none for oneDNN operations.
-    inputs : tuple of str
-        Names of its inputs.
-    required : int, optional
-        How many of them must be there; all, by default.
-    variadic : bool
-        Any number of inputs, from one on, all of the first one's name.
-    examples : tuple of str
-        Worked examples, see `Operation.examples`.
+    Parameters are those of `plugins.register`, and `examples`: see `Operation.examples`.
+    No versions: an operation of oneDNN.
     """
 
     def register(cls: _Class) -> _Class:

@@ -34,16 +34,7 @@ class OfLists(Operation):
         return self.bind_known(static(inputs[0].shape), known, outputs)
 
     def bind_known(self, shape: tuple[int, ...], lists: Lists, outputs: Infos) -> Call:
-        """Return what computes the outputs.
-
-        Parameters
-        ----------
-        shape : tuple of int
-            Of the first input.
-        lists : sequence of tuple of int
-            Elements of the others.
-        outputs : sequence of TensorInfo
-        """
+        """Return what computes the outputs, given the shape of the first input and the lists."""
         raise NotImplementedError
 
 

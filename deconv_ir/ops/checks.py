@@ -1,4 +1,4 @@
-"""Checks and small dim helpers that many operations share."""
+"""Checks, which raise ShapeError, and small dim helpers that many operations share."""
 
 from __future__ import annotations
 
@@ -24,6 +24,25 @@ _FAMILIES = {
 }
 
 
+def misfit(
+    rule: str,
+    name: str,
+    must: str,
+    found: object,
+    expected: object,
+    attribute: str | None = None,
+) -> ShapeError:
+    """Return the error that something must be of some form, which it is not."""
+    shown = format_shape(found) if isinstance(found, tuple) else found
+    return ShapeError(
+        f"{name} must {must}, found {shown}",
+        attribute=attribute,
+        expected=expected,
+        actual=shown,
+        rule=rule,
+    )
+
+
 def in_family(element_type: ElementType, family: str) -> bool:
     """Whether a type is of a family: float, integer, numeric, boolean, bits or any."""
     return {
@@ -36,36 +55,20 @@ def in_family(element_type: ElementType, family: str) -> bool:
     }[family]
 
 
-def check_type(info: TensorInfo, name: str, family: str) -> ElementType | None:
-    """Require the element type of an input to be of a family, and return it.
-
-    Raises
-    ------
-    ShapeError
-        It is of another.
-    """
+def check_type(
+    info: TensorInfo, name: str, family: str, rule: str = "element-type"
+) -> ElementType | None:
+    """Require the element type of an input to be of a family, and return it."""
     element_type = info.element_type
     if element_type is not None and not in_family(element_type, family):
         wanted = _FAMILIES[family]
-        raise ShapeError(
-            f"{name} must be of {wanted}, found {element_type}"
-            if family != "boolean"
-            else f"{name} must be boolean, found {element_type}",
-            expected=wanted,
-            actual=element_type,
-            rule="element-type",
-        )
+        must = f"be {wanted}" if family == "boolean" else f"be of {wanted}"
+        raise misfit(rule, name, must, element_type, wanted)
     return element_type
 
 
 def merged_type(inputs: Infos, names: Sequence[str], family: str = "any") -> ElementType | None:
-    """Return the element type that the named inputs share; None where none is determined.
-
-    Raises
-    ------
-    ShapeError
-        The types differ, or are not of the family.
-    """
+    """Return the element type that the named inputs share; None where none is determined."""
     found: ElementType | None = None
     first = ""
     for info, name in zip(inputs, names, strict=False):
@@ -83,31 +86,14 @@ def merged_type(inputs: Infos, names: Sequence[str], family: str = "any") -> Ele
 
 
 def check_rank(info: TensorInfo, name: str, *ranks: int) -> None:
-    """Require an input to have one of these ranks.
-
-    Raises
-    ------
-    ShapeError
-        It has another.
-    """
+    """Require an input to have one of these ranks."""
     if info.shape is not None and len(info.shape) not in ranks:
         wanted = " or ".join(map(str, ranks))
-        raise ShapeError(
-            f"{name} must have rank {wanted}, found {format_shape(info.shape)}",
-            expected=f"rank {wanted}",
-            actual=format_shape(info.shape),
-            rule="rank",
-        )
+        raise misfit("rank", name, f"have rank {wanted}", info.shape, f"rank {wanted}")
 
 
 def check_single(info: TensorInfo, name: str) -> None:
-    """Require an input to be one number: a scalar, or a list of one element.
-
-    Raises
-    ------
-    ShapeError
-        It is not.
-    """
+    """Require an input to be one number: a scalar, or a list of one element."""
     check_rank(info, name, 0, 1)
     if info.shape and isinstance(info.shape[0], int) and info.shape[0] != 1:
         raise ShapeError(
@@ -119,30 +105,42 @@ def check_single(info: TensorInfo, name: str) -> None:
 
 
 def check_least_rank(info: TensorInfo, name: str, least: int) -> None:
-    """Require an input to have at least this rank.
-
-    Raises
-    ------
-    ShapeError
-        It has a smaller one.
-    """
+    """Require an input to have at least this rank."""
     if info.shape is not None and len(info.shape) < least:
-        raise ShapeError(
-            f"{name} must have rank {least} or greater, found {format_shape(info.shape)}",
-            expected=f"rank >= {least}",
-            actual=format_shape(info.shape),
-            rule="rank",
-        )
+        raise misfit("rank", name, f"have rank {least} or greater", info.shape, f"rank >= {least}")
+
+
+def check_count(count: int | None, name: str, wanted: int, rule: str = "input-shape") -> None:
+    """Require a list to have an element for each of `wanted` things; None: not known."""
+    if count not in (None, wanted):
+        raise misfit(rule, name, f"have {wanted} elements", count, wanted)
+
+
+def check_least(values: Sequence[object], name: str, least: int, rule: str) -> None:
+    """Require the known elements of a list to be at least 0, or 1."""
+    if any(isinstance(v, int) and v < least for v in values):
+        must = "be positive" if least else "not be negative"
+        raise misfit(rule, name, must, tuple(values), f">= {least}")
+
+
+def check_axes(info: TensorInfo, data: Shape) -> tuple[int, ...] | None:
+    """Check the input `axes`, and return its elements counted from the start, if known."""
+    check_type(info, "axes", "integer")
+    check_rank(info, "axes", 0, 1)
+    axes = known_integers(info)
+    return axes if axes is None or data is None else normalize_axes(axes, len(data))
+
+
+def named_lists(names: Sequence[str], inputs: Infos) -> str:
+    """Show the elements of some inputs, for `explain`."""
+    return ", ".join(
+        f"{name} {'?' if info.value is None else format_shape(info.value)}"
+        for name, info in zip(names, inputs, strict=False)
+    )
 
 
 def check_axis_count(count: int) -> None:
-    """Require a number of axes that an array can have.
-
-    Raises
-    ------
-    ShapeError
-        They are too many.
-    """
+    """Require a number of axes that an array can have."""
     if count > DEFAULT_LIMITS.rank:
         raise ShapeError(
             f"the output would have {count} axes, the limit is {DEFAULT_LIMITS.rank}",
@@ -153,31 +151,15 @@ def check_axis_count(count: int) -> None:
 
 
 def check_shape(info: TensorInfo, name: str, wanted: Shape) -> Shape:
-    """Require an input to be compatible with a shape; return what they have in common.
-
-    Raises
-    ------
-    ShapeError
-        It is not.
-    """
+    """Require an input to be compatible with a shape; return what they have in common."""
     if not compatible(info.shape, wanted):
-        raise ShapeError(
-            f"{name} must have shape {format_shape(wanted)}, found {format_shape(info.shape)}",
-            expected=format_shape(wanted),
-            actual=format_shape(info.shape),
-            rule="input-shape",
-        )
+        asked = format_shape(wanted)
+        raise misfit("input-shape", name, f"have shape {asked}", info.shape, asked)
     return intersect(info.shape, wanted)
 
 
 def normalize_axis(axis: int, rank: int, name: str = "axis") -> int:
-    """Count an axis from the start.
-
-    Raises
-    ------
-    ShapeError
-        There is no such axis.
-    """
+    """Count an axis from the start."""
     if not -rank <= axis < rank:
         raise ShapeError(
             f"{name} {axis} is outside a rank of {rank}",
@@ -190,13 +172,7 @@ def normalize_axis(axis: int, rank: int, name: str = "axis") -> int:
 
 
 def normalize_axes(axes: Sequence[int], rank: int, name: str = "axes") -> tuple[int, ...]:
-    """Count axes from the start, and require them to be different.
-
-    Raises
-    ------
-    ShapeError
-        There is no such axis, or one stands twice.
-    """
+    """Count axes from the start, and require them to be different."""
     found = tuple(normalize_axis(axis, rank, name) for axis in axes)
     if len(set(found)) != len(found):
         raise ShapeError(
@@ -209,13 +185,7 @@ def normalize_axes(axes: Sequence[int], rank: int, name: str = "axes") -> tuple[
 
 
 def only(array: Array, name: str) -> Array:
-    """Return the only element of an array, as an array without axes.
-
-    Raises
-    ------
-    ShapeError
-        There are more elements, or none.
-    """
+    """Return the only element of an array, as an array without axes."""
     if array.size != 1:
         raise ShapeError(
             f"{name} must have one element, found {format_shape(array.shape)}",
@@ -235,23 +205,12 @@ def known_integers(info: TensorInfo) -> tuple[int, ...] | None:
 
 
 def known_integer(info: TensorInfo, name: str) -> int | None:
-    """Return the only element of a tensor; None where it is not known.
-
-    Raises
-    ------
-    ShapeError
-        There are more elements, or none.
-    """
+    """Return the only element of a tensor; None where it is not known."""
     values = known_integers(info)
     if values is None:
         return None
     if len(values) != 1:
-        raise ShapeError(
-            f"{name} must be a scalar, found {format_shape(info.shape)}",
-            expected="a scalar",
-            actual=format_shape(info.shape),
-            rule="rank",
-        )
+        raise misfit("rank", name, "be a scalar", info.shape, "a scalar")
     return values[0]
 
 
@@ -266,13 +225,7 @@ def list_length(info: TensorInfo) -> int | None:
 
 
 def axis_count(info: TensorInfo) -> int | None:
-    """Return how many axes a list has an element for; None where it is not known.
-
-    Raises
-    ------
-    ShapeError
-        No array has that many axes.
-    """
+    """Return how many axes a list has an element for; None where it is not known."""
     length = list_length(info)
     if length is not None:
         check_axis_count(length)
@@ -280,13 +233,7 @@ def axis_count(info: TensorInfo) -> int | None:
 
 
 def unknown_shape(info: TensorInfo) -> Shape:
-    """Return the shape that a tensor of unknown values asks for: only its rank is known.
-
-    Raises
-    ------
-    ShapeError
-        No array has that many axes.
-    """
+    """Return the shape that a tensor of unknown values asks for: only its rank is known."""
     length = axis_count(info)
     return None if length is None else (UNKNOWN,) * length
 

@@ -20,15 +20,7 @@ _TENSOR = re.compile(r"(\w+)\[([^\]]*)\](?:\{([^}]*)\})?")
 
 
 class Tensor(NamedTuple):
-    """An input or output of an example.
-
-    Attributes
-    ----------
-    element_type : ElementType
-    shape : Shape
-    elements : tuple of float, or None
-        Its elements, where they matter.
-    """
+    """An input or output of an example; its elements, where they matter."""
 
     element_type: ElementType
     shape: Shape
@@ -63,13 +55,7 @@ class Example(NamedTuple):
     attributes: dict[str, str]
 
     def operation(self, kind: type[Operation]) -> Operation:
-        """Make the operation with these attributes.
-
-        Raises
-        ------
-        AttributeValueError
-            An attribute is wrong.
-        """
+        """Make the operation with these attributes."""
         made, errors = parse_attributes(kind, self.attributes)
         if made is None:
             raise errors[0]
@@ -77,13 +63,7 @@ class Example(NamedTuple):
 
 
 def parse_example(text: str) -> Example:
-    """Read an example.
-
-    Raises
-    ------
-    ValueError
-        It does not have the form.
-    """
+    """Read an example."""
     signature, _, written = text.partition("|")
     left, arrow, right = signature.partition("->")
     if not arrow:

@@ -98,13 +98,7 @@ def _entry_points() -> dict[str, EntryPoint]:
 
 
 def load_plugin(kind: str) -> None:
-    """Import what an installed package registers for a type, if one does.
-
-    Raises
-    ------
-    UnsupportedError
-        It cannot be imported, or registers something else.
-    """
+    """Import what an installed package registers for a type, if one does."""
     found = _entry_points().get(kind)
     if found is None:
         return

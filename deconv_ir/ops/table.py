@@ -20,20 +20,7 @@ __all__ = ["Row", "element_types", "operations_table"]
 
 
 class Row(NamedTuple):
-    """One operation, in one of its versions.
-
-    Attributes
-    ----------
-    type : str
-    versions : tuple of str
-        Opsets of its own; later ones have it too, until the next row.
-    attributes : tuple of str
-        Names, as the IR writes them.
-    element_types : str
-        What its first input may be, in words.
-    summary : str
-        First line of its documentation.
-    """
+    """One operation, in one of its versions; later opsets have it too, until the next row."""
 
     type: str
     versions: tuple[str, ...]
@@ -43,12 +30,7 @@ class Row(NamedTuple):
 
 
 def operations_table() -> tuple[Row, ...]:
-    """List every operation that runs, by type, then version.
-
-    Returns
-    -------
-    tuple of Row
-    """
+    """List every operation that runs, by type, then version."""
     return tuple(
         Row(
             operation.type,

@@ -64,15 +64,10 @@ def wrap(value: int, element_type: ElementType | None) -> int:
 
 
 class OnValues(NamedTuple):
-    """What an operation on two integers means where they are known in part.
+    """An operation on two integers that may be known in part.
 
-    Attributes
-    ----------
-    function : callable
-        Two ints to an int; None where the result is not defined.
-    ends : callable, optional
-        The ends of two elements to those of the result; by default nothing is
-        known unless both elements are.
+    `function` takes two ints; None where the result is not defined.  `ends` takes the ends of
+    two elements; without it nothing is known unless both elements are.
     """
 
     function: Callable[[int, int], int | None]
@@ -89,14 +84,7 @@ class OnValues(NamedTuple):
 
 
 def actual(array: Array, element_type: ElementType | None = None) -> TensorInfo:
-    """Describe an array with all that inference may read of it.
-
-    Parameters
-    ----------
-    array : ndarray
-    element_type : ElementType, optional
-        Its type, where that is known: some share a dtype.
-    """
+    """Describe an array with all that inference may read; some element types share a dtype."""
     element_type = element_type or from_numpy(array.dtype)
     value = reals = None
     if element_type is not None and array.size <= VALUE_LIMIT:
@@ -225,17 +213,7 @@ def combine(
     shape: Shape,
     element_type: ElementType | None,
 ) -> tuple[Dim, ...] | None:
-    """Apply a rule to known small tensors, element by element.
-
-    Parameters
-    ----------
-    rule : OnValues or None
-    a, b : TensorInfo
-    shape : Shape
-        The shape that they are broadcast to.
-    element_type : ElementType or None
-        Type of the result.
-    """
+    """Apply a rule to known small tensors that are broadcast to a shape, element by element."""
     if rule is None or a.value is None or b.value is None or not is_static(shape):
         return None
     count = element_count(static(shape))

@@ -15,6 +15,7 @@ from deconv_ir.ir.geometry import (
     interval,
     monotone,
 )
+from deconv_ir.ir.operation import Operation
 from deconv_ir.ops.base import choice
 
 AUTO_PAD = choice(PadMode, notset=PadMode.EXPLICIT, none=PadMode.EXPLICIT)
@@ -24,13 +25,7 @@ AxisRule = Callable[[Axis, int, int], AxisGeometry]
 
 
 def check_length(name: str, values: tuple[int, ...] | None, spatial: int) -> None:
-    """Require one value for each spatial axis.
-
-    Raises
-    ------
-    ShapeError
-        There are more, or fewer.
-    """
+    """Require one value for each spatial axis."""
     if values is not None and len(values) != spatial:
         raise ShapeError(
             f"{name} must have {spatial} elements, one for each spatial axis, "
@@ -42,45 +37,20 @@ def check_length(name: str, values: tuple[int, ...] | None, spatial: int) -> Non
         )
 
 
-def window_axes(
-    spatial: int,
-    *,
-    strides: tuple[int, ...] | None,
-    dilations: tuple[int, ...] | None,
-    pads_begin: tuple[int, ...] | None,
-    pads_end: tuple[int, ...] | None,
-) -> tuple[Axis, ...]:
-    """Return the attributes axis by axis; absent ones are 1, or 0 for pads.
-
-    Raises
-    ------
-    ShapeError
-        A list does not have one element for each spatial axis.
-    """
-    lists = {
-        "strides": strides,
-        "dilations": dilations,
-        "pads_begin": pads_begin,
-        "pads_end": pads_end,
-    }
-    for name, values in lists.items():
-        check_length(name, values or None, spatial)
-    ones, zeros = (1,) * spatial, (0,) * spatial
-    return tuple(
-        map(Axis, strides or ones, dilations or ones, pads_begin or zeros, pads_end or zeros)
-    )
+def window_axes(operation: Operation, spatial: int) -> tuple[Axis, ...]:
+    """Return the attributes axis by axis; absent ones are 1, or 0 for pads."""
+    lists = []
+    for name, value in (("strides", 1), ("dilations", 1), ("pads_begin", 0), ("pads_end", 0)):
+        values = getattr(operation, name) or None
+        check_length(name, values, spatial)
+        lists.append(values or (value,) * spatial)
+    return tuple(map(Axis, *lists))
 
 
 def window_extent(
     index: int, axis: Axis, data: Dim, kernel: Dim, auto_pad: PadMode, rule: AxisRule
 ) -> Dim:
-    """Return the output extent of an axis.
-
-    Raises
-    ------
-    ShapeError
-        The window is larger than the padded data.
-    """
+    """Return the output extent of an axis."""
     if auto_pad in (PadMode.SAME_UPPER, PadMode.SAME_LOWER):
         # The pads are made to fit, whatever the kernel.
         return monotone(lambda x: rule(axis, x, 1).output, data)
@@ -119,13 +89,7 @@ def static_geometry(
     auto_pad: PadMode,
     rule: AxisRule,
 ) -> tuple[AxisGeometry, ...]:
-    """Return the geometry of all axes of an actual array.
-
-    Raises
-    ------
-    ShapeError
-        The window is larger than the padded data.
-    """
+    """Return the geometry of all axes of an actual array."""
     for index, (axis, x, k) in enumerate(zip(axes, data, kernel, strict=True)):
         window_extent(index, axis, x, k, auto_pad, rule)
     return tuple(map(rule, axes, data, kernel))

@@ -52,13 +52,7 @@ class Const(Operation):
     size: int = attribute(integer(0))
 
     def check(self) -> int:
-        """Check that the attributes agree, and return the number of elements.
-
-        Raises
-        ------
-        WeightsError
-            The shape is not static, or `size` is less than shape and type take.
-        """
+        """Check that the attributes agree, and return the number of elements."""
         if self.element_type is None:
             raise WeightsError("a constant must have an element type", rule="const-size")
         try:
@@ -131,22 +125,10 @@ class Const(Operation):
 
 
 def unpack(data: memoryview, element_type: ElementType, count: int) -> Array:
-    """Make an array of packed or plain elements.
+    """Make an array of packed or plain elements, little-endian.
 
-    Parameters
-    ----------
-    data : memoryview
-        Bytes as the weights file has them: little-endian; of the elements
-        that share a byte, u1 begin at the highest bit, u2, u4, i4, nf4 and
-        f4e2m1 at the lowest; u3 and u6 stand in groups of three bytes.
-    element_type : ElementType
-    count : int
-        Number of elements.
-
-    Raises
-    ------
-    UnsupportedError
-        Arrays of this type cannot be made.
+    Of the elements that share a byte, u1 begin at the highest bit, u2, u4, i4, nf4 and f4e2m1
+    at the lowest; u3 and u6 stand in groups of three bytes.
     """
     name = element_type.name
     if not element_type.is_packed:

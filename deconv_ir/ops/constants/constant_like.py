@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
-from deconv_ir.errors import ShapeError
 from deconv_ir.ir.dtypes import ElementType
 from deconv_ir.ir.geometry import UNKNOWN, Dim
 from deconv_ir.ir.operation import Arrays, Context, Infos, Operation, Sharing, TensorInfo
-from deconv_ir.ir.shapes import Shape, format_shape
+from deconv_ir.ir.shapes import Shape
 from deconv_ir.ops.base import attribute, operation, result_type
-from deconv_ir.ops.checks import check_rank, check_single, check_type, integers, only, unknown_shape
+from deconv_ir.ops.checks import (
+    check_rank,
+    check_single,
+    check_type,
+    integers,
+    misfit,
+    only,
+    unknown_shape,
+)
 from deconv_ir.ops.elementwise.convert import Convert, convert
 from deconv_ir.ops.numeric import np
 from deconv_ir.ops.values import as_dim, as_dims
@@ -20,6 +27,7 @@ from deconv_ir.ops.values import as_dim, as_dims
 class ConvertLike(Operation):
     """The same values in the element type of another input."""
 
+    formula = "the shape of data, {shape[data]}"
     sharing = Sharing.WHOLE
 
     def infer(self, inputs: Infos, context: Context) -> tuple[TensorInfo, ...]:
@@ -27,9 +35,6 @@ class ConvertLike(Operation):
         if to is None:
             return (TensorInfo(inputs[0].shape),)
         return Convert(destination_type=to).infer(inputs[:1], context)
-
-    def explain(self, inputs: Infos, context: Context, output: int, axis: int) -> str | None:
-        return f"the shape of data, {format_shape(inputs[0].shape)}"
 
     def execute(self, inputs: Arrays, context: Context) -> Arrays:
         from deconv_ir.ir.dtypes import from_numpy
@@ -43,13 +48,11 @@ class ConvertLike(Operation):
 class Identity(Operation):
     """The data as it is."""
 
+    formula = "the shape of data, {shape[data]}"
     sharing = Sharing.WHOLE
 
     def infer(self, inputs: Infos, context: Context) -> tuple[TensorInfo, ...]:
         return (inputs[0],)
-
-    def explain(self, inputs: Infos, context: Context, output: int, axis: int) -> str | None:
-        return f"the shape of data, {format_shape(inputs[0].shape)}"
 
     def execute(self, inputs: Arrays, context: Context) -> Arrays:
         return (inputs[0],)
@@ -57,12 +60,7 @@ class Identity(Operation):
 
 def _check_extent(dim: Dim, name: str) -> None:
     if isinstance(dim, int) and dim < 0:
-        raise ShapeError(
-            f"{name} must not be negative, found {dim}",
-            expected=">= 0",
-            actual=dim,
-            rule="input-value",
-        )
+        raise misfit("input-value", name, "not be negative", dim, ">= 0")
 
 
 @operation(
@@ -77,6 +75,8 @@ def _check_extent(dim: Dim, name: str) -> None:
 )
 class Eye(Operation):
     """Ones on a diagonal, zeros elsewhere."""
+
+    formula = "num_rows {element[num_rows]}, num_columns {element[num_columns]}"
 
     output_type: ElementType = attribute(result_type())
 
@@ -98,10 +98,6 @@ class Eye(Operation):
                 _check_extent(dim, "batch_shape")
         shape = None if batch is None else (*batch, rows, columns)
         return (TensorInfo(shape, self.output_type),)
-
-    def explain(self, inputs: Infos, context: Context, output: int, axis: int) -> str | None:
-        rows, columns = ("?" if not i.value else str(i.value[0]) for i in inputs[:2])
-        return f"num_rows {rows}, num_columns {columns}"
 
     def execute(self, inputs: Arrays, context: Context) -> Arrays:
         rows, columns, diagonal = (

@@ -18,13 +18,7 @@ _INPUTS = ("start", "stop", "step")
 
 
 def steps(start: float, stop: float, step: float) -> int:
-    """Return how many numbers a range has.
-
-    Raises
-    ------
-    ShapeError
-        The step is 0, or a number is infinite or NaN.
-    """
+    """Return how many numbers a range has."""
     if step == 0 or not all(math.isfinite(v) for v in (start, stop, step)):
         raise ShapeError(
             f"a range from {start} to {stop} by {step} has no end", actual=step, rule="range"

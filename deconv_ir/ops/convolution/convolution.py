@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from deconv_ir.errors import ShapeError
 from deconv_ir.ir.dtypes import Array
@@ -22,10 +22,10 @@ from deconv_ir.ir.operation import (
 from deconv_ir.ir.scratchpad import ScratchpadBudget
 from deconv_ir.ir.shapes import element_count, format_shape, intersect_dims, is_static, static
 from deconv_ir.ops.base import attribute, integers, operation
-from deconv_ir.ops.checks import check_least_rank, merged_type, product
+from deconv_ir.ops.checks import check_least, check_least_rank, merged_type, product
 from deconv_ir.ops.convolution.fusing import as_kernel_epilogue
 from deconv_ir.ops.convolution.packed import PackedLayer, Placement
-from deconv_ir.ops.convolution.views import FilterView
+from deconv_ir.ops.convolution.views import FilterView, channel_misfit
 from deconv_ir.ops.windows import (
     AUTO_PAD,
     explain_window,
@@ -51,16 +51,14 @@ class _Convolution(Operation):
     dilations: tuple[int, ...] | None = attribute(integers(1, per_axis=True), None, required=True)
     auto_pad: PadMode = attribute(AUTO_PAD, PadMode.EXPLICIT)
 
-    # Axes of the filter before the spatial ones.
-    def leading(self) -> int:
-        """Return how many axes of the filter are not spatial."""
-        return 2
+    leading: ClassVar[int] = 2
+    """Axes of the filter before the spatial ones."""
 
     def filter_view(self, shape: tuple[Dim, ...]) -> FilterView:
         """Read the dims of the filter by role."""
         raise NotImplementedError
 
-    def canonical_filter(self, filter: Constant) -> Constant:  # noqa: A002
+    def canonical_filter(self, weights: Constant) -> Constant:
         """Lay out a filter as the kernel takes it: [C_OUT, C_IN / groups, K...]."""
         raise NotImplementedError
 
@@ -70,22 +68,16 @@ class _Convolution(Operation):
 
     def axes(self, spatial: int) -> tuple[Axis, ...]:
         """Return the attributes, axis by axis."""
-        return window_axes(
-            spatial,
-            strides=self.strides,
-            dilations=self.dilations,
-            pads_begin=self.pads_begin,
-            pads_end=self.pads_end,
-        )
+        return window_axes(self, spatial)
 
     def spatial_count(self, inputs: Infos) -> int | None:
         """Tell the number of spatial axes; None where no input determines it."""
         data, filter_ = inputs
         check_least_rank(data, "data", 3)
-        check_least_rank(filter_, "filter", self.leading() + 1)
+        check_least_rank(filter_, "filter", self.leading + 1)
         counts = {
             len(shape) - leading
-            for shape, leading in ((data.shape, 2), (filter_.shape, self.leading()))
+            for shape, leading in ((data.shape, 2), (filter_.shape, self.leading))
             if shape is not None
         }
         if len(counts) > 1:
@@ -101,7 +93,7 @@ class _Convolution(Operation):
     def views(self, inputs: Infos, spatial: int) -> tuple[tuple[Dim, ...], FilterView]:
         """Return the dims of the data, and those of the filter by role."""
         data = inputs[0].shape or (UNKNOWN,) * (spatial + 2)
-        filter_ = inputs[1].shape or (UNKNOWN,) * (spatial + self.leading())
+        filter_ = inputs[1].shape or (UNKNOWN,) * (spatial + self.leading)
         return data, self.filter_view(filter_)
 
     def infer(self, inputs: Infos, context: Context) -> tuple[TensorInfo, ...]:
@@ -111,26 +103,9 @@ class _Convolution(Operation):
         if spatial is None:
             return (TensorInfo(None, element_type),)
         data, view = self.views(inputs, spatial)
-        wanted = product(view.groups, view.inputs)
-        if intersect_dims(data[1], wanted) is None:
-            raise ShapeError(
-                f"channels do not fit: data has {data[1]}, filter takes "
-                + (
-                    f"{wanted}"
-                    if view.groups == 1
-                    else f"{view.groups} groups * {view.inputs} = {wanted}"
-                ),
-                expected=wanted,
-                actual=data[1],
-                rule="channels",
-            )
-        if any(k == 0 for k in view.kernel):
-            raise ShapeError(
-                f"kernel extents must be positive, found {format_shape(view.kernel)}",
-                expected=">= 1",
-                actual=format_shape(view.kernel),
-                rule="kernel-extent",
-            )
+        if intersect_dims(data[1], product(view.groups, view.inputs)) is None:
+            raise channel_misfit(self.inputs, data[1], view)
+        check_least(view.kernel, "kernel extents", 1, "kernel-extent")
         extents = [
             window_extent(i, axis, x, k, self.auto_pad, self.rule)
             for i, (axis, x, k) in enumerate(
@@ -162,12 +137,12 @@ class _Convolution(Operation):
         """Pack a filter."""
         from deconv_ir.kernels import Convolution as ConvolutionKernel
 
-        axes = self.axes(filter.ndim - self.leading())
+        axes = self.axes(filter.ndim - self.leading)
         return ConvolutionKernel(
             self.canonical_filter(filter),
             strides=tuple(a.stride for a in axes),
             dilations=tuple(a.dilation for a in axes),
-            groups=filter.shape[0] if self.leading() == 3 else 1,
+            groups=filter.shape[0] if self.leading == 3 else 1,
             bias=bias,
             activation=activation,
             scratch_bytes=context.scratch_bytes,
@@ -184,7 +159,7 @@ class _Convolution(Operation):
         filter_ = constants[1]
         if filter_ is None:
             return None
-        leading = self.leading()
+        leading = self.leading
         channels = element_count(filter_.shape[: leading - 1])
         rank = filter_.ndim - leading + 2
         found = as_kernel_epilogue(epilogue, rank, 1, channels, filter_.dtype)
@@ -210,13 +185,13 @@ class _Convolution(Operation):
         if not is_static(output.shape) or not is_static(inputs[1].shape):
             return None
         filter_ = static(inputs[1].shape)
-        depth = element_count(filter_[self.leading() - 1 :])
+        depth = element_count(filter_[self.leading - 1 :])
         return 2 * element_count(static(output.shape)) * depth
 
     def execute(self, inputs: Arrays, context: Context) -> Arrays:
         data, filter_ = inputs
         packed = self.kernel(filter_, context)
-        return (self.apply(packed, filter_.shape[self.leading() :], data),)
+        return (self.apply(packed, filter_.shape[self.leading :], data),)
 
     def apply(
         self,
@@ -259,12 +234,10 @@ class Convolution(_Convolution):
     """
 
     def filter_view(self, shape: tuple[Dim, ...]) -> FilterView:
-        """Read [C_OUT, C_IN, K...]."""
         return FilterView(1, shape[1], shape[0], shape[2:])
 
-    def canonical_filter(self, filter: Constant) -> Constant:  # noqa: A002
-        """Lay out a filter as the kernel takes it, which is as it is."""
-        return filter
+    def canonical_filter(self, weights: Constant) -> Constant:
+        return weights
 
 
 @operation(
@@ -283,14 +256,10 @@ class GroupConvolution(_Convolution):
     K...], channels counted in a group.  Output: [N, GROUPS * C_OUT, Y...].
     """
 
-    def leading(self) -> int:
-        """Return how many axes of the filter are not spatial."""
-        return 3
+    leading = 3
 
     def filter_view(self, shape: tuple[Dim, ...]) -> FilterView:
-        """Read [GROUPS, C_OUT, C_IN, K...]."""
         return FilterView(shape[0], shape[2], shape[1], shape[3:])
 
-    def canonical_filter(self, filter: Constant) -> Constant:  # noqa: A002
-        """Lay out a filter as the kernel takes it: groups one after the other."""
-        return joined(filter)
+    def canonical_filter(self, weights: Constant) -> Constant:
+        return joined(weights)

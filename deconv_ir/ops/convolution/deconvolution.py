@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from deconv_ir.errors import ShapeError, UnsupportedError
 from deconv_ir.ir.dtypes import Array, ElementType
@@ -27,12 +27,14 @@ from deconv_ir.ir.options import Semantics
 from deconv_ir.ir.scratchpad import ScratchpadBudget
 from deconv_ir.ir.shapes import element_count, format_shape, intersect_dims, is_static, static
 from deconv_ir.ops.base import attribute, choice, integers
-from deconv_ir.ops.checks import product
+from deconv_ir.ops.checks import check_least_rank, product
 from deconv_ir.ops.convolution.fusing import as_kernel_epilogue
 from deconv_ir.ops.convolution.packed import PackedLayer, Placement
 from deconv_ir.ops.convolution.views import (
     DataView,
     FilterView,
+    Requested,
+    channel_misfit,
     describe_requested,
     merge_request,
     quotient,
@@ -58,6 +60,9 @@ class Deconvolution(Operation):
     auto_pad: PadMode = attribute(AUTO_PAD, PadMode.EXPLICIT)
     output_padding: tuple[int, ...] | None = attribute(integers(0, per_axis=True), None)
 
+    bias_at: ClassVar[int] = 0
+    """Where the bias is among the inputs; 0: it takes none."""
+
     # What an operation defines
 
     @property
@@ -69,7 +74,7 @@ class Deconvolution(Operation):
         """Read the dims of the filter by role."""
         raise NotImplementedError
 
-    def canonical_filter(self, filter: Constant) -> Constant:  # noqa: A002
+    def canonical_filter(self, weights: Constant) -> Constant:
         """Lay out a filter as the kernel takes it: [groups * in, out, K...]."""
         raise NotImplementedError
 
@@ -87,19 +92,9 @@ class Deconvolution(Operation):
         """Rank of the filter for a number of spatial axes."""
         return spatial + 2
 
-    def requested_output(
-        self, inputs: Infos, spatial: int
-    ) -> tuple[tuple[Dim, ...] | None, DataView | None]:
-        """Tell what the model asks the output to be.
-
-        Returns
-        -------
-        spatial : tuple of Dim, or None
-            The requested extents; None where pads decide.
-        full : DataView or None
-            All dims, where the request covers batch and channels too.
-        """
-        raise NotImplementedError
+    def requested_output(self, inputs: Infos, spatial: int) -> Requested:
+        """Return the extents, and all dims, that the model asks for; None where pads decide."""
+        return None, None
 
     def check_types(self, inputs: Infos) -> ElementType | None:
         """Return the element type of the output."""
@@ -110,22 +105,8 @@ class Deconvolution(Operation):
     def spatial_count(self, inputs: Infos) -> int | None:
         """Tell the number of spatial axes; None where nothing determines it."""
         data, filter_ = inputs[0].shape, inputs[1].shape
-        if data is not None and len(data) < 3:
-            raise ShapeError(
-                f"{self.inputs[0]} must have rank 3 or greater, found {format_shape(data)}",
-                expected="rank >= 3",
-                actual=format_shape(data),
-                rule="rank",
-            )
-        lowest = self.filter_rank(1)
-        if filter_ is not None and len(filter_) < lowest:
-            raise ShapeError(
-                f"{self.inputs[1]} must have rank {lowest} or greater, "
-                f"found {format_shape(filter_)}",
-                expected=f"rank >= {lowest}",
-                actual=format_shape(filter_),
-                rule="rank",
-            )
+        check_least_rank(inputs[0], self.inputs[0], 3)
+        check_least_rank(inputs[1], self.inputs[1], self.filter_rank(1))
         if data is not None:
             spatial = len(data) - 2
             if filter_ is not None and len(filter_) != self.filter_rank(spatial):
@@ -206,13 +187,7 @@ class Deconvolution(Operation):
         return self.data_view(data), self.filter_view(filter_)
 
     def resolve_groups(self, data: DataView, filter_: FilterView) -> Dim:
-        """Find the number of groups, from the filter and from the data's channels.
-
-        Raises
-        ------
-        ShapeError
-            The filter does not take as many channels as the data has.
-        """
+        """Find the number of groups, from the filter and from the data's channels."""
         wanted = product(filter_.groups, filter_.inputs)
         groups: Dim | None = filter_.groups
         if intersect_dims(data.channels, wanted) is None:
@@ -223,15 +198,7 @@ class Deconvolution(Operation):
             groups = None if share is None else intersect_dims(filter_.groups, share)
         if groups is not None:
             return groups
-        found = f"{self.inputs[1]} takes {wanted}"
-        if filter_.groups != 1:
-            found = f"{self.inputs[1]} takes {filter_.groups} groups * {filter_.inputs} = {wanted}"
-        raise ShapeError(
-            f"channels do not fit: {self.inputs[0]} has {data.channels}, {found}",
-            expected=wanted,
-            actual=data.channels,
-            rule="channels",
-        )
+        raise channel_misfit(self.inputs, data.channels, filter_)
 
     def check_kernel(self, filter_: FilterView) -> None:
         """Require that the filter has taps."""
@@ -318,13 +285,7 @@ class Deconvolution(Operation):
         context: Context,
         activation: Activation | None = None,
     ) -> DeconvolutionKernel:
-        """Pack a filter.
-
-        Raises
-        ------
-        UnsupportedError
-            Nothing computes in its element type (f8 and the like).
-        """
+        """Pack a filter."""
         from deconv_ir.kernels import Deconvolution as DeconvolutionKernel
 
         canonical = self.canonical_filter(filter)
@@ -345,7 +306,7 @@ class Deconvolution(Operation):
 
     def bias_of(self, inputs: Sequence[Any]) -> Any:
         """Pick the bias among the inputs; None where there is none."""
-        return None
+        return inputs[self.bias_at] if self.has_bias(len(inputs)) else None
 
     def prepare(self, constants: Sequence[Constant | None], context: Context) -> Kernel | None:
         """Pack the filter when it (and the bias, if any) is constant."""
@@ -417,8 +378,8 @@ class Deconvolution(Operation):
         return 2 * element_count(data) * outputs * kernel
 
     def has_bias(self, inputs: int) -> bool:
-        """Tell whether there is a bias among this many inputs."""
-        return False
+        """Whether there is a bias among this many inputs."""
+        return 0 < self.bias_at < inputs
 
     def execute(self, inputs: Arrays, context: Context) -> tuple[Array, ...]:
         packed = self.kernel(inputs[1], self.bias_of(inputs), context)

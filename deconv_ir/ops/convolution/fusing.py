@@ -1,8 +1,7 @@
-"""What a convolution's kernel can take over from the layers behind it."""
+"""Bias and activation that a convolution's kernel takes over from the layers behind it."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from deconv_ir.ir.dtypes import Array
@@ -12,26 +11,13 @@ from deconv_ir.ops.numeric import np
 if TYPE_CHECKING:
     from deconv_ir.kernels import Activation
 
+_ACTIVATIONS = ("ReLU", "Clamp", "PReLU")
+
 
 def as_bias(addend: Array, rank: int, axis: int, channels: int, dtype: Any) -> Array | None:
-    """Return an addend as one number a channel; None where it is something else.
+    """Return what is added to an array of this rank and dtype as one number a channel.
 
-    Parameters
-    ----------
-    addend : ndarray
-        What is added, broadcast by NumPy's rule.
-    rank : int
-        Rank of what it is added to.
-    axis : int
-        The axis of the channels.
-    channels : int
-        Extent of that axis.
-    dtype : dtype
-        Element type of what it is added to.
-
-    Returns
-    -------
-    ndarray, [channels]
+    None: it is something else; `axis` is that of the channels.
     """
     if addend.ndim > rank or addend.dtype != dtype:
         return None
@@ -42,53 +28,24 @@ def as_bias(addend: Array, rank: int, axis: int, channels: int, dtype: Any) -> A
     return np.ascontiguousarray(np.broadcast_to(addend.reshape(-1), (channels,)))
 
 
-def as_activation(operation: Operation, parameters: Arrays, dtype: Any) -> Activation | None:
-    """Return an operation as an activation of the kernels; None where they have none such.
-
-    Parameters
-    ----------
-    operation : Operation
-    parameters : sequence of ndarray
-        Its constant inputs beside the first.
-    dtype : dtype
-        Element type that it is applied to.
-    """
-    found = _ACTIVATIONS.get(operation.type)
-    return None if found is None else found(operation, parameters, dtype)
-
-
 def is_activation(operation: Operation) -> bool:
     """Whether the kernels have an operation as an activation, for some parameters and types."""
     return operation.type in _ACTIVATIONS
 
 
-def _relu(operation: Operation, parameters: Arrays, dtype: Any) -> Activation | None:
+def as_activation(operation: Any, parameters: Arrays, dtype: Any) -> Activation | None:
+    """Return an operation with its constant inputs as an activation; None: there is none such."""
     from deconv_ir.kernels import Activation, ActivationKind
 
-    return Activation(ActivationKind.RELU)
-
-
-def _clamp(operation: Any, parameters: Arrays, dtype: Any) -> Activation | None:
-    from deconv_ir.kernels import Activation, ActivationKind
-
+    if operation.type == "ReLU":
+        return Activation(ActivationKind.RELU)
     if dtype.kind in "iu":
         return None
-    return Activation(ActivationKind.CLAMP, low=operation.min, high=operation.max)
-
-
-def _prelu(operation: Operation, parameters: Arrays, dtype: Any) -> Activation | None:
-    from deconv_ir.kernels import Activation, ActivationKind
-
-    if dtype.kind in "iu" or parameters[0].size != 1:
-        return None
-    return Activation(ActivationKind.LEAKY_RELU, slope=float(parameters[0].reshape(())))
-
-
-_ACTIVATIONS: dict[str, Callable[[Operation, Arrays, Any], Activation | None]] = {
-    "ReLU": _relu,
-    "Clamp": _clamp,
-    "PReLU": _prelu,
-}
+    if operation.type == "Clamp":
+        return Activation(ActivationKind.CLAMP, low=operation.min, high=operation.max)
+    if operation.type == "PReLU" and parameters[0].size == 1:
+        return Activation(ActivationKind.LEAKY_RELU, slope=float(parameters[0].reshape(())))
+    return None
 
 
 def as_kernel_epilogue(

@@ -1,4 +1,4 @@
-"""What the two oneDNN Graph operations share: groups, layouts, element types."""
+"""oneDNN Graph ConvTranspose-1 and ConvolutionBackwardData."""
 
 from __future__ import annotations
 
@@ -8,13 +8,22 @@ from typing import TYPE_CHECKING
 
 from deconv_ir.errors import ShapeError
 from deconv_ir.ir.dtypes import ElementType
-from deconv_ir.ir.geometry import Dim, PadMode
+from deconv_ir.ir.geometry import (
+    Axis,
+    AxisGeometry,
+    Dim,
+    PadMode,
+    backward_data_axis,
+    conv_transpose_axis,
+)
 from deconv_ir.ir.lazy_tensor import whole
-from deconv_ir.ir.operation import Infos
-from deconv_ir.ops.base import attribute, choice, choice_of, integer
-from deconv_ir.ops.checks import merged_type
+from deconv_ir.ir.operation import Context, Infos, TensorInfo
+from deconv_ir.ir.options import Semantics
+from deconv_ir.ir.shapes import intersect_dims
+from deconv_ir.ops.base import attribute, choice, choice_of, integer, integers, operation
+from deconv_ir.ops.checks import merged_type, misfit, product
 from deconv_ir.ops.convolution.deconvolution import Deconvolution
-from deconv_ir.ops.convolution.views import FilterView, quotient
+from deconv_ir.ops.convolution.views import FilterView, Requested, check_output_shape, quotient
 from deconv_ir.ops.numeric import np
 
 if TYPE_CHECKING:
@@ -33,6 +42,34 @@ class DataFormat(enum.Enum):
 
     NXC = "NXC"
     NCX = "NCX"
+
+
+class FilterFormat(enum.Enum):
+    """Layout of the filter; X stands for the spatial axes.
+
+    Examples
+    --------
+    >>> from deconv_ir.operations import FilterFormat
+    >>> FilterFormat("XOI")
+    <FilterFormat.XOI: 'XOI'>
+    """
+
+    XOI = "XOI"
+    IOX = "IOX"
+
+
+class WeightsFormat(enum.Enum):
+    """Layout of the weights; X stands for the spatial axes.
+
+    Examples
+    --------
+    >>> from deconv_ir.operations import WeightsFormat
+    >>> WeightsFormat("XIO")
+    <WeightsFormat.XIO: 'XIO'>
+    """
+
+    XIO = "XIO"
+    OIX = "OIX"
 
 
 DATA_FORMAT = choice(DataFormat, fold=False)
@@ -55,7 +92,6 @@ class OneDNNDeconvolution(Deconvolution):
 
     @property
     def channels_last(self) -> bool:
-        """Whether data and output are laid out [N, spatial..., C]."""
         return self.data_format is DataFormat.NXC
 
     @property
@@ -88,22 +124,140 @@ class OneDNNDeconvolution(Deconvolution):
         return FilterView(self.groups, per_group, outputs, kernel)
 
     def groups_of(self, filter_shape: Sequence[int]) -> int:
-        """Groups are an attribute."""
         return self.groups
 
-    def canonical_filter(self, filter: Constant) -> Constant:  # noqa: A002
+    def canonical_filter(self, weights: Constant) -> Constant:
         """Lay out a filter as the kernel takes it: [in, out/groups, spatial...]."""
-        return np.moveaxis(whole(filter), (-1, -2), (0, 1)) if self.spatial_first else filter
+        return np.moveaxis(whole(weights), (-1, -2), (0, 1)) if self.spatial_first else weights
 
     def check_types(self, inputs: Infos) -> ElementType | None:
-        """Require one of f32, bf16, f16 for all tensors."""
         checked = [i for i, name in zip(inputs, self.inputs, strict=False) if name != "dst_shape"]
         element_type = merged_type(checked, self.inputs)
         if element_type is not None and element_type.name not in ("f32", "bf16", "f16"):
-            raise ShapeError(
-                f"{self.inputs[0]} must be f32, bf16 or f16, found {element_type}",
-                expected="f32, bf16 or f16",
-                actual=element_type,
-                rule="element-type",
-            )
+            wanted = "f32, bf16 or f16"
+            raise misfit("element-type", self.inputs[0], f"be {wanted}", element_type, wanted)
         return element_type
+
+
+@operation(
+    "ConvTranspose",
+    inputs=("data", "filter", "bias"),
+    required=2,
+    examples=(
+        "f32[1,5,4], f32[3,3,4], f32[6] -> f32[1,11,6]"
+        " | strides=2 pads_begin=0 pads_end=0 dilations=1 groups=2",
+    ),
+)
+class ConvTranspose(OneDNNDeconvolution):
+    """Transposed convolution, with an optional bias.
+
+    Inputs: `data` [N, X..., C] (NXC) or [N, C, X...] (NCX), `filter`
+    [K..., out/groups, in] (XOI) or [in, out/groups, K...] (IOX), and
+    optionally `bias` [out].  Output: laid out as `data`.
+
+    Source: oneDNN Graph operation specification, ConvTranspose-1.
+
+    Examples
+    --------
+    >>> from deconv_ir.operations import Context, ConvTranspose, TensorInfo
+    >>> up = ConvTranspose(strides=(2,), dilations=(1,), pads_begin=(0,), pads_end=(0,))
+    >>> data, filter = TensorInfo((1, 5, 4)), TensorInfo((3, 3, 4))  # NXC, XOI
+    >>> up.infer([data, filter], Context())[0].shape  # 2*(5 - 1) + 3
+    (1, 11, 3)
+    """
+
+    bias_at = 2
+
+    filter_format: FilterFormat = attribute(choice(FilterFormat, fold=False), FilterFormat.XOI)
+
+    @property
+    def spatial_first(self) -> bool:
+        return self.filter_format is FilterFormat.XOI
+
+    def axis_geometry(
+        self, axis: Axis, data: int, kernel: int, output: int | None, semantics: Semantics
+    ) -> AxisGeometry:
+        return conv_transpose_axis(axis, data, kernel, self.auto_pad)
+
+    def infer(self, inputs: Infos, context: Context) -> tuple[TensorInfo, ...]:
+        (result,) = OneDNNDeconvolution.infer(self, inputs, context)
+        bias = inputs[2].shape if len(inputs) > 2 else None
+        if bias is not None and inputs[1].shape is not None:
+            filter_ = self.filter_view(inputs[1].shape)
+            channels = product(filter_.groups, filter_.outputs)
+            if len(bias) != 1 or intersect_dims(bias[0], channels) is None:
+                wanted = f"[{channels}]"
+                raise misfit("bias-shape", "bias", f"have shape {wanted}", bias, wanted)
+        return (result,)
+
+
+@operation(
+    "ConvolutionBackwardData",
+    inputs=("diff_dst", "weights", "dst_shape"),
+    required=2,
+    examples=(
+        "f32[1,5,4], f32[3,3,4] -> f32[1,11,3]"
+        " | strides=2 pads_begin=0 pads_end=0 dilations=1 dst_shape=1,11,3",
+    ),
+)
+class ConvolutionBackwardData(OneDNNDeconvolution):
+    """Gradient of a convolution with respect to its data: a transposed convolution.
+
+    The document's names are those of the backward pass: `diff_dst` is the
+    data of this operation, `diff_src` its output.
+
+    Inputs: `diff_dst` [N, X..., C] (NXC) or [N, C, X...] (NCX), `weights`
+    [K..., out/groups, in] (XIO) or [in, out/groups, K...] (OIX), seen from this
+    operation, and optionally `dst_shape` [rank], of type s32.  Output: laid
+    out as `diff_dst`, of shape `dst_shape`.
+
+    Source: oneDNN Graph operation specification, ConvolutionBackwardData.
+
+    Examples
+    --------
+    >>> from deconv_ir.operations import Context, ConvolutionBackwardData, TensorInfo
+    >>> up = ConvolutionBackwardData(
+    ...     strides=(2,), dilations=(1,), pads_begin=(0,), pads_end=(0,), dst_shape=(1, 11, 3)
+    ... )
+    >>> up.infer([TensorInfo((1, 5, 4)), TensorInfo((3, 3, 4))], Context())[0].shape
+    (1, 11, 3)
+    """
+
+    weights_format: WeightsFormat = attribute(choice(WeightsFormat, fold=False), WeightsFormat.XIO)
+    dst_shape: tuple[int, ...] | None = attribute(integers(1), None)
+
+    @property
+    def spatial_first(self) -> bool:
+        return self.weights_format is WeightsFormat.XIO
+
+    def axis_geometry(
+        self, axis: Axis, data: int, kernel: int, output: int | None, semantics: Semantics
+    ) -> AxisGeometry:
+        assert output is not None, "requested_output always returns extents"
+        return backward_data_axis(axis, data, kernel, output, self.auto_pad)
+
+    def requested_output(self, inputs: Infos, spatial: int) -> Requested:
+        """Return dst_shape, from the input or else from the attribute."""
+        rank = spatial + 2
+        dims: tuple[Dim, ...]
+        if len(inputs) > 2:
+            dims = check_output_shape(inputs[2], "dst_shape", rank)
+        elif self.dst_shape is None:
+            raise ShapeError(
+                "dst_shape is missing: it must be given as an attribute or as the third input",
+                attribute="dst_shape",
+                rule="attribute-missing",
+            )
+        elif len(self.dst_shape) != rank:
+            raise ShapeError(
+                f"dst_shape must have {rank} elements (batch and channels included), "
+                f"found {len(self.dst_shape)}: {','.join(map(str, self.dst_shape))}",
+                attribute="dst_shape",
+                expected=rank,
+                actual=len(self.dst_shape),
+                rule="output-shape-length",
+            )
+        else:
+            dims = self.dst_shape
+        view = self.data_view(dims)
+        return view.spatial, view

@@ -1,30 +1,35 @@
-"""What the two OpenVINO operations share: types, `output_shape`, pads."""
+"""OpenVINO ConvolutionBackpropData-1 and GroupConvolutionBackpropData-1."""
 
 from __future__ import annotations
 
-from deconv_ir.errors import ShapeError
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
 from deconv_ir.ir.dtypes import ElementType
 from deconv_ir.ir.geometry import Axis, AxisGeometry, Dim, openvino_axis
-from deconv_ir.ir.operation import Context, Infos, SemanticsDifference
+from deconv_ir.ir.lazy_tensor import joined
+from deconv_ir.ir.operation import Context, Infos, SemanticsDifference, TensorInfo
 from deconv_ir.ir.options import Semantics
-from deconv_ir.ops.checks import merged_type
+from deconv_ir.ops.base import operation
+from deconv_ir.ops.checks import check_type, merged_type
 from deconv_ir.ops.convolution.deconvolution import Deconvolution
-from deconv_ir.ops.convolution.views import DataView, check_output_shape
+from deconv_ir.ops.convolution.views import FilterView, Requested, check_output_shape
+
+if TYPE_CHECKING:
+    from deconv_ir.ir.lazy_tensor import Constant
 
 
 class OpenVINODeconvolution(Deconvolution):
     """What the two OpenVINO operations share: types, `output_shape`, pads."""
 
+    takes_lazy = (1,)
+
     def axis_geometry(
         self, axis: Axis, data: int, kernel: int, output: int | None, semantics: Semantics
     ) -> AxisGeometry:
-        """Find pads and extent of one axis; see `geometry.openvino_axis`."""
         return openvino_axis(axis, data, kernel, self.auto_pad, output, semantics)
 
-    def requested_output(
-        self, inputs: Infos, spatial: int
-    ) -> tuple[tuple[Dim, ...] | None, DataView | None]:
-        """Return the elements of the `output_shape` input."""
+    def requested_output(self, inputs: Infos, spatial: int) -> Requested:
         if len(inputs) < 3:
             return None, None
         return check_output_shape(inputs[2], "output_shape", spatial), None
@@ -50,13 +55,89 @@ class OpenVINODeconvolution(Deconvolution):
         )
 
     def check_types(self, inputs: Infos) -> ElementType | None:
-        """Require one numeric type (T1) for data and filter."""
         element_type = merged_type(inputs[:2], self.inputs)
-        if element_type is not None and not (element_type.is_float or element_type.is_integer):
-            raise ShapeError(
-                f"{self.inputs[0]} must be of a numeric type, found {element_type}",
-                expected="a numeric type",
-                actual=element_type,
-                rule="element-type",
-            )
+        check_type(TensorInfo(None, element_type), self.inputs[0], "numeric")
         return element_type
+
+
+@operation(
+    "ConvolutionBackpropData",
+    "opset1",
+    inputs=("data", "filter", "output_shape"),
+    required=2,
+    examples=(
+        "f32[1,4,5,6], f32[4,3,3,3] -> f32[1,3,9,11]"
+        " | strides=2,2 pads_begin=1,1 pads_end=1,1 dilations=1,1",
+        "f32[1,4,5,6], f32[4,3,3,3], i64[2]{10,12} -> f32[1,3,10,12]"
+        " | strides=2,2 pads_begin=0,0 pads_end=0,0 dilations=1,1 auto_pad=same_upper",
+    ),
+)
+class ConvolutionBackpropData(OpenVINODeconvolution):
+    """Transposed convolution.
+
+    Inputs: `data` [N, C_INPUT, X...], `filter` [C_INPUT, C_OUTPUT, K...], and
+    optionally `output_shape` [number of spatial axes].  Output:
+    [N, C_OUTPUT, Y...].
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from deconv_ir.operations import Context, ConvolutionBackpropData
+    >>> up = ConvolutionBackpropData(
+    ...     strides=(2,), dilations=(1,), pads_begin=(0,), pads_end=(0,)
+    ... )
+    >>> up.execute([np.array([[[1.0, 2.0]]]), np.array([[[1.0, 10.0]]])], Context())
+    (array([[[ 1., 10.,  2., 20.]]]),)
+    """
+
+    def filter_view(self, shape: tuple[Dim, ...]) -> FilterView:
+        return FilterView(1, shape[0], shape[1], shape[2:])
+
+    def groups_of(self, filter_shape: Sequence[int]) -> int:
+        return 1
+
+    def canonical_filter(self, weights: Constant) -> Constant:
+        return weights
+
+
+@operation(
+    "GroupConvolutionBackpropData",
+    "opset1",
+    inputs=("data", "filter", "output_shape"),
+    required=2,
+    examples=(
+        "f32[1,4,5], f32[2,2,3,3] -> f32[1,6,12]"
+        " | strides=2 pads_begin=0 pads_end=0 dilations=1 output_padding=1",
+    ),
+)
+class GroupConvolutionBackpropData(OpenVINODeconvolution):
+    """Transposed convolution in groups of channels.
+
+    Inputs: `data` [N, GROUPS * C_INPUT, X...], `filter`
+    [GROUPS, C_INPUT, C_OUTPUT, K...], and optionally `output_shape`
+    [number of spatial axes].  Output: [N, GROUPS * C_OUTPUT, Y...].
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from deconv_ir.operations import Context, GroupConvolutionBackpropData
+    >>> up = GroupConvolutionBackpropData(
+    ...     strides=(2,), dilations=(1,), pads_begin=(0,), pads_end=(0,)
+    ... )
+    >>> x, w = np.ones((1, 2, 1)), np.array([[[[1.0, 2.0]]], [[[3.0, 4.0]]]])  # two groups
+    >>> up.execute([x, w], Context())
+    (array([[[1., 2.],
+            [3., 4.]]]),)
+    """
+
+    def filter_rank(self, spatial: int) -> int:
+        return spatial + 3
+
+    def filter_view(self, shape: tuple[Dim, ...]) -> FilterView:
+        return FilterView(shape[0], shape[1], shape[2], shape[3:])
+
+    def groups_of(self, filter_shape: Sequence[int]) -> int:
+        return filter_shape[0]
+
+    def canonical_filter(self, weights: Constant) -> Constant:
+        return joined(weights)

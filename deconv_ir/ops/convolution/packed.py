@@ -21,17 +21,8 @@ Placement = tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]
 class PackedLayer(Kernel):
     """A prepared layer that tells what it takes, and keeps within what it is given.
 
-    Parameters
-    ----------
-    run : callable
-        Takes the inputs, `out` and a scratchpad budget; returns the output.
-    place : callable
-        Takes what is known of the inputs, all shapes static; returns how the
-        kernel is called, or None where that depends on their values.
-    kernel : Convolution or Deconvolution
-        The packed filter; in several forms where the budget of a plan allows it.
-    channels_last : bool
-        Whether the layer's data and output are, which the kernel's never are.
+    `run` takes the inputs, `out` and a budget.  `place` takes what is known of the inputs, all
+    shapes static, and returns how the kernel is called; None where that depends on values.
     """
 
     has_candidates = True

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from deconv_ir.errors import ShapeError
 from deconv_ir.ir.dtypes import Array
 from deconv_ir.ir.geometry import UNKNOWN, Dim, bounds, interval
 from deconv_ir.ir.operation import TensorInfo
-from deconv_ir.ir.shapes import format_shape, intersect_dims
+from deconv_ir.ir.shapes import intersect_dims
+from deconv_ir.ops.checks import check_least, check_type, misfit, product
 from deconv_ir.ops.values import as_dims
 
 
@@ -27,6 +29,24 @@ class FilterView(NamedTuple):
     inputs: Dim
     outputs: Dim
     kernel: tuple[Dim, ...]
+
+
+Requested = tuple[tuple[Dim, ...] | None, DataView | None]
+"""The spatial extents that a model asks for, and all dims where it asks for these; None: not."""
+
+
+def channel_misfit(names: Sequence[str], channels: Dim, filter_: FilterView) -> ShapeError:
+    """Return the error that data and filter, of these names, differ in their channels."""
+    wanted = product(filter_.groups, filter_.inputs)
+    takes = f"{wanted}"
+    if filter_.groups != 1:
+        takes = f"{filter_.groups} groups * {filter_.inputs} = {wanted}"
+    return ShapeError(
+        f"channels do not fit: {names[0]} has {channels}, {names[1]} takes {takes}",
+        expected=wanted,
+        actual=channels,
+        rule="channels",
+    )
 
 
 def quotient(a: Dim, divisor: int) -> Dim | None:
@@ -70,31 +90,13 @@ def merge_request(view: DataView, full: DataView) -> DataView:
 
 def check_output_shape(info: TensorInfo, name: str, length: int) -> tuple[Dim, ...]:
     """Check the input that asks for an output shape, and return its elements."""
-    element_type = info.element_type
-    if element_type is not None and not element_type.is_integer:
-        raise ShapeError(
-            f"{name} must be of an integer type, found {element_type}",
-            expected="an integer type",
-            actual=element_type,
-            rule="output-shape-type",
-        )
+    check_type(info, name, "integer", "output-shape-type")
     if info.shape is not None and (
         len(info.shape) != 1 or intersect_dims(info.shape[0], length) is None
     ):
-        raise ShapeError(
-            f"{name} must have shape [{length}], found {format_shape(info.shape)}",
-            expected=f"[{length}]",
-            actual=format_shape(info.shape),
-            rule="output-shape-length",
-        )
+        wanted = f"[{length}]"
+        raise misfit("output-shape-length", name, f"have shape {wanted}", info.shape, wanted)
     if info.value is None:
         return (UNKNOWN,) * length
-    for value in info.value:
-        if isinstance(value, int) and value < 0:
-            raise ShapeError(
-                f"{name} must not be negative, found {format_shape(info.value)}",
-                expected=">= 0",
-                actual=format_shape(info.value),
-                rule="output-shape-value",
-            )
+    check_least(info.value, name, 0, "output-shape-value")
     return as_dims(info.value)

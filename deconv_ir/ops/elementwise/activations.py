@@ -12,8 +12,9 @@ from deconv_ir.ir.geometry import Dim
 from deconv_ir.ir.operation import Arrays, Call, Context, Expression, Infos, Operands, TensorInfo
 from deconv_ir.ir.shapes import compatible, element_count, format_shape, intersect_dims, static
 from deconv_ir.ops.base import attribute, choice, number, operation
-from deconv_ir.ops.checks import merged_type, only
+from deconv_ir.ops.checks import merged_type, misfit, only
 from deconv_ir.ops.elementwise.blocks import is_small
+from deconv_ir.ops.elementwise.broadcasting import broadcasts_to
 from deconv_ir.ops.elementwise.elementwise import Elementwise, Unary
 from deconv_ir.ops.elementwise.unary import erf, expm1
 from deconv_ir.ops.numeric import keeps_type, np
@@ -94,17 +95,6 @@ class GeluMode(enum.Enum):
     TANH = "tanh"
 
 
-def gelu(x: Any, mode: GeluMode) -> Any:
-    """X * (1 + erf(x / sqrt 2)) / 2, or its approximation by tanh."""
-    if mode is GeluMode.ERF:
-        found = erf(x * math.sqrt(0.5))
-        found += 1
-        found *= 0.5 * x
-        return found
-    inner = math.sqrt(2 / math.pi) * (x + 0.044715 * x * x * x)
-    return 0.5 * x * (1 + np.tanh(inner))
-
-
 @operation("Gelu", "opset2", inputs=("data",), examples=("f32[2,3] -> f32[2,3]",))
 class Gelu2(Unary):
     """x * (1 + erf(x / sqrt 2)) / 2."""
@@ -113,20 +103,26 @@ class Gelu2(Unary):
     temporaries = 8
     compiled = "gelu"
 
+    approximation_mode: GeluMode = GeluMode.ERF
+
     def apply(self, *arrays: Array) -> Array:
-        (data,) = arrays
-        result: Array = gelu(data, GeluMode.ERF)
-        return result
+        (x,) = arrays
+        found: Array
+        if self.approximation_mode is GeluMode.ERF:
+            found = erf(x * math.sqrt(0.5))
+            found += 1
+            found *= 0.5 * x
+            return found
+        inner = math.sqrt(2 / math.pi) * (x + 0.044715 * x * x * x)
+        found = 0.5 * x * (1 + np.tanh(inner))
+        return found
 
 
 @operation(
     "Gelu", "opset7", inputs=("data",), examples=("f32[2,3] -> f32[2,3] | approximation_mode=tanh",)
 )
-class Gelu7(Unary):
+class Gelu7(Gelu2):
     """x * (1 + erf(x / sqrt 2)) / 2, or its approximation by tanh."""
-
-    family = "float"
-    temporaries = 8
 
     approximation_mode: GeluMode = attribute(choice(GeluMode), GeluMode.ERF)
 
@@ -134,29 +130,18 @@ class Gelu7(Unary):
         by_erf = self.approximation_mode is GeluMode.ERF
         return expression.apply("gelu" if by_erf else "gelu_tanh", *operands)
 
-    def apply(self, *arrays: Array) -> Array:
-        (data,) = arrays
-        result: Array = gelu(data, self.approximation_mode)
-        return result
-
 
 class _WithScalars(Elementwise):
     """An activation whose parameters are scalar inputs."""
+
+    formula = "the shape of the input, {shape[data]}"
 
     def infer(self, inputs: Infos, context: Context) -> tuple[TensorInfo, ...]:
         element_type = merged_type(inputs, self.inputs, "float")
         for info, name in zip(inputs[1:], self.inputs[1:], strict=False):
             if info.shape is not None and any(intersect_dims(d, 1) is None for d in info.shape):
-                raise ShapeError(
-                    f"{name} must be a scalar, found {format_shape(info.shape)}",
-                    expected="a scalar",
-                    actual=format_shape(info.shape),
-                    rule="rank",
-                )
+                raise misfit("rank", name, "be a scalar", info.shape, "a scalar")
         return (TensorInfo(inputs[0].shape, element_type),)
-
-    def explain(self, inputs: Infos, context: Context, output: int, axis: int) -> str | None:
-        return f"the shape of the input, {format_shape(inputs[0].shape)}"
 
     def aligned(self, inputs: Arrays) -> Arrays:
         """Take the one element of the scalars."""
@@ -254,16 +239,14 @@ def prelu(data: Any, slope: Any, out: Any) -> None:
 class PReLU(Elementwise):
     """x, or slope * x where x is negative; one slope, one a channel, or broadcast."""
 
+    formula = "the shape of the input, {shape[data]}"
+
     def infer(self, inputs: Infos, context: Context) -> tuple[TensorInfo, ...]:
         data, slope = inputs
         element_type = merged_type(inputs, self.inputs, "float")
         if data.shape is not None and slope.shape is not None:
             spread = spread_slope(data.shape, slope.shape)
-            fits = spread is not None and all(
-                intersect_dims(s, 1) is not None or intersect_dims(s, d) is not None
-                for s, d in zip(spread, data.shape[len(data.shape) - len(spread) :], strict=True)
-            )
-            if not fits:
+            if spread is None or not broadcasts_to(spread, data.shape):
                 raise ShapeError(
                     f"slope {format_shape(slope.shape)} cannot be broadcast to "
                     f"data {format_shape(data.shape)}",
@@ -273,15 +256,11 @@ class PReLU(Elementwise):
                 )
         return (TensorInfo(data.shape, element_type),)
 
-    def explain(self, inputs: Infos, context: Context, output: int, axis: int) -> str | None:
-        return f"the shape of the input, {format_shape(inputs[0].shape)}"
-
     def aligned(self, inputs: Arrays) -> Arrays:
         """Broadcast a slope for each channel along axis 1."""
         data, slope = inputs
         spread = spread_slope(data.shape, slope.shape)
-        assert spread is not None, "the shapes were checked"
-        return data, slope.reshape([d for d in spread if isinstance(d, int)])
+        return data, slope.reshape(static(spread))
 
     def compile(self, expression: Expression, operands: Operands, inputs: Infos) -> int | None:
         (data, slope), (shape, slopes) = operands, (info.shape for info in inputs)

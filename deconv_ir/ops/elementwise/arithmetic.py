@@ -8,28 +8,11 @@ from typing import Any
 
 from deconv_ir.ir.dtypes import Array
 from deconv_ir.ir.operation import Infos, TensorInfo
+from deconv_ir.ops import values
 from deconv_ir.ops.base import attribute, boolean, operation
 from deconv_ir.ops.elementwise.elementwise import Binary, register_binary, ufunc_into
 from deconv_ir.ops.numeric import np
-from deconv_ir.ops.values import (
-    ADD,
-    EQUAL,
-    FLOOR_DIVIDE,
-    FLOOR_MOD,
-    GREATER,
-    GREATER_EQUAL,
-    LESS,
-    LESS_EQUAL,
-    MAXIMUM,
-    MINIMUM,
-    MOD,
-    MULTIPLY,
-    NOT_EQUAL,
-    POWER,
-    SUBTRACT,
-    TRUNCATE_DIVIDE,
-    OnValues,
-)
+from deconv_ir.ops.values import OnValues
 
 binary = functools.partial(register_binary, __name__)
 
@@ -49,16 +32,44 @@ def _squared_difference(a: Any, b: Any) -> Any:
     return np.multiply(difference, difference)
 
 
-binary("Add", "add", "Sum; integers wrap.", on_values=ADD, on_reals=operator.add)
+binary("Add", "add", "Sum; integers wrap.", on_values=values.ADD, on_reals=operator.add)
 binary(
-    "Subtract", "subtract", "Difference; integers wrap.", on_values=SUBTRACT, on_reals=operator.sub
+    "Subtract",
+    "subtract",
+    "Difference; integers wrap.",
+    on_values=values.SUBTRACT,
+    on_reals=operator.sub,
 )
-binary("Multiply", "multiply", "Product; integers wrap.", on_values=MULTIPLY, on_reals=operator.mul)
-binary("Maximum", "maximum", "The greater of two; NaN if one is.", on_values=MAXIMUM, on_reals=max)
-binary("Minimum", "minimum", "The smaller of two; NaN if one is.", on_values=MINIMUM, on_reals=min)
-binary("Mod", "fmod", "Remainder, with the sign of the dividend.", on_values=MOD)
-binary("FloorMod", "mod", "Remainder, with the sign of the divisor.", on_values=FLOOR_MOD)
-binary("Power", _power, "The first to the power of the second.", on_values=POWER, compiled="power")
+binary(
+    "Multiply",
+    "multiply",
+    "Product; integers wrap.",
+    on_values=values.MULTIPLY,
+    on_reals=operator.mul,
+)
+binary(
+    "Maximum",
+    "maximum",
+    "The greater of two; NaN if one is.",
+    on_values=values.MAXIMUM,
+    on_reals=max,
+)
+binary(
+    "Minimum",
+    "minimum",
+    "The smaller of two; NaN if one is.",
+    on_values=values.MINIMUM,
+    on_reals=min,
+)
+binary("Mod", "fmod", "Remainder, with the sign of the dividend.", on_values=values.MOD)
+binary("FloorMod", "mod", "Remainder, with the sign of the divisor.", on_values=values.FLOOR_MOD)
+binary(
+    "Power",
+    _power,
+    "The first to the power of the second.",
+    on_values=values.POWER,
+    compiled="power",
+)
 binary(
     "SquaredDifference",
     _squared_difference,
@@ -66,49 +77,13 @@ binary(
     compiled="squared_difference",
 )
 
-binary(
-    "Equal", "equal", "Whether two are equal.", family="any", boolean_result=True, on_values=EQUAL
-)
-binary(
-    "NotEqual",
-    "not_equal",
-    "Whether two differ.",
-    family="any",
-    boolean_result=True,
-    on_values=NOT_EQUAL,
-)
-binary(
-    "Greater",
-    "greater",
-    "Whether the first is the greater.",
-    family="any",
-    boolean_result=True,
-    on_values=GREATER,
-)
-binary(
-    "GreaterEqual",
-    "greater_equal",
-    "Whether a >= b.",
-    family="any",
-    boolean_result=True,
-    on_values=GREATER_EQUAL,
-)
-binary(
-    "Less",
-    "less",
-    "Whether the first is the smaller.",
-    family="any",
-    boolean_result=True,
-    on_values=LESS,
-)
-binary(
-    "LessEqual",
-    "less_equal",
-    "Whether a <= b.",
-    family="any",
-    boolean_result=True,
-    on_values=LESS_EQUAL,
-)
+compare = functools.partial(binary, family="any", boolean_result=True)
+compare("Equal", "equal", "Whether two are equal.", on_values=values.EQUAL)
+compare("NotEqual", "not_equal", "Whether two differ.", on_values=values.NOT_EQUAL)
+compare("Greater", "greater", "Whether the first is the greater.", on_values=values.GREATER)
+compare("GreaterEqual", "greater_equal", "Whether a >= b.", on_values=values.GREATER_EQUAL)
+compare("Less", "less", "Whether the first is the smaller.", on_values=values.LESS)
+compare("LessEqual", "less_equal", "Whether a <= b.", on_values=values.LESS_EQUAL)
 
 binary("LogicalAnd", "logical_and", "Both.", family="boolean")
 binary("LogicalOr", "logical_or", "One of them, or both.", family="boolean")
@@ -142,7 +117,7 @@ class Divide(Binary):
 
     def value_rule(self) -> OnValues | None:
         """Round down or toward zero."""
-        return FLOOR_DIVIDE if self.m_pythondiv else TRUNCATE_DIVIDE
+        return values.FLOOR_DIVIDE if self.m_pythondiv else values.TRUNCATE_DIVIDE
 
     def accepts_out(self, inputs: Infos, output: TensorInfo) -> bool:
         element_type = output.element_type

@@ -26,14 +26,7 @@ _WIDTH = 4
 
 
 class Blocks(NamedTuple):
-    """How elementwise work is cut.
-
-    Attributes
-    ----------
-    elements : int
-        Of a block.
-    threads : int
-    """
+    """How elementwise work is cut: elements of a block, and threads."""
 
     elements: int
     threads: int
@@ -45,16 +38,10 @@ def is_small(count: int) -> bool:
 
 
 def cut(count: int, element_bytes: int, scratch_bytes: int) -> Blocks:
-    """Cut the work on an array.
+    """Cut the work on an array of `count` elements.
 
-    Parameters
-    ----------
-    count : int
-        Its elements.
-    element_bytes : int
-        What is made of an element on the way to the result.
-    scratch_bytes : int
-        Bound on what is made, exceeded where blocks would become too small.
+    `element_bytes` are the temporary bytes of an element; they are bound by `scratch_bytes`,
+    which is exceeded where blocks would become too small.
     """
     if is_small(count):
         return Blocks(_LEAST, 1)
@@ -73,19 +60,9 @@ def element_bytes(temporaries: int, width: int) -> int:
 
 
 def in_blocks(write: Callable[..., None], inputs: Arrays, out: Array, blocks: Blocks) -> None:
-    """Call ``write(*inputs, out)`` for blocks of the arrays.
+    """Call ``write(*inputs, out)`` for blocks of the arrays, without NumPy's warnings.
 
-    Parameters
-    ----------
-    write : callable
-        Takes arrays that can be broadcast, and where the result goes, which
-        may be one of them; called without NumPy's warnings.
-    inputs : sequence of ndarray
-        Can be broadcast to the shape of `out`.
-    out : ndarray
-        May be one of the inputs.
-    blocks : Blocks
-        How the work is cut.
+    The inputs can be broadcast to the shape of `out`, which may be one of them.
     """
     if out.size <= blocks.elements:
         with np.errstate(all="ignore"):

@@ -50,21 +50,7 @@ def _or_one(common: Dim, low: int, dim: Dim) -> Dim:
 
 
 def broadcast_shapes(a: Shape, b: Shape, rule: Broadcast, axis: int = -1) -> Shape:
-    """Broadcast two shapes.
-
-    Parameters
-    ----------
-    a, b : Shape
-    rule : Broadcast
-        OpenVINO documents, 'Broadcast Rules For Elementwise Operations'.
-    axis : int
-        PDPD: where `b` starts in `a`; -1: it ends where `a` does.
-
-    Raises
-    ------
-    ShapeError
-        The shapes do not fit.
-    """
+    """Broadcast two shapes; PDPD: `b` starts in `a` at the axis, -1: it ends where `a` does."""
     if a is None or b is None:
         if rule is Broadcast.NUMPY or (a is None and b is None):
             return None
@@ -85,14 +71,17 @@ def broadcast_shapes(a: Shape, b: Shape, rule: Broadcast, axis: int = -1) -> Sha
     return tuple(dims)
 
 
-def align(a: tuple[Dim, ...], b: tuple[Dim, ...], axis: int) -> tuple[Dim, ...]:
-    """Put `b` where PDPD's axis says, with ones around it.
+def broadcasts_to(shape: tuple[Dim, ...], wanted: tuple[Dim, ...]) -> bool:
+    """Whether a shape may be broadcast to another by NumPy's rule."""
+    missing = len(wanted) - len(shape)
+    return missing >= 0 and all(
+        intersect_dims(a, 1) is not None or intersect_dims(a, b) is not None
+        for a, b in zip(shape, wanted[missing:], strict=True)
+    )
 
-    Raises
-    ------
-    ShapeError
-        It reaches beyond `a`.
-    """
+
+def align(a: tuple[Dim, ...], b: tuple[Dim, ...], axis: int) -> tuple[Dim, ...]:
+    """Put `b` where PDPD's axis says, with ones around it."""
     start = len(a) - len(b) if axis == -1 else axis
     if axis != -1:
         while b and b[-1] == 1 and start + len(b) > len(a):

@@ -18,7 +18,6 @@ from deconv_ir.ir.operation import (
     Sharing,
     TensorInfo,
 )
-from deconv_ir.ir.shapes import format_shape
 from deconv_ir.ops.base import attribute, operation, result_type
 from deconv_ir.ops.numeric import np
 from deconv_ir.ops.values import rounded
@@ -30,6 +29,7 @@ from deconv_ir.ops.values import rounded
 class Convert(Operation):
     """The same values in another element type."""
 
+    formula = "the shape of the input, {shape[data]}"
     sharing = Sharing.WHOLE
 
     destination_type: ElementType = attribute(result_type())
@@ -44,9 +44,6 @@ class Convert(Operation):
         if value is not None and not _fits(value, to):
             value = None
         return (TensorInfo(data.shape, to, value, reals),)
-
-    def explain(self, inputs: Infos, context: Context, output: int, axis: int) -> str | None:
-        return f"the shape of the input, {format_shape(inputs[0].shape)}"
 
     def execute(self, inputs: Arrays, context: Context) -> Arrays:
         """Convert: integers wrap, floats are cut toward zero for integers."""

@@ -22,7 +22,7 @@ from deconv_ir.ir.operation import (
     Operation,
     TensorInfo,
 )
-from deconv_ir.ir.shapes import element_count, format_shape, is_static, static
+from deconv_ir.ir.shapes import element_count, is_static, static
 from deconv_ir.ops.base import attribute, choice, integer, operation
 from deconv_ir.ops.checks import check_type, merged_type
 from deconv_ir.ops.elementwise.blocks import cut, element_bytes, in_blocks, is_small
@@ -165,16 +165,9 @@ class Elementwise(Operation):
 
 
 class Binary(Elementwise):
-    """Two arrays, broadcast, give one.
+    """Two arrays, broadcast, give one."""
 
-    Attributes
-    ----------
-    auto_broadcast : Broadcast
-        numpy (the default), none or pdpd.
-    auto_broadcast_axis : int
-        pdpd only: where the second shape starts in the first; -1: it ends
-        where the first does.
-    """
+    formula = "broadcast of {shape[a]} and {shape[b]}"
 
     family: ClassVar[str] = "numeric"
     on_values: ClassVar[OnValues | None] = None
@@ -210,10 +203,6 @@ class Binary(Elementwise):
             return None
         return on_reals(rule, a.element_type, x, y)
 
-    def explain(self, inputs: Infos, context: Context, output: int, axis: int) -> str | None:
-        a, b = inputs
-        return f"broadcast of {format_shape(a.shape)} and {format_shape(b.shape)}"
-
     @property
     def realigns(self) -> bool:
         """Whether `aligned` may change anything."""
@@ -242,6 +231,8 @@ class Binary(Elementwise):
 class Unary(Elementwise):
     """One array gives another of the same shape."""
 
+    formula = "the shape of the input, {shape[data]}"
+
     family: ClassVar[str] = "numeric"
     through_reals: ClassVar[bool] = False
     """Integers are computed in f64, and the result rounded to the nearest."""
@@ -262,9 +253,6 @@ class Unary(Elementwise):
         return (
             TensorInfo(data.shape, BOOLEAN if self.boolean_result else element_type, None, reals),
         )
-
-    def explain(self, inputs: Infos, context: Context, output: int, axis: int) -> str | None:
-        return f"the shape of the input, {format_shape(inputs[0].shape)}"
 
     def execute(self, inputs: Arrays, context: Context) -> Arrays:
         """Compute the output, keeping the element type."""

@@ -12,7 +12,7 @@ from deconv_ir.ir.operation import (
     Operation,
     TensorInfo,
 )
-from deconv_ir.ir.shapes import Shape, element_count, format_shape, is_static, static
+from deconv_ir.ir.shapes import Shape, element_count, is_static, static
 from deconv_ir.ops.base import attribute, choice, integer, operation
 from deconv_ir.ops.checks import VALUE_LIMIT, check_type, merged_type
 from deconv_ir.ops.elementwise.broadcasting import Broadcast, align, broadcast_shapes
@@ -31,6 +31,8 @@ from deconv_ir.ops.values import between, ends
 )
 class Select(Operation):
     """Elements of one array or of another, by a condition."""
+
+    formula = "broadcast of {shape[cond]}, {shape[then]}, {shape[else]}"
 
     auto_broadcast: Broadcast = attribute(
         choice(Broadcast, explicit=Broadcast.NONE), Broadcast.NUMPY
@@ -73,9 +75,6 @@ class Select(Operation):
                 (a_low, a_high), (b_low, b_high) = ends(a), ends(b)
                 found.append(between(min(a_low, b_low), max(a_high, b_high)))
         return tuple(found)
-
-    def explain(self, inputs: Infos, context: Context, output: int, axis: int) -> str | None:
-        return "broadcast of " + ", ".join(format_shape(info.shape) for info in inputs)
 
     def compile(self, expression: Expression, operands: Operands, inputs: Infos) -> int | None:
         pdpd = self.auto_broadcast is Broadcast.PDPD

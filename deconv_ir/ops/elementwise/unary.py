@@ -130,59 +130,43 @@ unary(
     into=sigmoid_into,
     compiled="sigmoid",
 )
-unary(
-    "SoftPlus", softplus, "log(1 + exp(x)).", version="opset4", family="float", compiled="softplus"
-)
-unary(
+
+activation = functools.partial(unary, family="float")
+activation("SoftPlus", softplus, "log(1 + exp(x)).", version="opset4", compiled="softplus")
+activation(
     "Mish",
     lambda x: x * np.tanh(softplus(x)),
     "x * tanh(SoftPlus(x)).",
     version="opset4",
-    family="float",
     compiled="mish",
 )
-unary(
+activation(
     "HSwish",
     lambda x: x * hard_sigmoid_6(x),
     "x * min(max(x + 3, 0), 6) / 6.",
     version="opset4",
-    family="float",
     compiled="hswish",
 )
-unary(
+activation(
     "HSigmoid",
     hard_sigmoid_6,
     "min(max(x + 3, 0), 6) / 6.",
     version="opset5",
-    family="float",
     compiled="hsigmoid",
 )
-unary(
+activation(
     "SoftSign",
     lambda x: x / (1 + np.abs(x)),
     "x / (1 + |x|).",
     version="opset9",
-    family="float",
     compiled="softsign",
 )
+
 unary("LogicalNot", "logical_not", "The opposite.", family="boolean")
 unary("BitwiseNot", "invert", "The opposite of every bit.", version="opset13", family="bits")
-unary(
-    "IsNaN",
-    "isnan",
-    "Whether it is not a number.",
-    version="opset10",
-    family="float",
-    boolean_result=True,
-)
-unary(
-    "IsFinite",
-    "isfinite",
-    "Whether it is neither infinite nor NaN.",
-    version="opset10",
-    family="float",
-    boolean_result=True,
-)
+ask = functools.partial(unary, version="opset10", family="float", boolean_result=True)
+ask("IsNaN", "isnan", "Whether it is not a number.")
+ask("IsFinite", "isfinite", "Whether it is neither infinite nor NaN.")
 
 
 class RoundMode(enum.Enum):

@@ -18,16 +18,21 @@ from deconv_ir.ops.values import ANY, unknown_dims
 _INPUTS = ("data", "indices", "axis")
 
 
+def batch_grids(extents: Sequence[int], rank: int) -> tuple[Array, ...]:
+    """Number the batch axes, as indices of this rank."""
+    return tuple(
+        np.arange(extent).reshape((-1,) + (1,) * (rank - 1 - i)) for i, extent in enumerate(extents)
+    )
+
+
 class _Gather(Operation):
     """Slices of the data along an axis, picked by indices."""
 
     negative: ClassVar[bool] = False
     """Whether an index may count from the end."""
 
-    @property
-    def batch(self) -> int:
-        """Leading axes that data and indices share."""
-        return 0
+    batch_dims: int = 0
+    """Leading axes that data and indices share."""
 
     def infer(self, inputs: Infos, context: Context) -> tuple[TensorInfo, ...]:
         data, indices, axis_info = inputs
@@ -69,23 +74,17 @@ class _Gather(Operation):
         return (*shared, *data[batch:axis], *indices[batch:], *data[axis + 1 :])
 
     def batch_of(self, indices: Sequence[Dim]) -> int:
-        """Count `batch_dims` from the start.
-
-        Raises
-        ------
-        ShapeError
-            The indices have fewer axes.
-        """
-        rank = len(indices)
-        if not -rank <= self.batch <= rank:
+        """Count `batch_dims` from the start."""
+        rank, batch = len(indices), self.batch_dims
+        if not -rank <= batch <= rank:
             raise ShapeError(
-                f"batch_dims {self.batch} is outside the rank {rank} of indices",
+                f"batch_dims {batch} is outside the rank {rank} of indices",
                 attribute="batch_dims",
                 expected=f"{-rank}..{rank}",
-                actual=self.batch,
+                actual=batch,
                 rule="axis",
             )
-        return self.batch + rank if self.batch < 0 else self.batch
+        return batch + rank if batch < 0 else batch
 
     def _value(self, data: TensorInfo, indices: TensorInfo) -> tuple[Dim, ...] | None:
         """Pick the elements of a list."""
@@ -107,13 +106,7 @@ class _Gather(Operation):
         )
 
     def execute(self, inputs: Arrays, context: Context) -> Arrays:
-        """Pick the slices.
-
-        Raises
-        ------
-        InputError
-            An index is out of range (Gather-1 and -7).
-        """
+        """Pick the slices."""
         data, indices, axis_array = inputs
         axis = normalize_axis(int(only(axis_array, "axis")), data.ndim)
         extent = data.shape[axis]
@@ -150,10 +143,7 @@ class _Gather(Operation):
             return np.take(data, indices, axis=axis)
         # Number the batch axes, and let the axes between them and `axis` follow the indices.
         rank = indices.ndim
-        grids = tuple(
-            np.arange(extent).reshape((-1,) + (1,) * (rank - 1 - i))
-            for i, extent in enumerate(data.shape[:batch])
-        )
+        grids = batch_grids(data.shape[:batch], rank)
         moved = np.moveaxis(data, axis, batch)
         picked = moved[(*grids, indices)]
         between = axis - batch
@@ -179,11 +169,6 @@ class Gather7(_Gather):
 
     batch_dims: int = attribute(integer(), 0)
 
-    @property
-    def batch(self) -> int:
-        """Leading axes that data and indices share."""
-        return self.batch_dims
-
 
 @operation(
     "Gather",
@@ -203,8 +188,3 @@ class Gather8(_Gather):
     negative = True
 
     batch_dims: int = attribute(integer(), 0)
-
-    @property
-    def batch(self) -> int:
-        """Leading axes that data and indices share."""
-        return self.batch_dims

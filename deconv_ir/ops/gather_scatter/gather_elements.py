@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from deconv_ir.errors import ShapeError
 from deconv_ir.ir.geometry import Dim
 from deconv_ir.ir.operation import Arrays, Context, Infos, Operation, Sharing, TensorInfo
-from deconv_ir.ir.shapes import Shape, format_shape, intersect_dims
+from deconv_ir.ir.shapes import Shape, format_shape, intersect_dims, static
 from deconv_ir.ops.base import attribute, integer, operation
 from deconv_ir.ops.checks import check_least_rank, check_type, normalize_axis, product
+from deconv_ir.ops.gather_scatter.gather import batch_grids
 from deconv_ir.ops.gather_scatter.scatter import check_depth, index_tuples, wrap_indices
 from deconv_ir.ops.numeric import np
 from deconv_ir.ops.values import unknown_dims
@@ -21,6 +24,8 @@ from deconv_ir.ops.values import unknown_dims
 )
 class GatherElements(Operation):
     """Elements of the data, their place along an axis named by indices."""
+
+    formula = "data {shape[data]}, indices {shape[indices]}"
 
     axis: int = attribute(integer())
 
@@ -44,10 +49,6 @@ class GatherElements(Operation):
             dims.append(common)
         return (TensorInfo(tuple(dims), data.element_type),)
 
-    def explain(self, inputs: Infos, context: Context, output: int, axis: int) -> str | None:
-        data, indices = inputs
-        return f"data {format_shape(data.shape)}, indices {format_shape(indices.shape)}"
-
     def execute(self, inputs: Arrays, context: Context) -> Arrays:
         data, indices = inputs
         axis = normalize_axis(self.axis, data.ndim)
@@ -67,13 +68,12 @@ def _rank_misfit(data: Shape, indices: Shape) -> ShapeError:
 class _GatherND(Operation):
     """Slices of the data, named by tuples of indices."""
 
+    formula = "data {shape[data]}, indices {shape[indices]}, batch_dims {self.batch_dims}"
     sharing = Sharing.PART
+    joins_batch: ClassVar[bool] = False
+    """Whether the batch axes become one in the output."""
 
     batch_dims: int = attribute(integer(0), 0)
-
-    def joins_batch(self) -> bool:
-        """Whether the batch axes become one in the output."""
-        return False
 
     def infer(self, inputs: Infos, context: Context) -> tuple[TensorInfo, ...]:
         data, indices = inputs
@@ -104,34 +104,23 @@ class _GatherND(Operation):
         if not isinstance(depth, int):
             return None
         check_depth(depth, data[batch:])
-        if self.joins_batch() and batch > 1:
+        if self.joins_batch and batch > 1:
             shared = [product(*shared)]
         return (*shared, *indices[batch:-1], *data[batch + depth :])
-
-    def explain(self, inputs: Infos, context: Context, output: int, axis: int) -> str | None:
-        data, indices = inputs
-        return (
-            f"data {format_shape(data.shape)}, indices {format_shape(indices.shape)}, "
-            f"batch_dims {self.batch_dims}"
-        )
 
     def execute(self, inputs: Arrays, context: Context) -> Arrays:
         data, indices = inputs
         shape = self._shape(data.shape, indices.shape)
-        assert shape is not None, "actual arrays have static shapes"
         batch = self.batch_dims
         rank = indices.ndim - 1
-        grids = tuple(
-            np.arange(extent).reshape((-1,) + (1,) * (rank - 1 - i))
-            for i, extent in enumerate(data.shape[:batch])
-        )
+        grids = batch_grids(data.shape[:batch], rank)
         found = index_tuples(indices, data.shape, batch)
         picked = (
             data[grids + found]
             if grids or found
             else np.broadcast_to(data, (*indices.shape[:-1], *data.shape))
         )
-        return (picked.reshape([d for d in shape if isinstance(d, int)]),)
+        return (picked.reshape(static(shape)),)
 
 
 @operation(
@@ -143,9 +132,7 @@ class _GatherND(Operation):
 class GatherND5(_GatherND):
     """Slices of the data, named by tuples of indices; batch axes become one."""
 
-    def joins_batch(self) -> bool:
-        """Whether the batch axes become one in the output."""
-        return True
+    joins_batch = True
 
 
 @operation(

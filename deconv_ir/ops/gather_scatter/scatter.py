@@ -11,13 +11,14 @@ from deconv_ir.ir.dtypes import Array
 from deconv_ir.ir.geometry import Dim, bounds
 from deconv_ir.ir.operation import Arrays, Context, Infos, Operation, TensorInfo
 from deconv_ir.ir.shapes import Shape, compatible, format_shape
-from deconv_ir.ops.base import attribute, boolean, choice, operation
+from deconv_ir.ops.base import attribute, boolean, choice_of, operation
 from deconv_ir.ops.checks import (
     check_least_rank,
     check_rank,
     check_type,
     known_integer,
     merged_type,
+    misfit,
     normalize_axis,
     only,
 )
@@ -36,36 +37,12 @@ class Reduction(enum.Enum):
     MEAN = "mean"
 
 
-class NDReduction(enum.Enum):
-    """What an update does to what is there, for ScatterNDUpdate."""
-
-    NONE = "none"
-    SUM = "sum"
-    SUB = "sub"
-    PROD = "prod"
-    MIN = "min"
-    MAX = "max"
-
-
-class ElementsReduction(enum.Enum):
-    """What an update does to what is there, for ScatterElementsUpdate."""
-
-    NONE = "none"
-    SUM = "sum"
-    PROD = "prod"
-    MIN = "min"
-    MAX = "max"
-    MEAN = "mean"
+_ND_REDUCTIONS = {r.value: r for r in Reduction if r is not Reduction.MEAN}
+_ELEMENTS_REDUCTIONS = {r.value: r for r in Reduction if r is not Reduction.SUB}
 
 
 def wrap_indices(indices: Array, extent: int, what: str) -> Array:
-    """Count negative indices from the end.
-
-    Raises
-    ------
-    InputError
-        One is outside the axis.
-    """
+    """Count negative indices from the end."""
     wide = indices.astype(np.int64, copy=False)
     wide = np.where(wide < 0, wide + extent, wide)
     outside = (wide < 0) | (wide >= extent)
@@ -97,17 +74,22 @@ def scatter(target: Array, where: Any, updates: Array, reduction: Reduction) -> 
 class _Scatter(Operation):
     """Data with some elements replaced: the shape is that of the data."""
 
-    def explain(self, inputs: Infos, context: Context, output: int, axis: int) -> str | None:
-        return f"the shape of data, {format_shape(inputs[0].shape)}"
+    formula = "the shape of data, {shape[data]}"
 
 
 def _misfit(updates: Shape, wanted: Shape) -> ShapeError:
-    return ShapeError(
-        f"updates must have shape {format_shape(wanted)}, found {format_shape(updates)}",
-        expected=format_shape(wanted),
-        actual=format_shape(updates),
-        rule="input-shape",
-    )
+    shown = format_shape(wanted)
+    return misfit("input-shape", "updates", f"have shape {shown}", updates, shown)
+
+
+def _axis(data: TensorInfo, indices: TensorInfo, axis: TensorInfo) -> int | None:
+    """Check indices and axis; return the axis counted from the start, where that is known."""
+    check_type(indices, "indices", "integer")
+    check_type(axis, "axis", "integer")
+    found = known_integer(axis, "axis")
+    if data.shape is None or found is None:
+        return found
+    return normalize_axis(found, len(data.shape))
 
 
 @operation(
@@ -122,15 +104,11 @@ class ScatterUpdate(_Scatter):
     def infer(self, inputs: Infos, context: Context) -> tuple[TensorInfo, ...]:
         data, indices, updates, axis_info = inputs
         element_type = merged_type([data, updates], ["data", "updates"])
-        check_type(indices, "indices", "integer")
-        check_type(axis_info, "axis", "integer")
-        axis = known_integer(axis_info, "axis")
-        if data.shape is not None and axis is not None:
-            axis = normalize_axis(axis, len(data.shape))
-            if indices.shape is not None:
-                wanted = (*data.shape[:axis], *indices.shape, *data.shape[axis + 1 :])
-                if not compatible(updates.shape, wanted):
-                    raise _misfit(updates.shape, wanted)
+        axis = _axis(data, indices, axis_info)
+        if data.shape is not None and axis is not None and indices.shape is not None:
+            wanted = (*data.shape[:axis], *indices.shape, *data.shape[axis + 1 :])
+            if not compatible(updates.shape, wanted):
+                raise _misfit(updates.shape, wanted)
         return (TensorInfo(data.shape, element_type),)
 
     def execute(self, inputs: Arrays, context: Context) -> Arrays:
@@ -146,9 +124,7 @@ class ScatterUpdate(_Scatter):
 class _ScatterND(_Scatter):
     """Slices of the data, named by tuples of indices, replaced."""
 
-    def chosen_reduction(self) -> Reduction:
-        """Tell what an update does to what is there."""
-        return Reduction.NONE
+    reduction: Reduction = Reduction.NONE
 
     def infer(self, inputs: Infos, context: Context) -> tuple[TensorInfo, ...]:
         data, indices, updates = inputs
@@ -168,7 +144,7 @@ class _ScatterND(_Scatter):
         data, indices, updates = inputs
         where = index_tuples(indices, data.shape, 0)
         result = widen(data).copy()
-        scatter(result, where, widen(updates), self.chosen_reduction())
+        scatter(result, where, widen(updates), self.reduction)
         return (narrow(result, data.dtype),)
 
 
@@ -213,32 +189,19 @@ class ScatterNDUpdate3(_ScatterND):
 class ScatterNDUpdate15(_ScatterND):
     """Slices of the data, named by tuples of indices, replaced or combined with updates."""
 
-    reduction: NDReduction = attribute(choice(NDReduction), NDReduction.NONE)
-
-    def chosen_reduction(self) -> Reduction:
-        """Tell what an update does to what is there."""
-        return Reduction(self.reduction.value)
+    reduction: Reduction = attribute(choice_of(_ND_REDUCTIONS), Reduction.NONE)
 
 
 class _ScatterElements(_Scatter):
     """Elements of the data replaced, their place along an axis named by indices."""
 
-    def chosen_reduction(self) -> Reduction:
-        """Tell what an update does to what is there."""
-        return Reduction.NONE
-
-    def counts_initial(self) -> bool:
-        """Whether what was there takes part in the reduction."""
-        return True
+    reduction: Reduction = Reduction.NONE
+    use_init_val: bool = True
 
     def infer(self, inputs: Infos, context: Context) -> tuple[TensorInfo, ...]:
         data, indices, updates, axis_info = inputs
         element_type = merged_type([data, updates], ["data", "updates"])
-        check_type(indices, "indices", "integer")
-        check_type(axis_info, "axis", "integer")
-        axis = known_integer(axis_info, "axis")
-        if data.shape is not None and axis is not None:
-            axis = normalize_axis(axis, len(data.shape))
+        axis = _axis(data, indices, axis_info)
         if data.shape is not None and indices.shape is not None:
             check_rank(indices, "indices", len(data.shape))
             for i, (there, asked) in enumerate(zip(data.shape, indices.shape, strict=True)):
@@ -261,10 +224,10 @@ class _ScatterElements(_Scatter):
         grid: list[Any] = list(np.indices(indices.shape, sparse=True))
         grid[axis] = wrap_indices(indices, data.shape[axis], f"axis {axis}")
         where = tuple(grid)
-        reduction = self.chosen_reduction()
+        reduction = self.reduction
         result, values = widen(data).copy(), widen(updates)
         with np.errstate(all="ignore"):
-            if reduction is not Reduction.NONE and not self.counts_initial():
+            if reduction is not Reduction.NONE and not self.use_init_val:
                 result[where] = _neutral(reduction, result.dtype)
             if reduction is Reduction.MEAN:
                 return (narrow(self._mean(result, where, values), data.dtype),)
@@ -275,7 +238,7 @@ class _ScatterElements(_Scatter):
         count = np.zeros(result.shape, np.int64)
         np.add.at(count, where, 1)
         np.add.at(result, where, values)
-        total = np.maximum(count + self.counts_initial(), 1)
+        total = np.maximum(count + self.use_init_val, 1)
         if result.dtype.kind == "f":
             return result / total.astype(result.dtype)  # type: ignore[no-any-return]
         return np.floor_divide(result, total).astype(result.dtype)
@@ -320,13 +283,5 @@ class ScatterElementsUpdate3(_ScatterElements):
 class ScatterElementsUpdate12(_ScatterElements):
     """Elements of the data replaced or combined with updates."""
 
-    reduction: ElementsReduction = attribute(choice(ElementsReduction), ElementsReduction.NONE)
+    reduction: Reduction = attribute(choice_of(_ELEMENTS_REDUCTIONS), Reduction.NONE)
     use_init_val: bool = attribute(boolean(), True)
-
-    def chosen_reduction(self) -> Reduction:
-        """Tell what an update does to what is there."""
-        return Reduction(self.reduction.value)
-
-    def counts_initial(self) -> bool:
-        """Whether what was there takes part in the reduction."""
-        return self.use_init_val

@@ -8,7 +8,6 @@ from deconv_ir.errors import ShapeError
 from deconv_ir.ir.dtypes import I32, I64, ElementType
 from deconv_ir.ir.geometry import UNKNOWN, Dim, bounds, interval
 from deconv_ir.ir.operation import Arrays, Context, Infos, Operation, TensorInfo
-from deconv_ir.ir.shapes import format_shape
 from deconv_ir.ops.base import attribute, boolean, choice, integer, operation, result_type
 from deconv_ir.ops.checks import check_single, check_type, normalize_axis, only, product
 from deconv_ir.ops.numeric import np, widen
@@ -37,13 +36,13 @@ class _TopK(Operation):
     counts as greater than any number.
     """
 
+    formula = "data {shape[data]}, k {element[k]} in place of axis {self.axis}"
+
     axis: int = attribute(integer())
     mode: Extreme = attribute(choice(Extreme))
     sort: Order = attribute(choice(Order))
 
-    def index_type(self) -> ElementType | None:
-        """Tell the element type of the second output."""
-        raise NotImplementedError
+    index_element_type: ElementType = I32
 
     def infer(self, inputs: Infos, context: Context) -> tuple[TensorInfo, ...]:
         data, k_info = inputs
@@ -51,35 +50,24 @@ class _TopK(Operation):
         check_type(k_info, "k", "integer")
         check_single(k_info, "k")
         if data.shape is None:
-            return (TensorInfo(None, element_type), TensorInfo(None, self.index_type()))
+            return (TensorInfo(None, element_type), TensorInfo(None, self.index_element_type))
         axis = normalize_axis(self.axis, len(data.shape))
         k = k_info.value[0] if k_info.value else UNKNOWN
         shape = (*data.shape[:axis], self._count(data.shape[axis], k), *data.shape[axis + 1 :])
-        return (TensorInfo(shape, element_type), TensorInfo(shape, self.index_type()))
+        return (TensorInfo(shape, element_type), TensorInfo(shape, self.index_element_type))
 
     @staticmethod
     def _count(extent: Dim, k: Dim) -> Dim:
         high = bounds(extent)[1]
         if isinstance(k, int) and (k < 0 or (high is not None and k > high)):
-            raise ShapeError(
-                f"k is {k}, the axis has {extent} elements",
-                expected=f"0..{extent}",
-                actual=k,
-                rule="top-k",
-            )
+            message = f"k is {k}, the axis has {extent} elements"
+            raise ShapeError(message, expected=f"0..{extent}", actual=k, rule="top-k")
         if isinstance(k, int):
             return k
         low, most = bounds(as_dim(k))
         if high is not None:
             most = high if most is None else min(high, most)
         return interval(min(low, most) if most is not None else low, most)
-
-    def explain(self, inputs: Infos, context: Context, output: int, axis: int) -> str | None:
-        k = inputs[1].value
-        return (
-            f"data {format_shape(inputs[0].shape)}, k {k[0] if k else '?'} in place of "
-            f"axis {self.axis}"
-        )
 
     def execute(self, inputs: Arrays, context: Context) -> Arrays:
         """Sort, stably, and take the first k."""
@@ -97,9 +85,8 @@ class _TopK(Operation):
         if self.sort is Order.INDEX:
             order = np.sort(order, axis=-1)
         index = np.moveaxis(order, -1, axis)
-        wanted = self.index_type()
-        assert wanted is not None
-        return np.take_along_axis(data, index, axis), index.astype(wanted.numpy())
+        wanted = self.index_element_type.numpy()
+        return np.take_along_axis(data, index, axis), index.astype(wanted)
 
 
 _EXAMPLE = "f32[2,5], i64[]{3} -> f32[2,3], %s[2,3] | axis=1 mode=%s sort=%s%s"
@@ -113,10 +100,6 @@ class TopK1(_TopK):
 
     index_element_type: ElementType = attribute(result_type(), I32)
 
-    def index_type(self) -> ElementType | None:
-        """Tell the element type of the second output."""
-        return self.index_element_type
-
 
 @operation(
     "TopK",
@@ -128,10 +111,6 @@ class TopK3(_TopK):
     """The k greatest or smallest elements along an axis, and where they stand."""
 
     index_element_type: ElementType = attribute(result_type(), I32)
-
-    def index_type(self) -> ElementType | None:
-        """Tell the element type of the second output."""
-        return self.index_element_type
 
 
 @operation(
@@ -146,16 +125,14 @@ class TopK11(_TopK):
     index_element_type: ElementType = attribute(result_type(), I32)
     stable: bool = attribute(boolean(), False)
 
-    def index_type(self) -> ElementType | None:
-        """Tell the element type of the second output."""
-        return self.index_element_type
-
 
 @operation(
     "NonZero", "opset3", inputs=("data",), examples=("f32[2,3] -> i64[2,0..6] | output_type=i64",)
 )
 class NonZero(Operation):
     """Indices of the elements that are not 0, one row an axis."""
+
+    formula = "rank and number of elements of data {shape[data]}"
 
     output_type: ElementType = attribute(result_type(), I64)
 
@@ -165,9 +142,6 @@ class NonZero(Operation):
             return (TensorInfo((UNKNOWN, UNKNOWN), self.output_type),)
         most = bounds(product(*shape))[1]
         return (TensorInfo((len(shape), interval(0, most)), self.output_type),)
-
-    def explain(self, inputs: Infos, context: Context, output: int, axis: int) -> str | None:
-        return f"rank and number of elements of data {format_shape(inputs[0].shape)}"
 
     def execute(self, inputs: Arrays, context: Context) -> Arrays:
         data = inputs[0]

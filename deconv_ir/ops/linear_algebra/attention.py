@@ -13,7 +13,12 @@ from deconv_ir.ir.operation import Arrays, Context, Infos, Operation, TensorInfo
 from deconv_ir.ir.shapes import Shape, format_shape, intersect_dims
 from deconv_ir.ops.base import attribute, boolean, operation, text
 from deconv_ir.ops.checks import check_least_rank, check_single, check_type, merged_type, only
-from deconv_ir.ops.elementwise.broadcasting import Broadcast, broadcast_dim, broadcast_shapes
+from deconv_ir.ops.elementwise.broadcasting import (
+    Broadcast,
+    broadcast_dim,
+    broadcast_shapes,
+    broadcasts_to,
+)
 from deconv_ir.ops.numeric import narrow, np, widen
 
 _EQUATION = re.compile(r"^[A-Za-z.]+(,[A-Za-z.]+)*(->[A-Za-z.]*)?$")
@@ -35,21 +40,11 @@ class Einsum(Operation):
     equation: str = attribute(text())
 
     def subscripts(self, count: int) -> tuple[list[str], str]:
-        """Split the equation into the labels of each input, and of the output.
-
-        Raises
-        ------
-        ShapeError
-            It is not of the form, or for another number of inputs.
-        """
+        """Split the equation into the labels of each input, and of the output."""
         written = self.equation.replace(" ", "")
         if not _EQUATION.match(written):
-            raise ShapeError(
-                f"equation {self.equation!r} is not of the form 'ij,jk->ik'",
-                attribute="equation",
-                actual=self.equation,
-                rule="einsum",
-            )
+            message = f"equation {self.equation!r} is not of the form 'ij,jk->ik'"
+            raise ShapeError(message, attribute="equation", actual=self.equation, rule="einsum")
         left, arrow, right = written.partition("->")
         parts = left.split(",")
         if len(parts) != count:
@@ -131,15 +126,6 @@ def _known(parts: Sequence[str], right: str, inputs: Infos) -> Shape:
     return (*head, *((ellipsis or ()) if dots else ()), *tail)
 
 
-def _broadcasts_to(shape: Sequence[Dim], wanted: Sequence[Dim]) -> bool:
-    """Whether a shape may be broadcast to another, which stays as it is."""
-    missing = len(wanted) - len(shape)
-    return missing >= 0 and all(
-        intersect_dims(a, 1) is not None or intersect_dims(a, b) is not None
-        for a, b in zip(shape, wanted[missing:], strict=True)
-    )
-
-
 @operation(
     "ScaledDotProductAttention",
     "opset13",
@@ -152,6 +138,8 @@ def _broadcasts_to(shape: Sequence[Dim], wanted: Sequence[Dim]) -> bool:
 )
 class ScaledDotProductAttention(Operation):
     """softmax(query key^T * scale + mask) value; `scale` absent: 1 / sqrt of the last axis."""
+
+    formula = "query {shape[query]}, key {shape[key]}, value {shape[value]}"
 
     causal: bool = attribute(boolean())
 
@@ -177,7 +165,7 @@ class ScaledDotProductAttention(Operation):
         assert stack is not None, "all ranks are known"
         mask = inputs[3].shape if len(inputs) > 3 and not self.causal else None
         scores = (*stack, query[-2], key[-2])
-        if mask is not None and not _broadcasts_to(mask, scores):
+        if mask is not None and not broadcasts_to(mask, scores):
             raise ShapeError(
                 f"attention_mask {format_shape(mask)} does not fit the scores of "
                 f"{query[-2]} queries and {key[-2]} keys, {format_shape(scores)}",
@@ -186,12 +174,6 @@ class ScaledDotProductAttention(Operation):
                 rule="sdpa",
             )
         return (TensorInfo((*stack, query[-2], value[-1]), element_type),)
-
-    def explain(self, inputs: Infos, context: Context, output: int, axis: int) -> str | None:
-        return ", ".join(
-            f"{name} {format_shape(info.shape)}"
-            for info, name in zip(inputs[:3], self.inputs, strict=False)
-        )
 
     def execute(self, inputs: Arrays, context: Context) -> Arrays:
         from deconv_ir.kernels.products import matmul

@@ -19,6 +19,7 @@ from deconv_ir.ops.checks import (
     check_type,
     integers,
     known_integers,
+    misfit,
     normalize_axes,
 )
 from deconv_ir.ops.numeric import narrow, np, widen
@@ -27,6 +28,8 @@ from deconv_ir.ops.values import as_dims, unknown_dims
 
 class _Fourier(Operation):
     """A transform along axes; `signal_size` cuts the data, or fills it with zeros, first."""
+
+    formula = "data {shape[data]}, axes {value[axes]}"
 
     complex_in: ClassVar[bool] = True
     complex_out: ClassVar[bool] = True
@@ -77,31 +80,16 @@ class _Fourier(Operation):
             return (-1,) * count
         length = axis_count(inputs[2])
         if length not in (None, count):
-            raise ShapeError(
-                f"signal_size must have {count} elements as axes has, found {length}",
-                expected=count,
-                actual=length,
-                rule="input-shape",
-            )
+            must = f"have {count} elements as axes has"
+            raise misfit("input-shape", "signal_size", must, length, count)
         value = inputs[2].value
         if value is None:
             return (UNKNOWN,) * count
         for size in value:
             if isinstance(size, int) and (size < -1 or size == 0):
-                raise ShapeError(
-                    f"signal_size must be positive, or -1, found {format_shape(value)}",
-                    expected=">= 1 or -1",
-                    actual=size,
-                    rule="fourier",
-                )
+                message = f"signal_size must be positive, or -1, found {format_shape(value)}"
+                raise ShapeError(message, expected=">= 1 or -1", actual=size, rule="fourier")
         return as_dims(value)
-
-    def explain(self, inputs: Infos, context: Context, output: int, axis: int) -> str | None:
-        axes = inputs[1].value
-        return (
-            f"data {format_shape(inputs[0].shape)}, axes "
-            f"{'?' if axes is None else format_shape(axes)}"
-        )
 
     def execute(self, inputs: Arrays, context: Context) -> Arrays:
         """Transform, in the precision of the data."""

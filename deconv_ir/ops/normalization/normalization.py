@@ -11,9 +11,10 @@ from deconv_ir.errors import ShapeError
 from deconv_ir.ir.dtypes import Array
 from deconv_ir.ir.geometry import UNKNOWN, Dim
 from deconv_ir.ir.operation import Arrays, Call, Context, Infos, Operation, TensorInfo
-from deconv_ir.ir.shapes import Shape, format_shape, static
+from deconv_ir.ir.shapes import Shape, static
 from deconv_ir.ops.base import attribute, boolean, choice, integer, integers, number, operation
 from deconv_ir.ops.checks import (
+    check_axes,
     check_least_rank,
     check_rank,
     check_shape,
@@ -35,9 +36,15 @@ from deconv_ir.ops.numeric import keeps_type, narrow, np, widen, widened_bytes
 class _Normalization(Operation):
     """Shape and type are those of the data."""
 
-    def explain(self, inputs: Infos, context: Context, output: int, axis: int) -> str | None:
-        data = inputs[self.inputs.index("data")]
-        return f"the shape of data, {format_shape(data.shape)}"
+    formula = "the shape of data, {shape[data]}"
+
+
+def _keep_shape(inputs: Infos) -> tuple[TensorInfo, ...]:
+    """Infer the output of data and axes."""
+    data, axes = inputs
+    element_type = check_type(data, "data", "float")
+    check_axes(axes, data.shape)
+    return (TensorInfo(data.shape, element_type),)
 
 
 class _Standardizing(_Normalization):
@@ -125,14 +132,7 @@ class MVN6(_Standardizing):
     eps_mode: EpsMode = attribute(choice(EpsMode))
 
     def infer(self, inputs: Infos, context: Context) -> tuple[TensorInfo, ...]:
-        data, axes_info = inputs
-        element_type = check_type(data, "data", "float")
-        check_type(axes_info, "axes", "integer")
-        check_rank(axes_info, "axes", 0, 1)
-        axes = known_integers(axes_info)
-        if axes is not None and data.shape is not None:
-            normalize_axes(axes, len(data.shape))
-        return (TensorInfo(data.shape, element_type),)
+        return _keep_shape(inputs)
 
     def how(self, rank: int, axes: tuple[int, ...]) -> Standardizing:
         """Tell what is computed."""
@@ -257,14 +257,7 @@ class _OverAxes(_Normalization):
     """Data and axes in, data out."""
 
     def infer(self, inputs: Infos, context: Context) -> tuple[TensorInfo, ...]:
-        data, axes_info = inputs
-        element_type = check_type(data, "data", "float")
-        check_type(axes_info, "axes", "integer")
-        check_rank(axes_info, "axes", 0, 1)
-        axes = known_integers(axes_info)
-        if axes is not None and data.shape is not None:
-            normalize_axes(axes, len(data.shape))
-        return (TensorInfo(data.shape, element_type),)
+        return _keep_shape(inputs)
 
 
 @operation(

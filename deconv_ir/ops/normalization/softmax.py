@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from deconv_ir.ir.dtypes import Array
 from deconv_ir.ir.operation import Arrays, Context, Infos, Operation, TensorInfo
-from deconv_ir.ir.shapes import element_count, format_shape, static
+from deconv_ir.ir.shapes import element_count, static
 from deconv_ir.ops.base import attribute, integer, operation
 from deconv_ir.ops.checks import check_type, normalize_axis
 from deconv_ir.ops.numeric import narrow, np, widen, widened_bytes
@@ -16,24 +16,21 @@ _WIDEST = 8
 class _Softmax(Operation):
     """A function of all elements along an axis, for each of them."""
 
-    def chosen_axis(self) -> int:
-        """Tell the axis, as written."""
-        raise NotImplementedError
+    formula = "the shape of the input, {shape[data]}"
+
+    axis: int = 1
 
     def infer(self, inputs: Infos, context: Context) -> tuple[TensorInfo, ...]:
         data = inputs[0]
         element_type = check_type(data, "data", "float")
         if data.shape is not None:
-            normalize_axis(self.chosen_axis(), len(data.shape))
+            normalize_axis(self.axis, len(data.shape))
         return (TensorInfo(data.shape, element_type),)
-
-    def explain(self, inputs: Infos, context: Context, output: int, axis: int) -> str | None:
-        return f"the shape of the input, {format_shape(inputs[0].shape)}"
 
     def execute(self, inputs: Arrays, context: Context) -> Arrays:
         """Subtract the greatest element along the axis first, and compute."""
         data = widen(inputs[0])
-        axis = self.chosen_axis()
+        axis = self.axis
         with np.errstate(all="ignore"):
             shifted = data - np.maximum.reduce(data, axis=axis, keepdims=True, initial=-np.inf)
             return (narrow(self.finish(shifted, axis), inputs[0].dtype),)
@@ -55,10 +52,6 @@ class Softmax1(_Softmax):
 
     axis: int = attribute(integer(0), 1)
 
-    def chosen_axis(self) -> int:
-        """Tell the axis, as written."""
-        return self.axis
-
 
 @operation("SoftMax", "opset8", inputs=("data",), examples=("f32[2,3] -> f32[2,3] | axis=-2",))
 class Softmax8(_Softmax):
@@ -66,20 +59,12 @@ class Softmax8(_Softmax):
 
     axis: int = attribute(integer(), 1)
 
-    def chosen_axis(self) -> int:
-        """Tell the axis, as written."""
-        return self.axis
-
 
 @operation("LogSoftmax", "opset5", inputs=("data",), examples=("f32[2,3] -> f32[2,3] | axis=-1",))
 class LogSoftmax(_Softmax):
     """Logarithm of SoftMax along an axis."""
 
     axis: int = attribute(integer(), 1)
-
-    def chosen_axis(self) -> int:
-        """Tell the axis, as written."""
-        return self.axis
 
     def scratch(self, inputs: Infos, outputs: Infos, context: Context) -> int:
         """Count what is summed, too."""

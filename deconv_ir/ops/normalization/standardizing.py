@@ -25,17 +25,7 @@ class EpsMode(enum.Enum):
 
 
 class Standardizing(NamedTuple):
-    """What is subtracted, and by what is divided.
-
-    Attributes
-    ----------
-    axes : tuple of int
-        Non-negative; over which mean and variance are.
-    eps : float
-    mode : EpsMode
-    variance : bool
-        Whether the deviation is divided by.
-    """
+    """The axes of mean and variance, what is added to the variance, and whether to divide."""
 
     axes: tuple[int, ...]
     eps: float
@@ -46,16 +36,10 @@ class Standardizing(NamedTuple):
 def standardizer(
     shape: tuple[int, ...], dtype: Any, how: Standardizing, scratch_bytes: int
 ) -> Callable[[Array], Array]:
-    """Return what standardizes arrays of one shape; to be called without NumPy's warnings.
+    """Return a function that standardizes arrays of one shape, of f32 or f64.
 
-    Parameters
-    ----------
-    shape : tuple of int
-    dtype : dtype
-        f32 or f64.
-    how : Standardizing
-    scratch_bytes : int
-        Bound on what is squared at once.
+    `scratch_bytes` is a bound on what is squared at once; to be called without NumPy's
+    warnings.
     """
     kept = len(shape) - len(how.axes)
     last = tuple(range(kept, len(shape)))

@@ -11,9 +11,13 @@ from deconv_ir.ir.operation import Context, Operation, TensorInfo
 from deconv_ir.ir.shapes import Shape, element_count, format_shape, is_static, static
 from deconv_ir.ops.base import attribute, choice, integer, integers
 from deconv_ir.ops.checks import check_least_rank, merged_type
-from deconv_ir.ops.convolution.conv_transpose import FilterFormat
-from deconv_ir.ops.convolution.convolution_backward_data import WeightsFormat
-from deconv_ir.ops.convolution.onednn import AUTO_PAD, DATA_FORMAT, DataFormat
+from deconv_ir.ops.convolution.onednn import (
+    AUTO_PAD,
+    DATA_FORMAT,
+    DataFormat,
+    FilterFormat,
+    WeightsFormat,
+)
 from deconv_ir.ops.convolution.views import DataView, check_output_shape
 from deconv_ir.ops.onednn.program import kind
 from deconv_ir.ops.windows import static_geometry, window_axes
@@ -124,13 +128,7 @@ class _WeightsGradient(Operation):
                 actual=views[1].batch,
                 rule="channels",
             )
-        axes = window_axes(
-            len(kernel),
-            strides=self.strides,
-            dilations=self.dilations,
-            pads_begin=self.pads_begin,
-            pads_end=self.pads_end,
-        )
+        axes = window_axes(self, len(kernel))
         extents = tuple(int(x) for x in large.spatial if isinstance(x, int))
         found = static_geometry(axes, extents, kernel, self.auto_pad, self._rule)
         for index, (geometry, y) in enumerate(zip(found, small.spatial, strict=True)):

@@ -8,9 +8,13 @@ from deconv_ir.errors import ShapeError
 from deconv_ir.ir.geometry import PadMode, Rounding
 from deconv_ir.ops.base import attribute, boolean, choice, choice_of, integer, integers
 from deconv_ir.ops.checks import merged_type
-from deconv_ir.ops.convolution.conv_transpose import FilterFormat
-from deconv_ir.ops.convolution.convolution_backward_data import WeightsFormat
-from deconv_ir.ops.convolution.onednn import AUTO_PAD, DATA_FORMAT, DataFormat
+from deconv_ir.ops.convolution.onednn import (
+    AUTO_PAD,
+    DATA_FORMAT,
+    DataFormat,
+    FilterFormat,
+    WeightsFormat,
+)
 from deconv_ir.ops.onednn.program import Composite, Program, Ref, kind
 
 _ROUNDING = choice_of({"floor": Rounding.FLOOR, "ceil": Rounding.CEIL})

@@ -13,13 +13,22 @@ from deconv_ir.ir.geometry import UNKNOWN
 from deconv_ir.ir.operation import Arrays, Context, Infos, Operation, TensorInfo
 from deconv_ir.ir.shapes import Shape, format_shape
 from deconv_ir.ops.base import attribute, operation, result_type
-from deconv_ir.ops.checks import axis_count, check_rank, check_type, integers
+from deconv_ir.ops.checks import (
+    axis_count,
+    check_count,
+    check_least,
+    check_rank,
+    check_type,
+    integers,
+)
 from deconv_ir.ops.numeric import narrow, np, widen
 from deconv_ir.ops.values import as_dims
 
 
 class _AdaptivePool(Operation):
     """Output element i of Y stands for the data from floor(i*X/Y) to ceil((i+1)*X/Y)."""
+
+    formula = "data {shape[data]}, output_shape {value[output_shape]}"
 
     def pooled(self, inputs: Infos) -> Shape:
         """Put the requested extents in the place of the spatial ones."""
@@ -29,30 +38,12 @@ class _AdaptivePool(Operation):
         check_rank(target, "output_shape", 1)
         if data.shape is None:
             return None
-        count = axis_count(target)
         spatial = len(data.shape) - 2
-        if count not in (None, spatial):
-            raise ShapeError(
-                f"output_shape must have {spatial} elements, found {count}",
-                expected=spatial,
-                actual=count,
-                rule="output-shape-length",
-            )
+        check_count(axis_count(target), "output_shape", spatial, "output-shape-length")
         if target.value is None:
             return (*data.shape[:2], *(UNKNOWN,) * spatial)
-        if any(isinstance(v, int) and v < 1 for v in target.value):
-            raise ShapeError(
-                f"output_shape must be positive, found {format_shape(target.value)}",
-                expected=">= 1",
-                actual=format_shape(target.value),
-                rule="output-shape-value",
-            )
+        check_least(target.value, "output_shape", 1, "output-shape-value")
         return (*data.shape[:2], *as_dims(target.value))
-
-    def explain(self, inputs: Infos, context: Context, output: int, axis: int) -> str | None:
-        value = inputs[1].value
-        asked = "?" if value is None else format_shape(value)
-        return f"data {format_shape(inputs[0].shape)}, output_shape {asked}"
 
     @staticmethod
     def windows(data: Array, target: Sequence[int]) -> Iterator[tuple[Any, Any]]:
@@ -69,11 +60,8 @@ class _AdaptivePool(Operation):
         asked = integers(inputs[1])
         self.pooled([TensorInfo(inputs[0].shape), TensorInfo(inputs[1].shape, None, asked)])
         if 0 in inputs[0].shape[2:]:
-            raise ShapeError(
-                f"there is nothing to pool in {format_shape(inputs[0].shape)}",
-                actual=format_shape(inputs[0].shape),
-                rule="window",
-            )
+            shown = format_shape(inputs[0].shape)
+            raise ShapeError(f"there is nothing to pool in {shown}", actual=shown, rule="window")
         return asked
 
 

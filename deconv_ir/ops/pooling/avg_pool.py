@@ -136,10 +136,6 @@ class AvgPool1(_AvgPool):
 
     rounding_type: Rounding = attribute(ROUNDING, Rounding.FLOOR)
 
-    def rounding(self) -> Rounding:
-        """Tell how windows that do not fit whole are counted."""
-        return self.rounding_type
-
 
 @operation(
     "AvgPool",
@@ -154,10 +150,6 @@ class AvgPool14(_AvgPool):
     """The mean of the elements under a window; of integers, cut toward zero."""
 
     rounding_type: Rounding = attribute(ROUNDING_TORCH, Rounding.FLOOR)
-
-    def rounding(self) -> Rounding:
-        """Tell how windows that do not fit whole are counted."""
-        return self.rounding_type
 
 
 @operation(
@@ -174,11 +166,3 @@ class AvgPool16(_AvgPool):
 
     dilations: tuple[int, ...] | None = attribute(integers(1, per_axis=True), None)
     rounding_type: Rounding = attribute(ROUNDING_TORCH, Rounding.FLOOR)
-
-    def rounding(self) -> Rounding:
-        """Tell how windows that do not fit whole are counted."""
-        return self.rounding_type
-
-    def window_dilations(self) -> tuple[int, ...] | None:
-        """Tell the distance between elements of a window."""
-        return self.dilations

@@ -63,10 +63,6 @@ class MaxPool1(_MaxPool):
 
     rounding_type: Rounding = attribute(ROUNDING, Rounding.FLOOR)
 
-    def rounding(self) -> Rounding:
-        """Tell how windows that do not fit whole are counted."""
-        return self.rounding_type
-
 
 class _MaxPoolWithIndices(_MaxPool):
     """MaxPool with a second output: where the greatest elements stand."""
@@ -74,10 +70,6 @@ class _MaxPoolWithIndices(_MaxPool):
     dilations: tuple[int, ...] | None = attribute(integers(1, per_axis=True), None)
     index_element_type: ElementType = attribute(result_type(), I64)
     axis: int = attribute(integer(), 0)
-
-    def window_dilations(self) -> tuple[int, ...] | None:
-        """Tell the distance between elements of a window."""
-        return self.dilations
 
     def infer(self, inputs: Infos, context: Context) -> tuple[TensorInfo, ...]:
         """Compute the shape of the outputs; see `geometry.pooling_axis`."""
@@ -169,10 +161,6 @@ class MaxPool8(_MaxPoolWithIndices):
 
     rounding_type: Rounding = attribute(ROUNDING, Rounding.FLOOR)
 
-    def rounding(self) -> Rounding:
-        """Tell how windows that do not fit whole are counted."""
-        return self.rounding_type
-
 
 @operation(
     "MaxPool",
@@ -187,7 +175,3 @@ class MaxPool14(_MaxPoolWithIndices):
     """The greatest element under a window, NaN if one is, and where it stands."""
 
     rounding_type: Rounding = attribute(ROUNDING_TORCH, Rounding.FLOOR)
-
-    def rounding(self) -> Rounding:
-        """Tell how windows that do not fit whole are counted."""
-        return self.rounding_type

@@ -38,27 +38,16 @@ class Pooling(Operation):
     kernel: tuple[int, ...] = attribute(integers(1, per_axis=True))
     auto_pad: PadMode = attribute(AUTO_PAD, PadMode.EXPLICIT)
 
-    def rounding(self) -> Rounding:
-        """Tell how windows that do not fit whole are counted."""
-        raise NotImplementedError
-
-    def window_dilations(self) -> tuple[int, ...] | None:
-        """Tell the distance between elements of a window."""
-        return None
+    rounding_type: Rounding = Rounding.FLOOR
+    dilations: tuple[int, ...] | None = None
 
     def rule(self, axis: Axis, data: int, kernel: int) -> AxisGeometry:
         """Find pads and extent of an axis."""
-        return pooling_axis(axis, data, kernel, self.auto_pad, self.rounding())
+        return pooling_axis(axis, data, kernel, self.auto_pad, self.rounding_type)
 
     def axes(self) -> tuple[Axis, ...]:
         """Return the attributes, axis by axis."""
-        return window_axes(
-            len(self.kernel),
-            strides=self.strides,
-            dilations=self.window_dilations(),
-            pads_begin=self.pads_begin,
-            pads_end=self.pads_end,
-        )
+        return window_axes(self, len(self.kernel))
 
     def pooled(self, data: TensorInfo) -> TensorInfo:
         """Compute the shape of the output."""

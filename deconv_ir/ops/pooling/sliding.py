@@ -17,16 +17,9 @@ _BLOCK = 1 << 16
 
 
 class Window(NamedTuple):
-    """What a window does on one axis.
+    """The windows on an axis: how many, and which are empty.
 
-    Attributes
-    ----------
-    output : int
-        Number of windows.
-    cells : tuple of (slice, slice)
-        For each element of the window, where it reads and where that goes.
-    empty : tuple of slice
-        The windows without any element.
+    `cells` are, for each element of a window, where it reads and where that goes.
     """
 
     output: int
@@ -89,16 +82,9 @@ def _part(along: Window, start: int, stop: int) -> tuple[slice, Window]:
 
 
 class _Jobs(NamedTuple):
-    """How the work is cut.
+    """The size of a job: planes, outputs of the first axis, and elements made on the way.
 
-    Attributes
-    ----------
-    planes : int
-        Planes of a job.
-    rows : int
-        Outputs of the first axis of a job: all of them, unless a plane alone is too much.
-    elements : int
-        What a job makes on the way to its results.
+    A job has all outputs of that axis, unless a plane alone is too much.
     """
 
     planes: int
@@ -130,19 +116,7 @@ def slide_bytes(
     dtypes: tuple[Any, Any],
     scratch_bytes: int,
 ) -> int:
-    """Return the bytes that `slide` takes for what comes and goes.
-
-    Parameters
-    ----------
-    planes : int
-        N * C.
-    extents, outputs : sequence of int
-        The X and the Y.
-    dtypes : tuple of dtype
-        Of the data, and in which it is computed.
-    scratch_bytes : int
-        As of `slide`.
-    """
+    """Return the scratch bytes of `slide`, for N * C planes, their extents X and outputs Y."""
     from deconv_ir.kernels import get_threads
 
     if not planes or 0 in outputs:
@@ -163,14 +137,8 @@ def _elements(dtype: Any, scratch_bytes: int) -> int:
 class _Pass(NamedTuple):
     """The windows on one axis, as indices of arrays.
 
-    Attributes
-    ----------
-    axis, output : int
-        The axis, and the windows on it.
-    full : tuple
-        The elements that every window has: where these are read.
-    rest : tuple
-        Of the others, where they are read, and where that goes.
+    `full`: where the elements that every window has are read; `rest`: where the others
+    are read, and where that goes.
     """
 
     axis: int
@@ -196,28 +164,20 @@ def slide(
     dtypes: tuple[Any, Any],
     scratch_bytes: int,
 ) -> Callable[[Array], Array]:
-    """Return what combines the elements under each window.
+    """Return a function that combines the elements under each window.
 
     Parameters
     ----------
     combine : callable
         An associative, commutative ufunc.
     start : scalar
-        What changes nothing when it is combined, and the result of empty windows.
+        Its neutral element, and the result of empty windows.
     shape : tuple of int
-        Of the data, ``[N, C, *X]``.
-    windows : sequence of Window
-        One for each X.
+        Of the data, ``[N, C, *X]``; there is one window for each X.
     dtypes : tuple of dtype
-        Of the data, and in which it is computed.
+        Of the data, and of the result, in which it is computed.
     scratch_bytes : int
-        Bound on what comes and goes, where a row is no larger.
-
-    Returns
-    -------
-    callable
-        Takes the data; returns ``[N, C, *Y]``, of the second dtype.  To be called
-        without NumPy's warnings.
+        Bound on temporary arrays, where a row is no larger.
     """
     from deconv_ir.kernels import get_threads
     from deconv_ir.kernels.runtime.memory import empty

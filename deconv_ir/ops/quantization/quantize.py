@@ -14,7 +14,7 @@ from deconv_ir.ir.operation import (
 )
 from deconv_ir.ir.shapes import compatible, format_shape, static
 from deconv_ir.ops.base import attribute, choice, integer, operation
-from deconv_ir.ops.checks import merged_type
+from deconv_ir.ops.checks import merged_type, misfit
 from deconv_ir.ops.elementwise.broadcasting import Broadcast, align, broadcast_shapes
 from deconv_ir.ops.numeric import narrow, np, widen
 
@@ -32,6 +32,8 @@ _INPUTS = ("data", "input_low", "input_high", "output_low", "output_high")
 class FakeQuantize(Operation):
     """The nearest of equal levels between two bounds, mapped to two others."""
 
+    formula = "the shape of data, {shape[data]}"
+
     levels: int = attribute(integer(1))
     auto_broadcast: Broadcast = attribute(
         choice(Broadcast, explicit=Broadcast.NONE), Broadcast.NUMPY
@@ -41,13 +43,7 @@ class FakeQuantize(Operation):
     def infer(self, inputs: Infos, context: Context) -> tuple[TensorInfo, ...]:
         element_type = merged_type(inputs, self.inputs, "float")
         if self.levels < 2:
-            raise ShapeError(
-                f"levels must be 2 or greater, found {self.levels}",
-                attribute="levels",
-                expected=">= 2",
-                actual=self.levels,
-                rule="levels",
-            )
+            raise misfit("levels", "levels", "be 2 or greater", self.levels, ">= 2", "levels")
         shape = inputs[0].shape
         for info, name in zip(inputs[1:], self.inputs[1:], strict=True):
             both = broadcast_shapes(
@@ -62,9 +58,6 @@ class FakeQuantize(Operation):
                     rule="broadcast",
                 )
         return (TensorInfo(shape, element_type),)
-
-    def explain(self, inputs: Infos, context: Context, output: int, axis: int) -> str | None:
-        return f"the shape of data, {format_shape(inputs[0].shape)}"
 
     def compile(self, expression: Expression, operands: Operands, inputs: Infos) -> int | None:
         if self.auto_broadcast is Broadcast.PDPD:

@@ -65,17 +65,7 @@ def _moments_at_once(time: int, moment_bytes: int, scratch_bytes: int) -> int:
 
 
 def lstm_bytes(time: int, moment_bytes: int, scratch_bytes: int) -> int:
-    """Return the bytes that `lstm` takes for what comes and goes.
-
-    Parameters
-    ----------
-    time : int
-        Moments.
-    moment_bytes : int
-        Bytes of the hidden state.
-    scratch_bytes : int
-        As of `lstm`.
-    """
+    """Return the scratch bytes of `lstm`, given the bytes of a hidden state."""
     return (9 * _moments_at_once(time, moment_bytes, scratch_bytes) + 7) * moment_bytes
 
 

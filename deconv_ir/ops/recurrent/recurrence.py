@@ -15,7 +15,7 @@ from deconv_ir.ir.geometry import UNKNOWN, Dim
 from deconv_ir.ir.operation import Arrays, Context, Infos, Operation, TensorInfo
 from deconv_ir.ir.shapes import element_count, format_shape, intersect_dims, static
 from deconv_ir.ops.base import attribute, integer, number, numbers
-from deconv_ir.ops.checks import check_rank, check_type, integers, merged_type
+from deconv_ir.ops.checks import check_rank, check_type, integers, merged_type, misfit
 from deconv_ir.ops.numeric import narrow, np, widen, working_dtype
 
 
@@ -39,17 +39,6 @@ class Activation(enum.Enum):
 SIGMOID, TANH = Activation.SIGMOID, Activation.TANH
 
 
-def activate(function: Activation, x: Any, alpha: float, beta: float) -> Any:
-    """Apply the function of a gate."""
-    if function is Activation.SIGMOID:
-        return 1 / (1 + np.exp(-x))
-    if function is Activation.TANH:
-        return np.tanh(x)
-    if function is Activation.RELU:
-        return np.maximum(x, 0)
-    return np.minimum(np.maximum(alpha * x + beta, 0), 1)
-
-
 def _counts(lengths: Any, time: int) -> Any:
     return np.clip(np.array(integers(lengths), np.int64), 0, time)
 
@@ -59,11 +48,23 @@ def takes_all(lengths: Any, time: int) -> bool:
     return bool((_counts(lengths, time) == time).all())
 
 
+def check_peepholes(named: dict[str, Any]) -> None:
+    """Require that there are no peephole weights."""
+    if "P" in named and named["P"].any():
+        raise UnsupportedError(
+            "peephole weights (input P) other than 0 are not supported",
+            rule="unsupported-operation",
+        )
+
+
 class Recurrent(Operation):
     """Attributes and shape rule of every recurrent operation."""
 
+    formula = "hidden_size={self.hidden_size}, {self.directions} directions, X {shape[X]}"
     sequence: ClassVar[bool] = False
     """Whether there is a time axis."""
+    usual: ClassVar[tuple[Activation, ...]]
+    """The functions by default: as many as it needs."""
     gates: ClassVar[int] = 1
     states: ClassVar[int] = 1
     """1: hidden state; 2: cell state too."""
@@ -73,39 +74,43 @@ class Recurrent(Operation):
     activations_beta: tuple[float, ...] = attribute(numbers(), ())
     clip: float = attribute(number(minimum=0), 0.0)
 
-    # What an operation defines
-
-    def functions(self) -> tuple[Activation, ...]:
-        """Tell the functions of the gates."""
-        raise NotImplementedError
+    activations: tuple[Activation, ...] = ()
+    direction: Direction = Direction.FORWARD
 
     def step(self, x: Any, states: list[Any], r: Any, b: Any) -> list[Any]:
         """Compute the next states from ``x @ w.T`` and the states, of one moment."""
         raise NotImplementedError
 
+    @property
+    def functions(self) -> tuple[Activation, ...]:
+        """Functions of the gates."""
+        return self.activations or self.usual
+
+    @property
     def bias_rows(self) -> int:
-        """Tell how many biases there are for each hidden unit."""
+        """Biases of each hidden unit."""
         return self.gates
 
-    def chosen_direction(self) -> Direction:
-        """Tell which way a sequence is read."""
-        return Direction.FORWARD
-
-    # What they share
-
-    def activate(self, index: int, x: Any) -> Any:
+    def activate(self, index: int, x: Any, *, clip: bool = True) -> Any:
         """Clip, and apply the function of a gate."""
-        if self.clip:
+        if clip and self.clip:
             x = np.clip(x, -self.clip, self.clip)
         alphas, betas = self.activations_alpha, self.activations_beta
         alpha = alphas[index] if index < len(alphas) else 0.2
         beta = betas[index] if index < len(betas) else 0.5
-        return activate(self.functions()[index], x, alpha, beta)
+        function = self.functions[index]
+        if function is Activation.SIGMOID:
+            return 1 / (1 + np.exp(-x))
+        if function is Activation.TANH:
+            return np.tanh(x)
+        if function is Activation.RELU:
+            return np.maximum(x, 0)
+        return np.minimum(np.maximum(alpha * x + beta, 0), 1)
 
     @property
     def directions(self) -> int:
         """Number of directions."""
-        return 2 if self.chosen_direction() is Direction.BIDIRECTIONAL else 1
+        return 2 if self.direction is Direction.BIDIRECTIONAL else 1
 
     def infer(self, inputs: Infos, context: Context) -> tuple[TensorInfo, ...]:
         floats = [
@@ -117,15 +122,10 @@ class Recurrent(Operation):
         known: dict[str, Dim] = {"H": self.hidden_size, "D": self.directions}
         for info, name in zip(inputs, self.inputs, strict=False):
             self._check(info, name, known)
-        if len(self.functions()) != self._functions_needed():
-            raise ShapeError(
-                f"activations must have {self._functions_needed()} elements, "
-                f"found {len(self.functions())}",
-                attribute="activations",
-                expected=self._functions_needed(),
-                actual=len(self.functions()),
-                rule="attribute-length",
-            )
+        if len(self.functions) != len(self.usual):
+            needed, name = len(self.usual), "activations"
+            must = f"have {needed} elements"
+            raise misfit("attribute-length", name, must, len(self.functions), needed, name)
         batch, time = known.get("N", UNKNOWN), known.get("T", UNKNOWN)
         state: tuple[Dim, ...] = (batch, self.hidden_size)
         if self.sequence:
@@ -135,9 +135,6 @@ class Recurrent(Operation):
             all_steps = (batch, self.directions, time, self.hidden_size)
             found.insert(0, TensorInfo(all_steps, element_type))
         return tuple(found)
-
-    def _functions_needed(self) -> int:
-        return {1: 1, 3: 2, 4: 3}[self.gates]
 
     def _check(self, info: TensorInfo, name: str, known: dict[str, Dim]) -> None:
         """Match the dims of an input with what is known of N, T and I."""
@@ -170,18 +167,12 @@ class Recurrent(Operation):
             "sequence_lengths": ("N",),
             "W": (rows, "I"),
             "R": (rows, "H"),
-            "B": (self.bias_rows() * self.hidden_size,),
+            "B": (self.bias_rows * self.hidden_size,),
             "P": (3 * self.hidden_size,),
         }
         layouts["initial_cell_state"] = layouts["initial_hidden_state"]
         found = layouts[name]
         return ("D", *found) if self.sequence and name in "WRBP" else found
-
-    def explain(self, inputs: Infos, context: Context, output: int, axis: int) -> str | None:
-        return (
-            f"hidden_size={self.hidden_size}, {self.directions} directions, "
-            f"X {format_shape(inputs[0].shape)}"
-        )
 
     def execute(self, inputs: Arrays, context: Context) -> Arrays:
         """Run the cell, over time if there is any."""
@@ -189,11 +180,11 @@ class Recurrent(Operation):
             name: array if name == "sequence_lengths" else widen(array)
             for name, array in zip(self.inputs, inputs, strict=False)
         }
-        self.check_peepholes(named)
+        check_peepholes(named)
         first = [named[n] for n in ("initial_hidden_state", "initial_cell_state") if n in named]
         weights = [self.ordered(named[n]) for n in "WRB" if n in named]
         if len(weights) < 3:
-            shape = (*weights[0].shape[:-2], self.bias_rows() * self.hidden_size)
+            shape = (*weights[0].shape[:-2], self.bias_rows * self.hidden_size)
             weights.append(np.zeros(shape, weights[0].dtype))
         with np.errstate(all="ignore"):
             if self.sequence:
@@ -207,15 +198,6 @@ class Recurrent(Operation):
     def ordered(self, weights: Any) -> Any:
         """Put the gates in the order in which `step` takes them."""
         return weights
-
-    @staticmethod
-    def check_peepholes(named: dict[str, Any]) -> None:
-        """Require that there are no peephole weights."""
-        if "P" in named and named["P"].any():
-            raise UnsupportedError(
-                "peephole weights (input P) other than 0 are not supported",
-                rule="unsupported-operation",
-            )
 
     def scratch(self, inputs: Infos, outputs: Infos, context: Context) -> int:
         """Count what goes into the gates, and copies in f32 of narrow floats."""
@@ -283,4 +265,4 @@ class Recurrent(Operation):
 
     def reads_backwards(self, direction: int) -> bool:
         """Whether a direction starts with the last element."""
-        return direction == 1 or self.chosen_direction() is Direction.REVERSE
+        return direction == 1 or self.direction is Direction.REVERSE

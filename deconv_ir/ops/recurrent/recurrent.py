@@ -23,7 +23,7 @@ from deconv_ir.ops.recurrent.recurrence import (
     Activation,
     Direction,
     Recurrent,
-    activate,
+    check_peepholes,
     takes_all,
 )
 
@@ -44,14 +44,11 @@ class WeightsFormat(enum.Enum):
 class _RNN(Recurrent):
     """H = f(X W + H R + B)."""
 
-    activations: tuple[Activation, ...] = attribute(choices(Activation), (TANH,))
+    usual = (TANH,)
 
-    def functions(self) -> tuple[Activation, ...]:
-        """Tell the functions of the gates."""
-        return self.activations or (TANH,)
+    activations: tuple[Activation, ...] = attribute(choices(Activation), usual)
 
     def step(self, x: Any, states: list[Any], r: Any, b: Any) -> list[Any]:
-        """Compute the next state."""
         return [self.activate(0, x + states[0] @ r.T + b)]
 
 
@@ -59,20 +56,16 @@ class _GRU(Recurrent):
     """Gates z (update), r (reset) and h, in this order."""
 
     gates = 3
+    usual = (SIGMOID, TANH)
 
-    activations: tuple[Activation, ...] = attribute(choices(Activation), (SIGMOID, TANH))
+    activations: tuple[Activation, ...] = attribute(choices(Activation), usual)
     linear_before_reset: bool = attribute(boolean(), False)
 
-    def functions(self) -> tuple[Activation, ...]:
-        """Tell the functions of the gates."""
-        return self.activations or (SIGMOID, TANH)
-
+    @property
     def bias_rows(self) -> int:
-        """Tell how many biases there are for each hidden unit."""
         return 4 if self.linear_before_reset else 3
 
     def step(self, x: Any, states: list[Any], r: Any, b: Any) -> list[Any]:
-        """Compute the next state."""
         (hidden,) = states
         h = self.hidden_size
         both = x[:, : 2 * h] + hidden @ r[: 2 * h].T + b[: 2 * h]
@@ -91,36 +84,23 @@ class _LSTM(Recurrent):
 
     gates = 4
     states = 2
+    usual = (SIGMOID, TANH, TANH)
 
-    activations: tuple[Activation, ...] = attribute(choices(Activation), (SIGMOID, TANH, TANH))
-
-    def functions(self) -> tuple[Activation, ...]:
-        """Tell the functions of the gates."""
-        return self.activations or (SIGMOID, TANH, TANH)
-
-    def forgets_by_input(self) -> bool:
-        """Whether the forget gate is 1 minus the input gate."""
-        return False
+    activations: tuple[Activation, ...] = attribute(choices(Activation), usual)
+    input_forget: bool = False
 
     def step(self, x: Any, states: list[Any], r: Any, b: Any) -> list[Any]:
-        """Compute the next hidden and cell state."""
         hidden, cell = states
         forget, enter, new, leave = np.split(x + hidden @ r.T + b, 4, axis=1)
         enter = self.activate(0, enter)
-        forget = 1 - enter if self.forgets_by_input() else self.activate(0, forget)
+        forget = 1 - enter if self.input_forget else self.activate(0, forget)
         cell = forget * cell + enter * self.activate(1, new)
         # The cell state itself is not clipped.
-        function = self.functions()[2]
-        alphas, betas = self.activations_alpha, self.activations_beta
-        alpha = alphas[2] if len(alphas) > 2 else 0.2
-        beta = betas[2] if len(betas) > 2 else 0.5
-        leave = self.activate(0, leave)
-        return [leave * activate(function, cell, alpha, beta), cell]
+        return [self.activate(0, leave) * self.activate(2, cell, clip=False), cell]
 
     def is_usual(self) -> bool:
         """Whether its functions are those that nearly all LSTMs have."""
-        usual = self.functions() == (SIGMOID, TANH, TANH) and not self.clip
-        return usual and not self.forgets_by_input()
+        return self.functions == self.usual and not self.clip and not self.input_forget
 
     def run_whole(
         self, x: Any, first: list[Any], weights: list[Any], scratch_bytes: int
@@ -176,7 +156,7 @@ class _PackedSequence(Kernel):
         """Compute the outputs."""
         operation, packed = self._operation, self._packed
         named = dict(zip(operation.inputs, inputs, strict=False)) | self._kept
-        operation.check_peepholes(named)
+        check_peepholes(named)
         x = widen(named["X"])
         first = [widen(named[n]) for n in ("initial_hidden_state", "initial_cell_state")]
         bound = self._context.scratch_bytes if budget is None else budget.scratch_bytes
@@ -191,16 +171,9 @@ class _PackedSequence(Kernel):
 
 _CELL = ("X", "initial_hidden_state", "W", "R", "B")
 _LSTM_CELL = ("X", "initial_hidden_state", "initial_cell_state", "W", "R", "B")
-_SEQUENCE = ("X", "initial_hidden_state", "sequence_lengths", "W", "R", "B")
-_LSTM_SEQUENCE = (
-    "X",
-    "initial_hidden_state",
-    "initial_cell_state",
-    "sequence_lengths",
-    "W",
-    "R",
-    "B",
-)
+_SEQUENCE = (*_CELL[:2], "sequence_lengths", *_CELL[2:])
+_LSTM_SEQUENCE = (*_LSTM_CELL[:3], "sequence_lengths", *_LSTM_CELL[3:])
+_DIRECTION = choice(Direction)
 
 
 @operation(
@@ -231,11 +204,7 @@ class RNNSequence(_RNN):
 
     sequence = True
 
-    direction: Direction = attribute(choice(Direction))
-
-    def chosen_direction(self) -> Direction:
-        """Tell which way the sequence is read."""
-        return self.direction
+    direction: Direction = attribute(_DIRECTION)
 
 
 @operation(
@@ -267,11 +236,7 @@ class GRUSequence(_GRU):
 
     sequence = True
 
-    direction: Direction = attribute(choice(Direction))
-
-    def chosen_direction(self) -> Direction:
-        """Tell which way the sequence is read."""
-        return self.direction
+    direction: Direction = attribute(_DIRECTION)
 
 
 class _LSTM1(_LSTM):
@@ -279,10 +244,6 @@ class _LSTM1(_LSTM):
 
     input_forget: bool = attribute(boolean(), False)
     weights_format: WeightsFormat = attribute(choice(WeightsFormat), WeightsFormat.FICO)
-
-    def forgets_by_input(self) -> bool:
-        """Whether the forget gate is 1 minus the input gate."""
-        return self.input_forget
 
     def ordered(self, weights: Any) -> Any:
         """Put the gates in the order f, i, c, o."""
@@ -341,11 +302,7 @@ class LSTMSequence1(_LSTM1):
 
     sequence = True
 
-    direction: Direction = attribute(choice(Direction))
-
-    def chosen_direction(self) -> Direction:
-        """Tell which way the sequence is read."""
-        return self.direction
+    direction: Direction = attribute(_DIRECTION)
 
 
 @operation(
@@ -362,8 +319,4 @@ class LSTMSequence5(_LSTM):
 
     sequence = True
 
-    direction: Direction = attribute(choice(Direction))
-
-    def chosen_direction(self) -> Direction:
-        """Tell which way the sequence is read."""
-        return self.direction
+    direction: Direction = attribute(_DIRECTION)

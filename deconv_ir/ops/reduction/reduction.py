@@ -16,7 +16,7 @@ from deconv_ir.ir.geometry import Dim
 from deconv_ir.ir.operation import Arrays, Call, Context, Infos, Operation, TensorInfo
 from deconv_ir.ir.shapes import Shape, format_shape, static
 from deconv_ir.ops.base import attribute, boolean, operation
-from deconv_ir.ops.checks import check_rank, check_type, integers, known_integers, normalize_axes
+from deconv_ir.ops.checks import check_axes, check_type, integers, known_integers, normalize_axes
 from deconv_ir.ops.numeric import keeps_type, narrow, np, widen
 from deconv_ir.ops.values import (
     ADD,
@@ -32,13 +32,7 @@ Function = Callable[..., Any]
 
 
 class Reduction(Operation):
-    """One number of all along some axes; no axes leave the data as it is.
-
-    Attributes
-    ----------
-    keep_dims : bool
-        The reduced axes stay, with extent 1.
-    """
+    """One number of all along some axes; no axes leave the data as it is."""
 
     compute: ClassVar[Function]
     family: ClassVar[str] = "numeric"
@@ -50,16 +44,13 @@ class Reduction(Operation):
     def infer(self, inputs: Infos, context: Context) -> tuple[TensorInfo, ...]:
         data, axes_info = inputs
         element_type = check_type(data, "data", self.family)
-        check_type(axes_info, "axes", "integer")
-        check_rank(axes_info, "axes", 0, 1)
+        axes = check_axes(axes_info, data.shape)
         if data.shape is None:
             return (TensorInfo(None, element_type),)
-        axes = known_integers(axes_info)
-        rank = len(data.shape)
         if axes is None:
-            shape: Shape = unknown_dims(rank) if self.keep_dims else None
+            shape: Shape = unknown_dims(len(data.shape)) if self.keep_dims else None
             return (TensorInfo(shape, element_type),)
-        taken = set(normalize_axes(axes, rank))
+        taken = set(axes)
         dims = [1 if i in taken else d for i, d in enumerate(data.shape)]
         if not self.keep_dims:
             dims = [d for i, d in enumerate(data.shape) if i not in taken]
@@ -140,24 +131,10 @@ def reduction(
     on_values: OnValues | None = None,
     mean: bool = False,
 ) -> type[Reduction]:
-    """Register a reduction.
+    """Register a reduction; see `register_unary`.
 
-    Parameters
-    ----------
-    kind : str
-        `type` of the layer.
-    compute : callable
-        Takes NumPy, the array, and `axis` and `keepdims` as NumPy's reductions do.
-    doc : str
-        What it computes, in one line.
-    version : str
-        First opset that has it.
-    family : str
-        Element types that it takes.
-    on_values : OnValues, optional
-        What it means on two elements of a shape.
-    mean : bool
-        Divide by the number of elements in the end.
+    `compute` takes the array, and `axis` and `keepdims` as NumPy's reductions do; `mean`:
+    the result on known values is divided by the number of elements.
     """
     number = version.removeprefix("opset")
     element = "boolean" if family == "boolean" else "f32"

@@ -26,14 +26,7 @@ __all__ = ["coordinates", "cubic", "linear", "linear_onnx", "nearest", "pillow",
 def coordinates(mode: str, scale: float, data: int, output: int) -> Array:
     """Return where each output element stands in the data, along one axis.
 
-    Parameters
-    ----------
-    mode : str
-        coordinate_transformation_mode.
-    scale : float
-        Output extent over data extent, or what the model states in its place.
-    data, output : int
-        Extents.
+    `scale` is output extent over data extent, or what the model states in its place.
     """
     at = np.arange(output, dtype=np.float32)
     factor, half = np.float32(scale), np.float32(0.5)
@@ -105,12 +98,7 @@ def cubic(at: Array, coefficient: float, data: int) -> Taps:
 def pillow(data: int, output: int, coefficient: float | None) -> Taps:
     """As Pillow resizes: the kernel is widened by as much as the data is shrunk.
 
-    Parameters
-    ----------
-    data, output : int
-        Extents.
-    coefficient : float or None
-        Parameter of the cubic kernel; None: the triangle.
+    `coefficient` is that of the cubic kernel; None: the triangle.
     """
     scale = data / output
     stretch = max(1.0, scale)

@@ -5,12 +5,11 @@ from __future__ import annotations
 import enum
 from typing import Any
 
-from deconv_ir.errors import ShapeError
 from deconv_ir.ir.geometry import UNKNOWN
 from deconv_ir.ir.operation import Arrays, Context, Infos, Operation, TensorInfo
-from deconv_ir.ir.shapes import format_shape, intersect_dims
+from deconv_ir.ir.shapes import intersect_dims
 from deconv_ir.ops.base import attribute, boolean, choice, operation
-from deconv_ir.ops.checks import check_rank, check_type
+from deconv_ir.ops.checks import check_rank, check_type, misfit
 from deconv_ir.ops.numeric import narrow, np, widen
 
 
@@ -39,6 +38,8 @@ class Beyond(enum.Enum):
 class GridSample(Operation):
     """Elements of an image at positions that a grid names: x and y from -1 to 1."""
 
+    formula = "data {shape[data]}, grid {shape[grid]}"
+
     align_corners: bool = attribute(boolean(), False)
     mode: SampleMode = attribute(choice(SampleMode), SampleMode.BILINEAR)
     padding_mode: Beyond = attribute(choice(Beyond), Beyond.ZEROS)
@@ -53,16 +54,9 @@ class GridSample(Operation):
         points = grid.shape or (UNKNOWN,) * 4
         batch = intersect_dims(shape[0], points[0])
         if batch is None or intersect_dims(points[3], 2) is None:
-            raise ShapeError(
-                f"grid must be [{shape[0]},H,W,2], found {format_shape(grid.shape)}",
-                expected=f"[{shape[0]},H,W,2]",
-                actual=format_shape(grid.shape),
-                rule="grid",
-            )
+            wanted = f"[{shape[0]},H,W,2]"
+            raise misfit("grid", "grid", f"be {wanted}", grid.shape, wanted)
         return (TensorInfo((batch, shape[1], points[1], points[2]), element_type),)
-
-    def explain(self, inputs: Infos, context: Context, output: int, axis: int) -> str | None:
-        return f"data {format_shape(inputs[0].shape)}, grid {format_shape(inputs[1].shape)}"
 
     def execute(self, inputs: Arrays, context: Context) -> Arrays:
         """Look up, and weigh, the elements around each position."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import enum
 import math
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 from deconv_ir.errors import ShapeError
 from deconv_ir.ir.dtypes import Array
@@ -21,7 +21,15 @@ from deconv_ir.ir.operation import (
 )
 from deconv_ir.ir.shapes import element_count, format_shape, static
 from deconv_ir.ops.base import attribute, boolean, choice, choice_of, integers, number, operation
-from deconv_ir.ops.checks import axis_count, check_rank, check_type, known_integers, normalize_axes
+from deconv_ir.ops.checks import (
+    axis_count,
+    check_least,
+    check_rank,
+    check_type,
+    known_integers,
+    misfit,
+    normalize_axes,
+)
 from deconv_ir.ops.numeric import np
 from deconv_ir.ops.resample.resample import (
     Coordinates,
@@ -42,15 +50,7 @@ class ShapeCalculation(enum.Enum):
 
 
 class Request(NamedTuple):
-    """What the inputs ask for, as far as they are known.
-
-    Attributes
-    ----------
-    axes : tuple of int, or None
-    sizes : tuple of Dim, or None
-        Extents, one an axis.
-    scales : tuple of float, or None
-    """
+    """What the inputs ask for, as far as they are known: sizes or scales, one an axis."""
 
     axes: tuple[int, ...] | None
     sizes: tuple[Dim, ...] | None = None
@@ -142,11 +142,9 @@ class _Interpolate(Operation):
         if 0 in output:
             return lambda data: np.zeros(output, data.dtype)
         if 0 in shape:
-            raise ShapeError(
-                f"there is nothing to interpolate in {format_shape(shape)}",
-                actual=format_shape(shape),
-                rule="interpolate",
-            )
+            shown = format_shape(shape)
+            message = f"there is nothing to interpolate in {shown}"
+            raise ShapeError(message, actual=shown, rule="interpolate")
         how = self.settings(len(shape))
         scale_of = dict(zip(request.axes, scales, strict=True))
         run = resampler(how, shape, output, scale_of, context.scratch_bytes)
@@ -198,14 +196,14 @@ def _axes_of(
         if axes is None:
             return None
         found = normalize_axes(axes, rank)
-    if asked is not None and asked != len(found):
-        raise ShapeError(
-            f"there are {len(found)} axes, but {asked} sizes or scales",
-            expected=len(found),
-            actual=asked,
-            rule="interpolate",
-        )
+    _check_asked(len(found), asked, "sizes or scales")
     return found
+
+
+def _check_asked(axes: int, asked: int | None, what: str) -> None:
+    if asked not in (None, axes):
+        message = f"there are {axes} axes, but {asked} {what}"
+        raise ShapeError(message, expected=axes, actual=asked, rule="interpolate")
 
 
 def _sizes_of(info: TensorInfo, name: str) -> tuple[Dim, ...] | None:
@@ -213,14 +211,7 @@ def _sizes_of(info: TensorInfo, name: str) -> tuple[Dim, ...] | None:
     check_rank(info, name, 1)
     if info.value is None:
         return None
-    for value in info.value:
-        if isinstance(value, int) and value < 0:
-            raise ShapeError(
-                f"{name} must not be negative, found {format_shape(info.value)}",
-                expected=">= 0",
-                actual=format_shape(info.value),
-                rule="interpolate",
-            )
+    check_least(info.value, name, 0, "interpolate")
     return as_dims(info.value)
 
 
@@ -228,17 +219,15 @@ def _scales_of(info: TensorInfo, name: str) -> tuple[float, ...] | None:
     check_type(info, name, "float")
     check_rank(info, name, 1)
     if info.reals is not None and not all(0 < s < math.inf for s in info.reals):
-        raise ShapeError(
-            f"{name} must be positive, found {','.join(map(str, info.reals))}",
-            expected="> 0",
-            actual=",".join(map(str, info.reals)),
-            rule="interpolate",
-        )
+        raise misfit("interpolate", name, "be positive", ",".join(map(str, info.reals)), "> 0")
     return info.reals
 
 
 class _Interpolate4(_Interpolate):
     """What versions 4 and 11 share."""
+
+    scales_at: ClassVar[int] = 1
+    """Where scales are among the inputs; axes follow."""
 
     shape_calculation_mode: ShapeCalculation = attribute(choice(ShapeCalculation))
     coordinate_transformation_mode: Coordinates = attribute(
@@ -248,19 +237,25 @@ class _Interpolate4(_Interpolate):
     antialias: bool = attribute(boolean(), False)
     cube_coeff: float = attribute(number(), -0.75)
 
-    def chosen_mode(self) -> Mode:
-        """Tell the kind of interpolation."""
-        raise NotImplementedError
+    mode: Mode = Mode.NEAREST
 
     def settings(self, rank: int) -> Settings:
         """Tell how to interpolate."""
         return Settings(
-            self.chosen_mode(),
+            self.mode,
             self.coordinate_transformation_mode,
             self.nearest_mode,
             self.antialias,
             self.cube_coeff,
         )
+
+    def request(self, inputs: Infos, rank: int | None) -> Request:
+        by_sizes = self.shape_calculation_mode is ShapeCalculation.SIZES
+        at = 1 if by_sizes else self.scales_at
+        sizes = _sizes_of(inputs[at], self.inputs[at]) if by_sizes else None
+        scales = None if by_sizes else _scales_of(inputs[at], self.inputs[at])
+        axes = inputs[self.scales_at + 1] if len(inputs) > self.scales_at + 1 else None
+        return Request(_axes_of(axes, rank, axis_count(inputs[at])), sizes, scales)
 
 
 _MODES_4 = {m.value: m for m in (Mode.NEAREST, Mode.LINEAR, Mode.LINEAR_ONNX, Mode.CUBIC)}
@@ -285,18 +280,7 @@ class Interpolate4(_Interpolate4):
 
     mode: Mode = attribute(choice_of(_MODES_4))
 
-    def chosen_mode(self) -> Mode:
-        """Tell the kind of interpolation."""
-        return self.mode
-
-    def request(self, inputs: Infos, rank: int | None) -> Request:
-        """Check the inputs beside the data, and tell what they ask for."""
-        by_sizes = self.shape_calculation_mode is ShapeCalculation.SIZES
-        sizes = _sizes_of(inputs[1], "sizes") if by_sizes else None
-        scales = None if by_sizes else _scales_of(inputs[2], "scales")
-        asked = axis_count(inputs[1 if by_sizes else 2])
-        axes = _axes_of(inputs[3] if len(inputs) > 3 else None, rank, asked)
-        return Request(axes, sizes, scales)
+    scales_at = 2
 
 
 @operation(
@@ -314,19 +298,6 @@ class Interpolate11(_Interpolate4):
     """Another resolution along some axes; `axes` absent: all of them."""
 
     mode: Mode = attribute(choice(Mode))
-
-    def chosen_mode(self) -> Mode:
-        """Tell the kind of interpolation."""
-        return self.mode
-
-    def request(self, inputs: Infos, rank: int | None) -> Request:
-        """Check the inputs beside the data, and tell what they ask for."""
-        by_sizes = self.shape_calculation_mode is ShapeCalculation.SIZES
-        name = self.inputs[1]
-        sizes = _sizes_of(inputs[1], name) if by_sizes else None
-        scales = None if by_sizes else _scales_of(inputs[1], name)
-        axes = _axes_of(inputs[2] if len(inputs) > 2 else None, rank, axis_count(inputs[1]))
-        return Request(axes, sizes, scales)
 
 
 @operation(
@@ -363,12 +334,5 @@ class Interpolate1(_Interpolate):
         if rank is None:
             return Request(None, sizes)
         axes = normalize_axes(self.axes, rank)
-        count = axis_count(inputs[1])
-        if count is not None and count != len(axes):
-            raise ShapeError(
-                f"there are {len(axes)} axes, but {count} sizes",
-                expected=len(axes),
-                actual=count,
-                rule="interpolate",
-            )
+        _check_asked(len(axes), axis_count(inputs[1]), "sizes")
         return Request(axes, sizes)

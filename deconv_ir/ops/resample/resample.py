@@ -61,17 +61,9 @@ class Settings(NamedTuple):
 
 
 class _Cut(NamedTuple):
-    """How the work is cut.
+    """How the work is cut: rows in front of the first axis that changes, and lines of that axis.
 
-    Attributes
-    ----------
-    rows : int
-        Rows of a job: what is in front of the first axis that changes is independent.
-    lines : int
-        Outputs of that axis of a job: all of them, unless a row alone is too much.
-    threads : int
-    elements : int
-        Of the largest array on the way of a job to its result.
+    `elements` are those of the largest temporary array of a job.
     """
 
     rows: int
@@ -117,24 +109,17 @@ def resampler(
     scales: Mapping[int, float],
     scratch_bytes: int,
 ) -> Callable[[Array], Array]:
-    """Return what interpolates arrays of one shape to other extents.
+    """Return a function that interpolates arrays of one shape to other extents, in their dtype.
 
     Parameters
     ----------
     how : Settings
-    data : tuple of int
-        Extents of the data, none of them 0.
-    output : sequence of int
-        Extents of the output.
+    data, output : sequence of int
+        Extents; those of the data are not 0.
     scales : mapping
         Axis -> output extent over data extent, or what the model states in its place.
     scratch_bytes : int
-        Bound on what comes and goes, where a line takes no more.
-
-    Returns
-    -------
-    callable
-        Its result is of the dtype of the data.
+        Bound on temporary arrays, where a line takes no more.
     """
     from deconv_ir.kernels.runtime.memory import empty
     from deconv_ir.kernels.runtime.parallel import run_jobs

@@ -20,6 +20,7 @@ from deconv_ir.ops.base import attribute, choice, choice_of, operation
 from deconv_ir.ops.checks import (
     VALUE_LIMIT,
     axis_count,
+    check_least,
     check_rank,
     check_type,
     integers,
@@ -45,13 +46,11 @@ class _Broadcast(Operation):
 
     sharing = Sharing.PART
 
-    def chosen_mode(self) -> BroadcastMode:
-        """Tell how axes are mapped."""
-        raise NotImplementedError
+    mode: BroadcastMode = BroadcastMode.NUMPY
 
     def infer(self, inputs: Infos, context: Context) -> tuple[TensorInfo, ...]:
         data, target = inputs[:2]
-        mode = self.chosen_mode()
+        mode = self.mode
         if mode is not BroadcastMode.EXPLICIT:
             # OpenVINO writes a third input for version 1 in any mode.
             inputs = inputs[:2]
@@ -88,14 +87,8 @@ class _Broadcast(Operation):
         self, data: Shape, target: tuple[Dim, ...], mapping: tuple[int, ...] | None
     ) -> Shape:
         """Check that the data can fill the target, and return the shape of the output."""
-        if any(isinstance(d, int) and d < 0 for d in target):
-            raise ShapeError(
-                f"target_shape must not be negative, found {format_shape(target)}",
-                expected=">= 0",
-                actual=format_shape(target),
-                rule="broadcast",
-            )
-        mode = self.chosen_mode()
+        check_least(target, "target_shape", 0, "broadcast")
+        mode = self.mode
         if data is None:
             return None if mode is BroadcastMode.BIDIRECTIONAL else target
         if mode is BroadcastMode.BIDIRECTIONAL:
@@ -133,7 +126,7 @@ class _Broadcast(Operation):
     def _misfit(self, data: Shape, target: Shape) -> ShapeError:
         return ShapeError(
             f"data {format_shape(data)} cannot fill target_shape {format_shape(target)} "
-            f"(mode={self.chosen_mode().value})",
+            f"(mode={self.mode.value})",
             expected=format_shape(target),
             actual=format_shape(data),
             rule="broadcast",
@@ -147,7 +140,7 @@ class _Broadcast(Operation):
     def execute(self, inputs: Arrays, context: Context) -> Arrays:
         """Repeat the data (a view)."""
         data, target = inputs[:2]
-        explicit = self.chosen_mode() is BroadcastMode.EXPLICIT
+        explicit = self.mode is BroadcastMode.EXPLICIT
         mapping = integers(inputs[2]) if explicit else None
         shape = static(self.resolve(data.shape, integers(target), mapping))
         if mapping is not None:
@@ -181,10 +174,6 @@ class Broadcast1(_Broadcast):
 
     mode: BroadcastMode = attribute(choice_of(_MODES_1), BroadcastMode.NUMPY)
 
-    def chosen_mode(self) -> BroadcastMode:
-        """Tell how axes are mapped."""
-        return self.mode
-
 
 @operation(
     "Broadcast",
@@ -200,10 +189,6 @@ class Broadcast3(_Broadcast):
         choice(BroadcastMode, none=BroadcastMode.EXPLICIT), BroadcastMode.NUMPY
     )
 
-    def chosen_mode(self) -> BroadcastMode:
-        """Tell how axes are mapped."""
-        return self.mode
-
 
 @operation(
     "Tile",
@@ -213,6 +198,8 @@ class Broadcast3(_Broadcast):
 )
 class Tile(Operation):
     """The data repeated along its axes."""
+
+    formula = "data {shape[data]} repeated {value[repeats]} times"
 
     def infer(self, inputs: Infos, context: Context) -> tuple[TensorInfo, ...]:
         data, repeats = inputs
@@ -235,11 +222,6 @@ class Tile(Operation):
             repeated = data.value * times[0] if len(data.value) * times[0] <= VALUE_LIMIT else None
             value = repeated
         return (TensorInfo(shape, data.element_type, value),)
-
-    def explain(self, inputs: Infos, context: Context, output: int, axis: int) -> str | None:
-        value = inputs[1].value
-        times = "?" if value is None else format_shape(value)
-        return f"data {format_shape(inputs[0].shape)} repeated {times} times"
 
     def execute(self, inputs: Arrays, context: Context) -> Arrays:
         return (np.tile(inputs[0], [max(0, r) for r in integers(inputs[1])]),)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 
 from deconv_ir.errors import ShapeError
@@ -120,16 +121,23 @@ def _reals(inputs: Infos, rank: int) -> tuple[float, ...] | None:
     return tuple(joined) if len(joined) <= VALUE_LIMIT else None
 
 
+class _Split(OfLists):
+    """Parts of an array along an axis."""
+
+    sharing = Sharing.PART
+
+    def bind_known(self, shape: tuple[int, ...], lists: Lists, outputs: Infos) -> Call:
+        return cut_along(normalize_axis(lists[0][0], len(shape)), outputs)
+
+
 @operation(
     "Split",
     "opset1",
     inputs=("data", "axis"),
     examples=("f32[2,6], i64[]{1} -> f32[2,2], f32[2,2], f32[2,2] | num_splits=3",),
 )
-class Split(OfLists):
+class Split(_Split):
     """Equal parts of an array along an axis."""
-
-    sharing = Sharing.PART
 
     num_splits: int = attribute(integer(1))
 
@@ -178,9 +186,6 @@ class Split(OfLists):
             f"{'?' if at is None else at}"
         )
 
-    def bind_known(self, shape: tuple[int, ...], lists: Lists, outputs: Infos) -> Call:
-        return cut_along(normalize_axis(lists[0][0], len(shape)), outputs)
-
     def execute(self, inputs: Arrays, context: Context) -> Arrays:
         """Cut the array (views)."""
         axis = normalize_axis(int(only(inputs[1], "axis")), inputs[0].ndim)
@@ -193,13 +198,13 @@ class Split(OfLists):
     inputs=("data", "axis", "split_lengths"),
     examples=("f32[2,6], i64[]{1}, i64[3]{1,-1,2} -> f32[2,1], f32[2,3], f32[2,2]",),
 )
-class VariadicSplit(OfLists):
+class VariadicSplit(_Split):
     """Parts of an array, of given lengths, along an axis.
 
     One length may be -1: what the others leave.
     """
 
-    sharing = Sharing.PART
+    formula = "data {shape[data]} cut in lengths {value[split_lengths]}, part {output}"
 
     def infer(self, inputs: Infos, context: Context) -> tuple[TensorInfo, ...]:
         data, axis_info, lengths = inputs
@@ -208,12 +213,9 @@ class VariadicSplit(OfLists):
         axis = known_integer(axis_info, "axis")
         count = list_length(lengths)
         if count is None:
-            raise ShapeError(
-                "the number of outputs is not known: split_lengths is of unknown length",
-                expected="a static length",
-                actual=format_shape(lengths.shape),
-                rule="split",
-            )
+            message = "the number of outputs is not known: split_lengths is of unknown length"
+            shown = format_shape(lengths.shape)
+            raise ShapeError(message, expected="a static length", actual=shown, rule="split")
         if data.shape is None or axis is None:
             shape: Shape = None if data.shape is None else unknown_dims(len(data.shape))
             return (TensorInfo(shape, data.element_type),) * count
@@ -234,11 +236,8 @@ class VariadicSplit(OfLists):
         """Put the rest in for -1, and check the sum."""
         text = format_shape(tuple(lengths))
         if any(isinstance(n, int) and n < -1 for n in lengths) or list(lengths).count(-1) > 1:
-            raise ShapeError(
-                f"split_lengths {text} must be 0 or greater, but for one -1",
-                actual=text,
-                rule="split",
-            )
+            message = f"split_lengths {text} must be 0 or greater, but for one -1"
+            raise ShapeError(message, actual=text, rule="split")
         # An element that is not known may be the -1.
         given = [n if isinstance(n, int) or n.min >= 0 else UNKNOWN for n in lengths if n != -1]
         total = add(0, *given)
@@ -252,31 +251,15 @@ class VariadicSplit(OfLists):
         else:
             misfit = intersect_dims(total, extent) is None
         if misfit:
-            raise ShapeError(
-                f"split_lengths {text} add up to {total}, the axis has {extent}",
-                expected=extent,
-                actual=total,
-                rule="split",
-            )
+            message = f"split_lengths {text} add up to {total}, the axis has {extent}"
+            raise ShapeError(message, expected=extent, actual=total, rule="split")
         rest_low = 0 if high is None else max(0, extent_low - high)
         rest = interval(rest_low, None if extent_high is None else extent_high - low)
         parts = iter(given)
         return tuple(rest if n == -1 else next(parts) for n in lengths)
 
-    def explain(self, inputs: Infos, context: Context, output: int, axis: int) -> str | None:
-        lengths = inputs[2].value
-        return (
-            f"data {format_shape(inputs[0].shape)} cut in lengths "
-            f"{'?' if lengths is None else format_shape(lengths)}, part {output}"
-        )
-
-    def bind_known(self, shape: tuple[int, ...], lists: Lists, outputs: Infos) -> Call:
-        return cut_along(normalize_axis(lists[0][0], len(shape)), outputs)
-
     def execute(self, inputs: Arrays, context: Context) -> Arrays:
         """Cut the array (views)."""
-        import itertools
-
         data = inputs[0]
         axis = normalize_axis(int(only(inputs[1], "axis")), data.ndim)
         parts = self.resolve(data.shape[axis], [int(n) for n in inputs[2].ravel()])

@@ -1,4 +1,4 @@
-"""Elements in another order along axes: Reverse, ReverseSequence, Roll; and CumSum, OneHot."""
+"""Elements in another order: Transpose, Reverse, ReverseSequence, Roll; and CumSum, OneHot."""
 
 from __future__ import annotations
 
@@ -8,11 +8,21 @@ from typing import Any
 
 from deconv_ir.errors import InputError, ShapeError
 from deconv_ir.ir.geometry import UNKNOWN
-from deconv_ir.ir.operation import Arrays, Context, Infos, Operation, Sharing, TensorInfo
+from deconv_ir.ir.operation import (
+    Arrays,
+    Call,
+    Context,
+    Infos,
+    Operation,
+    Sharing,
+    TensorInfo,
+)
 from deconv_ir.ir.shapes import format_shape, intersect_dims
 from deconv_ir.ops.base import attribute, boolean, choice, integer, operation
+from deconv_ir.ops.binding import Lists, OfLists
 from deconv_ir.ops.checks import (
     axis_count,
+    check_count,
     check_least_rank,
     check_rank,
     check_single,
@@ -21,19 +31,19 @@ from deconv_ir.ops.checks import (
     known_integer,
     known_integers,
     merged_type,
+    misfit,
     normalize_axes,
     normalize_axis,
     only,
 )
 from deconv_ir.ops.numeric import narrow, np, widen
-from deconv_ir.ops.values import as_dim
+from deconv_ir.ops.values import as_dim, unknown_dims
 
 
 class _SameShape(Operation):
     """The output has the shape of the data."""
 
-    def explain(self, inputs: Infos, context: Context, output: int, axis: int) -> str | None:
-        return f"the shape of data, {format_shape(inputs[0].shape)}"
+    formula = "the shape of data, {shape[data]}"
 
 
 class ReverseMode(enum.Enum):
@@ -69,13 +79,8 @@ class Reverse(_SameShape):
             if axes is not None:
                 normalize_axes(axes, len(data.shape), "reversed_axes")
         elif data.shape is not None and axis_count(axes_info) not in (None, len(data.shape)):
-            raise ShapeError(
-                f"the mask must have {len(data.shape)} elements, "
-                f"found {format_shape(axes_info.shape)}",
-                expected=len(data.shape),
-                actual=format_shape(axes_info.shape),
-                rule="input-shape",
-            )
+            rank = len(data.shape)
+            raise misfit("input-shape", "the mask", f"have {rank} elements", axes_info.shape, rank)
         return (TensorInfo(data.shape, data.element_type),)
 
     def execute(self, inputs: Arrays, context: Context) -> Arrays:
@@ -118,23 +123,13 @@ class ReverseSequence(_SameShape):
             if lengths.shape is not None:
                 common = intersect_dims(shape[batch], lengths.shape[0])
                 if common is None:
-                    raise ShapeError(
-                        f"seq_lengths must have {shape[batch]} elements, found {lengths.shape[0]}",
-                        expected=shape[batch],
-                        actual=lengths.shape[0],
-                        rule="input-shape",
-                    )
+                    must = f"have {shape[batch]} elements"
+                    found = lengths.shape[0]
+                    raise misfit("input-shape", "seq_lengths", must, found, shape[batch])
                 shape = (*shape[:batch], common, *shape[batch + 1 :])
         return (TensorInfo(shape, data.element_type),)
 
     def execute(self, inputs: Arrays, context: Context) -> Arrays:
-        """Turn the beginnings round.
-
-        Raises
-        ------
-        InputError
-            A length is greater than the axis.
-        """
         data, lengths = inputs
         batch = normalize_axis(self.batch_axis, data.ndim, "batch_axis")
         axis = normalize_axis(self.seq_axis, data.ndim, "seq_axis")
@@ -185,12 +180,8 @@ class Roll(_SameShape):
 
 def _check_shift(count: int, axes: int) -> None:
     if count not in (1, axes):
-        raise ShapeError(
-            f"shift must have one element, or {axes} as axes has, found {count}",
-            expected=axes,
-            actual=count,
-            rule="input-shape",
-        )
+        must = f"have one element, or {axes} as axes has"
+        raise misfit("input-shape", "shift", must, count, axes)
 
 
 @operation(
@@ -246,11 +237,11 @@ _ONE_HOT = ("indices", "depth", "on_value", "off_value")
 class _OneHot(Operation):
     """One value where an index says, another elsewhere."""
 
+    formula = "indices {shape[indices]}, depth {element[depth]}"
+
     axis: int = attribute(integer(), -1)
 
-    def normalizes(self) -> bool:
-        """Whether negative indices count from the end."""
-        return False
+    negative_indices_mode: NegativeIndices = NegativeIndices.IGNORE_NEGATIVE
 
     def infer(self, inputs: Infos, context: Context) -> tuple[TensorInfo, ...]:
         indices, depth = inputs[:2]
@@ -268,16 +259,12 @@ class _OneHot(Operation):
         shape = (*indices.shape[:axis], extent, *indices.shape[axis:])
         return (TensorInfo(shape, element_type),)
 
-    def explain(self, inputs: Infos, context: Context, output: int, axis: int) -> str | None:
-        depth = inputs[1].value
-        return f"indices {format_shape(inputs[0].shape)}, depth {depth[0] if depth else '?'}"
-
     def execute(self, inputs: Arrays, context: Context) -> Arrays:
         indices, depth, on, off = inputs
         extent = int(only(depth, "depth"))
         axis = normalize_axis(self.axis, indices.ndim + 1)
         found = indices.astype(np.int64, copy=False)
-        if self.normalizes():
+        if self.negative_indices_mode is NegativeIndices.NORMALIZE:
             found = np.where(found < 0, found + extent, found)
         places: Any = np.arange(extent).reshape((-1,) + (1,) * (indices.ndim - axis))
         hot = np.expand_dims(found, axis) == places
@@ -310,6 +297,59 @@ class OneHot16(_OneHot):
         choice(NegativeIndices), NegativeIndices.IGNORE_NEGATIVE
     )
 
-    def normalizes(self) -> bool:
-        """Whether negative indices count from the end."""
-        return self.negative_indices_mode is NegativeIndices.NORMALIZE
+
+@operation(
+    "Transpose",
+    "opset1",
+    inputs=("arg", "input_order"),
+    examples=("f32[2,3,4], i64[3]{0,2,1} -> f32[2,4,3]", "f32[2,3,4], i64[0]{} -> f32[4,3,2]"),
+)
+class Transpose(OfLists):
+    """The axes of an array in another order; an empty `input_order`: backwards."""
+
+    sharing = Sharing.PART
+
+    def infer(self, inputs: Infos, context: Context) -> tuple[TensorInfo, ...]:
+        data, order_info = inputs
+        check_type(order_info, "input_order", "integer")
+        check_rank(order_info, "input_order", 1)
+        if data.shape is None:
+            count = axis_count(order_info)
+            return (TensorInfo(unknown_dims(count) if count else None, data.element_type),)
+        order = known_integers(order_info)
+        if order is None:
+            count = axis_count(order_info)
+            check_count(count or None, "input_order", len(data.shape), "transpose")
+            return (TensorInfo(unknown_dims(len(data.shape)), data.element_type),)
+        axes = self.axes(order, len(data.shape))
+        value = data.value if len(data.shape) < 2 else None
+        return (TensorInfo(tuple(data.shape[a] for a in axes), data.element_type, value),)
+
+    def axes(self, order: tuple[int, ...], rank: int) -> tuple[int, ...]:
+        """Return the axes of the data in the order of the output."""
+        if not order:
+            return tuple(range(rank))[::-1]
+        if sorted(order) != list(range(rank)):
+            raise ShapeError(
+                f"input_order {format_shape(order)} is no permutation of {rank} axes",
+                expected=f"a permutation of 0..{rank - 1}",
+                actual=format_shape(order),
+                rule="transpose",
+            )
+        return order
+
+    def explain(self, inputs: Infos, context: Context, output: int, axis: int) -> str | None:
+        order = known_integers(inputs[1])
+        data = inputs[0].shape
+        if order is None or data is None:
+            return None
+        source = self.axes(order, len(data))[axis]
+        return f"axis {source} of data {format_shape(data)}"
+
+    def bind_known(self, shape: tuple[int, ...], lists: Lists, outputs: Infos) -> Call:
+        order = self.axes(lists[0], len(shape))
+        return lambda arrays, out: (arrays[0].transpose(order),)
+
+    def execute(self, inputs: Arrays, context: Context) -> Arrays:
+        """Reorder the axes (a view)."""
+        return (inputs[0].transpose(self.axes(integers(inputs[1]), inputs[0].ndim)),)

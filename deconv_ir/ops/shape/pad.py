@@ -19,10 +19,18 @@ from deconv_ir.ir.operation import (
     Sharing,
     TensorInfo,
 )
-from deconv_ir.ir.shapes import element_count, format_shape, static
+from deconv_ir.ir.shapes import element_count, static
 from deconv_ir.ops.base import attribute, choice, operation
 from deconv_ir.ops.binding import known_lists
-from deconv_ir.ops.checks import axis_count, check_rank, check_type, integers, merged_type, only
+from deconv_ir.ops.checks import (
+    axis_count,
+    check_rank,
+    check_type,
+    integers,
+    merged_type,
+    misfit,
+    only,
+)
 from deconv_ir.ops.elementwise.blocks import is_small
 from deconv_ir.ops.numeric import np
 from deconv_ir.ops.values import ANY, ends, unknown_dims
@@ -55,13 +63,9 @@ class _Pad(Operation):
             check_type(info, name, "integer")
             check_rank(info, name, 1)
             if data.shape is not None and axis_count(info) not in (None, len(data.shape)):
-                raise ShapeError(
-                    f"{name} must have {len(data.shape)} elements, one for each axis, "
-                    f"found {format_shape(info.shape)}",
-                    expected=len(data.shape),
-                    actual=format_shape(info.shape),
-                    rule="pad",
-                )
+                rank = len(data.shape)
+                must = f"have {rank} elements, one for each axis"
+                raise misfit("pad", name, must, info.shape, rank)
         if len(inputs) > 3:
             check_rank(inputs[3], "pad_value", 0)
         if data.shape is None:
@@ -77,14 +81,7 @@ class _Pad(Operation):
         return (TensorInfo(tuple(dims), element_type),)
 
     def _dim(self, axis: int, dim: Dim, begin: Dim, end: Dim) -> Dim:
-        """Add the pads of one axis.
-
-        Raises
-        ------
-        ShapeError
-            A pad is negative where it may not be, or reaches beyond what the
-            mode can mirror, or more is cut than there is.
-        """
+        """Add the pads of one axis, which must be possible."""
         for name, pad in (("pads_begin", begin), ("pads_end", end)):
             if isinstance(pad, int):
                 self._check(axis, dim, name, pad)

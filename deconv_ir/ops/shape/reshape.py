@@ -1,4 +1,4 @@
-"""OpenVINO Reshape-1."""
+"""OpenVINO Reshape-1, ShapeOf-1 and ShapeOf-3."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import functools
 from collections.abc import Sequence
 
 from deconv_ir.errors import ShapeError
-from deconv_ir.ir.dtypes import Array
+from deconv_ir.ir.dtypes import I64, Array, ElementType
 from deconv_ir.ir.geometry import UNKNOWN, Dim, Interval, bounds, interval
 from deconv_ir.ir.operation import (
     Arrays,
@@ -17,12 +17,13 @@ from deconv_ir.ir.operation import (
     Sharing,
     TensorInfo,
 )
-from deconv_ir.ir.shapes import element_count, format_shape, intersect_dims, static
-from deconv_ir.ops.base import attribute, boolean, operation
+from deconv_ir.ir.shapes import Shape, element_count, format_shape, intersect_dims, static
+from deconv_ir.ops.base import attribute, boolean, operation, result_type
 from deconv_ir.ops.binding import known_lists, reshaped
-from deconv_ir.ops.checks import product, unknown_shape
+from deconv_ir.ops.checks import check_type, integers, misfit, product, unknown_shape
 from deconv_ir.ops.elementwise.blocks import is_small
 from deconv_ir.ops.numeric import np
+from deconv_ir.ops.values import wrap
 
 # NumPy's copy takes six times as long where the innermost loop is over two elements.
 _FEW = 16
@@ -46,27 +47,16 @@ class Reshape(Operation):
 
     def infer(self, inputs: Infos, context: Context) -> tuple[TensorInfo, ...]:
         data, target = inputs
-        if target.element_type is not None and not target.element_type.is_integer:
-            raise ShapeError(
-                f"shape must be of an integer type, found {target.element_type}",
-                expected="an integer type",
-                actual=target.element_type,
-                rule="element-type",
-            )
+        check_type(target, "shape", "integer")
         if target.shape is not None and len(target.shape) > 1:
-            raise ShapeError(
-                f"shape must be a list, found {format_shape(target.shape)}",
-                expected="rank 1",
-                actual=format_shape(target.shape),
-                rule="rank",
-            )
+            raise misfit("rank", "shape", "be a list", target.shape, "rank 1")
         if target.value is None:
             return (TensorInfo(unknown_shape(target), data.element_type, data.value, data.reals),)
         resolved = self.resolve(data.shape, target.value)
         return (TensorInfo(resolved, data.element_type, data.value, data.reals),)
 
     @functools.lru_cache(maxsize=512)  # noqa: B019 - operations are small, and the cache bounded
-    def resolve(self, data: tuple[Dim, ...] | None, target: tuple[Dim, ...]) -> tuple[Dim, ...]:
+    def resolve(self, data: Shape, target: tuple[Dim, ...]) -> tuple[Dim, ...]:
         """Put numbers in for 0 and -1."""
         dims: list[Dim | None] = []
         copied: set[int] = set()
@@ -87,15 +77,16 @@ class Reshape(Operation):
                 dims.append(dim)
         if dims.count(None) > 1:
             raise self._misfit(data, target, "-1 stands more than once")
-        known = [d for d in dims if d is not None]
         rest: Dim = UNKNOWN
         if data is not None:
             # A dim that is copied is on both sides, whatever it is.
             others = tuple(d for i, d in enumerate(data) if i not in copied)
             fixed = [d for i, d in enumerate(dims) if d is not None and i not in copied]
             rest = self._left_over(data, others, target, fixed)
-        if None not in dims:
-            self._check_total(data, target, known)
+        if data is not None and None not in dims:
+            total, taken = product(*data), product(*(d for d in dims if d is not None))
+            if intersect_dims(total, taken) is None:
+                raise self._misfit(data, target, f"{total} elements do not fill {taken}")
         return tuple(rest if d is None else d for d in dims)
 
     def _left_over(
@@ -121,17 +112,7 @@ class Reshape(Operation):
             return interval(-(-low // taken), None if high is None else high // taken)
         return UNKNOWN
 
-    def _check_total(
-        self, data: tuple[Dim, ...] | None, target: tuple[Dim, ...], known: list[Dim]
-    ) -> None:
-        if data is not None and intersect_dims(product(*data), product(*known)) is None:
-            raise self._misfit(
-                data, target, f"{product(*data)} elements do not fill {product(*known)}"
-            )
-
-    def _misfit(
-        self, data: tuple[Dim, ...] | None, target: tuple[Dim, ...], why: str
-    ) -> ShapeError:
+    def _misfit(self, data: Shape, target: Shape, why: str) -> ShapeError:
         return ShapeError(
             f"data {format_shape(data)} cannot take shape {format_shape(target)}: {why}",
             expected=format_shape(data),
@@ -153,11 +134,10 @@ class Reshape(Operation):
     def execute(self, inputs: Arrays, context: Context) -> Arrays:
         """Reshape (a view where possible)."""
         data, target = inputs
-        value = tuple(int(v) for v in target.ravel())
-        shape = self.resolve(data.shape, value)
+        shape = self.resolve(data.shape, integers(target))
         if data.ndim and data.strides[-1] != data.itemsize and 1 < data.shape[-1] <= _FEW:
             data = _in_order(data)
-        return (data.reshape([d for d in shape if isinstance(d, int)]),)
+        return (data.reshape(static(shape)),)
 
 
 def _in_order(data: Array) -> Array:
@@ -177,3 +157,36 @@ def _cancel(a: Sequence[Dim], b: Sequence[Dim]) -> tuple[list[Dim], list[Dim]]:
         else:
             right.append(dim)
     return left, right
+
+
+class _ShapeOf(Operation):
+    """The shape of an array, as a list of numbers."""
+
+    output_type: ElementType = I64
+
+    def infer(self, inputs: Infos, context: Context) -> tuple[TensorInfo, ...]:
+        shape = inputs[0].shape
+        length = UNKNOWN if shape is None else len(shape)
+        kind = self.output_type
+        value = shape and tuple(wrap(dim, kind) if isinstance(dim, int) else dim for dim in shape)
+        return (TensorInfo((length,), kind, value),)
+
+    def explain(self, inputs: Infos, context: Context, output: int, axis: int) -> str | None:
+        return f"the rank of the input {inputs[0]}"
+
+    def execute(self, inputs: Arrays, context: Context) -> Arrays:
+        return (np.array(inputs[0].shape, np.int64).astype(self.output_type.numpy()),)
+
+
+@operation("ShapeOf", "opset1", inputs=("data",), examples=("f32[2,3,4] -> i64[3]",))
+class ShapeOf1(_ShapeOf):
+    """The shape as i64."""
+
+
+@operation(
+    "ShapeOf", "opset3", inputs=("data",), examples=("f32[2,3,4] -> i32[3] | output_type=i32",)
+)
+class ShapeOf3(_ShapeOf):
+    """The shape as i64 or i32."""
+
+    output_type: ElementType = attribute(result_type(), I64)

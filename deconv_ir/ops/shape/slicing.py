@@ -11,7 +11,14 @@ from deconv_ir.ir.operation import Arrays, Call, Context, Infos, Sharing, Tensor
 from deconv_ir.ir.shapes import format_shape
 from deconv_ir.ops.base import attribute, flags, operation
 from deconv_ir.ops.binding import Lists, OfLists, indexed
-from deconv_ir.ops.checks import axis_count, check_rank, check_type, known_integers, normalize_axes
+from deconv_ir.ops.checks import (
+    axis_count,
+    check_rank,
+    check_type,
+    known_integers,
+    named_lists,
+    normalize_axes,
+)
 from deconv_ir.ops.checks import integers as elements
 from deconv_ir.ops.values import ANY, ends
 
@@ -21,17 +28,7 @@ _EXHAUSTIVE = 4096
 
 
 def sliced(extent: Dim, begin: Dim | None, end: Dim | None, step: Dim) -> Dim:
-    """Return the extent of a slice, by Python's rule.
-
-    Parameters
-    ----------
-    extent : Dim
-        Extent of the axis.
-    begin, end : Dim or None
-        None: from, or to, the very end.  Negative: counted from the end.
-    step : Dim
-        Not 0.
-    """
+    """Return the extent of a slice, by Python's rule; the step is not 0."""
     low, high = bounds(extent)
     if not isinstance(step, int):
         return interval(0, high)
@@ -98,6 +95,11 @@ def _check_step(step: Dim, index: int) -> None:
         raise ShapeError(f"step {index} is 0", expected="not 0", actual=0, rule="step")
 
 
+def _too_many(count: int, rank: int) -> ShapeError:
+    message = f"{count} axes are sliced, the data has {rank}"
+    return ShapeError(message, expected=f"<= {rank}", actual=count, rule="slice")
+
+
 @operation(
     "Slice",
     "opset8",
@@ -153,19 +155,11 @@ class Slice(OfLists):
             return None
         count = lengths.copy().pop()
         if count > rank:
-            raise ShapeError(
-                f"{count} axes are sliced, the data has {rank}",
-                expected=f"<= {rank}",
-                actual=count,
-                rule="slice",
-            )
+            raise _too_many(count, rank)
         return tuple(range(count))
 
     def explain(self, inputs: Infos, context: Context, output: int, axis: int) -> str | None:
-        return f"data {format_shape(inputs[0].shape)}, " + ", ".join(
-            f"{name} {'?' if info.value is None else format_shape(info.value)}"
-            for info, name in zip(inputs[1:], self.inputs[1:], strict=False)
-        )
+        return f"data {format_shape(inputs[0].shape)}, {named_lists(self.inputs[1:], inputs[1:])}"
 
     def bind_known(self, shape: tuple[int, ...], lists: Lists, outputs: Infos) -> Call:
         return indexed(self._index(len(shape), *lists))
@@ -241,13 +235,7 @@ class StridedSlice(OfLists):
     def items(
         self, rank: int, begin: Sequence[Dim], end: Sequence[Dim], stride: Sequence[Dim] | None
     ) -> list[_Item]:
-        """Tell, item by item, what happens to the axes of the data.
-
-        Raises
-        ------
-        ShapeError
-            There are more items than axes, or two ellipses, or a step of 0.
-        """
+        """Return, item by item, what happens to the axes of the data."""
         count = len(begin)
         if len(end) != count or (stride is not None and len(stride) != count):
             raise ShapeError("begin, end and stride must have one length", rule="slice")
@@ -272,12 +260,7 @@ class StridedSlice(OfLists):
                 items.append(_Item("slice", first, last, step))
         taken = sum(item.kind != "new" for item in items)
         if taken > rank:
-            raise ShapeError(
-                f"{taken} axes are sliced, the data has {rank}",
-                expected=f"<= {rank}",
-                actual=taken,
-                rule="slice",
-            )
+            raise _too_many(taken, rank)
         at = len(items) if ellipsis is None else ellipsis
         items[at:at] = [_Item("keep")] * (rank - taken)
         return items
@@ -315,10 +298,7 @@ class StridedSlice(OfLists):
         return (TensorInfo(tuple(dims), data.element_type, value),)
 
     def explain(self, inputs: Infos, context: Context, output: int, axis: int) -> str | None:
-        return f"data {format_shape(inputs[0].shape)}, " + ", ".join(
-            f"{name} {'?' if info.value is None else format_shape(info.value)}"
-            for info, name in zip(inputs[1:], self.inputs[1:], strict=False)
-        )
+        return f"data {format_shape(inputs[0].shape)}, {named_lists(self.inputs[1:], inputs[1:])}"
 
     def bind_known(self, shape: tuple[int, ...], lists: Lists, outputs: Infos) -> Call:
         return indexed(self._index(shape, *lists))

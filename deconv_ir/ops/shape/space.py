@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 import enum
+import math
 
 from deconv_ir.errors import ShapeError
-from deconv_ir.ir.geometry import UNKNOWN, Dim, bounds, interval
+from deconv_ir.ir.geometry import Dim, bounds, interval
 from deconv_ir.ir.operation import Arrays, Context, Infos, Operation, Sharing, TensorInfo
-from deconv_ir.ir.shapes import format_shape
+from deconv_ir.ir.shapes import format_shape, static
 from deconv_ir.ops.base import attribute, choice, integer, operation
 from deconv_ir.ops.checks import (
     add,
     axis_count,
+    check_count,
     check_least_rank,
     check_rank,
     check_type,
     integers,
     known_integers,
+    misfit,
+    named_lists,
     normalize_axis,
     product,
 )
@@ -32,21 +36,12 @@ class BlockMode(enum.Enum):
 
 
 def divided(dim: Dim, divisor: int, what: str) -> Dim:
-    """Divide a dim.
-
-    Raises
-    ------
-    ShapeError
-        It is no multiple.
-    """
+    """Divide a dim, which must be a multiple."""
     if isinstance(dim, int):
         if divisor < 1 or dim % divisor:
-            raise ShapeError(
-                f"{what} of {dim} is no multiple of {divisor}",
-                expected=f"a multiple of {divisor}",
-                actual=dim,
-                rule="multiple",
-            )
+            wanted = f"a multiple of {divisor}"
+            message = f"{what} of {dim} is no multiple of {divisor}"
+            raise ShapeError(message, expected=wanted, actual=dim, rule="multiple")
         return dim // divisor
     low, high = bounds(dim)
     return interval(-(-low // divisor), None if high is None else high // divisor)
@@ -55,13 +50,20 @@ def divided(dim: Dim, divisor: int, what: str) -> Dim:
 class _Blocks(Operation):
     """Attributes of both directions."""
 
+    formula = "data {shape[data]}, block_size {self.block_size}"
     sharing = Sharing.PART
 
     block_size: int = attribute(integer(1), 1)
     mode: BlockMode = attribute(choice(BlockMode))
 
-    def explain(self, inputs: Infos, context: Context, output: int, axis: int) -> str | None:
-        return f"data {format_shape(inputs[0].shape)}, block_size {self.block_size}"
+    def moved(self, batch: Dim, channels: Dim, *spatial: Dim) -> tuple[Dim, ...]:
+        """Return the dims of the output."""
+        raise NotImplementedError
+
+    def infer(self, inputs: Infos, context: Context) -> tuple[TensorInfo, ...]:
+        data = inputs[0]
+        check_least_rank(data, "data", 3)
+        return (TensorInfo(data.shape and self.moved(*data.shape), data.element_type),)
 
 
 @operation(
@@ -73,31 +75,20 @@ class _Blocks(Operation):
 class SpaceToDepth(_Blocks):
     """Blocks of space become channels."""
 
-    def infer(self, inputs: Infos, context: Context) -> tuple[TensorInfo, ...]:
-        data = inputs[0]
-        check_least_rank(data, "data", 3)
-        if data.shape is None:
-            return (TensorInfo(None, data.element_type),)
-        batch, channels, *spatial = data.shape
+    def moved(self, batch: Dim, channels: Dim, *spatial: Dim) -> tuple[Dim, ...]:
         dims = [divided(d, self.block_size, f"spatial axis {i}") for i, d in enumerate(spatial)]
-        depth = product(channels, self.block_size ** len(spatial))
-        return (TensorInfo((batch, depth, *dims), data.element_type),)
+        return (batch, product(channels, self.block_size ** len(spatial)), *dims)
 
     def execute(self, inputs: Arrays, context: Context) -> Arrays:
-        """Reshape, transpose, reshape."""
         data, b = inputs[0], self.block_size
-        (info,) = self.infer([TensorInfo(data.shape)], context)
+        shape = static(self.moved(*data.shape))
         batch, channels, *spatial = data.shape
         split = [n for d in spatial for n in (d // b, b)]
         blocks = [3 + 2 * i for i in range(len(spatial))]
         kept = [2 + 2 * i for i in range(len(spatial))]
-        if self.mode is BlockMode.BLOCKS_FIRST:
-            order = [0, *blocks, 1, *kept]
-        else:
-            order = [0, 1, *blocks, *kept]
-        moved = data.reshape(batch, channels, *split).transpose(order)
-        assert info.shape is not None, "the shape of an array is static"
-        return (moved.reshape([d for d in info.shape if isinstance(d, int)]),)
+        first = self.mode is BlockMode.BLOCKS_FIRST
+        order = [0, *blocks, 1, *kept] if first else [0, 1, *blocks, *kept]
+        return (data.reshape(batch, channels, *split).transpose(order).reshape(shape),)
 
 
 @operation(
@@ -109,22 +100,13 @@ class SpaceToDepth(_Blocks):
 class DepthToSpace(_Blocks):
     """Channels become blocks of space."""
 
-    def infer(self, inputs: Infos, context: Context) -> tuple[TensorInfo, ...]:
-        data = inputs[0]
-        check_least_rank(data, "data", 3)
-        if data.shape is None:
-            return (TensorInfo(None, data.element_type),)
-        batch, channels, *spatial = data.shape
+    def moved(self, batch: Dim, channels: Dim, *spatial: Dim) -> tuple[Dim, ...]:
         depth = divided(channels, self.block_size ** len(spatial), "the channel axis")
-        dims = [product(d, self.block_size) for d in spatial]
-        return (TensorInfo((batch, depth, *dims), data.element_type),)
+        return (batch, depth, *(product(d, self.block_size) for d in spatial))
 
     def execute(self, inputs: Arrays, context: Context) -> Arrays:
-        """Reshape, transpose, reshape."""
         data, b = inputs[0], self.block_size
-        (info,) = self.infer([TensorInfo(data.shape)], context)
-        assert info.shape is not None, "the shape of an array is static"
-        shape = [d for d in info.shape if isinstance(d, int)]
+        shape = static(self.moved(*data.shape))
         batch, _, *spatial = data.shape
         k = len(spatial)
         if self.mode is BlockMode.BLOCKS_FIRST:
@@ -132,8 +114,8 @@ class DepthToSpace(_Blocks):
         else:
             split, depth, first = [shape[1], *(b,) * k], 1, 2
         pairs = [n for i in range(k) for n in (k + 2 + i, first + i)]
-        moved = data.reshape(batch, *split, *spatial).transpose([0, depth, *pairs])
-        return (moved.reshape(shape),)
+        parts = data.reshape(batch, *split, *spatial).transpose([0, depth, *pairs])
+        return (parts.reshape(shape),)
 
 
 @operation(
@@ -145,6 +127,7 @@ class DepthToSpace(_Blocks):
 class ShuffleChannels(Operation):
     """Groups along an axis interleaved."""
 
+    formula = "the shape of data, {shape[data]}"
     sharing = Sharing.PART
 
     axis: int = attribute(integer(), 1)
@@ -157,15 +140,16 @@ class ShuffleChannels(Operation):
             divided(data.shape[axis], self.group, f"axis {axis}")
         return (TensorInfo(data.shape, data.element_type),)
 
-    def explain(self, inputs: Infos, context: Context, output: int, axis: int) -> str | None:
-        return f"the shape of data, {format_shape(inputs[0].shape)}"
-
     def execute(self, inputs: Arrays, context: Context) -> Arrays:
         data = inputs[0]
         axis = normalize_axis(self.axis, data.ndim)
         head, extent, tail = data.shape[:axis], data.shape[axis], data.shape[axis + 1 :]
         split = data.reshape(*head, self.group, extent // self.group, *tail)
         return (split.swapaxes(axis, axis + 1).reshape(data.shape),)
+
+
+Dims = tuple[Dim, ...]
+Known = tuple[int, ...]
 
 
 class _BatchBlocks(Operation):
@@ -182,37 +166,41 @@ class _BatchBlocks(Operation):
             check_type(info, name, "integer")
             check_rank(info, name, 1)
             count = axis_count(info)
-            if data.shape is not None and count not in (None, len(data.shape)):
-                raise ShapeError(
-                    f"{name} must have {len(data.shape)} elements, found {count}",
-                    expected=len(data.shape),
-                    actual=count,
-                    rule="input-shape",
-                )
+            if data.shape is not None:
+                check_count(count, name, len(data.shape))
             values = known_integers(info)
             least = 1 if name == "block_shape" else 0
             if values and values[0] != least:
-                raise ShapeError(
-                    f"{name} must be {least} for the batch axis, found {values[0]}",
-                    expected=least,
-                    actual=values[0],
-                    rule="input-value",
-                )
+                must = f"be {least} for the batch axis"
+                raise misfit("input-value", name, must, values[0], least)
             if values is not None and any(v < least for v in values):
-                raise ShapeError(
-                    f"{name} must be {least} or greater, found {format_shape(values)}",
-                    expected=f">= {least}",
-                    actual=format_shape(values),
-                    rule="input-value",
-                )
+                raise misfit("input-value", name, f"be {least} or greater", values, f">= {least}")
             found.append(values)
         return found
 
+    def moved(self, data: Dims, block: Known, begin: Known, end: Known) -> Dims:
+        """Return the dims of the output."""
+        raise NotImplementedError
+
+    def infer(self, inputs: Infos, context: Context) -> tuple[TensorInfo, ...]:
+        data = inputs[0]
+        block, begin, end = self.lists(inputs)
+        if data.shape is None or block is None:
+            return (TensorInfo(data.shape and unknown_dims(len(data.shape)), data.element_type),)
+        shape = self.moved(data.shape, block, begin or (), end or ())
+        if begin is None or end is None:
+            shape = (shape[0], *unknown_dims(len(data.shape) - 1))
+        return (TensorInfo(shape, data.element_type),)
+
     def explain(self, inputs: Infos, context: Context, output: int, axis: int) -> str | None:
-        return f"data {format_shape(inputs[0].shape)}, " + ", ".join(
-            f"{name} {'?' if info.value is None else format_shape(info.value)}"
-            for info, name in zip(inputs[1:], self.inputs[1:], strict=True)
-        )
+        return f"data {format_shape(inputs[0].shape)}, {named_lists(self.inputs[1:], inputs[1:])}"
+
+    def checked(self, inputs: Arrays) -> tuple[tuple[int, ...], list[tuple[int, ...]]]:
+        """Return the shape of the output, and the lists."""
+        lists = [*map(integers, inputs[1:])]
+        infos = [TensorInfo((len(values),), None, values) for values in lists]
+        (info,) = self.infer([TensorInfo(inputs[0].shape), *infos], Context())
+        return static(info.shape), lists
 
 
 @operation(
@@ -224,35 +212,19 @@ class _BatchBlocks(Operation):
 class SpaceToBatch(_BatchBlocks):
     """Blocks of padded space become batches."""
 
-    def infer(self, inputs: Infos, context: Context) -> tuple[TensorInfo, ...]:
-        data = inputs[0]
-        block, begin, end = self.lists(inputs)
-        if data.shape is None or block is None:
-            shape = None if data.shape is None else unknown_dims(len(data.shape))
-            return (TensorInfo(shape, data.element_type),)
-        dims: list[Dim] = [product(data.shape[0], *block)]
-        if begin is None or end is None:
-            dims += (UNKNOWN,) * (len(data.shape) - 1)
-            return (TensorInfo(tuple(dims), data.element_type),)
-        for axis in range(1, len(data.shape)):
-            padded = add(data.shape[axis], begin[axis], end[axis])
-            dims.append(divided(padded, block[axis], f"the padded axis {axis}"))
-        return (TensorInfo(tuple(dims), data.element_type),)
+    def moved(self, data: Dims, block: Known, begin: Known, end: Known) -> Dims:
+        dims = [product(data[0], *block)]
+        for axis, pads in enumerate(zip(begin[1:], end[1:], strict=False), 1):
+            dims.append(divided(add(data[axis], *pads), block[axis], f"the padded axis {axis}"))
+        return tuple(dims)
 
     def execute(self, inputs: Arrays, context: Context) -> Arrays:
-        """Pad, reshape, transpose, reshape."""
-        data = inputs[0]
-        block, begin, end = map(integers, inputs[1:])
-        infos = [TensorInfo(data.shape)]
-        infos += [TensorInfo((len(v),), None, v) for v in (block, begin, end)]
-        (info,) = self.infer(infos, context)
-        assert info.shape is not None, "the shape of an array is static"
-        data = np.pad(data, list(zip(begin, end, strict=True)))
+        shape, (block, begin, end) = self.checked(inputs)
+        data = np.pad(inputs[0], list(zip(begin, end, strict=True)))
         rank = data.ndim
         split = [n for d, b in zip(data.shape[1:], block[1:], strict=True) for n in (d // b, b)]
         order = [*range(2, 2 * rank - 1, 2), 0, *range(1, 2 * rank - 2, 2)]
-        moved = data.reshape(data.shape[0], *split).transpose(order)
-        return (moved.reshape([d for d in info.shape if isinstance(d, int)]),)
+        return (data.reshape(data.shape[0], *split).transpose(order).reshape(shape),)
 
 
 @operation(
@@ -264,21 +236,10 @@ class SpaceToBatch(_BatchBlocks):
 class BatchToSpace(_BatchBlocks):
     """Batches become blocks of space, which is cut; the inverse of SpaceToBatch."""
 
-    def infer(self, inputs: Infos, context: Context) -> tuple[TensorInfo, ...]:
-        data = inputs[0]
-        block, begin, end = self.lists(inputs)
-        if data.shape is None or block is None:
-            shape = None if data.shape is None else unknown_dims(len(data.shape))
-            return (TensorInfo(shape, data.element_type),)
-        total = product(*block)
-        assert isinstance(total, int)
-        dims: list[Dim] = [divided(data.shape[0], total, "the batch axis")]
-        if begin is None or end is None:
-            dims += (UNKNOWN,) * (len(data.shape) - 1)
-            return (TensorInfo(tuple(dims), data.element_type),)
-        for axis in range(1, len(data.shape)):
-            whole = product(data.shape[axis], block[axis])
-            cut = begin[axis] + end[axis]
+    def moved(self, data: Dims, block: Known, begin: Known, end: Known) -> Dims:
+        dims = [divided(data[0], math.prod(block), "the batch axis")]
+        for axis, pair in enumerate(zip(begin[1:], end[1:], strict=False), 1):
+            whole, cut = product(data[axis], block[axis]), sum(pair)
             low, high = bounds(whole)
             if high is not None and cut > high:
                 raise ShapeError(
@@ -288,18 +249,11 @@ class BatchToSpace(_BatchBlocks):
                     rule="crop",
                 )
             dims.append(interval(max(0, low - cut), None if high is None else high - cut))
-        return (TensorInfo(tuple(dims), data.element_type),)
+        return tuple(dims)
 
     def execute(self, inputs: Arrays, context: Context) -> Arrays:
-        """Reshape, transpose, reshape, cut."""
-        data = inputs[0]
-        block, begin, end = map(integers, inputs[1:])
-        infos = [TensorInfo(data.shape)]
-        infos += [TensorInfo((len(v),), None, v) for v in (block, begin, end)]
-        self.infer(infos, context)
-        total = product(*block)
-        assert isinstance(total, int)
-        batch, rank = data.shape[0] // total, data.ndim
+        (batch, *_), (block, begin, end) = self.checked(inputs)
+        data, rank = inputs[0], inputs[0].ndim
         split = data.reshape(*block[1:], batch, *data.shape[1:])
         order = [rank - 1, *(n for i in range(rank - 1) for n in (rank + i, i))]
         whole = [d * b for d, b in zip(data.shape[1:], block[1:], strict=True)]

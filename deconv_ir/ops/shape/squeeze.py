@@ -5,7 +5,7 @@ from __future__ import annotations
 from deconv_ir.errors import ShapeError
 from deconv_ir.ir.geometry import Dim
 from deconv_ir.ir.operation import Arrays, Call, Context, Infos, Sharing, TensorInfo
-from deconv_ir.ir.shapes import Shape, format_shape, intersect_dims, is_static
+from deconv_ir.ir.shapes import Shape, format_shape, intersect_dims, is_static, static
 from deconv_ir.ops.base import attribute, boolean, operation
 from deconv_ir.ops.binding import Lists, OfLists, reshaped
 from deconv_ir.ops.checks import (
@@ -22,12 +22,11 @@ from deconv_ir.ops.values import unknown_dims
 class _Squeeze(OfLists):
     """Axes of extent 1 taken out; `axes` absent: all of them."""
 
+    formula = "data {shape[data]} without axes of extent 1"
     sharing = Sharing.WHOLE
 
-    @property
-    def skips(self) -> bool:
-        """Whether an axis that may not be 1 leaves the rank open, rather than be an error."""
-        return False
+    allow_axis_skip: bool = False
+    """An axis that is not 1 stays, rather than be an error."""
 
     def infer(self, inputs: Infos, context: Context) -> tuple[TensorInfo, ...]:
         data = inputs[0]
@@ -48,7 +47,7 @@ class _Squeeze(OfLists):
         taken = {normalize_axis(axis, len(shape), "axes") for axis in axes}
         for axis in sorted(taken):
             if intersect_dims(shape[axis], 1) is None:
-                if self.skips:
+                if self.allow_axis_skip:
                     taken.discard(axis)
                     continue
                 raise ShapeError(
@@ -57,7 +56,7 @@ class _Squeeze(OfLists):
                     actual=shape[axis],
                     rule="squeeze",
                 )
-            if self.skips and shape[axis] != 1:
+            if self.allow_axis_skip and shape[axis] != 1:
                 return None
         return tuple(d for axis, d in enumerate(shape) if axis not in taken)
 
@@ -68,9 +67,6 @@ class _Squeeze(OfLists):
             return None
         return tuple(d for d in shape if d != 1)
 
-    def explain(self, inputs: Infos, context: Context, output: int, axis: int) -> str | None:
-        return f"data {format_shape(inputs[0].shape)} without axes of extent 1"
-
     def bind_known(self, shape: tuple[int, ...], lists: Lists, outputs: Infos) -> Call:
         return reshaped(outputs[0])
 
@@ -79,8 +75,7 @@ class _Squeeze(OfLists):
         data = inputs[0]
         axes = integers(inputs[1]) if len(inputs) > 1 else ()
         shape = self._shape(data.shape, axes, given=len(inputs) > 1)
-        assert shape is not None, "the shape of an array is static"
-        return (data.reshape([d for d in shape if isinstance(d, int)]),)
+        return (data.reshape(static(shape)),)
 
 
 @operation(
@@ -106,11 +101,6 @@ class Squeeze15(_Squeeze):
 
     allow_axis_skip: bool = attribute(boolean(), False)
 
-    @property
-    def skips(self) -> bool:
-        """Whether an axis that is not 1 stays."""
-        return self.allow_axis_skip
-
 
 @operation(
     "Unsqueeze",
@@ -121,6 +111,7 @@ class Squeeze15(_Squeeze):
 class Unsqueeze(OfLists):
     """Axes of extent 1 put in, where they stand in the output."""
 
+    formula = "data {shape[data]} with axes {value[axes]} put in"
     sharing = Sharing.WHOLE
 
     def infer(self, inputs: Infos, context: Context) -> tuple[TensorInfo, ...]:
@@ -144,20 +135,10 @@ class Unsqueeze(OfLists):
         rank = len(shape) + len(set(axes))
         taken = {normalize_axis(axis, rank, "axes") for axis in axes}
         if len(taken) < len(set(axes)):
-            raise ShapeError(
-                f"axes {format_shape(axes)} has an axis twice",
-                actual=format_shape(axes),
-                rule="axis",
-            )
+            shown = format_shape(axes)
+            raise ShapeError(f"axes {shown} has an axis twice", actual=shown, rule="axis")
         rest = iter(shape)
         return tuple(1 if axis in taken else next(rest) for axis in range(rank))
-
-    def explain(self, inputs: Infos, context: Context, output: int, axis: int) -> str | None:
-        axes = inputs[1].value
-        return (
-            f"data {format_shape(inputs[0].shape)} with axes "
-            f"{'?' if axes is None else format_shape(axes)} put in"
-        )
 
     def bind_known(self, shape: tuple[int, ...], lists: Lists, outputs: Infos) -> Call:
         return reshaped(outputs[0])
@@ -165,4 +146,4 @@ class Unsqueeze(OfLists):
     def execute(self, inputs: Arrays, context: Context) -> Arrays:
         """Put in the axes (a view)."""
         shape = self._shape(inputs[0].shape, integers(inputs[1]))
-        return (inputs[0].reshape([d for d in shape if isinstance(d, int)]),)
+        return (inputs[0].reshape(static(shape)),)
