@@ -163,7 +163,7 @@ class _Comparer:
         a, b = self.a.layer(i), self.b.layer(j)
         if a.name != b.name:
             yield self._difference(Aspect.NAME, a, b, "renamed", repr(a.name), repr(b.name))
-        else:
+        elif self.a.kind(i) != "Const" or a.type == b.type:
             for port_a, port_b in zip(a.outputs, b.outputs, strict=False):
                 if port_a.names != port_b.names:
                     yield self._difference(

@@ -52,7 +52,7 @@ def largest_difference(a: Array, b: Array) -> tuple[float, float, int]:
     """
     import numpy as np
 
-    x, y = a.astype(np.float64), b.astype(np.float64)
+    x, y = (np.atleast_1d(side.astype(np.float64)) for side in (a, b))
     with np.errstate(all="ignore"):
         error = np.abs(x - y)
     same = (x == y) | (np.isnan(x) & np.isnan(y))

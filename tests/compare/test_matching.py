@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from edited import Edit, build
+from support import IR
 
 import deconv_ir
 
@@ -115,6 +116,17 @@ def test_weights_are_described(original: Path, tmp_path: Path, change, words: st
     array[:] = change(array).copy()
     (found,) = deconv_ir.diff(original, edit.save(tmp_path / "b.xml")).differences
     assert words in found.message
+
+
+def test_scalar_constants(tmp_path: Path) -> None:
+    for name, value in (("a", 1.0), ("b", 2.0)):
+        ir = IR()
+        x = ir.parameter("x", "1,4")
+        ir.result(ir.layer("Add", [x, ir.const(np.array(value, np.float32), "c")], name="y"))
+        (tmp_path / name).mkdir()
+        ir.save(tmp_path / name)
+    (found,) = deconv_ir.diff(tmp_path / "a/model.xml", tmp_path / "b/model.xml").differences
+    assert "1 of 1 elements differ, the largest difference is 1" in found.message
 
 
 def test_folded_batch_normalisation(original: Path, tmp_path: Path) -> None:
