@@ -84,7 +84,7 @@ def seconds(layer: Layer, path: str) -> float:
 
 
 def planned(layer: Layer, threads: int) -> float:
-    """Return the cycles that the cost model expects of a run on so many threads."""
+    """Return the cycles that the cost model expects of a run on this number of threads."""
     kernel = layer.prepare("auto")
     kernels.set_threads(threads)
     try:

@@ -24,7 +24,7 @@ CHILD = """
 import json, pathlib, sys
 import numpy as np
 import deconv_ir
-from deconv_cli.memory import hand_back
+from deconv_cli.resources import hand_back
 
 def peak():
     # Not ru_maxrss, which begins with that of the process this one was forked from.

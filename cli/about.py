@@ -1,9 +1,6 @@
-"""What computes: kernel, instruction set, BLAS, threads; for --version -v."""
+"""Kernel, instruction set, BLAS and threads, for --version -v."""
 
 from __future__ import annotations
-
-import os
-import platform
 
 
 def describe_fallback() -> str:
@@ -17,6 +14,9 @@ def describe_fallback() -> str:
 
 def describe_kernels() -> str:
     """Describe versions, kernel, BLAS and threads, one line each."""
+    import os
+    import platform
+
     import numpy as np
 
     from deconv_ir.kernels.info import kernel_info

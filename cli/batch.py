@@ -18,24 +18,7 @@ def run_batch(
 ) -> list[dict[str, Array]]:
     """Stack the arrays of several files, run the model once, and divide its outputs.
 
-    Parameters
-    ----------
-    run : callable
-        Takes the stacked arrays to the outputs.
-    group : sequence of mapping
-        Input -> array, for each file.
-    ranks : mapping
-        Input -> its rank in the model, where it is known.
-
-    Returns
-    -------
-    list of dict
-        Output -> array, for each file.
-
-    Raises
-    ------
-    Mistake
-        The arrays cannot be stacked, or an output cannot be divided.
+    `ranks` has the rank of each input in the model, where it is known.
     """
     import numpy as np
 

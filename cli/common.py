@@ -1,4 +1,4 @@
-"""What the commands share: exit codes, errors, paths."""
+"""Exit codes, messages and signals: how all commands run and end."""
 
 from __future__ import annotations
 
@@ -7,15 +7,12 @@ import gc
 import os
 import signal
 import sys
-from collections.abc import Callable, Iterator
-from typing import Any, BinaryIO, NoReturn, TypeVar
+from collections.abc import Iterator, Mapping
+from typing import Any, BinaryIO, NoReturn
 
 import click
 
 from deconv_ir.errors import MAX_MESSAGE, DeconvError, one_line
-from deconv_ir.version import __version__
-
-_Command = TypeVar("_Command", bound=Callable[..., Any])
 
 EXIT_OK = 0
 EXIT_DIFFERS = 1
@@ -23,9 +20,9 @@ EXIT_MISTAKE = 2
 EXIT_INTERRUPTED = 130
 
 STREAM = "-"
-"""What stands for standard input or output in place of a file."""
+"""The argument that stands for standard input or output."""
 FROM_STDIN = "<stdin>"
-"""What messages call a file that comes from standard input."""
+"""Name of standard input in messages."""
 
 _MAX_LINE = 4 * MAX_MESSAGE
 """Longest line of an error: place, layer, message and hint are bounded by themselves."""
@@ -57,12 +54,12 @@ def _caught_signals() -> Iterator[None]:
     try:
         for number in map(int, (signal.SIGTERM, signal.SIGHUP, signal.SIGINT)):
             handler = signal.getsignal(number)
-            # What a parent ignores (nohup, a job in the background) stays ignored.
+            # A signal that the parent ignores (nohup, a job in the background) stays ignored.
             if handler is not signal.SIG_IGN:
                 old[number] = handler
                 signal.signal(number, _terminate)
     except ValueError:
-        pass  # not in the main thread: whoever runs that handles signals
+        pass  # not in the main thread, which alone handles signals
     try:
         yield
     finally:
@@ -95,19 +92,26 @@ def warn(message: str) -> None:
 
 
 def note(message: str) -> None:
-    """Print on standard error what is neither an error nor a warning."""
+    """Print a note on standard error."""
     _report("note", "cyan", message)
 
 
+def print_json(document: Mapping[str, Any]) -> None:
+    """Print a JSON object on standard output."""
+    import json
+
+    click.echo(json.dumps(document, indent=2))
+
+
 def _report(kind: str, colour: str, message: str) -> None:
-    # Where nobody can read it, the exit code is all there is.
+    # If standard error cannot be written, only the exit code remains.
     with contextlib.suppress(OSError):
         start = click.style(f"{kind}: ", fg=colour, bold=True)
         click.echo(start + one_line(message, _MAX_LINE), err=True)
 
 
 def _usage_message(error: click.ClickException) -> str:
-    """Return an error of click's in the form of our own."""
+    """Return a click error in the form of our own messages."""
     if isinstance(error, click.NoSuchOption):
         message = f"no such option: {error.option_name}"
         if error.possibilities:
@@ -122,7 +126,7 @@ def _usage_message(error: click.ClickException) -> str:
 
 
 def run_command(command: click.Command) -> NoReturn:
-    """Run a command and exit, with one line for what is not our bug.
+    """Run a command and exit, with a one-line message for any error that is not a bug.
 
     Exit codes: 0 done, 1 something differs (or was found), 2 the user's
     mistake, 130 interrupted, 143 terminated (129: the terminal is gone).
@@ -131,7 +135,8 @@ def run_command(command: click.Command) -> NoReturn:
         with _caught_signals():
             _occupy_standard_streams()
             code = command.main(prog_name=command.name, standalone_mode=False)
-            _flush()
+            if sys.stdout is not None:
+                sys.stdout.flush()  # while an error can still be reported
     except click.exceptions.Exit as done:
         code = done.exit_code
     except Mistake as error:
@@ -153,14 +158,14 @@ def run_command(command: click.Command) -> NoReturn:
     except Terminated as error:
         code = 128 + int(error.args[0])
     except (BrokenPipeError, SystemExit) as error:
-        # Whoever read our output is gone, and wants no more of it.  click exits
+        # The reader of our output has closed the pipe.  click exits
         # on its own then, and on nothing else but a request for completion.
         if isinstance(error, SystemExit) and error.code != 1:
             raise
         _drop_output()
         code = EXIT_OK
     except OSError as error:
-        # What opens the user's files says which; without a name, it is standard output.
+        # An error of a file names it; without a name, it is standard output.
         _drop_output()
         where = "cannot write to standard output" if error.filename is None else error.filename
         report_error(f"{where}: {error.strerror or error}")
@@ -193,82 +198,20 @@ def run_and_leave(command: click.Command) -> NoReturn:
 
 
 def standard_input() -> BinaryIO:
-    """Return it, for bytes.
-
-    Raises
-    ------
-    Mistake
-        There is none.
-    """
+    """Return it, for bytes."""
     if sys.stdin is None:
         raise Mistake("standard input is closed")
     return sys.stdin.buffer
 
 
 def _occupy_standard_streams() -> None:
-    """Where the caller closed one, no file of ours may take its number."""
+    """Open closed standard streams, so that no file of ours takes their numbers."""
     while (descriptor := os.open(os.devnull, os.O_RDWR)) < 3:
         pass
     os.close(descriptor)
-
-
-def _flush() -> None:
-    """Write what is buffered while an error can still be reported."""
-    if sys.stdout is not None:
-        sys.stdout.flush()
 
 
 def _drop_output() -> None:
     """Keep the interpreter's own flush at exit from failing again."""
     with open(os.devnull, "wb") as nothing:
         os.dup2(nothing.fileno(), 1)
-
-
-class FileName(click.types.StringParamType):
-    """A path, completed as one by shells.
-
-    `click.Path` does more, and looks its name up in the user's language: five
-    options of that type take longer than reading a small model.
-    """
-
-    name = "path"
-
-    def shell_complete(
-        self, context: click.Context, parameter: click.Parameter, incomplete: str
-    ) -> list[Any]:
-        """Leave it to the shell."""
-        from click.shell_completion import CompletionItem
-
-        return [CompletionItem(incomplete, type="file")]
-
-
-FILE = FileName()
-
-
-def version_option(
-    program: str,
-    details: Callable[[], str] | None = None,
-    note: Callable[[], str] | None = None,
-) -> Callable[[_Command], _Command]:
-    """Make the --version option; `note` follows, if there is one, and with -v `details`."""
-
-    def show(context: click.Context, parameter: click.Parameter, value: bool) -> None:
-        if not value or context.resilient_parsing:
-            return
-        click.echo(f"{program} {__version__}")
-        if note is not None and (words := note()):
-            click.echo(words)
-        if details is not None and {"-v", "--verbose"} & set(sys.argv[1:]):
-            click.echo(details())
-        context.exit()
-
-    return click.option(
-        "--version",
-        is_flag=True,
-        is_eager=True,
-        expose_value=False,
-        callback=show,
-        help="Show the version and exit."
-        if details is None
-        else "Show the version (with -v: kernel, BLAS, threads) and exit.",
-    )

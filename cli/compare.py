@@ -13,35 +13,20 @@ _BLOCK = 1 << 16
 
 
 class Comparison(NamedTuple):
-    """How far two arrays are apart.
+    """The errors of an output against its reference.
 
-    Attributes
-    ----------
-    name : str
-        The output.
-    within : bool
-        ``abs(actual - expected) <= atol + rtol * abs(expected)`` everywhere.
-    largest_absolute : float
-        Largest absolute error.
-    largest_relative : float
-        Largest error relative to the reference.  Where the reference is 0, an
-        element out of tolerance has an infinite one, an element within none.
-    position : tuple of int, or None
-        Where the absolute error is largest.
-    outside, elements : int
-        Number of elements out of tolerance, and of all elements.
-    note : str
-        What the numbers do not say: shapes that differ, the two values.
+    Where the reference is 0, the relative error of an element out of tolerance is infinite,
+    and that of an element within is 0.
     """
 
     name: str
-    within: bool
+    within: bool  # abs(actual - expected) <= atol + rtol * abs(expected) everywhere
     largest_absolute: float
     largest_relative: float
-    position: tuple[int, ...] | None
-    outside: int
+    position: tuple[int, ...] | None  # of the largest absolute error
+    outside: int  # number of elements out of tolerance
     elements: int
-    note: str = ""
+    note: str = ""  # the shapes if they differ, else the two values at `position`
 
     def __str__(self) -> str:
         verdict = "agrees" if self.within else "DIFFERS"

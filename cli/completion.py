@@ -1,4 +1,4 @@
-"""What shells complete beside options and files: layers of the model, rules of the linter."""
+"""Shell completion of layers of the model and of rules of the linter."""
 
 from __future__ import annotations
 
@@ -13,25 +13,22 @@ from .common import STREAM
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
-    from deconv_ir.ir.graph import Graph
+    from deconv_ir.ir.graph import Layer
 
 
 def complete_layers(
     context: click.Context, parameter: click.Parameter, incomplete: str
 ) -> list[CompletionItem]:
     """Complete the name of a layer of the model that stands on the command line."""
-    graph = _graph(context)
-    layers = () if graph is None else graph.layers
-    return _items(((layer.name, layer.type) for layer in layers), incomplete)
+    return _items(((layer.name, layer.type) for layer in _layers(context)), incomplete)
 
 
 def complete_tensors(
     context: click.Context, parameter: click.Parameter, incomplete: str
 ) -> list[CompletionItem]:
     """Complete the name of a layer or of a tensor."""
-    graph = _graph(context)
     named: list[tuple[str, str]] = []
-    for layer in () if graph is None else graph.layers:
+    for layer in _layers(context):
         named.append((layer.name, layer.type))
         named += [(name, f"tensor of {layer.type}") for p in layer.outputs for name in p.names]
     return _items(named, incomplete)
@@ -73,14 +70,15 @@ def _items(named: Iterable[tuple[str, str]], incomplete: str) -> list[Completion
     ]
 
 
-def _graph(context: click.Context) -> Graph | None:
-    """Read the model; None where there is none, or it cannot be read."""
+def _layers(context: click.Context) -> tuple[Layer, ...]:
+    """Return the layers of the model on the command line, if it can be read."""
     path = context.params.get("model")
     if not isinstance(path, str) or path == STREAM:
-        return None
+        return ()
     from deconv_ir.errors import DeconvError
     from deconv_ir.formats.openvino_xml import read
 
     with contextlib.suppress(DeconvError, OSError, MemoryError):
-        return read(path)[0]
-    return None
+        graph, _ = read(path)
+        return () if graph is None else graph.layers
+    return ()

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, NoReturn
 
 import click
 
-from .common import EXIT_OK, FILE, Mistake, run_and_leave, version_option
+from .common import EXIT_OK, Mistake, run_and_leave
 from .completion import complete_tensors
+from .options import FILE, version_option
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

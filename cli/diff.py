@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
-from .common import EXIT_DIFFERS, EXIT_OK, FILE, Mistake, note, run_and_leave, version_option
+from .common import EXIT_DIFFERS, EXIT_OK, Mistake, note, run_and_leave
+from .options import FILE, version_option
 
 if TYPE_CHECKING:
     from deconv_ir import Model, ModelDifference
@@ -228,7 +229,7 @@ class Dumps(Mapping[str, Any]):
             raise Mistake(f"--against {folder}: the folder has no .npy file")
 
     def __getitem__(self, name: str) -> Array:
-        from .npy import read
+        from deconv_ir.formats.npy import read
 
         return read(str(self.files[name]))
 

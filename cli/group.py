@@ -8,7 +8,8 @@ from typing import NoReturn
 
 import click
 
-from .common import run_and_leave, version_option
+from .common import run_and_leave
+from .options import CONTEXT, version_option
 
 _COMMANDS = {
     "cut": "Write a part of an IR (deconv-cut).",
@@ -23,11 +24,9 @@ class _Commands(click.Group):
     """Imports the command that is asked for."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """Return the names."""
         return list(_COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Import a command."""
         if cmd_name not in _COMMANDS:
             return None
         found: click.Command = importlib.import_module(f"deconv_cli.{cmd_name}").command
@@ -39,9 +38,7 @@ class _Commands(click.Group):
             formatter.write_dl(list(_COMMANDS.items()))
 
 
-@click.command(
-    "python -m deconv_ir", cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]}
-)
+@click.command("python -m deconv_ir", cls=_Commands, context_settings=CONTEXT)
 @version_option("deconv-ir")
 def command() -> None:
     """Load, check and run OpenVINO-style XML IR.

@@ -1,4 +1,4 @@
-"""What a command reads is never overwritten by what it writes, whatever the names say."""
+"""Files that a command reads are never overwritten by those that it writes."""
 
 from __future__ import annotations
 
@@ -38,13 +38,7 @@ class Guard:
             self._read.setdefault(identity, what)
 
     def allow(self, option: str, path: str | os.PathLike[str] | None) -> None:
-        """Require that a file may be written; None: standard output.
-
-        Raises
-        ------
-        Mistake
-            The file is one that is read, or that another option writes.
-        """
+        """Require that a file may be written; None: standard output."""
         identity = STREAM if path is None else _identity(path)
         if identity is None:
             return
@@ -64,7 +58,7 @@ class Guard:
 def guard_run(
     model: Model, request: Request, read: Iterable[tuple[str, str | os.PathLike[str]]]
 ) -> Guard:
-    """Protect the model, its weights, and what else a run reads."""
+    """Protect the model, its weights, and the other files that a run reads."""
     guard = Guard([("the model", request.model), *read])
     if model.weights_file is not None:
         guard.add("the weights", model.weights_file)
@@ -72,7 +66,7 @@ def guard_run(
 
 
 def _identity(path: str | os.PathLike[str]) -> _Identity | None:
-    """Return what tells a file from all others; its path where it does not exist yet."""
+    """Return the identity of a file; its path if it does not exist yet."""
     try:
         found = Path(path).stat()
     except (OSError, ValueError):

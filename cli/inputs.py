@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from deconv_ir.errors import DeconvError
+from deconv_ir.formats import npy, npz
 from deconv_ir.ir.shapes import compatible, format_shape
 
-from . import npy, npz
-from .common import STREAM, Mistake
+from .common import STREAM, Mistake, standard_input
 from .models import model_name
 from .request import SEVERAL
 from .shapes import OPTION as SHAPE_OPTION
@@ -30,23 +30,9 @@ def gather_inputs(
     shapes: Mapping[str, Shape],
     besides: Container[str] = (),
 ) -> dict[str, Array]:
-    """Read the arrays, and make the ones that --random-inputs asks for.
+    """Read the arrays of --input, `given`, and make those that --random-inputs asks for.
 
-    Parameters
-    ----------
-    given : sequence of str
-        The values of --input.
-    seed : int or None
-        Of --random-inputs.
-    shapes : mapping
-        Input name -> shape, as by `shapes.input_shapes`.
-    besides : container of str
-        Inputs that come from elsewhere.
-
-    Raises
-    ------
-    Mistake
-        An array is missing, or an option does not fit the model.
+    `shapes` are those of `shapes.input_shapes`; inputs `besides` come from elsewhere.
     """
     names = [name for name in model.inputs if name not in besides]
     paths = pair("--input", given, names)
@@ -80,7 +66,7 @@ def _read_input(path: str, name: str, port: Port, shape: Shape) -> Array:
         array = read_array(path, name)
     except DeconvError as error:
         raise error.locate(file=path) from error
-    # What the model itself does not take is for the model to refuse.
+    # An array that the model itself does not take is reported by the model.
     if compatible(array.shape, port.shape) and not compatible(array.shape, shape):
         raise Mistake(
             f"{path}: {SHAPE_OPTION} gives input {name!r} the shape {format_shape(shape)}, "
@@ -90,13 +76,9 @@ def _read_input(path: str, name: str, port: Port, shape: Shape) -> Array:
 
 
 def read_array(path: str, name: str) -> Array:
-    """Read the array for an input or an output from a .npy or .npz file, or a stream.
-
-    Raises
-    ------
-    InputError
-        It cannot be read.
-    """
+    """Read the array for an input or an output from a .npy or .npz file, or standard input."""
+    if path == STREAM:
+        return npy.read_stream(standard_input(), "standard input", None)
     return npz.read(path, name) if path.endswith(npz.SUFFIX) else npy.read(path)
 
 

@@ -4,29 +4,28 @@ from __future__ import annotations
 
 import gc
 import sys
-from typing import TYPE_CHECKING, NoReturn
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 import click
 
 from .common import (
     EXIT_DIFFERS,
     EXIT_OK,
-    FILE,
     FROM_STDIN,
+    STREAM,
     Mistake,
     run_and_leave,
     standard_input,
-    version_option,
 )
 from .completion import complete_rule, complete_rules
-from .limits import OF_AN_IR, limit_options
+from .options import CONTEXT, FILE, OF_AN_IR, SEMANTICS, limit_options, version_option
 from .reporters import FORMAT, OUTPUT, Run, render, write
 
 if TYPE_CHECKING:
     from deconv_ir.limits import Limits
     from deconv_ir.linter.engine import Result
     from deconv_ir.linter.options import Options
-    from deconv_ir.linter.runner import Job
 
     from .lint_settings import Settings
 
@@ -54,38 +53,24 @@ Shell completion: eval "$(_DECONV_LINT_COMPLETE=bash_source deconv-lint)", with
 zsh_source or fish_source for those shells.
 """
 
-STDIN = "-"
+_Command = TypeVar("_Command", bound=Callable[..., Any])
 PRUNE_AT = 256
-"""Runs over more files also clear the cache of what is old."""
+"""Runs over more files also remove old entries of the cache."""
 
 
-@click.command(
-    "deconv-lint", epilog=EPILOG, context_settings={"help_option_names": ["-h", "--help"]}
-)
+def _rules_option(name: str, text: str) -> Callable[[_Command], _Command]:
+    return click.option(
+        name, multiple=True, metavar="RULES", shell_complete=complete_rules, help=text
+    )
+
+
+@click.command("deconv-lint", epilog=EPILOG, context_settings=CONTEXT)
 @click.argument("paths", metavar="PATH...", nargs=-1)
 @FORMAT
 @OUTPUT
-@click.option(
-    "--select",
-    multiple=True,
-    metavar="RULES",
-    shell_complete=complete_rules,
-    help="Run these rules only.",
-)
-@click.option(
-    "--ignore",
-    multiple=True,
-    metavar="RULES",
-    shell_complete=complete_rules,
-    help="Leave these rules out.",
-)
-@click.option(
-    "--extend-select",
-    multiple=True,
-    metavar="RULES",
-    shell_complete=complete_rules,
-    help="Run these rules too.",
-)
+@_rules_option("--select", "Run these rules only.")
+@_rules_option("--ignore", "Leave these rules out.")
+@_rules_option("--extend-select", "Run these rules too.")
 @click.option(
     "--severity",
     type=click.Choice(["error", "warning", "info"]),
@@ -93,7 +78,7 @@ PRUNE_AT = 256
 )
 @click.option(
     "--semantics",
-    type=click.Choice(["spec", "openvino"]),
+    type=click.Choice(SEMANTICS),
     help="Rules to follow where documents and runtime differ. Default: spec.",
 )
 @click.option(
@@ -150,21 +135,12 @@ def command(
     paths: tuple[str, ...],
     format_: str,
     output: str | None,
-    select: tuple[str, ...],
-    ignore: tuple[str, ...],
-    extend_select: tuple[str, ...],
-    severity: str | None,
-    semantics: str | None,
-    shapes: tuple[str, ...],
     weights: str | None,
-    deep: bool,
     fix: bool,
     unsafe_fixes: bool,
     diff: bool,
     baseline: str | None,
     update_baseline: bool,
-    config: str | None,
-    isolated: bool,
     exit_zero: bool,
     statistics: bool,
     list_rules: bool,
@@ -175,6 +151,7 @@ def command(
     no_cache: bool,
     cache_dir: str | None,
     quiet: bool,
+    **chosen: Any,
 ) -> int:
     """Find what is wrong with the models at PATH...: files, folders, patterns, or '-'.
 
@@ -191,7 +168,7 @@ def command(
         raise Mistake("--fix and --diff cannot be combined")
     if unsafe_fixes and not (fix or diff):
         raise Mistake("--unsafe-fixes requires --fix or --diff")
-    if (fix or diff) and shapes:
+    if (fix or diff) and chosen["shapes"]:
         raise Mistake(
             "--fix and --diff cannot be combined with --shape: the file declares its own shapes"
         )
@@ -200,17 +177,7 @@ def command(
     from .lint_paths import find_files
     from .lint_settings import Settings
 
-    settings = Settings(
-        select=select,
-        ignore=ignore,
-        extend_select=extend_select,
-        severity=severity,
-        semantics=semantics,
-        reshape=shapes,
-        deep=deep,
-        config=config,
-        isolated=isolated,
-    )
+    settings = Settings(**chosen)
     files = find_files(paths)
     if len(files) > 1:
         gc.enable()
@@ -220,6 +187,7 @@ def command(
     if output is not None or update_baseline:
         name = baseline or settings.baseline(files)
         _protect([f for f, _ in files], settings, weights, output, name, update_baseline)
+    cache = None if no_cache else _cache_folder(files, cache_dir)
     if fix or diff:
         from .lint_fix import fix_files
 
@@ -231,12 +199,13 @@ def command(
             return EXIT_DIFFERS if changed and not exit_zero else EXIT_OK
     else:
         fixed = 0
-        cache = _cache_folder(files, cache_dir, no_cache)
         results = _check(files, settings, weights, stdin_filename, jobs, limits, cache, quiet)
     no_ir = sum(not named and _is_no_ir(r) for (_, named), r in zip(files, results, strict=True))
     results = [r for (_, named), r in zip(files, results, strict=True) if named or not _is_no_ir(r)]
-    if not no_cache and len(files) > PRUNE_AT:
-        _prune(cache_dir)
+    if cache is not None and len(files) > PRUNE_AT:
+        from deconv_ir.linter.cache import Cache
+
+        Cache(cache).prune()
     known = 0
     if (name := baseline or settings.baseline(files)) is not None:
         from .lint_baseline import apply
@@ -263,7 +232,7 @@ def _protect(
 
     guard = Guard()
     for file in files:
-        if file != STDIN:
+        if file != STREAM:
             guard.add(f"{file}, which is checked", file)
             guard.add(f"the weights of {file}", weights or weights_beside(file))
         if (config := settings.config(file).file) is not None:
@@ -288,25 +257,19 @@ def _check(
 ) -> list[Result]:
     from deconv_ir.linter.runner import Job, check_all
 
-    results: dict[int, Result] = {}
-    jobs: list[Job] = []
-    places: list[int] = []
-    for i, (file, _) in enumerate(files):
-        if file == STDIN:
-            options = settings.options(stdin_filename or FROM_STDIN)
-            results[i] = _check_stdin(options, weights, stdin_filename, limits)
-        else:
-            jobs.append(Job(file, settings.options(file), weights, cache, limits))
-            places.append(i)
+    named = [file for file, _ in files if file != STREAM]
+    jobs = [Job(file, settings.options(file), weights, cache, limits) for file in named]
     checked = check_all(jobs, processes)
     if len(jobs) > 1 and not quiet and sys.stderr.isatty():
         with click.progressbar(
             checked, length=len(jobs), label="Checking", file=sys.stderr
         ) as shown:
-            results.update(zip(places, shown, strict=True))
-    else:
-        results.update(zip(places, checked, strict=True))
-    return [results[i] for i in range(len(files))]
+            checked = iter(list(shown))
+    results = dict(zip(named, checked, strict=True))
+    if len(named) < len(files):
+        options = settings.options(stdin_filename or FROM_STDIN)
+        results[STREAM] = _check_stdin(options, weights, stdin_filename, limits)
+    return [results[file] for file, _ in files]
 
 
 def _check_stdin(options: Options, weights: str | None, name: str | None, limits: Limits) -> Result:
@@ -318,25 +281,17 @@ def _check_stdin(options: Options, weights: str | None, name: str | None, limits
     return check_bytes(data, name or FROM_STDIN, options, weights or beside, limits)
 
 
-def _cache_folder(files: list[tuple[str, bool]], folder: str | None, disabled: bool) -> str | None:
-    """Tell where results are kept; one small file is checked faster than looked up."""
-    if disabled or (len(files) < 2 and folder is None):
-        return None
-    if folder is not None:
+def _cache_folder(files: list[tuple[str, bool]], folder: str | None) -> str | None:
+    """Return the folder of the cache; one small file is checked faster than looked up."""
+    if folder is not None or len(files) < 2:
         return folder
     from deconv_ir.linter.cache import default_folder
 
     return str(default_folder())
 
 
-def _prune(folder: str | None) -> None:
-    from deconv_ir.linter.cache import Cache, default_folder
-
-    Cache(folder or default_folder()).prune()
-
-
 def _is_no_ir(result: Result) -> bool:
-    """Tell whether a file is XML of another kind."""
+    """Whether a file is XML of another kind."""
     return [f.rule for f in result.findings] == ["wrong-root"]
 
 

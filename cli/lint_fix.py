@@ -1,23 +1,22 @@
-"""Fixing files in place, or showing what would change."""
+"""Fixing files in place, or showing the changes."""
 
 from __future__ import annotations
 
-import difflib
-import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from deconv_ir.errors import DeconvError
-from deconv_ir.formats.files import replace_file
+from deconv_ir.formats.files import rewrite
 from deconv_ir.formats.openvino_xml.document import Document
 from deconv_ir.formats.openvino_xml.reader import read_file
 from deconv_ir.formats.openvino_xml.weights import weights_beside
 from deconv_ir.linter.engine import Result, check_document
 from deconv_ir.linter.fix import fix_bytes
 
-from .common import Mistake
+from .common import STREAM, Mistake
+from .diffs import unified_diff
 
 if TYPE_CHECKING:
     from deconv_ir.limits import Limits
@@ -33,40 +32,24 @@ def fix_files(
     show: bool,
     unsafe: bool,
 ) -> tuple[list[Result], int, bool]:
-    """Fix files, one after the other.
+    """Fix files one after the other; with `show`, print a diff and write nothing.
 
-    Parameters
-    ----------
-    files : list of str
-    options : list of Options
-        What is checked in each file.
-    weights : str or None
-        The .bin, where it is not beside the .xml.
-    limits : Limits
-    show : bool
-        Print a unified diff, and write nothing.
-    unsafe : bool
-        Also make the fixes that the rest of the file does not confirm.
+    With `unsafe`, make also the fixes that the rest of the file does not confirm.
 
     Returns
     -------
     results : list of Result
-        What is left in each file.
+        The findings that are left in each file.
     fixed : int
         Number of findings that were fixed.
     changed : bool
         Whether any file changed, or would.
-
-    Raises
-    ------
-    Mistake
-        A file cannot be written, or is standard input.
     """
     results = []
     total = 0
     any_changed = False
     for file, chosen in zip(files, options, strict=True):
-        if file == "-":
+        if file == STREAM:
             raise Mistake(
                 "standard input cannot be fixed in place (name a file, or use --diff with one)"
             )
@@ -86,33 +69,14 @@ def fix_files(
             continue
         any_changed = True
         if show:
-            click.echo(unified_diff(data, fixed_data, file), nl=False)
+            _show_diff(data, fixed_data, file)
         else:
-            _overwrite(path, fixed_data)
+            rewrite(path, fixed_data, "the fixed file")
     return results, total, any_changed
 
 
-def _overwrite(path: Path, data: bytes) -> None:
-    target = path.resolve()  # what a link leads to, not the link
-    try:
-        mode = target.stat().st_mode
-        with replace_file(target) as stream:
-            os.fchmod(stream.fileno(), mode & 0o7777)
-            stream.write(data)
-    except OSError as error:
-        raise Mistake(f"{path}: cannot write the fixed file: {error.strerror}") from None
-
-
-def unified_diff(before: bytes, after: bytes, file: str) -> str:
-    """Show what changed, as `patch` reads it."""
-    old, new = (
-        data.decode("utf-8", "replace").splitlines(keepends=True) for data in (before, after)
-    )
-    lines = difflib.unified_diff(old, new, f"a/{file}", f"b/{file}")
-    out = []
-    for line in lines:
+def _show_diff(before: bytes, after: bytes, file: str) -> None:
+    old, new = (data.decode("utf-8", "replace") for data in (before, after))
+    for line in unified_diff(old, new, file):
         colour = {"-": "red", "+": "green", "@": "cyan"}.get(line[0])
-        if not line.endswith("\n"):
-            line += "\n\\ No newline at end of file\n"
-        out.append(click.style(line, fg=colour) if colour else line)
-    return "".join(out)
+        click.echo(click.style(line, fg=colour) if colour else line, nl=False)

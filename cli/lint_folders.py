@@ -12,19 +12,8 @@ if TYPE_CHECKING:
 
 SUFFIX = ".xml"
 ALWAYS_SKIPPED = frozenset(
-    {
-        ".git",
-        ".hg",
-        ".svn",
-        ".venv",
-        "venv",
-        "node_modules",
-        "__pycache__",
-        ".mypy_cache",
-        ".pytest_cache",
-        ".ruff_cache",
-        ".tox",
-    }
+    {".git", ".hg", ".svn", ".venv", "venv", "node_modules", "__pycache__", ".tox"}
+    | {".mypy_cache", ".pytest_cache", ".ruff_cache"}
 )
 IGNORE_FILES = (".gitignore", ".ignore")
 
@@ -67,7 +56,7 @@ def _specs_above(folder: Path) -> Iterator[tuple[Path, GitIgnoreSpec]]:
         if (parent / ".git").exists():
             break
     else:
-        return  # in no repository, what is above is not meant
+        return  # outside of a repository, ignore files above do not apply
     if (folder / ".git").exists():
         return
     for parent in reversed(above):
@@ -90,7 +79,7 @@ def _spec(folder: Path) -> GitIgnoreSpec | None:
 
 
 def _is_ignored(path: Path, specs: list[tuple[Path, GitIgnoreSpec]], *, is_folder: bool) -> bool:
-    """Tell whether the last ignore file that speaks of a path leaves it out."""
+    """Whether the last ignore file that has a pattern for a path ignores it."""
     verdict = False
     for folder, spec in specs:
         name = path.relative_to(folder).as_posix() + ("/" if is_folder else "")

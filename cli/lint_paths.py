@@ -1,55 +1,36 @@
-"""From what the user names to the files to check."""
+"""Resolves the paths and patterns of the command line."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterable
 
-from .common import Mistake
-
-STDIN = "-"
+from .common import STREAM, Mistake
 
 
 def find_files(paths: Iterable[str]) -> list[tuple[str, bool]]:
-    """Resolve files, folders and patterns.
-
-    Returns
-    -------
-    list of (str, bool)
-        Each file once, in order, and whether the user named it (rather than
-        a folder that it is in).
-
-    Raises
-    ------
-    Mistake
-        A path does not exist, or a pattern matches nothing.
-    """
+    """Return each file once, in order, and whether the user named it (not a folder of it)."""
     found: dict[str, bool] = {}
     for path in paths:
-        if path != STDIN and not os.path.lexists(path):
-            for match in _matches(path):
-                _add(match, found)
-        else:
-            _add(path, found)
+        for match in _matches(path):
+            if match != STREAM and os.path.isdir(match):
+                from .lint_folders import walk
+
+                for file in walk(match):
+                    found.setdefault(file, False)
+            else:
+                found[match] = True  # if it is not a regular file, the reader says so
     return list(found.items())
 
 
-def _add(path: str, found: dict[str, bool]) -> None:
-    if path != STDIN and os.path.isdir(path):
-        from .lint_folders import walk
-
-        for file in walk(path):
-            found.setdefault(file, False)
-    else:
-        found[path] = True  # of what is no regular file the reader says so
-
-
-def _matches(pattern: str) -> list[str]:
-    if not any(c in pattern for c in "*?["):
-        raise Mistake(f"{pattern}: no such file or folder")
+def _matches(path: str) -> list[str]:
+    if path == STREAM or os.path.lexists(path):
+        return [path]
+    if not any(c in path for c in "*?["):
+        raise Mistake(f"{path}: no such file or folder")
     import glob
 
-    matches = sorted(glob.glob(pattern, recursive=True))
+    matches = sorted(glob.glob(path, recursive=True))
     if not matches:
-        raise Mistake(f"{pattern}: no file matches")
+        raise Mistake(f"{path}: no file matches")
     return matches

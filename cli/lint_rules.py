@@ -1,4 +1,4 @@
-"""What deconv-lint prints about its rules: the list, one explained, counts."""
+"""Output about rules: --list-rules, --explain, --statistics."""
 
 from __future__ import annotations
 
@@ -14,8 +14,7 @@ from deconv_ir.linter.rule import FAMILIES
 from .common import Mistake
 from .hints import option_for
 from .reporters import Run
-
-_COLOURS = {"error": "red", "warning": "yellow", "info": "cyan"}
+from .reporters.text import COLOURS
 
 
 def rule_table(format_: str = "text") -> str:
@@ -43,7 +42,7 @@ def rule_table(format_: str = "text") -> str:
             if rule.family == family:
                 severity = rule.severity.value
                 mark = "+" if rule.fix else " "
-                padded = click.style(f"{severity:<8}", fg=_COLOURS[severity])
+                padded = click.style(f"{severity:<8}", fg=COLOURS[rule.severity])
                 lines.append(
                     f"  {rule.code} {mark} {rule.name:<{width}}  {padded} {_plain(rule.title)}"
                 )
@@ -53,13 +52,7 @@ def rule_table(format_: str = "text") -> str:
 
 
 def explain_rule(word: str) -> str:
-    """Explain one rule.
-
-    Raises
-    ------
-    Mistake
-        The rule is unknown.
-    """
+    """Explain one rule."""
     entry = find_rule(word)
     if entry is None:
         raise Mistake(f"unknown rule {word!r} ({option_for(nearest_rule(word))})")

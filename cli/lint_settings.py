@@ -1,4 +1,4 @@
-"""From options and files of settings to what is checked in each file."""
+"""Combines options and settings files into the options for each file."""
 
 from __future__ import annotations
 
@@ -15,27 +15,27 @@ from .shapes import OPTION, parse_named_shape
 
 
 class Settings:
-    """What the user chose on the command line, over what the nearest settings say."""
+    """The options of the command line, which override the nearest settings file."""
 
     def __init__(
         self,
         *,
-        select: tuple[str, ...] = (),
-        ignore: tuple[str, ...] = (),
-        extend_select: tuple[str, ...] = (),
-        severity: str | None = None,
-        semantics: str | None = None,
-        reshape: tuple[str, ...] = (),
-        deep: bool = False,
-        config: str | None = None,
-        isolated: bool = False,
+        select: tuple[str, ...],
+        ignore: tuple[str, ...],
+        extend_select: tuple[str, ...],
+        severity: str | None,
+        semantics: str | None,
+        shapes: tuple[str, ...],
+        deep: bool,
+        config: str | None,
+        isolated: bool,
     ) -> None:
         self.select = _split(select)
         self.ignore = _split(ignore)
         self.extend_select = _split(extend_select)
         self.severity = severity
         self.semantics = semantics
-        self.reshape = dict(map(_parse_shape, reshape))
+        self.reshape = dict(map(_parse_shape, shapes))
         self.deep = deep
         self.isolated = isolated
         self.given = None if config is None else read_config(config)
@@ -51,14 +51,14 @@ class Settings:
         return find_config(os.path.dirname(file), self._configs)
 
     def is_excluded(self, file: str) -> bool:
-        """Tell whether the settings leave a file out, that was found in a folder."""
+        """Whether the settings exclude a file that was found in a folder."""
         config = self.config(file)
         if config.file is None or not config.exclude:
             return False
         return any(matches(file, p, config.folder) for p in config.exclude)
 
     def options(self, file: str) -> Options:
-        """Return what is checked in a file."""
+        """Return the options for a file."""
         config = self.config(file)
         ignored = config.ignored_for(file)
         found = self._options.get((config, ignored))

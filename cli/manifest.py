@@ -43,7 +43,7 @@ until it is listed here.
 
 
 class Stamp(NamedTuple):
-    """What changes when a file is written: size in bytes, time in nanoseconds."""
+    """Size of a file in bytes, and its modification time in nanoseconds."""
 
     size: int
     time: int
@@ -58,8 +58,12 @@ class Stamp(NamedTuple):
         return cls(found.st_size, found.st_mtime_ns)
 
 
+Stamped = Mapping[str, tuple[Path, Stamp | None]]
+"""Name of an input -> its file, and the stamp that it had when it was read."""
+
+
 def describe_run(model: Model, request: Request, fixed: Mapping[str, Array]) -> dict[str, Any]:
-    """Return what all results of a run depend on: model, options, inputs that are the same."""
+    """Describe what all results of a run depend on: model, options, shared inputs."""
     weights = model.weights_file
     return {
         "version": __version__,
@@ -78,16 +82,9 @@ def describe_run(model: Model, request: Request, fixed: Mapping[str, Array]) -> 
 
 
 class Manifest:
-    """How the outputs in one folder were computed.
+    """How the outputs in one folder were computed, by `run`, which `describe_run` returns.
 
-    Several processes may write to one folder: each adds its outputs to what
-    the others have written.
-
-    Parameters
-    ----------
-    folder : Path
-    run : mapping
-        What `describe_run` returns.
+    Several processes may write to one folder: each adds its outputs to those of the others.
     """
 
     def __init__(self, folder: Path, run: Mapping[str, Any]) -> None:
@@ -100,9 +97,7 @@ class Manifest:
         self._runs, self._files = self._read(quiet=False)
         self._next = 0.0
 
-    def why_stale(
-        self, inputs: Mapping[str, tuple[Path, Stamp | None]], targets: Mapping[str, Path]
-    ) -> str | None:
+    def why_stale(self, inputs: Stamped, targets: Mapping[str, Path]) -> str | None:
         """Return why recorded outputs are not those of this run; None: they are."""
         given = json.loads(json.dumps(self._stamped(inputs)))
         for target in targets.values():
@@ -118,9 +113,7 @@ class Manifest:
                 return "another program has changed it"
         return None
 
-    def add(
-        self, inputs: Mapping[str, tuple[Path, Stamp | None]], target: Path, output: Stamp
-    ) -> None:
+    def add(self, inputs: Stamped, target: Path, output: Stamp) -> None:
         """Record an output that was written."""
         entry = {"run": self._id, "inputs": self._stamped(inputs), "output": output}
         self._new[self._key(target)] = entry
@@ -131,7 +124,7 @@ class Manifest:
             self._next = time.monotonic() + max(_PAUSE, 20 * (time.monotonic() - began))
 
     def save(self) -> None:
-        """Write the record, with what other processes have added meanwhile."""
+        """Write the record, including entries that other processes have added."""
         if not self._new:
             return
         try:
@@ -169,7 +162,7 @@ class Manifest:
             return "an input of all runs has changed"
         return f"version {other.get('version')} of deconv-ir computed it"
 
-    def _stamped(self, inputs: Mapping[str, tuple[Path, Stamp | None]]) -> dict[str, Any]:
+    def _stamped(self, inputs: Stamped) -> dict[str, Any]:
         return {
             name: [os.path.relpath(path, self.folder), *(stamp or ())]
             for name, (path, stamp) in inputs.items()

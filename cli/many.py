@@ -13,22 +13,31 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import click
 
 from deconv_ir.errors import DeconvError, one_line
+from deconv_ir.formats import npy
 
-from . import npy
 from .batch import run_batch
-from .common import EXIT_DIFFERS, EXIT_MISTAKE, EXIT_OK, STREAM, Mistake, note, report_error
+from .common import (
+    EXIT_DIFFERS,
+    EXIT_MISTAKE,
+    EXIT_OK,
+    STREAM,
+    Mistake,
+    note,
+    print_json,
+    report_error,
+)
 from .compare import compare_with
 from .guard import guard_run
 from .hints import as_line
 from .inputs import gather_inputs, pair, read_array
-from .manifest import Manifest, Stamp, describe_run
+from .manifest import Manifest, Stamp, Stamped, describe_run
+from .models import report_findings
 from .patterns import find, pair_references, show, stands_for_many
 from .profiles import start_profile, write_trace
-from .reporting import report_findings
 from .request import SEVERAL
+from .resources import limit_threads
 from .shapes import input_shapes
 from .targets import file_names
-from .threads import limit_threads
 
 if TYPE_CHECKING:
     from deconv_ir import Model
@@ -40,29 +49,22 @@ if TYPE_CHECKING:
 
 
 class Item(NamedTuple):
-    """One run.
+    """One run."""
 
-    Attributes
-    ----------
-    files : dict
-        Input that many files are given for -> the file of this run.
-    stem : Path
-        What tells its files from those of the other runs.
-    targets : dict
-        Output -> file to write; empty where outputs are only compared.
-    references : dict
-        Output -> file to compare with.
-    """
-
-    files: dict[str, Path]
-    stem: Path
-    targets: dict[str, Path]
+    number: int
+    files: dict[str, Path]  # input that many files are given for -> the file of this run
+    targets: dict[str, Path]  # output -> file to write; empty where outputs are only compared
+    # Output -> file to compare with.
     references: dict[str, Path] = {}  # noqa: RUF012 - never changed
 
     @property
     def label(self) -> str:
         """How messages name it."""
         return ", ".join(map(str, self.files.values()))
+
+    def stamped(self) -> Stamped:
+        """Return the files with their stamps of this moment."""
+        return {name: (path, Stamp.of(path)) for name, path in self.files.items()}
 
 
 class Outcome(NamedTuple):
@@ -79,13 +81,7 @@ class StopError(Exception):
 
 
 def run_many(model: Model, request: Request) -> int:
-    """Run the model on every file, go on after bad ones, and report.
-
-    Returns
-    -------
-    int
-        Exit code: 2 when any file failed, 1 when any output differs from its reference.
-    """
+    """Run the model on every file, go on after bad ones, and report; return the exit code."""
     started = time.perf_counter()
     given = pair("--input", request.inputs, list(model.inputs))
     many = {name: text for name, text in given.items() if stands_for_many(text)}
@@ -107,7 +103,7 @@ def run_many(model: Model, request: Request) -> int:
         besides=many,
     )
     manifest, skipped = _resume(model, request, items, fixed)
-    profile, trace = start_profile(request)
+    profile = start_profile(request)
     with limit_threads(request.threads), _progress(len(items), request) as progress:
         runner = _Runner(model, request, fixed, profile, manifest, progress)
         try:
@@ -116,13 +112,11 @@ def run_many(model: Model, request: Request) -> int:
             if manifest is not None:
                 manifest.save()
     _report(outcomes, request, time.perf_counter() - started)
-    if profile is not None:
+    if profile is not None and not request.as_json:
         from .tables import print_profile
 
-        if not request.as_json:
-            print_profile(profile)
-        if trace is not None:
-            write_trace(profile, trace)
+        print_profile(profile)
+    write_trace(profile, request)
     statuses = {outcome.status for outcome in outcomes}
     if "failed" in statuses:
         return EXIT_MISTAKE
@@ -152,7 +146,8 @@ def _items(many: Mapping[str, str], outputs: Sequence[str], request: Request) ->
         for target in targets.values():
             if taken.setdefault(target, row[0]) != row[0]:
                 raise Mistake(f"{taken[target]} and {row[0]} would have the same output {target}")
-        items.append(Item(dict(zip(found, row, strict=True)), stem, targets, expected))
+        files = dict(zip(found, row, strict=True))
+        items.append(Item(len(items), files, targets, expected))
     existing = [t for item in items for t in item.targets.values() if t.exists()]
     if existing and not request.force and not request.resume:
         more = f" (and {len(existing) - 1} more)" if len(existing) > 1 else ""
@@ -201,19 +196,19 @@ def _protect(
 def _resume(
     model: Model, request: Request, items: Sequence[Item], fixed: Mapping[str, Array]
 ) -> tuple[Manifest | None, set[int]]:
-    """Open the record of the output folder; tell which items --resume may leave as they are."""
+    """Open the record of the output folder; return the items that --resume may skip."""
     if not items[0].targets:
         return None, set()
     assert request.output is not None, "without it there are no targets"
     manifest = Manifest(Path(request.output), describe_run(model, request, fixed))
     skipped: set[int] = set()
     stale: dict[str, list[Item]] = {}
-    for number, item in enumerate(items if request.resume else ()):
+    for item in items if request.resume else ():
         if not all(npy.is_whole(target) for target in item.targets.values()):
             continue
-        reason = manifest.why_stale(_stamped(item), item.targets)
+        reason = manifest.why_stale(item.stamped(), item.targets)
         if reason is None:
-            skipped.add(number)
+            skipped.add(item.number)
         else:
             stale.setdefault(reason, []).append(item)
     for reason, redone in stale.items():
@@ -223,18 +218,13 @@ def _resume(
     return manifest, skipped
 
 
-def _stamped(item: Item) -> dict[str, tuple[Path, Stamp | None]]:
-    return {name: (path, Stamp.of(path)) for name, path in item.files.items()}
-
-
 class _Progress:
-    """Says what happens, and shows how far it is where there is a terminal."""
+    """Prints messages, and shows a progress bar on a terminal."""
 
     def __init__(self, bar: Any = None) -> None:
         self._bar = bar
 
     def advance(self) -> None:
-        """Count one file."""
         if self._bar is not None:
             self._bar.update(1)
 
@@ -279,69 +269,61 @@ class _Runner:
         self._outcomes: dict[int, Outcome] = {}
 
     def run(self, items: Sequence[Item], skipped: set[int]) -> list[Outcome]:
-        """Run all items; those that are not reached after a failure are ``not run``."""
+        """Run all items; those after a failure may be ``not run``."""
         batch = self.request.batch
         size = 1 if batch is None else batch or len(items)
-        pending: list[tuple[int, Item]] = []
+        pending: list[Item] = []
         with contextlib.suppress(StopError):
-            for number, item in enumerate(items):
-                if number in skipped:
-                    self._skip(number, item)
+            for item in items:
+                if item.number in skipped:
+                    self._skip(item)
                     continue
-                pending.append((number, item))
+                pending.append(item)
                 if len(pending) == size:
                     self._run_some(pending)
                     pending = []
             self._run_some(pending)
-        return [self._outcomes.get(n, Outcome(item, "not run")) for n, item in enumerate(items)]
+        return [self._outcomes.get(item.number, Outcome(item, "not run")) for item in items]
 
-    def _skip(self, number: int, item: Item) -> None:
+    def _skip(self, item: Item) -> None:
         """Leave the outputs as they are, but compare them."""
         try:
             outputs = {name: npy.read(str(item.targets[name])) for name in item.references}
         except (DeconvError, MemoryError) as error:
-            self._fail([(number, item)], error)
+            self._fail([item], error)
             return
-        self._finish(number, item, outputs, "skipped")
+        self._finish(item, outputs, "skipped")
 
-    def _run_some(self, pending: Sequence[tuple[int, Item]]) -> None:
-        """Run some items: alone, or those of one shape together."""
-        groups: dict[Any, list[tuple[int, Item, dict[str, Array]]]] = {}
-        stamps = {}
-        for number, item in pending:
-            stamps[number] = _stamped(item)  # before reading: a later change must not pass
+    def _run_some(self, pending: Sequence[Item]) -> None:
+        groups: dict[Any, list[tuple[Item, Stamped, dict[str, Array]]]] = {}
+        for item in pending:
+            stamps = item.stamped()  # before reading: a later change must not pass
             try:
                 arrays = {name: read_array(str(path), name) for name, path in item.files.items()}
             except (DeconvError, MemoryError) as error:
-                self._fail([(number, item)], error)
+                self._fail([item], error)
                 continue
             key = tuple((a.dtype, a.shape[1:] if a.ndim else None) for a in arrays.values())
-            groups.setdefault(key, []).append((number, item, arrays))
+            groups.setdefault(key, []).append((item, stamps, arrays))
         for group in groups.values():
-            members = [(number, item) for number, item, _ in group]
             try:
                 results = self._compute([arrays for _, _, arrays in group])
-                for (number, item), outputs in zip(members, results, strict=True):
-                    self._write(item, outputs, stamps[number])
+                for (item, stamps, _), outputs in zip(group, results, strict=True):
+                    self._write(item, outputs, stamps)
             except (DeconvError, Mistake, MemoryError, OSError) as error:
-                self._fail(members, error)
+                self._fail([item for item, _, _ in group], error)
                 continue
-            for (number, item), outputs in zip(members, results, strict=True):
-                self._finish(number, item, outputs, "done")
+            for (item, _, _), outputs in zip(group, results, strict=True):
+                self._finish(item, outputs, "done")
 
-    def _write(
-        self,
-        item: Item,
-        outputs: Mapping[str, Array],
-        inputs: Mapping[str, tuple[Path, Stamp | None]],
-    ) -> None:
+    def _write(self, item: Item, outputs: Mapping[str, Array], inputs: Stamped) -> None:
         for name, target in item.targets.items():
             target.parent.mkdir(parents=True, exist_ok=True)
             written = npy.write(outputs[name], target)
             if self.manifest is not None:
                 self.manifest.add(inputs, target, Stamp(*written))
 
-    def _finish(self, number: int, item: Item, outputs: Mapping[str, Array], status: str) -> None:
+    def _finish(self, item: Item, outputs: Mapping[str, Array], status: str) -> None:
         """Compare the outputs of an item that came through."""
         rtol, atol = self.request.rtol, self.request.atol
         try:
@@ -350,25 +332,25 @@ class _Runner:
                 for name, path in item.references.items()
             )
         except (DeconvError, MemoryError) as error:
-            self._fail([(number, item)], error)
+            self._fail([item], error)
             return
         for comparison in comparisons:
             if not comparison.within:
                 status = "differs"
                 self.progress.say(report_error, f"{item.label}: {comparison}")
-        self._outcomes[number] = Outcome(item, status, None, comparisons)
+        self._outcomes[item.number] = Outcome(item, status, None, comparisons)
         self.progress.advance()
 
-    def _fail(self, members: Sequence[tuple[int, Item]], error: Exception) -> None:
+    def _fail(self, items: Sequence[Item], error: Exception) -> None:
         if isinstance(error, DeconvError):
             message = as_line(error)
         else:
             message = error.format_message() if isinstance(error, Mistake) else str(error)
-        for number, item in members:
+        for item in items:
             text = message or "out of memory"
             if not text.startswith(item.label):
                 text = f"{item.label}: {text}"
-            self._outcomes[number] = Outcome(item, "failed", one_line(text))
+            self._outcomes[item.number] = Outcome(item, "failed", one_line(text))
             self.progress.say(report_error, text)
             self.progress.advance()
         if self.request.fail_fast:
@@ -396,7 +378,6 @@ class _Runner:
 
 
 def _report(outcomes: Sequence[Outcome], request: Request, seconds: float) -> None:
-    """Print how many files came to which end."""
     counts = Counter(outcome.status for outcome in outcomes)
     if request.as_json:
         _report_json(outcomes, counts, seconds)
@@ -409,8 +390,6 @@ def _report(outcomes: Sequence[Outcome], request: Request, seconds: float) -> No
 
 
 def _report_json(outcomes: Sequence[Outcome], counts: Mapping[str, int], seconds: float) -> None:
-    import json
-
     from .summary import comparison_rows
 
     document = {
@@ -427,4 +406,4 @@ def _report_json(outcomes: Sequence[Outcome], counts: Mapping[str, int], seconds
         "counts": dict(counts),
         "seconds": seconds,
     }
-    click.echo(json.dumps(document, indent=2))
+    print_json(document)

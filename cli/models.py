@@ -1,34 +1,30 @@
-"""The model that a command is given: a file, or standard input."""
+"""Loading the model of a command, and reporting its findings."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from deconv_ir.errors import DeconvError
 
-from .common import FROM_STDIN, STREAM, standard_input
+from .common import FROM_STDIN, STREAM, Mistake, standard_input, warn
+from .hints import as_line
 from .onednn import overrides_of
 
 if TYPE_CHECKING:
-    from deconv_ir import Model
+    from deconv_ir import Finding, Model
 
     from .request import Request
 
 
 def open_model(request: Request) -> Model:
-    """Load the model, or the one layer of it that is asked for.
-
-    Raises
-    ------
-    DeconvError
-        It cannot be loaded.
-    """
+    """Load the model, or the one layer of it that is asked for."""
     # NumPy's import is most of the start; nothing before this needs it.
     from deconv_ir.model import load
 
     given: str | bytes = request.model
     if given == STREAM:
-        # One byte more than is allowed, so that what is too large is refused.
+        # One byte more than the limit, so that too large a model is rejected.
         given = standard_input().read(request.limits.xml_bytes + 1)
     try:
         model = load(
@@ -49,5 +45,15 @@ def open_model(request: Request) -> Model:
 
 
 def model_name(model: Model) -> str:
-    """Return what messages and summaries call the model."""
+    """Return the name of the model in messages and summaries."""
     return model.graph.file or FROM_STDIN
+
+
+def report_findings(findings: Sequence[Finding], strict: bool) -> None:
+    """Warn of findings; with `strict`, declared dims that are wrong are mistakes."""
+    wrong = [f for f in findings if f.rule.startswith("declared-")]
+    if strict and wrong:
+        more = f" (and {len(wrong) - 1} more)" if len(wrong) > 1 else ""
+        raise Mistake(f"{as_line(wrong[0])}{more}")
+    for finding in findings:
+        warn(as_line(finding))

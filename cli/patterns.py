@@ -14,7 +14,7 @@ from .targets import file_names
 
 
 def stands_for_many(text: str) -> bool:
-    """Tell whether an option, ``[NAME=]PATH``, stands for many files."""
+    """Whether an option, ``[NAME=]PATH``, stands for many files."""
     if SEVERAL in text:
         return True
     path = text.partition("=")[2] if "=" in text and not Path(text).exists() else text
@@ -22,18 +22,10 @@ def stands_for_many(text: str) -> bool:
 
 
 def find(option: str, text: str) -> dict[Path, Path]:
-    """Find the files that a path, or several, stand for.
+    """Find the files that a path, or several, stand for, in order of the paths.
 
-    Returns
-    -------
-    dict
-        What tells a file from the others, its path without suffix below the
-        folder that is searched -> the file; in order of the paths.
-
-    Raises
-    ------
-    Mistake
-        There is none.
+    The key of each tells it from the others: its path without suffix below the folder that is
+    searched.
     """
     if SEVERAL in text:
         paths = [Path(path) for path in text.split(SEVERAL)]
@@ -78,19 +70,7 @@ def pair_references(
     Of a model with several outputs, the reference of output ``y`` is called
     ``refs/a.y.npy``, as --output names it, unless the option says ``y=refs/``.
 
-    Parameters
-    ----------
-    expect : sequence of str
-        Values of --expect.
-    outputs : sequence of str
-        Names of the outputs.
-    stems : sequence of Path
-        What tells the inputs of the runs apart, as `find` returns it.
-
-    Raises
-    ------
-    Mistake
-        A run has no reference.
+    `expect` are values of --expect, `stems` the keys of `find` for the inputs of the runs.
     """
     references: list[dict[str, Path]] = [{} for _ in stems]
     for text in expect:
@@ -113,13 +93,7 @@ def pair_references(
 
 
 def name_references(expect: Sequence[str], outputs: Sequence[str]) -> list[str]:
-    """Replace patterns and folders of one run by ``NAME=FILE``: files are called as the outputs.
-
-    Raises
-    ------
-    Mistake
-        An output has no reference.
-    """
+    """Replace patterns and folders of one run by ``NAME=FILE``: files are called as the outputs."""
     labels = dict(zip(outputs, file_names(Path(), outputs), strict=True))
     named: list[str] = []
     for text in expect:
@@ -157,7 +131,7 @@ def _pair(
     references: Sequence[dict[str, Path]],
     plain: bool,
 ) -> set[Path]:
-    """Give each run its references among the files of one option; return those that are used."""
+    """Give each run its references among the files of one option; return the used files."""
     plain = plain or len(outputs) == 1
     labels = {
         output: path.stem for output, path in zip(outputs, file_names(Path(), outputs), strict=True)

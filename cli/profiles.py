@@ -5,8 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from deconv_ir.errors import OutputError
-from deconv_ir.formats.files import replace_file
+from deconv_ir.formats.files import output_errors, replace_file
 
 from .common import Mistake
 
@@ -16,36 +15,27 @@ if TYPE_CHECKING:
     from .request import Request
 
 
-def start_profile(request: Request) -> tuple[Profile | None, Path | None]:
-    """Return what takes note of times, and the file for the trace."""
+def start_profile(request: Request) -> Profile | None:
+    """Return a profile if --profile is given; require that its trace can be written."""
     if request.profile is None:
-        return None, None
+        return None
+    if request.profile:
+        trace = Path(request.profile)
+        if trace.exists() and not request.force:
+            raise Mistake(f"{trace} already exists (use --force to overwrite)")
+        if not trace.parent.is_dir():
+            raise Mistake(f"--profile {trace}: directory {trace.parent} does not exist")
     from deconv_ir.execute.profile import Profile
 
-    if not request.profile:
-        return Profile(), None
-    trace = Path(request.profile)
-    if trace.exists() and not request.force:
-        raise Mistake(f"{trace} already exists (use --force to overwrite)")
-    if not trace.parent.is_dir():
-        raise Mistake(f"--profile {trace}: directory {trace.parent} does not exist")
-    return Profile(), trace
+    return Profile()
 
 
-def write_trace(profile: Profile, path: Path) -> None:
-    """Write a profile as a Chrome trace.
-
-    Raises
-    ------
-    OutputError
-        It cannot be written.
-    """
+def write_trace(profile: Profile | None, request: Request) -> None:
+    """Write a profile as a Chrome trace to the file of --profile, if it names one."""
+    if profile is None or not request.profile:
+        return
     import json
 
-    try:
-        with replace_file(path) as stream:
-            stream.write(json.dumps(profile.trace()).encode())
-    except OSError as error:
-        raise OutputError(
-            f"cannot write the trace: {error.strerror or error}", file=str(path)
-        ) from error
+    path = Path(request.profile)
+    with output_errors(path, "the trace"), replace_file(path) as stream:
+        stream.write(json.dumps(profile.trace()).encode())

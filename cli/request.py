@@ -1,9 +1,9 @@
-"""What deconv-run is asked to do."""
+"""The options of deconv-run as one record."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
@@ -13,10 +13,12 @@ if TYPE_CHECKING:
     from deconv_ir.arrays.casting import Cast
     from deconv_ir.limits import Limits
 
-NUMBER = "a number"
-OPTIONAL_VALUES: dict[str, str | None] = {"--profile": ".json", "--batch": NUMBER, "--cast": None}
-"""Options whose value may be left out -> how a value in a word of its own ends; None: only
-``--cast=wrap`` gives one."""
+OPTIONAL_VALUES: dict[str, Callable[[str], bool]] = {
+    "--profile": lambda word: word.endswith(".json"),
+    "--batch": str.isdecimal,
+    "--cast": lambda _: False,
+}
+"""Options whose value may be left out -> whether the next word is one; else ``--cast=wrap``."""
 
 FILE_OPTIONS = ("--input", "--expect")
 ARRAY_SUFFIXES = (".npy", ".npz")
@@ -83,13 +85,7 @@ class Request(NamedTuple):
         return list(dict.fromkeys(names)) or None
 
     def require_consistent(self) -> None:
-        """Require that no two options contradict each other.
-
-        Raises
-        ------
-        Mistake
-            Two of them do.
-        """
+        """Require that no two options contradict each other."""
         if self.output == STREAM and self.as_json:
             raise Mistake("--output - and --json both write to standard output (use one of them)")
         if self.model == STREAM and any(i.rpartition("=")[2] == STREAM for i in self.inputs):
@@ -104,20 +100,7 @@ class Request(NamedTuple):
             raise Mistake("--warmup requires --repeat N")
 
     def require_none_of(self, names: Sequence[str], reason: str) -> None:
-        """Require that options were not given.
-
-        Parameters
-        ----------
-        names : sequence of str
-            Fields.
-        reason : str
-            What the message says of one that was given.
-
-        Raises
-        ------
-        Mistake
-            One was given.
-        """
+        """Require that the options of these fields were not given."""
         for name in names:
             value = getattr(self, name)
             if value is not None and value is not False and value != ():
@@ -142,11 +125,7 @@ class RunCommand(click.Command):
                 joined += [word, *rest]
                 break
             if word in OPTIONAL_VALUES:
-                ending = OPTIONAL_VALUES[word]
-                following = rest[0] if rest else ""
-                fits = ending is not None and (
-                    following.isdecimal() if ending is NUMBER else following.endswith(ending)
-                )
+                fits = bool(rest) and OPTIONAL_VALUES[word](rest[0])
                 word = f"{word}={rest.pop(0) if fits else ''}"
             if word in FILE_OPTIONS and rest:
                 word = f"{word}={rest.pop(0)}"
@@ -168,46 +147,17 @@ class RunCommand(click.Command):
             raise click.UsageError(message, error.ctx) from None
 
 
-class CastMode(click.ParamType):  # type: ignore[type-arg]
-    """How inputs are converted: `True` for the option alone, ``wrap`` for that value."""
-
-    name = "mode"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Cast:
-        """Read it."""
-        if value == "" or isinstance(value, bool):
-            return value == "" or bool(value)
-        if value != "wrap":
-            self.fail(f"{value!r} is not 'wrap' (write --cast, or --cast=wrap)", param, ctx)
-        return "wrap"
+def cast_mode(value: str | bool) -> Cast:
+    """Read --cast: `True` for the option alone, ``wrap`` for that value."""
+    if value is False or value == "wrap":
+        return value
+    if value:
+        raise click.BadParameter(f"{value!r} is not 'wrap' (write --cast, or --cast=wrap)")
+    return True
 
 
-class Size(click.ParamType):  # type: ignore[type-arg]
-    """A number of bytes: 2GiB, 500MB."""
-
-    name = "size"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
-        """Read it."""
-        if isinstance(value, int):
-            return value
-        from deconv_ir.execute.memory import parse_bytes
-
-        try:
-            return parse_bytes(value)
-        except ValueError as error:
-            self.fail(str(error), param, ctx)
-
-
-class BatchSize(click.ParamType):  # type: ignore[type-arg]
-    """How many files a batch holds; empty: all of them, which is 0."""
-
-    name = "number"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
-        """Read it."""
-        if isinstance(value, int) or value == "":
-            return int(value or 0)
-        if not value.isdecimal() or int(value) < 1:
-            self.fail(f"{value!r} is not a positive integer", param, ctx)
-        return int(value)
+def batch_size(value: str) -> int:
+    """Read --batch: how many files a batch holds; 0, for the option alone: all of them."""
+    if value and (not value.isdecimal() or int(value) < 1):
+        raise click.BadParameter(f"{value!r} is not a positive integer")
+    return int(value or 0)

@@ -9,11 +9,21 @@ from typing import Any, NoReturn
 
 import click
 
-from .common import FILE, run_and_leave, version_option
+from .common import run_and_leave
 from .completion import complete_layers, complete_tensors
-from .limits import OF_AN_IR, limit_options
 from .onednn import convert, onednn_options
-from .request import FOR_ONE_RUN, BatchSize, CastMode, Request, RunCommand, Size
+from .options import (
+    CONTEXT,
+    FILE,
+    OF_AN_IR,
+    limit_options,
+    listing_option,
+    parse_size,
+    semantics_option,
+    tolerance_options,
+    version_option,
+)
+from .request import FOR_ONE_RUN, Request, RunCommand, batch_size, cast_mode
 
 EPILOG = """\b
 Examples:
@@ -47,32 +57,13 @@ zsh_source or fish_source for those shells.
 """
 
 
-def _kernel_details() -> str:
-    from .about import describe_kernels
+def _list_operations() -> None:
+    from .tables import print_operations
 
-    return describe_kernels()
-
-
-def _kernel_note() -> str:
-    from .about import describe_fallback
-
-    return describe_fallback()
+    print_operations()
 
 
-def _list_operations(context: click.Context, parameter: click.Parameter, value: bool) -> None:
-    if value and not context.resilient_parsing:
-        from .tables import print_operations
-
-        print_operations()
-        context.exit()
-
-
-@click.command(
-    "deconv-run",
-    cls=RunCommand,
-    epilog=EPILOG,
-    context_settings={"help_option_names": ["-h", "--help"]},
-)
+@click.command("deconv-run", cls=RunCommand, epilog=EPILOG, context_settings=CONTEXT)
 @click.argument("model", metavar="MODEL", type=FILE)
 @click.option(
     "--input",
@@ -96,13 +87,7 @@ def _list_operations(context: click.Context, parameter: click.Parameter, value: 
     type=FILE,
     help="The weights. Default: the .bin beside the model; a model on standard input has none.",
 )
-@click.option(
-    "--semantics",
-    type=click.Choice(["spec", "openvino"]),
-    default="spec",
-    show_default=True,
-    help="Rules to follow where the documents and the OpenVINO runtime differ.",
-)
+@semantics_option()
 @click.option(
     "--accuracy",
     type=click.Choice(["fast", "direct"]),
@@ -111,10 +96,7 @@ def _list_operations(context: click.Context, parameter: click.Parameter, value: 
     help="direct: sum convolutions directly, without Winograd (docs/numerics.md).",
 )
 @click.option(
-    "--layer",
-    metavar="NAME_OR_ID",
-    shell_complete=complete_layers,
-    help="Run this layer alone.",
+    "--layer", metavar="NAME_OR_ID", shell_complete=complete_layers, help="Run this layer alone."
 )
 @click.option(
     "--until",
@@ -160,11 +142,10 @@ def _list_operations(context: click.Context, parameter: click.Parameter, value: 
     "With many inputs: a folder or a pattern, paired by name. "
     "Exit code 1 when out of tolerance.",
 )
-@click.option("--rtol", type=click.FloatRange(0), default=1e-5, show_default=True)
-@click.option("--atol", type=click.FloatRange(0), default=1e-6, show_default=True)
+@tolerance_options(rtol=1e-5, atol=1e-6)
 @click.option(
     "--cast",
-    type=CastMode(),
+    type=cast_mode,
     default=False,
     metavar="[=wrap]",
     help="Convert inputs of another element type where every value fits, up to rounding of floats; "
@@ -173,7 +154,7 @@ def _list_operations(context: click.Context, parameter: click.Parameter, value: 
 @click.option("--force", is_flag=True, help="Overwrite output files.")
 @click.option(
     "--batch",
-    type=BatchSize(),
+    type=batch_size,
     metavar="[N]",
     help="With many files: stack them along the first axis, N at a time (default: all).",
 )
@@ -200,7 +181,7 @@ def _list_operations(context: click.Context, parameter: click.Parameter, value: 
 @click.option("--threads", type=click.IntRange(1), help="Default: all cores.")
 @click.option(
     "--memory-limit",
-    type=Size(),
+    type=parse_size,
     metavar="SIZE",
     help="Refuse to run beyond this, as 2GiB or 500MB. Default: what is available.",
 )
@@ -217,18 +198,13 @@ def _list_operations(context: click.Context, parameter: click.Parameter, value: 
     metavar="[FILE.json]",
     help="Print the time of each layer; with a file, also write it as a Chrome trace.",
 )
-@click.option(
-    "--list-operations",
-    is_flag=True,
-    is_eager=True,
-    expose_value=False,
-    callback=_list_operations,
-    help="Print the operations that can be run, and exit.",
+@listing_option(
+    "--list-operations", _list_operations, "Print the operations that can be run, and exit."
 )
 @click.option("--json", "as_json", is_flag=True, help="Print the summary as JSON.")
 @click.option("-v", "--verbose", is_flag=True, help="Print more.")
 @click.option("-q", "--quiet", is_flag=True, help="Print only warnings and errors.")
-@version_option("deconv-run", _kernel_details, _kernel_note)
+@version_option("deconv-run", computes=True)
 def command(**options: Any) -> int:
     """Run the network in MODEL on arrays from .npy or .npz files.
 

@@ -19,13 +19,7 @@ OPTION = "--shape"
 
 
 def parse_named_shape(text: str) -> tuple[str, Shape]:
-    """Read ``NAME=1,3,64,64``; the name is empty where none is given.
-
-    Raises
-    ------
-    Mistake
-        The dims are not valid.
-    """
+    """Read ``NAME=1,3,64,64``; the name is empty where none is given."""
     name, _, dims = text.rpartition("=")
     try:
         return name, parse_shape(dims)
@@ -34,17 +28,9 @@ def parse_named_shape(text: str) -> tuple[str, Shape]:
 
 
 def input_shapes(model: Model, given: Sequence[str]) -> dict[str, Shape]:
-    """Return the shape of each input: declared, and narrowed by what is given.
+    """Return the shape of each input: declared, and narrowed by --shape (``NAME=SHAPE``).
 
-    Parameters
-    ----------
-    given : sequence of str
-        ``NAME=SHAPE``; of a model with one input, the shape alone will do.
-
-    Raises
-    ------
-    Mistake
-        There is no such input, or it does not take that shape.
+    The name may be left out where there is one input.
     """
     shapes = {name: port.shape for name, port in model.inputs.items()}
     known = ", ".join(map(repr, shapes)) or "none"
@@ -69,13 +55,7 @@ def input_shapes(model: Model, given: Sequence[str]) -> dict[str, Shape]:
 
 
 def drawn_shape(name: str, shape: Shape) -> tuple[int, ...]:
-    """Return the shape of a random array; a warning says which unknown dims are made up.
-
-    Raises
-    ------
-    Mistake
-        The rank is not known.
-    """
+    """Return the shape of a random array; a warning says which unknown dims are made up."""
     if shape is None:
         raise Mistake(
             f"input {name!r} has a dynamic rank: --random-inputs needs a shape "

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 
 from .common import EXIT_DIFFERS, EXIT_OK
 from .compare import compare_with
-from .guard import Guard, guard_run
+from .guard import guard_run
 from .inputs import gather_inputs, pair, read_array
+from .models import report_findings
 from .onednn import physical
 from .patterns import name_references
 from .profiles import start_profile, write_trace
-from .reporting import report_findings
 from .request import FOR_MANY_RUNS
 from .shapes import drawn_shape, input_shapes
 from .targets import output_targets, write_arrays
@@ -30,13 +30,7 @@ if TYPE_CHECKING:
 
 
 def run_once(model: Model, request: Request, started: float) -> int:
-    """Run the model, and report.
-
-    Returns
-    -------
-    int
-        Exit code: 1 when a comparison failed.
-    """
+    """Run the model and report; return the exit code."""
     request.require_none_of(
         FOR_MANY_RUNS, "requires many input files (for example --input 'frames/*.npy')"
     )
@@ -46,7 +40,10 @@ def run_once(model: Model, request: Request, started: float) -> int:
     shapes = input_shapes(model, request.shapes)
     arrays = gather_inputs(model, request.inputs, request.random_inputs, shapes)
     references = pair("--expect", name_references(request.expect, names), names)
-    guard = _guard(model, request, references)
+    given = pair("--input", request.inputs, list(model.inputs))
+    read = [(f"the array of input {name!r}", path) for name, path in given.items()]
+    read += [(f"the reference of output {name!r}", path) for name, path in references.items()]
+    guard = guard_run(model, request, read)
     targets: dict[str, Path | None] = {}
     saved: dict[str, Path | None] = {}
     if not (request.no_output or (request.output is None and request.expect)):
@@ -57,7 +54,7 @@ def run_once(model: Model, request: Request, started: float) -> int:
         )
     if request.profile:
         guard.allow("--profile", request.profile)
-    profile, trace = start_profile(request)
+    profile = start_profile(request)
     loaded_at = time.perf_counter()
     findings = model.check(arrays, cast=request.cast)
     report_findings(findings, request.strict)
@@ -83,33 +80,20 @@ def run_once(model: Model, request: Request, started: float) -> int:
         profile,
     )
     print_summary(summary, request)
-    if profile is not None and trace is not None:
-        write_trace(profile, trace)
+    write_trace(profile, request)
     return EXIT_OK if all(c.within for c in comparisons) else EXIT_DIFFERS
-
-
-def _guard(model: Model, request: Request, references: Mapping[str, str]) -> Guard:
-    """Protect all files that are read."""
-    inputs = pair("--input", request.inputs, list(model.inputs))
-    read = [(f"the array of input {name!r}", path) for name, path in inputs.items()]
-    read += [(f"the reference of output {name!r}", path) for name, path in references.items()]
-    return guard_run(model, request, read)
 
 
 def _run(
     model: Model, request: Request, arrays: Mapping[str, Array], profile: Profile | None
 ) -> tuple[dict[str, Array], Latency | None]:
     """Run the model once, or as often as --repeat says."""
-    from .memory import hand_back
-    from .threads import limit_threads
+    from .resources import hand_back, limit_threads
     from .timing import repeat_run
 
     def run(counts: bool = True) -> dict[str, Array]:
         return model.run(
-            arrays,
-            outputs=request.wanted,
-            cast=request.cast,
-            profile=profile if counts else None,
+            arrays, outputs=request.wanted, cast=request.cast, profile=profile if counts else None
         )
 
     with limit_threads(request.threads):

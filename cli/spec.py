@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from typing import Any
 
 import click
 
-from .common import EXIT_DIFFERS, EXIT_OK, FILE, run_command, version_option
-from .limits import OF_A_DOCUMENT, limit_options
+from .common import EXIT_DIFFERS, EXIT_OK, run_command
+from .options import (
+    CONTEXT,
+    FILE,
+    OF_A_DOCUMENT,
+    limit_options,
+    semantics_option,
+    tolerance_options,
+    version_option,
+)
 from .reporters import FORMAT, OUTPUT, write
-
-if TYPE_CHECKING:
-    from deconv_ir.limits import Limits
 
 EPILOG = """\b
 Examples:
@@ -29,15 +35,11 @@ Shell completion: eval "$(_DECONV_SPEC_COMPLETE=bash_source deconv-spec)", with
 zsh_source or fish_source for those shells.
 """
 
-CONTEXT = {"help_option_names": ["-h", "--help"]}
 
-SEMANTICS = click.option(
-    "--semantics",
-    type=click.Choice(["spec", "openvino"]),
-    default="spec",
-    show_default=True,
-    help="Rules to follow where the documents and the OpenVINO runtime differ.",
-)
+def document_options(command: Callable[..., int]) -> Callable[..., int]:
+    """Add the arguments and options that `check` and `fix` share."""
+    documents = click.argument("documents", nargs=-1, required=True, metavar="DOC...", type=FILE)
+    return documents(semantics_option()(limit_options(OF_A_DOCUMENT)(command)))
 
 
 @click.group("deconv-spec", epilog=EPILOG, context_settings=CONTEXT)
@@ -47,9 +49,7 @@ def command() -> None:
 
 
 @command.command(context_settings=CONTEXT)
-@click.argument("documents", nargs=-1, required=True, metavar="DOC...", type=FILE)
-@SEMANTICS
-@limit_options(OF_A_DOCUMENT)
+@document_options
 @FORMAT
 @OUTPUT
 @click.option(
@@ -62,17 +62,7 @@ def command() -> None:
 @click.option("--exit-zero", is_flag=True, help="Exit with 0 even if there are findings.")
 @click.option("-v", "--verbose", is_flag=True, help="Also show the formulas of right examples.")
 @click.option("-q", "--quiet", is_flag=True, help="Print only problems.")
-def check(
-    documents: tuple[str, ...],
-    semantics: str,
-    limits: Limits,
-    format_: str,
-    output: str | None,
-    severity: str,
-    exit_zero: bool,
-    verbose: bool,
-    quiet: bool,
-) -> int:
+def check(documents: tuple[str, ...], output: str | None, exit_zero: bool, **options: Any) -> int:
     """Compute the output dims of every XML layer and oneDNN Graph example in DOC, and compare.
 
     DOC is Markdown, reStructuredText, HTML or plain text; a folder stands for
@@ -84,20 +74,16 @@ def check(
         from .guard import Guard
 
         Guard((f"{d}, which is checked", d) for d in expand(documents)).allow("--output", output)
-    code, text = check_documents(
-        documents, semantics, limits, format_, severity, verbose=verbose, quiet=quiet
-    )
-    write(text, format_, output)
+    code, text = check_documents(documents, **options)
+    write(text, options["format_"], output)
     return EXIT_OK if exit_zero and code == EXIT_DIFFERS else code
 
 
 @command.command(context_settings=CONTEXT)
-@click.argument("documents", nargs=-1, required=True, metavar="DOC...", type=FILE)
-@SEMANTICS
-@limit_options(OF_A_DOCUMENT)
+@document_options
 @click.option("--diff", is_flag=True, help="Show the changes without making them.")
 @click.option("-q", "--quiet", is_flag=True, help="Print only the examples that are still wrong.")
-def fix(documents: tuple[str, ...], semantics: str, limits: Limits, diff: bool, quiet: bool) -> int:
+def fix(documents: tuple[str, ...], **options: Any) -> int:
     """Write the computed output dims into DOC, and touch nothing else.
 
     Exit code 1: with --diff, something would change; else, an example is
@@ -105,7 +91,7 @@ def fix(documents: tuple[str, ...], semantics: str, limits: Limits, diff: bool, 
     """
     from .spec_documents import fix_documents
 
-    return fix_documents(documents, semantics, limits, diff=diff, quiet=quiet)
+    return fix_documents(documents, **options)
 
 
 @command.command(context_settings=CONTEXT)
@@ -121,14 +107,14 @@ def fix(documents: tuple[str, ...], semantics: str, limits: Limits, diff: bool, 
 )
 @click.option("--diagram", is_flag=True, help="Draw the examples (needs matplotlib).")
 @click.option("-q", "--quiet", is_flag=True, help="Print nothing.")
-def generate(spec: str, out: str, page_format: str, diagram: bool, quiet: bool) -> int:
+def generate(**options: Any) -> int:
     """Make XML, networks, a page and golden arrays from SPEC.toml.
 
     The same SPEC.toml gives the same bytes on every run and machine.
     """
     from .spec_golden import generate_files
 
-    return generate_files(spec, out, page_format, diagrams=diagram, quiet=quiet)
+    return generate_files(**options)
 
 
 @command.command(context_settings=CONTEXT)
@@ -139,17 +125,16 @@ def generate(spec: str, out: str, page_format: str, diagram: bool, quiet: bool) 
     type=FILE,
     help="Compare the outputs in DIR2 (EXAMPLE/output.npy) with those of DIR.",
 )
-@click.option("--rtol", type=click.FloatRange(0), default=0.0, show_default=True)
-@click.option("--atol", type=click.FloatRange(0), default=0.0, show_default=True)
+@tolerance_options(rtol=0.0, atol=0.0)
 @click.option("-q", "--quiet", is_flag=True, help="Print only differences.")
-def verify(directory: str, actual: str | None, rtol: float, atol: float, quiet: bool) -> int:
+def verify(**options: Any) -> int:
     """Compute the golden arrays in DIR anew, and compare.
 
     Golden sums are exact whatever their order, so the default tolerance is 0.
     """
     from .spec_golden import verify_files
 
-    return verify_files(directory, actual, rtol=rtol, atol=atol, quiet=quiet)
+    return verify_files(**options)
 
 
 def main() -> None:

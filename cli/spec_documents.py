@@ -1,8 +1,7 @@
-"""deconv-spec check and fix: from the user's paths to what is printed."""
+"""deconv-spec check and fix: from paths to reports."""
 
 from __future__ import annotations
 
-import difflib
 import os
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -11,8 +10,8 @@ from typing import Any
 
 import click
 
-from deconv_ir.errors import DeconvError, OutputError, one_line
-from deconv_ir.formats.files import replace_file
+from deconv_ir.errors import DeconvError, one_line
+from deconv_ir.formats.files import rewrite
 from deconv_ir.ir.findings import Severity
 from deconv_ir.ir.options import Semantics
 from deconv_ir.ir.shapes import format_shape
@@ -25,11 +24,19 @@ from deconv_ir.spec_examples.judgement import Judgement, Verdict
 from deconv_ir.spec_examples.rules import RULES
 from deconv_ir.spec_examples.text import Document, read_document
 
-from .common import EXIT_DIFFERS, EXIT_MISTAKE, EXIT_OK, report_error, standard_input
-from .reporters import RuleInfo, Run, Tool, render
+from .common import (
+    EXIT_DIFFERS,
+    EXIT_MISTAKE,
+    EXIT_OK,
+    FROM_STDIN,
+    STREAM,
+    report_error,
+    standard_input,
+)
+from .diffs import unified_diff
+from .reporters import Run, Tool, render
 from .reporters.text import show
 
-STREAM = "-"
 SUFFIXES = (".md", ".markdown", ".rst", ".txt", ".html", ".htm")
 
 _MIME_TYPES = {
@@ -41,20 +48,9 @@ _MIME_TYPES = {
 }
 
 
-def _rule(code: str) -> RuleInfo:
-    rule = RULES[code]
-    return RuleInfo(
-        name=rule.name,
-        family=rule.family,
-        severity=rule.severity,
-        summary=rule.summary,
-        why=rule.why,
-    )
-
-
 SPEC = Tool(
     name="deconv-spec",
-    rule=_rule,
+    rule=RULES.__getitem__,
     mime_type=lambda file: _MIME_TYPES.get(Path(file).suffix.lower(), "text/plain"),
 )
 
@@ -77,9 +73,9 @@ def _open(path: str, limits: Limits) -> Document:
         data = standard_input().read(limits.document_bytes + 1)
         if len(data) > limits.document_bytes:
             raise DeconvError(
-                f"larger than the limit of {limits.document_bytes} bytes", file="<stdin>"
+                f"larger than the limit of {limits.document_bytes} bytes", file=FROM_STDIN
             )
-        return Document(data, "<stdin>")
+        return Document(data, FROM_STDIN)
     return read_document(path, limits.document_bytes)
 
 
@@ -87,20 +83,12 @@ def check_documents(
     paths: Sequence[str],
     semantics: str,
     limits: Limits,
-    format_: str = "text",
-    severity: str = "warning",
-    *,
-    verbose: bool = False,
-    quiet: bool = False,
+    format_: str,
+    severity: str,
+    verbose: bool,
+    quiet: bool,
 ) -> tuple[int, str]:
-    """Check documents; one that is broken stops no other.
-
-    Returns
-    -------
-    code : int
-        The exit code.
-    report : str
-    """
+    """Check documents, also after one that is broken; return exit code and report."""
     checked: list[tuple[Document, list[Judgement]]] = []
     broken = False
     for path in expand(paths):
@@ -153,7 +141,7 @@ def _result(document: Document, judgements: Sequence[Judgement]) -> Result:
 
 
 def _record(document: Document, judgement: Judgement) -> dict[str, Any]:
-    """Tell of an example what programs may want."""
+    """Return an example as JSON holds it."""
     example = judgement.example
     return {
         "file": document.name,
@@ -176,7 +164,7 @@ def _summary(checked: Sequence[tuple[Document, Sequence[Judgement]]]) -> str:
 def _lines_of(
     checked: tuple[Document, Sequence[Judgement]], result: Result, verbose: bool, quiet: bool
 ) -> Iterator[str]:
-    """Tell of each example what it is, and show what was found."""
+    """Yield a line for each right example, and each finding."""
     document, judgements = checked
     for judgement in judgements:
         if judgement.verdict is Verdict.RIGHT and not quiet:
@@ -192,12 +180,7 @@ def _lines_of(
 
 
 def fix_documents(
-    paths: Sequence[str],
-    semantics: str,
-    limits: Limits,
-    *,
-    diff: bool = False,
-    quiet: bool = False,
+    paths: Sequence[str], semantics: str, limits: Limits, diff: bool, quiet: bool
 ) -> int:
     """Fix documents in place, or show how, and return the exit code."""
     code = EXIT_OK
@@ -217,7 +200,7 @@ def fix_documents(
 def _fix(
     document: Document, path: str, semantics: str, *, diff: bool, quiet: bool
 ) -> tuple[bool, bool]:
-    """Fix one document; tell whether it changed, and whether something is left."""
+    """Fix one document; return whether it changed, and whether an example is still wrong."""
     fixed = fix_document(document, Semantics(semantics))
     for judgement in fixed.left:
         where = f"{document.name}:{judgement.example.line}"
@@ -225,47 +208,14 @@ def _fix(
         click.echo(one_line(left), err=True)
     if diff:
         if fixed.edits:
-            click.echo(_diff(document, fixed.data), nl=False)
+            after = Document(fixed.data, document.name).text
+            text = "".join(unified_diff(document.text, after, document.name))
+            click.echo(text.encode("utf-8", "surrogateescape"), nl=False)
     elif path == STREAM:
         click.echo(fixed.data, nl=False)
     elif fixed.edits:
-        _replace(Path(path), fixed.data)
+        rewrite(Path(path), fixed.data, "the document")
         if not quiet:
             plural = "s" if fixed.edits != 1 else ""
             click.echo(f"{one_line(document.name)}: {fixed.edits} place{plural} fixed")
     return bool(fixed.edits), bool(fixed.left)
-
-
-def _diff(document: Document, data: bytes) -> bytes:
-    after = Document(data, document.name)
-    lines = difflib.unified_diff(
-        _lines(document.text),
-        _lines(after.text),
-        f"a/{document.name}",
-        f"b/{document.name}",
-    )
-    parts = (
-        line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n" for line in lines
-    )
-    return "".join(parts).encode("utf-8", "surrogateescape")
-
-
-def _lines(text: str) -> list[str]:
-    # str.splitlines would split at more than a diff does.
-    lines = [f"{line}\n" for line in text.split("\n")]
-    lines[-1] = lines[-1][:-1]
-    return lines if lines[-1] else lines[:-1]
-
-
-def _replace(path: Path, data: bytes) -> None:
-    """Write a document back: through links, with the permissions that it has."""
-    target = path.resolve()
-    mode = target.stat().st_mode
-    try:
-        with replace_file(target) as stream:
-            os.fchmod(stream.fileno(), mode & 0o7777)
-            stream.write(data)
-    except OSError as error:
-        raise OutputError(
-            f"cannot write the document: {error.strerror or error}", file=str(path)
-        ) from error

@@ -7,21 +7,20 @@ from pathlib import Path
 
 import click
 
-from deconv_ir.errors import OutputError, one_line
-from deconv_ir.formats.files import replace_file
+from deconv_ir.errors import one_line
+from deconv_ir.formats.files import output_errors, replace_file
 
-from . import npy
 from .common import EXIT_DIFFERS, EXIT_OK
 from .guard import Guard
 
 
-def generate_files(spec: str, out: str, page_format: str, *, diagrams: bool, quiet: bool) -> int:
+def generate_files(spec: str, out: str, page_format: str, diagram: bool, quiet: bool) -> int:
     """Make a golden directory; nothing is written before all of it is made."""
     from deconv_ir.spec_examples.generate import PageFormat, generate
     from deconv_ir.spec_examples.specfile import read_spec
 
     stated = read_spec(spec)
-    files = generate(stated, PageFormat(page_format), diagrams=diagrams)
+    files = generate(stated, PageFormat(page_format), diagrams=diagram)
     guard = Guard([("the specification", spec)])
     for name in files:
         guard.allow("--out", Path(out, name))
@@ -37,24 +36,20 @@ def generate_files(spec: str, out: str, page_format: str, *, diagrams: bool, qui
 
 
 def _write(files: Mapping[str, bytes], root: Path) -> None:
-    """Write files, each whole or not at all; the manifest, which vouches for them, last."""
+    """Write files, each whole or not at all; the manifest, which has their hashes, last."""
     for name in sorted(files, key=lambda n: (n == "manifest.json", n)):
         path = root / name
-        try:
+        with output_errors(path, "the file"):
             path.parent.mkdir(parents=True, exist_ok=True)
             with replace_file(path) as stream:
                 stream.write(files[name])
-        except OSError as error:
-            raise OutputError(
-                f"cannot write the file: {error.strerror or error}", file=str(path)
-            ) from error
 
 
-def verify_files(root: str, actual: str | None, *, rtol: float, atol: float, quiet: bool) -> int:
+def verify_files(directory: str, actual: str | None, rtol: float, atol: float, quiet: bool) -> int:
     """Verify a golden directory, and outputs against it; return the exit code."""
-    from deconv_ir.spec_examples.verify import Tolerance, verify
+    from deconv_ir.spec_examples.verify import verify
 
-    result = verify(root, npy.read, actual, Tolerance(rtol, atol))
+    result = verify(directory, actual, rtol=rtol, atol=atol)
     for finding in result.findings:
         click.echo(str(finding))
     if not quiet:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -14,6 +14,7 @@ from deconv_ir.execute.memory import format_bytes
 from deconv_ir.ir.dtypes import from_numpy
 from deconv_ir.ir.shapes import format_shape
 
+from .common import print_json
 from .models import model_name
 
 if TYPE_CHECKING:
@@ -28,33 +29,21 @@ if TYPE_CHECKING:
 
 
 _BLOCK = 1 << 16
-"""Elements that are looked at together."""
+"""Elements that are reduced together, which bounds the temporary arrays."""
 
 
 class Summary(NamedTuple):
-    """What there is to say of a run.
-
-    Attributes
-    ----------
-    inputs, outputs : mapping
-        Name -> array.
-    saved, targets : mapping
-        Input name, output name -> file; None: standard output.
-    seconds : mapping
-        Part of the run -> time.
-    latency : Latency or None
-        Of repeated runs.
-    """
+    """A run, as it is reported."""
 
     model: Model
     inputs: Mapping[str, Array]
     outputs: Mapping[str, Array]
-    saved: Mapping[str, Path | None]
-    targets: Mapping[str, Path | None]
+    saved: Mapping[str, Path | None]  # name of an input -> its file; None: standard output
+    targets: Mapping[str, Path | None]  # name of an output -> its file
     comparisons: Sequence[Comparison]
     findings: Sequence[Finding]
-    seconds: Mapping[str, float]
-    latency: Latency | None
+    seconds: Mapping[str, float]  # "load" and "run"
+    latency: Latency | None  # of repeated runs
     plan: Plan
     profile: Profile | None
 
@@ -75,7 +64,7 @@ def print_summary(summary: Summary, request: Request) -> None:
             saved = summary.saved.get(name)
             click.echo(f"input  {shown}{'' if saved is None else f'  -> {saved}'}", err=True)
         for name, array in summary.outputs.items():
-            numbers = _statistics(array)
+            numbers = statistics(array)
             shown = "  ".join(f"{key} {value:.6g}" for key, value in numbers.items())
             shown = f"{one_line(name, MAX_NAME)}  {_describe(array)}  {shown}".rstrip()
             click.echo(f"output {shown}", err=True)
@@ -105,7 +94,7 @@ def print_summary(summary: Summary, request: Request) -> None:
 
 
 def describe_memory(plan: Plan) -> str:
-    """Tell the planned peak, what no plan can be below, scratch, and the peak of the process."""
+    """Describe the planned peak, its lower bound, the scratchpad and the peak of the process."""
     least = "" if plan.known else "at least "
     peak = format_bytes(plan.peak_bytes)
     bound = format_bytes(plan.bound_bytes)
@@ -116,7 +105,7 @@ def describe_memory(plan: Plan) -> str:
 
 
 def process_peak() -> int | None:
-    """Return the most memory that this process has held, in bytes; None where nobody tells."""
+    """Return the peak memory of this process in bytes; None if the system does not report it."""
     try:
         import resource
     except ImportError:
@@ -129,25 +118,20 @@ def _describe(array: Array) -> str:
     return f"{from_numpy(array.dtype) or array.dtype}{format_shape(array.shape)}"
 
 
-def _split(flat: Array) -> Iterator[Array]:
-    """Yield the blocks of an array; what is computed of one takes little memory."""
-    for start in range(0, flat.size, _BLOCK):
-        yield flat[start : start + _BLOCK]
-
-
-def _statistics(array: Array) -> dict[str, float]:
+def statistics(array: Array) -> dict[str, float]:
     """Compute smallest, largest and mean; how many NaN, where there are any."""
     import numpy as np
 
     if array.size == 0 or array.dtype.kind == "b":
         return {}
     flat = array.reshape(-1)
-    blocks = []
+    blocks = [flat[start : start + _BLOCK] for start in range(0, flat.size, _BLOCK)]
+    reduced = []
     with np.errstate(all="ignore"):
-        for block in _split(flat):
+        for block in blocks:
             wide = block.astype(np.float32) if block.dtype.itemsize < 4 else block
-            blocks.append((wide.min(), wide.max(), wide.sum(dtype=np.float64)))
-        least, most, sums = zip(*blocks, strict=True)
+            reduced.append((wide.min(), wide.max(), wide.sum(dtype=np.float64)))
+        least, most, sums = zip(*reduced, strict=True)
         numbers = {
             "min": float(np.min(least)),
             "max": float(np.max(most)),
@@ -155,13 +139,11 @@ def _statistics(array: Array) -> dict[str, float]:
         }
         if np.isnan(numbers["mean"]):
             # A NaN is the only value that is not itself.
-            numbers["nan"] = float(sum((block != block).sum() for block in _split(flat)))
+            numbers["nan"] = float(sum((block != block).sum() for block in blocks))
     return numbers
 
 
 def _print_json(summary: Summary) -> None:
-    import json
-
     def port(name: str, array: Array) -> dict[str, Any]:
         return {
             "name": name,
@@ -178,8 +160,8 @@ def _print_json(summary: Summary) -> None:
         ],
         "outputs": [
             port(name, array)
-            | {"file": _path(summary.targets.get(name))}
-            | {key: _number(value) for key, value in _statistics(array).items()}
+            | {"file": None if (target := summary.targets.get(name)) is None else str(target)}
+            | {key: _number(value) for key, value in statistics(array).items()}
             for name, array in summary.outputs.items()
         ],
         "comparisons": comparison_rows(summary.comparisons),
@@ -209,7 +191,7 @@ def _print_json(summary: Summary) -> None:
         from .tables import profile_rows
 
         document["profile"] = profile_rows(summary.profile)
-    click.echo(json.dumps(document, indent=2))
+    print_json(document)
 
 
 def comparison_rows(comparisons: Sequence[Comparison]) -> list[dict[str, Any]]:
@@ -226,10 +208,6 @@ def comparison_rows(comparisons: Sequence[Comparison]) -> list[dict[str, Any]]:
         }
         for c in comparisons
     ]
-
-
-def _path(path: Path | None) -> str | None:
-    return None if path is None else str(path)
 
 
 def _number(value: float) -> float | str:

@@ -12,6 +12,8 @@ from deconv_ir.errors import one_line
 from deconv_ir.execute.listing import as_rows
 from deconv_ir.execute.memory import format_bytes
 
+from .common import print_json
+
 if TYPE_CHECKING:
     from deconv_ir.execute.listing import PlanRow
     from deconv_ir.execute.plan import Plan
@@ -19,21 +21,13 @@ if TYPE_CHECKING:
 
 
 def profile_rows(profile: Profile) -> list[dict[str, Any]]:
-    """Add up what each layer took, in the order in which they ran first."""
+    """Sum the times of each layer, in the order of their first runs."""
     total = profile.seconds
     rows: dict[tuple[str, str, str], dict[str, Any]] = {}
     for time in profile.layers:
-        row = rows.setdefault(
-            (time.layer, time.type, time.output),
-            {
-                "layer": time.layer,
-                "type": time.type,
-                "output": time.output,
-                "runs": 0,
-                "seconds": 0.0,
-                "gflop": None,
-            },
-        )
+        names = {"layer": time.layer, "type": time.type, "output": time.output}
+        fresh = names | {"runs": 0, "seconds": 0.0, "gflop": None}
+        row = rows.setdefault((time.layer, time.type, time.output), fresh)
         row["runs"] += 1
         row["seconds"] += time.seconds
         if time.operations is not None:
@@ -46,7 +40,7 @@ def profile_rows(profile: Profile) -> list[dict[str, Any]]:
 
 
 def print_profile(profile: Profile) -> None:
-    """Print the layers on standard error, those that took longest first."""
+    """Print the layers on standard error, the slowest first."""
     rows = sorted(profile_rows(profile), key=lambda row: -row["seconds"])
     gflop = sum(row["gflop"] or 0.0 for row in rows)
     total = profile.seconds
@@ -74,7 +68,7 @@ def _number(value: float | None) -> str:
 
 
 def print_plan(plan: Plan, *, as_json: bool) -> None:
-    """Print the steps of a plan, and what memory it takes, on standard output."""
+    """Print the steps of a plan and its memory on standard output."""
     rows = as_rows(plan)
     if as_json:
         _print_plan_json(rows, plan)
@@ -116,8 +110,6 @@ def _memory(row: PlanRow) -> str:
 
 
 def _print_plan_json(rows: Sequence[PlanRow], plan: Plan) -> None:
-    import json
-
     document = {
         "steps": [
             row._asdict()
@@ -135,7 +127,7 @@ def _print_plan_json(rows: Sequence[PlanRow], plan: Plan) -> None:
             "known": plan.known,
         },
     }
-    click.echo(json.dumps(document, indent=2))
+    print_json(document)
 
 
 def print_operations() -> None:

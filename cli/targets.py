@@ -8,7 +8,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from . import npy
+from deconv_ir.errors import OutputError
+from deconv_ir.formats import npy, npz
+
 from .common import STREAM, Mistake
 
 if TYPE_CHECKING:
@@ -16,49 +18,35 @@ if TYPE_CHECKING:
 
     from .guard import Guard
 
-ARCHIVE = ".npz"
-
 
 def output_targets(
     option: str, names: Sequence[str], where: str, force: bool, guard: Guard
 ) -> dict[str, Path | None]:
     """Return where each array goes, before anything is computed.
 
-    Parameters
-    ----------
-    option : str
-        ``--output``, ``--save-inputs``: for messages.
-    names : sequence of str
-        Of the arrays.
-    where : str
-        A file, a directory (one that ends with ``/`` is made), ``-`` or
-        nothing, which is the current directory.
-    force : bool
-        Whether files may be overwritten.
-    guard : Guard
-        Knows which may not be, whatever `force` says.
-
-    Returns
-    -------
-    dict
-        Name -> file, the same one for all in a .npz file; None: standard
-        output.  Empty where `where` is the null device.
-
-    Raises
-    ------
-    Mistake
-        Nothing can be written there.
+    `where` is a file, a directory (one that ends with ``/`` is made), ``-``, or empty for the
+    current directory; the result is empty where it is the null device.  All arrays of a .npz
+    file have the same path; that of standard output is None.
     """
     if where == os.devnull:
         return {}
     if where == STREAM:
-        name = _for_stdout(option, names)
+        if len(names) != 1:
+            raise Mistake(
+                f"{option} {STREAM} writes one array, there are {len(names)} "
+                "(name a .npz file or a directory)"
+            )
+        if sys.stdout is not None and sys.stdout.isatty():
+            raise Mistake(
+                f"{option} {STREAM} writes binary data, and standard output is a terminal "
+                "(redirect it, or name a file)"
+            )
         guard.allow(option, None)
-        return {name: None}
+        return {names[0]: None}
     folder = Path(where)
     targets: dict[str, Path | None]
     if where and not folder.is_dir() and not where.endswith("/"):
-        if len(names) > 1 and folder.suffix != ARCHIVE:
+        if len(names) > 1 and folder.suffix != npz.SUFFIX:
             raise Mistake(
                 f"{option} {where} is one array, there are {len(names)} "
                 "(name a .npz file, an existing directory, or end the name with '/')"
@@ -84,40 +72,20 @@ def output_targets(
     return targets
 
 
-def _for_stdout(option: str, names: Sequence[str]) -> str:
-    """Return the name of the one array that goes to standard output."""
-    if len(names) != 1:
-        raise Mistake(
-            f"{option} {STREAM} writes one array, there are {len(names)} "
-            "(name a .npz file or a directory)"
-        )
-    if sys.stdout is not None and sys.stdout.isatty():
-        raise Mistake(
-            f"{option} {STREAM} writes binary data, and standard output is a terminal "
-            "(redirect it, or name a file)"
-        )
-    return names[0]
-
-
 def write_arrays(arrays: Mapping[str, Array], targets: Mapping[str, Path | None]) -> None:
-    """Write arrays where `output_targets` says, each file whole or not at all.
-
-    Raises
-    ------
-    OutputError
-        A file cannot be written.
-    """
+    """Write arrays where `output_targets` says, each file whole or not at all."""
     archives: dict[Path, dict[str, Array]] = {}
     for name, target in targets.items():
         if target is None:
-            npy.write_stdout(arrays[name])
-        elif target.suffix == ARCHIVE:
+            if sys.stdout is None:
+                raise OutputError("standard output is closed")
+            npy.write_stream(sys.stdout.buffer, arrays[name])
+            sys.stdout.buffer.flush()
+        elif target.suffix == npz.SUFFIX:
             archives.setdefault(target, {})[name] = arrays[name]
         else:
             npy.write(arrays[name], target)
     for path, together in archives.items():
-        from . import npz
-
         npz.write(together, path)
 
 

@@ -10,26 +10,16 @@ _Results = TypeVar("_Results")
 
 
 class Latency(NamedTuple):
-    """Times of repeated runs, in seconds.
+    """Times of repeated runs, in seconds."""
 
-    Attributes
-    ----------
-    warmup, repeat : int
-        Number of runs before the first that counts, and of those that count.
-    median, p90, mean, min, max : float
-        Of the runs that count; `p90` is interpolated, as ``numpy.percentile`` does.
-    throughput : float
-        Runs a second.
-    """
-
-    warmup: int
-    repeat: int
+    warmup: int  # runs that are not counted
+    repeat: int  # runs that are
     median: float
-    p90: float
+    p90: float  # interpolated, as numpy.percentile does
     mean: float
     min: float
     max: float
-    throughput: float
+    throughput: float  # runs per second
 
     def __str__(self) -> str:
         times = ", ".join(
@@ -40,26 +30,14 @@ class Latency(NamedTuple):
 
 
 def latency(seconds: list[float], warmup: int) -> Latency:
-    """Sum up the times of runs, one or more."""
-    ordered = sorted(seconds)
-    total = sum(ordered)
-    return Latency(
-        warmup,
-        len(ordered),
-        _percentile(ordered, 0.5),
-        _percentile(ordered, 0.9),
-        total / len(ordered),
-        ordered[0],
-        ordered[-1],
-        len(ordered) / total if total else float("inf"),
-    )
+    """Summarize the times of one or more runs."""
+    import numpy as np
 
-
-def _percentile(ordered: list[float], share: float) -> float:
-    at = share * (len(ordered) - 1)
-    low = int(at)
-    high = min(low + 1, len(ordered) - 1)
-    return ordered[low] + (at - low) * (ordered[high] - ordered[low])
+    total = sum(seconds)
+    median, p90 = map(float, np.percentile(seconds, [50, 90]))
+    throughput = len(seconds) / total if total else float("inf")
+    mean = total / len(seconds)
+    return Latency(warmup, len(seconds), median, p90, mean, min(seconds), max(seconds), throughput)
 
 
 def repeat_run(
@@ -68,21 +46,7 @@ def repeat_run(
     repeat: int,
     clock: Callable[[], float] = time.perf_counter,
 ) -> tuple[_Results, Latency]:
-    """Run a model `warmup` + `repeat` times.
-
-    Parameters
-    ----------
-    run : callable
-        Runs it; is told whether the run counts.
-    repeat : int
-        1 or more.
-
-    Returns
-    -------
-    results
-        Of the last run.
-    latency : Latency
-    """
+    """Run a model `warmup` + `repeat` times; the argument of `run` is whether the run counts."""
     for _ in range(warmup):
         run(False)
     seconds = []

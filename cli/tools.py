@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from deconv_ir.errors import UnsupportedError
+from deconv_ir.formats import npz
 
-from . import npz
 from .common import Mistake
 
 if TYPE_CHECKING:

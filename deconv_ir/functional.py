@@ -157,13 +157,7 @@ def _check_bias(bias: Array | None, output: TensorInfo) -> None:
 
 
 def _bytes_needed(output: tuple[int, ...], data: Array, weights: Array) -> int:
-    """Return the bytes of the output, the packed filter and copies of broadcast data.
-
-    Raises
-    ------
-    ResourceError
-        The output has more elements than an array can.
-    """
+    """Return the bytes of the output, the packed filter and copies of broadcast data."""
     problem = size_problem(output, 8 * data.itemsize)
     if problem is not None:
         raise ResourceError(f"invalid output: {problem}", rule="memory")
@@ -172,13 +166,6 @@ def _bytes_needed(output: tuple[int, ...], data: Array, weights: Array) -> int:
 
 
 def _array(name: str, given: object) -> Array:
-    """Return an argument as an array of a type that the IR has.
-
-    Raises
-    ------
-    InputError
-        It is not one.
-    """
     array = as_array(given, name)
     if from_numpy(array.dtype) is None:
         raise InputError(f"{name}: arrays of dtype {array.dtype} are not supported")
@@ -186,7 +173,6 @@ def _array(name: str, given: object) -> Array:
 
 
 def _grouped(groups: object, shape: tuple[int, ...]) -> tuple[int, ...]:
-    """Return the shape of a filter with an axis for its groups."""
     if not 3 <= len(shape) < MAX_RANK:
         raise InputError(
             f"filter must have rank 3 or greater, and less than {MAX_RANK}, "

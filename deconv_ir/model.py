@@ -21,7 +21,6 @@ from deconv_ir.execute.memory import out_of_memory, require_memory
 from deconv_ir.execute.plan import Plan
 from deconv_ir.formats.opening import ONEDNN, Readable, open_weights, read_graph
 from deconv_ir.formats.openvino_xml import Weights, WeightsInMemory
-from deconv_ir.ir.extract_layer import extract_layer
 from deconv_ir.ir.findings import Finding
 from deconv_ir.ir.geometry import Interval, bounds
 from deconv_ir.ir.graph import Graph, Port, Source, needed_layers
@@ -32,6 +31,7 @@ from deconv_ir.ir.shapes import Shape, format_shape
 from deconv_ir.ir.tensor_names import find_tensors, name_ports
 from deconv_ir.limits import DEFAULT_LIMITS, Limits
 from deconv_ir.ops.constants.constant import Const
+from deconv_ir.ops.single_layer import extract_layer
 from deconv_ir.suggestions import nearest
 
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-"""Check what a built site must contain: every public name and option, nothing from elsewhere."""
+"""Check that a built site has every public name and option, and no external resources."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Print the lowest versions that pyproject.toml allows, as constraints for pip.
 
-Those of what users install: tools for development need not go together at
+Those of the dependencies that users install: tools for development need not go together at
 their lowest.
 """
 

@@ -14,7 +14,7 @@ TARGET = ROOT / "deconv_ir" / "ops" / "_index.py"
 
 
 def main() -> None:
-    """Import every file in ops/ and list what each registers."""
+    """Import every file in ops/ and list the operations that each registers."""
     if not TARGET.exists():
         TARGET.write_text("MODULES: dict[str, str] = {}\n")
     import deconv_ir.ops

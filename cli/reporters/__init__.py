@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
-import functools
 import importlib
 import os
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
 from deconv_ir.ir.record import Record, field
 
-from ..common import FILE, Mistake
+from ..options import FILE
 
 if TYPE_CHECKING:
-    from deconv_ir.ir.findings import Finding, Severity
+    from deconv_ir.ir.findings import Finding
     from deconv_ir.linter.engine import Result
+    from deconv_ir.linter.rule import Rule as LintRule
+    from deconv_ir.spec_examples.rules import Rule as SpecRule
+
+    AnyRule = LintRule | SpecRule
 
 FORMATS = ("text", "json", "sarif", "github", "junit")
 
@@ -32,80 +35,33 @@ FORMAT = click.option(
 OUTPUT = click.option("--output", metavar="FILE", type=FILE, help="Write the findings to a file.")
 
 
-class RuleInfo(Record):
-    """What a format tells of a rule."""
+class Tool(NamedTuple):
+    """The command that reports."""
 
-    name: str = field()
-    family: str = field()
-    severity: Severity = field()
-    summary: str = field()
-    why: str = field()
+    name: str
+    rule: Callable[[str], AnyRule]  # the rule of a code
+    mime_type: Callable[[str], str]  # of a file, by its path
 
 
-class Tool(Record):
-    """The command that reports.
-
-    Attributes
-    ----------
-    name : str
-    rule : callable
-        Takes a code to what is told of its rule.
-    mime_type : callable
-        Takes the path of a file to its media type.
-    """
-
-    name: str = field()
-    rule: Callable[[str], RuleInfo] = field()
-    mime_type: Callable[[str], str] = field()
-
-
-@functools.cache
-def _lint_rule(code: str) -> RuleInfo:
+def _lint_rule(code: str) -> AnyRule:
     from deconv_ir.linter.catalogue import load_rule
 
-    rule = load_rule(code)
-    return RuleInfo(
-        name=rule.name,
-        family=rule.family,
-        severity=rule.severity,
-        summary=rule.title,
-        why=rule.why,
-    )
+    return load_rule(code)
 
 
 LINT = Tool(name="deconv-lint", rule=_lint_rule, mime_type=lambda _: "application/xml")
 
 
 class Run(Record):
-    """What one run of a command found.
-
-    Attributes
-    ----------
-    results : list of Result
-        In the order of the files.
-    fixed : int
-        Findings that `--fix` fixed.
-    known : int
-        Findings that the baseline holds.
-    no_ir : int
-        XML files in folders that are no IR, and were passed over.
-    colour : bool
-        Whether it is shown on a terminal.
-    tool : Tool
-    closing : str or None
-        Last words for people, in place of a summary of the findings.
-    more : mapping
-        What the JSON object has beside.
-    """
+    """The findings of one run of a command, in the order of the files."""
 
     results: list[Result] = field()
-    fixed: int = field(default=0)
-    known: int = field(default=0)
-    no_ir: int = field(default=0)
-    colour: bool = field(default=False)
+    fixed: int = field(default=0)  # findings that --fix fixed
+    known: int = field(default=0)  # findings that are in the baseline
+    no_ir: int = field(default=0)  # XML files in folders that are not IRs, and were skipped
     tool: Tool = field(default=LINT)
-    closing: str | None = field(default=None)
-    more: Mapping[str, Any] = field(default=MappingProxyType({}))
+    closing: str | None = field(default=None)  # last line for people; None: a summary
+    more: Mapping[str, Any] = field(default=MappingProxyType({}))  # further keys for JSON
 
     @property
     def findings(self) -> list[Finding]:
@@ -130,22 +86,13 @@ def render(name: str, run: Run) -> str:
 
 
 def write(text: str, name: str, output: str | None) -> None:
-    """Print a report, or write it to a file, which appears whole or not at all.
-
-    Raises
-    ------
-    Mistake
-        The file cannot be written.
-    """
+    """Print a report, or write it to a file, which appears whole or not at all."""
     if output is None:
         click.echo(text, nl=False)
         return
     from pathlib import Path
 
-    from deconv_ir.formats.files import replace_file
+    from deconv_ir.formats.files import output_errors, replace_file
 
-    try:
-        with replace_file(Path(output)) as stream:
-            stream.write(click.unstyle(text).encode() if name == "text" else text.encode())
-    except OSError as error:
-        raise Mistake(f"{output}: cannot write the report: {error.strerror}") from None
+    with output_errors(output, "the report"), replace_file(Path(output)) as stream:
+        stream.write(click.unstyle(text).encode() if name == "text" else text.encode())

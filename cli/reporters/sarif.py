@@ -8,13 +8,16 @@ from __future__ import annotations
 import hashlib
 import json
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from deconv_ir.ir.findings import Finding, Severity
 from deconv_ir.version import __version__
 
-from . import RuleInfo, Run, from_here
+from . import Run, from_here
+
+if TYPE_CHECKING:
+    from . import AnyRule
 
 SCHEMA = (
     "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
@@ -58,11 +61,11 @@ def render(run: Run) -> str:
     return json.dumps(content, indent=2) + "\n"
 
 
-def _rule(code: str, entry: RuleInfo) -> dict[str, Any]:
+def _rule(code: str, entry: AnyRule) -> dict[str, Any]:
     return {
         "id": code,
         "name": "".join(word.capitalize() for word in entry.name.split("-")),
-        "shortDescription": {"text": entry.summary},
+        "shortDescription": {"text": entry.title},
         "fullDescription": {"text": entry.why},
         "defaultConfiguration": {"level": _LEVELS[entry.severity]},
         "properties": {"tags": [entry.family]},

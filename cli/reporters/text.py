@@ -12,7 +12,7 @@ from deconv_ir.linter.engine import Result
 
 from . import Run
 
-_COLOURS = {Severity.ERROR: "red", Severity.WARNING: "yellow", Severity.INFO: "cyan"}
+COLOURS = {Severity.ERROR: "red", Severity.WARNING: "yellow", Severity.INFO: "cyan"}
 _WIDTH = 100
 
 
@@ -26,7 +26,7 @@ def render(run: Run) -> str:
 def show(finding: Finding, result: Result) -> str:
     """Write one finding."""
     place = one_line(":".join(str(p) for p in (finding.file, finding.line, finding.column) if p))
-    colour = _COLOURS[finding.severity]
+    colour = COLOURS[finding.severity]
     head = (
         f"{click.style(place, bold=True)}: {click.style(finding.code, fg=colour, bold=True)} "
         f"{finding.severity.value}: {one_line(finding.message)} [{finding.rule}]"
@@ -67,7 +67,7 @@ def _excerpt(finding: Finding, text: str, colour: str) -> list[str]:
 
 
 def summary(run: Run) -> str:
-    """Write what was found in all, and what was not looked at."""
+    """Summarize the findings, and the files and layers that were not checked."""
     if run.closing is not None:
         return run.closing
     findings = run.findings

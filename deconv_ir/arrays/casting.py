@@ -25,24 +25,11 @@ _CHUNK = 1 << 18
 
 
 def convert(array: Array, wanted: ElementType, *, name: str, wrap: bool) -> Array:
-    """Convert an array of numbers or booleans.
+    """Convert an array of numbers or booleans, for the input `name`.
 
-    Parameters
-    ----------
-    array : ndarray
-    wanted : ElementType
-    name : str
-        Name of the input, for messages.
-    wrap : bool
-        Also convert values that do not fit: integers modulo 2^bits, fractions
-        towards zero, too large floats to infinity (or the type's substitute),
-        nonzero values to true.  NaN and infinities as integers are still
-        rejected.
-
-    Raises
-    ------
-    InputError
-        A value does not fit.
+    With `wrap`, values that do not fit are converted too: integers modulo 2^bits, fractions
+    towards zero, too large floats to infinity (or the type's substitute), nonzero values to
+    true.  NaN and infinities are still rejected as integers.
     """
     converted = np.empty(array.shape, wanted.numpy())
     source, target = array.reshape(-1), converted.reshape(-1)
@@ -92,7 +79,6 @@ def _close(part: Array, result: Array) -> Array:
 
 
 def _modulo(numbers: Array, wanted: ElementType) -> Array:
-    """Convert finite numbers to integers modulo 2^bits."""
     if numbers.dtype.kind == "f":
         # Both steps are exact: the addend's exponent is not larger than the remainder's bound.
         numbers = np.fmod(np.trunc(numbers), 2.0**64)

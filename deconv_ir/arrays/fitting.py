@@ -14,8 +14,8 @@ import numpy as np
 from numpy.lib.array_utils import byte_bounds
 from numpy.typing import ArrayLike
 
+from deconv_ir.arrays import foreign
 from deconv_ir.arrays.casting import Cast, convert
-from deconv_ir.arrays.foreign import as_array, is_array
 from deconv_ir.errors import InputError, UnsupportedError
 from deconv_ir.ir.dtypes import ElementType, from_numpy
 from deconv_ir.ir.geometry import Interval, bounds
@@ -31,42 +31,15 @@ _FEW = 8
 _DRAWN_AT_ONCE = 1 << 16
 """Elements of a block of random values."""
 
-__all__ = [
-    "as_array",
-    "describe",
-    "fit",
-    "is_array",
-    "is_extension",
-    "own",
-    "random_array",
-    "to_storable",
-]
-
 
 def fit(
     given: ArrayLike, name: str, shape: Shape, element_type: ElementType | None, *, cast: Cast
 ) -> Array:
-    """Return an array in the form that a model's input takes.
+    """Return an array in the form that a model's input `name` takes; see `casting.convert`.
 
-    Parameters
-    ----------
-    given : array_like
-    name : str
-        Name of the input, for messages.
-    shape : Shape
-        Shape of the input.
-    element_type : ElementType or None
-        Element type of the input; None: any.
-    cast : bool or "wrap"
-        Convert another element type: where every value fits, or (``wrap``)
-        also where not; see `casting.convert`.
-
-    Raises
-    ------
-    InputError
-        Shape or element type do not fit.
+    An `element_type` of None takes any.
     """
-    array = as_array(given, f"input {name!r}")
+    array = foreign.as_array(given, f"input {name!r}")
     if not compatible(array.shape, shape):
         raise InputError(
             f"input {name!r} takes shape {format_shape(shape)}, "
@@ -95,14 +68,11 @@ def fit(
     if cast and castable:
         return convert(array, element_type, name=name, wrap=cast == "wrap")
     found = from_numpy(array.dtype)
-    hint = None
-    if castable:
-        hint = "cast=True converts it"
     raise InputError(
         f"input {name!r} takes {element_type}, the array is {found or array.dtype}",
         expected=element_type,
         actual=found or array.dtype,
-        hint=hint,
+        hint="cast=True converts it" if castable else None,
         rule="input-type",
     )
 
@@ -179,13 +149,6 @@ def random_array(shape: Shape, element_type: ElementType | None, seed: int, inde
     Values are drawn in the element type of the input (f16 and narrower floats
     from f32), in blocks that bound the temporary memory.  Unknown dims get the
     smallest allowed extent above 0.
-
-    Raises
-    ------
-    InputError
-        The rank is dynamic.
-    UnsupportedError
-        Arrays cannot hold the element type.
     """
     if element_type is not None and element_type.kind == "string":
         raise UnsupportedError(f"arrays of element type {element_type} are not supported")

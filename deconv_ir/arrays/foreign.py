@@ -61,19 +61,7 @@ def is_array(given: object) -> bool:
 
 
 def as_array(given: Any, name: str) -> Array:
-    """Convert a caller's object to an array.
-
-    Parameters
-    ----------
-    given : array_like, or an object with ``__dlpack__``
-    name : str
-        Its name in messages.
-
-    Raises
-    ------
-    InputError
-        It cannot be converted to an array.
-    """
+    """Convert a caller's object, which messages call `name`, to an array."""
     if type(given) is np.ndarray:
         return given
     has_dlpack = hasattr(type(given), "__dlpack__") and not isinstance(given, np.ndarray)

@@ -24,13 +24,7 @@ _NAMED = 16
 class ModelInputs:
     """The inputs of a model, by all names that a caller may use.
 
-    Parameters
-    ----------
-    graph : Graph
-    parameters : sequence of int
-        Indices of the Parameter layers.
-    ports : mapping
-        Name -> port of each, in the same order.
+    `parameters` are the indices of the Parameter layers, `ports` their ports by name.
     """
 
     def __init__(self, graph: Graph, parameters: Sequence[int], ports: Mapping[str, Port]) -> None:
@@ -49,13 +43,7 @@ class ModelInputs:
         return positions
 
     def position(self, name: object) -> int:
-        """Return the position of an input by name.
-
-        Raises
-        ------
-        InputError
-            No input has that name.
-        """
+        """Return the position of an input by name."""
         found = self._positions.get(name) if isinstance(name, str) else None
         if found is None:
             raise InputError(
@@ -71,13 +59,7 @@ class ModelInputs:
         return (", ".join(names[:_NAMED]) or "none") + more
 
     def require_arrays(self) -> None:
-        """Require that arrays can hold the element types of the inputs.
-
-        Raises
-        ------
-        UnsupportedError
-            An input takes strings.
-        """
+        """Require that arrays can hold the element types of the inputs."""
         for (name, port), index in zip(self.ports.items(), self.parameters, strict=True):
             if port.element_type is not None and port.element_type.kind == "string":
                 layer = self.graph.layers[index]
@@ -91,26 +73,9 @@ class ModelInputs:
                 )
 
     def bind(self, inputs: Any, *, cast: Cast) -> dict[int, Array]:
-        """Match arrays with Parameter layers, and check them.
+        """Return the array of each Parameter layer, by index; see `fitting.fit`.
 
-        Parameters
-        ----------
-        inputs : mapping, iterable or array
-            Arrays by name or in order; a bare array is the only input.
-        cast : bool or "wrap"
-            See `arrays.fit`.
-
-        Returns
-        -------
-        dict
-            Index of a Parameter layer -> its array.
-
-        Raises
-        ------
-        InputError
-            An array is missing, unknown, or does not fit.
-        UnsupportedError
-            An input takes strings.
+        `inputs` are arrays by name or in order; a bare array is the only input.
         """
         self.require_arrays()
         given = self._by_position(inputs)
@@ -121,7 +86,7 @@ class ModelInputs:
                 f"no array for input {', '.join(missing[:_NAMED])}{more}", file=self.graph.file
             )
         bound = {}
-        fit = _arrays().fit
+        fit = _fitting().fit
         for position, (name, port) in enumerate(self.ports.items()):
             try:
                 fitted = fit(given[position], name, port.shape, port.element_type, cast=cast)
@@ -138,7 +103,7 @@ class ModelInputs:
                 return given
             raise InputError("an input is given under two of its names", file=self.graph.file)
         wanted = len(self.ports)
-        if _arrays().is_array(inputs):
+        if _fitting().foreign.is_array(inputs):
             if wanted == 1:
                 return {0: inputs}
             raise InputError(
@@ -165,13 +130,7 @@ class ModelInputs:
         return given
 
     def infos(self, shapes: Mapping[str, Any] | None) -> dict[int, TensorInfo]:
-        """Return the infos of the inputs, given some of their shapes.
-
-        Raises
-        ------
-        InputError
-            An input does not exist, or does not accept the shape.
-        """
+        """Return the infos of the inputs, given some of their shapes."""
         ports = list(self.ports.values())
         infos = {
             index: TensorInfo(port.shape, port.element_type)
@@ -235,8 +194,8 @@ def _dim(given: Any) -> Dim:
 
 
 @functools.cache
-def _arrays() -> Any:
+def _fitting() -> Any:
     # Imported once: looking a module up at each run takes longer than a small layer.
-    from deconv_ir.arrays import fitting as arrays
+    from deconv_ir.arrays import fitting
 
-    return arrays
+    return fitting

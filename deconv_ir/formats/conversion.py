@@ -6,8 +6,8 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from deconv_ir.errors import InputError, OutputError
-from deconv_ir.formats.files import replace_file
+from deconv_ir.errors import InputError
+from deconv_ir.formats.files import output_errors, replace_file
 from deconv_ir.formats.opening import ONEDNN, Readable, open_weights, read_graph
 from deconv_ir.ir.operation import Context
 from deconv_ir.limits import DEFAULT_LIMITS, Limits
@@ -95,8 +95,5 @@ def to_onednn(
 
 
 def _write(path: Path, data: bytes) -> None:
-    try:
-        with replace_file(path) as stream:
-            stream.write(data)
-    except OSError as error:
-        raise OutputError(f"cannot write the file: {error.strerror}", file=str(path)) from error
+    with output_errors(path, "the file"), replace_file(path) as stream:
+        stream.write(data)

@@ -9,6 +9,8 @@ import stat
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, BinaryIO
 
+from deconv_ir.errors import OutputError
+
 if TYPE_CHECKING:
     from pathlib import Path
 
@@ -17,11 +19,6 @@ def open_regular(path: str | os.PathLike[str]) -> BinaryIO:
     """Open a regular file for reading.
 
     A FIFO or a device is refused instead of waited for.
-
-    Raises
-    ------
-    OSError
-        It does not exist, cannot be read, or is not a regular file.
     """
     descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
     mode = os.fstat(descriptor).st_mode
@@ -34,35 +31,21 @@ def open_regular(path: str | os.PathLike[str]) -> BinaryIO:
 
 
 class OversizeError(OSError):
-    """A file has more bytes than the limit.
-
-    Attributes
-    ----------
-    size : int
-        The bytes found; a file that grows while it is read may have more.
-    """
+    """A file has more bytes than the limit."""
 
     def __init__(self, path: str | os.PathLike[str], size: int, limit: int) -> None:
         message = f"the file has {size} bytes, more than the limit of {limit}"
         super().__init__(errno.EFBIG, message, os.fspath(path))
-        self.size = size
+        self.size = size  # the bytes found; a file that grows while it is read may have more
 
 
 def read_regular(path: str | os.PathLike[str], limit: int) -> bytes:
-    """Return the bytes of a regular file of at most `limit` bytes.
-
-    Raises
-    ------
-    OversizeError
-        There are more bytes.
-    OSError
-        As by `open_regular`.
-    """
+    """Return the bytes of a regular file of at most `limit` bytes."""
     with open_regular(path) as stream:
         size = os.fstat(stream.fileno()).st_size
         if size > limit:
             raise OversizeError(path, size, limit)
-        # `read` allocates all the bytes asked for: the size, then what the file grows by.
+        # `read` allocates all the bytes asked for: the size, then the growth of the file.
         data = stream.read(size + 1)
         while len(data) > size:
             size = len(data)
@@ -73,21 +56,8 @@ def read_regular(path: str | os.PathLike[str], limit: int) -> bytes:
 
 
 def is_json(data: bytes) -> bool:
-    """Tell whether a file begins as JSON does, and XML does not."""
+    """Whether a file begins as JSON does, and XML does not."""
     return data[:64].removeprefix(b"\xef\xbb\xbf").lstrip()[:1] in (b"{", b"[")
-
-
-def _require_replaceable(path: Path) -> None:
-    """Require that a path is not a device, a FIFO or a name such as /dev/stdout."""
-    try:
-        mode = path.stat().st_mode  # follows links
-    except FileNotFoundError:
-        return
-    if stat.S_ISDIR(mode):
-        raise IsADirectoryError(errno.EISDIR, "it is a directory", str(path))
-    folder = os.path.realpath(path.parent)
-    if not stat.S_ISREG(mode) or folder == "/dev" or folder.startswith("/proc/"):
-        raise OSError(errno.EINVAL, "not a regular file", str(path))
 
 
 @contextlib.contextmanager
@@ -99,17 +69,19 @@ def replace_file(path: Path, *, durable: bool = True) -> Iterator[BinaryIO]:
     is untouched.  Its name is unique, so several writers can write to one
     folder or path: the last one wins.  Without `durable`, flushing to disk is
     left to the system, for files that can be regenerated.
-
-    Raises
-    ------
-    OSError
-        The folder does not exist or cannot be written, the disk is full, or
-        `path` is not a regular file.
     """
-    _require_replaceable(path)
+    with contextlib.suppress(FileNotFoundError):
+        mode = path.stat().st_mode  # follows links
+        if stat.S_ISDIR(mode):
+            raise IsADirectoryError(errno.EISDIR, "it is a directory", str(path))
+        folder = os.path.realpath(path.parent)
+        # A name such as /dev/stdout stands for a file that the caller has opened.
+        if not stat.S_ISREG(mode) or folder == "/dev" or folder.startswith("/proc/"):
+            raise OSError(errno.EINVAL, "not a regular file", str(path))
     # The name is chosen before the file is created, so that cleanup finds it
     # after an interruption at any point.
-    temporary = _beside(path)
+    start = os.fsencode(path.name)[:128].decode("utf-8", "ignore")
+    temporary = path.with_name(f".{start}.{os.urandom(8).hex()}.tmp")
     try:
         # `tempfile` would make it private, and importing it takes longer than
         # running a small model.
@@ -124,20 +96,29 @@ def replace_file(path: Path, *, durable: bool = True) -> Iterator[BinaryIO]:
             temporary.unlink()
         raise
     if durable:
-        _sync_folder(path.parent)
+        with contextlib.suppress(OSError):  # not every system can flush the renaming
+            descriptor = os.open(path.parent, os.O_RDONLY | os.O_CLOEXEC)
+            try:
+                os.fsync(descriptor)
+            finally:
+                os.close(descriptor)
 
 
-def _beside(path: Path) -> Path:
-    """Return a unique name in the folder of `path`."""
-    start = os.fsencode(path.name)[:128].decode("utf-8", "ignore")
-    return path.with_name(f".{start}.{os.urandom(8).hex()}.tmp")
+@contextlib.contextmanager
+def output_errors(path: str | os.PathLike[str], what: str) -> Iterator[None]:
+    """Turn an OSError of the block into an `OutputError`: ``PATH: cannot write WHAT: ...``."""
+    try:
+        yield
+    except OSError as error:
+        message = f"cannot write {what}: {error.strerror or error}"
+        raise OutputError(message, file=str(path)) from error
 
 
-def _sync_folder(folder: Path) -> None:
-    """Flush the renaming to disk, where the system supports it."""
-    with contextlib.suppress(OSError):
-        descriptor = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
+def rewrite(path: Path, data: bytes, what: str) -> None:
+    """Write a file anew: the one that a link leads to, with the permissions that it has."""
+    target = path.resolve()
+    with output_errors(path, what):
+        mode = target.stat().st_mode
+        with replace_file(target) as stream:
+            os.fchmod(stream.fileno(), mode & 0o7777)
+            stream.write(data)

@@ -27,13 +27,7 @@ ONEDNN = "onednn_graph"
 
 
 def read_graph(model: Readable, limits: Limits, overrides: Overrides | None = None) -> Graph:
-    """Read a model whose layers are connected; see `read_model`.
-
-    Raises
-    ------
-    DeconvError
-        The first problem of the file.
-    """
+    """Read a model whose layers are connected, or raise the first problem of the file."""
     graph, problems = read_model(model, limits, overrides)
     if problems:
         raise problems[0]
@@ -46,13 +40,7 @@ def read_graph(model: Readable, limits: Limits, overrides: Overrides | None = No
 def read_model(
     model: Readable, limits: Limits, overrides: Overrides | None = None
 ) -> tuple[Graph | None, Sequence[DeconvError]]:
-    """Read an IR or a oneDNN Graph file from a file, or from its contents.
-
-    Raises
-    ------
-    InputError
-        It is neither a path nor bytes, or `overrides` are given for an IR.
-    """
+    """Read an IR or a oneDNN Graph file, which alone takes `overrides`, or its contents."""
     file: str | None = None
     if isinstance(model, bytes | bytearray | memoryview):
         data = bytes(model)
@@ -72,13 +60,6 @@ def read_model(
 
 
 def _as_path(name: str, given: object) -> str:
-    """Return a path as text.
-
-    Raises
-    ------
-    InputError
-        It is not a path.
-    """
     try:
         path = os.fspath(given)  # type: ignore[call-overload]
     except TypeError:
@@ -96,20 +77,8 @@ def _as_path(name: str, given: object) -> str:
 def open_weights(graph: Graph, path: str | None, weights: Readable | None) -> Weights | None:
     """Open the weights file, and check that every constant is in it.
 
-    Parameters
-    ----------
-    graph : Graph
-    path : str or None
-        Where the XML is; None: it was given as bytes.
-    weights : path-like or bytes, optional
-        The weights file, or its contents; by default the file beside `path`.
-
-    Raises
-    ------
-    InputError
-        `weights` is neither a path nor bytes.
-    WeightsError
-        It is missing, or a constant is not in it.
+    `path` is that of the XML, None if it was given as bytes; by default, the weights file is
+    the one beside it.
     """
     constants = [layer for layer in graph.layers if isinstance(layer.operation, Const)]
     opened: Weights

@@ -1,1 +1,1 @@
-"""The network, whatever file it came from: graph, operations, shapes, geometry."""
+"""A network of any file format: graph, operations, shapes, geometry."""

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 else:
     Array = Any
 
-__all__ = ["ELEMENT_TYPES", "ElementType", "from_numpy", "parse_element_type"]
-
 
 class ElementType:
     """An element type of the IR: one object per type, compared by identity.
@@ -153,11 +151,7 @@ _BY_NAME: dict[str, ElementType] = {}
 for _type in ELEMENT_TYPES:
     for _spelling in (_type.name, _type.ir_name, _type.ir_name.lower(), _type.name.upper()):
         _BY_NAME[_spelling] = _type
-_BY_NAME |= {
-    "U1": _BY_NAME["u1"],
-    "bool": _BY_NAME["boolean"],
-    "BOOLEAN": _BY_NAME["boolean"],
-}
+_BY_NAME |= {"U1": _BY_NAME["u1"], "bool": _BY_NAME["boolean"], "BOOLEAN": _BY_NAME["boolean"]}
 
 F32 = _BY_NAME["f32"]
 F16 = _BY_NAME["f16"]
@@ -170,11 +164,6 @@ BOOLEAN = _BY_NAME["boolean"]
 
 def parse_element_type(text: str) -> ElementType:
     """Return the element type that `text` spells, in either of the IR's spellings.
-
-    Raises
-    ------
-    ValueError
-        The text is not the name of an element type.
 
     Examples
     --------

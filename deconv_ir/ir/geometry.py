@@ -20,25 +20,6 @@ from typing import NamedTuple
 
 from deconv_ir.ir.options import Semantics
 
-__all__ = [
-    "AxisGeometry",
-    "Dim",
-    "Interval",
-    "PadMode",
-    "Rounding",
-    "Semantics",
-    "backward_data_axis",
-    "bounds",
-    "conv_transpose_axis",
-    "convolution_axis",
-    "effective_kernel",
-    "interval",
-    "monotone",
-    "natural_extent",
-    "openvino_axis",
-    "pooling_axis",
-]
-
 
 class Interval(NamedTuple):
     """A dim that is not fixed: ``min <= dim <= max``.
@@ -125,18 +106,9 @@ class PadMode(enum.Enum):
 class AxisGeometry(NamedTuple):
     """The pads and the output extent of one spatial axis.
 
-    Attributes
-    ----------
-    pad_begin : int
-        Index of the natural output at which the output starts; negative: the
-        output starts with that many zeros.
-    pad_end : int
-        How many elements of the natural output (with output_padding) are
-        cropped at the end; negative: zeros are appended.
-    output : int
-        Extent of the output.
-    template, numbers : str, tuple of int
-        The formula for `output` and the pads, and its numbers; see `formula`.
+    `pad_begin` is the index of the natural output at which the output starts; if it is
+    negative, the output starts with that many zeros.  `pad_end` elements of the natural output
+    (with output_padding) are cropped at the end; if it is negative, zeros are appended.
     """
 
     pad_begin: int
@@ -244,24 +216,10 @@ def openvino_axis(
 ) -> AxisGeometry:
     """Find pads and extent as ConvolutionBackpropData-1 does (and its Group form).
 
-    Parameters
-    ----------
-    axis : Axis
-        Attributes of the axis.
-    data, kernel : int
-        Extents X and K.
-    auto_pad : PadMode
-        The attribute.
-    output : int, optional
-        Element of the `output_shape` input for this axis.
-    semantics : Semantics
-        SPEC: OpenVINO documents ConvolutionBackpropData-1 and
-        GroupConvolutionBackpropData-1, 'Detailed description'.
-        OPENVINO: the CPU runtime, which differs only with `output`.
-
-    Returns
-    -------
-    AxisGeometry
+    `data` and `kernel` are the extents X and K, `output` the element of the `output_shape` input
+    for this axis.  Source of SPEC: OpenVINO documents ConvolutionBackpropData-1 and
+    GroupConvolutionBackpropData-1, 'Detailed description'.  OPENVINO is the CPU runtime, which
+    differs only with `output`.
     """
     if output is None:
         if auto_pad is PadMode.EXPLICIT:
@@ -306,16 +264,7 @@ def conv_transpose_axis(
         "Y = stride*X + output_padding = {0}*{1} + {2} = {3};"
         " total_padding = (K - 1)*dilation + 1 - stride = ({4} - 1)*{5} + 1 - {0} = {6};"
         f" pad_begin = {rule}total_padding // 2 = {{7}}",
-        (
-            axis.stride,
-            data,
-            axis.output_padding,
-            output,
-            kernel,
-            axis.dilation,
-            total,
-            begin,
-        ),
+        (axis.stride, data, axis.output_padding, output, kernel, axis.dilation, total, begin),
     )
 
 
@@ -365,16 +314,8 @@ def convolution_axis(
     """Find pads and extent as OpenVINO Convolution-1 does (and its Group form).
 
     Here pads are added to the data: ``output[y]`` is the sum over k of
-    ``data[stride*y + dilation*k - pad_begin] * filter[k]`` where that index exists.
-
-    Parameters
-    ----------
-    axis : Axis
-        Attributes of the axis; `output_padding` has no meaning here.
-    data, kernel : int
-        Extents X and K.
-    auto_pad : PadMode
-        The attribute.
+    ``data[stride*y + dilation*k - pad_begin] * filter[k]`` where that index exists;
+    `output_padding` has no meaning.
     """
     return pooling_axis(axis, data, kernel, auto_pad, Rounding.FLOOR)
 
@@ -388,13 +329,8 @@ def pooling_axis(
 ) -> AxisGeometry:
     """Find pads and extent as OpenVINO MaxPool-1, -8, -14 and AvgPool-1, -14 do.
 
-    Parameters
-    ----------
-    axis, data, kernel, auto_pad
-        As of `convolution_axis`.
-    rounding : Rounding
-        ceil counts a last window that reaches beyond the end; ceil_torch counts
-        it only if it starts in the data or in the pad before the data.
+    Rounding up counts a last window that reaches beyond the end; CEIL_TORCH counts it only if
+    it starts in the data or in the pad before the data.
     """
     if auto_pad in (PadMode.SAME_UPPER, PadMode.SAME_LOWER):
         return _same_axis(axis, data, kernel, auto_pad)

@@ -144,31 +144,17 @@ class Layer(NamedTuple):
 
 
 class GraphLocation(NamedTuple):
-    """The part of a graph that an error or a finding refers to; None: unspecified.
+    """The part of a graph that an error or a finding refers to; None: unspecified."""
 
-    Attributes
-    ----------
-    layer, edge : int or None
-        Index in `Graph.layers` or `Graph.edges`.
-    side : str or None
-        ``input`` or ``output``.
-    port, axis : int or None
-        Index of the port on that side, and of one of its dims.
-    attribute : str or None
-        An attribute of the given port or edge, else of the layer's ``<data>``,
-        or of the ``<layer>`` if `own`.
-    child : str or None
-        An uninterpreted child element of the layer.
-    """
-
-    layer: int | None = None
-    edge: int | None = None
-    side: str | None = None
-    port: int | None = None
-    axis: int | None = None
+    layer: int | None = None  # index in `Graph.layers`
+    edge: int | None = None  # index in `Graph.edges`
+    side: str | None = None  # "input" or "output"
+    port: int | None = None  # index of the port on that side
+    axis: int | None = None  # index of one of its dims
+    # An attribute of the port or edge, else of the layer's <data>, or of the <layer> if `own`.
     attribute: str | None = None
     own: bool = False
-    child: str | None = None
+    child: str | None = None  # an uninterpreted child element of the layer
 
 
 class Edge(NamedTuple):
@@ -442,14 +428,7 @@ def _sort(sources: Sequence[Sequence[Source | None]]) -> tuple[int, ...]:
 def _find_cycle(
     graph: Graph, sources: Sequence[Sequence[Source | None]], order: Sequence[int]
 ) -> tuple[int, str]:
-    """Find the layers of one cycle by walking backwards from an unsorted layer.
-
-    Returns
-    -------
-    layer : int
-        Index of one layer of the cycle.
-    message : str
-    """
+    """Return a layer of a cycle and a message, by walking backwards from an unsorted layer."""
     done = set(order)
     at = next(i for i in range(len(sources)) if i not in done)
     walk: dict[int, int] = {}

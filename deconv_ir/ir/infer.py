@@ -2,31 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from deconv_ir.errors import DeconvError, ShapeError
 from deconv_ir.ir.findings import Finding, Severity
+from deconv_ir.ir.geometry import Dim
 from deconv_ir.ir.graph import Graph, GraphLocation, Layer, Port
 from deconv_ir.ir.operation import Context, TensorInfo
-from deconv_ir.ir.shapes import Shape, compatible, format_shape, intersect_dims, size_problem
+from deconv_ir.ir.shapes import format_shape, intersect_dims, size_problem
 
 Outputs = tuple[TensorInfo, ...]
-"""What is known of the outputs of a layer."""
+"""The infos of the outputs of a layer."""
 
 
 class Inference(NamedTuple):
     """The inferred shape, type and value of every tensor of a graph.
 
-    Attributes
-    ----------
-    outputs : tuple
-        For each layer (by index), a TensorInfo for each of its outputs.
-    findings : tuple of Finding
-        Declared dims and types that differ from the computed ones, and layers
-        that the two semantics compute differently.
-    errors : tuple of DeconvError
-        Layers whose inputs do not fit (empty unless errors are collected).
+    `outputs` are those of each layer, by index; `findings` are declared dims and types that
+    differ from them, and layers that the two semantics compute differently; `errors`, where
+    they are collected, are those of layers whose inputs do not fit.
     """
 
     outputs: tuple[tuple[TensorInfo, ...], ...]
@@ -44,23 +39,10 @@ def infer(
 ) -> Inference:
     """Infer shape, type and value of every tensor.
 
-    Parameters
-    ----------
-    graph : Graph
-    context : Context
-    given : mapping, optional
-        Index of a Parameter layer -> its info, overriding the file's.
-    collect : bool
-        After a layer whose inputs do not fit, list the error and continue with
-        its declared dims.
-    resume : callable, optional
-        Takes the index of a layer whose declared outputs differ, and the
-        computed ones; returns those that the layers after it are given.
-
-    Raises
-    ------
-    ShapeError
-        The inputs of a layer do not fit it, or each other.
+    `given` overrides the infos of Parameter layers, by index.  With `collect`, the error of a
+    layer whose inputs do not fit is listed, and its declared dims are used.  `resume` takes the
+    index of a layer whose declared outputs differ, and the computed ones; it returns those that
+    the layers after it are given.
     """
     topology = graph.topology
     layers = graph.layers
@@ -137,13 +119,7 @@ def declared(port: Port) -> TensorInfo:
 def infer_layer(
     layer: Layer, inputs: Sequence[TensorInfo], context: Context
 ) -> tuple[TensorInfo, ...]:
-    """Infer a layer's outputs.
-
-    Raises
-    ------
-    ShapeError
-        The number of inputs is wrong, or they do not fit.
-    """
+    """Infer a layer's outputs."""
     operation = layer.operation
     least, most = operation.required_inputs, len(operation.inputs)
     if least is not None and not least <= len(inputs) <= most:
@@ -184,92 +160,53 @@ def compare(
     """Compare a layer's declared outputs with the computed ones."""
     layer = graph.layers[index]
     found: list[Finding] = []
+
+    def add(
+        rule: str, message: str, expected: object, actual: object, place: GraphLocation
+    ) -> None:
+        line = layer.line if place.port is None else layer.line_of(layer.outputs[place.port])
+        where = (graph.file, line, layer.label)
+        place = place._replace(layer=index)
+        found.append(Finding(rule, Severity.ERROR, message, *where, expected, actual, place=place))
+
     for i, (port, info) in enumerate(zip(layer.outputs, outputs, strict=False)):
-        if port.shape is not None and port.shape != info.shape:
-            found += _compare_shapes(graph, index, i, inputs, info.shape, context)
-        if (
-            port.element_type is not None
-            and info.element_type is not None
-            and port.element_type is not info.element_type
-        ):
-            found.append(
-                Finding(
-                    "declared-type",
-                    Severity.ERROR,
-                    f"output {i} declares precision {port.element_type.ir_name}, "
-                    f"computed is {info.element_type.ir_name}",
-                    graph.file,
-                    layer.line_of(port),
-                    layer.label,
-                    info.element_type,
-                    port.element_type,
-                    place=GraphLocation(layer=index, side="output", port=i, attribute="precision"),
-                )
+        place = GraphLocation(side="output", port=i)
+        if port.shape is not None and info.shape is not None and port.shape != info.shape:
+            for axis, message, expected, actual in _differences(port.shape, info.shape):
+                explained = layer.operation.explain(inputs, context, i, axis or 0)
+                formula = f": {explained}" if explained else ""
+                message = f"output {i}{message}{formula}"
+                add("declared-dims", message, expected, actual, place._replace(axis=axis))
+        declared_type, element_type = port.element_type, info.element_type
+        if declared_type and element_type and declared_type is not element_type:
+            message = (
+                f"output {i} declares precision {declared_type.ir_name}, "
+                f"computed is {element_type.ir_name}"
             )
+            place = place._replace(attribute="precision")
+            add("declared-type", message, element_type, declared_type, place)
     difference = layer.operation.compare_semantics(inputs, context)
     if difference is not None:
-        found.append(
-            Finding(
-                "profiles-differ",
-                Severity.WARNING,
-                difference.message,
-                graph.file,
-                layer.line,
-                layer.label,
-                difference.spec,
-                difference.openvino,
-                "semantics='spec' or 'openvino' chooses",
-                place=GraphLocation(layer=index),
-            )
+        spec, openvino = difference.spec, difference.openvino
+        add("profiles-differ", difference.message, spec, openvino, GraphLocation())
+        hint = "semantics='spec' or 'openvino' chooses"
+        found[-1] = found[-1]._replace(severity=Severity.WARNING, hint=hint)
+    return found
+
+
+def _differences(
+    stated: tuple[Dim, ...], computed: tuple[Dim, ...]
+) -> Iterator[tuple[int | None, str, object, object]]:
+    """Yield axis, message, computed and declared value of each wrong dim, or of the rank."""
+    if len(stated) != len(computed):
+        declared, expected = format_shape(stated), format_shape(computed)
+        yield (
+            None,
+            f" declares rank {len(stated)} {declared}, computed is rank {len(computed)} {expected}",
+            expected,
+            declared,
         )
-    return found
-
-
-def _compare_shapes(
-    graph: Graph,
-    index: int,
-    output: int,
-    inputs: Sequence[TensorInfo],
-    computed: Shape,
-    context: Context,
-) -> list[Finding]:
-    layer = graph.layers[index]
-    port = layer.outputs[output]
-    if compatible(port.shape, computed) or port.shape is None or computed is None:
-        return []
-    if len(port.shape) != len(computed):
-        explained = layer.operation.explain(inputs, context, output, 0)
-        return [
-            Finding(
-                "declared-dims",
-                Severity.ERROR,
-                f"output {output} declares rank {len(port.shape)} {format_shape(port.shape)}, "
-                f"computed is rank {len(computed)} {format_shape(computed)}"
-                + (f": {explained}" if explained else ""),
-                graph.file,
-                layer.line_of(port),
-                layer.label,
-                format_shape(computed),
-                format_shape(port.shape),
-                place=GraphLocation(layer=index, side="output", port=output),
-            )
-        ]
-    found = []
-    for axis, (stated, dim) in enumerate(zip(port.shape, computed, strict=True)):
-        if intersect_dims(stated, dim) is None:
-            explained = layer.operation.explain(inputs, context, output, axis)
-            found.append(
-                Finding(
-                    "declared-dims",
-                    Severity.ERROR,
-                    f"output {output}, axis {axis}: declared {stated}, computed {dim}"
-                    + (f": {explained}" if explained else ""),
-                    graph.file,
-                    layer.line_of(port),
-                    layer.label,
-                    dim,
-                    stated,
-                    place=GraphLocation(layer=index, side="output", port=output, axis=axis),
-                )
-            )
-    return found
+        return
+    for axis, (dim, wanted) in enumerate(zip(stated, computed, strict=True)):
+        if intersect_dims(dim, wanted) is None:
+            yield axis, f", axis {axis}: declared {dim}, computed {wanted}", wanted, dim

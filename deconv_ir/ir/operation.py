@@ -1,4 +1,4 @@
-"""The interface of operations, and what is known of a tensor without computing it."""
+"""The interface of operations, and the inferred description of tensors."""
 
 from __future__ import annotations
 
@@ -53,16 +53,7 @@ class Kernel:
         out: Array | None = None,
         budget: ScratchpadBudget | None = None,
     ) -> Sequence[Any]:
-        """Compute the outputs.
-
-        Parameters
-        ----------
-        inputs : sequence of ndarray
-        out : ndarray, optional
-            Where the first output may go; only where the operation `accepts_out`.
-        budget : ScratchpadBudget, optional
-            Bound on its scratchpad.
-        """
+        """Compute the outputs, the first into `out` where the operation `accepts_out`."""
         raise NotImplementedError
 
     def bind(self, inputs: Sequence[TensorInfo], budget: ScratchpadBudget) -> Call:
@@ -356,12 +347,7 @@ class Operation(Record):
     ) -> str | None:
         """Return the formula of a dim of an output, with its numbers; None: there is none.
 
-        Parameters
-        ----------
-        inputs, context
-            As of `infer`.
-        output, axis : int
-            Index of the output, and of its dim.
+        `output` and `axis` are the indices of the output and of its dim.
         """
         if not self.formula:
             return None
@@ -384,20 +370,7 @@ class Operation(Record):
         return None
 
     def execute(self, inputs: Sequence[Array], context: Context) -> Sequence[Array]:
-        """Compute the outputs.
-
-        Parameters
-        ----------
-        inputs : sequence of ndarray
-            Arrays that `infer` accepts.
-        context : Context
-            Semantics and constants.
-
-        Returns
-        -------
-        sequence of ndarray
-            One for each output.
-        """
+        """Compute an array for each output, from arrays that `infer` accepts."""
         raise NotImplementedError
 
     def as_lazy_tensor(self, inputs: Sequence[LazyTensor], context: Context) -> LazyTensor | None:
@@ -405,20 +378,10 @@ class Operation(Record):
         return None
 
     def prepare(self, constants: Sequence[Constant | None], context: Context) -> Kernel | None:
-        """Prepare a kernel from constant inputs, once for all runs.
+        """Prepare a kernel from constant inputs (None for the others), once for all runs.
 
-        Parameters
-        ----------
-        constants : sequence of array or None
-            The inputs that are constant; None for the others.
-        context : Context
-            Semantics and constants.
-
-        Returns
-        -------
-        Kernel or None
-            It takes the inputs of `execute`, with None allowed for constant ones.
-            None: there is nothing to prepare.
+        The kernel takes the inputs of `execute`, with None allowed for constant ones.  None:
+        there is nothing to prepare.
         """
         return None
 
@@ -429,30 +392,12 @@ class Operation(Record):
     ) -> Kernel | None:
         """Prepare the layer with the ones that follow; the result is rounded once, at the end.
 
-        Parameters
-        ----------
-        constants : sequence of array or None
-            As of `prepare`.
-        epilogue : Epilogue
-            The operations that follow.
-        context : Context
-            Semantics and constants.
-
-        Returns
-        -------
-        Kernel or None
-            None where they cannot be fused.
+        None: they cannot be fused.
         """
         return None
 
     def prepare_first(self, context: Context) -> Kernel | None:
-        """Prepare a layer that computes its first output only.
-
-        Returns
-        -------
-        Kernel or None
-            As of `prepare`; returns only the first output.  None if that saves nothing.
-        """
+        """Prepare a kernel that computes the first output only; None if that saves nothing."""
         return None
 
     def accepts_out(self, inputs: Sequence[TensorInfo], output: TensorInfo) -> bool:
@@ -470,24 +415,11 @@ class Operation(Record):
     def bind(
         self, inputs: Sequence[TensorInfo], outputs: Sequence[TensorInfo], context: Context
     ) -> Call:
-        """Prepare a call for fixed shapes.
+        """Prepare a call for fixed shapes; a `value` is the value in every run.
 
-        An override serves small tensors, where call overhead dominates; it leaves
-        other tensors to this method.
-
-        Parameters
-        ----------
-        inputs, outputs : sequence of TensorInfo
-            All shapes are static and all element types known; a `value` is the value
-            in every run.
-        context : Context
-            Semantics and constants.
-
-        Returns
-        -------
-        callable
-            Takes the inputs, and an array for the output or None; called with NumPy's
-            warnings off, from several threads at once.
+        An override serves small tensors, where call overhead dominates; it leaves other tensors
+        to this method.  The call takes the inputs, and an array for the output or None; it is
+        made with NumPy's warnings off, from several threads at once.
         """
 
         def call(arrays: Sequence[Array], out: Array | None) -> Sequence[Array]:
@@ -519,20 +451,9 @@ class Operation(Record):
     def scratch(
         self, inputs: Sequence[TensorInfo], outputs: Sequence[TensorInfo], context: Context
     ) -> int:
-        """Estimate the bytes of temporary arrays.
+        """Estimate the bytes of temporary arrays; `context.scratch_bytes` should be kept.
 
-        Parameters
-        ----------
-        inputs, outputs : sequence of TensorInfo
-            All shapes are static, except None for a constant that the layer was
-            prepared with.
-        context : Context
-            `scratch_bytes` is the bound that should be kept.
-
-        Returns
-        -------
-        int
-            Bytes.
+        All shapes are static, except None for a constant that the layer was prepared with.
         """
         return 0
 

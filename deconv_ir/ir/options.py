@@ -13,13 +13,7 @@ class Option(enum.Enum):
 
     @classmethod
     def of(cls, word: Self | str) -> Self:
-        """Return the value of a name.
-
-        Raises
-        ------
-        InputError
-            The name is unknown.
-        """
+        """Return the value of a name."""
         found = word if isinstance(word, str | cls) else type(word).__name__
         try:
             return cls(found)

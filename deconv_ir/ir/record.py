@@ -1,6 +1,6 @@
 """Records: frozen objects with named fields, equal when their fields are.
 
-What `dataclasses` does, without its price: that compiles up to seven methods
+Like `dataclasses`, at a lower price: that module compiles up to seven methods
 for each class, which takes longer than reading a small model does.  Here all
 classes share the methods of one.
 """
@@ -14,15 +14,7 @@ REQUIRED: Final[Any] = object()
 
 
 class Field:
-    """A field of a record, by which its class is made; see `field`.
-
-    Attributes
-    ----------
-    field : str
-        Its name.
-    default : Any
-        Its value where none is given; `REQUIRED`: one must be.
-    """
+    """A field of a record, by which its class is made; see `field`."""
 
     __slots__ = ("default", "field")
 
@@ -113,5 +105,4 @@ class Record:
 
 
 def _restore(kind: type[Record], values: dict[str, Any]) -> Record:
-    """Restore a record from a pickle."""
     return kind(**values)

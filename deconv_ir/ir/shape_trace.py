@@ -14,24 +14,11 @@ _SHOWN = 6
 
 
 def explain_shape_trace(
-    error: ShapeError,
-    graph: Graph,
-    context: Context,
-    infos: Mapping[int, TensorInfo],
+    error: ShapeError, graph: Graph, context: Context, infos: Mapping[int, TensorInfo]
 ) -> DeconvError:
-    """Add the path of shapes from an input to the hint of a shape error.
+    """Add the path of shapes from an input to the hint of a shape error that `infer` raised.
 
-    Parameters
-    ----------
-    error : ShapeError
-        As `infer` raised it.
-    infos : mapping
-        Index of a Parameter layer -> its info.
-
-    Returns
-    -------
-    DeconvError
-        The same error, with an extended hint.
+    `infos` are those of the Parameter layers, by index.
     """
     inference = infer(graph, context, infos, collect=True)
     at = next((i for i, layer in enumerate(graph.layers) if layer.label == error.layer), None)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from functools import lru_cache
 
@@ -17,13 +18,7 @@ MAX_BYTES = 2**63 - 1
 
 
 def parse_dim(text: str) -> Dim:
-    """Parse ``3``, ``-1``, ``?``, ``1..8``, ``1..`` or ``..8``.
-
-    Raises
-    ------
-    ValueError
-        The text is not a dim.
-    """
+    """Parse ``3``, ``-1``, ``?``, ``1..8``, ``1..`` or ``..8``."""
     text = text.strip()
     if text in ("-1", "?"):
         return UNKNOWN
@@ -50,13 +45,7 @@ def _extent(text: str) -> int:
 
 @lru_cache(maxsize=1024)
 def parse_shape(text: str) -> Shape:
-    """Parse a comma-separated list of dims; ``...`` is a dynamic rank, ```` a scalar.
-
-    Raises
-    ------
-    ValueError
-        An element is not a dim.
-    """
+    """Parse a comma-separated list of dims; ``...`` is a dynamic rank, ```` a scalar."""
     text = text.strip().removeprefix("[").removesuffix("]").strip()
     if text == "...":
         return None
@@ -80,19 +69,11 @@ def declared_form(shape: Shape) -> tuple[str, ...]:
 
 def is_static(shape: Shape) -> bool:
     """Whether the rank and every dim are known."""
-    if shape is None:
-        return False
-    return not any(isinstance(d, Interval) for d in shape)
+    return shape is not None and not any(isinstance(d, Interval) for d in shape)
 
 
 def static(shape: Shape) -> tuple[int, ...]:
-    """Return a static shape as plain ints.
-
-    Raises
-    ------
-    ValueError
-        The shape is not static.
-    """
+    """Return a static shape as plain ints."""
     if shape is None:
         raise ValueError("the rank is dynamic")
     dims = tuple(d for d in shape if isinstance(d, int))
@@ -124,13 +105,7 @@ def compatible(a: Shape, b: Shape) -> bool:
 
 
 def intersect(a: Shape, b: Shape) -> Shape:
-    """Return the intersection of two shapes.
-
-    Raises
-    ------
-    ValueError
-        It is empty.
-    """
+    """Return the intersection of two shapes."""
     if a is None:
         return b
     if b is None:
@@ -145,21 +120,13 @@ def intersect(a: Shape, b: Shape) -> Shape:
 
 def element_count(shape: Sequence[int]) -> int:
     """Return the number of elements of a static shape (exact, without overflow)."""
-    count = 1
-    for dim in shape:
-        count *= dim
-    return count
+    return math.prod(shape)
 
 
 def size_problem(shape: Shape, bits: int) -> str | None:
-    """Return why no array can have this shape, whatever the memory; None if one can.
+    """Return why no array can have this shape; None if one can.
 
-    Parameters
-    ----------
-    shape : Shape
-        Dynamic dims count with their lower bound.
-    bits : int
-        Bits of an element.
+    Dynamic dims count with their lower bound; `bits` are those of an element.
     """
     if shape is None:
         return None

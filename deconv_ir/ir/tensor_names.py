@@ -22,23 +22,8 @@ def tensor_name(graph: Graph, source: Source) -> str:
 def find_tensors(graph: Graph, names: Sequence[str]) -> dict[str, Source]:
     """Find tensors by tensor name, layer name or layer id, in this order.
 
-    Parameters
-    ----------
-    graph : Graph
-    names : sequence of str
-        A layer with several outputs stands for all of them; ``layer.1`` is
-        its second.  A Result stands for its input.
-
-    Returns
-    -------
-    dict
-        The name, or ``name.0``, ``name.1`` and so on for a layer with several
-        outputs -> the tensor.
-
-    Raises
-    ------
-    IRError
-        No tensor has that name.
+    A Result stands for its input.  A layer with several outputs stands for all of them, under
+    ``name.0``, ``name.1`` and so on, each of which may also be asked for.
     """
     tensors: dict[str, Source] = {}
     layers: dict[str, int] = {}

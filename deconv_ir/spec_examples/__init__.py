@@ -1,4 +1,4 @@
-"""Examples of operation specifications: found, judged, put right, made, verified.
+"""Examples of operation specifications: found, checked, fixed, generated, verified.
 
 Documents print layers with dims that somebody computed by hand.  `check`
 computes them; `fix` writes the right ones; `generate` makes examples, pages

@@ -1,4 +1,4 @@
-"""Judging the examples of a document: whether the dims that they print are the right ones."""
+"""Checks the examples of a document: whether the dims that they print are right."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from deconv_ir.ops import find_operation
 from deconv_ir.ops.base import parse_attributes
 from deconv_ir.spec_examples.judgement import Judgement, Verdict
 from deconv_ir.spec_examples.rules import file_under
-from deconv_ir.spec_examples.scanner import DimText, Example, PortText, scan
+from deconv_ir.spec_examples.scanner import Example, PortText, scan
 from deconv_ir.spec_examples.text import Document
 from deconv_ir.spec_examples.values import input_values, misfit
 
@@ -55,7 +55,6 @@ class _Check:
         self.unknown: list[str] = []
 
     def judge(self) -> Judgement:
-        """Compute the outputs, and compare."""
         try:
             layer, inputs = self.layer()
             outputs = infer_layer(layer, inputs, self.context)
@@ -74,17 +73,18 @@ class _Check:
         return self.done(Verdict.RIGHT, "; ".join(reasons), computed)
 
     def done(self, verdict: Verdict, reason: str, computed: tuple[Shape, ...] = ()) -> Judgement:
-        """Close the case."""
         findings = tuple(map(file_under, self.findings))
         return Judgement(self.example, verdict, reason, findings, computed)
 
     def untold(self, reason: str, computed: tuple[Shape, ...] = ()) -> Judgement:
-        """Report why nothing can be told."""
-        self.add("example-untold", Severity.INFO, f"undecided: {reason}", self.example.line)
+        """Report why the example is undecided."""
+        message, line = f"undecided: {reason}", self.example.line
+        self.findings.append(
+            Finding("example-untold", Severity.INFO, message, self.file, line, self.example.label)
+        )
         return self.done(Verdict.UNTOLD, reason, computed)
 
     def wrong(self, error: DeconvError) -> Judgement:
-        """Report that the example does not hold together."""
         self.findings.append(
             Finding(
                 error.rule or "example",
@@ -100,29 +100,6 @@ class _Check:
         )
         return self.done(Verdict.WRONG, error.message)
 
-    def add(
-        self,
-        rule: str,
-        severity: Severity,
-        message: str,
-        at: int | DimText,
-        expected: object = None,
-        actual: object = None,
-        hint: str | None = None,
-    ) -> None:
-        """Note a finding: about a dim, or a line."""
-        if isinstance(at, DimText):
-            column = self.document.column(at.start)
-            line, end = at.line, column + at.end - at.start
-        else:
-            line, column, end = at, None, None
-        label = self.example.label
-        self.findings.append(
-            Finding(
-                rule, severity, message, self.file, line, label, expected, actual, hint, column, end
-            )
-        )
-
     def unstated(self, operation: Operation, inputs: Sequence[TensorInfo]) -> list[str]:
         """Name the lists among the inputs whose value no comment states: one may matter."""
         pairs = zip(operation.inputs[1:], inputs[1:], strict=False)
@@ -135,11 +112,10 @@ class _Check:
     # From text to a layer
 
     def layer(self) -> tuple[Layer, list[TensorInfo]]:
-        """Make a layer of the example, and say what is known of its inputs."""
         example = self.example
         if not example.type:
             raise _UntoldError("the type is left out")
-        # A Result is the one layer that has none.
+        # Only a Result has no output port.
         if not example.outputs and example.type != "Result":
             raise _UntoldError("no output port is printed")
         if example.ports_elided:
@@ -182,12 +158,11 @@ class _Check:
         return operation
 
     def port(self, port: PortText) -> Port:
-        """Make a port of what is printed."""
         info = self.info(port)
         return Port(0, info.shape, info.element_type, (), port.line - self.example.line)
 
     def info(self, port: PortText) -> TensorInfo:
-        """Say what a port prints; without dims, that is nothing."""
+        """Return the info that a port prints; without dims, the shape is unknown."""
         if port.elided or not port.dims:
             return TensorInfo(None, self.precision(port))
         return TensorInfo(
@@ -195,7 +170,7 @@ class _Check:
         )
 
     def precision(self, port: PortText) -> ElementType | None:
-        """Read `precision`; what is none counts as not stated."""
+        """Read `precision`; an invalid one counts as missing."""
         text = port.attributes.get("precision")
         try:
             return parse_element_type(text) if text else None
@@ -217,21 +192,31 @@ class _Check:
     def compare(
         self, layer: Layer, inputs: Sequence[TensorInfo], outputs: Sequence[TensorInfo]
     ) -> list[str]:
-        """Compare all outputs; return what the computed dims rest on."""
+        """Compare all outputs; return the formulas of the computed dims."""
         reasons: list[str] = []
-        printed = self.example.outputs
-        for i, (port, info) in enumerate(zip(printed, outputs, strict=False)):
-            reasons += self.compare_output(layer, inputs, i, port, info.shape)
-        # Declared dims have their own findings above, at the line of each dim.
+        for i, (port, info) in enumerate(zip(self.example.outputs, outputs, strict=False)):
+            reasons += self.reasons(layer, inputs, i, port, info.shape)
         graph = Graph(name=layer.name, layers=(layer,), edges=(), file=self.file, bare=True)
-        self.findings += [
-            found._replace(layer=self.example.label)
-            for found in compare(graph, 0, inputs, outputs, self.context)
-            if found.rule != "declared-dims"
-        ]
+        for found in compare(graph, 0, inputs, outputs, self.context):
+            if found.rule == "declared-dims":
+                found = self.at_dim(found, outputs[found.place.port].shape or ())
+            self.findings.append(found._replace(layer=self.example.label))
         return reasons
 
-    def compare_output(
+    def at_dim(self, found: Finding, computed: tuple[Dim, ...]) -> Finding:
+        """Move a finding about declared dims to the dim, with the hint that it can be fixed."""
+        dims = self.example.outputs[found.place.port].dims
+        axis = found.place.axis
+        if axis is None:
+            dim, what = dims[min(len(dims) - 1, len(computed))], "dims"
+        else:
+            dim, what, computed = dims[axis], "dim", (computed[axis],)
+        hint = f"deconv-spec fix writes the computed {what}" if is_static(computed) else None
+        column = self.document.column(dim.start)
+        end = column + dim.end - dim.start
+        return found._replace(line=dim.line, column=column, end_column=end, hint=hint)
+
+    def reasons(
         self,
         layer: Layer,
         inputs: Sequence[TensorInfo],
@@ -239,7 +224,7 @@ class _Check:
         port: PortText,
         computed: Shape,
     ) -> list[str]:
-        """Compare the dims of one output."""
+        """Return the shape and the formulas of an output; collect its unknown dims."""
         name = f"output {index}"
         if computed is None:
             self.unknown.append(f"the rank of {name} is not known")
@@ -251,53 +236,21 @@ class _Check:
                 self.unknown.append(f"dims of {name} are left out (computed {shape})")
             return [f"{name} {shape}"]
         if len(port.dims) != len(computed):
-            formula = layer.operation.explain(inputs, self.context, index, 0)
-            stated = format_shape(tuple(printed_dim(d.text) for d in port.dims))
-            self.add(
-                "declared-dims",
-                Severity.ERROR,
-                f"{name} declares rank {len(port.dims)} {stated}, "
-                f"computed is rank {len(computed)} {shape}" + (f": {formula}" if formula else ""),
-                port.dims[min(len(port.dims) - 1, len(computed))],
-                shape,
-                stated,
-                "deconv-spec fix writes the computed dims" if is_static(computed) else None,
-            )
             return []
+        for axis, (printed, dim) in enumerate(zip(port.dims, computed, strict=True)):
+            where = f"{name}, axis {axis}"
+            stated = printed_dim(printed.text)
+            if stated == UNKNOWN and dim != UNKNOWN and printed.text not in ("-1", "?"):
+                self.unknown.append(
+                    f"{where} prints {printed.text!r}, which is not a number (computed {dim})"
+                )
+            elif stated != dim and intersect_dims(stated, dim) is not None:
+                self.unknown.append(f"{where}: {stated} is printed, and {dim} is all that is known")
         formulas = [
             layer.operation.explain(inputs, self.context, index, axis)
             for axis in range(len(computed))
         ]
-        for axis, (stated_dim, dim) in enumerate(zip(port.dims, computed, strict=True)):
-            self.compare_dim(index, axis, stated_dim, dim, formulas[axis])
         return [f"{name} {shape}", *dict.fromkeys(f for f in formulas if f)]
-
-    def compare_dim(
-        self, output: int, axis: int, dim: DimText, computed: Dim, formula: str | None
-    ) -> None:
-        """Compare one dim."""
-        where = f"output {output}, axis {axis}"
-        text = dim.text
-        stated = printed_dim(text)
-        if intersect_dims(stated, computed) is None:
-            self.add(
-                "declared-dims",
-                Severity.ERROR,
-                f"{where}: declared {stated}, computed {computed}"
-                + (f": {formula}" if formula else ""),
-                dim,
-                computed,
-                stated,
-                "deconv-spec fix writes the computed dim" if isinstance(computed, int) else None,
-            )
-        elif stated == UNKNOWN and computed != UNKNOWN and text not in ("-1", "?"):
-            self.unknown.append(
-                f"{where} prints {text!r}, which is not a number (computed {computed})"
-            )
-        elif stated != computed:
-            self.unknown.append(
-                f"{where}: {stated} is printed, and {computed} is all that is known"
-            )
 
 
 def printed_dim(text: str) -> Dim:

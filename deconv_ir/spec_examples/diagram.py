@@ -13,18 +13,18 @@ from __future__ import annotations
 import io
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 from xml.sax.saxutils import escape
 
 from deconv_ir.errors import DeconvError
-from deconv_ir.ir.geometry import effective_kernel
-from deconv_ir.spec_examples.lines import Line, lines_of
+from deconv_ir.ir.geometry import effective_kernel, natural_extent
+from deconv_ir.spec_examples.golden import geometry_of
 from deconv_ir.spec_examples.specfile import ExampleSpec
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-# Okabe and Ito's palette: told apart by colour-blind readers too.
+# Okabe and Ito's palette: colour-blind readers can distinguish it.
 _COLOURS = ("#56B4E9", "#E69F00", "#009E73", "#CC79A7", "#F0E442", "#0072B2", "#D55E00", "#999999")
 _INK = "#222222"
 _FAINT = "#B8B8B8"
@@ -39,18 +39,81 @@ _GAP = 1.75
 """From one line of cells to the next, in cells."""
 
 
+MAX_CELLS = 48
+"""Positions on an axis beyond which a picture shows nothing any more."""
+
+
+class Line(NamedTuple):
+    """The numbers of one axis; the names are those of `geometry`."""
+
+    data: int
+    kernel: int
+    stride: int
+    dilation: int
+    output_padding: int
+    pad_begin: int
+    pad_end: int
+    output: int
+
+    @property
+    def natural(self) -> int:
+        """F: the positions that the filter reaches."""
+        return natural_extent(self.data, self.kernel, self.stride, self.dilation)
+
+    @property
+    def extended(self) -> int:
+        """The natural extent with output_padding."""
+        return self.natural + self.output_padding
+
+    @property
+    def first(self) -> int:
+        """The first position of the picture: before 0 where zeros are added."""
+        return min(0, self.pad_begin)
+
+    @property
+    def stop(self) -> int:
+        """The position after the last of the picture."""
+        return max(self.extended, self.pad_begin + self.output)
+
+    def is_kept(self, position: int) -> bool:
+        """Whether a position is part of the output."""
+        return self.pad_begin <= position < self.pad_begin + self.output
+
+    def sources(self, position: int) -> list[int]:
+        """Return the data elements that add to a position."""
+        return [
+            x
+            for x in range(self.data)
+            if any(self.stride * x + self.dilation * k == position for k in range(self.kernel))
+        ]
+
+
+def lines_of(example: ExampleSpec) -> tuple[Line, ...]:
+    """Return the numbers of an example's axes."""
+    geometry = geometry_of(example, example.profiles[0])
+    operation: Any = example.operation
+    data, filter_ = operation.views(example.infos, len(geometry))
+    lines = tuple(
+        Line(x, k, a.stride, a.dilation, a.output_padding, g.pad_begin, g.pad_end, g.output)
+        for a, g, x, k in zip(
+            operation.axes(len(geometry)), geometry, data.spatial, filter_.kernel, strict=True
+        )
+    )
+    longest = max(line.stop - line.first for line in lines)
+    if longest > MAX_CELLS:
+        raise DeconvError(
+            f"example {example.name!r} is too large for a picture: {longest} positions on an "
+            f"axis, {MAX_CELLS} can be shown",
+            hint="diagram = false makes the example without one",
+            rule="spec",
+        )
+    return lines
+
+
 def draw(example: ExampleSpec) -> bytes:
-    """Draw an example: a plane for two spatial axes, else a picture of each axis.
+    """Draw an example as SVG, the same on every run.
 
-    Returns
-    -------
-    bytes
-        SVG, the same on every run.
-
-    Raises
-    ------
-    DeconvError
-        matplotlib is not installed, or the example cannot be drawn.
+    Two spatial axes make a plane; otherwise, each axis has a picture.
     """
     lines = lines_of(example)
     try:
@@ -127,7 +190,6 @@ class _Pen:
         self.cell(x, y, "none")
 
     def hatch(self, x: float, y: float) -> None:
-        """Cross a cell out with diagonals."""
         across: list[float] = []
         down: list[float] = []
         for step in range(1, 8):
@@ -149,7 +211,7 @@ class _Pen:
         bold: bool = False,
         turned: bool = False,
     ) -> None:
-        """Words, in the middle of a place unless told otherwise.
+        """Words, centred at a position by default.
 
         They are written here: each version of matplotlib writes text in its
         own way, and the picture would change with it.
@@ -168,7 +230,6 @@ class _Pen:
     def span(
         self, start: float, stop: float, y: float, text: str, colour: str, lower: float = 0.0
     ) -> None:
-        """A bracket under positions, with words."""
         self.axes.plot(
             [start + 0.08, start + 0.08, stop - 0.08, stop - 0.08],
             [y, y + 0.18, y + 0.18, y],
@@ -207,7 +268,6 @@ class _Strip:
         self._output(pen, y)
 
     def label(self, pen: _Pen, y: float, text: str, detail: str) -> None:
-        """Name a line, in the margin."""
         x = self.line.first - 0.6
         pen.word(x, y + 0.3, text, anchor="end", bold=True)
         pen.word(x, y + 0.95, detail, anchor="end", colour="#666666", size=7.5)
@@ -253,12 +313,12 @@ class _Strip:
         self.label(pen, y, "sum", detail)
         for t in range(line.natural):
             pen.striped(t, y, line.sources(t))
-        for t in range(line.natural, line.natural + line.output_padding):
+        for t in range(line.natural, line.extended):
             pen.cell(t, y, _EXTRA, _COLOURS[6], linestyle=(0, (2, 1.5)))
             pen.word(t + 0.5, y + 0.5, "+", colour=_COLOURS[6])
-        end = line.natural + line.output_padding
+        end = line.extended
         for t in range(end):
-            if not line.pad_begin <= t < line.pad_begin + line.output:
+            if not line.is_kept(t):
                 pen.hatch(t, y)
         if line.pad_begin > 0:
             pen.span(0, min(line.pad_begin, end), y + 1.1, f"pad_begin {line.pad_begin}", _CUT)
@@ -296,7 +356,7 @@ class _Plane:
         self.top = rows.first - self.margin
 
     def draw(self, pen: _Pen) -> None:
-        """Draw sums, then what is cut and added, then data, filter and output over them."""
+        """Draw sums, then cropped and added positions, then data, filter and output over them."""
         rows, columns = self.rows, self.columns
         self._sums(pen)
         self._cut(pen)
@@ -331,48 +391,26 @@ class _Plane:
                     pen.cell(x, y, _shade(count), "white")
                 elif 0 <= y < rows.natural and 0 <= x < columns.natural:
                     pen.cell(x, y, _ZERO, "white")
-                elif self._added(y, x):
+                elif 0 <= y < rows.extended and 0 <= x < columns.extended:
                     pen.cell(x, y, _EXTRA, "white")
-                elif self._inside(y, x):
+                elif rows.is_kept(y) and columns.is_kept(x):
                     pen.cell(x, y, _ZERO, "white")
 
-    def _added(self, y: int, x: int) -> bool:
-        rows, columns = self.rows, self.columns
-        return (
-            0 <= y < rows.natural + rows.output_padding
-            and 0 <= x < columns.natural + columns.output_padding
-        )
-
-    def _inside(self, y: int, x: int) -> bool:
-        rows, columns = self.rows, self.columns
-        return (
-            rows.pad_begin <= y < rows.pad_begin + rows.output
-            and columns.pad_begin <= x < columns.pad_begin + columns.output
-        )
-
     def _cut(self, pen: _Pen) -> None:
-        for y in range(self.rows.natural + self.rows.output_padding):
-            for x in range(self.columns.natural + self.columns.output_padding):
-                if not self._inside(y, x):
+        for y in range(self.rows.extended):
+            for x in range(self.columns.extended):
+                if not (self.rows.is_kept(y) and self.columns.is_kept(x)):
                     pen.hatch(x, y)
 
     def _numbers(self, pen: _Pen) -> None:
         rows, columns = self.rows, self.columns
         for i in range(columns.output):
             pen.word(
-                columns.pad_begin + i + 0.5,
-                rows.first - 0.5,
-                str(i),
-                size=7.5,
-                colour="#666666",
+                columns.pad_begin + i + 0.5, rows.first - 0.5, str(i), size=7.5, colour="#666666"
             )
         for i in range(rows.output):
             pen.word(
-                columns.first - 0.5,
-                rows.pad_begin + i + 0.5,
-                str(i),
-                size=7.5,
-                colour="#666666",
+                columns.first - 0.5, rows.pad_begin + i + 0.5, str(i), size=7.5, colour="#666666"
             )
         middle = columns.pad_begin + columns.output / 2
         pen.word(middle, rows.first - 1.5, "output, axis 1", size=8)

@@ -1,10 +1,11 @@
-"""Writing the computed dims into a document, and nothing else."""
+"""Writes the computed dims into a document, and changes nothing else."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import NamedTuple
 
+from deconv_ir.formats.edits import Edit, apply_edits
 from deconv_ir.ir.findings import Severity
 from deconv_ir.ir.options import Semantics
 from deconv_ir.ir.shapes import Shape, intersect_dims, static
@@ -14,34 +15,16 @@ from deconv_ir.spec_examples.scanner import PortText
 from deconv_ir.spec_examples.text import Document
 
 
-class Edit(NamedTuple):
-    """Characters of a document, from `start` up to `end`, and what takes their place."""
-
-    start: int
-    end: int
-    text: str
-
-
 class Fix(NamedTuple):
-    """What fixing a document comes to.
+    """The result of fixing a document."""
 
-    Attributes
-    ----------
-    data : bytes
-        The document with the computed dims.
-    edits : int
-        How many places differ.
-    left : tuple of Judgement
-        Examples that are still wrong: no dims would make them right.
-    """
-
-    data: bytes
-    edits: int
-    left: tuple[Judgement, ...]
+    data: bytes  # the document with the computed dims
+    edits: int  # how many places differ
+    left: tuple[Judgement, ...]  # examples that are still wrong: no dims would make them right
 
 
 def fix_document(document: Document, semantics: Semantics = Semantics.SPEC) -> Fix:
-    """Replace wrong output dims; whatever else there is stays, byte for byte."""
+    """Replace wrong output dims; all other bytes stay as they are."""
     edits: list[Edit] = []
     left: list[Judgement] = []
     for judgement in check_document(document, semantics):
@@ -50,21 +33,11 @@ def fix_document(document: Document, semantics: Semantics = Semantics.SPEC) -> F
             edits += own
             if not whole:
                 left.append(judgement)
-    return Fix(document.encode(apply(document.text, edits)), len(edits), tuple(left))
-
-
-def apply(text: str, edits: Iterable[Edit]) -> str:
-    """Return a text with its edits, which do not overlap, made."""
-    parts: list[str] = []
-    at = 0
-    for edit in sorted(edits, key=lambda e: (e.start, e.end)):
-        parts += (text[at : edit.start], edit.text)
-        at = edit.end
-    return "".join((*parts, text[at:]))
+    return Fix(document.encode(apply_edits(document.text, edits)), len(edits), tuple(left))
 
 
 def _edits(judgement: Judgement, document: Document) -> tuple[list[Edit], bool]:
-    """Return the edits for one example; also tell whether they put all of it right."""
+    """Return the edits for one example; also return whether they fix all of it."""
     edits: list[Edit] = []
     errors = [f for f in judgement.findings if f.severity is Severity.ERROR]
     whole = bool(judgement.computed) and all(f.rule == "declared-dims" for f in errors)
@@ -81,20 +54,14 @@ def _edits(judgement: Judgement, document: Document) -> tuple[list[Edit], bool]:
                 if intersect_dims(printed_dim(stated.text), dim) is not None:
                     continue
                 if isinstance(dim, int):
-                    edits.append(Edit(stated.start, stated.end, str(dim)))
+                    edits.append((stated.start, stated.end, str(dim)))
                 else:
                     whole = False
     return edits, whole
 
 
 def _resize(port: PortText, computed: Shape, document: Document) -> Iterator[Edit]:
-    """Print more or fewer dims: the last one's text, indentation and all, is the model.
-
-    Raises
-    ------
-    ValueError
-        A dim is not known, all dims would have to go, or they are no model.
-    """
+    """Print more or fewer dims: the last one's text, indentation and all, is the model."""
     dims = static(computed)
     if not all(stated.closed for stated in port.dims):
         raise ValueError("a dim has no end tag")
@@ -103,12 +70,12 @@ def _resize(port: PortText, computed: Shape, document: Document) -> Iterator[Edi
         raise ValueError("a scalar has no dims")
     for stated, dim in zip(kept, dims, strict=False):
         if intersect_dims(printed_dim(stated.text), dim) is None:
-            yield Edit(stated.start, stated.end, str(dim))
+            yield stated.start, stated.end, str(dim)
     last = port.dims[-1]
     if len(dims) < len(port.dims):
-        yield Edit(port.dims[len(dims)].unit_start, last.unit_end, "")
+        yield port.dims[len(dims)].unit_start, last.unit_end, ""
     else:
         before = document.text[last.unit_start : last.start]
         after = document.text[last.end : last.unit_end]
         more = "".join(f"{before}{dim}{after}" for dim in dims[len(port.dims) :])
-        yield Edit(last.unit_end, last.unit_end, more)
+        yield last.unit_end, last.unit_end, more

@@ -57,16 +57,8 @@ def network(
 ) -> tuple[bytes, bytes]:
     """Write the example as a network: the .xml and the .bin.
 
-    Parameters
-    ----------
-    inputs : sequence of array or None
-        What the constants are; None makes the input one of the network's.
-
-    Returns
-    -------
-    xml, weights : bytes
-        Constants come widest element type first, so that each is aligned and
-        no byte is left over.
+    `inputs` are the constants; None makes the input one of the network's.  Constants come
+    widest element type first, so that each is aligned and no byte is left over.
     """
     weights = bytearray()
     offsets: dict[int, int] = {}
@@ -134,12 +126,5 @@ def _layer(
     attributes: dict[str, str],
 ) -> Layer:
     return Layer(
-        id_,
-        name,
-        operation,
-        operation.type,
-        version,
-        inputs,
-        outputs,
-        tuple(attributes.items()),
+        id_, name, operation, operation.type, version, inputs, outputs, tuple(attributes.items())
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import enum
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from deconv_ir.errors import DeconvError
@@ -42,27 +42,15 @@ class PageFormat(enum.Enum):
     XML = "xml"
 
 
+_FORMS = {PageFormat.MARKDOWN: pages.Markdown(), PageFormat.RST: pages.Rst()}
+
+
 def generate(
     spec: Spec, page_format: PageFormat = PageFormat.MARKDOWN, *, diagrams: bool = False
 ) -> dict[str, bytes]:
-    """Make all files of a golden directory, in memory.
+    """Make all files of a golden directory, in memory, by their paths within it.
 
-    Parameters
-    ----------
-    spec : Spec
-    page_format : PageFormat
-    diagrams : bool
-        Draw the examples that want a picture (needs matplotlib).
-
-    Returns
-    -------
-    dict
-        Path within the directory -> bytes.
-
-    Raises
-    ------
-    DeconvError
-        An example cannot have golden arrays, or matplotlib is not installed.
+    With `diagrams`, the examples that want a picture are drawn (needs matplotlib).
     """
     files: dict[str, bytes] = {}
     entries = []
@@ -83,7 +71,9 @@ def generate(
         "examples": entries,
     }
     files[MANIFEST] = _json(manifest).encode()
-    files[f"examples.{page_format.value}"] = _page(spec, page_format, files).encode()
+    form = _FORMS.get(page_format)
+    page = pages.xml(spec) if form is None else pages.page(spec, files, form)
+    files[f"examples.{page_format.value}"] = page.encode()
     return files
 
 
@@ -92,13 +82,6 @@ def _json(value: Any) -> str:
     text = json.dumps(value, indent=1, ensure_ascii=False)
     flat = re.compile(r"\[\s+(-?\d+(?:,\s+-?\d+)*)\s+\]")
     return flat.sub(lambda m: f"[{' '.join(m.group(1).split())}]", text) + "\n"
-
-
-def _page(spec: Spec, page_format: PageFormat, files: Iterable[str]) -> str:
-    if page_format is PageFormat.XML:
-        return pages.xml(spec)
-    blocks = pages.page(spec, list(files))
-    return pages.markdown(blocks) if page_format is PageFormat.MARKDOWN else pages.rst(blocks)
 
 
 def _example(
@@ -152,7 +135,6 @@ def _example(
 
 
 def _check_constants(example: ExampleSpec) -> None:
-    """Require that the weights file of an example's network is small."""
     largest = max((element_count(i.shape) for i in example.inputs[1:]), default=0)
     if largest > MAX_CONSTANT:
         raise DeconvError(

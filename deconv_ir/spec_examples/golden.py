@@ -2,7 +2,7 @@
 
 Everything here is the same, byte for byte, on every machine: inputs are small
 whole numbers, never 0, from SplitMix64, which fits in a few lines of any
-language; every sum is exact in the element type whatever its order; and the
+language; every sum is exact in the element type, in any order; and the
 .npy header is written here, since NumPy's depends on its version.
 """
 
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 SIGNED = (-3, -2, -1, 1, 2, 3)
 UNSIGNED = (1, 2, 3)
-"""What inputs are made of: a 0 would hide a wrong position."""
+"""Values of inputs: a 0 would hide a wrong position."""
 
 MAX_STEPS = 1_000_000
 """Products of data positions and filter positions that the loop kernel is given."""
@@ -45,12 +45,7 @@ _MASK = (1 << 64) - 1
 
 
 def splitmix64(seed: int, count: int) -> Array:
-    """Return the first numbers of SplitMix64 (Steele, Lea and Flood 2014).
-
-    Returns
-    -------
-    array of u64, [count]
-    """
+    """Return the first numbers of SplitMix64 (Steele, Lea and Flood 2014)."""
     z = np.arange(1, count + 1, dtype=np.uint64) * np.uint64(_GAMMA) + np.uint64(seed & _MASK)
     z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
@@ -83,13 +78,7 @@ def make_input(example: ExampleSpec, given: Input) -> Array:
 
 
 def as_deconvolution(example: ExampleSpec) -> Deconvolution:
-    """Return the operation, for which the loop kernel is an oracle.
-
-    Raises
-    ------
-    DeconvError
-        There is no loop kernel for it.
-    """
+    """Return the operation, for which the loop kernel is an oracle."""
     if not isinstance(example.operation, Deconvolution):
         raise DeconvError(
             f"example {example.name!r}: there is no loop kernel for {example.operation.type}, "
@@ -108,16 +97,7 @@ def geometry_of(example: ExampleSpec, semantics: Semantics) -> tuple[AxisGeometr
 
 
 def compute(example: ExampleSpec, inputs: Sequence[Array], semantics: Semantics) -> Array:
-    """Compute the output of an example by the loop kernel, and make sure that it is exact.
-
-    Raises
-    ------
-    DeconvError
-        There is no loop kernel for the operation, it would run too long, or
-        a sum might not be exact in the element type.
-    RuntimeError
-        The fast kernel finds something else: a bug.
-    """
+    """Compute the output of an example by the loop kernel, and make sure that it is exact."""
     operation = as_deconvolution(example)
     check_size(example)
     result = _loop(operation, inputs, example, semantics)
@@ -129,10 +109,7 @@ def compute(example: ExampleSpec, inputs: Sequence[Array], semantics: Semantics)
 
 
 def _loop(
-    operation: Deconvolution,
-    inputs: Sequence[Array],
-    example: ExampleSpec,
-    semantics: Semantics,
+    operation: Deconvolution, inputs: Sequence[Array], example: ExampleSpec, semantics: Semantics
 ) -> Array:
     data, filter_ = inputs[0], inputs[1]
     geometry = geometry_of(example, semantics)
@@ -152,13 +129,7 @@ def _loop(
 
 
 def check_size(example: ExampleSpec) -> None:
-    """Require that golden arrays are few and quick, before any is made.
-
-    Raises
-    ------
-    DeconvError
-        There is no loop kernel for the operation, or it would run too long.
-    """
+    """Require that golden arrays are few and quick, before any is made."""
     operation = as_deconvolution(example)
     spatial = len(example.outputs[0]) - 2
     data, filter_ = operation.views(example.infos, spatial)
@@ -178,7 +149,7 @@ def check_size(example: ExampleSpec) -> None:
 def _check_exact(
     example: ExampleSpec, operation: Deconvolution, inputs: Sequence[Array], semantics: Semantics
 ) -> None:
-    """Require that no partial sum, in whatever order, leaves the exact range of the type."""
+    """Require that no partial sum, in any order, leaves the exact range of the type."""
     kind = example.element_type
     magnitudes = [
         np.abs(a.astype(np.float64)) if given.value is None else a

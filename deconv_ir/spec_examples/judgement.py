@@ -1,4 +1,4 @@
-"""What is found of an example in a document."""
+"""The verdict on an example of a document."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from deconv_ir.spec_examples.scanner import Example
 
 
 class Verdict(enum.Enum):
-    """What can be said of an example."""
+    """The result of checking an example."""
 
     RIGHT = "right"
     WRONG = "wrong"
@@ -19,19 +19,10 @@ class Verdict(enum.Enum):
 
 
 class Judgement(NamedTuple):
-    """What was found of one example.
+    """The verdict on one example.
 
-    Attributes
-    ----------
-    example : Example
-    verdict : Verdict
-    reason : str
-        What it rests on: the computed shapes and their formulas, what is
-        wrong, or why nothing can be told.
-    findings : tuple of Finding
-        What is to be reported.
-    computed : tuple of Shape
-        Computed shapes of the outputs; empty where they could not be.
+    `reason` says what the verdict rests on: the computed shapes and their formulas, what is
+    wrong, or why the example is undecided; `computed` is empty where nothing could be computed.
     """
 
     example: Example

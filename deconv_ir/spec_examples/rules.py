@@ -8,22 +8,12 @@ from deconv_ir.ir.findings import Finding, Severity
 
 
 class Rule(NamedTuple):
-    """One kind of finding.
-
-    Attributes
-    ----------
-    code, name : str
-        Stable names.
-    severity : Severity
-    summary, why : str
-        What it finds, and why that matters.
-    family : str
-    """
+    """A kind of finding: the problem in one sentence, and why it matters."""
 
     code: str
     name: str
     severity: Severity
-    summary: str
+    title: str
     why: str
     family: str = "examples"
 
@@ -57,7 +47,7 @@ RULES: dict[str, Rule] = {
             "profiles-differ",
             Severity.INFO,
             "The specification and the OpenVINO runtime find different pads for an example.",
-            "Who compares an implementation with the runtime will find other numbers.",
+            "An implementation that is compared with the runtime gives other numbers.",
         ),
         Rule(
             "SE301",
@@ -71,7 +61,7 @@ RULES: dict[str, Rule] = {
             "no-example",
             Severity.INFO,
             "A document has no XML layer example.",
-            "Silence would pass for a clean check.",
+            "No output would look like a clean check.",
         ),
     )
 }

@@ -43,45 +43,21 @@ _VERSIONED = re.compile(
 
 
 class DimText(NamedTuple):
-    """One ``<dim>``.
-
-    Attributes
-    ----------
-    text : str
-        What stands in it.
-    start, end : int
-        Where that stands in the document.
-    line : int
-        Its line there.
-    unit_start, unit_end : int
-        From the end of what is before this element to its own end: what must
-        be repeated, or taken out, to have one dim more or less.
-    closed : bool
-        It has its end tag.
-    """
+    """One ``<dim>``."""
 
     text: str
-    start: int
+    start: int  # span of `text` in the document
     end: int
     line: int
+    # From the end of what is before this element to its own end: text to be repeated, or
+    # removed, to have one dim more or less.
     unit_start: int
     unit_end: int
-    closed: bool
+    closed: bool  # whether it has an end tag
 
 
 class PortText:
-    """One ``<port>``.
-
-    Attributes
-    ----------
-    attributes : dict
-    line : int
-    dims : list of DimText
-    elided : bool
-        Some of its dims are left out.
-    comments : list of str
-        Comments that belong to it.
-    """
+    """One ``<port>``."""
 
     __slots__ = ("attributes", "comments", "dims", "elided", "line")
 
@@ -90,44 +66,24 @@ class PortText:
         self.line = line
         self.comments = comments
         self.dims: list[DimText] = []
-        self.elided = False
+        self.elided = False  # whether dims are left out
 
 
 class Example:
-    """One layer example of a document.
-
-    Attributes
-    ----------
-    attributes : dict
-        Those of ``<layer>``.
-    line : int
-        Where it begins.
-    data : dict
-        Attributes of ``<data>``.
-    data_line : int or None
-        Line of ``<data>``; None where there is none.
-    data_elided, ports_elided : bool
-        Attributes, or ports, are left out.
-    inputs, outputs : list of PortText
-    comments : list of str
-        Those that belong to no port.
-    versioned : str or None
-        Version of the operation, as the document's 'Versioned name' has it.
-    start : int
-        Where it begins in the document.
-    """
+    """One layer example of a document."""
 
     def __init__(self, attributes: dict[str, str], line: int, start: int) -> None:
-        self.attributes = attributes
+        self.attributes = attributes  # of `<layer>`
         self.line = line
-        self.start = start
-        self.data: dict[str, str] = {}
-        self.data_line: int | None = None
+        self.start = start  # where it begins in the document
+        self.data: dict[str, str] = {}  # attributes of `<data>`
+        self.data_line: int | None = None  # line of `<data>`; None where there is none
         self.data_elided = False
         self.ports_elided = False
         self.inputs: list[PortText] = []
         self.outputs: list[PortText] = []
-        self.comments: list[str] = []
+        self.comments: list[str] = []  # the ones that belong to no port
+        # Version of the operation, as the document's 'Versioned name' has it.
         self.versioned: str | None = None
 
     @property
@@ -169,7 +125,7 @@ class _Scanner:
         self._all_open = False
 
     def examples(self) -> Iterator[Example]:
-        """Yield what is an example: a layer with a type, or with ports."""
+        """Yield the examples: layers with a type, or with ports."""
         at = 0
         hidden = self._hidden()
         span = next(hidden, None)
@@ -184,7 +140,7 @@ class _Scanner:
                 yield example
 
     def _hidden(self) -> Iterator[tuple[int, int]]:
-        """Find the comments from the beginning of a line on: what is in them no reader sees."""
+        """Find the comments at the beginning of a line, which readers do not see."""
         at = 0
         close = 0
         while found := _HIDDEN.search(self.text, at):
@@ -214,7 +170,7 @@ class _Scanner:
         return head.group(2), head.group(1) == "/", body.group(), end
 
     def _example(self, start: int) -> tuple[Example, int]:
-        """Read one example; also tell where to go on."""
+        """Read one example; also return where to continue."""
         tag = self._tag(start)
         assert tag is not None, "the caller has seen a <layer"
         _, _, body, at = tag
@@ -334,7 +290,7 @@ class _Walk:
             self.same_line = False
 
     def tag(self, name: str, closing: bool, body: str, line: int, end: int) -> None:
-        """Go on to where a tag leads."""
+        """Process a tag."""
         example = self.example
         if name == "data" and not closing:
             if example.data_line is None:
@@ -370,7 +326,7 @@ class _Walk:
 
 
 def _attributes(body: str) -> tuple[dict[str, str], bool]:
-    """Read the attributes of a tag's body; also tell whether some are left out."""
+    """Read the attributes of a tag's body; also return whether some are left out."""
     found: dict[str, str] = {}
     rest = []
     at = 0

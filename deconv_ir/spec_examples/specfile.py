@@ -42,51 +42,21 @@ _EXAMPLE_KEYS = (
 
 
 class Input(NamedTuple):
-    """One input of an example.
+    """One input of an example."""
 
-    Attributes
-    ----------
-    name : str
-        What the operation calls it.
-    shape : tuple of int
-    element_type : ElementType
-    value : tuple of int, or None
-        Its elements, where the file states them.
-    """
-
-    name: str
+    name: str  # as in the operation
     shape: tuple[int, ...]
     element_type: ElementType
-    value: tuple[int, ...] | None = None
+    value: tuple[int, ...] | None = None  # its elements, where the file states them
 
     @property
     def info(self) -> TensorInfo:
-        """What a shape rule is given."""
+        """The input for a shape rule."""
         return TensorInfo(self.shape, self.element_type, self.value)
 
 
 class ExampleSpec(NamedTuple):
-    """One example, checked: its attributes parse, its inputs fit, its shapes are computed.
-
-    Attributes
-    ----------
-    name, title, text : str
-    layer_id : int
-    layer_name : str
-    operation : Operation
-    attributes : tuple of (str, str)
-        As the XML has them, in the order of the file.
-    inputs : tuple of Input
-    element_type : ElementType
-    outputs : tuple of tuple of int
-        Computed shapes.
-    output_types : tuple of ElementType
-    seed : int
-    arrays, diagram : bool
-        Whether golden arrays, and a picture, are wanted.
-    profiles : tuple of Semantics
-        Whose outputs are wanted; the first is the one that the example shows.
-    """
+    """One example, checked: its attributes parse, its inputs fit, its shapes are computed."""
 
     name: str
     title: str
@@ -94,35 +64,29 @@ class ExampleSpec(NamedTuple):
     layer_id: int
     layer_name: str
     operation: Operation
-    attributes: tuple[tuple[str, str], ...]
+    attributes: tuple[tuple[str, str], ...]  # as the XML has them, in the order of the file
     inputs: tuple[Input, ...]
     element_type: ElementType
-    outputs: tuple[tuple[int, ...], ...]
+    outputs: tuple[tuple[int, ...], ...]  # computed shapes
     output_types: tuple[ElementType, ...]
     seed: int
-    arrays: bool
+    arrays: bool  # whether golden arrays, and a picture, are wanted
     diagram: bool
+    # Whose outputs are wanted; the first is the one that the example shows.
     profiles: tuple[Semantics, ...]
 
     @property
     def infos(self) -> list[TensorInfo]:
-        """What a shape rule is given of the inputs."""
+        """The inputs for a shape rule."""
         return [i.info for i in self.inputs]
 
 
 class Spec(NamedTuple):
-    """A SPEC file.
-
-    Attributes
-    ----------
-    file, operation, version, title, text, source : str
-        `version` is empty for an operation that has none.
-    examples : tuple of ExampleSpec
-    """
+    """A SPEC file."""
 
     file: str
     operation: str
-    version: str
+    version: str  # empty for an operation that has none
     title: str
     text: str
     source: str
@@ -130,13 +94,7 @@ class Spec(NamedTuple):
 
 
 def read_spec(path: str | os.PathLike[str]) -> Spec:
-    """Read and check a SPEC file.
-
-    Raises
-    ------
-    DeconvError
-        It cannot be read, is not TOML, or has a mistake.
-    """
+    """Read and check a SPEC file."""
     return parse_spec(read_file(path, MAX_BYTES), os.fspath(path))
 
 
@@ -153,7 +111,7 @@ def parse_spec(data: bytes, file: str = "<spec>") -> Spec:
 
 
 def spec_of(table: Mapping[str, Any], file: str, lines: Sequence[int] = ()) -> Spec:
-    """Check what a SPEC file states; `lines` are those of its examples."""
+    """Check the contents of a SPEC file; `lines` are those of its examples."""
     return _Reader(file, lines).spec(table)
 
 
@@ -173,7 +131,6 @@ class _Reader:
         )
 
     def get(self, table: Mapping[str, Any], key: str, kind: type, default: Any = None) -> Any:
-        """Return an entry of a given type."""
         value = table.get(key, default)
         if key not in table and default is None:
             raise self.error(f"{key!r} is missing", expected=kind.__name__)
@@ -187,13 +144,11 @@ class _Reader:
         return value
 
     def known(self, table: Mapping[str, Any], keys: Sequence[str]) -> None:
-        """Refuse keys that mean nothing."""
         unknown = [k for k in table if k not in keys]
         if unknown:
             raise self.error(f"unknown key {unknown[0]!r}; known are {', '.join(keys)}")
 
     def spec(self, table: Mapping[str, Any]) -> Spec:
-        """Read the file as a whole."""
         self.known(table, _SPEC_KEYS)
         kind = self.get(table, "operation", str)
         version = self.get(table, "version", str, "")
@@ -224,7 +179,6 @@ class _Reader:
         )
 
     def example(self, table: Mapping[str, Any], cls: type[Operation]) -> ExampleSpec:
-        """Read one example."""
         name = self.get(table, "name", str)
         if not _SLUG.fullmatch(name):
             raise self.error(f"'name' must be lower-case letters, digits, '-', '_', found {name!r}")
@@ -279,7 +233,6 @@ class _Reader:
         raise self.error(f"attribute {key!r} must be text, a number or a list, found {value!r}")
 
     def element_type(self, text: str) -> ElementType:
-        """Read an element type that arrays can have."""
         try:
             found = parse_element_type(text)
         except ValueError as error:
@@ -314,7 +267,6 @@ class _Reader:
         return tuple(found)
 
     def numbers(self, key: str, value: Any, minimum: int) -> tuple[int, ...]:
-        """Read a short list of whole numbers."""
         if (
             not isinstance(value, list)
             or len(value) > MAX_RANK
@@ -326,7 +278,6 @@ class _Reader:
         return tuple(value)
 
     def profiles(self, names: Sequence[Any]) -> tuple[Semantics, ...]:
-        """Read the profiles whose outputs are wanted."""
         known = {s.value: s for s in Semantics}
         stated = [n if isinstance(n, str) else "" for n in names]
         if not stated or len(set(stated)) < len(stated) or not all(n in known for n in stated):
@@ -336,7 +287,6 @@ class _Reader:
     def infer(
         self, name: str, operation: Operation, inputs: Sequence[Input], semantics: Semantics
     ) -> tuple[TensorInfo, ...]:
-        """Compute what the outputs are."""
         layer = Layer(0, name, operation, operation.type)
         try:
             outputs = infer_layer(layer, [i.info for i in inputs], Context(semantics))
@@ -348,7 +298,7 @@ class _Reader:
         return outputs
 
     def expect(self, table: Mapping[str, Any], outputs: Sequence[tuple[int, ...]]) -> None:
-        """Hold a stated output shape against the computed one."""
+        """Compare a stated output shape with the computed one."""
         if "output" not in table:
             return
         stated = self.numbers("output", table["output"], 0)

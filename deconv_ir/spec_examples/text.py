@@ -1,4 +1,4 @@
-"""Documents as bytes, as text and as what their reader sees, with the way back.
+"""Documents as bytes, as text and as their readers see them, with positions mapped back.
 
 A document is decoded without loss: whatever its bytes are, writing the text
 back gives them again.  Its XML stands in it either as it is, or, in HTML, with
@@ -35,20 +35,12 @@ _MARKS = (
 
 
 class View(NamedTuple):
-    """A text that was made of a document, and where each of its characters stands there.
-
-    Attributes
-    ----------
-    text : str
-    here, there : array of int
-        Where each run begins, in this text and in the document.
-    entity : array of int
-        The length in the document of a run that is one entity; 0 for plain characters.
-    """
+    """A text that was made of a document, and where each of its characters stands there."""
 
     text: str
-    here: array[int]
+    here: array[int]  # where each run begins, in this text and in the document
     there: array[int]
+    # The length in the document of a run that is one entity; 0 for plain characters.
     entity: array[int]
 
     def start(self, position: int) -> int:
@@ -73,18 +65,8 @@ class View(NamedTuple):
 class Document:
     """A document: its bytes, its text, its lines.
 
-    Parameters
-    ----------
-    data : bytes
-        UTF-8, UTF-16 with a byte-order mark, or any encoding that has ASCII
-        as its lower half.
-    name : str
-        Its path, for messages.
-
-    Raises
-    ------
-    DeconvError
-        The bytes are no text.
+    The bytes are UTF-8, UTF-16 with a byte-order mark, or of any encoding that has ASCII as its
+    lower half; messages call the document `name`.
     """
 
     def __init__(self, data: bytes, name: str = "<document>") -> None:
@@ -137,24 +119,12 @@ class Document:
 def read_document(
     path: str | os.PathLike[str], limit: int = DEFAULT_LIMITS.document_bytes
 ) -> Document:
-    """Read a document from a file of at most `limit` bytes.
-
-    Raises
-    ------
-    DeconvError
-        It cannot be read, is not a regular file, too large, or not text.
-    """
+    """Read a document from a file of at most `limit` bytes."""
     return Document(read_file(path, limit), os.fspath(path))
 
 
 def read_file(path: str | os.PathLike[str], limit: int) -> bytes:
-    """Return the bytes of a regular file of at most `limit` bytes.
-
-    Raises
-    ------
-    DeconvError
-        It cannot be read, is not a regular file, or is larger.
-    """
+    """Return the bytes of a regular file of at most `limit` bytes."""
     name = os.fspath(path)
     try:
         return read_regular(path, limit)

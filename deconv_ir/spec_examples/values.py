@@ -41,7 +41,7 @@ def value_in(comment: str) -> tuple[int, ...] | None:
     if len(comment) > _LENGTH:
         return None
     found = _BRACKETED.findall(comment)
-    if len(found) > 1:  # a matrix, or more than one thing is told
+    if len(found) > 1:  # a matrix, or several statements
         return None
     announced = None if found else _ANNOUNCED.search(comment.strip())
     text = found[0] if found else announced.group(1) if announced else None
@@ -55,12 +55,7 @@ def input_values(example: Example, names: Sequence[str]) -> list[tuple[int, ...]
 
     A comment belongs to the input that it stands in, beside or before or,
     where that has no use for it, to the input that it names.
-
-    Parameters
-    ----------
-    example : Example
-    names : sequence of str
-        What the operation calls its inputs.
+    `names` are those of the operation's inputs.
     """
     values = [_value_of(port) for port in example.inputs]
     ports = (*example.inputs, *example.outputs)
@@ -76,14 +71,14 @@ def input_values(example: Example, names: Sequence[str]) -> list[tuple[int, ...]
 
 
 def _value_of(port: PortText) -> tuple[int, ...] | None:
-    """Return the value of a scalar or list; a tensor of more axes has none that matters."""
+    """Return the value of a scalar or list; None for a tensor of more axes."""
     if len(port.dims) > 1 or port.elided:
         return None
     return next((v for v in map(value_in, port.comments) if v is not None), None)
 
 
 def misfit(value: Sequence[int], shape: Sequence[Dim]) -> str | None:
-    """Tell what is wrong with a value for an input of that shape."""
+    """Return why a value does not fit an input of that shape; None if it fits."""
     count = shape[0] if shape else 1
     if not isinstance(count, int) or count == len(value):
         return None

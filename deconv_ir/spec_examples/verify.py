@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from deconv_ir.errors import DeconvError
+from deconv_ir.formats import npy
 from deconv_ir.ir.findings import Finding, Severity
 from deconv_ir.ir.options import Semantics
 from deconv_ir.ir.shapes import format_shape
@@ -22,9 +23,6 @@ from deconv_ir.spec_examples.text import read_file
 
 if TYPE_CHECKING:
     from deconv_ir.ir.dtypes import Array, ElementType
-
-Load = Callable[[str], "Array"]
-"""Reads an array from a .npy file that may come from anywhere."""
 
 MAX_MANIFEST = 16 << 20
 MAX_FILE = 64 << 20
@@ -43,22 +41,8 @@ _FIELDS: dict[str, dict[str, type]] = {
 }
 
 
-class Tolerance(NamedTuple):
-    """How far an output may be off: ``|actual - golden| <= atol + rtol * |golden|``."""
-
-    rtol: float = 0.0
-    atol: float = 0.0
-
-
 class Verification(NamedTuple):
-    """What verifying came to.
-
-    Attributes
-    ----------
-    compared : int
-        Outputs that were compared.
-    findings : tuple of Finding
-    """
+    """The differences that were found among `compared` outputs."""
 
     compared: int
     findings: tuple[Finding, ...]
@@ -66,44 +50,28 @@ class Verification(NamedTuple):
 
 def verify(
     root: str | os.PathLike[str],
-    load: Load,
     actual: str | os.PathLike[str] | None = None,
-    tolerance: Tolerance | None = None,
+    *,
+    rtol: float = 0.0,
+    atol: float = 0.0,
 ) -> Verification:
-    """Compute a golden directory anew and compare; then compare someone's outputs with it.
+    """Compute a golden directory, made by `generate`, anew, and compare.
 
-    Parameters
-    ----------
-    root : path-like
-        A directory that `generate` made.
-    load : callable
-        Reads an array from a .npy file.
-    actual : path-like, optional
-        A directory with outputs at the same places: ``EXAMPLE/output.npy``.
-    tolerance : Tolerance, optional
-        For `actual`; none by default, since golden sums are exact in any order.
-
-    Raises
-    ------
-    DeconvError
-        There is no manifest, or it is none.
+    Then compare the outputs in `actual`, at the same places (``EXAMPLE/output.npy``), within
+    a tolerance; none by default, since golden sums are exact in any order.
     """
-    manifest = _read_manifest(Path(root))
-    verifier = _Verifier(Path(root), load, None if actual is None else Path(actual), tolerance)
-    for example, entry in zip(manifest.spec.examples, manifest.entries, strict=True):
+    spec, entries = _read_manifest(Path(root))
+    verifier = _Verifier(Path(root), None if actual is None else Path(actual), rtol, atol)
+    for example, entry in zip(spec.examples, entries, strict=True):
         try:
             verifier.example(example, entry)
         except DeconvError as error:
-            raise error.locate(file=manifest.spec.file) from error
+            raise error.locate(file=spec.file) from error
     return Verification(verifier.compared, tuple(verifier.findings))
 
 
-class _Manifest(NamedTuple):
-    spec: Spec
-    entries: tuple[Mapping[str, Any], ...]
-
-
-def _read_manifest(root: Path) -> _Manifest:
+def _read_manifest(root: Path) -> tuple[Spec, list[Mapping[str, Any]]]:
+    """Read the manifest of a directory: as a SPEC file, and the entries of its examples."""
     path = str(root / MANIFEST)
 
     def error(message: str) -> DeconvError:
@@ -132,7 +100,7 @@ def _read_manifest(root: Path) -> _Manifest:
             raise error(f"the inputs of example {example.name!r} are not in order")
         if [s.value for s in example.profiles] != [o["profile"] for o in entry["outputs"]]:
             raise error(f"example {example.name!r} has not one output a profile")
-    return _Manifest(spec, tuple(entries))
+    return spec, entries
 
 
 def _check_fields(value: Any, kind: str, error: Callable[[str], DeconvError]) -> None:
@@ -145,7 +113,7 @@ def _check_fields(value: Any, kind: str, error: Callable[[str], DeconvError]) ->
 
 
 def _as_spec(entry: Mapping[str, Any]) -> dict[str, Any]:
-    """State an entry as a SPEC file would: its checks then hold for manifests too."""
+    """Return an entry in the form of a SPEC file, so that the same checks apply."""
     plain = [i for i in entry["inputs"] if "value" not in i]
     types = [i["element_type"] for i in plain]
     return {
@@ -161,24 +129,22 @@ def _as_spec(entry: Mapping[str, Any]) -> dict[str, Any]:
 
 
 class _Verifier:
-    def __init__(
-        self, root: Path, load: Load, actual: Path | None, tolerance: Tolerance | None
-    ) -> None:
+    """Collects the differences."""
+
+    def __init__(self, root: Path, actual: Path | None, rtol: float, atol: float) -> None:
         self.root = root
-        self.load = load
         self.actual = actual
-        self.tolerance = tolerance or Tolerance()
+        self.rtol = rtol
+        self.atol = atol
         self.findings: list[Finding] = []
         self.compared = 0
 
     def add(self, rule: str, path: Path, message: str, expected: Any, actual: Any) -> None:
-        """Note a finding."""
         self.findings.append(
             Finding(rule, Severity.ERROR, message, str(path), expected=expected, actual=actual)
         )
 
     def example(self, example: ExampleSpec, entry: Mapping[str, Any]) -> None:
-        """Verify one example."""
         for name, digest in entry["files"].items():
             # A manifest names files beside it, and no others.
             if "/" not in name and name not in ("", ".", ".."):
@@ -198,7 +164,6 @@ class _Verifier:
             self.output(example, semantics, expected, stated)
 
     def hash(self, path: Path, digest: Any) -> bool:
-        """Compare a file with its hash."""
         try:
             found = sha256(read_file(path, MAX_FILE))
         except DeconvError as error:
@@ -211,7 +176,7 @@ class _Verifier:
     def array(self, path: Path, element_type: ElementType, shape: Any, rule: str) -> Array | None:
         """Read an array, and require its type and shape."""
         try:
-            found = self.load(str(path))
+            found = npy.read(str(path))
         except DeconvError as error:
             self.add(rule, path, error.message, None, None)
             return None
@@ -229,13 +194,9 @@ class _Verifier:
         return found.astype(wanted)
 
     def input(
-        self,
-        example: ExampleSpec,
-        name: str,
-        element_type: ElementType,
-        stated: Mapping[str, Any],
+        self, example: ExampleSpec, name: str, element_type: ElementType, stated: Mapping[str, Any]
     ) -> Array | None:
-        """Verify an input, and return what its seed, or its value, says that it is."""
+        """Verify an input, and return the array that its seed, or its value, defines."""
         path = self.root / example.name / f"{name}.npy"
         made = None
         if "value" in stated:
@@ -248,7 +209,7 @@ class _Verifier:
         if self.hash(path, stated.get("sha256")):
             found = self.array(path, element_type, stated["shape"], "golden-file")
             if found is not None and made is not None:
-                self.compare(path, found, made, "golden-values", Tolerance())
+                self.compare(path, found, made, "golden-values")
         return made
 
     def output(
@@ -266,26 +227,32 @@ class _Verifier:
             found = self.array(path, kind, shape, "golden-file")
             if found is not None:
                 self.compared += self.actual is None
-                self.compare(path, found, expected, "golden-values", Tolerance())
+                self.compare(path, found, expected, "golden-values")
         if self.actual is None or expected is None:
             return
         path = self.actual / example.name / name
         found = self.array(path, kind, shape, "actual-file")
         if found is not None:
             self.compared += 1
-            self.compare(path, found, expected, "actual-values", self.tolerance)
+            self.compare(path, found, expected, "actual-values", self.rtol, self.atol)
 
     def compare(
-        self, path: Path, found: Array, expected: Array, rule: str, tolerance: Tolerance
+        self,
+        path: Path,
+        found: Array,
+        expected: Array,
+        rule: str,
+        rtol: float = 0.0,
+        atol: float = 0.0,
     ) -> None:
-        """Compare values."""
+        """Require ``|found - expected| <= atol + rtol * |expected|``."""
         if np.array_equal(found, expected):
             return
         # float64 holds every golden value exactly.
         a, b = found.astype(np.float64), expected.astype(np.float64)
         with np.errstate(invalid="ignore"):
             off = np.abs(a - b)
-            wrong = ~(off <= tolerance.atol + tolerance.rtol * np.abs(b))
+            wrong = ~(off <= atol + rtol * np.abs(b))
         count = int(wrong.sum())
         if not count:
             return

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from deconv_cli.limits import MEANINGS, OF_A_DOCUMENT, OF_AN_IR
+from deconv_cli.options import LIMITS, OF_A_DOCUMENT, OF_AN_IR
 from hostile.children import run
 from support import IR
 
@@ -25,7 +25,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def test_every_limit_has_its_meaning_and_its_commands() -> None:
-    assert tuple(MEANINGS) == tuple(Limits.fields) == OF_AN_IR + OF_A_DOCUMENT
+    assert tuple(LIMITS) == tuple(Limits.fields) == OF_AN_IR + OF_A_DOCUMENT
 
 
 RUN = ("run", "model.xml", "--random-inputs", "0", "--output", "y.npy", "--force")
@@ -116,4 +116,4 @@ def test_limits_are_listed(command: str, names: tuple[str, ...], folder: Path) -
     assert code == 0
     for line, name in zip(out.splitlines(), names, strict=True):
         assert line.split()[0] == f"{name}={getattr(DEFAULT_LIMITS, name)}"
-        assert line.endswith(MEANINGS[name])
+        assert line.endswith(LIMITS[name])

@@ -7,14 +7,14 @@ import tracemalloc
 import ml_dtypes
 import numpy as np
 import pytest
-from deconv_cli.summary import _statistics
+from deconv_cli.summary import statistics
 
 
 @pytest.mark.parametrize("dtype", [np.float16, ml_dtypes.bfloat16, np.float32, np.float64, np.int8])
 def test_numbers_of_many_blocks(dtype: type) -> None:
     values = (np.random.default_rng(0).standard_normal((3, 70_001)) * 20).astype(dtype)
     exact = values.astype(np.float64)
-    found = _statistics(values)
+    found = statistics(values)
     assert (found["min"], found["max"]) == (exact.min(), exact.max())
     assert found["mean"] == pytest.approx(exact.mean(), rel=1e-9)
     assert set(found) == {"min", "max", "mean"}
@@ -23,19 +23,19 @@ def test_numbers_of_many_blocks(dtype: type) -> None:
 def test_nan_is_counted_in_every_block() -> None:
     values = np.zeros(200_000, np.float16)
     values[[0, 70_000, 199_999]] = np.nan
-    found = _statistics(values)
+    found = statistics(values)
     assert found["nan"] == 3.0
     assert np.isnan([found["min"], found["max"], found["mean"]]).all()
-    endless = _statistics(np.array([np.inf, -np.inf], np.float32))
+    endless = statistics(np.array([np.inf, -np.inf], np.float32))
     assert (endless["nan"], endless["max"]) == (0.0, np.inf)
 
 
 def test_f16_is_not_widened_as_a_whole() -> None:
     """4,000,000 elements would be 16 MB of f32."""
     values = np.zeros((2000, 2000), np.float16)
-    _statistics(values[:1])
+    statistics(values[:1])
     tracemalloc.start()
-    _statistics(values)
+    statistics(values)
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert peak < 2**21

@@ -75,9 +75,8 @@ class Headers(Maker):
 
     def attempt(self, folder: Path, seed: int, number: int) -> str:
         """Read the file, and compare what is read with NumPy."""
-        from deconv_cli import npy, npz
-
         from deconv_ir import DeconvError
+        from deconv_ir.formats import npy, npz
 
         path = folder / ("x.npy" if number % 4 else "x.npz")
         try:

@@ -36,7 +36,7 @@ def xml(data: bytes) -> None:
 
 def npy(data: bytes) -> None:
     """The reader of arrays."""
-    from deconv_cli.npy import read_stream
+    from deconv_ir.formats.npy import read_stream
 
     try:
         with tempfile.TemporaryFile() as stream:

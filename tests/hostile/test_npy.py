@@ -13,10 +13,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from deconv_cli import npy
 from support import IR
 
 from deconv_ir import InputError
+from deconv_ir.formats import npy
 from hostile.children import MIB, bounded, one_error_line, run
 
 HEADERS = Path(__file__).parent / "headers.py"
@@ -81,7 +81,7 @@ def test_a_header_of_100_mb_is_not_read(tmp_path: Path) -> None:
     with path.open("wb") as stream:
         stream.write(MAGIC + b"\2\0" + struct.pack("<I", 400 << 20))
         stream.truncate(500 << 20)
-    out = bounded(f"from deconv_cli import npy\nnpy.read({str(path)!r})", 300 * MIB)
+    out = bounded(f"from deconv_ir.formats import npy\nnpy.read({str(path)!r})", 300 * MIB)
     assert "its header would have 419430400 bytes" in out
 
 
@@ -114,15 +114,14 @@ def test_a_file_that_shrinks_while_it_is_read(
 ) -> None:
     path = tmp_path / "x.npy"
     np.save(path, np.zeros(4 << 20, np.uint8))
-    monkeypatch.setattr(npy, "_CHUNK", 4096)
-    original = npy._read_header
+    original = np.lib.format.read_array_header_1_0
 
     def then_shrink(*arguments: object) -> object:
         found = original(*arguments)
         os.truncate(path, 100_000)
         return found
 
-    monkeypatch.setattr(npy, "_read_header", then_shrink)
+    monkeypatch.setattr(np.lib.format, "read_array_header_1_0", then_shrink)
     with pytest.raises(InputError, match="truncated"):
         npy.read(str(path))
 
@@ -134,7 +133,7 @@ def test_a_file_that_changes_otherwise_while_it_is_read(
     path = tmp_path / "x.npy"
     array = np.arange(1 << 16, dtype=np.int32)
     np.save(path, array)
-    original = npy._read_header
+    original = np.lib.format.read_array_header_1_0
 
     def then_change(*arguments: object) -> object:
         found = original(*arguments)
@@ -149,7 +148,7 @@ def test_a_file_that_changes_otherwise_while_it_is_read(
             other.replace(path)
         return found
 
-    monkeypatch.setattr(npy, "_read_header", then_change)
+    monkeypatch.setattr(np.lib.format, "read_array_header_1_0", then_change)
     np.testing.assert_array_equal(npy.read(str(path)), array)
 
 
@@ -195,7 +194,7 @@ def test_an_lzma_entry_that_asks_for_gigabytes(tmp_path: Path) -> None:
     size = 30 + len("x.npy") + 4 + 1
     damaged[size : size + 4] = b"\xff\xff\xff\xff"
     path.write_bytes(damaged)
-    out = bounded(f"from deconv_cli import npz\nnpz.read({str(path)!r}, 'x')", 300 * MIB)
+    out = bounded(f"from deconv_ir.formats import npz\nnpz.read({str(path)!r}, 'x')", 300 * MIB)
     assert f"{path}: cannot read the arrays: not enough memory" in out
 
 

@@ -14,6 +14,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+import click
 import numpy as np
 import pytest
 from deconv_cli import common
@@ -169,8 +170,9 @@ def test_names_of_the_system_are_not_replaced(name: str, tmp_path: Path) -> None
     with (tmp_path / "out").open("wb") as out:
         code = (
             "import pathlib\n"
-            "from deconv_ir.formats.files import _require_replaceable\n"
-            f"_require_replaceable(pathlib.Path({name!r}))\n"
+            "from deconv_ir.formats.files import replace_file\n"
+            f"with replace_file(pathlib.Path({name!r})):\n"
+            "    raise SystemExit('it would be replaced')\n"
         )
         done = subprocess.run(
             [sys.executable, "-c", code],
@@ -293,17 +295,15 @@ class _Interrupted(BaseException):
 @pytest.mark.filterwarnings("ignore::ResourceWarning")  # its descriptor is closed by its end
 def test_an_interruption_after_any_instruction(tmp_path: Path) -> None:
     """An exception between any two lines of the writer leaves no temporary file."""
-    from deconv_ir.formats import files as files
-
-    watched = {files.replace_file.__wrapped__.__code__, files._beside.__code__}  # type: ignore[attr-defined]
+    watched = replace_file.__wrapped__.__code__  # type: ignore[attr-defined]
     path = tmp_path / "y"
     path.write_text("mine")
-    for stop in range(1, 200):
+    for stop in range(1, 400):
         seen = 0
 
         def trace(frame, event, argument):
             nonlocal seen
-            if frame.f_code not in watched:
+            if frame.f_code is not watched:
                 return None
             frame.f_trace_opcodes = True
             if event == "opcode":
@@ -333,14 +333,23 @@ def test_an_interruption_after_any_instruction(tmp_path: Path) -> None:
     assert stop > 20
 
 
-def test_what_a_parent_ignores_stays_ignored() -> None:
+def test_what_a_parent_ignores_stays_ignored(monkeypatch: pytest.MonkeyPatch) -> None:
     old = signal.getsignal(signal.SIGHUP)
     before = signal.getsignal(signal.SIGTERM)
+    seen = {}
+
+    @click.command("probe")
+    def probe() -> None:
+        seen.update({n: signal.getsignal(n) for n in (signal.SIGHUP, signal.SIGTERM)})
+
+    monkeypatch.setattr(sys, "argv", ["probe"])
     try:
         signal.signal(signal.SIGHUP, signal.SIG_IGN)
-        with common._caught_signals():
-            assert signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
-            assert signal.getsignal(signal.SIGTERM) is common._terminate
+        with pytest.raises(SystemExit) as done:
+            common.run_command(probe)
+        assert done.value.code == 0
+        assert seen[signal.SIGHUP] is signal.SIG_IGN
+        assert seen[signal.SIGTERM] not in (before, signal.SIG_DFL, signal.SIG_IGN)
         assert signal.getsignal(signal.SIGTERM) is before
     finally:
         signal.signal(signal.SIGHUP, old)

@@ -346,4 +346,4 @@ def test_the_guide_lists_the_rules() -> None:
 
 def test_rules_are_told_apart() -> None:
     assert len({rule.name for rule in RULES.values()}) == len(RULES)
-    assert all(rule.summary.endswith(".") and rule.why.endswith(".") for rule in RULES.values())
+    assert all(rule.title.endswith(".") and rule.why.endswith(".") for rule in RULES.values())

@@ -238,7 +238,7 @@ def test_fix_leaves_a_document_it_can_not_write(doc: Path, monkeypatch: pytest.M
     def full(path: Path) -> object:
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr("deconv_cli.spec_documents.replace_file", full)
+    monkeypatch.setattr("deconv_ir.formats.files.replace_file", full)
     before = doc.read_bytes()
     result = invoke("fix", doc)
     assert result.exit_code == 2

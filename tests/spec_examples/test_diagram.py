@@ -12,8 +12,7 @@ from lxml import etree
 from support import invoke_script
 
 from deconv_ir.errors import DeconvError
-from deconv_ir.spec_examples.diagram import draw
-from deconv_ir.spec_examples.lines import Line, lines_of
+from deconv_ir.spec_examples.diagram import Line, draw, lines_of
 from deconv_ir.spec_examples.specfile import ExampleSpec, parse_spec
 
 ROOT = Path(__file__).parents[2]

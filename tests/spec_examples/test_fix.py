@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 from spec_forms import XML, prism, pygments
 
-from deconv_ir.spec_examples.fix import Edit, apply, fix_document
+from deconv_ir.formats.edits import apply_edits
+from deconv_ir.spec_examples.fix import fix_document
 from deconv_ir.spec_examples.text import Document
 
 FORMS = {
@@ -92,5 +93,5 @@ def test_precision_is_not_a_dim() -> None:
 
 
 def test_edits_are_made_from_the_front() -> None:
-    edits = [Edit(4, 4, "+"), Edit(0, 1, "A"), Edit(2, 4, "")]
-    assert apply("abcdef", edits) == "Ab+ef"
+    edits = [(4, 4, "+"), (0, 1, "A"), (2, 4, "")]
+    assert apply_edits("abcdef", edits) == "Ab+ef"

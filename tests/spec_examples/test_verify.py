@@ -10,13 +10,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from deconv_cli import npy
 from support import invoke_script
 
 from deconv_ir.errors import DeconvError
 from deconv_ir.spec_examples.generate import generate
 from deconv_ir.spec_examples.specfile import parse_spec
-from deconv_ir.spec_examples.verify import Tolerance, Verification, verify
+from deconv_ir.spec_examples.verify import Verification, verify
 
 SPEC = """
 operation = "ConvolutionBackpropData"
@@ -52,12 +51,8 @@ def golden(tmp_path: Path) -> Path:
     return root
 
 
-def run(root: Path, actual: Path | None = None, tolerance: Tolerance | None = None) -> Verification:
-    return verify(root, npy.read, actual, tolerance)
-
-
 def test_what_was_generated_verifies(golden: Path) -> None:
-    assert run(golden) == Verification(4, ())
+    assert verify(golden) == Verification(4, ())
 
 
 def test_the_profiles_differ(golden: Path) -> None:
@@ -85,7 +80,7 @@ def test_a_changed_byte_is_found(golden: Path, file: str, rules: list[str]) -> N
     data = bytearray(path.read_bytes())
     data[-1] ^= 0x40
     path.write_bytes(data)
-    findings = run(golden).findings
+    findings = verify(golden).findings
     assert [f.rule for f in findings] == rules
     assert {f.file for f in findings} == {str(path)}
 
@@ -93,7 +88,7 @@ def test_a_changed_byte_is_found(golden: Path, file: str, rules: list[str]) -> N
 @pytest.mark.parametrize("file", ["a/data.npy", "a/output.npy", "a/model.bin", "d/model.xml"])
 def test_a_missing_file_is_found(golden: Path, file: str) -> None:
     (golden / file).unlink()
-    (finding,) = run(golden).findings
+    (finding,) = verify(golden).findings
     assert finding.rule == "golden-file"
     assert str(finding) == f"{golden / file}: cannot read the file: No such file or directory"
 
@@ -109,7 +104,7 @@ def copy_outputs(golden: Path, to: Path) -> Path:
 
 def test_someones_outputs(golden: Path, tmp_path: Path) -> None:
     actual = copy_outputs(golden, tmp_path / "actual")
-    assert run(golden, actual) == Verification(4, ())
+    assert verify(golden, actual) == Verification(4, ())
 
 
 def swap(array: np.ndarray) -> np.ndarray:
@@ -122,7 +117,7 @@ def test_someones_order_does_not_matter(
 ) -> None:
     actual = copy_outputs(golden, tmp_path / "actual")
     np.save(actual / "a/output.npy", change(np.load(golden / "a/output.npy")))
-    assert run(golden, actual).findings == ()
+    assert verify(golden, actual).findings == ()
 
 
 def off(array: np.ndarray) -> np.ndarray:
@@ -148,7 +143,7 @@ def test_someones_wrong_output(
 ) -> None:
     actual = copy_outputs(golden, tmp_path / "actual")
     np.save(actual / "a/output.npy", change(np.load(golden / "a/output.npy")))
-    findings = run(golden, actual).findings
+    findings = verify(golden, actual).findings
     if message is None:  # raw bytes of the right size are the type's stored form
         assert findings == ()
         return
@@ -159,7 +154,7 @@ def test_someones_wrong_output(
 
 
 def test_someones_missing_outputs(golden: Path, tmp_path: Path) -> None:
-    verification = run(golden, tmp_path)
+    verification = verify(golden, tmp_path)
     assert verification.compared == 0
     assert [f.rule for f in verification.findings] == ["actual-file"] * 4
 
@@ -168,10 +163,10 @@ def test_tolerance(golden: Path, tmp_path: Path) -> None:
     actual = copy_outputs(golden, tmp_path / "actual")
     array = np.load(golden / "a/output.npy")
     np.save(actual / "a/output.npy", array * np.float32(1.01))
-    assert len(run(golden, actual).findings) == 1
-    assert run(golden, actual, Tolerance(rtol=0.02)).findings == ()
-    assert run(golden, actual, Tolerance(atol=0.5)).findings == ()
-    assert len(run(golden, actual, Tolerance(atol=0.001)).findings) == 1
+    assert len(verify(golden, actual).findings) == 1
+    assert verify(golden, actual, rtol=0.02).findings == ()
+    assert verify(golden, actual, atol=0.5).findings == ()
+    assert len(verify(golden, actual, atol=0.001).findings) == 1
 
 
 def edit(golden: Path, change: Callable[[dict[str, Any]], object]) -> None:
@@ -209,7 +204,7 @@ def test_manifests_that_are_none(
 ) -> None:
     edit(golden, change)
     with pytest.raises(DeconvError) as caught:
-        run(golden)
+        verify(golden)
     assert message in caught.value.message
     assert caught.value.file == str(golden / "manifest.json")
 
@@ -218,21 +213,21 @@ def test_manifests_that_are_none(
 def test_manifests_that_are_no_json(golden: Path, text: str) -> None:
     (golden / "manifest.json").write_text(text, "latin-1")
     with pytest.raises(DeconvError, match="invalid manifest"):
-        run(golden)
+        verify(golden)
 
 
 def test_a_manifest_names_no_file_elsewhere(golden: Path, tmp_path: Path) -> None:
     (tmp_path / "secret").write_text("x")
     edit(golden, lambda m: m["examples"][0]["files"].update({"../../secret": "0", "..": "0"}))
-    assert run(golden).findings == ()
+    assert verify(golden).findings == ()
 
 
 def test_seeds_that_are_none(golden: Path) -> None:
     edit(golden, lambda m: m["examples"][0]["inputs"][0].update(seed="7"))
-    (finding,) = run(golden).findings
+    (finding,) = verify(golden).findings
     assert finding.message == "the manifest has no seed for it"
     edit(golden, lambda m: m["examples"][0]["inputs"][0].update(seed=8))
-    findings = run(golden).findings
+    findings = verify(golden).findings
     assert [(f.rule, Path(f.file or "").name) for f in findings] == [
         ("golden-values", "data.npy"),
         ("golden-values", "output.npy"),

@@ -8,32 +8,16 @@ from deconv_ir.ir.graph import Graph
 
 
 class Document:
-    """The result of reading one file.
-
-    Attributes
-    ----------
-    source : Source or None
-        The text; None if it is not XML.
-    graph : Graph or None
-        None if the file is not an IR.
-    problems : list of DeconvError
-        Errors that prevent loading, in the order of the file.
-    remarks : list of DeconvError
-        Unknown elements and attributes, which a reader ignores.
-    layers, edges : list of int
-        Offsets of the graph's layers and edges in the text.
-    root : (int, int)
-        Span of the start tag of the root.
-    """
+    """The result of reading one file."""
 
     __slots__ = ("edges", "file", "graph", "layers", "problems", "remarks", "root", "source")
 
     def __init__(self, file: str | None) -> None:
         self.file = file
-        self.source: Source | None = None
-        self.graph: Graph | None = None
-        self.problems: list[DeconvError] = []
-        self.remarks: list[DeconvError] = []
-        self.layers: list[int] = []
+        self.source: Source | None = None  # None if it is not XML
+        self.graph: Graph | None = None  # None if it is not an IR
+        self.problems: list[DeconvError] = []  # they prevent loading; in the order of the file
+        self.remarks: list[DeconvError] = []  # unknown elements and attributes, which are ignored
+        self.layers: list[int] = []  # offsets of the graph's layers in the text
         self.edges: list[int] = []
-        self.root = (0, 0)
+        self.root = (0, 0)  # span of the start tag of the root

@@ -10,13 +10,7 @@ Span = tuple[int, int]
 
 
 class Locator:
-    """Finds the source locations of the parts of a document.
-
-    Parameters
-    ----------
-    document : Document
-        It must have a graph.
-    """
+    """Finds the source locations of the parts of a document that has a graph."""
 
     def __init__(self, document: Document) -> None:
         assert document.source is not None

@@ -77,12 +77,7 @@ def add_fault(
     faults.append(Fault(start, end, remark, IRError(message, rule=rule, **fields)))
 
 
-def whole(
-    written: dict[str, str],
-    name: str,
-    element: Element,
-    faults: list[Fault],
-) -> int | None:
+def whole(written: dict[str, str], name: str, element: Element, faults: list[Fault]) -> int | None:
     """Return an attribute that must be a whole number; None, with a fault, if it is not."""
     text = written.get(name)
     if text is None:
@@ -90,8 +85,7 @@ def whole(
             faults,
             "missing-attribute",
             f"<{element.tag}> has no attribute {name!r}",
-            element.start,
-            element.head_end,
+            *element.head,
             attribute=name,
         )
         return None
@@ -113,10 +107,7 @@ def whole(
 
 
 def check_attributes(
-    tag: str,
-    element: Element,
-    written: Iterable[str],
-    faults: list[Fault],
+    tag: str, element: Element, written: Iterable[str], faults: list[Fault]
 ) -> None:
     """Add a remark for each unknown attribute."""
     if len(faults) >= MAX_FAULTS:
@@ -148,8 +139,7 @@ def check_child(parent: str, element: Element, faults: list[Fault]) -> None:
         faults,
         "unknown-element",
         f"<{element.tag}> in <{parent}> means nothing",
-        element.start,
-        element.head_end,
+        *element.head,
         remark=True,
         actual=element.tag,
         hint=nearest(element.tag, known),
@@ -177,12 +167,7 @@ def _check_precisions(section: Element, faults: list[Fault]) -> None:
 
 
 class PieceReader:
-    """Reads the insides of layers; equal lists of dims become one shape.
-
-    Parameters
-    ----------
-    limits : Limits
-    """
+    """Reads the insides of layers; equal lists of dims become one shape."""
 
     def __init__(self, limits: Limits) -> None:
         self.limits = limits
@@ -200,8 +185,7 @@ class PieceReader:
                     piece.faults,
                     "duplicate-element",
                     f"<{tag}> stands more than once in a layer; the first counts",
-                    element.start,
-                    element.head_end,
+                    *element.head,
                 )
                 continue
             seen.add(tag)
@@ -261,7 +245,7 @@ class PieceReader:
             pass
         if len(texts) > self.limits.rank:
             message = f"the port has {len(texts)} dims, more than the limit of {self.limits.rank}"
-            add_fault(faults, "oversize", message, port.start, port.head_end)
+            add_fault(faults, "oversize", message, *port.head)
             return None
         found = []
         for dim, text in zip(dims, texts, strict=True):

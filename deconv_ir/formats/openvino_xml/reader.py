@@ -32,12 +32,12 @@ from deconv_ir.formats.openvino_xml.pieces import (
 from deconv_ir.formats.openvino_xml.scanner import TAG, Element, read_attributes, scan_iter
 from deconv_ir.formats.openvino_xml.source import Source
 from deconv_ir.formats.openvino_xml.vocabulary import LAYER_ATTRIBUTES
-from deconv_ir.ir.bare_layer import wrap_layer
 from deconv_ir.ir.graph import Edge, Graph, GraphLocation, Info, Layer
 from deconv_ir.ir.operation import Operation
 from deconv_ir.limits import DEFAULT_LIMITS, Limits
 from deconv_ir.ops import find_operation
 from deconv_ir.ops.base import UnknownOperation, parse_attributes
+from deconv_ir.ops.single_layer import wrap_layer
 
 IR_VERSIONS: Final = (10, 11)
 OPENVINO_FORM_OF_BARE: Final = f"{OPENVINO_FORM}-of-bare-layer"
@@ -58,15 +58,7 @@ _EDGE_ENDS: Final = ("from-layer", "from-port", "to-layer", "to-port")
 def read(
     path: str | os.PathLike[str], limits: Limits = DEFAULT_LIMITS
 ) -> tuple[Graph | None, list[DeconvError]]:
-    """Read an IR from a file.
-
-    Returns
-    -------
-    graph : Graph or None
-        None if the file is not an IR.
-    problems : list of DeconvError
-        All problems, in the order of the file.
-    """
+    """Read an IR from a file: its graph, if it is one, and all problems in their order."""
     try:
         data = read_file(path, limits)
     except DeconvError as error:
@@ -128,13 +120,7 @@ def read_body(outer: Document, element: Element, limits: Limits = DEFAULT_LIMITS
 
 
 def read_file(path: str | os.PathLike[str], limits: Limits = DEFAULT_LIMITS) -> bytes:
-    """Return the bytes of an IR's XML.
-
-    Raises
-    ------
-    IRError
-        It cannot be read, is not a regular file, or is larger than the limit.
-    """
+    """Return the bytes of an IR's XML."""
     try:
         return read_regular(path, limits.xml_bytes)
     except OversizeError as error:
@@ -171,8 +157,7 @@ class _Reader:
         self._line_at = 0
         self._line = 1
         self._operations: dict[
-            tuple[str, str | None, tuple[tuple[str, str], ...]],
-            tuple[Operation, list[DeconvError]],
+            tuple[str, str | None, tuple[tuple[str, str], ...]], tuple[Operation, list[DeconvError]]
         ] = {}
         self._piece_reader = PieceReader(limits)
         self._pieces: dict[tuple[int, str], Piece] = {}
@@ -299,7 +284,7 @@ class _Reader:
                 check_child("net", element, self._faults)
         if "layers" not in sections:
             message = f"<{root.tag}> has no <layers>"
-            add_fault(self._faults, "missing-element", message, root.start, root.head_end)
+            add_fault(self._faults, "missing-element", message, *root.head)
         self.flush()
         return Graph(
             name=name,
@@ -361,9 +346,9 @@ class _Reader:
         kind = written.get("type")
         if not kind:
             message = "<layer> has no attribute 'type'"
-            add_fault(self._faults, "missing-attribute", message, element.start, element.head_end)
+            add_fault(self._faults, "missing-attribute", message, *element.head)
         if "name" not in written:
-            refuse(self._faults, "a layer without name", element.start, element.head_end)
+            refuse(self._faults, "a layer without name", *element.head)
         self.flush()
         if layer_id is None or not kind:
             return None
@@ -373,8 +358,7 @@ class _Reader:
             kind,
             written.get("version"),
             tuple((k, v) for k, v in written.items() if k not in LAYER_ATTRIBUTES),
-            element.start,
-            element.head_end,
+            *element.head,
         )
 
     def _layer(self, head: _Head, raw: str | None, data_start: int) -> tuple[Layer, int]:
@@ -436,7 +420,11 @@ class _Reader:
         key = (kind, version, attributes)
         cached = self._operations.get(key)
         if cached is None:
-            cached = self._operations[key] = _make_operation(kind, version, attributes)
+            cls = find_operation(kind, version)
+            found = None if cls is None else parse_attributes(cls, dict(attributes))
+            operation, errors = found or (None, ())
+            operation = operation or UnknownOperation(attributes=attributes)
+            cached = self._operations[key] = operation, list(errors)
         return cached
 
     # Edges
@@ -497,13 +485,3 @@ class _Reader:
         self.out.layers = [match.start()] * len(graph.layers)
         self.out.edges = [match.start()] * len(graph.edges)
         return graph
-
-
-def _make_operation(
-    kind: str, version: str | None, attributes: tuple[tuple[str, str], ...]
-) -> tuple[Operation, list[DeconvError]]:
-    cls = find_operation(kind, version)
-    if cls is None:
-        return UnknownOperation(attributes=attributes), []
-    operation, errors = parse_attributes(cls, dict(attributes))
-    return operation or UnknownOperation(attributes=attributes), list(errors)

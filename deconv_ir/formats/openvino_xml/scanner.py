@@ -16,30 +16,17 @@ _ATTRIBUTE: Final = re.compile(r"""([^\s=/]+)\s*=\s*(?:"([^"]*)"|'([^']*)')""")
 
 
 class Element:
-    """An element; all positions are offsets into the markup that was scanned.
-
-    Attributes
-    ----------
-    tag : str
-    start, head_end : int
-        The start tag, from ``<`` to after ``>``.
-    end : int
-        After the end tag.
-    attributes_start : int
-        Where the attributes begin within the start tag.
-    children : list of Element
-    markup : str
-    """
+    """An element; all positions are offsets into the markup that was scanned."""
 
     __slots__ = ("attributes_start", "children", "end", "head_end", "markup", "start", "tag")
 
     def __init__(self, markup: str, tag: str, start: int, attributes_start: int, end: int) -> None:
         self.markup = markup
         self.tag = tag
-        self.start = start
+        self.start = start  # of the start tag, at its "<"
         self.attributes_start = attributes_start
-        self.head_end = end
-        self.end = end
+        self.head_end = end  # after the start tag
+        self.end = end  # after the end tag
         self.children: list[Element] = []
 
     @classmethod

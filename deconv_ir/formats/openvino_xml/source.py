@@ -1,11 +1,10 @@
 """The text of an XML file, with offsets that lead back to its bytes.
 
-lxml decides whether a file is well-formed XML; nothing here is asked about one
-that is not.  In a well-formed document ``<`` opens a comment, a CDATA section,
-a processing instruction or a tag, and nothing else, so that blanking out the
-first three leaves a text whose every ``<`` is a tag, at its own offset.  That
-is what makes lines, columns and byte-exact fixes possible, in files of any
-number of lines, and reading faster than by way of a tree.
+lxml decides whether a file is well-formed XML; other files are rejected.  In a well-formed
+document ``<`` opens a comment, a CDATA section, a processing instruction or a tag, and nothing
+else.  Blanking out the first three leaves a text whose every ``<`` is a tag, at its own offset:
+lines, columns and byte-exact fixes work in files of any size, and reading is faster than from
+a tree.
 """
 
 from __future__ import annotations
@@ -19,6 +18,7 @@ from typing import Any, Final
 from lxml import etree
 
 from deconv_ir.errors import IRError
+from deconv_ir.formats.edits import Edit, apply_edits
 
 _BOMS: Final = (
     (codecs.BOM_UTF8, "utf-8"),
@@ -57,42 +57,19 @@ _CHARSETS: Final = (
     *("johab", "tis", "kz", "ptcp", "hp-roman"),
 )
 
-# Not allowed in XML, so free to stand for what a CDATA section hides.
+# Not allowed in XML, so free to stand for characters in CDATA sections.
 _CDATA_LESS, _CDATA_AMPERSAND = "\ufffe", "\uffff"
 
 
 class Source:
-    """One XML file.
-
-    Parameters
-    ----------
-    data : bytes
-    file : str, optional
-        What messages call it.
-
-    Attributes
-    ----------
-    data : bytes
-    encoding : str
-        Codec between `data` and `text`; a byte order mark is part of both.
-    text : str
-    markup : str
-        `text` with comments, CDATA markers and processing instructions
-        blanked out: the same length, the same line ends.
-    comments : list of (int, int)
-        Where the contents of comments begin and end.
-
-    Raises
-    ------
-    IRError
-        The bytes are no well-formed XML, or have a DOCTYPE.
-    """
+    """One XML file, which messages call `file`; not well-formed XML or a DOCTYPE is an IRError."""
 
     __slots__ = ("_lines", "comments", "data", "encoding", "file", "markup", "text")
 
     def __init__(self, data: bytes, file: str | None = None) -> None:
         self.data = data
         self.file = file
+        # The codec between `data` and `text`; a byte order mark is part of both.
         self.encoding = _encoding(data)
         text = _decode(data, self.encoding, file)
         self.text = text
@@ -104,7 +81,9 @@ class Source:
             raise IRError("a DOCTYPE is not allowed in an IR", file=file, line=line, rule="xml")
         # lxml sees the very text that is read here: two decoders need not agree.
         check_well_formed(data if self.encoding == "utf-8" else text.encode(), file)
-        self.comments: list[tuple[int, int]] = []
+        self.comments: list[tuple[int, int]] = []  # spans of their contents
+        # The text with comments, CDATA markers and processing instructions blanked out: of the
+        # same length, with the same line ends.
         self.markup = self._mask(text)
 
     def _mask(self, text: str) -> str:
@@ -164,30 +143,15 @@ class Source:
             self._lines = [0, *accumulate(ends)]
         return self._lines
 
-    def edited(self, edits: list[tuple[int, int, str]]) -> bytes:
+    def edited(self, edits: list[Edit]) -> bytes:
         """Return the bytes with some spans replaced; every other byte is as it was.
 
-        Parameters
-        ----------
-        edits : list of (int, int, str)
-            Start, end and new text, in any order; they must not overlap.
-
-        Raises
-        ------
-        ValueError
-            Edits overlap, or the encoding does not lead back to the same bytes.
+        A ValueError says that edits overlap, or that the encoding does not lead back to the
+        same bytes.
         """
         if self.text.encode(self.encoding) != self.data:
             raise ValueError(f"{self.encoding} text does not lead back to the same bytes")
-        parts: list[str] = []
-        at = 0
-        for start, end, new in sorted(edits):
-            if start < at:
-                raise ValueError("edits overlap")
-            parts += (self.text[at:start], new)
-            at = end
-        parts.append(self.text[at:])
-        return "".join(parts).encode(self.encoding)
+        return apply_edits(self.text, edits).encode(self.encoding)
 
 
 def _encoding(data: bytes) -> str:
@@ -200,13 +164,6 @@ def _encoding(data: bytes) -> str:
 
 
 def _decode(data: bytes, encoding: str, file: str | None) -> str:
-    """Return the text of a file.
-
-    Raises
-    ------
-    IRError
-        The encoding is not known, or the bytes are not in it.
-    """
     try:
         if not _is_charset(encoding):
             raise LookupError
@@ -260,13 +217,7 @@ class _NoTree:
 
 
 def check_well_formed(data: bytes, file: str | None = None) -> None:
-    """Have lxml parse a document in UTF-8, without building a tree.
-
-    Raises
-    ------
-    IRError
-        It is not well formed.
-    """
+    """Parse a document in UTF-8 with lxml, without building a tree."""
     target: Any = _NoTree()
     parser = etree.XMLParser(
         target=target,
@@ -291,7 +242,7 @@ def check_well_formed(data: bytes, file: str | None = None) -> None:
 
 
 def unescape(text: str) -> str:
-    """Put characters in for character references."""
+    """Replace character references by their characters."""
     if "&" in text:
         text = re.sub(_ENTITY, _character, text)
     if _CDATA_LESS in text or _CDATA_AMPERSAND in text:
@@ -306,7 +257,7 @@ def _character(match: re.Match[str]) -> str:
 
 
 def attribute_value(raw: str) -> str:
-    """Return the value of an attribute as XML defines it, given what stands between the quotes."""
+    """Return the value of an attribute as XML defines it, given the text between the quotes."""
     if "\n" in raw or "\t" in raw or "\r" in raw:
         raw = re.sub(_WHITE, " ", raw)
     return unescape(raw) if "&" in raw else raw

@@ -1,22 +1,14 @@
-"""Which elements and attributes an IR may have, and where."""
+"""Elements and attributes of an IR."""
 
 from __future__ import annotations
 
 from typing import Final
 
 LAYER_ATTRIBUTES: Final = frozenset({"id", "name", "type", "version"})
-"""What every layer has; a `Layer` keeps the others apart."""
+"""Attributes of every layer; a `Layer` keeps the others apart."""
 
 _SUBGRAPH: Final = frozenset(
-    {
-        "body",
-        "then_body",
-        "else_body",
-        "port_map",
-        "then_port_map",
-        "else_port_map",
-        "back_edges",
-    }
+    {"body", "then_body", "else_body", "port_map", "then_port_map", "else_port_map", "back_edges"}
 )
 
 CHILDREN: Final = {

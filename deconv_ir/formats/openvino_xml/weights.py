@@ -29,16 +29,6 @@ class Weights:
 
     The file stays open, so it may be renamed or replaced; truncating it is an
     error at the next read.
-
-    Parameters
-    ----------
-    path : path-like
-        A regular file.
-
-    Raises
-    ------
-    WeightsError
-        The file does not exist, cannot be read, or is not a regular file.
     """
 
     __slots__ = ("__weakref__", "_descriptor", "_size", "path")
@@ -62,15 +52,7 @@ class Weights:
         return os.path.basename(self.path)
 
     def read(self, offset: int, size: int) -> memoryview:
-        """Return a read-only copy of `size` bytes from `offset` on.
-
-        Raises
-        ------
-        WeightsError
-            The file does not have them, or was truncated.
-        ResourceError
-            There is not enough memory.
-        """
+        """Return a read-only copy of `size` bytes from `offset` on."""
         self.check(offset, size)
         try:
             data = memoryview(bytearray(size))
@@ -106,24 +88,12 @@ class Weights:
         return WeightsInMemory, (b"".join(self.chunks()), self.path)
 
     def chunks(self) -> Iterator[memoryview]:
-        """Iterate over all bytes, a few at a time.
-
-        Raises
-        ------
-        WeightsError
-            The file was cut short.
-        """
+        """Iterate over all bytes, a few at a time."""
         for start in range(0, self._size, _CHUNK):
             yield self.read(start, min(_CHUNK, self._size - start))
 
     def check(self, offset: int, size: int) -> None:
-        """Require that the file had `size` bytes from `offset` on when it was opened.
-
-        Raises
-        ------
-        WeightsError
-            The file was shorter.
-        """
+        """Require that the file had `size` bytes from `offset` on when it was opened."""
         if offset < 0 or size < 0 or offset + size > self._size:
             raise WeightsError(
                 f"offset {offset} + size {size} = {offset + size} is past the end of "
@@ -136,21 +106,12 @@ class Weights:
 
     def _failed(self, error: OSError) -> WeightsError:
         return WeightsError(
-            f"cannot read the weights: {error.strerror}",
-            file=self.path,
-            rule="weights-missing",
+            f"cannot read the weights: {error.strerror}", file=self.path, rule="weights-missing"
         )
 
 
 class WeightsInMemory(Weights):
-    """The contents of a weights file.
-
-    Parameters
-    ----------
-    data : bytes
-    path : str, optional
-        What messages call it.
-    """
+    """The contents of a weights file, which messages call `path`."""
 
     __slots__ = ("_data",)
 
@@ -163,12 +124,6 @@ class WeightsInMemory(Weights):
         return WeightsInMemory, (bytes(self._data), self.path)
 
     def read(self, offset: int, size: int) -> memoryview:
-        """Return `size` bytes from `offset` on, without a copy.
-
-        Raises
-        ------
-        WeightsError
-            They are not all there.
-        """
+        """Return `size` bytes from `offset` on, without a copy."""
         self.check(offset, size)
         return self._data[offset : offset + size]

@@ -3,35 +3,24 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
 from pathlib import Path
 
 from lxml import etree
 
-from deconv_ir.errors import OutputError
-from deconv_ir.formats.files import replace_file
+from deconv_ir.formats.files import output_errors, replace_file
 from deconv_ir.formats.openvino_xml.weights import Weights
 from deconv_ir.ir.geometry import UNKNOWN
 from deconv_ir.ir.graph import Graph, Info, Layer, Port
-from deconv_ir.ir.shapes import Shape
 
 
 def write(graph: Graph, path: str | os.PathLike[str]) -> None:
     """Write the XML of a graph; the weights file is not touched.
 
     A graph that was read from a bare `layer` is written as one.
-
-    Raises
-    ------
-    OutputError
-        The file cannot be written; one that was there before is untouched.
     """
     data = to_bytes(graph)
-    try:
-        with replace_file(Path(path)) as stream:
-            stream.write(data)
-    except OSError as error:
-        raise OutputError(f"cannot write the IR: {error.strerror}", file=str(path)) from error
+    with output_errors(path, "the IR"), replace_file(Path(path)) as stream:
+        stream.write(data)
 
 
 def to_bytes(graph: Graph) -> bytes:
@@ -83,15 +72,10 @@ def _port(port: Port) -> etree._Element:
     if port.names:
         written["names"] = ",".join(name.replace(",", "\\,") for name in port.names)
     element = etree.Element("port", written)
-    for text in _dims(port.shape):
-        etree.SubElement(element, "dim").text = text
+    for dim in port.shape or ():
+        etree.SubElement(element, "dim").text = "-1" if dim == UNKNOWN else str(dim)
     element.extend(map(_info, port.extras))
     return element
-
-
-def _dims(shape: Shape) -> Iterator[str]:
-    for dim in shape or ():
-        yield "-1" if dim == UNKNOWN else str(dim)
 
 
 def _info(info: Info) -> etree._Element:
@@ -102,21 +86,10 @@ def _info(info: Info) -> etree._Element:
 
 
 def write_weights(weights: Weights, path: Path) -> None:
-    """Copy a weights file; onto itself, nothing is done.
-
-    Raises
-    ------
-    OutputError
-        The file cannot be written.
-    WeightsError
-        The weights were cut short meanwhile.
-    """
-    try:
+    """Copy a weights file; onto itself, nothing is done."""
+    with output_errors(path, "the weights"):
         if path.exists() and path.samefile(weights.path):
             return
         with replace_file(path) as stream:
             for chunk in weights.chunks():
                 stream.write(chunk)
-    except OSError as error:
-        message = f"cannot write the weights: {error.strerror}"
-        raise OutputError(message, file=str(path)) from error

@@ -10,10 +10,9 @@ from lzma import LZMAError
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from deconv_ir.errors import InputError, OutputError, ResourceError
-from deconv_ir.formats.files import open_regular, replace_file
-
-from . import npy
+from deconv_ir.errors import InputError, ResourceError
+from deconv_ir.formats import npy
+from deconv_ir.formats.files import open_regular, output_errors, replace_file
 
 if TYPE_CHECKING:
     from deconv_ir.ir.dtypes import Array
@@ -25,27 +24,13 @@ _DAMAGED = (zipfile.BadZipFile, zlib.error, LZMAError, EOFError, RuntimeError, V
 
 
 def names(path: str) -> list[str]:
-    """Return the names of the arrays in a .npz file, in its order.
-
-    Raises
-    ------
-    InputError
-        The file cannot be read.
-    """
+    """Return the names of the arrays in a .npz file, in its order."""
     with _opened(path) as archive:
         return list(_entries(archive))
 
 
 def read(path: str, name: str) -> Array:
-    """Read one array: the one of that name, else the only one that the file holds.
-
-    Raises
-    ------
-    InputError
-        There is no such array, or the file cannot be read.
-    ResourceError
-        The memory does not suffice.
-    """
+    """Read one array: the one of that name, else the only one that the file holds."""
     with _opened(path) as archive:
         entries = _entries(archive)
         entry = entries.get(name)
@@ -65,25 +50,17 @@ def write(arrays: Mapping[str, Array], path: Path) -> None:
     """Write arrays to a .npz file, which appears whole or not at all.
 
     The same arrays make the same bytes.
-
-    Raises
-    ------
-    OutputError
-        It cannot be written.
     """
-    from deconv_ir.arrays.fitting import to_storable
-
-    try:
-        with replace_file(path) as file, zipfile.ZipFile(file, "w") as archive:
-            for name, array in arrays.items():
-                # Without a time of its own, an entry is of 1980.
-                entry = zipfile.ZipInfo(f"{name}{_ENTRY}")
-                with archive.open(entry, "w", force_zip64=True) as stream:
-                    npy.write_stream(stream, to_storable(array))  # type: ignore[arg-type]
-    except OSError as error:
-        raise OutputError(
-            f"cannot write the arrays: {error.strerror or error}", file=str(path)
-        ) from error
+    with (
+        output_errors(path, "the arrays"),
+        replace_file(path) as file,
+        zipfile.ZipFile(file, "w") as archive,
+    ):
+        for name, array in arrays.items():
+            # Without a time of its own, an entry is of 1980.
+            entry = zipfile.ZipInfo(f"{name}{_ENTRY}")
+            with archive.open(entry, "w", force_zip64=True) as stream:
+                npy.write_stream(stream, array)  # type: ignore[arg-type]
 
 
 @contextmanager

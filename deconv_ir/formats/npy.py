@@ -1,19 +1,18 @@
-"""Arrays from and to .npy files: no pickle, no surprise, whole or not at all."""
+"""Arrays from and to .npy files: no pickle, whole or not at all."""
 
 from __future__ import annotations
 
 import io
 import os
-import sys
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
-from deconv_ir.errors import InputError, OutputError
-from deconv_ir.formats.files import open_regular, replace_file
-
-from .common import STREAM, standard_input
+from deconv_ir.errors import InputError
+from deconv_ir.formats.files import open_regular, output_errors, replace_file
+from deconv_ir.ir.shapes import element_count, size_problem
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from deconv_ir.ir.dtypes import Array
 
 _CHUNK = 1 << 20
@@ -24,15 +23,7 @@ _MAX_HEADER = 10_000
 
 
 def read(path: str) -> Array:
-    """Read an array from a .npy file, or from standard input (``-``).
-
-    Raises
-    ------
-    InputError
-        It is not a .npy file, holds Python objects or records, or is truncated.
-    """
-    if path == STREAM:
-        return read_stream(standard_input(), "standard input", None)
+    """Read an array from a .npy file: no Python objects, no records."""
     try:
         with open_regular(path) as stream:
             return read_stream(stream, path, os.fstat(stream.fileno()).st_size)
@@ -41,19 +32,9 @@ def read(path: str) -> Array:
 
 
 def read_stream(stream: BinaryIO, name: str, size: int | None) -> Array:
-    """Read an array from a stream.
+    """Read an array from a stream, which messages call `name`.
 
-    Parameters
-    ----------
-    name : str
-        What messages call the stream.
-    size : int or None
-        Bytes of a regular file; None: the stream is read until its end.
-
-    Raises
-    ------
-    InputError
-        As by `read`.
+    `size` is that of a regular file; None: memory grows with the bytes that arrive.
     """
     import numpy as np
 
@@ -62,17 +43,15 @@ def read_stream(stream: BinaryIO, name: str, size: int | None) -> Array:
         raise InputError("the array holds Python objects, which are never read", file=name)
     if dtype.names is not None or dtype.subdtype is not None or dtype.itemsize == 0:
         raise InputError(f"arrays of dtype {dtype} are not supported", file=name)
-    count = 1
-    for extent in shape:
-        count *= extent
+    count = element_count(shape)
     needed = count * dtype.itemsize
-    there = None if size is None else size - stream.tell()
-    if there is not None and there < needed:
-        raise _cut_short(name, needed, there)
     order: Any = "F" if fortran else "C"
-    if there is None:
+    if size is None:
         data = np.frombuffer(_read_exactly(stream, needed, name), dtype, count)
     else:
+        there = size - stream.tell()
+        if there < needed:
+            raise _cut_short(name, needed, there)
         data = np.fromfile(stream, dtype, count)
         if data.size < count:  # another process cut it
             raise _cut_short(name, needed, data.nbytes)
@@ -85,8 +64,6 @@ def _read_header(stream: BinaryIO, name: str) -> tuple[tuple[int, ...], bool, An
     import warnings
 
     from numpy.lib import format as npy
-
-    from deconv_ir.ir.shapes import size_problem
 
     # NumPy would take the memory first, and then find the header too long.
     start = stream.read(npy.MAGIC_LEN)
@@ -135,7 +112,7 @@ def _read_header(stream: BinaryIO, name: str) -> tuple[tuple[int, ...], bool, An
 
 
 def _read_exactly(stream: io.BufferedIOBase | BinaryIO, size: int, name: str) -> bytearray:
-    """Read so many bytes; memory grows with the file, not with what the header promises."""
+    """Read `size` bytes; memory grows with the file, not with what the header promises."""
     data = bytearray()
     while len(data) < size:
         chunk = stream.read(min(max(_CHUNK, len(data)), size - len(data)))
@@ -159,10 +136,8 @@ def is_whole(path: Path) -> bool:
     try:
         with open_regular(path) as stream:
             shape, _, dtype = _read_header(stream, str(path))
-            needed = dtype.itemsize
-            for extent in shape:
-                needed *= extent
-            return bool(os.fstat(stream.fileno()).st_size == stream.tell() + needed)
+            needed = element_count(shape) * int(dtype.itemsize)
+            return os.fstat(stream.fileno()).st_size == stream.tell() + needed
     except (OSError, InputError):
         return False
 
@@ -172,6 +147,9 @@ def write_stream(stream: BinaryIO, array: Array) -> None:
     import numpy as np
     from numpy.lib import format as npy
 
+    from deconv_ir.arrays.fitting import to_storable
+
+    array = to_storable(array)
     header = npy.header_data_from_array_1_0(array)
     npy.write_array_header_1_0(stream, header)
     elements = array.T if header["fortran_order"] else np.ascontiguousarray(array)
@@ -185,39 +163,9 @@ def write(array: Array, path: Path) -> tuple[int, int]:
     -------
     size, time : int
         Bytes of the file, and when it was written, in nanoseconds.
-
-    Raises
-    ------
-    OutputError
-        It cannot be written.
     """
-    from deconv_ir.arrays.fitting import to_storable
-
-    try:
-        with replace_file(path) as stream:
-            write_stream(stream, to_storable(array))
-            stream.flush()
-            written = os.fstat(stream.fileno())
-    except OSError as error:
-        raise OutputError(
-            f"cannot write the array: {error.strerror or error}", file=str(path)
-        ) from error
+    with output_errors(path, "the array"), replace_file(path) as stream:
+        write_stream(stream, array)
+        stream.flush()
+        written = os.fstat(stream.fileno())
     return written.st_size, written.st_mtime_ns
-
-
-def write_stdout(array: Array) -> None:
-    """Write an array as .npy to standard output.
-
-    Raises
-    ------
-    OutputError
-        There is no standard output.
-    OSError
-        It cannot be written, or nobody reads it.
-    """
-    from deconv_ir.arrays.fitting import to_storable
-
-    if sys.stdout is None:
-        raise OutputError("standard output is closed")
-    write_stream(sys.stdout.buffer, to_storable(array))
-    sys.stdout.buffer.flush()

@@ -1,0 +1,168 @@
+"""Options that several commands have, and the types of their values."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from deconv_ir.version import __version__
+
+if TYPE_CHECKING:
+    from deconv_ir.limits import Limits
+
+_Command = TypeVar("_Command", bound=Callable[..., Any])
+
+CONTEXT = {"help_option_names": ["-h", "--help"]}
+SEMANTICS = ("spec", "openvino")
+
+LIMITS = {
+    "xml_bytes": "size of an IR's XML",
+    "tags": "tags of the XML, comments and the like among them",
+    "layers": "layers of a network",
+    "rank": "dims of a port",
+    "problems": "mistakes in one file; after that many, the rest of it is not read",
+    "document_bytes": "size of a document",
+}
+"""Field of `Limits` -> its meaning."""
+OF_AN_IR = ("xml_bytes", "tags", "layers", "rank", "problems")
+OF_A_DOCUMENT = ("document_bytes",)
+
+
+class FileName(click.types.StringParamType):
+    """A path, completed as one by shells.
+
+    `click.Path` does more, and looks its name up in the user's language: five
+    options of that type take longer than reading a small model.
+    """
+
+    name = "path"
+
+    def shell_complete(
+        self, context: click.Context, parameter: click.Parameter, incomplete: str
+    ) -> list[Any]:
+        """Leave it to the shell."""
+        from click.shell_completion import CompletionItem
+
+        return [CompletionItem(incomplete, type="file")]
+
+
+FILE = FileName()
+
+
+def parse_size(text: str) -> int:
+    """Read a number of bytes: ``2GiB``, ``500MB``."""
+    from deconv_ir.execute.memory import parse_bytes
+
+    try:
+        return parse_bytes(text)
+    except ValueError as error:
+        raise click.BadParameter(str(error)) from None
+
+
+def semantics_option() -> Callable[[_Command], _Command]:
+    """Make the option --semantics; deconv-lint, whose settings may name one, has its own."""
+    return click.option(
+        "--semantics",
+        type=click.Choice(SEMANTICS),
+        default="spec",
+        show_default=True,
+        help="Rules to follow where the documents and the OpenVINO runtime differ.",
+    )
+
+
+def tolerance_options(rtol: float, atol: float) -> Callable[[_Command], _Command]:
+    """Make the options --rtol and --atol."""
+
+    def decorate(command: _Command) -> _Command:
+        for name, default in (("--atol", atol), ("--rtol", rtol)):
+            option = click.option(
+                name, type=click.FloatRange(0), default=default, show_default=True
+            )
+            command = option(command)
+        return command
+
+    return decorate
+
+
+def listing_option(
+    name: str, show: Callable[[], None], text: str
+) -> Callable[[_Command], _Command]:
+    """Make an option that prints something and exits."""
+
+    def callback(context: click.Context, parameter: click.Parameter, value: bool) -> None:
+        if value and not context.resilient_parsing:
+            show()
+            context.exit()
+
+    return click.option(
+        name, is_flag=True, is_eager=True, expose_value=False, callback=callback, help=text
+    )
+
+
+def version_option(program: str, *, computes: bool = False) -> Callable[[_Command], _Command]:
+    """Make the option --version; for a program that computes, -v adds kernel, BLAS and threads."""
+
+    def show() -> None:
+        click.echo(f"{program} {__version__}")
+        if not computes:
+            return
+        from .about import describe_fallback, describe_kernels
+
+        if fallback := describe_fallback():
+            click.echo(fallback)
+        if {"-v", "--verbose"} & set(sys.argv[1:]):
+            click.echo(describe_kernels())
+
+    more = " (with -v: kernel, BLAS, threads)" if computes else ""
+    return listing_option("--version", show, f"Show the version{more} and exit.")
+
+
+def limit_options(names: tuple[str, ...]) -> Callable[[_Command], _Command]:
+    """Make the options --limit and --list-limits; the command takes `limits`, a `Limits`."""
+
+    def parse(text: str) -> tuple[str, int]:
+        name, _, number = text.partition("=")
+        if name not in names:
+            expected = f"NAME=NUMBER with NAME one of {', '.join(names)}"
+            raise click.BadParameter(f"{text!r} is not {expected}")
+        if number.isascii() and number.isdecimal() and len(number) < 20 and int(number) > 0:
+            return name, int(number)
+        if not name.endswith("_bytes"):
+            raise click.BadParameter(f"{text!r}: {number!r} is not a positive integer")
+        try:
+            return name, max(1, parse_size(number))
+        except click.BadParameter as error:
+            raise click.BadParameter(f"{text!r}: {error.message}") from None
+
+    def combine(
+        context: click.Context, parameter: click.Parameter, given: tuple[tuple[str, int], ...]
+    ) -> Limits:
+        from deconv_ir.limits import DEFAULT_LIMITS
+
+        return DEFAULT_LIMITS.replace(**dict(given))
+
+    def show() -> None:
+        from deconv_ir.limits import DEFAULT_LIMITS
+
+        for name in names:
+            click.echo(f"{name}={getattr(DEFAULT_LIMITS, name)}".ljust(28) + LIMITS[name])
+
+    def decorate(command: _Command) -> _Command:
+        listing: Callable[[_Command], _Command] = listing_option(
+            "--list-limits", show, "List the limits with their defaults, and exit."
+        )
+        limit = click.option(
+            "--limit",
+            "limits",
+            multiple=True,
+            type=parse,
+            callback=combine,
+            metavar="NAME=NUMBER",
+            help="Change a bound on what is read. Repeatable.",
+        )
+        return limit(listing(command))
+
+    return decorate

@@ -1,0 +1,58 @@
+"""Threads and memory of a process that runs a model."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from collections.abc import Iterator
+
+# mallopt(3); malloc.h of glibc
+_M_TRIM_THRESHOLD = -1
+_M_TOP_PAD = -2
+_M_MMAP_THRESHOLD = -3
+_M_ARENA_MAX = -8
+_LARGE = 64 << 10
+
+
+@contextlib.contextmanager
+def limit_threads(threads: int | None) -> Iterator[None]:
+    """Bound the threads of kernels and BLAS within the block; None: no bound."""
+    if threads is None:
+        yield
+        return
+    import numpy as np
+    from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
+
+    from deconv_ir.kernels import set_threads
+
+    np.ones((1, 1)) @ np.ones((1, 1))  # the BLAS must be loaded to be bounded
+    set_threads(threads)
+    try:
+        with threadpool_limits(threads):
+            yield
+    finally:
+        set_threads(None)
+
+
+def hand_back() -> None:
+    """Let large arrays go back to the system when they die, as a plan counts on.
+
+    The library keeps the memory of large results, and the C library, for each thread, that of
+    arrays smaller than the largest one freed.  A process that runs a model once gains nothing
+    from either.
+    """
+    from deconv_ir import set_memory_pool_limit
+
+    set_memory_pool_limit(0)
+    if sys.platform != "linux":
+        return
+    import ctypes
+
+    try:
+        mallopt = ctypes.CDLL(None).mallopt
+    except (OSError, AttributeError):  # another C library
+        return
+    mallopt(_M_MMAP_THRESHOLD, _LARGE)
+    mallopt(_M_TRIM_THRESHOLD, _LARGE)
+    mallopt(_M_TOP_PAD, 1 << 14)
+    mallopt(_M_ARENA_MAX, 1)
