@@ -136,67 +136,62 @@ SHAPES
 /* LANES positions of `lines` lines, 4 or 2, that lie side by side among `stride`. */
 INLINE void NAME(interleave_block)(const int lines, const ELEMENT *const *from, int64_t at,
                                    int64_t stride, ELEMENT *out) {
-    VEC woven[4];
+    VEC zipped[4];
     const VEC a = LOAD(from[0] + at), b = LOAD(from[1] + at);
     if (lines == 2) {
-        woven[0] = ZIP_LOW(a, b);
-        woven[1] = ZIP_HIGH(a, b);
+        zipped[0] = ZIP_LOW(a, b);
+        zipped[1] = ZIP_HIGH(a, b);
     } else {
         const VEC c = LOAD(from[2] + at), d = LOAD(from[3] + at);
         const VEC e = ZIP_LOW(a, c), f = ZIP_HIGH(a, c);
         const VEC g = ZIP_LOW(b, d), h = ZIP_HIGH(b, d);
-        woven[0] = ZIP_LOW(e, g);
-        woven[1] = ZIP_HIGH(e, g);
-        woven[2] = ZIP_LOW(f, h);
-        woven[3] = ZIP_HIGH(f, h);
+        zipped[0] = ZIP_LOW(e, g);
+        zipped[1] = ZIP_HIGH(e, g);
+        zipped[2] = ZIP_LOW(f, h);
+        zipped[3] = ZIP_HIGH(f, h);
     }
     const int piece = lines < LANES ? lines : LANES;
 #pragma GCC unroll 4
     for (int v = 0; v < lines; v++) {
         if (stride == lines) {
-            STORE(out + v * LANES, woven[v]);
+            STORE(out + v * LANES, zipped[v]);
             continue;
         }
 #pragma GCC unroll 8
         for (int k = 0; k < LANES / piece; k++) {
             const int first = v * LANES + k * piece;
             memcpy(out + first / lines * stride + first % lines,
-                   (const char *)&woven[v] + k * piece * (int)sizeof(ELEMENT),
+                   (const char *)&zipped[v] + k * piece * (int)sizeof(ELEMENT),
                    (size_t)piece * sizeof(ELEMENT));
         }
     }
 }
 
-/* The same from position `at` on, for `count` positions, rounded up to whole vectors. */
-INLINE void NAME(interleave_some)(const int lines, const ELEMENT *const *from, int64_t at,
-                                  int64_t count, int64_t stride, ELEMENT *out) {
-    if (stride == lines)
-        for (int64_t i = 0; i < count; i += LANES)
-            NAME(interleave_block)(lines, from, at + i, lines, out + i * lines);
-    else
-        for (int64_t i = 0; i < count; i += LANES)
-            NAME(interleave_block)(lines, from, at + i, stride, out + i * stride);
+/* The first lines of `left`, from position `at` on, for `count` positions, rounded up to whole
+ * vectors where there is more than one.  Returns how many lines. */
+INLINE int64_t NAME(interleave_some)(int64_t left, const ELEMENT *const *from, int64_t at,
+                                     int64_t count, int64_t stride, ELEMENT *out) {
+    const int lines = left >= 4 ? 4 : left >= 2 ? 2 : 1;
+    for (int64_t i = 0; i < count && lines == 1; i++) out[i * stride] = from[0][at + i];
+    for (int64_t i = 0; i < count && lines > 1; i += LANES)
+        if (lines == 4 && stride == 4) NAME(interleave_block)(4, from, at + i, 4, out + i * 4);
+        else if (lines == 4) NAME(interleave_block)(4, from, at + i, stride, out + i * stride);
+        else if (stride == 2) NAME(interleave_block)(2, from, at + i, 2, out + i * 2);
+        else NAME(interleave_block)(2, from, at + i, stride, out + i * stride);
+    return lines;
 }
 
 /* All lines from position `at` on, for whole vectors of positions. */
 static void NAME(interleave_lines)(const ELEMENT *in, int64_t pitch, int64_t stride, int64_t at,
                                    int64_t count, ELEMENT *out) {
-    int64_t line = 0;
-    for (; line + 4 <= stride; line += 4) {
+    for (int64_t line = 0; line < stride;) {
         const ELEMENT *first = in + line * pitch;
         const ELEMENT *const from[] = {first, first + pitch, first + 2 * pitch, first + 3 * pitch};
-        NAME(interleave_some)(4, from, at, count, stride, out + line);
+        line += NAME(interleave_some)(stride - line, from, at, count, stride, out + line);
     }
-    if (line + 2 <= stride) {
-        const ELEMENT *const from[] = {in + line * pitch, in + (line + 1) * pitch};
-        NAME(interleave_some)(2, from, at, count, stride, out + line);
-        line += 2;
-    }
-    if (line < stride)
-        for (int64_t v = 0; v < count; v++) out[v * stride + line] = in[line * pitch + at + v];
 }
 
-/* Lines of a row that is shorter than a vector are woven apart; a few positions one by one. */
+/* Lines of a row that is shorter than a vector are interleaved apart; a few positions one by one. */
 #define FEW_POSITIONS 4
 #define MOST_SHORT_LINES 8
 
@@ -217,9 +212,9 @@ static void NAME(interleave)(const void *lines, int64_t pitch, int64_t stride, i
         NAME(interleave_lines)(in, pitch, stride, last, LANES, out + last * stride);
         done = whole;
     } else if (rest >= FEW_POSITIONS && stride <= MOST_SHORT_LINES) {
-        ELEMENT woven[MOST_SHORT_LINES * LANES];
-        NAME(interleave_lines)(in, pitch, stride, 0, LANES, woven);
-        memcpy(out, woven, (size_t)count * sizeof(ELEMENT));
+        ELEMENT zipped[MOST_SHORT_LINES * LANES];
+        NAME(interleave_lines)(in, pitch, stride, 0, LANES, zipped);
+        memcpy(out, zipped, (size_t)count * sizeof(ELEMENT));
         return;
     }
     for (int64_t v = done; v < whole; v++)

@@ -1,10 +1,52 @@
-/* The four accumulators for one instruction set.
+/* All vector code of one instruction set.
  *
- * Included once by each simd_*.c, which defines VECTOR_BYTES, SUFFIX, SHAPES,
- * ROWS, COLUMNS, and the two conversions of rows of f16. */
+ * Included once by each file of this folder, which defines VECTOR_LANES_32 and _64, SUFFIX, and
+ * where the instructions exist HALVES, LOAD_HALVES, STORE_HALVES, STREAM and LARGER_BITS. */
+#include "simd/half.h"
+
+#ifndef SHAPES
+/* 16 registers: 12 sums (two multiply-adds a cycle, each 4 to 5 cycles long, need 8 to 10 of them
+ * at work), and the rest for data and weights. */
+#define ROWS 6
+#define COLUMNS {0, 8, 6, 4, 3, 2, 2}
+#define SHAPES                                                                                \
+    SHAPE(1, 1) SHAPE(1, 2) SHAPE(1, 4) SHAPE(1, 8)                                           \
+    SHAPE(2, 1) SHAPE(2, 2) SHAPE(2, 3) SHAPE(2, 6)                                           \
+    SHAPE(3, 1) SHAPE(3, 2) SHAPE(3, 4)                                                       \
+    SHAPE(4, 1) SHAPE(4, 2) SHAPE(4, 3)                                                       \
+    SHAPE(5, 1) SHAPE(5, 2)                                                                   \
+    SHAPE(6, 1) SHAPE(6, 2)
+#endif
 
 #define JOIN_(a, b, c) a##_##b##_##c
 #define JOIN(a, b, c) JOIN_(a, b, c)
+
+static void half_to_float_row(const uint16_t *in, int64_t count, float *out) {
+    int64_t i = 0;
+#ifdef HALVES
+    for (; i + HALVES <= count; i += HALVES) LOAD_HALVES(in + i, out + i);
+#endif
+    for (; i < count; i++) out[i] = half_to_float(in[i]);
+}
+
+static void float_to_half_row(const float *in, int64_t count, uint16_t *out) {
+    int64_t i = 0;
+#ifdef HALVES
+    for (; i + HALVES <= count; i += HALVES) STORE_HALVES(in + i, out + i);
+#endif
+    for (; i < count; i++) out[i] = float_to_half(in[i]);
+}
+
+/* Copy past the caches: whole lines of the output; what is left of others is stored. */
+static void stream(const char *in, int64_t bytes, char *out) {
+    int64_t i = least(bytes, (int64_t)(-(uintptr_t)out % LINE));
+    memcpy(out, in, (size_t)i);
+#ifdef STREAM
+    for (; i + LINE <= bytes; i += LINE)
+        for (int64_t j = i; j < i + LINE; j += STREAM_STEP) STREAM(in + j, out + j);
+#endif
+    memcpy(out + i, in + i, (size_t)(bytes - i));
+}
 
 /* Rows of so many whole steps, then one that may overlap the last of these; shorter rows are
  * two pieces that may overlap. */
@@ -68,3 +110,14 @@ static void copy_rows(const char *in, int64_t step, int64_t rows, int64_t bytes,
 
 #include "pointwise/functions.inc.h"
 #include "winograd/transforms.inc.h"
+
+#define TABLE_(suffix)                                              \
+    const struct kernels *const kernels_##suffix[ACCUMULATORS] = { \
+        [ACC_F32] = &kernels_f32_##suffix,                         \
+        [ACC_F64] = &kernels_f64_##suffix,                         \
+        [ACC_U32] = &kernels_u32_##suffix,                         \
+        [ACC_U64] = &kernels_u64_##suffix,                         \
+    };                                                              \
+    const struct transforms *const transforms_##suffix = &transforms_wino_##suffix;
+#define TABLE(suffix) TABLE_(suffix)
+TABLE(SUFFIX)

@@ -436,12 +436,12 @@ static int scales_make(const struct layer *layer, const struct packing *direct,
         float *scales = p->scales + group * ins;
         memset(largest, 0, (size_t)(ins * outs) * sizeof *largest);
         magnitudes(layer, direct, weights + group * direct->group_size, largest);
-        for (int64_t i = 0; i < ins; i++) scales[i] = SMALLEST_SCALE;
+        for (int64_t i = 0; i < ins; i++) scales[i] = 1;
         for (int64_t o = 0; o < outs; o++) {
             float whole = 0;
             for (int64_t i = 0; i < ins; i++) whole = fmaxf(whole, largest[i * outs + o]);
             for (int64_t i = 0; i < ins && whole > 0; i++)
-                scales[i] = fmaxf(scales[i], largest[i * outs + o] / whole);
+                scales[i] = fmaxf(scales[i], largest[i * outs + o] / whole * LARGEST_SCALE);
         }
     }
     free(largest);

@@ -86,69 +86,59 @@ static void NAME(activate)(const struct epilogue *e, float *line, int64_t count)
 
 static void NAME(weave)(const float *const *from, int64_t at, int64_t lines, int64_t count,
                         float *out) {
-    int64_t line = 0;
-    for (; line + 4 <= lines; line += 4)
-        JOIN(interleave_some, f32, SUFFIX)(4, from + line, at, count, lines, out + line);
-    for (; line + 2 <= lines; line += 2)
-        JOIN(interleave_some, f32, SUFFIX)(2, from + line, at, count, lines, out + line);
-    for (; line < lines; line++)
-        for (int64_t i = 0; i < count; i++) out[i * lines + line] = from[line][at + i];
+    for (int64_t line = 0; line < lines;)
+        line += JOIN(interleave_some, f32, SUFFIX)(lines - line, from + line, at, count, lines,
+                                                   out + line);
 }
 
-/* Of each four lanes, by ones and by twos; and all fours of two vectors, in turn. */
+/* The same shuffle of each four lanes of two vectors; L is the first lane of the second. */
+#define L LANES
 #if LANES == 4
-#define ONES_LOW(x, y) __builtin_shufflevector(x, y, 0, 4, 1, 5)
-#define ONES_HIGH(x, y) __builtin_shufflevector(x, y, 2, 6, 3, 7)
-#define TWOS_LOW(x, y) __builtin_shufflevector(x, y, 0, 1, 4, 5)
-#define TWOS_HIGH(x, y) __builtin_shufflevector(x, y, 2, 3, 6, 7)
-#elif LANES == 8
-#define ONES_LOW(x, y) __builtin_shufflevector(x, y, 0, 8, 1, 9, 4, 12, 5, 13)
-#define ONES_HIGH(x, y) __builtin_shufflevector(x, y, 2, 10, 3, 11, 6, 14, 7, 15)
-#define TWOS_LOW(x, y) __builtin_shufflevector(x, y, 0, 1, 8, 9, 4, 5, 12, 13)
-#define TWOS_HIGH(x, y) __builtin_shufflevector(x, y, 2, 3, 10, 11, 6, 7, 14, 15)
-#define FOURS_LOW(x, y) __builtin_shufflevector(x, y, 0, 1, 2, 3, 8, 9, 10, 11)
-#define FOURS_HIGH(x, y) __builtin_shufflevector(x, y, 4, 5, 6, 7, 12, 13, 14, 15)
+#define OF_FOURS(x, y, a, b, c, d) __builtin_shufflevector(x, y, a, b, c, d)
 #else
-#define ONES_LOW(x, y) \
-    __builtin_shufflevector(x, y, 0, 16, 1, 17, 4, 20, 5, 21, 8, 24, 9, 25, 12, 28, 13, 29)
-#define ONES_HIGH(x, y) \
-    __builtin_shufflevector(x, y, 2, 18, 3, 19, 6, 22, 7, 23, 10, 26, 11, 27, 14, 30, 15, 31)
-#define TWOS_LOW(x, y) \
-    __builtin_shufflevector(x, y, 0, 1, 16, 17, 4, 5, 20, 21, 8, 9, 24, 25, 12, 13, 28, 29)
-#define TWOS_HIGH(x, y) \
-    __builtin_shufflevector(x, y, 2, 3, 18, 19, 6, 7, 22, 23, 10, 11, 26, 27, 14, 15, 30, 31)
-#define FOURS_LOW(x, y) \
-    __builtin_shufflevector(x, y, 0, 1, 2, 3, 16, 17, 18, 19, 4, 5, 6, 7, 20, 21, 22, 23)
-#define FOURS_HIGH(x, y) \
-    __builtin_shufflevector(x, y, 8, 9, 10, 11, 24, 25, 26, 27, 12, 13, 14, 15, 28, 29, 30, 31)
+#define FOUR(a, b, c, d, at) (a) + (at), (b) + (at), (c) + (at), (d) + (at)
+#if LANES == 8
+#define OF_FOURS(x, y, a, b, c, d) \
+    __builtin_shufflevector(x, y, FOUR(a, b, c, d, 0), FOUR(a, b, c, d, 4))
+#define FOURS(x, y, at) __builtin_shufflevector(x, y, FOUR(0, 1, 2, 3, at), FOUR(L, L + 1, L + 2, L + 3, at))
+#else
+#define OF_FOURS(x, y, a, b, c, d)                                                  \
+    __builtin_shufflevector(x, y, FOUR(a, b, c, d, 0), FOUR(a, b, c, d, 4),         \
+                            FOUR(a, b, c, d, 8), FOUR(a, b, c, d, 12))
+#define FOURS(x, y, at)                                                             \
+    __builtin_shufflevector(x, y, FOUR(0, 1, 2, 3, at), FOUR(L, L + 1, L + 2, L + 3, at), \
+                            FOUR(4, 5, 6, 7, at), FOUR(L + 4, L + 5, L + 6, L + 7, at))
+#endif
 #endif
 
 /* Exchange rows and columns of LANES vectors. */
-static inline __attribute__((always_inline)) void NAME(turn)(const VEC *in, VEC *out) {
+static inline __attribute__((always_inline)) void NAME(transpose)(const VEC *rows, VEC *out) {
     VEC v[LANES];
 #pragma GCC unroll 4
     for (int i = 0; i < LANES; i += 4) {
-        const VEC a = ONES_LOW(in[i], in[i + 1]), b = ONES_HIGH(in[i], in[i + 1]);
-        const VEC c = ONES_LOW(in[i + 2], in[i + 3]), d = ONES_HIGH(in[i + 2], in[i + 3]);
-        v[i] = TWOS_LOW(a, c);
-        v[i + 1] = TWOS_HIGH(a, c);
-        v[i + 2] = TWOS_LOW(b, d);
-        v[i + 3] = TWOS_HIGH(b, d);
+        const VEC a = OF_FOURS(rows[i], rows[i + 1], 0, L, 1, L + 1);
+        const VEC b = OF_FOURS(rows[i], rows[i + 1], 2, L + 2, 3, L + 3);
+        const VEC c = OF_FOURS(rows[i + 2], rows[i + 3], 0, L, 1, L + 1);
+        const VEC d = OF_FOURS(rows[i + 2], rows[i + 3], 2, L + 2, 3, L + 3);
+        v[i] = OF_FOURS(a, c, 0, 1, L, L + 1);
+        v[i + 1] = OF_FOURS(a, c, 2, 3, L + 2, L + 3);
+        v[i + 2] = OF_FOURS(b, d, 0, 1, L, L + 1);
+        v[i + 3] = OF_FOURS(b, d, 2, 3, L + 2, L + 3);
     }
 #pragma GCC unroll 4
     for (int i = 0; i < 4; i++) {
 #if LANES == 4
         out[i] = v[i];
 #elif LANES == 8
-        out[i] = FOURS_LOW(v[i], v[4 + i]);
-        out[4 + i] = FOURS_HIGH(v[i], v[4 + i]);
+        out[i] = FOURS(v[i], v[4 + i], 0);
+        out[4 + i] = FOURS(v[i], v[4 + i], 4);
 #else
-        const VEC a = FOURS_LOW(v[i], v[8 + i]), b = FOURS_HIGH(v[i], v[8 + i]);
-        const VEC c = FOURS_LOW(v[4 + i], v[12 + i]), d = FOURS_HIGH(v[4 + i], v[12 + i]);
-        out[i] = FOURS_LOW(a, c);
-        out[4 + i] = FOURS_HIGH(a, c);
-        out[8 + i] = FOURS_LOW(b, d);
-        out[12 + i] = FOURS_HIGH(b, d);
+        const VEC a = FOURS(v[i], v[8 + i], 0), b = FOURS(v[i], v[8 + i], 8);
+        const VEC c = FOURS(v[4 + i], v[12 + i], 0), d = FOURS(v[4 + i], v[12 + i], 8);
+        out[i] = FOURS(a, c, 0);
+        out[4 + i] = FOURS(a, c, 8);
+        out[8 + i] = FOURS(b, d, 0);
+        out[12 + i] = FOURS(b, d, 8);
 #endif
     }
 }
@@ -163,18 +153,15 @@ static inline NAME(bits) NAME(larger)(NAME(bits) a, NAME(bits) b) {
 #endif
 }
 
-/* A level of each element of LANES rows: the largest of `level` and of their magnitudes, and not
- * 0 but for zeros. */
-static inline __attribute__((always_inline)) VEC NAME(raise)(const VEC *in, const float *scales,
-                                                             VEC level) {
-    NAME(bits) largest = (NAME(bits))level, any = {0};
+/* The larger of levels and the scaled magnitudes of LANES rows.  Scales are 1 or more: nothing but
+ * zeros has level 0. */
+static inline __attribute__((always_inline)) VEC NAME(raise)(const VEC *rows, const float *scales,
+                                                             VEC levels) {
+    NAME(bits) largest = (NAME(bits))levels;
 #pragma GCC unroll 16
-    for (int k = 0; k < LANES; k++) {
-        const NAME(bits) scaled = (NAME(bits))(in[k] * scales[k]);
-        largest = NAME(larger)(largest, scaled & INT32_C(0x7fffffff));
-        any |= (NAME(bits))in[k] & INT32_C(0x7fffffff);
-    }
-    return (VEC)(largest | ((largest == 0) & (any != 0) & 1));
+    for (int k = 0; k < LANES; k++)
+        largest = NAME(larger)(largest, (NAME(bits))(rows[k] * scales[k]) & INT32_C(0x7fffffff));
+    return (VEC)largest;
 }
 
 /* The first `some` elements of a row: whole vectors are read up to `end`, where there is one. */
@@ -196,7 +183,7 @@ static void NAME(gather)(const float *const *from, const float *scales, int64_t 
 #pragma GCC unroll 16
         for (int k = 0; k < LANES; k++) in[k] = LOAD(from[k] + i);
         STORE(levels + i, NAME(raise)(in, scales, LOAD(levels + i)));
-        NAME(turn)(in, out);
+        NAME(transpose)(in, out);
         if (spread == 1) {
 #pragma GCC unroll 16
             for (int k = 0; k < LANES; k++, to += LANES) STORE(to, out[k]);
@@ -213,7 +200,7 @@ static void NAME(gather)(const float *const *from, const float *scales, int64_t 
     for (int k = 0; k < LANES; k++) in[k] = NAME(load_some)(from[k] + i, count - i, end);
     const VEC level = NAME(raise)(in, scales, NAME(load_some)(levels + i, count - i, (const char *)(levels + count)));
     for (int64_t k = 0; i + k < count; k++) levels[i + k] = level[k];
-    NAME(turn)(in, out);
+    NAME(transpose)(in, out);
     for (int64_t k = 0; i + k < count; k++) {
         STORE(to + residue * pitch * LANES, out[k]);
         if (++residue < spread) continue;
@@ -231,7 +218,7 @@ static inline __attribute__((always_inline)) void NAME(lay_width)(
         VEC in[LANES], out[LANES];
 #pragma GCC unroll 16
         for (int k = 0; k < LANES; k++, from += LANES) in[k] = LOAD(from);
-        NAME(turn)(in, out);
+        NAME(transpose)(in, out);
         float *to = panel + within;
         if (channels == LANES) {
 #pragma GCC unroll 16
@@ -270,9 +257,7 @@ static const struct transforms NAME(transforms) = {
 #undef STORE
 #undef LANES
 #undef NAME
-#undef ONES_LOW
-#undef ONES_HIGH
-#undef TWOS_LOW
-#undef TWOS_HIGH
-#undef FOURS_LOW
-#undef FOURS_HIGH
+#undef L
+#undef OF_FOURS
+#undef FOUR
+#undef FOURS

@@ -23,11 +23,12 @@
 #define NARROWEST_PANEL 16   /* positions that do so at least */
 
 /* A level is a magnitude of the data, scaled by the weights of its channel.  Windows with levels
- * more than so many times that of one of their results are summed directly; so are those beyond 2^60, whose
- * transforms could overflow: docs/numerics.md. */
+ * more than so many times that of one of their results are summed directly; so are those with data
+ * beyond 2^60 times those of a channel with the largest weights, whose transforms could overflow:
+ * docs/numerics.md.  Scales are from 1 to 2^60, so that only zeros have level 0. */
 #define MOST_UNEVEN 64
-#define LARGEST_LEVEL 0x1p60f
-#define SMALLEST_SCALE 0x1p-60f /* of 1, that of the channel with the largest weights */
+#define LARGEST_SCALE 0x1p60f
+#define LARGEST_LEVEL 0x1p120f
 #define LARGEST_WEIGHT 0x1p40f
 
 /* F(outputs, taps) of one axis. */
