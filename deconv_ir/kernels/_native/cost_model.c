@@ -110,12 +110,12 @@ double direct_cycles(const struct layer *layer, const struct run *run,
                      const struct plan *plan, const struct tiling *t) {
     const struct machine *machine = &layer->machine;
     const struct axis *a = plan->axes;
-    double phases[AXES], taps[AXES];
+    double subs[AXES], taps[AXES];
     for (int i = 0; i < AXES; i++) {
-        phases[i] = (double)most(least(a[i].out_stride, a[i].output), 1);
+        subs[i] = (double)most(least(a[i].out_stride, a[i].output), 1);
         taps[i] = (double)layer->kernel[i] / (double)(layer->forward ? 1 : layer->strides[i]);
     }
-    const double all_phases = phases[0] * phases[1] * phases[2];
+    const double all_subs = subs[0] * subs[1] * subs[2];
     const double depth = taps[0] * taps[1] * taps[2] * (double)layer->channels_in;
     const int64_t planes = t->images * t->box[0];
     const double goes = (double)divide_up(most(layer->channels_in, 1), t->channels);
@@ -126,23 +126,23 @@ double direct_cycles(const struct layer *layer, const struct run *run,
                       : (double)planes * row_cycles(machine, kernels, packing->rows,
                                                     (t->box[1] - 1) * t->pitch + t->box[2],
                                                     depth / goes);
-    sums *= goes * (double)t->blocks * all_phases;
-    sums += blocks * depth * all_phases * kernels->size /
+    sums *= goes * (double)t->blocks * all_subs;
+    sums += blocks * depth * all_subs * kernels->size /
             weight_bytes_per_cycle(machine, (double)layer->groups * (double)packing->group_size *
                                                 kernels->size);
     /* Rows without zeros between them are copied together. */
     const double rows = (double)(t->images * t->extent[0] * t->extent[1]) *
-                        (double)plan->in_phases * (double)layer->channels_in;
+                        (double)plan->residues * (double)layer->channels_in;
     const int joined = a[2].in_stride == 1 && t->pitch == a[2].data;
     const double copies = rows * (COPIED_ROW / (double)(joined ? t->extent[1] : 1) +
                                   COPIED_ELEMENT * (double)t->pitch);
-    const double out_rows = blocks * phases[0] * phases[1] * (double)(planes * t->box[1]);
-    const double outs = out_rows * (double)t->box[2] * phases[2];
+    const double out_rows = blocks * subs[0] * subs[1] * (double)(planes * t->box[1]);
+    const double outs = out_rows * (double)t->box[2] * subs[2];
     double panel = 0, results;
     if (t->compact) {
-        panel = depth * all_phases * (double)(planes * t->box[1]) *
+        panel = depth * all_subs * (double)(planes * t->box[1]) *
                 (PANEL_ROW + PANEL_ELEMENT * (double)t->box[2]);
-        results = out_rows * PANEL_RESULT_ROW * phases[2] + outs * PANEL_RESULT;
+        results = out_rows * PANEL_RESULT_ROW * subs[2] + outs * PANEL_RESULT;
     } else {
         results = out_rows * RESULT_ROW + outs * (a[2].out_stride > 2 ? SCATTERED_RESULT : RESULT);
     }
@@ -227,7 +227,7 @@ static double output_cycles(const struct wino_plan *plan, const struct wino_tili
     const double rows = (double)(p->layouts[0].count * a[2].stride);
     const double outputs = (double)(a[0].outputs * a[1].outputs * a[2].outputs);
     const double elements = rows * positions * outputs;
-    const double written = elements / (double)(plan->weave_lines * t->box[2]);
+    const double written = elements / (double)(plan->interleaved_lines * t->box[2]);
     const double results =
         elements * OUTPUT_ELEMENT * by_length +
         written * (OUTPUT_LINE + OUTPUT_LINE / (double)t->rows_together);

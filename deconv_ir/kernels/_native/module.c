@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Weights for minimal filtering; like a plan, shared by those who use it under the interpreter
+/* Weights for Winograd; like a plan, shared by those who use it under the interpreter
  * lock. */
 struct form {
     struct wino_packing packing;
@@ -47,7 +47,7 @@ typedef struct {
     struct epilogue epilogue;
     void *packed, *bias;
     int finite;
-    /* Weights for minimal filtering, made when a run first needs them: the last used first. */
+    /* Weights for Winograd, made when a run first needs them: the last used first. */
     struct form *forms[KEPT_FORMS];
     int takes_weights; /* whether these can be transformed; -1: not known yet */
     struct verdict *verdict; /* the last one */
@@ -204,8 +204,8 @@ static PyObject *kernel_new(PyTypeObject *type, PyObject *arguments, PyObject *k
     struct epilogue epilogue;
     Py_buffer bias;
     memset(&bias, 0, sizeof bias);
-    if (!PyArg_ParseTuple(arguments, "(LLLLLLLLLL)(LLL)(LLL)(LLL)z*(iddd)(Ld)", &l.forward, &l.element,
-                          &l.isa, &l.groups, &l.channels_in, &l.channels_out, &l.folded,
+    if (!PyArg_ParseTuple(arguments, "(LLLLLLLLLL)(LLL)(LLL)(LLL)z*(iddd)(Ld)", &l.forward,
+                          &l.element, &l.isa, &l.groups, &l.channels_in, &l.channels_out, &l.folded,
                           &l.guarded, &l.winograd, &l.step, &l.kernel[0],
                           &l.kernel[1], &l.kernel[2], &l.strides[0], &l.strides[1],
                           &l.strides[2], &l.dilations[0], &l.dilations[1], &l.dilations[2],
@@ -237,8 +237,8 @@ static PyObject *kernel_new(PyTypeObject *type, PyObject *arguments, PyObject *k
 static int judge(Kernel *self, const struct run *judged, struct wino_choice *choice) {
     const struct layer *layer = &self->layer;
     const int forced = layer->winograd > CHOSEN;
-    const int64_t rows = layer->channels_out * self->packing.phases[0].count *
-                         self->packing.phases[1].count * self->packing.phases[2].count;
+    const int64_t rows = layer->channels_out * self->packing.subs[0].count *
+                         self->packing.subs[1].count * self->packing.subs[2].count;
     if (layer->winograd == DIRECT || !self->finite || !wino_supports(layer, &self->packing))
         return 1;
     /* So few products never pay for the transforms: do not even look. */
@@ -317,7 +317,7 @@ static struct form *form_make(const Kernel *self, const struct run *run,
 /* Whether the weights of a form are there. */
 static int form_is_packed(const struct form *form) { return form->packing.weights != NULL; }
 
-/* Choose between the direct way and minimal filtering; with `pack`, have weights for it.
+/* Choose between the direct way and Winograd; with `pack`, have weights for it.
  * Returns OUT_OF_MEMORY or 0. */
 static int choose_way(Kernel *self, const struct run *run, int pack, struct shared_plan *shared) {
     const struct layer *layer = &self->layer;

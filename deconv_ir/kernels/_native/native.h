@@ -1,16 +1,11 @@
 /* Compiled transposed convolution: what its files share.
  *
- * The words are those of problem.py and docs/kernels.md.  In short: output
- * position y = s*v + q has the output phase q; all outputs of one phase see
- * the same kernel taps, at the same distances, so a phase is a dense
- * correlation over v of its own.  A tile is a box of v for some images and
- * one group; its data are copied, zeros around them, into a block that stays
- * in the second-level cache.  The micro-kernel then sums `rows` output
- * channels at `lanes * columns` positions in registers over all channels and
- * taps, and the phases are interleaved into the output.
+ * The words are those of problem.py and docs/kernels.md.  In short: all outputs y = s*v + q of one
+ * phase q see the same kernel taps, at the same distances: they are a dense correlation over v,
+ * the sub-convolution q (`sub` in names).  A tile is a box of v for some images and one group.
  *
- * A forward convolution is the same with the roles exchanged: one output
- * phase, and data split into input phases when they are copied.
+ * A forward convolution is one sub-convolution, whose data are split by their position modulo the
+ * stride, the `residue`, when they are copied.
  */
 #ifndef DECONV_NATIVE_H
 #define DECONV_NATIVE_H
@@ -121,7 +116,7 @@ static inline int element_size(enum element element) {
 
 /* ---------------------------------------------------------- geometries -- */
 
-/* Minimal filtering: never, where it is faster, or wherever it can be. */
+/* Winograd F(m, r): never, where it is faster, or wherever it can be. */
 enum winograd { DIRECT, CHOSEN, FILTERED };
 
 /* What the cost models know of a processor, beside its instructions; see machine.py. */
@@ -144,11 +139,12 @@ struct layer {
     int64_t forward; /* 0: transposed convolution, 1: convolution */
     int64_t element, isa;
     int64_t groups, channels_in, channels_out; /* of one group */
-    /* With few output channels the phases of the last axis are channels instead,
-     * `folded` of them: channel phase*outs + out of a layer of stride 1 there. */
+    /* With few output channels the sub-convolutions of the last axis are channels instead,
+     * `folded` of them: channel sub-convolution*outs + out of a layer of stride 1 there. */
     int64_t folded;  /* 1: not so */
-    /* Of a folded layer: how many phases have the last tap of the last axis; for the others the
-     * packed filter holds zeros that infinities and NaN must not meet.  0: all have it. */
+    /* Of a folded layer: how many sub-convolutions have the last tap of the last axis; for the
+     * others the packed filter holds zeros that infinities and NaN must not meet.  0: all have it.
+     * */
     int64_t guarded;
     int64_t winograd; /* enum winograd */
     int64_t kernel[AXES], strides[AXES], dilations[AXES];
@@ -172,23 +168,23 @@ struct run {
 /* One tap of one axis. */
 struct tap {
     int64_t kernel; /* position in the kernel */
-    int64_t shift;  /* d*k == s*shift + phase */
+    int64_t shift;  /* d*k == s*shift + sub-convolution */
 };
 
-/* The taps of one axis by phase: what packing needs. */
-struct phases {
-    int64_t count;    /* output phases: the stride, or 1 for a convolution */
-    int64_t *first;   /* [count + 1]: where the taps of a phase begin */
-    struct tap *taps; /* [kernel], by phase */
+/* The taps of one axis by sub-convolution: what packing needs. */
+struct subs {
+    int64_t count;    /* sub-convolutions: the stride, or 1 for a convolution */
+    int64_t *first;   /* [count + 1]: where the taps of a sub-convolution begin */
+    struct tap *taps; /* [kernel], by sub-convolution */
 };
 
-/* How the filter is packed: [group][phase][block of rows][channel][tap][row]. */
+/* How the filter is packed: [group][sub-convolution][block of rows][channel][tap][row]. */
 struct packing {
     int rows;             /* most rows of a block */
     int64_t blocks;       /* blocks of rows: the first `larger` have `rows`, the rest one less */
     int64_t larger;
-    struct phases phases[AXES];
-    int64_t *phase_start; /* [phases of all axes]: element at which a phase begins */
+    struct subs subs[AXES];
+    int64_t *sub_start; /* element at which each sub-convolution of all axes begins */
     int64_t group_size;   /* elements of one group */
     /* Input channels that are summed before the sum is rounded to memory.  Results depend on
      * it, so that it is the layer's alone, whatever the tiles of a run. */
@@ -224,14 +220,14 @@ struct axis {
     int64_t first, last;           /* v that are computed */
     int64_t low, high;             /* smallest and largest offset of a tap */
     int64_t patterns;              /* distinct lists of offsets */
-    int64_t *pattern_of;           /* [out_stride]: the list of an output phase */
-    int64_t *phase_of;             /* [out_stride]: the packed phase of an output phase */
+    int64_t *pattern_of;           /* [out_stride]: the list of a sub-convolution */
+    int64_t *sub_of;             /* [out_stride]: its packed sub-convolution */
     int64_t *pattern_first;        /* [patterns + 1] */
-    int64_t *offset, *in_phase;    /* the lists, one after the other */
+    int64_t *offset, *residue;    /* the lists, one after the other */
 };
 
 struct tiling {
-    int compact;        /* copy every phase's data into a panel without gaps */
+    int compact;        /* copy every sub-convolution's data into a panel without gaps */
     int64_t images;     /* images of a tile */
     int64_t box[AXES];  /* v of a tile */
     int64_t threads;    /* that take part */
@@ -239,7 +235,7 @@ struct tiling {
     int64_t blocks;     /* blocks of rows of a job */
     int64_t together;   /* blocks of rows that are summed before any is written */
     /* of the data block, in elements */
-    int64_t extent[AXES], pitch, plane, image_stride, phase_stride, channel_stride;
+    int64_t extent[AXES], pitch, plane, image_stride, residue_stride, channel_stride;
     int64_t line;       /* positions of one image and one v[0], rounded up */
     int64_t panel;      /* positions of a compact panel, rounded up */
     int64_t data_bytes, panel_bytes, sums_bytes, row_bytes, bytes; /* scratch of a worker */
@@ -249,8 +245,8 @@ struct tiling {
 
 struct plan {
     struct axis axes[AXES];
-    int64_t in_phases; /* input phases of all axes */
-    int64_t depth;     /* most taps of a phase */
+    int64_t residues; /* residues of all axes */
+    int64_t depth;     /* most taps of a sub-convolution */
     int32_t **offsets; /* [patterns of all axes]: one offset a channel and tap */
     int32_t *panel_offsets; /* the same in a compact panel, which is plain */
     struct tiling tiling;
@@ -304,8 +300,8 @@ struct spans {
     } *span;
 };
 
-/* Compute the results to which no tap brings data: those outside of [low, high) on any axis, or
- * all of a layer whose every phase has taps, whose folded is 1.  Return what parallel_run()
+/* Compute the results to which no tap brings data: those outside of [low, high) on any axis, or all
+ * of a layer whose every sub-convolution has taps, whose folded is 1.  Return what parallel_run()
  * does. */
 int fill_unreached(const struct layer *layer, const struct run *run,
                    const struct kernels *kernels, const struct epilogue *epilogue,

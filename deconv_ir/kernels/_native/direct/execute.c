@@ -1,4 +1,10 @@
-/* One tile after the other: copy data in, sum, interleave out. */
+/* Direct sums, one tile after the other: copy data in, multiply, interleave results out.
+ *
+ * The GEMM of a sub-convolution, of which nothing but the data of a tile is laid out:
+ *   M  output channels of a group, in blocks of the micro-kernel's rows
+ *   K  input channels x taps of the sub-convolution, `step` channels at a time
+ *   N  positions v of the tile, in vectors; a tap is a constant distance in the data
+ */
 #include "native.h"
 
 #include <stdatomic.h>
@@ -9,7 +15,7 @@
 #define FIRST_LEVEL_SHARE ((int64_t)16 << 10)
 /* Bytes of weights that stay in the second while positions pass. */
 #define SECOND_LEVEL_SHARE ((int64_t)256 << 10)
-#define PHASES_TOGETHER 8 /* that meet the same data while these are in cache */
+#define SUBS_TOGETHER 8 /* that meet the same data while these are in cache */
 
 struct context {
     const struct layer *layer;
@@ -54,18 +60,18 @@ static struct tile tile_of(const struct context *c, int64_t job, void *scratch) 
 
 /* ------------------------------------------------------------- data in -- */
 
-/* The stretch of one axis that an input phase has for a tile: `count`
+/* The stretch of one axis that a residue of the data has for a tile: `count`
  * positions, `before` zeros in front of them. */
 struct stretch {
     int64_t begin, count, before;
 };
 
 static struct stretch stretch_of(const struct context *c, const struct tile *tile, int axis,
-                                 int64_t in_phase) {
+                                 int64_t residue) {
     const struct axis *a = &c->plan->axes[axis];
     const int64_t first = tile->first[axis] + a->low;
     const int64_t last = tile->first[axis] + tile->box[axis] + a->high;
-    const int64_t extent = divide_up(a->data - in_phase, a->in_stride);
+    const int64_t extent = divide_up(a->data - residue, a->in_stride);
     struct stretch s;
     s.begin = most(first, 0);
     s.count = most(0, least(last, extent) - s.begin);
@@ -103,17 +109,17 @@ static int rows_not_finite(const char *rows, int64_t bytes, int size) {
     return found;
 }
 
-/* One image of one channel of one input phase; returns whether a guarded layer's data hold an
+/* One image of one channel of one residue; returns whether a guarded layer's data hold an
  * infinity or a NaN. */
 static int copy_volume(const struct context *c, const struct tile *tile, const char *from,
-                        const int64_t in_phase[AXES], char *to) {
+                        const int64_t residue[AXES], char *to) {
     const struct tiling *t = &c->plan->tiling;
     const struct axis *axes = c->plan->axes;
     const enum element element = (enum element)c->layer->element;
     const int64_t size = c->kernels->size, in_size = element_size(element);
-    const struct stretch z = stretch_of(c, tile, 0, in_phase[0]);
-    const struct stretch y = stretch_of(c, tile, 1, in_phase[1]);
-    const struct stretch x = stretch_of(c, tile, 2, in_phase[2]);
+    const struct stretch z = stretch_of(c, tile, 0, residue[0]);
+    const struct stretch y = stretch_of(c, tile, 1, residue[1]);
+    const struct stretch x = stretch_of(c, tile, 2, residue[2]);
     const int64_t *step = c->run->step, x_step = axes[2].in_stride * step[2];
     const int64_t planes = tile->box[0] + axes[0].high - axes[0].low;
     const int64_t rows = tile->box[1] + axes[1].high - axes[1].low;
@@ -137,9 +143,9 @@ static int copy_volume(const struct context *c, const struct tile *tile, const c
         clear_row(row, least(first, rows) * pitch);
         row += first * pitch;
         const char *at =
-            from + (((z.begin + iz) * axes[0].in_stride + in_phase[0]) * step[0] +
-                    (y.begin * axes[1].in_stride + in_phase[1]) * step[1] +
-                    (x.begin * axes[2].in_stride + in_phase[2]) * step[2]) * in_size;
+            from + (((z.begin + iz) * axes[0].in_stride + residue[0]) * step[0] +
+                    (y.begin * axes[1].in_stride + residue[1]) * step[1] +
+                    (x.begin * axes[2].in_stride + residue[2]) * step[2]) * in_size;
         const int64_t held = last - first;
         if (plain && held) {
             /* Up to the data of the next row: its zeros and this row's are the same.  What is
@@ -162,28 +168,28 @@ static int copy_volume(const struct context *c, const struct tile *tile, const c
 }
 
 static int copy_data(const struct context *c, const struct tile *tile, int64_t first_channel,
-                      int64_t channels) {
+                     int64_t channels) {
     const struct tiling *t = &c->plan->tiling;
-    const struct axis *axes = c->plan->axes;
+    const struct axis *a = c->plan->axes;
     const int64_t size = c->kernels->size;
     const int64_t in_size = element_size((enum element)c->layer->element);
     int not_finite = 0;
     for (int64_t channel = 0; channel < channels; channel++) {
         const int64_t index = tile->group * c->layer->channels_in + first_channel + channel;
-        int64_t in_phase[AXES], phase = 0;
-        for (in_phase[0] = 0; in_phase[0] < axes[0].in_stride; in_phase[0]++)
-            for (in_phase[1] = 0; in_phase[1] < axes[1].in_stride; in_phase[1]++)
-                for (in_phase[2] = 0; in_phase[2] < axes[2].in_stride; in_phase[2]++, phase++)
-                    for (int64_t image = 0; image < tile->images; image++) {
-                        const char *from =
-                            (const char *)c->arrays->data +
-                            ((tile->first_image + image) * c->run->image_step +
-                             index * c->run->channel_step) * in_size;
-                        char *to = tile->data + (channel * t->channel_stride +
-                                                 phase * t->phase_stride +
-                                                 image * t->image_stride) * size;
-                        not_finite |= copy_volume(c, tile, from, in_phase, to);
-                    }
+        for (int64_t i = 0; i < c->plan->residues; i++) {
+            const int64_t residue[AXES] = {i / a[2].in_stride / a[1].in_stride,
+                                           i / a[2].in_stride % a[1].in_stride,
+                                           i % a[2].in_stride};
+            for (int64_t image = 0; image < tile->images; image++)
+                not_finite |= copy_volume(
+                    c, tile,
+                    (const char *)c->arrays->data +
+                        ((tile->first_image + image) * c->run->image_step +
+                         index * c->run->channel_step) * in_size,
+                    residue,
+                    tile->data + (channel * t->channel_stride + i * t->residue_stride +
+                                  image * t->image_stride) * size);
+        }
     }
     return not_finite;
 }
@@ -209,32 +215,32 @@ static void sum_rows(const struct kernels *kernels, int rows, int64_t positions,
     }
 }
 
-/* What the sums of one phase need. */
-struct phase {
+/* What the sums of one sub-convolution need. */
+struct sub {
     int64_t q[AXES];
     const int32_t *offsets;
     int64_t taps, row_taps; /* all, and those of the first two axes */
-    int64_t packed; /* element of the packed filter at which the phase begins */
+    int64_t packed; /* element of the packed filter at which the sub-convolution begins */
 };
 
-static struct phase phase_of(const struct context *c, int64_t group, int64_t qz, int64_t qy,
+static struct sub sub_of(const struct context *c, int64_t group, int64_t qz, int64_t qy,
                              int64_t qx) {
     const struct axis *a = c->plan->axes;
     const struct packing *p = c->packing;
     const int64_t q[AXES] = {qz, qy, qx};
-    struct phase phase = {{qz, qy, qx}, NULL, 1, 1, 0};
+    struct sub sub = {{qz, qy, qx}, NULL, 1, 1, 0};
     int64_t list = 0, packed = 0;
     for (int i = 0; i < AXES; i++) {
         const int64_t pattern = a[i].pattern_of[q[i]];
         list = list * a[i].patterns + pattern;
-        packed = packed * p->phases[i].count + a[i].phase_of[q[i]];
+        packed = packed * p->subs[i].count + a[i].sub_of[q[i]];
         const int64_t taps = a[i].pattern_first[pattern + 1] - a[i].pattern_first[pattern];
-        phase.taps *= taps;
-        if (i < AXES - 1) phase.row_taps *= taps;
+        sub.taps *= taps;
+        if (i < AXES - 1) sub.row_taps *= taps;
     }
-    phase.offsets = c->plan->offsets[list];
-    phase.packed = group * p->group_size + p->phase_start[packed];
-    return phase;
+    sub.offsets = c->plan->offsets[list];
+    sub.packed = group * p->group_size + p->sub_start[packed];
+    return sub;
 }
 
 /* Input channels that are summed in one go. */
@@ -244,27 +250,27 @@ struct go {
     int guarded; /* whether zeros of the packed filter would meet data that are not finite */
 };
 
-/* The data of some phases, and where their sums go. */
+/* The data of some sub-convolutions, and where their sums go. */
 struct sweep {
-    const struct phase *phases;
-    int64_t phase_count, first_block, blocks;
+    const struct sub *subs;
+    int64_t sub_count, first_block, blocks;
     const char *data;
-    const int32_t *offsets; /* of all phases alike, or NULL: each has its own */
+    const int32_t *offsets; /* of all sub-convolutions alike, or NULL: each has its own */
     int64_t positions;
     int64_t channel_step;  /* elements from one channel's data to the next */
     int64_t channel_bytes; /* of one channel that a block of the micro-kernel reads */
     char *sums;
-    int64_t row_stride, block_stride, phase_stride; /* elements */
+    int64_t row_stride, block_stride, sub_stride; /* elements */
 };
 
 /* One block of rows of a folded layer, row by row and without the zeros of the filter: the same
  * sums, bit by bit, of finite data. */
-static void sum_guarded(const struct context *c, const struct phase *phase, int64_t channel,
+static void sum_guarded(const struct context *c, const struct sub *sub, int64_t channel,
                         int rows, int64_t positions, int64_t depth, const char *data,
                         const char *weights, char *sums, int64_t row_stride, int begins,
                         const char *bias, const struct epilogue *finish) {
     const int64_t size = c->kernels->size, outs = c->layer->channels_out / c->layer->folded;
-    const int64_t last_axis = phase->taps / phase->row_taps;
+    const int64_t last_axis = sub->taps / sub->row_taps;
     int32_t *offsets = malloc((size_t)(depth + AHEAD) * sizeof *offsets);
     char *kept = malloc((size_t)(depth * size));
     if (!offsets || !kept) atomic_store(c->failed, 1);
@@ -273,7 +279,7 @@ static void sum_guarded(const struct context *c, const struct phase *phase, int6
         int64_t taps = 0;
         for (int64_t k = 0; k < depth; k++) {
             if (!whole && k % last_axis == last_axis - 1) continue;
-            offsets[taps] = phase->offsets[k];
+            offsets[taps] = sub->offsets[k];
             memcpy(kept + taps++ * size, weights + (k * rows + row) * size, (size_t)size);
         }
         memset(offsets + taps, 0, AHEAD * sizeof *offsets);
@@ -285,40 +291,40 @@ static void sum_guarded(const struct context *c, const struct phase *phase, int6
     free(kept);
 }
 
-/* Sum one block of rows of one phase at some positions, over some channels. */
+/* Sum one block of rows of one sub-convolution at some positions, over some channels. */
 static void sum_block(const struct context *c, const struct tile *tile, const struct go *go,
-                      const struct sweep *sweep, int64_t phase_index, int64_t block_index,
+                      const struct sweep *sweep, int64_t sub_index, int64_t block_index,
                       int64_t at, int64_t positions) {
     const struct packing *p = c->packing;
     const int64_t size = c->kernels->size;
-    const struct phase *phase = &sweep->phases[phase_index];
+    const struct sub *sub = &sweep->subs[sub_index];
     const int64_t block = sweep->first_block + block_index, channel = packing_channel(p, block);
     const int rows = packing_rows(p, block);
     const int64_t packed =
-        phase->packed + phase->taps * (c->layer->channels_in * channel + go->first * rows);
+        sub->packed + sub->taps * (c->layer->channels_in * channel + go->first * rows);
     const char *bias = c->arrays->bias;
     if (bias) bias += (tile->group * c->layer->channels_out + channel) * size;
-    const int64_t depth = go->count * phase->taps;
+    const int64_t depth = go->count * sub->taps;
     const char *data = sweep->data + at * size;
     const char *weights = (const char *)c->arrays->packed + packed * size;
-    char *sums = sweep->sums + (phase_index * sweep->phase_stride +
+    char *sums = sweep->sums + (sub_index * sweep->sub_stride +
                                 block_index * sweep->block_stride + at) * size;
     const struct epilogue *finish = go->ends ? c->epilogue : NULL;
     if (!go->ends) bias = NULL;
     if (go->guarded)
-        sum_guarded(c, phase, channel, rows, positions, depth, data, weights, sums,
+        sum_guarded(c, sub, channel, rows, positions, depth, data, weights, sums,
                     sweep->row_stride, go->begins, bias, finish);
     else
         sum_rows(c->kernels, rows, positions, depth,
-                 sweep->offsets ? sweep->offsets : phase->offsets, data, weights, sums,
+                 sweep->offsets ? sweep->offsets : sub->offsets, data, weights, sums,
                  sweep->row_stride, go->begins, bias, finish);
 }
 
-/* Sum some blocks of rows of some phases.
+/* Sum some blocks of rows of some sub-convolutions.
  *
  * As many channels are summed in a go as the first-level cache holds data of,
  * for the positions of one micro-kernel; these data meet the weights of all
- * phases and blocks of rows before the next positions are fetched.  The
+ * sub-convolutions and blocks of rows before the next positions are fetched.  The
  * weights, which stream past meanwhile, are read in order and are prefetched;
  * the data, a line here and a line there, cannot be. */
 static void sum_blocks(const struct context *c, const struct tile *tile, const struct go *all,
@@ -327,17 +333,17 @@ static void sum_blocks(const struct context *c, const struct tile *tile, const s
     const int64_t size = c->kernels->size, lanes = c->kernels->lanes;
     const int64_t columns = c->kernels->columns[p->rows];
     int64_t taps = 1;
-    for (int64_t i = 0; i < sweep->phase_count; i++) taps = most(taps, sweep->phases[i].taps);
+    for (int64_t i = 0; i < sweep->sub_count; i++) taps = most(taps, sweep->subs[i].taps);
     const int64_t fit = most(FIRST_LEVEL_SHARE / most(sweep->channel_bytes, 1), 1);
     const int64_t channels = least(most(all->count, 1), p->step);
     const int several = all->count > channels;
     /* With one block of rows there is nothing to meet again; and where all
      * channels fit, so may more positions. */
-    const int64_t alone = !several && sweep->blocks * sweep->phase_count == 1;
+    const int64_t alone = !several && sweep->blocks * sweep->sub_count == 1;
     const int64_t wide = several ? 1 : most(fit / channels, 1);
     const int64_t step = alone ? round_up(sweep->positions, lanes) : wide * columns * lanes;
     const int64_t weights = most(
-        SECOND_LEVEL_SHARE / (channels * taps * p->rows * size * sweep->phase_count), 1);
+        SECOND_LEVEL_SHARE / (channels * taps * p->rows * size * sweep->sub_count), 1);
     struct sweep part = *sweep;
     struct go go = *all;
     for (int64_t first = 0; first == 0 || first < all->count; first += channels) {
@@ -348,9 +354,9 @@ static void sum_blocks(const struct context *c, const struct tile *tile, const s
         part.data = sweep->data + first * sweep->channel_step * size;
         for (int64_t from = 0; from < sweep->blocks; from += weights)
             for (int64_t at = 0; at < sweep->positions; at += step)
-                for (int64_t phase = 0; phase < sweep->phase_count; phase++)
+                for (int64_t sub = 0; sub < sweep->sub_count; sub++)
                     for (int64_t b = from; b < least(from + weights, sweep->blocks); b++)
-                        sum_block(c, tile, &go, &part, phase, b, at,
+                        sum_block(c, tile, &go, &part, sub, b, at,
                                   least(step, sweep->positions - at));
     }
 }
@@ -368,8 +374,8 @@ static char *out_row(const struct context *c, const struct tile *tile, int64_t i
                                         element_size((enum element)c->layer->element);
 }
 
-/* Phases that exist: an output shorter than the stride has fewer. */
-static int64_t phases_along(const struct axis *a) { return least(a->out_stride, a->output); }
+/* Sub-convolutions that exist: an output shorter than the stride has fewer. */
+static int64_t subs_along(const struct axis *a) { return least(a->out_stride, a->output); }
 
 /* Positions of a tile at which one exists. */
 static int64_t positions_along(const struct tile *tile, const struct axis *a, int axis,
@@ -377,107 +383,62 @@ static int64_t positions_along(const struct tile *tile, const struct axis *a, in
     return least(tile->box[axis], divide_up(a->output - q, a->out_stride) - tile->first[axis]);
 }
 
-/* Interleave the phases of the last axis into the rows of one block. */
-static void write_rows(const struct context *c, const struct tile *tile, int64_t block,
-                       const struct phase *phase, const char *sums, int64_t row_stride) {
-    const int rows = packing_rows(c->packing, block);
+/* Interleave sub-convolutions of the last axis into rows of some channels: their lines are `pitch`
+ * elements apart. */
+static void write_rows(const struct context *c, const struct tile *tile, int64_t first_channel,
+                       int64_t channels, const struct sub *sub, const char *sums,
+                       int64_t row_stride, int64_t pitch) {
     const struct axis *a = c->plan->axes;
     const struct tiling *t = &c->plan->tiling;
     const enum element element = (enum element)c->layer->element;
     const int64_t size = c->kernels->size, out_size = element_size(element);
-    const int64_t stride = a[2].out_stride, begin = tile->first[2] * stride;
-    const int64_t count = least((tile->first[2] + tile->box[2]) * stride, a[2].output) - begin;
-    const int64_t pitch = row_stride * c->packing->rows; /* from one phase's line to the next's */
-    const int64_t out_pitch = a[1].out_stride * a[2].output * out_size;
-    const int64_t channel_pitch = a[0].output * a[1].output * a[2].output * out_size;
-    const int64_t first_y = tile->first[1] * a[1].out_stride + phase->q[1];
-    const int64_t ys = positions_along(tile, &a[1], 1, phase->q[1]);
-    const int64_t ahead = least(ROWS_AHEAD, ys);
-    for (int row = 0; row < rows; row++)
-        for (int64_t image = 0; image < tile->images; image++)
-            for (int64_t z = 0; z < tile->box[0]; z++) {
-                const int64_t oz = (tile->first[0] + z) * a[0].out_stride + phase->q[0];
-                if (oz >= a[0].output) break;
-                char *out = out_row(c, tile, image, packing_channel(c->packing, block) + row, oz,
-                                    first_y) + begin * out_size;
-                const char *line =
-                    sums + (row * row_stride + (image * t->box[0] + z) * t->line) * size;
-                for (int64_t y = 0; y < ys; y++, out += out_pitch, line += t->pitch * size) {
-                    if (c->streamed) {
-                        fetch_ends(out, y + ahead < ys ? ahead * out_pitch : channel_pitch,
-                                   count * size);
-                        c->kernels->interleave(line, pitch, stride, count, tile->row);
-                        c->kernels->stream(tile->row, count * size, out);
-                    } else if (out_size == size) {
-                        c->kernels->interleave(line, pitch, stride, count, out);
-                    } else {
-                        c->kernels->interleave(line, pitch, stride, count, tile->row);
-                        c->kernels->store(element, tile->row, count, out);
-                    }
-                }
-            }
-}
-
-/* Interleave the folded phases of all blocks: they are rows of equal blocks, one
- * after the other. */
-static void write_folded(const struct context *c, const struct tile *tile,
-                         const struct phase *phase, const char *sums, int64_t row_stride) {
-    const struct axis *a = c->plan->axes;
-    const struct tiling *t = &c->plan->tiling;
-    const enum element element = (enum element)c->layer->element;
-    const int64_t size = c->kernels->size, out_size = element_size(element);
-    const int64_t folded = c->layer->folded, channels = c->layer->channels_out / folded;
-    const int64_t begin = tile->first[2] * folded - c->run->crop, skipped = most(0, -begin);
-    const int64_t count = least(begin + tile->box[2] * folded, c->run->extent) - begin;
-    const int64_t out_pitch = a[1].out_stride * c->run->extent * out_size;
+    const int64_t stride = a[2].out_stride * c->layer->folded, extent = c->run->extent;
+    const int64_t begin = tile->first[2] * stride - c->run->crop, skipped = most(0, -begin);
+    const int64_t count = least(begin + tile->box[2] * stride, extent) - begin;
+    const int64_t out_pitch = a[1].out_stride * extent * out_size;
+    const int64_t channel_pitch = a[0].output * a[1].output * extent * out_size;
+    const int64_t ys = positions_along(tile, &a[1], 1, sub->q[1]), ahead = least(ROWS_AHEAD, ys);
+    const int direct = out_size == size && skipped == 0 && !c->streamed;
     if (count <= skipped) return;
-    for (int64_t channel = 0; channel < channels; channel++)
+    for (int64_t i = 0; i < channels; i++)
         for (int64_t image = 0; image < tile->images; image++)
-            for (int64_t z = 0; z < tile->box[0]; z++) {
-                const int64_t oz = (tile->first[0] + z) * a[0].out_stride + phase->q[0];
-                if (oz >= a[0].output) break;
-                for (int64_t y = 0; y < tile->box[1]; y++) {
-                    const int64_t oy = (tile->first[1] + y) * a[1].out_stride + phase->q[1];
-                    if (oy >= a[1].output) break;
-                    const char *line =
-                        sums + (channel * row_stride + (image * t->box[0] + z) * t->line +
-                                y * t->pitch) * size;
-                    char *out = out_row(c, tile, image, channel, oz, oy) +
-                                (begin + skipped) * out_size;
-                    if (out_size == size && skipped == 0 && !c->streamed) {
-                        c->kernels->interleave(line, channels * row_stride, folded, count, out);
-                        continue;
-                    }
-                    c->kernels->interleave(line, channels * row_stride, folded, count,
-                                           tile->row);
-                    if (c->streamed) {
-                        const int64_t length = (count - skipped) * size;
-                        fetch_ends(out, ROWS_AHEAD * out_pitch, length);
-                        c->kernels->stream(tile->row + skipped * size, length, out);
-                        continue;
-                    }
-                    c->kernels->store(element, tile->row + skipped * size, count - skipped, out);
+            for (int64_t z = 0; z < positions_along(tile, &a[0], 0, sub->q[0]); z++) {
+                char *out = out_row(c, tile, image, first_channel + i,
+                                    (tile->first[0] + z) * a[0].out_stride + sub->q[0],
+                                    tile->first[1] * a[1].out_stride + sub->q[1]) +
+                            (begin + skipped) * out_size;
+                const char *line =
+                    sums + (i * row_stride + (image * t->box[0] + z) * t->line) * size;
+                for (int64_t y = 0; y < ys; y++, out += out_pitch, line += t->pitch * size) {
+                    if (c->streamed)
+                        fetch_ends(out, y + ahead < ys ? ahead * out_pitch : channel_pitch,
+                                   (count - skipped) * size);
+                    c->kernels->interleave(line, pitch, stride, count, direct ? out : tile->row);
+                    if (direct) continue;
+                    const char *row = tile->row + skipped * size;
+                    if (c->streamed) c->kernels->stream(row, (count - skipped) * size, out);
+                    else c->kernels->store(element, row, count - skipped, out);
                 }
             }
 }
 
-/* Write the rows of a panel, which hold one phase of the last axis. */
+/* Write the rows of a panel, which hold one sub-convolution of the last axis. */
 static void write_panel(const struct context *c, const struct tile *tile,
-                        const int64_t box[AXES], int64_t block, const struct phase *phase,
+                        const int64_t box[AXES], int64_t block, const struct sub *sub,
                         const char *sums, int64_t row_stride) {
     const int rows = packing_rows(c->packing, block);
     const struct axis *a = c->plan->axes;
     const enum element element = (enum element)c->layer->element;
     const int64_t size = c->kernels->size, out_size = element_size(element);
     const int64_t stride = a[2].out_stride, count = box[2];
-    const int64_t begin = tile->first[2] * stride + phase->q[2];
+    const int64_t begin = tile->first[2] * stride + sub->q[2];
     for (int row = 0; row < rows; row++) {
         const char *in = sums + row * row_stride * size;
         for (int64_t image = 0; image < tile->images; image++)
             for (int64_t z = 0; z < box[0]; z++)
                 for (int64_t y = 0; y < box[1]; y++, in += count * size) {
-                    const int64_t oz = (tile->first[0] + z) * a[0].out_stride + phase->q[0];
-                    const int64_t oy = (tile->first[1] + y) * a[1].out_stride + phase->q[1];
+                    const int64_t oz = (tile->first[0] + z) * a[0].out_stride + sub->q[0];
+                    const int64_t oy = (tile->first[1] + y) * a[1].out_stride + sub->q[1];
                     char *out = out_row(c, tile, image, packing_channel(c->packing, block) + row,
                                         oz, oy) + begin * out_size;
                     if (out_size == size && size == 4) {
@@ -500,59 +461,62 @@ static void run_flat(const struct context *c, const struct tile *tile, const str
                      int64_t qz, int64_t qy, int64_t b) {
     const struct tiling *t = &c->plan->tiling;
     const struct axis *a = c->plan->axes;
-    const int64_t size = c->kernels->size, lines = phases_along(&a[2]);
+    const int64_t size = c->kernels->size, lines = subs_along(&a[2]);
     const int64_t positions = t->images * t->box[0] * t->line;
     const int64_t block_size = lines * c->packing->rows * positions;
     const int whole = go->begins && go->ends;
-    /* At its end the output may have less of this phase. */
+    /* At its end the output may have less of this sub-convolution. */
     const int64_t zs = positions_along(tile, &a[0], 0, qz);
     const int64_t ys = positions_along(tile, &a[1], 1, qy);
     if (zs <= 0 || ys <= 0) return;
-    struct phase phases[PHASES_TOGETHER];
+    struct sub subs[SUBS_TOGETHER];
     struct sweep sweep = {
-        .phases = phases,
+        .subs = subs,
         .first_block = tile->first_block + b,
         .blocks = least(t->together, tile->blocks - b),
         .positions = (ys - 1) * t->pitch + tile->box[2],
         .channel_step = t->channel_stride,
         .row_stride = positions,
         .block_stride = block_size,
-        .phase_stride = c->packing->rows * positions,
+        .sub_stride = c->packing->rows * positions,
     };
     char *sums = tile->sums;
-    if (!whole) sums += ((qz * phases_along(&a[1]) + qy) * t->blocks + b) * block_size * size;
-    for (int64_t qx = 0; qx < lines; qx += PHASES_TOGETHER) {
-        sweep.phase_count = least(PHASES_TOGETHER, lines - qx);
-        for (int64_t i = 0; i < sweep.phase_count; i++)
-            phases[i] = phase_of(c, tile->group, qz, qy, qx + i);
+    if (!whole) sums += ((qz * subs_along(&a[1]) + qy) * t->blocks + b) * block_size * size;
+    for (int64_t qx = 0; qx < lines; qx += SUBS_TOGETHER) {
+        sweep.sub_count = least(SUBS_TOGETHER, lines - qx);
+        for (int64_t i = 0; i < sweep.sub_count; i++)
+            subs[i] = sub_of(c, tile->group, qz, qy, qx + i);
         sweep.channel_bytes =
-            phases[0].row_taps *
+            subs[0].row_taps *
             (c->kernels->columns[c->packing->rows] * c->kernels->lanes * size + LINE);
         for (int64_t image = 0; image < tile->images; image++)
             for (int64_t z = 0; z < zs; z++) {
                 sweep.data = tile->data + (image * t->image_stride + z * t->plane) * size;
-                sweep.sums = sums + (qx * sweep.phase_stride +
+                sweep.sums = sums + (qx * sweep.sub_stride +
                                      (image * t->box[0] + z) * t->line) * size;
                 sum_blocks(c, tile, go, &sweep);
             }
     }
     if (!go->ends) return;
     if (c->layer->folded > 1) {
-        write_folded(c, tile, phases, sums, positions);
+        /* Their blocks are equal, one after the other. */
+        const int64_t channels = c->layer->channels_out / c->layer->folded;
+        write_rows(c, tile, 0, channels, subs, sums, positions, channels * positions);
         return;
     }
     for (int64_t i = 0; i < sweep.blocks; i++)
-        write_rows(c, tile, sweep.first_block + i, phases, sums + i * block_size * size,
-                   positions);
+        write_rows(c, tile, packing_channel(c->packing, sweep.first_block + i),
+                   packing_rows(c->packing, sweep.first_block + i), subs,
+                   sums + i * block_size * size, positions, sweep.sub_stride);
 }
 
-/* Copy what a phase sees into a panel [channel and tap][position] without gaps. */
+/* Copy what a sub-convolution sees into a panel [channel and tap][position] without gaps. */
 static void fill_panel(const struct context *c, const struct tile *tile,
-                       const int64_t box[AXES], const struct go *go, const struct phase *phase) {
+                       const int64_t box[AXES], const struct go *go, const struct sub *sub) {
     const struct tiling *t = &c->plan->tiling;
     const int64_t size = c->kernels->size, length = box[2] * size;
-    for (int64_t k = 0; k < go->count * phase->taps; k++) {
-        const char *from = tile->data + phase->offsets[k] * size;
+    for (int64_t k = 0; k < go->count * sub->taps; k++) {
+        const char *from = tile->data + sub->offsets[k] * size;
         char *to = tile->panel + k * t->panel * size;
         for (int64_t image = 0; image < tile->images; image++)
             for (int64_t z = 0; z < box[0]; z++, to += box[1] * length)
@@ -565,23 +529,23 @@ static void run_compact(const struct context *c, const struct tile *tile, const 
                         int64_t qz, int64_t qy, const int32_t *panel_offsets) {
     const struct tiling *t = &c->plan->tiling;
     const struct axis *a = c->plan->axes;
-    const int64_t size = c->kernels->size, lines = phases_along(&a[2]);
+    const int64_t size = c->kernels->size, lines = subs_along(&a[2]);
     const int64_t block_size = c->packing->rows * t->panel;
     const int whole = go->begins && go->ends;
     for (int64_t qx = 0; qx < lines; qx++) {
-        const struct phase phase = phase_of(c, tile->group, qz, qy, qx);
+        const struct sub sub = sub_of(c, tile->group, qz, qy, qx);
         int64_t box[AXES];
-        for (int i = 0; i < AXES; i++) box[i] = positions_along(tile, &a[i], i, phase.q[i]);
+        for (int i = 0; i < AXES; i++) box[i] = positions_along(tile, &a[i], i, sub.q[i]);
         if (box[0] <= 0 || box[1] <= 0 || box[2] <= 0) continue;
-        fill_panel(c, tile, box, go, &phase);
+        fill_panel(c, tile, box, go, &sub);
         struct sweep sweep = {
-            .phases = &phase,
-            .phase_count = 1,
+            .subs = &sub,
+            .sub_count = 1,
             .data = tile->panel,
             .offsets = panel_offsets,
             .positions = tile->images * box[0] * box[1] * box[2],
-            .channel_step = phase.taps * t->panel,
-            .channel_bytes = phase.taps * c->kernels->columns[c->packing->rows] *
+            .channel_step = sub.taps * t->panel,
+            .channel_bytes = sub.taps * c->kernels->columns[c->packing->rows] *
                              c->kernels->lanes * size,
             .row_stride = t->panel,
             .block_stride = block_size,
@@ -591,11 +555,11 @@ static void run_compact(const struct context *c, const struct tile *tile, const 
             sweep.blocks = least(t->together, tile->blocks - b);
             sweep.sums = tile->sums;
             if (!whole)
-                sweep.sums += (((qz * phases_along(&a[1]) + qy) * lines + qx) * t->blocks + b) *
+                sweep.sums += (((qz * subs_along(&a[1]) + qy) * lines + qx) * t->blocks + b) *
                               block_size * size;
             sum_blocks(c, tile, go, &sweep);
             for (int64_t i = 0; go->ends && i < sweep.blocks; i++)
-                write_panel(c, tile, box, sweep.first_block + i, &phase,
+                write_panel(c, tile, box, sweep.first_block + i, &sub,
                             sweep.sums + i * block_size * size, t->panel);
         }
     }
@@ -612,7 +576,7 @@ static int64_t block_groups(const struct tiling *t, const struct tile *tile) {
     return t->compact ? 1 : divide_up(tile->blocks, t->together);
 }
 
-/* A phase of the first two axes, at some blocks of rows. */
+/* A sub-convolution of the first two axes, at some blocks of rows. */
 static void run_piece(void *argument, int64_t piece, void *scratch) {
     const struct copied *copied = argument;
     const struct context *c = copied->context;
@@ -624,10 +588,10 @@ static void run_piece(void *argument, int64_t piece, void *scratch) {
     tile.panel += away;
     tile.row += away;
     if (go->begins && go->ends) tile.sums += away;
-    const int64_t groups = block_groups(t, &tile), ys = phases_along(&c->plan->axes[1]);
-    const int64_t b = piece % groups * t->together, phase = piece / groups;
-    if (t->compact) run_compact(c, &tile, go, phase / ys, phase % ys, c->plan->panel_offsets);
-    else run_flat(c, &tile, go, phase / ys, phase % ys, b);
+    const int64_t groups = block_groups(t, &tile), ys = subs_along(&c->plan->axes[1]);
+    const int64_t b = piece % groups * t->together, sub = piece / groups;
+    if (t->compact) run_compact(c, &tile, go, sub / ys, sub % ys, c->plan->panel_offsets);
+    else run_flat(c, &tile, go, sub / ys, sub % ys, b);
 }
 
 static void run_tile(void *context, int64_t job, void *scratch) {
@@ -636,7 +600,7 @@ static void run_tile(void *context, int64_t job, void *scratch) {
     const struct axis *a = c->plan->axes;
     const struct tile tile = tile_of(c, job, scratch);
     const int64_t channels = c->layer->channels_in;
-    const int64_t pieces = phases_along(&a[0]) * phases_along(&a[1]) * block_groups(t, &tile);
+    const int64_t pieces = subs_along(&a[0]) * subs_along(&a[1]) * block_groups(t, &tile);
     struct go go = {0, 0, 1, 0, 0};
     do {
         go.count = least(t->channels, channels - go.first);

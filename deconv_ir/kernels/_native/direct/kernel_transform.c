@@ -1,25 +1,29 @@
-/* The filter, in the order in which the micro-kernel reads it. */
+/* The filter, in the order in which the micro-kernel reads it: the GEMM's A,
+ *   M  output channels of a group, in blocks of rows
+ *   K  input channels x taps of a sub-convolution
+ * as [group][sub-convolution][block of rows][K][row].
+ */
 #include "native.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-static int phases_make(const struct layer *layer, int axis, struct phases *phases) {
+static int subs_make(const struct layer *layer, int axis, struct subs *subs) {
     const int64_t stride = layer->strides[axis], dilation = layer->dilations[axis];
     const int64_t kernel = layer->kernel[axis];
-    phases->count = layer->forward ? 1 : stride;
-    phases->first = calloc((size_t)phases->count + 1, sizeof *phases->first);
-    phases->taps = calloc((size_t)kernel, sizeof *phases->taps);
-    if (!phases->first || !phases->taps) return -1;
+    subs->count = layer->forward ? 1 : stride;
+    subs->first = calloc((size_t)subs->count + 1, sizeof *subs->first);
+    subs->taps = calloc((size_t)kernel, sizeof *subs->taps);
+    if (!subs->first || !subs->taps) return -1;
     int64_t used = 0;
-    for (int64_t r = 0; r < phases->count; r++) {
-        phases->first[r] = used;
+    for (int64_t r = 0; r < subs->count; r++) {
+        subs->first[r] = used;
         for (int64_t k = 0; k < kernel; k++)
             if (layer->forward || dilation * k % stride == r)
-                phases->taps[used++] = (struct tap){k, dilation * k / stride};
+                subs->taps[used++] = (struct tap){k, dilation * k / stride};
     }
-    phases->first[phases->count] = used;
+    subs->first[subs->count] = used;
     return 0;
 }
 
@@ -34,7 +38,7 @@ static int64_t channels_at_once(const struct layer *layer, const struct kernels 
                                 const struct packing *packing) {
     int64_t taps = 1, row_taps = 1;
     for (int axis = 0; axis < AXES; axis++) {
-        const struct phases *p = &packing->phases[axis];
+        const struct subs *p = &packing->subs[axis];
         int64_t deepest = 1;
         for (int64_t q = 0; q < p->count; q++)
             deepest = most(deepest, p->first[q + 1] - p->first[q]);
@@ -52,7 +56,7 @@ int packing_make(const struct layer *layer, const struct kernels *kernels,
                  struct packing *packing) {
     memset(packing, 0, sizeof *packing);
     for (int axis = 0; axis < AXES; axis++)
-        if (phases_make(layer, axis, &packing->phases[axis])) return -1;
+        if (subs_make(layer, axis, &packing->subs[axis])) return -1;
     /* Blocks of nearly equal rows: 10 channels are 5 + 5, not 6 + 4. */
     const int64_t channels = layer->channels_out;
     packing->blocks = divide_up(channels, kernels->rows);
@@ -60,29 +64,29 @@ int packing_make(const struct layer *layer, const struct kernels *kernels,
     packing->larger = channels - packing->blocks * (packing->rows - 1);
     packing->step = layer->step ? least(layer->step, most(layer->channels_in, 1))
                                 : channels_at_once(layer, kernels, packing);
-    const struct phases *p = packing->phases;
+    const struct subs *p = packing->subs;
     const int64_t count = p[0].count * p[1].count * p[2].count;
-    packing->phase_start = calloc((size_t)count + 1, sizeof *packing->phase_start);
-    if (!packing->phase_start) return -1;
+    packing->sub_start = calloc((size_t)count + 1, sizeof *packing->sub_start);
+    if (!packing->sub_start) return -1;
     int64_t at = 0, r = 0;
     for (int64_t a = 0; a < p[0].count; a++)
         for (int64_t b = 0; b < p[1].count; b++)
             for (int64_t c = 0; c < p[2].count; c++, r++) {
-                packing->phase_start[r] = at;
+                packing->sub_start[r] = at;
                 at += (p[0].first[a + 1] - p[0].first[a]) * (p[1].first[b + 1] - p[1].first[b]) *
                       (p[2].first[c + 1] - p[2].first[c]) * layer->channels_in * channels;
             }
-    packing->phase_start[r] = at;
+    packing->sub_start[r] = at;
     packing->group_size = at;
     return 0;
 }
 
 void packing_free(struct packing *packing) {
     for (int axis = 0; axis < AXES; axis++) {
-        free(packing->phases[axis].first);
-        free(packing->phases[axis].taps);
+        free(packing->subs[axis].first);
+        free(packing->subs[axis].taps);
     }
-    free(packing->phase_start);
+    free(packing->sub_start);
     memset(packing, 0, sizeof *packing);
 }
 
@@ -93,12 +97,12 @@ struct part {
     char *rows;           /* the first of them */
 };
 
-/* Copy what one block of rows of one phase, [channel][tap][row] as it is packed, has of a
+/* Copy what one block of rows of one sub-convolution, [channel][tap][row] as it is packed, has of a
  * part, from or to it. */
 static void copy_block(const struct layer *layer, const struct packing *packing,
-                       const struct part *part, const int64_t phase[AXES], int64_t block,
+                       const struct part *part, const int64_t sub[AXES], int64_t block,
                        int size, char *packed, int unpack) {
-    const struct phases *p = packing->phases;
+    const struct subs *p = packing->subs;
     const int64_t taps = layer->kernel[0] * layer->kernel[1] * layer->kernel[2];
     const int64_t rows = packing_rows(packing, block), channel = packing_channel(packing, block);
     int64_t in_first = 0, in_end = layer->channels_in, row_first = 0, row_end = rows;
@@ -114,10 +118,10 @@ static void copy_block(const struct layer *layer, const struct packing *packing,
     for (int64_t i = in_first; i < in_end; i++) {
         int64_t tap = 0, tap_count = 1;
         for (int axis = 0; axis < AXES; axis++)
-            tap_count *= p[axis].first[phase[axis] + 1] - p[axis].first[phase[axis]];
-        for (int64_t a = p[0].first[phase[0]]; a < p[0].first[phase[0] + 1]; a++)
-            for (int64_t b = p[1].first[phase[1]]; b < p[1].first[phase[1] + 1]; b++)
-                for (int64_t c = p[2].first[phase[2]]; c < p[2].first[phase[2] + 1]; c++, tap++) {
+            tap_count *= p[axis].first[sub[axis] + 1] - p[axis].first[sub[axis]];
+        for (int64_t a = p[0].first[sub[0]]; a < p[0].first[sub[0] + 1]; a++)
+            for (int64_t b = p[1].first[sub[1]]; b < p[1].first[sub[1] + 1]; b++)
+                for (int64_t c = p[2].first[sub[2]]; c < p[2].first[sub[2] + 1]; c++, tap++) {
                     const int64_t k = (p[0].taps[a].kernel * layer->kernel[1] +
                                        p[1].taps[b].kernel) * layer->kernel[2] +
                                       p[2].taps[c].kernel;
@@ -159,16 +163,16 @@ static void copy_part(const struct layer *layer, const struct kernels *kernels,
                       char *packed, int unpack) {
     const int size = kernels->size;
     for (int64_t block = 0; block < p->blocks; block++) {
-        int64_t phase[AXES], r = 0;
-        for (phase[0] = 0; phase[0] < p->phases[0].count; phase[0]++)
-            for (phase[1] = 0; phase[1] < p->phases[1].count; phase[1]++)
-                for (phase[2] = 0; phase[2] < p->phases[2].count; phase[2]++, r++) {
-                    /* Blocks before this one hold `channel` rows of the phase. */
-                    const int64_t phase_size = p->phase_start[r + 1] - p->phase_start[r];
-                    const int64_t at = group * p->group_size + p->phase_start[r] +
-                                       phase_size / layer->channels_out *
+        int64_t sub[AXES], r = 0;
+        for (sub[0] = 0; sub[0] < p->subs[0].count; sub[0]++)
+            for (sub[1] = 0; sub[1] < p->subs[1].count; sub[1]++)
+                for (sub[2] = 0; sub[2] < p->subs[2].count; sub[2]++, r++) {
+                    /* Blocks before this one hold `channel` rows of the sub-convolution. */
+                    const int64_t sub_size = p->sub_start[r + 1] - p->sub_start[r];
+                    const int64_t at = group * p->group_size + p->sub_start[r] +
+                                       sub_size / layer->channels_out *
                                            packing_channel(p, block);
-                    copy_block(layer, p, part, phase, block, size, packed + at * size, unpack);
+                    copy_block(layer, p, part, sub, block, size, packed + at * size, unpack);
                 }
     }
 }
@@ -195,7 +199,8 @@ int pack_rows(const struct layer *layer, const struct kernels *kernels,
               void *packed) {
     copy_rows(layer, kernels, packing, first, count, (char *)rows, packed, 0);
     const enum accumulator accumulator = accumulator_of((enum element)layer->element);
-    return !all_finite(rows, accumulator, count * (packing->group_size / most(filter_rows(layer), 1)));
+    const int64_t row_size = packing->group_size / most(filter_rows(layer), 1);
+    return !all_finite(rows, accumulator, count * row_size);
 }
 
 void unpack_filter(const struct layer *layer, const struct kernels *kernels,

@@ -1,5 +1,10 @@
 /* The vector code of one accumulator type for one instruction set.
  *
+ * The GEMM of a micro-kernel, sums[M][N] (+)= weights[K][M] * data[K][N]:
+ *   M  up to MAX_ROWS output channels
+ *   K  `depth`: channels x taps
+ *   N  up to MAX_COLUMNS vectors of positions
+ *
  * Included many times by simd_*.c, which define
  *   ELEMENT         the accumulator's type
  *   LANES           elements of a vector
@@ -191,7 +196,8 @@ static void NAME(interleave_lines)(const ELEMENT *in, int64_t pitch, int64_t str
     }
 }
 
-/* Lines of a row that is shorter than a vector are interleaved apart; a few positions one by one. */
+/* Lines of a row that is shorter than a vector are interleaved apart; a few positions one by one.
+ * */
 #define FEW_POSITIONS 4
 #define MOST_SHORT_LINES 8
 

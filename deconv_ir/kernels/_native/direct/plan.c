@@ -10,37 +10,37 @@
 
 /* ------------------------------------------------------------- an axis -- */
 
-static int64_t tap_count(const struct phases *p, int64_t phase) {
-    return p->first[phase + 1] - p->first[phase];
+static int64_t tap_count(const struct subs *p, int64_t sub) {
+    return p->first[sub + 1] - p->first[sub];
 }
 
-/* Where tap `t` of output phase q finds its data: data[in_stride*(v + offset) + in_phase]. */
+/* Where tap `t` of sub-convolution q finds its data: data[in_stride*(v + offset) + residue]. */
 static void tap_offset(const struct layer *layer, const struct run *run, int index,
-                       const struct tap *t, int64_t q, int64_t *offset, int64_t *in_phase) {
+                       const struct tap *t, int64_t q, int64_t *offset, int64_t *residue) {
     const int64_t stride = layer->strides[index], pad = run->pads_begin[index];
     if (layer->forward) {
         const int64_t at = layer->dilations[index] * t->kernel - pad;
         *offset = floor_divide(at, stride);
-        *in_phase = at - *offset * stride;
+        *residue = at - *offset * stride;
     } else {
         *offset = floor_divide(q + pad, stride) - t->shift;
-        *in_phase = 0;
+        *residue = 0;
     }
 }
 
 static int axis_make(const struct layer *layer, const struct run *run, int index,
-                     const struct phases *phases, struct axis *axis) {
+                     const struct subs *subs, struct axis *axis) {
     const int64_t stride = layer->strides[index];
     axis->data = run->data[index];
     axis->output = run->output[index];
     axis->out_stride = layer->forward ? 1 : stride;
     axis->in_stride = layer->forward ? stride : 1;
-    /* Phases beyond the output's extent do not exist. */
+    /* Sub-convolutions beyond the output's extent do not exist. */
     const int64_t existing = least(axis->out_stride, most(axis->output, 1));
     axis->pattern_of = calloc((size_t)existing, sizeof *axis->pattern_of);
-    axis->phase_of = calloc((size_t)existing, sizeof *axis->phase_of);
-    if (!axis->pattern_of || !axis->phase_of) return -1;
-    /* Two output phases share a list when they share the packed phase's tap
+    axis->sub_of = calloc((size_t)existing, sizeof *axis->sub_of);
+    if (!axis->pattern_of || !axis->sub_of) return -1;
+    /* Two sub-convolutions share a list when they share the packed sub-convolution's tap
      * count and all offsets, which neighbours mostly do. */
     int64_t lists = 0, used = 0, room = 0;
     axis->pattern_first = calloc((size_t)existing + 1, sizeof *axis->pattern_first);
@@ -48,21 +48,21 @@ static int axis_make(const struct layer *layer, const struct run *run, int index
     int any = 0;
     for (int64_t q = 0; q < existing; q++) {
         const int64_t pad = run->pads_begin[index];
-        const int64_t phase =
+        const int64_t sub =
             layer->forward ? 0 : q + pad - floor_divide(q + pad, stride) * stride;
-        const int64_t taps = tap_count(phases, phase);
-        axis->phase_of[q] = phase;
+        const int64_t taps = tap_count(subs, sub);
+        axis->sub_of[q] = sub;
         if (used + taps > room) {
             room = 2 * room + taps;
             int64_t *offset = realloc(axis->offset, (size_t)room * sizeof *offset);
             if (offset) axis->offset = offset;
-            int64_t *in_phase = realloc(axis->in_phase, (size_t)room * sizeof *in_phase);
-            if (in_phase) axis->in_phase = in_phase;
-            if (!offset || !in_phase) return -1;
+            int64_t *residue = realloc(axis->residue, (size_t)room * sizeof *residue);
+            if (residue) axis->residue = residue;
+            if (!offset || !residue) return -1;
         }
         for (int64_t t = 0; t < taps; t++) {
-            tap_offset(layer, run, index, &phases->taps[phases->first[phase] + t], q,
-                       &axis->offset[used + t], &axis->in_phase[used + t]);
+            tap_offset(layer, run, index, &subs->taps[subs->first[sub] + t], q,
+                       &axis->offset[used + t], &axis->residue[used + t]);
             const int64_t offset = axis->offset[used + t];
             axis->low = any ? least(axis->low, offset) : offset;
             axis->high = any ? most(axis->high, offset) : offset;
@@ -74,7 +74,7 @@ static int axis_make(const struct layer *layer, const struct run *run, int index
             if (axis->pattern_first[list + 1] - at != taps) continue;
             if (taps == 0) break;
             if (!memcmp(axis->offset + at, axis->offset + used, (size_t)taps * sizeof(int64_t)) &&
-                !memcmp(axis->in_phase + at, axis->in_phase + used,
+                !memcmp(axis->residue + at, axis->residue + used,
                         (size_t)taps * sizeof(int64_t)))
                 break;
         }
@@ -104,7 +104,7 @@ static void reach(const struct axis *a, int64_t box, int64_t *valid, int64_t *be
     if (box >= a->last - a->first) {
         const int64_t begin = a->first + a->low, end = a->last + a->high;
         *before = least(most(0, -begin), span);
-        /* The last input phases may be one shorter than the first. */
+        /* The last residues may be one shorter than the first. */
         *after = least(most(0, end - a->data / a->in_stride), span);
         *valid = most(0, least(end, extent) - most(begin, 0));
     } else {
@@ -114,7 +114,7 @@ static void reach(const struct axis *a, int64_t box, int64_t *valid, int64_t *be
 }
 
 /* The layout of the data block for a box, and the scratch that it needs. */
-static void lay_out(const struct layer *layer, const struct kernels *kernels,
+static void size_tile(const struct layer *layer, const struct kernels *kernels,
                     const struct packing *packing, const struct plan *plan, struct tiling *t) {
     const struct axis *axes = plan->axes;
     const int64_t size = kernels->size, line_elements = LINE / size;
@@ -125,29 +125,29 @@ static void lay_out(const struct layer *layer, const struct kernels *kernels,
     t->pitch = most(t->box[2], valid + most(before, after));
     t->plane = t->extent[1] * t->pitch;
     t->image_stride = t->extent[0] * t->plane + t->extent[2];
-    t->phase_stride = t->images * t->image_stride;
+    t->residue_stride = t->images * t->image_stride;
     /* The last vector of a row may reach this far too far, and so may a copy. */
     const int64_t slack = most(kernels->lanes, COPY_STEP / size);
     /* An odd number of cache lines between channels: they would all fall into
      * the same few sets of the cache otherwise. */
     const int64_t lines =
-        divide_up(plan->in_phases * t->phase_stride + slack, line_elements) | 1;
+        divide_up(plan->residues * t->residue_stride + slack, line_elements) | 1;
     t->channel_stride = lines * line_elements;
     const int64_t rows = t->images * t->box[0] * t->box[1];
     t->line = round_up((t->box[1] - 1) * t->pitch + t->box[2], kernels->lanes) + kernels->lanes;
     t->panel = (divide_up(rows * t->box[2] + slack, line_elements) | 1) * line_elements;
     t->data_bytes = round_up(t->channels * t->channel_stride * size, LINE);
-    const int64_t lines_of_phases = least(axes[2].out_stride, most(axes[2].output, 1));
+    const int64_t lines_of_subs = least(axes[2].out_stride, most(axes[2].output, 1));
     t->panel_bytes = t->compact ? round_up(t->channels * plan->depth * t->panel * size, LINE) : 0;
     const int64_t positions = t->compact ? t->panel : t->images * t->box[0] * t->line;
     const int64_t block_bytes =
-        (t->compact ? 1 : lines_of_phases) * packing->rows * positions * size;
+        (t->compact ? 1 : lines_of_subs) * packing->rows * positions * size;
     t->together = least(t->blocks, most(layer->machine.level2 / block_bytes, 1));
     if (layer->folded > 1) t->together = t->blocks;
     int64_t kept = t->together;
     if (t->channels < layer->channels_in) {
-        /* With the channels in several goes, the sums of all phases must wait. */
-        kept = t->blocks * (t->compact ? lines_of_phases : 1) *
+        /* With the channels in several goes, the sums of all sub-convolutions must wait. */
+        kept = t->blocks * (t->compact ? lines_of_subs : 1) *
                least(axes[0].out_stride, most(axes[0].output, 1)) *
                least(axes[1].out_stride, most(axes[1].output, 1));
     }
@@ -185,7 +185,7 @@ struct search {
 
 /* Keep a tiling if it is the best that fits. */
 static void consider(struct search *s, struct tiling t) {
-    lay_out(s->layer, s->kernels, s->packing, s->plan, &t);
+    size_tile(s->layer, s->kernels, s->packing, s->plan, &t);
     if (t.bytes > s->limit) return;
     count_jobs(s->layer, s->run, s->packing, s->plan, &t);
     double cycles = direct_cycles(s->layer, s->run, s->kernels, s->packing, s->plan, &t);
@@ -203,7 +203,7 @@ static void consider_box(struct search *s, struct tiling t) {
     const int64_t channels = most(s->layer->channels_in, 1), step = s->packing->step;
     t.channels = channels;
     t.blocks = most(s->packing->blocks, 1);
-    lay_out(s->layer, s->kernels, s->packing, s->plan, &t);
+    size_tile(s->layer, s->kernels, s->packing, s->plan, &t);
     const int64_t used = (t.compact ? t.panel_bytes : t.data_bytes) / channels;
     const int64_t steps = divide_up(channels, step);
     const int64_t fit = least(steps, most(1, s->budget / most(used, 1) / step));
@@ -219,11 +219,12 @@ static void consider_box(struct search *s, struct tiling t) {
     }
 }
 
-/* As next_part(), of a row: whole vectors, small steps first, then by a quarter, so that rows of any
- * length come down to a few positions soon. */
+/* As next_part(), of a row: whole vectors, small steps first, then by a quarter, so that rows of
+ * any length come down to a few positions soon. */
 static int64_t next_row_part(int64_t whole, int64_t part, int64_t lanes) {
     const int64_t parts = divide_up(whole, part);
-    const int64_t next = round_up(divide_up(whole, parts + 1 + (parts >= 8 ? parts / 4 : 0)), lanes);
+    const int64_t more = parts + 1 + (parts >= 8 ? parts / 4 : 0);
+    const int64_t next = round_up(divide_up(whole, more), lanes);
     return next < part ? next : part > lanes ? round_up(part, lanes) - lanes : 0;
 }
 
@@ -278,7 +279,7 @@ static void choose_tiling(const struct layer *layer, const struct run *run,
     *best = (struct tiling){
         .images = 1, .box = {1, 1, 1}, .threads = 1, .channels = 1, .blocks = 1};
     if (layer->folded > 1) best->blocks = packing->blocks;
-    lay_out(layer, kernels, packing, plan, best);
+    size_tile(layer, kernels, packing, plan, best);
     count_jobs(layer, run, packing, plan, best);
     best->cycles = direct_cycles(layer, run, kernels, packing, plan, best);
 }
@@ -313,11 +314,11 @@ static int make_offsets(struct plan *plan) {
                         for (int64_t j = a[1].pattern_first[q]; j < a[1].pattern_first[q + 1]; j++)
                             for (int64_t k = a[2].pattern_first[r]; k < a[2].pattern_first[r + 1];
                                  k++) {
-                                const int64_t in_phase =
-                                    (a[0].in_phase[i] * a[1].in_stride + a[1].in_phase[j]) *
-                                        a[2].in_stride + a[2].in_phase[k];
+                                const int64_t residue =
+                                    (a[0].residue[i] * a[1].in_stride + a[1].residue[j]) *
+                                        a[2].in_stride + a[2].residue[k];
                                 *out++ = (int32_t)(channel * t->channel_stride +
-                                                   in_phase * t->phase_stride +
+                                                   residue * t->residue_stride +
                                                    (a[0].offset[i] - a[0].low) * t->plane +
                                                    (a[1].offset[j] - a[1].low) * t->pitch +
                                                    (a[2].offset[k] - a[2].low));
@@ -329,11 +330,11 @@ static int make_offsets(struct plan *plan) {
 int plan_make(const struct layer *layer, const struct run *run, const struct kernels *kernels,
               const struct packing *packing, struct plan *plan) {
     memset(plan, 0, sizeof *plan);
-    plan->in_phases = 1;
+    plan->residues = 1;
     plan->depth = 1;
     for (int a = 0; a < AXES; a++) {
-        if (axis_make(layer, run, a, &packing->phases[a], &plan->axes[a])) return -1;
-        plan->in_phases *= plan->axes[a].in_stride;
+        if (axis_make(layer, run, a, &packing->subs[a], &plan->axes[a])) return -1;
+        plan->residues *= plan->axes[a].in_stride;
         int64_t deepest = 0;
         for (int64_t i = 0; i < plan->axes[a].patterns; i++)
             deepest = most(deepest, plan->axes[a].pattern_first[i + 1] -
@@ -353,10 +354,10 @@ void plan_free(struct plan *plan) {
     free(plan->panel_offsets);
     for (int a = 0; a < AXES; a++) {
         free(plan->axes[a].pattern_of);
-        free(plan->axes[a].phase_of);
+        free(plan->axes[a].sub_of);
         free(plan->axes[a].pattern_first);
         free(plan->axes[a].offset);
-        free(plan->axes[a].in_phase);
+        free(plan->axes[a].residue);
     }
     memset(plan, 0, sizeof *plan);
 }

@@ -1,4 +1,10 @@
-/* Minimal filtering, one tile after the other: products and outputs. */
+/* Winograd F(m, r), one tile after the other: products at each point, then outputs.
+ *
+ * One GEMM for each point of the transforms and each alignment of windows:
+ *   M  output channels x sub-convolutions that have weights at the point, CHUNK_ROWS at a time
+ *   K  input channels x parts of the taps
+ *   N  windows of the tile, in blocks of `width` positions
+ */
 #include "winograd/tile.h"
 
 #include <string.h>
@@ -10,7 +16,7 @@ static void tile_make(const struct context *c, int64_t place, int64_t row_group,
     const struct wino_tiling *t = &plan->tiling;
     const struct wino_axis *a = plan->packing->axes;
     int64_t rest = place;
-    out->positions = a[0].spread * a[1].spread * a[2].spread;
+    out->positions = a[0].dilation * a[1].dilation * a[2].dilation;
     for (int i = AXES - 1; i >= 0; i--) {
         out->first[i] = rest % t->grid[i] * t->box[i];
         out->box[i] = least(t->box[i], plan->windows[i] - out->first[i]);
@@ -41,9 +47,9 @@ static void tile_make(const struct context *c, int64_t place, int64_t row_group,
     out->row = out->out + t->out_size;
     /* Window w of line i is at base + count * (w + the line's shift) + i; a tile has all
      * windows of an axis where shifts differ. */
-    const int64_t count = plan->weave_lines, extent = c->run->output[2];
-    out->groups = out->box[2] + plan->weave_high;
-    out->begin = plan->weave_base + count * out->first[2];
+    const int64_t count = plan->interleaved_lines, extent = c->run->output[2];
+    out->groups = out->box[2] + plan->interleaved_high;
+    out->begin = plan->interleaved_base + count * out->first[2];
     out->before = most(0, -out->begin);
     out->elements = least(count * out->groups, extent - out->begin) - out->before;
     out->begin += out->before;
@@ -120,7 +126,7 @@ static void transform_row(const struct context *c, const struct tile *tile, cons
             if (px == 1) continue;
             for (int i = 0; i < mx; i++, free_line += line)
                 after_x[z][y][i] = to[i] = py == 1 && pz == 1 ? out + i * line : free_line;
-            c->transforms->out(a[2].kind, from, to, tile->positions,
+            c->transforms->output_transform(a[2].kind, from, to, tile->positions,
                                py == 1 && pz == 1 ? bias : 0);
         }
     for (int z = 0; z < pz; z++)
@@ -130,7 +136,8 @@ static void transform_row(const struct context *c, const struct tile *tile, cons
             if (py == 1) continue;
             for (int i = 0; i < my; i++, free_line += line)
                 after_y[z][i][x] = to[i] = pz == 1 ? out + (i * mx + x) * line : free_line;
-            c->transforms->out(a[1].kind, from, to, tile->positions, pz == 1 ? bias : 0);
+            c->transforms->output_transform(a[1].kind, from, to, tile->positions,
+                                            pz == 1 ? bias : 0);
         }
     for (int y = 0; y < my; y++)
         for (int x = 0; x < mx; x++) {
@@ -139,12 +146,12 @@ static void transform_row(const struct context *c, const struct tile *tile, cons
             if (pz == 1) continue;
             for (int i = 0; i < mz; i++)
                 outputs[(i * my + y) * mx + x] = to[i] = out + ((i * my + y) * mx + x) * line;
-            c->transforms->out(a[0].kind, from, to, tile->positions, bias);
+            c->transforms->output_transform(a[0].kind, from, to, tile->positions, bias);
         }
 }
 
 /* The rows of one unit that one plane of windows makes, the `iz`th of the tile: output j of
- * phase qy of the second axis.  Nothing is divided here, which rows are too short for. */
+ * sub-convolution qy of the second axis.  Nothing is divided here, which rows are too short for. */
 static void write_plane(const struct context *c, const struct tile *tile,
                         const float *const *lines, int64_t iz, int64_t qy, int64_t j,
                         char *plane) {
@@ -153,16 +160,16 @@ static void write_plane(const struct context *c, const struct tile *tile,
     const enum element element = (enum element)c->layer->element;
     const int64_t size = element_size(element), extent = c->run->output[1];
     const int64_t box_x = tile->box[2], box_y = tile->box[1];
-    const int64_t lattice_step = a[2].spread * box_y * box_x;
-    const int64_t together = plan->tiling.rows_together, row_size = box_x * plan->weave_lines;
+    const int64_t lattice_step = a[2].dilation * box_y * box_x;
+    const int64_t together = plan->tiling.rows_together, row_size = box_x * plan->interleaved_lines;
     const int64_t pitch = a[1].step * a[1].stride * c->run->output[2] * size;
     const int64_t channel_pitch = c->run->output[0] * extent * c->run->output[2] * size;
     const int64_t ahead = least(ROWS_AHEAD, box_y);
-    for (int64_t sublattice = 0; sublattice < a[1].spread; sublattice++) {
-        const int64_t lattice_at = (iz * a[1].spread + sublattice) * lattice_step;
+    for (int64_t sublattice = 0; sublattice < a[1].dilation; sublattice++) {
+        const int64_t lattice_at = (iz * a[1].dilation + sublattice) * lattice_step;
         for (int64_t first = 0; first < box_y; first += together) {
             const int64_t some = least(together, box_y - first);
-            c->transforms->weave(lines, lattice_at + first * box_x, plan->weave_lines,
+            c->transforms->interleave(lines, lattice_at + first * box_x, plan->interleaved_lines,
                                  together > 1 ? some * box_x : tile->groups, tile->row);
             for (int64_t i = 0; i < some; i++) {
                 const int64_t y =
@@ -182,7 +189,7 @@ static void write_plane(const struct context *c, const struct tile *tile,
     }
 }
 
-/* The rows of one unit from its lines [last phase][output]. */
+/* The rows of one unit from its lines [last sub-convolution][output]. */
 static void write_unit(const struct context *c, const struct tile *tile, int64_t unit,
                        float *const *outputs) {
     const struct wino_plan *plan = c->plan;
@@ -191,23 +198,23 @@ static void write_unit(const struct context *c, const struct tile *tile, int64_t
     const int64_t *extent = c->run->output;
     const int64_t size = element_size((enum element)c->layer->element);
     const int64_t channels = c->layer->groups * c->layer->channels_out;
-    const int64_t channel = tile->group * c->layer->channels_out + unit / p->phases;
-    const int64_t qz = unit % p->phases / a[1].stride, qy = unit % a[1].stride;
+    const int64_t channel = tile->group * c->layer->channels_out + unit / p->subs;
+    const int64_t qz = unit % p->subs / a[1].stride, qy = unit % a[1].stride;
     const int64_t box_xy = tile->box[1] * tile->box[2];
     const int64_t all = a[0].outputs * a[1].outputs * a[2].outputs;
-    const float *lines[MOST_WEAVE];
+    const float *lines[MOST_INTERLEAVED];
     if (tile->elements <= 0) return;
     for (int64_t j = 0; j < a[0].outputs * a[1].outputs; j++) {
         const int64_t jz = j / a[1].outputs, jy = j % a[1].outputs;
-        for (int64_t i = 0; i < plan->weave_lines; i++) {
-            const struct wino_line *w = &plan->weave[i];
-            lines[i] = outputs[w->phase * all + j * a[2].outputs + w->output] +
+        for (int64_t i = 0; i < plan->interleaved_lines; i++) {
+            const struct wino_line *w = &plan->interleaved[i];
+            lines[i] = outputs[w->sub * all + j * a[2].outputs + w->output] +
                        w->sublattice * box_xy - w->shift;
         }
         int64_t iz = 0;
         for (int64_t image = 0; image < tile->images; image++) {
             const int64_t volume = (tile->first_image + image) * channels + channel;
-            for (int64_t sublattice = 0; sublattice < a[0].spread; sublattice++)
+            for (int64_t sublattice = 0; sublattice < a[0].dilation; sublattice++)
                 for (int64_t wz = 0; wz < tile->box[0]; wz++, iz++) {
                     const int64_t z = wino_output(&a[0], qz, tile->first[0] + wz, sublattice, jz);
                     if (z < 0 || z >= extent[0]) continue;
@@ -226,11 +233,11 @@ static void write_chunk(const struct context *c, const struct tile *tile, int64_
     const int64_t line = c->plan->tiling.line, last = a[2].stride;
     const int64_t all = a[0].outputs * a[1].outputs * a[2].outputs;
     const int64_t temporary = a[0].points * a[2].outputs * (a[1].points + a[1].outputs);
-    float *outputs[MOST_AXIS_PHASES * MOST_OUTPUTS * MOST_OUTPUTS * MOST_OUTPUTS];
+    float *outputs[MOST_AXIS_SUBS * MOST_OUTPUTS * MOST_OUTPUTS * MOST_OUTPUTS];
     const float *sums[MOST_POINTS * MOST_POINTS * MOST_POINTS];
     const float *biases = c->arrays->bias;
     for (int64_t unit = 0; unit < layout->count; unit++) {
-        const int64_t channel = (chunk * p->chunk_units + unit) / p->phases;
+        const int64_t channel = (chunk * p->chunk_units + unit) / p->subs;
         const float bias =
             biases ? biases[tile->group * c->layer->channels_out + channel] : 0;
         for (int64_t q = 0; q < last; q++) {

@@ -1,4 +1,7 @@
-/* Minimal filtering: from data to the panels that meet weights.
+/* Winograd F(m, r): from data to panels, the GEMMs' B.
+ *   K  input channels x parts of the taps
+ *   N  windows of the tile, in blocks of `width` positions
+ * as [alignment][point][block][K][position].
  *
  * Where there are several points, vectors are of channels: a position of the data is one
  * vector, whatever its neighbours are, so that short rows cost no more than long ones.  With
@@ -41,7 +44,7 @@ static const char *data_end(const struct context *c) {
 /* ------------------------------------------ several points: vectors of channels -- */
 
 /* Copy what a tile sees of a vector of channels of one image into its block, which is
- * [z][y][x modulo spread][x / spread][channel], and raise the levels.
+ * [z][y][x modulo dilation][x / dilation][channel], and raise the levels.
  * Where there are no data there are zeros, of all channels: they stay. */
 static void load_block(const struct context *c, const struct tile *tile, int64_t image,
                       int64_t first, int64_t count) {
@@ -73,7 +76,7 @@ static void load_block(const struct context *c, const struct tile *tile, int64_t
             }
             const int64_t at = (z.before + iz) * t->extent[1] + y.before + iy;
             c->transforms->gather(
-                from, scales, x.count, end, x.before, c->plan->packing->axes[2].spread, t->pitch,
+                from, scales, x.count, end, x.before, c->plan->packing->axes[2].dilation, t->pitch,
                 tile->levels + (image * t->extent[0] * t->extent[1] + at) * t->extent[2] +
                     x.before,
                 tile->block + at * t->row);
@@ -96,7 +99,7 @@ static void flush(const struct context *c, const struct tile *tile, struct filli
         float *from = tile->ready + i * t->ready_step;
         const int64_t start = c->plan->panel_start[i];
         if (start < 0) continue;
-        c->transforms->lay(from, groups, f->count, f->done, t->width,
+        c->transforms->tile_vectors(from, groups, f->count, f->done, t->width,
                            tile->panel + start + f->first * t->width, t->panel_block);
         memmove(from, from + groups * lanes * lanes, (size_t)(rest * lanes) * sizeof *from);
     }
@@ -136,15 +139,16 @@ static void transform_windows(const struct context *c, const struct tile *tile,
             int64_t there = -1;
             for (int64_t ox = 0; ox < a[2].origins; ox++) {
                 const int64_t at_x = plan->origin[2][ox] + lattice_x;
-                const int64_t residue = at_x % a[2].spread;
-                /* Origins differ by whole spreads but where phases do not. */
+                const int64_t residue = at_x % a[2].dilation;
+                /* Origins differ by whole dilations but where sub-convolutions do not. */
                 if (residue != there) {
                     for (int i = 0; i < a[1].points; i++) {
-                        from[i] = plane + i * a[1].spread * t->row + residue * line;
+                        from[i] = plane + i * a[1].dilation * t->row + residue * line;
                         rows[i] = to[i] = tile->y + i * line;
                     }
                     if (a[1].points > 1)
-                        c->transforms->in(a[1].kind, from, lanes, to, t->pitch, a[1].points);
+                        c->transforms->input_transform(a[1].kind, from, lanes, to, t->pitch,
+                                                       a[1].points);
                     else
                         rows[0] = from[0];
                     there = residue;
@@ -154,12 +158,12 @@ static void transform_windows(const struct context *c, const struct tile *tile,
                 for (int py = 0; py < a[1].points; py++) {
                     int met = 0; /* points of the row at which there are weights */
                     for (int i = 0; i < a[2].points; i++, point++) {
-                        from[i] = rows[py] + (at_x / a[2].spread + i) * lanes;
+                        from[i] = rows[py] + (at_x / a[2].dilation + i) * lanes;
                         to[i] = out + point * t->ready_step;
                         if (plan->panel_start[point] >= 0) met = i + 1;
                     }
                     if (met > 0)
-                        c->transforms->in(a[2].kind, from, a[2].outputs * lanes, to,
+                        c->transforms->input_transform(a[2].kind, from, a[2].outputs * lanes, to,
                                           tile->box[2], met);
                 }
             }
@@ -173,26 +177,27 @@ static void transform_block(const struct context *c, const struct tile *tile,
     const struct wino_tiling *t = &plan->tiling;
     const struct wino_axis *a = plan->packing->axes;
     const int64_t lanes = c->kernels->lanes, all_z = a[0].points * t->plane;
-    for (int64_t wz = 0; wz < a[0].spread * tile->box[0]; wz++) {
+    for (int64_t wz = 0; wz < a[0].dilation * tile->box[0]; wz++) {
         const int64_t at_z = wz / tile->box[0] + wz % tile->box[0] * a[0].step;
         for (int64_t oz = 0; oz < a[0].origins && a[0].points > 1; oz++) {
             const float *from[MOST_POINTS];
             float *to[MOST_POINTS];
             for (int i = 0; i < a[0].points; i++) {
                 from[i] = tile->block +
-                          (plan->origin[0][oz] + at_z + i * a[0].spread) * t->plane;
+                          (plan->origin[0][oz] + at_z + i * a[0].dilation) * t->plane;
                 to[i] = tile->z + oz * all_z + i * t->plane;
             }
-            c->transforms->in(a[0].kind, from, lanes, to, t->plane / lanes, a[0].points);
+            c->transforms->input_transform(a[0].kind, from, lanes, to, t->plane / lanes,
+                                           a[0].points);
         }
-        for (int64_t lattice = 0; lattice < a[1].spread * a[2].spread; lattice++)
+        for (int64_t lattice = 0; lattice < a[1].dilation * a[2].dilation; lattice++)
             for (int64_t wy = 0; wy < tile->box[1]; wy++) {
-                const int64_t at_y = lattice / a[2].spread + wy * a[1].step;
+                const int64_t at_y = lattice / a[2].dilation + wy * a[1].step;
                 for (int64_t oz = 0; oz < a[0].origins; oz++) {
                     const float *planes =
                         a[0].points > 1 ? tile->z + oz * all_z
                                         : tile->block + (plan->origin[0][oz] + at_z) * t->plane;
-                    transform_windows(c, tile, planes, oz, at_y, lattice % a[2].spread,
+                    transform_windows(c, tile, planes, oz, at_y, lattice % a[2].dilation,
                                       tile->ready + f->ready * lanes);
                 }
                 f->ready += tile->box[2];
@@ -275,7 +280,7 @@ static void fill_rows(const struct context *c, const struct tile *tile, int64_t 
     for (int64_t channel = first; channel < first + count; channel++) {
         fill_lines(c, tile, channel, tile->flat);
         for (int64_t i = 0; i < p->origins; i++)
-            c->transforms->spread(tile->flat + i * t->line, tile->blocks, t->width,
+            c->transforms->tile_line(tile->flat + i * t->line, tile->blocks, t->width,
                                   tile->panel + c->plan->panel_start[i] + channel * t->width,
                                   t->panel_block);
     }

@@ -1,4 +1,8 @@
-/* The weights at the points of minimal filtering, in the order of the products. */
+/* The weights at the points of Winograd F(m, r), the GEMMs' A:
+ *   M  output channels x sub-convolutions that have weights at the point, in blocks of rows
+ *   K  input channels x parts of the taps
+ * as [group][chunk][alignment][point][block of rows][K][row].
+ */
 #include "winograd/winograd.h"
 
 #include <math.h>
@@ -18,14 +22,14 @@ const struct filtering_shape filtering_shapes[FILTERINGS] = {
     [F_2_3] = {4, 2, 3, {{1, 0, 0}, {.5, .5, .5}, {.5, -.5, .5}, {0, 0, 1}}},
 };
 
-static int64_t tap_count(const struct phases *p, int64_t phase) {
-    return p->first[phase + 1] - p->first[phase];
+static int64_t tap_count(const struct subs *p, int64_t sub) {
+    return p->first[sub + 1] - p->first[sub];
 }
 
 int64_t wino_taps(const struct packing *direct, int axis) {
     int64_t most_taps = 0;
-    for (int64_t r = 0; r < direct->phases[axis].count; r++)
-        most_taps = most(most_taps, tap_count(&direct->phases[axis], r));
+    for (int64_t r = 0; r < direct->subs[axis].count; r++)
+        most_taps = most(most_taps, tap_count(&direct->subs[axis], r));
     return most_taps;
 }
 
@@ -34,16 +38,16 @@ int wino_supports(const struct layer *layer, const struct packing *direct) {
         layer->channels_in == 0 || layer->channels_out == 0)
         return 0;
     for (int a = 0; a < AXES; a++) {
-        const struct phases *p = &direct->phases[a];
+        const struct subs *p = &direct->subs[a];
         const int64_t taps = wino_taps(direct, a);
         if (taps > 3 * (p->count > 1 ? 1 : MOST_AXIS_PARTS) ||
-            (layer->forward && layer->strides[a] > 1) || layer->strides[a] > MOST_AXIS_PHASES)
+            (layer->forward && layer->strides[a] > 1) || layer->strides[a] > MOST_AXIS_SUBS)
             return 0;
-        /* A phase without taps is no filter. */
+        /* A sub-convolution without taps is no filter. */
         for (int64_t r = 0; r < p->count; r++)
             if (tap_count(p, r) == 0) return 0;
-        if (taps > 1 && (layer->dilations[a] > MOST_SPREAD ||
-                         p->count * layer->dilations[a] * MOST_OUTPUTS > MOST_WEAVE))
+        if (taps > 1 && (layer->dilations[a] > MOST_DILATION ||
+                         p->count * layer->dilations[a] * MOST_OUTPUTS > MOST_INTERLEAVED))
             return 0;
     }
     return 1;
@@ -51,8 +55,8 @@ int wino_supports(const struct layer *layer, const struct packing *direct) {
 
 /* Parts of nearly equal taps, the longer ones first. */
 static void parts_make(const struct filtering_shape *shape, struct wino_axis *axis) {
-    const int taps = axis->phase[0].taps;
-    axis->phase[0].uses = 0;
+    const int taps = axis->sub[0].taps;
+    axis->sub[0].uses = 0;
     for (int part = 0, first = 0; part < axis->parts; part++) {
         const int count = taps / axis->parts + (part < taps % axis->parts);
         axis->part[part].taps = count;
@@ -60,47 +64,48 @@ static void parts_make(const struct filtering_shape *shape, struct wino_axis *ax
         for (int point = 0; point < shape->points; point++)
             for (int tap = 0; tap < count; tap++)
                 if (shape->weights[point][tap] != 0) axis->part[part].uses |= 1u << point;
-        axis->phase[0].uses |= axis->part[part].uses;
-        axis->origin[part] = axis->origin[0] + axis->spread * first;
+        axis->sub[0].uses |= axis->part[part].uses;
+        axis->origin[part] = axis->origin[0] + axis->dilation * first;
         first += count;
     }
 }
 
-/* Where the windows of each phase begin, and which taps of the filtering it has.  Origins
+/* Where the windows of each sub-convolution begin, and which taps of the filtering it has.  Origins
  * are those of pads within a stride; the rest of the pads is the plan's. */
-static void axis_make(const struct layer *layer, const struct phases *phases, int index,
+static void axis_make(const struct layer *layer, const struct subs *subs, int index,
                      const struct wino_choice *choice, struct wino_axis *axis) {
     const struct filtering_shape *shape = &filtering_shapes[choice->kind[index]];
-    const int64_t stride = phases->count;
+    const int64_t stride = subs->count;
     memset(axis, 0, sizeof *axis);
     axis->kind = choice->kind[index];
     axis->points = shape->points;
     axis->outputs = shape->outputs;
     axis->stride = stride;
-    axis->spread = shape->taps > 1 ? layer->dilations[index] : 1;
-    axis->step = axis->spread * axis->outputs;
-    axis->parts = stride > 1 ? 1 : (int)divide_up(tap_count(phases, 0), shape->taps);
-    int64_t origin[MOST_AXIS_PHASES] = {0};
-    /* Phases with all taps first: one with a tap less begins with one of them if it can. */
+    axis->dilation = shape->taps > 1 ? layer->dilations[index] : 1;
+    axis->step = axis->dilation * axis->outputs;
+    axis->parts = stride > 1 ? 1 : (int)divide_up(tap_count(subs, 0), shape->taps);
+    int64_t origin[MOST_AXIS_SUBS] = {0};
+    /* Sub-convolutions with all taps first: one with a tap less begins with one of them if it can.
+     * */
     for (int fewer = 0; fewer < 2; fewer++)
         for (int64_t q = 0; q < stride; q++) {
             const int64_t at = q + choice->residue[index], packed = at % stride;
-            const int taps = (int)tap_count(phases, packed);
+            const int taps = (int)tap_count(subs, packed);
             if ((taps < shape->taps) != fewer) continue;
-            const int64_t last = phases->first[packed + 1] - 1;
-            origin[q] = layer->forward ? 0 : at / stride - phases->taps[last].shift;
-            axis->phase[q].packed = packed;
-            axis->phase[q].taps = taps;
+            const int64_t last = subs->first[packed + 1] - 1;
+            origin[q] = layer->forward ? 0 : at / stride - subs->taps[last].shift;
+            axis->sub[q].packed = packed;
+            axis->sub[q].taps = taps;
             int64_t found = axis->alignments;
             const int missing = shape->taps - taps;
             for (int first = 0; first <= missing && found == axis->alignments; first++)
                 for (found = 0; found < axis->alignments; found++)
-                    if (axis->origin[found] == origin[q] - axis->spread * first) {
-                        axis->phase[q].first = first;
+                    if (axis->origin[found] == origin[q] - axis->dilation * first) {
+                        axis->sub[q].first = first;
                         break;
                     }
-            origin[q] -= axis->spread * axis->phase[q].first;
-            axis->phase[q].alignment = found;
+            origin[q] -= axis->dilation * axis->sub[q].first;
+            axis->sub[q].alignment = found;
             axis->origin[found] = origin[q];
             axis->alignments = most(axis->alignments, found + 1);
         }
@@ -108,13 +113,13 @@ static void axis_make(const struct layer *layer, const struct phases *phases, in
     for (int64_t q = 1; q < stride; q++) low = least(low, origin[q]);
     for (int64_t q = 0; q < stride; q++) {
         if (choice->merged[index]) {
-            axis->phase[q].alignment = 0;
-            axis->phase[q].shift = low - origin[q];
+            axis->sub[q].alignment = 0;
+            axis->sub[q].shift = low - origin[q];
         }
         for (int point = 0; point < shape->points; point++)
-            for (int tap = 0; tap < axis->phase[q].taps && axis->parts == 1; tap++)
-                if (shape->weights[point][axis->phase[q].first + tap] != 0)
-                    axis->phase[q].uses |= 1u << point;
+            for (int tap = 0; tap < axis->sub[q].taps && axis->parts == 1; tap++)
+                if (shape->weights[point][axis->sub[q].first + tap] != 0)
+                    axis->sub[q].uses |= 1u << point;
     }
     if (choice->merged[index]) {
         axis->alignments = 1;
@@ -147,16 +152,16 @@ static void depths_make(struct wino_packing *p) {
 static int64_t row_make(const struct wino_packing *p, const struct wino_layout *layout,
                         int64_t row, char *used) {
     const struct wino_axis *a = p->axes;
-    const int64_t unit = (layout->first + row / a[2].stride) % p->phases;
+    const int64_t unit = (layout->first + row / a[2].stride) % p->subs;
     const int64_t q[AXES] = {unit / a[1].stride, unit % a[1].stride, row % a[2].stride};
     int64_t alignment = 0;
     for (int i = 0; i < AXES; i++)
-        alignment = alignment * a[i].alignments + a[i].phase[q[i]].alignment;
+        alignment = alignment * a[i].alignments + a[i].sub[q[i]].alignment;
     for (int z = 0; z < a[0].points; z++)
         for (int y = 0; y < a[1].points; y++)
             for (int x = 0; x < a[2].points; x++)
-                *used++ = a[0].phase[q[0]].uses >> z & a[1].phase[q[1]].uses >> y &
-                          a[2].phase[q[2]].uses >> x & 1;
+                *used++ = a[0].sub[q[0]].uses >> z & a[1].sub[q[1]].uses >> y &
+                          a[2].sub[q[2]].uses >> x & 1;
     return alignment;
 }
 
@@ -197,7 +202,7 @@ int wino_packing_make(const struct layer *layer, const struct kernels *kernels,
     p->choice = *choice;
     p->points = p->alignments = p->parts = p->origins = 1;
     for (int a = 0; a < AXES; a++) {
-        axis_make(layer, &direct->phases[a], a, choice, &p->axes[a]);
+        axis_make(layer, &direct->subs[a], a, choice, &p->axes[a]);
         p->points *= p->axes[a].points;
         p->alignments *= p->axes[a].alignments;
         p->parts *= p->axes[a].parts;
@@ -205,9 +210,9 @@ int wino_packing_make(const struct layer *layer, const struct kernels *kernels,
     }
     p->channels = layer->channels_in;
     depths_make(p);
-    p->phases = p->axes[0].stride * p->axes[1].stride;
-    p->units = layer->channels_out * p->phases;
-    /* Whole micro-kernels, where the phases allow. */
+    p->subs = p->axes[0].stride * p->axes[1].stride;
+    p->units = layer->channels_out * p->subs;
+    /* Whole micro-kernels, where the sub-convolutions allow. */
     const int64_t last = p->axes[2].stride;
     p->chunks = least(p->units, round_up(divide_up(p->units * last, most(CHUNK_ROWS, last)),
                                          choice->threads));
@@ -216,12 +221,12 @@ int wino_packing_make(const struct layer *layer, const struct kernels *kernels,
            divide_up(p->units, p->chunk_units - 1) == p->chunks)
         p->chunk_units--;
     p->chunks = divide_up(p->units, p->chunk_units);
-    p->layouts = calloc((size_t)least(p->chunks, p->phases + 1), sizeof *p->layouts);
+    p->layouts = calloc((size_t)least(p->chunks, p->subs + 1), sizeof *p->layouts);
     p->chunk_first = calloc((size_t)p->chunks + 1, sizeof *p->chunk_first);
     if (!p->layouts || !p->chunk_first) return -1;
     for (int64_t chunk = 0; chunk < p->chunks; chunk++) {
         const int64_t unit = chunk * p->chunk_units;
-        const int64_t first = unit % p->phases, count = least(p->chunk_units, p->units - unit);
+        const int64_t first = unit % p->subs, count = least(p->chunk_units, p->units - unit);
         int64_t i = 0;
         while (i < p->layout_count &&
                (p->layouts[i].first != first || p->layouts[i].count != count))
@@ -262,10 +267,10 @@ struct pack {
 #define TOGETHER 16
 typedef double values[MOST_VALUES][TOGETHER];
 
-/* The taps of one phase, or of a part of it, for one row. */
+/* The taps of one sub-convolution, or of a part of it, for one row. */
 struct taps {
     int64_t step, channel_step; /* from one tap, one input channel to the next */
-    int of_phase[AXES];
+    int of_sub[AXES];
     int begin[AXES], count[AXES]; /* of these */
     int first[AXES];              /* where they begin among the filtering's */
 };
@@ -283,7 +288,7 @@ static void values_at_points(const struct layer *layer, const struct wino_axis *
         int64_t at = 0;
         for (int a = 0; a < AXES; a++) {
             /* Taps are packed in the kernel's order, which runs against the data's. */
-            const int64_t t = taps->begin[a] + in_part[a], all = taps->of_phase[a];
+            const int64_t t = taps->begin[a] + in_part[a], all = taps->of_sub[a];
             at = at * all + (layer->forward ? t : all - 1 - t);
         }
         const float *weight = from + at * taps->step;
@@ -324,24 +329,24 @@ static void pack_chunk(void *context, int64_t job, void *scratch) {
     /* Where each alignment and point begins. */
     for (int64_t row = 0; row < layout->count * last; row++) {
         const int64_t unit = chunk * p->chunk_units + row / last;
-        const int64_t channel = unit / p->phases;
-        const int64_t q[AXES] = {unit % p->phases / a[1].stride, unit % a[1].stride, row % last};
+        const int64_t channel = unit / p->subs;
+        const int64_t q[AXES] = {unit % p->subs / a[1].stride, unit % a[1].stride, row % last};
         struct taps taps;
         int64_t packed = 0, alignment = 0, count = 1;
         for (int i = 0; i < AXES; i++) {
-            packed = packed * d->phases[i].count + a[i].phase[q[i]].packed;
-            alignment = alignment * a[i].alignments + a[i].phase[q[i]].alignment;
-            taps.of_phase[i] = taps.count[i] = a[i].phase[q[i]].taps;
+            packed = packed * d->subs[i].count + a[i].sub[q[i]].packed;
+            alignment = alignment * a[i].alignments + a[i].sub[q[i]].alignment;
+            taps.of_sub[i] = taps.count[i] = a[i].sub[q[i]].taps;
             taps.begin[i] = 0;
-            taps.first[i] = a[i].phase[q[i]].first;
-            count *= taps.of_phase[i];
+            taps.first[i] = a[i].sub[q[i]].first;
+            count *= taps.of_sub[i];
         }
         int64_t block = 0;
         while (packing_channel(d, block + 1) <= channel && block + 1 < d->blocks) block++;
         const int64_t first = packing_channel(d, block);
         taps.step = packing_rows(d, block);
         taps.channel_step = count * taps.step;
-        const float *from = c->weights + group * d->group_size + d->phase_start[packed] +
+        const float *from = c->weights + group * d->group_size + d->sub_start[packed] +
                             count * channels * first + (channel - first);
         /* Where the row's values go, and how far apart they are, from channel to channel. */
         float *to[MOST_VALUES];
@@ -401,14 +406,14 @@ int64_t wino_weight_bytes(const struct layer *layer, const struct wino_packing *
  * of one group. */
 static void magnitudes(const struct layer *layer, const struct packing *direct,
                        const float *weights, float *largest) {
-    const int64_t phases = direct->phases[0].count * direct->phases[1].count *
-                           direct->phases[2].count;
-    for (int64_t phase = 0; phase < phases; phase++) {
-        const float *from = weights + direct->phase_start[phase];
-        int64_t rest = phase, taps = 1;
+    const int64_t subs = direct->subs[0].count * direct->subs[1].count *
+                           direct->subs[2].count;
+    for (int64_t sub = 0; sub < subs; sub++) {
+        const float *from = weights + direct->sub_start[sub];
+        int64_t rest = sub, taps = 1;
         for (int a = AXES - 1; a >= 0; a--) {
-            taps *= tap_count(&direct->phases[a], rest % direct->phases[a].count);
-            rest /= direct->phases[a].count;
+            taps *= tap_count(&direct->subs[a], rest % direct->subs[a].count);
+            rest /= direct->subs[a].count;
         }
         for (int64_t block = 0; block < direct->blocks; block++) {
             const int64_t rows = packing_rows(direct, block);

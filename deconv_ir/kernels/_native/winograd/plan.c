@@ -1,4 +1,4 @@
-/* Minimal filtering: which windows there are, which weights, which tiles.
+/* Winograd F(m, r): which windows there are, which weights, which tiles.
  *
  * Like plan.c, this touches no data.
  */
@@ -18,7 +18,7 @@ static void windows_make(const struct layer *layer, const struct run *run,
         int64_t windows = 0;
         for (int64_t q = 0; q < axis->stride; q++) {
             const int64_t last = (run->output[a] - 1 - q) / axis->stride;
-            windows = most(windows, floor_divide(last - axis->phase[q].shift, axis->step) + 1);
+            windows = most(windows, floor_divide(last - axis->sub[q].shift, axis->step) + 1);
         }
         plan->windows[a] = windows;
         int64_t low = axis->origin[0], high = low;
@@ -28,27 +28,27 @@ static void windows_make(const struct layer *layer, const struct run *run,
         }
         for (int64_t i = 0; i < axis->origins; i++) plan->origin[a][i] = axis->origin[i] - low;
         plan->low[a] = low + (layer->forward ? -pad : floor_divide(pad, axis->stride));
-        plan->reach[a] = high - low + axis->spread * axis->points;
+        plan->reach[a] = high - low + axis->dilation * axis->points;
     }
 }
 
 /* The order in which the lines of the last axis make a row. */
-static int weave_make(struct wino_plan *plan) {
+static int interleaved_make(struct wino_plan *plan) {
     const struct wino_axis *a = &plan->packing->axes[AXES - 1];
-    plan->weave_lines = a->stride * a->step;
-    plan->weave = calloc((size_t)plan->weave_lines, sizeof *plan->weave);
-    if (!plan->weave) return -1;
-    plan->weave_base = 0;
+    plan->interleaved_lines = a->stride * a->step;
+    plan->interleaved = calloc((size_t)plan->interleaved_lines, sizeof *plan->interleaved);
+    if (!plan->interleaved) return -1;
+    plan->interleaved_base = 0;
     for (int64_t q = 0; q < a->stride; q++)
-        plan->weave_base = least(plan->weave_base, a->stride * a->phase[q].shift + q);
-    plan->weave_high = 0;
+        plan->interleaved_base = least(plan->interleaved_base, a->stride * a->sub[q].shift + q);
+    plan->interleaved_high = 0;
     for (int64_t q = 0; q < a->stride; q++)
         for (int64_t i = 0; i < a->step; i++) {
-            const int64_t at = a->stride * (i + a->phase[q].shift) + q - plan->weave_base;
-            const int64_t shift = at / plan->weave_lines;
-            plan->weave[at % plan->weave_lines] = (struct wino_line){
-                (int32_t)q, (int32_t)(i % a->spread), (int32_t)(i / a->spread), (int32_t)shift};
-            plan->weave_high = most(plan->weave_high, shift);
+            const int64_t at = a->stride * (i + a->sub[q].shift) + q - plan->interleaved_base;
+            const int64_t shift = at / plan->interleaved_lines;
+            plan->interleaved[at % plan->interleaved_lines] = (struct wino_line){
+                (int32_t)q, (int32_t)(i % a->dilation), (int32_t)(i / a->dilation), (int32_t)shift};
+            plan->interleaved_high = most(plan->interleaved_high, shift);
         }
     return 0;
 }
@@ -59,7 +59,7 @@ static void windows_cut(const struct run *run, struct wino_plan *plan) {
     for (int a = 0; a < AXES; a++) {
         const struct wino_axis *axis = &plan->packing->axes[a];
         /* Lines of different windows make whole rows only. */
-        if (a == AXES - 1 && plan->weave_high > 0) continue;
+        if (a == AXES - 1 && plan->interleaved_high > 0) continue;
         const int64_t seeing = floor_divide(run->data[a] - 1 - plan->low[a], axis->step) + 1;
         plan->windows[a] = most(1, least(seeing, plan->windows[a]));
     }
@@ -68,16 +68,16 @@ static void windows_cut(const struct run *run, struct wino_plan *plan) {
 /* -------------------------------------------------------------- tiling -- */
 
 /* Floats that are interleaved at once: they stay in the first-level cache. */
-#define MOST_WOVEN 4096
+#define MOST_ELEMENTS 4096
 
 /* Positions of a tile that is not at an edge. */
 static int64_t count_positions(const struct wino_plan *plan, const struct wino_tiling *t) {
     int64_t positions = t->images;
-    for (int i = 0; i < AXES; i++) positions *= t->box[i] * plan->packing->axes[i].spread;
+    for (int i = 0; i < AXES; i++) positions *= t->box[i] * plan->packing->axes[i].dilation;
     return positions;
 }
 
-static void lay_out(const struct kernels *kernels, const struct wino_plan *plan,
+static void size_tile(const struct kernels *kernels, const struct wino_plan *plan,
                     struct wino_tiling *t) {
     const struct wino_packing *p = plan->packing;
     const struct wino_axis *a = p->axes;
@@ -91,8 +91,8 @@ static void lay_out(const struct kernels *kernels, const struct wino_plan *plan,
     t->panel_block = (divide_up(p->parts * p->channels * width, line) | 1) * line;
     for (int i = 0; i < AXES; i++)
         t->extent[i] = a[i].step * (t->box[i] - 1) + plan->reach[i];
-    t->pitch = divide_up(t->extent[2], a[2].spread);
-    t->row = a[2].spread * t->pitch * kernels->lanes;
+    t->pitch = divide_up(t->extent[2], a[2].dilation);
+    t->row = a[2].dilation * t->pitch * kernels->lanes;
     t->plane = t->extent[1] * t->row;
     t->block_size = t->z_size = t->y_size = t->ready_size = t->loaded_size = t->flat_size = 0;
     if (p->points > 1) {
@@ -123,11 +123,11 @@ static void lay_out(const struct kernels *kernels, const struct wino_plan *plan,
     t->out_size = (a[0].points * a[2].outputs * (a[1].points + a[1].outputs) +
                    outputs * a[2].stride) * t->line;
     /* Rows follow each other without gaps, unless their lines are of different windows. */
-    const int64_t row_lines = plan->weave_lines * t->box[2];
+    const int64_t row_lines = plan->interleaved_lines * t->box[2];
     t->rows_together =
-        plan->weave_high ? 1 : most(1, least(t->box[1], MOST_WOVEN / most(row_lines, 1)));
+        plan->interleaved_high ? 1 : most(1, least(t->box[1], MOST_ELEMENTS / most(row_lines, 1)));
     t->row_size = round_up(t->rows_together * row_lines +
-                               plan->weave_lines * (plan->weave_high + kernels->lanes),
+                               plan->interleaved_lines * (plan->interleaved_high + kernels->lanes),
                            line);
     t->bytes = (t->block_size + t->z_size + t->y_size + t->ready_size + t->loaded_size +
                 t->flat_size + t->panel_size + t->level_size + t->uneven_size + t->sums_size +
@@ -150,11 +150,11 @@ static void count_jobs(const struct layer *layer, const struct run *run,
 int64_t wino_count_blocks(const struct wino_plan *plan, const struct wino_tiling *t,
                           int64_t height) {
     const struct wino_axis *a = plan->packing->axes;
-    const int64_t spread = a[0].spread * a[1].spread * a[2].spread * t->images;
+    const int64_t dilation = a[0].dilation * a[1].dilation * a[2].dilation * t->images;
     const int64_t *w = plan->windows;
     int64_t blocks = 0;
     for (int64_t edge = 0; edge < 1 << AXES; edge++) {
-        int64_t positions = spread, tiles = 1;
+        int64_t positions = dilation, tiles = 1;
         for (int i = 0; i < AXES; i++) {
             const int64_t part = i == 1 ? height : t->box[i];
             positions *= edge >> i & 1 ? w[i] % part : part;
@@ -187,7 +187,7 @@ static void rate(struct search *s, struct wino_tiling t) {
 }
 
 static void consider(struct search *s, struct wino_tiling t) {
-    lay_out(s->kernels, s->plan, &t);
+    size_tile(s->kernels, s->plan, &t);
     const int64_t chunks = s->plan->packing->chunks, threads = s->threads;
     t.threads = threads;
     for (int64_t groups = 1; groups <= 16 && groups <= chunks; groups *= 2) {
@@ -259,7 +259,8 @@ static double search_tilings(void *context, int64_t threads, int64_t scratch_byt
             next = next_part(w[1], height, 4);
             for (t.box[2] = w[2]; t.box[2] > 0; t.box[2] = next_part(w[2], t.box[2], 4)) {
                 /* Lines that belong to different positions make whole rows only. */
-                if (t.box[2] < w[2] && (s->plan->weave_high > 0 || t.box[2] < s->kernels->lanes))
+                if (t.box[2] < w[2] &&
+                    (s->plan->interleaved_high > 0 || t.box[2] < s->kernels->lanes))
                     break;
                 t.box[1] = height;
                 if (count_positions(s->plan, &t) > MOST_POSITIONS) continue;
@@ -292,7 +293,7 @@ static int plan_for(const struct layer *layer, const struct run *run,
     memset(plan, 0, sizeof *plan);
     plan->packing = packing;
     windows_make(layer, run, plan);
-    if (weave_make(plan)) return -1;
+    if (interleaved_make(plan)) return -1;
     windows_cut(run, plan);
     choose_tiling(layer, run, kernels, plan);
     return plan->tiling.cycles < 0;
@@ -368,7 +369,7 @@ static int improve(const struct layer *layer, const struct run *run,
         if (larger && (taps < 2 || taps == 3 || taps > 2 * MOST_AXIS_PARTS)) continue;
         if (taps > 1) other.kind[a] = larger ? F_3_2 : taps == 2 || taps == 4 ? F_2_2 : F_2_3;
         other.merged[a] = merged;
-        if ((direct->phases[a].count == 1 && merged) || !memcmp(&other, choice, sizeof other))
+        if ((direct->subs[a].count == 1 && merged) || !memcmp(&other, choice, sizeof other))
             continue;
         if (choice_cycles(layer, run, kernels, direct, &other, &now)) return -1;
         if (now < *cycles) {
@@ -380,7 +381,7 @@ static int improve(const struct layer *layer, const struct run *run,
     return 0;
 }
 
-/* Positions of all images at which a phase is computed. */
+/* Positions of all images at which a sub-convolution is computed. */
 #define FEW_POSITIONS 1024
 static int64_t positions_of(const struct layer *layer, const struct run *run) {
     int64_t positions = run->batch;
@@ -395,7 +396,7 @@ int wino_choose(const struct layer *layer, const struct run *run, const struct k
     choice->threads = 1;
     for (int a = 0; a < AXES; a++) {
         const int64_t taps = wino_taps(direct, a);
-        const int64_t pad = run->pads_begin[a], stride = direct->phases[a].count;
+        const int64_t pad = run->pads_begin[a], stride = direct->subs[a].count;
         choice->residue[a] = layer->forward ? 0 : pad - floor_divide(pad, stride) * stride;
         choice->kind[a] = taps < 2 ? F_1_1 : taps == 2 || taps == 4 ? F_2_2 : F_2_3;
         choice->merged[a] = stride > 1;
@@ -436,7 +437,7 @@ int wino_plan_make(const struct layer *layer, const struct run *run,
 }
 
 void wino_plan_free(struct wino_plan *plan) {
-    free(plan->weave);
+    free(plan->interleaved);
     free(plan->offsets);
     free(plan->panel_start);
     memset(plan, 0, sizeof *plan);

@@ -1,4 +1,4 @@
-/* What the files that execute minimal filtering share: a run, and a tile of it. */
+/* What the files that execute Winograd share: a run, and a tile of it. */
 #ifndef DECONV_WINOGRAD_TILE_H
 #define DECONV_WINOGRAD_TILE_H
 
@@ -26,7 +26,7 @@ struct tile {
     float *levels; /* [image][z][y][x] */
     int32_t *uneven; /* windows that are summed directly: their positions */
     int64_t uneven_count;
-    /* Of a row of the output: groups of woven lines, where the row begins in these and in
+    /* Of a row of the output: groups of interleaved lines, where the row begins in these and in
      * the output, and its elements. */
     int64_t groups, before, begin, elements;
 };
@@ -44,7 +44,8 @@ struct stretch {
 struct stretch wino_stretch(const struct context *c, const struct tile *tile, int axis);
 
 /* Find the windows of a tile whose data are too uneven, huge or not finite, after its results are
- * written; results that see only zeros are written anew.  `fills` are the levels that are to be joined, `count` of them. */
+ * written; results that see only zeros are written anew.  `fills` are the levels that are to be
+ * joined, `count` of them. */
 void wino_find_uneven(const struct context *c, struct tile *tile, const float *fills,
                       int64_t count);
 /* Sum them directly, over what is written for them. */

@@ -9,7 +9,7 @@
 
 typedef int32_t NAME(bits) __attribute__((vector_size(LANES * sizeof(int32_t))));
 
-static void NAME(in)(enum filtering kind, const float *const *from, int64_t step,
+static void NAME(input_transform)(enum filtering kind, const float *const *from, int64_t step,
                      float *const *to, int64_t count, int points) {
     const float *a = from[0], *b = from[1], *c = from[2], *d = from[3];
     switch (kind) {
@@ -35,7 +35,7 @@ static void NAME(in)(enum filtering kind, const float *const *from, int64_t step
     }
 }
 
-static void NAME(out)(enum filtering kind, const float *const *from, float *const *to,
+static void NAME(output_transform)(enum filtering kind, const float *const *from, float *const *to,
                       int64_t count, float bias) {
     const VEC last = bias - (VEC){0};
     const float *a = from[0], *b = from[1], *c = from[2], *d = from[3];
@@ -65,7 +65,7 @@ static void NAME(out)(enum filtering kind, const float *const *from, float *cons
     }
 }
 
-static void NAME(spread)(const float *line, int64_t blocks, int64_t width, float *panel,
+static void NAME(tile_line)(const float *line, int64_t blocks, int64_t width, float *panel,
                          int64_t step) {
     for (; blocks > 0; blocks--, line += width, panel += step)
         for (int64_t i = 0; i < width; i += LANES) STORE(panel + i, LOAD(line + i));
@@ -84,7 +84,7 @@ static void NAME(activate)(const struct epilogue *e, float *line, int64_t count)
             line[i] = line[i] < low ? low : line[i] > high ? high : line[i];
 }
 
-static void NAME(weave)(const float *const *from, int64_t at, int64_t lines, int64_t count,
+static void NAME(interleave)(const float *const *from, int64_t at, int64_t lines, int64_t count,
                         float *out) {
     for (int64_t line = 0; line < lines;)
         line += JOIN(interleave_some, f32, SUFFIX)(lines - line, from + line, at, count, lines,
@@ -100,7 +100,8 @@ static void NAME(weave)(const float *const *from, int64_t at, int64_t lines, int
 #if LANES == 8
 #define OF_FOURS(x, y, a, b, c, d) \
     __builtin_shufflevector(x, y, FOUR(a, b, c, d, 0), FOUR(a, b, c, d, 4))
-#define FOURS(x, y, at) __builtin_shufflevector(x, y, FOUR(0, 1, 2, 3, at), FOUR(L, L + 1, L + 2, L + 3, at))
+#define FOURS(x, y, at) \
+    __builtin_shufflevector(x, y, FOUR(0, 1, 2, 3, at), FOUR(L, L + 1, L + 2, L + 3, at))
 #else
 #define OF_FOURS(x, y, a, b, c, d)                                                  \
     __builtin_shufflevector(x, y, FOUR(a, b, c, d, 0), FOUR(a, b, c, d, 4),         \
@@ -173,10 +174,10 @@ static VEC NAME(load_some)(const float *row, int64_t some, const char *end) {
 }
 
 static void NAME(gather)(const float *const *from, const float *scales, int64_t count,
-                         const char *end, int64_t at, int64_t spread, int64_t pitch,
+                         const char *end, int64_t at, int64_t dilation, int64_t pitch,
                          float *levels, float *to) {
-    int64_t residue = at % spread;
-    to += at / spread * LANES;
+    int64_t residue = at % dilation;
+    to += at / dilation * LANES;
     VEC in[LANES], out[LANES];
     int64_t i = 0;
     for (; i + LANES <= count; i += LANES) {
@@ -184,32 +185,33 @@ static void NAME(gather)(const float *const *from, const float *scales, int64_t 
         for (int k = 0; k < LANES; k++) in[k] = LOAD(from[k] + i);
         STORE(levels + i, NAME(raise)(in, scales, LOAD(levels + i)));
         NAME(transpose)(in, out);
-        if (spread == 1) {
+        if (dilation == 1) {
 #pragma GCC unroll 16
             for (int k = 0; k < LANES; k++, to += LANES) STORE(to, out[k]);
             continue;
         }
         for (int k = 0; k < LANES; k++) {
             STORE(to + residue * pitch * LANES, out[k]);
-            if (++residue < spread) continue;
+            if (++residue < dilation) continue;
             residue = 0;
             to += LANES;
         }
     }
     if (i == count) return;
     for (int k = 0; k < LANES; k++) in[k] = NAME(load_some)(from[k] + i, count - i, end);
-    const VEC level = NAME(raise)(in, scales, NAME(load_some)(levels + i, count - i, (const char *)(levels + count)));
+    const VEC before = NAME(load_some)(levels + i, count - i, (const char *)(levels + count));
+    const VEC level = NAME(raise)(in, scales, before);
     for (int64_t k = 0; i + k < count; k++) levels[i + k] = level[k];
     NAME(transpose)(in, out);
     for (int64_t k = 0; i + k < count; k++) {
         STORE(to + residue * pitch * LANES, out[k]);
-        if (++residue < spread) continue;
+        if (++residue < dilation) continue;
         residue = 0;
         to += LANES;
     }
 }
 
-static inline __attribute__((always_inline)) void NAME(lay_width)(
+static inline __attribute__((always_inline)) void NAME(tile_width)(
     const int64_t width, const float *from, int64_t groups, int64_t channels, int64_t position,
     float *panel, int64_t step) {
     panel += position / width * step;
@@ -233,22 +235,22 @@ static inline __attribute__((always_inline)) void NAME(lay_width)(
     }
 }
 
-static void NAME(lay)(const float *from, int64_t groups, int64_t channels, int64_t position,
-                      int64_t width, float *panel, int64_t step) {
+static void NAME(tile_vectors)(const float *from, int64_t groups, int64_t channels,
+                               int64_t position, int64_t width, float *panel, int64_t step) {
     if (width == LANES)
-        NAME(lay_width)(LANES, from, groups, channels, position, panel, step);
+        NAME(tile_width)(LANES, from, groups, channels, position, panel, step);
     else
-        NAME(lay_width)(PANEL_COLUMNS * LANES, from, groups, channels, position, panel, step);
+        NAME(tile_width)(PANEL_COLUMNS * LANES, from, groups, channels, position, panel, step);
 }
 
 static const struct transforms NAME(transforms) = {
-    .in = NAME(in),
-    .out = NAME(out),
+    .input_transform = NAME(input_transform),
+    .output_transform = NAME(output_transform),
     .gather = NAME(gather),
-    .lay = NAME(lay),
-    .spread = NAME(spread),
+    .tile_vectors = NAME(tile_vectors),
+    .tile_line = NAME(tile_line),
     .activate = NAME(activate),
-    .weave = NAME(weave),
+    .interleave = NAME(interleave),
 };
 
 #undef VEC

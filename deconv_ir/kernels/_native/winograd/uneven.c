@@ -1,4 +1,4 @@
-/* Windows whose data are too uneven for minimal filtering, and their direct sums.
+/* Windows whose data are too uneven for Winograd's transforms, and their direct sums.
  *
  * A transform adds and subtracts the data of a window: its rounding errors are those of the
  * largest of them, in outputs of the window that see smaller ones only.  docs/numerics.md has the
@@ -41,14 +41,14 @@ static struct place place_of(const struct context *c, const struct tile *tile, i
     position /= tile->box[2];
     place.window[1] = position % tile->box[1];
     position /= tile->box[1];
-    place.sublattice[2] = position % a[2].spread;
-    position /= a[2].spread;
-    place.sublattice[1] = position % a[1].spread;
-    position /= a[1].spread;
+    place.sublattice[2] = position % a[2].dilation;
+    position /= a[2].dilation;
+    place.sublattice[1] = position % a[1].dilation;
+    position /= a[1].dilation;
     place.window[0] = position % tile->box[0];
     position /= tile->box[0];
-    place.sublattice[0] = position % a[0].spread;
-    place.image = position / a[0].spread;
+    place.sublattice[0] = position % a[0].dilation;
+    place.image = position / a[0].dilation;
     return place;
 }
 
@@ -56,10 +56,10 @@ static struct place place_of(const struct context *c, const struct tile *tile, i
 static int64_t position_of(const struct context *c, const struct tile *tile,
                            const struct place *place) {
     const struct wino_axis *a = c->plan->packing->axes;
-    int64_t position = place->image * a[0].spread + place->sublattice[0];
+    int64_t position = place->image * a[0].dilation + place->sublattice[0];
     position = position * tile->box[0] + place->window[0];
-    position = position * a[1].spread + place->sublattice[1];
-    position = position * a[2].spread + place->sublattice[2];
+    position = position * a[1].dilation + place->sublattice[1];
+    position = position * a[2].dilation + place->sublattice[2];
     position = position * tile->box[1] + place->window[1];
     return position * tile->box[2] + place->window[2];
 }
@@ -80,10 +80,10 @@ struct search {
     int32_t below;         /* levels of results that may be part of an uneven window */
     uint64_t *low;         /* [image][z][y][word]: bits of the levels that are no higher */
     int64_t words;         /* of a row, and one more */
-    int64_t phase[AXES];
-    int64_t tap[AXES];     /* where the first tap of the phase finds data: from the result on */
+    int64_t sub[AXES];
+    int64_t tap[AXES];     /* where the first tap finds data: from the result on */
     /* Where the windows of a position have data, once each. */
-    int64_t seen[AXES][MOST_AXIS_PHASES * MOST_POINTS];
+    int64_t seen[AXES][MOST_AXIS_SUBS * MOST_POINTS];
     int64_t seen_count[AXES];
     float *values; /* [channel]: of results that see only zeros; NULL before they are known */
 };
@@ -98,7 +98,7 @@ static void find_seen(struct search *s) {
         const struct wino_axis *a = &s->c->plan->packing->axes[i];
         for (int64_t origin = 0; origin < a->origins; origin++)
             for (int point = 0; point < a->points; point++) {
-                const int64_t at = s->c->plan->origin[i][origin] + point * a->spread;
+                const int64_t at = s->c->plan->origin[i][origin] + point * a->dilation;
                 int64_t k = 0;
                 while (k < s->seen_count[i] && s->seen[i][k] != at) k++;
                 s->seen[i][k] = at;
@@ -125,18 +125,18 @@ static int32_t largest_level(const struct search *s, const struct place *place) 
     return largest;
 }
 
-/* The output channels of a phase of which a job has units. */
-static void channels_of(const struct context *c, const struct tile *tile, const int64_t *phase,
+/* The output channels of a sub-convolution of which a job has units. */
+static void channels_of(const struct context *c, const struct tile *tile, const int64_t *sub,
                         int64_t *first, int64_t *last) {
     const struct wino_packing *p = c->plan->packing;
     const int64_t begin = tile->first_chunk * p->chunk_units;
     const int64_t end = least((tile->first_chunk + tile->chunks) * p->chunk_units, p->units);
-    const int64_t of_channel = phase[0] * p->axes[1].stride + phase[1];
-    *first = most(0, divide_up(begin - of_channel, p->phases));
-    *last = divide_up(end - of_channel, p->phases);
+    const int64_t of_channel = sub[0] * p->axes[1].stride + sub[1];
+    *first = most(0, divide_up(begin - of_channel, p->subs));
+    *last = divide_up(end - of_channel, p->subs);
 }
 
-/* A result that sees only zeros is its bias, activated: minimal filtering left it the rounding
+/* A result that sees only zeros is its bias, activated: Winograd left it the rounding
  * errors of its neighbours. */
 static void write_bias(struct search *s, const struct place *place, const int64_t *output) {
     const struct context *c = s->c;
@@ -147,7 +147,7 @@ static void write_bias(struct search *s, const struct place *place, const int64_
     const float *biases = c->arrays->bias;
     int64_t at[AXES], first, last;
     for (int i = 0; i < AXES; i++) {
-        at[i] = wino_output(&axes[i], s->phase[i], s->tile->first[i] + place->window[i],
+        at[i] = wino_output(&axes[i], s->sub[i], s->tile->first[i] + place->window[i],
                             place->sublattice[i], output[i]);
         if (at[i] < 0 || at[i] >= extent[i]) return;
     }
@@ -159,7 +159,7 @@ static void write_bias(struct search *s, const struct place *place, const int64_
         c->transforms->activate(c->epilogue, s->values, channels);
         if (c->streamed) finish_streams();
     }
-    channels_of(c, s->tile, s->phase, &first, &last);
+    channels_of(c, s->tile, s->sub, &first, &last);
     const int64_t image = s->tile->first_image + place->image;
     int64_t to = (image * c->layer->groups + s->tile->group) * channels + first;
     to = to * volume + (at[0] * extent[1] + at[1]) * extent[2] + at[2];
@@ -168,7 +168,7 @@ static void write_bias(struct search *s, const struct place *place, const int64_
                           (char *)c->arrays->out + to * element_size(element));
 }
 
-/* Look at a result of the phase, `at` in the tile. */
+/* Look at a result of the sub-convolution, `at` in the tile. */
 static void look_at(struct search *s, int64_t image, const int64_t *at, int32_t level) {
     const struct wino_axis *axes = s->c->plan->packing->axes;
     struct place place = {.image = image};
@@ -176,8 +176,8 @@ static void look_at(struct search *s, int64_t image, const int64_t *at, int32_t 
     for (int i = 0; i < AXES; i++) {
         const int64_t within = at[i] % axes[i].step;
         place.window[i] = at[i] / axes[i].step;
-        place.sublattice[i] = within % axes[i].spread;
-        output[i] = within / axes[i].spread;
+        place.sublattice[i] = within % axes[i].dilation;
+        output[i] = within / axes[i].dilation;
     }
     const int64_t position = position_of(s->c, s->tile, &place);
     int32_t *window = &s->windows[position];
@@ -210,27 +210,27 @@ static void find_low(struct search *s) {
     }
 }
 
-/* Look at the results of a row of one phase whose taps see low levels only: the level of a
- * result is the largest of these. */
+/* Look at the results of a row of one sub-convolution whose taps see low levels only: the level of
+ * a result is the largest of these. */
 static void look_along(struct search *s, int64_t image, int64_t z, int64_t y) {
     const struct wino_axis *axes = s->c->plan->packing->axes;
     const int64_t *extent = s->c->plan->tiling.extent;
     const int64_t count = s->tile->box[2] * axes[2].step;
     const int32_t *row[MOST_ROWS];
     const uint64_t *low[MOST_ROWS];
-    const int64_t taps = axes[2].phase[s->phase[2]].taps, spread = axes[2].spread;
+    const int64_t taps = axes[2].sub[s->sub[2]].taps, dilation = axes[2].dilation;
     int rows = 0;
-    for (int tz = 0; tz < axes[0].phase[s->phase[0]].taps; tz++)
-        for (int ty = 0; ty < axes[1].phase[s->phase[1]].taps; ty++, rows++) {
-            const int64_t at = (image * extent[0] + z + s->tap[0] + tz * axes[0].spread) *
-                                   extent[1] + y + s->tap[1] + ty * axes[1].spread;
+    for (int tz = 0; tz < axes[0].sub[s->sub[0]].taps; tz++)
+        for (int ty = 0; ty < axes[1].sub[s->sub[1]].taps; ty++, rows++) {
+            const int64_t at = (image * extent[0] + z + s->tap[0] + tz * axes[0].dilation) *
+                                   extent[1] + y + s->tap[1] + ty * axes[1].dilation;
             row[rows] = s->levels + at * extent[2] + s->tap[2];
             low[rows] = s->low + at * s->words;
         }
     for (int64_t first = 0; first < count; first += BITS) {
         uint64_t found = count - first < BITS ? (UINT64_C(1) << (count - first)) - 1 : UINT64_MAX;
         for (int64_t tap = 0; tap < taps && found; tap++) {
-            const int64_t at = first + s->tap[2] + tap * spread, word = at / BITS;
+            const int64_t at = first + s->tap[2] + tap * dilation, word = at / BITS;
             const int shift = (int)(at % BITS);
             for (int i = 0; i < rows; i++) {
                 found &= low[i][word] >> shift |
@@ -242,7 +242,7 @@ static void look_along(struct search *s, int64_t image, int64_t z, int64_t y) {
             int32_t level = 0;
             for (int i = 0; i < rows; i++)
                 for (int64_t tap = 0; tap < taps; tap++)
-                    level = row[i][at[2] + tap * spread] > level ? row[i][at[2] + tap * spread]
+                    level = row[i][at[2] + tap * dilation] > level ? row[i][at[2] + tap * dilation]
                                                                  : level;
             look_at(s, image, at, level);
         }
@@ -258,14 +258,14 @@ int64_t wino_search_size(const struct wino_tiling *t) {
 
 static void look_everywhere(struct search *s) {
     const struct wino_axis *a = s->c->plan->packing->axes;
-    const int64_t phases = a[0].stride * a[1].stride * a[2].stride;
-    for (int64_t phase = 0; phase < phases; phase++) {
-        s->phase[0] = phase / a[2].stride / a[1].stride;
-        s->phase[1] = phase / a[2].stride % a[1].stride;
-        s->phase[2] = phase % a[2].stride;
+    const int64_t subs = a[0].stride * a[1].stride * a[2].stride;
+    for (int64_t sub = 0; sub < subs; sub++) {
+        s->sub[0] = sub / a[2].stride / a[1].stride;
+        s->sub[1] = sub / a[2].stride % a[1].stride;
+        s->sub[2] = sub % a[2].stride;
         for (int i = 0; i < AXES; i++)
-            s->tap[i] = s->c->plan->origin[i][a[i].phase[s->phase[i]].alignment] +
-                        a[i].phase[s->phase[i]].first * a[i].spread;
+            s->tap[i] = s->c->plan->origin[i][a[i].sub[s->sub[i]].alignment] +
+                        a[i].sub[s->sub[i]].first * a[i].dilation;
         for (int64_t image = 0; image < s->tile->images; image++)
             for (int64_t z = 0; z < s->tile->box[0] * a[0].step; z++)
                 for (int64_t y = 0; y < s->tile->box[1] * a[1].step; y++)
@@ -313,15 +313,18 @@ void wino_find_uneven(const struct context *c, struct tile *tile, const float *f
 
 /* --------------------------------------------------------- direct sums -- */
 
+/* The GEMM of a piece: M output channels of a group, K input channels x taps, N results of one
+ * sub-convolution, wherever they are, as many as a panel is wide. */
+
 /* Where the data of a tap of one result are, in elements from its channel's first; or none. */
 #define NO_DATA INT64_MIN
 
-/* Some results of one phase, of all channels that a job has. */
+/* Some results of one sub-convolution, of all channels that a job has. */
 struct piece {
     const struct context *c;
     const struct tile *tile;
-    int64_t phase[AXES], taps[AXES], depth; /* taps; these of all channels */
-    int64_t packed;                         /* weight at which the phase begins */
+    int64_t sub[AXES], taps[AXES], depth; /* taps; these of all channels */
+    int64_t packed;                         /* weight at which the sub-convolution begins */
     int64_t count;                          /* results */
     const char **image;                     /* [result]: the data of its image, or NULL */
     char **out;                             /* [result]: where channel 0 of the group goes */
@@ -336,15 +339,15 @@ static int64_t bytes_of_results(int64_t width) {
 
 int64_t wino_direct_size(const struct kernels *kernels, const struct wino_packing *p,
                          int64_t width) {
-    const int64_t channels = p->units / p->phases + MAX_ROWS;
+    const int64_t channels = p->units / p->subs + MAX_ROWS;
     const int64_t bytes = bytes_of_results(width) +
                           wino_most_taps(p) * width * (int64_t)sizeof(int64_t) +
                           (wino_go(kernels) + channels) * width * (int64_t)sizeof(float);
     return divide_up(bytes, (int64_t)sizeof(float)) + LINE;
 }
 
-/* The phase of a piece, and room for what it needs. */
-static struct piece piece_make(const struct context *c, const struct tile *tile, int64_t phase,
+/* The sub-convolution of a piece, and room for what it needs. */
+static struct piece piece_make(const struct context *c, const struct tile *tile, int64_t sub,
                                void *scratch) {
     const struct wino_axis *a = c->plan->packing->axes;
     const struct packing *d = c->direct;
@@ -352,15 +355,15 @@ static struct piece piece_make(const struct context *c, const struct tile *tile,
     struct piece p = {.c = c, .tile = tile, .depth = c->layer->channels_in};
     int64_t taps = 1, packed = 0;
     for (int i = AXES - 1; i >= 0; i--) {
-        p.phase[i] = phase % a[i].stride;
-        phase /= a[i].stride;
-        p.taps[i] = a[i].phase[p.phase[i]].taps;
+        p.sub[i] = sub % a[i].stride;
+        sub /= a[i].stride;
+        p.taps[i] = a[i].sub[p.sub[i]].taps;
         taps *= p.taps[i];
     }
     for (int i = 0; i < AXES; i++)
-        packed = packed * d->phases[i].count + a[i].phase[p.phase[i]].packed;
+        packed = packed * d->subs[i].count + a[i].sub[p.sub[i]].packed;
     p.depth *= taps;
-    p.packed = tile->group * d->group_size + d->phase_start[packed];
+    p.packed = tile->group * d->group_size + d->sub_start[packed];
     p.image = scratch;
     p.out = (char **)(p.image + width);
     p.data = (int64_t *)(void *)(p.out + width);
@@ -371,15 +374,15 @@ static struct piece piece_make(const struct context *c, const struct tile *tile,
 }
 
 /* Where a tap of one axis finds the data of a result, or -1. */
-static int64_t tap_position(const struct context *c, int axis, int64_t phase, int64_t tap,
+static int64_t tap_position(const struct context *c, int axis, int64_t sub, int64_t tap,
                             int64_t output) {
-    const struct phases *phases = &c->direct->phases[axis];
-    const int64_t packed = c->plan->packing->axes[axis].phase[phase].packed;
-    const struct tap *t = &phases->taps[phases->first[packed] + tap];
-    const int64_t pad = c->run->pads_begin[axis], stride = phases->count;
+    const struct subs *subs = &c->direct->subs[axis];
+    const int64_t packed = c->plan->packing->axes[axis].sub[sub].packed;
+    const struct tap *t = &subs->taps[subs->first[packed] + tap];
+    const int64_t pad = c->run->pads_begin[axis], stride = subs->count;
     const int64_t at = c->layer->forward
                            ? output + c->layer->dilations[axis] * t->kernel - pad
-                           : output / stride + floor_divide(phase + pad, stride) - t->shift;
+                           : output / stride + floor_divide(sub + pad, stride) - t->shift;
     return at >= 0 && at < c->run->data[axis] ? at : -1;
 }
 
@@ -400,7 +403,7 @@ static void piece_locate(struct piece *p, int64_t first) {
         int64_t j = (first + n) % outputs, at[AXES];
         int exists = 1;
         for (int i = AXES - 1; i >= 0; i--) {
-            at[i] = wino_output(&a[i], p->phase[i], tile->first[i] + place.window[i],
+            at[i] = wino_output(&a[i], p->sub[i], tile->first[i] + place.window[i],
                                 place.sublattice[i], j % a[i].outputs);
             j /= a[i].outputs;
             exists &= at[i] >= 0 && at[i] < run->output[i];
@@ -418,9 +421,9 @@ static void piece_locate(struct piece *p, int64_t first) {
         for (int64_t z = 0; z < p->taps[0]; z++)
             for (int64_t y = 0; y < p->taps[1]; y++)
                 for (int64_t x = 0; x < p->taps[2]; x++, to += width) {
-                    const int64_t from[AXES] = {tap_position(c, 0, p->phase[0], z, at[0]),
-                                                tap_position(c, 1, p->phase[1], y, at[1]),
-                                                tap_position(c, 2, p->phase[2], x, at[2])};
+                    const int64_t from[AXES] = {tap_position(c, 0, p->sub[0], z, at[0]),
+                                                tap_position(c, 1, p->sub[1], y, at[1]),
+                                                tap_position(c, 2, p->sub[2], x, at[2])};
                     *to = NO_DATA;
                     if (from[0] >= 0 && from[1] >= 0 && from[2] >= 0)
                         *to = from[0] * run->step[0] + from[1] * run->step[1] +
@@ -476,7 +479,7 @@ struct uneven {
     const struct tile *tile;
 };
 
-static int64_t pieces_of_phase(const struct context *c, const struct tile *tile) {
+static int64_t pieces_of_sub(const struct context *c, const struct tile *tile) {
     const struct wino_axis *a = c->plan->packing->axes;
     return divide_up(tile->uneven_count * a[0].outputs * a[1].outputs * a[2].outputs,
                      c->plan->tiling.width);
@@ -487,14 +490,14 @@ static void sum_piece(void *argument, int64_t index, void *scratch) {
     const struct context *c = uneven->context;
     const struct tile *tile = uneven->tile;
     const struct packing *d = c->direct;
-    const int64_t width = c->plan->tiling.width, pieces = pieces_of_phase(c, tile);
+    const int64_t width = c->plan->tiling.width, pieces = pieces_of_sub(c, tile);
     const enum element element = (enum element)c->layer->element;
     /* The thread's own, where a tile has its sums. */
     const int64_t away = (char *)scratch - (char *)tile->block;
     struct piece p = piece_make(c, tile, index / pieces, (char *)tile->zeros + away);
     piece_locate(&p, index % pieces * width);
     int64_t first, last; /* other jobs have the other channels */
-    channels_of(c, tile, p.phase, &first, &last);
+    channels_of(c, tile, p.sub, &first, &last);
     if (first >= last) return;
     int64_t first_block = 0, last_block = 0;
     while (packing_channel(d, first_block + 1) <= first) first_block++;
@@ -513,5 +516,5 @@ void wino_sum_uneven(const struct context *c, const struct tile *tile, void *scr
     /* What went past the caches must not come after what is written over it. */
     if (c->streamed) finish_streams();
     parallel_pieces(sum_piece, &uneven,
-                    a[0].stride * a[1].stride * a[2].stride * pieces_of_phase(c, tile), scratch);
+                    a[0].stride * a[1].stride * a[2].stride * pieces_of_sub(c, tile), scratch);
 }

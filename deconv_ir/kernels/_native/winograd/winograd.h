@@ -1,4 +1,4 @@
-/* Minimal filtering: fewer multiplications for phases of two taps or more.
+/* Winograd F(m, r): fewer multiplications for sub-convolutions of two taps or more.
  *
  * Winograd (1980); Lavin and Gray, "Fast Algorithms for Convolutional Neural
  * Networks" (2016).  F(m, t) makes m neighbouring sums of t taps out of
@@ -13,12 +13,12 @@
 #define MOST_POINTS 4        /* of an axis */
 #define MOST_OUTPUTS 3
 #define MOST_VALUES (MOST_POINTS * MOST_POINTS * MOST_POINTS)
-#define MOST_AXIS_PHASES 64  /* of an axis */
+#define MOST_AXIS_SUBS 64  /* of an axis */
 #define MOST_AXIS_PARTS 4    /* of an axis */
 #define MOST_PARTS (MOST_AXIS_PARTS * MOST_AXIS_PARTS * MOST_AXIS_PARTS)
-#define MOST_SPREAD 16       /* positions between taps */
+#define MOST_DILATION 16       /* positions between taps */
 #define MOST_LANES 16        /* of a vector of f32 */
-#define MOST_WEAVE 1024      /* lines that make a row of the output */
+#define MOST_INTERLEAVED 1024 /* lines that make a row of the output */
 #define PANEL_COLUMNS 2      /* most vectors of positions that meet weights at a time */
 #define NARROWEST_PANEL 16   /* positions that do so at least */
 
@@ -44,29 +44,29 @@ extern const struct filtering_shape filtering_shapes[FILTERINGS];
 struct transforms {
     /* Values at the points from as many data: `count` vectors, those of data `step` apart.
      * The last of four points may not be wanted: `points` are. */
-    void (*in)(enum filtering kind, const float *const *from, int64_t step, float *const *to,
-               int64_t count, int points);
+    void (*input_transform)(enum filtering kind, const float *const *from, int64_t step,
+                            float *const *to, int64_t count, int points);
     /* Outputs from such values, at `count` positions, plus a bias: a whole vector too much at
      * most. */
-    void (*out)(enum filtering kind, const float *const *from, float *const *to, int64_t count,
-                float bias);
+    void (*output_transform)(enum filtering kind, const float *const *from, float *const *to,
+                             int64_t count, float bias);
     /* Vectors of channels: element i of the rows of as many channels to vector i + at of `to`,
-     * which is [position modulo spread][pitch][channel].  Nothing is read from `end` on, or
+     * which is [position modulo dilation][pitch][channel].  Nothing is read from `end` on, or
      * where that is NULL, a vector too much.  Raises the `levels` of the positions to the
      * largest magnitude, scaled by a factor for each row; those of NaN are above all others. */
     void (*gather)(const float *const *from, const float *scales, int64_t count,
-                   const char *end, int64_t at, int64_t spread, int64_t pitch, float *levels,
+                   const char *end, int64_t at, int64_t dilation, int64_t pitch, float *levels,
                    float *to);
     /* Their inverse: `groups` whole vectors of positions, from `position` on, of the first
-     * `channels` to a panel as of spread(). */
-    void (*lay)(const float *from, int64_t groups, int64_t channels, int64_t position,
+     * `channels` to a panel as of tile_line(). */
+    void (*tile_vectors)(const float *from, int64_t groups, int64_t channels, int64_t position,
                 int64_t width, float *panel, int64_t step);
     /* Copy a line into `blocks` of a panel, of `width` positions each, `step` floats apart. */
-    void (*spread)(const float *line, int64_t blocks, int64_t width, float *panel, int64_t step);
+    void (*tile_line)(const float *line, int64_t blocks, int64_t width, float *panel, int64_t step);
     void (*activate)(const struct epilogue *epilogue, float *line, int64_t count);
     /* Interleave what `lines` hold from position `at` on: count * lines elements, and as
      * many more as make whole vectors of positions. */
-    void (*weave)(const float *const *from, int64_t at, int64_t lines, int64_t count,
+    void (*interleave)(const float *const *from, int64_t at, int64_t lines, int64_t count,
                   float *out);
 };
 extern const struct transforms *const transforms_baseline;
@@ -77,45 +77,45 @@ extern const struct transforms *const transforms_avx512;
 const struct transforms *transforms_for(enum isa isa);
 
 /* One axis of a packed layer.  Window w of sublattice r starts at data position
- * step*w + r + origin; output j of phase q is at v = step*w + spread*j + r + shift. */
+ * step*w + r + origin; output j of sub-convolution q is at v = step*w + dilation*j + r + shift. */
 struct wino_axis {
     enum filtering kind;
     int points, outputs;
-    int64_t stride;     /* output phases */
-    int64_t spread;     /* positions from one tap of a phase to the next */
-    int64_t step;       /* outputs * spread */
-    int64_t alignments; /* windows that begin elsewhere: phases of one share the rest */
-    /* An axis of one phase may have more taps than a filtering: these are cut in parts,
+    int64_t stride;     /* sub-convolutions */
+    int64_t dilation;   /* positions from one tap of a sub-convolution to the next */
+    int64_t step;       /* outputs * dilation */
+    int64_t alignments; /* windows that begin elsewhere: sub-convolutions of one share the rest */
+    /* An axis of one sub-convolution may have more taps than a filtering: these are cut in parts,
      * each with windows of its own, whose products are summed as those of more channels. */
     int parts;
     struct {
-        int taps, first; /* how many, and which tap of the phase comes first */
+        int taps, first; /* how many, and which tap of the sub-convolution comes first */
         unsigned uses;   /* as below */
     } part[MOST_AXIS_PARTS];
     int64_t origins;    /* windows of all alignments, or of all parts */
-    int64_t origin[MOST_AXIS_PHASES]; /* [alignment], or [part] */
+    int64_t origin[MOST_AXIS_SUBS]; /* [alignment], or [part] */
     struct {
-        int64_t packed;    /* the packed phase, of which this one's weights are */
+        int64_t packed;    /* the packed sub-convolution, of which this one's weights are */
         int64_t alignment, shift;
         int taps, first;   /* which of the filtering's taps it has */
         unsigned uses;     /* bit set of points at which it has weights */
-    } phase[MOST_AXIS_PHASES];
+    } sub[MOST_AXIS_SUBS];
 };
 
 /* Which weights there are; what a run must share with the packing. */
 struct wino_choice {
     enum filtering kind[AXES];
-    int64_t merged[AXES];  /* whether all phases share their windows */
+    int64_t merged[AXES];  /* whether all sub-convolutions share their windows */
     int64_t threads;       /* between so many, chunks divide evenly */
     int64_t residue[AXES]; /* of the pads, modulo the stride */
 };
 
-/* A unit is one output channel of one phase of the first two axes: its rows are
- * the phases of the last axis.  Chunks are runs of units; those that begin at
- * the same phase and are as long are laid out alike. */
+/* A unit is one output channel of one sub-convolution of the first two axes: its rows are
+ * the sub-convolutions of the last axis.  Chunks are runs of units; those that begin at
+ * the same sub-convolution and are as long are laid out alike. */
 struct wino_layout {
-    int64_t first, count; /* unit modulo the number of phases, units */
-    int32_t *line;        /* [unit][last phase][point]: where its sums are, or -1 */
+    int64_t first, count; /* unit modulo the number of sub-convolutions, units */
+    int32_t *line;        /* [unit][last sub-convolution][point]: where its sums are, or -1 */
     int32_t *rows;        /* [alignment][point] */
     int64_t lines, weights; /* floats of its weights */
 };
@@ -123,7 +123,7 @@ struct wino_layout {
 struct wino_packing {
     struct wino_choice choice;
     struct wino_axis axes[AXES];
-    int64_t points, alignments, phases; /* of all axes; phases of the first two */
+    int64_t points, alignments, subs; /* of all axes; sub-convolutions of the first two */
     int64_t parts, origins; /* of all axes */
     int64_t channels;       /* of a group */
     int64_t depth[MOST_VALUES]; /* [point]: channels of all parts that have weights there */
@@ -146,7 +146,7 @@ struct wino_tiling {
     /* All panels are filled before any is used, each by so many jobs; 0: every job fills
      * one of its own. */
     int64_t fills;
-    /* Data that a tile sees, [z][y][x modulo spread][x / spread][channel]: positions of the
+    /* Data that a tile sees, [z][y][x modulo dilation][x / dilation][channel]: positions of the
      * axes, vectors of the last, floats of a row and of a plane. */
     int64_t extent[AXES], pitch, row, plane;
     int64_t ready_step;          /* floats of the windows that wait for more, at one point */
@@ -169,13 +169,13 @@ struct wino_plan {
     const struct wino_packing *packing;
     int64_t windows[AXES];
     int64_t low[AXES];        /* the data position at which the first window begins */
-    int64_t origin[AXES][MOST_AXIS_PHASES]; /* [origin]: from there on */
+    int64_t origin[AXES][MOST_AXIS_SUBS]; /* [origin]: from there on */
     int64_t reach[AXES];      /* positions that windows of one number see */
     /* The interleaved lines of the last axis, in order. */
-    int64_t weave_base, weave_lines, weave_high;
+    int64_t interleaved_base, interleaved_lines, interleaved_high;
     struct wino_line {
-        int32_t phase, sublattice, output, shift;
-    } *weave;
+        int32_t sub, sublattice, output, shift;
+    } *interleaved;
     int32_t *offsets;
     /* [origin][point]: where the values are in a panel, in floats from channel 0 on; -1
      * where no weights meet them. */
@@ -183,7 +183,7 @@ struct wino_plan {
     struct wino_tiling tiling;
 };
 
-/* Most taps of a phase of the direct packing. */
+/* Most taps of a sub-convolution of the direct packing. */
 int64_t wino_taps(const struct packing *direct, int axis);
 /* Whether a layer can be filtered so at all. */
 int wino_supports(const struct layer *layer, const struct packing *direct);
@@ -236,23 +236,23 @@ static inline int64_t wino_go(const struct kernels *kernels) {
 static inline const struct wino_layout *wino_layout_of(const struct wino_packing *p,
                                                        int64_t chunk) {
     const int64_t unit = chunk * p->chunk_units;
-    const int64_t first = unit % p->phases, count = least(p->chunk_units, p->units - unit);
+    const int64_t first = unit % p->subs, count = least(p->chunk_units, p->units - unit);
     const struct wino_layout *layout = p->layouts;
     while (layout->first != first || layout->count != count) layout++;
     return layout;
 }
-/* Where output j of window w of a sublattice is, for a phase. */
-static inline int64_t wino_output(const struct wino_axis *a, int64_t phase, int64_t w,
+/* Where output j of window w of a sublattice is, for a sub-convolution. */
+static inline int64_t wino_output(const struct wino_axis *a, int64_t sub, int64_t w,
                                   int64_t sublattice, int64_t j) {
-    return (w * a->step + j * a->spread + sublattice + a->phase[phase].shift) * a->stride + phase;
+    return (w * a->step + j * a->dilation + sublattice + a->sub[sub].shift) * a->stride + sub;
 }
-/* Most taps of a phase. */
+/* Most taps of a sub-convolution. */
 static inline int64_t wino_most_taps(const struct wino_packing *p) {
     int64_t all = 1;
     for (int i = 0; i < AXES; i++) {
         int64_t taps = 1;
         for (int64_t q = 0; q < p->axes[i].stride; q++)
-            taps = most(taps, p->axes[i].phase[q].taps);
+            taps = most(taps, p->axes[i].sub[q].taps);
         all *= taps;
     }
     return all;
