@@ -105,34 +105,33 @@ int64_t next_part(int64_t whole, int64_t part, int64_t fine) {
 #define RESULT 0.5                /* of an element of two interleaved sub-convolutions */
 #define SCATTERED_RESULT 1.2      /* of more than two */
 
-double direct_cycles(const struct layer *layer, const struct run *run,
-                     const struct kernels *kernels, const struct packing *packing,
-                     const struct plan *plan, const struct tiling *t) {
-    const struct machine *machine = &layer->machine;
+double direct_cycles(const struct kernel *k, const struct run *run, const struct plan *plan,
+                     const struct tiling *t) {
+    const struct machine *machine = &k->layer.machine;
     const struct axis *a = plan->axes;
     double subs[AXES], taps[AXES];
     for (int i = 0; i < AXES; i++) {
         subs[i] = (double)most(least(a[i].out_stride, a[i].output), 1);
-        taps[i] = (double)layer->kernel[i] / (double)(layer->forward ? 1 : layer->strides[i]);
+        taps[i] = (double)k->layer.kernel[i] / (double)(k->layer.forward ? 1 : k->layer.strides[i]);
     }
     const double all_subs = subs[0] * subs[1] * subs[2];
-    const double depth = taps[0] * taps[1] * taps[2] * (double)layer->channels_in;
+    const double depth = taps[0] * taps[1] * taps[2] * (double)k->layer.channels_in;
     const int64_t planes = t->images * t->box[0];
-    const double goes = (double)divide_up(most(layer->channels_in, 1), t->channels);
-    const double blocks = (double)t->blocks * packing->rows;
+    const double goes = (double)divide_up(most(k->layer.channels_in, 1), t->channels);
+    const double blocks = (double)t->blocks * k->packing.rows;
     double sums = t->compact
-                      ? row_cycles(machine, kernels, packing->rows,
+                      ? row_cycles(machine, k->kernels, k->packing.rows,
                                    planes * t->box[1] * t->box[2], depth / goes)
-                      : (double)planes * row_cycles(machine, kernels, packing->rows,
+                      : (double)planes * row_cycles(machine, k->kernels, k->packing.rows,
                                                     (t->box[1] - 1) * t->pitch + t->box[2],
                                                     depth / goes);
     sums *= goes * (double)t->blocks * all_subs;
-    sums += blocks * depth * all_subs * kernels->size /
-            weight_bytes_per_cycle(machine, (double)layer->groups * (double)packing->group_size *
-                                                kernels->size);
+    sums += blocks * depth * all_subs * k->kernels->size /
+            weight_bytes_per_cycle(machine, (double)k->layer.groups *
+                                                (double)k->packing.group_size * k->kernels->size);
     /* Rows without zeros between them are copied together. */
     const double rows = (double)(t->images * t->extent[0] * t->extent[1]) *
-                        (double)plan->residues * (double)layer->channels_in;
+                        (double)plan->residues * (double)k->layer.channels_in;
     const int joined = a[2].in_stride == 1 && t->pitch == a[2].data;
     const double copies = rows * (COPIED_ROW / (double)(joined ? t->extent[1] : 1) +
                                   COPIED_ELEMENT * (double)t->pitch);
@@ -149,8 +148,8 @@ double direct_cycles(const struct layer *layer, const struct run *run,
     double tile = sums + copies + panel + results + DIRECT_TILE;
     if (t->jobs > t->threads) {
         /* Tiles at the edges are smaller; with one for a thread, the largest decides. */
-        double whole = (double)layer->groups * (double)run->batch * (double)packing->blocks;
-        double tiled = (double)layer->groups * (double)(t->image_groups * t->images) *
+        double whole = (double)k->layer.groups * (double)run->batch * (double)k->packing.blocks;
+        double tiled = (double)k->layer.groups * (double)(t->image_groups * t->images) *
                        (double)(t->row_groups * t->blocks);
         for (int i = 0; i < AXES; i++) {
             whole *= (double)most(a[i].last - a[i].first, 1);
@@ -194,19 +193,19 @@ double direct_cycles(const struct layer *layer, const struct run *run,
 #define ONE_POINT_FACTOR 0.92
 
 /* Cycles of one chunk's products at all points and of fetching their weights. */
-static double product_cycles(const struct layer *layer, const struct kernels *kernels,
-                             const struct wino_packing *p, const struct wino_tiling *t) {
+static double product_cycles(const struct kernel *k, const struct wino_packing *p,
+                             const struct wino_tiling *t) {
     const struct wino_layout *layout = &p->layouts[0];
-    const double blocks = (double)t->blocks, cache = (double)layer->machine.level2;
-    const int columns = (int)(t->width / kernels->lanes);
+    const double blocks = (double)t->blocks, cache = (double)k->layer.machine.level2;
+    const int columns = (int)(t->width / k->kernels->lanes);
     double products = 0, weights = 0;
     for (int64_t i = 0; i < p->alignments * p->points; i++) {
         const int64_t rows = layout->rows[i];
         if (rows == 0) continue;
-        const int64_t micro = wino_blocks(rows, kernels), fewest = rows / micro;
+        const int64_t micro = wino_blocks(rows, k->kernels), fewest = rows / micro;
         const double larger = (double)(rows % micro), smaller = (double)micro - larger;
-        const double tap = smaller * kernel_tap_cycles(&layer->machine, (int)fewest, columns) +
-                           larger * kernel_tap_cycles(&layer->machine, (int)fewest + 1, columns);
+        const double tap = smaller * kernel_tap_cycles(&k->layer.machine, (int)fewest, columns) +
+                           larger * kernel_tap_cycles(&k->layer.machine, (int)fewest + 1, columns);
         const double depth = (double)p->depth[i % p->points];
         products += blocks * (depth * tap + PRODUCT_BLOCK * (double)micro);
         weights += (double)rows * depth;
@@ -214,8 +213,8 @@ static double product_cycles(const struct layer *layer, const struct kernels *ke
     const double panel_bytes = (double)t->panel_size * sizeof(float);
     if (panel_bytes > cache / 2) products += panel_bytes / PANEL_BYTES_LEVEL2;
     return products + weights * sizeof(float) /
-                          weight_bytes_per_cycle(&layer->machine,
-                                                 (double)wino_weight_bytes(layer, p));
+                          weight_bytes_per_cycle(&k->layer.machine,
+                                                 (double)wino_weight_bytes(k, p));
 }
 
 /* Cycles of one chunk's outputs. */
@@ -239,9 +238,8 @@ static double output_cycles(const struct wino_plan *plan, const struct wino_tili
 }
 
 /* Cycles of bringing one channel of a tile to the panel. */
-static double input_cycles(const struct layer *layer, const struct kernels *kernels,
-                           const struct wino_plan *plan, const struct wino_tiling *t,
-                           double by_length) {
+static double input_cycles(const struct kernel *k, const struct wino_plan *plan,
+                           const struct wino_tiling *t, double by_length) {
     const struct wino_packing *p = plan->packing;
     const struct wino_axis *a = p->axes;
     const double values = (double)(p->origins * p->points) * (double)t->positions;
@@ -251,10 +249,10 @@ static double input_cycles(const struct layer *layer, const struct kernels *kern
         return values * FLAT_VALUE + (whole ? 0 : values / box_x * FLAT_ROW) +
                values / width * FLAT_BLOCK;
     }
-    const double filled = (double)layer->channels_in /
-                          (double)round_up(layer->channels_in, kernels->lanes);
+    const double filled = (double)k->layer.channels_in /
+                          (double)round_up(k->layer.channels_in, k->kernels->lanes);
     const double panel_bytes = (double)t->panel_size * sizeof(float);
-    const double cache = (double)layer->machine.level2;
+    const double cache = (double)k->layer.machine.level2;
     const double far = panel_bytes > 16 * cache  ? FARTHEST_LINE
                        : panel_bytes > 4 * cache ? FAR_LINE
                                                  : NEAR_LINE;
@@ -262,17 +260,16 @@ static double input_cycles(const struct layer *layer, const struct kernels *kern
     if (a[1].points > 1) data += values / (double)a[2].outputs * AXIS_VALUE;
     if (a[0].points > 1) data += values / (double)(a[2].outputs * a[1].outputs) * AXIS_VALUE;
     return by_length / filled * data +
-           (double)(t->images * t->block_size) / (double)kernels->lanes * GATHERED_VALUE +
+           (double)(t->images * t->block_size) / (double)k->kernels->lanes * GATHERED_VALUE +
            values / box_x * WINDOW_ROW + values / width * far;
 }
 
-double wino_cycles(const struct layer *layer, const struct run *run,
-                   const struct kernels *kernels, const struct wino_plan *plan,
+double wino_cycles(const struct kernel *k, const struct run *run, const struct wino_plan *plan,
                    const struct wino_tiling *t) {
     const struct wino_packing *p = plan->packing;
     /* What takes instructions takes fewer of longer vectors; what waits for caches does not. */
     const double by_length =
-        (1 + 16. / ((double)kernels->lanes * layer->machine.multiply_adds)) / 2;
+        (1 + 16. / ((double)k->kernels->lanes * k->layer.machine.multiply_adds)) / 2;
     const double volume = p->axes[0].points > 1 ? VOLUME_FACTOR : 1;
     /* Tiles at the edges hold less; with one for a thread, the largest decides. */
     double full = 1, some_rows = 1, padded = 1;
@@ -284,10 +281,10 @@ double wino_cycles(const struct layer *layer, const struct run *run,
             full *= (double)plan->windows[i] / (double)(t->grid[i] * t->box[i]);
         some_rows = (double)p->units / (double)(p->chunk_units * t->row_groups * t->chunks);
     }
-    const double fill = full * volume * input_cycles(layer, kernels, plan, t, by_length) *
-                        (double)layer->channels_in;
+    const double fill = full * volume * input_cycles(k, plan, t, by_length) *
+                        (double)k->layer.channels_in;
     double sums = some_rows * (double)t->chunks *
-                      (padded * product_cycles(layer, kernels, p, t) +
+                      (padded * product_cycles(k, p, t) +
                        full * volume * output_cycles(plan, t, by_length)) + WINO_TILE;
     double cycles = 0;
     if (t->fills > 0) {

@@ -10,11 +10,9 @@
 
 /* Cycles of a run that sums directly, all data in cache, and of one that takes Winograd's
  * algorithm, by the same measure. */
-double direct_cycles(const struct layer *layer, const struct run *run,
-                     const struct kernels *kernels, const struct packing *packing,
-                     const struct plan *plan, const struct tiling *tiling);
-double wino_cycles(const struct layer *layer, const struct run *run,
-                   const struct kernels *kernels, const struct wino_plan *plan,
+double direct_cycles(const struct kernel *k, const struct run *run, const struct plan *plan,
+                     const struct tiling *tiling);
+double wino_cycles(const struct kernel *k, const struct run *run, const struct wino_plan *plan,
                    const struct wino_tiling *tiling);
 
 /* Keeps the best tiling of all calls in its context, and returns the cycles of the best for so

@@ -1,6 +1,6 @@
 /* The Python module: objects in, the functions of native.h out.
  *
- * compiled.py checks every argument first and is the only caller.  What is
+ * native.py checks every argument first and is the only caller.  What is
  * checked again here is what memory safety hangs on: the sizes of buffers.
  */
 #define PY_SSIZE_T_CLEAN
@@ -41,11 +41,7 @@ struct verdict {
 
 typedef struct {
     PyObject_HEAD
-    struct layer layer;
-    struct packing packing;
-    const struct kernels *kernels;
-    struct epilogue epilogue;
-    void *packed, *bias;
+    struct kernel k;
     int finite;
     /* Weights for Winograd, made when a run first needs them: the last used first. */
     struct form *forms[KEPT_FORMS];
@@ -74,11 +70,11 @@ static void kernel_dealloc(PyObject *object) {
     Kernel *self = (Kernel *)object;
     PyTypeObject *type = Py_TYPE(object);
     plan_release(self->last);
-    packing_free(&self->packing);
+    packing_free(&self->k.packing);
     for (int i = 0; i < KEPT_FORMS; i++) form_release(self->forms[i]);
     free(self->verdict);
-    free(self->packed);
-    free(self->bias);
+    free(self->k.packed);
+    free(self->k.bias);
     ((freefunc)PyType_GetSlot(type, Py_tp_free))(object);
     Py_DECREF(type);
 }
@@ -125,7 +121,7 @@ static int buffer_has(const Py_buffer *buffer, int64_t bytes) {
 
 /* Make room for the filter, and take the bias. */
 static int kernel_prepare(Kernel *self, const Py_buffer *bias) {
-    const struct layer *layer = &self->layer;
+    const struct layer *layer = &self->k.layer;
     const enum element element = (enum element)layer->element;
     const int size = element_size(element);
     const int64_t filter_bytes =
@@ -139,15 +135,15 @@ static int kernel_prepare(Kernel *self, const Py_buffer *bias) {
     }
     if (bias->obj && !buffer_has(bias, bias_bytes)) return -1;
     const int64_t channels = bias_bytes / size;
-    self->kernels = kernels_for((enum isa)layer->isa, accumulator_of(element));
-    self->packed = allocate(filter_bytes / size * self->kernels->size);
+    self->k.kernels = kernels_for((enum isa)layer->isa, accumulator_of(element));
+    self->k.packed = allocate(filter_bytes / size * self->k.kernels->size);
     self->finite = 1;
     self->takes_weights = -1;
-    if (!self->packed || packing_make(layer, self->kernels, &self->packing)) goto no_memory;
+    if (!self->k.packed || packing_make(layer, self->k.kernels, &self->k.packing)) goto no_memory;
     if (bias->obj) {
-        self->bias = allocate(channels * self->kernels->size);
-        if (!self->bias) goto no_memory;
-        self->kernels->load(element, bias->buf, 1, channels, self->bias);
+        self->k.bias = allocate(channels * self->k.kernels->size);
+        if (!self->k.bias) goto no_memory;
+        self->k.kernels->load(element, bias->buf, 1, channels, self->k.bias);
     }
     return 0;
 no_memory:
@@ -158,10 +154,10 @@ no_memory:
 /* fill(buffer, first): take rows of the filter, those of all groups counted through. */
 static PyObject *kernel_fill(PyObject *object, PyObject *arguments) {
     Kernel *self = (Kernel *)object;
-    const struct layer *layer = &self->layer;
+    const struct layer *layer = &self->k.layer;
     const enum element element = (enum element)layer->element;
     const int64_t rows = layer->groups * filter_rows(layer);
-    const int64_t weights = layer->groups * self->packing.group_size / most(rows, 1);
+    const int64_t weights = layer->groups * self->k.packing.group_size / most(rows, 1);
     const int64_t row_bytes = weights * element_size(element);
     Py_buffer part;
     long long first;
@@ -173,17 +169,16 @@ static PyObject *kernel_fill(PyObject *object, PyObject *arguments) {
         failed = 1;
     } else {
         void *wide = part.buf;
-        if (element_size(element) != self->kernels->size) {
-            wide = allocate(count * weights * self->kernels->size);
+        if (element_size(element) != self->k.kernels->size) {
+            wide = allocate(count * weights * self->k.kernels->size);
             failed = wide == NULL;
             if (failed) PyErr_NoMemory();
-            else self->kernels->load(element, part.buf, 1, count * weights, wide);
+            else self->k.kernels->load(element, part.buf, 1, count * weights, wide);
         }
         if (!failed) {
             int finite;
             Py_BEGIN_ALLOW_THREADS
-            finite = !pack_rows(layer, self->kernels, &self->packing, first, count, wide,
-                                self->packed);
+            finite = !pack_rows(&self->k, first, count, wide);
             Py_END_ALLOW_THREADS
             self->finite &= finite;
         }
@@ -220,8 +215,8 @@ static PyObject *kernel_new(PyTypeObject *type, PyObject *arguments, PyObject *k
         self = (Kernel *)((allocfunc)PyType_GetSlot(type, Py_tp_alloc))(type, 0);
     }
     if (self) {
-        self->layer = l;
-        self->epilogue = epilogue;
+        self->k.layer = l;
+        self->k.epilogue = epilogue;
         if (kernel_prepare(self, &bias)) Py_CLEAR(self);
     }
     if (bias.obj) PyBuffer_Release(&bias);
@@ -235,24 +230,24 @@ static PyObject *kernel_new(PyTypeObject *type, PyObject *arguments, PyObject *k
 
 /* Whether such images are filtered.  Returns OUT_OF_MEMORY, 1 if they are not, or 0. */
 static int judge(Kernel *self, const struct run *judged, struct wino_choice *choice) {
-    const struct layer *layer = &self->layer;
+    const struct layer *layer = &self->k.layer;
     const int forced = layer->winograd > CHOSEN;
-    const int64_t rows = layer->channels_out * self->packing.subs[0].count *
-                         self->packing.subs[1].count * self->packing.subs[2].count;
-    if (layer->winograd == DIRECT || !self->finite || !wino_supports(layer, &self->packing))
+    const int64_t rows = layer->channels_out * self->k.packing.subs[0].count *
+                         self->k.packing.subs[1].count * self->k.packing.subs[2].count;
+    if (layer->winograd == DIRECT || !self->finite || !wino_supports(&self->k))
         return 1;
     /* So few products never pay for the transforms: do not even look. */
     if (!forced && (layer->channels_in < FEWEST_CHANNELS || rows < FEWEST_CHANNELS)) return 1;
     /* Of one position every result is a product: none are saved. */
     if (!forced && judged->data[0] * judged->data[1] * judged->data[2] < 2) return 1;
     if (self->takes_weights < 0)
-        self->takes_weights = wino_takes_weights(layer, &self->packing, self->packed);
+        self->takes_weights = wino_takes_weights(&self->k);
     if (!self->takes_weights) return 1;
     double cycles;
-    int failed = wino_choose(layer, judged, self->kernels, &self->packing, choice, &cycles);
+    int failed = wino_choose(&self->k, judged, choice, &cycles);
     if (failed || forced) return failed;
     struct plan direct;
-    failed = plan_make(layer, judged, self->kernels, &self->packing, &direct);
+    failed = plan_make(&self->k, judged, &direct);
     const int faster = cycles < direct.tiling.cycles;
     plan_free(&direct);
     return failed ? OUT_OF_MEMORY : !faster;
@@ -305,9 +300,8 @@ static struct form *form_make(const Kernel *self, const struct run *run,
     struct form *form = calloc(1, sizeof *form);
     if (!form) return NULL;
     form->references = 1;
-    if (wino_arrange(&self->layer, run, self->kernels, &self->packing, &choice) ||
-        wino_packing_make(&self->layer, self->kernels, &self->packing, &choice,
-                          &form->packing)) {
+    if (wino_arrange(&self->k, run, &choice) ||
+        wino_packing_make(&self->k, &choice, &form->packing)) {
         form_release(form);
         return NULL;
     }
@@ -320,7 +314,6 @@ static int form_is_packed(const struct form *form) { return form->packing.weight
 /* Choose between the direct way and Winograd; with `pack`, have weights for it.
  * Returns OUT_OF_MEMORY or 0. */
 static int choose_way(Kernel *self, const struct run *run, int pack, struct shared_plan *shared) {
-    const struct layer *layer = &self->layer;
     struct wino_choice choice;
     if (!run->winograd_bytes || run->batch < 1) return 0;
     const int failed = choose_algorithm(self, run, &choice);
@@ -331,9 +324,7 @@ static int choose_way(Kernel *self, const struct run *run, int pack, struct shar
     if (place >= 0) form->references++;
     shared->form = form;
     /* The interpreter lock is held: whoever else needs these weights waits for them. */
-    if (pack && place < 0 &&
-        wino_pack(layer, self->kernels, &self->packing, self->packed, self->bias, run->threads,
-                  &form->packing))
+    if (pack && place < 0 && wino_pack(&self->k, run->threads, &form->packing))
         return OUT_OF_MEMORY;
     if (form_is_packed(form)) {
         if (place < 0) {
@@ -345,9 +336,7 @@ static int choose_way(Kernel *self, const struct run *run, int pack, struct shar
         self->forms[0] = form;
     }
     /* Where one image has a tile, so have all runs. */
-    return wino_plan_make(layer, run, self->kernels, &form->packing, &shared->winograd)
-               ? OUT_OF_MEMORY
-               : 0;
+    return wino_plan_make(&self->k, run, &form->packing, &shared->winograd) ? OUT_OF_MEMORY : 0;
 }
 
 /* The plan of a run: the last one if it was for the same.  With `pack`, its weights are there. */
@@ -359,7 +348,7 @@ static struct shared_plan *plan_acquire(Kernel *self, const struct run *run, int
         return shared;
     }
     shared = calloc(1, sizeof *shared);
-    if (!shared || plan_make(&self->layer, run, self->kernels, &self->packing, &shared->plan) ||
+    if (!shared || plan_make(&self->k, run, &shared->plan) ||
         choose_way(self, run, pack, shared)) {
         if (shared) {
             plan_free(&shared->plan);
@@ -380,7 +369,7 @@ static struct shared_plan *plan_acquire(Kernel *self, const struct run *run, int
 /* Whether positions and sizes of a run are in bounds, and the interleaved positions cover the
  * output. */
 static int run_is_sane(const Kernel *self, struct run *run) {
-    const int64_t folded = self->layer.folded;
+    const int64_t folded = self->k.layer.folded;
     run->threads = most(1, least(run->threads, MOST_THREADS));
     run->scratch_bytes = most(0, least(run->scratch_bytes, MOST_SCRATCH));
     run->thread_bytes = most(1, least(run->thread_bytes, MOST_SCRATCH));
@@ -405,8 +394,8 @@ static int run_is_sane(const Kernel *self, struct run *run) {
 
 static int run_of_arguments(const Kernel *self, PyObject *arguments, struct run *run,
                             Py_buffer *in, Py_buffer *result) {
-    const int64_t size = element_size((enum element)self->layer.element);
-    const int64_t channels_in = self->layer.groups * self->layer.channels_in;
+    const int64_t size = element_size((enum element)self->k.layer.element);
+    const int64_t channels_in = self->k.layer.groups * self->k.layer.channels_in;
     PyObject *data, *out;
     memset(run, 0, sizeof *run);
     if (!PyArg_ParseTuple(arguments, "OO" SETTINGS, &data, &out, SETTINGS_OF(run))) return -1;
@@ -428,8 +417,8 @@ static int run_of_arguments(const Kernel *self, PyObject *arguments, struct run 
         for (int a = 0; a < in->ndim; a++) good &= in->strides[a] % size == 0;
         good = good && run_is_sane(self, run);
         good &= result->len ==
-                product((int64_t[]){size, run->batch, self->layer.groups,
-                                    self->layer.channels_out / self->layer.folded,
+                product((int64_t[]){size, run->batch, self->k.layer.groups,
+                                    self->k.layer.channels_out / self->k.layer.folded,
                                     run->output[0], run->output[1], run->extent}, 7);
     }
     if (good) return 0;
@@ -467,18 +456,15 @@ static PyObject *kernel_run(PyObject *object, PyObject *arguments) {
     struct shared_plan *shared = plan_acquire(self, &run, 1);
     int failed = -1;
     if (shared) {
-        const struct arrays arrays = {data.buf, self->packed, self->bias, out.buf};
         const struct tiling *t = &shared->plan.tiling;
         /* Else there is nothing left to cut, and Python has a kernel that can go on. */
         const int fits = t->bytes * least(t->threads, t->jobs) <= run.scratch_bytes;
         failed = 1;
         begin_unlocked();
         if (shared->form)
-            failed = wino_execute(&self->layer, &run, self->kernels, &self->packing,
-                                  &shared->winograd, &self->epilogue, &arrays);
+            failed = wino_execute(&self->k, &run, &shared->winograd, data.buf, out.buf);
         else if (fits)
-            failed = execute(&self->layer, &run, self->kernels, &self->packing, &shared->plan,
-                             &self->epilogue, &arrays);
+            failed = execute(&self->k, &run, &shared->plan, data.buf, out.buf);
         end_unlocked();
         plan_release(shared);
         if (failed == OUT_OF_MEMORY) PyErr_NoMemory();
@@ -508,14 +494,15 @@ static PyObject *kernel_describe(PyObject *object, PyObject *arguments) {
     const struct wino_tiling *w = &shared->winograd.tiling;
     PyObject *result = Py_BuildValue(
         "{s:i,s:i,s:L,s:(LLL),s:L,s:L,s:L,s:L,s:L,s:L,s:L,s:L,s:d}", "compact",
-        t->compact, "rows", self->packing.rows, "images", t->images, "box", t->box[0], t->box[1],
-        t->box[2], "channels", t->channels, "step", self->packing.step, "blocks", t->blocks,
+        t->compact, "rows", self->k.packing.rows, "images", t->images, "box", t->box[0], t->box[1],
+        t->box[2], "channels", t->channels, "step", self->k.packing.step, "blocks", t->blocks,
         "threads", t->threads, "jobs", t->jobs, "bytes", t->bytes, "shared_bytes", (long long)0,
         "weight_bytes", (long long)0, "cycles", t->cycles);
     if (result && shared->form) {
         const struct wino_axis *a = shared->form->packing.axes;
         PyObject *more = Py_BuildValue(
-            "{s:((ii)(ii)(ii)),s:(LLL),s:(LLL),s:L,s:(LLL),s:L,s:L,s:L,s:L,s:L,s:L,s:L,s:L,s:i,s:d}",
+            "{s:((ii)(ii)(ii)),s:(LLL),s:(LLL),s:L,s:(LLL),s:L,s:L,s:L,s:L,s:L,s:L,s:L,s:L,s:i,"
+            "s:d}",
             "filtering", a[0].outputs, filtering_shapes[a[0].kind].taps, a[1].outputs,
             filtering_shapes[a[1].kind].taps, a[2].outputs, filtering_shapes[a[2].kind].taps,
             "alignments", a[0].alignments, a[1].alignments, a[2].alignments,
@@ -523,7 +510,7 @@ static PyObject *kernel_describe(PyObject *object, PyObject *arguments) {
             shared->winograd.windows[2], "images", w->images, "box", w->box[0], w->box[1],
             w->box[2], "chunks", w->chunks, "threads", w->threads, "jobs", wino_jobs(w), "bytes",
             w->bytes, "shared_bytes", w->shared_bytes, "fills", w->fills, "width", w->width,
-            "weight_bytes", wino_weight_bytes(&self->layer, &shared->form->packing), "packed",
+            "weight_bytes", wino_weight_bytes(&self->k, &shared->form->packing), "packed",
             form_is_packed(shared->form), "cycles", w->cycles);
         if (!more || PyDict_Update(result, more)) Py_CLEAR(result);
         Py_XDECREF(more);
@@ -535,7 +522,7 @@ static PyObject *kernel_describe(PyObject *object, PyObject *arguments) {
 /* Write the filter, as it was given, into a buffer. */
 static PyObject *kernel_unpack(PyObject *object, PyObject *argument) {
     Kernel *self = (Kernel *)object;
-    const struct layer *layer = &self->layer;
+    const struct layer *layer = &self->k.layer;
     const enum element element = (enum element)layer->element;
     const int size = element_size(element);
     const int64_t count = layer->groups * layer->channels_in * layer->channels_out *
@@ -544,15 +531,15 @@ static PyObject *kernel_unpack(PyObject *object, PyObject *argument) {
     if (PyObject_GetBuffer(argument, &filter, PyBUF_CONTIG)) return NULL;
     int good = buffer_has(&filter, count * size);
     void *wide = filter.buf;
-    if (good && size != self->kernels->size) {
-        wide = allocate(count * self->kernels->size);
+    if (good && size != self->k.kernels->size) {
+        wide = allocate(count * self->k.kernels->size);
         if (!wide) PyErr_NoMemory();
         good = wide != NULL;
     }
     if (good) {
-        unpack_filter(layer, self->kernels, &self->packing, self->packed, wide);
+        unpack_filter(&self->k, wide);
         if (wide != filter.buf) {
-            self->kernels->store(element, wide, count, filter.buf);
+            self->k.kernels->store(element, wide, count, filter.buf);
             free(wide);
         }
     }
@@ -569,16 +556,16 @@ static PyObject *kernel_finite(PyObject *object, void *unused) {
 static PyObject *kernel_packed_bytes(PyObject *object, void *unused) {
     (void)unused;
     const Kernel *self = (Kernel *)object;
-    int64_t bytes = self->layer.groups * self->packing.group_size * self->kernels->size;
+    int64_t bytes = self->k.layer.groups * self->k.packing.group_size * self->k.kernels->size;
     for (int i = 0; i < KEPT_FORMS; i++)
-        if (self->forms[i]) bytes += wino_weight_bytes(&self->layer, &self->forms[i]->packing);
+        if (self->forms[i]) bytes += wino_weight_bytes(&self->k, &self->forms[i]->packing);
     return PyLong_FromLongLong(bytes);
 }
 
 /* The input channels whose sums are rounded together. */
 static PyObject *kernel_step(PyObject *object, void *unused) {
     (void)unused;
-    return PyLong_FromLongLong(((Kernel *)object)->packing.step);
+    return PyLong_FromLongLong(((Kernel *)object)->k.packing.step);
 }
 
 static PyMethodDef kernel_methods[] = {
@@ -662,7 +649,7 @@ static PyMethodDef module_methods[] = {
     {NULL, NULL, 0, NULL},
 };
 
-/* Of the calls from Python; to be raised, here and in compiled.py, when one changes. */
+/* Of the calls from Python; to be raised, here and in extension.py, when one changes. */
 enum { INTERFACE = 11 };
 
 static int add_type(PyObject *module, PyType_Spec *spec, const char *name) {
@@ -688,7 +675,7 @@ static PyModuleDef_Slot module_slots[] = {{Py_mod_exec, module_exec}, {0, NULL}}
 static struct PyModuleDef module_definition = {
     PyModuleDef_HEAD_INIT,
     .m_name = "_compiled",
-    .m_doc = "Compiled kernels; see compiled.py, the only caller.",
+    .m_doc = "Compiled kernels; see native.py, the only caller.",
     .m_methods = module_methods,
     .m_slots = module_slots,
 };

@@ -86,14 +86,14 @@ struct kernels {
                       int64_t ahead, char *out);
 };
 
-struct layer;
+struct kernel;
 struct run;
 
 /* Results from this size on will not stay in cache.  Writing them through it would fetch
  * them first; writing past it pays where most of a row is whole cache lines. */
 #define STREAMED_BYTES ((int64_t)8 << 20)
 #define STREAMED_ROW 256
-int is_streamed(const struct layer *layer, const struct run *run);
+int is_streamed(const struct kernel *k, const struct run *run);
 /* Until then what went past the caches may be unseen by other threads. */
 void finish_streams(void);
 
@@ -105,7 +105,6 @@ extern const struct kernels *const kernels_avx512[ACCUMULATORS];
 #endif
 
 const char *isa_name(enum isa isa);
-enum isa isa_best(void);
 int isa_available(enum isa isa);
 const struct kernels *kernels_for(enum isa isa, enum accumulator accumulator);
 enum accumulator accumulator_of(enum element element);
@@ -119,7 +118,7 @@ static inline int element_size(enum element element) {
 /* Winograd F(m, r): never, where it is faster, or wherever it can be. */
 enum winograd { DIRECT, CHOSEN, FILTERED };
 
-/* What the cost models know of a processor, beside its instructions; see machine.py. */
+/* What the cost models know of a processor, beside its instructions; see cpu.py. */
 struct machine {
     int64_t level2;       /* bytes of a core's second-level cache */
     double multiply_adds; /* of vectors that a core begins in a cycle */
@@ -191,6 +190,15 @@ struct packing {
     int64_t step;
 };
 
+/* A layer with packed weights: what all its plans and runs share. */
+struct kernel {
+    struct layer layer;
+    const struct kernels *kernels;
+    struct packing packing;
+    struct epilogue epilogue;
+    void *packed, *bias; /* in the accumulator's type; bias: or NULL */
+};
+
 int packing_make(const struct layer *layer, const struct kernels *kernels,
                  struct packing *packing);
 void packing_free(struct packing *packing);
@@ -206,12 +214,11 @@ static inline int64_t filter_rows(const struct layer *layer) {
 }
 /* Pack `count` of the rows of all groups.  Returns 0, or 1 if a weight of theirs is infinite
  * or NaN. */
-int pack_rows(const struct layer *layer, const struct kernels *kernels,
-              const struct packing *packing, int64_t first, int64_t count, const void *rows,
-              void *packed);
+int pack_rows(const struct kernel *k, int64_t first, int64_t count, const void *rows);
+/* Whether `count` f32 or f64 are finite. */
+int all_finite(const void *values, int64_t count, int size);
 /* The inverse: the filter as it was, in the accumulator's type. */
-void unpack_filter(const struct layer *layer, const struct kernels *kernels,
-                   const struct packing *packing, const void *packed, void *filter);
+void unpack_filter(const struct kernel *k, void *filter);
 
 /* One axis of one run. */
 struct axis {
@@ -221,9 +228,11 @@ struct axis {
     int64_t low, high;             /* smallest and largest offset of a tap */
     int64_t patterns;              /* distinct lists of offsets */
     int64_t *pattern_of;           /* [out_stride]: the list of a sub-convolution */
-    int64_t *sub_of;             /* [out_stride]: its packed sub-convolution */
+    int64_t *sub_of;               /* [out_stride]: its packed sub-convolution */
     int64_t *pattern_first;        /* [patterns + 1] */
-    int64_t *offset, *residue;    /* the lists, one after the other */
+    struct tap_place {
+        int64_t offset, residue;
+    } *places;                     /* the lists, one after the other */
 };
 
 struct tiling {
@@ -252,8 +261,7 @@ struct plan {
     struct tiling tiling;
 };
 
-int plan_make(const struct layer *layer, const struct run *run, const struct kernels *kernels,
-              const struct packing *packing, struct plan *plan);
+int plan_make(const struct kernel *k, const struct run *run, struct plan *plan);
 void plan_free(struct plan *plan);
 
 /* ----------------------------------------------------------- execution -- */
@@ -275,12 +283,6 @@ void parallel_pieces(job_function function, void *context, int64_t count, void *
 void *take_shared(int64_t bytes, int64_t scratch_bytes);
 void give_shared(void);
 
-/* The arrays of a run; `bias` is in the accumulator's type, or NULL. */
-struct arrays {
-    const void *data, *packed, *bias;
-    void *out;
-};
-
 /* Whether a signal has come that ends the calling thread's run; its exception is set. */
 int run_is_interrupted(void);
 /* Between the two the calling thread computes without the interpreter lock. */
@@ -288,9 +290,8 @@ void begin_unlocked(void);
 void end_unlocked(void);
 
 /* Returns 0, or what parallel_run() does. */
-int execute(const struct layer *layer, const struct run *run, const struct kernels *kernels,
-            const struct packing *packing, const struct plan *plan,
-            const struct epilogue *epilogue, const struct arrays *arrays);
+int execute(const struct kernel *k, const struct run *run, const struct plan *plan,
+            const void *data, void *out);
 
 /* Positions of an axis. */
 struct spans {
@@ -303,11 +304,8 @@ struct spans {
 /* Compute the results to which no tap brings data: those outside of [low, high) on any axis, or all
  * of a layer whose every sub-convolution has taps, whose folded is 1.  Return what parallel_run()
  * does. */
-int fill_unreached(const struct layer *layer, const struct run *run,
-                   const struct kernels *kernels, const struct epilogue *epilogue,
-                   const struct arrays *arrays);
-int fill_outside(const struct layer *layer, const struct run *run, const struct kernels *kernels,
-                 const struct epilogue *epilogue, const struct arrays *arrays,
+int fill_unreached(const struct kernel *k, const struct run *run, void *out);
+int fill_outside(const struct kernel *k, const struct run *run, void *out,
                  const int64_t low[AXES], const int64_t high[AXES]);
 
 /* Memory to be freed with free(); in huge pages where it is large, since a data
@@ -342,6 +340,18 @@ static inline int64_t divide_up(int64_t a, int64_t b) { return (a + b - 1) / b; 
 static inline int64_t round_up(int64_t a, int64_t b) { return divide_up(a, b) * b; }
 static inline int64_t floor_divide(int64_t a, int64_t b) { /* b > 0 */
     return a >= 0 ? a / b : -((-a + b - 1) / b);
+}
+
+/* Positions of an axis that a tile sees: `count` of them have data, from `begin` on; `before`
+ * before them have none. */
+struct stretch {
+    int64_t begin, before, count;
+};
+
+/* Of the positions from `first` up to `last`, where `extent` have data. */
+static inline struct stretch stretch_make(int64_t first, int64_t last, int64_t extent) {
+    const int64_t begin = least(most(first, 0), last);
+    return (struct stretch){begin, begin - first, most(0, least(last, extent) - begin)};
 }
 
 #endif

@@ -18,13 +18,14 @@
 #define SUBS_TOGETHER 8 /* that meet the same data while these are in cache */
 
 struct context {
+    const struct kernel *k;
     const struct layer *layer;
-    const struct run *run;
     const struct kernels *kernels;
     const struct packing *packing;
+    const struct run *run;
     const struct plan *plan;
-    const struct epilogue *epilogue;
-    const struct arrays *arrays;
+    const char *data;
+    char *out;
     atomic_int *failed; /* set when out of memory */
     int streamed;       /* whether results go past the caches */
 };
@@ -60,23 +61,12 @@ static struct tile tile_of(const struct context *c, int64_t job, void *scratch) 
 
 /* ------------------------------------------------------------- data in -- */
 
-/* The stretch of one axis that a residue of the data has for a tile: `count`
- * positions, `before` zeros in front of them. */
-struct stretch {
-    int64_t begin, count, before;
-};
-
+/* What a tile sees of a residue of the data. */
 static struct stretch stretch_of(const struct context *c, const struct tile *tile, int axis,
                                  int64_t residue) {
     const struct axis *a = &c->plan->axes[axis];
-    const int64_t first = tile->first[axis] + a->low;
-    const int64_t last = tile->first[axis] + tile->box[axis] + a->high;
-    const int64_t extent = divide_up(a->data - residue, a->in_stride);
-    struct stretch s;
-    s.begin = most(first, 0);
-    s.count = most(0, least(last, extent) - s.begin);
-    s.before = least(s.begin, last) - first;
-    return s;
+    return stretch_make(tile->first[axis] + a->low, tile->first[axis] + tile->box[axis] + a->high,
+                        divide_up(a->data - residue, a->in_stride));
 }
 
 /* Most are short: calls of memset would take longer than they do. */
@@ -88,25 +78,6 @@ static inline void clear_row(char *to, int64_t bytes) {
     int64_t i = 0;
     for (; i + COPY_STEP <= bytes; i += COPY_STEP) memset(to + i, 0, COPY_STEP);
     for (; i < bytes; i += 4) memset(to + i, 0, 4);
-}
-
-/* Whether rows, in the accumulator's type, hold an infinity or a NaN. */
-static int rows_not_finite(const char *rows, int64_t bytes, int size) {
-    int found = 0;
-    if (size == 4) {
-        for (int64_t i = 0; i < bytes; i += 4) {
-            uint32_t bits;
-            memcpy(&bits, rows + i, 4);
-            found |= (bits & UINT32_C(0x7f800000)) == UINT32_C(0x7f800000);
-        }
-        return found;
-    }
-    for (int64_t i = 0; i < bytes; i += 8) {
-        uint64_t bits;
-        memcpy(&bits, rows + i, 8);
-        found |= (bits & UINT64_C(0x7ff0000000000000)) == UINT64_C(0x7ff0000000000000);
-    }
-    return found;
 }
 
 /* One image of one channel of one residue; returns whether a guarded layer's data hold an
@@ -161,7 +132,7 @@ static int copy_volume(const struct context *c, const struct tile *tile, const c
             clear_row(row + count, gap);
         }
         const int64_t filled = held * pitch;
-        if (c->layer->guarded) not_finite |= rows_not_finite(row - filled, filled, (int)size);
+        if (c->layer->guarded) not_finite |= !all_finite(row - filled, filled / size, (int)size);
         clear_row(row, (rows - last) * pitch);
     }
     return not_finite;
@@ -183,7 +154,7 @@ static int copy_data(const struct context *c, const struct tile *tile, int64_t f
             for (int64_t image = 0; image < tile->images; image++)
                 not_finite |= copy_volume(
                     c, tile,
-                    (const char *)c->arrays->data +
+                    c->data +
                         ((tile->first_image + image) * c->run->image_step +
                          index * c->run->channel_step) * in_size,
                     residue,
@@ -302,14 +273,14 @@ static void sum_block(const struct context *c, const struct tile *tile, const st
     const int rows = packing_rows(p, block);
     const int64_t packed =
         sub->packed + sub->taps * (c->layer->channels_in * channel + go->first * rows);
-    const char *bias = c->arrays->bias;
+    const char *bias = c->k->bias;
     if (bias) bias += (tile->group * c->layer->channels_out + channel) * size;
     const int64_t depth = go->count * sub->taps;
     const char *data = sweep->data + at * size;
-    const char *weights = (const char *)c->arrays->packed + packed * size;
+    const char *weights = (const char *)c->k->packed + packed * size;
     char *sums = sweep->sums + (sub_index * sweep->sub_stride +
                                 block_index * sweep->block_stride + at) * size;
-    const struct epilogue *finish = go->ends ? c->epilogue : NULL;
+    const struct epilogue *finish = go->ends ? &c->k->epilogue : NULL;
     if (!go->ends) bias = NULL;
     if (go->guarded)
         sum_guarded(c, sub, channel, rows, positions, depth, data, weights, sums,
@@ -369,7 +340,7 @@ static char *out_row(const struct context *c, const struct tile *tile, int64_t i
     const int64_t channels = c->layer->channels_out / c->layer->folded;
     const int64_t index =
         ((tile->first_image + image) * c->layer->groups + tile->group) * channels + channel;
-    return (char *)c->arrays->out + ((index * a[0].output + oz) * a[1].output + oy) *
+    return c->out + ((index * a[0].output + oz) * a[1].output + oy) *
                                         c->run->extent *
                                         element_size((enum element)c->layer->element);
 }
@@ -615,31 +586,30 @@ static void run_tile(void *context, int64_t job, void *scratch) {
 
 /* --------------------------------------------------------------- a run -- */
 
-int is_streamed(const struct layer *layer, const struct run *run) {
-    const enum element element = (enum element)layer->element;
+int is_streamed(const struct kernel *k, const struct run *run) {
+    const enum element element = (enum element)k->layer.element;
     const int64_t size = element_size(element);
     const int64_t row = run->extent * size;
-    const int64_t rows = run->batch * layer->groups * layer->channels_out / layer->folded *
+    const int64_t rows = run->batch * k->layer.groups * k->layer.channels_out / k->layer.folded *
                          run->output[0] * run->output[1];
     return (element == F32 || element == F64) && row >= STREAMED_ROW &&
            rows * row >= STREAMED_BYTES;
 }
 
-int execute(const struct layer *layer, const struct run *run, const struct kernels *kernels,
-            const struct packing *packing, const struct plan *plan,
-            const struct epilogue *epilogue, const struct arrays *arrays) {
+int execute(const struct kernel *k, const struct run *run, const struct plan *plan,
+            const void *data, void *out) {
     atomic_int failed = 0;
-    struct context context = {layer, run,      kernels, packing,
-                              plan,  epilogue, arrays,  &failed, is_streamed(layer, run)};
+    struct context context = {k,    &k->layer, k->kernels, &k->packing, run,
+                              plan, data,      out,        &failed,     is_streamed(k, run)};
     int64_t low[AXES], high[AXES];
     for (int a = 0; a < AXES; a++) {
         const struct axis *axis = &plan->axes[a];
-        const int64_t step = axis->out_stride * (a == 2 ? layer->folded : 1);
+        const int64_t step = axis->out_stride * (a == 2 ? k->layer.folded : 1);
         const int64_t crop = a == 2 ? run->crop : 0, end = a == 2 ? run->extent : axis->output;
         low[a] = least(most(0, axis->first * step - crop), end);
         high[a] = most(low[a], least(axis->last * step - crop, end));
     }
-    int done = fill_outside(layer, run, kernels, epilogue, arrays, low, high);
+    int done = fill_outside(k, run, out, low, high);
     if (!done)
         done = parallel_run(run_tile, &context, plan->tiling.jobs, plan->tiling.threads,
                             plan->tiling.bytes);

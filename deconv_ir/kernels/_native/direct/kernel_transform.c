@@ -99,13 +99,16 @@ struct part {
 
 /* Copy what one block of rows of one sub-convolution, [channel][tap][row] as it is packed, has of a
  * part, from or to it. */
-static void copy_block(const struct layer *layer, const struct packing *packing,
-                       const struct part *part, const int64_t sub[AXES], int64_t block,
-                       int size, char *packed, int unpack) {
-    const struct subs *p = packing->subs;
-    const int64_t taps = layer->kernel[0] * layer->kernel[1] * layer->kernel[2];
-    const int64_t rows = packing_rows(packing, block), channel = packing_channel(packing, block);
+static void copy_block(const struct kernel *k, const struct part *part, const int64_t sub[AXES],
+                       int64_t block, char *packed, int unpack) {
+    const struct layer *layer = &k->layer;
+    const size_t size = (size_t)k->kernels->size;
+    const int64_t channel = packing_channel(&k->packing, block);
+    const int64_t rows = packing_rows(&k->packing, block), *kernel = layer->kernel;
+    const int64_t taps = kernel[0] * kernel[1] * kernel[2];
+    const struct tap *begin[AXES], *end[AXES];
     int64_t in_first = 0, in_end = layer->channels_in, row_first = 0, row_end = rows;
+    int64_t tap_count = 1, tap = 0;
     if (layer->forward) {
         row_first = most(part->first - channel, 0);
         row_end = least(part->first + part->count - channel, rows);
@@ -113,98 +116,79 @@ static void copy_block(const struct layer *layer, const struct packing *packing,
         in_first = part->first;
         in_end = part->first + part->count;
     }
+    for (int a = 0; a < AXES; a++) {
+        const struct subs *subs = &k->packing.subs[a];
+        begin[a] = subs->taps + subs->first[sub[a]];
+        end[a] = subs->taps + subs->first[sub[a] + 1];
+        tap_count *= end[a] - begin[a];
+    }
+    /* Of the part, not of the filter. */
     const int64_t row_step = (layer->forward ? layer->channels_in : 1) * taps;
     const int64_t in_step = (layer->forward ? 1 : layer->channels_out) * taps;
-    for (int64_t i = in_first; i < in_end; i++) {
-        int64_t tap = 0, tap_count = 1;
-        for (int axis = 0; axis < AXES; axis++)
-            tap_count *= p[axis].first[sub[axis] + 1] - p[axis].first[sub[axis]];
-        for (int64_t a = p[0].first[sub[0]]; a < p[0].first[sub[0] + 1]; a++)
-            for (int64_t b = p[1].first[sub[1]]; b < p[1].first[sub[1] + 1]; b++)
-                for (int64_t c = p[2].first[sub[2]]; c < p[2].first[sub[2] + 1]; c++, tap++) {
-                    const int64_t k = (p[0].taps[a].kernel * layer->kernel[1] +
-                                       p[1].taps[b].kernel) * layer->kernel[2] +
-                                      p[2].taps[c].kernel;
-                    /* Of the part, not of the filter. */
-                    const int64_t out_from = layer->forward ? channel - part->first : channel;
-                    const int64_t in_from = layer->forward ? i : i - part->first;
-                    const int64_t at = in_from * in_step + out_from * row_step + k;
-                    char *to = packed + ((i * tap_count + tap) * rows + row_first) * size;
+    const int64_t first = layer->forward ? (channel - part->first) * row_step
+                                         : channel * row_step - part->first * in_step;
+    for (int64_t i = in_first; i < in_end; i++, tap = 0)
+        for (const struct tap *z = begin[0]; z < end[0]; z++)
+            for (const struct tap *y = begin[1]; y < end[1]; y++)
+                for (const struct tap *x = begin[2]; x < end[2]; x++, tap++) {
+                    const int64_t at = first + i * in_step +
+                                       (z->kernel * kernel[1] + y->kernel) * kernel[2] + x->kernel;
+                    char *to = packed + ((i * tap_count + tap) * rows + row_first) * (int64_t)size;
                     for (int64_t row = row_first; row < row_end; row++, to += size) {
-                        char *weight = part->rows + (at + row * row_step) * size;
-                        if (unpack) memcpy(weight, to, (size_t)size);
+                        char *weight = part->rows + (at + row * row_step) * (int64_t)size;
+                        if (unpack) memcpy(weight, to, size);
                         else if (size == 4) memcpy(to, weight, 4);
                         else memcpy(to, weight, 8);
                     }
                 }
-    }
 }
 
-/* Whether all of `count` weights are finite. */
-static int all_finite(const void *weights, enum accumulator accumulator, int64_t count) {
-    if (accumulator == ACC_F32) {
-        const uint32_t *w = weights;
-        uint32_t bad = 0;
-        for (int64_t i = 0; i < count; i++) bad |= (w[i] & 0x7f800000u) == 0x7f800000u;
-        return !bad;
+int all_finite(const void *values, int64_t count, int size) {
+    uint64_t bad = 0;
+    if (size == 4) {
+        const uint32_t *v = values, mask = UINT32_C(0x7f800000);
+        for (int64_t i = 0; i < count; i++) bad |= (v[i] & mask) == mask;
+    } else {
+        const uint64_t *v = values, mask = UINT64_C(0x7ff0000000000000);
+        for (int64_t i = 0; i < count; i++) bad |= (v[i] & mask) == mask;
     }
-    if (accumulator == ACC_F64) {
-        const uint64_t *w = weights, mask = UINT64_C(0x7ff0000000000000);
-        uint64_t bad = 0;
-        for (int64_t i = 0; i < count; i++) bad |= (w[i] & mask) == mask;
-        return !bad;
-    }
-    return 1;
+    return !bad;
 }
 
-/* Copy rows of one group. */
-static void copy_part(const struct layer *layer, const struct kernels *kernels,
-                      const struct packing *p, int64_t group, const struct part *part,
-                      char *packed, int unpack) {
-    const int size = kernels->size;
-    for (int64_t block = 0; block < p->blocks; block++) {
-        int64_t sub[AXES], r = 0;
-        for (sub[0] = 0; sub[0] < p->subs[0].count; sub[0]++)
-            for (sub[1] = 0; sub[1] < p->subs[1].count; sub[1]++)
-                for (sub[2] = 0; sub[2] < p->subs[2].count; sub[2]++, r++) {
-                    /* Blocks before this one hold `channel` rows of the sub-convolution. */
-                    const int64_t sub_size = p->sub_start[r + 1] - p->sub_start[r];
-                    const int64_t at = group * p->group_size + p->sub_start[r] +
-                                       sub_size / layer->channels_out *
-                                           packing_channel(p, block);
-                    copy_block(layer, p, part, sub, block, size, packed + at * size, unpack);
-                }
-    }
-}
-
-static void copy_rows(const struct layer *layer, const struct kernels *kernels,
-                      const struct packing *packing, int64_t first, int64_t count, char *rows,
-                      char *packed, int unpack) {
-    const int64_t of_group = filter_rows(layer);
-    if (!packing->group_size) return;
-    const int64_t row_bytes = packing->group_size / of_group * kernels->size;
-    while (count > 0) {
+/* Copy some rows of the filter to where all of them are packed, or from there. */
+static void copy_rows(const struct kernel *k, int64_t first, int64_t count, char *rows,
+                      int unpack) {
+    const struct packing *p = &k->packing;
+    const int64_t size = k->kernels->size, of_group = filter_rows(&k->layer);
+    if (!p->group_size) return;
+    for (struct part part; count > 0; first += part.count, count -= part.count) {
         const int64_t group = first / of_group;
-        const struct part part = {first - group * of_group,
-                                  least(count, (group + 1) * of_group - first), rows};
-        copy_part(layer, kernels, packing, group, &part, packed, unpack);
-        first += part.count;
-        count -= part.count;
-        rows += part.count * row_bytes;
+        part = (struct part){first - group * of_group, least(count, (group + 1) * of_group - first),
+                             rows};
+        for (int64_t block = 0; block < p->blocks; block++) {
+            int64_t sub[AXES], r = 0;
+            for (sub[0] = 0; sub[0] < p->subs[0].count; sub[0]++)
+                for (sub[1] = 0; sub[1] < p->subs[1].count; sub[1]++)
+                    for (sub[2] = 0; sub[2] < p->subs[2].count; sub[2]++, r++) {
+                        /* Blocks before this one hold `channel` rows of the sub-convolution. */
+                        const int64_t at = group * p->group_size + p->sub_start[r] +
+                                           (p->sub_start[r + 1] - p->sub_start[r]) /
+                                               k->layer.channels_out * packing_channel(p, block);
+                        copy_block(k, &part, sub, block, (char *)k->packed + at * size, unpack);
+                    }
+        }
+        rows += part.count * (p->group_size / of_group) * size;
     }
 }
 
-int pack_rows(const struct layer *layer, const struct kernels *kernels,
-              const struct packing *packing, int64_t first, int64_t count, const void *rows,
-              void *packed) {
-    copy_rows(layer, kernels, packing, first, count, (char *)rows, packed, 0);
-    const enum accumulator accumulator = accumulator_of((enum element)layer->element);
-    const int64_t row_size = packing->group_size / most(filter_rows(layer), 1);
-    return !all_finite(rows, accumulator, count * row_size);
+int pack_rows(const struct kernel *k, int64_t first, int64_t count, const void *rows) {
+    copy_rows(k, first, count, (char *)rows, 0);
+    const enum accumulator accumulator = accumulator_of((enum element)k->layer.element);
+    const int64_t row_size = k->packing.group_size / most(filter_rows(&k->layer), 1);
+    return (accumulator == ACC_F32 || accumulator == ACC_F64) &&
+           !all_finite(rows, count * row_size, k->kernels->size);
 }
 
-void unpack_filter(const struct layer *layer, const struct kernels *kernels,
-                   const struct packing *packing, const void *packed, void *filter) {
-    copy_rows(layer, kernels, packing, 0, layer->groups * filter_rows(layer), filter,
-              (char *)packed, 1);
+void unpack_filter(const struct kernel *k, void *filter) {
+    copy_rows(k, 0, k->layer.groups * filter_rows(&k->layer), filter, 1);
 }

@@ -5,11 +5,11 @@
 #include <string.h>
 
 struct context {
+    const struct kernel *k;
     const struct layer *layer;
-    const struct run *run;
     const struct kernels *kernels;
-    const struct epilogue *epilogue;
-    const struct arrays *arrays;
+    const struct run *run;
+    char *out;
     const struct spans *spans;
 };
 
@@ -35,14 +35,14 @@ static void fill_channel(void *context, int64_t job, void *scratch) {
     const int64_t size = element_size((enum element)c->layer->element);
     const int64_t outs = c->layer->channels_out / c->layer->folded;
     const int64_t channel = job % (c->layer->groups * outs);
-    const char *bias = c->arrays->bias;
+    const char *bias = c->k->bias;
     if (bias) bias += (channel / outs * c->layer->channels_out + channel % outs) * c->kernels->size;
     /* A sum of no taps. */
     const int columns = c->kernels->columns[1];
     const int64_t at_once = columns * c->kernels->lanes;
     c->kernels->table[1][columns](0, no_offsets, scratch, scratch, scratch, 0, 1, 1, bias,
-                                  c->epilogue);
-    char *row = (char *)c->arrays->out + job * output[0] * output[1] * extent * size;
+                                  &c->k->epilogue);
+    char *row = c->out + job * output[0] * output[1] * extent * size;
     for (int64_t z = 0; z < output[0]; z++) {
         const int plane_within = is_within(&c->spans[0], z);
         for (int64_t y = 0; y < output[1]; y++, row += extent * size) {
@@ -61,9 +61,8 @@ static void fill_channel(void *context, int64_t job, void *scratch) {
 /* Results for which waking other threads takes longer than filling them. */
 #define FEW_RESULTS ((int64_t)1 << 15)
 
-static int fill_spans(const struct layer *layer, const struct run *run,
-                      const struct kernels *kernels, const struct epilogue *epilogue,
-                      const struct arrays *arrays, const struct spans spans[AXES]) {
+static int fill_spans(const struct kernel *k, const struct run *run, void *out,
+                      const struct spans spans[AXES]) {
     const int64_t extents[AXES] = {run->output[0], run->output[1], run->extent};
     int64_t all = 1, others = 1;
     for (int a = 0; a < AXES; a++) {
@@ -73,16 +72,15 @@ static int fill_spans(const struct layer *layer, const struct run *run,
         all *= extents[a];
         others *= extents[a] - within;
     }
-    const int64_t channels = run->batch * layer->groups * layer->channels_out / layer->folded;
+    const int64_t channels = run->batch * k->layer.groups * k->layer.channels_out / k->layer.folded;
     if (all == others || channels == 0) return 0;
-    struct context context = {layer, run, kernels, epilogue, arrays, spans};
+    struct context context = {k, &k->layer, k->kernels, run, out, spans};
     const int64_t threads = (all - others) * channels < FEW_RESULTS ? 1 : run->threads;
     return parallel_run(fill_channel, &context, channels, threads,
-                        MAX_COLUMNS * kernels->lanes * kernels->size);
+                        MAX_COLUMNS * k->kernels->lanes * k->kernels->size);
 }
 
-int fill_outside(const struct layer *layer, const struct run *run, const struct kernels *kernels,
-                 const struct epilogue *epilogue, const struct arrays *arrays,
+int fill_outside(const struct kernel *k, const struct run *run, void *out,
                  const int64_t low[AXES], const int64_t high[AXES]) {
     const int64_t extents[AXES] = {run->output[0], run->output[1], run->extent};
     struct span ends[AXES][2];
@@ -92,7 +90,7 @@ int fill_outside(const struct layer *layer, const struct run *run, const struct 
         ends[a][1] = (struct span){high[a], extents[a]};
         spans[a] = (struct spans){2, ends[a]};
     }
-    return fill_spans(layer, run, kernels, epilogue, arrays, spans);
+    return fill_spans(k, run, out, spans);
 }
 
 /* Whether a tap brings data to a result of an axis. */
@@ -146,13 +144,11 @@ static int spans_make(const struct layer *layer, const struct run *run, int axis
     return add_span(spans, &room, natural[1], last);
 }
 
-int fill_unreached(const struct layer *layer, const struct run *run,
-                   const struct kernels *kernels, const struct epilogue *epilogue,
-                   const struct arrays *arrays) {
+int fill_unreached(const struct kernel *k, const struct run *run, void *out) {
     struct spans spans[AXES] = {{0, NULL}};
     int failed = 0;
-    for (int a = 0; a < AXES && !failed; a++) failed = spans_make(layer, run, a, &spans[a]);
-    if (!failed) failed = fill_spans(layer, run, kernels, epilogue, arrays, spans);
+    for (int a = 0; a < AXES && !failed; a++) failed = spans_make(&k->layer, run, a, &spans[a]);
+    if (!failed) failed = fill_spans(k, run, out, spans);
     for (int a = 0; a < AXES; a++) free(spans[a].span);
     return failed;
 }

@@ -15,22 +15,18 @@ static int64_t tap_count(const struct subs *p, int64_t sub) {
 }
 
 /* Where tap `t` of sub-convolution q finds its data: data[in_stride*(v + offset) + residue]. */
-static void tap_offset(const struct layer *layer, const struct run *run, int index,
-                       const struct tap *t, int64_t q, int64_t *offset, int64_t *residue) {
+static struct tap_place tap_place(const struct layer *layer, const struct run *run, int index,
+                              const struct tap *t, int64_t q) {
     const int64_t stride = layer->strides[index], pad = run->pads_begin[index];
-    if (layer->forward) {
-        const int64_t at = layer->dilations[index] * t->kernel - pad;
-        *offset = floor_divide(at, stride);
-        *residue = at - *offset * stride;
-    } else {
-        *offset = floor_divide(q + pad, stride) - t->shift;
-        *residue = 0;
-    }
+    if (!layer->forward) return (struct tap_place){floor_divide(q + pad, stride) - t->shift, 0};
+    const int64_t at = layer->dilations[index] * t->kernel - pad;
+    const int64_t offset = floor_divide(at, stride);
+    return (struct tap_place){offset, at - offset * stride};
 }
 
 static int axis_make(const struct layer *layer, const struct run *run, int index,
                      const struct subs *subs, struct axis *axis) {
-    const int64_t stride = layer->strides[index];
+    const int64_t stride = layer->strides[index], pad = run->pads_begin[index];
     axis->data = run->data[index];
     axis->output = run->output[index];
     axis->out_stride = layer->forward ? 1 : stride;
@@ -39,50 +35,35 @@ static int axis_make(const struct layer *layer, const struct run *run, int index
     const int64_t existing = least(axis->out_stride, most(axis->output, 1));
     axis->pattern_of = calloc((size_t)existing, sizeof *axis->pattern_of);
     axis->sub_of = calloc((size_t)existing, sizeof *axis->sub_of);
-    if (!axis->pattern_of || !axis->sub_of) return -1;
+    axis->pattern_first = calloc((size_t)existing + 1, sizeof *axis->pattern_first);
+    axis->places = calloc((size_t)layer->kernel[index], sizeof *axis->places);
+    if (!axis->pattern_of || !axis->sub_of || !axis->pattern_first || !axis->places) return -1;
     /* Two sub-convolutions share a list when they share the packed sub-convolution's tap
      * count and all offsets, which neighbours mostly do. */
-    int64_t lists = 0, used = 0, room = 0;
-    axis->pattern_first = calloc((size_t)existing + 1, sizeof *axis->pattern_first);
-    if (!axis->pattern_first) return -1;
+    int64_t lists = 0, used = 0;
     int any = 0;
     for (int64_t q = 0; q < existing; q++) {
-        const int64_t pad = run->pads_begin[index];
         const int64_t sub =
             layer->forward ? 0 : q + pad - floor_divide(q + pad, stride) * stride;
         const int64_t taps = tap_count(subs, sub);
+        struct tap_place *list = axis->places + used;
         axis->sub_of[q] = sub;
-        if (used + taps > room) {
-            room = 2 * room + taps;
-            int64_t *offset = realloc(axis->offset, (size_t)room * sizeof *offset);
-            if (offset) axis->offset = offset;
-            int64_t *residue = realloc(axis->residue, (size_t)room * sizeof *residue);
-            if (residue) axis->residue = residue;
-            if (!offset || !residue) return -1;
-        }
         for (int64_t t = 0; t < taps; t++) {
-            tap_offset(layer, run, index, &subs->taps[subs->first[sub] + t], q,
-                       &axis->offset[used + t], &axis->residue[used + t]);
-            const int64_t offset = axis->offset[used + t];
-            axis->low = any ? least(axis->low, offset) : offset;
-            axis->high = any ? most(axis->high, offset) : offset;
+            list[t] = tap_place(layer, run, index, &subs->taps[subs->first[sub] + t], q);
+            axis->low = any ? least(axis->low, list[t].offset) : list[t].offset;
+            axis->high = any ? most(axis->high, list[t].offset) : list[t].offset;
             any = 1;
         }
-        int64_t list = 0;
-        for (; list < lists; list++) {
-            const int64_t at = axis->pattern_first[list];
-            if (axis->pattern_first[list + 1] - at != taps) continue;
-            if (taps == 0) break;
-            if (!memcmp(axis->offset + at, axis->offset + used, (size_t)taps * sizeof(int64_t)) &&
-                !memcmp(axis->residue + at, axis->residue + used,
-                        (size_t)taps * sizeof(int64_t)))
-                break;
-        }
-        axis->pattern_of[q] = list;
-        if (list == lists) {
-            used += taps;
-            axis->pattern_first[++lists] = used;
-        }
+        int64_t same = 0;
+        while (same < lists &&
+               (axis->pattern_first[same + 1] - axis->pattern_first[same] != taps ||
+                memcmp(axis->places + axis->pattern_first[same], list,
+                       (size_t)taps * sizeof *list)))
+            same++;
+        axis->pattern_of[q] = same;
+        if (same < lists) continue;
+        used += taps;
+        axis->pattern_first[++lists] = used;
     }
     axis->patterns = lists;
     /* Outside of these no tap meets data: see fill_outside(). */
@@ -114,10 +95,9 @@ static void reach(const struct axis *a, int64_t box, int64_t *valid, int64_t *be
 }
 
 /* The layout of the data block for a box, and the scratch that it needs. */
-static void size_tile(const struct layer *layer, const struct kernels *kernels,
-                    const struct packing *packing, const struct plan *plan, struct tiling *t) {
+static void size_tile(const struct kernel *k, const struct plan *plan, struct tiling *t) {
     const struct axis *axes = plan->axes;
-    const int64_t size = kernels->size, line_elements = LINE / size;
+    const int64_t size = k->kernels->size, lanes = k->kernels->lanes, line_elements = LINE / size;
     int64_t valid, before, after;
     for (int a = 0; a < AXES; a++) t->extent[a] = t->box[a] + axes[a].high - axes[a].low;
     reach(&axes[2], t->box[2], &valid, &before, &after);
@@ -127,25 +107,25 @@ static void size_tile(const struct layer *layer, const struct kernels *kernels,
     t->image_stride = t->extent[0] * t->plane + t->extent[2];
     t->residue_stride = t->images * t->image_stride;
     /* The last vector of a row may reach this far too far, and so may a copy. */
-    const int64_t slack = most(kernels->lanes, COPY_STEP / size);
+    const int64_t slack = most(lanes, COPY_STEP / size);
     /* An odd number of cache lines between channels: they would all fall into
      * the same few sets of the cache otherwise. */
     const int64_t lines =
         divide_up(plan->residues * t->residue_stride + slack, line_elements) | 1;
     t->channel_stride = lines * line_elements;
     const int64_t rows = t->images * t->box[0] * t->box[1];
-    t->line = round_up((t->box[1] - 1) * t->pitch + t->box[2], kernels->lanes) + kernels->lanes;
+    t->line = round_up((t->box[1] - 1) * t->pitch + t->box[2] + lanes, lanes);
     t->panel = (divide_up(rows * t->box[2] + slack, line_elements) | 1) * line_elements;
     t->data_bytes = round_up(t->channels * t->channel_stride * size, LINE);
     const int64_t lines_of_subs = least(axes[2].out_stride, most(axes[2].output, 1));
     t->panel_bytes = t->compact ? round_up(t->channels * plan->depth * t->panel * size, LINE) : 0;
     const int64_t positions = t->compact ? t->panel : t->images * t->box[0] * t->line;
     const int64_t block_bytes =
-        (t->compact ? 1 : lines_of_subs) * packing->rows * positions * size;
-    t->together = least(t->blocks, most(layer->machine.level2 / block_bytes, 1));
-    if (layer->folded > 1) t->together = t->blocks;
+        (t->compact ? 1 : lines_of_subs) * k->packing.rows * positions * size;
+    t->together = least(t->blocks, most(k->layer.machine.level2 / block_bytes, 1));
+    if (k->layer.folded > 1) t->together = t->blocks;
     int64_t kept = t->together;
-    if (t->channels < layer->channels_in) {
+    if (t->channels < k->layer.channels_in) {
         /* With the channels in several goes, the sums of all sub-convolutions must wait. */
         kept = t->blocks * (t->compact ? lines_of_subs : 1) *
                least(axes[0].out_stride, most(axes[0].output, 1)) *
@@ -153,16 +133,15 @@ static void size_tile(const struct layer *layer, const struct kernels *kernels,
     }
     t->sums_bytes = round_up(kept * block_bytes, LINE);
     t->row_bytes =
-        round_up(axes[2].out_stride * layer->folded * (t->box[2] + 1) * size, LINE);
+        round_up(axes[2].out_stride * k->layer.folded * (t->box[2] + 1) * size, LINE);
     t->bytes = t->data_bytes + t->panel_bytes + t->sums_bytes + t->row_bytes;
 }
 
-static void count_jobs(const struct layer *layer, const struct run *run,
-                       const struct packing *packing, const struct plan *plan,
+static void count_jobs(const struct kernel *k, const struct run *run, const struct plan *plan,
                        struct tiling *t) {
     t->image_groups = divide_up(run->batch, t->images);
-    t->row_groups = divide_up(packing->blocks, t->blocks);
-    t->jobs = layer->groups * t->image_groups * t->row_groups;
+    t->row_groups = divide_up(k->packing.blocks, t->blocks);
+    t->jobs = k->layer.groups * t->image_groups * t->row_groups;
     for (int a = 0; a < AXES; a++) {
         t->grid[a] = divide_up(plan->axes[a].last - plan->axes[a].first, t->box[a]);
         t->jobs *= t->grid[a];
@@ -173,10 +152,8 @@ static void count_jobs(const struct layer *layer, const struct run *run,
 #define MOST_TILE (INT64_C(1) << 30)
 
 struct search {
-    const struct layer *layer;
+    const struct kernel *k;
     const struct run *run;
-    const struct kernels *kernels;
-    const struct packing *packing;
     struct plan *plan;
     int64_t budget, limit;
     struct tiling best; /* cycles < 0: none yet */
@@ -185,10 +162,10 @@ struct search {
 
 /* Keep a tiling if it is the best that fits. */
 static void consider(struct search *s, struct tiling t) {
-    size_tile(s->layer, s->kernels, s->packing, s->plan, &t);
+    size_tile(s->k, s->plan, &t);
     if (t.bytes > s->limit) return;
-    count_jobs(s->layer, s->run, s->packing, s->plan, &t);
-    double cycles = direct_cycles(s->layer, s->run, s->kernels, s->packing, s->plan, &t);
+    count_jobs(s->k, s->run, s->plan, &t);
+    double cycles = direct_cycles(s->k, s->run, s->plan, &t);
     const int64_t used = t.compact ? t.panel_bytes : t.data_bytes;
     /* Out of the second-level cache everything waits. */
     if (used > s->budget) cycles *= 1 + 0.5 * (double)(used - s->budget) / (double)s->budget;
@@ -200,10 +177,10 @@ static void consider(struct search *s, struct tiling t) {
 /* Consider a box with as many input channels at a time as the cache holds,
  * and with all or some blocks of rows to a job. */
 static void consider_box(struct search *s, struct tiling t) {
-    const int64_t channels = most(s->layer->channels_in, 1), step = s->packing->step;
+    const int64_t channels = most(s->k->layer.channels_in, 1), step = s->k->packing.step;
     t.channels = channels;
-    t.blocks = most(s->packing->blocks, 1);
-    size_tile(s->layer, s->kernels, s->packing, s->plan, &t);
+    t.blocks = most(s->k->packing.blocks, 1);
+    size_tile(s->k, s->plan, &t);
     const int64_t used = (t.compact ? t.panel_bytes : t.data_bytes) / channels;
     const int64_t steps = divide_up(channels, step);
     const int64_t fit = least(steps, most(1, s->budget / most(used, 1) / step));
@@ -211,9 +188,9 @@ static void consider_box(struct search *s, struct tiling t) {
     for (int64_t more = 0; more < 2; more++) {
         t.channels = least(channels, divide_up(steps, goes + more) * step);
         for (int64_t groups = 1; groups <= 16; groups *= 2) {
-            t.blocks = divide_up(most(s->packing->blocks, 1), groups);
+            t.blocks = divide_up(most(s->k->packing.blocks, 1), groups);
             consider(s, t);
-            if (t.blocks == 1 || s->layer->folded > 1) break;
+            if (t.blocks == 1 || s->k->layer.folded > 1) break;
         }
         if (goes == 1) break;
     }
@@ -234,7 +211,7 @@ static void consider_shapes(struct search *s, struct tiling t, int64_t whole, in
     t.images = 1;
     /* A few rows of many positions each, or many of few. */
     if (t.box[2] == whole || t.box[1] <= 8) consider_box(s, t);
-    if (t.box[2] < whole || whole > 2 * block || s->layer->folded > 1) return;
+    if (t.box[2] < whole || whole > 2 * block || s->k->layer.folded > 1) return;
     t.compact = 1;
     for (t.images = 1; t.images <= s->run->batch; t.images *= 2) {
         const int64_t positions = t.images * t.box[0] * t.box[1] * t.box[2];
@@ -249,10 +226,10 @@ static double search_tilings(void *context, int64_t threads, int64_t scratch_byt
     s->cycles = -1;
     s->limit = most(least(scratch_bytes / threads, MOST_TILE), 1);
     /* Half of the cache for the data; weights and sums pass through the rest. */
-    s->budget = least(s->layer->machine.level2 * 5 / 8, s->limit);
+    s->budget = least(s->k->layer.machine.level2 * 5 / 8, s->limit);
     const struct axis *axes = s->plan->axes;
-    const int64_t lanes = s->kernels->lanes;
-    const int64_t block = (int64_t)s->kernels->columns[s->packing->rows] * lanes;
+    const int64_t lanes = s->k->kernels->lanes;
+    const int64_t block = (int64_t)s->k->kernels->columns[s->k->packing.rows] * lanes;
     int64_t whole[AXES];
     for (int a = 0; a < AXES; a++) whole[a] = most(axes[a].last - axes[a].first, 1);
     for (t.box[0] = whole[0]; t.box[0] > 0; t.box[0] /= 2)
@@ -266,11 +243,8 @@ static double search_tilings(void *context, int64_t threads, int64_t scratch_byt
     return s->cycles;
 }
 
-static void choose_tiling(const struct layer *layer, const struct run *run,
-                          const struct kernels *kernels, const struct packing *packing,
-                          struct plan *plan) {
-    struct search s = {.layer = layer, .run = run, .kernels = kernels, .packing = packing,
-                       .plan = plan, .best = {.cycles = -1}};
+static void choose_tiling(const struct kernel *k, const struct run *run, struct plan *plan) {
+    struct search s = {.k = k, .run = run, .plan = plan, .best = {.cycles = -1}};
     struct tiling *best = &plan->tiling;
     const double cycles = search_threads(run, search_tilings, &s);
     *best = s.best;
@@ -278,10 +252,10 @@ static void choose_tiling(const struct layer *layer, const struct run *run,
     /* The smallest tile there is; the caller sees whether it fits. */
     *best = (struct tiling){
         .images = 1, .box = {1, 1, 1}, .threads = 1, .channels = 1, .blocks = 1};
-    if (layer->folded > 1) best->blocks = packing->blocks;
-    size_tile(layer, kernels, packing, plan, best);
-    count_jobs(layer, run, packing, plan, best);
-    best->cycles = direct_cycles(layer, run, kernels, packing, plan, best);
+    if (k->layer.folded > 1) best->blocks = k->packing.blocks;
+    size_tile(k, plan, best);
+    count_jobs(k, run, plan, best);
+    best->cycles = direct_cycles(k, run, plan, best);
 }
 
 /* ------------------------------------------------------------- offsets -- */
@@ -299,41 +273,43 @@ static int make_offsets(struct plan *plan) {
         if (!plan->panel_offsets) return -1;
         for (int64_t k = 0; k < rows; k++) plan->panel_offsets[k] = (int32_t)(k * t->panel);
     }
-    int64_t at = 0;
-    for (int64_t p = 0; p < a[0].patterns; p++)
-        for (int64_t q = 0; q < a[1].patterns; q++)
-            for (int64_t r = 0; r < a[2].patterns; r++, at++) {
-                const int64_t taps = (a[0].pattern_first[p + 1] - a[0].pattern_first[p]) *
-                                     (a[1].pattern_first[q + 1] - a[1].pattern_first[q]) *
-                                     (a[2].pattern_first[r + 1] - a[2].pattern_first[r]);
-                int32_t *out = calloc((size_t)(taps * t->channels) + AHEAD, sizeof *out);
-                plan->offsets[at] = out;
-                if (!out) return -1;
-                for (int64_t channel = 0; channel < t->channels; channel++)
-                    for (int64_t i = a[0].pattern_first[p]; i < a[0].pattern_first[p + 1]; i++)
-                        for (int64_t j = a[1].pattern_first[q]; j < a[1].pattern_first[q + 1]; j++)
-                            for (int64_t k = a[2].pattern_first[r]; k < a[2].pattern_first[r + 1];
-                                 k++) {
-                                const int64_t residue =
-                                    (a[0].residue[i] * a[1].in_stride + a[1].residue[j]) *
-                                        a[2].in_stride + a[2].residue[k];
-                                *out++ = (int32_t)(channel * t->channel_stride +
-                                                   residue * t->residue_stride +
-                                                   (a[0].offset[i] - a[0].low) * t->plane +
-                                                   (a[1].offset[j] - a[1].low) * t->pitch +
-                                                   (a[2].offset[k] - a[2].low));
-                            }
-            }
+    for (int64_t at = 0; at < count; at++) {
+        /* The three lists, and how many taps they have. */
+        const int64_t of[AXES] = {at / a[2].patterns / a[1].patterns,
+                                  at / a[2].patterns % a[1].patterns, at % a[2].patterns};
+        const struct tap_place *begin[AXES], *end[AXES];
+        int64_t taps = 1;
+        for (int i = 0; i < AXES; i++) {
+            begin[i] = a[i].places + a[i].pattern_first[of[i]];
+            end[i] = a[i].places + a[i].pattern_first[of[i] + 1];
+            taps *= end[i] - begin[i];
+        }
+        int32_t *out = calloc((size_t)(taps * t->channels) + AHEAD, sizeof *out);
+        plan->offsets[at] = out;
+        if (!out) return -1;
+        for (int64_t channel = 0; channel < t->channels; channel++)
+            for (const struct tap_place *z = begin[0]; z < end[0]; z++)
+                for (const struct tap_place *y = begin[1]; y < end[1]; y++)
+                    for (const struct tap_place *x = begin[2]; x < end[2]; x++) {
+                        const int64_t residue =
+                            (z->residue * a[1].in_stride + y->residue) * a[2].in_stride +
+                            x->residue;
+                        *out++ = (int32_t)(channel * t->channel_stride +
+                                           residue * t->residue_stride +
+                                           (z->offset - a[0].low) * t->plane +
+                                           (y->offset - a[1].low) * t->pitch +
+                                           (x->offset - a[2].low));
+                    }
+    }
     return 0;
 }
 
-int plan_make(const struct layer *layer, const struct run *run, const struct kernels *kernels,
-              const struct packing *packing, struct plan *plan) {
+int plan_make(const struct kernel *k, const struct run *run, struct plan *plan) {
     memset(plan, 0, sizeof *plan);
     plan->residues = 1;
     plan->depth = 1;
     for (int a = 0; a < AXES; a++) {
-        if (axis_make(layer, run, a, &packing->subs[a], &plan->axes[a])) return -1;
+        if (axis_make(&k->layer, run, a, &k->packing.subs[a], &plan->axes[a])) return -1;
         plan->residues *= plan->axes[a].in_stride;
         int64_t deepest = 0;
         for (int64_t i = 0; i < plan->axes[a].patterns; i++)
@@ -341,7 +317,7 @@ int plan_make(const struct layer *layer, const struct run *run, const struct ker
                                         plan->axes[a].pattern_first[i]);
         plan->depth *= deepest;
     }
-    choose_tiling(layer, run, kernels, packing, plan);
+    choose_tiling(k, run, plan);
     return make_offsets(plan);
 }
 
@@ -356,8 +332,7 @@ void plan_free(struct plan *plan) {
         free(plan->axes[a].pattern_of);
         free(plan->axes[a].sub_of);
         free(plan->axes[a].pattern_first);
-        free(plan->axes[a].offset);
-        free(plan->axes[a].residue);
+        free(plan->axes[a].places);
     }
     memset(plan, 0, sizeof *plan);
 }

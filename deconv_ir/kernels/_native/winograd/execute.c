@@ -16,6 +16,7 @@ static void tile_make(const struct context *c, int64_t place, int64_t row_group,
     const struct wino_tiling *t = &plan->tiling;
     const struct wino_axis *a = plan->packing->axes;
     int64_t rest = place;
+    out->c = c;
     out->positions = a[0].dilation * a[1].dilation * a[2].dilation;
     for (int i = AXES - 1; i >= 0; i--) {
         out->first[i] = rest % t->grid[i] * t->box[i];
@@ -218,7 +219,7 @@ static void write_unit(const struct context *c, const struct tile *tile, int64_t
                 for (int64_t wz = 0; wz < tile->box[0]; wz++, iz++) {
                     const int64_t z = wino_output(&a[0], qz, tile->first[0] + wz, sublattice, jz);
                     if (z < 0 || z >= extent[0]) continue;
-                    char *plane = (char *)c->arrays->out +
+                    char *plane = c->out +
                                   (volume * extent[0] + z) * extent[1] * extent[2] * size;
                     write_plane(c, tile, lines, iz, qy, jy, plane);
                 }
@@ -235,7 +236,7 @@ static void write_chunk(const struct context *c, const struct tile *tile, int64_
     const int64_t temporary = a[0].points * a[2].outputs * (a[1].points + a[1].outputs);
     float *outputs[MOST_AXIS_SUBS * MOST_OUTPUTS * MOST_OUTPUTS * MOST_OUTPUTS];
     const float *sums[MOST_POINTS * MOST_POINTS * MOST_POINTS];
-    const float *biases = c->arrays->bias;
+    const float *biases = c->k->bias;
     for (int64_t unit = 0; unit < layout->count; unit++) {
         const int64_t channel = (chunk * p->chunk_units + unit) / p->subs;
         const float bias =
@@ -246,9 +247,9 @@ static void write_chunk(const struct context *c, const struct tile *tile, int64_
                 sums[i] = lines[i] < 0 ? tile->zeros : tile->sums + lines[i] * line;
             transform_row(c, tile, sums, bias, tile->out + (temporary + q * all) * line,
                           outputs + q * all);
-            if (c->epilogue->activation != ACT_NONE)
+            if (c->k->epilogue.activation != ACT_NONE)
                 for (int64_t i = 0; i < all; i++)
-                    c->transforms->activate(c->epilogue, outputs[q * all + i], tile->positions);
+                    c->transforms->activate(&c->k->epilogue, outputs[q * all + i], tile->positions);
         }
         write_unit(c, tile, chunk * p->chunk_units + unit, outputs);
     }
@@ -267,17 +268,11 @@ static void fill_part(void *context, int64_t job, void *scratch) {
     wino_fill_panel(c, &tile, first, last - first);
 }
 
-/* What the pieces of a job, chunks of rows, have in common: a panel that is filled. */
-struct filled {
-    const struct context *context;
-    const struct tile *tile;
-};
-
-static void run_chunk(void *argument, int64_t piece, void *scratch) {
-    const struct filled *filled = argument;
-    const struct context *c = filled->context;
+/* A piece of a job: a chunk of rows, for a tile whose panel is filled. */
+static void run_chunk(void *filled, int64_t piece, void *scratch) {
+    struct tile tile = *(const struct tile *)filled;
+    const struct context *c = tile.c;
     /* All but the panel is this thread's own; the tile's begins with its block. */
-    struct tile tile = *filled->tile;
     const int64_t away = (char *)scratch - (char *)tile.block;
     float **const own[] = {&tile.zeros, &tile.sums, &tile.out, &tile.row};
     for (size_t i = 0; i < sizeof own / sizeof *own; i++)
@@ -295,20 +290,18 @@ static void run_tile(void *context, int64_t job, void *scratch) {
     struct tile tile;
     tile_make(c, job / t->row_groups, job % t->row_groups, scratch, &tile);
     if (!c->shared) wino_fill_panel(c, &tile, 0, c->plan->packing->channels);
-    struct filled filled = {c, &tile};
-    parallel_pieces(run_chunk, &filled, tile.chunks, scratch);
+    parallel_pieces(run_chunk, &tile, tile.chunks, scratch);
     if (c->plan->packing->points > 1)
         wino_find_uneven(c, &tile, c->shared ? tile.panel + t->panel_size : tile.levels, t->fills);
-    if (tile.uneven_count > 0) wino_sum_uneven(c, &tile, scratch);
+    if (tile.uneven_count > 0) wino_sum_uneven(&tile, scratch);
 }
 
-int wino_execute(const struct layer *layer, const struct run *run,
-                 const struct kernels *kernels, const struct packing *direct,
-                 const struct wino_plan *plan,
-                 const struct epilogue *epilogue, const struct arrays *arrays) {
-    struct context context = {layer,  run,  kernels,  transforms_for((enum isa)layer->isa),
-                              direct, plan, epilogue, arrays,
-                              NULL,   is_streamed(layer, run)};
+int wino_execute(const struct kernel *k, const struct run *run, const struct wino_plan *plan,
+                 const void *data, void *out) {
+    struct context context = {
+        k,   &k->layer, k->kernels, transforms_for((enum isa)k->layer.isa),
+        run, plan,      data,       out,
+        NULL, is_streamed(k, run)};
     const struct wino_tiling *t = &plan->tiling;
     int failed = 0;
     if (t->fills > 0) {
@@ -318,5 +311,5 @@ int wino_execute(const struct layer *layer, const struct run *run,
     }
     if (!failed) failed = parallel_run(run_tile, &context, t->jobs, t->threads, t->bytes);
     if (t->fills > 0) give_shared();
-    return failed ? failed : fill_unreached(layer, run, kernels, epilogue, arrays);
+    return failed ? failed : fill_unreached(k, run, out);
 }

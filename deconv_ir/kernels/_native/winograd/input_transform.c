@@ -15,10 +15,8 @@ struct stretch wino_stretch(const struct context *c, const struct tile *tile, in
     const struct wino_plan *plan = c->plan;
     const int64_t step = plan->packing->axes[axis].step;
     const int64_t first = step * tile->first[axis] + plan->low[axis];
-    const int64_t last = first + step * (tile->box[axis] - 1) + plan->reach[axis];
-    const int64_t begin = least(most(first, 0), last);
-    return (struct stretch){begin, begin - first,
-                            most(0, least(last, c->run->data[axis]) - begin)};
+    return stretch_make(first, first + step * (tile->box[axis] - 1) + plan->reach[axis],
+                        c->run->data[axis]);
 }
 
 /* Channel `channel` of the tile's group, of one of its images. */
@@ -26,7 +24,7 @@ static const char *data_of(const struct context *c, const struct tile *tile, int
                            int64_t channel) {
     const struct run *run = c->run;
     const int64_t index = tile->group * c->layer->channels_in + channel;
-    return (const char *)c->arrays->data +
+    return c->data +
            ((tile->first_image + image) * run->image_step + index * run->channel_step) *
                element_size((enum element)c->layer->element);
 }
@@ -37,7 +35,7 @@ static const char *data_end(const struct context *c) {
     int64_t last = most(0, run->image_step) * (run->batch - 1) +
                    most(0, run->channel_step) * (c->layer->groups * c->layer->channels_in - 1);
     for (int a = 0; a < AXES; a++) last += most(0, run->step[a]) * (run->data[a] - 1);
-    return (const char *)c->arrays->data +
+    return c->data +
            (last + 1) * element_size((enum element)c->layer->element);
 }
 
@@ -233,27 +231,24 @@ static void copy_rows(const struct context *c, const struct tile *tile, const ch
     const struct run *run = c->run;
     const enum element element = (enum element)c->layer->element;
     const int64_t size = element_size(element), *box = tile->box;
-    int64_t first[AXES], before[AXES], count[AXES];
+    struct stretch s[AXES];
     for (int a = 0; a < AXES; a++) {
         const int64_t at = tile->first[a] + c->plan->low[a] + c->plan->origin[a][origin[a]];
-        first[a] = least(most(at, 0), at + box[a]);
-        before[a] = first[a] - at;
-        count[a] = most(0, least(at + box[a], run->data[a]) - first[a]);
-        from += first[a] * run->step[a] * size;
+        s[a] = stretch_make(at, at + box[a], run->data[a]);
+        from += s[a].begin * run->step[a] * size;
     }
     /* Whole rows that follow each other are one. */
-    int64_t rows = count[1], row = count[2];
-    if (count[2] == box[2] && run->step[2] == 1 && run->step[1] == box[2]) {
+    int64_t rows = s[1].count, row = s[2].count;
+    if (row == box[2] && run->step[2] == 1 && run->step[1] == box[2]) {
         row *= rows;
         rows = most(0, least(rows, 1));
     }
-    to += before[1] * box[2] + before[2];
-    for (int64_t z = 0; z < count[0]; z++)
+    to += (s[0].before * box[1] + s[1].before) * box[2] + s[2].before;
+    for (int64_t z = 0; z < s[0].count; z++, to += box[1] * box[2])
         for (int64_t y = 0; y < rows; y++) {
             const char *at = from + (z * run->step[0] + y * run->step[1]) * size;
             if (run->step[2] == 1) fetch_row(at, run->channel_step * size, row * size);
-            c->kernels->load(element, at, run->step[2], row,
-                             to + ((before[0] + z) * box[1] + y) * box[2]);
+            c->kernels->load(element, at, run->step[2], row, to + y * box[2]);
         }
 }
 

@@ -33,21 +33,21 @@ int64_t wino_taps(const struct packing *direct, int axis) {
     return most_taps;
 }
 
-int wino_supports(const struct layer *layer, const struct packing *direct) {
-    if (accumulator_of((enum element)layer->element) != ACC_F32 || layer->folded > 1 ||
-        layer->channels_in == 0 || layer->channels_out == 0)
+int wino_supports(const struct kernel *k) {
+    if (accumulator_of((enum element)k->layer.element) != ACC_F32 || k->layer.folded > 1 ||
+        k->layer.channels_in == 0 || k->layer.channels_out == 0)
         return 0;
     for (int a = 0; a < AXES; a++) {
-        const struct subs *p = &direct->subs[a];
-        const int64_t taps = wino_taps(direct, a);
+        const struct subs *p = &k->packing.subs[a];
+        const int64_t taps = wino_taps(&k->packing, a);
         if (taps > 3 * (p->count > 1 ? 1 : MOST_AXIS_PARTS) ||
-            (layer->forward && layer->strides[a] > 1) || layer->strides[a] > MOST_AXIS_SUBS)
+            (k->layer.forward && k->layer.strides[a] > 1) || k->layer.strides[a] > MOST_AXIS_SUBS)
             return 0;
         /* A sub-convolution without taps is no filter. */
         for (int64_t r = 0; r < p->count; r++)
             if (tap_count(p, r) == 0) return 0;
-        if (taps > 1 && (layer->dilations[a] > MOST_DILATION ||
-                         p->count * layer->dilations[a] * MOST_OUTPUTS > MOST_INTERLEAVED))
+        if (taps > 1 && (k->layer.dilations[a] > MOST_DILATION ||
+                         p->count * k->layer.dilations[a] * MOST_OUTPUTS > MOST_INTERLEAVED))
             return 0;
     }
     return 1;
@@ -195,29 +195,28 @@ static int layout_make(const struct wino_packing *p, struct wino_layout *layout)
     return 0;
 }
 
-int wino_packing_make(const struct layer *layer, const struct kernels *kernels,
-                      const struct packing *direct, const struct wino_choice *choice,
+int wino_packing_make(const struct kernel *k, const struct wino_choice *choice,
                       struct wino_packing *p) {
     memset(p, 0, sizeof *p);
     p->choice = *choice;
     p->points = p->alignments = p->parts = p->origins = 1;
     for (int a = 0; a < AXES; a++) {
-        axis_make(layer, &direct->subs[a], a, choice, &p->axes[a]);
+        axis_make(&k->layer, &k->packing.subs[a], a, choice, &p->axes[a]);
         p->points *= p->axes[a].points;
         p->alignments *= p->axes[a].alignments;
         p->parts *= p->axes[a].parts;
         p->origins *= p->axes[a].origins;
     }
-    p->channels = layer->channels_in;
+    p->channels = k->layer.channels_in;
     depths_make(p);
     p->subs = p->axes[0].stride * p->axes[1].stride;
-    p->units = layer->channels_out * p->subs;
-    /* Whole micro-kernels, where the sub-convolutions allow. */
+    p->units = k->layer.channels_out * p->subs;
+    /* Whole micro-k->kernels, where the sub-convolutions allow. */
     const int64_t last = p->axes[2].stride;
     p->chunks = least(p->units, round_up(divide_up(p->units * last, most(CHUNK_ROWS, last)),
                                          choice->threads));
     p->chunk_units = divide_up(p->units, p->chunks);
-    while (p->chunk_units > 1 && p->chunk_units * last % kernels->rows &&
+    while (p->chunk_units > 1 && p->chunk_units * last % k->kernels->rows &&
            divide_up(p->units, p->chunk_units - 1) == p->chunks)
         p->chunk_units--;
     p->chunks = divide_up(p->units, p->chunk_units);
@@ -256,10 +255,7 @@ void wino_packing_free(struct wino_packing *p) {
 }
 
 struct pack {
-    const struct layer *layer;
-    const struct kernels *kernels;
-    const struct packing *direct;
-    const float *weights, *bias;
+    const struct kernel *k;
     struct wino_packing *p;
 };
 
@@ -314,66 +310,75 @@ static void values_at_points(const struct layer *layer, const struct wino_axis *
     }
 }
 
+/* The taps of one row of a chunk.  Returns the first of its weights in the direct packing. */
+static const float *locate_taps(const struct pack *c, int64_t group, int64_t channel,
+                                const int64_t q[AXES], struct taps *taps) {
+    const struct wino_axis *a = c->p->axes;
+    const struct packing *d = &c->k->packing;
+    int64_t packed = 0, count = 1, block = 0;
+    for (int i = 0; i < AXES; i++) {
+        packed = packed * d->subs[i].count + a[i].sub[q[i]].packed;
+        taps->of_sub[i] = taps->count[i] = a[i].sub[q[i]].taps;
+        taps->begin[i] = 0;
+        taps->first[i] = a[i].sub[q[i]].first;
+        count *= taps->of_sub[i];
+    }
+    while (packing_channel(d, block + 1) <= channel && block + 1 < d->blocks) block++;
+    const int64_t first = packing_channel(d, block);
+    taps->step = packing_rows(d, block);
+    taps->channel_step = count * taps->step;
+    return (const float *)c->k->packed + group * d->group_size + d->sub_start[packed] +
+           count * c->k->layer.channels_in * first + (channel - first);
+}
+
+/* Where the values of one row go at each point, and how far apart they are from channel to
+ * channel; NULL where it has none. */
+static void locate_values(const struct pack *c, const struct wino_layout *layout, int64_t row,
+                          int64_t alignment, float *out, float **to, int64_t *step) {
+    const struct wino_packing *p = c->p;
+    int64_t line = 0;
+    for (int64_t i = 0; i < (alignment + 1) * p->points; i++) {
+        const int64_t rows = layout->rows[i], point = i - alignment * p->points;
+        const int64_t depth = p->depth[i % p->points];
+        if (point >= 0) to[point] = NULL;
+        if (point >= 0 && layout->line[row * p->points + point] >= 0) {
+            const int64_t within = layout->line[row * p->points + point] - line;
+            const int64_t blocks = wino_blocks(rows, c->k->kernels);
+            int64_t b = within / divide_up(rows, blocks);
+            while (wino_block_first(rows, blocks, b + 1) <= within) b++;
+            const int64_t begin = wino_block_first(rows, blocks, b);
+            step[point] = wino_block_first(rows, blocks, b + 1) - begin;
+            to[point] = out + begin * depth + (within - begin);
+        }
+        out += rows * depth;
+        line += rows;
+    }
+}
+
 static void pack_chunk(void *context, int64_t job, void *scratch) {
     (void)scratch;
     const struct pack *c = context;
     const struct wino_packing *p = c->p;
     const struct wino_axis *a = p->axes;
-    const struct packing *d = c->direct;
-    const int64_t group = job / p->chunks, chunk = job % p->chunks;
+    const struct layer *layer = &c->k->layer;
+    const int64_t group = job / p->chunks, chunk = job % p->chunks, last = a[2].stride;
     const struct wino_layout *layout = wino_layout_of(p, chunk);
-    const int64_t channels = c->layer->channels_in, last = a[2].stride;
     float *out = p->weights + group * p->chunk_first[p->chunks] + p->chunk_first[chunk];
     float *bias = p->bias + (group * p->units + chunk * p->chunk_units) * last;
+    const float *biases = c->k->bias;
     values at_points;
-    /* Where each alignment and point begins. */
     for (int64_t row = 0; row < layout->count * last; row++) {
-        const int64_t unit = chunk * p->chunk_units + row / last;
-        const int64_t channel = unit / p->subs;
+        const int64_t unit = chunk * p->chunk_units + row / last, channel = unit / p->subs;
         const int64_t q[AXES] = {unit % p->subs / a[1].stride, unit % a[1].stride, row % last};
         struct taps taps;
-        int64_t packed = 0, alignment = 0, count = 1;
-        for (int i = 0; i < AXES; i++) {
-            packed = packed * d->subs[i].count + a[i].sub[q[i]].packed;
-            alignment = alignment * a[i].alignments + a[i].sub[q[i]].alignment;
-            taps.of_sub[i] = taps.count[i] = a[i].sub[q[i]].taps;
-            taps.begin[i] = 0;
-            taps.first[i] = a[i].sub[q[i]].first;
-            count *= taps.of_sub[i];
-        }
-        int64_t block = 0;
-        while (packing_channel(d, block + 1) <= channel && block + 1 < d->blocks) block++;
-        const int64_t first = packing_channel(d, block);
-        taps.step = packing_rows(d, block);
-        taps.channel_step = count * taps.step;
-        const float *from = c->weights + group * d->group_size + d->sub_start[packed] +
-                            count * channels * first + (channel - first);
-        /* Where the row's values go, and how far apart they are, from channel to channel. */
         float *to[MOST_VALUES];
-        int64_t step[MOST_VALUES];
-        int64_t at = 0, at_line = 0;
-        for (int64_t i = 0; i < alignment * p->points; i++) {
-            at += layout->rows[i] * p->depth[i % p->points];
-            at_line += layout->rows[i];
-        }
-        for (int64_t point = 0; point < p->points; point++) {
-            const int64_t rows = layout->rows[alignment * p->points + point];
-            const int64_t line = layout->line[row * p->points + point];
-            to[point] = NULL;
-            if (line >= 0) {
-                const int64_t blocks = wino_blocks(rows, c->kernels), within = line - at_line;
-                int64_t b = within / divide_up(rows, blocks);
-                while (wino_block_first(rows, blocks, b + 1) <= within) b++;
-                const int64_t begin = wino_block_first(rows, blocks, b);
-                step[point] = wino_block_first(rows, blocks, b + 1) - begin;
-                to[point] = out + at + begin * p->depth[point] + (within - begin);
-                if (p->points == 1)
-                    bias[line] =
-                        c->bias ? c->bias[group * c->layer->channels_out + channel] : 0;
-            }
-            at += rows * p->depth[point];
-            at_line += rows;
-        }
+        int64_t step[MOST_VALUES], alignment = 0;
+        for (int i = 0; i < AXES; i++)
+            alignment = alignment * a[i].alignments + a[i].sub[q[i]].alignment;
+        const float *from = locate_taps(c, group, channel, q, &taps);
+        locate_values(c, layout, row, alignment, out, to, step);
+        if (p->points == 1 && layout->line[row] >= 0)
+            bias[layout->line[row]] = biases ? biases[group * layer->channels_out + channel] : 0;
         for (int64_t part = 0; part < p->parts; part++) {
             const int64_t of[AXES] = {part / a[2].parts / a[1].parts,
                                       part / a[2].parts % a[1].parts, part % a[2].parts};
@@ -382,9 +387,9 @@ static void pack_chunk(void *context, int64_t job, void *scratch) {
                     taps.begin[axis] = a[axis].part[of[axis]].first;
                     taps.count[axis] = a[axis].part[of[axis]].taps;
                 }
-            for (int64_t i = 0; i < channels; i += TOGETHER) {
-                const int64_t together = least(TOGETHER, channels - i);
-                values_at_points(c->layer, a, &taps, from + i * taps.channel_step, together,
+            for (int64_t i = 0; i < layer->channels_in; i += TOGETHER) {
+                const int64_t together = least(TOGETHER, layer->channels_in - i);
+                values_at_points(layer, a, &taps, from + i * taps.channel_step, together,
                                  at_points);
                 for (int64_t point = 0; point < p->points; point++) {
                     const int64_t before = p->at_depth[part][point];
@@ -398,49 +403,38 @@ static void pack_chunk(void *context, int64_t job, void *scratch) {
     }
 }
 
-int64_t wino_weight_bytes(const struct layer *layer, const struct wino_packing *p) {
-    return layer->groups * p->chunk_first[p->chunks] * (int64_t)sizeof(float);
+int64_t wino_weight_bytes(const struct kernel *k, const struct wino_packing *p) {
+    return k->layer.groups * p->chunk_first[p->chunks] * (int64_t)sizeof(float);
 }
 
 /* The largest magnitude of a weight of each row of the packed filter, [channel in][channel out],
  * of one group. */
-static void magnitudes(const struct layer *layer, const struct packing *direct,
-                       const float *weights, float *largest) {
-    const int64_t subs = direct->subs[0].count * direct->subs[1].count *
-                           direct->subs[2].count;
-    for (int64_t sub = 0; sub < subs; sub++) {
-        const float *from = weights + direct->sub_start[sub];
-        int64_t rest = sub, taps = 1;
-        for (int a = AXES - 1; a >= 0; a--) {
-            taps *= tap_count(&direct->subs[a], rest % direct->subs[a].count);
-            rest /= direct->subs[a].count;
-        }
-        for (int64_t block = 0; block < direct->blocks; block++) {
-            const int64_t rows = packing_rows(direct, block);
-            float *to = largest + packing_channel(direct, block);
-            for (int64_t channel = 0; channel < layer->channels_in; channel++)
-                for (int64_t tap = 0; tap < taps; tap++)
-                    for (int64_t row = 0; row < rows; row++, from++) {
-                        float *into = to + channel * layer->channels_out + row;
-                        if (fabsf(*from) > *into) *into = fabsf(*from);
-                    }
-        }
+static void magnitudes(const struct kernel *k, const float *from, float *largest) {
+    const struct packing *d = &k->packing;
+    const int64_t ins = k->layer.channels_in, outs = k->layer.channels_out;
+    for (int64_t sub = 0; sub < d->subs[0].count * d->subs[1].count * d->subs[2].count; sub++) {
+        const int64_t taps = (d->sub_start[sub + 1] - d->sub_start[sub]) / (ins * outs);
+        for (int64_t block = 0; block < d->blocks; block++)
+            for (int64_t tap = 0; tap < ins * taps; tap++) {
+                float *to = largest + tap / taps * outs + packing_channel(d, block);
+                for (int64_t row = 0; row < packing_rows(d, block); row++, from++)
+                    if (fabsf(*from) > to[row]) to[row] = fabsf(*from);
+            }
     }
 }
 
 /* A channel's share in the output channel that it has most to do with: what one channel is
  * scaled by, and its weights by the inverse, changes no level. */
-static int scales_make(const struct layer *layer, const struct packing *direct,
-                       const float *weights, struct wino_packing *p) {
-    const int64_t ins = layer->channels_in, outs = layer->channels_out;
+static int scales_make(const struct kernel *k, struct wino_packing *p) {
+    const int64_t ins = k->layer.channels_in, outs = k->layer.channels_out;
     /* Vectors of channels may be read too far. */
-    p->scales = calloc((size_t)(layer->groups * ins + MOST_LANES), sizeof *p->scales);
+    p->scales = calloc((size_t)(k->layer.groups * ins + MOST_LANES), sizeof *p->scales);
     float *largest = malloc((size_t)(ins * outs) * sizeof *largest);
     const int failed = !p->scales || !largest;
-    for (int64_t group = 0; group < layer->groups && !failed; group++) {
+    for (int64_t group = 0; group < k->layer.groups && !failed; group++) {
         float *scales = p->scales + group * ins;
         memset(largest, 0, (size_t)(ins * outs) * sizeof *largest);
-        magnitudes(layer, direct, weights + group * direct->group_size, largest);
+        magnitudes(k, (const float *)k->packed + group * k->packing.group_size, largest);
         for (int64_t i = 0; i < ins; i++) scales[i] = 1;
         for (int64_t o = 0; o < outs; o++) {
             float whole = 0;
@@ -453,21 +447,19 @@ static int scales_make(const struct layer *layer, const struct packing *direct,
     return failed ? -1 : 0;
 }
 
-int wino_takes_weights(const struct layer *layer, const struct packing *direct,
-                       const float *weights) {
-    for (int64_t i = 0; i < layer->groups * direct->group_size; i++)
+int wino_takes_weights(const struct kernel *k) {
+    const float *weights = k->packed;
+    for (int64_t i = 0; i < k->layer.groups * k->packing.group_size; i++)
         if (!(fabsf(weights[i]) <= LARGEST_WEIGHT)) return 0;
     return 1;
 }
 
-int wino_pack(const struct layer *layer, const struct kernels *kernels,
-              const struct packing *direct, const float *weights, const float *bias,
-              int64_t threads, struct wino_packing *p) {
+int wino_pack(const struct kernel *k, int64_t threads, struct wino_packing *p) {
     const int64_t slack = LINE * MAX_ROWS; /* that vectors may read too much */
-    p->weights = allocate_huge(wino_weight_bytes(layer, p) + slack);
-    p->bias = calloc((size_t)(layer->groups * p->units * p->axes[2].stride) + MAX_ROWS,
+    p->weights = allocate_huge(wino_weight_bytes(k, p) + slack);
+    p->bias = calloc((size_t)(k->layer.groups * p->units * p->axes[2].stride) + MAX_ROWS,
                      sizeof(float));
-    if (!p->weights || !p->bias || scales_make(layer, direct, weights, p)) return -1;
-    struct pack context = {layer, kernels, direct, weights, bias, p};
-    return parallel_run(pack_chunk, &context, layer->groups * p->chunks, threads, 0);
+    if (!p->weights || !p->bias || scales_make(k, p)) return -1;
+    struct pack context = {k, p};
+    return parallel_run(pack_chunk, &context, k->layer.groups * p->chunks, threads, 0);
 }

@@ -77,26 +77,26 @@ static int64_t count_positions(const struct wino_plan *plan, const struct wino_t
     return positions;
 }
 
-static void size_tile(const struct kernels *kernels, const struct wino_plan *plan,
-                    struct wino_tiling *t) {
+static void size_tile(const struct kernel *k, const struct wino_plan *plan,
+                      struct wino_tiling *t) {
     const struct wino_packing *p = plan->packing;
     const struct wino_axis *a = p->axes;
-    const int64_t slack = MAX_COLUMNS * kernels->lanes; /* whole vectors and lines */
-    const int64_t width = t->width;
+    const int64_t slack = MAX_COLUMNS * k->kernels->lanes; /* whole vectors and lines */
+    const int64_t width = t->width, lanes = k->kernels->lanes;
     t->positions = count_positions(plan, t);
     t->padded = round_up(t->positions, width);
     t->blocks = t->padded / width;
     const int64_t line = LINE / (int64_t)sizeof(float);
-    t->line = (divide_up(t->padded + kernels->lanes, line) | 1) * line;
+    t->line = (divide_up(t->padded + lanes, line) | 1) * line;
     t->panel_block = (divide_up(p->parts * p->channels * width, line) | 1) * line;
     for (int i = 0; i < AXES; i++)
         t->extent[i] = a[i].step * (t->box[i] - 1) + plan->reach[i];
     t->pitch = divide_up(t->extent[2], a[2].dilation);
-    t->row = a[2].dilation * t->pitch * kernels->lanes;
+    t->row = a[2].dilation * t->pitch * lanes;
     t->plane = t->extent[1] * t->row;
     t->block_size = t->z_size = t->y_size = t->ready_size = t->loaded_size = t->flat_size = 0;
     if (p->points > 1) {
-        const int64_t lanes = kernels->lanes, some = most(1, lanes / t->box[2]);
+        const int64_t some = most(1, lanes / t->box[2]);
         t->block_size = round_up(t->extent[0] * t->plane, line);
         if (a[0].points > 1)
             t->z_size = round_up(a[0].origins * a[0].points * t->plane, line);
@@ -118,7 +118,7 @@ static void size_tile(const struct kernels *kernels, const struct wino_plan *pla
         t->uneven_size = wino_search_size(t);
     }
     t->sums_size = (lines + 1) * t->line; /* and a line of zeros */
-    if (p->points > 1) t->sums_size = most(t->sums_size, wino_direct_size(kernels, p, t->width));
+    if (p->points > 1) t->sums_size = most(t->sums_size, wino_direct_size(k->kernels, p, t->width));
     const int64_t outputs = a[0].outputs * a[1].outputs * a[2].outputs;
     t->out_size = (a[0].points * a[2].outputs * (a[1].points + a[1].outputs) +
                    outputs * a[2].stride) * t->line;
@@ -127,7 +127,7 @@ static void size_tile(const struct kernels *kernels, const struct wino_plan *pla
     t->rows_together =
         plan->interleaved_high ? 1 : most(1, least(t->box[1], MOST_ELEMENTS / most(row_lines, 1)));
     t->row_size = round_up(t->rows_together * row_lines +
-                               plan->interleaved_lines * (plan->interleaved_high + kernels->lanes),
+                               plan->interleaved_lines * (plan->interleaved_high + lanes),
                            line);
     t->bytes = (t->block_size + t->z_size + t->y_size + t->ready_size + t->loaded_size +
                 t->flat_size + t->panel_size + t->level_size + t->uneven_size + t->sums_size +
@@ -135,11 +135,11 @@ static void size_tile(const struct kernels *kernels, const struct wino_plan *pla
                (int64_t)sizeof(float);
 }
 
-static void count_jobs(const struct layer *layer, const struct run *run,
+static void count_jobs(const struct kernel *k, const struct run *run,
                        const struct wino_plan *plan, struct wino_tiling *t) {
     t->image_groups = divide_up(run->batch, t->images);
     t->row_groups = divide_up(plan->packing->chunks, t->chunks);
-    t->places = layer->groups * t->image_groups;
+    t->places = k->layer.groups * t->image_groups;
     for (int a = 0; a < AXES; a++) {
         t->grid[a] = divide_up(plan->windows[a], t->box[a]);
         t->places *= t->grid[a];
@@ -166,9 +166,8 @@ int64_t wino_count_blocks(const struct wino_plan *plan, const struct wino_tiling
 }
 
 struct search {
-    const struct layer *layer;
+    const struct kernel *k;
     const struct run *run;
-    const struct kernels *kernels;
     const struct wino_plan *plan;
     int64_t threads, scratch_bytes; /* of all threads together */
     struct wino_tiling best; /* cycles < 0: none yet */
@@ -181,24 +180,24 @@ struct search {
 /* Keep a tiling if it is the best that fits. */
 static void rate(struct search *s, struct wino_tiling t) {
     if (t.bytes * s->threads + t.shared_bytes > s->scratch_bytes) return;
-    t.cycles = wino_cycles(s->layer, s->run, s->kernels, s->plan, &t);
+    t.cycles = wino_cycles(s->k, s->run, s->plan, &t);
     if (s->cycles < 0 || t.cycles < s->cycles) s->cycles = t.cycles;
     if (s->best.cycles < 0 || t.cycles < s->best.cycles) s->best = t;
 }
 
 static void consider(struct search *s, struct wino_tiling t) {
-    size_tile(s->kernels, s->plan, &t);
+    size_tile(s->k, s->plan, &t);
     const int64_t chunks = s->plan->packing->chunks, threads = s->threads;
     t.threads = threads;
     for (int64_t groups = 1; groups <= 16 && groups <= chunks; groups *= 2) {
         t.chunks = divide_up(chunks, groups);
-        count_jobs(s->layer, s->run, s->plan, &t);
+        count_jobs(s->k, s->run, s->plan, &t);
         rate(s, t);
         /* With jobs for all threads on positions of their own there is nothing to share. */
         if (groups == 1 || threads == 1 || t.places >= FEW_PLACES * threads) continue;
         struct wino_tiling shared = t;
         shared.fills = least(divide_up(FEW_PLACES * threads, t.places),
-                             divide_up(s->plan->packing->channels, s->kernels->lanes));
+                             divide_up(s->plan->packing->channels, s->k->kernels->lanes));
         shared.shared_size = t.panel_size + shared.fills * t.level_size;
         shared.shared_bytes = t.places * shared.shared_size * (int64_t)sizeof(float);
         shared.bytes -= t.panel_size * (int64_t)sizeof(float);
@@ -208,7 +207,7 @@ static void consider(struct search *s, struct wino_tiling t) {
 
 /* Consider a tiling with panels as wide as they may be, and narrower ones. */
 static void consider_widths(struct search *s, struct wino_tiling t) {
-    const int64_t lanes = s->kernels->lanes, width = PANEL_COLUMNS * lanes;
+    const int64_t lanes = s->k->kernels->lanes, width = PANEL_COLUMNS * lanes;
     t.width = width;
     consider(s, t);
     if (lanes < NARROWEST_PANEL) return;
@@ -237,7 +236,7 @@ static void consider_box(struct search *s, struct wino_tiling t) {
 static int64_t fitting_height(const struct search *s, struct wino_tiling t, int64_t low) {
     int64_t best = t.box[1], fewest = 0;
     t.images = 1;
-    t.width = PANEL_COLUMNS * s->kernels->lanes;
+    t.width = PANEL_COLUMNS * s->k->kernels->lanes;
     for (int64_t height = t.box[1]; height > low; height--) {
         const int64_t blocks = wino_count_blocks(s->plan, &t, height);
         if (height < t.box[1] && blocks >= fewest) continue;
@@ -260,7 +259,7 @@ static double search_tilings(void *context, int64_t threads, int64_t scratch_byt
             for (t.box[2] = w[2]; t.box[2] > 0; t.box[2] = next_part(w[2], t.box[2], 4)) {
                 /* Lines that belong to different positions make whole rows only. */
                 if (t.box[2] < w[2] &&
-                    (s->plan->interleaved_high > 0 || t.box[2] < s->kernels->lanes))
+                    (s->plan->interleaved_high > 0 || t.box[2] < s->k->kernels->lanes))
                     break;
                 t.box[1] = height;
                 if (count_positions(s->plan, &t) > MOST_POSITIONS) continue;
@@ -272,12 +271,10 @@ static double search_tilings(void *context, int64_t threads, int64_t scratch_byt
     return s->cycles;
 }
 
-static void choose_tiling(const struct layer *layer, const struct run *run,
-                          const struct kernels *kernels, struct wino_plan *plan) {
-    struct search s = {.layer = layer, .run = run, .kernels = kernels, .plan = plan,
-                       .best = {.cycles = -1}};
+static void choose_tiling(const struct kernel *k, const struct run *run, struct wino_plan *plan) {
+    struct search s = {.k = k, .run = run, .plan = plan, .best = {.cycles = -1}};
     search_threads(run, search_tilings, &s);
-    /* No tile fits: nearly the smallest, since the choice of Winograd must not depend on scratch. */
+    /* No tile fits: nearly the smallest, since the choice of Winograd must not depend on it. */
     for (int64_t scratch = run->scratch_bytes; s.best.cycles < 0 && scratch < run->thread_bytes;) {
         scratch = least(2 * most(scratch, LINE), run->thread_bytes);
         search_tilings(&s, 1, scratch);
@@ -287,15 +284,14 @@ static void choose_tiling(const struct layer *layer, const struct run *run,
 
 /* ---------------------------------------------------------------- plan -- */
 
-static int plan_for(const struct layer *layer, const struct run *run,
-                    const struct kernels *kernels, const struct wino_packing *packing,
-                    struct wino_plan *plan) {
+static int plan_for(const struct kernel *k, const struct run *run,
+                    const struct wino_packing *packing, struct wino_plan *plan) {
     memset(plan, 0, sizeof *plan);
     plan->packing = packing;
-    windows_make(layer, run, plan);
+    windows_make(&k->layer, run, plan);
     if (interleaved_make(plan)) return -1;
     windows_cut(run, plan);
-    choose_tiling(layer, run, kernels, plan);
+    choose_tiling(k, run, plan);
     return plan->tiling.cycles < 0;
 }
 
@@ -328,26 +324,14 @@ static int panel_starts_make(struct wino_plan *plan) {
     return 0;
 }
 
-static int plan_finish(const struct kernels *kernels, struct wino_plan *plan) {
-    if (panel_starts_make(plan)) return -1;
-    const int64_t width = plan->tiling.width;
-    const int64_t count = wino_go(kernels) + AHEAD;
-    plan->offsets = calloc((size_t)count, sizeof *plan->offsets);
-    if (!plan->offsets) return -1;
-    for (int64_t i = 0; i < count; i++)
-        plan->offsets[i] = (int32_t)(i * width);
-    return 0;
-}
-
 /* What a run would take with the weights of a choice; returns -1 when out of memory. */
-static int choice_cycles(const struct layer *layer, const struct run *run,
-                         const struct kernels *kernels, const struct packing *direct,
+static int choice_cycles(const struct kernel *k, const struct run *run,
                          const struct wino_choice *choice, double *cycles) {
     struct wino_packing trial;
     struct wino_plan plan = {0};
-    const int failed = wino_packing_make(layer, kernels, direct, choice, &trial)
+    const int failed = wino_packing_make(k, choice, &trial)
                            ? -1
-                           : plan_for(layer, run, kernels, &trial, &plan);
+                           : plan_for(k, run, &trial, &plan);
     *cycles = failed ? HUGE_VAL : plan.tiling.cycles;
     wino_plan_free(&plan);
     wino_packing_free(&trial);
@@ -356,22 +340,21 @@ static int choice_cycles(const struct layer *layer, const struct run *run,
 
 /* Change a choice, one axis after the other, as long as that pays: axes hardly matter to each
  * other.  Returns -1 when out of memory. */
-static int improve(const struct layer *layer, const struct run *run,
-                   const struct kernels *kernels, const struct packing *direct,
-                   struct wino_choice *choice, double *cycles) {
-    if (choice_cycles(layer, run, kernels, direct, choice, cycles)) return -1;
+static int improve(const struct kernel *k, const struct run *run, struct wino_choice *choice,
+                   double *cycles) {
+    if (choice_cycles(k, run, choice, cycles)) return -1;
     enum { WAYS = 4 };
     double now;
     for (int tried = 0, at = 0; tried < WAYS * AXES; tried++, at = (at + 1) % (WAYS * AXES)) {
         struct wino_choice other = *choice;
         const int a = at / WAYS, merged = at & 1, larger = at >> 1 & 1;
-        const int64_t taps = wino_taps(direct, a);
+        const int64_t taps = wino_taps(&k->packing, a);
         if (larger && (taps < 2 || taps == 3 || taps > 2 * MOST_AXIS_PARTS)) continue;
         if (taps > 1) other.kind[a] = larger ? F_3_2 : taps == 2 || taps == 4 ? F_2_2 : F_2_3;
         other.merged[a] = merged;
-        if ((direct->subs[a].count == 1 && merged) || !memcmp(&other, choice, sizeof other))
+        if ((k->packing.subs[a].count == 1 && merged) || !memcmp(&other, choice, sizeof other))
             continue;
-        if (choice_cycles(layer, run, kernels, direct, &other, &now)) return -1;
+        if (choice_cycles(k, run, &other, &now)) return -1;
         if (now < *cycles) {
             *choice = other;
             *cycles = now;
@@ -390,50 +373,51 @@ static int64_t positions_of(const struct layer *layer, const struct run *run) {
     return positions;
 }
 
-int wino_choose(const struct layer *layer, const struct run *run, const struct kernels *kernels,
-                const struct packing *direct, struct wino_choice *choice, double *cycles) {
+int wino_choose(const struct kernel *k, const struct run *run, struct wino_choice *choice,
+                double *cycles) {
     memset(choice, 0, sizeof *choice); /* it is compared byte by byte */
     choice->threads = 1;
     for (int a = 0; a < AXES; a++) {
-        const int64_t taps = wino_taps(direct, a);
-        const int64_t pad = run->pads_begin[a], stride = direct->subs[a].count;
-        choice->residue[a] = layer->forward ? 0 : pad - floor_divide(pad, stride) * stride;
+        const int64_t taps = wino_taps(&k->packing, a);
+        const int64_t pad = run->pads_begin[a], stride = k->packing.subs[a].count;
+        choice->residue[a] = k->layer.forward ? 0 : pad - floor_divide(pad, stride) * stride;
         choice->kind[a] = taps < 2 ? F_1_1 : taps == 2 || taps == 4 ? F_2_2 : F_2_3;
         choice->merged[a] = stride > 1;
         if (run->output[a] < stride) return 1;
     }
     if (run->batch < 1) return 1;
-    if (improve(layer, run, kernels, direct, choice, cycles)) return OUT_OF_MEMORY;
+    if (improve(k, run, choice, cycles)) return OUT_OF_MEMORY;
     return *cycles == HUGE_VAL;
 }
 
-int wino_arrange(const struct layer *layer, const struct run *run, const struct kernels *kernels,
-                 const struct packing *direct, struct wino_choice *choice) {
+int wino_arrange(const struct kernel *k, const struct run *run, struct wino_choice *choice) {
     /* Few positions are one tile, whose chunks are dealt out; little work is not. */
-    if (run->threads < 2 || positions_of(layer, run) > FEW_POSITIONS) return 0;
+    if (run->threads < 2 || positions_of(&k->layer, run) > FEW_POSITIONS) return 0;
     double cycles, now;
     struct wino_choice even = *choice;
     even.threads = run->threads;
-    if (choice_cycles(layer, run, kernels, direct, choice, &cycles)) return OUT_OF_MEMORY;
+    if (choice_cycles(k, run, choice, &cycles)) return OUT_OF_MEMORY;
     if (cycles <= 20 * BARRIER_CYCLES) return 0;
-    if (choice_cycles(layer, run, kernels, direct, &even, &now)) return OUT_OF_MEMORY;
+    if (choice_cycles(k, run, &even, &now)) return OUT_OF_MEMORY;
     if (now < cycles) *choice = even;
     return 0;
 }
 
 int wino_choices_agree(const struct wino_choice *a, const struct wino_choice *b) {
-    for (int i = 0; i < AXES; i++)
-        if (a->kind[i] != b->kind[i] || a->merged[i] != b->merged[i] ||
-            a->residue[i] != b->residue[i])
-            return 0;
-    return 1;
+    return !memcmp(a->kind, b->kind, sizeof a->kind) &&
+           !memcmp(a->merged, b->merged, sizeof a->merged) &&
+           !memcmp(a->residue, b->residue, sizeof a->residue);
 }
 
-int wino_plan_make(const struct layer *layer, const struct run *run,
-                   const struct kernels *kernels, const struct wino_packing *packing,
-                   struct wino_plan *plan) {
-    const int failed = plan_for(layer, run, kernels, packing, plan);
-    return failed ? failed : plan_finish(kernels, plan);
+int wino_plan_make(const struct kernel *k, const struct run *run,
+                   const struct wino_packing *packing, struct wino_plan *plan) {
+    const int failed = plan_for(k, run, packing, plan);
+    if (failed) return failed;
+    const int64_t width = plan->tiling.width, count = wino_go(k->kernels) + AHEAD;
+    plan->offsets = calloc((size_t)count, sizeof *plan->offsets);
+    if (!plan->offsets || panel_starts_make(plan)) return -1;
+    for (int64_t i = 0; i < count; i++) plan->offsets[i] = (int32_t)(i * width);
+    return 0;
 }
 
 void wino_plan_free(struct wino_plan *plan) {

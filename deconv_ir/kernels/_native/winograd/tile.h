@@ -5,19 +5,20 @@
 #include "winograd/winograd.h"
 
 struct context {
+    const struct kernel *k;
     const struct layer *layer;
-    const struct run *run;
     const struct kernels *kernels;
     const struct transforms *transforms;
-    const struct packing *direct;
+    const struct run *run;
     const struct wino_plan *plan;
-    const struct epilogue *epilogue;
-    const struct arrays *arrays;
+    const char *data;
+    char *out;
     float *shared; /* the panels and levels of all places, or NULL */
     int streamed;
 };
 
 struct tile {
+    const struct context *c;
     int64_t group, first_image, images, first_chunk, chunks;
     int64_t first[AXES], box[AXES]; /* windows */
     int64_t positions, blocks;      /* blocks of positions of a product */
@@ -36,11 +37,7 @@ struct tile {
 void wino_fill_panel(const struct context *c, const struct tile *tile, int64_t first,
                      int64_t count);
 
-/* The positions of one axis that a tile sees: `count` of them have data, from `begin` on,
- * `before` before them have none. */
-struct stretch {
-    int64_t begin, before, count;
-};
+/* What a tile sees of an axis. */
 struct stretch wino_stretch(const struct context *c, const struct tile *tile, int axis);
 
 /* Find the windows of a tile whose data are too uneven, huge or not finite, after its results are
@@ -49,6 +46,6 @@ struct stretch wino_stretch(const struct context *c, const struct tile *tile, in
 void wino_find_uneven(const struct context *c, struct tile *tile, const float *fills,
                       int64_t count);
 /* Sum them directly, over what is written for them. */
-void wino_sum_uneven(const struct context *c, const struct tile *tile, void *scratch);
+void wino_sum_uneven(struct tile *tile, void *scratch);
 
 #endif

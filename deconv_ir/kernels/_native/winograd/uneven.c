@@ -144,7 +144,7 @@ static void write_bias(struct search *s, const struct place *place, const int64_
     const int64_t channels = c->layer->channels_out, *extent = c->run->output;
     const int64_t volume = extent[0] * extent[1] * extent[2];
     const enum element element = (enum element)c->layer->element;
-    const float *biases = c->arrays->bias;
+    const float *biases = c->k->bias;
     int64_t at[AXES], first, last;
     for (int i = 0; i < AXES; i++) {
         at[i] = wino_output(&axes[i], s->sub[i], s->tile->first[i] + place->window[i],
@@ -156,7 +156,7 @@ static void write_bias(struct search *s, const struct place *place, const int64_
         s->values = s->tile->sums;
         for (int64_t i = 0; i < channels; i++)
             s->values[i] = biases ? biases[s->tile->group * channels + i] : 0;
-        c->transforms->activate(c->epilogue, s->values, channels);
+        c->transforms->activate(&c->k->epilogue, s->values, channels);
         if (c->streamed) finish_streams();
     }
     channels_of(c, s->tile, s->sub, &first, &last);
@@ -165,7 +165,7 @@ static void write_bias(struct search *s, const struct place *place, const int64_
     to = to * volume + (at[0] * extent[1] + at[1]) * extent[2] + at[2];
     for (int64_t i = first; i < last; i++, to += volume)
         c->kernels->store(element, &s->values[i], 1,
-                          (char *)c->arrays->out + to * element_size(element));
+                          c->out + to * element_size(element));
 }
 
 /* Look at a result of the sub-convolution, `at` in the tile. */
@@ -321,7 +321,6 @@ void wino_find_uneven(const struct context *c, struct tile *tile, const float *f
 
 /* Some results of one sub-convolution, of all channels that a job has. */
 struct piece {
-    const struct context *c;
     const struct tile *tile;
     int64_t sub[AXES], taps[AXES], depth; /* taps; these of all channels */
     int64_t packed;                         /* weight at which the sub-convolution begins */
@@ -333,26 +332,20 @@ struct piece {
     char *raw;                              /* [result] */
 };
 
-static int64_t bytes_of_results(int64_t width) {
-    return width * (int64_t)(sizeof(char *) + sizeof(char *) + sizeof(float));
-}
-
 int64_t wino_direct_size(const struct kernels *kernels, const struct wino_packing *p,
                          int64_t width) {
     const int64_t channels = p->units / p->subs + MAX_ROWS;
-    const int64_t bytes = bytes_of_results(width) +
-                          wino_most_taps(p) * width * (int64_t)sizeof(int64_t) +
-                          (wino_go(kernels) + channels) * width * (int64_t)sizeof(float);
-    return divide_up(bytes, (int64_t)sizeof(float)) + LINE;
+    const int64_t wide = 2 + wino_most_taps(p), narrow = 1 + wino_go(kernels) + channels;
+    return width * (2 * wide + narrow) + LINE; /* pointers and offsets are two floats */
 }
 
 /* The sub-convolution of a piece, and room for what it needs. */
-static struct piece piece_make(const struct context *c, const struct tile *tile, int64_t sub,
-                               void *scratch) {
+static struct piece piece_make(const struct tile *tile, int64_t sub, void *scratch) {
+    const struct context *c = tile->c;
     const struct wino_axis *a = c->plan->packing->axes;
-    const struct packing *d = c->direct;
+    const struct packing *d = &c->k->packing;
     const int64_t width = c->plan->tiling.width;
-    struct piece p = {.c = c, .tile = tile, .depth = c->layer->channels_in};
+    struct piece p = {.tile = tile, .depth = c->layer->channels_in};
     int64_t taps = 1, packed = 0;
     for (int i = AXES - 1; i >= 0; i--) {
         p.sub[i] = sub % a[i].stride;
@@ -376,7 +369,7 @@ static struct piece piece_make(const struct context *c, const struct tile *tile,
 /* Where a tap of one axis finds the data of a result, or -1. */
 static int64_t tap_position(const struct context *c, int axis, int64_t sub, int64_t tap,
                             int64_t output) {
-    const struct subs *subs = &c->direct->subs[axis];
+    const struct subs *subs = &c->k->packing.subs[axis];
     const int64_t packed = c->plan->packing->axes[axis].sub[sub].packed;
     const struct tap *t = &subs->taps[subs->first[packed] + tap];
     const int64_t pad = c->run->pads_begin[axis], stride = subs->count;
@@ -388,7 +381,7 @@ static int64_t tap_position(const struct context *c, int axis, int64_t sub, int6
 
 /* Where the data of the results from `first` on are, and where these go. */
 static void piece_locate(struct piece *p, int64_t first) {
-    const struct context *c = p->c;
+    const struct context *c = p->tile->c;
     const struct tile *tile = p->tile;
     const struct run *run = c->run;
     const struct wino_axis *a = c->plan->packing->axes;
@@ -410,10 +403,10 @@ static void piece_locate(struct piece *p, int64_t first) {
         }
         if (!exists) continue;
         const int64_t image = tile->first_image + place.image, group = tile->group;
-        p->image[n] = (const char *)c->arrays->data +
+        p->image[n] = c->data +
                       (image * run->image_step +
                        group * c->layer->channels_in * run->channel_step) * size;
-        p->out[n] = (char *)c->arrays->out +
+        p->out[n] = c->out +
                     ((((image * c->layer->groups + group) * c->layer->channels_out) *
                           run->output[0] + at[0]) * run->output[1] + at[1]) *
                         run->output[2] * size + at[2] * size;
@@ -434,7 +427,7 @@ static void piece_locate(struct piece *p, int64_t first) {
 
 /* The data of one tap of one channel. */
 static void piece_copy(const struct piece *p, int64_t channel, const int64_t *data, float *to) {
-    const struct context *c = p->c;
+    const struct context *c = p->tile->c;
     const enum element element = (enum element)c->layer->element;
     const int64_t width = c->plan->tiling.width, size = element_size(element);
     const int64_t ahead = channel * c->run->channel_step;
@@ -451,11 +444,11 @@ static void piece_copy(const struct piece *p, int64_t channel, const int64_t *da
 
 /* Sum a piece for the channels of some blocks of rows, of a fixed number of taps in a go. */
 static void piece_sum(const struct piece *p, int64_t first_block, int64_t last_block) {
-    const struct context *c = p->c;
-    const struct packing *d = c->direct;
+    const struct context *c = p->tile->c;
+    const struct packing *d = &c->k->packing;
     const int64_t width = c->plan->tiling.width, step = wino_go(c->kernels);
     const int64_t taps = p->depth / c->layer->channels_in;
-    const float *packed = (const float *)c->arrays->packed + p->packed, *bias = c->arrays->bias;
+    const float *packed = (const float *)c->k->packed + p->packed, *bias = c->k->bias;
     if (bias) bias += p->tile->group * c->layer->channels_out;
     for (int64_t first = 0; first < p->depth; first += step) {
         const int64_t count = least(step, p->depth - first);
@@ -469,32 +462,26 @@ static void piece_sum(const struct piece *p, int64_t first_block, int64_t last_b
             c->kernels->table[rows][width / c->kernels->lanes](
                 count, c->plan->offsets, p->panel, packed + p->depth * channel + first * rows,
                 p->sums + channel * width, width, 1, first == 0,
-                ends && bias ? bias + channel : NULL, ends ? c->epilogue : NULL);
+                ends && bias ? bias + channel : NULL, ends ? &c->k->epilogue : NULL);
         }
     }
 }
 
-struct uneven {
-    const struct context *context;
-    const struct tile *tile;
-};
-
-static int64_t pieces_of_sub(const struct context *c, const struct tile *tile) {
-    const struct wino_axis *a = c->plan->packing->axes;
+static int64_t pieces_of_sub(const struct tile *tile) {
+    const struct wino_axis *a = tile->c->plan->packing->axes;
     return divide_up(tile->uneven_count * a[0].outputs * a[1].outputs * a[2].outputs,
-                     c->plan->tiling.width);
+                     tile->c->plan->tiling.width);
 }
 
 static void sum_piece(void *argument, int64_t index, void *scratch) {
-    const struct uneven *uneven = argument;
-    const struct context *c = uneven->context;
-    const struct tile *tile = uneven->tile;
-    const struct packing *d = c->direct;
-    const int64_t width = c->plan->tiling.width, pieces = pieces_of_sub(c, tile);
+    const struct tile *tile = argument;
+    const struct context *c = tile->c;
+    const struct packing *d = &c->k->packing;
+    const int64_t width = c->plan->tiling.width, pieces = pieces_of_sub(tile);
     const enum element element = (enum element)c->layer->element;
     /* The thread's own, where a tile has its sums. */
     const int64_t away = (char *)scratch - (char *)tile->block;
-    struct piece p = piece_make(c, tile, index / pieces, (char *)tile->zeros + away);
+    struct piece p = piece_make(tile, index / pieces, (char *)tile->zeros + away);
     piece_locate(&p, index % pieces * width);
     int64_t first, last; /* other jobs have the other channels */
     channels_of(c, tile, p.sub, &first, &last);
@@ -510,11 +497,10 @@ static void sum_piece(void *argument, int64_t index, void *scratch) {
                               p.out[n] + channel * volume * element_size(element));
 }
 
-void wino_sum_uneven(const struct context *c, const struct tile *tile, void *scratch) {
-    const struct wino_axis *a = c->plan->packing->axes;
-    struct uneven uneven = {c, tile};
+void wino_sum_uneven(struct tile *tile, void *scratch) {
+    const struct wino_axis *a = tile->c->plan->packing->axes;
     /* What went past the caches must not come after what is written over it. */
-    if (c->streamed) finish_streams();
-    parallel_pieces(sum_piece, &uneven,
-                    a[0].stride * a[1].stride * a[2].stride * pieces_of_sub(c, tile), scratch);
+    if (tile->c->streamed) finish_streams();
+    parallel_pieces(sum_piece, tile,
+                    a[0].stride * a[1].stride * a[2].stride * pieces_of_sub(tile), scratch);
 }

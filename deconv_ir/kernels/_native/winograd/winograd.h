@@ -186,45 +186,37 @@ struct wino_plan {
 /* Most taps of a sub-convolution of the direct packing. */
 int64_t wino_taps(const struct packing *direct, int axis);
 /* Whether a layer can be filtered so at all. */
-int wino_supports(const struct layer *layer, const struct packing *direct);
+int wino_supports(const struct kernel *k);
 /* The blocks of positions of all tiles of an image, if those of the second axis have so many
  * windows: tiles at the edges hold less. */
 int64_t wino_count_blocks(const struct wino_plan *plan, const struct wino_tiling *tiling,
                           int64_t height);
 /* Choose the weights for runs like one; `cycles` are those of the run.  Returns 1 if it cannot be
  * filtered, OUT_OF_MEMORY, or 0. */
-int wino_choose(const struct layer *layer, const struct run *run, const struct kernels *kernels,
-                const struct packing *direct, struct wino_choice *choice, double *cycles);
+int wino_choose(const struct kernel *k, const struct run *run, struct wino_choice *choice,
+                double *cycles);
 /* Arrange the chunks of a choice for the threads of a run.  Returns OUT_OF_MEMORY, or 0. */
-int wino_arrange(const struct layer *layer, const struct run *run, const struct kernels *kernels,
-                 const struct packing *direct, struct wino_choice *choice);
+int wino_arrange(const struct kernel *k, const struct run *run, struct wino_choice *choice);
 /* Whether two choices differ in their chunks at most. */
 int wino_choices_agree(const struct wino_choice *a, const struct wino_choice *b);
 /* Plan a run with the weights of a packing, filled or not.  Returns as wino_choose() does. */
-int wino_plan_make(const struct layer *layer, const struct run *run,
-                   const struct kernels *kernels, const struct wino_packing *packing,
-                   struct wino_plan *plan);
+int wino_plan_make(const struct kernel *k, const struct run *run,
+                   const struct wino_packing *packing, struct wino_plan *plan);
 void wino_plan_free(struct wino_plan *plan);
 
-int wino_packing_make(const struct layer *layer, const struct kernels *kernels,
-                      const struct packing *direct, const struct wino_choice *choice,
+int wino_packing_make(const struct kernel *k, const struct wino_choice *choice,
                       struct wino_packing *packing);
 void wino_packing_free(struct wino_packing *packing);
 /* Bytes of the weights of a packing, filled or not. */
-int64_t wino_weight_bytes(const struct layer *layer, const struct wino_packing *packing);
+int64_t wino_weight_bytes(const struct kernel *k, const struct wino_packing *packing);
 /* Whether weights are finite and small enough to be transformed. */
-int wino_takes_weights(const struct layer *layer, const struct packing *direct,
-                       const float *weights);
+int wino_takes_weights(const struct kernel *k);
 /* Fill it from the direct one's weights.  Returns OUT_OF_MEMORY, or 0. */
-int wino_pack(const struct layer *layer, const struct kernels *kernels,
-              const struct packing *direct, const float *weights, const float *bias,
-              int64_t threads, struct wino_packing *packing);
+int wino_pack(const struct kernel *k, int64_t threads, struct wino_packing *packing);
 
 /* As execute(). */
-int wino_execute(const struct layer *layer, const struct run *run,
-                 const struct kernels *kernels, const struct packing *direct,
-                 const struct wino_plan *plan,
-                 const struct epilogue *epilogue, const struct arrays *arrays);
+int wino_execute(const struct kernel *k, const struct run *run, const struct wino_plan *plan,
+                 const void *data, void *out);
 
 /* Bytes of a block of positions that stay in the first-level cache, and the most channels
  * that are summed in a go: the same for all widths, since sums depend on it. */

@@ -1,8 +1,11 @@
-/* Which instruction set this machine has. */
+/* What the processor says of itself, and the vector code for it; cpu.py knows what that means. */
 #include "native.h"
 #include "winograd/winograd.h"
 
+#include <string.h>
+#include <unistd.h>
 #ifdef DECONV_X86
+#include <cpuid.h>
 #include <xmmintrin.h>
 #endif
 
@@ -33,12 +36,6 @@ int isa_available(enum isa isa) {
     return isa == ISA_BASELINE;
 }
 
-enum isa isa_best(void) {
-    for (int isa = ISAS - 1; isa > ISA_BASELINE; isa--)
-        if (isa_available((enum isa)isa)) return (enum isa)isa;
-    return ISA_BASELINE;
-}
-
 const struct kernels *kernels_for(enum isa isa, enum accumulator accumulator) {
 #ifdef DECONV_X86
     if (isa == ISA_AVX512) return kernels_avx512[accumulator];
@@ -64,4 +61,24 @@ enum accumulator accumulator_of(enum element element) {
     case I64: return ACC_U64;
     default: return ACC_F32;
     }
+}
+
+void processor_ask(struct processor *p) {
+    memset(p, 0, sizeof *p);
+#ifdef _SC_LEVEL2_CACHE_SIZE
+    p->level2 = most(sysconf(_SC_LEVEL2_CACHE_SIZE), 0);
+#endif
+#ifdef DECONV_LOWER_AVX512
+    p->lowered = 1;
+#endif
+#ifdef DECONV_X86
+    unsigned a, b, c, d;
+    if (!__get_cpuid(0, &a, &b, &c, &d)) return;
+    memcpy(p->vendor, &b, 4);
+    memcpy(p->vendor + 4, &d, 4);
+    memcpy(p->vendor + 8, &c, 4);
+    if (!__get_cpuid(1, &a, &b, &c, &d)) return;
+    p->family = (int)((a >> 8 & 15) + (a >> 20 & 255));
+    p->model = (int)((a >> 4 & 15) + (a >> 12 & 0xf0));
+#endif
 }
