@@ -32,7 +32,7 @@ NATIVE = {
     Algorithm.DIRECT: Filtering.NEVER,
     Algorithm.WINOGRAD: Filtering.ALWAYS,
 }
-"""The paths of the compiled kernel, and what they say about minimal filtering."""
+"""The paths of the compiled kernel, and what they say about Winograd."""
 
 
 def choose_algorithm(problem: Problem, dtype: np.dtype[Any], *, compiled: bool) -> Algorithm:

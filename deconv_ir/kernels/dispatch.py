@@ -382,7 +382,7 @@ class Deconvolution(_Prepared):
         Bound of the memory in use beside data, filter and result.
     path : str
         ``auto``, or the name of the kernel to use: ``compiled``, held to direct
-        sums as ``direct`` or to minimal filtering as ``winograd``; ``numpy``, held to one
+        sums as ``direct`` or to Winograd as ``winograd``; ``numpy``, held to one
         of its methods as ``im2col`` or ``gemm_col2im``.  ``auto`` heeds the environment
         variable DECONV_IR_KERNEL.  A kernel
         that cannot compute the problem is replaced by the next.

@@ -35,7 +35,7 @@ __all__ = [
 
 _AXES = 3
 # Beyond these the tables of sub-convolutions would be larger than the work.
-_MOST_PHASES = 1 << 16
+_MOST_SUBCONVOLUTIONS = 1 << 16
 _MOST_TAPS = 1 << 20
 # Positions, sums of pads and extents, stay within 64 bits.
 _MOST_PAD = 1 << 62
@@ -49,7 +49,7 @@ _JUDGED_THREADS = 2
 _PART_BYTES = 1 << 18
 # Positions that a kernel reaches over, beyond which it will not.
 _MOST_REACH = 1 << 12
-# Folding phases into channels pays from here on.
+# Folding sub-convolutions into channels pays from here on.
 _FEWEST_FOLDED_CHANNELS = 4
 _LEAST_USEFUL = 0.7
 _ELEMENTS = {
@@ -73,17 +73,17 @@ def supports(problem: Problem, dtype: np.dtype[Any]) -> bool:
     return (
         problem.axes <= _AXES
         and dtype.name in _ELEMENTS
-        and math.prod(problem.strides) <= _MOST_PHASES
+        and math.prod(problem.strides) <= _MOST_SUBCONVOLUTIONS
         and problem.taps <= _MOST_TAPS
         and max(problem.kernel) * max(problem.dilations) < 1 << 31
     )
 
 
 def choose_fold(problem: Problem) -> int:
-    """Choose how many phases of the last axis become output channels; 1: none.
+    """Choose how many sub-convolutions of the last axis become channels; 1: none.
 
     A micro-kernel with one or two rows waits for its loads.  Where a group has
-    so few output channels, the phases of the last axis, which read nearly the
+    so few output channels, the sub-convolutions of the last axis, which read nearly the
     same data, make the other rows.
     """
     stride, kernel = problem.strides[-1], problem.kernel[-1]
@@ -98,7 +98,7 @@ def choose_fold(problem: Problem) -> int:
 
 
 def fold_filter(problem: Problem, weights: Array) -> Array:
-    """Return ``[groups * in, phase * out, ..., shift]`` of ``[groups * in, out, ..., K]``."""
+    """Return ``[groups * in, sub * out, ..., shift]`` of ``[groups * in, out, ..., K]``."""
     stride = problem.strides[-1]
     shifts = -(-problem.kernel[-1] // stride)
     padded = np.zeros((*weights.shape[:-1], shifts * stride), weights.dtype)
@@ -109,7 +109,7 @@ def fold_filter(problem: Problem, weights: Array) -> Array:
 
 
 class Filtering(enum.Enum):
-    """When minimal filtering takes the place of direct sums."""
+    """When Winograd takes the place of direct sums."""
 
     NEVER = 0
     BY_COST = 1
@@ -133,9 +133,9 @@ class CompiledKernel:
     forward : bool
         Whether it is a convolution rather than a transposed one.
     fold : int, optional
-        Phases of the last axis that become channels; default: `choose_fold`.
+        Sub-convolutions of the last axis that become channels; default: `choose_fold`.
     filtering : Filtering
-        When minimal filtering takes the place of direct sums.  Its weights are
+        When Winograd takes the place of direct sums.  Its weights are
         packed by the first run that needs them, and kept beside the others.
     machine : Machine, optional
         What tiles and algorithms are chosen for; default: `current_machine`.
@@ -223,7 +223,7 @@ class CompiledKernel:
 
     @property
     def packed_bytes(self) -> int:
-        """Bytes of the filter in all forms that are kept; minimal filtering has one of its own."""
+        """Bytes of the filter in all forms that are kept; Winograd has one of its own."""
         kept = 0 if self._weights is None else self._weights.nbytes
         plain = 0 if self._plain_kernel is None else self._plain_kernel.packed_bytes
         return int(self._kernel.packed_bytes) + kept + plain
@@ -249,7 +249,7 @@ class CompiledKernel:
             return True
         if self._weights is None:
             return False
-        # Tiles of folded phases are too large.
+        # Tiles of folded sub-convolutions are too large.
         if self._plain_kernel is None:
             # Data that are finite give the same bits either way.
             self._plain_kernel = CompiledKernel(

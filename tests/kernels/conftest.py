@@ -77,7 +77,7 @@ class Case:
         return kernel.run(self.data, self.pads_begin, self.output)
 
     def largest(self) -> Any:
-        """Bound what minimal filtering multiplies and sums for each output channel.
+        """Bound what Winograd multiplies and sums for each output channel.
 
         Its products mix the data of a window and the weights of a phase, so that
         an error is relative to the largest of them, not to those that an output
@@ -99,7 +99,7 @@ class Case:
     def check(self, actual: Any, path: str = "") -> None:
         """Compare with the oracle: bit by bit for integers, by the sum of magnitudes for floats.
 
-        Where `path` may be minimal filtering, by the largest magnitudes.
+        Where `path` may be Winograd, by the largest magnitudes.
         """
         expected = self.expected()
         assert actual.dtype == expected.dtype
