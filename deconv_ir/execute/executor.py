@@ -114,11 +114,10 @@ class Executor:
         """Compute what is constant, and let layers do what depends on it alone (once)."""
         with self._lock:
             if self._prepared is None:
-                joined = join_pointwise(self.graph, self.order, self.constant, self.wanted, infos)
                 preparation = Preparation(
-                    joined.graph,
+                    self.graph,
                     self.context,
-                    joined.order,
+                    self.order,
                     self.constant,
                     self.wanted,
                     infos,
@@ -126,7 +125,7 @@ class Executor:
                 )
                 self._least_bytes = preparation.least_bytes
                 require_memory(self._least_bytes, self.memory_limit, file=self.graph.file)
-                self._prepared = preparation.run()
+                self._prepared = join_pointwise(preparation.run(), self.wanted, infos)
             return self._prepared
 
     def run(

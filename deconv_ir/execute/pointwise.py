@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from deconv_ir.execute.fusion import find_followers
-from deconv_ir.ir.graph import Graph, Layer, Source, Topology
+from deconv_ir.execute.prepare import Prepared
+from deconv_ir.ir.graph import Layer, Source
 from deconv_ir.ir.operation import Call, Context, Operation, TensorInfo
 from deconv_ir.ir.record import field
 from deconv_ir.ir.shapes import Shape, static
@@ -118,37 +118,17 @@ def joined_layers(layer: Layer) -> tuple[str, ...]:
     return tuple(member.name for member in members[:-1])
 
 
-class Joined(NamedTuple):
-    """A graph whose elementwise layers are joined.
-
-    Attributes
-    ----------
-    graph : Graph
-        Layers keep their indices; the last layer of a program stands for all of it.
-    order : tuple of int
-        The layers to run, and constants, in topological order.
-    """
-
-    graph: Graph
-    order: tuple[int, ...]
-
-
 def join_pointwise(
-    graph: Graph,
-    order: Sequence[int],
-    constant: frozenset[int],
-    wanted: Sequence[Source],
-    infos: Sequence[Sequence[TensorInfo]],
-) -> Joined:
+    prepared: Prepared, wanted: Sequence[Source], infos: Sequence[Sequence[TensorInfo]]
+) -> Prepared:
     """Join elementwise layers where no other layer needs what is between them.
+
+    Layers that a kernel has taken over stay with it.  Layers keep their indices:
+    the last one of a program stands for all of it.
 
     Parameters
     ----------
-    graph : Graph
-    order : sequence of int
-        The layers that are needed, in topological order.
-    constant : frozenset of int
-        Those that depend on no Parameter.
+    prepared : Prepared
     wanted : sequence of Source
         The tensors asked for.
     infos : sequence
@@ -157,25 +137,21 @@ def join_pointwise(
     from deconv_ir.kernels.runtime.extension import compiled_module
 
     if compiled_module() is None:
-        return Joined(graph, tuple(order))
-    followers = find_followers(graph, order, constant, wanted)
-    taken = {index for found in followers.values() for index in found.layers}
-    free = [index for index in order if index not in constant and index not in taken]
-    groups = _Grouping(graph, order, constant, wanted, infos).group(free)
-    if not groups:
-        return Joined(graph, tuple(order))
+        return prepared
+    graph = prepared.graph
+    groups = _Grouping(prepared, wanted, infos).group()
     layers, sources = list(graph.layers), list(graph.topology.sources)
     inner: set[int] = set()
     for root, group in groups.items():
         kinds = "+".join(member.type for member in group.operation.members)
         layers[root] = layers[root]._replace(operation=group.operation, type=kinds)
         sources[root] = group.inputs
-        inner.update(index for index in group.layers if index != root)
+        inner.update(group.layers[:-1])
     joined = graph.replace(layers=tuple(layers))
-    topology = graph.topology
     # The edges are still those of the file.
-    joined.__dict__["topology"] = Topology(tuple(sources), topology.order, topology.problems)
-    return Joined(joined, tuple(index for index in order if index not in inner))
+    joined.__dict__["topology"] = graph.topology._replace(sources=tuple(sources))
+    steps = tuple(index for index in prepared.steps if index not in inner)
+    return prepared._replace(graph=joined, steps=steps)
 
 
 class _Group(NamedTuple):
@@ -189,28 +165,27 @@ class _Group(NamedTuple):
 class _Grouping:
     def __init__(
         self,
-        graph: Graph,
-        order: Sequence[int],
-        constant: frozenset[int],
+        prepared: Prepared,
         wanted: Sequence[Source],
         infos: Sequence[Sequence[TensorInfo]],
     ) -> None:
-        self.graph = graph
+        self.graph = prepared.graph
         self.infos = infos
-        self.constant = constant
-        self.sources = graph.topology.sources
-        self.place = {index: at for at, index in enumerate(i for i in order if i not in constant)}
+        self.constants = prepared.constants
+        self.free = [index for index in prepared.steps if index not in prepared.kernels]
+        self.sources = self.graph.topology.sources
+        self.place = {index: at for at, index in enumerate(prepared.steps)}
         self.users: dict[Source, set[int]] = {}
-        for index in order:
+        for index in prepared.steps:
             for source in self.sources[index]:
                 if source is not None:
                     self.users.setdefault(source, set()).add(index)
         self.wanted = set(wanted)
 
-    def group(self, free: Sequence[int]) -> Mapping[int, _Group]:
+    def group(self) -> Mapping[int, _Group]:
         """Return the groups by their roots; each layer joins those before it where it can."""
         groups: dict[int, _Group] = {}
-        for index in free:
+        for index in self.free:
             group = self._compiled((index,))
             if group is None:
                 continue
@@ -237,7 +212,7 @@ class _Grouping:
         if len(between) == 0:
             return True
         # Its inputs stay alive until then, instead of its output.
-        alive = [s for s in group.inputs if s[0] not in self.constant and self._shape(s) == shape]
+        alive = [s for s in group.inputs if s not in self.constants and self._shape(s) == shape]
         return len(alive) <= 1
 
     def _shape(self, source: Source) -> Shape:

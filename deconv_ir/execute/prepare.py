@@ -9,7 +9,6 @@ from deconv_ir.errors import DeconvError
 from deconv_ir.execute.buffers import tensor_bytes
 from deconv_ir.execute.checked import require_fit
 from deconv_ir.execute.fusion import Followers, find_followers
-from deconv_ir.execute.pointwise import joined_layers
 from deconv_ir.ir.graph import Graph, Source
 from deconv_ir.ir.lazy_tensor import LazyTensor, whole
 from deconv_ir.ir.operation import Context, Epilogue, Kernel, TensorInfo
@@ -26,7 +25,7 @@ class Prepared(NamedTuple):
     Attributes
     ----------
     graph : Graph
-        The graph with its elementwise layers joined.
+        The graph of the steps.
     steps : tuple of int
         The layers that run each time, in order, without fused ones.
     kernels : dict
@@ -156,7 +155,6 @@ class Preparation:
         steps = tuple(i for i in self.order if i not in self.constant and i not in absorbed)
         # A Result computes nothing.
         dropped = len(self.graph.layers) - len(self.order) - len(self.graph.of_type("Result"))
-        dropped -= sum(len(joined_layers(self.graph.layers[i])) for i in self.order)
         folded = sum(self.graph.layers[i].type != "Const" for i in self.constant)
         prepared = Prepared(
             self.graph,

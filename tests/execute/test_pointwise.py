@@ -194,6 +194,25 @@ def test_a_slope_of_each_channel_joins_a_sum(tmp_path: Path) -> None:
     np.testing.assert_array_equal(model.run([a, b])["y"], expected)
 
 
+def test_what_a_convolution_does_not_take_over_is_joined(tmp_path: Path) -> None:
+    """A bias that is one, but slopes of the channels and a sum behind it."""
+    ir = IR()
+    x, skip = ir.parameter("x", "1,2,5,6"), ir.parameter("skip", "1,3,6,7")
+    up = ir.layer("ConvolutionBackpropData", [x, ir.const(normal(2, 3, 2, 2))], name="up")
+    biased = ir.layer("Add", [up, ir.const(normal(1, 3, 1, 1))], name="biased")
+    curved = ir.layer("PReLU", [biased, ir.const(np.abs(normal(3)))], name="curved")
+    ir.result(ir.layer("Add", [curved, skip], name="total", names="y"))
+    model, data, other = load(ir, tmp_path), normal(1, 2, 5, 6), normal(1, 3, 6, 7)
+    rows = rows_of(model, [data, other])
+    assert rows["up"].fused == ("biased",)
+    assert (rows["total"].type, rows["total"].fused) == ("PReLU+Add", ("curved",))
+    assert rows["total"].overwrites == "biased"
+    before = model.run([data, other], outputs=["biased"])["biased"]
+    slopes = np.abs(normal(3)).reshape(1, 3, 1, 1)
+    expected = np.where(before < 0, before * slopes, before) + other
+    np.testing.assert_allclose(model.run([data, other])["y"], expected, rtol=1e-6)
+
+
 def test_integers_and_f64_are_left_to_numpy(tmp_path: Path) -> None:
     for precision, dtype in (("i32", np.int32), ("f64", np.float64)):
         ir = IR()

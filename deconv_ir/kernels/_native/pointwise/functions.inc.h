@@ -108,7 +108,7 @@ INLINE VF NAME(logarithm)(VF x) {
     const VI subnormal = x < 0x1p-126f;
     const VF scaled = PICK(subnormal, x * 0x1p23f, x);
     /* Mantissas from sqrt(1/2) to sqrt(2). */
-    const VI bits = (VI)scaled - 0x3f3504f3;
+    const VI bits = (VI)((VU)scaled - 0x3f3504f3u);
     const VF e = __builtin_convertvector((bits >> 23) - (subnormal & 23), VF);
     const VF mantissa = (VF)((bits & 0x7fffff) + 0x3f3504f3);
     VF result = NAME(log_near_1)(mantissa - 1.0f, e);
