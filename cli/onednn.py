@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -80,6 +81,33 @@ def onednn_options(command: _Command) -> _Command:
     return command
 
 
+def alternatives(request: Request) -> list[Request]:
+    """Return a request for each combination of alternatives, which commas separate.
+
+    Raises
+    ------
+    Mistake
+        There are several, and each would write outputs to the same place.
+    """
+    names = ("in_shapes", "op_attrs", "op_kind", "dt")
+    values = [getattr(request, name).split(",") for name in names]
+    found = [
+        request._replace(**dict(zip(names, chosen, strict=True)))
+        for chosen in itertools.product(*values)
+    ]
+    if len(found) > 1:
+        if not (request.no_output or request.info or request.explain_plan):
+            raise Mistake(
+                f"{len(found)} alternatives would write to the same files "
+                "(use --no-output, --info or --explain-plan, or one alternative)"
+            )
+        for name in ("save_inputs", "profile", "expect", "resume"):
+            if getattr(request, name):
+                option = name.replace("_", "-")
+                raise Mistake(f"--{option} cannot be combined with several alternatives")
+    return found
+
+
 def overrides_of(request: Request) -> Overrides | None:
     """Return the changes that the options ask for; None where there are none.
 
@@ -97,10 +125,6 @@ def overrides_of(request: Request) -> Overrides | None:
     }
     if not any(given.values()):
         return None
-    for name, value in given.items():
-        if isinstance(value, str) and "," in value:
-            option = name.replace("_", "-")
-            raise Mistake(f"--{option} {value}: one run takes one alternative, without commas")
     from deconv_ir import Overrides
 
     return Overrides(**given)  # type: ignore[arg-type]

@@ -11,7 +11,7 @@ import click
 
 from .common import run_and_leave
 from .completion import complete_layers, complete_tensors
-from .onednn import convert, onednn_options
+from .onednn import alternatives, convert, onednn_options
 from .options import (
     CONTEXT,
     FILE,
@@ -214,6 +214,10 @@ def command(**options: Any) -> int:
     request.require_consistent()
     if request.save_xml is not None or request.save_onednn is not None:
         return convert(request)
+    return max(map(_run_one, alternatives(request)))
+
+
+def _run_one(request: Request) -> int:
     from .models import open_model
 
     started = time.perf_counter()

@@ -101,9 +101,26 @@ def test_overrides_on_the_command_line(tmp_path: Path, monkeypatch: pytest.Monke
     found = json.loads(done.stdout)
     assert found["outputs"][0]["shape"] == [3, 3, 16, 16]
     assert {port["element_type"] for port in found["inputs"]} == {"bf16"}
-    done = invoke("g.json", "--info", "--dt", "f32,bf16")
+
+
+def test_alternatives_are_run_one_after_the_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All combinations, as benchdnn runs them; an empty one is the file as it is."""
+    monkeypatch.chdir(tmp_path)
+    save(tmp_path / "g.json", deconvolution([1, 2, 4, 4], [2, 3, 3, 3], [1, 3, 6, 6]))
+    options = ("--dt", "f32,bf16", "--op-attrs", ",0:strides:2x2")
+    done = invoke("g.json", "--info", *options)
+    assert done.exit_code == 0, done.stderr
+    outputs = [line.split()[2:] for line in done.stdout.splitlines() if line.startswith("output")]
+    shapes = ["[1,3,6,6]", "[1,3,9,9]"]
+    assert outputs == [*([kind, shape] for shape in shapes for kind in ("f32", "bf16"))]
+    done = invoke("g.json", "--random-inputs", "0", "--no-output", *options)
+    assert done.exit_code == 0, done.stderr
+    assert done.stderr.count("output 2") == 4
+    done = invoke("g.json", "--random-inputs", "0", *options)
     assert done.exit_code == 2
-    assert "one run takes one alternative" in done.stderr
+    assert "4 alternatives would write to the same files" in done.stderr
 
 
 def test_conversion_on_the_command_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
