@@ -60,7 +60,7 @@ test-without-compiler: $(VENV)/installed-dev
 	PYTHONPATH=$(abspath $(OUT)/without-compiler) $(BIN)/python -P -c \
 		"from deconv_ir.kernels import kernel_info as info; print(info()); assert not info().available"
 	PYTHONPATH=$(abspath $(OUT)/without-compiler) $(BIN)/python -P -m pytest \
-		tests/kernels tests/execute tests/samples tests/ops/test_deconvolution.py tests/test_*.py
+		tests/kernels tests/execute tests/samples tests/ops/convolution/test_deconvolution.py tests/test_*.py
 
 test-lowest:
 	rm -rf build

@@ -46,7 +46,7 @@ OTHERWISE = {
 ELSEWHERE = {
     ("ConvolutionBackpropData", "opset1"): "test_bare_layers.py",
     ("GroupConvolutionBackpropData", "opset1"): "test_bare_layers.py",
-    ("LSTMSequence", "opset1"): "OpenVINO no longer has it: tests/ops/test_lstm.py",
+    ("LSTMSequence", "opset1"): "OpenVINO no longer has it: tests/ops/recurrent/test_lstm.py",
 }
 
 
