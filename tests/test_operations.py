@@ -36,9 +36,9 @@ CODE, ENTRY_POINT, _ = re.findall(r"```\w+\n(.*?)```", GUIDE, re.S)
 @pytest.fixture(autouse=True)
 def registry() -> Iterator[None]:
     """What a test registers is gone after it."""
-    plugins._entry_points.cache_clear()
+    plugins.installed.cache_clear()
     yield
-    plugins._entry_points.cache_clear()
+    plugins.installed.cache_clear()
     for kind, versions in list(base.REGISTRY.items()):
         for version, cls in list(versions.items()):
             if not cls.__module__.startswith("deconv_ir."):

@@ -91,7 +91,8 @@ def _name(cls: type[Operation]) -> str:
 
 
 @functools.cache
-def _entry_points() -> dict[str, EntryPoint]:
+def installed() -> dict[str, EntryPoint]:
+    """Return the entry points of installed packages, by type of layer."""
     from importlib.metadata import entry_points
 
     return {found.name: found for found in entry_points(group=GROUP)}
@@ -99,7 +100,7 @@ def _entry_points() -> dict[str, EntryPoint]:
 
 def load_plugin(kind: str) -> None:
     """Import what an installed package registers for a type, if one does."""
-    found = _entry_points().get(kind)
+    found = installed().get(kind)
     if found is None:
         return
     try:

@@ -26,7 +26,10 @@ BLOCKS = [textwrap.dedent(b).strip("\n") for b in re.findall(r"```\w+\n(.*?)```"
 
 @pytest.mark.parametrize(
     ("line", "file"),
-    [(LINE, "deconv_ir/ops/elementwise/unary.py"), (ROW, "tests/ops/elementwise/test_elementwise.py")],
+    [
+        (LINE, "deconv_ir/ops/elementwise/unary.py"),
+        (ROW, "tests/ops/elementwise/test_elementwise.py"),
+    ],
 )
 def test_the_lines_shown_are_those_that_are_there(line: str, file: str) -> None:
     assert len(line.splitlines()) == 1
