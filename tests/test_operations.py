@@ -130,10 +130,10 @@ class EntryPoint:
 
 
 def test_entry_points_that_fail(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(plugins, "_entry_points", lambda: {"Odd": EntryPoint(KeyError("a\nb"))})
+    monkeypatch.setattr(plugins, "installed", lambda: {"Odd": EntryPoint(KeyError("a\nb"))})
     with pytest.raises(deconv_ir.UnsupportedError, match="'odd:Odd' cannot be loaded: KeyError"):
         find_operation("Odd")
-    monkeypatch.setattr(plugins, "_entry_points", lambda: {"Odd": EntryPoint(None)})
+    monkeypatch.setattr(plugins, "installed", lambda: {"Odd": EntryPoint(None)})
     with pytest.raises(deconv_ir.UnsupportedError, match="'odd:Odd' does not register it"):
         find_operation("Odd")
     assert find_operation("Odder") is None
