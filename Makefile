@@ -8,7 +8,7 @@ SECONDS ?= 60
 COUNT ?= 100000
 PROBLEMS ?= 300
 
-.PHONY: help run test test-without-compiler test-lowest test-peers test-peers-quick check regen docs bench fuzz fuzz-sanitized mutate generate headers dist clean
+.PHONY: help run test test-without-compiler test-lowest test-peers test-peers-quick check regen docs bench fuzz fuzz-sanitized mutate mutate-lint generate headers dist clean
 
 help:
 	@echo "make run         upsample a photograph and name the pictures to look at"
@@ -19,6 +19,7 @@ help:
 	@echo "make test-peers  compare with OpenVINO, onnxruntime and torch (installs them)"
 	@echo "make test-peers-quick  the same with every third case of the large groups"
 	@echo "make fuzz        coverage-guided fuzzing, SECONDS=60 for each target (installs atheris)"
+	@echo "make mutate-lint recall of the linter by kind of mutation, docs/lint-recall.md"
 	@echo "make mutate      COUNT=100000 mutated IRs through load, lint and run"
 	@echo "make generate    COUNT=100000 IRs generated from the operations' declarations, the same way"
 	@echo "make headers     COUNT=100000 hostile .npy and .npz files through the reader of arrays"
@@ -144,6 +145,9 @@ fuzz: $(VENV)/installed-dev $(VENV)/installed-fuzz
 			|| { tail -40 $(OUT)/fuzz/$$target.log; exit 1; }; \
 		grep -E "number_of_executed_units|peak_rss_mb" $(OUT)/fuzz/$$target.log; \
 	done
+
+mutate-lint: $(VENV)/installed-dev
+	$(BIN)/python tests/linter/study.py --table docs/lint-recall.md
 
 mutate: $(VENV)/installed-dev
 	$(BIN)/python tests/hostile/mutate.py --count $(COUNT) --keep $(OUT)/mutate

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from deconv_ir.errors import DeconvError
 from deconv_ir.ir.dtypes import ElementType
-from deconv_ir.ir.graph import Graph, Layer, Port
+from deconv_ir.ir.graph import Graph, Port
 from deconv_ir.ir.infer import Inference, Outputs
 from deconv_ir.ir.operation import TensorInfo
 from deconv_ir.ir.shapes import Shape, compatible, declared_form
@@ -73,7 +73,7 @@ class Evidence:
                 port.element_type not in (None, kind)
                 and kind is not None
                 and fed
-                and not is_decompression(self.graph.layers[index])
+                and not self.is_decompressed_result(index)
                 and all(end.element_type is port.element_type for end in fed)
             ):
                 kind = port.element_type
@@ -107,6 +107,34 @@ class Evidence:
             culprit = self.culprits.get(getattr(error.place, "layer", -1))
             if culprit is not None and not sources[culprit]:
                 yield error
+
+    def is_decompressed_result(self, index: int) -> bool:
+        """Tell whether a Convert decompresses weights for a Result.
+
+        OpenVINO declares the type before the Convert there.
+        """
+        layer = self.graph.layers[index]
+        return (
+            layer.type == "Convert"
+            and index in self._before_results
+            and any(
+                ("name", "decompression") in child.attributes
+                for extra in layer.extras
+                if extra.tag == "rt_info"
+                for child in extra.children
+            )
+        )
+
+    @cached_property
+    def _before_results(self) -> set[int]:
+        sources = self.graph.topology.sources
+        return {
+            source[0]
+            for index, layer in enumerate(self.graph.layers)
+            if layer.type == "Result"
+            for source in sources[index]
+            if source is not None
+        }
 
     # Fixes
 
@@ -223,16 +251,6 @@ class Evidence:
             for layer in self.graph.layers
             for port in layer.outputs
         }
-
-
-def is_decompression(layer: Layer) -> bool:
-    """Tell whether a Convert decompresses weights: OpenVINO writes the type before it, too."""
-    return layer.type == "Convert" and any(
-        ("name", "decompression") in child.attributes
-        for extra in layer.extras
-        if extra.tag == "rt_info"
-        for child in extra.children
-    )
 
 
 def _all_declare(ports: Sequence[Port], shape: Shape, least: int = 1) -> bool:

@@ -36,9 +36,29 @@ def repeated_names(context: LintContext) -> Iterator[Report]:
 
 
 def unneeded_layers(context: LintContext) -> Iterator[Report]:
-    """Report the layers that no Result depends on."""
-    for index in context.unneeded:
-        yield Report("no Result needs what this layer computes", GraphLocation(layer=index))
+    """Report the end of each chain of layers that no Result depends on."""
+    unneeded = set(context.unneeded)
+    sources = context.topology.sources
+    used = {s[0] for i in unneeded for s in sources[i] if s is not None and s[0] in unneeded}
+    counted: set[int] = set()
+    # Layers on a cycle have no end: each group of them is reported at its first layer.
+    for index in [*sorted(unneeded - used), *sorted(used)]:
+        if index in counted:
+            continue
+        before = len(counted)
+        ends = [index]
+        while ends:
+            at = ends.pop()
+            if at not in counted:
+                counted.add(at)
+                ends += [s[0] for s in sources[at] if s is not None and s[0] in unneeded]
+        others = len(counted) - before - 1
+        more = f", nor that of {others} other{'s' * (others > 1)} before it" if others else ""
+        yield Report(
+            f"no Result needs what this layer computes{more}",
+            GraphLocation(layer=index),
+            actual=others + 1,
+        )
 
 
 def edges_of_unequal_dims(context: LintContext) -> Iterator[Report]:
@@ -309,7 +329,7 @@ RULES = (
 
         The layer costs time and memory, and often shows that an edge ends at the wrong layer.
         Parameters are exempt, since they are the model's interface, and so are layers that an
-        Assign depends on.
+        Assign depends on.  Of a chain of such layers the last one is reported, with their number.
         """,
         fails="""
         <layer id="7" name="unused" type="ShapeOf" version="opset3">

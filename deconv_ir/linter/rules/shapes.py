@@ -84,10 +84,8 @@ def with_computed_dims(found: DeconvError | Finding, context: LintContext) -> Re
 
 def with_computed_precision(found: DeconvError | Finding, context: LintContext) -> Report | None:
     """Add the fix that declares the computed precision."""
-    from deconv_ir.linter.evidence import is_decompression
-
     layer, port = _output_at(found)
-    if is_decompression(context.graph.layers[layer]):
+    if context.evidence.is_decompressed_result(layer):
         inputs = context.inputs(layer)
         if inputs and inputs[0].element_type is found.actual:
             return None

@@ -1,0 +1,147 @@
+"""Recall of the linter by kind of mutation: `make mutate-lint`.
+
+One thing in an IR that OpenVINO saved (tests/fixtures/ir) is changed at random, seeded. Which of
+these mutants are mistakes is frozen in study.json: for the kinds of `mutations.MUTATORS`, the oracle
+of oracle.py judged them; for those of `mutations.FORMS`, `ov.Core().read_model` of the OpenVINO
+named there did (a mutant that it refuses is a mistake).
+
+    python tests/linter/study.py              # compare with study.json, exit 1 where recall is lower
+    python tests/linter/study.py --write      # judge anew (needs openvino), write study.json
+    python tests/linter/study.py --table docs/lint-recall.md
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import random
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
+
+from deconv_ir.linter.engine import check_bytes  # noqa: E402
+from deconv_ir.linter.options import choose  # noqa: E402
+from linter.mutations import FORMS, MUTATORS, Mutation  # noqa: E402
+from linter.oracle import judge  # noqa: E402
+
+FIXTURES = sorted((ROOT / "tests/fixtures/ir").glob("*.xml"))
+FROZEN = Path(__file__).with_name("study.json")
+SEED = 50_000
+COUNT = 600
+"""Mutants of each of the two groups."""
+WANTED = 0.99
+
+
+def mutants() -> Iterator[tuple[str, Path, Mutation]]:
+    """Iterate over the mutants, with a name for each; the same ones each time."""
+    for group, mutators in (("content", MUTATORS), ("form", FORMS)):
+        choices = random.Random(SEED)
+        for number in range(COUNT):
+            path = choices.choice(FIXTURES)
+            mutate = choices.choice(mutators)
+            yield f"{group} {number}", path, mutate(choices, path.read_text())
+
+
+def judge_all() -> list[str]:
+    """Return the names of the mutants that are mistakes."""
+    import openvino
+
+    core = openvino.Core()
+    found = []
+    with tempfile.TemporaryDirectory() as folder:
+        xml = Path(folder) / "m.xml"
+        for name, path, mutation in mutants():
+            weights = path.with_suffix(".bin").read_bytes()
+            if name.startswith("content"):
+                wrong = judge(mutation.text.encode(), weights) is not None
+            else:
+                xml.write_text(mutation.text)
+                xml.with_suffix(".bin").write_bytes(weights)
+                wrong = _refuses(core, xml)
+            if wrong:
+                found.append(name)
+    return found
+
+
+def _refuses(core: object, xml: Path) -> bool:
+    """Ask OpenVINO in a process of its own: some mutants end it."""
+    child = os.fork()
+    if child == 0:
+        try:
+            core.read_model(str(xml))  # type: ignore[attr-defined]
+        except RuntimeError:
+            os._exit(1)
+        os._exit(0)
+    return os.waitpid(child, 0)[1] != 0
+
+
+def recall(wrong: set[str]) -> dict[tuple[str, str], list[int]]:
+    """Count, by who judged and kind of mutation, the mistakes and those with a finding."""
+    options = choose()
+    counts: dict[tuple[str, str], list[int]] = {}
+    for name, path, mutation in mutants():
+        if name not in wrong:
+            continue
+        weights = path.with_suffix(".bin")
+        result = check_bytes(mutation.text.encode(), path.name, options, weights)
+        row = counts.setdefault((name.split()[0], mutation.kind), [0, 0])
+        row[0] += 1
+        row[1] += bool(result.findings)
+        if not result.findings:
+            print(f"missed: {path.name}:{mutation.line} {mutation.was!r} -> {mutation.now!r}")
+    return counts
+
+
+def table(counts: dict[tuple[str, str], list[int]], version: str) -> str:
+    """Write the page of the documentation."""
+    judges = {"content": "oracle of the tests", "form": f"OpenVINO {version}"}
+    rows = [
+        f"| {kind} | {judges[group]} | {total} | {found} | {found / total:.1%} |"
+        for (group, kind), (total, found) in sorted(counts.items())
+    ]
+    return (
+        "# Recall of deconv-lint\n\n"
+        "Written by `make mutate-lint`. One thing in an IR that OpenVINO saved is changed at\n"
+        "random, seeded; the table has the mutants that are mistakes, and how many of them have a\n"
+        "finding of severity `warning` or `error`. The oracle of the tests runs the network on\n"
+        "sample shapes without the code under test; OpenVINO refuses to read the others.\n\n"
+        "| kind of mutation | judged by | mistakes | found | recall |\n|---|---|---|---|---|\n"
+        + "\n".join(rows)
+        + "\n"
+    )
+
+
+def main() -> int:
+    """Compare recall with what is wanted."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--write", action="store_true")
+    parser.add_argument("--table", type=Path)
+    given = parser.parse_args()
+    if given.write:
+        import openvino
+
+        version = openvino.__version__.split("-")[0]
+        content = {"seed": SEED, "openvino": version, "mistakes": judge_all()}
+        FROZEN.write_text(json.dumps(content) + "\n")
+    frozen = json.loads(FROZEN.read_text())
+    assert frozen["seed"] == SEED
+    counts = recall(set(frozen["mistakes"]))
+    for group in ("content", "form"):
+        total, found = map(
+            sum, zip(*(row for (of, _), row in counts.items() if of == group), strict=True)
+        )
+        print(f"{group}: {found} of {total} mistakes found")
+        if found < WANTED * total:
+            return 1
+    if given.table:
+        given.table.write_text(table(counts, frozen["openvino"]))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

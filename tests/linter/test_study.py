@@ -1,0 +1,17 @@
+"""The table of docs/lint-recall.md: seeded mutants, judged once by the oracle and by OpenVINO."""
+
+from __future__ import annotations
+
+import json
+
+from . import study
+
+
+def test_every_fourth_mistake_is_found() -> None:
+    """`make mutate-lint` looks at all of them."""
+    mistakes = json.loads(study.FROZEN.read_text())["mistakes"]
+    assert len(mistakes) > 900
+    counts = study.recall(set(mistakes[::4]))
+    assert {kind for _, kind in counts} >= {"attribute", "dim", "edge", "form", "value", "offset"}
+    total = sum(row[0] for row in counts.values())
+    assert sum(row[1] for row in counts.values()) >= study.WANTED * total

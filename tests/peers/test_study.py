@@ -1,0 +1,14 @@
+"""What is frozen in tests/linter/study.json is what OpenVINO and the oracle say today."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from linter.study import FROZEN, judge_all
+
+pytestmark = pytest.mark.peers
+
+
+def test_mistakes_are_as_frozen() -> None:
+    assert judge_all() == json.loads(FROZEN.read_text())["mistakes"]
