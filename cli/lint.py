@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import os
 import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
@@ -11,6 +12,7 @@ import click
 
 from .common import (
     EXIT_DIFFERS,
+    EXIT_MISTAKE,
     EXIT_OK,
     FROM_STDIN,
     STREAM,
@@ -65,7 +67,7 @@ def _rules_option(name: str, text: str) -> Callable[[_Command], _Command]:
 
 
 @click.command("deconv-lint", epilog=EPILOG, context_settings=CONTEXT)
-@click.argument("paths", metavar="PATH...", nargs=-1)
+@click.argument("paths", metavar="[PATH...]", nargs=-1)
 @FORMAT
 @OUTPUT
 @_rules_option("--select", "Run these rules only.")
@@ -112,6 +114,7 @@ def _rules_option(name: str, text: str) -> Callable[[_Command], _Command]:
 )
 @click.option("--isolated", is_flag=True, help="Ignore all settings files.")
 @click.option("--exit-zero", is_flag=True, help="Exit with 0 even if there are findings.")
+@click.option("--exit-zero-on-no-files", is_flag=True, help="Exit with 0 even if no file is found.")
 @click.option("--statistics", is_flag=True, help="Count findings by rule.")
 @click.option("--list-rules", is_flag=True, help="List all rules and exit.")
 @click.option(
@@ -142,6 +145,7 @@ def command(
     baseline: str | None,
     update_baseline: bool,
     exit_zero: bool,
+    exit_zero_on_no_files: bool,
     statistics: bool,
     list_rules: bool,
     explain: str | None,
@@ -162,8 +166,7 @@ def command(
 
         click.echo(rule_table(format_) if explain is None else explain_rule(explain), nl=False)
         return EXIT_OK
-    if not paths:
-        raise Mistake("no path given; deconv-lint --help lists the options")
+    paths = paths or (os.curdir,)
     if fix and diff:
         raise Mistake("--fix and --diff cannot be combined")
     if unsafe_fixes and not (fix or diff):
@@ -179,6 +182,10 @@ def command(
 
     settings = Settings(**chosen)
     files = find_files(paths)
+    if not files:
+        click.echo("warning: no IR file found (folders skip what .gitignore hides)", err=True)
+        if not exit_zero_on_no_files:
+            return EXIT_MISTAKE
     if len(files) > 1:
         gc.enable()
     if weights is not None and len(files) > 1:

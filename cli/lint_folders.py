@@ -42,10 +42,18 @@ def _walk(shown: str, absolute: Path, specs: list[tuple[Path, GitIgnoreSpec]]) -
                 yield from _walk(path, absolute / entry.name, specs)
         elif (
             entry.name.lower().endswith(SUFFIX)
-            and entry.is_file()
+            and _may_be_file(entry)
             and not _is_ignored(absolute / entry.name, specs, is_folder=False)
         ):
             yield path
+
+
+def _may_be_file(entry: os.DirEntry[str]) -> bool:
+    """Tell whether an entry is a file; a link that leads in circles is reported when it is read."""
+    try:
+        return entry.is_file()
+    except OSError:
+        return True
 
 
 def _specs_above(folder: Path) -> Iterator[tuple[Path, GitIgnoreSpec]]:

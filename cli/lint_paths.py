@@ -11,7 +11,11 @@ from .common import STREAM, Mistake
 def find_files(paths: Iterable[str]) -> list[tuple[str, bool]]:
     """Return each file once, in order, and whether the user named it (not a folder of it)."""
     found: dict[str, bool] = {}
+    paths = list(paths)
     for path in paths:
+        if len(paths) > 1 and path != STREAM and not os.path.lexists(path) and not _has_wild(path):
+            found[path] = True  # a finding says that it cannot be read
+            continue
         for match in _matches(path):
             if match != STREAM and os.path.isdir(match):
                 from .lint_folders import walk
@@ -23,10 +27,14 @@ def find_files(paths: Iterable[str]) -> list[tuple[str, bool]]:
     return list(found.items())
 
 
+def _has_wild(path: str) -> bool:
+    return any(c in path for c in "*?[")
+
+
 def _matches(path: str) -> list[str]:
     if path == STREAM or os.path.lexists(path):
         return [path]
-    if not any(c in path for c in "*?["):
+    if not _has_wild(path):
         raise Mistake(f"{path}: no such file or folder")
     import glob
 

@@ -22,10 +22,11 @@ if TYPE_CHECKING:
 
     AnyRule = LintRule | SpecRule
 
-FORMATS = ("text", "json", "sarif", "github", "junit")
+FORMATS = ("text", "concise", "json", "sarif", "github", "gitlab", "junit")
 
 FORMAT = click.option(
     "--format",
+    "--output-format",
     "format_",
     type=click.Choice(FORMATS),
     default="text",

@@ -35,6 +35,10 @@ MAX_SHOWN = 1000
 """Characters of a line that are kept to be shown."""
 
 
+LFS = b"version https://git-lfs.github.com/spec/"
+LFS_BYTES = 1024
+"""How the pointer begins that Git LFS leaves in place of a file, and how long it may be."""
+
 WITH_BODIES = ("If", "Loop", "TensorIterator")
 """Types of layers that have graphs of their own."""
 
@@ -278,9 +282,13 @@ def _open_weights(
             break
     if path is not None and (filled is not None or os.path.exists(path)):
         try:
-            return WeightsView(path)
+            view = WeightsView(path)
         except WeightsError as error:
             problem = error.message
+        else:
+            if len(view) > LFS_BYTES or not bytes(view.read(0, len(view))).startswith(LFS):
+                return view
+            problem = "it is a Git LFS pointer; 'git lfs pull' fetches the content"
     else:
         problem = "no weights file was given"
     if filled is not None:

@@ -47,6 +47,10 @@ class Suppressions:
                 message = "this comment is no directive: write 'deconv-lint: ignore=RULE,...'"
                 self.mistakes.append(((start, end), message))
                 continue
+            if match[2] is not None and not match[2].strip(" ,"):
+                message = "this comment names no rule after '=': write 'ignore=RULE,...'"
+                self.mistakes.append(((start, end), message))
+                continue
             try:
                 codes = set(select_rules(match[2].split(","))) if match[2] else set(RULES)
             except DeconvError as error:

@@ -1,12 +1,12 @@
 """Recall of the linter by kind of mutation: `make mutate-lint`.
 
 One thing in an IR that OpenVINO saved (tests/fixtures/ir) is changed at random, seeded. Which of
-these mutants are mistakes is frozen in study.json: for the kinds of `mutations.MUTATORS`, the oracle
-of oracle.py judged them; for those of `mutations.FORMS`, `ov.Core().read_model` of the OpenVINO
-named there did (a mutant that it refuses is a mistake).
+these mutants are mistakes is frozen in study.json. Those of `mutations.MUTATORS` were judged by
+oracle.py, those of `mutations.FORMS` by `ov.Core().read_model` of the OpenVINO that is named there:
+a mutant that it refuses is a mistake.
 
-    python tests/linter/study.py              # compare with study.json, exit 1 where recall is lower
-    python tests/linter/study.py --write      # judge anew (needs openvino), write study.json
+    python tests/linter/study.py            # compare with study.json; exit 1: recall is too low
+    python tests/linter/study.py --write    # judge anew (needs openvino), write study.json
     python tests/linter/study.py --table docs/lint-recall.md
 """
 
@@ -32,7 +32,7 @@ from linter.oracle import judge  # noqa: E402
 FIXTURES = sorted((ROOT / "tests/fixtures/ir").glob("*.xml"))
 FROZEN = Path(__file__).with_name("study.json")
 SEED = 50_000
-COUNT = 600
+COUNT = 400
 """Mutants of each of the two groups."""
 WANTED = 0.99
 

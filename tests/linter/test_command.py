@@ -444,7 +444,8 @@ def test_folders_honour_ignore_files(lint: Lint, bad: Path, good: Path) -> None:
     (bad.parent / ".ignore").write_text("!bad.xml\n")
     assert lint("models").code == 1, "the nearest one decides"
     Path(".gitignore").write_text("models/\n")
-    assert lint(".").out.startswith("No problem found in 0 files.")
+    assert (lint(".").code, lint(".").out) == (2, ""), "no file is left"
+    assert lint(".", "--exit-zero-on-no-files").out.startswith("No problem found in 0 files.")
     assert lint("models/bad.xml").code == 1, "a file that is named is checked"
 
 
@@ -453,7 +454,7 @@ def test_patterns_and_repeated_paths(lint: Lint, bad: Path, good: Path) -> None:
     assert "in 1 of 2 files." in done.out
     assert lint("nothing/*.xml").code == 2
     assert lint("nothing.xml").code == 2
-    assert lint().code == 2
+    assert lint().out == lint(".").out
 
 
 def test_one_broken_file_does_not_stop_the_others(lint: Lint, bad: Path) -> None:
