@@ -100,7 +100,7 @@ def test_names_are_escaped_in_documents(here: Path) -> None:
         ("run", ["model.xml", "--threads", "many"]),
         ("lint", ["none.xml"]),
         ("lint", ["--nonsense"]),
-        ("lint", []),
+        ("lint", ["--unsafe-fixes"]),
         ("lint", ["model.xml", "--select", "IR999"]),
         ("spec", ["check", "none.md"]),
         ("spec", ["chekc", "none.md"]),

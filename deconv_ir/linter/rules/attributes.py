@@ -214,6 +214,31 @@ def large_output_padding(
             return
 
 
+@of_deconvolution
+def unreached_outputs(
+    index: int, layer: Layer, operation: Deconvolution, context: LintContext
+) -> Iterator[Report]:
+    """Compare, axis by axis, the remainders that the kernel reaches with the stride."""
+    inputs = context.inputs(index)
+    spatial = operation.spatial_count(inputs)
+    if spatial is None:
+        return
+    kernel = operation.views(inputs, spatial)[1].kernel
+    for axis, (attributes, extent) in enumerate(zip(operation.axes(spatial), kernel, strict=True)):
+        stride, dilation = attributes.stride, attributes.dilation
+        if not isinstance(extent, int):
+            continue
+        # More elements than the stride reach no further remainder.
+        reached = len({dilation * k % stride for k in range(min(extent, stride))})
+        if 0 < reached < stride:
+            yield Report(
+                f"{stride - reached} of {stride} outputs on spatial axis {axis} get no input: "
+                f"stride {stride}, kernel {extent}, dilation {dilation}",
+                GraphLocation(layer=index, attribute="strides"),
+                actual=stride - reached,
+            )
+
+
 def refused_by_openvino(context: LintContext) -> Iterator[Report]:
     """Look for values of attributes that OpenVINO's reader refuses."""
     from deconv_ir.linter.refusals import refused_attributes
@@ -405,5 +430,20 @@ RULES = (
         </layer>
         """,
         check=refused_by_openvino,
+    ),
+    Rule(
+        "IR313",
+        "outputs-without-input",
+        INFO,
+        """Some outputs of a transposed convolution get no input.
+
+        The stride is larger than the effective kernel, or stride and dilation have a common
+        divisor: every so many outputs are 0, or the bias alone, which shows as a grid.
+        """,
+        fails="""
+        <data strides="2,2" dilations="2,1" pads_begin="1,1" pads_end="1,1"/>
+        """,
+        types=ANY_DECONVOLUTION,
+        check_layer=unreached_outputs,
     ),
 )
