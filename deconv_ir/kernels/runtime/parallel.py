@@ -6,6 +6,7 @@ import contextlib
 import functools
 import itertools
 import os
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
@@ -95,12 +96,19 @@ def run_jobs(make: Callable[[], Callable[[int], None]], jobs: int, threads: int)
             raise failure
 
 
-@functools.cache
 def _blas_has_one_thread() -> bool:
-    """Whether the environment gave the BLAS one thread; to ask it takes an import of 10 ms."""
+    """Whether the environment gave the BLAS one thread; to ask it takes an import of 10 ms.
+
+    A program that has imported threadpoolctl may have given it more since.
+    """
+    given = os.environ.get("OPENBLAS_NUM_THREADS") == "1" and "threadpoolctl" not in sys.modules
+    return given and _is_openblas()
+
+
+@functools.cache
+def _is_openblas() -> bool:
     built = np.show_config(mode="dicts") or {}
-    name = built.get("Build Dependencies", {}).get("blas", {}).get("name", "")
-    return "openblas" in name and os.environ.get("OPENBLAS_NUM_THREADS") == "1"
+    return "openblas" in built.get("Build Dependencies", {}).get("blas", {}).get("name", "")
 
 
 @functools.cache
