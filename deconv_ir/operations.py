@@ -15,11 +15,13 @@ from __future__ import annotations
 
 from deconv_ir.ir.lazy_tensor import LazyTensor
 from deconv_ir.ir.operation import (
+    AlgorithmChoice,
     ConstantSource,
     Context,
     Epilogue,
     Expression,
     Kernel,
+    LayerPlan,
     Operation,
     SemanticsDifference,
     Sharing,
@@ -70,6 +72,6 @@ __all__ += ["Operation", "all_operations", "find_operation", "register"]
 __all__ += ["Kind", "attribute", "boolean", "choice", "element_type", "flags", "integer"]
 __all__ += ["integers", "number", "numbers", "shape", "text"]
 # Inference and execution
-__all__ += ["AlgorithmCandidate", "ConstantSource", "Context", "Epilogue", "Expression", "Kernel"]
-__all__ += ["LazyTensor"]
+__all__ += ["AlgorithmCandidate", "AlgorithmChoice", "ConstantSource", "Context", "Epilogue"]
+__all__ += ["Expression", "Kernel", "LayerPlan", "LazyTensor"]
 __all__ += ["ScratchpadBudget", "SemanticsDifference", "Sharing", "TensorInfo"]

@@ -26,8 +26,8 @@ from deconv_ir.execute.scratchpad import (
     missing_bytes,
 )
 from deconv_ir.ir.graph import Graph, Source
-from deconv_ir.ir.operation import Call, Context, Kernel, Operation, Sharing, TensorInfo
-from deconv_ir.ir.scratchpad import UNLIMITED, ScratchpadBudget
+from deconv_ir.ir.operation import Call, Context, Kernel, LayerPlan, Operation, Sharing, TensorInfo
+from deconv_ir.ir.scratchpad import UNLIMITED, AlgorithmCandidate, ScratchpadBudget
 from deconv_ir.ir.shapes import is_static, static
 
 if TYPE_CHECKING:
@@ -257,6 +257,7 @@ class _Planner:
         self.prepared = prepared
         self.infos = infos
         self.known = True
+        self.plans: dict[int, LayerPlan] = {}  # of the steps that choose their algorithm
         self.slot: dict[Source, int] = {}
         self.groups: list[Group] = []  # by slot
         self.made_at: dict[int, int] = {}  # slot -> step
@@ -354,9 +355,9 @@ class _Planner:
         found = {}
         for step, index in enumerate(self.layers):
             kernel, inputs = self.prepared.kernels.get(index), self._infos_of(self.rows[step])
-            if kernel is None or not kernel.has_candidates:
+            if kernel is None or not all(is_static(i.shape) for i in inputs):
                 continue
-            if all(is_static(i.shape) for i in inputs):
+            if kernel.plan(inputs, UNLIMITED).choice is not None:
                 found[step] = kernel, inputs
         return found
 
@@ -371,7 +372,7 @@ class _Planner:
         Neither the memory limit nor weights that were packed for other shapes matter.
         """
         asks = {
-            self.layers[step]: functools.partial(kernel.candidates, inputs)
+            self.layers[step]: functools.partial(_candidates, kernel, inputs)
             for step, (kernel, inputs) in self._choosers().items()
         }
         return choose_winograd(asks, self._most_bytes() - self.bound - self.prepared.first_bytes)
@@ -393,7 +394,8 @@ class _Planner:
         for step, (kernel, inputs) in choosers.items():
             judged = winograd.get(self.layers[step], 0)
             budget = ScratchpadBudget(max(left, MIN_SCRATCHPAD), judged)
-            budgets[step], chosen = kernel.settle(inputs, budget)
+            budgets[step], self.plans[step] = budget, kernel.plan(inputs, budget)
+            chosen = _algorithm(self.plans[step])
             kept = max(kept, chosen.scratch_bytes)
             missing += missing_bytes(chosen)
         peak = scratch = kept
@@ -425,8 +427,10 @@ class _Planner:
             # Tables that are bound to shapes that do not fit may not fit either.
             return call if known else checked(layer, inputs, context, call, self.memory_limit)
         try:
-            if kernel is not None:
-                call = kernel.bind(inputs, budget)
+            if step in self.plans:
+                call = self.plans[step].run
+            elif kernel is not None:
+                call = kernel.plan(inputs, budget).run
             else:
                 call = layer.operation.bind(inputs, outputs, context)
         except DeconvError as error:
@@ -568,6 +572,19 @@ class _Planner:
                 )
             )
         return tuple(steps)
+
+
+def _candidates(
+    kernel: Kernel, inputs: Sequence[TensorInfo], scratch_bytes: int
+) -> Sequence[AlgorithmCandidate]:
+    choice = kernel.plan(inputs, ScratchpadBudget(scratch_bytes, 0)).choice
+    assert choice is not None, "whatever the budget is"
+    return choice.candidates
+
+
+def _algorithm(plan: LayerPlan) -> AlgorithmCandidate:
+    assert plan.choice is not None, "or it is not asked"
+    return plan.choice.algorithm
 
 
 def _allocator(draft: _Draft) -> Callable[[], Array] | None:

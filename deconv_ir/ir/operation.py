@@ -22,6 +22,56 @@ Call = Callable[[Sequence[Any], Any], Sequence[Any]]
 """A layer whose shapes are fixed: input arrays and `out` in, output arrays out."""
 
 
+class AlgorithmChoice(Protocol):
+    """A plan that chooses its algorithm by its scratchpad budget.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from deconv_ir.ir.scratchpad import UNLIMITED
+    >>> from deconv_ir.operations import AlgorithmChoice, Context, ConvolutionBackpropData
+    >>> from deconv_ir.operations import TensorInfo
+    >>> up = ConvolutionBackpropData(
+    ...     strides=(2,), dilations=(1,), pads_begin=(0,), pads_end=(0,)
+    ... )
+    >>> kernel = up.prepare([None, np.array([[[1.0, 10.0]]])], Context())
+    >>> choice: AlgorithmChoice = kernel.plan([TensorInfo((1, 1, 2))], UNLIMITED).choice
+    >>> choice.algorithm.weight_bytes  # it packs no further weights
+    0
+    """
+
+    @property
+    def algorithm(self) -> AlgorithmCandidate:
+        """The algorithm of runs."""
+        ...
+
+    @property
+    def candidates(self) -> tuple[AlgorithmCandidate, ...]:
+        """The algorithms for one image; the first packs no further weights."""
+        ...
+
+
+class LayerPlan(NamedTuple):
+    """A prepared layer for inputs of certain shapes.
+
+    Attributes
+    ----------
+    run : callable
+        Computes the outputs.
+    choice : AlgorithmChoice or None
+        None: `Operation.scratch` tells the scratchpad.
+
+    Examples
+    --------
+    >>> from deconv_ir.operations import LayerPlan
+    >>> LayerPlan(lambda inputs, out: (inputs[0] + 1,)).run([1], None)
+    (2,)
+    """
+
+    run: Call
+    choice: AlgorithmChoice | None = None
+
+
 class Kernel:
     """A prepared layer: input arrays in, output arrays out.
 
@@ -39,9 +89,6 @@ class Kernel:
     (array([[[ 1., 10.,  2., 20.]]]),)
     """
 
-    has_candidates: ClassVar[bool] = False
-    """Whether it chooses its algorithm by its budget, and has `candidates` and `settle`."""
-
     @property
     def packed_bytes(self) -> int | None:
         """Bytes of its constants in all forms that are kept; None: those of the constants."""
@@ -56,21 +103,9 @@ class Kernel:
         """Compute the outputs, the first into `out` where the operation `accepts_out`."""
         raise NotImplementedError
 
-    def bind(self, inputs: Sequence[TensorInfo], budget: ScratchpadBudget) -> Call:
-        """Prepare runs with these shapes; see `Operation.bind`."""
-        return functools.partial(self, budget=budget)
-
-    def candidates(
-        self, inputs: Sequence[TensorInfo], budget_bytes: int
-    ) -> Sequence[AlgorithmCandidate]:
-        """Return the algorithms for this scratchpad; the first packs no further weights."""
-        raise NotImplementedError
-
-    def settle(
-        self, inputs: Sequence[TensorInfo], budget: ScratchpadBudget
-    ) -> tuple[ScratchpadBudget, AlgorithmCandidate]:
-        """Return the budget that runs need at least, and the algorithm that they take."""
-        raise NotImplementedError
+    def plan(self, inputs: Sequence[TensorInfo], budget: ScratchpadBudget) -> LayerPlan:
+        """Plan runs with these shapes; see `Operation.bind`.  Cheap, and packs nothing."""
+        return LayerPlan(functools.partial(self, budget=budget))
 
 
 class Sharing(enum.Enum):

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+import functools
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -12,7 +13,7 @@ from deconv_ir.ir.options import Accuracy
 from deconv_ir.ir.scratchpad import UNLIMITED, AlgorithmCandidate, ScratchpadBudget
 from deconv_ir.kernels.activation import Activation, ActivationKind
 from deconv_ir.kernels.algorithm import NATIVE, Algorithm, choose_algorithm, wanted_algorithm
-from deconv_ir.kernels.native import CompiledKernel, supports
+from deconv_ir.kernels.native import CompiledKernel, CompiledPlan, supports
 from deconv_ir.kernels.problem import Problem, accumulator_of, check_run
 from deconv_ir.kernels.runtime.extension import compiled_module
 from deconv_ir.kernels.runtime.memory import empty
@@ -27,6 +28,7 @@ __all__ = [
     "DEFAULT_SCRATCH_BYTES",
     "Convolution",
     "Deconvolution",
+    "KernelPlan",
 ]
 
 DEFAULT_SCRATCH_BYTES = 64 << 20
@@ -124,6 +126,42 @@ class _Prepared:
         weights = self._filter
         return self._pack_numpy(self._compiled.unpacked() if weights is None else weights)
 
+    def plan(
+        self,
+        data: tuple[int, ...],
+        pads_begin: Sequence[int],
+        output: Sequence[int],
+        budget: ScratchpadBudget = UNLIMITED,
+    ) -> KernelPlan:
+        """Plan runs with data of one shape; cheap, and packs nothing.
+
+        Parameters
+        ----------
+        data : tuple of int
+            ``[N, groups * in, *X]``; N and the X may be 0.
+        pads_begin : sequence of int
+            An axis each; may be negative or beyond the kernel.  Transposed:
+            natural output position of the first output element.  Convolution:
+            how many positions before the data the first window begins.
+        output : sequence of int
+            Extents of the output, an axis each; may exceed the natural ones.
+        budget : ScratchpadBudget
+            Bound on the scratchpad, within `scratch_bytes`.
+
+        Returns
+        -------
+        KernelPlan
+            For the present number of threads.
+
+        Raises
+        ------
+        ValueError
+            A shape or a length does not fit.
+        """
+        pads, extents = check_run(self.problem, data, tuple(pads_begin), tuple(output))
+        shape = (data[0], self.problem.groups * self.problem.channels_out, *extents)
+        return KernelPlan(self, data, pads, shape, budget)
+
     def run(
         self,
         data: Array,
@@ -132,115 +170,8 @@ class _Prepared:
         out: Array | None = None,
         budget: ScratchpadBudget | None = None,
     ) -> Array:
-        """Compute one output.
-
-        Parameters
-        ----------
-        data : ndarray
-            ``[N, groups * in, *X]`` of the filter's dtype, any strides; N and
-            the X may be 0.
-        pads_begin : sequence of int
-            An axis each; may be negative or beyond the kernel.  Transposed:
-            natural output position of the first output element.  Convolution:
-            how many positions before the data the first window begins.
-        output : sequence of int
-            Extents of the output, an axis each; may exceed the natural ones.
-        out : ndarray, optional
-            Where the result goes, ``[N, groups * out, *output]``; may overlap `data`.
-        budget : ScratchpadBudget, optional
-            What the run may take for itself, within `scratch_bytes`; by
-            default, what makes it fast.
-
-        Returns
-        -------
-        ndarray
-            The result; `out` if that was given.
-
-        Raises
-        ------
-        TypeError
-            `data` or `out` is not of the filter's dtype.
-        ValueError
-            A shape or a length does not fit.
-        """
-        pads, extents = check_run(self.problem, data.shape, tuple(pads_begin), tuple(output))
-        budget = budget or UNLIMITED
-        element = self.element
-        if data.dtype != element:
-            raise TypeError(f"data is {data.dtype.name}, filter {element.name}")
-        shape = (data.shape[0], self.problem.groups * self.problem.channels_out, *extents)
-        if not data.flags.aligned:
-            data = data.copy()
-        if out is None:
-            out = empty(shape, element)
-        elif out.shape != shape or out.dtype != element:
-            raise ValueError(
-                f"out must be {element.name} {list(shape)}, not {out.dtype.name} {list(out.shape)}"
-            )
-        elif np.may_share_memory(data, out):
-            out[...] = self.run(data, pads, extents, None, budget)
-            return out
-        if not out.size or self._run_compiled(data, pads, out, budget):
-            return out
-        # Infinities and NaNs are results here, not mistakes to warn of.
-        with np.errstate(all="ignore"):
-            bound = self._numpy_bound(budget.scratch_bytes)
-            self._numpy_kernel().run(self._by_group(data), pads, bound, self._by_group(out))
-        return out
-
-    def _by_group(self, array: Array) -> Array:
-        """Return ``[N, groups * channels, *X]`` as a view ``[N, groups, channels, *X]``."""
-        groups = self.problem.groups
-        return array.reshape(len(array), groups, array.shape[1] // groups, *array.shape[2:])
-
-    def bind(
-        self,
-        data: tuple[int, ...],
-        pads_begin: Sequence[int],
-        output: Sequence[int],
-        budget: ScratchpadBudget | None = None,
-    ) -> Callable[[Array, Array | None], Array]:
-        """Fix what `run` is given beside the arrays, and the number of threads.
-
-        Parameters
-        ----------
-        data : tuple of int
-            Shape of the data.
-        pads_begin, output, budget
-            As of `run`.
-
-        Returns
-        -------
-        callable
-            Takes data, and `out` or None; returns the output.
-
-        Raises
-        ------
-        ValueError
-            As of `run`.
-        """
-        pads, extents = check_run(self.problem, data, tuple(pads_begin), tuple(output))
-        element = self.element
-        shape = (data[0], self.problem.groups * self.problem.channels_out, *extents)
-        budget = budget or UNLIMITED
-        alone = self._non_finite is None and element.kind not in "iu"
-        compiled = None
-        if self._compiled is not None and 0 not in (*data, *shape) and alone:
-            compiled = self._compiled.bind(pads, self.scratch_bytes, shape, budget)
-
-        def run(array: Array, out: Array | None) -> Array:
-            flags = array.flags
-            if compiled is not None and array.shape == data and array.dtype == element:
-                if out is None:
-                    out = empty(shape, element)
-                if flags.aligned and compiled(array, out):
-                    return out
-            return self.run(array, pads, extents, out, budget)
-
-        return run
-
-    def _numpy_bound(self, budget_bytes: int) -> int:
-        return min(self.scratch_bytes, max(budget_bytes, _NUMPY_SCRATCH))
+        """Plan and run once; parameters as of `plan` and `KernelPlan.run`."""
+        return self.plan(data.shape, pads_begin, output, budget or UNLIMITED).run(data, out)
 
     @property
     def packed_bytes(self) -> int:
@@ -249,116 +180,152 @@ class _Prepared:
         packed = sum(kernel.packed_bytes for kernel in kernels if kernel is not None)
         return packed + sum(a.nbytes for a in (self._filter, self._bias) if a is not None)
 
-    def candidates(
-        self,
-        data: tuple[int, ...],
-        pads_begin: Sequence[int],
-        output: Sequence[int],
-        budget_bytes: int,
-    ) -> tuple[AlgorithmCandidate, ...]:
-        """Return the algorithms that `run` can choose from with a scratchpad of this size.
 
-        They are compared for one image on two threads, so that the choice among them
-        depends on neither the batch nor the threads of a run.
+class KernelPlan:
+    """A prepared convolution and the shapes of its arrays, made by `plan`.
+
+    Attributes
+    ----------
+    data, output : tuple of int
+        Shapes of the data and of the output.
+    """
+
+    def __init__(
+        self,
+        kernel: _Prepared,
+        data: tuple[int, ...],
+        pads: tuple[int, ...],
+        output: tuple[int, ...],
+        budget: ScratchpadBudget,
+    ) -> None:
+        self.data, self.output = data, output
+        self._kernel, self._pads, self._budget = kernel, pads, budget
+        self._compiled: CompiledPlan | None = None
+        if kernel._compiled is not None and 0 not in output:
+            self._compiled = kernel._compiled.plan(data, pads, output, kernel.scratch_bytes, budget)
+
+    def __str__(self) -> str:
+        chosen = self.algorithm
+        details = self.details
+        name = "direct sums" if self._compiled is not None else "NumPy"
+        if chosen.weight_bytes:
+            name = "Winograd " + " x ".join(f"F({m},{r})" for m, r in details["filtering"])
+        text = f"{name}, scratchpad {chosen.scratch_bytes} B"
+        if not details:
+            return text
+        tile = "x".join(map(str, details["box"]))
+        return f"{text}, tiles of {tile} positions on {details['threads']} threads"
+
+    @functools.cached_property
+    def algorithm(self) -> AlgorithmCandidate:
+        """The algorithm of runs; the budget is raised where no tile is small enough for it."""
+        if 0 in (*self.data, *self.output):
+            return AlgorithmCandidate(0.0, 0, 0)
+        chosen = AlgorithmCandidate(0.0, 0, 0)
+        if self._compiled is not None:
+            chosen = self._compiled.algorithm
+            self._budget = self._compiled.budget
+        return self._with_numpy(chosen)
+
+    @property
+    def scratchpad_bytes(self) -> int:
+        """Bytes that a run takes beside data, weights and output, on all threads."""
+        return self.algorithm.scratch_bytes
+
+    @property
+    def candidates(self) -> tuple[AlgorithmCandidate, ...]:
+        """The algorithms that a run within this scratchpad can choose from.
+
+        They are compared for one image on two threads, so that the choice among
+        them depends on neither the batch nor the threads of a run.  The first packs
+        no further weights; a second is there where a run takes it if its budget
+        allows it.
+        """
+        if self._compiled is None or 0 in self.data:
+            return (self.algorithm,)
+        return tuple(map(self._with_numpy, self._compiled.candidates))
+
+    @property
+    def details(self) -> dict[str, Any]:
+        """The tiling of the compiled kernel; empty where NumPy computes."""
+        return {} if self._compiled is None else self._compiled.describe()
+
+    def run(self, data: Array, out: Array | None = None) -> Array:
+        """Compute the output; weights that the algorithm needs are packed first.
 
         Parameters
         ----------
-        data : tuple of int
-            Shape of the data, of any number of images.
-        pads_begin, output
-            As of `run`.
-        budget_bytes : int
-            As of `ScratchpadBudget`.
+        data : ndarray
+            Of the planned shape and the filter's dtype, any strides.
+        out : ndarray, optional
+            Where the result goes; may overlap `data`.
 
         Returns
         -------
-        tuple of AlgorithmCandidate
-            The first takes no more weights; a second is there only where it
-            is what `run` takes if it may.
+        ndarray
+            The result; `out` if that was given.
+
+        Raises
+        ------
+        TypeError, ValueError
+            An array is not of the filter's dtype or the planned shape.
         """
-        pads, extents = check_run(self.problem, data, tuple(pads_begin), tuple(output))
-        shape = (data[0], self.problem.groups * self.problem.channels_out, *extents)
-        if 0 in (*data, *shape):
-            return (AlgorithmCandidate(0.0, 0, 0),)
-        if self._compiled is None:
-            return (
-                AlgorithmCandidate(0.0, self._numpy_scratch(data, pads, extents, budget_bytes), 0),
+        kernel, element = self._kernel, self._kernel.element
+        if data.dtype != element:
+            raise TypeError(f"data is {data.dtype.name}, filter {element.name}")
+        if data.shape != self.data:
+            raise ValueError(f"data must be {list(self.data)}, not {list(data.shape)}")
+        if not data.flags.aligned:
+            data = data.copy()
+        if out is None:
+            out = empty(self.output, element)
+        elif out.shape != self.output or out.dtype != element:
+            raise ValueError(
+                f"out must be {element.name} {list(self.output)}, "
+                f"not {out.dtype.name} {list(out.shape)}"
             )
-        found = self._compiled.candidates(data, pads, self.scratch_bytes, shape, budget_bytes)
-        least = self._non_finite_scratch(data, pads, extents, budget_bytes)
-        return tuple(
-            candidate._replace(scratch_bytes=max(candidate.scratch_bytes, least))
-            for candidate in found
-        )
+        elif np.may_share_memory(data, out):
+            out[...] = self.run(data)
+            return out
+        if not out.size or self._run_compiled(data, out):
+            return out
+        # Infinities and NaNs are results here, not mistakes to warn of.
+        with np.errstate(all="ignore"):
+            kernel._numpy_kernel().run(
+                self._by_group(data), self._pads, self._numpy_bound(), self._by_group(out)
+            )
+        return out
 
-    def _numpy_scratch(
-        self,
-        data: tuple[int, ...],
-        pads: tuple[int, ...],
-        output: tuple[int, ...],
-        budget_bytes: int,
-    ) -> int:
-        bound = self._numpy_bound(budget_bytes)
-        return self._numpy_kernel().scratch_bytes(data, pads, output, bound)
-
-    def _non_finite_scratch(
-        self,
-        data: tuple[int, ...],
-        pads: tuple[int, ...],
-        output: tuple[int, ...],
-        budget_bytes: int,
-    ) -> int:
-        if self._non_finite is None:
-            return 0
-        return self._non_finite.scratch_bytes(data, pads, output, self._numpy_bound(budget_bytes))
-
-    def settle(
-        self,
-        data: tuple[int, ...],
-        pads_begin: Sequence[int],
-        output: Sequence[int],
-        budget: ScratchpadBudget = UNLIMITED,
-    ) -> tuple[ScratchpadBudget, AlgorithmCandidate]:
-        """Return the budget that a run needs at least, and the algorithm that it takes.
-
-        Parameters
-        ----------
-        data : tuple of int
-            Shape of the data.
-        pads_begin, output, budget
-            As of `run`.
-
-        Returns
-        -------
-        ScratchpadBudget
-            `budget`, or more where no tile is small enough for that.
-        AlgorithmCandidate
-        """
-        pads, extents = check_run(self.problem, data, tuple(pads_begin), tuple(output))
-        shape = (data[0], self.problem.groups * self.problem.channels_out, *extents)
-        if 0 in (*data, *shape):
-            return budget, AlgorithmCandidate(0.0, 0, 0)
-        if self._compiled is None:
-            scratch = self._numpy_scratch(data, pads, extents, budget.scratch_bytes)
-            return budget, AlgorithmCandidate(0.0, scratch, 0)
-        budget, chosen = self._compiled.settle(data, pads, self.scratch_bytes, shape, budget)
-        least = self._non_finite_scratch(data, pads, extents, budget.scratch_bytes)
-        return budget, chosen._replace(scratch_bytes=max(chosen.scratch_bytes, least))
-
-    def _run_compiled(
-        self, data: Array, pads: tuple[int, ...], out: Array, budget: ScratchpadBudget
-    ) -> bool:
-        if self._compiled is None or not out.flags.carray:
+    def _run_compiled(self, data: Array, out: Array) -> bool:
+        if self._compiled is None or not out.flags.carray or not self._compiled.run(data, out):
             return False
-        if not self._compiled.run(data, pads, self.scratch_bytes, out, budget):
-            return False
-        if out.dtype.kind in "iu" and self.activation.kind is not ActivationKind.NONE:
-            out[...] = self.activation.apply(out)
-        if self._non_finite is not None:
-            bound = self._numpy_bound(budget.scratch_bytes)
+        kernel = self._kernel
+        if out.dtype.kind in "iu" and kernel.activation.kind is not ActivationKind.NONE:
+            out[...] = kernel.activation.apply(out)
+        if kernel._non_finite is not None:
             with np.errstate(all="ignore"):
-                self._non_finite.run(self._by_group(data), pads, bound, self._by_group(out))
+                kernel._non_finite.run(
+                    self._by_group(data), self._pads, self._numpy_bound(), self._by_group(out)
+                )
         return True
+
+    def _with_numpy(self, chosen: AlgorithmCandidate) -> AlgorithmCandidate:
+        """Count the scratchpad of the NumPy kernel where that computes all or a part."""
+        kernel: TiledKernel | NonFiniteOutputs | None = self._kernel._non_finite
+        if self._compiled is None:
+            kernel = self._kernel._numpy_kernel()
+        if kernel is None:
+            return chosen
+        needed = kernel.scratch_bytes(self.data, self._pads, self.output[2:], self._numpy_bound())
+        return chosen._replace(scratch_bytes=max(chosen.scratch_bytes, needed))
+
+    def _numpy_bound(self) -> int:
+        return min(self._kernel.scratch_bytes, max(self._budget.scratch_bytes, _NUMPY_SCRATCH))
+
+    def _by_group(self, array: Array) -> Array:
+        """Return ``[N, groups * channels, *X]`` as a view ``[N, groups, channels, *X]``."""
+        groups = self._kernel.problem.groups
+        return array.reshape(len(array), groups, array.shape[1] // groups, *array.shape[2:])
 
 
 class Deconvolution(_Prepared):

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import enum
+import functools
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from deconv_ir.ir.lazy_tensor import LazyTensor, whole
-from deconv_ir.ir.scratchpad import UNLIMITED, AlgorithmCandidate, ScratchpadBudget
+from deconv_ir.ir.scratchpad import AlgorithmCandidate, ScratchpadBudget
 from deconv_ir.kernels.activation import Activation
 from deconv_ir.kernels.problem import Problem
 from deconv_ir.kernels.runtime.cpu import (
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "CompiledKernel",
+    "CompiledPlan",
     "Filtering",
     "choose_fold",
     "fold_filter",
@@ -236,20 +238,21 @@ class CompiledKernel:
         self._kernel.unpack(_plain(weights))
         return weights
 
-    def run(
+    def plan(
         self,
-        data: Array,
+        data: tuple[int, ...],
         pads_begin: Sequence[int],
+        output: tuple[int, ...],
         scratch_bytes: int,
-        out: Array,
-        budget: ScratchpadBudget = UNLIMITED,
-    ) -> bool:
-        """Compute into `out`; False, and `out` void, if scratch could not be kept in bounds."""
-        if self.bind(pads_begin, scratch_bytes, out.shape, budget)(data, out):
-            return True
+        budget: ScratchpadBudget,
+    ) -> CompiledPlan:
+        """Plan runs with data and `out` of these shapes; packs nothing."""
+        return CompiledPlan(self, data, pads_begin, output, scratch_bytes, budget)
+
+    def unfolded(self) -> CompiledKernel | None:
+        """Return the kernel without folding, for tiles that would be too large with it."""
         if self._weights is None:
-            return False
-        # Tiles of folded sub-convolutions are too large.
+            return None
         if self._plain_kernel is None:
             # Data that are finite give the same bits either way.
             self._plain_kernel = CompiledKernel(
@@ -263,106 +266,96 @@ class CompiledKernel:
                 machine=self._machine,
                 step=self._kernel.step,
             )
-        return self._plain_kernel.run(data, pads_begin, scratch_bytes, out, budget)
-
-    def bind(
-        self,
-        pads_begin: Sequence[int],
-        scratch_bytes: int,
-        output: tuple[int, ...],
-        budget: ScratchpadBudget,
-    ) -> Callable[[Array, Array], bool]:
-        """Fix what `run` is given beside the arrays, and the number of threads.
-
-        Returns
-        -------
-        callable
-            Takes data and `out`, of the shape `output`; False, and `out` void,
-            where `run` is to go another way.
-        """
-        if any(abs(pad) >= _MOST_PAD for pad in pads_begin):
-            return lambda data, out: False
-        settings = self._settings(pads_begin, scratch_bytes, output, budget)
-        run = self._kernel.run
-
-        def call(data: Array, out: Array) -> bool:
-            return bool(run(_plain(_in_whole_elements(data)), _plain(out), *settings))
-
-        return call
-
-    def describe(
-        self,
-        data: tuple[int, ...],
-        pads_begin: Sequence[int],
-        scratch_bytes: int,
-        output: tuple[int, ...],
-        budget: ScratchpadBudget = UNLIMITED,
-    ) -> dict[str, Any]:
-        """Return the tiling that `run` would use for data and `out` of these shapes."""
-        settings = self._settings(pads_begin, scratch_bytes, output, budget)
-        told: dict[str, Any] = self._kernel.describe((data[0], *self._fill(data[2:], 1)), *settings)
-        return told
-
-    def settle(
-        self,
-        data: tuple[int, ...],
-        pads_begin: Sequence[int],
-        scratch_bytes: int,
-        output: tuple[int, ...],
-        budget: ScratchpadBudget = UNLIMITED,
-    ) -> tuple[ScratchpadBudget, AlgorithmCandidate]:
-        """Return the budget that `run` needs at least, and the algorithm that it takes."""
-        while True:
-            chosen = _candidate(self.describe(data, pads_begin, scratch_bytes, output, budget))
-            # A tile that exceeds its budget is the smallest there is.
-            if budget.scratch_bytes >= min(chosen.scratch_bytes, scratch_bytes):
-                return budget, chosen
-            budget = budget._replace(scratch_bytes=4 * budget.scratch_bytes)
-
-    def candidates(
-        self,
-        data: tuple[int, ...],
-        pads_begin: Sequence[int],
-        scratch_bytes: int,
-        output: tuple[int, ...],
-        budget_bytes: int,
-    ) -> tuple[AlgorithmCandidate, ...]:
-        """Return the algorithms for one image and this scratchpad, direct sums first."""
-        found = []
-        for winograd_bytes in (0, budget_bytes):
-            budget = ScratchpadBudget(budget_bytes, winograd_bytes)
-            settings = self._settings(
-                pads_begin, scratch_bytes, (1, *output[1:]), budget, _JUDGED_THREADS
-            )
-            found.append(
-                _candidate(self._kernel.describe((1, *self._fill(data[2:], 1)), *settings))
-            )
-        return tuple(found) if found[1].weight_bytes else (found[0],)
+        return self._plain_kernel
 
     def _fill(self, values: Sequence[int], value: int) -> tuple[int, ...]:
         return (value,) * self._lead + tuple(values)
 
-    def _settings(
+
+class CompiledPlan:
+    """Runs of a compiled kernel with arrays of certain shapes, on the present number of threads."""
+
+    def __init__(
         self,
+        kernel: CompiledKernel,
+        data: tuple[int, ...],
         pads_begin: Sequence[int],
+        output: tuple[int, ...],
         scratch_bytes: int,
-        output: Sequence[int],
         budget: ScratchpadBudget,
-        threads: int | None = None,
+    ) -> None:
+        self._kernel = kernel
+        self._data, self._pads, self._output = data, pads_begin, output
+        self._scratch_bytes = scratch_bytes
+        self._within_bounds = all(abs(pad) < _MOST_PAD for pad in pads_begin)
+        self.budget = budget
+        self._settings = self._settings_for(budget)
+
+    def describe(self) -> dict[str, Any]:
+        """Return the tiling that `run` uses; `algorithm` may raise the budget first."""
+        if not self._within_bounds:
+            return {}
+        kernel = self._kernel
+        told: dict[str, Any] = kernel._kernel.describe(
+            (self._data[0], *kernel._fill(self._data[2:], 1)), *self._settings
+        )
+        return told | {"fold": kernel._fold}
+
+    @functools.cached_property
+    def algorithm(self) -> AlgorithmCandidate:
+        """The algorithm of runs; the budget is raised where no tile is small enough for it."""
+        while True:
+            chosen = _candidate(self.describe())
+            if self.budget.scratch_bytes >= min(chosen.scratch_bytes, self._scratch_bytes):
+                return chosen
+            self.budget = self.budget._replace(scratch_bytes=4 * self.budget.scratch_bytes)
+            self._settings = self._settings_for(self.budget)
+
+    @property
+    def candidates(self) -> tuple[AlgorithmCandidate, ...]:
+        """The algorithms for one image and this scratchpad, direct sums first."""
+        kernel, scratch = self._kernel, self.budget.scratch_bytes
+        if not self._within_bounds:
+            return (_candidate({}),)
+        found = []
+        for winograd_bytes in (0, scratch):
+            settings = self._settings_for(
+                ScratchpadBudget(scratch, winograd_bytes), _JUDGED_THREADS
+            )
+            image = (1, *kernel._fill(self._data[2:], 1))
+            found.append(_candidate(kernel._kernel.describe(image, *settings)))
+        return tuple(found) if found[1].weight_bytes else (found[0],)
+
+    def run(self, data: Array, out: Array) -> bool:
+        """Compute into `out`; False, and `out` void, if scratch could not be kept in bounds."""
+        if self._within_bounds and self._kernel._kernel.run(
+            _plain(_in_whole_elements(data)), _plain(out), *self._settings
+        ):
+            return True
+        other = self._kernel.unfolded()
+        if other is None:
+            return False
+        args = self._data, self._pads, self._output, self._scratch_bytes, self.budget
+        return other.plan(*args).run(data, out)
+
+    def _settings_for(
+        self, budget: ScratchpadBudget, threads: int | None = None
     ) -> tuple[Any, ...]:
         """Return what C is told beside the arrays."""
+        kernel = self._kernel
         # Of a folded axis: which interleaved positions the output is.
-        pad, crop = divmod(pads_begin[-1], self._fold)
-        extent = output[-1]
-        allowed = max(0, min(scratch_bytes, budget.scratch_bytes, _MOST_SCRATCH))
-        positions = -(-(crop + extent) // self._fold)
+        pad, crop = divmod(self._pads[-1], kernel._fold)
+        extent = self._output[-1]
+        allowed = max(0, min(self._scratch_bytes, budget.scratch_bytes, _MOST_SCRATCH))
+        positions = -(-(crop + extent) // kernel._fold)
+        thread_bytes = _MOST_SCRATCH if kernel._reaches_far else _THREAD_SCRATCH
         return (
-            self._fill((*pads_begin[:-1], pad), 0),
-            self._fill((*output[2:-1], positions), 1),
+            kernel._fill((*self._pads[:-1], pad), 0),
+            kernel._fill((*self._output[2:-1], positions), 1),
             threads or get_threads(),
             allowed,
             # Of the layer alone: the choice of the algorithm depends on it.
-            max(0, min(scratch_bytes, _MOST_SCRATCH if self._reaches_far else _THREAD_SCRATCH)),
+            max(0, min(self._scratch_bytes, thread_bytes)),
             budget.winograd_bytes,
             extent,
             crop,
@@ -371,6 +364,8 @@ class CompiledKernel:
 
 def _candidate(told: dict[str, Any]) -> AlgorithmCandidate:
     """Return the algorithm that C describes."""
+    if not told:
+        return AlgorithmCandidate(0.0, 0, 0)
     scratch = told["bytes"] * min(told["threads"], told["jobs"]) + told["shared_bytes"]
     weights, packed = told["weight_bytes"], told.get("packed", False)
     return AlgorithmCandidate(told["cycles"], scratch, weights, bool(packed))

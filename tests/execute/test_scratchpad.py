@@ -8,6 +8,7 @@ import subprocess
 import sys
 import tracemalloc
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +26,7 @@ from deconv_ir.execute.scratchpad import (
     fit_grants,
     missing_bytes,
 )
-from deconv_ir.ir.operation import Context, TensorInfo
+from deconv_ir.ir.operation import Context, LayerPlan, TensorInfo
 from deconv_ir.ir.operation import Kernel as PreparedKernel
 from deconv_ir.ir.scratchpad import AlgorithmCandidate, ScratchpadBudget
 from deconv_ir.kernels.algorithm import Algorithm as Kernel
@@ -296,8 +297,11 @@ def test_any_kernel_with_candidates_gets_a_budget(
 ) -> None:
     """The executor asks the interface of kernels: the one here belongs to no convolution."""
 
+    class Choice:
+        algorithm = AlgorithmCandidate(1.0, 7 * K, 0)
+        candidates = (algorithm,)
+
     class Chosen(PreparedKernel):
-        has_candidates = True
         packed_bytes = 1000 * K
         settled: ScratchpadBudget | None = None
         used: ScratchpadBudget | None = None
@@ -305,16 +309,9 @@ def test_any_kernel_with_candidates_gets_a_budget(
         def __init__(self, weights: np.ndarray) -> None:
             self.weights = weights
 
-        def candidates(
-            self, inputs: Sequence[TensorInfo], budget_bytes: int
-        ) -> Sequence[AlgorithmCandidate]:
-            return (AlgorithmCandidate(1.0, 7 * K, 0),)
-
-        def settle(
-            self, inputs: Sequence[TensorInfo], budget: ScratchpadBudget
-        ) -> tuple[ScratchpadBudget, AlgorithmCandidate]:
+        def plan(self, inputs: Sequence[TensorInfo], budget: ScratchpadBudget) -> LayerPlan:
             self.settled = budget
-            return budget, AlgorithmCandidate(1.0, 7 * K, 0)
+            return LayerPlan(partial(self, budget=budget), Choice())
 
         def __call__(
             self,

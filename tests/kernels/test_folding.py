@@ -80,7 +80,9 @@ def test_against_oracle(draw_case, random_values, monkeypatch, isa, element):
         case.filter = random_values(rng, (5 * groups, outs, *case.filter.shape[2:]), dtype)
         case.bias = random_values(rng, (outs * groups,), dtype) if seed % 3 else None
         kernel_object = Deconvolution(case.filter, **case.static, path="compiled")
-        assert kernel_object._compiled._fold == stride
+        plan = kernel_object.plan(case.data.shape, case.pads_begin, case.output)
+        if case.data.size and 0 not in plan.output:
+            assert plan.details["fold"] == stride
         for scratch_bytes in (64 << 20, 20_000):
             kernel_object.scratch_bytes = scratch_bytes
             case.check(kernel_object.run(case.data, case.pads_begin, case.output))
@@ -93,7 +95,7 @@ def test_data_that_are_not_finite_do_not_meet_added_zeros(draw_case, value):
     weights = rng.integers(1, 5, (6, 1, 9, 9)).astype(np.float32)
     data = rng.integers(1, 5, (1, 6, 5, 7)).astype(np.float32)
     kernel = Deconvolution(weights, strides=(4, 4), dilations=(1, 1), path="compiled")
-    assert kernel._compiled._fold == 4
+    assert kernel.plan(data.shape, (4, 4), (20, 28)).details["fold"] == 4
     plain = Deconvolution(weights, strides=(4, 4), dilations=(1, 1), path="im2col")
     for _ in range(2):
         data[0, 2, 3, 4] = value

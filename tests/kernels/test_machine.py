@@ -95,7 +95,7 @@ def told(monkeypatch: pytest.MonkeyPatch, machine: Machine, layer: tuple[int, ..
         np.ones((*layer, 5, 5), np.float32), strides=(1, 1), dilations=(1, 1), path="direct"
     )
     shapes = (1, layer[0], 64, 96), (1, layer[1], 64, 96)
-    return kernel._compiled.describe(shapes[0], (2, 2), 64 << 20, shapes[1])
+    return kernel.plan(shapes[0], (2, 2), shapes[1][2:]).details
 
 
 @needs_extension

@@ -48,7 +48,7 @@ def test_patterns(path, kind, element, share, seed):
     np.testing.assert_array_equal(tight.run(data, *where.values()), expected)
     relu = Activation(ActivationKind.RELU)
     packed = kind(weights, bias=bias, path=path, activation=relu, **arguments)
-    actual = packed.bind(data.shape, *where.values())(data, None)
+    actual = packed.plan(data.shape, *where.values()).run(data)
     np.testing.assert_array_equal(actual, np.maximum(expected, 0))
 
 

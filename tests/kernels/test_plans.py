@@ -26,8 +26,7 @@ def machine(request, monkeypatch):
 
 
 def describe(kernel, data, pads, output):
-    channels = kernel.problem.groups * kernel.problem.channels_out
-    return kernel._compiled.describe(data, pads, kernel.scratch_bytes, (data[0], channels, *output))
+    return kernel.plan(data, pads, output).details
 
 
 # Layer, and extents of n positions in all.

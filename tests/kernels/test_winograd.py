@@ -36,9 +36,7 @@ def _machine(monkeypatch):
 
 def describe(kernel, data, pads, output):
     """Return what the compiled kernel tells about a run."""
-    channels = kernel.problem.groups * kernel.problem.channels_out
-    shape = (data.shape[0], channels, *output)
-    return kernel._compiled.describe(data.shape, pads, kernel.scratch_bytes, shape)
+    return kernel.plan(data.shape, pads, output).details
 
 
 def filtering(kernel, data, pads, output):
@@ -279,7 +277,7 @@ def test_panels_are_shared_where_positions_are_few(monkeypatch, used):
     assert (told["shared_bytes"] > 0) is (used > 1)
     # What they take is scratch.
     each = told["bytes"] * min(used, told["jobs"])
-    chosen = kernel.settle(data.shape, (2, 2), (15, 15))[1]
+    chosen = kernel.plan(data.shape, (2, 2), (15, 15)).algorithm
     assert chosen.scratch_bytes == each + told["shared_bytes"]
     actual, expected = (k.run(data, (2, 2), (15, 15)) for k in (kernel, direct))
     scale = np.abs(expected).max()
@@ -291,7 +289,7 @@ def test_panels_are_shared_where_positions_are_few(monkeypatch, used):
     )
     # With a smaller budget, other algorithms run.
     kernel.scratch_bytes = each + told["shared_bytes"] - 1
-    chosen = kernel.settle(data.shape, (2, 2), (15, 15))[1]
+    chosen = kernel.plan(data.shape, (2, 2), (15, 15)).algorithm
     assert chosen.scratch_bytes < each + told["shared_bytes"]
     actual = kernel.run(data, (2, 2), (15, 15))
     np.testing.assert_allclose(actual, expected, rtol=0, atol=1e-5 * scale)
@@ -382,7 +380,7 @@ def test_weights_are_transformed_where_the_budget_allows_it(monkeypatch) -> None
     weights = np.random.default_rng(0).standard_normal((64, 64, 4, 4), dtype=np.float32)
     data, where = np.ones((1, 64, 32, 32), np.float32), ((1, 1), (64, 64))
     kernel = ones(weights.shape, (2, 2), path="auto")
-    direct, winograd = kernel.candidates(data.shape, *where, 1 << 20)
+    direct, winograd = kernel.plan(data.shape, *where, ScratchpadBudget(1 << 20, 0)).candidates
     assert direct.weight_bytes == 0
     assert winograd.cycles < direct.cycles
     assert winograd.scratch_bytes <= 1 << 20
@@ -391,15 +389,16 @@ def test_weights_are_transformed_where_the_budget_allows_it(monkeypatch) -> None
     for turn, allowed in enumerate((0, 1 << 20, 0, 1 << 20)):
         # Weights that are there are used only where the budget allows it; scratch is no reason.
         wanted = ScratchpadBudget((1 << 20) >> turn, allowed)
-        budget, chosen = kernel.settle(data.shape, *where, wanted)
-        assert (budget.winograd_bytes, chosen.weight_bytes > 0) == (allowed, allowed > 0)
-        assert chosen.scratch_bytes <= budget.scratch_bytes
+        plan = kernel.plan(data.shape, *where, wanted)
+        chosen = plan.algorithm
+        assert (chosen.weight_bytes > 0) == (allowed > 0) == ("Winograd" in str(plan))
+        assert chosen.scratch_bytes == plan.scratchpad_bytes <= 1 << 20
         assert chosen.packed is (turn == 3)
         packed = (turn > 1) * winograd.weight_bytes
         assert kernel.packed_bytes == weights.nbytes + packed, "to ask packs nothing"
-        result = kernel.run(data, *where, None, budget)
+        result = plan.run(data)
         np.testing.assert_allclose(result[:, :, 1:-1, 1:-1], 256, rtol=1e-5)
         np.testing.assert_array_equal(results.setdefault(allowed, result), result)
     assert kernel.packed_bytes == weights.nbytes + winograd.weight_bytes
-    found = kernel.candidates(data.shape, *where, 1 << 20)
+    found = kernel.plan(data.shape, *where, ScratchpadBudget(1 << 20, 0)).candidates
     assert found == (direct, winograd._replace(packed=True))

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from typing import TYPE_CHECKING, NamedTuple
 
 from deconv_ir.ir.dtypes import Array
-from deconv_ir.ir.operation import Arrays, Call, Infos, Kernel
+from deconv_ir.ir.operation import Arrays, Infos, Kernel, LayerPlan
 from deconv_ir.ir.scratchpad import AlgorithmCandidate, ScratchpadBudget
 from deconv_ir.ops.numeric import np
 
@@ -18,14 +18,19 @@ Placement = tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]
 """Shape of the data as the kernel takes it, where the output begins, and its extents."""
 
 
+class _Fixed(NamedTuple):
+    """The choice where a plan has none."""
+
+    algorithm: AlgorithmCandidate
+    candidates: tuple[AlgorithmCandidate, ...]
+
+
 class PackedLayer(Kernel):
     """A prepared layer that tells what it takes, and keeps within what it is given.
 
     `run` takes the inputs, `out` and a budget.  `place` takes what is known of the inputs, all
     shapes static, and returns how the kernel is called; None where that depends on values.
     """
-
-    has_candidates = True
 
     def __init__(
         self,
@@ -45,39 +50,23 @@ class PackedLayer(Kernel):
         """Bytes of filter and bias, in all forms that are kept."""
         return self._kernel.packed_bytes
 
-    def candidates(self, inputs: Infos, budget_bytes: int) -> Sequence[AlgorithmCandidate]:
-        """Return the algorithms for this scratchpad; the first packs no further weights."""
+    def plan(self, inputs: Infos, budget: ScratchpadBudget) -> LayerPlan:
         placed = self._place(inputs)
         if placed is None:
-            return (AlgorithmCandidate(0.0, self._kernel.scratch_bytes, 0),)
-        return self._kernel.candidates(*placed, budget_bytes)
-
-    def settle(
-        self, inputs: Infos, budget: ScratchpadBudget
-    ) -> tuple[ScratchpadBudget, AlgorithmCandidate]:
-        """Return the budget that runs need at least, and the algorithm that they take."""
-        placed = self._place(inputs)
-        if placed is None:
-            return budget, AlgorithmCandidate(0.0, self._kernel.scratch_bytes, 0)
-        return self._kernel.settle(*placed, budget)
-
-    def bind(self, inputs: Infos, budget: ScratchpadBudget) -> Call:
-        """Fix the shapes; see `Operation.bind`."""
-        placed = self._place(inputs)
-        if placed is None:
-            return functools.partial(self, budget=budget)
-        run = self._kernel.bind(*placed, budget)
+            unknown = AlgorithmCandidate(0.0, self._kernel.scratch_bytes, 0)
+            return LayerPlan(functools.partial(self, budget=budget), _Fixed(unknown, (unknown,)))
+        plan = self._kernel.plan(*placed, budget)
         if self._channels_last:
 
             def call(arrays: Arrays, out: Array | None) -> Arrays:
-                return (np.moveaxis(run(np.moveaxis(arrays[0], -1, 1), None), 1, -1),)
+                return (np.moveaxis(plan.run(np.moveaxis(arrays[0], -1, 1)), 1, -1),)
 
         else:
 
             def call(arrays: Arrays, out: Array | None) -> Arrays:
-                return (run(arrays[0], out),)
+                return (plan.run(arrays[0], out),)
 
-        return call
+        return LayerPlan(call, plan)
 
     def __call__(
         self,

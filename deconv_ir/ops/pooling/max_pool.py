@@ -8,7 +8,16 @@ from typing import Any
 
 from deconv_ir.ir.dtypes import I64, Array, ElementType
 from deconv_ir.ir.geometry import Rounding
-from deconv_ir.ir.operation import Arrays, Call, Context, Infos, Kernel, Operation, TensorInfo
+from deconv_ir.ir.operation import (
+    Arrays,
+    Call,
+    Context,
+    Infos,
+    Kernel,
+    LayerPlan,
+    Operation,
+    TensorInfo,
+)
 from deconv_ir.ir.scratchpad import ScratchpadBudget
 from deconv_ir.ir.shapes import element_count, static
 from deconv_ir.ops.base import attribute, integer, integers, operation, result_type
@@ -142,9 +151,9 @@ class _WithoutIndices(Kernel):
         bound = self._context.scratch_bytes if budget is None else budget.scratch_bytes
         return Pooling.execute(self._operation, inputs, self._context._replace(scratch_bytes=bound))
 
-    def bind(self, inputs: Infos, budget: ScratchpadBudget) -> Call:
+    def plan(self, inputs: Infos, budget: ScratchpadBudget) -> LayerPlan:
         context = self._context._replace(scratch_bytes=budget.scratch_bytes)
-        return pool_one(self._operation, inputs[0], context)
+        return LayerPlan(pool_one(self._operation, inputs[0], context))
 
 
 @operation(
