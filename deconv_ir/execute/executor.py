@@ -13,7 +13,8 @@ from deconv_ir.execute.analysis import require_implemented
 from deconv_ir.execute.image import infer_image
 from deconv_ir.execute.lru_cache import LRUCache
 from deconv_ir.execute.memory import out_of_memory, require_memory
-from deconv_ir.execute.plan import Plan, Step, make_plan
+from deconv_ir.execute.plan import Plan, Step
+from deconv_ir.execute.planner import make_plan
 from deconv_ir.execute.pointwise import join_pointwise
 from deconv_ir.execute.prepare import Preparation, Prepared
 from deconv_ir.ir.graph import Graph, Source, constant_layers, needed_layers

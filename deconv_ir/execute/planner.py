@@ -1,0 +1,457 @@
+"""Plans, for given shapes, the memory of each layer's output.
+
+Tensors that may share memory (a view and its array, an array and the one that
+overwrites it) form a group, alive from its first tensor's step to its last
+tensor's use.  The plan only proposes: before the executor overwrites an array
+or uses a buffer again, it makes sure that nothing else refers to it.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from deconv_ir.errors import DeconvError
+from deconv_ir.execute.buffers import Group, assign_buffers, live_bytes, tensor_bytes
+from deconv_ir.execute.checked import checked, reads_unknown_lists
+from deconv_ir.execute.memory import fits
+from deconv_ir.execute.plan import Plan, Step
+from deconv_ir.execute.prepare import Prepared
+from deconv_ir.execute.scratchpad import (
+    MIN_SCRATCHPAD,
+    Grant,
+    choose_winograd,
+    extra_bytes,
+    fit_grants,
+    missing_bytes,
+)
+from deconv_ir.ir.graph import Graph, Source
+from deconv_ir.ir.operation import Call, Context, Kernel, LayerPlan, Operation, Sharing, TensorInfo
+from deconv_ir.ir.scratchpad import UNLIMITED, AlgorithmCandidate, ScratchpadBudget
+from deconv_ir.ir.shapes import is_static, static
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from deconv_ir.ir.dtypes import Array
+
+NOWHERE = -1
+"""The slot of a constant that a kernel has absorbed."""
+
+
+def known_array(info: TensorInfo) -> Array | None:
+    """Return the elements of a tensor where inference has found them all, read-only."""
+    value, element_type = info.value, info.element_type
+    if value is None or element_type is None or not is_static(info.shape):
+        return None
+    if element_type.kind not in ("int", "uint") or not is_static(value):
+        return None
+    import numpy as np
+
+    array: Array = np.array(value, element_type.numpy()).reshape(static(info.shape))
+    array.flags.writeable = False
+    return array
+
+
+def make_plan(
+    graph: Graph,
+    prepared: Prepared,
+    wanted: Sequence[Source],
+    infos: Sequence[Sequence[TensorInfo]],
+    context: Context,
+    memory_limit: int | None = None,
+    image: Sequence[Sequence[TensorInfo]] | None = None,
+) -> Plan:
+    """Plan the execution for inputs of known shapes.
+
+    Parameters
+    ----------
+    graph : Graph
+    prepared : Prepared
+        Folded constants and prepared kernels.
+    wanted : sequence of Source
+        The tensors asked for.
+    infos : sequence
+        For each layer, the TensorInfo of each of its outputs.
+    context : Context
+        Bounds the scratchpad of a layer.
+    memory_limit : int, optional
+        Bytes within which the peak is kept where smaller scratchpads, and fewer
+        layers that use Winograd, allow it.
+    image : sequence, optional
+        As `infos`, for one image; default: `infos` are.  Decides which layers use
+        Winograd, so that results do not depend on the batch.
+    """
+    planner = _Planner(graph, prepared, wanted, infos, context, memory_limit)
+    judge = planner
+    if image is not None:
+        judge = _Planner(graph, prepared, wanted, image, context, memory_limit)
+    return planner.plan(judge.choose_winograd())
+
+
+class _Draft(NamedTuple):
+    """A step before buffers and budgets are known."""
+
+    layer: int
+    fused: tuple[int, ...]
+    inputs: tuple[int, ...]
+    outputs: tuple[int, ...]
+    overwrites: int | None
+    shape: tuple[int, ...] | None
+    dtype: np.dtype[Any] | None
+
+
+class _Planner:
+    def __init__(
+        self,
+        graph: Graph,
+        prepared: Prepared,
+        wanted: Sequence[Source],
+        infos: Sequence[Sequence[TensorInfo]],
+        context: Context,
+        memory_limit: int | None,
+    ) -> None:
+        self.graph = graph
+        self.context = context
+        self.memory_limit = memory_limit
+        self.fits = True
+        self.prepared = prepared
+        self.infos = infos
+        self.known = True
+        self.plans: dict[int, LayerPlan] = {}  # of the steps that choose their algorithm
+        self.slot: dict[Source, int] = {}
+        self.groups: list[Group] = []  # by slot
+        self.made_at: dict[int, int] = {}  # slot -> step
+        self.partial: set[int] = set()  # slots that show another array in part
+        self.constants = {s: self._external(s) for s in prepared.constants}
+        self.inputs: dict[int, int] = {}
+        for index in prepared.steps:
+            if graph.layers[index].type == "Parameter":
+                self.inputs[index] = self._external((index, 0))
+        self.values: dict[int, Array] = {}
+        self.wanted = wanted
+        self.layers = self._layers()
+        self.rows = [self._row(index) for index in self.layers]
+        self.last_use = self._last_uses(wanted)
+        self.drafts = [self._draft(step, index) for step, index in enumerate(self.layers)]
+        self.placed = list(dict.fromkeys(g for g in self.groups if not g.external))
+        self.live = live_bytes(self.placed, len(self.drafts))
+        self.bound = max(self.live, default=0)
+
+    def _layers(self) -> list[int]:
+        """Find the layers to run: not those whose outputs the shapes determine."""
+        steps = [i for i in self.prepared.steps if i not in self.inputs]
+        makers = {source: index for index in steps for source in self._made(index)}
+        needed: set[int] = set()
+        stack = list(self.wanted)
+        while stack:
+            source = stack.pop()
+            index = makers.get(source)
+            if index is None or index in needed or source in self.slot:
+                continue
+            value = known_array(self.infos[source[0]][source[1]])
+            if value is None:
+                needed.add(index)
+                stack += self._row(index)
+            else:
+                self.values[self._external(source)] = value
+        return [index for index in steps if index in needed]
+
+    def _external(self, source: Source) -> int:
+        """Make a slot for an array that is not ours to overwrite."""
+        self.slot[source] = len(self.groups)
+        self.groups.append(Group(-1, 0, external=True))
+        return self.slot[source]
+
+    def _row(self, index: int) -> tuple[Source, ...]:
+        return tuple(s for s in self.graph.topology.sources[index] if s is not None)
+
+    def _made(self, index: int) -> tuple[Source, ...]:
+        """Return the tensors that a step makes: a fused layer's own has no place."""
+        fused = self.prepared.fused.get(index)
+        if fused:
+            return ((fused[-1], 0),)
+        outputs = 1 if index in self.prepared.first_only else len(self.infos[index])
+        return tuple((index, i) for i in range(outputs))
+
+    def _last_uses(self, wanted: Sequence[Source]) -> dict[Source, int]:
+        last: dict[Source, int] = {}
+        for step, row in enumerate(self.rows):
+            for source in row:
+                last[source] = step
+        for source in wanted:
+            last[source] = len(self.rows)
+        return last
+
+    def plan(self, grants: Sequence[Grant]) -> Plan:
+        capacities = assign_buffers(self.placed, self.live, self.bound)
+        budgets, peak, scratch, missing = self._choose_budgets(grants)
+        held = self.prepared.weight_bytes
+        peak = max(peak + held + missing, self.prepared.least_bytes)
+        self.fits = fits(peak, self.memory_limit, held=held)
+        steps = self._finish(self.drafts, budgets)
+        return Plan(
+            self.graph,
+            steps,
+            len(self.groups),
+            self.constants,
+            self.inputs,
+            self.values,
+            tuple(self.slot[s] for s in self.wanted),
+            self.infos,
+            tuple(capacities),
+            self.prepared.constant_bytes,
+            held + missing,
+            self.bound,
+            self.bound + self.prepared.constant_bytes,
+            peak,
+            scratch,
+            self.known,
+            self.prepared.folded + len(self.prepared.steps) - len(self.inputs) - len(self.layers),
+            self.prepared.dropped,
+        )
+
+    def _choosers(self) -> dict[int, tuple[Kernel, list[TensorInfo]]]:
+        """Return the steps whose kernels choose their algorithm by their budget."""
+        found = {}
+        for step, index in enumerate(self.layers):
+            kernel, inputs = self.prepared.kernels.get(index), self._infos_of(self.rows[step])
+            if kernel is None or not all(is_static(i.shape) for i in inputs):
+                continue
+            if kernel.plan(inputs, UNLIMITED).choice is not None:
+                found[step] = kernel, inputs
+        return found
+
+    def _most_bytes(self) -> int:
+        """Return the bound on the peak."""
+        lowest = self.bound + self.prepared.constant_bytes
+        return lowest + extra_bytes(lowest, len(self.graph.layers))
+
+    def choose_winograd(self) -> list[Grant]:
+        """Choose the layers that use Winograd, for shapes of one image.
+
+        Neither the memory limit nor weights that were packed for other shapes matter.
+        """
+        asks = {
+            self.layers[step]: functools.partial(_candidates, kernel, inputs)
+            for step, (kernel, inputs) in self._choosers().items()
+        }
+        return choose_winograd(asks, self._most_bytes() - self.bound - self.prepared.first_bytes)
+
+    def _choose_budgets(
+        self, grants: Sequence[Grant]
+    ) -> tuple[list[ScratchpadBudget], int, int, int]:
+        """Return each step's budget, peak without weights, scratchpad, and weights to be packed."""
+        held, most = self.prepared.weight_bytes, self._most_bytes()
+        if self.memory_limit is not None:
+            most = min(most, self.memory_limit)
+            grants = fit_grants(grants, self.memory_limit - self.bound - held)
+        winograd = {grant.layer: grant.judged_bytes for grant in grants}
+        left = most - self.bound - held - sum(missing_bytes(g.candidate) for g in grants)
+        choosers = self._choosers()
+        budgets = [UNLIMITED] * len(self.layers)
+        # A thread keeps its scratch from one layer to the next.
+        kept = missing = 0
+        for step, (kernel, inputs) in choosers.items():
+            judged = winograd.get(self.layers[step], 0)
+            budget = ScratchpadBudget(max(left, MIN_SCRATCHPAD), judged)
+            budgets[step], self.plans[step] = budget, kernel.plan(inputs, budget)
+            chosen = _algorithm(self.plans[step])
+            kept = max(kept, chosen.scratch_bytes)
+            missing += missing_bytes(chosen)
+        peak = scratch = kept
+        for step, live in enumerate(self.live):
+            taken = 0
+            if step not in choosers:
+                free = max(most - held - missing - kept - live, MIN_SCRATCHPAD)
+                free = min(free, self.context.scratch_bytes)
+                budgets[step] = ScratchpadBudget(free, 0)
+                taken = self._scratch(step, budgets[step])
+            peak = max(peak, live + kept + taken)
+            scratch = max(scratch, kept + taken)
+        return budgets, peak, scratch, missing
+
+    def _bind(self, step: int, draft: _Draft, budget: ScratchpadBudget) -> Call:
+        """Return what computes a step, with what its shapes determine done."""
+        kernel = self.prepared.kernels.get(draft.layer)
+        inputs = self._infos_of(self.rows[step])
+        outputs = self._infos_of(self._made(draft.layer))
+        layer = self.graph.layers[draft.layer]
+        known = all(i.element_type and is_static(i.shape) for i in (*inputs, *outputs))
+        context = self.context._replace(scratch_bytes=budget.scratch_bytes)
+        call: Call
+        if not known or not self.fits:
+            if kernel is not None:
+                call = functools.partial(kernel, budget=budget)
+            else:
+                call = Operation.bind(layer.operation, inputs, outputs, context)
+            # Tables that are bound to shapes that do not fit may not fit either.
+            return call if known else checked(layer, inputs, context, call, self.memory_limit)
+        try:
+            if step in self.plans:
+                call = self.plans[step].run
+            elif kernel is not None:
+                call = kernel.plan(inputs, budget).run
+            else:
+                call = layer.operation.bind(inputs, outputs, context)
+        except DeconvError as error:
+            error.locate(file=self.graph.file, line=layer.line, layer=layer.label)
+            raise
+        if reads_unknown_lists(layer, inputs):
+            return checked(layer, inputs, context, call, self.memory_limit)
+        return call
+
+    def _infos_of(self, sources: Sequence[Source]) -> list[TensorInfo]:
+        return [self.infos[layer][output] for layer, output in sources]
+
+    def _scratch(self, step: int, budget: ScratchpadBudget) -> int:
+        """Return the scratchpad bytes of a layer."""
+        index = self.layers[step]
+        inputs, outputs = self._infos_of(self.rows[step]), self._infos_of(self._made(index))
+        if not all(is_static(i.shape) for i in (*inputs, *outputs)):
+            return 0
+        absorbed = [source not in self.slot for source in self.rows[step]]
+        inputs = [TensorInfo(None) if a else i for i, a in zip(inputs, absorbed, strict=True)]
+        context = self.context._replace(scratch_bytes=budget.scratch_bytes)
+        return self.graph.layers[index].operation.scratch(inputs, outputs, context)
+
+    def _draft(self, step: int, index: int) -> _Draft:
+        """Find slots and groups of one step; buffers come later."""
+        row = self.rows[step]
+        made = self._made(index)
+        inputs = tuple(self.slot.get(source, NOWHERE) for source in row)
+        operation = self.graph.layers[index].operation
+        row_infos = [self.infos[s[0]][s[1]] for s in row]
+        info = self.infos[made[0][0]][made[0][1]] if made else TensorInfo(None)
+        size = tensor_bytes(info)
+        prepared = index in self.prepared.kernels
+        writes = prepared or type(operation).execute_into is not Operation.execute_into
+        takes_out = (
+            writes
+            and len(made) == 1
+            and size is not None
+            and operation.accepts_out(row_infos, info)
+        )
+        overwrites = None
+        if takes_out and not prepared:
+            overwrites = self._overwritten(step, inputs, row_infos, info, index)
+        shared = None
+        if overwrites is not None:
+            shared = self.groups[overwrites]
+        elif operation.sharing is not Sharing.NONE and row_infos:
+            shared = self._shared(operation.sharing, inputs[0], row_infos[0], info)
+        partial = shared is not None and operation.sharing is Sharing.PART
+        outputs = []
+        for source in made:
+            known = tensor_bytes(self.infos[source[0]][source[1]])
+            self.known = self.known and known is not None
+            group = shared or Group(step, known or 0, takes_out=takes_out)
+            group.end = max(group.end, step, self.last_use.get(source, step))
+            self.slot[source] = len(self.groups)
+            outputs.append(len(self.groups))
+            self.groups.append(group)
+            self.made_at[self.slot[source]] = step
+            if partial:
+                self.partial.add(self.slot[source])
+        fused = self.prepared.fused.get(index, ())
+        shape = dtype = None
+        if takes_out and info.element_type is not None:
+            shape, dtype = static(info.shape), info.element_type.numpy()
+        return _Draft(index, fused, inputs, tuple(outputs), overwrites, shape, dtype)
+
+    def _overwritten(
+        self,
+        step: int,
+        inputs: Sequence[int],
+        row_infos: Sequence[TensorInfo],
+        info: TensorInfo,
+        index: int,
+    ) -> int | None:
+        """Choose the input whose array the output takes: one that dies here, held by none."""
+        size = tensor_bytes(info)
+        for position in self.graph.layers[index].operation.overwritable(row_infos, info):
+            slot = inputs[position]
+            given = row_infos[position]
+            if slot == NOWHERE or given.shape != info.shape:
+                continue
+            group = self.groups[slot]
+            others = [s for s in inputs if s not in (slot, NOWHERE) and self.groups[s] is group]
+            if (
+                not group.external
+                and group.end == step
+                and group.bytes == size
+                and given.element_type is info.element_type
+                and not others
+                and slot not in self.partial
+            ):
+                return slot
+        return None
+
+    def _shared(
+        self, sharing: Sharing, slot: int, given: TensorInfo, info: TensorInfo
+    ) -> Group | None:
+        """Return the group that a view joins; None where it will be a copy."""
+        if slot == NOWHERE or given.element_type is not info.element_type:
+            return None
+        if sharing is Sharing.WHOLE and (
+            slot in self.partial or tensor_bytes(given) != tensor_bytes(info)
+        ):
+            # The elements are not there, or not in their order: this makes a copy.
+            return None
+        return self.groups[slot]
+
+    def _finish(
+        self, drafts: Sequence[_Draft], budgets: Sequence[ScratchpadBudget]
+    ) -> tuple[Step, ...]:
+        """Put in buffers, what each step frees, and what computes it."""
+        frees: list[list[int]] = [[] for _ in drafts]
+        for source, slot in self.slot.items():
+            last = self.last_use.get(source, self.made_at.get(slot, NOWHERE))
+            if source not in self.constants and 0 <= last < len(drafts):
+                frees[last].append(slot)
+        last_of_buffer: dict[int, int] = {}
+        for group in self.groups:
+            if group.buffer is not None:
+                last_of_buffer[group.buffer] = max(last_of_buffer.get(group.buffer, 0), group.end)
+        drops: list[list[int]] = [[] for _ in drafts]
+        for buffer, end in last_of_buffer.items():
+            if end < len(drafts):
+                drops[end].append(buffer)
+        steps = []
+        for number, draft in enumerate(drafts):
+            home = self.groups[draft.outputs[0]] if draft.outputs else None
+            fresh = home is not None and home.born == number and home.takes_out
+            steps.append(
+                Step(
+                    *draft,
+                    buffer=home.buffer if home and fresh else None,
+                    holds=home.buffer if home and draft.overwrites is not None else None,
+                    frees=tuple(frees[number]),
+                    drops=tuple(drops[number]),
+                    call=self._bind(number, draft, budgets[number]),
+                    allocate=_allocator(draft),
+                )
+            )
+        return tuple(steps)
+
+
+def _candidates(
+    kernel: Kernel, inputs: Sequence[TensorInfo], scratch_bytes: int
+) -> Sequence[AlgorithmCandidate]:
+    choice = kernel.plan(inputs, ScratchpadBudget(scratch_bytes, 0)).choice
+    assert choice is not None, "whatever the budget is"
+    return choice.candidates
+
+
+def _algorithm(plan: LayerPlan) -> AlgorithmCandidate:
+    assert plan.choice is not None, "or it is not asked"
+    return plan.choice.algorithm
+
+
+def _allocator(draft: _Draft) -> Callable[[], Array] | None:
+    if draft.shape is None or draft.dtype is None:
+        return None
+    from deconv_ir.kernels.runtime.memory import allocator
+
+    return allocator(draft.shape, draft.dtype)
