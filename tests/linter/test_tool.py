@@ -104,3 +104,15 @@ def test_end_of_a_dead_chain_is_reported_once(folder: Path) -> None:
     (finding,) = found.findings
     assert finding.layer == "'d14' (ReLU, id 14)"
     assert finding.actual == 5
+
+
+def test_page_has_every_setting(tmp_path: Path) -> None:
+    """The settings that are read are those of the page, and its example is read."""
+    from deconv_ir.linter.config import Config, read_config
+
+    page = (Path(__file__).parents[2] / "docs/linting.md").read_text()
+    listed = {line.split("`")[1] for line in page.split("\n") if line.startswith("| `")}
+    assert listed == {name.replace("_", "-") for name in Config.fields} - {"file"}
+    example = page.split("```toml\n")[1].split("```")[0]
+    (tmp_path / "deconv-lint.toml").write_text(example)
+    assert read_config(str(tmp_path / "deconv-lint.toml")).baseline == "lint-baseline.json"
