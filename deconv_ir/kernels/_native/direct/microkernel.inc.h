@@ -172,18 +172,30 @@ INLINE void NAME(interleave_block)(const int lines, const ELEMENT *const *from, 
     }
 }
 
-/* The first lines of `left`, from position `at` on, for `count` positions, rounded up to whole
- * vectors where there is more than one.  Returns how many lines. */
+/* From position `at` on, for `count` positions, rounded up to whole vectors. */
+INLINE void NAME(interleave_group)(const int lines, const ELEMENT *const *from, int64_t at,
+                                   int64_t count, int64_t stride, ELEMENT *out) {
+    if (stride == lines)
+        for (int64_t i = 0; i < count; i += LANES)
+            NAME(interleave_block)(lines, from, at + i, lines, out + i * lines);
+    else
+        for (int64_t i = 0; i < count; i += LANES)
+            NAME(interleave_block)(lines, from, at + i, stride, out + i * stride);
+}
+
+/* The first lines of `left`: four, two or one.  Returns how many. */
 INLINE int64_t NAME(interleave_some)(int64_t left, const ELEMENT *const *from, int64_t at,
                                      int64_t count, int64_t stride, ELEMENT *out) {
-    const int lines = left >= 4 ? 4 : left >= 2 ? 2 : 1;
-    for (int64_t i = 0; i < count && lines == 1; i++) out[i * stride] = from[0][at + i];
-    for (int64_t i = 0; i < count && lines > 1; i += LANES)
-        if (lines == 4 && stride == 4) NAME(interleave_block)(4, from, at + i, 4, out + i * 4);
-        else if (lines == 4) NAME(interleave_block)(4, from, at + i, stride, out + i * stride);
-        else if (stride == 2) NAME(interleave_block)(2, from, at + i, 2, out + i * 2);
-        else NAME(interleave_block)(2, from, at + i, stride, out + i * stride);
-    return lines;
+    if (left >= 4) {
+        NAME(interleave_group)(4, from, at, count, stride, out);
+        return 4;
+    }
+    if (left >= 2) {
+        NAME(interleave_group)(2, from, at, count, stride, out);
+        return 2;
+    }
+    for (int64_t i = 0; i < count; i++) out[i * stride] = from[0][at + i];
+    return 1;
 }
 
 /* All lines from position `at` on, for whole vectors of positions. */
