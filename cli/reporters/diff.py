@@ -76,7 +76,8 @@ def _print_tensors(found: ModelDifference, verbose: bool, rtol: float) -> None:
     if not wrong:
         worst = max(tensors, key=lambda t: t.relative)
         click.echo(
-            f"{len(tensors)} tensors agree within {rtol:g} of their scale; the largest error is "
+            f"{'1 tensor agrees' if len(tensors) == 1 else f'{len(tensors)} tensors agree'} "
+            f"within {rtol:g} of the scale; the largest error is "
             f"{worst.relative:.2g} of it, in {one_line(worst.name, 80)!r}."
         )
         return
