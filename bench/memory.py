@@ -37,7 +37,7 @@ def run(path, *files):
     model = deconv_ir.load(path)
     graph = peak() - begun
     model.run(arrays)
-    plan = model.plan(arrays)
+    plan = model.bind(arrays).plan
     given = sum(array.nbytes for array in arrays)
     bound = plan.bound_bytes + given
     return graph, bound, plan.peak_bytes + given

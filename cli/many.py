@@ -369,12 +369,11 @@ class _Runner:
     def _run(self, arrays: Mapping[str, Array]) -> dict[str, Array]:
         request = self.request
         inputs = {**self.fixed, **arrays}
-        findings = self.model.check(inputs, cast=request.cast)
+        bound = self.model.bind(inputs, outputs=request.wanted, cast=request.cast)
+        findings = bound.findings
         report_findings([f for f in findings if str(f) not in self._reported], request.strict)
         self._reported |= {str(f) for f in findings}
-        return self.model.run(
-            inputs, outputs=request.wanted, cast=request.cast, profile=self.profile
-        )
+        return bound.run(profile=self.profile)
 
 
 def _report(outcomes: Sequence[Outcome], request: Request, seconds: float) -> None:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 def open_model(request: Request) -> Model:
     """Load the model, or the one layer of it that is asked for."""
     # NumPy's import is most of the start; nothing before this needs it.
-    from deconv_ir.model import load
+    from deconv_ir.loading import load
 
     given: str | bytes = request.model
     if given == STREAM:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from .common import EXIT_DIFFERS, EXIT_OK
@@ -21,7 +20,7 @@ from .targets import output_targets, write_arrays
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from deconv_ir import Model
+    from deconv_ir import BoundModel, Model
     from deconv_ir.execute.profile import Profile
     from deconv_ir.ir.dtypes import Array
 
@@ -56,9 +55,9 @@ def run_once(model: Model, request: Request, started: float) -> int:
         guard.allow("--profile", request.profile)
     profile = start_profile(request)
     loaded_at = time.perf_counter()
-    findings = model.check(arrays, cast=request.cast)
-    report_findings(findings, request.strict)
-    results, latency = _run(model, request, arrays, profile)
+    bound = model.bind(arrays, outputs=request.wanted, cast=request.cast)
+    report_findings(bound.findings, request.strict)
+    results, latency = _run(bound, request, profile)
     finished = time.perf_counter()
     comparisons = [
         compare_with(name, results[name], read_array(path, name), request.rtol, request.atol)
@@ -73,10 +72,10 @@ def run_once(model: Model, request: Request, started: float) -> int:
         saved,
         targets,
         comparisons,
-        findings,
+        bound.findings,
         {"load": loaded_at - started, "run": finished - loaded_at},
         latency,
-        model.plan(arrays, outputs=request.wanted, cast=request.cast),
+        bound.plan,
         profile,
     )
     print_summary(summary, request)
@@ -85,16 +84,14 @@ def run_once(model: Model, request: Request, started: float) -> int:
 
 
 def _run(
-    model: Model, request: Request, arrays: Mapping[str, Array], profile: Profile | None
+    bound: BoundModel, request: Request, profile: Profile | None
 ) -> tuple[dict[str, Array], Latency | None]:
     """Run the model once, or as often as --repeat says."""
     from .resources import hand_back, limit_threads
     from .timing import repeat_run
 
     def run(counts: bool = True) -> dict[str, Array]:
-        return model.run(
-            arrays, outputs=request.wanted, cast=request.cast, profile=profile if counts else None
-        )
+        return bound.run(profile=profile if counts else None)
 
     with limit_threads(request.threads):
         if request.repeat is None:
@@ -112,13 +109,13 @@ def explain(model: Model, request: Request) -> int:
     given = pair("--input", request.inputs, list(shapes))
     if len(given) == len(shapes):
         arrays = gather_inputs(model, request.inputs, None, shapes)
-        plan = model.plan(arrays, outputs=request.wanted, cast=request.cast)
+        plan = model.bind(arrays, outputs=request.wanted, cast=request.cast).plan
     else:
         for name, shape in shapes.items():
             if name in given:
                 shapes[name] = read_array(given[name], name).shape
             elif request.random_inputs is not None:
                 shapes[name] = drawn_shape(name, shape)
-        plan = model.plan_for_shapes(shapes, outputs=request.wanted)
+        plan = model.bind(shapes=shapes, outputs=request.wanted).plan
     print_plan(plan, as_json=request.as_json)
     return EXIT_OK

@@ -36,6 +36,7 @@ from deconv_ir.linter import lint
 from deconv_ir.version import __version__
 
 if TYPE_CHECKING:
+    from deconv_ir.bound import BoundModel
     from deconv_ir.compare.bisect import bisect
     from deconv_ir.compare.culprit import Culprit
     from deconv_ir.compare.cut import Part, cut
@@ -50,10 +51,12 @@ if TYPE_CHECKING:
     from deconv_ir.ir.graph import Edge, Graph, Info, Layer, Port, Topology
     from deconv_ir.kernels import get_threads, set_memory_pool_limit, set_threads
     from deconv_ir.limits import Limits
-    from deconv_ir.model import IRWarning, Model, load, save
+    from deconv_ir.loading import load, save
+    from deconv_ir.model import IRWarning, Model
 
 # Models
-__all__ = ["Accuracy", "IRWarning", "Limits", "Model", "Overrides", "Semantics", "load", "save"]
+__all__ = ["Accuracy", "BoundModel", "IRWarning", "Limits", "Model", "Overrides", "Semantics"]
+__all__ += ["load", "save"]
 # The network
 __all__ += ["Edge", "ElementType", "Graph", "Info", "Interval", "Layer", "Port", "Topology"]
 # Running
@@ -82,6 +85,7 @@ __all__ += ["__version__"]
 # Modules that the linter does not need are imported on first use.
 _LATER = {
     "Aspect": "compare.structure",
+    "BoundModel": "bound",
     "Culprit": "compare.culprit",
     "Difference": "compare.structure",
     "Edge": "ir.graph",
@@ -107,8 +111,8 @@ _LATER = {
     "cut": "compare.cut",
     "diff": "compare.diff",
     "get_threads": "kernels",
-    "load": "model",
-    "save": "model",
+    "load": "loading",
+    "save": "loading",
     "set_memory_pool_limit": "kernels",
     "set_threads": "kernels",
 }

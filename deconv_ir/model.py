@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import functools
-import os
-import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import islice
-from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
@@ -17,9 +14,7 @@ from deconv_ir.execute import Executor
 from deconv_ir.execute.analysis import require_implemented
 from deconv_ir.execute.buffers import tensor_bytes
 from deconv_ir.execute.lru_cache import LRUCache
-from deconv_ir.execute.memory import out_of_memory, require_memory
-from deconv_ir.execute.plan import Plan
-from deconv_ir.formats.opening import ONEDNN, Readable, open_weights, read_graph
+from deconv_ir.execute.memory import require_memory
 from deconv_ir.formats.openvino_xml import Weights, WeightsInMemory
 from deconv_ir.ir.findings import Finding
 from deconv_ir.ir.geometry import Interval, bounds
@@ -29,8 +24,6 @@ from deconv_ir.ir.operation import ConstantSource, Context, TensorInfo
 from deconv_ir.ir.options import Accuracy, Semantics
 from deconv_ir.ir.shapes import Shape, format_shape
 from deconv_ir.ir.tensor_names import find_tensors, name_ports
-from deconv_ir.limits import DEFAULT_LIMITS, Limits
-from deconv_ir.ops.constants.constant import Const
 from deconv_ir.ops.single_layer import extract_layer
 from deconv_ir.suggestions import nearest
 
@@ -38,8 +31,8 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
     from deconv_ir.arrays.casting import Cast
+    from deconv_ir.bound import BoundModel
     from deconv_ir.execute.profile import Profile
-    from deconv_ir.formats.onednn_json.overrides import Overrides
     from deconv_ir.ir.dtypes import Array
 
     Inputs = Mapping[str, ArrayLike] | Iterable[ArrayLike] | ArrayLike
@@ -204,36 +197,64 @@ class Model:
             for name, index in zip(self.outputs, self._results, strict=True)
         }
 
-    def check(self, inputs: Inputs, *, cast: Cast = False) -> tuple[Finding, ...]:
-        """Return the findings of a run with these inputs, without running.
+    def bind(
+        self,
+        inputs: Inputs | None = None,
+        *,
+        shapes: Mapping[str, Dims] | None = None,
+        outputs: str | Sequence[str] | None = None,
+        cast: Cast = False,
+    ) -> BoundModel:
+        """Bind arrays or shapes to the inputs, to ask for findings and a plan, and to run.
+
+        Arrays that fit are not copied.
 
         Parameters
         ----------
-        inputs, cast
+        inputs : mapping, iterable or array, optional
             As of `run`.
-
-        Returns
-        -------
-        tuple of Finding
-            Declared dims that the actual shapes contradict, and layers for
-            which the two semantics find different pads.
+        shapes : mapping, optional
+            In place of `inputs`, input name -> shape; inputs left out have the shape
+            of the model.
+        outputs, cast
+            As of `run`.
 
         Raises
         ------
+        IRError
+            There is no tensor or layer of that name.
         InputError
-            An array does not fit the model.
-        ShapeError
-            The actual shapes do not fit a layer.
+            An array or a shape does not fit the model.
 
         Examples
         --------
-        >>> import numpy as np
         >>> import deconv_ir
         >>> model = deconv_ir.load("samples/block/block.xml")
-        >>> model.check(np.zeros((1, 8, 16, 16), np.float32))
-        ()
+        >>> model.bind(shapes={"x": (1, 8, 16, 16)}).plan.known
+        True
         """
-        return self._infer(self._given.bind(inputs, cast=cast)).findings
+        if inputs is None:
+            return self._bound(self._wanted(outputs), self._given.infos(shapes), None)
+        if shapes is not None:
+            raise InputError("bind takes inputs or shapes, not both")
+        return self._bind_arrays(inputs, outputs, cast)
+
+    def _bind_arrays(
+        self, inputs: Inputs, outputs: str | Sequence[str] | None, cast: Cast
+    ) -> BoundModel:
+        wanted = self._wanted(outputs)
+        arrays = self._given.bind(inputs, cast=cast)
+        describe = _arrays().describe
+        return self._bound(wanted, {i: describe(a) for i, a in arrays.items()}, arrays)
+
+    def _bound(
+        self,
+        wanted: Mapping[str, Source],
+        infos: Mapping[int, TensorInfo],
+        arrays: Mapping[int, Array] | None,
+    ) -> BoundModel:
+        executor = functools.partial(self._executor, tuple(wanted.values()))
+        return _bound_model()(executor, self._infer, tuple(wanted), infos, arrays)
 
     def run(
         self,
@@ -291,72 +312,7 @@ class Model:
         >>> list(model.run(x, outputs=["up"]))  # an inner tensor
         ['up']
         """
-        wanted = self._wanted(outputs)
-        bound = self._given.bind(inputs, cast=cast)
-        executor = self._executor(wanted)
-        plan = self._plan(executor, bound)
-        try:
-            observer = None if profile is None else profile.start(plan)
-            results = executor.run(plan, bound, observer)
-        except MemoryError as error:
-            raise out_of_memory(
-                plan.peak_bytes, error, subject="the model", file=self.graph.file
-            ) from error
-        owned = _arrays().own(results, list(bound.values()))
-        return dict(zip(wanted, owned, strict=True))
-
-    def plan(
-        self, inputs: Inputs, *, outputs: str | Sequence[str] | None = None, cast: Cast = False
-    ) -> Plan:
-        """Return the plan by which `run` would compute the outputs.
-
-        Parameters and errors are those of `run`.
-
-        Returns
-        -------
-        Plan
-            Its figures are bytes; `deconv-run --explain-plan` prints its steps.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> import deconv_ir
-        >>> model = deconv_ir.load("samples/block/block.xml")
-        >>> model.plan(np.zeros((1, 8, 16, 16), np.float32)).bound_bytes
-        18448
-        """
-        executor = self._executor(self._wanted(outputs))
-        return self._plan(executor, self._given.bind(inputs, cast=cast))
-
-    def plan_for_shapes(
-        self,
-        shapes: Mapping[str, Dims] | None = None,
-        *,
-        outputs: str | Sequence[str] | None = None,
-    ) -> Plan:
-        """Return the plan for inputs of certain shapes, without any array.
-
-        Parameters
-        ----------
-        shapes : mapping, optional
-            Input name -> shape; inputs left out have the shape of the model.
-        outputs : str or sequence of str, optional
-            As of `run`.
-
-        Raises
-        ------
-        InputError
-            There is no such input, or it does not take that shape.
-
-        Examples
-        --------
-        >>> import deconv_ir
-        >>> deconv_ir.load("samples/block/block.xml").plan_for_shapes().known
-        True
-        """
-        executor = self._executor(self._wanted(outputs))
-        infos = self._given.infos(shapes)
-        return executor.plan(tuple(infos.values()), lambda: self._infer_from(infos).outputs)
+        return self._bind_arrays(inputs, outputs, cast).run(profile=profile)
 
     def output_names(self, outputs: str | Sequence[str] | None = None) -> list[str]:
         """Return the names under which `run` returns the outputs.
@@ -430,15 +386,10 @@ class Model:
             wanted[name] = source
         return wanted
 
-    def _executor(self, wanted: Mapping[str, Source]) -> Executor:
-        sources = tuple(wanted.values())
+    def _executor(self, sources: tuple[Source, ...]) -> Executor:
         return self._executors.get(
             sources, lambda: Executor(self.graph, self.context, sources, self.memory_limit)
         )
-
-    def _plan(self, executor: Executor, bound: Mapping[int, Array]) -> Plan:
-        infos = tuple(map(_arrays().describe, bound.values()))
-        return executor.plan(infos, lambda: self._infer(bound).outputs)
 
     def layer(self, name: str) -> Model:
         """Return a model of one layer alone.
@@ -487,11 +438,9 @@ class Model:
             return weights.path
         return None
 
-    def _infer(self, bound: Mapping[int, Array]) -> Inference:
+    def _infer(self, infos: Mapping[int, TensorInfo]) -> Inference:
         """Infer with actual shapes; the last few inferences are kept."""
-        key = tuple(map(_arrays().describe, bound.values()))
-        infos = dict(zip(bound, key, strict=True))
-        return self._inferences.get(key, lambda: self._infer_from(infos))
+        return self._inferences.get(tuple(infos.values()), lambda: self._infer_from(infos))
 
     def _infer_from(self, infos: Mapping[int, TensorInfo]) -> Inference:
         """Infer; an error tells the way from the input to the layer."""
@@ -511,6 +460,14 @@ def _arrays() -> Any:
     return arrays
 
 
+@functools.cache
+def _bound_model() -> type[BoundModel]:
+    # Loads NumPy, as above.
+    from deconv_ir.bound import BoundModel
+
+    return BoundModel
+
+
 def _names(outputs: object) -> Sequence[str]:
     """Return the names of tensors that a caller asks for; one alone is a name."""
     if isinstance(outputs, str):
@@ -528,132 +485,4 @@ def _indices(graph: Graph, kind: str) -> tuple[int, ...]:
     return tuple(i for i, layer in enumerate(graph.layers) if layer.type == kind)
 
 
-def load(
-    path: Readable,
-    weights: Readable | None = None,
-    semantics: Semantics | str = Semantics.SPEC,
-    *,
-    strict: bool = False,
-    warn: bool = True,
-    limits: Limits = DEFAULT_LIMITS,
-    scratch_bytes: int = 64 << 20,
-    memory_limit: int | None = None,
-    accuracy: Accuracy | str = Accuracy.FAST,
-    overrides: Overrides | None = None,
-) -> Model:
-    """Load an IR (`net version` 10 or 11, or a single `layer`) or a oneDNN Graph file.
-
-    Parameters
-    ----------
-    path : path-like or bytes
-        The .xml or .json file, or its contents.
-    weights : path-like or bytes, optional
-        The .bin file, or its contents; by default the file beside the .xml.
-        Only the constants in use are read into memory.
-    semantics : Semantics or str
-        ``spec``, or ``openvino``: the rule that decides where the two differ.
-    strict : bool
-        Raise an error for declared dims that differ from the computed ones.
-    warn : bool
-        Warn of findings (`IRWarning`).
-    limits : Limits
-        Sizes beyond which the file is refused.
-    scratch_bytes : int
-        Bound on a kernel's temporary memory, in bytes.
-    memory_limit : int, optional
-        Bytes that a run may take; by default the memory available when it starts.
-    accuracy : Accuracy or str
-        ``fast``, or ``direct``: convolutions are summed directly, without
-        Winograd.  ``docs/numerics.md`` states the error bounds of both.
-    overrides : Overrides, optional
-        Changes to a oneDNN Graph file: shapes, attributes, element types.
-
-    Returns
-    -------
-    Model
-
-    Raises
-    ------
-    IRError
-        The file is not an IR, or its graph does not hold together.
-    AttributeValueError
-        An attribute is missing, of the wrong form or out of range.
-    WeightsError
-        The weights file is missing or too short.
-    ShapeError
-        The inputs of a layer do not fit it, or `strict` found a difference.
-
-    Examples
-    --------
-    >>> import deconv_ir
-    >>> deconv_ir.load("samples/block/block.xml")
-    <Model 'block' (x: f32[1,8,16,16]) -> (y: f32[1,4,32,32])>
-    >>> from pathlib import Path
-    >>> xml, weights = Path("samples/block/block.xml"), Path("samples/block/block.bin")
-    >>> model = deconv_ir.load(xml.read_bytes(), weights.read_bytes())
-    """
-    chosen, algorithms = Semantics.of(semantics), Accuracy.of(accuracy)
-    graph = read_graph(path, limits, overrides)
-    if any(info.tag == ONEDNN for info in graph.extras):
-        from deconv_ir.ops.onednn.integer import on_integers
-
-        graph = on_integers(graph)
-    model = Model(
-        graph,
-        open_weights(graph, graph.file, weights),
-        chosen,
-        scratch_bytes,
-        memory_limit,
-        algorithms,
-    )
-    for finding in model.findings:
-        if strict and finding.rule.startswith("declared-"):
-            raise ShapeError(
-                finding.message,
-                file=finding.file,
-                line=finding.line,
-                layer=finding.layer,
-                expected=finding.expected,
-                actual=finding.actual,
-                rule=finding.rule,
-            )
-        if warn:
-            warnings.warn(str(finding), IRWarning, stacklevel=2)
-    return model
-
-
-def save(model: Model, path: str | os.PathLike[str]) -> None:
-    """Write a model: the XML, and its weights file beside it.
-
-    Parameters
-    ----------
-    model : Model
-        Layers, attributes and constants are written as they were read.
-    path : path-like
-        The .xml file; weights go to the same name with .bin.
-
-    Raises
-    ------
-    OutputError
-        A file cannot be written.
-
-    Examples
-    --------
-    >>> import deconv_ir
-    >>> model = deconv_ir.load("samples/block/block.xml")
-    >>> deconv_ir.save(model, "copy.xml")
-    >>> deconv_ir.load("copy.xml").graph.layers[3].label
-    "'up' (ConvolutionBackpropData, id 3)"
-    """
-    from deconv_ir.formats.openvino_xml.writer import write, write_weights
-
-    target = Path(path)
-    weights = model.context.weights
-    if isinstance(weights, Weights) and any(
-        isinstance(x.operation, Const) for x in model.graph.layers
-    ):
-        write_weights(weights, target.with_suffix(".bin"))
-    write(model.graph, target)
-
-
-__all__ = ["IRWarning", "Model", "load", "save"]
+__all__ = ["IRWarning", "Model"]

@@ -11,6 +11,7 @@ from support import IR, deconvolution_ir
 
 import deconv_ir
 from deconv_ir import Interval
+from deconv_ir.arrays.model_inputs import ModelInputs
 
 BLOCK = Path(__file__).parent.parent / "samples" / "block" / "block.xml"
 
@@ -276,3 +277,34 @@ def test_what_passes_through_keeps_a_dtype_that_files_can_hold(dtype: str, tmp_p
     model = deconv_ir.load(ir.save(tmp_path), warn=False)
     (found,) = model.run([np.array([1, 2, 3], dtype)]).values()
     assert to_storable(found).dtype.str.lstrip("|<") == dtype.lstrip(">")
+
+
+def test_a_bound_model_tells_and_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Arrays are bound once, however much is asked of them."""
+    model = deconv_ir.load(BLOCK)
+    counted = []
+    bind = ModelInputs.bind
+
+    def count(self: ModelInputs, *args: object, **options: object) -> object:
+        counted.append(args)
+        return bind(self, *args, **options)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(ModelInputs, "bind", count)
+    x = np.ones((1, 8, 16, 16), np.float32)
+    bound = model.bind(x, outputs=["up"])
+    assert bound.findings == ()
+    assert bound.plan.tensor_bytes == 4 * 32 * 32 * 4
+    (y,) = bound.run().values()
+    assert len(counted) == 1
+    np.testing.assert_array_equal(y, model.run(x, outputs="up")["up"])
+
+
+def test_shapes_alone_do_not_run() -> None:
+    model = deconv_ir.load(BLOCK)
+    bound = model.bind(shapes={"x": (1, 8, 16, 16)})
+    assert bound.plan.peak_bytes == model.bind().plan.peak_bytes
+    assert bound.findings == ()
+    with pytest.raises(deconv_ir.InputError, match="bound to shapes"):
+        bound.run()
+    with pytest.raises(deconv_ir.InputError, match="inputs or shapes"):
+        model.bind(np.ones((1, 8, 16, 16), np.float32), shapes={"x": (1, 8, 16, 16)})

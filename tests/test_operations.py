@@ -211,7 +211,7 @@ def test_representations_are_one_screen(tmp_path: Path) -> None:
     path = ir.save(tmp_path).rename(tmp_path / "many.xml")
     path.write_text(path.read_text().replace("\x1b", "\u202e"))
     model = deconv_ir.load(path)
-    plan = model.plan([np.ones((1, 2), np.float32)] * 99)
+    plan = model.bind([np.ones((1, 2), np.float32)] * 99).plan
     for thing in (model, model.graph, plan):
         text = repr(thing)
         assert len(text) < 80 * 12

@@ -47,7 +47,7 @@ class Step(NamedTuple):
     --------
     >>> import deconv_ir
     >>> model = deconv_ir.load("samples/block/block.xml")
-    >>> (step,) = model.plan_for_shapes().steps
+    >>> (step,) = model.bind().plan.steps
     >>> isinstance(step, deconv_ir.Step)
     True
     >>> [model.graph.layers[index].name for index in (step.layer, *step.fused)]
@@ -117,7 +117,7 @@ class Plan(NamedTuple):
     Examples
     --------
     >>> import deconv_ir
-    >>> plan = deconv_ir.load("samples/block/block.xml").plan_for_shapes()
+    >>> plan = deconv_ir.load("samples/block/block.xml").bind().plan
     >>> isinstance(plan, deconv_ir.Plan), len(plan.steps), plan.folded
     (True, 1, 2)
     >>> plan.tensor_bytes == 1 * 4 * 32 * 32 * 4  # the output, f32

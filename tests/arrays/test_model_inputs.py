@@ -40,8 +40,8 @@ def test_a_bare_array_is_the_only_input(one: deconv_ir.Model) -> None:
     # Taken apart along its first axis, this would be one row of shape [2].
     assert one.run(x)["out_x"].tolist() == x.tolist()
     assert one.run(np.zeros((3, 2), np.float32))["out_x"].shape == (3, 2)
-    assert one.plan(x).peak_bytes > 0
-    assert one.check(x) == ()
+    assert one.bind(x).plan.peak_bytes > 0
+    assert one.bind(x).findings == ()
     for given in ([x], (x,), iter([x]), {"x": x}.values(), {"x": x}):
         assert one.run(given)["out_x"].tolist() == x.tolist()
     with pytest.raises(deconv_ir.InputError, match=r"takes shape \[\?,2\], the array has \[2\]"):
@@ -126,7 +126,7 @@ def test_unknown_dims_of_infer_shapes(tmp_path: Path) -> None:
 )  # fmt: skip
 def test_shapes_that_are_none(wrong: Any, tmp_path: Path) -> None:
     model = model_of(tmp_path, ("x", "?,2,3", "f32"))
-    for call in (model.infer_shapes, model.plan_for_shapes, model.require_memory):
+    for call in (model.infer_shapes, lambda s: model.bind(shapes=s).plan, model.require_memory):
         with pytest.raises(deconv_ir.InputError, match="input 'x': invalid shape"):
             call({"x": wrong})
     with pytest.raises(deconv_ir.InputError, match=r"takes shape \[\?,2,3\], found \[4,2,4\]"):

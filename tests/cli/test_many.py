@@ -117,13 +117,13 @@ def test_a_batch_is_one_run(monkeypatch: pytest.MonkeyPatch) -> None:
     from deconv_ir import Model
 
     batches: list[int] = []
-    run = Model.run
+    bind = Model.bind
 
     def watch(self: Model, inputs: dict[str, np.ndarray], **options: object) -> object:
         batches.append(len(inputs["x"]))
-        return run(self, inputs, **options)  # type: ignore[arg-type]
+        return bind(self, inputs, **options)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(Model, "run", watch)
+    monkeypatch.setattr(Model, "bind", watch)
     for number, expected in (("2", [2, 1]), ("", [3]), ("1", [1, 1, 1])):
         batches.clear()
         done = invoke("model.xml", "--input", "frames/*.npy", "--output", "out", "--force",

@@ -220,19 +220,19 @@ def test_after_a_failure_the_rest_is_recorded() -> None:
 
 
 def test_a_run_that_is_stopped_has_recorded_what_is_done(monkeypatch: pytest.MonkeyPatch) -> None:
-    from deconv_ir import Model
+    from deconv_ir import BoundModel
 
-    compute = Model.run
+    compute = BoundModel.run
     runs: list[int] = []
 
-    def stop(self: Model, *arguments: object, **options: object) -> object:
+    def stop(self: BoundModel, *arguments: object, **options: object) -> object:
         runs.append(1)
         if len(runs) == 2:
             raise KeyboardInterrupt
         return compute(self, *arguments, **options)  # type: ignore[arg-type]
 
     with monkeypatch.context() as patched:
-        patched.setattr(Model, "run", stop)
+        patched.setattr(BoundModel, "run", stop)
         assert run("--force", "--semantics", "openvino").exit_code == 130
     assert len(json.loads(RECORD.read_text())["runs"]) == 2
     resumed("--semantics", "openvino", redone=2, because="other options were given (--semantics)")

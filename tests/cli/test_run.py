@@ -7,11 +7,14 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import ml_dtypes
 import numpy as np
 import pytest
 from support import IR, deconvolution_ir, invoke
+
+from deconv_ir.arrays.model_inputs import ModelInputs
 
 BLOCK = Path(__file__).parent.parent.parent / "samples" / "block" / "block.xml"
 X = np.random.default_rng(0).standard_normal((1, 2, 5, 5)).astype(np.float32)
@@ -44,6 +47,23 @@ def test_default_output_is_a_file_named_after_the_output(here: Path) -> None:
     assert "input  x  f32[1,2,5,5]" in done.stderr
     assert "output y  f32[1,3,7,7]  min " in done.stderr
     assert np.load("y.npy").shape == (1, 3, 7, 7)
+
+
+def test_arrays_are_bound_once(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Findings, the runs and the plan of the summary take the same bound arrays."""
+    bound = []
+    bind = ModelInputs.bind
+
+    def count(self: ModelInputs, inputs: Any, **options: Any) -> dict[int, Any]:
+        bound.append(inputs)
+        return bind(self, inputs, **options)
+
+    monkeypatch.setattr(ModelInputs, "bind", count)
+    done = invoke(MODEL, "--input", "../x.npy", "--repeat", "3", "--verbose")
+    assert done.exit_code == 0, done.stderr
+    assert len(bound) == 1
+    assert invoke(MODEL, "--input", "../x.npy", "--force", "--explain-plan").exit_code == 0
+    assert len(bound) == 2
 
 
 def test_nothing_is_overwritten_without_force(here: Path) -> None:

@@ -133,7 +133,7 @@ def test_the_choice_is_that_of_one_image(tmp_path: Path) -> None:
     path = heavy().ir.save(tmp_path)
     kept = {}
     for batch in (1, 64):
-        plan = deconv_ir.load(path).plan_for_shapes({"x": [batch, 64, 12, 12]})
+        plan = deconv_ir.load(path).bind(shapes={"x": [batch, 64, 12, 12]}).plan
         kept[batch] = plan.weight_bytes
         assert plan.peak_bytes <= max(1.3 * plan.bound_bytes, plan.bound_bytes + (112 << 10))
     assert kept[64] == kept[1]
@@ -142,12 +142,12 @@ def test_the_choice_is_that_of_one_image(tmp_path: Path) -> None:
 def test_a_limit_keeps_to_the_choice_where_that_fits(tmp_path: Path) -> None:
     path = u_net().ir.save(tmp_path)
     shape = {"x": [4, 8, 160, 160]}
-    free = deconv_ir.load(path).plan_for_shapes(shape)
+    free = deconv_ir.load(path).bind(shapes=shape).plan
     # The machine's cost model decides whether Winograd is used at all; tiny images never do.
-    none = deconv_ir.load(path).plan_for_shapes({"x": [4, 8, 4, 4]})
+    none = deconv_ir.load(path).bind(shapes={"x": [4, 8, 4, 4]}).plan
     transformed = free.weight_bytes - none.weight_bytes
-    held = deconv_ir.load(path, memory_limit=free.peak_bytes).plan_for_shapes(shape)
+    held = deconv_ir.load(path, memory_limit=free.peak_bytes).bind(shapes=shape).plan
     assert held.weight_bytes == free.weight_bytes
     limit = free.bound_bytes + (64 << 10)
-    tight = deconv_ir.load(path, memory_limit=limit).plan_for_shapes(shape)
+    tight = deconv_ir.load(path, memory_limit=limit).bind(shapes=shape).plan
     assert tight.weight_bytes <= free.weight_bytes - transformed // 2

@@ -34,8 +34,8 @@ def test_shapes_that_are_computed_are_known_when_planned(tmp_path: Path) -> None
         np.testing.assert_array_equal(results[0], data.reshape(-1, extents[2]))
         assert results[1].tolist() == list(extents)
         results[1][:] = 0  # the caller's own
-        assert [r.layer for r in as_rows(model.plan([data]))] == ["y"]
-        assert model.plan([data]).folded == 3
+        assert [r.layer for r in as_rows(model.bind([data]).plan)] == ["y"]
+        assert model.bind([data]).plan.folded == 3
     assert model.run([data], outputs=["last"])["last"].tolist() == [5]
 
 
@@ -56,7 +56,7 @@ def test_positions_that_nobody_takes_are_not_computed(
     data = normal(1, 2, 4, 4)
     expected = data.reshape(1, 2, 2, 2, 2, 2).max((3, 5))
     both = build([0, 1])
-    assert both.plan([data]).tensor_bytes == expected.size * (4 + 8)
+    assert both.bind([data]).plan.tensor_bytes == expected.size * (4 + 8)
     values, positions = both.run([data]).values()
     np.testing.assert_array_equal(values, expected)
     np.testing.assert_array_equal(data.ravel()[positions], expected)
@@ -64,5 +64,5 @@ def test_positions_that_nobody_takes_are_not_computed(
     np.testing.assert_array_equal(alone, positions)
     monkeypatch.setattr(np, "isnan", None)  # only finding positions asks for it
     first = build([0])
-    assert first.plan([data]).tensor_bytes == expected.size * 4
+    assert first.bind([data]).plan.tensor_bytes == expected.size * 4
     np.testing.assert_array_equal(*first.run([data]).values(), expected)

@@ -99,7 +99,7 @@ def test_a_deconvolution_that_is_too_wide(tmp_path: Path) -> None:
 def test_the_limit_is_to_the_byte(tmp_path: Path) -> None:
     path = tile([256, 1024]).save(tmp_path)
     x = np.ones((1, 1), np.float32)
-    needed = deconv_ir.load(path).plan([x]).peak_bytes
+    needed = deconv_ir.load(path).bind([x]).plan.peak_bytes
     repeats = 2 * 8  # a constant
     # the second layer overwrites the first one's output
     assert needed == 256 * 1024 * 4 + repeats
@@ -117,7 +117,7 @@ def test_scratch_counts(tmp_path: Path) -> None:
     ir.result(ir.layer("ConvolutionBackpropData", [x, filter_], {"strides": "2,2"}, names="y"))
     path = ir.save(tmp_path)
     data = np.ones((1, 16, 64, 64), np.float32)
-    plan = deconv_ir.load(path, scratch_bytes=1 << 20).plan([data])
+    plan = deconv_ir.load(path, scratch_bytes=1 << 20).bind([data]).plan
     assert 0 < plan.scratch_bytes <= 1 << 20
     assert plan.peak_bytes == plan.tensor_bytes + plan.weight_bytes + plan.scratch_bytes
     limits = {"scratch_bytes": 1 << 20, "memory_limit": plan.peak_bytes}
@@ -141,13 +141,13 @@ def test_a_limit_is_held_or_the_run_is_refused(channels: int, size: int, tmp_pat
     """One number: what the plan tells is what the limit bounds, packed weights included."""
     path = deconvolutions(channels, size).save(tmp_path)
     x = np.ones((1, channels, size, size), np.float32)
-    free = deconv_ir.load(path).plan([x])
+    free = deconv_ir.load(path).bind([x]).plan
     assert free.peak_bytes >= free.weight_bytes + free.tensor_bytes
     span = free.peak_bytes - free.bound_bytes
     ran = []
     for limit in [free.bound_bytes - 1, *(free.bound_bytes + span * i // 8 for i in range(9))]:
         model = deconv_ir.load(path, memory_limit=limit)
-        plan = model.plan([x])
+        plan = model.bind([x]).plan
         if plan.peak_bytes <= limit:
             model.run([x])
             ran.append(limit)
@@ -174,7 +174,7 @@ def test_filters_packed_by_a_later_plan_count(
     monkeypatch.setattr(
         executor, "require_memory", lambda needed, *_, **__: required.append(needed)
     )
-    first, second = model.plan([small]), model.plan([large])
+    first, second = model.bind([small]).plan, model.bind([large]).plan
     for x, expected in (
         (small, first.peak_bytes),
         (large, second.peak_bytes),
@@ -283,7 +283,7 @@ def test_sizes_that_are_not_known_are_said_to_be(tmp_path: Path) -> None:
     ir.result(ir.layer("Range", ends, {"output_type": "f32"}, version="opset4", names="y"))
     model = deconv_ir.load(ir.save(tmp_path))
     scalars = [np.array(v, np.float32) for v in (0, 5, 1)]
-    assert not model.plan(scalars).known
+    assert not model.bind(scalars).plan.known
     assert model.run(scalars)["y"].tolist() == [0, 1, 2, 3, 4]
 
 

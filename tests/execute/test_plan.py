@@ -29,7 +29,7 @@ def normal(*shape: int) -> np.ndarray:
 
 
 def rows_of(model: deconv_ir.Model, inputs: object, **options: object) -> dict[str, PlanRow]:
-    plan = model.plan(inputs, **options)  # type: ignore[arg-type]
+    plan = model.bind(inputs, **options).plan  # type: ignore[arg-type]
     return {row.layer: row for row in as_rows(plan)}
 
 
@@ -77,7 +77,7 @@ def test_bias_and_activation_are_computed_by_the_kernel(
     path = upsampling(addend=addend, kind=kind, addend_first=addend_first).save(tmp_path)
     model = deconv_ir.load(path)
     x = normal(1, 2, 5, 6)
-    (row,) = as_rows(model.plan([x]))
+    (row,) = as_rows(model.bind([x]).plan)
     assert (row.layer, row.fused) == ("up", ("add", "relu"))
     np.testing.assert_allclose(
         model.run([x])["y"], layer_by_layer(model, path, x), rtol=1e-5, atol=1e-5
@@ -315,12 +315,13 @@ def test_the_unpacked_copy_of_a_filter_is_dropped(tmp_path: Path) -> None:
     ir.result(ir.layer("ConvolutionBackpropData", [x, w], names="y"))
     model = deconv_ir.load(ir.save(tmp_path))
     data = normal(1, 64, 1, 1)
-    model.plan_for_shapes()
-    kernels = model._executor(model._wanted(None))._prepared
+    bound = model.bind(data)
+    assert bound.plan.known
+    kernels = bound._executor()._prepared
     assert kernels is not None
     assert not kernels.constants
     assert kernels.weight_bytes == size
-    model.run([data])
+    bound.run()
 
 
 def test_a_second_run_plans_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -357,7 +358,7 @@ def test_a_plan_is_for_a_number_of_threads(tmp_path: Path) -> None:
     try:
         for threads in (1, 2, 2, 1):
             kernels.set_threads(threads)
-            plans.append(model.plan([data]))
+            plans.append(model.bind([data]).plan)
             results.append(next(iter(model.run([data]).values())))
     finally:
         kernels.set_threads(None)
@@ -477,7 +478,7 @@ def test_peak_memory_is_near_the_lower_bound(build, tmp_path: Path) -> None:
     (port,) = model.inputs.values()
     x = normal(*port.shape)
     model.run([x])
-    plan = model.plan([x])
+    plan = model.bind([x]).plan
     assert plan.known
     running = plan.peak_bytes - plan.weight_bytes
     assert plan.tensor_bytes <= running <= 1.1 * plan.tensor_bytes + plan.scratch_bytes
@@ -506,7 +507,7 @@ def test_big_buffers_are_used_again(tmp_path: Path) -> None:
     buffers = [row.buffer for row in rows_of(model, [x]).values()]
     # Input and output of a layer cannot be one; the result is the caller's own.
     assert buffers == [0, 1, 0, 1, 0, None]
-    assert len(model.plan([x]).capacities) == 2
+    assert len(model.bind([x]).plan.capacities) == 2
 
 
 def large() -> IR:

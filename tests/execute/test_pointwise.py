@@ -28,7 +28,7 @@ def load(ir: IR, folder: Path) -> deconv_ir.Model:
 
 
 def rows_of(model: deconv_ir.Model, arrays: Any, **options: Any) -> dict[str, PlanRow]:
-    return {row.layer: row for row in as_rows(model.plan(arrays, **options))}
+    return {row.layer: row for row in as_rows(model.bind(arrays, **options).plan)}
 
 
 def residual() -> IR:
@@ -45,7 +45,7 @@ def residual() -> IR:
 def test_a_chain_is_one_step(tmp_path: Path) -> None:
     model = load(residual(), tmp_path)
     a, b = normal(2, 3, 40, 50), normal(2, 3, 40, 50)[::-1].copy()
-    (row,) = as_rows(model.plan([a, b]))
+    (row,) = as_rows(model.bind([a, b]).plan)
     assert (row.layer, row.type) == ("act", "Multiply+Add+Add+HSwish")
     assert row.fused == ("scaled", "shifted", "total")
     t = a * normal(1, 3, 1, 1) + normal(3, 1, 1) + b
@@ -64,7 +64,7 @@ def test_a_profile_names_the_layers_that_are_joined(tmp_path: Path) -> None:
 
 
 def test_joined_layers_are_not_counted_as_left_out(tmp_path: Path) -> None:
-    plan = load(residual(), tmp_path).plan([normal(2, 3, 40, 50)] * 2)
+    plan = load(residual(), tmp_path).bind([normal(2, 3, 40, 50)] * 2).plan
     assert plan.dropped == 0
 
 
@@ -118,7 +118,7 @@ def test_joining_does_not_keep_more_tensors_alive(tmp_path: Path) -> None:
     rows = rows_of(model, [data])
     assert list(rows) == ["a", "b", "total", "pooled", "product"]
     assert rows["total"].overwrites == "a"
-    assert model.plan([data]).tensor_bytes == 2 * data.nbytes
+    assert model.bind([data]).plan.tensor_bytes == 2 * data.nbytes
 
 
 def test_a_chain_from_one_tensor_is_joined_over_other_layers(tmp_path: Path) -> None:
@@ -133,7 +133,7 @@ def test_a_chain_from_one_tensor_is_joined_over_other_layers(tmp_path: Path) -> 
     rows = rows_of(model, [data])
     assert list(rows) == ["a", "b", "product"]
     assert rows["product"].overwrites == "a"
-    assert model.plan([data]).tensor_bytes == 2 * data.nbytes
+    assert model.bind([data]).plan.tensor_bytes == 2 * data.nbytes
 
 
 Chain = Callable[[IR, Out], Out]
@@ -166,7 +166,7 @@ def test_chains_compute_what_their_layers_mean(name: str, tmp_path: Path) -> Non
     ir = IR()
     ir.result(build(ir, ir.parameter("x", "3,700")))
     model, x = load(ir, tmp_path), normal(3, 700)
-    assert len(model.plan([x]).steps) == 1
+    assert len(model.bind([x]).plan.steps) == 1
     (found,) = model.run([x]).values()
     np.testing.assert_array_equal(found, expected(x))
 
@@ -188,7 +188,7 @@ def test_a_slope_of_each_channel_joins_a_sum(tmp_path: Path) -> None:
     slope = normal(3)
     ir.result(ir.layer("PReLU", [ir.layer("Add", [x, y]), ir.const(slope)], names="y"))
     model, a, b = load(ir, tmp_path), normal(2, 3, 8, 9), -normal(2, 3, 9, 8).reshape(2, 3, 8, 9)
-    (row,) = as_rows(model.plan([a, b]))
+    (row,) = as_rows(model.bind([a, b]).plan)
     assert row.type == "Add+PReLU"
     expected = np.where(a + b < 0, (a + b) * slope.reshape(1, 3, 1, 1), a + b)
     np.testing.assert_array_equal(model.run([a, b])["y"], expected)
@@ -219,5 +219,5 @@ def test_integers_and_f64_are_left_to_numpy(tmp_path: Path) -> None:
         x = ir.parameter("x", "4,5", precision)
         ir.result(ir.layer("Abs", [ir.layer("Negative", [x])], names="y"))
         model, data = load(ir, tmp_path), np.arange(-10, 10).reshape(4, 5).astype(dtype)
-        assert [row.type for row in as_rows(model.plan([data]))] == ["Negative", "Abs"]
+        assert [row.type for row in as_rows(model.bind([data]).plan)] == ["Negative", "Abs"]
         np.testing.assert_array_equal(model.run([data])["y"], np.abs(data))

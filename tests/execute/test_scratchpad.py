@@ -196,7 +196,7 @@ def test_the_peak_is_within_its_bound(
     (port,) = model.inputs.values()
     x = normal(*port.shape)
     model.run([x])
-    plan = model.plan([x])
+    plan = model.bind([x]).plan
     if COMPILED:  # the NumPy paths take what they need
         assert plan.peak_bytes <= max(1.3 * plan.bound_bytes, plan.bound_bytes + 112 * K)
         # Scratch is given to C in bytes; here are its layers' weights, packed.
@@ -215,7 +215,7 @@ def test_large_tensors_make_room_for_weights(tmp_path: Path) -> None:
     for size, more in ((8, False), (160, True)):
         path = decoder(32, size).save(tmp_path)
         model = deconv_ir.load(path)
-        plan = model.plan_for_shapes()
+        plan = model.bind().plan
         assert (plan.weight_bytes > 1.1 * plan.constant_bytes) is more
 
 
@@ -225,7 +225,7 @@ def test_a_constant_that_two_layers_take_counts_once(tmp_path: Path) -> None:
     for _ in range(2):
         y = ir.layer("Convolution", [y, w], ONCE)
     ir.result(y)
-    plan = deconv_ir.load(ir.save(tmp_path)).plan_for_shapes()
+    plan = deconv_ir.load(ir.save(tmp_path)).bind().plan
     assert plan.constant_bytes == 4 * 4 * 3 * 3 * 4
     assert plan.weight_bytes == 2 * plan.constant_bytes, "each packs it for itself"
 
@@ -248,7 +248,7 @@ def run(path):
     (port,) = model.inputs.values()
     x = np.ones(port.shape, np.float32)
     model.run([x])
-    plan = model.plan([x])
+    plan = model.bind([x]).plan
     return x.nbytes + plan.bound_bytes
 hand_back()
 run(sys.argv[1])
@@ -278,10 +278,10 @@ def test_a_filter_is_not_there_twice_while_it_is_packed(
         w = ir.layer("Convert", [w], {"destination_type": "f32"})
     ir.result(ir.layer(kind, [x, w], ONCE, names="y"))
     path = ir.save(tmp_path)
-    deconv_ir.load(path).plan_for_shapes()
+    assert deconv_ir.load(path).bind().plan.known
     model = deconv_ir.load(path)
     tracemalloc.start()
-    plan = model.plan_for_shapes()
+    plan = model.bind().plan
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert plan.constant_bytes == filter_.nbytes
@@ -289,7 +289,7 @@ def test_a_filter_is_not_there_twice_while_it_is_packed(
     with (tmp_path / "model.bin").open("r+b") as file:
         file.truncate(filter_.nbytes // 4)
     with pytest.raises(deconv_ir.WeightsError, match="cut short"):
-        deconv_ir.load(path, warn=False).plan_for_shapes()
+        _ = deconv_ir.load(path, warn=False).bind().plan
 
 
 def test_any_kernel_with_candidates_gets_a_budget(
@@ -334,10 +334,10 @@ def test_any_kernel_with_candidates_gets_a_budget(
     path = ir.save(tmp_path)
     x = normal(2, 3)
     expected = deconv_ir.load(path).run([x])["y"]
-    plain = deconv_ir.load(path).plan_for_shapes()
+    plain = deconv_ir.load(path).bind().plan
     monkeypatch.setattr(MatMul, "prepare", prepare)
     model = deconv_ir.load(path)
-    plan = model.plan_for_shapes()
+    plan = model.bind().plan
     np.testing.assert_allclose(model.run([x])["y"], expected, rtol=1e-6)
     (kernel,) = made
     assert kernel.settled is not None

@@ -118,8 +118,10 @@ def test_declared_450_against_another_output_shape_is_told_when_it_is_known() ->
     model = deconv_ir.load(SAMPLES / "convolution_backprop_data_3_output_shape.xml")
     x = np.zeros((1, 20, 224, 224), np.float32)
     w = np.zeros((20, 10, 3, 3), np.float32)
-    assert {f.rule for f in model.check([x, w, np.array([450, 450])])} == {"profiles-differ"}
-    wrong = model.check([x, w, np.array([449, 450])])
+    assert {f.rule for f in model.bind([x, w, np.array([450, 450])]).findings} == {
+        "profiles-differ"
+    }
+    wrong = model.bind([x, w, np.array([449, 450])]).findings
     assert [f.message.split(":")[0] for f in wrong if f.rule == "declared-dims"] == [
         "output 0, axis 2"
     ]

@@ -1,0 +1,95 @@
+"""A model with its inputs fixed: what a run finds, takes and computes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from deconv_ir.arrays.fitting import own
+from deconv_ir.errors import InputError
+from deconv_ir.execute.memory import out_of_memory
+
+if TYPE_CHECKING:
+    from deconv_ir.execute import Executor
+    from deconv_ir.execute.plan import Plan
+    from deconv_ir.execute.profile import Profile
+    from deconv_ir.ir.dtypes import Array
+    from deconv_ir.ir.findings import Finding
+    from deconv_ir.ir.infer import Inference
+    from deconv_ir.ir.operation import TensorInfo
+
+    MakeExecutor = Callable[[], Executor]
+    InferFrom = Callable[[Mapping[int, TensorInfo]], Inference]
+
+
+class BoundModel:
+    """A model with arrays or shapes for its inputs, made by `Model.bind`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import deconv_ir
+    >>> model = deconv_ir.load("samples/block/block.xml")
+    >>> bound = model.bind(np.zeros((1, 8, 16, 16), np.float32))
+    >>> isinstance(bound, deconv_ir.BoundModel), bound.findings, bound.plan.bound_bytes
+    (True, (), 18448)
+    >>> bound.run()["y"].shape
+    (1, 4, 32, 32)
+    """
+
+    def __init__(
+        self,
+        executor: MakeExecutor,
+        infer: InferFrom,
+        names: Sequence[str],
+        infos: Mapping[int, TensorInfo],
+        arrays: Mapping[int, Array] | None,
+    ) -> None:
+        self._executor = executor
+        self._infer = infer
+        self._names = names
+        self._infos = infos
+        self._arrays = arrays
+
+    @property
+    def findings(self) -> tuple[Finding, ...]:
+        """Declared dims that the shapes contradict, and layers that the two semantics differ in.
+
+        Raises
+        ------
+        ShapeError
+            The shapes do not fit a layer.
+        """
+        return self._infer(self._infos).findings
+
+    @property
+    def plan(self) -> Plan:
+        """The plan of a run; its figures are bytes.
+
+        Raises
+        ------
+        ShapeError, UnsupportedError, ResourceError
+            As of `Model.run`.
+        """
+        key = tuple(self._infos.values())
+        return self._executor().plan(key, lambda: self._infer(self._infos).outputs)
+
+    def run(self, *, profile: Profile | None = None) -> dict[str, Array]:
+        """Compute the outputs; see `Model.run`.
+
+        Raises
+        ------
+        InputError
+            It is bound to shapes.
+        """
+        if self._arrays is None:
+            raise InputError("the model is bound to shapes; bind arrays to run it")
+        executor, plan = self._executor(), self.plan
+        try:
+            observer = None if profile is None else profile.start(plan)
+            results = executor.run(plan, self._arrays, observer)
+        except MemoryError as error:
+            raise out_of_memory(
+                plan.peak_bytes, error, subject="the model", file=executor.graph.file
+            ) from error
+        return dict(zip(self._names, own(results, list(self._arrays.values())), strict=True))

@@ -1,0 +1,149 @@
+"""Reads a model from files, and writes it."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from deconv_ir.errors import ShapeError
+from deconv_ir.formats.opening import ONEDNN, Readable, open_weights, read_graph
+from deconv_ir.formats.openvino_xml import Weights
+from deconv_ir.ir.options import Accuracy, Semantics
+from deconv_ir.limits import DEFAULT_LIMITS, Limits
+from deconv_ir.model import IRWarning, Model
+from deconv_ir.ops.constants.constant import Const
+
+if TYPE_CHECKING:
+    from deconv_ir.formats.onednn_json.overrides import Overrides
+
+__all__ = ["load", "save"]
+
+
+def load(
+    path: Readable,
+    weights: Readable | None = None,
+    semantics: Semantics | str = Semantics.SPEC,
+    *,
+    strict: bool = False,
+    warn: bool = True,
+    limits: Limits = DEFAULT_LIMITS,
+    scratch_bytes: int = 64 << 20,
+    memory_limit: int | None = None,
+    accuracy: Accuracy | str = Accuracy.FAST,
+    overrides: Overrides | None = None,
+) -> Model:
+    """Load an IR (`net version` 10 or 11, or a single `layer`) or a oneDNN Graph file.
+
+    Parameters
+    ----------
+    path : path-like or bytes
+        The .xml or .json file, or its contents.
+    weights : path-like or bytes, optional
+        The .bin file, or its contents; by default the file beside the .xml.
+        Only the constants in use are read into memory.
+    semantics : Semantics or str
+        ``spec``, or ``openvino``: the rule that decides where the two differ.
+    strict : bool
+        Raise an error for declared dims that differ from the computed ones.
+    warn : bool
+        Warn of findings (`IRWarning`).
+    limits : Limits
+        Sizes beyond which the file is refused.
+    scratch_bytes : int
+        Bound on a kernel's temporary memory, in bytes.
+    memory_limit : int, optional
+        Bytes that a run may take; by default the memory available when it starts.
+    accuracy : Accuracy or str
+        ``fast``, or ``direct``: convolutions are summed directly, without
+        Winograd.  ``docs/numerics.md`` states the error bounds of both.
+    overrides : Overrides, optional
+        Changes to a oneDNN Graph file: shapes, attributes, element types.
+
+    Returns
+    -------
+    Model
+
+    Raises
+    ------
+    IRError
+        The file is not an IR, or its graph does not hold together.
+    AttributeValueError
+        An attribute is missing, of the wrong form or out of range.
+    WeightsError
+        The weights file is missing or too short.
+    ShapeError
+        The inputs of a layer do not fit it, or `strict` found a difference.
+
+    Examples
+    --------
+    >>> import deconv_ir
+    >>> deconv_ir.load("samples/block/block.xml")
+    <Model 'block' (x: f32[1,8,16,16]) -> (y: f32[1,4,32,32])>
+    >>> from pathlib import Path
+    >>> xml, weights = Path("samples/block/block.xml"), Path("samples/block/block.bin")
+    >>> model = deconv_ir.load(xml.read_bytes(), weights.read_bytes())
+    """
+    chosen, algorithms = Semantics.of(semantics), Accuracy.of(accuracy)
+    graph = read_graph(path, limits, overrides)
+    if any(info.tag == ONEDNN for info in graph.extras):
+        from deconv_ir.ops.onednn.integer import on_integers
+
+        graph = on_integers(graph)
+    model = Model(
+        graph,
+        open_weights(graph, graph.file, weights),
+        chosen,
+        scratch_bytes,
+        memory_limit,
+        algorithms,
+    )
+    for finding in model.findings:
+        if strict and finding.rule.startswith("declared-"):
+            raise ShapeError(
+                finding.message,
+                file=finding.file,
+                line=finding.line,
+                layer=finding.layer,
+                expected=finding.expected,
+                actual=finding.actual,
+                rule=finding.rule,
+            )
+        if warn:
+            warnings.warn(str(finding), IRWarning, stacklevel=2)
+    return model
+
+
+def save(model: Model, path: str | os.PathLike[str]) -> None:
+    """Write a model: the XML, and its weights file beside it.
+
+    Parameters
+    ----------
+    model : Model
+        Layers, attributes and constants are written as they were read.
+    path : path-like
+        The .xml file; weights go to the same name with .bin.
+
+    Raises
+    ------
+    OutputError
+        A file cannot be written.
+
+    Examples
+    --------
+    >>> import deconv_ir
+    >>> model = deconv_ir.load("samples/block/block.xml")
+    >>> deconv_ir.save(model, "copy.xml")
+    >>> deconv_ir.load("copy.xml").graph.layers[3].label
+    "'up' (ConvolutionBackpropData, id 3)"
+    """
+    from deconv_ir.formats.openvino_xml.writer import write, write_weights
+
+    target = Path(path)
+    weights = model.context.weights
+    if isinstance(weights, Weights) and any(
+        isinstance(x.operation, Const) for x in model.graph.layers
+    ):
+        write_weights(weights, target.with_suffix(".bin"))
+    write(model.graph, target)
