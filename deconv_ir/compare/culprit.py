@@ -9,7 +9,7 @@ from deconv_ir.compare.network import Network
 from deconv_ir.compare.structure import Difference
 from deconv_ir.compare.tensors import TensorDifference
 from deconv_ir.ir.infer import infer
-from deconv_ir.ir.operation import TensorInfo
+from deconv_ir.ir.operation import Operation, SemanticsDifference, TensorInfo
 
 if TYPE_CHECKING:
     from deconv_ir.ir.dtypes import Array
@@ -29,7 +29,7 @@ class Culprit(NamedTuple):
     formulas : tuple of str
         How the dims of its output are computed.
     pads : str
-        What the two semantics make of its pads, where they differ.
+        What the two semantics make of its pads; empty where it has none.
     differences : tuple of Difference
         How its attributes, its inputs or its weights differ between the two models.
 
@@ -88,12 +88,17 @@ def describe_culprit(
         dict(layer.attributes),
         tuple(f"{network.tensor_name(s)}: {info}" for s, info in zip(row, given, strict=True)),
         tuple(dict.fromkeys(formula for formula in formulas if formula is not None)),
-        ""
-        if semantics is None
-        else f"{semantics.message}: spec {_list(semantics.spec)}, "
-        f"openvino {_list(semantics.openvino)}",
+        _pads(layer.operation, semantics),
         tuple(d for d in differences if d.layer in labels),
     )
+
+
+def _pads(operation: Operation, found: SemanticsDifference | None) -> str:
+    if found is not None:
+        values = f"spec {_list(found.spec)}, openvino {_list(found.openvino)}"
+        return f"{found.message}: {values}"
+    may_differ = type(operation).compare_semantics is not Operation.compare_semantics
+    return "pads: the same under both semantics" if may_differ else ""
 
 
 def _list(values: Sequence[Any]) -> str:

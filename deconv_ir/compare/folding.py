@@ -7,7 +7,9 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from deconv_ir.compare.matching import Matching
-from deconv_ir.compare.network import Network
+from deconv_ir.compare.network import Network, StoredConstant
+from deconv_ir.compare.weights import largest_difference
+from deconv_ir.ir.shapes import static
 
 if TYPE_CHECKING:
     from deconv_ir.ir.dtypes import Array
@@ -60,9 +62,9 @@ def tensor_pairs(pairs: Mapping[int, int], folded: Sequence[Folded]) -> dict[int
 
 
 class _Affine(NamedTuple):
-    """A convolution and the per-channel layers that follow: filter, factor and addend."""
+    """A convolution and the per-channel layers that follow: weights, factor and addend."""
 
-    filter: Array
+    weights: StoredConstant
     scale: Array
     shift: Array
     steps: tuple[int, ...]
@@ -71,18 +73,23 @@ class _Affine(NamedTuple):
 
 def find_folded(a: Network, b: Network, matching: Matching) -> list[Folded]:
     """Find convolutions that differ only in how a per-channel factor and addend are applied."""
+    import numpy as np
+
     found = []
     for i, j in matching.pairs.items():
         axes = _OUTPUT_AXES.get(a.layer(i).type)
         if axes is None or a.layer(i).type != b.layer(j).type:
             continue
-        left, right = _affine(a, i, axes), _affine(b, j, axes)
-        if left is None or right is None or left.filter.shape != right.filter.shape:
+        with np.errstate(all="ignore"):
+            left, right = _affine(a, i, axes), _affine(b, j, axes)
+        if left is None or right is None:
             continue
         kinds = [[n.layer(k).type for k in x.steps] for n, x in ((a, left), (b, right))]
         if kinds[0] == kinds[1]:
             continue
-        error = _difference(left, right, axes)
+        if left.weights.operation.shape != right.weights.operation.shape:
+            continue
+        error = _difference(a, left, b, right, axes)
         if error > _TOLERANCE:
             continue
         normalises = "BatchNormInference" in kinds[1] and "BatchNormInference" not in kinds[0]
@@ -104,12 +111,13 @@ def _affine(network: Network, index: int, axes: tuple[int, ...]) -> _Affine | No
     row = network.sources[index]
     if len(row) < 2 or row[1] is None or row[1][0] not in network.constants:
         return None
-    weights = network.value(network.constants[row[1][0]]).astype(np.float64)
-    if weights.ndim <= max(axes):
+    weights = network.constants[row[1][0]]
+    extents = static(weights.operation.shape)
+    if len(extents) <= max(axes):
         return None
-    channels = math.prod(weights.shape[k] for k in axes)
-    # Data have batch, channels and spatial axes.
-    rank = 2 + weights.ndim - (2 + len(axes) - 1)
+    channels = math.prod(extents[k] for k in axes)
+    # Weights with groups have one axis more than data.
+    rank = len(extents) + 1 - len(axes)
     scale, shift = np.ones(channels), np.zeros(channels)
     constants, steps = [row[1][0]], []
     at = index
@@ -142,6 +150,7 @@ def _step(
         if type(layer.operation).inputs[port] != "data" or any(v.size != channels for v in values):
             return None
         gamma, beta, mean, variance = (v.ravel() for v in values)
+        # A variance that has no root makes NaN, which agrees with no weights.
         factor = gamma / np.sqrt(variance + layer.operation.epsilon)  # type: ignore[attr-defined]
         return factor, beta - mean * factor, others
     value = values[0]
@@ -165,17 +174,23 @@ def _along_channels(shape: tuple[int, ...], rank: int) -> bool:
     return place >= 0 and all(extent == 1 for k, extent in enumerate(shape) if k != place)
 
 
-def _difference(a: _Affine, b: _Affine, axes: tuple[int, ...]) -> float:
+def _difference(
+    network_a: Network, a: _Affine, network_b: Network, b: _Affine, axes: tuple[int, ...]
+) -> float:
     """Return the largest difference of factors and addends, relative to their scale."""
     import numpy as np
 
-    def scaled(given: _Affine) -> Array:
-        extents = [n if k in axes else 1 for k, n in enumerate(given.filter.shape)]
-        scaled: Array = given.filter * given.scale.reshape(extents)
-        return scaled
+    def scaled(network: Network, given: _Affine) -> Array:
+        weights = network.value(given.weights)
+        extents = [n if k in axes else 1 for k, n in enumerate(weights.shape)]
+        product: Array = weights * given.scale.reshape(extents)
+        return product
 
+    with np.errstate(all="ignore"):
+        pairs = (scaled(network_a, a), scaled(network_b, b)), (a.shift, b.shift)
     worst = 0.0
-    for x, y in ((scaled(a), scaled(b)), (a.shift, b.shift)):
-        largest = float(np.abs(x).max(initial=0.0))
-        worst = max(worst, float(np.abs(x - y).max(initial=0.0)) / (largest or 1.0))
+    for x, y in pairs:
+        largest, scale, other = largest_difference(x, y)
+        if other:
+            worst = max(worst, largest / (scale or 1.0))
     return worst

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from deconv_ir.compare.network import Network, StoredConstant
 
 if TYPE_CHECKING:
+    import numpy as np
+
     from deconv_ir.ir.dtypes import Array
+
+_BLOCK = 1 << 18
 
 
 def compare_weights(
@@ -23,47 +27,50 @@ def compare_weights(
     if network_a.digest(a.const) == network_b.digest(b.const):
         return None
     left, right = network_a.value(a), network_b.value(b)
-    types = f"{a.stored} in A, {b.stored} in B"
-    if a.stored is not b.stored and a.stored.is_float and b.stored.is_float:
-        narrow = min(a.stored, b.stored, key=lambda t: t.bits)
-        if _equal(left.astype(narrow.numpy()), right.astype(narrow.numpy())):
-            return (
-                None
-                if tolerance > 0 and narrow.bits >= 32
-                else (f"stored as {types}, equal after conversion to {narrow}")
-            )
     largest, scale, other = largest_difference(left, right)
-    if largest <= tolerance * scale and a.stored is b.stored:
+    if tolerance and largest <= tolerance * scale:
         return None
-    stored = "" if a.stored is b.stored else f"stored as {types}; "
-    if largest == 0 and not other:
-        return f"stored as {types}, equal values"
-    arranged = _rearranged(left, right)
+    stored = "" if a.stored is b.stored else f"stored as {a.stored} in A, {b.stored} in B"
+    if stored and a.stored.is_float and b.stored.is_float:
+        narrow = min(a.stored, b.stored, key=lambda element_type: element_type.bits)
+        if not largest_difference(left, right, narrow.numpy())[2]:
+            return f"{stored}, equal after conversion to {narrow}"
+    if not other:
+        return f"{stored}, equal values" if stored else None
     return (
-        f"{stored}{other} of {left.size} elements differ, the largest difference is "
-        f"{largest:.3g} where the largest magnitude is {scale:.3g}{arranged}"
+        f"{stored}{'; ' if stored else ''}{other} of {left.size} elements differ, the largest "
+        f"difference is {largest:.3g} where the largest magnitude is {scale:.3g}"
+        f"{_rearranged(left, right)}"
     )
 
 
-def largest_difference(a: Array, b: Array) -> tuple[float, float, int]:
+def largest_difference(
+    a: Array, b: Array, dtype: np.dtype[Any] | None = None
+) -> tuple[float, float, int]:
     """Return the largest absolute difference, the largest magnitude of `a`, and how many differ.
 
-    NaN equals NaN, and differs from all else by infinity.
+    NaN equals NaN, and differs from all else by infinity.  With a dtype, both are converted
+    first.  No copy is larger than a block.
     """
     import numpy as np
 
-    x, y = (np.atleast_1d(side.astype(np.float64)) for side in (a, b))
-    with np.errstate(all="ignore"):
-        error = np.abs(x - y)
-    same = (x == y) | (np.isnan(x) & np.isnan(y))
-    error[same] = 0.0
-    error[np.isnan(error)] = np.inf
-    finite = np.abs(x[np.isfinite(x)])
-    return float(error.max(initial=0.0)), float(finite.max(initial=0.0)), int((~same).sum())
-
-
-def _equal(a: Array, b: Array) -> bool:
-    return largest_difference(a, b)[2] == 0
+    x, y = a.reshape(-1), b.reshape(-1)
+    largest = scale = 0.0
+    other = 0
+    for start in range(0, x.size, _BLOCK):
+        left, right = x[start : start + _BLOCK], y[start : start + _BLOCK]
+        with np.errstate(all="ignore"):
+            if dtype is not None:
+                left, right = left.astype(dtype), right.astype(dtype)
+            left, right = left.astype(np.float64), right.astype(np.float64)
+            error = np.abs(left - right)
+        same = (left == right) | (np.isnan(left) & np.isnan(right))
+        error[same] = 0.0
+        error[np.isnan(error)] = np.inf
+        largest = max(largest, float(error.max()))
+        scale = max(scale, float(np.abs(left[np.isfinite(left)]).max(initial=0.0)))
+        other += int((~same).sum())
+    return largest, scale, other
 
 
 def _rearranged(a: Array, b: Array) -> str:
