@@ -96,8 +96,8 @@ arrays or the options, 130 interrupted.
     default="ids,order",
     show_default=True,
     metavar="ASPECTS",
-    help="What is not compared: names, type, version, attribute, edge, weights, shape, rt_info, "
-    "ids, order; 'none' compares everything.",
+    help="Aspects that are not compared: names, type, version, attribute, edge, weights, folded, "
+    "shape, rt_info, ids, order; 'none' compares everything.",
 )
 @click.option(
     "--weights-tolerance",

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import importlib
 import shlex
 import subprocess
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from deconv_ir.errors import UnsupportedError
 from deconv_ir.formats import npz
@@ -77,22 +76,15 @@ def run_openvino(model: Path, arrays: Mapping[str, Array]) -> dict[str, Array]:
     UnsupportedError
         OpenVINO is not installed, or cannot run the model.
     """
-    try:
-        openvino: Any = importlib.import_module("openvino")
-    except ImportError as error:
-        raise UnsupportedError(
-            "openvino is not installed", hint="pip install 'deconv-ir[peers]'"
-        ) from error
     from deconv_ir import load
+    from deconv_ir.compare.sides import import_runtime, last_line
 
-    core = openvino.Core()
+    core = import_runtime("openvino").Core()
     try:
         compiled = core.compile_model(str(model), "CPU", {"INFERENCE_PRECISION_HINT": "f32"})
-        results = compiled(
-            {port.get_any_name(): arrays[port.get_any_name()] for port in compiled.inputs}
-        )
+        given = {port.get_any_name(): arrays[port.get_any_name()] for port in compiled.inputs}
+        results = compiled(given)
     except RuntimeError as error:
-        reason = str(error).strip().splitlines()[-1]
-        raise UnsupportedError(f"OpenVINO cannot run the model: {reason}") from error
+        raise UnsupportedError(f"OpenVINO cannot run the model: {last_line(error)}") from error
     names = load(model, warn=False).outputs
     return {name: results[k].copy() for k, name in enumerate(names)}

@@ -144,6 +144,8 @@ def diff(
     """
     if b is None and against is None:
         raise SettingError("diff requires a second model, or against")
+    if b is not None and isinstance(against, Mapping):
+        raise SettingError("against arrays, there is no second model")
     if isinstance(against, str) and against not in ("openvino", "onnxruntime"):
         raise SettingError(f"against must be openvino, onnxruntime or arrays, found {against!r}")
     first = open_network(a, semantics)
@@ -238,7 +240,6 @@ class _Behaviour:
         if not wanted:
             raise InputError("the two have no tensor in common", file=a.graph.file)
         evaluator = Evaluator(a, self.inputs, wanted)
-        wrong: set[int] = set()
         for done, index in enumerate(wanted):
             layer = a.layer(index)
             try:
@@ -254,12 +255,9 @@ class _Behaviour:
                     continue
                 name = a.tensor_name((index, output))
                 found = compare_tensors(name, layer.label, layer.line, x, y, self.rtol, self.atol)
-                if not found.within:
-                    if self.culprit is None and not self._inherits(index, wrong):
-                        self.culprit = describe_culprit(
-                            a, self.infos, index, found, self.differences
-                        )
-                    wrong.add(index)
+                # In the order of computation, what the first wrong tensor is made of agrees.
+                if self.culprit is None and not found.within:
+                    self.culprit = describe_culprit(a, self.infos, index, found, self.differences)
                 yield found
             if progress is not None:
                 progress(done + 1, len(wanted))
@@ -298,20 +296,6 @@ class _Behaviour:
                 line=layers[missing[0]].line,
             )
         return self.b.inputs.bind([given[i] for i in wanted], cast=False)
-
-    def _inherits(self, index: int, wrong: set[int]) -> bool:
-        """Whether one of the tensors that a layer is computed from is wrong already."""
-        stack = [s[0] for s in self.a.sources[index] if s is not None]
-        seen: set[int] = set()
-        while stack:
-            at = stack.pop()
-            if at in wrong:
-                return True
-            # A layer that only one of the two has was not compared: look behind it.
-            if at not in seen and at not in self.pairs and self.pairs:
-                seen.add(at)
-                stack += [s[0] for s in self.a.sources[at] if s is not None]
-        return False
 
 
 def _sizes(infos: Sequence[Sequence[TensorInfo]]) -> dict[Source, int]:

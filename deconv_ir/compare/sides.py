@@ -138,7 +138,7 @@ class OpenVINOSide(_Grouped):
         wanted: Sequence[int],
         sizes: Mapping[Source, int],
     ) -> None:
-        openvino = _runtime("openvino")
+        openvino = import_runtime("openvino")
         self.network = network
         self.pairs = pairs
         self.inputs = inputs
@@ -151,7 +151,7 @@ class OpenVINOSide(_Grouped):
             model = self._read()
         except RuntimeError as error:
             raise UnsupportedError(
-                f"OpenVINO cannot read the model: {_last_line(error)}", file=graph.file
+                f"OpenVINO cannot read the model: {last_line(error)}", file=graph.file
             ) from error
         known = {op.get_friendly_name() for op in model.get_ops()}
         self.known = {i for i in wanted if network.layer(pairs[i]).name in known}
@@ -193,7 +193,7 @@ class OpenVINOSide(_Grouped):
             results = compiled(given)
         except RuntimeError as error:
             raise UnsupportedError(
-                f"OpenVINO cannot run the model: {_last_line(error)}", file=self.xml
+                f"OpenVINO cannot run the model: {last_line(error)}", file=self.xml
             ) from error
         # A port that is an output already gets no second one.
         found: dict[Any, Array] = {}
@@ -223,14 +223,14 @@ class OnnxSide(_Grouped):
         wanted: Sequence[int],
         sizes: Mapping[Source, int],
     ) -> None:
-        onnx = _runtime("onnx")
-        self.runtime = _runtime("onnxruntime")
+        onnx = import_runtime("onnx")
+        self.runtime = import_runtime("onnxruntime")
         self.path = path
         try:
             self.model = onnx.load(path)
         except Exception as error:  # protobuf and onnx have no common root
             raise UnsupportedError(
-                f"onnx cannot read the model: {_last_line(error)}", file=path
+                f"onnx cannot read the model: {last_line(error)}", file=path
             ) from error
         self.network = network
         graph = self.model.graph
@@ -275,14 +275,20 @@ class OnnxSide(_Grouped):
             results = session.run(names, self.inputs)
         except Exception as error:  # onnxruntime has no common root
             raise UnsupportedError(
-                f"onnxruntime cannot run the model: {_last_line(error)}", file=self.path
+                f"onnxruntime cannot run the model: {last_line(error)}", file=self.path
             ) from error
         by_name = dict(zip(names, results, strict=True))
         return {source: by_name[self.names[source]] for source in group}
 
 
-def _runtime(name: str) -> Any:
-    """Import an optional runtime."""
+def import_runtime(name: str) -> Any:
+    """Import an optional runtime.
+
+    Raises
+    ------
+    UnsupportedError
+        It is not installed.
+    """
     import importlib
 
     try:
@@ -293,6 +299,7 @@ def _runtime(name: str) -> Any:
         ) from error
 
 
-def _last_line(error: Exception) -> str:
+def last_line(error: Exception) -> str:
+    """Return what an error of a runtime says, without its trace."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     return lines[-1] if lines else type(error).__name__

@@ -134,6 +134,7 @@ def test_tensors_are_freed_as_they_are_compared(tmp_path: Path) -> None:
         ({}, "requires a second model"),
         ({"against": "tensorrt"}, "openvino, onnxruntime or arrays"),
         ({"against": {}}, "requires inputs"),
+        ({"b": "b.xml", "against": {}}, "no second model"),
         ({"against": {}, "ignore": ["colour"]}, "no aspect 'colour'"),
     ],
 )
