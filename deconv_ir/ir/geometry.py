@@ -15,6 +15,7 @@ compute them by the rules of each document and of the OpenVINO runtime.
 from __future__ import annotations
 
 import enum
+import math
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -280,6 +281,79 @@ def backward_data_axis(
     }
     begin, rule = rules[auto_pad]
     return _from_output(axis, data, kernel, output, begin, rule, "dst_shape")
+
+
+class Taps(NamedTuple):
+    """How evenly the outputs of a transposed convolution are covered, far from its borders.
+
+    One of `period` outputs after the other sums another number of kernel elements: at least
+    `fewest`, at most `most`; `unreached` of them sum none.
+    """
+
+    period: int
+    fewest: int
+    most: int
+    unreached: int
+
+
+def interior_taps(axis: Axis, kernel: int) -> Taps:
+    """Count the kernel elements that outputs far from the borders sum on one axis.
+
+    Output t sums the elements k with ``t - dilation*k`` divisible by the stride.
+
+    Examples
+    --------
+    >>> interior_taps(Axis(stride=2), 3)  # odd outputs sum one element, even ones two
+    Taps(period=2, fewest=1, most=2, unreached=0)
+    """
+    phases = axis.stride // math.gcd(axis.stride, axis.dilation)
+    reached = min(kernel, phases)
+    fewest = kernel // phases if reached == axis.stride else 0
+    return Taps(axis.stride, fewest, -(-kernel // phases), axis.stride - reached)
+
+
+def tap_counts(
+    axis: Axis, data: int, kernel: int, pad_begin: int, outputs: range
+) -> tuple[int, ...]:
+    """Count the kernel elements that meet data, for each output of a transposed convolution.
+
+    Parameters
+    ----------
+    axis : Axis
+        Only its stride and dilation are used.
+    data, kernel : int
+        Extents X and K.
+    pad_begin : int
+        The pad that the layer has, as in `AxisGeometry`; it may be negative.
+    outputs : range
+        Indices of the outputs to count for; indices outside the output count as any other.
+
+    Returns
+    -------
+    tuple of int
+        For each output y the number of pairs (x, k) with
+        ``stride*x + dilation*k == y + pad_begin``.  The time does not depend on the extents.
+
+    Examples
+    --------
+    >>> tap_counts(Axis(stride=2), 3, 3, 0, range(7))
+    (1, 1, 2, 1, 2, 1, 1)
+    """
+    stride, dilation = axis.stride, axis.dilation
+    common = math.gcd(stride, dilation)
+    phases = stride // common
+    inverse = pow(dilation // common, -1, phases)
+    counts = []
+    for y in outputs:
+        t = y + pad_begin
+        first = max(0, -(-(t - stride * (data - 1)) // dilation))
+        last = min(kernel - 1, t // dilation)
+        if t % common or last < first or data < 1:
+            counts.append(0)
+            continue
+        k = t // common * inverse % phases  # k, k + phases, ... reach t
+        counts.append((last - k) // phases - (first - 1 - k) // phases)
+    return tuple(counts)
 
 
 class Rounding(enum.Enum):

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
+import random
+
 import pytest
 
 from deconv_ir.ir.geometry import (
@@ -11,10 +14,12 @@ from deconv_ir.ir.geometry import (
     backward_data_axis,
     conv_transpose_axis,
     effective_kernel,
+    interior_taps,
     interval,
     monotone,
     natural_extent,
     openvino_axis,
+    tap_counts,
 )
 from deconv_ir.ir.options import Semantics
 
@@ -163,3 +168,40 @@ def test_monotone(dims: tuple[int | Interval, ...], expected: int | Interval) ->
 def test_interval_of_one_value_is_that_value() -> None:
     assert interval(3, 3) == 3
     assert monotone(lambda a: a - 10, Interval(2, 12)) == Interval(0, 2)
+
+
+def taps_by_loops(axis: Axis, data: int, kernel: int) -> dict[int, int]:
+    """Scatter a 1 for each element of data and kernel, as the definition says."""
+    counts: dict[int, int] = {}
+    for x, k in itertools.product(range(data), range(kernel)):
+        t = axis.stride * x + axis.dilation * k
+        counts[t] = counts.get(t, 0) + 1
+    return counts
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_tap_counts(seed: int) -> None:
+    draw = random.Random(seed)
+    axis = Axis(draw.randint(1, 7), draw.randint(1, 7))
+    data, kernel, pad = draw.randint(0, 9), draw.randint(0, 9), draw.randint(-9, 9)
+    loops = taps_by_loops(axis, data, kernel)
+    outputs = range(axis.natural(data, kernel) - pad + 9)
+    expected = tuple(loops.get(y + pad, 0) for y in outputs)
+    assert tap_counts(axis, data, kernel, pad, outputs) == expected
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_interior_taps(seed: int) -> None:
+    draw = random.Random(seed)
+    axis = Axis(draw.randint(1, 9), draw.randint(1, 9))
+    kernel = draw.randint(1, 12)
+    loops = taps_by_loops(axis, 99 * 12, kernel)
+    middle = [loops.get(t, 0) for t in range(300, 300 + axis.stride)]
+    expected = (axis.stride, min(middle), max(middle), middle.count(0))
+    assert interior_taps(axis, kernel) == expected
+
+
+def test_taps_of_huge_extents() -> None:
+    axis = Axis(10**9 + 7, 10**9 + 9)
+    assert interior_taps(axis, 2**62).unreached == 0
+    assert sum(tap_counts(axis, 2**62, 2**62, 2**61, range(3))) > 0

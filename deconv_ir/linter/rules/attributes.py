@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from deconv_ir.errors import DeconvError
 from deconv_ir.ir.findings import Finding
-from deconv_ir.ir.geometry import PadMode
+from deconv_ir.ir.geometry import PadMode, interior_taps
 from deconv_ir.ir.graph import GraphLocation, Layer
 from deconv_ir.linter.context import LintContext
 from deconv_ir.linter.edits import attribute_fix
@@ -225,17 +225,16 @@ def unreached_outputs(
         return
     kernel = operation.views(inputs, spatial)[1].kernel
     for axis, (attributes, extent) in enumerate(zip(operation.axes(spatial), kernel, strict=True)):
-        stride, dilation = attributes.stride, attributes.dilation
-        if not isinstance(extent, int):
+        if not isinstance(extent, int) or extent < 1:
             continue
-        # More elements than the stride reach no further remainder.
-        reached = len({dilation * k % stride for k in range(min(extent, stride))})
-        if 0 < reached < stride:
+        stride, dilation = attributes.stride, attributes.dilation
+        taps = interior_taps(attributes, extent)
+        if taps.unreached:
             yield Report(
-                f"{stride - reached} of {stride} outputs on spatial axis {axis} get no input: "
+                f"{taps.unreached} of {stride} outputs on spatial axis {axis} get no input: "
                 f"stride {stride}, kernel {extent}, dilation {dilation}",
                 GraphLocation(layer=index, attribute="strides"),
-                actual=stride - reached,
+                actual=taps.unreached,
             )
 
 
