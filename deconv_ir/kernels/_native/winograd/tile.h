@@ -40,6 +40,17 @@ void wino_fill_panel(const struct context *c, const struct tile *tile, int64_t f
 /* What a tile sees of an axis. */
 struct stretch wino_stretch(const struct context *c, const struct tile *tile, int axis);
 
+/* The image, windows and sublattices of a position of a tile. */
+struct place {
+    int64_t image, window[AXES], sublattice[AXES];
+};
+
+struct place wino_place_of(const struct context *c, const struct tile *tile, int64_t position);
+
+/* The output channels of a sub-convolution of which a job has units. */
+void wino_channels_of(const struct context *c, const struct tile *tile, const int64_t *sub,
+                      int64_t *first, int64_t *last);
+
 /* Find the windows of a tile whose data are too uneven, huge or not finite, after its results are
  * written; results that see only zeros are written anew.  `fills` are the levels that are to be
  * joined, `count` of them. */

@@ -1,4 +1,4 @@
-/* Windows whose data are too uneven for Winograd's transforms, and their direct sums.
+/* Windows whose data are too uneven for Winograd's transforms.
  *
  * A transform adds and subtracts the data of a window: its rounding errors are those of the
  * largest of them, in outputs of the window that see smaller ones only.  docs/numerics.md has the
@@ -8,8 +8,6 @@
 #include "winograd/tile.h"
 
 #include <string.h>
-
-/* ------------------------------------------------------------- levels -- */
 
 static inline float level_of(int32_t bits) {
     float level;
@@ -29,12 +27,7 @@ static inline int is_uneven(int32_t largest, int32_t level) {
              level_of(largest) <= MOST_UNEVEN * level_of(level));
 }
 
-/* The image, windows and sublattices of a position of a tile. */
-struct place {
-    int64_t image, window[AXES], sublattice[AXES];
-};
-
-static struct place place_of(const struct context *c, const struct tile *tile, int64_t position) {
+struct place wino_place_of(const struct context *c, const struct tile *tile, int64_t position) {
     const struct wino_axis *a = c->plan->packing->axes;
     struct place place;
     place.window[2] = position % tile->box[2];
@@ -126,7 +119,7 @@ static int32_t largest_level(const struct search *s, const struct place *place) 
 }
 
 /* The output channels of a sub-convolution of which a job has units. */
-static void channels_of(const struct context *c, const struct tile *tile, const int64_t *sub,
+void wino_channels_of(const struct context *c, const struct tile *tile, const int64_t *sub,
                         int64_t *first, int64_t *last) {
     const struct wino_packing *p = c->plan->packing;
     const int64_t begin = tile->first_chunk * p->chunk_units;
@@ -159,7 +152,7 @@ static void write_bias(struct search *s, const struct place *place, const int64_
         c->transforms->activate(&c->k->epilogue, s->values, channels);
         if (c->streamed) finish_streams();
     }
-    channels_of(c, s->tile, s->sub, &first, &last);
+    wino_channels_of(c, s->tile, s->sub, &first, &last);
     const int64_t image = s->tile->first_image + place->image;
     int64_t to = (image * c->layer->groups + s->tile->group) * channels + first;
     to = to * volume + (at[0] * extent[1] + at[1]) * extent[2] + at[2];
@@ -309,198 +302,4 @@ void wino_find_uneven(const struct context *c, struct tile *tile, const float *f
     find_seen(&s);
     find_low(&s);
     look_everywhere(&s);
-}
-
-/* --------------------------------------------------------- direct sums -- */
-
-/* The GEMM of a piece: M output channels of a group, K input channels x taps, N results of one
- * sub-convolution, wherever they are, as many as a panel is wide. */
-
-/* Where the data of a tap of one result are, in elements from its channel's first; or none. */
-#define NO_DATA INT64_MIN
-
-/* Some results of one sub-convolution, of all channels that a job has. */
-struct piece {
-    const struct tile *tile;
-    int64_t sub[AXES], taps[AXES], depth; /* taps; these of all channels */
-    int64_t packed;                         /* weight at which the sub-convolution begins */
-    int64_t count;                          /* results */
-    const char **image;                     /* [result]: the data of its image, or NULL */
-    char **out;                             /* [result]: where channel 0 of the group goes */
-    int64_t *data;                          /* [tap][result] */
-    float *panel, *sums;                    /* [tap of a channel][result], [channel][result] */
-    char *raw;                              /* [result] */
-};
-
-int64_t wino_direct_size(const struct kernels *kernels, const struct wino_packing *p,
-                         int64_t width) {
-    const int64_t channels = p->units / p->subs + MAX_ROWS;
-    const int64_t wide = 2 + wino_most_taps(p), narrow = 1 + wino_go(kernels) + channels;
-    return width * (2 * wide + narrow) + LINE; /* pointers and offsets are two floats */
-}
-
-/* The sub-convolution of a piece, and room for what it needs. */
-static struct piece piece_make(const struct tile *tile, int64_t sub, void *scratch) {
-    const struct context *c = tile->c;
-    const struct wino_axis *a = c->plan->packing->axes;
-    const struct packing *d = &c->k->packing;
-    const int64_t width = c->plan->tiling.width;
-    struct piece p = {.tile = tile, .depth = c->layer->channels_in};
-    int64_t taps = 1, packed = 0;
-    for (int i = AXES - 1; i >= 0; i--) {
-        p.sub[i] = sub % a[i].stride;
-        sub /= a[i].stride;
-        p.taps[i] = a[i].sub[p.sub[i]].taps;
-        taps *= p.taps[i];
-    }
-    for (int i = 0; i < AXES; i++)
-        packed = packed * d->subs[i].count + a[i].sub[p.sub[i]].packed;
-    p.depth *= taps;
-    p.packed = tile->group * d->group_size + d->sub_start[packed];
-    p.image = scratch;
-    p.out = (char **)(p.image + width);
-    p.data = (int64_t *)(void *)(p.out + width);
-    p.panel = (float *)(void *)(p.data + taps * width);
-    p.sums = p.panel + wino_go(c->kernels) * width;
-    p.raw = (char *)(p.sums + (c->layer->channels_out + MAX_ROWS) * width);
-    return p;
-}
-
-/* Where a tap of one axis finds the data of a result, or -1. */
-static int64_t tap_position(const struct context *c, int axis, int64_t sub, int64_t tap,
-                            int64_t output) {
-    const struct subs *subs = &c->k->packing.subs[axis];
-    const int64_t packed = c->plan->packing->axes[axis].sub[sub].packed;
-    const struct tap *t = &subs->taps[subs->first[packed] + tap];
-    const int64_t pad = c->run->pads_begin[axis], stride = subs->count;
-    const int64_t at = c->layer->forward
-                           ? output + c->layer->dilations[axis] * t->kernel - pad
-                           : output / stride + floor_divide(sub + pad, stride) - t->shift;
-    return at >= 0 && at < c->run->data[axis] ? at : -1;
-}
-
-/* Where the data of the results from `first` on are, and where these go. */
-static void piece_locate(struct piece *p, int64_t first) {
-    const struct context *c = p->tile->c;
-    const struct tile *tile = p->tile;
-    const struct run *run = c->run;
-    const struct wino_axis *a = c->plan->packing->axes;
-    const int64_t width = c->plan->tiling.width;
-    const int64_t size = element_size((enum element)c->layer->element);
-    const int64_t outputs = a[0].outputs * a[1].outputs * a[2].outputs;
-    p->count = least(width, tile->uneven_count * outputs - first);
-    for (int64_t n = 0; n < width; n++) {
-        p->image[n] = NULL;
-        if (n >= p->count) continue;
-        const struct place place = place_of(c, tile, tile->uneven[(first + n) / outputs]);
-        int64_t j = (first + n) % outputs, at[AXES];
-        int exists = 1;
-        for (int i = AXES - 1; i >= 0; i--) {
-            at[i] = wino_output(&a[i], p->sub[i], tile->first[i] + place.window[i],
-                                place.sublattice[i], j % a[i].outputs);
-            j /= a[i].outputs;
-            exists &= at[i] >= 0 && at[i] < run->output[i];
-        }
-        if (!exists) continue;
-        const int64_t image = tile->first_image + place.image, group = tile->group;
-        p->image[n] = c->data +
-                      (image * run->image_step +
-                       group * c->layer->channels_in * run->channel_step) * size;
-        p->out[n] = c->out +
-                    ((((image * c->layer->groups + group) * c->layer->channels_out) *
-                          run->output[0] + at[0]) * run->output[1] + at[1]) *
-                        run->output[2] * size + at[2] * size;
-        int64_t *to = p->data + n;
-        for (int64_t z = 0; z < p->taps[0]; z++)
-            for (int64_t y = 0; y < p->taps[1]; y++)
-                for (int64_t x = 0; x < p->taps[2]; x++, to += width) {
-                    const int64_t from[AXES] = {tap_position(c, 0, p->sub[0], z, at[0]),
-                                                tap_position(c, 1, p->sub[1], y, at[1]),
-                                                tap_position(c, 2, p->sub[2], x, at[2])};
-                    *to = NO_DATA;
-                    if (from[0] >= 0 && from[1] >= 0 && from[2] >= 0)
-                        *to = from[0] * run->step[0] + from[1] * run->step[1] +
-                              from[2] * run->step[2];
-                }
-    }
-}
-
-/* The data of one tap of one channel. */
-static void piece_copy(const struct piece *p, int64_t channel, const int64_t *data, float *to) {
-    const struct context *c = p->tile->c;
-    const enum element element = (enum element)c->layer->element;
-    const int64_t width = c->plan->tiling.width, size = element_size(element);
-    const int64_t ahead = channel * c->run->channel_step;
-    char *raw = element == F32 ? (char *)to : p->raw;
-    memset(raw, 0, (size_t)(width * size));
-    for (int64_t n = 0; n < p->count; n++) {
-        if (!p->image[n] || data[n] == NO_DATA) continue;
-        const char *from = p->image[n] + (ahead + data[n]) * size;
-        if (size == 4) memcpy(raw + n * 4, from, 4);
-        else memcpy(raw + n * 2, from, 2);
-    }
-    if (element != F32) c->kernels->load(element, raw, 1, width, to);
-}
-
-/* Sum a piece for the channels of some blocks of rows, of a fixed number of taps in a go. */
-static void piece_sum(const struct piece *p, int64_t first_block, int64_t last_block) {
-    const struct context *c = p->tile->c;
-    const struct packing *d = &c->k->packing;
-    const int64_t width = c->plan->tiling.width, step = wino_go(c->kernels);
-    const int64_t taps = p->depth / c->layer->channels_in;
-    const float *packed = (const float *)c->k->packed + p->packed, *bias = c->k->bias;
-    if (bias) bias += p->tile->group * c->layer->channels_out;
-    for (int64_t first = 0; first < p->depth; first += step) {
-        const int64_t count = least(step, p->depth - first);
-        const int ends = first + count == p->depth;
-        for (int64_t k = 0; k < count; k++)
-            piece_copy(p, (first + k) / taps, p->data + (first + k) % taps * width,
-                       p->panel + k * width);
-        for (int64_t block = first_block; block < last_block; block++) {
-            const int rows = packing_rows(d, block);
-            const int64_t channel = packing_channel(d, block);
-            c->kernels->table[rows][width / c->kernels->lanes](
-                count, c->plan->offsets, p->panel, packed + p->depth * channel + first * rows,
-                p->sums + channel * width, width, 1, first == 0,
-                ends && bias ? bias + channel : NULL, ends ? &c->k->epilogue : NULL);
-        }
-    }
-}
-
-static int64_t pieces_of_sub(const struct tile *tile) {
-    const struct wino_axis *a = tile->c->plan->packing->axes;
-    return divide_up(tile->uneven_count * a[0].outputs * a[1].outputs * a[2].outputs,
-                     tile->c->plan->tiling.width);
-}
-
-static void sum_piece(void *argument, int64_t index, void *scratch) {
-    const struct tile *tile = argument;
-    const struct context *c = tile->c;
-    const struct packing *d = &c->k->packing;
-    const int64_t width = c->plan->tiling.width, pieces = pieces_of_sub(tile);
-    const enum element element = (enum element)c->layer->element;
-    /* The thread's own, where a tile has its sums. */
-    const int64_t away = (char *)scratch - (char *)tile->block;
-    struct piece p = piece_make(tile, index / pieces, (char *)tile->zeros + away);
-    piece_locate(&p, index % pieces * width);
-    int64_t first, last; /* other jobs have the other channels */
-    channels_of(c, tile, p.sub, &first, &last);
-    if (first >= last) return;
-    int64_t first_block = 0, last_block = 0;
-    while (packing_channel(d, first_block + 1) <= first) first_block++;
-    while (packing_channel(d, last_block) < last) last_block++;
-    piece_sum(&p, first_block, last_block);
-    const int64_t volume = c->run->output[0] * c->run->output[1] * c->run->output[2];
-    for (int64_t n = 0; n < p.count; n++)
-        for (int64_t channel = first; p.image[n] && channel < last; channel++)
-            c->kernels->store(element, p.sums + channel * width + n, 1,
-                              p.out[n] + channel * volume * element_size(element));
-}
-
-void wino_sum_uneven(struct tile *tile, void *scratch) {
-    const struct wino_axis *a = tile->c->plan->packing->axes;
-    /* What went past the caches must not come after what is written over it. */
-    if (tile->c->streamed) finish_streams();
-    parallel_pieces(sum_piece, tile,
-                    a[0].stride * a[1].stride * a[2].stride * pieces_of_sub(tile), scratch);
 }

@@ -1,0 +1,108 @@
+/* Data in: what a tile sees of the data, copied with zeros around it. */
+#include "direct/direct.h"
+
+#include <string.h>
+
+/* What a tile sees of a residue of the data. */
+static struct stretch stretch_of(const struct context *c, const struct tile *tile, int axis,
+                                 int64_t residue) {
+    const struct axis *a = &c->plan->axes[axis];
+    return stretch_make(tile->first[axis] + a->low, tile->first[axis] + tile->box[axis] + a->high,
+                        divide_up(a->data - residue, a->in_stride));
+}
+
+/* Most are short: calls of memset would take longer than they do. */
+static inline void clear_row(char *to, int64_t bytes) {
+    if (bytes >= 8 * COPY_STEP) {
+        memset(to, 0, (size_t)bytes);
+        return;
+    }
+    int64_t i = 0;
+    for (; i + COPY_STEP <= bytes; i += COPY_STEP) memset(to + i, 0, COPY_STEP);
+    for (; i < bytes; i += 4) memset(to + i, 0, 4);
+}
+
+/* One image of one channel of one residue; returns whether a guarded layer's data hold an
+ * infinity or a NaN. */
+static int copy_volume(const struct context *c, const struct tile *tile, const char *from,
+                        const int64_t residue[AXES], char *to) {
+    const struct tiling *t = &c->plan->tiling;
+    const struct axis *axes = c->plan->axes;
+    const enum element element = (enum element)c->layer->element;
+    const int64_t size = c->kernels->size, in_size = element_size(element);
+    const struct stretch z = stretch_of(c, tile, 0, residue[0]);
+    const struct stretch y = stretch_of(c, tile, 1, residue[1]);
+    const struct stretch x = stretch_of(c, tile, 2, residue[2]);
+    const int64_t *step = c->run->step, x_step = axes[2].in_stride * step[2];
+    const int64_t planes = tile->box[0] + axes[0].high - axes[0].low;
+    const int64_t rows = tile->box[1] + axes[1].high - axes[1].low;
+    const int64_t pitch = t->pitch * size, count = x.count * size, gap = pitch - count;
+    const int64_t row_step = axes[1].in_stride * step[1] * in_size;
+    const int plain = x_step == 1 && size == in_size;
+    /* Rows without zeros between them, on either side, are one. */
+    const int joined = plain && count == pitch && row_step == pitch;
+    /* The rows that have data; none when there is no position in a row. */
+    const int64_t first = x.count ? y.before : rows, last = x.count ? y.before + y.count : rows;
+    int not_finite = 0;
+    for (int64_t i = 0; i < planes; i++) {
+        char *row = to + i * t->plane * size;
+        clear_row(row, x.before * size);
+        row += x.before * size;
+        const int64_t iz = i - z.before;
+        if (iz < 0 || iz >= z.count) {
+            clear_row(row, rows * pitch);
+            continue;
+        }
+        clear_row(row, least(first, rows) * pitch);
+        row += first * pitch;
+        const char *at =
+            from + (((z.begin + iz) * axes[0].in_stride + residue[0]) * step[0] +
+                    (y.begin * axes[1].in_stride + residue[1]) * step[1] +
+                    (x.begin * axes[2].in_stride + residue[2]) * step[2]) * in_size;
+        const int64_t held = last - first;
+        if (plain && held) {
+            /* Up to the data of the next row: its zeros and this row's are the same.  What is
+             * too much is overwritten by that row, or lies in the channel's slack. */
+            c->kernels->copy_rows(at, row_step, joined ? 1 : held, joined ? held * count : count,
+                                  gap, c->run->channel_step * in_size, row);
+            row += held * pitch;
+        }
+        for (int64_t j = 0; j < held && !plain; j++, at += row_step, row += pitch) {
+            if (x_step == 1)
+                fetch_row(at, c->run->channel_step * in_size, x.count * in_size);
+            c->kernels->load(element, at, x_step, x.count, row);
+            clear_row(row + count, gap);
+        }
+        const int64_t filled = held * pitch;
+        if (c->layer->guarded) not_finite |= !all_finite(row - filled, filled / size, (int)size);
+        clear_row(row, (rows - last) * pitch);
+    }
+    return not_finite;
+}
+
+int copy_data(const struct context *c, const struct tile *tile, int64_t first_channel,
+              int64_t channels) {
+    const struct tiling *t = &c->plan->tiling;
+    const struct axis *a = c->plan->axes;
+    const int64_t size = c->kernels->size;
+    const int64_t in_size = element_size((enum element)c->layer->element);
+    int not_finite = 0;
+    for (int64_t channel = 0; channel < channels; channel++) {
+        const int64_t index = tile->group * c->layer->channels_in + first_channel + channel;
+        for (int64_t i = 0; i < c->plan->residues; i++) {
+            const int64_t residue[AXES] = {i / a[2].in_stride / a[1].in_stride,
+                                           i / a[2].in_stride % a[1].in_stride,
+                                           i % a[2].in_stride};
+            for (int64_t image = 0; image < tile->images; image++)
+                not_finite |= copy_volume(
+                    c, tile,
+                    c->data +
+                        ((tile->first_image + image) * c->run->image_step +
+                         index * c->run->channel_step) * in_size,
+                    residue,
+                    tile->data + (channel * t->channel_stride + i * t->residue_stride +
+                                  image * t->image_stride) * size);
+        }
+    }
+    return not_finite;
+}

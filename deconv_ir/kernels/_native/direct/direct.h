@@ -1,0 +1,85 @@
+/* What the files of direct sums share: a run, its tiles, and what a tile sums. */
+#ifndef DECONV_DIRECT_H
+#define DECONV_DIRECT_H
+
+#include "native.h"
+
+#include <stdatomic.h>
+
+struct context {
+    const struct kernel *k;
+    const struct layer *layer;
+    const struct kernels *kernels;
+    const struct packing *packing;
+    const struct run *run;
+    const struct plan *plan;
+    const char *data;
+    char *out;
+    atomic_int *failed; /* set when out of memory */
+    int streamed;       /* whether results go past the caches */
+};
+
+/* The tile that a job computes. */
+struct tile {
+    int64_t group, first_image, images, first_block, blocks;
+    int64_t first[AXES], box[AXES]; /* v */
+    char *data, *panel, *sums, *row; /* scratch */
+};
+
+/* What the sums of one sub-convolution need. */
+struct sub {
+    int64_t q[AXES];
+    const int32_t *offsets;
+    int64_t taps, row_taps; /* all, and those of the first two axes */
+    int64_t packed; /* element of the packed filter at which the sub-convolution begins */
+};
+
+/* Input channels that are summed in one go. */
+struct go {
+    int64_t first, count;
+    int begins, ends;
+    int guarded; /* whether zeros of the packed filter would meet data that are not finite */
+};
+
+/* The data of some sub-convolutions, and where their sums go. */
+struct sweep {
+    const struct sub *subs;
+    int64_t sub_count, first_block, blocks;
+    const char *data;
+    const int32_t *offsets; /* of all sub-convolutions alike, or NULL: each has its own */
+    int64_t positions;
+    int64_t channel_step;  /* elements from one channel's data to the next */
+    int64_t channel_bytes; /* of one channel that a block of the micro-kernel reads */
+    char *sums;
+    int64_t row_stride, block_stride, sub_stride; /* elements */
+};
+
+/* Sub-convolutions that exist: an output shorter than the stride has fewer. */
+static inline int64_t subs_along(const struct axis *a) { return least(a->out_stride, a->output); }
+
+/* Positions of a tile at which one exists. */
+static inline int64_t positions_along(const struct tile *tile, const struct axis *a, int axis,
+                               int64_t q) {
+    return least(tile->box[axis], divide_up(a->output - q, a->out_stride) - tile->first[axis]);
+}
+
+/* Copy the data of some channels of a tile, with zeros around them; returns whether those of a
+ * guarded layer hold an infinity or a NaN. */
+int copy_data(const struct context *c, const struct tile *tile, int64_t first_channel,
+              int64_t channels);
+
+struct sub sub_of(const struct context *c, int64_t group, int64_t qz, int64_t qy, int64_t qx);
+/* Sum some blocks of rows of some sub-convolutions. */
+void sum_blocks(const struct context *c, const struct tile *tile, const struct go *all,
+                const struct sweep *sweep);
+
+/* Interleave sub-convolutions of the last axis into rows of some channels: their lines are `pitch`
+ * elements apart. */
+void write_rows(const struct context *c, const struct tile *tile, int64_t first_channel,
+                int64_t channels, const struct sub *sub, const char *sums, int64_t row_stride,
+                int64_t pitch);
+/* Write the rows of a panel, which hold one sub-convolution of the last axis. */
+void write_panel(const struct context *c, const struct tile *tile, const int64_t box[AXES],
+                 int64_t block, const struct sub *sub, const char *sums, int64_t row_stride);
+
+#endif

@@ -1,0 +1,152 @@
+/* Direct sums: blocks of rows of sub-convolutions, over the channels of a tile.
+ *
+ * The GEMM of a sub-convolution, of which nothing but the data of a tile is laid out:
+ *   M  output channels of a group, in blocks of the micro-kernel's rows
+ *   K  input channels x taps of the sub-convolution, `step` channels at a time
+ *   N  positions v of the tile, in vectors; a tap is a constant distance in the data
+ */
+#include "direct/direct.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* Bytes of data that stay in the first-level cache while weights pass. */
+#define FIRST_LEVEL_SHARE ((int64_t)16 << 10)
+/* Bytes of weights that stay in the second while positions pass. */
+#define SECOND_LEVEL_SHARE ((int64_t)256 << 10)
+
+/* Sum rows at `positions` positions, with the widest micro-kernels that fit. */
+static void sum_rows(const struct kernels *kernels, int rows, int64_t positions, int64_t depth,
+                     const int32_t *offsets, const char *data, const char *weights, char *sums,
+                     int64_t row_stride, int begins, const void *bias,
+                     const struct epilogue *finish) {
+    int64_t vectors = divide_up(positions, kernels->lanes);
+    int columns = kernels->columns[rows];
+    while (vectors > 0) {
+        while (columns > vectors || !kernels->table[rows][columns]) columns--;
+        const int64_t blocks = vectors / columns;
+        kernels->table[rows][columns](depth, offsets, data, weights, sums, row_stride, blocks,
+                                      begins, bias, finish);
+        const int64_t done = blocks * columns;
+        data += done * kernels->lanes * kernels->size;
+        sums += done * kernels->lanes * kernels->size;
+        vectors -= done;
+    }
+}
+
+struct sub sub_of(const struct context *c, int64_t group, int64_t qz, int64_t qy, int64_t qx) {
+    const struct axis *a = c->plan->axes;
+    const struct packing *p = c->packing;
+    const int64_t q[AXES] = {qz, qy, qx};
+    struct sub sub = {{qz, qy, qx}, NULL, 1, 1, 0};
+    int64_t list = 0, packed = 0;
+    for (int i = 0; i < AXES; i++) {
+        const int64_t pattern = a[i].pattern_of[q[i]];
+        list = list * a[i].patterns + pattern;
+        packed = packed * p->subs[i].count + a[i].sub_of[q[i]];
+        const int64_t taps = a[i].pattern_first[pattern + 1] - a[i].pattern_first[pattern];
+        sub.taps *= taps;
+        if (i < AXES - 1) sub.row_taps *= taps;
+    }
+    sub.offsets = c->plan->offsets[list];
+    sub.packed = group * p->group_size + p->sub_start[packed];
+    return sub;
+}
+
+/* One block of rows of a folded layer, row by row and without the zeros of the filter: the same
+ * sums, bit by bit, of finite data. */
+static void sum_guarded(const struct context *c, const struct sub *sub, int64_t channel,
+                        int rows, int64_t positions, int64_t depth, const char *data,
+                        const char *weights, char *sums, int64_t row_stride, int begins,
+                        const char *bias, const struct epilogue *finish) {
+    const int64_t size = c->kernels->size, outs = c->layer->channels_out / c->layer->folded;
+    const int64_t last_axis = sub->taps / sub->row_taps;
+    int32_t *offsets = malloc((size_t)(depth + AHEAD) * sizeof *offsets);
+    char *kept = malloc((size_t)(depth * size));
+    if (!offsets || !kept) atomic_store(c->failed, 1);
+    for (int row = 0; offsets && kept && row < rows; row++) {
+        const int whole = (channel + row) / outs < c->layer->guarded;
+        int64_t taps = 0;
+        for (int64_t k = 0; k < depth; k++) {
+            if (!whole && k % last_axis == last_axis - 1) continue;
+            offsets[taps] = sub->offsets[k];
+            memcpy(kept + taps++ * size, weights + (k * rows + row) * size, (size_t)size);
+        }
+        memset(offsets + taps, 0, AHEAD * sizeof *offsets);
+        sum_rows(c->kernels, 1, positions, taps, offsets, data, kept,
+                 sums + row * row_stride * size, row_stride, begins,
+                 bias ? bias + row * size : NULL, finish);
+    }
+    free(offsets);
+    free(kept);
+}
+
+/* Sum one block of rows of one sub-convolution at some positions, over some channels. */
+static void sum_block(const struct context *c, const struct tile *tile, const struct go *go,
+                      const struct sweep *sweep, int64_t sub_index, int64_t block_index,
+                      int64_t at, int64_t positions) {
+    const struct packing *p = c->packing;
+    const int64_t size = c->kernels->size;
+    const struct sub *sub = &sweep->subs[sub_index];
+    const int64_t block = sweep->first_block + block_index, channel = packing_channel(p, block);
+    const int rows = packing_rows(p, block);
+    const int64_t packed =
+        sub->packed + sub->taps * (c->layer->channels_in * channel + go->first * rows);
+    const char *bias = c->k->bias;
+    if (bias) bias += (tile->group * c->layer->channels_out + channel) * size;
+    const int64_t depth = go->count * sub->taps;
+    const char *data = sweep->data + at * size;
+    const char *weights = (const char *)c->k->packed + packed * size;
+    char *sums = sweep->sums + (sub_index * sweep->sub_stride +
+                                block_index * sweep->block_stride + at) * size;
+    const struct epilogue *finish = go->ends ? &c->k->epilogue : NULL;
+    if (!go->ends) bias = NULL;
+    if (go->guarded)
+        sum_guarded(c, sub, channel, rows, positions, depth, data, weights, sums,
+                    sweep->row_stride, go->begins, bias, finish);
+    else
+        sum_rows(c->kernels, rows, positions, depth,
+                 sweep->offsets ? sweep->offsets : sub->offsets, data, weights, sums,
+                 sweep->row_stride, go->begins, bias, finish);
+}
+
+/* Sum some blocks of rows of some sub-convolutions.
+ *
+ * As many channels are summed in a go as the first-level cache holds data of,
+ * for the positions of one micro-kernel; these data meet the weights of all
+ * sub-convolutions and blocks of rows before the next positions are fetched.  The
+ * weights, which stream past meanwhile, are read in order and are prefetched;
+ * the data, a line here and a line there, cannot be. */
+void sum_blocks(const struct context *c, const struct tile *tile, const struct go *all,
+                const struct sweep *sweep) {
+    const struct packing *p = c->packing;
+    const int64_t size = c->kernels->size, lanes = c->kernels->lanes;
+    const int64_t columns = c->kernels->columns[p->rows];
+    int64_t taps = 1;
+    for (int64_t i = 0; i < sweep->sub_count; i++) taps = most(taps, sweep->subs[i].taps);
+    const int64_t fit = most(FIRST_LEVEL_SHARE / most(sweep->channel_bytes, 1), 1);
+    const int64_t channels = least(most(all->count, 1), p->step);
+    const int several = all->count > channels;
+    /* With one block of rows there is nothing to meet again; and where all
+     * channels fit, so may more positions. */
+    const int64_t alone = !several && sweep->blocks * sweep->sub_count == 1;
+    const int64_t wide = several ? 1 : most(fit / channels, 1);
+    const int64_t step = alone ? round_up(sweep->positions, lanes) : wide * columns * lanes;
+    const int64_t weights = most(
+        SECOND_LEVEL_SHARE / (channels * taps * p->rows * size * sweep->sub_count), 1);
+    struct sweep part = *sweep;
+    struct go go = *all;
+    for (int64_t first = 0; first == 0 || first < all->count; first += channels) {
+        go.first = all->first + first;
+        go.count = least(channels, all->count - first);
+        go.begins = all->begins && first == 0;
+        go.ends = all->ends && first + channels >= all->count;
+        part.data = sweep->data + first * sweep->channel_step * size;
+        for (int64_t from = 0; from < sweep->blocks; from += weights)
+            for (int64_t at = 0; at < sweep->positions; at += step)
+                for (int64_t sub = 0; sub < sweep->sub_count; sub++)
+                    for (int64_t b = from; b < least(from + weights, sweep->blocks); b++)
+                        sum_block(c, tile, &go, &part, sub, b, at,
+                                  least(step, sweep->positions - at));
+    }
+}

@@ -1,0 +1,82 @@
+/* Results out: sums of sub-convolutions, interleaved into rows of the output. */
+#include "direct/direct.h"
+
+#include <string.h>
+
+static char *out_row(const struct context *c, const struct tile *tile, int64_t image,
+                     int64_t channel, int64_t oz, int64_t oy) {
+    const struct axis *a = c->plan->axes;
+    const int64_t channels = c->layer->channels_out / c->layer->folded;
+    const int64_t index =
+        ((tile->first_image + image) * c->layer->groups + tile->group) * channels + channel;
+    return c->out + ((index * a[0].output + oz) * a[1].output + oy) *
+                                        c->run->extent *
+                                        element_size((enum element)c->layer->element);
+}
+
+void write_rows(const struct context *c, const struct tile *tile, int64_t first_channel,
+                int64_t channels, const struct sub *sub, const char *sums, int64_t row_stride,
+                int64_t pitch) {
+    const struct axis *a = c->plan->axes;
+    const struct tiling *t = &c->plan->tiling;
+    const enum element element = (enum element)c->layer->element;
+    const int64_t size = c->kernels->size, out_size = element_size(element);
+    const int64_t stride = a[2].out_stride * c->layer->folded, extent = c->run->extent;
+    const int64_t begin = tile->first[2] * stride - c->run->crop, skipped = most(0, -begin);
+    const int64_t count = least(begin + tile->box[2] * stride, extent) - begin;
+    const int64_t out_pitch = a[1].out_stride * extent * out_size;
+    const int64_t channel_pitch = a[0].output * a[1].output * extent * out_size;
+    const int64_t ys = positions_along(tile, &a[1], 1, sub->q[1]), ahead = least(ROWS_AHEAD, ys);
+    const int direct = out_size == size && skipped == 0 && !c->streamed;
+    if (count <= skipped) return;
+    for (int64_t i = 0; i < channels; i++)
+        for (int64_t image = 0; image < tile->images; image++)
+            for (int64_t z = 0; z < positions_along(tile, &a[0], 0, sub->q[0]); z++) {
+                char *out = out_row(c, tile, image, first_channel + i,
+                                    (tile->first[0] + z) * a[0].out_stride + sub->q[0],
+                                    tile->first[1] * a[1].out_stride + sub->q[1]) +
+                            (begin + skipped) * out_size;
+                const char *line =
+                    sums + (i * row_stride + (image * t->box[0] + z) * t->line) * size;
+                for (int64_t y = 0; y < ys; y++, out += out_pitch, line += t->pitch * size) {
+                    if (c->streamed)
+                        fetch_ends(out, y + ahead < ys ? ahead * out_pitch : channel_pitch,
+                                   (count - skipped) * size);
+                    c->kernels->interleave(line, pitch, stride, count, direct ? out : tile->row);
+                    if (direct) continue;
+                    const char *row = tile->row + skipped * size;
+                    if (c->streamed) c->kernels->stream(row, (count - skipped) * size, out);
+                    else c->kernels->store(element, row, count - skipped, out);
+                }
+            }
+}
+
+void write_panel(const struct context *c, const struct tile *tile, const int64_t box[AXES],
+                 int64_t block, const struct sub *sub, const char *sums, int64_t row_stride) {
+    const int rows = packing_rows(c->packing, block);
+    const struct axis *a = c->plan->axes;
+    const enum element element = (enum element)c->layer->element;
+    const int64_t size = c->kernels->size, out_size = element_size(element);
+    const int64_t stride = a[2].out_stride, count = box[2];
+    const int64_t begin = tile->first[2] * stride + sub->q[2];
+    for (int row = 0; row < rows; row++) {
+        const char *in = sums + row * row_stride * size;
+        for (int64_t image = 0; image < tile->images; image++)
+            for (int64_t z = 0; z < box[0]; z++)
+                for (int64_t y = 0; y < box[1]; y++, in += count * size) {
+                    const int64_t oz = (tile->first[0] + z) * a[0].out_stride + sub->q[0];
+                    const int64_t oy = (tile->first[1] + y) * a[1].out_stride + sub->q[1];
+                    char *out = out_row(c, tile, image, packing_channel(c->packing, block) + row,
+                                        oz, oy) + begin * out_size;
+                    if (out_size == size && size == 4) {
+                        for (int64_t i = 0; i < count; i++)
+                            memcpy(out + i * stride * 4, in + i * 4, 4);
+                        continue;
+                    }
+                    c->kernels->store(element, in, count, tile->row);
+                    for (int64_t i = 0; i < count; i++)
+                        memcpy(out + i * stride * out_size, tile->row + i * out_size,
+                               (size_t)out_size);
+                }
+    }
+}

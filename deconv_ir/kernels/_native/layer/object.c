@@ -1,0 +1,383 @@
+/* The Python type of a layer with its weights.
+ *
+ * native.py checks every argument first and is the only caller.  What is
+ * checked again here is what memory safety hangs on: the sizes of buffers.
+ */
+#include "layer/layer.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static void kernel_dealloc(PyObject *object) {
+    Kernel *self = (Kernel *)object;
+    PyTypeObject *type = Py_TYPE(object);
+    plan_release(self->last);
+    packing_free(&self->k.packing);
+    for (int i = 0; i < KEPT_FORMS; i++) form_release(self->forms[i]);
+    free(self->verdict);
+    free(self->k.packed);
+    free(self->k.bias);
+    ((freefunc)PyType_GetSlot(type, Py_tp_free))(object);
+    Py_DECREF(type);
+}
+
+static void *allocate(int64_t bytes) {
+    /* Reading a little past the last weight or bias must stay inside. */
+    void *block = allocate_huge(bytes + LINE * MAX_ROWS);
+    if (block) memset(block, 0, (size_t)bytes + LINE * MAX_ROWS);
+    return block;
+}
+
+static int layer_is_sane(const struct layer *layer) {
+    if (layer->element < 0 || layer->element >= ELEMENTS) return 0;
+    if (layer->isa < 0 || layer->isa >= ISAS || !isa_available((enum isa)layer->isa)) return 0;
+    if (layer->groups < 1 || layer->channels_in < 0 || layer->channels_out < 0) return 0;
+    if (layer->folded < 1 || layer->channels_out % layer->folded) return 0;
+    if (layer->winograd < DIRECT || layer->winograd > FILTERED) return 0;
+    if (layer->step < 0 || layer->machine.level2 < 1 || !(layer->machine.multiply_adds > 0))
+        return 0;
+    for (int a = 0; a < AXES; a++)
+        if (layer->kernel[a] < 1 || layer->strides[a] < 1 || layer->dilations[a] < 1) return 0;
+    return 1;
+}
+
+/* Of two numbers below this the sum is in bounds. */
+#define MOST_SUM (INT64_C(1) << 62)
+/* Bytes that are multiplied and added without care. */
+#define MOST_SCRATCH (INT64_C(1) << 40)
+
+/* The product of extents, or -1 where no buffer can have as many bytes. */
+static int64_t product(const int64_t *factors, int count) {
+    int64_t result = 1;
+    for (int i = 0; i < count; i++)
+        if (__builtin_mul_overflow(result, factors[i], &result)) return -1;
+    return result;
+}
+
+static int buffer_has(const Py_buffer *buffer, int64_t bytes) {
+    if (buffer->len == bytes) return 1;
+    PyErr_Format(PyExc_ValueError, "a buffer of %zd bytes where %lld are needed", buffer->len,
+                 (long long)bytes);
+    return 0;
+}
+
+/* Make room for the filter, and take the bias. */
+static int kernel_prepare(Kernel *self, const Py_buffer *bias) {
+    const struct layer *layer = &self->k.layer;
+    const enum element element = (enum element)layer->element;
+    const int size = element_size(element);
+    const int64_t filter_bytes =
+        product((int64_t[]){size, layer->groups, layer->channels_in, layer->channels_out,
+                            layer->kernel[0], layer->kernel[1], layer->kernel[2]}, 7);
+    const int64_t bias_bytes =
+        product((int64_t[]){size, layer->groups, layer->channels_out}, 3);
+    if (filter_bytes < 0 || filter_bytes > MOST_SUM / 8) {
+        PyErr_SetString(PyExc_ValueError, "no such layer");
+        return -1;
+    }
+    if (bias->obj && !buffer_has(bias, bias_bytes)) return -1;
+    const int64_t channels = bias_bytes / size;
+    self->k.kernels = kernels_for((enum isa)layer->isa, accumulator_of(element));
+    self->k.packed = allocate(filter_bytes / size * self->k.kernels->size);
+    self->finite = 1;
+    self->takes_weights = -1;
+    if (!self->k.packed || packing_make(layer, self->k.kernels, &self->k.packing)) goto no_memory;
+    if (bias->obj) {
+        self->k.bias = allocate(channels * self->k.kernels->size);
+        if (!self->k.bias) goto no_memory;
+        self->k.kernels->load(element, bias->buf, 1, channels, self->k.bias);
+    }
+    return 0;
+no_memory:
+    PyErr_NoMemory();
+    return -1;
+}
+
+/* fill(buffer, first): take rows of the filter, those of all groups counted through. */
+static PyObject *kernel_fill(PyObject *object, PyObject *arguments) {
+    Kernel *self = (Kernel *)object;
+    const struct layer *layer = &self->k.layer;
+    const enum element element = (enum element)layer->element;
+    const int64_t rows = layer->groups * filter_rows(layer);
+    const int64_t weights = layer->groups * self->k.packing.group_size / most(rows, 1);
+    const int64_t row_bytes = weights * element_size(element);
+    Py_buffer part;
+    long long first;
+    if (!PyArg_ParseTuple(arguments, "y*L", &part, &first)) return NULL;
+    const int64_t count = row_bytes ? part.len / row_bytes : 0;
+    int failed = self->last != NULL; /* runs have begun */
+    if (failed || count * row_bytes != part.len || first < 0 || first > rows - count) {
+        PyErr_Format(PyExc_ValueError, "a buffer of %zd bytes is no part of the filter", part.len);
+        failed = 1;
+    } else {
+        void *wide = part.buf;
+        if (element_size(element) != self->k.kernels->size) {
+            wide = allocate(count * weights * self->k.kernels->size);
+            failed = wide == NULL;
+            if (failed) PyErr_NoMemory();
+            else self->k.kernels->load(element, part.buf, 1, count * weights, wide);
+        }
+        if (!failed) {
+            int finite;
+            Py_BEGIN_ALLOW_THREADS
+            finite = !pack_rows(&self->k, first, count, wide);
+            Py_END_ALLOW_THREADS
+            self->finite &= finite;
+        }
+        if (wide != part.buf) free(wide);
+    }
+    PyBuffer_Release(&part);
+    if (failed) return NULL;
+    Py_RETURN_NONE;
+}
+
+/* Kernel((forward, element, isa, groups, in, out, folded, guarded, winograd, step), kernel,
+ *        strides, dilations, bias, (activation, low, high, slope), (level2, multiply_adds)): its
+ * filter is filled in */
+static PyObject *kernel_new(PyTypeObject *type, PyObject *arguments, PyObject *keywords) {
+    (void)keywords;
+    struct layer l;
+    int activation;
+    struct epilogue epilogue;
+    Py_buffer bias;
+    memset(&bias, 0, sizeof bias);
+    if (!PyArg_ParseTuple(arguments, "(LLLLLLLLLL)(LLL)(LLL)(LLL)z*(iddd)(Ld)", &l.forward,
+                          &l.element, &l.isa, &l.groups, &l.channels_in, &l.channels_out, &l.folded,
+                          &l.guarded, &l.winograd, &l.step, &l.kernel[0],
+                          &l.kernel[1], &l.kernel[2], &l.strides[0], &l.strides[1],
+                          &l.strides[2], &l.dilations[0], &l.dilations[1], &l.dilations[2],
+                          &bias, &activation, &epilogue.low, &epilogue.high,
+                          &epilogue.slope, &l.machine.level2, &l.machine.multiply_adds))
+        return NULL;
+    epilogue.activation = (enum activation)activation;
+    Kernel *self = NULL;
+    if (!layer_is_sane(&l)) {
+        PyErr_SetString(PyExc_ValueError, "no such layer");
+    } else {
+        self = (Kernel *)((allocfunc)PyType_GetSlot(type, Py_tp_alloc))(type, 0);
+    }
+    if (self) {
+        self->k.layer = l;
+        self->k.epilogue = epilogue;
+        if (kernel_prepare(self, &bias)) Py_CLEAR(self);
+    }
+    if (bias.obj) PyBuffer_Release(&bias);
+    return (PyObject *)self;
+}
+
+/* Whether positions and sizes of a run are in bounds, and the interleaved positions cover the
+ * output. */
+static int run_is_sane(const Kernel *self, struct run *run) {
+    const int64_t folded = self->k.layer.folded;
+    run->threads = most(1, least(run->threads, MOST_THREADS));
+    run->scratch_bytes = most(0, least(run->scratch_bytes, MOST_SCRATCH));
+    run->thread_bytes = most(1, least(run->thread_bytes, MOST_SCRATCH));
+    run->winograd_bytes = most(0, least(run->winograd_bytes, MOST_SCRATCH));
+    int good = 1;
+    /* Positions are sums of pads and extents. */
+    for (int a = 0; a < AXES; a++)
+        good &= run->output[a] >= 0 && run->data[a] >= 0 && run->data[a] < MOST_SUM &&
+                run->output[a] < MOST_SUM && run->pads_begin[a] > -MOST_SUM &&
+                run->pads_begin[a] < MOST_SUM;
+    return good && run->extent >= 0 && run->extent < MOST_SUM && run->crop >= 0 &&
+           run->crop < folded && run->output[2] == divide_up(run->crop + run->extent, folded);
+}
+
+/* Read (data, out, settings): pads_begin, output, threads, scratch_bytes, thread_bytes,
+ * winograd_bytes, extent and crop. */
+#define SETTINGS "(LLL)(LLL)LLLLLL"
+#define SETTINGS_OF(run)                                                                      \
+    &(run)->pads_begin[0], &(run)->pads_begin[1], &(run)->pads_begin[2], &(run)->output[0],   \
+        &(run)->output[1], &(run)->output[2], &(run)->threads, &(run)->scratch_bytes,         \
+        &(run)->thread_bytes, &(run)->winograd_bytes, &(run)->extent, &(run)->crop
+
+static int run_of_arguments(const Kernel *self, PyObject *arguments, struct run *run,
+                            Py_buffer *in, Py_buffer *result) {
+    const int64_t size = element_size((enum element)self->k.layer.element);
+    const int64_t channels_in = self->k.layer.groups * self->k.layer.channels_in;
+    PyObject *data, *out;
+    memset(run, 0, sizeof *run);
+    if (!PyArg_ParseTuple(arguments, "OO" SETTINGS, &data, &out, SETTINGS_OF(run))) return -1;
+    if (PyObject_GetBuffer(data, in, PyBUF_STRIDED_RO)) return -1;
+    if (PyObject_GetBuffer(out, result, PyBUF_CONTIG)) {
+        PyBuffer_Release(in);
+        return -1;
+    }
+    const int lead = AXES + 2 - in->ndim; /* axes that the data do not have */
+    int good = lead >= 0 && lead < AXES && in->itemsize == size && in->shape[1] == channels_in;
+    if (good) {
+        run->batch = in->shape[0];
+        run->image_step = in->strides[0] / size;
+        run->channel_step = in->strides[1] / size;
+        for (int a = 0; a < AXES; a++) {
+            run->data[a] = a < lead ? 1 : in->shape[a + 2 - lead];
+            run->step[a] = a < lead ? run->channel_step : in->strides[a + 2 - lead] / size;
+        }
+        for (int a = 0; a < in->ndim; a++) good &= in->strides[a] % size == 0;
+        good = good && run_is_sane(self, run);
+        good &= result->len ==
+                product((int64_t[]){size, run->batch, self->k.layer.groups,
+                                    self->k.layer.channels_out / self->k.layer.folded,
+                                    run->output[0], run->output[1], run->extent}, 7);
+    }
+    if (good) return 0;
+    PyErr_SetString(PyExc_ValueError, "data or out do not fit the kernel");
+    PyBuffer_Release(in);
+    PyBuffer_Release(result);
+    return -1;
+}
+
+static PyObject *kernel_run(PyObject *object, PyObject *arguments) {
+    Kernel *self = (Kernel *)object;
+    struct run run;
+    Py_buffer data, out;
+    if (run_of_arguments(self, arguments, &run, &data, &out)) return NULL;
+    struct shared_plan *shared = plan_acquire(self, &run, 1);
+    int failed = -1;
+    if (shared) {
+        const struct tiling *t = &shared->plan.tiling;
+        /* Else there is nothing left to cut, and Python has a kernel that can go on. */
+        const int fits = t->bytes * least(t->threads, t->jobs) <= run.scratch_bytes;
+        failed = 1;
+        begin_unlocked();
+        if (shared->form)
+            failed = wino_execute(&self->k, &run, &shared->winograd, data.buf, out.buf);
+        else if (fits)
+            failed = execute(&self->k, &run, &shared->plan, data.buf, out.buf);
+        end_unlocked();
+        plan_release(shared);
+        if (failed == OUT_OF_MEMORY) PyErr_NoMemory();
+    }
+    PyBuffer_Release(&data);
+    PyBuffer_Release(&out);
+    if (failed > 0) Py_RETURN_FALSE; /* the result is void */
+    if (failed) return NULL;
+    Py_RETURN_TRUE;
+}
+
+/* What a run with data of this shape, [batch, Z, Y, X], would do, as a dict.  Packs nothing. */
+static PyObject *kernel_describe(PyObject *object, PyObject *arguments) {
+    Kernel *self = (Kernel *)object;
+    struct run run;
+    memset(&run, 0, sizeof run);
+    if (!PyArg_ParseTuple(arguments, "(LLLL)" SETTINGS, &run.batch, &run.data[0], &run.data[1],
+                          &run.data[2], SETTINGS_OF(&run)))
+        return NULL;
+    if (run.batch < 0 || !run_is_sane(self, &run)) {
+        PyErr_SetString(PyExc_ValueError, "data or out do not fit the kernel");
+        return NULL;
+    }
+    struct shared_plan *shared = plan_acquire(self, &run, 0);
+    if (!shared) return NULL;
+    const struct tiling *t = &shared->plan.tiling;
+    const struct wino_tiling *w = &shared->winograd.tiling;
+    PyObject *result = Py_BuildValue(
+        "{s:i,s:i,s:L,s:(LLL),s:L,s:L,s:L,s:L,s:L,s:L,s:L,s:L,s:d}", "compact",
+        t->compact, "rows", self->k.packing.rows, "images", t->images, "box", t->box[0], t->box[1],
+        t->box[2], "channels", t->channels, "step", self->k.packing.step, "blocks", t->blocks,
+        "threads", t->threads, "jobs", t->jobs, "bytes", t->bytes, "shared_bytes", (long long)0,
+        "weight_bytes", (long long)0, "cycles", t->cycles);
+    if (result && shared->form) {
+        const struct wino_axis *a = shared->form->packing.axes;
+        PyObject *more = Py_BuildValue(
+            "{s:((ii)(ii)(ii)),s:(LLL),s:(LLL),s:L,s:(LLL),s:L,s:L,s:L,s:L,s:L,s:L,s:L,s:L,s:i,"
+            "s:d}",
+            "filtering", a[0].outputs, filtering_shapes[a[0].kind].taps, a[1].outputs,
+            filtering_shapes[a[1].kind].taps, a[2].outputs, filtering_shapes[a[2].kind].taps,
+            "alignments", a[0].alignments, a[1].alignments, a[2].alignments,
+            "windows", shared->winograd.windows[0], shared->winograd.windows[1],
+            shared->winograd.windows[2], "images", w->images, "box", w->box[0], w->box[1],
+            w->box[2], "chunks", w->chunks, "threads", w->threads, "jobs", wino_jobs(w), "bytes",
+            w->bytes, "shared_bytes", w->shared_bytes, "fills", w->fills, "width", w->width,
+            "weight_bytes", wino_weight_bytes(&self->k, &shared->form->packing), "packed",
+            form_is_packed(shared->form), "cycles", w->cycles);
+        if (!more || PyDict_Update(result, more)) Py_CLEAR(result);
+        Py_XDECREF(more);
+    }
+    plan_release(shared);
+    return result;
+}
+
+/* Write the filter, as it was given, into a buffer. */
+static PyObject *kernel_unpack(PyObject *object, PyObject *argument) {
+    Kernel *self = (Kernel *)object;
+    const struct layer *layer = &self->k.layer;
+    const enum element element = (enum element)layer->element;
+    const int size = element_size(element);
+    const int64_t count = layer->groups * layer->channels_in * layer->channels_out *
+                          layer->kernel[0] * layer->kernel[1] * layer->kernel[2];
+    Py_buffer filter;
+    if (PyObject_GetBuffer(argument, &filter, PyBUF_CONTIG)) return NULL;
+    int good = buffer_has(&filter, count * size);
+    void *wide = filter.buf;
+    if (good && size != self->k.kernels->size) {
+        wide = allocate(count * self->k.kernels->size);
+        if (!wide) PyErr_NoMemory();
+        good = wide != NULL;
+    }
+    if (good) {
+        unpack_filter(&self->k, wide);
+        if (wide != filter.buf) {
+            self->k.kernels->store(element, wide, count, filter.buf);
+            free(wide);
+        }
+    }
+    PyBuffer_Release(&filter);
+    if (!good) return NULL;
+    Py_RETURN_NONE;
+}
+
+static PyObject *kernel_finite(PyObject *object, void *unused) {
+    (void)unused;
+    return PyBool_FromLong(((Kernel *)object)->finite);
+}
+
+static PyObject *kernel_packed_bytes(PyObject *object, void *unused) {
+    (void)unused;
+    const Kernel *self = (Kernel *)object;
+    int64_t bytes = self->k.layer.groups * self->k.packing.group_size * self->k.kernels->size;
+    for (int i = 0; i < KEPT_FORMS; i++)
+        if (self->forms[i]) bytes += wino_weight_bytes(&self->k, &self->forms[i]->packing);
+    return PyLong_FromLongLong(bytes);
+}
+
+/* The input channels whose sums are rounded together. */
+static PyObject *kernel_step(PyObject *object, void *unused) {
+    (void)unused;
+    return PyLong_FromLongLong(((Kernel *)object)->k.packing.step);
+}
+
+static PyMethodDef kernel_methods[] = {
+    {"fill", kernel_fill, METH_VARARGS,
+     "fill(buffer, first): take rows of the filter, along its first axis"},
+    {"run", kernel_run, METH_VARARGS,
+     "run(data, out, pads_begin, output, threads, scratch_bytes, thread_bytes, winograd_bytes, "
+     "extent, crop) -> bool"},
+    {"describe", kernel_describe, METH_VARARGS,
+     "describe(shape, ...) -> dict: what run would do"},
+    {"unpack", kernel_unpack, METH_O, "unpack(buffer): write the filter as it was given"},
+    {NULL, NULL, 0, NULL},
+};
+
+static PyGetSetDef kernel_getset[] = {
+    {"finite", kernel_finite, NULL, "whether every weight is finite", NULL},
+    {"step", kernel_step, NULL, "input channels whose sums are rounded together", NULL},
+    {"packed_bytes", kernel_packed_bytes, NULL, "bytes of the packed weights, in all forms", NULL},
+    {NULL, NULL, NULL, NULL, NULL},
+};
+
+static PyType_Slot kernel_slots[] = {
+    {Py_tp_doc, "A packed convolution, transposed or not."},
+    {Py_tp_new, kernel_new},
+    {Py_tp_dealloc, kernel_dealloc},
+    {Py_tp_methods, kernel_methods},
+    {Py_tp_getset, kernel_getset},
+    {0, NULL},
+};
+
+PyType_Spec kernel_spec = {
+    .name = "deconv_ir.kernels._compiled.Kernel",
+    .basicsize = sizeof(Kernel),
+    .flags = Py_TPFLAGS_DEFAULT,
+    .slots = kernel_slots,
+};

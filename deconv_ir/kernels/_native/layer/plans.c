@@ -1,0 +1,162 @@
+/* Which algorithm a run takes, and the plans and transformed weights that runs share. */
+#include "layer/layer.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+void form_release(struct form *form) {
+    if (form && --form->references == 0) {
+        wino_packing_free(&form->packing);
+        free(form);
+    }
+}
+
+void plan_release(struct shared_plan *shared) {
+    if (shared && --shared->references == 0) {
+        plan_free(&shared->plan);
+        wino_plan_free(&shared->winograd);
+        form_release(shared->form);
+        free(shared);
+    }
+}
+
+#define FEWEST_CHANNELS 8
+
+/* The batch that the choice of an algorithm has in mind. */
+#define JUDGED_BATCH 4
+
+/* Whether such images are filtered.  Returns OUT_OF_MEMORY, 1 if they are not, or 0. */
+static int judge(Kernel *self, const struct run *judged, struct wino_choice *choice) {
+    const struct layer *layer = &self->k.layer;
+    const int forced = layer->winograd > CHOSEN;
+    const int64_t rows = layer->channels_out * self->k.packing.subs[0].count *
+                         self->k.packing.subs[1].count * self->k.packing.subs[2].count;
+    if (layer->winograd == DIRECT || !self->finite || !wino_supports(&self->k))
+        return 1;
+    /* So few products never pay for the transforms: do not even look. */
+    if (!forced && (layer->channels_in < FEWEST_CHANNELS || rows < FEWEST_CHANNELS)) return 1;
+    /* Of one position every result is a product: none are saved. */
+    if (!forced && judged->data[0] * judged->data[1] * judged->data[2] < 2) return 1;
+    if (self->takes_weights < 0)
+        self->takes_weights = wino_takes_weights(&self->k);
+    if (!self->takes_weights) return 1;
+    double cycles;
+    int failed = wino_choose(&self->k, judged, choice, &cycles);
+    if (failed || forced) return failed;
+    struct plan direct;
+    failed = plan_make(&self->k, judged, &direct);
+    const int faster = cycles < direct.tiling.cycles;
+    plan_free(&direct);
+    return failed ? OUT_OF_MEMORY : !faster;
+}
+
+/* Whether images like those of a run are filtered, whatever their number, that of threads, the
+ * steps between their elements and the scratch they have: results must not depend on these.
+ * Returns OUT_OF_MEMORY, 1 if they are not, or 0. */
+static int choose_algorithm(Kernel *self, const struct run *run, struct wino_choice *choice) {
+    struct run image;
+    memset(&image, 0, sizeof image); /* it is compared byte by byte */
+    image.batch = JUDGED_BATCH;
+    for (int a = 0; a < AXES; a++) {
+        image.data[a] = run->data[a];
+        image.output[a] = run->output[a];
+        image.pads_begin[a] = run->pads_begin[a];
+    }
+    image.threads = 1;
+    image.thread_bytes = run->thread_bytes;
+    image.scratch_bytes = least(run->winograd_bytes, run->thread_bytes);
+    image.extent = run->extent;
+    image.crop = run->crop;
+    if (!self->verdict || memcmp(&self->verdict->image, &image, sizeof image)) {
+        struct verdict *verdict = calloc(1, sizeof *verdict);
+        const int failed = verdict ? judge(self, &image, &verdict->choice) : OUT_OF_MEMORY;
+        if (failed < 0) {
+            free(verdict);
+            return failed;
+        }
+        verdict->image = image;
+        verdict->filtered = !failed;
+        free(self->verdict);
+        self->verdict = verdict;
+    }
+    *choice = self->verdict->choice;
+    return !self->verdict->filtered;
+}
+
+/* Where the weights of a choice are among those that are kept, or -1. */
+static int find_form(const Kernel *self, const struct wino_choice *choice) {
+    for (int i = 0; i < KEPT_FORMS; i++)
+        if (self->forms[i] && wino_choices_agree(&self->forms[i]->packing.choice, choice))
+            return i;
+    return -1;
+}
+
+/* The arrangement of a choice for a run, unfilled.  Returns NULL when out of memory. */
+static struct form *form_make(const Kernel *self, const struct run *run,
+                              struct wino_choice choice) {
+    struct form *form = calloc(1, sizeof *form);
+    if (!form) return NULL;
+    form->references = 1;
+    if (wino_arrange(&self->k, run, &choice) ||
+        wino_packing_make(&self->k, &choice, &form->packing)) {
+        form_release(form);
+        return NULL;
+    }
+    return form;
+}
+
+int form_is_packed(const struct form *form) { return form->packing.weights != NULL; }
+
+/* Choose between the direct way and Winograd; with `pack`, have weights for it.
+ * Returns OUT_OF_MEMORY or 0. */
+static int choose_and_plan(Kernel *self, const struct run *run, int pack, struct shared_plan *shared) {
+    struct wino_choice choice;
+    if (!run->winograd_bytes || run->batch < 1) return 0;
+    const int failed = choose_algorithm(self, run, &choice);
+    if (failed) return failed < 0 ? failed : 0;
+    int place = find_form(self, &choice);
+    struct form *form = place < 0 ? form_make(self, run, choice) : self->forms[place];
+    if (!form) return OUT_OF_MEMORY;
+    if (place >= 0) form->references++;
+    shared->form = form;
+    /* The interpreter lock is held: whoever else needs these weights waits for them. */
+    if (pack && place < 0 && wino_pack(&self->k, run->threads, &form->packing))
+        return OUT_OF_MEMORY;
+    if (form_is_packed(form)) {
+        if (place < 0) {
+            place = KEPT_FORMS - 1;
+            form_release(self->forms[place]);
+            form->references++;
+        }
+        for (int i = place; i > 0; i--) self->forms[i] = self->forms[i - 1];
+        self->forms[0] = form;
+    }
+    /* Where one image has a tile, so have all runs. */
+    return wino_plan_make(&self->k, run, &form->packing, &shared->winograd) ? OUT_OF_MEMORY : 0;
+}
+
+struct shared_plan *plan_acquire(Kernel *self, const struct run *run, int pack) {
+    struct shared_plan *shared = self->last;
+    if (shared && !memcmp(&shared->run, run, sizeof *run) &&
+        (!pack || !shared->form || form_is_packed(shared->form))) {
+        shared->references++;
+        return shared;
+    }
+    shared = calloc(1, sizeof *shared);
+    if (!shared || plan_make(&self->k, run, &shared->plan) ||
+        choose_and_plan(self, run, pack, shared)) {
+        if (shared) {
+            plan_free(&shared->plan);
+            wino_plan_free(&shared->winograd);
+            form_release(shared->form);
+        }
+        free(shared);
+        PyErr_NoMemory();
+        return NULL;
+    }
+    shared->run = *run;
+    shared->references = 2; /* ours, and the caller's */
+    plan_release(self->last);
+    self->last = shared;
+    return shared;
+}
