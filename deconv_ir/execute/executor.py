@@ -209,7 +209,7 @@ def _threads() -> Callable[[], int]:
 
 def _out(step: Step, values: list[Any], buffers: list[Any], capacities: Sequence[int]) -> Any:
     """Return the array that a step may write to."""
-    if step.overwrites is not None and _is_alone(values, step.overwrites, buffers, step.holds):
+    if step.overwrites is not None and is_alone(values, step.overwrites, buffers, step.holds):
         return values[step.overwrites]
     if step.buffer is None:
         assert step.allocate is not None, "or the layer makes its own"
@@ -219,7 +219,7 @@ def _out(step: Step, values: list[Any], buffers: list[Any], capacities: Sequence
     from deconv_ir.kernels import empty
 
     assert step.shape is not None, "what has a buffer has a shape"
-    if buffers[step.buffer] is None or not _is_free(buffers, step.buffer):
+    if buffers[step.buffer] is None or not is_free(buffers, step.buffer):
         memory = empty((capacities[step.buffer],), np.dtype(np.uint8))
         # Views name the array at the root as their base, and that is what is counted.
         buffers[step.buffer] = memory if memory.base is None else memory.base
@@ -239,12 +239,12 @@ def _base_references(items: list[Any], index: int) -> int:
     return sys.getrefcount(items[index].base)
 
 
-def _is_free(buffers: list[Any], index: int) -> bool:
+def is_free(buffers: list[Any], index: int) -> bool:
     """Whether nothing shows a buffer."""
     return _references(buffers, index) <= _UNSHARED
 
 
-def _is_alone(values: list[Any], slot: int, buffers: list[Any], holds: int | None) -> bool:
+def is_alone(values: list[Any], slot: int, buffers: list[Any], holds: int | None) -> bool:
     """Whether nothing but its slot holds an array, nor the memory that it shows."""
     if _references(values, slot) > _UNSHARED or not values[slot].flags.writeable:
         return False

@@ -94,7 +94,7 @@ def fits(needed: int, limit: int | None = None, *, held: int = 0) -> bool:
     if limit is not None:
         return needed <= limit
     more = needed - held
-    return more < _LITTLE or more <= _surely_free() or more <= available_bytes()
+    return more < _LITTLE or more <= surely_free() or more <= available_bytes()
 
 
 def out_of_memory(
@@ -115,14 +115,14 @@ def out_of_memory(
 
 def available_bytes() -> int:
     """Return the bytes that system, container and ``ulimit`` leave to this process."""
-    # Includes memory that the system can reclaim, which `_surely_free` does not.
+    # Includes memory that the system can reclaim, which `surely_free` does not.
     import psutil
 
     there = int(psutil.virtual_memory().available)
     return min([there, _address_space(), *(group.free() for group in limited_groups())])
 
 
-def _surely_free() -> int:
+def surely_free() -> int:
     """Return the bytes of unused pages if the system reports them cheaply, else 0."""
     try:
         pages = os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")

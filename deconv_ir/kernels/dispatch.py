@@ -65,10 +65,10 @@ class _Prepared:
             if bias.shape != (channels,):
                 raise ValueError(f"bias must have shape [{channels}], not {list(bias.shape)}")
         self._bias = bias
-        self._compiled: CompiledKernel | None = None
-        self._non_finite: NonFiniteOutputs | None = None
+        self.compiled: CompiledKernel | None = None
+        self.non_finite: NonFiniteOutputs | None = None
         # Kept beside the compiled kernel only where that has another.
-        self._filter: Array | None = None
+        self.filter: Array | None = None
         self._numpy: TiledKernel | None = None
         self.path = wanted or choose_algorithm(
             problem, weights.dtype, compiled=compiled_module() is not None
@@ -76,10 +76,10 @@ class _Prepared:
         if accuracy is Accuracy.DIRECT and self.path in NATIVE:
             self.path = Algorithm.DIRECT
         if self.path in NATIVE and supports(problem, weights.dtype):
-            self._compiled = self._pack_compiled(weights)
-            if not self._compiled.finite:
-                self._filter = whole(weights)
-                self._pack_non_finite(self._filter)
+            self.compiled = self._pack_compiled(weights)
+            if not self.compiled.finite:
+                self.filter = whole(weights)
+                self._pack_non_finite(self.filter)
         else:
             self.path = Algorithm(self._pack_numpy(whole(weights)).name)
 
@@ -98,8 +98,8 @@ class _Prepared:
         """Have the compiled kernel compute with the finite weights, and NumPy with the others."""
         from deconv_ir.kernels.numpy.nonfinite import NonFiniteOutputs, finite_part
 
-        self._compiled = self._pack_compiled(finite_part(weights))
-        self._non_finite = NonFiniteOutputs(
+        self.compiled = self._pack_compiled(finite_part(weights))
+        self.non_finite = NonFiniteOutputs(
             self.problem, weights, self._bias, self.activation, forward=self._forward
         )
 
@@ -118,13 +118,13 @@ class _Prepared:
         )
         return self._numpy
 
-    def _numpy_kernel(self) -> TiledKernel:
+    def numpy_kernel(self) -> TiledKernel:
         """Return the NumPy kernel, which is packed anew where the compiled one cannot run."""
         if self._numpy is not None:
             return self._numpy
-        assert self._compiled is not None
-        weights = self._filter
-        return self._pack_numpy(self._compiled.unpacked() if weights is None else weights)
+        assert self.compiled is not None
+        weights = self.filter
+        return self._pack_numpy(self.compiled.unpacked() if weights is None else weights)
 
     def plan(
         self,
@@ -176,9 +176,9 @@ class _Prepared:
     @property
     def packed_bytes(self) -> int:
         """Bytes of filter and bias, in all forms that are kept."""
-        kernels = (self._compiled, self._non_finite, self._numpy)
+        kernels = (self.compiled, self.non_finite, self._numpy)
         packed = sum(kernel.packed_bytes for kernel in kernels if kernel is not None)
-        return packed + sum(a.nbytes for a in (self._filter, self._bias) if a is not None)
+        return packed + sum(a.nbytes for a in (self.filter, self._bias) if a is not None)
 
 
 class KernelPlan:
@@ -201,8 +201,8 @@ class KernelPlan:
         self.data, self.output = data, output
         self._kernel, self._pads, self._budget = kernel, pads, budget
         self._compiled: CompiledPlan | None = None
-        if kernel._compiled is not None and 0 not in output:
-            self._compiled = kernel._compiled.plan(data, pads, output, kernel.scratch_bytes, budget)
+        if kernel.compiled is not None and 0 not in output:
+            self._compiled = kernel.compiled.plan(data, pads, output, kernel.scratch_bytes, budget)
 
     def __str__(self) -> str:
         chosen = self.algorithm
@@ -291,7 +291,7 @@ class KernelPlan:
             return out
         # Infinities and NaNs are results here, not mistakes to warn of.
         with np.errstate(all="ignore"):
-            kernel._numpy_kernel().run(
+            kernel.numpy_kernel().run(
                 self._by_group(data), self._pads, self._numpy_bound(), self._by_group(out)
             )
         return out
@@ -302,18 +302,18 @@ class KernelPlan:
         kernel = self._kernel
         if out.dtype.kind in "iu" and kernel.activation.kind is not ActivationKind.NONE:
             out[...] = kernel.activation.apply(out)
-        if kernel._non_finite is not None:
+        if kernel.non_finite is not None:
             with np.errstate(all="ignore"):
-                kernel._non_finite.run(
+                kernel.non_finite.run(
                     self._by_group(data), self._pads, self._numpy_bound(), self._by_group(out)
                 )
         return True
 
     def _with_numpy(self, chosen: AlgorithmCandidate) -> AlgorithmCandidate:
         """Count the scratchpad of the NumPy kernel where that computes all or a part."""
-        kernel: TiledKernel | NonFiniteOutputs | None = self._kernel._non_finite
+        kernel: TiledKernel | NonFiniteOutputs | None = self._kernel.non_finite
         if self._compiled is None:
-            kernel = self._kernel._numpy_kernel()
+            kernel = self._kernel.numpy_kernel()
         if kernel is None:
             return chosen
         needed = kernel.scratch_bytes(self.data, self._pads, self.output[2:], self._numpy_bound())

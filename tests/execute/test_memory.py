@@ -268,7 +268,7 @@ def test_what_is_available_is_asked_when_pages_do_not_suffice(
 
     model = deconv_ir.load(tile([256, 1024]).save(tmp_path))
     x = np.ones((1, 1), np.float32)
-    monkeypatch.setattr(memory, "_surely_free", lambda: 0)
+    monkeypatch.setattr(memory, "surely_free", lambda: 0)
     there = psutil.virtual_memory()
     assert model.run([x])["y"].shape == (256, 1024)
     monkeypatch.setattr(psutil, "virtual_memory", lambda: there._replace(available=1000))

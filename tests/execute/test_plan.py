@@ -313,15 +313,16 @@ def test_the_unpacked_copy_of_a_filter_is_dropped(tmp_path: Path) -> None:
     raw = ir.const(normal(64, 512, 3, 3).astype(np.float16))
     w = ir.layer("Convert", [raw], {"destination_type": "f32"})
     ir.result(ir.layer("ConvolutionBackpropData", [x, w], names="y"))
-    model = deconv_ir.load(ir.save(tmp_path))
-    data = normal(1, 64, 1, 1)
-    bound = model.bind(data)
-    assert bound.plan.known
-    kernels = bound._executor()._prepared
-    assert kernels is not None
-    assert not kernels.constants
-    assert kernels.weight_bytes == size
-    bound.run()
+    model, data = deconv_ir.load(ir.save(tmp_path)), normal(1, 64, 1, 1)
+    tracemalloc.start()
+    try:
+        bound = model.bind(data)
+        bound.run()
+        held = tracemalloc.get_traced_memory()[0]
+    finally:
+        tracemalloc.stop()
+    # NumPy's packed weights are traced, compiled ones are not.
+    assert held < (0.5 if kernels.kernel_info().available else 1.5) * size
 
 
 def test_a_second_run_plans_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -529,7 +530,7 @@ def test_what_the_plan_proposes_is_done(
     (port,) = model.inputs.values()
     x = normal(*port.shape)
     refused: list[int] = []
-    alone, free = executor._is_alone, executor._is_free
+    alone, free = executor.is_alone, executor.is_free
 
     def watch_alone(*arguments: object) -> bool:
         found = alone(*arguments)  # type: ignore[arg-type]
@@ -543,8 +544,8 @@ def test_what_the_plan_proposes_is_done(
             refused.append(2)
         return found
 
-    monkeypatch.setattr(executor, "_is_alone", watch_alone)
-    monkeypatch.setattr(executor, "_is_free", watch_free)
+    monkeypatch.setattr(executor, "is_alone", watch_alone)
+    monkeypatch.setattr(executor, "is_free", watch_free)
     for _ in range(2):
         model.run([x])
     assert refused == []
@@ -554,24 +555,24 @@ def test_what_the_plan_proposes_is_done(
 def test_an_array_that_something_holds_is_not_overwritten() -> None:
     array = np.zeros(3)
     values: list[object] = [np.zeros(3), array, np.zeros((2, 3)).reshape(6), array[:2], None]
-    assert executor._is_alone(values, 0, [], None)
-    assert not executor._is_alone(values, 1, [], None)
-    assert executor._is_alone(values, 2, [], None)
-    assert not executor._is_alone(values, 3, [], None)
+    assert executor.is_alone(values, 0, [], None)
+    assert not executor.is_alone(values, 1, [], None)
+    assert executor.is_alone(values, 2, [], None)
+    assert not executor.is_alone(values, 3, [], None)
     frozen = np.zeros(3)
     frozen.flags.writeable = False
     values[4] = frozen
     del frozen
-    assert not executor._is_alone(values, 4, [], None)
+    assert not executor.is_alone(values, 4, [], None)
     buffers: list[object] = [np.zeros(64, np.uint8)]
     values[0] = buffers[0][:8].view(np.float32)  # type: ignore[index]
-    assert executor._is_alone(values, 0, buffers, 0)
-    assert not executor._is_free(buffers, 0)
+    assert executor.is_alone(values, 0, buffers, 0)
+    assert not executor.is_free(buffers, 0)
     other = values[0][:1]  # type: ignore[index]
-    assert not executor._is_alone(values, 0, buffers, 0)
+    assert not executor.is_alone(values, 0, buffers, 0)
     del other
     values[0] = None
-    assert executor._is_free(buffers, 0)
+    assert executor.is_free(buffers, 0)
 
 
 def test_outputs_of_operations_that_share_memory_say_so() -> None:

@@ -273,7 +273,7 @@ def test_threads_that_the_system_does_not_give(
     def refuse(_: object) -> None:
         raise RuntimeError("can't start new thread")
 
-    parallel._forget_threads()
+    parallel.forget_threads()
     monkeypatch.setattr(threading.Thread, "start", refuse)
     set_threads(4)
     np.testing.assert_array_equal(subject.run(), subject.expected)

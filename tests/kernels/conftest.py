@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,6 +12,7 @@ import pytest
 
 from deconv_ir.kernels import Convolution, Deconvolution, naive, naive_convolution
 from deconv_ir.kernels.runtime.extension import compiled_module
+from deconv_ir.kernels.runtime.threads import set_threads
 
 FLOATS = ["float32", "float64", "float16", "bfloat16"]
 INTEGERS = [f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)]
@@ -194,6 +195,13 @@ def draw_odd(seed: int, dtype: np.dtype[Any]) -> Case:
         output,
         forward,
     )
+
+
+@pytest.fixture(autouse=True)
+def _threads_as_before() -> Iterator[None]:
+    """A test may set the number of threads."""
+    yield
+    set_threads(None)
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ import pytest
 
 from deconv_ir.kernels import Deconvolution, naive
 from deconv_ir.kernels.native import compiled_module
-from deconv_ir.kernels.runtime import threads
+from deconv_ir.kernels.runtime.threads import set_threads
 
 pytestmark = [
     pytest.mark.skipif(compiled_module() is None, reason="the compiled kernel was not built"),
@@ -85,8 +85,8 @@ def small() -> None:
 
 @pytest.mark.parametrize("used", [1, 2, 5])
 @pytest.mark.parametrize(("path", "element"), [("direct", "int8"), ("winograd", "float32")])
-def test_the_pool_can_be_used_after_an_interruption(monkeypatch, after, path, element, used):
-    monkeypatch.setattr(threads, "_threads", used)
+def test_the_pool_can_be_used_after_an_interruption(after, path, element, used):
+    set_threads(used)
     kernel = Deconvolution(np.ones(FILTER, element), strides=(1, 1), dilations=(1, 1), path=path)
     data, out = np.ones(SHAPE, element), np.full(SHAPE, UNTOUCHED, element)
     kernel.run(data[:, :, :8, :8], (2, 2), (8, 8))  # packs what there is to pack
@@ -103,9 +103,9 @@ def test_the_pool_can_be_used_after_an_interruption(monkeypatch, after, path, el
 
 
 @pytest.mark.parametrize("used", [1, 3])
-def test_a_handler_that_computes_and_returns(monkeypatch, after, used):
+def test_a_handler_that_computes_and_returns(after, used):
     """Its runs are within another, whose scratch and threads they leave alone."""
-    monkeypatch.setattr(threads, "_threads", used)
+    set_threads(used)
     calls: list[int] = []
 
     def compute() -> None:

@@ -44,8 +44,8 @@ def test_packed_in_chunks(kind, shape, groups, strides, element, part_bytes, mon
     arguments = {"strides": strides, "dilations": (1,) * len(strides), "groups": groups}
     asked = []
     at_once, read = (kind(f, **arguments) for f in (filter_, lazy_tensor(filter_, asked)))
-    if read._compiled is not None:
-        np.testing.assert_array_equal(read._compiled.unpacked(), filter_)
+    if read.compiled is not None:
+        np.testing.assert_array_equal(read.compiled.unpacked(), filter_)
     channels = shape[1] * groups if kind is Convolution else shape[0]
     data = (RNG.standard_normal((2, channels, *(5,) * len(strides))) * 9).astype(element)
     where = (0,) * len(strides), (4,) * len(strides)

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from deconv_ir.kernels import Convolution, Deconvolution
-from deconv_ir.kernels.runtime import threads
 from deconv_ir.kernels.runtime.cpu import MACHINES
 from deconv_ir.kernels.runtime.extension import compiled_module
+from deconv_ir.kernels.runtime.threads import set_threads
 
 pytestmark = pytest.mark.skipif(
     compiled_module() is None, reason="the compiled kernel was not built"
@@ -46,9 +46,9 @@ LONG = {
 @pytest.mark.parametrize("element", ["float32", "int8"])
 @pytest.mark.parametrize("used", [1, 2, 8, 64, 256])
 @pytest.mark.parametrize("layer", LONG)
-def test_plans_grow_with_the_work(machine, monkeypatch, layer, used, element):
+def test_plans_grow_with_the_work(machine, layer, used, element):
     """Cycles of up to 64 M positions are in proportion to them, and tiles stay as large."""
-    monkeypatch.setattr(threads, "_threads", used)
+    set_threads(used)
     shape, strides, extents = LONG[layer]
     kind = Convolution if layer == "convolution" else Deconvolution
     kernel = kind(np.ones(shape, element), strides=strides, dilations=(1,) * len(strides))
@@ -69,12 +69,12 @@ def test_plans_grow_with_the_work(machine, monkeypatch, layer, used, element):
 
 
 @pytest.mark.parametrize("used", [2, 256])
-def test_many_channels_take_fewer_threads_where_scratch_is_short(machine, monkeypatch, used):
+def test_many_channels_take_fewer_threads_where_scratch_is_short(machine, used):
     """Of 4096 channels a tile of one thread takes megabytes: 256 of them would exceed the bound.
 
     Where one alone does, as in vectors of 64 bytes, the layer is summed directly.
     """
-    monkeypatch.setattr(threads, "_threads", used)
+    set_threads(used)
     kernel = Deconvolution(
         np.ones((4096, 8, 4, 4), np.float32), strides=(2, 2), dilations=(1, 1), path="winograd"
     )
@@ -84,11 +84,11 @@ def test_many_channels_take_fewer_threads_where_scratch_is_short(machine, monkey
 
 
 @pytest.mark.parametrize("path", ["direct", "winograd", "compiled"])
-def test_results_under_every_machine(machine, monkeypatch, draw_case, dtype_of, path):
+def test_results_under_every_machine(machine, draw_case, dtype_of, path):
     """What runs is the code of an instruction set that is here, in the tiles of the machine."""
     elements = ["float32", "float32", "float16", "float64", "int8"]
     for seed in range(30):
-        monkeypatch.setattr(threads, "_threads", 1 + seed % 3)
+        set_threads(1 + seed % 3)
         channels = (4, 30, 150)[seed % 3]
         case = draw_case(seed, dtype_of(elements[seed % 5]), 1 + seed % 2, channels=channels)
         for scratch_bytes in (SCRATCH, 200_000):
@@ -127,16 +127,16 @@ def layers(count):
         yield make, draw, (kernel // 3,) * axes, output
 
 
-def test_bits_depend_on_the_layer_and_the_image_alone(monkeypatch):
+def test_bits_depend_on_the_layer_and_the_image_alone():
     """Not on threads, on the batch, or on what was run before."""
     filtered = 0
     for make, (data, other), pads, output in layers(40):
         kernel, extents = make(), output(data.shape[2:])
-        monkeypatch.setattr(threads, "_threads", 1)
+        set_threads(1)
         expected = [kernel.run(image[None], pads, extents)[0] for image in data]
         filtered += "filtering" in describe(kernel, (1, *data.shape[1:]), pads, extents)
         for used in (1, 2, 3, 8):
-            monkeypatch.setattr(threads, "_threads", used)
+            set_threads(used)
             fresh, warm = make(), make()
             warm.run(other[:2], tuple(p + 1 for p in pads), output(other.shape[2:]))
             warm.run(other[:1], pads, output(other.shape[2:]))

@@ -17,8 +17,8 @@ from deconv_ir.kernels import (
     naive_convolution,
 )
 from deconv_ir.kernels.native import choose_fold
-from deconv_ir.kernels.runtime import threads
 from deconv_ir.kernels.runtime.extension import compiled_module
+from deconv_ir.kernels.runtime.threads import set_threads
 
 pytestmark = pytest.mark.skipif(
     compiled_module() is None, reason="the compiled kernel was not built"
@@ -31,7 +31,7 @@ F32 = np.dtype(np.float32)
 def _machine(monkeypatch):
     """Plan for one machine and two threads, wherever this runs."""
     monkeypatch.setenv("DECONV_IR_MACHINE", "zen4")
-    monkeypatch.setattr(threads, "_threads", 2)
+    set_threads(2)
 
 
 def describe(kernel, data, pads, output):
@@ -234,7 +234,7 @@ def test_convolution(size, dilations, pads):
 def few_positions(monkeypatch, threads_used):
     """Return kernels of a layer with few positions and many channels, and data for them."""
     monkeypatch.setenv("DECONV_IR_ISA", "avx2" if "avx2" in ISAS else "")
-    monkeypatch.setattr(threads, "_threads", threads_used)
+    set_threads(threads_used)
     rng = np.random.default_rng(0)
     # So many channels that to transform them once, together, is worth waiting for each other.
     data = rng.standard_normal((1, 300, 8, 8), dtype=np.float32)
@@ -296,7 +296,7 @@ def test_panels_are_shared_where_positions_are_few(monkeypatch, used):
 
 
 @pytest.mark.parametrize("used", [2, 7, 200])
-def test_chunks_for_some_threads_serve_others(monkeypatch, used):
+def test_chunks_for_some_threads_serve_others(used):
     """Rows of a layer with few positions divide evenly between the threads of its first run."""
     rng = np.random.default_rng(0)
     data = rng.integers(-8, 9, (2, 228, 35, 4)).astype(np.float32)
@@ -306,7 +306,7 @@ def test_chunks_for_some_threads_serve_others(monkeypatch, used):
     expected = naive(data, weights, **arguments, **where)
     kernel = Deconvolution(weights, path="winograd", **arguments)
     for threads_used in (used, 1, 3):
-        monkeypatch.setattr(threads, "_threads", threads_used)
+        set_threads(threads_used)
         assert filtering(kernel, data, (1, 1), (70, 8)) is not None
         np.testing.assert_array_equal(kernel.run(data, (1, 1), (70, 8)), expected)
 
@@ -357,8 +357,8 @@ def test_weights_serve_all_extents_and_pads(draw_case):
 def test_the_filter_is_not_kept_beside_its_packing(draw_case, dtype_of, element):
     case = draw_case(4, dtype_of(element), 2, channels=30)
     kernel = Deconvolution(case.filter, **case.static)
-    assert kernel._filter is None
-    np.testing.assert_array_equal(kernel._compiled.unpacked(), case.filter)
+    assert kernel.filter is None
+    np.testing.assert_array_equal(kernel.compiled.unpacked(), case.filter)
 
 
 def test_the_transformed_weights_are_counted() -> None:

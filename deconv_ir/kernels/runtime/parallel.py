@@ -155,7 +155,7 @@ def single_threaded_blas() -> Iterator[bool]:
                 _set_blas_threads(_before)
 
 
-def _forget_threads() -> None:
+def forget_threads() -> None:
     """In a forked child: neither the workers nor other callers came along."""
     global _lock, _workers, _holders
     _lock, _workers = threading.Lock(), None
@@ -165,4 +165,4 @@ def _forget_threads() -> None:
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_forget_threads)
+    os.register_at_fork(after_in_child=forget_threads)
