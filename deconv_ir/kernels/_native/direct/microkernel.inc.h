@@ -44,17 +44,24 @@ typedef ELEMENT NAME(loose)
     __builtin_shufflevector(x, y, 8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31)
 #endif
 
+/* Not inlined: the compiler vectorises these loops only where nothing else needs its registers. */
+static __attribute__((noinline)) void NAME(activate)(const struct epilogue *e, void *row,
+                                                     int64_t count) {
 #if IS_FLOAT
-INLINE ELEMENT NAME(activate)(ELEMENT value, const struct epilogue *e) {
     const ELEMENT low = (ELEMENT)e->low, high = (ELEMENT)e->high, slope = (ELEMENT)e->slope;
-    switch (e->activation) {
-    case ACT_RELU: return value < 0 ? 0 : value;
-    case ACT_LEAKY: return value < 0 ? value * slope : value;
-    case ACT_CLAMP: return value < low ? low : value > high ? high : value;
-    default: return value;
-    }
-}
+    ELEMENT *restrict line = row;
+    if (e->activation == ACT_RELU)
+        for (int64_t i = 0; i < count; i++) line[i] = line[i] < 0 ? 0 : line[i];
+    else if (e->activation == ACT_LEAKY)
+        for (int64_t i = 0; i < count; i++)
+            line[i] = line[i] < 0 ? line[i] * slope : line[i];
+    else if (e->activation == ACT_CLAMP)
+        for (int64_t i = 0; i < count; i++)
+            line[i] = line[i] < low ? low : line[i] > high ? high : line[i];
+#else
+    (void)e, (void)row, (void)count; /* Python applies activations to integers. */
 #endif
+}
 
 /* The block of rows x columns vectors at `data`: the sums never leave registers. */
 INLINE void NAME(block)(const int rows, const int columns, int64_t depth,
@@ -111,15 +118,10 @@ INLINE void NAME(block)(const int rows, const int columns, int64_t depth,
             STORE(to, (begins ? sum[r * columns + c] : sum[r * columns + c] + LOAD(to)) + last);
         }
     }
-#if IS_FLOAT
     /* Once a sum and in the first-level cache: it needs no registers of its own. */
     if (finish && finish->activation != ACT_NONE)
         for (int r = 0; r < rows; r++)
-            for (int c = 0; c < columns * LANES; c++)
-                sums[r * row_stride + c] = NAME(activate)(sums[r * row_stride + c], finish);
-#else
-    (void)finish; /* Python applies activations to integers. */
-#endif
+            NAME(activate)(finish, sums + r * row_stride, columns * LANES);
 }
 
 #define SHAPE(rows, columns)                                                                  \
@@ -321,6 +323,7 @@ static const struct kernels NAME(kernels) = {
     .interleave = NAME(interleave),
     .load = NAME(load),
     .store = NAME(store),
+    .activate = NAME(activate),
     .stream = stream,
     .copy_rows = copy_rows,
 };

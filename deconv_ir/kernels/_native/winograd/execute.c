@@ -249,7 +249,7 @@ static void write_chunk(const struct context *c, const struct tile *tile, int64_
                           outputs + q * all);
             if (c->k->epilogue.activation != ACT_NONE)
                 for (int64_t i = 0; i < all; i++)
-                    c->transforms->activate(&c->k->epilogue, outputs[q * all + i], tile->positions);
+                    c->kernels->activate(&c->k->epilogue, outputs[q * all + i], tile->positions);
         }
         write_unit(c, tile, chunk * p->chunk_units + unit, outputs);
     }

@@ -71,19 +71,6 @@ static void NAME(tile_line)(const float *line, int64_t blocks, int64_t width, fl
         for (int64_t i = 0; i < width; i += LANES) STORE(panel + i, LOAD(line + i));
 }
 
-static void NAME(activate)(const struct epilogue *e, float *line, int64_t count) {
-    const enum activation activation = e->activation;
-    const float low = (float)e->low, high = (float)e->high, slope = (float)e->slope;
-    if (activation == ACT_RELU)
-        for (int64_t i = 0; i < count; i++) line[i] = line[i] < 0 ? 0 : line[i];
-    else if (activation == ACT_LEAKY)
-        for (int64_t i = 0; i < count; i++)
-            line[i] = line[i] < 0 ? line[i] * slope : line[i];
-    else if (activation == ACT_CLAMP)
-        for (int64_t i = 0; i < count; i++)
-            line[i] = line[i] < low ? low : line[i] > high ? high : line[i];
-}
-
 static void NAME(interleave)(const float *const *from, int64_t at, int64_t lines, int64_t count,
                         float *out) {
     for (int64_t line = 0; line < lines;)
@@ -249,7 +236,6 @@ static const struct transforms NAME(transforms) = {
     .gather = NAME(gather),
     .tile_vectors = NAME(tile_vectors),
     .tile_line = NAME(tile_line),
-    .activate = NAME(activate),
     .interleave = NAME(interleave),
 };
 

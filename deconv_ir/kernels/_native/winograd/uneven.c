@@ -149,7 +149,7 @@ static void write_bias(struct search *s, const struct place *place, const int64_
         s->values = s->tile->sums;
         for (int64_t i = 0; i < channels; i++)
             s->values[i] = biases ? biases[s->tile->group * channels + i] : 0;
-        c->transforms->activate(&c->k->epilogue, s->values, channels);
+        c->kernels->activate(&c->k->epilogue, s->values, channels);
         if (c->streamed) finish_streams();
     }
     wino_channels_of(c, s->tile, s->sub, &first, &last);

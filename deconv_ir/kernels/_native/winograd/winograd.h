@@ -63,7 +63,6 @@ struct transforms {
                 int64_t width, float *panel, int64_t step);
     /* Copy a line into `blocks` of a panel, of `width` positions each, `step` floats apart. */
     void (*tile_line)(const float *line, int64_t blocks, int64_t width, float *panel, int64_t step);
-    void (*activate)(const struct epilogue *epilogue, float *line, int64_t count);
     /* Interleave what `lines` hold from position `at` on: count * lines elements, and as
      * many more as make whole vectors of positions. */
     void (*interleave)(const float *const *from, int64_t at, int64_t lines, int64_t count,
