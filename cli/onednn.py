@@ -42,10 +42,9 @@ OPTIONS = (
     ),
     click.option(
         "--mb",
-        type=click.IntRange(0),
-        default=0,
+        default="",
         metavar="N",
-        help="oneDNN Graph file: batch size.",
+        help="oneDNN Graph file: batch size; 0: as it is.",
     ),
     click.option(
         "--dt",
@@ -89,7 +88,7 @@ def alternatives(request: Request) -> list[Request]:
     Mistake
         There are several, and each would write outputs to the same place.
     """
-    names = ("in_shapes", "op_attrs", "op_kind", "dt")
+    names = ("in_shapes", "op_attrs", "op_kind", "mb", "dt")
     values = [getattr(request, name).split(",") for name in names]
     found = [
         request._replace(**dict(zip(names, chosen, strict=True)))
@@ -120,14 +119,15 @@ def overrides_of(request: Request) -> Overrides | None:
         "in_shapes": request.in_shapes,
         "op_attrs": request.op_attrs,
         "op_kind": request.op_kind,
-        "mb": request.mb,
         "dt": request.dt,
     }
-    if not any(given.values()):
+    if not any((*given.values(), request.mb)):
         return None
     from deconv_ir import Overrides
 
-    return Overrides(**given)  # type: ignore[arg-type]
+    if not request.mb.isascii() or not (request.mb or "0").isdigit() or len(request.mb) > 18:
+        raise Mistake(f"mb: expected a batch size, found {request.mb!r}")
+    return Overrides(**given, mb=int(request.mb or 0))
 
 
 def convert(request: Request) -> int:

@@ -66,7 +66,7 @@ class Request(NamedTuple):
     in_shapes: str
     op_attrs: str
     op_kind: str
-    mb: int
+    mb: str
     dt: str
     physical: bool
     save_xml: str | None

@@ -131,7 +131,8 @@ def _print_plan_json(rows: Sequence[PlanRow], plan: Plan) -> None:
 
 
 def print_operations() -> None:
-    """Print the operations that can be run, on standard output."""
+    """Print the operations that can be run and the kinds of oneDNN Graph, on standard output."""
+    from deconv_ir.formats.onednn_json.kinds import kinds_table
     from deconv_ir.ops.table import operations_table
 
     table = [
@@ -140,6 +141,9 @@ def print_operations() -> None:
     ]
     headers = ["operation", "versions", "element types", "attributes"]
     print_table(table, headers, ("left", "left", "left", "left"))
+    click.echo()
+    table = [[row.kind, row.inputs, ", ".join(row.attributes)] for row in kinds_table()]
+    print_table(table, ["oneDNN Graph", "types of inputs", "attributes"], ("left", "left", "left"))
 
 
 def print_table(

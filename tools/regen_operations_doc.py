@@ -36,24 +36,13 @@ oneDNN; types are those that its documents list (the last one holds for the inpu
 
 def onednn_rows() -> list[str]:
     """Return a row for each kind of oneDNN Graph."""
-    from deconv_ir.formats.onednn_json.kinds import KINDS, UNSUPPORTED
-    from deconv_ir.ops.base import attributes_of
+    from deconv_ir.formats.onednn_json.kinds import UNSUPPORTED, kinds_table
 
-    lines = []
-    for name, kind in sorted(KINDS.items(), key=lambda item: item[0].lower()):
-        cls = kind.operation(name, {None})
-        theirs = {ours: written for written, ours in kind.renames.items()}
-        hidden = ("output_type", "declared_shape", "auto_broadcast.auto_broadcast_axis")
-        attributes = [
-            f"`{theirs.get(spec.name, spec.name).replace('-', '_')}`"
-            for spec in attributes_of(cls)
-            if spec.name not in hidden
-        ]
-        types = ["; ".join(map(", ".join, side)) for side in (kind.inputs, kind.outputs)]
-        summary = (cls.__doc__ or "").partition("\n")[0]
-        lines.append(
-            f"| {name} | {', '.join(attributes)} | {types[0]} | {types[1]} | {summary} |\n"
-        )
+    lines = [
+        f"| {row.kind} | {', '.join(f'`{name}`' for name in row.attributes)} "
+        f"| {row.inputs} | {row.outputs} | {row.summary} |\n"
+        for row in kinds_table()
+    ]
     rest = ", ".join(sorted(UNSUPPORTED))
     lines.append(f"\nFiles with these kinds load, and are refused by name when they run: {rest}.\n")
     return lines

@@ -158,6 +158,7 @@ F16 = _BY_NAME["f16"]
 BF16 = _BY_NAME["bf16"]
 F64 = _BY_NAME["f64"]
 I32 = _BY_NAME["i32"]
+U8 = _BY_NAME["u8"]
 I64 = _BY_NAME["i64"]
 BOOLEAN = _BY_NAME["boolean"]
 

@@ -171,17 +171,24 @@ def test_random_inputs_of_a_tebibyte_are_not_made(here: Path) -> None:
 
 
 def test_list_operations() -> None:
+    from deconv_ir.formats.onednn_json.kinds import KINDS
     from deconv_ir.ops import all_operations
 
     done = invoke("--list-operations")
     assert done.exit_code == 0
-    header, *rows = done.stdout.splitlines()
+    table, _, kinds = done.stdout.partition("\n\n")
+    header, *rows = table.splitlines()
     assert header.split() == ["operation", "versions", "element", "types", "attributes"]
     assert len(rows) == len(all_operations())
     (row,) = (r for r in rows if r.startswith("ConvolutionBackpropData"))
     assert "opset1" in row
     for name in ("strides", "dilations", "pads_begin", "pads_end", "auto_pad", "output_padding"):
         assert name in row
+    header, *rows = kinds.splitlines()
+    assert header.split()[:2] == ["oneDNN", "Graph"]
+    assert len(rows) == len(KINDS)
+    (row,) = (r for r in rows if r.startswith("ConvTransposeBackwardWeights"))
+    assert "weights_format" in row
 
 
 def test_what_is_not_used_is_not_loaded(here: Path) -> None:

@@ -115,6 +115,13 @@ def test_alternatives_are_run_one_after_the_other(
     outputs = [line.split()[2:] for line in done.stdout.splitlines() if line.startswith("output")]
     shapes = ["[1,3,6,6]", "[1,3,9,9]"]
     assert outputs == [*([kind, shape] for shape in shapes for kind in ("f32", "bf16"))]
+    done = invoke("g.json", "--info", "--mb", "0,2")
+    assert [line.split()[-1] for line in done.stdout.splitlines() if line.startswith("output")] == [
+        "[1,3,6,6]",
+        "[2,3,6,6]",
+    ]
+    done = invoke("g.json", "--info", "--mb", "2,x")
+    assert (done.exit_code, "mb: expected a batch size, found 'x'" in done.stderr) == (2, True)
     done = invoke("g.json", "--random-inputs", "0", "--no-output", *options)
     assert done.exit_code == 0, done.stderr
     assert done.stderr.count("output 2") == 4

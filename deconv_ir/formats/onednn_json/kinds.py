@@ -11,6 +11,7 @@ from typing import Final, NamedTuple
 
 from deconv_ir.ir.operation import Operation
 from deconv_ir.ops import find_operation
+from deconv_ir.ops.base import attributes_of
 
 DTYPES: Final = {
     "f32": "f32",
@@ -34,6 +35,7 @@ _PACKED: Final = (*_QUANTIZED, "s4", "u4")
 _ZERO_POINTS: Final = ("u8", "s8", "s4", "u4", "s32")
 _FEW: Final = ("f32", "bf16")
 _S32: Final = ("s32",)
+_ANY: Final = tuple(DTYPES)
 
 
 class Kind(NamedTuple):
@@ -110,10 +112,11 @@ KINDS: Final[dict[str, Kind]] = {
     # Two arrays
     **{
         kind: _binary(kind)
-        for kind in (
-            *("Add", "Subtract", "Multiply", "Divide", "Maximum", "Minimum"),
-            "SquaredDifference",
-        )
+        for kind in (*("Multiply", "Divide", "Maximum", "Minimum", "SquaredDifference"),)
+    },
+    **{
+        kind: _binary(kind)._replace(inputs=((*_FLOAT, "s32"),), outputs=((*_FLOAT, "s32"),))
+        for kind in ("Add", "Subtract")
     },
     "GreaterEqual": Kind("GreaterEqual", inputs=((*_FLOAT, "s32"),), outputs=(("boolean",),)),
     "Select": Kind("Select", inputs=(("boolean",), _FLOAT)),
@@ -132,12 +135,34 @@ KINDS: Final[dict[str, Kind]] = {
     **{
         kind: Kind(module="elementwise")
         for kind in (
-            *("GELU", "HardSigmoid", "LeakyReLU", "Reciprocal", "SoftMax", "SoftPlus"),
-            "Square",
+            *("GELU", "HardSigmoid", "LeakyReLU", "Pow", "Reciprocal", "SoftPlus", "Square"),
         )
     },
     **{f"Reduce{name}": _REDUCE for name in ("L1", "L2", "Max", "Mean", "Min", "Prod", "Sum")},
+    "SoftMax": Kind(module="elementwise", outputs=(_FLOAT, ("f32",))),
+    "Dropout": Kind(
+        module="elementwise",
+        inputs=(_FLOAT, ("s64",), ("s64",), ("f32",)),
+        outputs=(_FLOAT, ("u8",)),
+    ),
+    "End": Kind("Result", inputs=(_ANY,), outputs=()),
+    # Gradients
+    **{
+        f"{kind}Backward": Kind(module="gradients")
+        for kind in (
+            *("Abs", "BiasAdd", "Clamp", "Elu", "GELU", "HardSigmoid", "HardSwish", "LayerNorm"),
+            *("LogSoftmax", "Mish", "PReLU", "ReLU", "Sigmoid", "SoftMax", "SoftPlus", "Sqrt"),
+            "Tanh",
+        )
+    },
+    "BatchNormTrainingBackward": Kind(
+        module="gradients", inputs=(_FLOAT, _FLOAT, _FEW), outputs=(_FLOAT, _FEW)
+    ),
     # Normalisation, resampling, movement
+    "BatchNormForwardTraining": Kind(
+        module="normalization", inputs=(_FLOAT, _FEW), outputs=(_FLOAT, _FEW)
+    ),
+    "GenIndex": Kind(module="normalization", outputs=(_S32,)),
     "BatchNormInference": Kind(module="normalization", inputs=(_FLOAT, _FEW)),
     "LayerNorm": Kind(module="normalization"),
     "RMSNorm": Kind(module="normalization"),
@@ -152,13 +177,42 @@ KINDS: Final[dict[str, Kind]] = {
 
 UNSUPPORTED: Final = frozenset(
     [
-        *("AbsBackward", "AvgPoolBackward", "BatchNormForwardTraining"),
-        *("BatchNormTrainingBackward", "BiasAddBackward", "ClampBackward", "Dropout"),
-        *("EluBackward", "End", "GELUBackward", "GatedMLP", "GenIndex", "GroupNormBackward"),
-        *("HardSigmoidBackward", "HardSwishBackward", "InterpolateBackward"),
-        *("LayerNormBackward", "LogSoftmaxBackward", "MaxPoolBackward", "MishBackward"),
-        *("PReLUBackward", "ReLUBackward", "SigmoidBackward", "SoftMaxBackward"),
-        *("SoftPlusBackward", "SqrtBackward", "TanhBackward", "Wildcard"),
+        *("AvgPoolBackward", "GatedMLP", "GroupNormBackward", "InterpolateBackward"),
+        *("MaxPoolBackward", "Wildcard"),
     ]
 )
 """Kinds that oneDNN has and this project does not compute."""
+
+
+class KindRow(NamedTuple):
+    """One kind in words, with the names that files write."""
+
+    kind: str
+    attributes: tuple[str, ...]
+    inputs: str
+    outputs: str
+    summary: str
+
+
+_HIDDEN: Final = (
+    *("output_type", "declared_shape", "output_count", "auto_broadcast.auto_broadcast_axis"),
+    "m_pythondiv",
+)
+"""Attributes that classes have and files do not."""
+
+
+def kinds_table() -> list[KindRow]:
+    """List every kind that runs."""
+    rows = []
+    for name, kind in sorted(KINDS.items(), key=lambda item: item[0].lower()):
+        cls = kind.operation(name, {None})
+        theirs = {ours: written for written, ours in kind.renames.items()}
+        attributes = tuple(
+            theirs.get(spec.name, spec.name).replace("-", "_")
+            for spec in attributes_of(cls)
+            if spec.name not in _HIDDEN
+        )
+        inputs, outputs = ("; ".join(map(", ".join, s)) for s in (kind.inputs, kind.outputs))
+        summary = (cls.__doc__ or "").strip().partition("\n")[0]
+        rows.append(KindRow(name, attributes, inputs, outputs, summary))
+    return rows

@@ -3,17 +3,24 @@
 from __future__ import annotations
 
 import enum
+import math
 from collections.abc import Sequence
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from deconv_ir.errors import UnsupportedError
-from deconv_ir.ir.dtypes import F32, ElementType
+from deconv_ir.ir.dtypes import F32, U8, ElementType
+from deconv_ir.ir.operation import Context, Operation, TensorInfo
 from deconv_ir.ops.base import attribute, boolean, choice, element_type, integer, integers, number
+from deconv_ir.ops.checks import normalize_axis
 from deconv_ir.ops.convolution.onednn import DATA_FORMAT, DataFormat
 from deconv_ir.ops.elementwise.activations import GeluMode
 from deconv_ir.ops.elementwise.broadcasting import Broadcast
 from deconv_ir.ops.onednn.program import KINDS, Composite, Program, Ref, kind
+from deconv_ir.ops.onednn.term import Term
 from deconv_ir.ops.onednn.windows import add_channels
+
+if TYPE_CHECKING:
+    from deconv_ir.ir.dtypes import Array
 
 BINARY = ("Add", "Subtract", "Multiply", "Divide", "Maximum", "Minimum", "SquaredDifference")
 
@@ -78,33 +85,43 @@ class OneDNNMatMul(Composite):
 
 
 class _Unary(Composite):
-    def compute(self, program: Program, data: Ref) -> Ref:
+    def compute(self, x: Term) -> Term:
         """Compute in f32."""
         raise NotImplementedError
 
     def program(self, program: Program) -> Sequence[Ref]:
         """Compute in f32, and round."""
-        found = self.compute(program, program.wide(0))
-        return (program.cast(found, program.infos[0].element_type),)
+        found = self.compute(Term(program, program.wide(0)))
+        return (found.cast(program.infos[0].element_type),)
 
 
 @kind("Square", ("src",))
 class Square(_Unary):
     """The product of each element with itself."""
 
-    def compute(self, program: Program, data: Ref) -> Ref:
+    def compute(self, x: Term) -> Term:
         """Multiply."""
-        return program.add("Multiply", data, data)
+        return x * x
 
 
 @kind("Reciprocal", ("src",))
 class Reciprocal(_Unary):
     """One divided by each element."""
 
-    def compute(self, program: Program, data: Ref) -> Ref:
+    def compute(self, x: Term) -> Term:
         """Divide."""
-        one = program.constant((1.0,), program.infos[data].element_type or F32, ())
-        return program.add("Divide", one, data)
+        return 1 / x
+
+
+@kind("Pow", ("src",))
+class Pow(_Unary):
+    """Each element to the power of beta."""
+
+    beta: float = attribute(number())
+
+    def compute(self, x: Term) -> Term:
+        """Raise."""
+        return x.apply("Power", self.beta)
 
 
 @kind("LeakyReLU", ("src",))
@@ -113,10 +130,9 @@ class LeakyReLU(_Unary):
 
     alpha: float = attribute(number())
 
-    def compute(self, program: Program, data: Ref) -> Ref:
+    def compute(self, x: Term) -> Term:
         """Take the operation with a slope."""
-        slope = program.constant((self.alpha,), program.infos[data].element_type or F32)
-        return program.add("PReLU", data, slope)
+        return x.apply("PReLU", x.constant((self.alpha,)))
 
 
 @kind("SoftPlus", ("src",))
@@ -125,13 +141,11 @@ class OneDNNSoftPlus(_Unary):
 
     beta: float = attribute(number(), 1.0)
 
-    def compute(self, program: Program, data: Ref) -> Ref:
+    def compute(self, x: Term) -> Term:
         """Scale before and after."""
         if self.beta == 1:
-            return program.add("SoftPlus", data)
-        beta = program.constant((self.beta,), program.infos[data].element_type or F32, ())
-        inner = program.add("SoftPlus", program.add("Multiply", data, beta))
-        return program.add("Divide", inner, beta)
+            return x.apply("SoftPlus")
+        return (x * self.beta).apply("SoftPlus") / self.beta
 
 
 @kind("HardSigmoid", ("src",))
@@ -141,14 +155,14 @@ class OneDNNHardSigmoid(_Unary):
     alpha: float = attribute(number())
     beta: float = attribute(number())
 
-    def compute(self, program: Program, data: Ref) -> Ref:
+    def compute(self, x: Term) -> Term:
         """Take the operation with parameters as inputs."""
-        wide = program.infos[data].element_type or F32
-        parameters = [program.constant((v,), wide, ()) for v in (self.alpha, self.beta)]
-        return program.add("HardSigmoid", data, *parameters)
+        return x.apply("HardSigmoid", self.alpha, self.beta)
 
 
-class _GeluKind(enum.Enum):
+class GeluKind(enum.Enum):
+    """How GELU is computed."""
+
     ERF = "gelu_erf"
     TANH = "gelu_tanh"
 
@@ -157,12 +171,20 @@ class _GeluKind(enum.Enum):
 class OneDNNGelu(_Unary):
     """x * (1 + erf(x / sqrt 2)) / 2, or its approximation by tanh."""
 
-    mode: _GeluKind = attribute(choice(_GeluKind, fold=False), _GeluKind.ERF)
+    mode: GeluKind = attribute(choice(GeluKind, fold=False), GeluKind.ERF)
 
-    def compute(self, program: Program, data: Ref) -> Ref:
+    def compute(self, x: Term) -> Term:
         """Take the operation of the mode."""
-        mode = GeluMode.ERF if self.mode is _GeluKind.ERF else GeluMode.TANH
-        return program.add("Gelu", data, approximation_mode=mode)
+        mode = GeluMode.ERF if self.mode is GeluKind.ERF else GeluMode.TANH
+        return x.apply("Gelu", approximation_mode=mode)
+
+
+def align_slope(program: Program, slope: Ref, data: Ref, *, channels_last: bool) -> Ref:
+    """Let a list of slopes, one for each channel, broadcast to the data."""
+    shape = program.infos[slope].shape
+    if channels_last or program.rank(slope) != 1 or shape == (1,):
+        return slope
+    return program.reshape(slope, (-1, *(1,) * (program.rank(data) - 2)))
 
 
 @kind("PReLU", ("src", "slope"))
@@ -176,10 +198,8 @@ class OneDNNPReLU(Composite):
         """Broadcast the slope; a list has one number for each channel."""
         data, slope = program.wide(0), program.wide(1)
         zero = program.constant((0.0,), program.infos[data].element_type or F32, ())
-        rank = program.rank(data)
-        listed = program.rank(slope) == 1 and program.infos[slope].shape != (1,)
-        if listed and self.per_channel_broadcast and self.data_format is DataFormat.NCX:
-            slope = program.reshape(slope, (-1, *(1,) * (rank - 2)))
+        last = self.data_format is DataFormat.NXC or not self.per_channel_broadcast
+        slope = align_slope(program, slope, data, channels_last=last)
         low = program.add("Multiply", slope, program.add("Minimum", data, zero))
         found = program.add("Add", program.add("Maximum", data, zero), low)
         return (program.cast(found, program.infos[0].element_type),)
@@ -192,20 +212,31 @@ class _SoftmaxMode(enum.Enum):
 
 @kind("SoftMax", ("src",))
 class OneDNNSoftMax(Composite):
-    """exp(x) divided by its sum along an axis."""
+    """exp(x) divided by its sum along an axis; a second output is the logarithm of that sum."""
 
     axis: int = attribute(integer(), 1)
     mode: _SoftmaxMode = attribute(choice(_SoftmaxMode, fold=False), _SoftmaxMode.NONE)
     output_type: ElementType | None = attribute(element_type(), None)
+    output_count: int = attribute(integer(1), 1)
 
     def program(self, program: Program) -> Sequence[Ref]:
-        """Compute in f32; a second output would be the logarithms of the sums."""
-        if self.mode is not _SoftmaxMode.NONE:
-            raise UnsupportedError(
-                f"mode {self.mode.value} is not supported", rule="unsupported-operation"
-            )
-        found = program.add("SoftMax", program.wide(0), axis=self.axis)
-        return (program.cast(found, self.output_type or program.infos[0].element_type),)
+        """Compute in f32; inf_as_zero: zeros where all elements are -inf."""
+        x = Term(program, program.wide(0))
+        axes = [normalize_axis(self.axis, program.rank(x.ref))]
+        found = x.apply("SoftMax", axis=axes[0])
+        safe = self.mode is _SoftmaxMode.INF_AS_ZERO
+        if not safe and self.output_count < 2:
+            return (found.cast(self.output_type or program.infos[0].element_type),)
+        most = x.reduce("Max", axes, keep=True)
+        if safe:
+            nothing = most.apply("Equal", -math.inf)
+            found = nothing.where(0, found, x)
+            most = nothing.where(0, most, x)
+        result = [found.cast(self.output_type or program.infos[0].element_type)]
+        if self.output_count > 1:
+            total = (x - most).apply("Exp").reduce("Sum", axes, keep=True)
+            result.append((most + total.apply("Log")).cast(F32))
+        return result
 
 
 class _Reduce(Composite):
@@ -222,8 +253,41 @@ class _Reduce(Composite):
         return (program.cast(found, program.infos[0].element_type),)
 
 
-for _name in ("L1", "L2", "Max", "Mean", "Min", "Prod", "Sum"):
+for _name, _doc in {
+    "L1": "The sum of the absolute values along some axes.",
+    "L2": "The square root of the sum of the squares along some axes.",
+    "Max": "The greatest element along some axes.",
+    "Mean": "The mean along some axes.",
+    "Min": "The smallest element along some axes.",
+    "Prod": "The product along some axes.",
+    "Sum": "The sum along some axes.",
+}.items():
     _full = f"Reduce{_name}"
+    _members = {"computes": _full, "__module__": __name__, "__doc__": _doc}
     globals()[f"OneDNN{_full}"] = kind(_full, ("src", "axes"), 1)(
-        type(f"OneDNN{_full}", (_Reduce,), {"computes": _full, "__module__": __name__})
+        type(f"OneDNN{_full}", (_Reduce,), _members)
     )
+
+
+@kind("Dropout", ("src", "seed", "offset", "probability"))
+class Dropout(Operation):
+    """Without effect where probability is 0; oneDNN does not define its random numbers."""
+
+    output_count: int = attribute(integer(1), 1)
+
+    def infer(self, inputs: Sequence[TensorInfo], context: Context) -> tuple[TensorInfo, ...]:
+        """Keep shape and type; a second output is the mask."""
+        found = TensorInfo(inputs[0].shape, inputs[0].element_type)
+        return (found, found._replace(element_type=U8))[: self.output_count]
+
+    def execute(self, inputs: Sequence[Array], context: Context) -> Sequence[Array]:
+        """Pass on the input, and ones."""
+        import numpy as np
+
+        if not np.all(inputs[3] == 0):
+            raise UnsupportedError(
+                f"Dropout with probability {float(inputs[3].flat[0]):g} is random, "
+                "and can only be run with probability 0",
+                rule="unsupported-operation",
+            )
+        return (inputs[0], np.ones(inputs[0].shape, np.uint8))[: self.output_count]

@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from deconv_ir.ir.graph import Edge, Graph, Layer
+from deconv_ir.ir.dtypes import F32, ElementType
+from deconv_ir.ir.graph import Edge, Graph
 from deconv_ir.ir.operation import Context, Operation, TensorInfo
 from deconv_ir.ir.options import Accuracy
 from deconv_ir.ir.record import field
@@ -40,6 +41,8 @@ class OnIntegers(Operation):
     operation : Operation
     data, weights : Dequantize
         What stands before its first two inputs.
+    element_type : ElementType
+        That in which the operation takes them: f32, or what a TypeCast between makes of it.
     """
 
     inputs = ("src", "weights", "bias")
@@ -49,14 +52,14 @@ class OnIntegers(Operation):
     operation: Operation = field()
     data: Dequantize = field()
     weights: Dequantize = field()
+    element_type: ElementType = field()
 
     def infer(self, inputs: Sequence[TensorInfo], context: Context) -> tuple[TensorInfo, ...]:
         """Infer the operation on dequantized tensors."""
         data, weights, *rest = inputs
-        return self.operation.infer(
-            [*self.data.infer([data], context), *self.weights.infer([weights], context), *rest],
-            context,
-        )
+        both = (*self.data.infer([data], context), *self.weights.infer([weights], context))
+        cast = [info._replace(element_type=self.element_type) for info in both]
+        return self.operation.infer([*cast, *rest], context)
 
     def explain(
         self, inputs: Sequence[TensorInfo], context: Context, output: int, axis: int
@@ -68,6 +71,8 @@ class OnIntegers(Operation):
         """Sum in f64, without Winograd, then scale."""
         import numpy as np
 
+        from deconv_ir.ops.numeric import narrow
+
         data, weights, *rest = inputs
         levels = []
         for array, how in ((data, self.data), (weights, self.weights)):
@@ -78,16 +83,19 @@ class OnIntegers(Operation):
         (total,) = self._summed().execute([*levels, *shape], exact)
         last = _channels_last(self.operation)
         scales = np.array(self.data.scales, np.float32).astype(np.float64)
-        factors = np.array(self.weights.scales, np.float32).astype(np.float64)
+        factors = scales * np.array(self.weights.scales, np.float32).astype(np.float64)
+        along = (-1,) if last else (-1, *(1,) * (total.ndim - 2))
         if len(factors) > 1:
             channels = total.shape[-1 if last else 1]
-            factors = np.tile(factors, channels // len(factors))
-        along = (-1,) if last else (-1, *(1,) * (total.ndim - 2))
-        result = total * (scales * factors).reshape(along)
+            factors = np.tile(factors, channels // len(factors)).reshape(along)
+        else:
+            factors = factors[0]
+        result = total * factors
         if bias:
             added = bias[0].astype(np.float64)
             result += added if added.ndim > 1 else added.reshape(along)
-        return (result.astype(np.float32),)
+        to = getattr(self.operation, "output_type", None) or self.element_type
+        return (narrow(result, to.numpy()),)
 
     def _summed(self) -> Operation:
         """Return the operation as it keeps the type of the sums."""
@@ -127,42 +135,42 @@ def on_integers(graph: Graph) -> Graph:
     """
     layers = list(graph.layers)
     sources = graph.topology.sources
-    edges = list(graph.edges)
+    moved: dict[tuple[int, int], Edge] = {}
     for index, layer in enumerate(graph.layers):
         found = _dequantized(graph, index)
         if found is None:
             continue
-        before = [sources[index][i] for i in (0, 1)]
+        operation, feeders = found
         ports = list(layer.inputs)
-        for i, source in enumerate(before):
-            assert source is not None, "_dequantized requires it"
-            feeder = graph.layers[source[0]]
-            ports[i] = feeder.inputs[0]._replace(id=i)
-            origin = sources[source[0]][0]
+        for i, feeder in enumerate(feeders):
+            ports[i] = graph.layers[feeder].inputs[0]._replace(id=i)
+            origin = sources[feeder][0]
             assert origin is not None, "_dequantized requires it"
             start = graph.layers[origin[0]]
-            edges = [e for e in edges if (e.to_layer, e.to_port) != (layer.id, i)]
-            edges.append(Edge(start.id, start.outputs[origin[1]].id, layer.id, i, layer.line))
-        layers[index] = layer._replace(operation=found, inputs=tuple(ports))
-    return graph.replace(layers=tuple(layers), edges=tuple(edges)) if edges else graph
+            port = start.outputs[origin[1]].id
+            moved[(layer.id, i)] = Edge(start.id, port, layer.id, i, layer.line)
+        layers[index] = layer._replace(operation=operation, inputs=tuple(ports))
+    edges = tuple(moved.get((edge.to_layer, edge.to_port), edge) for edge in graph.edges)
+    return graph.replace(layers=tuple(layers), edges=edges)
 
 
-def _dequantized(graph: Graph, index: int) -> OnIntegers | None:
+def _dequantized(graph: Graph, index: int) -> tuple[OnIntegers, list[int]] | None:
+    """Return the operation on integers, and the two Dequantize layers before it."""
     layer = graph.layers[index]
     operation = layer.operation
     if operation.type not in _OUTPUT_LETTERS and operation.type != _PRODUCT:
         return None
-    feeders: list[Layer] = []
-    for source in graph.topology.sources[index][:2]:
-        if source is None or graph.topology.sources[source[0]][:1] in ((), (None,)):
-            return None
-        feeders.append(graph.layers[source[0]])
-    found = [f.operation for f in feeders if isinstance(f.operation, Dequantize)]
-    if len(found) < 2 or any(d.output_type is None or d.output_type.name != "f32" for d in found):
+    feeders = [_dequantize_before(graph, source) for source in graph.topology.sources[index][:2]]
+    found = [i for i in feeders if i is not None]
+    types = {port.element_type for port in layer.inputs[:2]}
+    if len(found) < 2 or len(types) > 1:
         return None
-    data, weights = found
-    shape = feeders[1].inputs[0].shape
-    if data.qtype is not QuantizationType.PER_TENSOR or shape is None:
+    element_type = types.pop()
+    data, weights = (graph.layers[i].operation for i in found)
+    assert isinstance(data, Dequantize), "_dequantize_before requires it"
+    assert isinstance(weights, Dequantize), "_dequantize_before requires it"
+    shape = graph.layers[found[1]].inputs[0].shape
+    if data.qtype is not QuantizationType.PER_TENSOR or shape is None or element_type is None:
         return None
     if weights.qtype is QuantizationType.PER_CHANNEL and weights.axis % len(shape) != _output_axis(
         operation, len(shape)
@@ -170,4 +178,18 @@ def _dequantized(graph: Graph, index: int) -> OnIntegers | None:
         return None
     if weights.qtype is QuantizationType.PER_GROUP:
         return None
-    return OnIntegers(operation=operation, data=data, weights=weights)
+    made = OnIntegers(operation=operation, data=data, weights=weights, element_type=element_type)
+    return made, found
+
+
+def _dequantize_before(graph: Graph, source: tuple[int, int] | None) -> int | None:
+    """Return the Dequantize to f32 that a tensor comes from, perhaps through a TypeCast."""
+    sources = graph.topology.sources
+    if source is not None and graph.layers[source[0]].type == "TypeCast":
+        source = sources[source[0]][0] if sources[source[0]] else None
+    if source is None or sources[source[0]][:1] in ((), (None,)):
+        return None
+    operation = graph.layers[source[0]].operation
+    if not isinstance(operation, Dequantize) or operation.output_type is not F32:
+        return None
+    return source[0]

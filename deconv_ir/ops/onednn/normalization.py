@@ -7,7 +7,7 @@ import math
 from collections.abc import Sequence
 
 from deconv_ir.errors import ShapeError
-from deconv_ir.ir.dtypes import F32, ElementType
+from deconv_ir.ir.dtypes import F32, I32, ElementType
 from deconv_ir.ops.base import (
     attribute,
     boolean,
@@ -22,6 +22,7 @@ from deconv_ir.ops.checks import normalize_axis
 from deconv_ir.ops.convolution.onednn import DATA_FORMAT, DataFormat
 from deconv_ir.ops.normalization.standardizing import EpsMode
 from deconv_ir.ops.onednn.program import Composite, Program, Ref, kind
+from deconv_ir.ops.onednn.term import Term
 from deconv_ir.ops.resample.resample import Coordinates, Mode, Nearest
 
 
@@ -55,13 +56,43 @@ class OneDNNBatchNorm(_ByChannel):
 
 def _statistics(program: Program, data: Ref, axes: Sequence[int]) -> tuple[Ref, Ref]:
     """Return mean and variance along some axes."""
-    along = program.constant(axes)
-    mean = program.add("ReduceMean", data, along, keep_dims=True)
-    squares = program.add("SquaredDifference", data, mean)
-    return (
-        program.add("ReduceMean", data, along, keep_dims=False),
-        program.add("ReduceMean", squares, along, keep_dims=False),
-    )
+    x = Term(program, data)
+    spread = x - x.reduce("Mean", axes, keep=True)
+    return x.reduce("Mean", axes).ref, (spread * spread).reduce("Mean", axes).ref
+
+
+@kind("BatchNormForwardTraining", ("src", "mean", "variance", "gamma", "beta"), 3)
+class BatchNormForwardTraining(_ByChannel):
+    """Batch normalisation with the batch's own statistics.
+
+    Outputs: the result; running mean and variance, momentum * old + (1 - momentum) * new;
+    mean and variance of the batch.
+    """
+
+    epsilon: float = attribute(number(minimum=0))
+    momentum: float = attribute(number(), 0.5)
+
+    def program(self, program: Program) -> Sequence[Ref]:
+        """Normalise in f32."""
+        data = self.enter(program, 0)
+        rank = program.rank(data)
+        batch = _statistics(program, data, (0, *range(2, rank)))
+        if program.count > 4:
+            affine = [program.wide(3), program.wide(4)]
+        else:
+            channels = program.shape(data)[1]
+            affine = [
+                Term(program, data).constant((fill,), (1,)).apply("Tile", repeats).ref
+                for fill in (1.0, 0.0)
+                for repeats in [Term(program, program.constant((channels,)))]
+            ]
+        found = program.add("BatchNormInference", data, *affine, *batch, epsilon=self.epsilon)
+        result = [self.leave(program, found)]
+        for ref, new in zip((1, 2), batch, strict=True):
+            old = Term(program, program.wide(ref)) * self.momentum
+            running = old + Term(program, new) * (1 - self.momentum)
+            result.append(running.cast(program.infos[1].element_type))
+        return (*result, *(program.cast(new, program.infos[1].element_type) for new in batch))
 
 
 @kind("LayerNorm", ("src", "gamma", "beta"), 1)
@@ -243,6 +274,22 @@ class TypeCast(Composite):
 @kind("Reorder", ("src",))
 class Reorder(TypeCast):
     """The same values in another layout of memory; results are logical arrays."""
+
+
+@kind("GenIndex", ("src",))
+class GenIndex(Composite):
+    """The index of each element along an axis, as s32."""
+
+    axis: int = attribute(integer())
+
+    def program(self, program: Program) -> Sequence[Ref]:
+        """Count, and broadcast to the shape of the input."""
+        shape = program.shape(0)
+        axis = normalize_axis(self.axis, len(shape))
+        bounds = [program.constant((value,), shape=()) for value in (0, shape[axis], 1)]
+        count = program.add("Range", *bounds, output_type=I32)
+        column = program.reshape(count, (-1, *(1,) * (len(shape) - axis - 1)))
+        return (program.add("Broadcast", column, program.constant(shape)),)
 
 
 @kind("StaticReshape", ("src",))

@@ -188,6 +188,21 @@ class Dequantize(_Static):
 
 
 class _Dynamic(Quantization):
+    mask: int | None = attribute(integer(0), None)
+
+    def parameter_shape(self, shape: tuple[int, ...]) -> tuple[int, ...]:
+        """Bit i of the mask, if there is one: dim i has scales of its own."""
+        if self.mask is None:
+            return Quantization.parameter_shape(self, shape)
+        if self.mask >> len(shape) or self.qtype is not QuantizationType.PER_TENSOR:
+            raise ShapeError(
+                f"mask {self.mask} needs qtype per_tensor and {self.mask.bit_length()} dims, "
+                f"found {self.qtype.value} and {format_shape(shape)}",
+                attribute="mask",
+                rule="quantization",
+            )
+        return tuple(n if self.mask >> i & 1 else 1 for i, n in enumerate(shape))
+
     def infer(self, inputs: Sequence[TensorInfo], context: Context) -> tuple[TensorInfo, ...]:
         """Keep the shape; the numbers of scales and zero points must fit it."""
         check_type(inputs[0], self.inputs[0], self.family)

@@ -68,12 +68,26 @@ def test_every_dtype_is_read() -> None:
         assert (found is None) == (dtype == "undef")
 
 
-@pytest.mark.parametrize("kind", ["Wildcard", "ReLUBackward", "Imaginary"])
+@pytest.mark.parametrize("kind", ["Wildcard", "MaxPoolBackward", "Imaginary"])
 def test_kinds_that_cannot_run_are_refused_by_name(kind: str) -> None:
     """They load, and a run names them."""
     model = deconv_ir.load(as_bytes(op(0, kind, [tensor(0, [2])], [tensor(1, [2])])))
     with pytest.raises(deconv_ir.UnsupportedError, match=kind):
         model.run(np.zeros(2, np.float32))
+
+
+@pytest.mark.parametrize("ports", [{}, {"input_ports": [0], "output_ports": [2]}])
+def test_an_end_makes_an_output(ports: Any) -> None:
+    """Also of a tensor that something else takes."""
+    data = as_bytes(
+        op(0, "ReLU", [tensor(0, [2])], [tensor(1, [2])]),
+        op(1, "End", [tensor(1, [2])], []),
+        op(2, "Abs", [tensor(1, [2])], [tensor(2, [2])]),
+        **ports,
+    )
+    model = deconv_ir.load(data)
+    assert set(model.outputs) == {"1", "2"}
+    assert model.run(np.array([-1, 3], np.float32))["1"].tolist() == [0, 3]
 
 
 BROKEN: list[tuple[str, bytes, str, int]] = [

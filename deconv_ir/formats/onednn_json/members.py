@@ -1,0 +1,247 @@
+"""Members of a oneDNN Graph file: attributes, tensors, and problems where they stand."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from deconv_ir.errors import IRError
+from deconv_ir.formats.onednn_json.document import Document, Tensor
+from deconv_ir.formats.onednn_json.kinds import DTYPES
+from deconv_ir.formats.onednn_json.text import Node, Text
+from deconv_ir.ir.dtypes import ElementType, parse_element_type
+from deconv_ir.ir.geometry import UNKNOWN
+from deconv_ir.ir.graph import Info, Port
+from deconv_ir.ir.shapes import Shape
+from deconv_ir.limits import Limits
+from deconv_ir.suggestions import nearest
+
+_TYPES: Final = ("bool", "s64", "s64[]", "f32", "f32[]", "string")
+_UNKNOWN_DIMS: Final = (-1, -(2**63))
+
+
+class UnusableError(Exception):
+    """The part of the file that is read cannot be used."""
+
+
+class Members:
+    """Reads members, and collects problems with the operation that they are in."""
+
+    def __init__(self, document: Document, source: Text, limits: Limits) -> None:
+        self.document = document
+        self.source = source
+        self.limits = limits
+        self.label: str | None = None
+
+    def problem(self, rule: str, message: str, node: Node, **facts: Any) -> None:
+        """Collect a problem; after too many, the rest is not read."""
+        line, column = self.source.position(node.start)
+        found = self.document.problems
+        if len(found) >= self.limits.problems:
+            raise IRError(
+                f"more than {self.limits.problems} problems; the rest was not read",
+                file=self.document.file,
+                line=line,
+                rule="oversize",
+            )
+        found.append(
+            IRError(
+                message,
+                file=self.document.file,
+                line=line,
+                column=column,
+                layer=self.label,
+                rule=rule,
+                **facts,
+            )
+        )
+
+    def fail(self, rule: str, message: str, node: Node, **facts: Any) -> UnusableError:
+        """Collect a problem, and return what ends the reading of this part."""
+        self.problem(rule, message, node, **facts)
+        return UnusableError()
+
+    def member(self, node: Node, name: str, kind: type | tuple[type, ...], what: str) -> Any:
+        """Return the value of a member that must be there."""
+        found = node.get(name)
+        if found is None:
+            raise self.fail("missing-attribute", f"{name!r} is missing", node)
+        if not isinstance(found.value, kind) or isinstance(found.value, bool):
+            rule = "number" if what == "a whole number" else "json"
+            raise self.fail(rule, f"{name!r} must be {what}", found)
+        return found.value
+
+    def attributes(self, node: Node) -> dict[str, str]:
+        """Return the attributes as text, as an IR would write them."""
+        section = node.get("attrs")
+        if section is None or section.value is None:
+            return {}
+        if not isinstance(section.value, dict):
+            self.problem("json", "'attrs' must be an object", section)
+            return {}
+        found = {}
+        for name, member in section.value.items():
+            kind, value = member.get("type"), member.get("value")
+            if kind is None or value is None:
+                self.problem(
+                    "missing-attribute", f"attribute {name!r} must have 'type' and 'value'", member
+                )
+                continue
+            text = _as_text(kind.value, value) if isinstance(kind.value, str) else None
+            if text is None:
+                shown = kind.value if kind.value in _TYPES else f"one of {', '.join(_TYPES)}"
+                self.problem(
+                    "attribute-value",
+                    f"attribute {name!r} must be a value of type {shown}",
+                    value if kind.value in _TYPES else kind,
+                    attribute=name,
+                )
+                continue
+            found[name] = text
+        return found
+
+    def tensors(self, node: Node, name: str) -> list[Tensor]:
+        """Read the tensors of one side."""
+        section = node.get(name)
+        if section is None:
+            return []
+        if not isinstance(section.value, list):
+            self.problem("json", f"{name!r} must be a list of tensors", section)
+            return []
+        return [self.tensor(element) for element in elements(section)]
+
+    def tensor(self, node: Node) -> Tensor:
+        """Read a tensor."""
+        if not isinstance(node.value, dict):
+            raise self.fail("json", "a tensor must be an object", node)
+        number = self.member(node, "id", int, "a whole number")
+        dtype = self.text(node, "dtype", "undef")
+        return Tensor(
+            number,
+            dtype,
+            self.element_type(node, dtype),
+            self.shape(node),
+            self.strides(node),
+            self.text(node, "layout_type", "undef"),
+            self.text(node, "property_type", "undef"),
+            node,
+        )
+
+    def text(self, node: Node, name: str, default: str) -> str:
+        """Return a member that is text."""
+        found = node.get(name)
+        if found is None:
+            return default
+        if not isinstance(found.value, str):
+            self.problem("json", f"{name!r} must be text", found)
+            return default
+        return found.value
+
+    def element_type(self, node: Node, dtype: str) -> ElementType | None:
+        """Return the element type of a tensor."""
+        if dtype == "undef":
+            return None
+        if dtype not in DTYPES:
+            self.problem(
+                "precision",
+                f"dtype must be an element type, found {dtype[:40]!r}",
+                node.get("dtype") or node,
+                actual=dtype[:40],
+                hint=nearest(dtype, list(DTYPES)) or f"known are {', '.join(DTYPES)}",
+            )
+            return None
+        return parse_element_type(DTYPES[dtype])
+
+    def integers(self, node: Node, name: str) -> tuple[int, ...] | None:
+        """Return a member that is a list of whole numbers."""
+        found = node.get(name)
+        if found is None:
+            return None
+        if not isinstance(found.value, tuple) and found.value != []:
+            self.problem("number", f"{name!r} must be a list of whole numbers", found)
+            return None
+        if len(found.value) > self.limits.rank:
+            self.problem(
+                "oversize",
+                f"the tensor has {len(found.value)} dims, more than the limit of "
+                f"{self.limits.rank}",
+                found,
+            )
+            return None
+        return tuple(found.value)
+
+    def shape(self, node: Node) -> Shape:
+        """Return the dims of a tensor; -1 and the least integer stand for unknown."""
+        dims = self.integers(node, "shape")
+        if dims is None:
+            return None
+        for dim in dims:
+            if dim < 0 and dim not in _UNKNOWN_DIMS:
+                self.problem(
+                    "dim-value",
+                    f"a dim must not be negative, found {dim}",
+                    node.get("shape") or node,
+                    actual=dim,
+                )
+                return None
+        return tuple(UNKNOWN if d < 0 else d for d in dims)
+
+    def strides(self, node: Node) -> tuple[int, ...] | None:
+        """Return the strides of a tensor; None where they are not known."""
+        found = self.integers(node, "stride")
+        return None if found is None or any(s in _UNKNOWN_DIMS for s in found) else found
+
+    def port(self, tensor: Tensor, index: int, line: int, *, output: bool) -> Port:
+        """Make a port of a tensor; a scalar that is an output is not told from an unknown rank."""
+        at, _ = self.source.position(tensor.node.start)
+        shape = tensor.shape if tensor.shape or not output else None
+        names = (str(tensor.id),) if output else ()
+        return Port(index, shape, tensor.element_type, names, at - line, (layout_info(tensor),))
+
+
+def layout_info(tensor: Tensor) -> Info:
+    """Return the layout of a tensor, as ports keep it."""
+    strides = "" if tensor.strides is None else ",".join(map(str, tensor.strides))
+    return Info(
+        "layout",
+        (
+            ("stride", strides),
+            ("layout_type", tensor.layout_type),
+            ("property_type", tensor.property_type),
+        ),
+    )
+
+
+def elements(node: Node) -> list[Node]:
+    """Return the elements of a list; integers stand where the list does."""
+    if isinstance(node.value, tuple):
+        return [Node(value, node.start, node.end) for value in node.value]
+    found: list[Node] = node.value
+    return found
+
+
+def _as_text(kind: str, node: Node) -> str | None:
+    """Write the value of an attribute as an IR does; None if it is not of its type."""
+    value = node.value
+    if kind == "string":
+        return value if isinstance(value, str) else None
+    if kind == "bool":
+        return {0: "false", 1: "true"}.get(value) if isinstance(value, int) else None
+    if kind in ("s64", "f32"):
+        return _number(kind, value)
+    if kind in ("s64[]", "f32[]"):
+        values = list(value) if isinstance(value, tuple) else None
+        if values is None and isinstance(value, list):
+            values = [element.value for element in value]
+        if values is None:
+            return None
+        texts = [_number(kind[:3], v) for v in values]
+        return None if None in texts else ",".join(t for t in texts if t is not None)
+    return None
+
+
+def _number(kind: str, value: object) -> str | None:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    if kind == "s64":
+        return str(value) if isinstance(value, int) else None
+    return repr(float(value))

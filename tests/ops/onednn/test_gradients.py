@@ -1,0 +1,203 @@
+"""Gradients of oneDNN Graph against differences of the forward formulas in f64."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from onednn_forms import as_bytes, op, tensor
+from onednn_oracle import close, floats, last, run
+
+import deconv_ir
+
+SHAPE = (2, 3, 4)
+
+
+def sigmoid(x: Any) -> Any:
+    return 1 / (1 + np.exp(-x))
+
+
+def gelu(x: Any) -> Any:
+    return x * (1 + np.vectorize(math.erf)(x / math.sqrt(2))) / 2
+
+
+def gelu_tanh(x: Any) -> Any:
+    return 0.5 * x * (1 + np.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x**3)))
+
+
+ELEMENTWISE: list[tuple[str, dict[str, Any], Callable[[Any], Any]]] = [
+    ("Abs", {}, np.abs),
+    ("Clamp", {"min": -0.5, "max": 0.75}, lambda x: np.clip(x, -0.5, 0.75)),
+    ("Elu", {"alpha": 0.7}, lambda x: np.where(x > 0, x, 0.7 * np.expm1(x))),
+    ("GELU", {}, gelu),
+    ("GELU", {"mode": "gelu_tanh"}, gelu_tanh),
+    ("HardSigmoid", {"alpha": 0.6, "beta": 0.4}, lambda x: np.clip(0.6 * x + 0.4, 0, 1)),
+    ("HardSwish", {}, lambda x: x * np.clip(x + 3, 0, 6) / 6),
+    ("Mish", {}, lambda x: x * np.tanh(np.log1p(np.exp(x)))),
+    ("ReLU", {}, lambda x: np.maximum(x, 0)),
+    ("Sigmoid", {}, sigmoid),
+    ("SoftPlus", {"beta": 2.0}, lambda x: np.log1p(np.exp(2 * x)) / 2),
+    ("Sqrt", {}, np.sqrt),
+    ("Tanh", {}, np.tanh),
+]
+FROM_OUTPUT = ("Clamp", "Elu", "ReLU", "Sigmoid", "Sqrt", "Tanh")
+CASES = [
+    (kind, attributes, function, use_dst)
+    for kind, attributes, function in ELEMENTWISE
+    for use_dst in ([False, True] if kind in FROM_OUTPUT else [None])
+]
+
+
+def slope(function: Callable[[Any], Any], x: Any, step: float = 1e-6) -> Any:
+    return (function(x + step) - function(x - step)) / (2 * step)
+
+
+@pytest.mark.parametrize(("kind", "attributes", "function", "use_dst"), CASES)
+def test_elementwise(kind: str, attributes: Any, function: Any, use_dst: bool | None) -> None:
+    """From src, or from dst where the document has use_dst."""
+    x, grad = floats(*SHAPE) * 2, floats(*SHAPE)
+    if kind == "Sqrt":
+        x = np.abs(x) + 0.5
+    wanted = slope(function, x.astype(float)) * grad
+    given = x
+    extra = {}
+    if use_dst is not None:
+        extra = {"use_dst": use_dst}
+        given = function(x.astype(float)).astype(np.float32) if use_dst else x
+    graph = op(
+        0,
+        f"{kind}Backward",
+        [tensor(0, SHAPE), tensor(1, SHAPE)],
+        [tensor(2, SHAPE)],
+        **attributes,
+        **extra,
+    )
+    (found,) = run(graph, arrays=[given, grad])
+    close(found, wanted, 2e-5)
+
+
+def test_a_gradient_in_bf16_is_rounded_once() -> None:
+    graph = op(
+        0,
+        "TanhBackward",
+        [tensor(0, SHAPE, "bf16"), tensor(1, SHAPE, "bf16")],
+        [tensor(2, SHAPE, "bf16")],
+    )
+    model = deconv_ir.load(as_bytes(graph))
+    element = model.inputs["0"].element_type
+    assert element is not None
+    y, grad = (floats(*SHAPE).astype(element.numpy()) for _ in range(2))
+    (found,) = model.run([y, grad]).values()
+    wanted = (grad.astype(np.float32) * (1 - y.astype(np.float32) ** 2)).astype(element.numpy())
+    np.testing.assert_array_equal(found.view(np.uint16), wanted.view(np.uint16))
+
+
+def jacobian(function: Callable[[Any], Any], x: Any, grad: Any, step: float = 1e-6) -> Any:
+    """Return the gradient of the sum of grad * function(x)."""
+    result = np.zeros(x.shape)
+    for at in np.ndindex(*x.shape):
+        shift = np.zeros(x.shape)
+        shift[at] = step
+        result[at] = ((function(x + shift) - function(x - shift)) * grad).sum() / (2 * step)
+    return result
+
+
+@pytest.mark.parametrize("kind", ["SoftMax", "LogSoftmax"])
+def test_softmax(kind: str) -> None:
+    """Along axis 1, and -1 by default."""
+    axis = 1 if kind == "SoftMax" else -1
+    x, grad = floats(*SHAPE), floats(*SHAPE)
+
+    def forward(x: Any) -> Any:
+        e = np.exp(x)
+        y = e / e.sum(axis, keepdims=True)
+        return y if kind == "SoftMax" else np.log(y)
+
+    graph = op(0, f"{kind}Backward", [tensor(0, SHAPE), tensor(1, SHAPE)], [tensor(2, SHAPE)])
+    (found,) = run(graph, arrays=[grad, forward(x.astype(float)).astype(np.float32)])
+    close(found, jacobian(forward, x.astype(float), grad), 2e-5)
+
+
+@pytest.mark.parametrize("layout", ["NCX", "NXC"])
+def test_bias(layout: str) -> None:
+    grad = floats(2, 3, 4, 5)
+    given = last(grad) if layout == "NXC" else grad
+    graph = op(0, "BiasAddBackward", [tensor(0, given.shape)], [tensor(1, [3])], data_format=layout)
+    (found,) = run(graph, arrays=[given])
+    close(found, grad.astype(float).sum((0, 2, 3)))
+
+
+@pytest.mark.parametrize("shape", [(3,), (1,), (3, 4), (1, 3, 1), (2, 1, 4), (2, 3, 4)])
+def test_prelu(shape: tuple[int, ...]) -> None:
+    """Slopes for each channel, one for all, and those that broadcast as NumPy does."""
+    x, grad, weights = floats(*SHAPE), floats(*SHAPE), floats(*shape)
+
+    def forward(x: Any, w: Any) -> Any:
+        wide = w.reshape(-1, 1) if w.shape == (3,) else w
+        return np.where(x > 0, x, x * wide)
+
+    graph = op(
+        0,
+        "PReLUBackward",
+        [tensor(0, SHAPE), tensor(1, shape), tensor(2, SHAPE)],
+        [tensor(3, SHAPE), tensor(4, shape)],
+        data_format="NCX",
+    )
+    found = run(graph, arrays=[x, weights, grad])
+    wide, w = x.astype(float), weights.astype(float)
+    close(found[0], jacobian(lambda x: forward(x, w), wide, grad), 2e-5)
+    close(found[1], jacobian(lambda w: forward(wide, w), w, grad), 2e-5)
+
+
+def normal(x: Any, axes: Any, gamma: Any, beta: Any, epsilon: float) -> Any:
+    mean, variance = x.mean(axes, keepdims=True), x.var(axes, keepdims=True)
+    return (x - mean) / np.sqrt(variance + epsilon) * gamma + beta
+
+
+@pytest.mark.parametrize("affine", [False, True])
+@pytest.mark.parametrize("kind", ["LayerNorm", "BatchNorm NCX", "BatchNorm NXC"])
+def test_normalisation(kind: str, affine: bool) -> None:
+    """Gradients of src, gamma and beta, through mean and variance."""
+    x, grad = floats(2, 3, 4, 5), floats(2, 3, 4, 5)
+    layer = kind == "LayerNorm"
+    axes, count = ((3,), 5) if layer else ((0, 2, 3), 3)
+    gamma, epsilon = floats(count), 1e-2
+    wide = x.astype(float)
+
+    def forward(x: Any, gamma: Any, beta: Any) -> Any:
+        if not layer:
+            gamma, beta = gamma.reshape(-1, 1, 1), beta.reshape(-1, 1, 1)
+        return normal(x, axes, gamma, beta, epsilon)
+
+    turn = last if kind.endswith("NXC") else np.asarray
+    statistics = [wide.mean(axes).astype(np.float32), wide.var(axes).astype(np.float32)]
+    small = statistics[0].shape
+    data = turn(x)
+    inputs = [tensor(0, data.shape), tensor(1, data.shape), tensor(2, small), tensor(3, small)]
+    outputs = [tensor(10, data.shape)]
+    arrays = [data, turn(grad), *statistics]
+    factor = np.ones(count)
+    if affine:
+        factor = gamma.astype(float)
+        inputs.append(tensor(4, [count]))
+        outputs += [tensor(11, [count]), tensor(12, [count])]
+        arrays.append(gamma)
+    name, _, layout = kind.partition(" ")
+    graph = op(
+        0,
+        f"{name}{'' if layer else 'Training'}Backward",
+        inputs,
+        outputs,
+        epsilon=epsilon,
+        **({"use_affine": affine} if layer else {"data_format": layout}),
+    )
+    found = run(graph, arrays=arrays)
+    zero = np.zeros(count)
+    wanted = jacobian(lambda x: forward(x, factor, zero), wide, grad)
+    close(found[0], turn(wanted), 1e-4)
+    if affine:
+        close(found[1], jacobian(lambda g: forward(wide, g, zero), factor, grad), 1e-4)
+        close(found[2], jacobian(lambda b: forward(wide, factor, b), zero, grad), 1e-4)

@@ -1,0 +1,244 @@
+"""Quantization of oneDNN Graph, and int8 patterns in exact integers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+from onednn_forms import ZEROS, as_bytes, deconvolution, op, tensor, windows
+from onednn_oracle import RNG, close, floats, run, scatter
+
+import deconv_ir
+
+
+def quantized_graph(
+    source: str, scales: Sequence[float], zps: Sequence[int], groups: int, *, added: bool
+) -> list[dict[str, Any]]:
+    """State the int8 pattern: Dequantize twice, ConvTranspose, [Add], Quantize."""
+    one: dict[str, Any] = {"qtype": "per_tensor", "axis": 1}
+    channel = {"qtype": "per_channel", "axis": 1} if len(scales) > 4 else one
+    x, w, y = [2, 4, 5, 5], [4, 6 // groups, 3, 3], [2, 6, 5, 5]
+    pads = windows(
+        [1, 1], [1, 1], [1, 1], groups=groups, weights_format="IOX", output_padding=ZEROS
+    )
+    result = [
+        op(
+            7,
+            "Dequantize",
+            [tensor(0, x, source)],
+            [tensor(1, x)],
+            scales=[scales[0]],
+            zps=[zps[0]],
+            **one,
+        ),
+        op(
+            8,
+            "Dequantize",
+            [tensor(2, w, "s8")],
+            [tensor(3, w)],
+            scales=list(scales[3:]),
+            zps=[zps[1]] * len(scales[3:]),
+            **channel,
+        ),
+        op(9, "ConvTranspose", [tensor(1, x), tensor(3, w)], [tensor(4, y)], **pads),
+    ]
+    last_tensor = 4
+    if added:
+        result += [
+            op(
+                10,
+                "Dequantize",
+                [tensor(5, y, "s8")],
+                [tensor(6, y)],
+                scales=[scales[1]],
+                zps=[zps[2]],
+                **one,
+            ),
+            op(11, "Add", [tensor(4, y), tensor(6, y)], [tensor(7, y)], auto_broadcast="none"),
+        ]
+        last_tensor = 7
+    result.append(
+        op(
+            12,
+            "Quantize",
+            [tensor(last_tensor, y)],
+            [tensor(8, y, "u8")],
+            scales=[scales[2]],
+            zps=[zps[3]],
+            **one,
+        )
+    )
+    return result
+
+
+@pytest.mark.parametrize("source", ["u8", "s8"])
+@pytest.mark.parametrize("groups", [1, 2])
+@pytest.mark.parametrize("per_channel", [False, True])
+def test_int8_patterns_sum_exact_integers(source: str, groups: int, per_channel: bool) -> None:
+    """Before Quantize: the exact rational number, rounded to f32 once."""
+    weights = [0.37, 0.11, 2.25, 0.013, 1.7, 0.6][: 6 // groups] if per_channel else [0.37]
+    scales = [0.12, 1.0, 3.3, *weights]
+    if per_channel and groups == 2:
+        scales = [0.12, 1.0, 3.3, 0.37, 0.11, 2.25]
+    zps = [3, -5, 0, 100]
+    graph = quantized_graph(source, scales, zps, groups, added=False)
+    low, high = (0, 256) if source == "u8" else (-128, 128)
+    x = RNG.integers(low, high, (2, 4, 5, 5)).astype("u1" if source == "u8" else "i1")
+    w = RNG.integers(-128, 128, (4, 6 // groups, 3, 3)).astype("i1")
+    model = deconv_ir.load(as_bytes(*graph))
+    found = model.run({"0": x, "2": w}, outputs=["4", "8"])
+    total = scatter(
+        x.astype(object) - zps[0], w.astype(object) - zps[1], [1, 1], [1, 1], [5, 5], groups=groups
+    )
+    factors = [Fraction(float(np.float32(s))) for s in scales[3:]]
+    source_scale = Fraction(float(np.float32(scales[0])))
+    exact = np.zeros(total.shape, np.float32)
+    levels = np.zeros(total.shape, np.uint8)
+    step = Fraction(float(np.float32(scales[2])))
+    for at in np.ndindex(*total.shape):
+        factor = factors[at[1] % len(factors)]
+        exact[at] = np.float32(float(total[at] * source_scale * factor))
+        level = round(Fraction(float(exact[at])) / step + zps[3])
+        levels[at] = min(255, max(0, level))
+    np.testing.assert_array_equal(found["4"], exact)
+    np.testing.assert_array_equal(found["8"], levels)
+
+
+def test_the_pattern_with_a_residual_and_a_bias() -> None:
+    """Dequantize, Dequantize, ConvTranspose with bias; Add of a dequantized tensor; Quantize."""
+    graph = quantized_graph("s8", [1.0, 0.5, 1.0, 2.25], [2, 0, 1, 3], 1, added=True)
+    graph[2]["inputs"].append(tensor(20, [6]))
+    x = RNG.integers(-128, 128, (2, 4, 5, 5)).astype("i1")
+    w = RNG.integers(-20, 20, (4, 6, 3, 3)).astype("i1")
+    b = floats(6)
+    r = RNG.integers(-128, 128, (2, 6, 5, 5)).astype("i1")
+    model = deconv_ir.load(as_bytes(*graph))
+    found = model.run({"0": x, "2": w, "20": b, "5": r})["8"]
+    total = scatter(x.astype(float) - 2, w.astype(float), [1, 1], [1, 1], [5, 5]) * 2.25
+    added = (total + b.reshape(-1, 1, 1)).astype(np.float32) + ((r - 1.0) * 0.5).astype(np.float32)
+    wanted = np.clip(np.rint(added.astype(float) + 3), 0, 255)
+    np.testing.assert_array_equal(found, wanted)
+
+
+def test_quantize_rounds_half_to_even_and_saturates() -> None:
+    """round(src / scale + zp): the sum is rounded, not the quotient."""
+    values = np.array([0.5, 1.5, 2.5, -0.5, 1e9, -1e9, np.nan, 0.25], np.float32)
+    graph = op(
+        0,
+        "Quantize",
+        [tensor(0, [8])],
+        [tensor(1, [8], "s8")],
+        scales=[1.0],
+        zps=[1],
+        qtype="per_tensor",
+    )
+    (found,) = run(graph, arrays=[values])
+    assert found.tolist() == [2, 2, 4, 0, 127, -128, 0, 1]
+
+
+@pytest.mark.parametrize("axis", [0, 1, -1])
+def test_per_channel_quantization_on_any_axis(axis: int) -> None:
+    """One scale and zero point for each element of the axis."""
+    data = RNG.integers(0, 256, (2, 3, 4)).astype(np.uint8)
+    count = data.shape[axis]
+    scales, zps = [0.5 + i for i in range(count)], list(range(count))
+    graph = op(
+        0,
+        "Dequantize",
+        [tensor(0, data.shape, "u8")],
+        [tensor(1, data.shape)],
+        qtype="per_channel",
+        axis=axis,
+        scales=scales,
+        zps=zps,
+    )
+    (found,) = run(graph, arrays=[data])
+    moved = np.moveaxis(data, axis, -1).astype(float)
+    wanted = np.moveaxis((moved - zps) * scales, -1, axis)
+    np.testing.assert_array_equal(found, wanted)
+
+
+def test_dynamic_dequantize_by_groups() -> None:
+    """Scales of shape data / group_shape."""
+    data = RNG.integers(-8, 8, (4, 6)).astype(np.int8)
+    scales, zps = floats(2, 6), RNG.integers(-3, 3, (2, 6)).astype(np.int8)
+    graph = op(
+        0,
+        "DynamicDequantize",
+        [tensor(0, [4, 6], "s8"), tensor(1, [2, 6]), tensor(2, [2, 6], "s8")],
+        [tensor(3, [4, 6])],
+        qtype="per_group",
+        axis=0,
+        group_shape=[2, 1],
+    )
+    (found,) = run(graph, arrays=[data, scales, zps])
+    wanted = np.zeros((4, 6))
+    for i, j in np.ndindex(4, 6):
+        wanted[i, j] = (int(data[i, j]) - int(zps[i // 2, j])) * float(scales[i // 2, j])
+    close(found, wanted, 1e-6)
+
+
+@pytest.mark.parametrize(("mask", "shape"), [(0, ()), (2, (6,)), (3, (4, 6)), (5, (4, 3))])
+def test_a_mask_tells_which_dims_have_scales(mask: int, shape: tuple[int, ...]) -> None:
+    """Bit i: dim i has scales of its own, which are packed."""
+    data = floats(4, 6, 3) * 40
+    scales = np.abs(floats(*shape)) + np.float32(0.5)
+    graph = op(
+        0,
+        "DynamicQuantize",
+        [tensor(0, [4, 6, 3]), tensor(1, shape)],
+        [tensor(2, [4, 6, 3], "s8")],
+        mask=mask,
+    )
+    (found,) = run(graph, arrays=[data, scales])
+    wanted = np.zeros((4, 6, 3))
+    for at in np.ndindex(4, 6, 3):
+        own = tuple(i for axis, i in enumerate(at) if mask >> axis & 1)
+        wanted[at] = min(127, max(-128, round(float(data[at]) / float(scales[own]))))
+    np.testing.assert_array_equal(found, wanted)
+
+
+@pytest.mark.parametrize("dtype", ["bf16", "f16"])
+def test_integers_are_exact_through_a_cast(dtype: str) -> None:
+    """Dequantize, TypeCast, ConvTranspose: one rounding, to the type of the output."""
+    one: dict[str, Any] = {"qtype": "per_tensor", "axis": 1}
+    x, w, y = [1, 8, 6], [8, 2, 3], [1, 2, 8]
+    graph = [
+        op(0, "Dequantize", [tensor(0, x, "u8")], [tensor(1, x)], scales=[0.3], zps=[7], **one),
+        op(1, "TypeCast", [tensor(1, x)], [tensor(2, x, dtype)]),
+        op(2, "Dequantize", [tensor(3, w, "s8")], [tensor(4, w)], scales=[0.7], **one),
+        op(3, "TypeCast", [tensor(4, w)], [tensor(5, w, dtype)]),
+        deconvolution(x, w, y, dtype)
+        | {
+            "id": 4,
+            "inputs": [tensor(2, x, dtype), tensor(5, w, dtype)],
+            "outputs": [tensor(6, y, dtype)],
+        },
+    ]
+    model = deconv_ir.load(as_bytes(*graph))
+    data = RNG.integers(0, 256, x).astype("u1")
+    weights = RNG.integers(-128, 128, w).astype("i1")
+    (found,) = model.run([data, weights]).values()
+    total = scatter(data.astype(object) - 7, weights.astype(object), [1], [0], [8])
+    scale = float(np.float32(0.3)) * float(np.float32(0.7))
+    element = model.outputs["6"].element_type
+    assert element is not None
+    wanted = (total.astype(float) * scale).astype(element.numpy())
+    np.testing.assert_array_equal(found.view(np.uint16), wanted.view(np.uint16))
+
+
+def test_a_product_of_two_lists_is_a_scalar() -> None:
+    """MatMul of dequantized vectors: the exact sum, of rank 0."""
+    one: dict[str, Any] = {"qtype": "per_tensor", "scales": [0.5]}
+    graph = [
+        op(0, "Dequantize", [tensor(0, [3], "s8")], [tensor(1, [3])], **one),
+        op(1, "Dequantize", [tensor(2, [3], "s8")], [tensor(3, [3])], **one),
+        op(2, "MatMul", [tensor(1, [3]), tensor(3, [3])], [tensor(4, [])]),
+    ]
+    x = np.array([1, 2, 3], np.int8)
+    (found,) = run(*graph, arrays=[x, x])
+    assert found.shape == ()
+    assert found == 3.5

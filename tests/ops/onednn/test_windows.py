@@ -1,0 +1,209 @@
+"""Convolutions, their gradients and pooling of oneDNN Graph, by loops in f64."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from onednn_forms import ZEROS, as_bytes, deconvolution, op, tensor, windows
+from onednn_oracle import close, floats, gather, last, run, scatter
+
+import deconv_ir
+
+
+@pytest.mark.parametrize("dtype", ["f32", "bf16", "f16"])
+def test_grouped_conv_transpose_takes_weights_as_ic_by_oc_over_groups(dtype: str) -> None:
+    """Weights (IC, OC / groups, X) with strides, dilations and output_padding."""
+    kind = deconv_ir.load(as_bytes(deconvolution([1, 4, 3], [4, 2, 2], [1, 2, 4], dtype)))
+    element = kind.inputs["0"].element_type
+    assert element is not None
+    x = floats(2, 4, 3, 4).astype(element.numpy())
+    w = floats(4, 3, 2, 3).astype(element.numpy())
+    graph = deconvolution(
+        x.shape,
+        w.shape,
+        [2, 6, 7, 9],
+        dtype,
+        strides=[2, 2],
+        dilations=[2, 1],
+        pads_begin=[0, 1],
+        pads_end=[0, 0],
+        output_padding=[0, 1, *ZEROS[2:]],
+        groups=2,
+    )
+    (found,) = run(graph, arrays=[x, w])
+    wanted = scatter(x.astype(float), w.astype(float), [2, 2], [0, 1], [7, 9], [2, 1], 2)
+    assert found.dtype == element.numpy()
+    close(found, wanted, {"f32": 1e-5, "bf16": 1e-2, "f16": 2e-3}[dtype])
+
+
+def test_layouts_of_data_and_weights_are_the_same_computation() -> None:
+    """NXC and XOI, with a bias."""
+    x, w, b = floats(1, 4, 5, 5), floats(4, 3, 3, 3), floats(3)
+    wanted = scatter(x, w, [1, 1], [1, 1], [5, 5]) + b.reshape(-1, 1, 1)
+    graph = op(
+        0,
+        "ConvTranspose",
+        [tensor(0, [1, 5, 5, 4]), tensor(1, [3, 3, 3, 4]), tensor(2, [3])],
+        [tensor(3, [1, 5, 5, 3])],
+        **windows([1, 1], [1, 1], [1, 1], data_format="NXC", filter_format="XOI"),
+    )
+    (found,) = run(graph, arrays=[last(x), np.moveaxis(w, (0, 1), (-1, -2)), b])
+    close(found, last(wanted))
+
+
+@pytest.mark.parametrize(("pad", "begin"), [("SAME_UPPER", 0), ("SAME_LOWER", 1), ("VALID", 0)])
+def test_auto_pad_of_conv_transpose(pad: str, begin: int) -> None:
+    """SAME_UPPER puts the odd pad at the end (S3); the declared pads are ignored."""
+    x, w = floats(1, 2, 4), floats(2, 3, 3)
+    extent = 9 if pad == "VALID" else 8
+    graph = deconvolution(
+        x.shape, w.shape, [1, 3, extent], strides=[2], auto_pad=pad, pads_begin=[7], pads_end=[7]
+    )
+    (found,) = run(graph, arrays=[x, w])
+    close(found, scatter(x, w, [2], [begin], [extent]))
+
+
+@pytest.mark.parametrize("stated", ["attribute", "zeros", "absent", "input"])
+def test_the_shape_of_convolution_backward_data(stated: str) -> None:
+    """dst_shape as attribute or input; absent, or zeros: the declared shape of the output."""
+    x, w = floats(1, 4, 3, 3), floats(4, 2, 3, 3)
+    attributes = windows([2, 2], [1, 0], [1, 0], weights_format="OIX", output_padding=ZEROS)
+    inputs, arrays = [tensor(0, x.shape), tensor(1, w.shape)], [x, w]
+    if stated == "attribute":
+        attributes["dst_shape"] = [1, 2, 5, 7]
+    elif stated == "zeros":
+        attributes["dst_shape"] = ZEROS
+    elif stated == "input":
+        inputs.append(tensor(2, [4], "s32"))
+        arrays.append(np.array([1, 2, 5, 7], np.int32))
+    graph = op(0, "ConvolutionBackwardData", inputs, [tensor(9, [1, 2, 5, 7])], **attributes)
+    (found,) = run(graph, arrays=arrays)
+    close(found, scatter(x, w, [2, 2], [1, 0], [5, 7]))
+
+
+@pytest.mark.parametrize("groups", [1, 2])
+@pytest.mark.parametrize("layout", ["NCX", "NXC"])
+def test_convolution_with_bias(groups: int, layout: str) -> None:
+    """OIX and XIO, in groups."""
+    x, w, b = floats(2, 4, 6, 5), floats(6, 4 // groups, 3, 2), floats(6)
+    wanted = gather(x, w, [2, 1], [1, 0], [3, 3], [1, 2], groups) + b.reshape(-1, 1, 1)
+    attributes = windows([2, 1], [1, 0], [0, 0], [1, 2], groups=groups, data_format=layout)
+    weights, data, result = w, x, wanted
+    if layout == "NXC":
+        data, result = last(x), last(wanted)
+        weights = np.moveaxis(w, (0, 1), (-1, -2))
+    attributes["weights_format"] = "OIX" if layout == "NCX" else "XIO"
+    graph = op(
+        0,
+        "Convolution",
+        [tensor(0, data.shape), tensor(1, weights.shape), tensor(2, [6])],
+        [tensor(3, result.shape)],
+        **attributes,
+    )
+    (found,) = run(graph, arrays=[data, weights, b])
+    close(found, result)
+
+
+@pytest.mark.parametrize("groups", [1, 2])
+@pytest.mark.parametrize("layout", ["NCX", "NXC"])
+def test_gradients_are_the_adjoints_of_conv_transpose(groups: int, layout: str) -> None:
+    """<dy, f(x, w)> is linear in x and in w: its gradients, by the definition of f."""
+    x, w, dy = floats(2, 4, 3, 4), floats(4, 6 // groups, 3, 2), floats(2, 6, 6, 8)
+    settings = windows([2, 2], [1, 0], [0, 1], [1, 2], groups=groups, data_format=layout)
+    turned = layout == "NXC"
+    form = {"weights_format": "XOI" if turned else "IOX"}
+    data, grad = (last(x), last(dy)) if turned else (x, dy)
+    weights = np.moveaxis(w, (0, 1), (-1, -2)) if turned else w
+
+    def value(x: Any, w: Any) -> Any:
+        return scatter(x, w, [2, 2], [1, 0], [6, 8], [1, 2], groups)
+
+    wanted = np.zeros(x.shape)
+    for at in np.ndindex(*x.shape):
+        one = np.zeros(x.shape)
+        one[at] = 1
+        wanted[at] = (value(one, w.astype(float)) * dy).sum()
+    graph = op(
+        0,
+        "ConvTransposeBackwardData",
+        [tensor(0, grad.shape), tensor(1, weights.shape)],
+        [tensor(2, data.shape)],
+        **settings | form,
+    )
+    (found,) = run(graph, arrays=[grad, weights])
+    close(found, last(wanted) if turned else wanted)
+
+    wanted = np.zeros(w.shape)
+    for at in np.ndindex(*w.shape):
+        one = np.zeros(w.shape)
+        one[at] = 1
+        wanted[at] = (value(x.astype(float), one) * dy).sum()
+    graph = op(
+        0,
+        "ConvTransposeBackwardWeights",
+        [tensor(0, data.shape), tensor(1, grad.shape)],
+        [tensor(2, weights.shape)],
+        weights_shape=list(weights.shape),
+        **settings | form,
+    )
+    (found,) = run(graph, arrays=[data, grad])
+    close(found, np.moveaxis(wanted, (0, 1), (-1, -2)) if turned else wanted)
+
+
+def test_gradient_of_convolution_with_respect_to_its_weights() -> None:
+    """In groups, strided, with weights_shape as an input."""
+    x, dy = floats(2, 4, 7), floats(2, 6, 4)
+    wanted = np.zeros((6, 2, 3))
+    for at in np.ndindex(*wanted.shape):
+        one = np.zeros(wanted.shape)
+        one[at] = 1
+        wanted[at] = (gather(x.astype(float), one, [2], [1], [4], [1], 2) * dy).sum()
+    graph = op(
+        0,
+        "ConvolutionBackwardWeights",
+        [tensor(0, x.shape), tensor(1, dy.shape), tensor(2, [3], "s32")],
+        [tensor(3, [6, 2, 3])],
+        **windows([2], [1], [1], groups=2, weights_format="OIX"),
+    )
+    (found,) = run(graph, arrays=[x, dy, np.array([6, 2, 3], np.int32)])
+    close(found, wanted)
+
+
+@pytest.mark.parametrize("layout", ["NCX", "NXC"])
+def test_pooling(layout: str) -> None:
+    """Windows of 3 with stride 2, pads that are excluded from the mean or not, floor and ceil."""
+    x = floats(1, 2, 7, 6)
+    turn = last if layout == "NXC" else np.asarray
+    data = turn(x)
+
+    def window(y: int, extent: int) -> range:
+        return range(max(0, 2 * y - 1), min(extent, 2 * y + 2))
+
+    for kind, extra in (
+        ("MaxPool", {}),
+        ("AvgPool", {"exclude_pad": True}),
+        ("AvgPool", {"exclude_pad": False}),
+    ):
+        wanted = np.zeros((1, 2, 4, 3))
+        for c, i, j in np.ndindex(2, 4, 3):
+            part = x[0, c][np.ix_(window(i, 7), window(j, 6))].astype(float)
+            count = part.size if extra.get("exclude_pad") else 9
+            wanted[0, c, i, j] = part.max() if kind == "MaxPool" else part.sum() / count
+        result = turn(wanted)
+        graph = op(
+            0,
+            kind,
+            [tensor(0, data.shape)],
+            [tensor(1, result.shape)],
+            strides=[2, 2],
+            kernel=[3, 3],
+            pads_begin=[1, 1],
+            pads_end=[1, 1],
+            data_format=layout,
+            rounding_type="floor",
+            **extra,
+        )
+        (found,) = run(graph, arrays=[data])
+        close(found, result)
