@@ -103,11 +103,19 @@ def print_json(document: Mapping[str, Any]) -> None:
     click.echo(json.dumps(document, indent=2))
 
 
+def colour_wanted() -> bool | None:
+    """Return whether to colour what is written; None: on terminals.
+
+    Source: https://no-color.org
+    """
+    return False if os.environ.get("NO_COLOR") else None
+
+
 def _report(kind: str, colour: str, message: str) -> None:
     # If standard error cannot be written, only the exit code remains.
     with contextlib.suppress(OSError):
         start = click.style(f"{kind}: ", fg=colour, bold=True)
-        click.echo(start + one_line(message, _MAX_LINE), err=True)
+        click.echo(start + one_line(message, _MAX_LINE), err=True, color=colour_wanted())
 
 
 def _usage_message(error: click.ClickException) -> str:
@@ -134,7 +142,9 @@ def run_command(command: click.Command) -> NoReturn:
     try:
         with _caught_signals():
             _occupy_standard_streams()
-            code = command.main(prog_name=command.name, standalone_mode=False)
+            code = command.main(
+                prog_name=command.name, standalone_mode=False, color=colour_wanted()
+            )
             if sys.stdout is not None:
                 sys.stdout.flush()  # while an error can still be reported
     except click.exceptions.Exit as done:

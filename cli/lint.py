@@ -17,6 +17,7 @@ from .common import (
     FROM_STDIN,
     STREAM,
     Mistake,
+    print_json,
     run_and_leave,
     standard_input,
 )
@@ -116,6 +117,9 @@ def _rules_option(name: str, text: str) -> Callable[[_Command], _Command]:
 @click.option("--exit-zero", is_flag=True, help="Exit with 0 even if there are findings.")
 @click.option("--exit-zero-on-no-files", is_flag=True, help="Exit with 0 even if no file is found.")
 @click.option("--statistics", is_flag=True, help="Count findings by rule.")
+@click.option("--show-files", is_flag=True, help="List the files that would be checked, and exit.")
+@click.option("--show-settings", is_flag=True, help="Show the settings in effect, and exit.")
+@click.option("--settings-schema", is_flag=True, help="Print the JSON schema of settings files.")
 @click.option("--list-rules", is_flag=True, help="List all rules and exit.")
 @click.option(
     "--explain", metavar="RULE", shell_complete=complete_rule, help="Explain a rule and exit."
@@ -147,6 +151,9 @@ def command(
     exit_zero: bool,
     exit_zero_on_no_files: bool,
     statistics: bool,
+    show_files: bool,
+    show_settings: bool,
+    settings_schema: bool,
     list_rules: bool,
     explain: str | None,
     stdin_filename: str | None,
@@ -159,8 +166,14 @@ def command(
 ) -> int:
     """Find what is wrong with the models at PATH...: files, folders, patterns, or '-'.
 
-    Models are OpenVINO IRs (.xml) and oneDNN Graph files (.json); in folders, .xml files.
+    Models are OpenVINO IRs (.xml) and oneDNN Graph files (.json); a .bin stands for the .xml
+    beside it.  Default: the current folder.
     """
+    if settings_schema:
+        from deconv_ir.linter.settings import json_schema
+
+        print_json(json_schema())
+        return EXIT_OK
     if list_rules or explain is not None:
         from .lint_rules import explain_rule, rule_table
 
@@ -175,8 +188,6 @@ def command(
         raise Mistake(
             "--fix and --diff cannot be combined with --shape: the file declares its own shapes"
         )
-    if update_baseline and baseline is None:
-        raise Mistake("--update-baseline requires --baseline FILE")
     from .lint_paths import find_files
     from .lint_settings import Settings
 
@@ -191,9 +202,19 @@ def command(
     if weights is not None and len(files) > 1:
         raise Mistake(f"--weights requires a single IR file, found {len(files)}")
     files = [(f, named) for f, named in files if named or not settings.is_excluded(f)]
+    stated = settings.config(files[0][0] if files else "")
+    baseline = baseline or stated.baseline_file
+    if show_files or show_settings:
+        from .lint_show import list_files, list_settings
+
+        names = [file for file, _ in files]
+        text = list_files(names) if show_files else list_settings(names, settings, format_)
+        write(text, format_, output)
+        return EXIT_OK
+    if update_baseline and baseline is None:
+        raise Mistake("--update-baseline requires --baseline FILE, or a baseline in the settings")
     if output is not None or update_baseline:
-        name = baseline or settings.baseline(files)
-        _protect([f for f, _ in files], settings, weights, output, name, update_baseline)
+        _protect([f for f, _ in files], settings, weights, output, baseline, update_baseline)
     cache = None if no_cache else _cache_folder(files, cache_dir)
     if fix or diff:
         from .lint_fix import fix_files
@@ -214,11 +235,11 @@ def command(
 
         Cache(cache).prune()
     known = 0
-    if (name := baseline or settings.baseline(files)) is not None:
+    if baseline is not None:
         from .lint_baseline import apply
 
-        results, known = apply(name, results, update=update_baseline)
-    run = Run(results=results, fixed=fixed, known=known, no_ir=no_ir)
+        results, known = apply(baseline, results, settings, update=update_baseline)
+    run = Run(results=results, fixed=fixed, known=known, no_ir=no_ir, docs_url=stated.docs_url)
     _write(run, format_, output, statistics=statistics, quiet=quiet)
     failed = any(result.findings for result in results)
     return EXIT_DIFFERS if failed and not exit_zero else EXIT_OK

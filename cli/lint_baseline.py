@@ -5,23 +5,31 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from deconv_ir.formats.files import output_errors
 from deconv_ir.linter.baseline import Baseline
 
 if TYPE_CHECKING:
     from deconv_ir.linter.engine import Result
 
+    from .lint_settings import Settings
 
-def apply(file: str, results: list[Result], *, update: bool) -> tuple[list[Result], int]:
+
+def apply(
+    file: str, results: list[Result], settings: Settings, *, update: bool
+) -> tuple[list[Result], int]:
     """Take the findings that a baseline knows out of the results; also return their number.
 
-    With `update`, all findings are written to the baseline first.
+    With `update`, the findings of the files that were checked are written to the baseline
+    first.
     """
-    path = Path(file)
+    stated = settings.config(results[0].file if results else "")
+    path, root = Path(file), Path(stated.folder) if stated.file else None
     if update:
-        with output_errors(file, "the baseline"):
-            Baseline(path).write(f for result in results for f in result.findings)
-    baseline = Baseline.read(path)
+        exists = path.exists()
+        baseline = Baseline.read(path, root) if exists else Baseline(path, root)
+        checked = {result.file: settings.options(result.file).rules for result in results}
+        baseline.update(checked, (f for result in results for f in result.findings))
+    else:
+        baseline = Baseline.read(path, root)
     left = []
     known = 0
     for result in results:

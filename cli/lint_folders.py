@@ -3,14 +3,21 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from deconv_ir.formats.files import is_json, open_regular
+
 if TYPE_CHECKING:
     from pathspec import GitIgnoreSpec
 
-SUFFIX = ".xml"
+SNIFFED_BYTES = 64 << 10
+"""How much of a .json file is read to tell whether it is a oneDNN Graph file."""
+_GRAPH = re.compile(rb'"graph"\s*:\s*\[')
+_MEMBERS = re.compile(rb'"(?:engine_kind|fpmath_mode|input_ports|output_ports)"\s*:')
+_OPERATION = re.compile(rb'"kind"\s*:\s*"[^{}]*"(?:attrs|inputs)"\s*:')
 ALWAYS_SKIPPED = frozenset(
     {".git", ".hg", ".svn", ".venv", "venv", "node_modules", "__pycache__", ".tox"}
     | {".mypy_cache", ".pytest_cache", ".ruff_cache"}
@@ -19,7 +26,10 @@ IGNORE_FILES = (".gitignore", ".ignore")
 
 
 def walk(folder: str) -> Iterator[str]:
-    """Iterate over the .xml files in a folder and below it, passing over ignored ones."""
+    """Iterate over the models in a folder and below it, passing over ignored files.
+
+    They are .xml files, and those .json files that look like a oneDNN Graph file.
+    """
     specs = list(_specs_above(Path(folder).absolute()))
     yield from _walk(folder, Path(folder).absolute(), specs)
 
@@ -41,11 +51,26 @@ def _walk(shown: str, absolute: Path, specs: list[tuple[Path, GitIgnoreSpec]]) -
             ):
                 yield from _walk(path, absolute / entry.name, specs)
         elif (
-            entry.name.lower().endswith(SUFFIX)
+            entry.name.lower().endswith((".xml", ".json"))
             and _may_be_file(entry)
             and not _is_ignored(absolute / entry.name, specs, is_folder=False)
+            and (entry.name.lower().endswith(".xml") or _looks_like_graph(absolute / entry.name))
         ):
             yield path
+
+
+def _looks_like_graph(path: Path) -> bool:
+    """Whether a .json file is a oneDNN Graph file, by the members that it begins with."""
+    try:
+        with open_regular(path) as stream:
+            start = stream.read(SNIFFED_BYTES)
+    except OSError:
+        return False
+    return (
+        is_json(start)
+        and _GRAPH.search(start) is not None
+        and (_MEMBERS.search(start) or _OPERATION.search(start)) is not None
+    )
 
 
 def _may_be_file(entry: os.DirEntry[str]) -> bool:

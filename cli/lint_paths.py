@@ -7,9 +7,15 @@ from collections.abc import Iterable
 
 from .common import STREAM, Mistake
 
+WEIGHTS = ".bin"
+
 
 def find_files(paths: Iterable[str]) -> list[tuple[str, bool]]:
-    """Return each file once, in order, and whether the user named it (not a folder of it)."""
+    """Return each file once, in order, and whether the user named it (not a folder of it).
+
+    A .bin stands for the .xml beside it, and for nothing where there is none: a pre-commit hook
+    is given all files that changed.
+    """
     found: dict[str, bool] = {}
     paths = list(paths)
     for path in paths:
@@ -22,6 +28,9 @@ def find_files(paths: Iterable[str]) -> list[tuple[str, bool]]:
 
                 for file in walk(match):
                     found.setdefault(file, False)
+            elif match.lower().endswith(WEIGHTS):
+                if os.path.exists(model := match[: -len(WEIGHTS)] + ".xml"):
+                    found[model] = True
             else:
                 found[match] = True  # if it is not a regular file, the reader says so
     return list(found.items())

@@ -73,24 +73,29 @@ class Settings:
             self._options[config, ignored] = found
         return found
 
-    def _choose(self, config: Config) -> Options:
-        return choose(
+    def effective(self, config: Config) -> Config:
+        """Return settings with those of the command line in their place."""
+        return config.replace(
             select=self.select or config.select or (),
             ignore=(*(config.ignore or ()), *self.ignore),
             extend_select=(*(config.extend_select or ()), *self.extend_select),
             severity=self.severity or config.severity or "warning",
             semantics=self.semantics or config.semantics or "spec",
-            severities=dict(config.severities),
-            reshape=self.reshape,
             deep=self.deep or config.deep,
         )
 
-    def baseline(self, files: list[tuple[str, bool]]) -> str | None:
-        """Return the baseline that the settings of the first file name."""
-        config = self.config(files[0][0]) if files else Config()
-        if config.file is None or config.baseline is None:
-            return None
-        return os.path.join(config.folder, config.baseline)
+    def _choose(self, config: Config) -> Options:
+        chosen = self.effective(config)
+        return choose(
+            select=chosen.select or (),
+            ignore=chosen.ignore or (),
+            extend_select=chosen.extend_select or (),
+            severity=chosen.severity or "",
+            semantics=chosen.semantics or "",
+            severities=dict(chosen.severities),
+            reshape=self.reshape,
+            deep=chosen.deep,
+        )
 
 
 def _split(words: tuple[str, ...]) -> tuple[str, ...]:

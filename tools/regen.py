@@ -14,6 +14,7 @@ GENERATORS: dict[str, tuple[str, ...]] = {
     "tools/regen_operations_doc.py": ("docs/operations.md",),
     "tools/regen_lint_index.py": ("deconv_ir/linter/_index.py",),
     "tools/regen_lint_docs.py": ("docs/rules.md",),
+    "tools/regen_lint_settings.py": ("docs/linting.md", "docs/deconv-lint.schema.json"),
     "samples/upsample/make.py": (
         "samples/upsample/bilinear_x2.xml",
         "samples/upsample/bilinear_x2.bin",

@@ -33,6 +33,7 @@ FORMAT = click.option(
     show_default=True,
     help="Format of the findings.",
 )
+_STANDARD_OUTPUT = ("-", "/dev/stdout", "/dev/fd/1", "/proc/self/fd/1")
 OUTPUT = click.option("--output", metavar="FILE", type=FILE, help="Write the findings to a file.")
 
 
@@ -61,6 +62,7 @@ class Run(Record):
     known: int = field(default=0)  # findings that are in the baseline
     no_ir: int = field(default=0)  # XML files in folders that are not IRs, and were skipped
     tool: Tool = field(default=LINT)
+    docs_url: str | None = field(default=None)  # address of rules.md; None: of the installation
     closing: str | None = field(default=None)  # last line for people; None: a summary
     more: Mapping[str, Any] = field(default=MappingProxyType({}))  # further keys for JSON
 
@@ -88,12 +90,16 @@ def render(name: str, run: Run) -> str:
 
 def write(text: str, name: str, output: str | None) -> None:
     """Print a report, or write it to a file, which appears whole or not at all."""
-    if output is None:
+    if output is None or output in _STANDARD_OUTPUT:
         click.echo(text, nl=False)
         return
     from pathlib import Path
 
     from deconv_ir.formats.files import output_errors, replace_file
 
-    with output_errors(output, "the report"), replace_file(Path(output)) as stream:
+    path = Path(output)
+    # A device or a pipe takes the bytes as they come.
+    direct = path.exists() and not path.is_file() and not path.is_dir()
+    opened = path.open("wb") if direct else replace_file(path)
+    with output_errors(output, "the report"), opened as stream:
         stream.write(click.unstyle(text).encode() if name == "text" else text.encode())

@@ -14,7 +14,7 @@ from urllib.parse import quote
 from deconv_ir.ir.findings import Finding, Severity
 from deconv_ir.version import __version__
 
-from . import Run, from_here
+from . import LINT, Run, from_here
 
 if TYPE_CHECKING:
     from . import AnyRule
@@ -34,6 +34,7 @@ def render(run: Run) -> str:
         for result in run.results
         for finding in result.findings
     ]
+    pages = run.docs_url or rules_page() if run.tool is LINT else None
     content: dict[str, Any] = {
         "$schema": SCHEMA,
         "version": "2.1.0",
@@ -43,7 +44,7 @@ def render(run: Run) -> str:
                     "driver": {
                         "name": run.tool.name,
                         "semanticVersion": __version__,
-                        "rules": [_rule(code, run.tool.rule(code)) for code in codes],
+                        "rules": [_rule(code, run.tool.rule(code), pages) for code in codes],
                     }
                 },
                 "columnKind": "unicodeCodePoints",
@@ -61,15 +62,38 @@ def render(run: Run) -> str:
     return json.dumps(content, indent=2) + "\n"
 
 
-def _rule(code: str, entry: AnyRule) -> dict[str, Any]:
-    return {
+def _rule(code: str, entry: AnyRule, page: str | None) -> dict[str, Any]:
+    rule = {
         "id": code,
         "name": "".join(word.capitalize() for word in entry.name.split("-")),
         "shortDescription": {"text": entry.title},
         "fullDescription": {"text": entry.why},
+        "help": {"text": f"{entry.title} {entry.why}"},
         "defaultConfiguration": {"level": _LEVELS[entry.severity]},
         "properties": {"tags": [entry.family]},
     }
+    if page:
+        rule["helpUri"] = f"{page}#{code.lower()}-{entry.name}"
+    return rule
+
+
+def rules_page() -> str | None:
+    """Return the address of docs/rules.md in the repository that pip installed this from.
+
+    Source: Python packaging user guide, "Recording the Direct URL Origin of installed
+    distributions" (direct_url.json).
+    """
+    from importlib.metadata import PackageNotFoundError, distribution
+
+    try:
+        origin = json.loads(distribution("deconv-ir").read_text("direct_url.json") or "{}")
+    except (PackageNotFoundError, ValueError):
+        return None
+    commit = origin.get("vcs_info", {}).get("commit_id")
+    url = origin.get("url", "")
+    if commit is None or not url.startswith("https://"):
+        return None
+    return f"{url.removesuffix('/').removesuffix('.git')}/blob/{commit}/docs/rules.md"
 
 
 def _result(finding: Finding, index: int, lines: dict[int, str], tool: str) -> dict[str, Any]:

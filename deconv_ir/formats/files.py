@@ -9,7 +9,7 @@ import stat
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, BinaryIO
 
-from deconv_ir.errors import OutputError
+from deconv_ir.errors import DeconvError, OutputError
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -102,6 +102,18 @@ def replace_file(path: Path, *, durable: bool = True) -> Iterator[BinaryIO]:
                 os.fsync(descriptor)
             finally:
                 os.close(descriptor)
+
+
+@contextlib.contextmanager
+def input_errors(
+    path: str | os.PathLike[str], what: str, hint: str | None = None
+) -> Iterator[None]:
+    """Turn an OSError of the block into a `DeconvError`: ``PATH: cannot read WHAT: ...``."""
+    try:
+        yield
+    except OSError as error:
+        message = f"cannot read {what}: {error.strerror or error}"
+        raise DeconvError(message, file=os.fspath(path), hint=hint, rule="io") from error
 
 
 @contextlib.contextmanager

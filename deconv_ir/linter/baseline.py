@@ -7,18 +7,21 @@ import json
 import os
 import re
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 from typing import Final
 
 from deconv_ir.errors import DeconvError
-from deconv_ir.formats.files import read_regular, replace_file
+from deconv_ir.formats.files import input_errors, output_errors, read_regular, replace_file
 from deconv_ir.ir.findings import Finding
 
 MAX_BYTES: Final = 64 << 20
 """Size beyond which a baseline is refused."""
 
 _LINE: Final = re.compile(r"line \d+")
+_NO_BASELINE: Final = (
+    *(ValueError, KeyError, TypeError, AttributeError, ArithmeticError, RecursionError),
+)
 
 
 class Baseline:
@@ -29,15 +32,21 @@ class Baseline:
     Parameters
     ----------
     file : Path
+    root : Path, optional
+        Folder that the paths in the baseline begin in: that of the settings file.  Default:
+        the folder of the baseline.
     counts : Counter
     """
 
-    def __init__(self, file: Path, counts: Counter[str] | None = None) -> None:
+    def __init__(
+        self, file: Path, root: Path | None = None, counts: Counter[str] | None = None
+    ) -> None:
         self.file = file
+        self.root = (file.parent if root is None else root).absolute()
         self.counts: Counter[str] = counts if counts is not None else Counter()
 
     @classmethod
-    def read(cls, file: Path) -> Baseline:
+    def read(cls, file: Path, root: Path | None = None) -> Baseline:
         """Read a baseline.
 
         Raises
@@ -45,25 +54,14 @@ class Baseline:
         DeconvError
             It cannot be read, or is none.
         """
+        with input_errors(file, "the baseline", hint="a baseline is written first"):
+            data = read_regular(file, MAX_BYTES)
         try:
-            content = json.loads(read_regular(file, MAX_BYTES))
+            content = json.loads(data)
             counts = Counter({str(k): int(v) for k, v in content["findings"].items()})
-        except OSError as error:
-            raise DeconvError(
-                f"cannot read the baseline: {error.strerror}",
-                file=str(file),
-                hint="a baseline is written first",
-            ) from error
-        except (
-            ValueError,
-            KeyError,
-            TypeError,
-            AttributeError,
-            ArithmeticError,
-            RecursionError,
-        ) as error:
-            raise DeconvError("this is no baseline of deconv-lint", file=str(file)) from error
-        return cls(file, counts)
+        except _NO_BASELINE as error:
+            raise DeconvError("not a baseline of deconv-lint", file=str(file)) from error
+        return cls(file, root, counts)
 
     def new(self, findings: Iterable[Finding]) -> list[Finding]:
         """Return the findings that are not known."""
@@ -77,21 +75,37 @@ class Baseline:
                 fresh.append(finding)
         return fresh
 
-    def write(self, findings: Iterable[Finding]) -> int:
-        """Write a baseline of these findings, and return how many they are."""
-        counts = Counter(map(self.fingerprint, findings))
-        content = {"version": 1, "findings": dict(sorted(counts.items()))}
-        with replace_file(self.file) as stream:
+    def update(self, checked: Mapping[str, Collection[str]], findings: Iterable[Finding]) -> None:
+        """Replace the entries of some files by these findings, and write the baseline.
+
+        Entries of other files stay, except of those that no longer exist.
+
+        Parameters
+        ----------
+        checked : mapping
+            File -> codes of the rules that it was checked by; entries of other rules stay.
+        findings : iterable of Finding
+        """
+        rules = {self._path(file): codes for file, codes in checked.items()}
+        kept: Counter[str] = Counter()
+        for key, count in self.counts.items():
+            path, _, rest = key.rpartition(":")[0].rpartition(":")
+            run = rules.get(path)
+            if (self.root / path).exists() if run is None else rest not in run:
+                kept[key] = count
+        self.counts = kept + Counter(map(self.fingerprint, findings))
+        content = {"version": 1, "findings": dict(sorted(self.counts.items()))}
+        with output_errors(self.file, "the baseline"), replace_file(self.file) as stream:
             stream.write(json.dumps(content, indent=1).encode() + b"\n")
-        return sum(counts.values())
 
     def fingerprint(self, finding: Finding) -> str:
         """Return what stays the same of a finding while the file is edited elsewhere."""
-        path = finding.file or ""
-        try:
-            path = Path(os.path.relpath(path, self.file.absolute().parent)).as_posix()
-        except ValueError:  # another drive
-            path = Path(path).as_posix()
         text = "\0".join((finding.layer or "", _LINE.sub("line", finding.message)))
         digest = hashlib.sha256(text.encode()).hexdigest()[:16]
-        return f"{path}:{finding.code}:{digest}"
+        return f"{self._path(finding.file or '')}:{finding.code}:{digest}"
+
+    def _path(self, file: str) -> str:
+        try:
+            return Path(os.path.relpath(file or os.curdir, self.root)).as_posix()
+        except ValueError:  # another drive
+            return Path(file).as_posix()

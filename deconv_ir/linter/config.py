@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from deconv_ir.errors import DeconvError
-from deconv_ir.formats.files import read_regular
+from deconv_ir.formats.files import input_errors, read_regular
 from deconv_ir.ir.record import Record, field
 
 FILE_NAME = "deconv-lint.toml"
@@ -16,10 +16,6 @@ PROJECT = "pyproject.toml"
 
 MAX_BYTES = 4 << 20
 """Size beyond which a file of settings is refused."""
-
-_LISTS = ("select", "ignore", "extend-select", "exclude")
-_WORDS = ("severity", "semantics", "baseline")
-_TABLES = ("per-file-ignores", "severities")
 
 
 class Config(Record):
@@ -37,6 +33,7 @@ class Config(Record):
     severities : tuple of (str, str)
         Rule -> severity.
     deep : bool
+    docs_url : str or None
     """
 
     file: str | None = field(default=None)
@@ -50,11 +47,17 @@ class Config(Record):
     per_file_ignores: tuple[tuple[str, tuple[str, ...]], ...] = field(default=())
     severities: tuple[tuple[str, str], ...] = field(default=())
     deep: bool = field(default=False)
+    docs_url: str | None = field(default=None)
 
     @property
     def folder(self) -> str:
         """Where relative patterns and paths begin."""
         return os.path.dirname(self.file or "")
+
+    @property
+    def baseline_file(self) -> str | None:
+        """Path of the baseline."""
+        return self.baseline and os.path.join(self.folder, self.baseline)
 
     def ignored_for(self, path: str) -> tuple[str, ...]:
         """Return the rules that `per-file-ignores` leaves out for a file."""
@@ -144,14 +147,12 @@ def _mentions_us(project: str) -> bool:
 def _tables(file: str) -> dict[str, Any]:
     import tomllib
 
+    with input_errors(file, "the settings"):
+        data = read_regular(file, MAX_BYTES)
     try:
-        return tomllib.loads(read_regular(file, MAX_BYTES).decode())
-    except OSError as error:
-        raise DeconvError(f"cannot read the settings: {error.strerror}", file=file) from error
-    except UnicodeDecodeError as error:
-        raise DeconvError(f"cannot read the settings: {error}", file=file) from error
-    except (tomllib.TOMLDecodeError, RecursionError) as error:
-        raise DeconvError(f"the settings are no TOML: {error}", file=file) from error
+        return tomllib.loads(data.decode())
+    except (ValueError, RecursionError) as error:
+        raise DeconvError(f"the settings are not valid TOML: {error}", file=file) from error
 
 
 def _table(tables: Mapping[str, Any], name: str, file: str) -> dict[str, Any]:
@@ -173,42 +174,19 @@ def read_config(file: str) -> Config:
     tables = _tables(file)
     if os.path.basename(file) == PROJECT:
         tables = _table(_table(tables, "tool", file), "deconv-lint", file)
-    known = (*_LISTS, *_WORDS, *_TABLES, "deep")
+    from deconv_ir.linter.settings import BY_NAME
+
     values: dict[str, Any] = {"file": file}
     for key, value in tables.items():
-        if key not in known:
+        setting = BY_NAME.get(key)
+        if setting is None:
             from deconv_ir.suggestions import nearest
 
             raise DeconvError(
-                f"deconv-lint has no setting {key!r}", file=file, hint=nearest(key, known)
+                f"deconv-lint has no setting {key!r}", file=file, hint=nearest(key, BY_NAME)
             )
-        values[key.replace("-", "_")] = _checked(key, value, file)
+        try:
+            values[key.replace("-", "_")] = setting.read(value)
+        except ValueError as error:
+            raise DeconvError(str(error), file=file) from None
     return Config(**values)
-
-
-def _checked(key: str, value: Any, file: str) -> Any:
-    if key in _LISTS and _is_list(value):
-        return tuple(value)
-    if key in _WORDS and isinstance(value, str):
-        return value
-    if key == "deep" and isinstance(value, bool):
-        return value
-    if key == "per-file-ignores" and isinstance(value, dict) and all(map(_is_list, value.values())):
-        return tuple((pattern, tuple(rules)) for pattern, rules in value.items())
-    if (
-        key == "severities"
-        and isinstance(value, dict)
-        and all(isinstance(v, str) for v in value.values())
-    ):
-        return tuple(value.items())
-    forms = {
-        "per-file-ignores": "a table of pattern = [rules]",
-        "severities": "a table of rule = 'severity'",
-        "deep": "true or false",
-    }
-    form = forms.get(key, "a list of strings" if key in _LISTS else "a string")
-    raise DeconvError(f"{key} must be {form}, found {value!r}", file=file)
-
-
-def _is_list(value: Any) -> bool:
-    return isinstance(value, list) and all(isinstance(v, str) for v in value)

@@ -293,7 +293,7 @@ def test_nearest_settings_win(lint: Lint, bad: Path, good: Path) -> None:
         ("selct = []", "deconv-lint has no setting 'selct' (did you mean 'select'?)"),
         ("select = 'IR401'", "select must be a list of strings, found 'IR401'"),
         ("deep = 1", "deep must be true or false, found 1"),
-        ("select = [", "the settings are no TOML"),
+        ("select = [", "the settings are not valid TOML"),
         ("select = ['IR999']", "there is no lint rule 'IR999'"),
         ("severities = {IR401 = 'bad'}", "severity of IR401 must be one of error, warning, info"),
         ("severity = 'loud'", "severity must be one of error, warning, info; found 'loud'"),

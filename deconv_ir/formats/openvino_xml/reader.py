@@ -52,6 +52,8 @@ _PLAIN_EDGE: Final = re.compile(
     r""" to-layer="([0-9]{1,18})" to-port="([0-9]{1,18})" ?/>"""
 )
 
+_EXECUTED: Final = frozenset({"execOrder", "originalLayersNames"})
+"""Attributes of each layer of an execution graph, as OpenVINO's `get_runtime_model` gives it."""
 _EDGE_ENDS: Final = ("from-layer", "from-port", "to-layer", "to-port")
 
 
@@ -253,7 +255,18 @@ class _Reader:
                 actual=version,
             )
         self.flush()
-        return self._graph(root, attributes.get("name", ""), version)
+        graph = self._graph(root, attributes.get("name", ""), version)
+        if graph.layers and _EXECUTED.issubset(name for name, _ in graph.layers[0].attributes):
+            raise IRError(
+                "the file is an execution graph of OpenVINO, which lists what a device ran "
+                "and has no attributes and no weights",
+                file=self.file,
+                line=self.line(root.start),
+                rule="execution-graph",
+                hint="the IR that was compiled is the model",
+                place=root.head,
+            )
+        return graph
 
     def body(self, root: Element) -> Graph:
         """Read the body of a layer."""

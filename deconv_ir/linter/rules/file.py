@@ -252,4 +252,26 @@ RULES = (
         when="versions_without_opset",
         check=refused_layers,
     ),
+    Rule(
+        "IR115",
+        "execution-graph",
+        ERROR,
+        """The file is an execution graph, not a model.
+
+        OpenVINO saves what a device made of a model (``benchmark_app -exec_graph_path``,
+        ``exec_*.xml``) in the form of an IR.  Its layers are kernels, without attributes and
+        weights, so that nothing in it can be checked or run.
+        """,
+        fails="""
+        <net name="exec" version="11">
+            <layers>
+                <layer id="0" name="x" type="Input">
+                    <data execOrder="0" originalLayersNames="x" primitiveType="unknown_f32"/>
+                    <output><port id="0" precision="FP32"><dim>1</dim></port></output>
+                </layer>
+            </layers>
+        </net>
+        """,
+        library_rules=("execution-graph",),
+    ),
 )

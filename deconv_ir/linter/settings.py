@@ -1,0 +1,142 @@
+"""All settings: their form, meaning and check; the page and the JSON schema are made of them."""
+
+from __future__ import annotations
+
+import enum
+from typing import Any, NamedTuple
+
+
+class Form(enum.Enum):
+    """Forms of values, as messages name them."""
+
+    LIST = "a list of strings"
+    WORD = "a string"
+    FLAG = "true or false"
+    LISTS = "a table of pattern = [rules]"
+    WORDS = "a table of rule = 'severity'"
+
+
+class Setting(NamedTuple):
+    """One setting.
+
+    Attributes
+    ----------
+    name : str
+    form : Form
+    default : str
+        As the page shows it.
+    text : str
+        What it does.
+    choices : tuple of str
+        The words that are valid; empty: all are.
+    """
+
+    name: str
+    form: Form
+    default: str
+    text: str
+    choices: tuple[str, ...] = ()
+
+    def read(self, value: Any) -> Any:
+        """Return a value from TOML as `Config` holds it.
+
+        Raises
+        ------
+        ValueError
+            It is of another form; the message says which one is expected.
+        """
+        match self.form:
+            case Form.LIST if _is_list(value):
+                return tuple(value)
+            case Form.WORD if isinstance(value, str):
+                return value
+            case Form.FLAG if isinstance(value, bool):
+                return value
+            case Form.LISTS if isinstance(value, dict) and all(map(_is_list, value.values())):
+                return tuple((pattern, tuple(rules)) for pattern, rules in value.items())
+            case Form.WORDS if isinstance(value, dict) and _are_words(value.values()):
+                return tuple(value.items())
+        raise ValueError(f"{self.name} must be {self.form.value}, found {value!r}")
+
+    def schema(self) -> dict[str, Any]:
+        """Return the JSON schema of its values."""
+        word: dict[str, Any] = {"type": "string"} | (
+            {"enum": list(self.choices)} if self.choices else {}
+        )
+        words: dict[str, Any] = {"type": "array", "items": {"type": "string"}}
+        form: dict[str, Any] = {
+            Form.LIST: words,
+            Form.WORD: word,
+            Form.FLAG: {"type": "boolean"},
+            Form.LISTS: {"type": "object", "additionalProperties": words},
+            Form.WORDS: {"type": "object", "additionalProperties": word},
+        }[self.form]
+        return {"description": self.text} | form
+
+    @property
+    def form_shown(self) -> str:
+        """The form, as the page shows it."""
+        if self.choices and self.form is Form.WORD:
+            return ", ".join(f"`{word}`" for word in self.choices)
+        return self.form.value
+
+
+SEVERITIES = ("error", "warning", "info")
+
+SETTINGS = (
+    Setting("select", Form.LIST, "all", "Rules to run, whatever their severity"),
+    Setting("extend-select", Form.LIST, "none", "Rules to run beside those"),
+    Setting(
+        "ignore",
+        Form.LIST,
+        "none",
+        "Rules to leave out; of `select` and `ignore`, the longer word decides",
+    ),
+    Setting("severity", Form.WORD, "`warning`", "Rules below it are not run", SEVERITIES),
+    Setting("severities", Form.WORDS, "none", "Severities in place of the rules' own", SEVERITIES),
+    Setting(
+        "semantics",
+        Form.WORD,
+        "`spec`",
+        "Which rules apply where documents and runtime differ",
+        ("spec", "openvino"),
+    ),
+    Setting(
+        "exclude",
+        Form.LIST,
+        "none",
+        "Patterns of files in folders that are not checked; a file that is named is",
+    ),
+    Setting("per-file-ignores", Form.LISTS, "none", "Rules to leave out for some files"),
+    Setting(
+        "baseline", Form.WORD, "none", "File of findings that are known, from this file's folder on"
+    ),
+    Setting("deep", Form.FLAG, "`false`", "Read all weights"),
+    Setting(
+        "docs-url",
+        Form.WORD,
+        "the repository of the installation",
+        "Address of the page of rules (rules.md), for `helpUri` in SARIF reports",
+    ),
+)
+
+BY_NAME = {setting.name: setting for setting in SETTINGS}
+
+
+def json_schema() -> dict[str, Any]:
+    """Return the JSON schema of deconv-lint.toml, and of ``[tool.deconv-lint]``."""
+    return {
+        "$schema": "http://json-schema.org/draft-07/schema#",
+        "title": "Settings of deconv-lint",
+        "type": "object",
+        "additionalProperties": False,
+        "properties": {setting.name: setting.schema() for setting in SETTINGS},
+    }
+
+
+def _is_list(value: Any) -> bool:
+    return isinstance(value, list) and _are_words(value)
+
+
+def _are_words(values: Any) -> bool:
+    return all(isinstance(value, str) for value in values)
