@@ -70,16 +70,17 @@ class LintContext:
         self._groups: dict[str, list[list[int]]] = {}
         self.library_findings: dict[str, list[DeconvError | Finding]] = {}
         for error in errors:
-            self._file(error)
+            self.file(error)
         for error in (*document.problems, *document.remarks):
-            self._file(error)
+            self.file(error)
         if inference is not None:
             for error in (*self.topology.problems, *inference.errors):
-                self._file(error)
+                self.file(error)
             for finding in inference.findings:
-                self._file(finding)
+                self.file(finding)
 
-    def _file(self, found: DeconvError | Finding) -> None:
+    def file(self, found: DeconvError | Finding) -> None:
+        """Add a finding of the library, for the rule that it belongs to."""
         self.library_findings.setdefault(found.rule or "", []).append(found)
 
     @property

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from deconv_ir.errors import DeconvError, InputError, WeightsError
@@ -153,14 +153,6 @@ def check_document(
         inference_context = Context(options.semantics, view)
         given = _given(graph, options)
         inference, evidence = _infer(graph, inference_context, given, errors, resume=resume)
-    suppressions: Suppressions | None = None
-    source = document.source
-    if isinstance(source, Source) and source.comments:
-        from deconv_ir.linter.suppress import Suppressions
-
-        suppressions = Suppressions(source, [*document.layers, *document.edges])
-        for span, message in suppressions.mistakes:
-            errors.append(DeconvError(message, rule="suppression", place=span))
     context = LintContext(document, inference_context, inference, view, errors, evidence)
     contexts = [context]
     if graph is not None and any(kind in context.by_type for kind in WITH_BODIES):
@@ -168,10 +160,11 @@ def check_document(
 
         context.bodies = tuple(read_bodies(context))
         contexts = list(all_contexts(context))
+    suppressions = _suppressions(contexts)
     found: list[tuple[tuple[int, int, str], Finding, Fix]] = []
     suppressed = 0
     hidden: dict[Severity, int] = {}
-    for context, code in [(c, code) for c in contexts for code in _to_run(options, c)]:
+    for context, code in _runs(options, contexts, suppressions):
         severity = options.severity_of(code)
         for report in _reports(load_rule(code), context):
             if suppressions is not None and _is_silent(suppressions, code, report, context):
@@ -244,6 +237,40 @@ def _reports(rule: Rule, context: LintContext) -> Iterator[Report]:
     # Without a graph, reading the file has found everything.
     if context.document.graph is not None:
         yield from rule.found_in(context)
+
+
+def _suppressions(contexts: Sequence[LintContext]) -> Suppressions | None:
+    """Return what the comments of the file silence, and file those that name no rule."""
+    source = contexts[0].document.source
+    if not isinstance(source, Source) or not source.comments:
+        return None
+    from deconv_ir.linter.suppress import Suppressions
+
+    documents = [context.document for context in contexts]
+    starts = [start for d in documents for start in (*d.layers, *d.edges)]
+    suppressions = Suppressions(source, starts)
+    for span, message in suppressions.mistakes:
+        contexts[0].file(DeconvError(message, rule="suppression", place=span))
+    return suppressions if suppressions.directives else None
+
+
+def _runs(
+    options: Options, contexts: Sequence[LintContext], suppressions: Suppressions | None
+) -> Iterator[tuple[LintContext, str]]:
+    """Iterate over the rules to run, and where; last the one about comments without effect."""
+    runs = [(c, code) for c in contexts for code in _to_run(options, c)]
+    if suppressions is None or contexts[0].document.graph is None:
+        yield from runs
+        return
+    from deconv_ir.linter.suppress import OWN_RULE
+
+    yield from (run for run in runs if run[1] != OWN_RULE)
+    asked = options.rules | options.hidden
+    if OWN_RULE in asked:
+        passed_over = DECLARED_DIMS if options.reshape else ()
+        for span, message in suppressions.unused(asked.difference(passed_over)):
+            contexts[0].file(DeconvError(message, rule="suppression", place=span))
+        yield contexts[0], OWN_RULE
 
 
 def _to_run(options: Options, context: LintContext) -> Iterable[str]:
@@ -335,7 +362,7 @@ def _given(graph: Graph, options: Options) -> dict[int, TensorInfo]:
 
 def _is_silent(suppressions: Suppressions, code: str, report: Report, context: LintContext) -> bool:
     owner = None
-    if report.place is not None and context.inference is not None and suppressions.at:
+    if report.place is not None and context.inference is not None:
         start, _ = context.locator.span(report.place)
         found = context.locator.owner(start)
         owner = None if found is None else found[0]

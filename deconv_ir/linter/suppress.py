@@ -8,17 +8,37 @@ does so for the whole file.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import Final
 
 from deconv_ir.errors import DeconvError
 from deconv_ir.formats.openvino_xml.source import Source
 from deconv_ir.linter.catalogue import RULES, select_rules
 
+OWN_RULE: Final = "IR113"
+"""The rule about these comments."""
+
 _DIRECTIVE: Final = re.compile(
     r"\s*deconv-lint:\s*(ignore|ignore-file)(?:\s*=\s*([\w,\s-]*?))?\s*(?:--.*|:.*)?", re.DOTALL
 )
 _GAP: Final = re.compile(r"\s*(?:<!--.*?-->\s*)*", re.DOTALL)
+
+
+class Directive:
+    """A word of a comment: the rules that it silences, and where."""
+
+    __slots__ = ("codes", "owner", "span", "used", "word")
+
+    def __init__(
+        self, word: str, codes: frozenset[str], owner: int | None, span: tuple[int, int]
+    ) -> None:
+        self.word = word
+        """As the comment has it; empty: all rules."""
+        self.codes = codes
+        self.owner = owner
+        """Where the layer or edge begins; None: the whole file."""
+        self.span = span
+        self.used = False
 
 
 class Suppressions:
@@ -32,9 +52,8 @@ class Suppressions:
     """
 
     def __init__(self, source: Source, starts: Sequence[int]) -> None:
-        self.everywhere: set[str] = set()
-        self.at: dict[int, set[str]] = {}
-        """Where a layer or an edge begins -> the rules that are silent for it."""
+        self.directives: dict[int | None, list[Directive]] = {}
+        """Where a layer or an edge begins, or None for the whole file -> what is silent."""
         self.mistakes: list[tuple[tuple[int, int], str]] = []
         """Comments that name no rule: their spans, and why."""
         known = set(starts)
@@ -51,21 +70,24 @@ class Suppressions:
                 message = "this comment names no rule after '=': write 'ignore=RULE,...'"
                 self.mistakes.append(((start, end), message))
                 continue
-            try:
-                codes = set(select_rules(match[2].split(","))) if match[2] else set(RULES)
-            except DeconvError as error:
-                self.mistakes.append(((start, end), str(error)))
-                continue
-            if match[1] == "ignore-file":
-                self.everywhere |= codes
-                continue
-            gap = _GAP.match(source.text, end + 3)
-            follows = gap.end() if gap else end
-            if follows in known:
-                self.at.setdefault(follows, set()).update(codes)
-            else:
-                message = "no layer and no edge follows this comment, so it silences nothing"
-                self.mistakes.append(((start, end), message))
+            owner = None
+            if match[1] == "ignore":
+                gap = _GAP.match(source.text, end + 3)
+                owner = gap.end() if gap else end
+                if owner not in known:
+                    message = "no layer and no edge follows this comment, so it silences nothing"
+                    self.mistakes.append(((start, end), message))
+                    continue
+            for word in map(str.strip, (match[2] or "").split(",")):
+                try:
+                    codes = select_rules([word]) if word or match[2] else frozenset(RULES)
+                except DeconvError as error:
+                    self.mistakes.append(((start, end), str(error)))
+                    continue
+                # A comment that silences too much would also silence the finding that says so.
+                codes = codes if len(codes) == 1 else codes - {OWN_RULE}
+                found = Directive(word, codes, owner, (start, end))
+                self.directives.setdefault(owner, []).append(found)
 
     def silences(self, code: str, owner: int | None) -> bool:
         """Tell whether a finding is silenced.
@@ -76,6 +98,29 @@ class Suppressions:
         owner : int or None
             Where the layer or edge that it is in begins.
         """
-        if code in self.everywhere:
-            return True
-        return owner is not None and code in self.at.get(owner, ())
+        found = [
+            directive
+            for place in dict.fromkeys((owner, None))
+            for directive in self.directives.get(place, ())
+            if code in directive.codes
+        ]
+        for directive in found:
+            directive.used = True
+        return bool(found)
+
+    def unused(self, asked: Collection[str]) -> Iterator[tuple[tuple[int, int], str]]:
+        """Iterate over the comments that silenced nothing: their spans, and a message.
+
+        Parameters
+        ----------
+        asked : collection of str
+            Codes of the rules that were run; a comment about another rule may be needed.
+            Rules that run with `deep` only do not count among those of a family.
+        """
+        for directive in (d for found in self.directives.values() for d in found):
+            judged = {c for c in directive.codes if not RULES[c].deep} or directive.codes
+            if directive.used or OWN_RULE in judged or not judged.issubset(asked):
+                continue
+            what = directive.word or "this comment"
+            where = "file" if directive.owner is None else "layer or edge that follows"
+            yield directive.span, f"{what} silences nothing: the {where} has no such finding"

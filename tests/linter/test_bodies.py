@@ -201,3 +201,15 @@ def test_negative_infinity_belongs_in_masks(tmp_path: Path) -> None:
         weights.write_bytes(struct.pack("<4e", *values, 1, 1))
         found = check_bytes(DECOMPRESSED.encode(), "m.xml", choose(deep=True), weights).findings
         assert [f.code for f in found] == codes
+
+
+@pytest.mark.parametrize(("dim", "code"), [("2", "IR113"), ("3", None)])
+def test_directive_before_a_layer_of_a_body(dim: str, code: str | None, tmp_path: Path) -> None:
+    layer = '<layer id="3" name="add3"'
+    start, _, rest = MODEL.partition(layer)
+    rest = rest.replace(port(2, "2,1,4"), port(2, f"{dim},1,4"), 1)
+    text = f"{start}<!-- deconv-lint: ignore=IR401 -->\n{layer}{rest}"
+    (tmp_path / "m.bin").write_bytes(struct.pack("<4f", 1, 2, 3, 4))
+    chosen = choose(select=["IR401", "IR113"])
+    found = check_bytes(text.encode(), "m.xml", chosen, tmp_path / "m.bin").findings
+    assert [f.code for f in found] == ([code] if code else [])

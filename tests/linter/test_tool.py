@@ -10,6 +10,7 @@ import subprocess
 import sys
 import tomllib
 from pathlib import Path
+from typing import Any
 
 import jsonschema
 import pytest
@@ -97,6 +98,29 @@ def test_empty_list_of_rules_is_a_mistake(folder: Path) -> None:
     )
     found = check_bytes(text.encode(), "m.xml", choose(), folder / "good.bin").findings
     assert [f.code for f in found] == ["IR113"]
+
+
+@pytest.mark.parametrize(
+    ("directive", "options", "found"),
+    [
+        ("ignore=IR202", {}, ["IR113"]),
+        ("ignore=IR202", {"ignore": ["IR202"]}, []),  # the rule is not run
+        ("ignore=IR507", {}, []),  # it runs with --deep
+        ("ignore=IR507", {"deep": True}, ["IR113"]),
+        ("ignore=IR401", {"reshape": {"x": (1, 4, 7, 6)}}, []),  # dims are not compared
+        ("ignore-file=IR2", {"select": ["IR113"]}, []),
+        ("ignore-file=IR1,IR309", {}, ["IR113", "IR113"]),
+    ],
+)
+def test_directive_that_silences_nothing(
+    directive: str, options: dict[str, Any], found: list[str], folder: Path
+) -> None:
+    text = NETWORK.read_text().replace(
+        '<layer id="5"', f'<!-- deconv-lint: {directive} -->\n<layer id="5"'
+    )
+    result = check_bytes(text.encode(), "m.xml", choose(**options), folder / "good.bin")
+    assert [f.code for f in result.findings] == found
+    assert all("silences nothing" in f.message for f in result.findings)
 
 
 def test_end_of_a_dead_chain_is_reported_once(folder: Path) -> None:
