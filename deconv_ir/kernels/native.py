@@ -328,10 +328,14 @@ class CompiledPlan:
 
     def run(self, data: Array, out: Array) -> bool:
         """Compute into `out`; False, and `out` void, if scratch could not be kept in bounds."""
-        if self._within_bounds and self._kernel._kernel.run(
-            _plain(_in_whole_elements(data)), _plain(out), *self._settings
-        ):
-            return True
+        if self._within_bounds:
+            arrays, tried = (_plain(_in_whole_elements(data)), _plain(out)), self._settings
+            if self._kernel._kernel.run(*arrays, *tried):
+                return True
+            # Where no tile was small enough, `algorithm` raises the budget.
+            fits = self.algorithm.scratch_bytes <= self._scratch_bytes
+            if fits and self._settings != tried:
+                return self.run(data, out)
         other = self._kernel.unfolded()
         if other is None:
             return False

@@ -7,6 +7,7 @@ import math
 import numpy as np
 import pytest
 
+from deconv_ir.ir.scratchpad import ScratchpadBudget
 from deconv_ir.kernels import Convolution, Deconvolution
 from deconv_ir.kernels.runtime.cpu import MACHINES
 from deconv_ir.kernels.runtime.extension import compiled_module
@@ -127,15 +128,23 @@ def layers(count):
         yield make, draw, (kernel // 3,) * axes, output
 
 
-def test_bits_depend_on_the_layer_and_the_image_alone():
+@pytest.mark.parametrize("machine", ["zen3", ""])
+def test_bits_depend_on_the_layer_and_the_image_alone(monkeypatch, machine):
     """Not on threads, on the batch, or on what was run before."""
-    filtered = 0
-    for make, (data, other), pads, output in layers(40):
-        kernel, extents = make(), output(data.shape[2:])
+    wanted = {"filtering": 8, "direct": 8}  # layers that are summed so on a Zen 3
+    for make, (data, other), pads, output in layers(100):
+        extents = output(data.shape[2:])
+        monkeypatch.setenv("DECONV_IR_MACHINE", "zen3")
+        told = describe(make(), (1, *data.shape[1:]), pads, extents)
+        algorithm = "filtering" if "filtering" in told else "direct"
+        if wanted[algorithm] == 0:
+            continue
+        wanted[algorithm] -= 1
+        monkeypatch.setenv("DECONV_IR_MACHINE", machine)
         set_threads(1)
+        kernel = make()
         expected = [kernel.run(image[None], pads, extents)[0] for image in data]
-        filtered += "filtering" in describe(kernel, (1, *data.shape[1:]), pads, extents)
-        for used in (1, 2, 3, 8):
+        for used in (1, 3, 8):
             set_threads(used)
             fresh, warm = make(), make()
             warm.run(other[:2], tuple(p + 1 for p in pads), output(other.shape[2:]))
@@ -145,4 +154,37 @@ def test_bits_depend_on_the_layer_and_the_image_alone():
                     found = prepared.run(data[:batch], pads, extents)
                     for image, result in zip(expected, found, strict=False):
                         np.testing.assert_array_equal(result, image)
-    assert 0 < filtered < 40  # the others are summed directly; how many, the machine decides
+    assert set(wanted.values()) == {0}
+
+
+@pytest.mark.parametrize("isa", compiled_module().isas() if compiled_module() else [])
+@pytest.mark.parametrize(
+    ("shape", "extents"),
+    [
+        ((48, 48, 4), (600,)),
+        ((300, 8, 4, 4), (20, 20)),
+        ((1024, 4, 16), (900,)),
+        ((16, 8, 3, 3, 3), (6, 6, 6)),
+        ((64, 1, 4, 4), (30, 30)),
+    ],
+)
+def test_a_small_scratchpad_changes_no_bit_and_does_not_collapse(monkeypatch, shape, extents, isa):
+    """Where no tile is small enough the budget is raised: no tiles of one position and channel."""
+    monkeypatch.setenv("DECONV_IR_ISA", isa)
+    rng = np.random.default_rng(3)
+    axes = len(extents)
+    weights, data = (
+        rng.standard_normal(s, dtype=np.float32) for s in (shape, (2, shape[0], *extents))
+    )
+    kernel = Deconvolution(weights, strides=(2,) * axes, dilations=(1,) * axes, path="direct")
+    output = tuple(2 * x for x in extents)
+    expected = kernel.run(data, (1,) * axes, output)
+    free = kernel.plan(data.shape, (1,) * axes, output).algorithm.cycles
+    for scratch in (1, 1 << 12, 1 << 14, 1 << 16):
+        budget = ScratchpadBudget(scratch, 0)
+        plan = kernel.plan(data.shape, (1,) * axes, output, budget)
+        np.testing.assert_array_equal(plan.run(data), expected)
+        told = plan.details
+        assert told["channels"] % told["step"] == 0 or told["channels"] == shape[0]
+        assert plan.algorithm.cycles < 20 * free
+        assert plan.scratchpad_bytes <= max(scratch, 1 << 18)

@@ -243,17 +243,31 @@ static double search_tilings(void *context, int64_t threads, int64_t scratch_byt
     return s->cycles;
 }
 
+/* A small tile that exceeds the run's scratch, since the caller can raise that, but not the layer's.
+ * Of `step` channels at a time, as larger ones: others would change the order of the sums. */
+static void smallest_tile(const struct kernel *k, const struct run *run, const struct plan *plan,
+                          struct tiling *t) {
+    const struct axis *row = &plan->axes[2];
+    const int64_t width = least(k->kernels->lanes, most(row->last - row->first, 1));
+    const int64_t channels = least(k->packing.step, most(k->layer.channels_in, 1));
+    const int64_t most_bytes = most(run->scratch_bytes, run->thread_bytes);
+    const int64_t tried[][2] = {{width, channels}, {1, channels}, {1, 1}};
+    for (int i = 0; i < 3; i++) {
+        *t = (struct tiling){.images = 1, .box = {1, 1, tried[i][0]}, .threads = 1,
+                             .channels = tried[i][1], .blocks = 1};
+        if (k->layer.folded > 1) t->blocks = k->packing.blocks;
+        size_tile(k, plan, t);
+        if (t->bytes <= most_bytes) return;
+    }
+}
+
 static void choose_tiling(const struct kernel *k, const struct run *run, struct plan *plan) {
     struct search s = {.k = k, .run = run, .plan = plan, .best = {.cycles = -1}};
     struct tiling *best = &plan->tiling;
     const double cycles = search_threads(run, search_tilings, &s);
     *best = s.best;
     if (cycles >= 0) return;
-    /* The smallest tile there is; the caller sees whether it fits. */
-    *best = (struct tiling){
-        .images = 1, .box = {1, 1, 1}, .threads = 1, .channels = 1, .blocks = 1};
-    if (k->layer.folded > 1) best->blocks = k->packing.blocks;
-    size_tile(k, plan, best);
+    smallest_tile(k, run, plan, best);
     count_jobs(k, run, plan, best);
     best->cycles = direct_cycles(k, run, plan, best);
 }
