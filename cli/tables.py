@@ -25,9 +25,10 @@ def profile_rows(profile: Profile) -> list[dict[str, Any]]:
     total = profile.seconds
     rows: dict[tuple[str, str, str], dict[str, Any]] = {}
     for time in profile.layers:
-        names = {"layer": time.layer, "type": time.type, "output": time.output}
+        name = _inner_name(time.within, time.layer)
+        names = {"layer": name, "type": time.type, "output": time.output}
         fresh = names | {"runs": 0, "seconds": 0.0, "gflop": None}
-        row = rows.setdefault((time.layer, time.type, time.output), fresh)
+        row = rows.setdefault((name, time.type, time.output), fresh)
         row["runs"] += 1
         row["seconds"] += time.seconds
         if time.operations is not None:
@@ -37,6 +38,11 @@ def profile_rows(profile: Profile) -> list[dict[str, Any]]:
         row["gflop_per_second"] = row["gflop"] / row["seconds"] if known else None
         row["share"] = row["seconds"] / total if total else 0.0
     return list(rows.values())
+
+
+def _inner_name(within: str, layer: str) -> str:
+    """Name a layer, after the body that it is in."""
+    return f"{within}: {layer}" if within else layer
 
 
 def print_profile(profile: Profile) -> None:
@@ -76,7 +82,7 @@ def print_plan(plan: Plan, *, as_json: bool) -> None:
     table = [
         [
             row.step,
-            row.layer,
+            _inner_name(row.within, row.layer),
             row.type,
             ", ".join(map(str, row.inputs)),
             ", ".join(map(str, row.outputs)),
@@ -89,7 +95,7 @@ def print_plan(plan: Plan, *, as_json: bool) -> None:
     print_table(table, headers, ("right", "left", "left", "left", "left", "left", "right"))
     least = "" if plan.known else "at least "
     click.echo(
-        f"\n{len(rows)} steps; {plan.folded} layers folded into constants, "
+        f"\n{len(plan.steps)} steps; {plan.folded} layers folded into constants, "
         f"{plan.dropped} dropped\n"
         f"constants {format_bytes(plan.constant_bytes)}, "
         f"as they are packed {format_bytes(plan.weight_bytes)}, tensors alive at once "

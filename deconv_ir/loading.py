@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from deconv_ir.errors import ShapeError
 from deconv_ir.formats.opening import ONEDNN, Readable, open_weights, read_graph
 from deconv_ir.formats.openvino_xml import Weights
+from deconv_ir.ir.body import walk_graphs
 from deconv_ir.ir.options import Accuracy, Semantics
 from deconv_ir.limits import DEFAULT_LIMITS, Limits
 from deconv_ir.model import IRWarning, Model
@@ -143,7 +144,7 @@ def save(model: Model, path: str | os.PathLike[str]) -> None:
     target = Path(path)
     weights = model.context.weights
     if isinstance(weights, Weights) and any(
-        isinstance(x.operation, Const) for x in model.graph.layers
+        isinstance(x.operation, Const) for part in walk_graphs(model.graph) for x in part.layers
     ):
         write_weights(weights, target.with_suffix(".bin"))
     write(model.graph, target)

@@ -36,6 +36,7 @@ class IR:
         version: str = "opset1",
         precision: str = "FP32",
         names: str | None = None,
+        bodies: str = "",
     ) -> Out:
         """Add a layer; `outputs` are declared dims, as "1,3,?" (empty: none)."""
         own = len(self.layers)
@@ -53,6 +54,7 @@ class IR:
             + (f"<data{data}/>\n" if data else "")
             + (f"<input>\n{ports_in}</input>\n" if inputs else "")
             + (f"<output>\n{ports_out}</output>\n" if outputs else "")
+            + bodies
             + "</layer>\n"
         )
         for port, (layer, source) in enumerate(inputs):
@@ -105,15 +107,19 @@ class IR:
         """Add an output of the model."""
         return self.layer("Result", [source], outputs=(), name=name)
 
+    def body(self) -> IR:
+        """Begin a graph within this one, whose constants go to the same file."""
+        return IR(weights=self.weights)
+
+    def sections(self) -> str:
+        """The layers and the edges."""
+        layers, edges = "".join(self.layers), "".join(self.edges)
+        return f"<layers>\n{layers}</layers>\n<edges>\n{edges}</edges>\n"
+
     def xml(self) -> str:
         """The text of the .xml file."""
-        return (
-            f'<?xml version="1.0"?>\n<net name="net" version="{self.version}">\n<layers>\n'
-            + "".join(self.layers)
-            + "</layers>\n<edges>\n"
-            + "".join(self.edges)
-            + "</edges>\n</net>\n"
-        )
+        head = f'<?xml version="1.0"?>\n<net name="net" version="{self.version}">\n'
+        return f"{head}{self.sections()}</net>\n"
 
     def save(self, folder: Path) -> Path:
         """Write model.xml and model.bin, and return the path of the first."""

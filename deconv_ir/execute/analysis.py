@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 
 from deconv_ir.errors import UnsupportedError
+from deconv_ir.ir.body import walk_graphs
 from deconv_ir.ir.graph import Graph, Layer
 from deconv_ir.ops.opsets import nearest_operation
 
@@ -19,7 +20,10 @@ def require_implemented(graph: Graph, order: Collection[int]) -> None:
     UnsupportedError
         Names all layers without one, by type and version.
     """
-    missing = [graph.layers[i] for i in order if not graph.layers[i].operation.implemented]
+    layers = [graph.layers[i] for i in order]
+    inner = (body.graph for layer in layers for body in layer.operation.bodies)
+    layers += (layer for top in inner for part in walk_graphs(top) for layer in part.layers)
+    missing = [layer for layer in layers if not layer.operation.implemented]
     if not missing:
         return
     groups: dict[tuple[str, str | None], list[Layer]] = {}

@@ -6,7 +6,7 @@ import functools
 import sys
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from time import perf_counter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from deconv_ir.errors import DeconvError
 from deconv_ir.execute.analysis import require_implemented
@@ -17,15 +17,28 @@ from deconv_ir.execute.plan import Plan, Step
 from deconv_ir.execute.planner import make_plan
 from deconv_ir.execute.pointwise import join_pointwise
 from deconv_ir.execute.prepare import Preparation, Prepared
-from deconv_ir.ir.graph import Graph, Source, constant_layers, needed_layers
-from deconv_ir.ir.operation import Context, TensorInfo
+from deconv_ir.ir.graph import Graph, Layer, Source, constant_layers, needed_layers
+from deconv_ir.ir.infer import infer
+from deconv_ir.ir.operation import Call, Context, TensorInfo
 from deconv_ir.kernels.runtime.locks import ForkSafeLock
+from deconv_ir.ops.values import actual
 
 if TYPE_CHECKING:
+    from deconv_ir.ir.body import Body
     from deconv_ir.ir.dtypes import Array
 
-Observer = Callable[[Step, float, float], None]
-"""Told of each step when it began and ended, in seconds of `time.perf_counter`."""
+
+class Observer(Protocol):
+    """Told of each step when it began and ended, in seconds of `time.perf_counter`."""
+
+    def __call__(self, step: Step, began: float, ended: float) -> None:
+        """Take the times of a step."""
+        ...
+
+    def within(self, step: Step, body: str, plan: Plan) -> Observer:
+        """Return the observer of a graph that a step runs."""
+        ...
+
 
 _PLANS_KEPT = 8
 
@@ -58,7 +71,8 @@ class Executor:
         memory_limit: int | None = None,
     ) -> None:
         self.graph = graph
-        self.context = context
+        self._bodies = BodyExecutors(context, memory_limit)
+        self.context = context._replace(run_body=self._bodies.run)
         self.wanted = tuple(wanted)
         self.memory_limit = memory_limit
         self.order = needed_layers(graph, wanted)
@@ -101,6 +115,7 @@ class Executor:
                     self.context,
                     self.memory_limit,
                     infer_image(self.graph, self.context, infos),
+                    self._bodies.plan_all,
                 )
             except MemoryError as error:
                 raise out_of_memory(
@@ -170,22 +185,40 @@ class Executor:
         with np.errstate(all="ignore"):
             for step in plan.steps:
                 began = 0.0 if observer is None else perf_counter()
-                self._step(step, values, buffers, plan.capacities)
+                call = step.call
+                if observer is not None and step.layer in plan.bodies:
+                    call = self._observed(step, observer)
+                self._step(step, call, values, buffers, plan.capacities)
                 if observer is not None:
                     observer(step, began, perf_counter())
         if plan is not self._last_run:
             self._last_run, self._weight_bytes = plan, prepared.weight_bytes
         return [values[slot] for slot in plan.wanted]
 
+    def _observed(self, step: Step, observer: Observer) -> Call:
+        """Return what computes a step with bodies, and tells their steps."""
+        assert self._prepared is not None, "it runs"
+        operation = self._prepared.graph.layers[step.layer].operation
+        run_body = functools.partial(
+            self._bodies.run, observer=functools.partial(observer.within, step)
+        )
+        context = self.context._replace(run_body=run_body)
+        return lambda arrays, out: operation.execute(arrays, context)
+
     def _step(
-        self, step: Step, values: list[Any], buffers: list[Any], capacities: Sequence[int]
+        self,
+        step: Step,
+        call: Call,
+        values: list[Any],
+        buffers: list[Any],
+        capacities: Sequence[int],
     ) -> None:
         """Run a layer, and free what nothing needs after it."""
         out = None
         if step.allocate is not None:
             out = _out(step, values, buffers, capacities)
         try:
-            results = step.call([values[slot] for slot in step.inputs], out)
+            results = call([values[slot] for slot in step.inputs], out)
         except DeconvError as error:
             assert self._prepared is not None, "it runs"
             layer = self._prepared.graph.layers[step.layer]
@@ -197,6 +230,75 @@ class Executor:
             values[slot] = None
         for buffer in step.drops:
             buffers[buffer] = None
+
+
+class BodyExecutors:
+    """Runs the bodies of layers; each has an executor of its own.
+
+    Parameters
+    ----------
+    context : Context
+    memory_limit : int or None
+        Bytes that a run of a body may take; None: what is available.
+    """
+
+    def __init__(self, context: Context, memory_limit: int | None) -> None:
+        self._context = context
+        self._memory_limit = memory_limit
+        self._lock = ForkSafeLock()
+        self._executors: dict[int, Executor] = {}  # by the identity of a body, which it keeps
+        self._kept: list[Body] = []
+
+    def plan_all(self, layer: Layer, inputs: Sequence[TensorInfo]) -> tuple[tuple[str, Plan], ...]:
+        """Plan the bodies of a layer."""
+        operation = layer.operation
+        parameters = operation.infer_parameters(inputs, self._context)
+        return tuple(
+            (body.name, self._plan(body, self._executor(body), given))
+            for body, given in zip(operation.bodies, parameters, strict=True)
+        )
+
+    def run(
+        self,
+        body: Body,
+        given: Mapping[int, Array],
+        observer: Callable[[str, Plan], Observer] | None = None,
+    ) -> Sequence[Array]:
+        """Run a body; see `Context.run_body`."""
+        executor = self._executor(body)
+        infos = {index: _info(body, index, given[index]) for index in sorted(given)}
+        plan = self._plan(body, executor, infos)
+        return executor.run(plan, given, None if observer is None else observer(body.name, plan))
+
+    def _executor(self, body: Body) -> Executor:
+        with self._lock:
+            found = self._executors.get(id(body))
+            if found is None:
+                sources = (body.graph.topology.sources[result][0] for result in body.results)
+                wanted = [source for source in sources if source is not None]
+                found = Executor(body.graph, self._context, wanted, self._memory_limit)
+                self._executors[id(body)] = found
+                self._kept.append(body)
+            return found
+
+    def _plan(self, body: Body, executor: Executor, infos: dict[int, TensorInfo]) -> Plan:
+        def outputs() -> Sequence[Sequence[TensorInfo]]:
+            return infer(body.graph, self._context, infos).outputs
+
+        return executor.plan(tuple(infos.values()), outputs)
+
+
+def _info(body: Body, index: int, array: Array) -> TensorInfo:
+    """Describe the array of a Parameter, with the values that do not change from run to run."""
+    stated = body.graph.layers[index].outputs[0].element_type
+    if stated is not None and stated.numpy() != array.dtype:
+        stated = None
+    info = actual(array, stated)
+    return (
+        info._replace(value=None, reals=None)
+        if index in body.changing
+        else info._replace(reals=None)
+    )
 
 
 @functools.cache

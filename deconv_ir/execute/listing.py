@@ -27,6 +27,8 @@ class PlanRow(NamedTuple):
         Buffer of its output.
     bytes : int or None
         Size of its outputs; None if unknown.
+    within : str
+        The layer and its body that the step is in, as ``loop/body``; empty: in none.
     """
 
     step: int
@@ -38,10 +40,11 @@ class PlanRow(NamedTuple):
     overwrites: str | None
     buffer: int | None
     bytes: int | None
+    within: str = ""
 
 
-def as_rows(plan: Plan) -> list[PlanRow]:
-    """List the steps of a plan for a reader."""
+def as_rows(plan: Plan, within: str = "") -> list[PlanRow]:
+    """List the steps of a plan for a reader; those of bodies follow their layer."""
     graph = plan.graph
     producer: dict[int, str] = {}
     for source, slot in plan.constants.items():
@@ -67,6 +70,10 @@ def as_rows(plan: Plan) -> list[PlanRow]:
                 None if step.overwrites is None else producer[step.overwrites],
                 step.buffer,
                 None if None in sizes else sum(s for s in sizes if s is not None),
+                within,
             )
         )
+        for name, inner in plan.bodies.get(step.layer, ()):
+            place = f"{layer.name}/{name}"
+            rows += as_rows(inner, f"{within}/{place}" if within else place)
     return rows

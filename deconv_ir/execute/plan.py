@@ -113,6 +113,8 @@ class Plan(NamedTuple):
         Whether the size of every tensor is known; else the figures are too low.
     folded, dropped : int
         Number of layers that are computed once, and never.
+    bodies : dict
+        Index of a layer -> names and plans of the graphs that it runs.
 
     Examples
     --------
@@ -142,6 +144,7 @@ class Plan(NamedTuple):
     known: bool
     folded: int
     dropped: int
+    bodies: dict[int, tuple[tuple[str, Plan], ...]]
 
     def __repr__(self) -> str:
         least = "" if self.known else "at least "

@@ -26,7 +26,7 @@ from deconv_ir.execute.scratchpad import (
     fit_grants,
     missing_bytes,
 )
-from deconv_ir.ir.graph import Graph, Source
+from deconv_ir.ir.graph import Graph, Layer, Source
 from deconv_ir.ir.operation import Call, Context, Kernel, LayerPlan, Operation, Sharing, TensorInfo
 from deconv_ir.ir.scratchpad import UNLIMITED, AlgorithmCandidate, ScratchpadBudget
 from deconv_ir.ir.shapes import is_static, static
@@ -35,6 +35,9 @@ if TYPE_CHECKING:
     import numpy as np
 
     from deconv_ir.ir.dtypes import Array
+
+PlanBodies = Callable[[Layer, Sequence[TensorInfo]], tuple[tuple[str, Plan], ...]]
+"""Takes a layer and what is known of its inputs; returns names and plans of its bodies."""
 
 NOWHERE = -1
 """The slot of a constant that a kernel has absorbed."""
@@ -62,6 +65,7 @@ def make_plan(
     context: Context,
     memory_limit: int | None = None,
     image: Sequence[Sequence[TensorInfo]] | None = None,
+    plan_bodies: PlanBodies | None = None,
 ) -> Plan:
     """Plan the execution for inputs of known shapes.
 
@@ -82,8 +86,12 @@ def make_plan(
     image : sequence, optional
         As `infos`, for one image; default: `infos` are.  Decides which layers use
         Winograd, so that results do not depend on the batch.
+    plan_bodies : callable, optional
+        Plans the bodies of a layer; required where layers have bodies.
     """
     planner = _Planner(graph, prepared, wanted, infos, context, memory_limit)
+    if plan_bodies is not None:
+        planner.plan_bodies(plan_bodies)
     judge = planner
     if image is not None:
         judge = _Planner(graph, prepared, wanted, image, context, memory_limit)
@@ -138,6 +146,18 @@ class _Planner:
         self.placed = list(dict.fromkeys(g for g in self.groups if not g.external))
         self.live = live_bytes(self.placed, len(self.drafts))
         self.bound = max(self.live, default=0)
+        self.bodies: dict[int, tuple[tuple[str, Plan], ...]] = {}
+        self.body_weights = 0
+
+    def plan_bodies(self, plan_bodies: PlanBodies) -> None:
+        """Plan the graphs that layers run."""
+        for step, index in enumerate(self.layers):
+            layer = self.graph.layers[index]
+            if layer.operation.bodies:
+                plans = plan_bodies(layer, self._infos_of(self.rows[step]))
+                self.bodies[index] = plans
+                self.body_weights += sum(plan.weight_bytes for _, plan in plans)
+                self.known = self.known and all(plan.known for _, plan in plans)
 
     def _layers(self) -> list[int]:
         """Find the layers to run: not those whose outputs the shapes determine."""
@@ -188,7 +208,7 @@ class _Planner:
         capacities = assign_buffers(self.placed, self.live, self.bound)
         budgets, peak, scratch, missing = self._choose_budgets(grants)
         held = self.prepared.weight_bytes
-        peak = max(peak + held + missing, self.prepared.least_bytes)
+        peak = max(peak + held + missing + self.body_weights, self.prepared.least_bytes)
         self.fits = fits(peak, self.memory_limit, held=held)
         steps = self._finish(self.drafts, budgets)
         return Plan(
@@ -202,7 +222,7 @@ class _Planner:
             self.infos,
             tuple(capacities),
             self.prepared.constant_bytes,
-            held + missing,
+            held + missing + self.body_weights,
             self.bound,
             self.bound + self.prepared.constant_bytes,
             peak,
@@ -210,6 +230,7 @@ class _Planner:
             self.known,
             self.prepared.folded + len(self.prepared.steps) - len(self.inputs) - len(self.layers),
             self.prepared.dropped,
+            self.bodies,
         )
 
     def _choosers(self) -> dict[int, tuple[Kernel, list[TensorInfo]]]:
@@ -306,15 +327,17 @@ class _Planner:
         return [self.infos[layer][output] for layer, output in sources]
 
     def _scratch(self, step: int, budget: ScratchpadBudget) -> int:
-        """Return the scratchpad bytes of a layer."""
+        """Return the scratchpad bytes of a layer, and those that its bodies take."""
         index = self.layers[step]
+        runs = (plan.peak_bytes - plan.weight_bytes for _, plan in self.bodies.get(index, ()))
+        inner = max(runs, default=0)
         inputs, outputs = self._infos_of(self.rows[step]), self._infos_of(self._made(index))
         if not all(is_static(i.shape) for i in (*inputs, *outputs)):
-            return 0
+            return inner
         absorbed = [source not in self.slot for source in self.rows[step]]
         inputs = [TensorInfo(None) if a else i for i, a in zip(inputs, absorbed, strict=True)]
         context = self.context._replace(scratch_bytes=budget.scratch_bytes)
-        return self.graph.layers[index].operation.scratch(inputs, outputs, context)
+        return inner + self.graph.layers[index].operation.scratch(inputs, outputs, context)
 
     def _draft(self, step: int, index: int) -> _Draft:
         """Find slots and groups of one step; buffers come later."""

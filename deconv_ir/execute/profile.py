@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Sequence
+from time import perf_counter
 from typing import Any, NamedTuple
 
 from deconv_ir.execute.executor import Observer
@@ -24,9 +25,11 @@ class LayerTime(NamedTuple):
     output : str
         Element type and shape of its first output.
     start, seconds : float
-        Start, in seconds from the start of the first layer, and duration.
+        Start, in seconds from the start of the first run, and duration.
     operations : int or None
         Arithmetic operations, a multiply-add counted as two; None: not counted.
+    within : str
+        The layer and its body that the layer is in, as ``loop/body``; empty: in none.
 
     Examples
     --------
@@ -42,6 +45,7 @@ class LayerTime(NamedTuple):
     start: float
     seconds: float
     operations: int | None
+    within: str = ""
 
     @property
     def rate(self) -> float | None:
@@ -76,20 +80,22 @@ class Profile:
 
     @property
     def seconds(self) -> float:
-        """Time of all layers together, in seconds."""
-        return sum(row.seconds for row in self.layers)
+        """Time of all layers together, in seconds; those of bodies are in that of their layer."""
+        return sum(row.seconds for row in self.layers if not row.within)
 
     def start(self, plan: Plan) -> Observer:
-        """Return the callback by which a run reports its steps."""
+        """Return the observer to which a run reports its steps."""
+        with self._lock:
+            if self._origin is None:
+                self._origin = perf_counter()
+        return _Recorder(self, plan)
 
-        def observe(step: Step, began: float, ended: float) -> None:
-            with self._lock:
-                if self._origin is None:
-                    self._origin = began
-                self.layers.append(_row(plan, step, began - self._origin, ended - began))
-                self._threads.append(threading.get_ident())
-
-        return observe
+    def add(self, row: LayerTime, began: float) -> None:
+        """Add the time of a layer that began at `began`."""
+        with self._lock:
+            assert self._origin is not None, "a run has started"
+            self.layers.append(row._replace(start=began - self._origin))
+            self._threads.append(threading.get_ident())
 
     def trace(self) -> dict[str, Any]:
         """Return the run in Chrome's Trace Event Format, to be written as JSON.
@@ -112,6 +118,7 @@ class Profile:
                     "args": {
                         "type": row.type,
                         "output": row.output,
+                        **({"within": row.within} if row.within else {}),
                         "gflop": None if row.operations is None else row.operations / 1e9,
                     },
                 }
@@ -119,7 +126,23 @@ class Profile:
         return {"traceEvents": events, "displayTimeUnit": "ms"}
 
 
-def _row(plan: Plan, step: Step, start: float, seconds: float) -> LayerTime:
+class _Recorder(NamedTuple):
+    """Takes the times of the steps of one plan."""
+
+    profile: Profile
+    plan: Plan
+    place: str = ""
+
+    def __call__(self, step: Step, began: float, ended: float) -> None:
+        row = _row(self.plan, step, ended - began)
+        self.profile.add(row._replace(within=self.place), began)
+
+    def within(self, step: Step, body: str, plan: Plan) -> _Recorder:
+        name = f"{self.plan.graph.layers[step.layer].name}/{body}"
+        return _Recorder(self.profile, plan, f"{self.place}/{name}" if self.place else name)
+
+
+def _row(plan: Plan, step: Step, seconds: float) -> LayerTime:
     graph = plan.graph
     layer = graph.layers[step.layer]
     sources = [s for s in graph.topology.sources[step.layer] if s is not None]
@@ -134,4 +157,4 @@ def _row(plan: Plan, step: Step, start: float, seconds: float) -> LayerTime:
         more = added.operation.work([first, first], first)
         operations = None if operations is None or more is None else operations + more
     shape = f"{first.element_type or '?'}{format_shape(first.shape)}"
-    return LayerTime(layer.name, kind, shape, start, seconds, operations)
+    return LayerTime(layer.name, kind, shape, 0.0, seconds, operations)

@@ -11,6 +11,7 @@ from deconv_ir.errors import DeconvError, InputError, WeightsError
 from deconv_ir.formats.files import is_json
 from deconv_ir.formats.openvino_xml import Weights, WeightsInMemory, read_bytes
 from deconv_ir.formats.openvino_xml.reader import read_file
+from deconv_ir.ir.body import walk_graphs
 from deconv_ir.ir.graph import Graph, Layer
 from deconv_ir.limits import Limits
 from deconv_ir.ops.constants.constant import Const
@@ -32,8 +33,9 @@ def read_graph(model: Readable, limits: Limits, overrides: Overrides | None = No
     if problems:
         raise problems[0]
     assert graph is not None, "no graph without a problem"
-    if graph.topology.problems:
-        raise graph.topology.problems[0]
+    for part in walk_graphs(graph):
+        if part.topology.problems:
+            raise part.topology.problems[0]
     return graph
 
 
@@ -80,7 +82,8 @@ def open_weights(graph: Graph, path: str | None, weights: Readable | None) -> We
     `path` is that of the XML, None if it was given as bytes; by default, the weights file is
     the one beside it.
     """
-    constants = [layer for layer in graph.layers if isinstance(layer.operation, Const)]
+    layers = (layer for part in walk_graphs(graph) for layer in part.layers)
+    constants = [layer for layer in layers if isinstance(layer.operation, Const)]
     opened: Weights
     if isinstance(weights, bytes | bytearray | memoryview):
         opened = WeightsInMemory(bytes(weights))

@@ -103,6 +103,8 @@ def _work_out(
         error.locate(file=graph.file, line=layer.line, layer=layer.label)
         if error.place is None:
             error.place = GraphLocation(layer=index, attribute=error.attribute)
+        elif isinstance(error.place, GraphLocation) and error.place.layer is None:
+            error.place = error.place._replace(layer=index)  # in a body of the layer
         if not collect:
             raise
         errors.append(error)

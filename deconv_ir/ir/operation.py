@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import enum
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol
 
 from deconv_ir.ir.dtypes import Array, ElementType
@@ -14,6 +14,7 @@ from deconv_ir.ir.record import Record
 from deconv_ir.ir.shapes import Shape, format_shape
 
 if TYPE_CHECKING:
+    from deconv_ir.ir.body import Body
     from deconv_ir.ir.lazy_tensor import Constant, LazyTensor
     from deconv_ir.ir.scratchpad import AlgorithmCandidate, ScratchpadBudget
 
@@ -167,6 +168,9 @@ class Context(NamedTuple):
         Bound on a kernel's temporary memory, in bytes.
     accuracy : Accuracy
         The algorithms from which convolutions may choose.
+    run_body : callable or None
+        Runs one of the `bodies` of an operation: takes arrays of its Parameters by index,
+        returns those of its `results`.
 
     Examples
     --------
@@ -180,6 +184,7 @@ class Context(NamedTuple):
     weights: ConstantSource | None = None
     scratch_bytes: int = 64 << 20
     accuracy: Accuracy = Accuracy.FAST
+    run_body: Callable[[Body, Mapping[int, Array]], Sequence[Array]] | None = None
 
 
 class TensorInfo(NamedTuple):
@@ -350,6 +355,10 @@ class Operation(Record):
     """Worked examples, such as ``f32[2,3], i64[1]{0} -> f32[3] | axis=0``: the inputs
     (with their elements where these matter), the outputs and the attributes.
     """
+    body_names: ClassVar[tuple[str, ...]] = ()
+    """Elements of the graphs that the layer runs, such as ``then_body``; fields hold them."""
+    inference_rounds: ClassVar[int] = 1
+    """How often `infer_parameters` and `infer` infer the `bodies` at most."""
     formula: ClassVar[str] = ""
     """What `explain` returns, such as ``data {shape[data]}, k {element[k]}, axis {self.axis}``:
     the shape of an input, its elements (`value`) or its first one, an attribute.
@@ -376,6 +385,17 @@ class Operation(Record):
             The inputs do not fit the operation, or each other.
         """
         raise NotImplementedError
+
+    @property
+    def bodies(self) -> tuple[Body, ...]:
+        """The graphs that the layer runs, as If and Loop have them."""
+        return tuple(getattr(self, name) for name in self.body_names)
+
+    def infer_parameters(
+        self, inputs: Sequence[TensorInfo], context: Context
+    ) -> tuple[dict[int, TensorInfo], ...]:
+        """Infer the Parameters of each of the `bodies`, by index, for all iterations."""
+        return ()
 
     def explain(
         self, inputs: Sequence[TensorInfo], context: Context, output: int, axis: int

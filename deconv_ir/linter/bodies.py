@@ -6,14 +6,14 @@ Source: OpenVINO operation specifications, If-8, Loop-5, TensorIterator-1.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from deconv_ir.formats.openvino_xml.document import Document
 from deconv_ir.formats.openvino_xml.locations import Locator
-from deconv_ir.formats.openvino_xml.reader import read_body
+from deconv_ir.formats.openvino_xml.port_maps import PORT_MAPS
 from deconv_ir.ir.geometry import Interval
 from deconv_ir.ir.graph import GraphLocation
-from deconv_ir.ir.infer import infer
+from deconv_ir.ir.infer import declared, infer
 from deconv_ir.ir.operation import TensorInfo
 from deconv_ir.ir.shapes import Shape, compatible, format_shape
 from deconv_ir.linter.report import Report
@@ -21,14 +21,6 @@ from deconv_ir.linter.report import Report
 if TYPE_CHECKING:
     from deconv_ir.formats.openvino_xml.scanner import Element
     from deconv_ir.linter.context import LintContext
-
-TYPES: Final = ("If", "Loop", "TensorIterator")
-MAPS: Final = {
-    "body": "port_map",
-    "then_body": "then_port_map",
-    "else_body": "else_port_map",
-}
-"""Element of a body -> element of its port map."""
 
 
 def _element(context: LintContext, index: int) -> Element:
@@ -57,21 +49,27 @@ class Body:
 
 
 def read_bodies(context: LintContext) -> Iterator[Body]:
-    """Read, connect and infer the bodies of a graph's layers."""
+    """Connect and infer the bodies of a graph's layers, with the shapes that they are given."""
     from deconv_ir.linter.context import LintContext
 
-    for index in [i for kind in TYPES for i in context.by_type.get(kind, ())]:
-        for child in _element(context, index).children:
-            if child.tag not in MAPS or child.closed:
-                continue
-            assert isinstance(context.document, Document)
-            document = read_body(context.document, child)
-            assert document.graph is not None
-            inference = infer(document.graph, context.inference_context, collect=True)
-            inner = LintContext(document, context.inference_context, inference, context.weights)
-            inner.is_body = True
-            inner.bodies = tuple(read_bodies(inner))
-            yield Body(index, child.tag, inner)
+    document = context.document
+    for owner, tag, inner in document.bodies if isinstance(document, Document) else ():
+        assert inner.graph is not None, "a body has a graph"
+        given = _given(context, owner, tag)
+        inference = infer(inner.graph, context.inference_context, given, collect=True)
+        found = LintContext(inner, context.inference_context, inference, context.weights)
+        found.is_body = True
+        found.bodies = tuple(read_bodies(found))
+        yield Body(owner, tag, found)
+
+
+def _given(context: LintContext, owner: int, tag: str) -> dict[int, TensorInfo]:
+    """Return what a layer knows of the Parameters of one of its bodies."""
+    operation = context.graph.layers[owner].operation
+    if tag not in operation.body_names:
+        return {}
+    given = operation.infer_parameters(context.inputs(owner), context.inference_context)
+    return given[operation.body_names.index(tag)]
 
 
 def all_contexts(context: LintContext) -> Iterator[LintContext]:
@@ -84,7 +82,7 @@ def all_contexts(context: LintContext) -> Iterator[LintContext]:
 def check_body(context: LintContext, body: Body) -> Iterator[Report]:
     """Compare a body with its port map and with the ports of its layer."""
     element = _element(context, body.owner)
-    port_map = element.first(MAPS[body.tag])
+    port_map = element.first(PORT_MAPS[body.tag])
     inner = body.context.graph
     by_id = {layer.id: index for index, layer in enumerate(inner.layers)}
     mapped: set[int] = set()
@@ -189,10 +187,11 @@ def _check_back_edges(body: Body, element: Element, by_id: dict[int, int]) -> It
 
 
 def _inside(context: LintContext, side: str, index: int) -> TensorInfo | None:
-    """Return what is known of a Parameter, or of what a Result is given."""
+    """Return what a Parameter declares, or what is known of what a Result is given."""
     layer = context.graph.layers[index]
     if side == "input":
-        return context.outputs(index)[0] if layer.type == "Parameter" and layer.outputs else None
+        is_parameter = layer.type == "Parameter" and layer.outputs
+        return declared(layer.outputs[0]) if is_parameter else None
     inputs = context.inputs(index)
     return inputs[0] if layer.type == "Result" and inputs else None
 

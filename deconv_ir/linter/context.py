@@ -74,7 +74,9 @@ class LintContext:
         for error in (*document.problems, *document.remarks):
             self.file(error)
         if inference is not None:
-            for error in (*self.topology.problems, *inference.errors):
+            # What is wrong in a body is reported there.
+            own = [e for e in inference.errors if getattr(e.place, "child", None) is None]
+            for error in (*self.topology.problems, *own):
                 self.file(error)
             for finding in inference.findings:
                 self.file(finding)

@@ -39,9 +39,6 @@ LFS = b"version https://git-lfs.github.com/spec/"
 LFS_BYTES = 1024
 """How the pointer begins that Git LFS leaves in place of a file, and how long it may be."""
 
-WITH_BODIES = ("If", "Loop", "TensorIterator")
-"""Types of layers that have graphs of their own."""
-
 DECLARED_DIMS = ("IR401", "IR402")
 """Rules that compare declared dims with computed ones."""
 
@@ -155,7 +152,7 @@ def check_document(
         inference, evidence = _infer(graph, inference_context, given, errors, resume=resume)
     context = LintContext(document, inference_context, inference, view, errors, evidence)
     contexts = [context]
-    if graph is not None and any(kind in context.by_type for kind in WITH_BODIES):
+    if isinstance(document, Document) and document.bodies:
         from deconv_ir.linter.bodies import all_contexts, read_bodies
 
         context.bodies = tuple(read_bodies(context))

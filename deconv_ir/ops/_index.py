@@ -5,6 +5,8 @@ constants.constant: Const
 constants.constant_like: ConvertLike Eye Identity
 constants.parameter: Parameter Result
 constants.range: Range
+control_flow.branches: If
+control_flow.loops: Loop TensorIterator
 convolution.convolution: Convolution GroupConvolution
 convolution.onednn: ConvTranspose ConvolutionBackwardData
 convolution.openvino: ConvolutionBackpropData GroupConvolutionBackpropData

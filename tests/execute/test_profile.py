@@ -57,7 +57,7 @@ def test_times_add_up_over_runs(tmp_path: Path) -> None:
     assert [row.layer for row in profile.layers] == ["t"] * 3
     assert profile.seconds == pytest.approx(sum(row.seconds for row in profile.layers))
     starts = [row.start for row in profile.layers]
-    assert starts[0] == 0
+    assert starts[0] >= 0
     assert starts == sorted(starts)
     assert all(row.rate == pytest.approx(1000 / row.seconds) for row in profile.layers)
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from deconv_ir.errors import DeconvError
 from deconv_ir.formats.openvino_xml.source import Source
 from deconv_ir.ir.graph import Graph
@@ -10,7 +12,17 @@ from deconv_ir.ir.graph import Graph
 class Document:
     """The result of reading one file."""
 
-    __slots__ = ("edges", "file", "graph", "layers", "problems", "remarks", "root", "source")
+    __slots__ = (
+        "bodies",
+        "edges",
+        "file",
+        "graph",
+        "layers",
+        "problems",
+        "remarks",
+        "root",
+        "source",
+    )
 
     def __init__(self, file: str | None) -> None:
         self.file = file
@@ -21,3 +33,11 @@ class Document:
         self.layers: list[int] = []  # offsets of the graph's layers in the text
         self.edges: list[int] = []
         self.root = (0, 0)  # span of the start tag of the root
+        # Of If, Loop and TensorIterator: index of the layer, tag of the element, its contents.
+        self.bodies: list[tuple[int, str, Document]] = []
+
+    def walk(self) -> Iterator[Document]:
+        """Iterate over the document and the bodies within it."""
+        yield self
+        for _, _, body in self.bodies:
+            yield from body.walk()

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import os
 import re
-from typing import Final
+from typing import Final, NoReturn
 
 from deconv_ir.errors import DeconvError, IRError
 from deconv_ir.formats.files import OversizeError, read_regular
@@ -29,9 +29,11 @@ from deconv_ir.formats.openvino_xml.pieces import (
     refuse,
     whole,
 )
+from deconv_ir.formats.openvino_xml.port_maps import join
 from deconv_ir.formats.openvino_xml.scanner import TAG, Element, read_attributes, scan_iter
 from deconv_ir.formats.openvino_xml.source import Source
 from deconv_ir.formats.openvino_xml.vocabulary import LAYER_ATTRIBUTES
+from deconv_ir.ir.body import Body
 from deconv_ir.ir.graph import Edge, Graph, GraphLocation, Info, Layer
 from deconv_ir.ir.operation import Operation
 from deconv_ir.limits import DEFAULT_LIMITS, Limits
@@ -40,6 +42,8 @@ from deconv_ir.ops.base import UnknownOperation, parse_attributes
 from deconv_ir.ops.single_layer import wrap_layer
 
 IR_VERSIONS: Final = (10, 11)
+MAX_DEPTH: Final = 32
+"""Bodies within bodies."""
 OPENVINO_FORM_OF_BARE: Final = f"{OPENVINO_FORM}-of-bare-layer"
 
 # A fast path for start tags as OpenVINO writes them; others are parsed in general.
@@ -73,9 +77,10 @@ def read_bytes(
 ) -> tuple[Graph | None, list[DeconvError]]:
     """Read an IR from the bytes of its file; see `read`."""
     document = read_document(data, file, limits)
-    if document.problems:
-        pin_down(document)
-    return document.graph, document.problems
+    for part in document.walk():
+        if part.problems:
+            pin_down(part)
+    return document.graph, [problem for part in document.walk() for problem in part.problems]
 
 
 def read_document(
@@ -101,23 +106,6 @@ def read_document(
         document.graph = _Reader(document, document.source, limits).document()
     except DeconvError as error:
         document.problems.append(error)
-    return document
-
-
-def read_body(outer: Document, element: Element, limits: Limits = DEFAULT_LIMITS) -> Document:
-    """Read the body of an If, a Loop or a TensorIterator, an element of a document.
-
-    Its layers and edges are found in the text of that document.
-    """
-    document = Document(outer.file)
-    document.source = outer.source
-    document.root = element.head
-    assert outer.source is not None
-    try:
-        document.graph = _Reader(document, outer.source, limits).body(element)
-    except DeconvError as error:
-        document.problems.append(error)
-        document.graph = Graph(name="", layers=(), edges=(), file=outer.file)
     return document
 
 
@@ -149,15 +137,20 @@ _Head = tuple[int, str, str, str | None, tuple[tuple[str, str], ...], int, int]
 class _Reader:
     """One pass over one document."""
 
-    def __init__(self, document: Document, source: Source, limits: Limits) -> None:
+    def __init__(
+        self, document: Document, source: Source, limits: Limits, around: _Reader | None = None
+    ) -> None:
         self.out = document
         self.file = document.file
         self.source = source
         self.markup = source.markup
         self.limits = limits
         # Lines are counted from the last place that asked, which is never far.
-        self._line_at = 0
-        self._line = 1
+        self._line_at: int = 0 if around is None else around._line_at
+        self._line: int = 1 if around is None else around._line
+        self._depth: int = 0 if around is None else around._depth + 1
+        self._rounds = 1  # how often shapes are inferred, at most
+        self._work: list[int] = [0] if around is None else around._work
         self._operations: dict[
             tuple[str, str | None, tuple[tuple[str, str], ...]], tuple[Operation, list[DeconvError]]
         ] = {}
@@ -268,9 +261,36 @@ class _Reader:
             )
         return graph
 
-    def body(self, root: Element) -> Graph:
-        """Read the body of a layer."""
-        return self._graph(root, "", None)
+    def _bodies(self, operation: Operation, start: int, piece: Piece) -> dict[str, Body]:
+        """Read the bodies of a layer; those that are missing are left out."""
+        element = next(scan_iter(self.markup, start, len(self.markup)))
+        if self._depth >= MAX_DEPTH:
+            self._oversize(f"bodies are nested more than {MAX_DEPTH} deep", start, MAX_DEPTH)
+        bodies: dict[str, Body] = {}
+        for name in operation.body_names:
+            child = element.first(name)
+            if child is None or child.closed:
+                message = f"the layer has no <{name}>"
+                add_fault(self._faults, "missing-element", message, *element.head)
+                self.flush()
+                continue
+            inner = Document(self.file)
+            inner.source, inner.root = self.source, child.head
+            reader = _Reader(inner, self.source, self.limits, self)
+            reader._rounds = self._rounds * operation.inference_rounds
+            inner.graph = graph = reader._graph(child, "", None)
+            self._work[0] += reader._rounds * len(graph.layers)
+            if self._work[0] > self.limits.layers:
+                limit = self.limits.layers
+                message = f"the bodies have more layers than the limit of {limit}"
+                self._oversize(f"{message}, counted as often as they are inferred", start, limit)
+            self.out.bodies.append((len(self.out.layers), name, inner))
+            bodies[name] = join(name, graph, element, piece.inputs, piece.outputs)
+        return bodies
+
+    def _oversize(self, message: str, start: int, limit: int) -> NoReturn:
+        line = self.line(start)
+        raise IRError(message, file=self.file, line=line, rule="oversize", expected=limit)
 
     def _graph(self, root: Element, name: str, version: int | None) -> Graph:
         """Read the sections of a network or of a body."""
@@ -405,6 +425,12 @@ class _Reader:
         if data is None:
             data = piece.data or ()
         operation, errors = self._operation(kind, version, data)
+        if operation.body_names:
+            bodies = self._bodies(operation, start, piece)
+            if len(bodies) == len(operation.body_names):
+                operation = operation.replace(**bodies)
+            else:
+                operation = UnknownOperation(attributes=data)
         layer = Layer(
             layer_id,
             name,

@@ -1,0 +1,144 @@
+"""The bodies of If, Loop and TensorIterator: graphs that a layer runs, and how they are joined.
+
+Source: OpenVINO operation specifications, If-8, Loop-5, TensorIterator-1.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from deconv_ir.ir.graph import Graph
+from deconv_ir.ir.record import Record, field
+
+NONE = -1
+"""Stands for no port of the layer, or no layer of the body."""
+
+
+class Slices(NamedTuple):
+    """How an axis is cut into parts, one for each iteration.
+
+    Attributes
+    ----------
+    axis : int
+    start, end : int
+        The range of the axis; a negative number counts from its end, -1 is the end itself.
+    stride : int
+        From one part to the next; negative: from the end of the range to its start.
+    part_size : int
+        Extent of a part.
+    """
+
+    axis: int
+    start: int = 0
+    end: int = -1
+    stride: int = 1
+    part_size: int = 1
+
+    def range(self, extent: int) -> tuple[int, int]:
+        """Return where the range begins and ends on an axis of this extent."""
+        first, last = (x + extent + 1 if x < 0 else x for x in (self.start, self.end))
+        return (last, first) if self.stride < 0 else (first, last)
+
+    def parts(self, extent: int) -> int | None:
+        """Return the number of parts; None where the range cannot be cut so."""
+        first, last = self.range(extent)
+        step = abs(self.stride)
+        if not step or not 0 <= first <= last <= extent or (last - first) % step:
+            return None
+        return (last - first) // step
+
+    def part(self, extent: int, iteration: int) -> slice:
+        """Return the part of an iteration."""
+        first, last = self.range(extent)
+        if self.stride < 0:
+            stop = last + iteration * self.stride
+            return slice(stop - self.part_size, stop)
+        start = first + iteration * self.stride
+        return slice(start, start + self.part_size)
+
+
+class Joint(NamedTuple):
+    """An entry of a port map: a port of the layer, and a Parameter or Result of the body.
+
+    Attributes
+    ----------
+    port : int
+        Position among the inputs or outputs of the layer; `NONE`: it has no such port.
+    inner : int
+        Index of the layer in the body; `NONE`: it has no such Parameter or Result.
+    slices : Slices or None
+        None: the tensor goes in or out as a whole.
+    purpose : str
+        ``current_iteration``, ``execution_condition`` or empty.
+    """
+
+    port: int
+    inner: int
+    slices: Slices | None = None
+    purpose: str = ""
+
+
+class Body(Record):
+    """A graph that a layer runs.
+
+    Attributes
+    ----------
+    name : str
+        ``body``, ``then_body`` or ``else_body``.
+    graph : Graph
+    inputs, outputs : tuple of Joint
+        The port map.
+    back_edges : tuple of (int, int)
+        A Result, and the Parameter that takes its value in the next iteration.
+    """
+
+    name: str = field()
+    graph: Graph = field()
+    inputs: tuple[Joint, ...] = field(default=())
+    outputs: tuple[Joint, ...] = field(default=())
+    back_edges: tuple[tuple[int, int], ...] = field(default=())
+
+    @functools.cached_property
+    def changing(self) -> frozenset[int]:
+        """The Parameters that take another tensor in each iteration."""
+        return frozenset(
+            joint.inner for joint in self.inputs if joint.slices is not None or joint.purpose
+        ).union(end for _, end in self.back_edges)
+
+    @functools.cached_property
+    def results(self) -> tuple[int, ...]:
+        """The Results that something takes, in order."""
+        used = {joint.inner for joint in self.outputs} | {start for start, _ in self.back_edges}
+        return tuple(sorted(used - {NONE}))
+
+    def purpose(self, name: str) -> int:
+        """Return the Parameter or Result of a purpose; `NONE` where there is none."""
+        joints = (*self.inputs, *self.outputs)
+        return next((joint.inner for joint in joints if joint.purpose == name), NONE)
+
+    def problem(self) -> str | None:
+        """Return what is wrong with the port map or the back edges; None if nothing is."""
+        for side, joints in (("input", self.inputs), ("output", self.outputs)):
+            for joint in joints:
+                if joint.inner == NONE:
+                    kind = "Parameter" if side == "input" else "Result"
+                    return f"the port map names an {side} of the {self.name} that is not a {kind}"
+                if joint.port == NONE and not joint.purpose:
+                    return f"the port map of the {self.name} names an {side} port that is missing"
+        if any(NONE in edge for edge in self.back_edges):
+            return f"a back edge of the {self.name} must lead from a Result to a Parameter"
+        given = {joint.inner for joint in self.inputs}
+        for index, layer in enumerate(self.graph.layers):
+            if layer.type == "Parameter" and index not in given:
+                return f"no port map brings data to the Parameter {layer.name!r} of the {self.name}"
+        return None
+
+
+def walk_graphs(graph: Graph) -> Iterator[Graph]:
+    """Iterate over a graph and the bodies of its layers, and theirs."""
+    yield graph
+    for layer in graph.layers:
+        for body in layer.operation.bodies:
+            yield from walk_graphs(body.graph)

@@ -1,0 +1,1 @@
+"""Layers that run graphs of their own: If, Loop and TensorIterator."""
