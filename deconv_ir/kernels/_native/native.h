@@ -56,7 +56,7 @@ struct epilogue {
  *     sums[row][position] (+)= sum over k < depth of
  *                              weights[k][row] * data[offsets[k] + position]
  *
- * begins: whether these are the first terms; else they are added to what is in sums.
+ * begins: whether these are the first terms; else the sums go on from what is there.
  * bias: one value a row, added last, or NULL.
  * finish: the epilogue, or NULL. */
 typedef void (*microkernel)(int64_t depth, const int32_t *offsets, const void *data,

@@ -70,16 +70,19 @@ INLINE void NAME(block)(const int rows, const int columns, int64_t depth,
                         int64_t row_stride, int begins, const ELEMENT *bias,
                         const struct epilogue *finish) {
     VEC sum[MAX_ROWS * MAX_COLUMNS];
+    /* Goes on from what is in `sums`: where the depth is cut makes no difference to a bit. */
 #pragma GCC unroll 8
     for (int r = 0; r < rows; r++)
 #pragma GCC unroll 12
-        for (int c = 0; c < columns; c++) sum[r * columns + c] = (VEC){0};
-    /* What is in `sums` is added at the end, when it has arrived. */
+        for (int c = 0; c < columns; c++)
+            sum[r * columns + c] =
+                begins ? (VEC){0} : LOAD(sums + r * row_stride + c * LANES);
+    if (begins)
 #pragma GCC unroll 8
-    for (int r = 0; r < rows; r++) {
-        __builtin_prefetch(sums + r * row_stride, 1);
-        __builtin_prefetch(sums + r * row_stride + columns * LANES - 1, 1);
-    }
+        for (int r = 0; r < rows; r++) {
+            __builtin_prefetch(sums + r * row_stride, 1);
+            __builtin_prefetch(sums + r * row_stride + columns * LANES - 1, 1);
+        }
 #pragma GCC unroll 2
     for (int64_t k = 0; k < depth; k++) {
         const ELEMENT *at = data + offsets[k];
@@ -114,8 +117,7 @@ INLINE void NAME(block)(const int rows, const int columns, int64_t depth,
         const VEC last = (bias ? bias[r] : 0) - (VEC){0};
 #pragma GCC unroll 12
         for (int c = 0; c < columns; c++) {
-            ELEMENT *to = sums + r * row_stride + c * LANES;
-            STORE(to, (begins ? sum[r * columns + c] : sum[r * columns + c] + LOAD(to)) + last);
+            STORE(sums + r * row_stride + c * LANES, sum[r * columns + c] + last);
         }
     }
     /* Once a sum and in the first-level cache: it needs no registers of its own. */
