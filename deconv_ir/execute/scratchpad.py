@@ -18,6 +18,8 @@ MIN_SCRATCHPAD = 16 << 10
 _SHARE = 0.25
 # Python objects of a layer, in the graph and in a plan; rounding by allocators.
 _LAYER_BYTES, _ROUNDED_BYTES = 5 << 10, 96 << 10
+# Tiles of smaller scratchpads are mostly halo: many layers' objects do not take this.
+_ENOUGH_BYTES = 256 << 10
 # Scratchpad sizes that are tried: the whole budget, a half, a quarter and so on.
 _TRIED = 4
 
@@ -32,8 +34,8 @@ def extra_bytes(bound: int, layers: int) -> int:
     layers : int
         Number of layers of the graph, whose objects take memory as well.
     """
-    kept = layers * _LAYER_BYTES + _ROUNDED_BYTES
-    return max(int(bound * _SHARE) - kept, MIN_SCRATCHPAD)
+    share, kept = int(bound * _SHARE), layers * _LAYER_BYTES + _ROUNDED_BYTES
+    return max(share - kept, min(share, _ENOUGH_BYTES), MIN_SCRATCHPAD)
 
 
 class Grant(NamedTuple):

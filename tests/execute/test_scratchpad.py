@@ -105,7 +105,13 @@ def test_a_limit_takes_the_least_useful_back() -> None:
 def test_every_layer_gets_a_minimal_scratchpad(budget: int) -> None:
     assert choose(layer(1, 0.5, 1), budget=budget) == []
     assert choose(budget=budget) == []
-    assert extra_bytes(budget, 0) == extra_bytes(1 << 20, 1000) == MIN_SCRATCHPAD
+    assert extra_bytes(budget, 0) == extra_bytes(64 * K, 1000) == MIN_SCRATCHPAD
+
+
+def test_objects_of_many_layers_leave_enough_for_tiles() -> None:
+    assert extra_bytes(512 * K, 1000) == 128 * K  # a quarter of the bound
+    assert extra_bytes(8 << 20, 1000) == 256 * K  # of 2 MiB, all for objects
+    assert extra_bytes(8 << 20, 100) == (2 << 20) - 100 * 5 * K - 96 * K
 
 
 # --- networks -------------------------------------------------------------------------------
