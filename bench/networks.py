@@ -2,20 +2,24 @@
 
 Each network of `tests/peers/architectures.py` is converted from torch, in f32
 and static, as small as the tests take it or (`--size full`) at a width and a
-size that people run.  Needs the `peers` extra:
+size that people run; then those of `published.py`, at the widths of their
+publications, and the text detector of tests/peers/test_trained.py where it is
+installed.  Needs the `peers` extra:
 
     python bench/networks.py --output out/bench/networks.json
 
 `process` is deconv-run beside a Python script that does the same with
 OpenVINO, `run` is Model.run beside the infer of a request that neither copies
-inputs nor allocates outputs.  Both take turns, with the same number of
-threads; a ratio is the median of those of the turns, ours by theirs.
+inputs nor allocates outputs, and beside onnxruntime (`--onnxruntime`).  All take
+turns, with the same number of threads; a ratio is the median of those of the
+turns, ours by the better of theirs.
 """
 
 from __future__ import annotations
 
 import argparse
 import gc
+import importlib.metadata
 import json
 import os
 import statistics
@@ -23,7 +27,7 @@ import subprocess
 import sys
 import time
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -31,13 +35,16 @@ from typing import Any
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 import numpy as np
+import onnxruntime
 import openvino as ov
+import torch
 from compare import geometric_mean, machine
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.append(str(ROOT))
 
 import deconv_ir  # noqa: E402
+from bench.published import PUBLISHED  # noqa: E402
 from deconv_ir import kernels  # noqa: E402
 from tests.peers.architectures import NETWORKS, Network  # noqa: E402 - found by the path above
 
@@ -56,28 +63,59 @@ CORES = kernels.get_threads()
 Clock = Callable[[], float]
 
 
-class Saved:
-    """A converted network: its IR, and its inputs as files."""
+DETECTOR = "rapidocr-onnxruntime", "detector", (1, 3, 320, 480)
+"""Package, name and input of a trained network."""
 
-    def __init__(self, network: Network, folder: Path, *, full: bool) -> None:
-        self.name = network.name
-        self.path = folder / f"{network.name}.xml"
-        tensors = network.inputs(seed=2, full=full)
-        self.arrays = [tensor.numpy() for tensor in tensors]
-        self.files = [folder / f"{network.name}-{i}.npy" for i in range(len(tensors))]
-        self.results = folder / network.name
+
+class Saved:
+    """A network as files: its IR, perhaps its ONNX model, and its inputs."""
+
+    def __init__(self, name: str, folder: Path, arrays: list[np.ndarray]) -> None:
+        self.name = name
+        self.path = folder / f"{name}.xml"
+        self.onnx = folder / f"{name}.onnx"
+        self.arrays = arrays
+        self.files = [folder / f"{name}-{i}.npy" for i in range(len(arrays))]
+        self.results = folder / name
         self.results.mkdir(parents=True, exist_ok=True)
-        if not self.path.exists():
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")
-                model = ov.convert_model(
-                    network.module(full=full),
-                    example_input=tuple(tensors),
-                    input=[tuple(t.shape) for t in tensors],
-                )
-            ov.save_model(model, self.path, compress_to_fp16=False)
         for file, array in zip(self.files, self.arrays, strict=True):
             np.save(file, array)
+
+
+def convert(network: Network, folder: Path, *, full: bool, to_onnx: bool) -> Saved:
+    """Convert a torch network, where that is not done yet."""
+    tensors = network.inputs(seed=2, full=full)
+    saved = Saved(network.name, folder, [tensor.numpy() for tensor in tensors])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        if not saved.path.exists():
+            module = network.module(full=full)
+            shapes = [tuple(t.shape) for t in tensors]
+            model = ov.convert_model(module, example_input=tuple(tensors), input=shapes)
+            ov.save_model(model, saved.path, compress_to_fp16=False)
+        if to_onnx and not saved.onnx.exists():
+            # The exporter without dynamo needs no further package.
+            torch.onnx.export(
+                network.module(full=full), tuple(tensors), str(saved.onnx), dynamo=False
+            )
+    return saved
+
+
+def convert_detector(folder: Path) -> Saved | None:
+    """Convert the trained text detector; None where it is not installed."""
+    package, name, shape = DETECTOR
+    try:
+        files = importlib.metadata.files(package) or []
+    except importlib.metadata.PackageNotFoundError:
+        return None
+    (found,) = [f for f in files if f.name.endswith(".onnx") and "det" in f.name]
+    saved = Saved(name, folder, [np.random.default_rng(2).normal(size=shape).astype(np.float32)])
+    if not saved.path.exists():
+        model = ov.convert_model(found.locate())
+        model.reshape(shape)
+        ov.save_model(model, saved.path, compress_to_fp16=False)
+        saved.onnx.write_bytes(Path(str(found.locate())).read_bytes())
+    return saved
 
 
 def time_processes(saved: Saved, rounds: int, threads: int, *, cpu: bool) -> dict[str, Any]:
@@ -95,8 +133,7 @@ def time_processes(saved: Saved, rounds: int, threads: int, *, cpu: bool) -> dic
         sys.executable, "-c", THEIRS, str(saved.path), str(threads), str(len(saved.files)),
         *map(str, saved.files), *results,
     ]  # fmt: skip
-    times = [(_process(ours, cpu), _process(theirs, cpu)) for _ in range(rounds)]
-    return _row(times)
+    return _row([(_process(ours, cpu), _process(theirs, cpu)) for _ in range(rounds)])
 
 
 def _process(command: list[str], cpu: bool) -> float:
@@ -122,21 +159,33 @@ def time_runs(saved: Saved, seconds: float, threads: int, clock: Clock) -> dict[
     def theirs() -> Any:
         return request.infer(saved.arrays, share_inputs=True, share_outputs=True)
 
+    runs = [ours, theirs]
+    if saved.onnx.exists():
+        runs.append(_onnxruntime(saved, threads))
     for mine, expected in zip(ours().values(), theirs().values(), strict=True):
         error = float(np.abs(mine - expected).max() / np.abs(expected).max())
         if mine.shape != expected.shape or not error <= 1e-4:
             raise SystemExit(f"{saved.name}: the results differ by {error:.1e} of the scale")
-    times: list[tuple[float, float]] = []
+    times: list[tuple[float, ...]] = []
     end = time.perf_counter() + seconds
     repeat = 1
     while time.perf_counter() < end or len(times) < 5:
-        taken = [_mean(run, repeat, clock) for run in (ours, theirs)]
+        taken = tuple(_mean(run, repeat, clock) for run in runs)
         # The first turn measures how many runs a turn has to have to be timed well.
         if repeat == 1:
             repeat = max(2, min(50, int(0.01 / max(min(taken), 1e-5))))
         else:
-            times.append((taken[0], taken[1]))
+            times.append(taken)
     return _row(times)
+
+
+def _onnxruntime(saved: Saved, threads: int) -> Callable[[], Any]:
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = threads
+    session = onnxruntime.InferenceSession(saved.onnx, options, ["CPUExecutionProvider"])
+    names = [i.name for i in session.get_inputs()]
+    inputs = dict(zip(names, saved.arrays, strict=True))
+    return lambda: session.run(None, inputs)
 
 
 def _mean(run: Callable[[], Any], count: int, clock: Clock) -> float:
@@ -148,13 +197,16 @@ def _mean(run: Callable[[], Any], count: int, clock: Clock) -> float:
     return (clock() - started) / count
 
 
-def _row(times: list[tuple[float, float]]) -> dict[str, Any]:
-    return {
-        "ours": statistics.median(a for a, _ in times),
-        "theirs": statistics.median(b for _, b in times),
-        "ratio": statistics.median(a / b for a, b in times),
+def _row(times: list[tuple[float, ...]]) -> dict[str, Any]:
+    row = {
+        "ours": statistics.median(t[0] for t in times),
+        "theirs": statistics.median(t[1] for t in times),
+        "ratio": statistics.median(t[0] / min(t[1:]) for t in times),
         "turns": len(times),
     }
+    if len(times[0]) > 2:
+        row["onnxruntime"] = statistics.median(t[2] for t in times)
+    return row
 
 
 def report(row: dict[str, Any]) -> str:
@@ -165,9 +217,28 @@ def report(row: dict[str, Any]) -> str:
             t = row[what]
             parts.append(
                 f"{what} {t['ours'] * 1e3:9.3f} ms, OpenVINO {t['theirs'] * 1e3:9.3f} ms,"
-                f" ratio {t['ratio']:5.2f}"
+                + (f" onnxruntime {t['onnxruntime'] * 1e3:9.3f} ms," if len(t) > 4 else "")
+                + f" ratio {t['ratio']:5.2f}"
             )
     return "  | ".join(parts)
+
+
+def networks(options: argparse.Namespace, folder: Path) -> Iterator[Saved]:
+    """Convert the networks that are asked for, one after the other."""
+    full = options.size == "full"
+    chosen = [
+        *(NETWORKS if options.which != "published" else ()),
+        *(PUBLISHED if options.which != "architectures" and full else ()),
+    ]
+    for network in chosen:
+        if not options.network or network.name in options.network:
+            yield convert(network, folder, full=full, to_onnx=options.onnxruntime)
+    if options.which != "architectures" and full:
+        detector = convert_detector(folder)
+        if detector is None:
+            print(f"no text detector: {DETECTOR[0]} is not installed", file=sys.stderr)
+        elif not options.network or detector.name in options.network:
+            yield detector
 
 
 def main() -> None:
@@ -177,6 +248,10 @@ def main() -> None:
     parser.add_argument("--size", choices=["small", "full"], default="full")
     parser.add_argument("--only", choices=["process", "run"])
     parser.add_argument("--network", action="append", help="only these")
+    parser.add_argument(
+        "--set", choices=["architectures", "published", "all"], default="all", dest="which"
+    )
+    parser.add_argument("--onnxruntime", action="store_true", help="also beside onnxruntime")
     parser.add_argument("--threads", type=int, default=CORES)
     parser.add_argument("--rounds", type=int, default=7, help="of the processes")
     parser.add_argument("--seconds", type=float, default=2.0, help="for the runs of a network")
@@ -191,11 +266,8 @@ def main() -> None:
     folder = options.output.with_suffix("") / options.size
     folder.mkdir(parents=True, exist_ok=True)
     rows = []
-    for network in NETWORKS:
-        if options.network and network.name not in options.network:
-            continue
-        saved = Saved(network, folder, full=options.size == "full")
-        row: dict[str, Any] = {"network": network.name}
+    for saved in networks(options, folder):
+        row: dict[str, Any] = {"network": saved.name}
         if options.only != "run":
             row["process"] = time_processes(
                 saved, options.rounds, options.threads, cpu=options.cpu_time
