@@ -14,6 +14,8 @@ from deconv_ir.limits import DEFAULT_LIMITS, Limits
 
 if TYPE_CHECKING:
     from deconv_ir.formats.onednn_json.overrides import Overrides
+    from deconv_ir.ir.dtypes import Array
+    from deconv_ir.ir.graph import Graph
 
 
 def to_openvino(
@@ -39,17 +41,12 @@ def to_openvino(
     from deconv_ir.formats.onednn_json.to_openvino import lower
     from deconv_ir.formats.openvino_xml.writer import write
 
-    graph = read_graph(model, limits, overrides)
-    if not any(info.tag == ONEDNN for info in graph.extras):
-        raise InputError("the file is an IR already", file=graph.file)
-    path = Path(target)
+    graph = _read(model, limits, overrides, onednn=True)
     lowered = lower(graph)
-    written = [str(path)]
-    if lowered.weights:
-        _write(path.with_suffix(".bin"), lowered.weights)
-        written.append(str(path.with_suffix(".bin")))
+    path = Path(target)
+    written = _beside(path, ".bin", lowered.weights)
     write(lowered.graph, path)
-    return written
+    return [str(path), *written]
 
 
 def to_onednn(
@@ -74,24 +71,42 @@ def to_onednn(
     """
     from deconv_ir.formats.onednn_json.to_onednn import express
 
-    graph = read_graph(model, limits)
-    if any(info.tag == ONEDNN for info in graph.extras):
-        raise InputError("the file is a oneDNN Graph file already", file=graph.file)
+    graph = _read(model, limits, onednn=False)
     context = Context(weights=open_weights(graph, graph.file, weights))
     text, constants = express(graph, context)
     path = Path(target)
-    written = [str(path)]
-    if constants:
-        import io
-
-        import numpy as np
-
-        stream = io.BytesIO()
-        np.savez(stream, **constants)  # type: ignore[arg-type]
-        _write(path.with_suffix(".npz"), stream.getvalue())
-        written.append(str(path.with_suffix(".npz")))
+    written = _beside(path, ".npz", _archive(constants) if constants else b"")
     _write(path, text.encode())
-    return written
+    return [str(path), *written]
+
+
+def _read(
+    model: Readable, limits: Limits, overrides: Overrides | None = None, *, onednn: bool
+) -> Graph:
+    """Read a file of one of the formats."""
+    graph = read_graph(model, limits, overrides)
+    if any(info.tag == ONEDNN for info in graph.extras) is not onednn:
+        other = "an IR" if onednn else "a oneDNN Graph file"
+        raise InputError(f"the file is {other} already", file=graph.file)
+    return graph
+
+
+def _archive(arrays: dict[str, Array]) -> bytes:
+    import io
+
+    import numpy as np
+
+    stream = io.BytesIO()
+    np.savez(stream, **arrays)  # type: ignore[arg-type]
+    return stream.getvalue()
+
+
+def _beside(path: Path, suffix: str, data: bytes) -> list[str]:
+    """Write what stands beside a file, unless it is empty."""
+    if not data:
+        return []
+    _write(path.with_suffix(suffix), data)
+    return [str(path.with_suffix(suffix))]
 
 
 def _write(path: Path, data: bytes) -> None:

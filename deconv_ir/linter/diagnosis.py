@@ -15,6 +15,7 @@ from deconv_ir.ir.operation import Operation, TensorInfo
 from deconv_ir.ir.shapes import Shape, declared_form, intersect_dims, is_static
 from deconv_ir.ops import find_operation
 from deconv_ir.ops.base import AttributeSpec, attributes_of, parse_attributes
+from deconv_ir.ops.convolution.deconvolution import Deconvolution
 
 if TYPE_CHECKING:
     from deconv_ir.linter.context import LintContext
@@ -127,10 +128,9 @@ def is_same_work(
     work = []
     for changes in (a, b):
         operation = _changed(context, index, changes)
-        geometry = getattr(operation, "geometry", None)
-        if operation is None or geometry is None:
+        if not isinstance(operation, Deconvolution):
             return False
-        found = geometry(context.inputs(index), context.inference_context)
+        found = operation.geometry(context.inputs(index), context.inference_context)
         axes = (getattr(operation, name, None) for name in ("strides", "dilations"))
         work.append(([(g.pad_begin, g.output) for g in found or ()], *axes))
     return work[0] == work[1]

@@ -42,6 +42,8 @@ def type_fix(context: LintContext, index: int, side: str, port: int, kind: Eleme
 def attribute_fix(context: LintContext, index: int, name: str, value: str) -> Fix:
     """Return the fix that gives an attribute of ``<data>`` a value."""
     edits = attribute_edit(context, index, name, value)
+    if not edits:
+        return Fix()
     return Fix(edits, context.evidence.supports_attribute(context, index, name, value))
 
 

@@ -204,6 +204,17 @@ def test_rules_about_transposed_convolutions_hold_here_too() -> None:
     assert "IR309" in {code for code, _ in found(as_bytes(one))}
 
 
+def test_attributes_are_those_of_the_kind() -> None:
+    """AvgPool, Interpolate and others have other attributes than the operations of opsets."""
+    pool = {"strides": [1], "kernel": [2], "pads_begin": [0], "pads_end": [0], "data_format": "NCX"}
+    x, y = tensor(0, [1, 2, 3]), tensor(1, [1, 2, 2])
+    one = op(0, "AvgPool", [x], [y], exclude_pad=False, rounding_type="floor", **pool)
+    assert found(as_bytes(one)) == set()
+    one["attrs"]["rounding_typ"] = one["attrs"].pop("rounding_type")
+    one["attrs"].pop("strides")
+    assert {code for code, _ in found(as_bytes(one))} == {"IR107", "IR302"}
+
+
 def test_the_same_findings_in_one_line() -> None:
     """Positions are columns where the file has no line ends."""
     operations = clean()

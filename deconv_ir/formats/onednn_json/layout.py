@@ -65,3 +65,14 @@ def to_physical(array: Array, strides: Sequence[int]) -> Array:
     if array.size:
         view[...] = array
     return memory
+
+
+def dense_strides(dims: Sequence[int], tag: str) -> tuple[int, ...]:
+    """Return the strides of dense memory whose axes stand in the order of a tag."""
+    strides = [0] * len(dims)
+    step = 1
+    for letter in reversed(tag):
+        axis = ord(letter) - 97
+        strides[axis] = step
+        step *= max(1, dims[axis])
+    return tuple(strides)

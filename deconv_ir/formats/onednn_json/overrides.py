@@ -12,6 +12,7 @@ from typing import Final, NamedTuple, TypeVar
 from deconv_ir.errors import InputError
 from deconv_ir.formats.onednn_json.document import Stated, Tensor
 from deconv_ir.formats.onednn_json.kinds import DTYPES
+from deconv_ir.formats.onednn_json.layout import dense_strides
 from deconv_ir.ir.dtypes import parse_element_type
 from deconv_ir.ir.graph import Layer
 from deconv_ir.ir.shapes import Shape
@@ -268,15 +269,4 @@ def _changed(tensor: Tensor, change: TensorChange) -> tuple[Shape, tuple[int, ..
     tag = change.tag or "".join(map(chr, range(97, 97 + len(dims))))
     if len(tag) != len(dims):
         raise InputError(f"in-shapes: tensor {tensor.id} has {len(dims)} dims, found tag {tag!r}")
-    return shape, strides_of(dims, tag)
-
-
-def strides_of(dims: list[int], tag: str) -> tuple[int, ...]:
-    """Return the strides of dense memory whose axes stand in the order of a tag."""
-    strides = [0] * len(dims)
-    step = 1
-    for letter in reversed(tag):
-        axis = ord(letter) - 97
-        strides[axis] = step
-        step *= max(1, dims[axis])
-    return tuple(strides)
+    return shape, dense_strides(dims, tag)

@@ -201,12 +201,15 @@ class _Reader(Members):
         cls = row.operation(kind, {t.element_type for t in (*inputs, *outputs)})
         known = {spec.name for spec in attributes_of(cls)}
         written = dict(row.defaults)
+        unknown = {}
         for name, value in given.items():
-            name = row.renames.get(name, name)
-            name = name.replace("_", "-") if name not in known else name
-            if name in known:
-                written[name] = value
-        visible = tuple(written.items())
+            spelt = row.renames.get(name, name)
+            spelt = spelt.replace("_", "-") if spelt not in known else spelt
+            if spelt in known:
+                written[spelt] = value
+            else:
+                unknown[name] = value
+        visible = (*written.items(), *unknown.items())
         if outputs and outputs[0].element_type is not None and "output_type" in known:
             written["output_type"] = outputs[0].element_type.name
         if "output_count" in known:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from deconv_ir.errors import DeconvError, UnsupportedError
+from deconv_ir.formats.onednn_json.missing import Missing
 from deconv_ir.ir.dtypes import F32
 from deconv_ir.ir.geometry import PadMode
 from deconv_ir.ir.graph import Edge, Graph, Layer, Port
@@ -44,7 +45,7 @@ def lower(graph: Graph) -> Lowered:
     context = Context()
     inference = infer(graph, context)
     writer = _Writer()
-    missing: dict[str, Layer] = {}
+    missing = Missing("the graph cannot be written as an OpenVINO IR")
     sources = graph.topology.sources
     for index in graph.topology.order:
         layer = graph.layers[index]
@@ -54,22 +55,14 @@ def lower(graph: Graph) -> Lowered:
         try:
             outputs = _lower_layer(layer, program)
         except UnsupportedError as error:
-            missing.setdefault(error.message, layer)
+            missing.add(error, layer)
             outputs = []
         except DeconvError as error:
             error.locate(file=graph.file, line=layer.line, layer=layer.label)
             raise
-        if not missing:
+        if not missing.found:
             writer.add(index, layer, program, outputs, feeds)
-    if missing:
-        first = next(iter(missing.values()))
-        raise UnsupportedError(
-            f"the graph cannot be written as an OpenVINO IR: {'; '.join(missing)}",
-            file=graph.file,
-            line=first.line,
-            layer=first.label,
-            rule="unsupported-operation",
-        )
+    missing.refuse(graph)
     return Lowered(
         Graph(
             name=graph.name,

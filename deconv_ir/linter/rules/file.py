@@ -24,15 +24,17 @@ def unknown_attributes(context: LintContext) -> Iterator[Report]:
             layer = layers[index]
             key = (layer.version, id(layer.attributes))  # layers share equal attributes
             if key not in known_to_be_right:
-                unknown = list(_unknown_attributes_of(index, layer))
+                unknown = list(_unknown_attributes_of(context, index, layer))
                 if not unknown:
                     known_to_be_right.add(key)
                 yield from unknown
 
 
-def _unknown_attributes_of(index: int, layer: Layer) -> Iterator[Report]:
+def _unknown_attributes_of(context: LintContext, index: int, layer: Layer) -> Iterator[Report]:
     operation = find_operation(layer.type, layer.version)
-    if operation is None:
+    if context.onednn is not None:  # a kind may have the name of an operation, and other attributes
+        operation = type(layer.operation)
+    if operation is None or not operation.implemented:
         return
     known = {spec.name for spec in attributes_of(operation)}
     for name, _ in layer.attributes:

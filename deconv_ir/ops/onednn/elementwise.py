@@ -64,12 +64,26 @@ class BiasAdd(Composite):
         return (program.cast(found, program.infos[0].element_type),)
 
 
+class Accumulation(enum.Enum):
+    """The precision that oneDNN may sum in; sums are in f32 here, whatever is allowed."""
+
+    STRICT = "strict"
+    RELAXED = "relaxed"
+    ANY = "any"
+    F32 = "f32"
+    S32 = "s32"
+    F16 = "f16"
+
+
 @kind("MatMul", ("src", "weights", "bias"), 2)
 class OneDNNMatMul(Composite):
     """Product of matrices, with an optional bias."""
 
     transpose_a: bool = attribute(boolean(), False)
     transpose_b: bool = attribute(boolean(), False)
+    accumulation_mode: Accumulation = attribute(
+        choice(Accumulation, fold=False), Accumulation.STRICT
+    )
     output_type: ElementType | None = attribute(element_type(), None)
 
     def program(self, program: Program) -> Sequence[Ref]:

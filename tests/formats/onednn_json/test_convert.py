@@ -246,6 +246,56 @@ def test_a_graph_of_an_ir_computes_the_same(tmp_path: Path) -> None:
     np.testing.assert_allclose(found, wanted, 1e-6, 1e-7)
 
 
+LAYERS: list[tuple[str, str, list[Any], dict[str, str]]] = [
+    ("SoftPlus", "opset4", [], {}),
+    ("HardSigmoid", "opset1", [np.float32(0.3), np.float32(0.4)], {}),
+    (
+        "GroupNormalization",
+        "opset12",
+        [np.float32([1, 2, 3, 4]), np.float32([0, 1, 0, 2])],
+        {"num_groups": "2", "epsilon": "0.01"},
+    ),
+    *(
+        (
+            "Interpolate",
+            "opset4",
+            [np.int64([5, 9]), np.float32([1, 1]), np.int64([2, 3])],
+            {
+                "mode": mode,
+                "shape_calculation_mode": "sizes",
+                "coordinate_transformation_mode": coordinates,
+                "nearest_mode": "round_prefer_ceil",
+            },
+        )
+        for mode in ("nearest", "linear_onnx")
+        for coordinates in ("half_pixel", "align_corners")
+    ),
+]
+
+
+@pytest.mark.parametrize(("kind", "version", "constants", "attributes"), LAYERS)
+def test_one_layer_there_and_back(
+    kind: str, version: str, constants: Any, attributes: Any, tmp_path: Path
+) -> None:
+    """The graph, and the IR that is made of it again, compute what the layer does."""
+    ir = IR()
+    inputs = [ir.parameter("x", "1,4,6,6"), *map(ir.const, map(np.asarray, constants))]
+    ir.result(ir.layer(kind, inputs, attributes, version=version))
+    ir.save(tmp_path)
+    source = deconv_ir.load(tmp_path / "model.xml")
+    given = arrays_for(source)
+    (wanted,) = source.run(given).values()
+    to_onednn(tmp_path / "model.xml", tmp_path / "graph.json")
+    to_openvino(tmp_path / "graph.json", tmp_path / "again.xml")
+    for name in ("graph.json", "again.xml"):
+        model = deconv_ir.load(tmp_path / name, strict=True)
+        beside = tmp_path / "graph.npz"
+        arrays = dict(np.load(beside)) if beside.exists() else {}
+        (data,) = set(model.inputs) - set(arrays)
+        (found,) = model.run({**arrays, data: given["x"]}).values()
+        np.testing.assert_allclose(found, wanted, 1e-5, 1e-6)
+
+
 def test_what_a_graph_cannot_express_is_named(tmp_path: Path) -> None:
     """All such types."""
     ir = IR()
