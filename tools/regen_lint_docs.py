@@ -26,7 +26,8 @@ leads to. No default is written beside an unknown attribute, and no dim that a m
 decide. `--unsafe-fixes` makes the other fixes too.
 
 Each rule has a fragment that fails. It shows the few lines that matter of
-[this network](../tests/linter/network.xml), which passes all rules:
+[this network](../tests/linter/network.xml), which passes all rules but
+IR801, since its kernel is 3 and its stride 2:
 
 | id | name | type | output |
 |---|---|---|---|

@@ -37,9 +37,11 @@ def main() -> None:
                 sys.exit(f"{rule.code} does not belong to the family {family}")
             codes += [rule.code, rule.name]
             has_check = rule.check is not None or rule.check_layer is not None
+            types = names.get(rule.types, repr(rule.types))
+            when = rule.when if has_check else None
             lines.append(
                 f"    ({rule.code!r}, {rule.name!r}, {rule.severity.name}, {rule.library_rules!r},"
-                f" {names[rule.types]}, {rule.when if has_check else None!r}, {rule.deep}),\n"
+                f" {types}, {when!r}, {rule.deep}),\n"
             )
     if len(set(codes)) < len(codes):
         sys.exit(f"codes and names of rules must be unique: {sorted(codes)}")

@@ -10,17 +10,11 @@ from deconv_ir.compare.matching import Matching
 from deconv_ir.compare.network import Network, StoredConstant
 from deconv_ir.compare.weights import largest_difference
 from deconv_ir.ir.shapes import static
+from deconv_ir.ops.convolution.views import OUTPUT_CHANNEL_AXES
 
 if TYPE_CHECKING:
     from deconv_ir.ir.dtypes import Array
 
-_OUTPUT_AXES: dict[str, tuple[int, ...]] = {
-    "Convolution": (0,),
-    "GroupConvolution": (0, 1),
-    "ConvolutionBackpropData": (1,),
-    "GroupConvolutionBackpropData": (0, 2),
-}
-"""Type -> axes of the weights along which output channels lie."""
 _TOLERANCE = 2e-3
 """Of folded weights relative to the largest: they may have been rounded to f16."""
 
@@ -77,7 +71,7 @@ def find_folded(a: Network, b: Network, matching: Matching) -> list[Folded]:
 
     found = []
     for i, j in matching.pairs.items():
-        axes = _OUTPUT_AXES.get(a.layer(i).type)
+        axes = OUTPUT_CHANNEL_AXES.get(a.layer(i).type)
         if axes is None or a.layer(i).type != b.layer(j).type:
             continue
         with np.errstate(all="ignore"):

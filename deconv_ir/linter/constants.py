@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import math
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from deconv_ir.errors import DeconvError
@@ -10,9 +11,12 @@ from deconv_ir.ir.shapes import element_count, static
 from deconv_ir.ops.constants.constant import Const
 
 if TYPE_CHECKING:
+    from deconv_ir.ir.dtypes import Array
     from deconv_ir.linter.weights import WeightsView
 
 CHUNK_BYTES = 1 << 24
+MAX_RANGE_BYTES = 1 << 18
+"""Ranges of a FakeQuantize with more bytes are not read."""
 
 Span = tuple[int, int, list[int]]
 """Start and end of a range of the .bin, and the indices of the layers that use it."""
@@ -99,6 +103,31 @@ def gaps(ranges: Iterable[Span], length: int) -> Iterator[tuple[int, int, int | 
         yield covered, length, last
 
 
+def chunks(const: Const, weights: WeightsView, group: int = 24) -> Iterator[tuple[int, Array]]:
+    """Iterate over the elements of a constant, some at a time, and the index of the first.
+
+    The numbers of elements are multiples of `group` and of 24, which fills whole bytes; types
+    without arrays have no elements.
+    """
+    from deconv_ir.ops.constants.constant import unpack
+
+    assert const.element_type is not None
+    element_type = const.element_type
+    count = element_count(static(const.shape))
+    unit = math.lcm(24, group)
+    step = max(1, CHUNK_BYTES * 8 // element_type.bits // unit) * unit
+    for start in range(0, count, step):
+        size = min(step, count - start)
+        offset = const.offset + element_type.size_of(start)
+        try:
+            yield (
+                start,
+                unpack(weights.read(offset, element_type.size_of(size)), element_type, size),
+            )
+        except DeconvError:
+            return
+
+
 def count_not_finite(const: Const, weights: WeightsView) -> tuple[int, int, int]:
     """Count the NaN and infinite elements of a constant; masks consist of -inf, which is left out.
 
@@ -110,21 +139,9 @@ def count_not_finite(const: Const, weights: WeightsView) -> tuple[int, int, int]
     """
     import numpy as np
 
-    from deconv_ir.ops.constants.constant import unpack
-
-    assert const.element_type is not None
-    element_type = const.element_type
-    count = element_count(static(const.shape))
-    step = max(24, CHUNK_BYTES * 8 // element_type.bits // 24 * 24)  # whole bytes, whole groups
     nans = infinities = 0
     first = -1
-    for start in range(0, count, step):
-        size = min(step, count - start)
-        offset = const.offset + element_type.size_of(start)
-        try:
-            data = unpack(weights.read(offset, element_type.size_of(size)), element_type, size)
-        except DeconvError:
-            return 0, 0, -1  # a type without arrays has no NaN either
+    for start, data in chunks(const, weights):
         # Types of eight bits and fewer have no isfinite of their own.
         wide = data if data.dtype.kind == "f" else data.astype(np.float32)
         bad = ~np.isfinite(wide) & ~np.isneginf(wide)
@@ -135,3 +152,58 @@ def count_not_finite(const: Const, weights: WeightsView) -> tuple[int, int, int]
             nans += is_nan
             infinities += int(bad.sum()) - is_nan
     return nans, infinities, first
+
+
+def count_saturated(const: Const, weights: WeightsView) -> tuple[int, int]:
+    """Count the elements of an f16 constant that are the largest finite number, or its negative.
+
+    Returns
+    -------
+    count, first : int
+        `first` is the index of the first of them; -1 where there is none.
+    """
+    import numpy as np
+
+    count, first = 0, -1
+    for start, data in chunks(const, weights):
+        at_bound = np.abs(data) == np.finfo(np.float16).max
+        found = int(np.count_nonzero(at_bound))
+        if found and first < 0:
+            first = start + int(np.argmax(at_bound))
+        count += found
+    return count, first
+
+
+def zero_channels(const: Const, weights: WeightsView, axes: Sequence[int]) -> list[int]:
+    """Return the output channels of a filter whose elements are all zero.
+
+    Parameters
+    ----------
+    const : Const
+    weights : WeightsView
+    axes : sequence of int
+        Axes of the filter along which output channels lie: that of the groups, if there are any,
+        and that of the channels of a group.
+    """
+    import numpy as np
+
+    shape = static(const.shape)
+    if not math.prod(shape):
+        return []
+    *outer, last = axes
+    groups = shape[outer[0]] if outer else 1
+    channels, size = shape[last], math.prod(shape[last + 1 :])
+    alive = np.zeros((groups, channels), bool)
+    rows_of_group = math.prod(shape) // (groups * channels * size)
+    for start, data in chunks(const, weights, size):
+        row, channel = np.divmod(start // size + np.flatnonzero(_filled(data, size)), channels)
+        alive[row // rows_of_group, channel] = True
+        if alive.all():
+            return []
+    return [int(channel) for channel in np.flatnonzero(~alive.ravel())]
+
+
+def _filled(data: Array, size: int) -> Array:
+    """Tell for each `size` elements whether one of them is not 0."""
+    filled: Array = (data != 0).reshape(-1, size).any(axis=1)
+    return filled

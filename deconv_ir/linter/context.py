@@ -46,6 +46,9 @@ class LintContext:
         Those of the graph's If, Loop and TensorIterator layers.
     is_body : bool
     evidence : Evidence
+    dead_channels : dict
+        Filter and axes of its output channels -> the channels without an element other than 0;
+        rules that read them put them here.
     library_findings : dict
         What reading, connecting and inference reported, by their `rule`.
     """
@@ -67,6 +70,7 @@ class LintContext:
         self.inference = inference
         self.weights = weights
         self._evidence = evidence
+        self.dead_channels: dict[tuple[int, tuple[int, ...]], list[int]] = {}
         self._groups: dict[str, list[list[int]]] = {}
         self.library_findings: dict[str, list[DeconvError | Finding]] = {}
         for error in errors:
@@ -175,6 +179,16 @@ class LintContext:
             )
             groups.setdefault(key, []).append(index)
         return list(groups.values())
+
+    @cached_property
+    def use_counts(self) -> list[int]:
+        """How many edges begin at each layer."""
+        counts = [0] * len(self.graph.layers)
+        for sources in self.topology.sources:
+            for source in sources:
+                if source is not None:
+                    counts[source[0]] += 1
+        return counts
 
     @cached_property
     def unfit(self) -> frozenset[int]:

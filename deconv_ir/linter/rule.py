@@ -29,6 +29,8 @@ FAMILIES = {
     "5": "weights",
     "6": "portability",
     "7": "onednn",
+    "8": "decoders",
+    "9": "redundancy",
 }
 """First digit of a rule's code -> its family, which is also the module that defines it."""
 
@@ -141,10 +143,10 @@ class Rule(NamedTuple):
                     yield from self.check_layer(index, layers[index], context)
 
 
-def of_deconvolution(
+def on_valid_layers(
     check: Callable[[int, Layer, Any, LintContext], Iterator[Report]],
 ) -> CheckLayer:
-    """Make a check of layers out of one of transposed convolutions with valid inputs."""
+    """Make a check of layers out of one of layers whose attributes and inputs are valid."""
 
     def check_layer(index: int, layer: Layer, context: LintContext) -> Iterator[Report]:
         if layer.operation.implemented and index not in context.unfit:

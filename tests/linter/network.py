@@ -15,7 +15,7 @@ import struct
 from pathlib import Path
 
 NETWORK = Path(__file__).with_name("network.xml")
-WEIGHTS = bytes(888)
+WEIGHTS = struct.pack("<222f", *[1.0] * 222)
 DECONVOLUTION = "2"
 CHILDREN = ("data", "input", "output")
 
@@ -29,7 +29,10 @@ _LAYER = re.compile(r'<layer id="(\d+)"([^>]*)>(.*?)</layer>', re.DOTALL)
 
 
 def weights_bytes(words: str) -> bytes | None:
-    """Make a .bin from words, as in ``zeros 16, i64 1 2, f32 1 nan``; ``none``: there is none."""
+    """Make a .bin from words, as in ``ones 864, i64 1 2, f32 1 nan``; ``none``: there is none.
+
+    ``ones`` and ``zeros`` take a number of bytes; those of ``ones`` are f32.
+    """
     if words == "none":
         return None
     data = b"" if words else WEIGHTS
@@ -37,8 +40,10 @@ def weights_bytes(words: str) -> bytes | None:
         kind, *values = part.split()
         if kind == "zeros":
             data += bytes(int(values[0]))
+        elif kind == "ones":
+            data += (struct.pack("<f", 1.0) * (int(values[0]) // 4 + 1))[: int(values[0])]
         else:
-            code, number = {"i64": ("q", int), "f32": ("f", float)}[kind]
+            code, number = {"i64": ("q", int), "f32": ("f", float), "f16": ("e", float)}[kind]
             data += struct.pack(f"<{len(values)}{code}", *map(number, values))
     return data
 

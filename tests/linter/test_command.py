@@ -89,7 +89,8 @@ def line_of(path: Path, part: str, after: str) -> int:
 
 def test_clean_file(lint: Lint, good: Path) -> None:
     done = lint(str(good))
-    assert done == Done(0, "No problem found in 1 file.\n", "")
+    notes = "Not shown: 1 note; --severity info shows it."
+    assert done == Done(0, f"No problem found in 1 file. {notes}\n", "")
 
 
 def test_text_names_place_rule_and_formula(lint: Lint, bad: Path) -> None:
@@ -115,20 +116,20 @@ class TestWhatIsNotShown:
     def test_is_counted(self, lint: Lint, cache: tuple[str, ...]) -> None:
         for _ in range(2):
             done = lint(self.NOTED, *cache)
-            shown = "No problem found in 1 file. Not shown: 3 notes; --severity info shows them.\n"
+            shown = "No problem found in 1 file. Not shown: 4 notes; --severity info shows them.\n"
             assert done == Done(0, shown, "")
-        assert "Found 3 notes in 1 of 1 file.\n" in lint(self.NOTED, "--severity", "info").out
+        assert "Found 4 notes in 1 of 1 file.\n" in lint(self.NOTED, "--severity", "info").out
 
     def test_of_every_severity(self, lint: Lint, bad: Path) -> None:
         text = bad.read_text().replace("<data ", '<data nothing="1" ', 1)
         bad.write_text(text)
         out = lint(str(bad), "--severity", "error").out
-        assert out.endswith("Not shown: 1 warning; --severity info shows it.\n")
+        assert out.endswith("Not shown: 1 warning, 1 note; --severity info shows them.\n")
 
     @pytest.mark.parametrize(
         "chosen",
         [
-            *(("--select", "portability"), ("--select", "IR4"), ("--ignore", "IR3,IR6")),
+            *(("--select", "portability"), ("--select", "IR4"), ("--ignore", "IR3,IR6,IR8")),
             ("--quiet",),
         ],
     )
@@ -139,7 +140,7 @@ class TestWhatIsNotShown:
 
     def test_a_program_sees_it_too(self, lint: Lint) -> None:
         (file,) = json.loads(lint(self.NOTED, "--format", "json").out)["files"]
-        assert file["hidden"] == {"info": 3}
+        assert file["hidden"] == {"info": 4}
 
 
 def test_colours_are_for_terminals(bad: Path) -> None:
@@ -375,7 +376,7 @@ def test_list_rules_and_explain(lint: Lint) -> None:
         "    </output>\n"
     )
     assert max(map(len, shown.split("Fails")[0].splitlines())) < 80
-    assert "\nFails (with a .bin of zeros 900):\n" in lint("--explain", "unused-weights").out
+    assert "\nFails (with a .bin of ones 900):\n" in lint("--explain", "unused-weights").out
     assert lint("--explain", "IR999").code == 2
 
 

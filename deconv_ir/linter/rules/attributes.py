@@ -20,7 +20,7 @@ from deconv_ir.linter.rule import (
     INFO,
     WARNING,
     Rule,
-    of_deconvolution,
+    on_valid_layers,
 )
 from deconv_ir.linter.rules.fragments import output_shape
 from deconv_ir.ops.base import attributes_of
@@ -155,7 +155,7 @@ def spelling_of_auto_pad(index: int, layer: Layer, context: LintContext) -> Iter
     )
 
 
-@of_deconvolution
+@on_valid_layers
 def pads_beside_auto_pad(
     index: int, layer: Layer, operation: Deconvolution, context: LintContext
 ) -> Iterator[Report]:
@@ -169,7 +169,7 @@ def pads_beside_auto_pad(
             )
 
 
-@of_deconvolution
+@on_valid_layers
 def pads_beside_output_shape(
     index: int, layer: Layer, operation: Deconvolution, context: LintContext
 ) -> Iterator[Report]:
@@ -192,7 +192,7 @@ def _pads(operation: Deconvolution) -> Iterator[tuple[str, str]]:
             yield name, ",".join(map(str, values))
 
 
-@of_deconvolution
+@on_valid_layers
 def large_output_padding(
     index: int, layer: Layer, operation: Deconvolution, context: LintContext
 ) -> Iterator[Report]:
@@ -214,7 +214,7 @@ def large_output_padding(
             return
 
 
-@of_deconvolution
+@on_valid_layers
 def unreached_outputs(
     index: int, layer: Layer, operation: Deconvolution, context: LintContext
 ) -> Iterator[Report]:
@@ -394,7 +394,7 @@ RULES = (
         OpenVINO itself writes such files.
         """,
         fails=output_shape(),
-        weights="zeros 888, i64 9 11",
+        weights="ones 888, i64 9 11",
         types=DECONVOLUTION,
         check_layer=pads_beside_output_shape,
     ),

@@ -21,3 +21,32 @@ def output_shape(
         </layer>
         <edge from-layer="7" from-port="0" to-layer="2" to-port="3"/>
         """
+
+
+def fake_quantize(low: int, high: int, output_low: int, output_high: int) -> str:
+    """Return the lines that quantize the network's output; bounds are layers 7 and 8."""
+    bounds = (low, high, output_low, output_high)
+    edges = "".join(
+        f'''
+        <edge from-layer="{layer}" from-port="0" to-layer="9" to-port="{port}"/>'''
+        for port, layer in enumerate(bounds, 1)
+    )
+    return f"""
+        <layer id="7" name="a" type="Const" version="opset1">
+            <data element_type="f32" shape="" offset="888" size="4"/>
+            <output><port id="0" precision="FP32"/></output>
+        </layer>
+        <layer id="8" name="b" type="Const" version="opset1">
+            <data element_type="f32" shape="" offset="892" size="4"/>
+            <output><port id="0" precision="FP32"/></output>
+        </layer>
+        <layer id="9" name="quantized" type="FakeQuantize" version="opset1">
+            <data levels="256"/>
+            <input>
+                <port id="0"/> <port id="1"/> <port id="2"/> <port id="3"/> <port id="4"/>
+            </input>
+            <output><port id="5" precision="FP32"/></output>
+        </layer>
+        <edge from-layer="5" from-port="1" to-layer="9" to-port="0"/>{edges}
+        <edge from-layer="9" from-port="5" to-layer="6" to-port="0"/>
+        """

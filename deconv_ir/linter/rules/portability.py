@@ -9,14 +9,14 @@ from deconv_ir.ir.geometry import PadMode
 from deconv_ir.ir.graph import GraphLocation, Layer
 from deconv_ir.linter.context import LintContext
 from deconv_ir.linter.report import Report
-from deconv_ir.linter.rule import ANY_DECONVOLUTION, DECONVOLUTION, INFO, Rule, of_deconvolution
+from deconv_ir.linter.rule import ANY_DECONVOLUTION, DECONVOLUTION, INFO, Rule, on_valid_layers
 from deconv_ir.linter.rules.fragments import output_shape
 
 if TYPE_CHECKING:
     from deconv_ir.ops.convolution.deconvolution import Deconvolution
 
 
-@of_deconvolution
+@on_valid_layers
 def negative_pads(
     index: int, layer: Layer, operation: Deconvolution, context: LintContext
 ) -> Iterator[Report]:
@@ -33,7 +33,7 @@ def negative_pads(
             )
 
 
-@of_deconvolution
+@on_valid_layers
 def zero_extents(
     index: int, layer: Layer, operation: Deconvolution, context: LintContext
 ) -> Iterator[Report]:
@@ -49,7 +49,7 @@ def zero_extents(
                 )
 
 
-@of_deconvolution
+@on_valid_layers
 def high_ranks(
     index: int, layer: Layer, operation: Deconvolution, context: LintContext
 ) -> Iterator[Report]:
@@ -81,7 +81,7 @@ def pads_before_strides(context: LintContext) -> Iterator[Report]:
         )
 
 
-@of_deconvolution
+@on_valid_layers
 def odd_total_padding(
     index: int, layer: Layer, operation: Deconvolution, context: LintContext
 ) -> Iterator[Report]:
@@ -123,7 +123,7 @@ RULES = (
         same file gives different results, and the semantics option selects one.
         """,
         fails=output_shape(),
-        weights="zeros 888, i64 10 12",
+        weights="ones 888, i64 10 12",
         library_rules=("profiles-differ",),
     ),
     Rule(
@@ -136,7 +136,7 @@ RULES = (
         refuses negative pads, and OpenVINO's CPU plugin adds all zeros at the end.
         """,
         fails=output_shape(),
-        weights="zeros 888, i64 20 11",
+        weights="ones 888, i64 20 11",
         types=ANY_DECONVOLUTION,
         check_layer=negative_pads,
     ),
@@ -220,7 +220,7 @@ RULES = (
         <edge from-layer="7" from-port="0" to-layer="8" to-port="2"/>
         <edge from-layer="8" from-port="3" to-layer="2" to-port="0"/>
         """,
-        weights="zeros 888, i64 0 0 1 1",
+        weights="ones 888, i64 0 0 1 1",
         types=DECONVOLUTION,
         check=pads_before_strides,
     ),
@@ -235,7 +235,7 @@ RULES = (
         word shifts the output by one element.
         """,
         fails='<data strides="2,2" dilations="1,1" auto_pad="same_lower"/>' + output_shape(),
-        weights="zeros 888, i64 10 12",
+        weights="ones 888, i64 10 12",
         types=ANY_DECONVOLUTION,
         check_layer=odd_total_padding,
     ),

@@ -288,7 +288,7 @@ RULES = (
         batch and channels too.
         """,
         fails=output_shape(3, size=24),
-        weights="zeros 888, i64 6 9 11",
+        weights="ones 888, i64 6 9 11",
         library_rules=("output-shape-length",),
         present=at_the_requested_shape,
     ),
@@ -301,7 +301,7 @@ RULES = (
         The documents allow any integer type (T2).
         """,
         fails=output_shape(precision="FP32", element_type="f32", size=8),
-        weights="zeros 888, f32 9 11",
+        weights="ones 888, f32 9 11",
         library_rules=("output-shape-type",),
         present=at_the_requested_shape,
     ),
@@ -315,7 +315,7 @@ RULES = (
         inputs.
         """,
         fails=output_shape(),
-        weights="zeros 888, i64 -9 11",
+        weights="ones 888, i64 -9 11",
         library_rules=("output-shape-value",),
         present=at_the_requested_shape,
     ),
@@ -382,7 +382,7 @@ RULES = (
             <data special_zero="false"/>
         </layer>
         """,
-        weights="zeros 864, i64 6 9 12",
+        weights="ones 864, i64 6 9 12",
         library_rules=("reshape",),
     ),
     Rule(

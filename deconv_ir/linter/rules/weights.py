@@ -2,22 +2,46 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import TYPE_CHECKING
+import math
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Final
 
 from deconv_ir.errors import DeconvError
 from deconv_ir.ir.findings import Finding
 from deconv_ir.ir.graph import GraphLocation
-from deconv_ir.ir.shapes import format_shape
-from deconv_ir.linter.constants import Span, count_not_finite, gaps, needed_bytes, overlaps, spans
+from deconv_ir.ir.shapes import format_shape, static
+from deconv_ir.linter.constants import (
+    Span,
+    count_not_finite,
+    count_saturated,
+    gaps,
+    needed_bytes,
+    overlaps,
+    spans,
+    zero_channels,
+)
 from deconv_ir.linter.context import LintContext
 from deconv_ir.linter.edits import attribute_edit
+from deconv_ir.linter.patterns import constant_before, is_readable
 from deconv_ir.linter.report import Fix, Report
 from deconv_ir.linter.rule import ERROR, INFO, WARNING, Rule
+from deconv_ir.ops.convolution.views import OUTPUT_CHANNEL_AXES
 
 if TYPE_CHECKING:
     from deconv_ir.linter.weights import WeightsView
     from deconv_ir.ops.constants.constant import Const
+
+WEIGHTS: Final[Mapping[str, tuple[int, ...]]] = {
+    **dict.fromkeys(OUTPUT_CHANNEL_AXES, (1,)),
+    "MatMul": (0, 1),
+    "RNNCell": (2, 3),
+    "GRUCell": (2, 3),
+    "LSTMCell": (3, 4),
+    "RNNSequence": (3, 4),
+    "GRUSequence": (3, 4),
+    "LSTMSequence": (4, 5),
+}
+"""Type -> inputs that are weights, which are multiplied with data."""
 
 
 def left_to_the_check(found: DeconvError | Finding, context: LintContext) -> None:
@@ -178,6 +202,84 @@ def not_finite(context: LintContext) -> Iterator[Report]:
             )
 
 
+def _filters(context: LintContext) -> Iterator[tuple[int, Const, tuple[int, ...]]]:
+    """Iterate over the constants that are filters, with the axes of their output channels.
+
+    Between the constant and the convolution it may be decompressed: 0 stays 0 in a Convert and a
+    Multiply.
+    """
+    seen = set()
+    for index, layer in context.layers(*OUTPUT_CHANNEL_AXES):
+        if index in context.unfit:
+            continue
+        axes = OUTPUT_CHANNEL_AXES[layer.type]
+        found = constant_before(context, index, 1, ("Convert", "Multiply"))
+        if found is None or (found[0], axes) in seen or not is_readable(context, found[1]):
+            continue
+        if len(found[1].shape or ()) == len(context.inputs(index)[1].shape or ()):
+            seen.add((found[0], axes))
+            yield *found, axes
+
+
+def zero_filters(context: LintContext) -> Iterator[Report]:
+    """Look for filters without an element other than 0."""
+    for index, _, dead, channels in _dead_channels(context):
+        if dead == channels:
+            yield Report("all elements of the filter are 0", GraphLocation(layer=index))
+
+
+def zero_output_channels(context: LintContext) -> Iterator[Report]:
+    """Look for output channels of filters without an element other than 0."""
+    for index, first, dead, channels in _dead_channels(context):
+        if dead < channels:
+            yield Report(
+                f"the elements of {dead} of {channels} output channels are all 0, "
+                f"the first of channel {first}",
+                GraphLocation(layer=index),
+                actual=dead,
+            )
+
+
+def _dead_channels(context: LintContext) -> Iterator[tuple[int, int, int, int]]:
+    """Iterate over constant filters: the constant, the first channel of zeros, their number, all.
+
+    Each filter is read once, although two rules ask.
+    """
+    if context.weights is None:
+        return
+    for index, const, axes in _filters(context):
+        key = (index, axes)
+        if key not in context.dead_channels:
+            context.dead_channels[key] = zero_channels(const, context.weights, axes)
+        dead = context.dead_channels[key]
+        if dead:
+            shape = static(const.shape)
+            yield index, dead[0], len(dead), math.prod(shape[axis] for axis in axes)
+
+
+def saturated_weights(context: LintContext) -> Iterator[Report]:
+    """Look for weights of f16 that are the largest finite number."""
+    seen: set[int] = set()
+    layers = context.graph.layers
+    for kind, ports in WEIGHTS.items():
+        for index, port in [(i, p) for i, _ in context.layers(kind) for p in ports]:
+            found = constant_before(context, index, port, ("Convert", "Reshape", "Transpose"))
+            if found is None or found[0] in seen or not is_readable(context, found[1]):
+                continue
+            at, const = found
+            seen.add(at)
+            if str(const.element_type) != "f16" or context.weights is None:
+                continue
+            count, first = count_saturated(const, context.weights)
+            if count:
+                yield Report(
+                    f"{layers[at].name!r} has {count} elements of 65504 or -65504, the bounds of "
+                    f"f16, the first at index {first}",
+                    GraphLocation(layer=at),
+                    actual=count,
+                )
+
+
 RULES = (
     Rule(
         "IR501",
@@ -264,7 +366,7 @@ RULES = (
             <data element_type="f32" shape="1,6,1,1" offset="865" size="24"/>
         </layer>
         """,
-        weights="zeros 889",
+        weights="ones 889",
         when="misaligned_constants",
         check=offsets_between_elements,
     ),
@@ -282,7 +384,7 @@ RULES = (
             <data element_type="f32" shape="1,6,1,1" offset="864" size="24"/>
         </layer>
         """,
-        weights="zeros 900",
+        weights="ones 900",
         when="has_untidy_constants",
         check=unused_bytes,
     ),
@@ -300,8 +402,82 @@ RULES = (
             <data element_type="f32" shape="1,6,1,1" offset="864" size="24"/>
         </layer>
         """,
-        weights="zeros 864, f32 1 nan 1 1 1 1",
+        weights="ones 864, f32 1 nan 1 1 1 1",
         deep=True,
         check=not_finite,
+    ),
+    Rule(
+        "IR508",
+        "zero-filter",
+        WARNING,
+        """All elements of a convolution's filter are 0.
+
+        The layer gives its bias alone.  The weights were never written, or the offset is wrong.
+        """,
+        fails="""
+        <layer id="1">
+            <data element_type="f32" shape="4,6,3,3" offset="0" size="864"/>
+        </layer>
+        """,
+        weights="zeros 864, f32 1 1 1 1 1 1",
+        deep=True,
+        types=tuple(OUTPUT_CHANNEL_AXES),
+        check=zero_filters,
+    ),
+    Rule(
+        "IR509",
+        "zero-output-channels",
+        INFO,
+        """Some output channels of a convolution's filter are all 0.
+
+        The channels have the same value everywhere, and could be removed.  Pruning leaves such
+        channels, and so do activations that never let them learn.
+        """,
+        fails="""
+        <layer id="1">
+            <data element_type="f32" shape="4,6,3,3" offset="0" size="864"/>
+        </layer>
+        """,
+        weights="ones 36, zeros 828, f32 1 1 1 1 1 1",
+        deep=True,
+        types=tuple(OUTPUT_CHANNEL_AXES),
+        check=zero_output_channels,
+    ),
+    Rule(
+        "IR510",
+        "saturated-weights",
+        WARNING,
+        """Weights of f16 are at the bounds of that type, 65504 and -65504.
+
+        They were larger before the model was saved as f16, and the result is wrong wherever they
+        matter.  Masks, which are added and not multiplied, are not looked at.
+        """,
+        fails="""
+        <layer id="7" name="half" type="Const" version="opset1">
+            <data element_type="f16" shape="4,6,3,3" offset="888" size="432"/>
+            <output>
+                <port id="0" precision="FP16">
+                    <dim>4</dim><dim>6</dim><dim>3</dim><dim>3</dim>
+                </port>
+            </output>
+        </layer>
+        <layer id="8" name="decompress" type="Convert" version="opset1">
+            <data destination_type="f32"/>
+            <input>
+                <port id="0"><dim>4</dim><dim>6</dim><dim>3</dim><dim>3</dim></port>
+            </input>
+            <output>
+                <port id="1" precision="FP32">
+                    <dim>4</dim><dim>6</dim><dim>3</dim><dim>3</dim>
+                </port>
+            </output>
+        </layer>
+        <edge from-layer="7" from-port="0" to-layer="8" to-port="0"/>
+        <edge from-layer="8" from-port="1" to-layer="2" to-port="1"/>
+        """,
+        weights="ones 888, f16 65504, zeros 430",
+        deep=True,
+        types=tuple(WEIGHTS),
+        check=saturated_weights,
     ),
 )

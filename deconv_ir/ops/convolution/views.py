@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import Final, NamedTuple
 
 from deconv_ir.errors import ShapeError
 from deconv_ir.ir.dtypes import Array
@@ -12,6 +12,21 @@ from deconv_ir.ir.operation import TensorInfo
 from deconv_ir.ir.shapes import intersect_dims
 from deconv_ir.ops.checks import check_least, check_type, misfit, product
 from deconv_ir.ops.values import as_dims
+
+OUTPUT_CHANNEL_AXES: Final[Mapping[str, tuple[int, ...]]] = {
+    "Convolution": (0,),
+    "GroupConvolution": (0, 1),
+    "ConvolutionBackpropData": (1,),
+    "GroupConvolutionBackpropData": (0, 2),
+}
+"""Type -> axes of its filter along which output channels lie."""
+INPUT_CHANNEL_AXIS: Final[Mapping[str, int]] = {
+    "Convolution": 1,
+    "GroupConvolution": 2,
+    "ConvolutionBackpropData": 0,
+    "GroupConvolutionBackpropData": 1,
+}
+"""Type -> axis of its filter along which the input channels of a group lie."""
 
 
 class DataView(NamedTuple):

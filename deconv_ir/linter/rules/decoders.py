@@ -1,0 +1,420 @@
+"""Rules about networks that are valid and still seldom what was meant: decoders above all."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, Final
+
+from deconv_ir.ir.geometry import Interval, PadMode, effective_kernel, interior_taps
+from deconv_ir.ir.graph import GraphLocation, Layer
+from deconv_ir.ir.shapes import Shape, dim_text, format_shape
+from deconv_ir.linter.context import LintContext
+from deconv_ir.linter.patterns import (
+    constant_before,
+    producer,
+    real_elements,
+)
+from deconv_ir.linter.report import Report
+from deconv_ir.linter.rule import (
+    ANY_DECONVOLUTION,
+    DECONVOLUTION,
+    INFO,
+    WARNING,
+    Rule,
+    on_valid_layers,
+)
+from deconv_ir.linter.rules.fragments import fake_quantize, output_shape
+from deconv_ir.ops.convolution.views import INPUT_CHANNEL_AXIS, OUTPUT_CHANNEL_AXES
+
+if TYPE_CHECKING:
+    from deconv_ir.ir.operation import Operation
+    from deconv_ir.ops.convolution.deconvolution import Deconvolution
+
+SAME: Final = (PadMode.SAME_UPPER, PadMode.SAME_LOWER)
+RANGES: Final = (("input_low", "input_high"), ("output_low", "output_high"))
+
+
+@on_valid_layers
+def uneven_overlap(
+    index: int, layer: Layer, operation: Deconvolution, context: LintContext
+) -> Iterator[Report]:
+    """Count the kernel elements that the outputs far from the borders sum, axis by axis."""
+    inputs = context.inputs(index)
+    spatial = operation.spatial_count(inputs)
+    if spatial is None:
+        return
+    kernel = operation.views(inputs, spatial)[1].kernel
+    found = []
+    for axis, (attributes, extent) in enumerate(zip(operation.axes(spatial), kernel, strict=True)):
+        if not isinstance(extent, int) or extent < 1:
+            continue
+        taps = interior_taps(attributes, extent)
+        if not taps.unreached and taps.fewest < taps.most:
+            found.append(
+                f"spatial axis {axis}: kernel {extent}, stride {attributes.stride}, "
+                f"{taps.fewest} or {taps.most} kernel elements an output"
+            )
+    if found:
+        yield Report(
+            f"the kernel is not a multiple of the stride: {'; '.join(found)}",
+            GraphLocation(layer=index, attribute="strides"),
+        )
+
+
+@on_valid_layers
+def same_without_output_shape(
+    index: int, layer: Layer, operation: Deconvolution, context: LintContext
+) -> Iterator[Report]:
+    """Look for same_upper and same_lower where the pads are 0 and the extents not stride*X."""
+    inputs = context.inputs(index)
+    spatial = operation.spatial_count(inputs)
+    if operation.auto_pad not in SAME or len(inputs) > 2 or spatial is None:
+        return
+    kernel = operation.views(inputs, spatial)[1].kernel
+    for axis, (attributes, extent) in enumerate(zip(operation.axes(spatial), kernel, strict=True)):
+        if not isinstance(extent, int):
+            continue
+        reach = effective_kernel(extent, attributes.dilation) + attributes.output_padding
+        surplus = reach - attributes.stride
+        if surplus:
+            extent_text = f"stride*X {'+' if surplus > 0 else '-'} {abs(surplus)}"
+            yield Report(
+                f"without output_shape, {operation.auto_pad.value} means pads of 0: spatial axis "
+                f"{axis} gets {extent_text} outputs, not stride*X",
+                GraphLocation(layer=index, attribute="auto_pad"),
+                expected="explicit pads, or an output_shape input",
+                actual=operation.auto_pad.value,
+            )
+            return
+
+
+def wrong_quantization_axis(context: LintContext) -> Iterator[Report]:
+    """Look for ranges and scales along the input channels of a transposed convolution's filter."""
+    for index, layer in context.layers(*DECONVOLUTION):
+        if index in context.unfit:
+            continue
+        filter_shape = context.inputs(index)[1].shape or ()
+        at = producer(context, index, 1)
+        for _ in range(4):  # Convert, Subtract, Multiply, and one to spare
+            if at is None:
+                break
+            step = context.graph.layers[at]
+            if step.type not in ("Convert", "FakeQuantize", "Multiply", "Subtract"):
+                break
+            shapes = [info.shape for info in context.inputs(at)[1:]]
+            is_scale = step.type == "FakeQuantize" or _is_compressed(context, at)
+            wrong = [s for s in shapes if _is_along_inputs(layer.type, filter_shape, s)]
+            if is_scale and wrong:
+                yield _quantization_report(at, step, layer, filter_shape, wrong[0])
+                break
+            at = producer(context, at, 0)
+
+
+def _quantization_report(
+    at: int, step: Layer, layer: Layer, filter_shape: tuple[Any, ...], found: Shape
+) -> Report:
+    axes = OUTPUT_CHANNEL_AXES[layer.type]
+    wanted = [n if k in axes else 1 for k, n in enumerate(filter_shape)]
+    return Report(
+        f"{step.type} scales the filter of {layer.name!r}, {format_shape(filter_shape)}, along "
+        f"its input channels: {format_shape(found)}; output channels are axis {axes[-1]}",
+        GraphLocation(layer=at),
+        expected=format_shape(tuple(wanted)),
+        actual=format_shape(found),
+    )
+
+
+def _is_compressed(context: LintContext, index: int) -> bool:
+    """Tell whether a Multiply or Subtract decompresses a constant of eight bits or fewer."""
+    found = constant_before(context, index, 0, ("Convert", "Subtract"))
+    return (
+        found is not None and found[1].element_type is not None and found[1].element_type.bits <= 8
+    )
+
+
+def _is_along_inputs(kind: str, filter_shape: tuple[Any, ...], scales: Shape) -> bool:
+    """Tell whether scales vary along the input channels of a filter, and there alone."""
+    if scales is None or len(scales) > len(filter_shape):
+        return False
+    dims = (1,) * (len(filter_shape) - len(scales)) + scales
+    axis = INPUT_CHANNEL_AXIS[kind]
+    return dims[axis] != 1 and all(dims[k] == 1 for k in OUTPUT_CHANNEL_AXES[kind] if k)
+
+
+def reversed_ranges(which: int) -> Any:
+    """Make a check that compares the bounds of the input ranges (0) or output ranges (1)."""
+    low_name, high_name = RANGES[which]
+    port = 1 + 2 * which
+
+    def check(context: LintContext) -> Iterator[Report]:
+        for index, _ in context.layers("FakeQuantize"):
+            if index in context.unfit:
+                continue
+            low, high = (real_elements(context, index, port + side) for side in (0, 1))
+            if not low or not high or (len(low) != len(high) and 1 not in (len(low), len(high))):
+                continue
+            count = max(len(low), len(high))
+            pairs = zip(low * (count // len(low)), high * (count // len(high)), strict=True)
+            wrong = [pair for pair in pairs if pair[0] > pair[1]]
+            if wrong:
+                a, b = wrong[0]
+                more = f" in {len(wrong)} of {count} channels" if count > 1 else ""
+                yield Report(
+                    f"{low_name} is larger than {high_name}{more}: {a:g} > {b:g}",
+                    GraphLocation(layer=index, side="input", port=port),
+                    expected=f"<= {b:g}",
+                    actual=f"{a:g}",
+                )
+
+    return check
+
+
+def bias_along_width(context: LintContext) -> Iterator[Report]:
+    """Look for constants with an element for each channel that are added along the last axis."""
+    layers = context.graph.layers
+    for index, _ in context.layers("Add"):
+        if index in context.unfit:
+            continue
+        for port in (0, 1):
+            before = producer(context, index, 1 - port)
+            if before is None or layers[before].type not in OUTPUT_CHANNEL_AXES:
+                continue
+            bias = context.inputs(index)[port].shape
+            data = context.inputs(index)[1 - port].shape
+            if (
+                bias is not None
+                and data is not None
+                and len(bias) == 1
+                and len(data) > 2
+                and bias[0] == data[1] != 1
+                and constant_before(context, index, port)
+            ):
+                wanted = (1, bias[0], *[1] * (len(data) - 2))
+                yield Report(
+                    f"a constant {format_shape(bias)} is added along the last axis of "
+                    f"{format_shape(data)}, though it has an element for each channel",
+                    GraphLocation(layer=index, side="input", port=port),
+                    expected=format_shape(wanted),
+                    actual=format_shape(bias),
+                )
+
+
+@on_valid_layers
+def constant_output_shape(
+    index: int, layer: Layer, operation: Deconvolution, context: LintContext
+) -> Iterator[Report]:
+    """Look for an output_shape that is the same for data of all sizes."""
+    inputs = context.inputs(index)
+    requested = inputs[2].value if len(inputs) > 2 else None
+    if requested is None or not all(isinstance(dim, int) for dim in requested):
+        return
+    spatial = (inputs[0].shape or ())[2:]
+    for axis, (dim, wanted) in enumerate(zip(spatial, requested, strict=False)):
+        if isinstance(dim, Interval):
+            yield Report(
+                f"output_shape is always {wanted} on spatial axis {axis}, but the data has "
+                f"extent {dim_text(dim)}",
+                GraphLocation(layer=index, side="input", port=2),
+                actual=wanted,
+                hint="compute it from the ShapeOf of the data, or leave it out",
+            )
+            return
+
+
+@on_valid_layers
+def constant_batch(
+    index: int, layer: Layer, operation: Operation, context: LintContext
+) -> Iterator[Report]:
+    """Look for a Reshape whose first extent is a constant, while that of its data is dynamic."""
+    data, pattern = context.inputs(index)[:2]
+    value = pattern.value
+    if data.shape is None or len(data.shape) < 3 or not value or len(value) < 3:
+        return
+    first = value[0]
+    if isinstance(data.shape[0], Interval) and isinstance(first, int) and first > 0:
+        yield Report(
+            f"the target shape begins with {first}, but axis 0 of the data is dynamic: "
+            f"{format_shape(data.shape)}",
+            GraphLocation(layer=index, side="input", port=1),
+            expected="0 or -1",
+            actual=first,
+        )
+
+
+RULES = (
+    Rule(
+        "IR801",
+        "uneven-overlap",
+        INFO,
+        """The kernel of a transposed convolution is not a multiple of its stride.
+
+        Outputs sum more kernel elements at some positions than at others, in a fixed pattern,
+        which often shows as a checkerboard in images.
+        """,
+        fails='<data strides="2,2" dilations="1,1" pads_begin="1,1" pads_end="1,1"/>',
+        types=ANY_DECONVOLUTION,
+        check_layer=uneven_overlap,
+    ),
+    Rule(
+        "IR802",
+        "same-without-output-shape",
+        WARNING,
+        """auto_pad is same_upper or same_lower, but there is no output_shape input.
+
+        The documents and OpenVINO set all pads to 0 then, so the output is larger than stride
+        times the input.  Other frameworks make it exactly that large.
+        """,
+        fails='<data strides="2,2" dilations="1,1" auto_pad="same_upper"/>',
+        types=DECONVOLUTION,
+        check_layer=same_without_output_shape,
+    ),
+    Rule(
+        "IR803",
+        "wrong-quantization-axis",
+        WARNING,
+        """Scales of a transposed convolution's filter lie along its input channels.
+
+        Axis 0 of the filter of ConvolutionBackpropData is the input channels; in a Convolution it
+        is the output channels.  A tool that quantizes both alike takes the wrong axis, which costs
+        accuracy, and integer kernels cannot use such scales.
+        """,
+        fails="""
+        <layer id="7" name="scale" type="Const" version="opset1">
+            <data element_type="f32" shape="4,1,1,1" offset="888" size="16"/>
+            <output>
+                <port id="0" precision="FP32">
+                    <dim>4</dim><dim>1</dim><dim>1</dim><dim>1</dim>
+                </port>
+            </output>
+        </layer>
+        <layer id="8" name="quantized" type="FakeQuantize" version="opset1">
+            <data levels="255"/>
+            <input>
+                <port id="0"/> <port id="1"/> <port id="2"/> <port id="3"/> <port id="4"/>
+            </input>
+            <output>
+                <port id="5" precision="FP32">
+                    <dim>4</dim><dim>6</dim><dim>3</dim><dim>3</dim>
+                </port>
+            </output>
+        </layer>
+        <edge from-layer="1" from-port="0" to-layer="8" to-port="0"/>
+        <edge from-layer="7" from-port="0" to-layer="8" to-port="1"/>
+        <edge from-layer="7" from-port="0" to-layer="8" to-port="2"/>
+        <edge from-layer="7" from-port="0" to-layer="8" to-port="3"/>
+        <edge from-layer="7" from-port="0" to-layer="8" to-port="4"/>
+        <edge from-layer="8" from-port="5" to-layer="2" to-port="1"/>
+        """,
+        weights="ones 904",
+        types=DECONVOLUTION,
+        check=wrong_quantization_axis,
+    ),
+    Rule(
+        "IR804",
+        "input-range-reversed",
+        WARNING,
+        """The lower bound of a FakeQuantize's inputs is larger than the upper one.
+
+        Every input is outside of the range, so the output is one of two numbers.
+        """,
+        fails=fake_quantize(7, 8, 8, 7),
+        weights="ones 888, f32 5 1",
+        types=("FakeQuantize",),
+        check=reversed_ranges(0),
+    ),
+    Rule(
+        "IR805",
+        "output-range-reversed",
+        INFO,
+        """The lower bound of a FakeQuantize's outputs is larger than the upper one.
+
+        Larger inputs give smaller outputs.  Multiplying the range by a negative number, as
+        optimizers do, has this effect too.
+        """,
+        fails=fake_quantize(8, 7, 7, 8),
+        weights="ones 888, f32 5 1",
+        types=("FakeQuantize",),
+        check=reversed_ranges(1),
+    ),
+    Rule(
+        "IR806",
+        "bias-along-width",
+        WARNING,
+        """A constant with an element for each channel is added along the last axis.
+
+        A constant of shape [C] is aligned with the last axis, not with the channels.  Where the
+        extents happen to be equal this is no error, and every column gets another bias.
+        """,
+        fails="""
+        <data strides="2,1" dilations="1,1" pads_begin="1,1" pads_end="1,1"/>
+        <output>
+            <port id="2" precision="FP32"><dim>1</dim><dim>6</dim><dim>9</dim><dim>6</dim></port>
+        </output>
+        <layer id="3">
+            <data element_type="f32" shape="6" offset="864" size="24"/>
+            <output>
+                <port id="0" precision="FP32"><dim>6</dim></port>
+            </output>
+        </layer>
+        """,
+        types=("Add",),
+        check=bias_along_width,
+    ),
+    Rule(
+        "IR807",
+        "constant-output-shape",
+        WARNING,
+        """output_shape is a constant, but the spatial dims of the data are dynamic.
+
+        Outputs have the same extents whatever the size of the data: they are cropped, or filled
+        up with zeros.  Models that were traced with one size have such constants.
+        """,
+        fails="""
+        <layer id="0">
+            <data shape="1,4,?,6" element_type="f32"/>
+        </layer>
+        """
+        + output_shape(),
+        weights="ones 888, i64 9 11",
+        types=DECONVOLUTION,
+        check_layer=constant_output_shape,
+    ),
+    Rule(
+        "IR808",
+        "constant-batch",
+        INFO,
+        """A Reshape fixes the extent of an axis 0 that is dynamic in its data.
+
+        Other batches than the one that the model was traced with fail, or are mixed with another
+        axis.  A 0 in the target shape keeps the batch.
+        """,
+        fails="""
+        <layer id="0">
+            <data shape="?,4,5,6" element_type="f32"/>
+        </layer>
+        <layer id="7" name="shape" type="Const" version="opset1">
+            <data element_type="i64" shape="4" offset="888" size="32"/>
+            <output>
+                <port id="0" precision="I64"><dim>4</dim></port>
+            </output>
+        </layer>
+        <layer id="8" name="reshape" type="Reshape" version="opset1">
+            <data special_zero="true"/>
+            <input>
+                <port id="0"/> <port id="1"/>
+            </input>
+            <output>
+                <port id="2" precision="FP32">
+                    <dim>1</dim><dim>4</dim><dim>5</dim><dim>6</dim>
+                </port>
+            </output>
+        </layer>
+        <edge from-layer="0" from-port="0" to-layer="8" to-port="0"/>
+        <edge from-layer="7" from-port="0" to-layer="8" to-port="1"/>
+        <edge from-layer="8" from-port="2" to-layer="2" to-port="0"/>
+        """,
+        weights="ones 888, i64 1 4 5 6",
+        types=("Reshape",),
+        check_layer=constant_batch,
+    ),
+)

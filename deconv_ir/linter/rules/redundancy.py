@@ -1,0 +1,188 @@
+"""Rules about layers that could be left out without a change of the result."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from deconv_ir.ir.graph import GraphLocation
+from deconv_ir.linter.context import LintContext
+from deconv_ir.linter.patterns import (
+    behind_bias,
+    constant_before,
+    is_per_channel,
+    neighbours,
+    producer,
+)
+from deconv_ir.linter.report import Report
+from deconv_ir.linter.rule import INFO, Rule
+from deconv_ir.ops.convolution.views import OUTPUT_CHANNEL_AXES
+
+ACTIVATIONS: Final = (
+    "Clamp",
+    "Elu",
+    "Gelu",
+    "HSigmoid",
+    "HSwish",
+    "LogSoftmax",
+    "Mish",
+    "PReLU",
+    "ReLU",
+    "Selu",
+    "Sigmoid",
+    "SoftMax",
+    "SoftPlus",
+    "SoftSign",
+    "Swish",
+    "Tanh",
+)
+IDEMPOTENT: Final = ("Clamp", "ReLU")
+"""Activations that change nothing when they are applied again."""
+
+
+def unfolded_normalization(context: LintContext) -> Iterator[Report]:
+    """Look for per-channel factors right behind a convolution with a constant filter."""
+    layers, counts = context.graph.layers, context.use_counts
+    for index, layer in context.layers("BatchNormInference", "Multiply"):
+        inputs = type(layer.operation).inputs
+        sides = (inputs.index("data"),) if "data" in inputs else (0, 1)
+        for port in sides:
+            others = [k for k in range(len(layer.inputs)) if k != port]
+            if index in context.unfit or not all(
+                constant_before(context, index, k) for k in others
+            ):
+                continue
+            at = behind_bias(context, producer(context, index, port))
+            if (
+                at is None
+                or layers[at].type not in OUTPUT_CHANNEL_AXES
+                or counts[at] != 1
+                or not constant_before(context, at, 1)
+                or not all(
+                    is_per_channel(context.inputs(index)[k].shape, context.outputs(at)[0].shape)
+                    for k in (others if layer.type == "Multiply" else ())
+                )
+            ):
+                continue
+            yield Report(
+                f"its factors could be folded into the filter of {layers[at].name!r} "
+                f"in line {layers[at].line}",
+                GraphLocation(layer=index),
+                related=at,
+            )
+
+
+def repeated_activations(context: LintContext) -> Iterator[Report]:
+    """Look for activations right behind the same activation."""
+    for index, layer, _, before in neighbours(context, *ACTIVATIONS):
+        if before.type == layer.type and before.operation == layer.operation:
+            effect = " and changes nothing" if layer.type in IDEMPOTENT else ""
+            yield Report(
+                f"{layer.type} follows {before.type} {before.name!r} in line {before.line}{effect}",
+                GraphLocation(layer=index),
+            )
+
+
+def cancelling_transposes(context: LintContext) -> Iterator[Report]:
+    """Look for a Transpose that undoes the Transpose before it."""
+    for index, _, at, before in neighbours(context, "Transpose"):
+        if before.type != "Transpose" or at in context.unfit:
+            continue
+        first, second = _order(context, at), _order(context, index)
+        if (
+            first is not None
+            and second is not None
+            and len(first) == len(second) > 0
+            and all(first[axis] == place for place, axis in enumerate(second))
+        ):
+            yield Report(
+                f"undoes the Transpose {before.name!r} in line {before.line}",
+                GraphLocation(layer=index),
+                related=at,
+            )
+
+
+def _order(context: LintContext, index: int) -> tuple[int, ...] | None:
+    """Return the order of the axes of a Transpose, if it is known."""
+    data, order = context.inputs(index)[:2]
+    if order.value == () and data.shape is not None:
+        return tuple(reversed(range(len(data.shape))))
+    known = tuple(axis for axis in order.value or () if isinstance(axis, int))
+    return known if order.value is not None and len(known) == len(order.value) else None
+
+
+RULES = (
+    Rule(
+        "IR901",
+        "normalization-not-folded",
+        INFO,
+        """A convolution with a constant filter is followed by constant factors.
+
+        A BatchNormInference, or a Multiply with one factor for each channel, could be folded into
+        the filter and the bias, which saves a pass over the output.
+        """,
+        fails="""
+        <layer id="4" type="Multiply"/>
+        """,
+        types=("BatchNormInference", "Multiply"),
+        check=unfolded_normalization,
+    ),
+    Rule(
+        "IR902",
+        "repeated-activation",
+        INFO,
+        """An activation is applied twice.
+
+        A second ReLU or Clamp only costs time; a second Sigmoid or SoftMax changes the result, and
+        is a mistake in most exports.
+        """,
+        fails="""
+        <layer id="7" name="again" type="ReLU" version="opset1">
+            <input>
+                <port id="0"><dim>1</dim><dim>6</dim><dim>9</dim><dim>11</dim></port>
+            </input>
+            <output>
+                <port id="1" precision="FP32">
+                    <dim>1</dim><dim>6</dim><dim>9</dim><dim>11</dim>
+                </port>
+            </output>
+        </layer>
+        <edge from-layer="5" from-port="1" to-layer="7" to-port="0"/>
+        <edge from-layer="7" from-port="1" to-layer="6" to-port="0"/>
+        """,
+        types=ACTIVATIONS,
+        check=repeated_activations,
+    ),
+    Rule(
+        "IR903",
+        "transposes-cancel",
+        INFO,
+        """A Transpose undoes the one before it.
+
+        Both copy all data for nothing.  Exporters add a pair around each operation of another
+        layout.
+        """,
+        fails="""
+        <layer id="7" name="order" type="Const" version="opset1">
+            <data element_type="i64" shape="4" offset="888" size="32"/>
+            <output><port id="0" precision="I64"><dim>4</dim></port></output>
+        </layer>
+        <layer id="8" name="there" type="Transpose" version="opset1">
+            <input> <port id="0"/> <port id="1"/> </input>
+            <output><port id="2" precision="FP32"/></output>
+        </layer>
+        <layer id="9" name="back" type="Transpose" version="opset1">
+            <input> <port id="0"/> <port id="1"/> </input>
+            <output><port id="2" precision="FP32"/></output>
+        </layer>
+        <edge from-layer="5" from-port="1" to-layer="8" to-port="0"/>
+        <edge from-layer="7" from-port="0" to-layer="8" to-port="1"/>
+        <edge from-layer="8" from-port="2" to-layer="9" to-port="0"/>
+        <edge from-layer="7" from-port="0" to-layer="9" to-port="1"/>
+        <edge from-layer="9" from-port="2" to-layer="6" to-port="0"/>
+        """,
+        weights="ones 888, i64 0 1 3 2",
+        types=("Transpose",),
+        check=cancelling_transposes,
+    ),
+)
