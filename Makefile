@@ -7,6 +7,9 @@ OUT := out
 SECONDS ?= 60
 COUNT ?= 100000
 PROBLEMS ?= 300
+# Processes that tests run in; JOBS=0 is one, in which pdb works.
+JOBS ?= auto
+PYTEST = $(BIN)/python -P -m pytest -n $(JOBS) --maxprocesses 8 --dist worksteal
 
 .PHONY: help run test test-without-compiler test-lowest test-peers test-peers-quick check regen docs bench fuzz fuzz-sanitized mutate mutate-lint generate headers dist clean
 
@@ -51,7 +54,7 @@ run: $(VENV)/installed-samples
 	@echo "Look at $(OUT)/photo.png and, twice as large, $(OUT)/photo_x2.png"
 
 test: $(VENV)/installed-dev
-	$(BIN)/python -m pytest
+	$(PYTEST)
 
 test-without-compiler: $(VENV)/installed-dev
 	rm -rf $(OUT)/without-compiler build
@@ -60,7 +63,7 @@ test-without-compiler: $(VENV)/installed-dev
 	@rm -rf build
 	PYTHONPATH=$(abspath $(OUT)/without-compiler) $(BIN)/python -P -c \
 		"from deconv_ir.kernels import kernel_info as info; print(info()); assert not info().available"
-	PYTHONPATH=$(abspath $(OUT)/without-compiler) $(BIN)/python -P -m pytest \
+	PYTHONPATH=$(abspath $(OUT)/without-compiler) $(PYTEST) \
 		tests/kernels tests/execute tests/samples tests/ops/convolution/test_deconvolution.py tests/test_*.py
 
 test-lowest:
@@ -73,10 +76,10 @@ test-lowest:
 	$(OUT)/lowest/bin/python -P -m pytest
 
 test-peers: $(VENV)/installed-dev $(VENV)/installed-peers $(VENV)/installed-detector
-	$(BIN)/python -m pytest -m peers tests/peers
+	$(PYTEST) -m peers tests/peers
 
 test-peers-quick: $(VENV)/installed-dev $(VENV)/installed-peers
-	$(BIN)/python -m pytest -m peers --one-in 3 --ignore tests/peers/test_trained.py tests/peers
+	$(PYTEST) -m peers --one-in 3 --ignore tests/peers/test_trained.py tests/peers
 
 # Their sources take hours to build.
 $(VENV)/installed-peers: PIP_OPTIONS := --only-binary onnx,onnxruntime,openvino,torch
@@ -116,8 +119,7 @@ bench: $(VENV)/installed-samples $(VENV)/installed-peers
 SANITIZE := -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer -g \
 	-DDECONV_LOWER_AVX512
 SANITIZED = LD_PRELOAD="$$($(CC) -print-file-name=libasan.so) $$($(CC) -print-file-name=libubsan.so)" \
-	ASAN_OPTIONS=detect_leaks=0:allocator_may_return_null=1 PYTHONPATH=$(OUT)/sanitized \
-	$(BIN)/python
+	ASAN_OPTIONS=detect_leaks=0:allocator_may_return_null=1 PYTHONPATH=$(abspath $(OUT)/sanitized)
 
 fuzz-sanitized: $(VENV)/installed-dev
 	rm -rf $(OUT)/sanitized build
@@ -125,9 +127,9 @@ fuzz-sanitized: $(VENV)/installed-dev
 		--disable-pip-version-check --target $(OUT)/sanitized .
 	@# The next installation would take the sanitized extension from there.
 	@rm -rf build
-	$(SANITIZED) tests/kernels/fuzz.py --count $(PROBLEMS) --path direct --path winograd
+	$(SANITIZED) $(BIN)/python tests/kernels/fuzz.py --count $(PROBLEMS) --path direct --path winograd
 	@# Without what never enters the extension, or starts processes of its own.
-	$(SANITIZED) -P -m pytest -k "not numpy and not col2im and not im2col" \
+	$(SANITIZED) $(PYTEST) -k "not numpy and not col2im and not im2col" \
 		--ignore tests/kernels/test_injected_machines.py \
 		--ignore tests/kernels/test_numpy_methods.py \
 		tests/kernels tests/hostile/test_kernel_arguments.py

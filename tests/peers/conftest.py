@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import itertools
 import random
+from typing import Any
 
 import pytest
 
-from .faults import summary
+from .faults import add_met, met, summary
 
 SMALL = 20
 """Test functions with at most as many cases are always run whole."""
@@ -40,6 +41,19 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     left_out = set(items) - set(kept)
     config.hook.pytest_deselected(items=[item for item in items if item in left_out])
     items[:] = kept
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """Hand what a process of pytest-xdist met to the one that prints."""
+    output = getattr(session.config, "workeroutput", None)
+    if output is not None:
+        output["faults"] = met()
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: Any) -> None:
+    """Add what a process of pytest-xdist met."""
+    add_met(getattr(node, "workeroutput", {}).get("faults", []))
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

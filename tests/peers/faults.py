@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable
 
-__all__ = ["FAULTS", "meet", "summary"]
+__all__ = ["FAULTS", "add_met", "meet", "met", "summary"]
 
 FAULTS = {
     "i64-as-i32": "the CPU plugin computes 64-bit integers in 32 bits",
@@ -35,9 +36,17 @@ def meet(fault: str, what: str = "met") -> None:
     _met[fault, what] += 1
 
 
+def met() -> list[tuple[str, str, int]]:
+    """Fault, what happened, and in how many cases."""
+    return [(*key, count) for key, count in sorted(_met.items())]
+
+
+def add_met(counts: Iterable[tuple[str, str, int]]) -> None:
+    """Add what another process met."""
+    for fault, what, count in counts:
+        _met[fault, what] += count
+
+
 def summary() -> list[str]:
     """One line a fault that was met."""
-    return [
-        f"{fault}: {what} in {count} cases ({FAULTS[fault]})"
-        for (fault, what), count in sorted(_met.items())
-    ]
+    return [f"{fault}: {what} in {count} cases ({FAULTS[fault]})" for fault, what, count in met()]
