@@ -149,7 +149,7 @@ def run_command(command: click.Command) -> NoReturn:
                 sys.stdout.flush()  # while an error can still be reported
     except click.exceptions.Exit as done:
         code = done.exit_code
-    except Mistake as error:
+    except (Mistake, click.exceptions.NoArgsIsHelpError) as error:
         error.show()
         code = EXIT_MISTAKE
     except click.ClickException as error:

@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from deconv_ir.errors import UnsupportedError
 from deconv_ir.ir.shapes import format_shape
 
-from .common import EXIT_OK, print_json
+from .common import EXIT_OK, print_json, warn
 from .models import model_name
 from .shapes import input_shapes
 
@@ -21,7 +22,11 @@ if TYPE_CHECKING:
 
 
 def print_info(model: Model, request: Request) -> int:
-    """Print inputs and outputs, with types and shapes, on standard output."""
+    """Print inputs and outputs, with types and shapes; warn of layers that cannot be run."""
+    try:
+        model.require_runnable(request.wanted)
+    except UnsupportedError as error:
+        warn(str(error))
     shapes = input_shapes(model, request.shapes)
     inferred = model.infer_shapes(shapes)
     inputs = [(name, port.element_type, shapes[name]) for name, port in model.inputs.items()]

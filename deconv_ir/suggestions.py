@@ -21,5 +21,8 @@ def _nearest(word: str, known: frozenset[str]) -> str | None:
     from difflib import get_close_matches
 
     folded = {k.lower(): k for k in sorted(known)}
-    found = get_close_matches(word.lower(), folded, 1, SIMILARITY)
-    return f"did you mean {folded[found[0]]!r}?" if found else None
+    wanted = word.lower()
+    found = get_close_matches(wanted, folded, 3, SIMILARITY)
+    # Letters that changed places are the likelier slip: 'tahn' is 'tanh', not 'tan'.
+    best = max(found, key=lambda k: sorted(k) == sorted(wanted), default=None)
+    return None if best is None else f"did you mean {folded[best]!r}?"

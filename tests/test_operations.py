@@ -171,7 +171,8 @@ def test_a_new_version_of_an_operation(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("kind", "version", "hint"),
-    [("TanH", "opset1", "did you mean 'Tanh'?"), ("Convlution", "opset1", "did you mean 'Convolu"),
+    [("TanH", "opset1", "did you mean 'Tanh'?"), ("Tahn", "opset1", "did you mean 'Tanh'?"),
+     ("Convlution", "opset1", "did you mean 'Convolu"),
      ("Tahn", "extension", None), ("Frobnicate", "opset1", None), ("Proposal", "opset4", None)],
 )  # fmt: skip
 def test_misspelt_operations(kind: str, version: str, hint: str | None, tmp_path: Path) -> None:

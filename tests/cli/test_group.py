@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from support import IR
 
 BLOCK = Path(__file__).parent.parent.parent / "samples/block/block.xml"
 
@@ -43,3 +44,27 @@ def test_mistakes(tmp_path: Path) -> None:
     assert done.returncode == 2
     assert "error: none.xml" in done.stderr
     assert "deconv-ir " in run("--version", cwd=tmp_path).stdout
+
+
+def test_without_arguments_the_help_is_shown(tmp_path: Path) -> None:
+    for arguments in ((), ("spec",)):
+        done = run(*arguments, cwd=tmp_path)
+        assert done.returncode == 2
+        assert done.stderr.startswith("Usage: ")
+        assert len(done.stderr.splitlines()) > 10
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code"),
+    [(("run", "--info"), 0), (("run", "--explain-plan"), 2), (("run", "--random-inputs", "0"), 2),
+     (("lint",), 1)],
+)  # fmt: skip
+def test_a_misspelt_operation_gets_its_suggestion(
+    arguments: tuple[str, ...], code: int, tmp_path: Path
+) -> None:
+    ir = IR()
+    ir.result(ir.layer("TanH", [ir.parameter("x", "2")], outputs=("2",)))
+    ir.save(tmp_path)
+    done = run(*arguments, "model.xml", cwd=tmp_path)
+    assert done.returncode == code
+    assert "did you mean 'Tanh'?" in done.stdout + done.stderr

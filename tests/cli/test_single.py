@@ -279,10 +279,15 @@ def test_info_of_a_layer_and_of_one_that_cannot_be_run(here: Path) -> None:
         for k, n in zip(("input", "input", "output"), ("a", "b", "sum"), strict=True)
     ]
     ir = IR()
-    ir.result(ir.layer("Unheard", [ir.parameter("x", "2,..3", "f16")], outputs=("2,?",)))
+    ir.result(ir.layer("Tahn", [ir.parameter("x", "2,..3", "f16")], outputs=("2,?",)))
     ir.save(here)
     done = invoke(MODEL, "--info")
     assert done.exit_code == 0, done.stderr
+    hint = "operation Tahn (version opset1) is not implemented (did you mean 'Tanh'?)"
+    assert done.stderr.startswith("warning: model.xml:")
+    assert hint in done.stderr
+    planned = invoke(MODEL, "--explain-plan")
+    assert (planned.exit_code, hint in planned.stderr) == (2, True)
     assert done.stdout.splitlines()[1].split() == ["input", "x", "f16", "[2,0..3]"]
 
 
