@@ -53,10 +53,11 @@ if TYPE_CHECKING:
     from deconv_ir.limits import Limits
     from deconv_ir.loading import load, save
     from deconv_ir.model import IRWarning, Model
+    from deconv_ir.state import State
 
 # Models
 __all__ = ["Accuracy", "BoundModel", "IRWarning", "Limits", "Model", "Overrides", "Semantics"]
-__all__ += ["load", "save"]
+__all__ += ["State", "load", "save"]
 # The network
 __all__ += ["Edge", "ElementType", "Graph", "Info", "Interval", "Layer", "Port", "Topology"]
 # Running
@@ -103,6 +104,7 @@ _LATER = {
     "Plan": "execute.plan",
     "Port": "ir.graph",
     "Profile": "execute.profile",
+    "State": "state",
     "Step": "execute.plan",
     "TensorDifference": "compare.tensors",
     "Topology": "ir.graph",

@@ -11,6 +11,7 @@ from deconv_ir.execute.memory import out_of_memory
 
 if TYPE_CHECKING:
     from deconv_ir.execute import Executor
+    from deconv_ir.execute.executor import Observer
     from deconv_ir.execute.plan import Plan
     from deconv_ir.execute.profile import Profile
     from deconv_ir.ir.dtypes import Array
@@ -82,14 +83,24 @@ class BoundModel:
         InputError
             It is bound to shapes.
         """
+        return dict(zip(self._names, self.compute(profile), strict=True))
+
+    def compute(self, profile: Profile | None = None) -> list[Array]:
+        """Compute all tensors that the executor is asked for; see `run`."""
         if self._arrays is None:
             raise InputError("the model is bound to shapes; bind arrays to run it")
         executor, plan = self._executor(), self.plan
         try:
-            observer = None if profile is None else profile.start(plan)
+            observer = None if profile is None else _record(profile, plan)
             results = executor.run(plan, self._arrays, observer)
         except MemoryError as error:
             raise out_of_memory(
                 plan.peak_bytes, error, subject="the model", file=executor.graph.file
             ) from error
-        return dict(zip(self._names, own(results, list(self._arrays.values())), strict=True))
+        return own(results, list(self._arrays.values()))
+
+
+def _record(profile: Profile, plan: Plan) -> Observer:
+    from deconv_ir.execute.profile import record
+
+    return record(profile, plan)

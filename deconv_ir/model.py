@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from itertools import islice
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from deconv_ir.bound import BoundModel
     from deconv_ir.execute.profile import Profile
     from deconv_ir.ir.dtypes import Array
+    from deconv_ir.state import State, Variables
 
     Inputs = Mapping[str, ArrayLike] | Iterable[ArrayLike] | ArrayLike
     Dims = Sequence[int | Interval | None] | None
@@ -112,8 +113,8 @@ class Model:
         self.inputs: Mapping[str, Port] = MappingProxyType(self._input_ports(inference))
         self.outputs: Mapping[str, Port] = MappingProxyType(self._output_ports(inference))
         self._given = ModelInputs(graph, self._parameters, self.inputs)
-        self._executors: LRUCache[tuple[Source, ...], Executor] = LRUCache(_EXECUTORS_KEPT)
-        self._inferences: LRUCache[tuple[TensorInfo, ...], Inference] = LRUCache(_INFERENCES_KEPT)
+        self._executors: LRUCache[Hashable, Executor] = LRUCache(_EXECUTORS_KEPT)
+        self._inferences: LRUCache[Hashable, Inference] = LRUCache(_INFERENCES_KEPT)
 
     def __repr__(self) -> str:
         def ports(mapping: Mapping[str, Port]) -> str:
@@ -263,6 +264,7 @@ class Model:
         outputs: str | Sequence[str] | None = None,
         cast: Cast = False,
         profile: Profile | None = None,
+        state: State | None = None,
     ) -> dict[str, Array]:
         """Compute the outputs.
 
@@ -282,6 +284,9 @@ class Model:
             2^bits, fractions towards zero, floats that are too large to infinity.
         profile : Profile, optional
             Records the time of each layer.
+        state : State, optional
+            Values of the model's variables, which the run reads and writes.  Without it, the
+            variables have their first values, and the new ones are dropped.
 
         Returns
         -------
@@ -312,7 +317,45 @@ class Model:
         >>> list(model.run(x, outputs=["up"]))  # an inner tensor
         ['up']
         """
-        return self._bind_arrays(inputs, outputs, cast).run(profile=profile)
+        if state is None:
+            return self._bind_arrays(inputs, outputs, cast).run(profile=profile)
+        arrays = self._given.bind(inputs, cast=cast)
+        with state.taken() as values:
+            return self._run_with(values, self._wanted(outputs), arrays, profile)
+
+    def _run_with(
+        self,
+        values: dict[str, Array],
+        wanted: Mapping[str, Source],
+        arrays: dict[int, Array],
+        profile: Profile | None,
+    ) -> dict[str, Array]:
+        """Run with the values of variables, and put the new ones in their place."""
+        variables = self._variables
+        known = frozenset(values).intersection(variables.readers)
+        graph, read = variables.with_values(values)
+        describe = _arrays().describe
+        infos = {i: describe(a) for i, a in arrays.items()}
+        infos |= {i: describe(a)._replace(value=None) for i, a in read.items()}
+        sources = (*wanted.values(), *variables.assigned.values())
+        bound = _bound_model()(
+            lambda: self._executors.get(
+                (known, sources), lambda: Executor(graph, self.context, sources, self.memory_limit)
+            ),
+            functools.partial(self._infer, graph=graph),
+            tuple(wanted),
+            infos,
+            arrays | read,
+        )
+        results = bound.compute(profile)
+        values.update(zip(variables.assigned, results[len(wanted) :], strict=True))
+        return dict(zip(wanted, results, strict=False))
+
+    @functools.cached_property
+    def _variables(self) -> Variables:
+        from deconv_ir.state import Variables
+
+        return Variables(self.graph)
 
     def output_names(self, outputs: str | Sequence[str] | None = None) -> list[str]:
         """Return the names under which `run` returns the outputs.
@@ -438,18 +481,19 @@ class Model:
             return weights.path
         return None
 
-    def _infer(self, infos: Mapping[int, TensorInfo]) -> Inference:
+    def _infer(self, infos: Mapping[int, TensorInfo], graph: Graph | None = None) -> Inference:
         """Infer with actual shapes; the last few inferences are kept."""
-        return self._inferences.get(tuple(infos.values()), lambda: self._infer_from(infos))
+        return self._inferences.get(tuple(infos.items()), lambda: self._infer_from(infos, graph))
 
-    def _infer_from(self, infos: Mapping[int, TensorInfo]) -> Inference:
+    def _infer_from(self, infos: Mapping[int, TensorInfo], graph: Graph | None = None) -> Inference:
         """Infer; an error tells the way from the input to the layer."""
+        graph = graph or self.graph
         try:
-            return infer(self.graph, self.context, infos)
+            return infer(graph, self.context, infos)
         except ShapeError as error:
             from deconv_ir.ir.shape_trace import explain_shape_trace
 
-            raise explain_shape_trace(error, self.graph, self.context, infos) from None
+            raise explain_shape_trace(error, graph, self.context, infos) from None
 
 
 @functools.cache

@@ -13,6 +13,7 @@ Examples
 
 from __future__ import annotations
 
+from deconv_ir.ir.body import Body, Joint, Slices
 from deconv_ir.ir.lazy_tensor import LazyTensor
 from deconv_ir.ir.operation import (
     AlgorithmChoice,
@@ -72,6 +73,6 @@ __all__ += ["Operation", "all_operations", "find_operation", "register"]
 __all__ += ["Kind", "attribute", "boolean", "choice", "element_type", "flags", "integer"]
 __all__ += ["integers", "number", "numbers", "shape", "text"]
 # Inference and execution
-__all__ += ["AlgorithmCandidate", "AlgorithmChoice", "ConstantSource", "Context", "Epilogue"]
-__all__ += ["Expression", "Kernel", "LayerPlan", "LazyTensor"]
-__all__ += ["ScratchpadBudget", "SemanticsDifference", "Sharing", "TensorInfo"]
+__all__ += ["AlgorithmCandidate", "AlgorithmChoice", "Body", "ConstantSource", "Context"]
+__all__ += ["Epilogue", "Expression", "Joint", "Kernel", "LayerPlan", "LazyTensor"]
+__all__ += ["ScratchpadBudget", "SemanticsDifference", "Sharing", "Slices", "TensorInfo"]

@@ -83,17 +83,17 @@ class Profile:
         """Time of all layers together, in seconds; those of bodies are in that of their layer."""
         return sum(row.seconds for row in self.layers if not row.within)
 
-    def start(self, plan: Plan) -> Observer:
-        """Return the observer to which a run reports its steps."""
+    def start(self) -> None:
+        """Count the time from now on, unless a run has started before."""
         with self._lock:
             if self._origin is None:
                 self._origin = perf_counter()
-        return _Recorder(self, plan)
 
     def add(self, row: LayerTime, began: float) -> None:
-        """Add the time of a layer that began at `began`."""
+        """Add the time of a layer that began at `began`, as `time.perf_counter` counts."""
+        self.start()
         with self._lock:
-            assert self._origin is not None, "a run has started"
+            assert self._origin is not None, "it has started"
             self.layers.append(row._replace(start=began - self._origin))
             self._threads.append(threading.get_ident())
 
@@ -124,6 +124,12 @@ class Profile:
                 }
             )
         return {"traceEvents": events, "displayTimeUnit": "ms"}
+
+
+def record(profile: Profile, plan: Plan) -> Observer:
+    """Return the observer to which a run reports its steps."""
+    profile.start()
+    return _Recorder(profile, plan)
 
 
 class _Recorder(NamedTuple):

@@ -28,6 +28,13 @@ class Slices(NamedTuple):
         From one part to the next; negative: from the end of the range to its start.
     part_size : int
         Extent of a part.
+
+    Examples
+    --------
+    >>> from deconv_ir.operations import Slices
+    >>> rows = Slices(axis=0, start=0, end=-1, stride=2, part_size=2)
+    >>> rows.parts(6), rows.part(6, 1)
+    (3, slice(2, 4, None))
     """
 
     axis: int
@@ -72,6 +79,12 @@ class Joint(NamedTuple):
         None: the tensor goes in or out as a whole.
     purpose : str
         ``current_iteration``, ``execution_condition`` or empty.
+
+    Examples
+    --------
+    >>> from deconv_ir.operations import Joint
+    >>> Joint(port=1, inner=0).slices is None  # the tensor goes in as a whole
+    True
     """
 
     port: int
@@ -92,6 +105,14 @@ class Body(Record):
         The port map.
     back_edges : tuple of (int, int)
         A Result, and the Parameter that takes its value in the next iteration.
+
+    Examples
+    --------
+    >>> import deconv_ir
+    >>> from deconv_ir.operations import Body, Joint
+    >>> graph = deconv_ir.load("samples/block/block.xml").graph
+    >>> Body(name="then_body", graph=graph, inputs=(Joint(1, 0),), outputs=(Joint(0, 8),)).results
+    (8,)
     """
 
     name: str = field()

@@ -5,6 +5,7 @@ constants.constant: Const
 constants.constant_like: ConvertLike Eye Identity
 constants.parameter: Parameter Result
 constants.range: Range
+constants.variables: Assign ReadValue
 control_flow.branches: If
 control_flow.loops: Loop TensorIterator
 convolution.convolution: Convolution GroupConvolution

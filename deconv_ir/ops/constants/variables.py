@@ -1,0 +1,104 @@
+"""OpenVINO ReadValue and Assign: variables whose values last from one run to the next.
+
+A run that is given no values of its own reads the first ones; `deconv_ir.State` keeps the others.
+"""
+
+from __future__ import annotations
+
+from deconv_ir.errors import ShapeError
+from deconv_ir.ir.dtypes import ElementType
+from deconv_ir.ir.operation import Arrays, Context, Infos, Operation, Sharing, TensorInfo
+from deconv_ir.ir.shapes import Shape, compatible, format_shape
+from deconv_ir.ops.base import attribute, element_type, operation, shape, text
+from deconv_ir.ops.numeric import np
+
+
+@operation(
+    "ReadValue",
+    "opset3",
+    inputs=("init_value",),
+    examples=("f32[1,2] -> f32[1,2] | variable_id=memory",),
+)
+class ReadValue(Operation):
+    """The value of a variable, `init_value` until it is assigned."""
+
+    sharing = Sharing.WHOLE
+
+    variable_id: str = attribute(text())
+
+    def infer(self, inputs: Infos, context: Context) -> tuple[TensorInfo, ...]:
+        # Another run may read other elements.
+        return (TensorInfo(inputs[0].shape, inputs[0].element_type),)
+
+    def execute(self, inputs: Arrays, context: Context) -> Arrays:
+        return (inputs[0],)
+
+
+@operation(
+    "ReadValue",
+    "opset6",
+    inputs=("init_value",),
+    required=0,
+    examples=("f32[1,2] -> f32[1,2] | variable_id=memory variable_type=f32 variable_shape=1,2",),
+)
+class ReadValue6(Operation):
+    """The value of a variable, `init_value` or zeros until it is assigned."""
+
+    sharing = Sharing.WHOLE
+
+    variable_id: str = attribute(text())
+    variable_type: ElementType | None = attribute(element_type())
+    variable_shape: Shape = attribute(shape())
+
+    def infer(self, inputs: Infos, context: Context) -> tuple[TensorInfo, ...]:
+        for info in inputs:
+            if not compatible(info.shape, self.variable_shape):
+                raise ShapeError(
+                    f"variable {self.variable_id!r} has shape {format_shape(self.variable_shape)}, "
+                    f"init_value has {format_shape(info.shape)}",
+                    attribute="variable_shape",
+                    expected=format_shape(self.variable_shape),
+                    actual=format_shape(info.shape),
+                    rule="input-shape",
+                )
+            if None not in (info.element_type, self.variable_type) and (
+                info.element_type is not self.variable_type
+            ):
+                raise ShapeError(
+                    f"variable {self.variable_id!r} is {self.variable_type}, "
+                    f"init_value is {info.element_type}",
+                    attribute="variable_type",
+                    expected=self.variable_type,
+                    actual=info.element_type,
+                    rule="element-type",
+                )
+        return (TensorInfo(self.variable_shape, self.variable_type),)
+
+    def execute(self, inputs: Arrays, context: Context) -> Arrays:
+        if inputs:
+            return (inputs[0],)
+        least = tuple(dim if isinstance(dim, int) else dim.min for dim in self.variable_shape or ())
+        return (
+            np.zeros(least, None if self.variable_type is None else self.variable_type.numpy()),
+        )
+
+
+@operation(
+    "Assign",
+    "opset3",
+    "opset6",
+    inputs=("new_value",),
+    examples=("f32[1,2] -> f32[1,2] | variable_id=memory",),
+)
+class Assign(Operation):
+    """A new value of a variable, for the next run."""
+
+    sharing = Sharing.WHOLE
+
+    variable_id: str = attribute(text())
+
+    def infer(self, inputs: Infos, context: Context) -> tuple[TensorInfo, ...]:
+        return (inputs[0],)
+
+    def execute(self, inputs: Arrays, context: Context) -> Arrays:
+        return (inputs[0],)
