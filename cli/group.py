@@ -16,6 +16,7 @@ _COMMANDS = {
     "diff": "Compare two IRs (deconv-diff).",
     "lint": "Check IRs (deconv-lint).",
     "run": "Run an IR on arrays (deconv-run).",
+    "show": "Write a page that shows a model (deconv-show).",
     "spec": "Check and make examples of specifications (deconv-spec).",
 }
 

@@ -1,0 +1,117 @@
+"""What stands on a box, its colour and its size."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from deconv_ir.ir.graph import Graph, Layer
+from deconv_ir.ir.infer import Outputs
+from deconv_ir.ir.shapes import is_static, static
+from deconv_ir.view.blocks import Box
+
+MAX_TITLE = 30
+MAX_LINE = 36
+"""Characters after which a text is cut."""
+
+FAMILIES = {
+    "convolution": "convolution",
+    "pooling": "pooling",
+    "resample": "pooling",
+    "elementwise": "elementwise",
+    "normalization": "normalization",
+    "quantization": "normalization",
+    "reduction": "elementwise",
+    "linear_algebra": "convolution",
+    "recurrent": "convolution",
+    "shape": "shape",
+    "gather_scatter": "shape",
+}
+"""Folder of an operation -> the colour of its layers."""
+_ACTIVATIONS = (
+    "Clamp Elu GELU Gelu HSigmoid HSwish HardSigmoid HardSwish LeakyReLU LogSoftmax Mish PReLU "
+    "ReLU ReLU6 Selu Sigmoid SoftMax SoftPlus SoftSign Softmax Swish Tanh"
+)
+ACTIVATIONS = frozenset(_ACTIVATIONS.split())
+
+
+class Caption(NamedTuple):
+    """The text of a box: its title, lines below it, its family and its closed size."""
+
+    title: str
+    lines: tuple[str, ...]
+    family: str
+    width: float
+    height: float
+
+
+def cut(text: str, limit: int) -> str:
+    """Shorten a text in the middle: names differ mostly at their ends."""
+    text = " ".join(text.split())
+    if len(text) <= limit:
+        return text
+    head = limit // 3
+    return f"{text[:head]}\N{HORIZONTAL ELLIPSIS}{text[head + 1 - limit :]}"
+
+
+def caption_of(box: Box, graph: Graph, outputs: Outputs, weights: str = "") -> Caption:
+    """Write the caption of a box; `outputs` are those of its layer."""
+    if box.layer is None:
+        layers = f"{box.size} layers"
+        if box.count > 1:
+            layers = f"{box.size // box.count} layers each" if box.size > box.count else layers
+            title = f"{box.count} \N{MULTIPLICATION SIGN} {box.label}"
+        else:
+            title = box.label
+        return _sized(title, (layers,), "repeat" if box.count > 1 else "group")
+    layer = graph.layers[box.layer]
+    lines = [box.label]
+    if detail := _detail(layer, weights):
+        lines.append(detail)
+    return _sized(layer.type, tuple(lines), family_of(layer))
+
+
+def family_of(layer: Layer) -> str:
+    """Return the family whose colour a layer has."""
+    if layer.type in ("Parameter", "Result", "Const"):
+        return "end"
+    if layer.type in ACTIVATIONS:
+        return "activation"
+    if not layer.operation.implemented:
+        return "unknown"
+    if "Backprop" in layer.type or layer.type in ("ConvTranspose", "ConvolutionBackwardData"):
+        return "deconvolution"
+    folder = type(layer.operation).__module__.rpartition(".")[0].rpartition(".")[2]
+    return FAMILIES.get(folder, "other")
+
+
+def _detail(layer: Layer, weights: str) -> str:
+    """Name the window and the strides of a layer that has them."""
+    given = dict(layer.attributes)
+    parts = []
+    if kernel := given.get("kernel"):
+        parts.append(_by(kernel))
+    elif weights:
+        parts.append(weights)
+    strides = given.get("strides", "")
+    if strides and set(strides.replace(",", " ").split()) != {"1"}:
+        parts.append(f"stride {_by(strides)}")
+    return ", ".join(parts)
+
+
+def _by(numbers: str) -> str:
+    """Write ``3, 3`` as ``3×3`` and, for strides, ``2, 2`` as ``2×2``."""
+    return "\N{MULTIPLICATION SIGN}".join(numbers.replace(",", " ").split())[:MAX_LINE]
+
+
+def dims_of(outputs: Outputs) -> str:
+    """Write the dims of a constant: ``64×3×7×7``."""
+    if not outputs or not is_static(outputs[0].shape):
+        return ""
+    return "\N{MULTIPLICATION SIGN}".join(map(str, static(outputs[0].shape)))
+
+
+def _sized(title: str, lines: tuple[str, ...], family: str) -> Caption:
+    title = cut(title, MAX_TITLE)
+    lines = tuple(cut(line, MAX_LINE) for line in lines)
+    width = max([7.3 * len(title), *(6.1 * len(line) for line in lines)]) + 26
+    return Caption(title, lines, family, round(max(92.0, width)), 28.0 + 14 * len(lines))

@@ -1,0 +1,238 @@
+"""What the page says about each layer: attributes, formulas, pads, reach, weights, cost."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+from deconv_ir.errors import DeconvError
+from deconv_ir.execute.buffers import tensor_bytes
+from deconv_ir.ir.graph import GraphLocation, Layer
+from deconv_ir.ir.infer import Inference
+from deconv_ir.ir.operation import Context, TensorInfo
+from deconv_ir.ir.options import Semantics
+from deconv_ir.ops.constants.constant import Const
+from deconv_ir.view.sketch import Sketch, tensor_text
+from deconv_ir.view.statistics import constant_figures
+from deconv_ir.view.windows import (
+    Reach,
+    Window,
+    advice_of,
+    is_transposed,
+    reaches_of,
+    taps_of,
+    windows_of,
+)
+
+Progress = Callable[[str, int, int], None]
+"""Takes the name of a step, how much of it is done, and how much there is."""
+
+REPORT_EVERY = 256
+
+
+class Pool:
+    """Equal facts are written once; layers refer to them by number."""
+
+    def __init__(self) -> None:
+        self.items: list[Any] = []
+        self._numbers: dict[str, int] = {}
+
+    def add(self, item: Any) -> int:
+        """Return the number of an item."""
+        key = json.dumps(item)
+        number = self._numbers.setdefault(key, len(self.items))
+        if number == len(self.items):
+            self.items.append(item)
+        return number
+
+
+class Facts(NamedTuple):
+    """What is known of all layers and tensors, ready for JSON."""
+
+    layers: list[dict[str, Any]]
+    tensors: list[list[Any]]
+    pool: list[Any]
+    constants: dict[int, Any]
+    totals: dict[str, Any]
+
+
+def facts_of(
+    sketch: Sketch, inference: Inference, context: Context, progress: Progress | None = None
+) -> Facts:
+    """Gather the facts of every layer of a graph."""
+    return _Gatherer(sketch, inference, context, progress).gather()
+
+
+class _Gatherer:
+    def __init__(
+        self,
+        sketch: Sketch,
+        inference: Inference,
+        context: Context,
+        progress: Progress | None,
+    ) -> None:
+        self.sketch = sketch
+        self.graph = sketch.graph
+        self.outputs = sketch.outputs
+        self.context = context
+        self.progress = progress or (lambda step, done, total: None)
+        self.pool = Pool()
+        self.misfits = {
+            error.place.layer
+            for error in inference.errors
+            if isinstance(error.place, GraphLocation)
+        }
+        self.reaches = reaches_of(self.graph, self.outputs, sketch.flow.hidden, context)
+        self.known: dict[tuple[int, ...], dict[str, Any]] = {}
+        self.totals = {"flop": 0, "constants": 0, "constant_bytes": 0}
+        self.tensor_number: dict[tuple[int, int], int] = {}
+        self.tensors: list[list[Any]] = []
+
+    def gather(self) -> Facts:
+        graph = self.graph
+        for index, layer in enumerate(graph.layers):
+            for port in range(len(layer.outputs)):
+                self.tensor_number[index, port] = len(self.tensors)
+                self.tensors.append(self._tensor(index, layer, port))
+        box_of = {b.layer: n for n, b in enumerate(self.sketch.scene.boxes) if b.layer is not None}
+        layers = []
+        constants: dict[int, Any] = {}
+        for index, layer in enumerate(graph.layers):
+            if index % REPORT_EVERY == 0:
+                self.progress("Reading layers", index, len(graph.layers))
+            facts = self._layer(index, layer)
+            owner = self.sketch.flow.hidden.get(index)
+            facts["b"] = box_of[index if owner is None else owner]
+            if owner is not None:
+                facts["h"] = 1
+            if isinstance(layer.operation, Const) and index not in self.misfits:
+                constants[index] = self._constant(layer.operation)
+            layers.append(facts)
+        self.progress("Reading layers", len(graph.layers), len(graph.layers))
+        constants = {index: found for index, found in constants.items() if found}
+        return Facts(layers, self.tensors, self.pool.items, constants, self.totals)
+
+    def _tensor(self, index: int, layer: Layer, port: int) -> list[Any]:
+        """Describe a tensor: its layer, output, text, and what is declared if that differs."""
+        info = self._info(index, port)
+        declared = layer.outputs[port] if port < len(layer.outputs) else None
+        text = tensor_text(info)
+        stated = ""
+        names: Sequence[str] = ()
+        if declared is not None:
+            names = declared.names
+            stated = tensor_text(TensorInfo(declared.shape, declared.element_type))
+        row: list[Any] = [index, port, self.pool.add(text)]
+        if stated != text or names:
+            row += [self.pool.add(stated if stated != text else ""), list(names)]
+        return row
+
+    def _info(self, index: int, port: int) -> TensorInfo:
+        outputs = self.outputs[index]
+        return outputs[port] if port < len(outputs) else TensorInfo(None)
+
+    def _layer(self, index: int, layer: Layer) -> dict[str, Any]:
+        sources = self.graph.topology.sources[index]
+        inputs = [
+            TensorInfo(port.shape, port.element_type) if s is None else self._info(*s)
+            for port, s in zip(layer.inputs, sources, strict=True)
+        ]
+        outputs = self.outputs[index]
+        facts: dict[str, Any] = {"n": layer.name, "t": layer.type, "i": layer.id}
+        if layer.line is not None:
+            facts["l"] = layer.line
+        if layer.version:
+            facts["v"] = layer.version
+        if layer.attributes:
+            facts["a"] = self.pool.add([list(pair) for pair in layer.attributes])
+        if sources:
+            names = layer.operation.inputs if layer.operation.implemented else ()
+            facts["in"] = [-1 if s is None else self.tensor_number[s] for s in sources]
+            if names:
+                facts["p"] = self.pool.add(list(names))
+        if layer.outputs:
+            facts |= {"o": self.tensor_number[index, 0], "k": len(layer.outputs)}
+        key = (id(layer.operation), id(layer.outputs), *map(id, inputs))
+        shared = self.known.get(key)
+        if shared is None:
+            shared = self._computed(index, layer, inputs, outputs)
+            if sources and None not in sources:
+                self.known[key] = shared
+        if shared:
+            facts["f"] = self.pool.add(shared)
+            self.totals["flop"] += shared.get("flop", 0)
+        if reach := self.reaches.get(index):
+            facts["r"] = self.pool.add([_reach(axis) for axis in reach])
+        return facts
+
+    def _computed(
+        self, index: int, layer: Layer, inputs: list[TensorInfo], outputs: Sequence[TensorInfo]
+    ) -> dict[str, Any]:
+        """Work out what depends on the operation and its tensors alone."""
+        found: dict[str, Any] = {}
+        if index in self.misfits or not layer.operation.implemented:
+            return found
+        if formulas := self._formulas(layer, inputs, outputs):
+            found["formula"] = formulas
+        found |= self._geometry(layer, inputs)
+        if outputs:
+            try:
+                operations = layer.operation.work(inputs, outputs[0])
+            except (DeconvError, TypeError, ValueError, IndexError):
+                operations = None
+            if operations:
+                found["flop"] = operations
+        moved = [tensor_bytes(info) for info in (*inputs, *outputs)]
+        if layer.inputs and outputs and None not in moved:
+            found["bytes"] = sum(size for size in moved if size is not None)
+        return found
+
+    def _formulas(
+        self, layer: Layer, inputs: list[TensorInfo], outputs: Sequence[TensorInfo]
+    ) -> list[str]:
+        found: dict[str, None] = {}
+        for port, info in enumerate(outputs[:4]):
+            for axis in range(len(info.shape or ())):
+                try:
+                    text = layer.operation.explain(inputs, self.context, port, axis)
+                except (DeconvError, TypeError, ValueError, IndexError, AttributeError):
+                    continue
+                if text:
+                    found[text] = None
+        return list(found)
+
+    def _geometry(self, layer: Layer, inputs: list[TensorInfo]) -> dict[str, Any]:
+        """Describe the window of a layer, its pads by both semantics, and its taps."""
+        operation = layer.operation
+        both = [windows_of(operation, inputs, self.context, s) for s in Semantics]
+        if any(windows is None for windows in both):
+            return {}
+        spec, openvino = (windows for windows in both if windows is not None)
+        used = spec if self.context.semantics is Semantics.SPEC else openvino
+        found: dict[str, Any] = {"pads": [_pads(spec), _pads(openvino)], "axes": used}
+        if is_transposed(operation):
+            taps = [taps_of(window) for window in used]
+            found["taps"] = [list(t.counts) for t in taps]
+            found["even"] = [[t.least, t.most] for t in taps]
+            if advice := advice_of(used):
+                found["advice"] = advice
+        return found
+
+    def _constant(self, constant: Const) -> dict[str, Any] | None:
+        found = constant_figures(constant, self.context)
+        if found is not None:
+            self.totals["constants"] += 1
+            self.totals["constant_bytes"] += constant.size
+        return found
+
+
+def _pads(windows: Sequence[Window]) -> list[list[int]]:
+    return [[w.pad_begin for w in windows], [w.pad_end for w in windows]]
+
+
+def _reach(reach: Reach) -> list[Any]:
+    """Describe an axis: elements seen, halo before and after, step of the input per output."""
+    step = reach.step
+    shown = str(step.numerator) if step.denominator == 1 else f"{step.numerator}/{step.denominator}"
+    return [reach.field, *map(int, reach.halo), shown]

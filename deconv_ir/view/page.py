@@ -1,0 +1,126 @@
+"""The page: one HTML file without any request, which shows a model and what is known of it."""
+
+from __future__ import annotations
+
+import base64
+import functools
+import hashlib
+import html
+import json
+import re
+from collections.abc import Mapping
+from importlib import resources
+from typing import Any
+
+from deconv_ir.version import __version__
+from deconv_ir.view.facts import Progress, facts_of
+from deconv_ir.view.layering import Level
+from deconv_ir.view.palette import css
+from deconv_ir.view.placing import first_open
+from deconv_ir.view.subject import Subject
+
+SCRIPTS = ("base.js", "place.js", "view.js", "panel.js", "geometry.js", "extras.js", "main.js")
+MAX_TEXT = 4000
+"""Characters of a finding's message that are shown."""
+
+
+def write_page(
+    subject: Subject,
+    extras: Mapping[str, Any] | None = None,
+    progress: Progress | None = None,
+) -> str:
+    """Write the page of a model.
+
+    Parameters
+    ----------
+    subject : Subject
+    extras : mapping, optional
+        Further data: ``pictures``, ``profile``, ``differences``.
+    progress : callable, optional
+        Called as long steps go on.
+
+    Returns
+    -------
+    str
+        An HTML document that loads nothing.
+    """
+    data: dict[str, Any] = {
+        "title": subject.file.replace("\\", "/").rpartition("/")[2],
+        "file": subject.file,
+        "generator": f"deconv-show {__version__}",
+        "semantics": subject.context.semantics.value,
+        "findings": _findings(subject),
+        **_graph(subject, progress),
+        **(extras or {}),
+    }
+    style, script = css() + _read("page.css"), "".join(map(_read, SCRIPTS))
+    policy = (
+        f"default-src 'none'; script-src {_hash(script)}; style-src {_hash(style)}; img-src data:; "
+        "base-uri 'none'; form-action 'none'"
+    )
+    parts = {
+        "POLICY": policy,
+        "TITLE": html.escape(data["title"]),
+        "STYLE": style,
+        "DATA": as_script(data),
+        "SCRIPT": script,
+    }
+    return re.sub("@([A-Z]+)@", lambda found: parts[found[1]], _read("page.html"))
+
+
+def as_script(data: Any) -> str:
+    """Write data as JSON that no text in it can end: it holds neither ``<`` nor ``>``."""
+    text = json.dumps(data, separators=(",", ":"), allow_nan=False)
+    return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
+
+
+@functools.cache
+def _read(name: str) -> str:
+    return (resources.files("deconv_ir.view") / "page" / name).read_text("utf-8")
+
+
+def _hash(text: str) -> str:
+    digest = base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+    return f"'sha256-{digest}'"
+
+
+def _findings(subject: Subject) -> list[dict[str, Any]]:
+    return [
+        {
+            "code": finding.code,
+            "rule": finding.rule,
+            "severity": finding.severity.value,
+            "message": finding.message[:MAX_TEXT],
+            "hint": finding.hint and finding.hint[:MAX_TEXT],
+            "line": finding.line,
+            "at": subject.layer_of(finding),
+        }
+        for finding in subject.findings
+    ]
+
+
+def _graph(subject: Subject, progress: Progress | None) -> dict[str, Any]:
+    sketch = subject.sketch
+    if sketch is None or subject.inference is None:
+        return {}
+    if progress is not None:
+        progress("Laying out", 0, 1)
+    scene = sketch.scene
+    facts = facts_of(sketch, subject.inference, subject.context, progress)
+    number = {(row[0], row[1]): k for k, row in enumerate(facts.tensors)}
+    boxes = [
+        [*caption, -1 if box.layer is None else box.layer, box.count, box.size]
+        for box, caption in zip(scene.boxes, sketch.captions, strict=True)
+    ]
+    return {
+        "boxes": boxes,
+        "levels": {str(n): _level(level) for n, level in scene.levels.items()},
+        "lines": [number[tensor] for tensor in scene.tensors],
+        "open": sorted(first_open(scene)),
+        **facts._asdict(),
+    }
+
+
+def _level(level: Level) -> list[Any]:
+    flat = [value for link in level.links for value in link]
+    return [level.boxes, level.inputs, level.outputs, level.rows, flat]

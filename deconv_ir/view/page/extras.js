@@ -1,0 +1,98 @@
+// Tensors as pictures, times and differences, where the page was given them.
+
+function picturesPart(layer) {
+  const shown = [];
+  for (let k = 0; k < (layer.k || 0); k++) {
+    for (const picture of (data.pictures || {})[layer.o + k] || []) shown.push(figureOf(picture));
+  }
+  return shown.length ? section("Values", shown) : null;
+}
+
+function figureOf({ title, source, width, height, low, high, line, note }) {
+  const picture = line ? chart(line) : html("img", { src: source, width, height, alt: title });
+  return html("figure", {}, picture, html("figcaption", {}, `${title}: ${low} \u2026 ${high}${note ? `; ${note}` : ""}`));
+}
+
+function chart(lines) {
+  const all = lines.flat().filter((v) => v !== null);
+  const low = Math.min(...all), span = Math.max(...all) - low || 1;
+  const paths = lines.map((values, k) => svg("path", { class: "signal", stroke: COLOURS[k % COLOURS.length],
+    d: values.map((v, at) => (v === null ? "" :
+      `${at && values[at - 1] !== null ? "L" : "M"}${(at * 298 / Math.max(1, values.length - 1)).toFixed(1)} ` +
+      `${(88 - 86 * (v - low) / span).toFixed(1)}`)).join("") }));
+  return svg("svg", { class: "chart", width: 300, height: 90, viewBox: "0 0 300 90", role: "img" }, ...paths);
+}
+
+// Of a profile: layer -> [seconds, FLOP of the step, name of what was fused].
+const timeOf = (index) => (data.profile ? data.profile.layers[index] : undefined);
+
+function rate(flop, seconds) {
+  const share = data.profile.peak ? `, ${(100 * flop / seconds / data.profile.peak).toPrecision(2)} % of ${
+    scaled(data.profile.peak, "FLOP/s")}` : "";
+  return `${scaled(flop / seconds, "FLOP/s")}${share}`;
+}
+
+function timePart(index) {
+  const time = timeOf(index);
+  if (!time) return null;
+  const [seconds, flop, kind] = time;
+  return section("Time", table(row("step", kind), row("time", `${(seconds * 1e3).toPrecision(3)} ms, ${
+    (100 * seconds / data.profile.seconds).toPrecision(2)} % of all`),
+    flop ? row("rate", rate(flop, seconds)) : null));
+}
+
+function profilePart() {
+  if (!data.profile) return null;
+  const slowest = Object.entries(data.profile.layers).sort((a, b) => b[1][0] - a[1][0]).slice(0, 15);
+  return section("Slowest steps", html("table", { class: "grid" }, slowest.map(([index, [seconds, flop]]) =>
+    html("tr", {}, html("td", {}, layerLink(Number(index))), html("td", {}, `${(seconds * 1e3).toPrecision(3)} ms`),
+      html("td", {}, flop ? scaled(flop / seconds, "FLOP/s") : "")))));
+}
+
+// Of a comparison: layer -> [relative error, RMS error, within the tolerance, note].
+const differenceOf = (index) => (data.differences ? data.differences.layers[index] : undefined);
+
+function differencePart(index) {
+  const found = differenceOf(index);
+  if (!found) return null;
+  const [relative, rms, within, note] = found;
+  return section(`Compared with ${data.differences.other}`, table(
+    row("largest error", `${relative} of the largest magnitude`), row("RMS error", String(rms)),
+    row("tolerance", within ? "kept" : html("span", { class: "wrong" }, "exceeded")),
+    note ? row("note", note) : null));
+}
+
+function comparedPart() {
+  if (!data.differences) return null;
+  const list = data.differences.structure.map((text) => html("li", {}, text));
+  const worst = Object.entries(data.differences.layers).filter(([, d]) => !d[2]).slice(0, 15);
+  return section(`Compared with ${data.differences.other}`,
+    data.differences.culprit ? html("p", { class: "wrong" }, data.differences.culprit) : null,
+    html("p", {}, worst.length ? "Layers out of tolerance:" : "All tensors are within the tolerance."),
+    html("ul", {}, worst.map(([index, d]) => html("li", {}, layerLink(Number(index)), ` ${d[0]}`))),
+    list.length ? html("p", {}, "Differences in structure:") : null, html("ul", {}, list));
+}
+
+// Colour by a quantity
+
+const QUANTITIES = {
+  cost: (index) => (layers[index].f === undefined ? 0 : data.pool[layers[index].f].flop || 0),
+  time: (index) => (timeOf(index) || [0])[0],
+  error: (index) => { const d = differenceOf(index); return d ? (typeof d[0] === "number" ? d[0] : 1) : 0; },
+};
+
+function shadeBy(name) {
+  const quantity = QUANTITIES[name];
+  if (!quantity) return null;
+  const sums = new Array(boxes.length).fill(0);
+  layers.forEach((_, index) => {
+    const value = quantity(index);
+    for (let box = layers[index].b; box > 0 && value; box = boxes[box].parent)
+      sums[box] = name === "error" ? Math.max(sums[box], value) : sums[box] + value;
+  });
+  const most = Math.max(...boxes.map((box, k) => (box.layer >= 0 ? sums[k] : 0)), 1e-300);
+  return (box) => {
+    const share = name === "error" ? sums[box] && Math.max(0, 1 + Math.log10(sums[box] / most) / 8) : sums[box] / most;
+    return `color-mix(in srgb, var(--hot) ${Math.round(100 * Math.min(1, Math.sqrt(share)))}%, var(--cold))`;
+  };
+}

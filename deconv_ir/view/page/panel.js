@@ -1,0 +1,193 @@
+// The panel at the side: one layer, one group, the findings, or the whole model.
+
+const panel = find("panel");
+
+const section = (title, ...content) =>
+  html("section", {}, html("h3", {}, title), ...content);
+const row = (name, ...value) => html("tr", {}, html("th", {}, name), html("td", {}, ...value));
+const table = (...rows) => html("table", {}, ...rows);
+
+function layerLink(index, text) {
+  return html("button", { class: "link", onclick: () => selectLayer(index) },
+    text || layers[index].n || `(layer ${index})`);
+}
+
+function showLayer(index) {
+  const layer = layers[index];
+  const facts = layer.f === undefined ? {} : data.pool[layer.f];
+  panel.replaceChildren(
+    html("h2", {}, layer.t),
+    html("p", { class: "name" }, layer.n),
+    table(
+      row("id", String(layer.i)),
+      layer.v ? row("version", layer.v) : null,
+      layer.l ? row("source", `${data.file || "the file"}:${layer.l}`) : null,
+    ),
+    ...[
+      findingsPart(findingsOf.get(index)),
+      timePart(index),
+      differencePart(index),
+      attributesPart(layer),
+      tensorsPart(layer),
+      ...(layer.in || []).map(constantPart),
+      data.constants[index] ? constantFigures("Values", index) : null,
+      picturesPart(layer),
+      formulaPart(facts),
+      padsPart(facts),
+      reachPart(layer),
+      costPart(facts),
+      geometryPart(facts),
+    ].filter(Boolean),
+  );
+  panel.scrollTop = 0;
+}
+
+function findingsPart(list) {
+  return list && section("Findings", html("ul", { class: "findings" }, list.map((f) => findingItem(f))));
+}
+
+function findingItem(f, onclick) {
+  const place = f.line ? `line ${f.line}` : "";
+  return html("li", { class: f.severity, onclick, tabindex: onclick ? 0 : null,
+    onkeydown: (e) => { if (onclick && e.key === "Enter") onclick(); } },
+    html("strong", {}, `${f.code || f.severity} ${f.rule}`), " ", html("span", { class: "faint" }, place),
+    html("div", {}, f.message), f.hint ? html("div", { class: "faint" }, f.hint) : null);
+}
+
+function attributesPart(layer) {
+  if (layer.a === undefined) return null;
+  return section("Attributes", table(...data.pool[layer.a].map(([name, value]) => row(name, value))));
+}
+
+function tensorRow(name, number, other) {
+  if (number < 0) return row(name, html("span", { class: "faint" }, "not connected"));
+  const tensor = tensors[number];
+  return row(name, html("code", {}, tensor.text),
+    tensor.declared ? html("div", { class: "wrong" }, `declared: ${tensor.declared}`) : null,
+    tensor.names.length ? html("div", { class: "faint" }, tensor.names.join(", ")) : null,
+    html("div", {}, other(tensor, number)));
+}
+
+function tensorsPart(layer) {
+  const names = layer.p === undefined ? [] : data.pool[layer.p];
+  const inputs = (layer.in || []).map((number, k) =>
+    tensorRow(names[k] || `input ${k}`, number, (tensor) => ["from ", layerLink(tensor.layer)]));
+  const outputs = Array.from({ length: layer.k || 0 }, (_, k) =>
+    tensorRow(layer.k > 1 ? `output ${k}` : "output", layer.o + k, (_, number) =>
+      consumers[number].slice(0, 12).flatMap((to, at) => [at ? ", " : "to ", layerLink(to)])
+        .concat(consumers[number].length > 12 ? [` and ${consumers[number].length - 12} more`] : [])));
+  return section("Tensors", table(...inputs, ...outputs));
+}
+
+// The constant that an input comes from, through conversions.
+function constantOf(number) {
+  for (let hop = 0; number >= 0 && hop < 8; hop++) {
+    const from = tensors[number].layer;
+    if (data.constants[from]) return from;
+    if (!layers[from].h) return -1;
+    number = (layers[from].in || [-1])[0];
+  }
+  return -1;
+}
+
+function constantPart(number, k) {
+  const constant = number < 0 ? -1 : constantOf(number);
+  return constant < 0 ? null : constantFigures(`Weights of input ${k}`, constant);
+}
+
+function constantFigures(title, index) {
+  const figures = data.constants[index];
+  const rows = [row("constant", layerLink(index), " ", html("code", {}, tensors[layers[index].o].text))];
+  if (figures.values) rows.push(row("values", html("code", {}, figures.values.join(", "))));
+  if (figures.min !== undefined)
+    rows.push(row("range", `${figures.min} \u2026 ${figures.max}, mean ${figures.mean}`));
+  if (figures.zeros !== undefined) rows.push(row("zeros", `${(100 * figures.zeros).toFixed(1)} %`));
+  if (figures.odd) rows.push(row("NaN, infinite", html("span", { class: "wrong" }, String(figures.odd))));
+  return section(title, table(...rows), figures.bins ? histogram(figures) : null);
+}
+
+function histogram({ bins, min, max }) {
+  const most = Math.max(...bins, 1), wide = 288 / bins.length;
+  const bars = bins.map((count, k) => {
+    const tall = count ? Math.max(1, 60 * count / most) : 0;
+    return svg("rect", { class: "bar", x: k * wide, y: 62 - tall, width: wide - 1, height: tall },
+      svg("title", {}, String(count)));
+  });
+  return svg("svg", { class: "histogram", viewBox: "0 0 288 76", width: 288, height: 76, role: "img",
+    "aria-label": "histogram" }, ...bars,
+    svg("text", { x: 0, y: 74 }, String(min)), svg("text", { x: 288, y: 74, class: "right" }, String(max)));
+}
+
+function formulaPart(facts) {
+  return facts.formula && section("Shape", html("ul", { class: "formulas" },
+    facts.formula.map((text) => html("li", {}, html("code", {}, text)))));
+}
+
+function padsPart(facts) {
+  if (!facts.pads) return null;
+  const [spec, openvino] = facts.pads;
+  const show = ([begin, end]) => html("code", {}, `begin ${begin.join(", ")}; end ${end.join(", ")}`);
+  const same = JSON.stringify(spec) === JSON.stringify(openvino);
+  return section("Pads", table(row("specification", show(spec)), row("OpenVINO", show(openvino))),
+    same ? null : html("p", { class: "wrong" },
+      `The two semantics differ; this page uses ${data.semantics}.`));
+}
+
+function reachPart(layer) {
+  if (layer.r === undefined) return null;
+  const axes = data.pool[layer.r];
+  return section("Receptive field of an output, in the network's input", html("table", { class: "grid" },
+    html("tr", {}, ...["axis", "elements", "halo", "step"].map((t) => html("th", {}, t))),
+    axes.map(([size, before, after, step], k) => html("tr", {},
+      ...[k, size, `${before} + ${after}`, step].map((v) => html("td", {}, String(v)))))));
+}
+
+function costPart(facts) {
+  if (!facts.flop && !facts.bytes) return null;
+  return section("Cost", table(
+    facts.flop ? row("arithmetic", scaled(facts.flop, "FLOP")) : null,
+    facts.bytes ? row("reads and writes", bytes(facts.bytes)) : null,
+    facts.flop && facts.bytes ? row("intensity", `${(facts.flop / facts.bytes).toPrecision(3)} FLOP/byte`) : null));
+}
+
+function showGroup(number) {
+  const box = boxes[number];
+  const inside = levels[number].inside;
+  panel.replaceChildren(html("h2", {}, box.title),
+    table(row("layers", String(box.size)), box.count > 1 ? row("repeats", String(box.count)) : null),
+    section(box.count > 1 ? "Blocks" : "Contents", html("ul", {}, inside.slice(0, 200).map((child) =>
+      html("li", {}, html("button", { class: "link", onclick: () => selectBox(child) },
+        `${boxes[child].title} \u2014 ${boxes[child].lines[0]}`)))),
+    inside.length > 200 ? html("p", { class: "faint" }, `and ${inside.length - 200} more`) : null));
+}
+
+function showModel() {
+  const counts = new Map();
+  for (const layer of layers) counts.set(layer.t, (counts.get(layer.t) || 0) + 1);
+  const kinds = [...counts].sort((a, b) => b[1] - a[1]);
+  const ends = (type) => layers.map((layer, k) => [layer, k]).filter(([layer]) => layer.t === type).slice(0, 50);
+  const shown = ([layer, k]) => row(layerLink(k), html("code", {},
+    layer.k ? tensors[layer.o].text : (layer.in || []).map((t) => (t < 0 ? "?" : tensors[t].text)).join(", ")));
+  const totals = data.totals || {};
+  panel.replaceChildren(html("h2", {}, data.title || "Model"),
+    table(row("file", data.file || "(not from a file)"), row("layers", String(layers.length)),
+      totals.flop ? row("arithmetic", scaled(totals.flop, "FLOP")) : null,
+      totals.constant_bytes ? row("constants", `${totals.constants}, ${bytes(totals.constant_bytes)}`) : null,
+      row("semantics", data.semantics)),
+    ...[profilePart(), comparedPart()].filter(Boolean),
+    section("Inputs", table(...ends("Parameter").map(shown))),
+    section("Outputs", table(...ends("Result").map(shown))),
+    section("Layers by type", html("table", { class: "grid" }, kinds.slice(0, 60).map(([kind, count]) =>
+      html("tr", {}, html("td", {}, kind), html("td", {}, String(count)))))),
+    html("p", { class: "faint" }, data.generator));
+}
+
+function showFindings() {
+  const items = findings.slice(0, 2000).map((f) => findingItem(f, f.at < 0 ? null : () => selectLayer(f.at, true)));
+  items.forEach((item, k) => {
+    if (findings[k].at >= 0) item.querySelector("div").before(html("div", { class: "name" }, layers[findings[k].at].n));
+  });
+  panel.replaceChildren(html("h2", {}, findings.length ? `${findings.length} findings` : "No findings"),
+    html("ul", { class: "findings" }, items),
+    findings.length > 2000 ? html("p", { class: "faint" }, `and ${findings.length - 2000} more`) : null);
+}

@@ -1,0 +1,92 @@
+"""A graph as a drawing: boxes, captions and coordinates together."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from deconv_ir.ir.graph import Graph
+from deconv_ir.ir.infer import Outputs
+from deconv_ir.ir.operation import TensorInfo
+from deconv_ir.ir.shapes import format_shape
+from deconv_ir.view.blocks import Flow, box_of, flow_of
+from deconv_ir.view.captions import Caption, caption_of, dims_of
+from deconv_ir.view.layering import Scene, arrange
+from deconv_ir.view.placing import first_open, place
+from deconv_ir.view.strokes import EDGE, Stroke, strokes
+from deconv_ir.view.svg import write_svg
+
+
+class Sketch(NamedTuple):
+    """What a drawing of a graph is made from.
+
+    Attributes
+    ----------
+    graph : Graph
+    flow : Flow
+    scene : Scene
+    captions : list of Caption
+        Of each box.
+    outputs : sequence of tuple of TensorInfo
+        Of each layer, as inferred.
+    """
+
+    graph: Graph
+    flow: Flow
+    scene: Scene
+    captions: list[Caption]
+    outputs: Sequence[Outputs]
+
+    @property
+    def sizes(self) -> list[tuple[float, float]]:
+        """Width and height of each box while it is closed."""
+        return [(c.width, c.height) for c in self.captions]
+
+
+def sketch_of(graph: Graph, outputs: Sequence[Outputs]) -> Sketch:
+    """Group, caption and lay out a graph."""
+    flow = flow_of(graph)
+    scene = arrange(graph, flow, box_of(graph, flow))
+    captions = []
+    for box in scene.boxes:
+        own: Outputs = ()
+        weights = ""
+        if box.layer is not None:
+            own = outputs[box.layer]
+            fed = graph.topology.sources[box.layer]
+            if len(fed) > 1 and fed[1] is not None and fed[1][0] in flow.hidden:
+                weights = dims_of(outputs[fed[1][0]][fed[1][1] :])
+        captions.append(caption_of(box, graph, own, weights))
+    return Sketch(graph, flow, scene, captions, outputs)
+
+
+def tensor_text(info: TensorInfo) -> str:
+    """Write a tensor's dims and type: ``1×64×56×56 f32``."""
+    if info.shape is None:
+        dims = "?"
+    elif not info.shape:
+        dims = "scalar"
+    else:
+        dims = format_shape(info.shape)[1:-1].replace(",", "\N{MULTIPLICATION SIGN}")
+    return f"{dims} {info.element_type or '?'}"
+
+
+def draw(
+    sketch: Sketch, marked: Mapping[int, str] | None = None
+) -> tuple[float, float, list[Stroke]]:
+    """Return width, height and strokes of a drawing with small groups open."""
+    scene = sketch.scene
+    drawing = place(scene, sketch.sizes, first_open(scene))
+    tensors = {
+        (layer, port): tensor_text(sketch.outputs[layer][port])
+        for layer, port in scene.tensors
+        if port < len(sketch.outputs[layer])
+    }
+    found = strokes(drawing, scene, sketch.captions, tensors, marked or {})
+    return drawing.width + 2 * EDGE + 6, drawing.height + 2 * EDGE, list(found)
+
+
+def svg_of(sketch: Sketch, marked: Mapping[int, str] | None = None) -> str:
+    """Draw a graph as an SVG document."""
+    width, height, found = draw(sketch, marked)
+    return write_svg(width, height, sketch.graph.name, found)

@@ -1,0 +1,112 @@
+"""A drawing as a list of strokes, which SVG and PNG render alike."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+from deconv_ir.view.captions import Caption
+from deconv_ir.view.layering import Scene
+from deconv_ir.view.palette import FAINT, FAMILIES, INK, LINE
+from deconv_ir.view.placing import Drawing, Place
+
+EDGE = 12.0
+"""Margin around the whole drawing."""
+
+
+class Rect(NamedTuple):
+    """A rectangle with round corners."""
+
+    x: float
+    y: float
+    width: float
+    height: float
+    fill: str
+    border: str
+    thick: float = 1.2
+
+
+class Curve(NamedTuple):
+    """A line that leaves and arrives upright."""
+
+    x1: float
+    y1: float
+    x2: float
+    y2: float
+    colour: str
+    arrow: bool
+
+
+class Word(NamedTuple):
+    """A text; `x` is its middle, `y` its base line."""
+
+    x: float
+    y: float
+    text: str
+    size: float
+    colour: str
+    bold: bool = False
+    anchor: str = "middle"
+
+
+Stroke = Rect | Curve | Word
+
+
+def strokes(
+    drawing: Drawing,
+    scene: Scene,
+    captions: Sequence[Caption],
+    tensors: Mapping[tuple[int, int], str],
+    marked: Mapping[int, str],
+) -> Iterator[Stroke]:
+    """Iterate over all strokes, the lower ones first.
+
+    `tensors` names shape and type; `marked` gives the colour of the border of layers that
+    have findings.
+    """
+    opened = [p for p in drawing.places if p.open]
+    for place in opened:
+        yield from _open(place, captions[place.box])
+    labelled: set[tuple[int, float, float]] = set()
+    for line in drawing.lines:
+        x1, y1, x2, y2 = (v + EDGE for v in line[1:5])
+        yield Curve(x1, y1, x2, y2, LINE[0], line.arrow)
+    starts = {(p.x + p.width / 2, p.y + p.height): p.box for p in drawing.places if not p.open}
+    for line in drawing.lines:
+        box = starts.get((line.x1, line.y1))
+        key = (line.tensor, line.x1, line.y1)
+        source = scene.tensors[line.tensor]
+        if box is None or key in labelled or source not in tensors:
+            continue
+        labelled.add(key)
+        text = tensors[source]
+        yield Word(line.x1 + EDGE + 6, line.y1 + EDGE + 13, text, 9.5, FAINT[0], anchor="start")
+    for place in drawing.places:
+        if not place.open:
+            yield from _closed(place, captions[place.box], scene, marked)
+
+
+def _open(place: Place, caption: Caption) -> Iterator[Stroke]:
+    fill, border, ink = FAMILIES[caption.family][0]
+    x, y = place.x + EDGE, place.y + EDGE
+    yield Rect(x, y, place.width, place.height, fill, border, 1.0)
+    yield Word(x + 10, y + 17, caption.title, 11, ink, bold=True, anchor="start")
+
+
+def _closed(
+    place: Place, caption: Caption, scene: Scene, marked: Mapping[int, str]
+) -> Iterator[Stroke]:
+    fill, border, ink = FAMILIES[caption.family][0]
+    x, y = place.x + EDGE, place.y + EDGE
+    box = scene.boxes[place.box]
+    if box.count > 1:
+        for step in (6, 3):
+            yield Rect(x + step, y + step, place.width, place.height, fill, border, 1.0)
+    colour = next((marked[leaf] for leaf in box.leaves() if leaf in marked), None)
+    thick = 1.2 if colour is None else 2.6
+    yield Rect(x, y, place.width, place.height, fill, colour or border, thick)
+    middle = x + place.width / 2
+    yield Word(middle, y + 18, caption.title, 12, ink, bold=True)
+    for k, text in enumerate(caption.lines):
+        colour = INK[0] if k == 0 else FAINT[0]
+        yield Word(middle, y + 33 + 14 * k, text, 10.5, colour)

@@ -1,0 +1,59 @@
+"""Networks to draw: seeded random ones, and one as large as people have."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+
+from support import IR, Out
+
+import deconv_ir
+from deconv_ir.ir.graph import Graph
+from deconv_ir.ir.infer import infer
+from deconv_ir.ir.operation import Context
+from deconv_ir.view.sketch import Sketch, sketch_of
+
+UNARY = ("Abs", "Exp", "Sigmoid", "Tanh", "Sqrt")
+
+
+def graph_of(ir: IR) -> Graph:
+    return deconv_ir.load(ir.xml().encode(), bytes(ir.weights), warn=False).graph
+
+
+def sketch(graph: Graph) -> Sketch:
+    return sketch_of(graph, infer(graph, Context(), collect=True).outputs)
+
+
+def random_network(seed: int, layers: int) -> IR:
+    """Any two earlier tensors are added, and names make groups at random."""
+    rng = random.Random(seed)
+    ir = IR()
+    tensors: list[Out] = [ir.parameter("x", "1,2,4,4"), ir.parameter("z", "1,2,4,4")]
+    for k in range(layers):
+        groups = "".join(f"g{rng.randrange(3)}/" for _ in range(rng.randrange(4)))
+        recent = tensors[-6:] if rng.random() < 0.8 else tensors
+        if rng.random() < 0.5:
+            kind, inputs = "Add", [rng.choice(recent), rng.choice(recent)]
+        else:
+            kind, inputs = rng.choice(UNARY), [rng.choice(recent)]
+        tensors.append(ir.layer(kind, inputs, outputs=("1,2,4,4",), name=f"{groups}n{k}"))
+    ir.result(tensors[-1], "y")
+    return ir
+
+
+def chain(layers: int, name: Callable[[int], str]) -> IR:
+    """Residual blocks of four layers one after the other."""
+    ir = IR()
+    before = at = ir.parameter("x", "1,2,4,4")
+    for k in range(layers - 2):
+        kind = ("ReLU", "Sigmoid", "Tanh", "Add")[k % 4]
+        inputs = [at, before] if kind == "Add" else [at]
+        at = ir.layer(kind, inputs, outputs=("1,2,4,4",), name=name(k))
+        before = at if kind == "Add" else before
+    ir.result(at, "y")
+    return ir
+
+
+def large() -> IR:
+    """12,500 layers in 62 stages of 50 blocks."""
+    return chain(12_500, lambda k: f"net/stage{k // 200}/block{k // 4 % 50}/layer{k % 4}")

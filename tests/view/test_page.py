@@ -1,0 +1,233 @@
+"""The page: what is in it, and that hostile text stays text."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+from xml.sax.saxutils import quoteattr
+
+import numpy as np
+import pytest
+from drawn_networks import chain, large
+from lxml import etree
+from support import IR, deconvolution_ir
+
+import deconv_ir
+from deconv_ir.linter.options import choose
+from deconv_ir.view.page import as_script, write_page
+from deconv_ir.view.sketch import svg_of
+from deconv_ir.view.subject import Subject, read_subject, subject_of
+
+ROOT = Path(__file__).parent.parent.parent
+HOSTILE = "</script><script>alert(1)</script><!-- ]]> <img src=x onerror=alert(2)> & \"' \\u003c"
+
+
+class Elements(HTMLParser):
+    """Collects the elements of a page, and the text of scripts and styles."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.found: list[tuple[str, dict[str, str | None]]] = []
+        self.raw: list[str] = []
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.found.append((tag, dict(attrs)))
+
+    def handle_data(self, data: str) -> None:
+        if self.cdata_elem:
+            self.raw.append(data)
+
+
+def subject(text: str | bytes, weights: Path | None = None, severity: str = "warning") -> Subject:
+    data = text if isinstance(text, bytes) else text.encode()
+    return read_subject(data, "model.xml", choose(severity=severity), weights)
+
+
+def page_data(page: str) -> dict[str, Any]:
+    (found,) = re.findall(r'<script type="application/json" id="data">(.*?)</script>', page, re.S)
+    data: dict[str, Any] = json.loads(found)
+    return data
+
+
+def facts(data: dict[str, Any], name: str) -> dict[str, Any]:
+    (layer,) = (layer for layer in data["layers"] if layer["n"] == name)
+    computed: dict[str, Any] = data["pool"][layer["f"]] if "f" in layer else {}
+    return layer | computed
+
+
+def hostile() -> IR:
+    name = quoteattr(HOSTILE)[1:-1].replace('"', "&quot;")
+    ir = IR()
+    x = ir.parameter("x", "1,2,4,4")
+    y = ir.layer("Abs", [x], outputs=("1,2,4,4",), name=name, names=name)
+    z = ir.layer(name, [y], {"attribute": name}, outputs=("1,2,4,4",), name="other", version=name)
+    ir.result(z, "result")
+    return ir
+
+
+def test_hostile_text_is_data() -> None:
+    page = write_page(subject(hostile().xml()))
+    elements = Elements(page)
+    tags = [tag for tag, _ in elements.found]
+    assert tags.count("script") == 2
+    assert "img" not in tags
+    assert not any(name.startswith("on") for _, attrs in elements.found for name in attrs)
+    data = page_data(page)
+    assert [layer["n"] for layer in data["layers"]][1] == HOSTILE
+    assert data["layers"][2]["t"] == HOSTILE
+
+
+def test_hostile_text_in_drawings_is_text() -> None:
+    sketch = subject(hostile().xml()).sketch
+    assert sketch is not None
+    root = etree.fromstring(svg_of(sketch).encode())
+    assert {etree.QName(e).localname for e in root.iter()} == {
+        "svg", "title", "defs", "marker", "path", "rect", "text",
+    }  # fmt: skip
+    assert any(str(e.text).startswith("</script>") for e in root.iter("{*}text"))
+
+
+@pytest.mark.parametrize("text", ["</script>", "<!--", "]]>", "\u2028", "&lt;", "\ud800", "\0"])
+def test_data_survives_as_it_is(text: str) -> None:
+    written = as_script({"name": text})
+    assert not set("<>&\u2028") & set(written)
+    assert json.loads(written) == {"name": text}
+
+
+def test_nothing_but_the_scripts_and_styles_of_the_page_may_run() -> None:
+    page = write_page(subject(deconvolution_ir().xml()))
+    elements = Elements(page)
+    (policy,) = (a["content"] for t, a in elements.found if t == "meta" and "http-equiv" in a)
+    rules = dict(rule.strip().split(" ", 1) for rule in str(policy).split(";"))
+    assert rules["default-src"] == "'none'"
+    assert rules["img-src"] == "data:"
+    hashes = {
+        f"'sha256-{base64.b64encode(hashlib.sha256(raw.encode()).digest()).decode()}'"
+        for raw in elements.raw
+    }
+    assert {rules["script-src"], rules["style-src"]} <= hashes
+    assert "unsafe" not in str(policy)
+    # Nothing to load, and no attribute that would need a style or a handler to be allowed.
+    for tag, attributes in elements.found:
+        assert not {"src", "href", "style", "srcset", "action"} & set(attributes), tag
+    assert "http:" not in page.replace("http://www.w3.org/2000/svg", "")
+    assert "https:" not in page
+
+
+def test_scripts_place_text_as_text() -> None:
+    folder = ROOT / "deconv_ir/view/page"
+    for path in folder.glob("*.js"):
+        for word in ("innerHTML", "outerHTML", "insertAdjacentHTML", "document.write", "eval("):
+            assert word not in path.read_text(), path.name
+
+
+def test_size_of_200_layers() -> None:
+    page = write_page(subject(chain(200, lambda k: f"Layer_{k}").xml()))
+    assert len(page_data(page)["layers"]) == 200
+    assert len(page.encode()) <= 400 * 1024
+
+
+def test_size_of_12500_layers() -> None:
+    page = write_page(subject(large().xml()))
+    assert len(page_data(page)["layers"]) == 12_500
+    assert len(page.encode()) <= 8 << 20
+
+
+def test_facts_of_a_deconvolution(tmp_path: Path) -> None:
+    ir = deconvolution_ir(attributes={
+        "strides": "2,2", "pads_begin": "1,1", "pads_end": "1,1", "dilations": "1,1",
+        "output_padding": "1,1",
+    })  # fmt: skip
+    path = ir.save(tmp_path)
+    data = page_data(write_page(subject(path.read_bytes(), tmp_path / "model.bin")))
+    up = facts(data, "up")
+    # Y = 2*(5 - 1) + 3 - 1 - 1 + 1 = 10; S1 of the specification.
+    assert any(
+        text.endswith("2*(5 - 1) + ((3 - 1)*1 + 1) - 1 - 1 + 1 = 10") for text in up["formula"]
+    )
+    assert up["pads"] == [[[1, 1], [1, 1]]] * 2
+    assert up["axes"] == [[5, 3, 2, 1, 1, 1, 1, 10]] * 2
+    # Input x meets outputs 2x - 1, 2x, 2x + 1.
+    taps = [sum(2 * x + k - 1 == y for x in range(5) for k in range(3)) for y in range(10)]
+    assert up["taps"] == [taps, taps]
+    assert up["even"] == [[1, 2], [1, 2]]
+    assert "1 or 2 taps" in up["advice"]
+    assert up["flop"] == 2 * 2 * 25 * 3 * 9
+    assert up["l"] == next(n for n, s in enumerate(ir.xml().splitlines(), 1) if 'name="up"' in s)
+    weights = data["constants"][
+        str(next(k for k, v in enumerate(data["layers"]) if v["n"] == "filter"))
+    ]
+    array = np.random.default_rng(0).standard_normal((2, 3, 3, 3)).astype(np.float32)
+    assert weights["min"] == pytest.approx(array.min(), rel=1e-4)
+    assert weights["max"] == pytest.approx(array.max(), rel=1e-4)
+    assert sum(weights["bins"]) == array.size
+
+
+def test_pads_under_both_semantics() -> None:
+    """An output_shape with odd total padding: the documents and OpenVINO put it elsewhere."""
+    path = ROOT / "tests/fixtures/ir/oshape_const_fp32.xml"
+    data = page_data(write_page(subject(path.read_bytes(), path.with_suffix(".bin"))))
+    model = deconv_ir.load(path, warn=False)
+    found = [f for f in model.findings if f.rule == "profiles-differ"]
+    shown = [facts(data, x["n"]).get("pads") for x in data["layers"] if x["t"].startswith("Conv")]
+    assert len(found) == 1
+    assert any(pads and pads[0] != pads[1] for pads in shown)
+    (pads,) = (pads for pads in shown if pads)
+    assert (tuple(pads[0][0]), tuple(pads[1][0])) == (found[0].expected, found[0].actual)
+
+
+@pytest.mark.parametrize(
+    ("text", "rule"),
+    [
+        ("<net", "not-xml"),
+        ("<net name='n' version='11'><layers/><edges/></net>", ""),
+        ("", ""),
+        ("hello", ""),
+        ("{}", ""),
+        ('{"graph": [', ""),
+    ],
+)
+def test_broken_files_give_a_page_with_findings(text: str, rule: str) -> None:
+    data = page_data(write_page(subject(text)))
+    assert data["findings"]
+    assert "boxes" not in data
+
+
+def test_a_broken_network_gives_its_graph_and_findings() -> None:
+    ir = deconvolution_ir(declared="1,3,9,9")
+    ir.edges.append('<edge from-layer="0" from-port="0" to-layer="2" to-port="1"/>\n')
+    data = page_data(write_page(subject(ir.xml())))
+    assert len(data["boxes"]) > 1
+    assert {f["rule"] for f in data["findings"]} >= {"two-edges-into-port"}
+    assert any(f["at"] >= 0 and data["layers"][f["at"]]["n"] == "up" for f in data["findings"])
+
+
+def test_a_cycle_is_drawn() -> None:
+    ir = IR()
+    x = ir.parameter("x", "1,2")
+    a = ir.layer("Add", [x, (2, 2)], outputs=("1,2",), name="a")
+    ir.result(ir.layer("Add", [a, x], outputs=("1,2",), name="b"), "y")
+    data = page_data(write_page(subject(ir.xml())))
+    assert "cycle" in [f["rule"] for f in data["findings"]]
+    assert sum(box[5] >= 0 for box in data["boxes"]) == 4
+
+
+@pytest.mark.parametrize("sample", ["upsample", "int8"])
+def test_onednn_graphs(sample: str) -> None:
+    path = ROOT / f"samples/onednn/{sample}.json"
+    data = page_data(write_page(read_subject(path.read_bytes(), str(path), choose())))
+    assert len(data["boxes"]) > 3
+    if sample == "upsample":
+        assert any("taps" in fact for fact in data["pool"] if isinstance(fact, dict))
+
+
+def test_a_loaded_model() -> None:
+    model = deconv_ir.load(ROOT / "samples/block/block.xml")
+    data = page_data(write_page(subject_of(model)))
+    assert data["totals"]["constants"] == 2
