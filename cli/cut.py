@@ -20,6 +20,7 @@ EPILOG = """\b
 Examples:
   deconv-cut model.xml --from conv3 --to up --output part.xml
   deconv-cut model.xml --to up --output part.xml --strip-weights
+  deconv-cut graph.json --from 4 --output part.json
 
 \b
 Exit codes: 0 done, 2 something is wrong with the model or the options.
@@ -29,7 +30,7 @@ Exit codes: 0 done, 2 something is wrong with the model or the options.
 @click.command(
     "deconv-cut", epilog=EPILOG, context_settings={"help_option_names": ["-h", "--help"]}
 )
-@click.argument("model", metavar="MODEL.xml", type=FILE)
+@click.argument("model", metavar="MODEL", type=FILE)
 @click.option(
     "--from",
     "starts",
@@ -47,7 +48,13 @@ Exit codes: 0 done, 2 something is wrong with the model or the options.
     shell_complete=complete_tensors,
     help="A tensor that becomes an output. Repeatable. Default: the outputs of the model.",
 )
-@click.option("--output", required=True, metavar="PART.xml", type=FILE, help="The IR to write.")
+@click.option(
+    "--output",
+    required=True,
+    metavar="PART.xml",
+    type=FILE,
+    help="The IR to write; of a oneDNN Graph file also PART.json.",
+)
 @click.option(
     "--strip-weights",
     is_flag=True,
@@ -66,16 +73,16 @@ def command(
     seed: int,
     force: bool,
 ) -> int:
-    """Write the part of MODEL.xml between tensors as an IR with its own weights."""
+    """Write the part of MODEL between tensors as an IR with its own weights."""
     path = Path(output)
-    if path.suffix != ".xml":
-        raise Mistake(f"--output {output}: the name must end with .xml")
+    if path.suffix not in (".xml", ".json"):
+        raise Mistake(f"--output {output}: the name must end with .xml or .json")
     from deconv_ir import cut
 
     from .guard import Guard
 
     guard = Guard([("the model", model), ("the weights", Path(model).with_suffix(".bin"))])
-    for target in (path, path.with_suffix(".bin")):
+    for target in (path, path.with_suffix(".bin"))[: 1 + (path.suffix == ".xml")]:
         guard.allow("--output", target)
         if target.exists() and not force:
             raise Mistake(f"--output {target}: the file exists (use --force)")

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from deconv_ir.errors import ShapeError
-from deconv_ir.formats.opening import ONEDNN, Readable, open_weights, read_graph
+from deconv_ir.formats.opening import Readable, is_onednn, open_weights, read_graph
 from deconv_ir.formats.openvino_xml import Weights
 from deconv_ir.ir.body import walk_graphs
 from deconv_ir.ir.options import Accuracy, Semantics
@@ -88,10 +88,6 @@ def load(
     """
     chosen, algorithms = Semantics.of(semantics), Accuracy.of(accuracy)
     graph = read_graph(path, limits, overrides)
-    if any(info.tag == ONEDNN for info in graph.extras):
-        from deconv_ir.ops.onednn.integer import on_integers
-
-        graph = on_integers(graph)
     model = Model(
         graph,
         open_weights(graph, graph.file, weights),
@@ -122,7 +118,8 @@ def save(model: Model, path: str | os.PathLike[str]) -> None:
     Parameters
     ----------
     model : Model
-        Layers, attributes and constants are written as they were read.
+        Layers, attributes and constants are written as they were read; those of a oneDNN
+        Graph file as layers of opsets.
     path : path-like
         The .xml file; weights go to the same name with .bin.
 
@@ -130,6 +127,8 @@ def save(model: Model, path: str | os.PathLike[str]) -> None:
     ------
     OutputError
         A file cannot be written.
+    UnsupportedError
+        An operation of oneDNN Graph has no counterpart.
 
     Examples
     --------
@@ -142,6 +141,11 @@ def save(model: Model, path: str | os.PathLike[str]) -> None:
     from deconv_ir.formats.openvino_xml.writer import write, write_weights
 
     target = Path(path)
+    if is_onednn(model.graph):
+        from deconv_ir.formats.conversion import write_lowered
+
+        write_lowered(model.graph, target)
+        return
     weights = model.context.weights
     if isinstance(weights, Weights) and any(
         isinstance(x.operation, Const) for part in walk_graphs(model.graph) for x in part.layers

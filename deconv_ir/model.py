@@ -431,8 +431,17 @@ class Model:
 
     def _executor(self, sources: tuple[Source, ...]) -> Executor:
         return self._executors.get(
-            sources, lambda: Executor(self.graph, self.context, sources, self.memory_limit)
+            sources, lambda: Executor(self._computed, self.context, sources, self.memory_limit)
         )
+
+    @functools.cached_property
+    def _computed(self) -> Graph:
+        """The graph, with sums of integers where oneDNN operations take dequantized tensors."""
+        if not self.graph.of_type("Dequantize"):
+            return self.graph
+        from deconv_ir.ops.onednn.integer import on_integers
+
+        return on_integers(self.graph)
 
     def layer(self, name: str) -> Model:
         """Return a model of one layer alone.

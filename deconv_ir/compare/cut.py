@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from deconv_ir.compare.extract_part import extract_part
 from deconv_ir.compare.network import Network, open_network
-from deconv_ir.errors import OutputError
-from deconv_ir.formats.files import replace_file
+from deconv_ir.errors import InputError
+from deconv_ir.formats.conversion import write_lowered
+from deconv_ir.formats.files import output_errors, replace_file
+from deconv_ir.formats.opening import is_onednn
 from deconv_ir.formats.openvino_xml.writer import to_bytes
 from deconv_ir.ir.dtypes import ElementType
 from deconv_ir.ir.graph import Graph, Layer, Source
@@ -70,7 +72,8 @@ def cut(
     ----------
     model : Model or path-like
     output : path-like
-        The .xml file; the weights go to the same name with .bin.
+        The .xml file; the weights go to the same name with .bin.  The part of a oneDNN
+        Graph file, given as a path, may be a .json file too.
     start, end : str or sequence of str
         Tensors by tensor name, layer name or layer id: the inputs and the outputs of the
         part.  By default those of the model.
@@ -102,7 +105,27 @@ def cut(
     starts = list(find_tensors(network.graph, _names(start)).values())
     ends = list(find_tensors(network.graph, _names(end)).values()) or results_of(network.graph)
     part = extract_part(network.graph, infos, starts, ends)
+    if Path(output).suffix == ".json":
+        return _write_operations(model, network, part, Path(output))
     return write_part(network, part, Path(output), strip_weights)
+
+
+def _write_operations(
+    model: Model | str | os.PathLike[str], network: Network, part: Graph, output: Path
+) -> Part:
+    """Write a part of a oneDNN Graph file in its own format."""
+    from deconv_ir.formats.onednn_json.part import part_of_file
+    from deconv_ir.formats.openvino_xml.reader import read_file
+
+    if isinstance(model, Model) or not is_onednn(network.graph):
+        raise InputError(f"{output}: only a part of a oneDNN Graph file can be a .json file")
+    described = _describe(part, 0)
+    inputs = [layer.outputs[0].names[0] for layer in part.layers if layer.type == "Parameter"]
+    ids = {layer.id for layer in part.layers}
+    text = part_of_file(read_file(model), ids, inputs, described.outputs)
+    with output_errors(output, "the part"), replace_file(output) as stream:
+        stream.write(text.encode())
+    return described
 
 
 def _names(given: str | Sequence[str]) -> Sequence[str]:
@@ -117,25 +140,30 @@ def results_of(graph: Graph) -> list[Source]:
 
 def write_part(network: Network, part: Graph, output: Path, seed: int | None = None) -> Part:
     """Write a part of a network, and of its weights what it uses."""
+    if is_onednn(network.graph):
+        write_lowered(part, output)
+        return _describe(part, 0)
     packer = _Packer(network.context.weights, seed)
     packed = part.replace(layers=tuple(map(packer.place, part.layers)))
-    try:
+    with output_errors(output, "the part"):
         if packer.size:
             with replace_file(output.with_suffix(".bin")) as stream:
                 for chunk in packer.chunks():
                     stream.write(chunk)
         with replace_file(output) as stream:
             stream.write(to_bytes(packed))
-    except OSError as error:
-        raise OutputError(f"cannot write the part: {error.strerror}", file=str(output)) from error
-    inputs = [layer for layer in packed.layers if layer.type == "Parameter"]
+    return _describe(packed, packer.size)
+
+
+def _describe(part: Graph, weight_bytes: int) -> Part:
+    inputs = [layer for layer in part.layers if layer.type == "Parameter"]
     described = (
         f"{layer.outputs[0].names[0] if layer.outputs[0].names else layer.name}: "
         f"{TensorInfo(layer.outputs[0].shape, layer.outputs[0].element_type)}"
         for layer in inputs
     )
-    ends = (layer.name.removesuffix("/result") for layer in packed.layers if layer.type == "Result")
-    return Part(len(packed.layers), tuple(described), tuple(ends), packer.size)
+    ends = (layer.name.removesuffix("/result") for layer in part.layers if layer.type == "Result")
+    return Part(len(part.layers), tuple(described), tuple(ends), weight_bytes)
 
 
 class _Packer:

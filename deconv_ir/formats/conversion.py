@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from deconv_ir.errors import InputError
 from deconv_ir.formats.files import output_errors, replace_file
-from deconv_ir.formats.opening import ONEDNN, Readable, open_weights, read_graph
+from deconv_ir.formats.opening import Readable, is_onednn, open_weights, read_graph
 from deconv_ir.ir.operation import Context
 from deconv_ir.limits import DEFAULT_LIMITS, Limits
 
@@ -38,12 +38,15 @@ def to_openvino(
     UnsupportedError
         An operation cannot be expressed; nothing is written.
     """
+    return write_lowered(_read(model, limits, overrides, onednn=True), Path(target))
+
+
+def write_lowered(graph: Graph, path: Path) -> list[str]:
+    """Write a graph of oneDNN operations as an OpenVINO IR; see `to_openvino`."""
     from deconv_ir.formats.onednn_json.to_openvino import lower
     from deconv_ir.formats.openvino_xml.writer import write
 
-    graph = _read(model, limits, overrides, onednn=True)
     lowered = lower(graph)
-    path = Path(target)
     written = _beside(path, ".bin", lowered.weights)
     write(lowered.graph, path)
     return [str(path), *written]
@@ -85,7 +88,7 @@ def _read(
 ) -> Graph:
     """Read a file of one of the formats."""
     graph = read_graph(model, limits, overrides)
-    if any(info.tag == ONEDNN for info in graph.extras) is not onednn:
+    if is_onednn(graph) is not onednn:
         other = "an IR" if onednn else "a oneDNN Graph file"
         raise InputError(f"the file is {other} already", file=graph.file)
     return graph

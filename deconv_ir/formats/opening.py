@@ -27,6 +27,11 @@ ONEDNN = "onednn_graph"
 """Tag of the extra element of graphs that were read from oneDNN Graph files."""
 
 
+def is_onednn(graph: Graph) -> bool:
+    """Tell whether a graph was read from a oneDNN Graph file."""
+    return any(info.tag == ONEDNN for info in graph.extras)
+
+
 def read_graph(model: Readable, limits: Limits, overrides: Overrides | None = None) -> Graph:
     """Read a model whose layers are connected, or raise the first problem of the file."""
     graph, problems = read_model(model, limits, overrides)

@@ -146,7 +146,8 @@ def check_document(
     evidence: Evidence | None = None
     inference_context = Context(options.semantics)
     if graph is not None:
-        view = _open_weights(graph, weights, errors)
+        beside = weights if isinstance(document, Document) else None  # JSON has no constants
+        view = _open_weights(graph, beside, errors)
         inference_context = Context(options.semantics, view)
         given = _given(graph, options)
         inference, evidence = _infer(graph, inference_context, given, errors, resume=resume)

@@ -108,3 +108,32 @@ def test_nothing_between(original: Path, tmp_path: Path, start: str, end: str, w
 def test_a_file_that_cannot_be_written(original: Path, tmp_path: Path) -> None:
     with pytest.raises(deconv_ir.OutputError):
         deconv_ir.cut(original, tmp_path / "no" / "part.xml")
+
+
+GRAPH = Path(__file__).parents[2] / "samples" / "onednn" / "int8.json"
+
+
+@pytest.mark.parametrize("suffix", [".json", ".xml"])
+@pytest.mark.parametrize(("start", "end"), [((), "4"), ("4", ()), (("1", "3"), "5")])
+def test_a_part_of_a_graph_file(tmp_path: Path, start: str, end: str, suffix: str) -> None:
+    """As a graph file with the operations as they stand, or as an IR."""
+    path = tmp_path / f"part{suffix}"
+    part = deconv_ir.cut(GRAPH, path, start=start, end=end)
+    model, whole = deconv_ir.load(path, strict=True), deconv_ir.load(GRAPH)
+    arrays = dict(np.load(GRAPH.with_suffix(".npz")))
+    tensors = whole.run(arrays, outputs=["1", "3", "4", "5", "6"])
+    inputs = {name: ({**arrays, **tensors})[name] for name in model.inputs}
+    assert set(part.outputs) == set(model.outputs)
+    for name, found in model.run(inputs).items():
+        np.testing.assert_allclose(
+            found.astype(float), tensors[name].astype(float), 1e-6, 1 if name == "6" else 1e-6
+        )
+    if suffix == ".json":
+        stated = {layer.name for layer in model.graph.layers if layer.version is None}
+        assert stated < {layer.name for layer in whole.graph.layers}
+
+
+def test_only_graph_files_have_parts_that_are_graph_files(original: Path, tmp_path: Path) -> None:
+    with pytest.raises(deconv_ir.InputError, match="only a part of a oneDNN Graph file"):
+        deconv_ir.cut(original, tmp_path / "part.json", end="pool")
+    assert not list(tmp_path.glob("part*"))

@@ -225,3 +225,10 @@ def test_the_same_findings_in_one_line() -> None:
     assert finding.line == 1
     assert finding.column is not None
     assert data.decode()[finding.column - 1 :].startswith("[75, 1, 15, 2]")
+
+
+def test_a_bin_beside_a_graph_is_not_its_weights(tmp_path: Path) -> None:
+    """Graphs have no constants, so none of its bytes is unused."""
+    (tmp_path / "g.bin").write_bytes(bytes(8))
+    result = check_bytes(as_bytes(relu()), "g.json", EVERYTHING, tmp_path / "g.bin")
+    assert result.findings == []

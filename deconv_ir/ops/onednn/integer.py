@@ -102,6 +102,10 @@ class OnIntegers(Operation):
         typed = "output_type" in self.operation.fields
         return self.operation.replace(output_type=None) if typed else self.operation
 
+    def work(self, inputs: Sequence[TensorInfo], output: TensorInfo) -> int | None:
+        """Count the operation's own work."""
+        return self.operation.work(inputs, output)
+
     def scratch(
         self, inputs: Sequence[TensorInfo], outputs: Sequence[TensorInfo], context: Context
     ) -> int:

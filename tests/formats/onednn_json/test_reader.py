@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -274,3 +275,21 @@ def test_a_byte_order_mark_and_escapes_are_read() -> None:
     one = simple(name="caf\u00e9 \U0001f600")
     data = b"\xef\xbb\xbf" + json.dumps(graph(one)).encode()
     assert deconv_ir.load(data).graph.find("caf\u00e9 \U0001f600") is not None
+
+
+def test_the_graph_of_a_model_is_that_of_the_file(tmp_path: Path) -> None:
+    """Sums of integers are a matter of running: Dequantize stays what ConvTranspose takes."""
+    path = Path(__file__).parents[3] / "samples" / "onednn" / "int8.json"
+    model = deconv_ir.load(path)
+    graph = model.graph
+    up = graph.find("up")
+    assert up is not None
+    (index,) = [i for i, layer in enumerate(graph.layers) if layer is up]
+    sources = [graph.layers[s[0]].name for s in graph.topology.sources[index] if s is not None]
+    assert sources == ["dequantize_x", "dequantize_w"]
+    assert (up.type, up.outputs[0].shape, up.line) == ("ConvTranspose", (1, 2, 8, 8), 142)
+    deconv_ir.save(model, tmp_path / "copy.xml")
+    arrays = dict(np.load(path.with_suffix(".npz")))
+    again = deconv_ir.load(tmp_path / "copy.xml").run(arrays)
+    assert np.array_equal(again["6"], model.run(arrays)["6"])
+    assert deconv_ir.diff(path, path, arrays).equal

@@ -1,0 +1,42 @@
+"""Some operations of a oneDNN Graph file as a file of its own."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+
+from deconv_ir.formats.onednn_json.reader import read_document
+
+
+def part_of_file(
+    data: bytes,
+    operations: set[int],
+    inputs: Sequence[str],
+    outputs: Sequence[str],
+) -> str:
+    """Return the text of a file that has some operations of another, as they stand there.
+
+    Parameters
+    ----------
+    data : bytes
+        Of the file.
+    operations : set of int
+        Their ids.
+    inputs, outputs : sequence of str
+        The tensors that become ports.
+    """
+    document = read_document(data)
+    assert document.source is not None, "the file was read before"
+    assert document.graph is not None, "the file was read before"
+    settings = dict(document.graph.extras[0].attributes)
+    ports = {"input_ports": list(map(int, inputs)), "output_ports": list(map(int, outputs))}
+    members = [f"{json.dumps(name)}: {json.dumps(value)}" for name, value in settings.items()]
+    members += [f"{json.dumps(name)}: {json.dumps(value)}" for name, value in ports.items()]
+    kept = sorted(
+        stated.node.span
+        for layer, stated in zip(document.graph.layers, document.stated, strict=True)
+        if layer.id in operations and layer.type not in ("Parameter", "Result")
+    )
+    text = ",\n    ".join(document.source.text[start:end] for start, end in kept)
+    members.append(f'"graph": [\n    {text}\n  ]')
+    return "{\n  " + ",\n  ".join(members) + "\n}\n"
