@@ -19,6 +19,7 @@ GENERATORS: dict[str, tuple[str, ...]] = {
         "samples/upsample/bilinear_x2.xml",
         "samples/upsample/bilinear_x2.bin",
     ),
+    "samples/onednn/make.py": ("samples/onednn",),
     "tools/regen_spec_samples.py": ("samples/spec",),
 }
 
