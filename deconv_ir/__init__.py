@@ -48,12 +48,14 @@ if TYPE_CHECKING:
     from deconv_ir.formats.onednn_json.overrides import Overrides
     from deconv_ir.functional import conv_transpose
     from deconv_ir.ir.dtypes import ElementType
+    from deconv_ir.ir.findings import IRWarning
     from deconv_ir.ir.graph import Edge, Graph, Info, Layer, Port, Topology
     from deconv_ir.kernels import get_threads, set_memory_pool_limit, set_threads
     from deconv_ir.limits import Limits
     from deconv_ir.loading import load, save
-    from deconv_ir.model import IRWarning, Model
+    from deconv_ir.model import Model
     from deconv_ir.state import State
+    from deconv_ir.tiling.tiled_run import Tile, TiledRun
 
 # Models
 __all__ = ["Accuracy", "BoundModel", "IRWarning", "Limits", "Model", "Overrides", "Semantics"]
@@ -61,7 +63,8 @@ __all__ += ["State", "load", "save"]
 # The network
 __all__ += ["Edge", "ElementType", "Graph", "Info", "Interval", "Layer", "Port", "Topology"]
 # Running
-__all__ += ["LayerTime", "PadMode", "Plan", "Profile", "Step", "conv_transpose"]
+__all__ += ["LayerTime", "PadMode", "Plan", "Profile", "Step", "Tile", "TiledRun"]
+__all__ += ["conv_transpose"]
 __all__ += ["get_threads", "set_memory_pool_limit", "set_threads"]
 # Comparing
 __all__ += ["Aspect", "Culprit", "Difference", "ModelDifference", "Part", "TensorDifference"]
@@ -92,7 +95,7 @@ _LATER = {
     "Edge": "ir.graph",
     "ElementType": "ir.dtypes",
     "Graph": "ir.graph",
-    "IRWarning": "model",
+    "IRWarning": "ir.findings",
     "Info": "ir.graph",
     "Layer": "ir.graph",
     "LayerTime": "execute.profile",
@@ -107,6 +110,8 @@ _LATER = {
     "State": "state",
     "Step": "execute.plan",
     "TensorDifference": "compare.tensors",
+    "Tile": "tiling.tiled_run",
+    "TiledRun": "tiling.tiled_run",
     "Topology": "ir.graph",
     "bisect": "compare.bisect",
     "conv_transpose": "functional",

@@ -11,9 +11,10 @@ from deconv_ir.errors import ShapeError
 from deconv_ir.formats.opening import Readable, is_onednn, open_weights, read_graph
 from deconv_ir.formats.openvino_xml import Weights
 from deconv_ir.ir.body import walk_graphs
+from deconv_ir.ir.findings import IRWarning
 from deconv_ir.ir.options import Accuracy, Semantics
 from deconv_ir.limits import DEFAULT_LIMITS, Limits
-from deconv_ir.model import IRWarning, Model
+from deconv_ir.model import Model
 from deconv_ir.ops.constants.constant import Const
 
 if TYPE_CHECKING:

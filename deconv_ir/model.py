@@ -23,9 +23,10 @@ from deconv_ir.ir.infer import Inference, infer
 from deconv_ir.ir.operation import ConstantSource, Context, TensorInfo
 from deconv_ir.ir.options import Accuracy, Semantics
 from deconv_ir.ir.shapes import Shape, format_shape
-from deconv_ir.ir.tensor_names import find_tensors, name_ports
+from deconv_ir.ir.tensor_names import find_tensors, name_ports, names_of
 from deconv_ir.ops.single_layer import extract_layer
 from deconv_ir.suggestions import nearest
+from deconv_ir.tiling.tileable import Tileable
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -45,24 +46,7 @@ _NAME_SHOWN = 80
 _EXECUTORS_KEPT = 4
 
 
-class IRWarning(UserWarning):
-    """A declared dim or type differs from the computed one, or the two semantics differ.
-
-    Examples
-    --------
-    >>> import warnings
-    >>> from pathlib import Path
-    >>> import deconv_ir
-    >>> text = Path("samples/documents/convolution_backprop_data_1.xml").read_text()
-    >>> _ = Path("wrong.xml").write_text(text.replace("447", "448", 1))
-    >>> with warnings.catch_warnings(record=True, action="always") as caught:
-    ...     model = deconv_ir.load("wrong.xml")
-    >>> [warning.category is deconv_ir.IRWarning for warning in caught]
-    [True]
-    """
-
-
-class Model:
+class Model(Tileable):
     """A network that is ready to run, made by `load`.
 
     Safe to use from several threads at once.  It can be copied and pickled, for
@@ -357,6 +341,13 @@ class Model:
 
         return Variables(self.graph)
 
+    def _tiling(
+        self, shapes: Mapping[str, Dims] | None, output: str | None
+    ) -> tuple[dict[int, str], Sequence[Sequence[TensorInfo]], dict[str, Source]]:
+        infos = self._infer(self._given.infos(shapes)).outputs
+        names = dict(zip(self._parameters, self.inputs, strict=True))
+        return names, infos, self._wanted(output)
+
     def output_names(self, outputs: str | Sequence[str] | None = None) -> list[str]:
         """Return the names under which `run` returns the outputs.
 
@@ -421,7 +412,7 @@ class Model:
     def _wanted(self, outputs: str | Sequence[str] | None) -> dict[str, Source]:
         """Find the tensors asked for, by the names under which they are returned."""
         if outputs is not None:
-            return find_tensors(self.graph, _names(outputs))
+            return find_tensors(self.graph, names_of(outputs))
         wanted = {}
         for name, index in zip(self.outputs, self._results, strict=True):
             source = self.graph.topology.sources[index][0]
@@ -521,21 +512,8 @@ def _bound_model() -> type[BoundModel]:
     return BoundModel
 
 
-def _names(outputs: object) -> Sequence[str]:
-    """Return the names of tensors that a caller asks for; one alone is a name."""
-    if isinstance(outputs, str):
-        return (outputs,)
-    if not isinstance(outputs, Iterable) or isinstance(outputs, bytes):
-        raise InputError(f"outputs must be names of tensors, found {outputs!r}")
-    names = tuple(outputs)
-    for name in names:
-        if not isinstance(name, str):
-            raise InputError(f"outputs must be names of tensors, found {name!r}")
-    return names
-
-
 def _indices(graph: Graph, kind: str) -> tuple[int, ...]:
     return tuple(i for i, layer in enumerate(graph.layers) if layer.type == kind)
 
 
-__all__ = ["IRWarning", "Model"]
+__all__ = ["Model"]

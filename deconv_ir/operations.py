@@ -14,6 +14,7 @@ Examples
 from __future__ import annotations
 
 from deconv_ir.ir.body import Body, Joint, Slices
+from deconv_ir.ir.boxes import LayerTile
 from deconv_ir.ir.lazy_tensor import LazyTensor
 from deconv_ir.ir.operation import (
     AlgorithmChoice,
@@ -74,5 +75,6 @@ __all__ += ["Kind", "attribute", "boolean", "choice", "element_type", "flags", "
 __all__ += ["integers", "number", "numbers", "shape", "text"]
 # Inference and execution
 __all__ += ["AlgorithmCandidate", "AlgorithmChoice", "Body", "ConstantSource", "Context"]
-__all__ += ["Epilogue", "Expression", "Joint", "Kernel", "LayerPlan", "LazyTensor"]
+__all__ += ["Epilogue", "Expression", "Joint", "Kernel", "LayerPlan"]
+__all__ += ["LayerTile", "LazyTensor"]
 __all__ += ["ScratchpadBudget", "SemanticsDifference", "Sharing", "Slices", "TensorInfo"]

@@ -106,7 +106,7 @@ class Executor:
         def make() -> Plan:
             infos = infer()
             try:
-                prepared = self._prepare(infos)
+                prepared = self.prepare(infos)
                 plan = make_plan(
                     prepared.graph,
                     prepared,
@@ -126,7 +126,7 @@ class Executor:
 
         return self._plans.get((key, _threads()()), make)
 
-    def _prepare(self, infos: Sequence[Sequence[TensorInfo]]) -> Prepared:
+    def prepare(self, infos: Sequence[Sequence[TensorInfo]]) -> Prepared:
         """Compute what is constant, and let layers do what depends on it alone (once)."""
         with self._lock:
             if self._prepared is None:

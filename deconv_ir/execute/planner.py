@@ -28,6 +28,7 @@ from deconv_ir.execute.scratchpad import (
 )
 from deconv_ir.ir.graph import Graph, Layer, Source
 from deconv_ir.ir.operation import Call, Context, Kernel, LayerPlan, Operation, Sharing, TensorInfo
+from deconv_ir.ir.regions import has_known_elements
 from deconv_ir.ir.scratchpad import UNLIMITED, AlgorithmCandidate, ScratchpadBudget
 from deconv_ir.ir.shapes import is_static, static
 
@@ -46,10 +47,9 @@ NOWHERE = -1
 def known_array(info: TensorInfo) -> Array | None:
     """Return the elements of a tensor where inference has found them all, read-only."""
     value, element_type = info.value, info.element_type
-    if value is None or element_type is None or not is_static(info.shape):
+    if not has_known_elements(info):
         return None
-    if element_type.kind not in ("int", "uint") or not is_static(value):
-        return None
+    assert element_type is not None, "its elements are known"
     import numpy as np
 
     array: Array = np.array(value, element_type.numpy()).reshape(static(info.shape))

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from deconv_ir.execute.prepare import Prepared
+from deconv_ir.ir.boxes import Box, LayerTile, hull
 from deconv_ir.ir.graph import Layer, Source
 from deconv_ir.ir.operation import Call, Context, Operation, TensorInfo
 from deconv_ir.ir.record import field
@@ -96,6 +97,27 @@ class Pointwise(Operation):
             return (out,)
 
         return call
+
+    def tile(
+        self,
+        boxes: Sequence[Box | None],
+        inputs: Sequence[TensorInfo],
+        outputs: Sequence[TensorInfo],
+        context: Context,
+    ) -> LayerTile:
+        """Find the boxes of the inputs by the layers, last to first."""
+        infos = list(inputs)
+        for member in self.members:
+            infos += member.operation.infer([infos[i] for i in member.operands], context)
+        needed: list[list[Box]] = [[] for _ in infos]
+        needed[-1] = [box for box in boxes if box is not None]
+        for at, member in reversed(list(enumerate(self.members, len(inputs)))):
+            given = [infos[i] for i in member.operands]
+            tile = member.operation.tile([hull(needed[at])], given, [infos[at]], context)
+            for i, box in zip(member.operands, tile.inputs, strict=True):
+                if box is not None:
+                    needed[i].append(box)
+        return LayerTile(tuple(map(hull, needed[: len(inputs)])), self)
 
     def scratch(
         self, inputs: Sequence[TensorInfo], outputs: Sequence[TensorInfo], context: Context

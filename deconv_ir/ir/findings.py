@@ -88,3 +88,20 @@ class Finding(NamedTuple):
 def plain(value: Any) -> Any:
     """Return an expected or found value in a form that JSON can hold."""
     return value if value is None or isinstance(value, int | float | str) else str(value)
+
+
+class IRWarning(UserWarning):
+    """A declared dim or type differs from the computed one, or the two semantics differ.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> from pathlib import Path
+    >>> import deconv_ir
+    >>> text = Path("samples/documents/convolution_backprop_data_1.xml").read_text()
+    >>> _ = Path("wrong.xml").write_text(text.replace("447", "448", 1))
+    >>> with warnings.catch_warnings(record=True, action="always") as caught:
+    ...     model = deconv_ir.load("wrong.xml")
+    >>> [warning.category is deconv_ir.IRWarning for warning in caught]
+    [True]
+    """

@@ -15,6 +15,7 @@ compute them by the rules of each document and of the OpenVINO runtime.
 from __future__ import annotations
 
 import enum
+import functools
 import math
 from collections.abc import Callable
 from typing import NamedTuple
@@ -426,3 +427,43 @@ def pooling_axis(
         f" = {rule}(({{0}} + {{1}} + {{2}} - (({{3}} - 1)*{{4}} + 1)) / {{5}}) + 1 = {{6}}{note}",
         (data, begin, end, kernel, axis.dilation, axis.stride, output),
     )
+
+
+@functools.lru_cache(maxsize=4096)
+def window_reach(
+    axis: Axis, pad_begin: int, data: int, kernel: int, span: tuple[int, int]
+) -> tuple[int, int] | None:
+    """Return the data that windows read: from ``s*y + d*k - pad_begin`` for y in a span.
+
+    The smallest range of all x with ``0 <= x < data``; None where windows see padding alone.
+    """
+    stride, dilation = axis.stride, axis.dilation
+    lowest = -(-(pad_begin - stride * (span[1] - 1)) // dilation)
+    highest = (data - 1 - stride * span[0] + pad_begin) // dilation
+    found = []
+    for tap in range(max(0, lowest), min(kernel, highest + 1)):
+        shift = dilation * tap - pad_begin
+        low = max(span[0], -(shift // stride))
+        high = min(span[1] - 1, (data - 1 - shift) // stride)
+        if low <= high:
+            found += [stride * low + shift, stride * high + shift]
+    return (min(found), max(found) + 1) if found else None
+
+
+@functools.lru_cache(maxsize=4096)
+def transposed_reach(
+    axis: Axis, pad_begin: int, data: int, kernel: int, span: tuple[int, int]
+) -> tuple[int, int] | None:
+    """Return the data that a span of a transposed convolution's output is made of.
+
+    The smallest range of all x with ``s*x + d*k == y + pad_begin`` for some k and some y of the
+    span; None where no tap reaches it.
+    """
+    found = []
+    for tap in range(kernel):
+        shift = pad_begin - axis.dilation * tap
+        low = max(0, -(-(span[0] + shift) // axis.stride))
+        high = min(data - 1, (span[1] - 1 + shift) // axis.stride)
+        if low <= high:
+            found += [low, high]
+    return (min(found), max(found) + 1) if found else None

@@ -7,11 +7,14 @@ import functools
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol
 
+from deconv_ir.ir.boxes import Box, LayerTile, partial_axes, whole_box
 from deconv_ir.ir.dtypes import Array, ElementType
+from deconv_ir.ir.expression import Expression as Expression
+from deconv_ir.ir.expression import SemanticsDifference as SemanticsDifference
 from deconv_ir.ir.geometry import Dim
 from deconv_ir.ir.options import Accuracy, Semantics
 from deconv_ir.ir.record import Record
-from deconv_ir.ir.shapes import Shape, format_shape
+from deconv_ir.ir.shapes import Shape, format_shape, static
 
 if TYPE_CHECKING:
     from deconv_ir.ir.body import Body
@@ -107,6 +110,10 @@ class Kernel:
     def plan(self, inputs: Sequence[TensorInfo], budget: ScratchpadBudget) -> LayerPlan:
         """Plan runs with these shapes; see `Operation.bind`.  Cheap, and packs nothing."""
         return LayerPlan(functools.partial(self, budget=budget))
+
+    def tiled(self, operation: Operation) -> Kernel:
+        """Return a kernel of the same weights for the operation of a tile of its layer."""
+        return self
 
 
 class Sharing(enum.Enum):
@@ -255,68 +262,6 @@ class Epilogue(NamedTuple):
     addend: Array | None
     activation: Operation | None = None
     parameters: Sequence[Array] = ()
-
-
-class SemanticsDifference(NamedTuple):
-    """A layer that the two semantics compute differently.
-
-    Attributes
-    ----------
-    message : str
-        The difference and the semantics in use, in one sentence.
-    spec, openvino : tuple of int or Interval
-        The values by the specification and by the OpenVINO runtime.
-
-    Examples
-    --------
-    >>> from deconv_ir.operations import ConvolutionBackpropData, Context, SemanticsDifference
-    >>> from deconv_ir.operations import TensorInfo
-    >>> up = ConvolutionBackpropData(
-    ...     strides=(2,), dilations=(1,), pads_begin=(0,), pads_end=(0,)
-    ... )
-    >>> requested = TensorInfo((1,), value=(9,))  # output_shape; total padding 2*4 + 3 - 9 = 2
-    >>> inputs = [TensorInfo((1, 4, 5)), TensorInfo((4, 3, 3)), requested]
-    >>> found = up.compare_semantics(inputs, Context())
-    >>> isinstance(found, SemanticsDifference), found.spec, found.openvino  # pads_begin
-    (True, (1,), (0,))
-    """
-
-    message: str
-    spec: tuple[Dim, ...]
-    openvino: tuple[Dim, ...]
-
-
-class Expression(Protocol):
-    """A tree of elementwise operations in f32, as `deconv_ir.kernels.pointwise` compiles it.
-
-    Its values are numbered; None stands for a value that cannot be computed.
-
-    Examples
-    --------
-    >>> from deconv_ir.operations import Expression, find_operation
-    >>> class Recorder:  # it has the methods of Expression
-    ...     def constant(self, number): ...
-    ...     def append_axes(self, value, count): ...
-    ...     def apply(self, name, *operands, immediates=()):
-    ...         return f"{name}{operands}"
-    >>> expression: Expression = Recorder()
-    >>> find_operation("HSwish")().compile(expression, [0], [])
-    'hswish(0,)'
-    """
-
-    def constant(self, number: float) -> int:
-        """Return a value that is the same everywhere."""
-        ...
-
-    def apply(
-        self, name: str, *operands: int | None, immediates: Sequence[float] = ()
-    ) -> int | None:
-        """Return what a compiled operation makes of values; None where there is no such one."""
-        ...
-
-    def append_axes(self, value: int, count: int) -> int | None:
-        """Return an input with axes of extent 1 appended to its shape; None for other values."""
-        ...
 
 
 class Operation(Record):
@@ -515,3 +460,30 @@ class Operation(Record):
     def work(self, inputs: Sequence[TensorInfo], output: TensorInfo) -> int | None:
         """Count the arithmetic operations, a multiply-add as two; None: not counted."""
         return None
+
+    def tile(
+        self,
+        boxes: Sequence[Box | None],
+        inputs: Sequence[TensorInfo],
+        outputs: Sequence[TensorInfo],
+        context: Context,
+    ) -> LayerTile:
+        """Tell how boxes of the outputs are computed, from integers alone.
+
+        An operation that does not override this sees the whole of every axis.
+
+        Parameters
+        ----------
+        boxes : sequence of Box or None
+            The box of each output that is computed; None: not needed.
+        inputs, outputs : sequence of TensorInfo
+            The whole tensors; all shapes are static.
+        context : Context
+        """
+        blocked: set[int] = set()
+        for box, info in zip(boxes, outputs, strict=True):
+            if box is not None:
+                blocked.update(partial_axes(box, static(info.shape)))
+        return LayerTile(
+            tuple(whole_box(static(info.shape)) for info in inputs), self, tuple(sorted(blocked))
+        )

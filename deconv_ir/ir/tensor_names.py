@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
-from deconv_ir.errors import IRError
+from deconv_ir.errors import InputError, IRError
 from deconv_ir.ir.graph import Graph, Port, Source
 from deconv_ir.ir.operation import TensorInfo
 from deconv_ir.suggestions import nearest
@@ -103,3 +103,16 @@ def name_ports(named: Sequence[tuple[str, Port, TensorInfo]]) -> dict[str, Port]
             port.id, shape, info.element_type or port.element_type, port.names, port.line_offset
         )
     return ports
+
+
+def names_of(outputs: object) -> Sequence[str]:
+    """Return the names of tensors that a caller asks for; one alone is a name."""
+    if isinstance(outputs, str):
+        return (outputs,)
+    if not isinstance(outputs, Iterable) or isinstance(outputs, bytes):
+        raise InputError(f"outputs must be names of tensors, found {outputs!r}")
+    names = tuple(outputs)
+    for name in names:
+        if not isinstance(name, str):
+            raise InputError(f"outputs must be names of tensors, found {name!r}")
+    return names

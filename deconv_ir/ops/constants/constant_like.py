@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+from deconv_ir.ir.boxes import Box, LayerTile, whole_box
 from deconv_ir.ir.dtypes import ElementType
 from deconv_ir.ir.geometry import UNKNOWN, Dim
 from deconv_ir.ir.operation import Arrays, Context, Infos, Operation, Sharing, TensorInfo
-from deconv_ir.ir.shapes import Shape
+from deconv_ir.ir.shapes import Shape, static
 from deconv_ir.ops.base import attribute, operation, result_type
 from deconv_ir.ops.checks import (
     check_rank,
@@ -36,6 +39,12 @@ class ConvertLike(Operation):
             return (TensorInfo(inputs[0].shape),)
         return Convert(destination_type=to).infer(inputs[:1], context)
 
+    def tile(
+        self, boxes: Sequence[Box | None], inputs: Infos, outputs: Infos, context: Context
+    ) -> LayerTile:
+        (box,) = boxes
+        return LayerTile((box, whole_box(static(inputs[1].shape))), self)
+
     def execute(self, inputs: Arrays, context: Context) -> Arrays:
         from deconv_ir.ir.dtypes import from_numpy
 
@@ -53,6 +62,11 @@ class Identity(Operation):
 
     def infer(self, inputs: Infos, context: Context) -> tuple[TensorInfo, ...]:
         return (inputs[0],)
+
+    def tile(
+        self, boxes: Sequence[Box | None], inputs: Infos, outputs: Infos, context: Context
+    ) -> LayerTile:
+        return LayerTile(tuple(boxes), self)
 
     def execute(self, inputs: Arrays, context: Context) -> Arrays:
         return (inputs[0],)

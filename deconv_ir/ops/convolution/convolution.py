@@ -7,8 +7,17 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, ClassVar
 
 from deconv_ir.errors import ShapeError
+from deconv_ir.ir.boxes import Box, LayerTile
 from deconv_ir.ir.dtypes import Array
-from deconv_ir.ir.geometry import UNKNOWN, Axis, AxisGeometry, Dim, PadMode, convolution_axis
+from deconv_ir.ir.geometry import (
+    UNKNOWN,
+    Axis,
+    AxisGeometry,
+    Dim,
+    PadMode,
+    bounds,
+    convolution_axis,
+)
 from deconv_ir.ir.lazy_tensor import joined
 from deconv_ir.ir.operation import (
     Arrays,
@@ -25,6 +34,7 @@ from deconv_ir.ops.base import attribute, integers, operation
 from deconv_ir.ops.checks import check_least, check_least_rank, merged_type, product
 from deconv_ir.ops.convolution.fusing import as_kernel_epilogue
 from deconv_ir.ops.convolution.packed import PackedLayer, Placement
+from deconv_ir.ops.convolution.tile import tile_convolution
 from deconv_ir.ops.convolution.views import FilterView, channel_misfit
 from deconv_ir.ops.windows import (
     AUTO_PAD,
@@ -188,10 +198,23 @@ class _Convolution(Operation):
         depth = element_count(filter_[self.leading - 1 :])
         return 2 * element_count(static(output.shape)) * depth
 
+    def tile(
+        self, boxes: Sequence[Box | None], inputs: Infos, outputs: Infos, context: Context
+    ) -> LayerTile:
+        extents = static(inputs[0].shape)[2:]
+        kernel = tuple(bounds(k)[0] for k in self.filter_view(static(inputs[1].shape)).kernel)
+        pads, _ = _placed(self, extents, kernel)
+        axes = self.axes(len(kernel))
+        return tile_convolution(self, boxes[0], inputs, outputs, axes, kernel, pads)
+
     def execute(self, inputs: Arrays, context: Context) -> Arrays:
         data, filter_ = inputs
-        packed = self.kernel(filter_, context)
+        packed = self.kernel_of(inputs, context)
         return (self.apply(packed, filter_.shape[self.leading :], data),)
+
+    def kernel_of(self, inputs: Arrays, context: Context) -> ConvolutionKernel:
+        """Pack the filter among the inputs."""
+        return self.kernel(inputs[1], context)
 
     def apply(
         self,

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from deconv_ir.errors import ShapeError, UnsupportedError
+from deconv_ir.ir.boxes import Box, LayerTile
 from deconv_ir.ir.dtypes import Array, ElementType
 from deconv_ir.ir.geometry import UNKNOWN, Axis, AxisGeometry, Dim, PadMode, bounds, monotone
 from deconv_ir.ir.lazy_tensor import whole
@@ -30,6 +31,7 @@ from deconv_ir.ops.base import attribute, choice, integers
 from deconv_ir.ops.checks import check_least_rank, product
 from deconv_ir.ops.convolution.fusing import as_kernel_epilogue
 from deconv_ir.ops.convolution.packed import PackedLayer, Placement
+from deconv_ir.ops.convolution.tile import tile_convolution
 from deconv_ir.ops.convolution.views import (
     DataView,
     FilterView,
@@ -377,13 +379,28 @@ class Deconvolution(Operation):
         kernel = element_count([bounds(k)[0] for k in self.filter_view(filter_).kernel])
         return 2 * element_count(data) * outputs * kernel
 
+    def tile(
+        self, boxes: Sequence[Box | None], inputs: Infos, outputs: Infos, context: Context
+    ) -> LayerTile:
+        shapes = (static(inputs[0].shape), static(inputs[1].shape))
+        placed = _placed(self, shapes, tuple(inputs[2:]), context.semantics)
+        if placed is None:  # the requested extents depend on values of the run
+            return super().tile(boxes, inputs, outputs, context)
+        kernel = tuple(bounds(k)[0] for k in self.filter_view(shapes[1]).kernel)
+        axes = self.axes(len(kernel))
+        return tile_convolution(self, boxes[0], inputs, outputs, axes, kernel, placed[0])
+
     def has_bias(self, inputs: int) -> bool:
         """Whether there is a bias among this many inputs."""
         return 0 < self.bias_at < inputs
 
     def execute(self, inputs: Arrays, context: Context) -> tuple[Array, ...]:
-        packed = self.kernel(inputs[1], self.bias_of(inputs), context)
+        packed = self.kernel_of(inputs, context)
         return (self.apply(packed, inputs[1].shape, inputs, context),)
+
+    def kernel_of(self, inputs: Arrays, context: Context) -> DeconvolutionKernel:
+        """Pack filter and bias among the inputs."""
+        return self.kernel(inputs[1], self.bias_of(inputs), context)
 
     def apply(
         self,

@@ -7,8 +7,10 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple
 
 from deconv_ir.ir.dtypes import Array
-from deconv_ir.ir.operation import Arrays, Infos, Kernel, LayerPlan
+from deconv_ir.ir.operation import Arrays, Infos, Kernel, LayerPlan, Operation
 from deconv_ir.ir.scratchpad import AlgorithmCandidate, ScratchpadBudget
+from deconv_ir.ir.shapes import static
+from deconv_ir.ops.convolution.tile import ConvolutionTile
 from deconv_ir.ops.numeric import np
 
 if TYPE_CHECKING:
@@ -67,6 +69,22 @@ class PackedLayer(Kernel):
                 return (plan.run(arrays[0], out),)
 
         return LayerPlan(call, plan)
+
+    def tiled(self, operation: Operation) -> Kernel:
+        """Return the same packed filter with the placement of a tile."""
+        if not isinstance(operation, ConvolutionTile):
+            return self
+
+        def run(inputs: Arrays, out: Array | None, budget: ScratchpadBudget | None) -> Array:
+            return operation.place(self._kernel, inputs[0], out, budget)
+
+        def place(inputs: Infos) -> Placement:
+            data = static(inputs[0].shape)
+            if self._channels_last:
+                data = (data[0], data[-1], *data[1:-1])
+            return data, operation.pads_begin, operation.extents
+
+        return PackedLayer(run, place, self._kernel, channels_last=self._channels_last)
 
     def __call__(
         self,

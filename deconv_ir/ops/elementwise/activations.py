@@ -262,6 +262,10 @@ class PReLU(Elementwise):
         spread = spread_slope(data.shape, slope.shape)
         return data, slope.reshape(static(spread))
 
+    def aligned_shapes(self, *shapes: tuple[int, ...]) -> tuple[tuple[int, ...], ...]:
+        data, slope = shapes
+        return data, static(spread_slope(data, slope))
+
     def compile(self, expression: Expression, operands: Operands, inputs: Infos) -> int | None:
         (data, slope), (shape, slopes) = operands, (info.shape for info in inputs)
         spread = None if shape is None or slopes is None else spread_slope(shape, slopes)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+from deconv_ir.ir.boxes import Box, LayerTile
 from deconv_ir.ir.dtypes import Array, ElementType
 from deconv_ir.ir.geometry import Dim
 from deconv_ir.ir.lazy_tensor import LazyTensor
@@ -20,6 +21,7 @@ from deconv_ir.ir.operation import (
 )
 from deconv_ir.ops.base import attribute, operation, result_type
 from deconv_ir.ops.numeric import np
+from deconv_ir.ops.tiles import elementwise_tile
 from deconv_ir.ops.values import rounded
 
 
@@ -44,6 +46,11 @@ class Convert(Operation):
         if value is not None and not _fits(value, to):
             value = None
         return (TensorInfo(data.shape, to, value, reals),)
+
+    def tile(
+        self, boxes: Sequence[Box | None], inputs: Infos, outputs: Infos, context: Context
+    ) -> LayerTile:
+        return elementwise_tile(self, boxes, inputs)
 
     def execute(self, inputs: Arrays, context: Context) -> Arrays:
         """Convert: integers wrap, floats are cut toward zero for integers."""

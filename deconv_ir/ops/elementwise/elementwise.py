@@ -8,9 +8,10 @@ rounds the others.  An input that nothing needs any more is overwritten.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, ClassVar
 
+from deconv_ir.ir.boxes import Box, LayerTile
 from deconv_ir.ir.dtypes import BOOLEAN, Array
 from deconv_ir.ir.operation import (
     Arrays,
@@ -28,6 +29,7 @@ from deconv_ir.ops.checks import check_type, merged_type
 from deconv_ir.ops.elementwise.blocks import cut, element_bytes, in_blocks, is_small
 from deconv_ir.ops.elementwise.broadcasting import Broadcast, align, broadcast_shapes
 from deconv_ir.ops.numeric import keeps_type, narrow, np, widen, working_dtype
+from deconv_ir.ops.tiles import elementwise_tile
 from deconv_ir.ops.values import OnValues, combine, on_reals
 
 Function = Callable[..., Any]
@@ -163,6 +165,16 @@ class Elementwise(Operation):
         """Count one operation an element."""
         return element_count(static(output.shape)) if is_static(output.shape) else None
 
+    def tile(
+        self, boxes: Sequence[Box | None], inputs: Infos, outputs: Infos, context: Context
+    ) -> LayerTile:
+        shapes = tuple(static(info.shape) for info in inputs)
+        return elementwise_tile(self, boxes, inputs, self.aligned_shapes(*shapes))
+
+    def aligned_shapes(self, *shapes: tuple[int, ...]) -> tuple[tuple[int, ...], ...]:
+        """Return the shapes of what `aligned` returns."""
+        return shapes
+
 
 class Binary(Elementwise):
     """Two arrays, broadcast, give one."""
@@ -213,6 +225,12 @@ class Binary(Elementwise):
         a, b = inputs
         if self.auto_broadcast is Broadcast.PDPD:
             b = b.reshape(static(align(a.shape, b.shape, self.auto_broadcast_axis)))
+        return a, b
+
+    def aligned_shapes(self, *shapes: tuple[int, ...]) -> tuple[tuple[int, ...], ...]:
+        a, b = shapes
+        if self.auto_broadcast is Broadcast.PDPD:
+            b = static(align(a, b, self.auto_broadcast_axis))
         return a, b
 
     def compile(self, expression: Expression, operands: Operands, inputs: Infos) -> int | None:

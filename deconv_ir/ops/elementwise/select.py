@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+from deconv_ir.ir.boxes import Box, LayerTile
 from deconv_ir.ir.geometry import Dim
 from deconv_ir.ir.operation import (
     Arrays,
@@ -17,6 +20,7 @@ from deconv_ir.ops.base import attribute, choice, integer, operation
 from deconv_ir.ops.checks import VALUE_LIMIT, check_type, merged_type
 from deconv_ir.ops.elementwise.broadcasting import Broadcast, align, broadcast_shapes
 from deconv_ir.ops.numeric import np
+from deconv_ir.ops.tiles import elementwise_tile
 from deconv_ir.ops.values import between, ends
 
 
@@ -79,6 +83,16 @@ class Select(Operation):
     def compile(self, expression: Expression, operands: Operands, inputs: Infos) -> int | None:
         pdpd = self.auto_broadcast is Broadcast.PDPD
         return None if pdpd else expression.apply("select", *operands)
+
+    def tile(
+        self, boxes: Sequence[Box | None], inputs: Infos, outputs: Infos, context: Context
+    ) -> LayerTile:
+        condition, then, other = (static(info.shape) for info in inputs)
+        if self.auto_broadcast is Broadcast.PDPD:
+            axis = self.auto_broadcast_axis
+            other = static(align(then, other, axis))
+            condition = static(align(then, condition, axis))
+        return elementwise_tile(self, boxes, inputs, (condition, then, other))
 
     def execute(self, inputs: Arrays, context: Context) -> Arrays:
         condition, then, other = inputs

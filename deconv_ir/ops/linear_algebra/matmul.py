@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from deconv_ir.errors import ShapeError
+from deconv_ir.ir.boxes import Box, LayerTile, partial_axes
 from deconv_ir.ir.dtypes import F32, F64, Array
 from deconv_ir.ir.geometry import Dim
 from deconv_ir.ir.operation import Arrays, Call, Context, Infos, Operation, TensorInfo
+from deconv_ir.ir.options import Accuracy
 from deconv_ir.ir.shapes import (
     Shape,
     element_count,
@@ -18,6 +22,7 @@ from deconv_ir.ops.base import attribute, boolean, operation
 from deconv_ir.ops.checks import check_least_rank, merged_type
 from deconv_ir.ops.elementwise.broadcasting import Broadcast, broadcast_shapes
 from deconv_ir.ops.numeric import narrow, np, widen
+from deconv_ir.ops.tiles import broadcast_box
 
 
 @operation(
@@ -112,6 +117,31 @@ class MatMul(Operation):
             return ((left.reshape(rows) @ (right.T if turned else right)).reshape(shape),)
 
         return call
+
+    def tile(
+        self, boxes: Sequence[Box | None], inputs: Infos, outputs: Infos, context: Context
+    ) -> LayerTile:
+        (box,) = boxes
+        assert box is not None, "there is one output"
+        a, b = (static(info.shape) for info in inputs)
+        spans = list(box)
+        column = spans.pop() if len(b) > 1 else None
+        row = spans.pop() if len(a) > 1 else None
+        inner = (0, a[-2] if self.transpose_a and len(a) > 1 else a[-1])
+        found: list[Box] = []
+        for shape, outer, turned in (
+            (a, row, self.transpose_a),
+            (b, column, not self.transpose_b),
+        ):
+            if outer is None:
+                found.append((inner,))
+            else:
+                matrix = (inner, outer) if turned else (outer, inner)
+                found.append((*broadcast_box(tuple(spans), shape[:-2]), *matrix))
+        # The order of BLAS's sums depends on the extents.
+        exact = context.accuracy is Accuracy.DIRECT
+        blocked = partial_axes(box, static(outputs[0].shape)) if exact else ()
+        return LayerTile(tuple(found), self, blocked)
 
     def execute(self, inputs: Arrays, context: Context) -> Arrays:
         """Multiply; integers wrap."""

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import enum
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from deconv_ir.errors import ShapeError
+from deconv_ir.ir.boxes import Box, LayerTile
 from deconv_ir.ir.dtypes import Array
 from deconv_ir.ir.geometry import UNKNOWN, Dim
 from deconv_ir.ir.operation import Arrays, Call, Context, Infos, Operation, TensorInfo
@@ -31,6 +32,7 @@ from deconv_ir.ops.normalization.standardizing import (
     standardizer_bytes,
 )
 from deconv_ir.ops.numeric import keeps_type, narrow, np, widen, widened_bytes
+from deconv_ir.ops.tiles import along_axes
 
 
 class _Normalization(Operation):
@@ -70,6 +72,19 @@ class _Standardizing(_Normalization):
         shape = static(inputs[0].shape)
         found = self.function(shape, axes, element_type.numpy(), context.scratch_bytes)
         return lambda arrays, out: (found(arrays),)
+
+    def tile(
+        self, boxes: Sequence[Box | None], inputs: Infos, outputs: Infos, context: Context
+    ) -> LayerTile:
+        axes = known_integers(inputs[1]) if "axes" in self.inputs else ()
+        if axes is None:
+            return super().tile(boxes, inputs, outputs, context)
+        rank = len(static(inputs[0].shape))
+        return along_axes(self, boxes, self.seen_axes(rank, axes), inputs, outputs)
+
+    def seen_axes(self, rank: int, axes: tuple[int, ...]) -> tuple[int, ...]:
+        """Return the axes over which mean and deviation are taken."""
+        return self.how(rank, axes).axes
 
     def execute(self, inputs: Arrays, context: Context) -> Arrays:
         axes = elements(inputs[1]) if "axes" in self.inputs else ()
@@ -173,6 +188,10 @@ class GroupNormalization(_Standardizing):
         """Tell what is computed of groups in a row."""
         return Standardizing((2,), self.epsilon)
 
+    def seen_axes(self, rank: int, axes: tuple[int, ...]) -> tuple[int, ...]:
+        """Return the axes over which mean and deviation are taken: all but the batch."""
+        return tuple(range(1, rank))
+
     def function(
         self, shape: tuple[int, ...], axes: tuple[int, ...], dtype: Any, scratch_bytes: int
     ) -> Callable[[Arrays], Array]:
@@ -209,6 +228,15 @@ class _BatchNorm(_Normalization):
         if shape is not None and channels is not None:
             shape = (shape[0], channels[0], *shape[2:])
         return (TensorInfo(shape, element_type),)
+
+    def tile(
+        self, boxes: Sequence[Box | None], inputs: Infos, outputs: Infos, context: Context
+    ) -> LayerTile:
+        (box,) = boxes
+        assert box is not None, "there is one output"
+        at = self.inputs.index("data")
+        found = tuple(box if i == at else (box[1],) for i in range(len(inputs)))
+        return LayerTile(found, self)
 
     def execute(self, inputs: Arrays, context: Context) -> Arrays:
         named = {n: widen(a) for n, a in zip(self.inputs, inputs, strict=True)}
@@ -258,6 +286,15 @@ class _OverAxes(_Normalization):
 
     def infer(self, inputs: Infos, context: Context) -> tuple[TensorInfo, ...]:
         return _keep_shape(inputs)
+
+    def tile(
+        self, boxes: Sequence[Box | None], inputs: Infos, outputs: Infos, context: Context
+    ) -> LayerTile:
+        axes = known_integers(inputs[1])
+        if axes is None:
+            return super().tile(boxes, inputs, outputs, context)
+        axes = normalize_axes(axes, len(static(inputs[0].shape)))
+        return along_axes(self, boxes, axes, inputs, outputs)
 
 
 @operation(

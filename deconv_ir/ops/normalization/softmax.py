@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+from deconv_ir.ir.boxes import Box, LayerTile
 from deconv_ir.ir.dtypes import Array
 from deconv_ir.ir.operation import Arrays, Context, Infos, Operation, TensorInfo
 from deconv_ir.ir.shapes import element_count, static
 from deconv_ir.ops.base import attribute, integer, operation
 from deconv_ir.ops.checks import check_type, normalize_axis
 from deconv_ir.ops.numeric import narrow, np, widen, widened_bytes
+from deconv_ir.ops.tiles import along_axes
 
 # Bytes of a float.
 _WIDEST = 8
@@ -26,6 +30,12 @@ class _Softmax(Operation):
         if data.shape is not None:
             normalize_axis(self.axis, len(data.shape))
         return (TensorInfo(data.shape, element_type),)
+
+    def tile(
+        self, boxes: Sequence[Box | None], inputs: Infos, outputs: Infos, context: Context
+    ) -> LayerTile:
+        axis = normalize_axis(self.axis, len(static(inputs[0].shape)))
+        return along_axes(self, boxes, (axis,), inputs, outputs)
 
     def execute(self, inputs: Arrays, context: Context) -> Arrays:
         """Subtract the greatest element along the axis first, and compute."""

@@ -6,10 +6,12 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+from deconv_ir.ir.boxes import Box
 from deconv_ir.ir.dtypes import Array
 from deconv_ir.ir.geometry import Axis, AxisGeometry, Rounding
 from deconv_ir.ir.operation import Context, Infos, SemanticsDifference
 from deconv_ir.ir.options import Semantics
+from deconv_ir.ir.record import field
 from deconv_ir.ir.shapes import element_count, is_static, static
 from deconv_ir.ops.base import attribute, boolean, integers, operation
 from deconv_ir.ops.numeric import narrow, np, working_dtype
@@ -21,6 +23,9 @@ class _AvgPool(Pooling):
     """The mean of the elements under a window."""
 
     exclude_pad: bool = attribute(boolean(), name="exclude-pad")
+
+    counts: tuple[tuple[int, ...], ...] | None = field(default=None)
+    """The divisors of a tile, axis by axis."""
 
     def sum_dtype(self, dtype: Any) -> Any:
         """Add integers in i64."""
@@ -51,12 +56,27 @@ class _AvgPool(Pooling):
 
         return pool
 
+    def placed_at(
+        self,
+        placed: tuple[AxisGeometry, ...],
+        extents: tuple[int, ...],
+        box: Box,
+        semantics: Semantics,
+    ) -> Pooling:
+        divisors = self._divisors(extents, semantics)
+        counts = tuple(
+            tuple(map(int, count[slice(*span)])) for count, span in zip(divisors, box, strict=True)
+        )
+        return self.replace(placed=placed, counts=counts)
+
     def _divisors(self, extents: tuple[int, ...], semantics: Semantics) -> list[Array]:
         """Return for each axis how many elements of each window count.
 
         A window that `ceil` lets reach beyond the padding counts what is within
         it, as in ONNX's AveragePool, to which the document refers, and in torch.
         """
+        if self.counts is not None:
+            return list(map(np.array, self.counts))
         geometry = self.geometry(extents)
         if self._divides_by_kernel(geometry, semantics):
             return [_repeat(k, geo.output) for k, geo in zip(self.kernel, geometry, strict=True)]

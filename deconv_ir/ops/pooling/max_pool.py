@@ -6,6 +6,7 @@ import itertools
 from collections.abc import Sequence
 from typing import Any
 
+from deconv_ir.ir.boxes import Box, LayerTile
 from deconv_ir.ir.dtypes import I64, Array, ElementType
 from deconv_ir.ir.geometry import Rounding
 from deconv_ir.ir.operation import (
@@ -87,6 +88,13 @@ class _MaxPoolWithIndices(_MaxPool):
             normalize_axis(self.axis, len(inputs[0].shape))
         return (pooled, TensorInfo(pooled.shape, self.index_element_type))
 
+    def tile(
+        self, boxes: Sequence[Box | None], inputs: Infos, outputs: Infos, context: Context
+    ) -> LayerTile:
+        if boxes[1] is not None:  # indices count from the start of the whole data
+            return Operation.tile(self, boxes, inputs, outputs, context)
+        return super().tile(boxes, inputs, outputs, context)
+
     def prepare_first(self, context: Context) -> Kernel:
         """Leave out the positions, which are most of the work."""
         return _WithoutIndices(self, context)
@@ -150,6 +158,11 @@ class _WithoutIndices(Kernel):
         """Compute the greatest elements."""
         bound = self._context.scratch_bytes if budget is None else budget.scratch_bytes
         return Pooling.execute(self._operation, inputs, self._context._replace(scratch_bytes=bound))
+
+    def tiled(self, operation: Operation) -> Kernel:
+        """Return the kernel of a tile."""
+        assert isinstance(operation, _MaxPoolWithIndices), "a tile of a MaxPool is one"
+        return _WithoutIndices(operation, self._context)
 
     def plan(self, inputs: Infos, budget: ScratchpadBudget) -> LayerPlan:
         context = self._context._replace(scratch_bytes=budget.scratch_bytes)

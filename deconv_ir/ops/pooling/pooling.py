@@ -3,11 +3,22 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
-from deconv_ir.ir.geometry import UNKNOWN, Axis, AxisGeometry, PadMode, Rounding, pooling_axis
+from deconv_ir.ir.boxes import Box, LayerTile, nearest_element
+from deconv_ir.ir.geometry import (
+    UNKNOWN,
+    Axis,
+    AxisGeometry,
+    PadMode,
+    Rounding,
+    pooling_axis,
+    window_reach,
+)
 from deconv_ir.ir.operation import Arrays, Call, Context, Infos, Operation, TensorInfo
+from deconv_ir.ir.options import Semantics
+from deconv_ir.ir.record import field
 from deconv_ir.ir.shapes import element_count, static
 from deconv_ir.ops.base import attribute, choice, choice_of, integers
 from deconv_ir.ops.checks import check_rank, check_type
@@ -40,6 +51,9 @@ class Pooling(Operation):
 
     rounding_type: Rounding = Rounding.FLOOR
     dilations: tuple[int, ...] | None = None
+
+    placed: tuple[AxisGeometry, ...] | None = field(default=None)
+    """Where the windows of a tile begin; None: where the attributes say."""
 
     def rule(self, axis: Axis, data: int, kernel: int) -> AxisGeometry:
         """Find pads and extent of an axis."""
@@ -77,6 +91,8 @@ class Pooling(Operation):
 
     def geometry(self, extents: tuple[int, ...]) -> tuple[AxisGeometry, ...]:
         """Return pads and extents for actual extents."""
+        if self.placed is not None:
+            return self.placed
         return static_geometry(self.axes(), extents, self.kernel, self.auto_pad, self.rule)
 
     def slide_bytes(self, inputs: Infos, outputs: Infos, context: Context) -> int:
@@ -110,6 +126,37 @@ class Pooling(Operation):
 
     def bind(self, inputs: Infos, outputs: Infos, context: Context) -> Call:
         return pool_one(self, inputs[0], context)
+
+    def tile(
+        self, boxes: Sequence[Box | None], inputs: Infos, outputs: Infos, context: Context
+    ) -> LayerTile:
+        box = boxes[0]
+        assert box is not None, "the second output is not computed in tiles"
+        shape = static(inputs[0].shape)
+        geometry = self.geometry(shape[2:])
+        spans, placed = [], []
+        parts = zip(self.axes(), geometry, shape[2:], self.kernel, box[2:], strict=True)
+        for axis, geo, extent, kernel, (start, stop) in parts:
+            found = window_reach(axis, geo.pad_begin, extent, kernel, (start, stop))
+            span = nearest_element((start, stop), extent) if found is None else found
+            spans.append(span)
+            begin = geo.pad_begin + span[0] - axis.stride * start
+            placed.append(AxisGeometry(begin, 0, stop - start, "", ()))
+        operation = self.placed_at(tuple(placed), shape[2:], box[2:], context.semantics)
+        return LayerTile(((*box[:2], *spans),), operation)
+
+    def placed_at(
+        self,
+        placed: tuple[AxisGeometry, ...],
+        extents: tuple[int, ...],
+        box: Box,
+        semantics: Semantics,
+    ) -> Pooling:
+        """Return the operation of a box of the output, whose windows begin where they are placed.
+
+        `extents` are those of the whole data, `box` is the spatial part of that of the output.
+        """
+        return self.replace(placed=placed)
 
     def execute(self, inputs: Arrays, context: Context) -> Arrays:
         data = inputs[0]

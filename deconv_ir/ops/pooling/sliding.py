@@ -137,23 +137,27 @@ def _elements(dtype: Any, scratch_bytes: int) -> int:
 class _Pass(NamedTuple):
     """The windows on one axis, as indices of arrays.
 
-    `full`: where the elements that every window has are read; `rest`: where the others
-    are read, and where that goes.
+    `cells`, in the order of the windows' elements: where they are read, and where that goes
+    (None: everywhere); `gaps`: where the first of them does not go.  The order does not depend
+    on the extents, so that a window's result does not depend on the others.
     """
 
     axis: int
     output: int
-    full: tuple[tuple[slice, ...], ...]
-    rest: tuple[tuple[tuple[slice, ...], tuple[slice, ...]], ...]
+    cells: tuple[tuple[tuple[slice, ...], tuple[slice, ...] | None], ...]
+    gaps: tuple[tuple[slice, ...], ...]
 
 
 def _pass(axis: int, along: Window) -> _Pass:
     before, every = (slice(None),) * axis, slice(0, along.output)
-    full = [(*before, source) for source, target in along.cells if target == every]
-    rest = [
-        ((*before, source), (*before, target)) for source, target in along.cells if target != every
-    ]
-    return _Pass(axis, along.output, tuple(full), tuple(rest))
+    cells = tuple(
+        ((*before, source), None if target == every else (*before, target))
+        for source, target in along.cells
+    )
+    first = along.cells[0][1] if along.cells else slice(0, 0)
+    gaps = (slice(0, first.start), slice(first.stop, along.output))
+    found = tuple((*before, gap) for gap in gaps if gap.start < gap.stop)
+    return _Pass(axis, along.output, cells, found)
 
 
 def slide(
@@ -229,15 +233,17 @@ def _combine(
         out = np.empty(
             (*data.shape[: one.axis], one.output, *data.shape[one.axis + 1 :]), data.dtype
         )
-    if len(one.full) > 1:
-        combine(data[one.full[0]], data[one.full[1]], out=out)
-    elif one.full:
-        np.copyto(out, data[one.full[0]])
-    else:
-        out[...] = start
-    for source in one.full[2:]:
-        combine(out, data[source], out=out)
-    for source, target in one.rest:
-        part = out[target]
+    cells = one.cells
+    if len(cells) > 1 and cells[0][1] is cells[1][1] is None:
+        combine(data[cells[0][0]], data[cells[1][0]], out=out)
+        cells = cells[2:]
+    elif cells:
+        source, target = cells[0]
+        np.copyto(out if target is None else out[target], data[source])
+        cells = cells[1:]
+    for gap in one.gaps:
+        out[gap] = start
+    for source, target in cells:
+        part = out if target is None else out[target]
         combine(part, data[source], out=part)
     return out

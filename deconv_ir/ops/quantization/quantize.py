@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from deconv_ir.errors import ShapeError
+from deconv_ir.ir.boxes import Box, LayerTile
 from deconv_ir.ir.operation import (
     Arrays,
     Context,
@@ -17,6 +20,7 @@ from deconv_ir.ops.base import attribute, choice, integer, operation
 from deconv_ir.ops.checks import merged_type, misfit
 from deconv_ir.ops.elementwise.broadcasting import Broadcast, align, broadcast_shapes
 from deconv_ir.ops.numeric import narrow, np, widen
+from deconv_ir.ops.tiles import elementwise_tile
 
 _INPUTS = ("data", "input_low", "input_high", "output_low", "output_high")
 
@@ -71,6 +75,14 @@ class FakeQuantize(Operation):
         inside = apply("select", below, output_low, apply("add", spread, output_low))
         above = apply("greater", data, apply("maximum", low, high))
         return apply("select", above, output_high, inside)
+
+    def tile(
+        self, boxes: Sequence[Box | None], inputs: Infos, outputs: Infos, context: Context
+    ) -> LayerTile:
+        data, *bounds = (static(info.shape) for info in inputs)
+        if self.auto_broadcast is Broadcast.PDPD:
+            bounds = [static(align(data, b, self.auto_broadcast_axis)) for b in bounds]
+        return elementwise_tile(self, boxes, inputs, (data, *bounds))
 
     def execute(self, inputs: Arrays, context: Context) -> Arrays:
         data, *bounds = map(widen, inputs)

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, ClassVar
 
+from deconv_ir.ir.boxes import Box, LayerTile, Span, whole_box
 from deconv_ir.ir.geometry import Dim
 from deconv_ir.ir.operation import Arrays, Call, Context, Infos, Operation, TensorInfo
 from deconv_ir.ir.shapes import Shape, format_shape, static
@@ -85,6 +86,27 @@ class Reduction(Operation):
         axes = normalize_axes(known, len(static(inputs[0].shape)))
         reduce = functools.partial(type(self).compute, axis=axes, keepdims=self.keep_dims)
         return lambda arrays, out: (narrow(reduce(arrays[0]), dtype),)
+
+    def tile(
+        self, boxes: Sequence[Box | None], inputs: Infos, outputs: Infos, context: Context
+    ) -> LayerTile:
+        (box,), axes = boxes, known_integers(inputs[1])
+        if box is None or axes is None:
+            return super().tile(boxes, inputs, outputs, context)
+        data = static(inputs[0].shape)
+        taken = set(normalize_axes(axes, len(data)))
+        kept = iter(box)
+        spans: list[Span] = []
+        for axis, extent in enumerate(data):
+            if axis in taken:
+                spans.append((0, extent))
+                if self.keep_dims:
+                    next(kept)
+            else:
+                spans.append(next(kept))
+        whole = whole_box(static(inputs[1].shape))
+        seen = tuple(axis for axis in sorted(taken) if data[axis] > 1)
+        return LayerTile((tuple(spans), whole), self, (), seen)
 
     def execute(self, inputs: Arrays, context: Context) -> Arrays:
         data = inputs[0]

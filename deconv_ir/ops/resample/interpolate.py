@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import enum
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import ClassVar, NamedTuple
 
 from deconv_ir.errors import ShapeError
+from deconv_ir.ir.boxes import Box, LayerTile
 from deconv_ir.ir.dtypes import Array
 from deconv_ir.ir.geometry import UNKNOWN, Dim, bounds, interval
 from deconv_ir.ir.operation import (
@@ -19,6 +20,7 @@ from deconv_ir.ir.operation import (
     Sharing,
     TensorInfo,
 )
+from deconv_ir.ir.record import field
 from deconv_ir.ir.shapes import element_count, format_shape, static
 from deconv_ir.ops.base import attribute, boolean, choice, choice_of, integers, number, operation
 from deconv_ir.ops.checks import (
@@ -36,8 +38,11 @@ from deconv_ir.ops.resample.resample import (
     Mode,
     Nearest,
     Settings,
+    Taps,
     resample_bytes,
     resampler,
+    tap_resampler,
+    taps_along,
 )
 from deconv_ir.ops.values import actual, as_dims, unknown_dims
 
@@ -123,6 +128,34 @@ class _Interpolate(Operation):
         run = self._function(inputs, context)
         return lambda arrays, out: (run(arrays[0]),)
 
+    def tile(
+        self, boxes: Sequence[Box | None], inputs: Infos, outputs: Infos, context: Context
+    ) -> LayerTile:
+        (box,), shape = boxes, static(inputs[0].shape)
+        unknown = any(known_integers(i) is None and i.reals is None for i in inputs[1:])
+        if box is None or unknown or any(map(any, self.pads(len(shape)))) or 0 in shape:
+            return super().tile(boxes, inputs, outputs, context)
+        how, scales = self.settings(len(shape)), self._scales(inputs, shape)
+        axes = taps_along(how, shape, static(outputs[0].shape), scales)
+        spans, taps = list(box), []
+        for axis, (index, *weights) in axes.items():
+            some = slice(*box[axis])
+            near = int(index[some].min())
+            spans[axis] = (near, int(index[some].max()) + 1)
+            taps.append((axis, Taps(index[some] - near, *(w[some] for w in weights))))
+        operation = InterpolateTile(how=how, taps=tuple(taps))
+        return LayerTile((tuple(spans), *(None,) * (len(inputs) - 1)), operation)
+
+    def _scales(self, inputs: Infos, shape: tuple[int, ...]) -> dict[int, float]:
+        """Return output extent over data extent, or what the model states, axis by axis."""
+        request = self.request(inputs, len(shape))
+        assert request.axes is not None, "all elements are known"
+        if request.scales is not None:
+            return dict(zip(request.axes, request.scales, strict=True))
+        assert request.sizes is not None, "one of the two is there"
+        sizes = zip(request.axes, static(request.sizes), strict=True)
+        return {axis: size / shape[axis] if shape[axis] else 1.0 for axis, size in sizes}
+
     def execute(self, inputs: Arrays, context: Context) -> Arrays:
         """Interpolate, one axis after the other."""
         infos = [TensorInfo(inputs[0].shape), *map(actual, inputs[1:])]
@@ -136,9 +169,6 @@ class _Interpolate(Operation):
         output = static(self.infer(infos, context)[0].shape)
         pads = self.pads(len(shape))
         shape = tuple(x + begin + end for x, (begin, end) in zip(shape, pads, strict=True))
-        scales = request.scales or tuple(
-            output[axis] / shape[axis] if shape[axis] else 1.0 for axis in request.axes
-        )
         if 0 in output:
             return lambda data: np.zeros(output, data.dtype)
         if 0 in shape:
@@ -146,8 +176,7 @@ class _Interpolate(Operation):
             message = f"there is nothing to interpolate in {shown}"
             raise ShapeError(message, actual=shown, rule="interpolate")
         how = self.settings(len(shape))
-        scale_of = dict(zip(request.axes, scales, strict=True))
-        run = resampler(how, shape, output, scale_of, context.scratch_bytes)
+        run = resampler(how, shape, output, self._scales(infos, shape), context.scratch_bytes)
         return (lambda data: run(np.pad(data, pads))) if any(map(any, pads)) else run
 
     def scratch(self, inputs: Infos, outputs: Infos, context: Context) -> int:
@@ -158,6 +187,23 @@ class _Interpolate(Operation):
             return taken
         padded = [x + sum(pads) for x, pads in zip(data, self.pads(len(data)), strict=True)]
         return taken + element_count(padded) * int(inputs[0].element_type.numpy().itemsize)
+
+
+class InterpolateTile(Operation):
+    """A box of an interpolated array: for each axis that changes, what elements are made of."""
+
+    how: Settings = field()
+    taps: tuple[tuple[int, Taps], ...] = field()
+
+    def bind(self, inputs: Infos, outputs: Infos, context: Context) -> Call:
+        shapes = static(inputs[0].shape), static(outputs[0].shape)
+        run = tap_resampler(self.how, *shapes, dict(self.taps), context.scratch_bytes)
+        return lambda arrays, out: (run(arrays[0]),)
+
+    def scratch(self, inputs: Infos, outputs: Infos, context: Context) -> int:
+        """Count what is between the axes."""
+        data, output = static(inputs[0].shape), static(outputs[0].shape)
+        return resample_bytes(data, output, context.scratch_bytes)
 
 
 def _padded(dim: Dim, pads: int) -> Dim:

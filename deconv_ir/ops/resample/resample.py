@@ -121,19 +121,55 @@ def resampler(
     scratch_bytes : int
         Bound on temporary arrays, where a line takes no more.
     """
+    return tap_resampler(how, data, output, taps_along(how, data, output, scales), scratch_bytes)
+
+
+class Taps(tuple[Any, ...]):
+    """What the elements along an axis are made of: their index and, but for one, weight."""
+
+    __slots__ = ()
+
+    def __new__(cls, *arrays: Array) -> Taps:
+        return super().__new__(cls, arrays)
+
+    def _key(self) -> tuple[Any, ...]:
+        return tuple((array.shape, array.dtype.str, array.tobytes()) for array in self)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Taps) and self._key() == other._key()
+
+    def __hash__(self) -> int:
+        return hash(self._key())
+
+
+def taps_along(
+    how: Settings, data: Sequence[int], output: Sequence[int], scales: Mapping[int, float]
+) -> dict[int, Taps]:
+    """Return what output elements are made of, for each axis that changes."""
+    scales = {a: s for a, s in sorted(scales.items()) if s != 1 or data[a] != output[a]}
+    shrinks = how.antialias and any(scale < 1 for scale in scales.values())
+    return {
+        axis: Taps(*_taps_of(how, scale, data[axis], output[axis], shrinks))
+        for axis, scale in scales.items()
+    }
+
+
+def tap_resampler(
+    how: Settings,
+    data: tuple[int, ...],
+    output: Sequence[int],
+    taps: Mapping[int, Taps],
+    scratch_bytes: int,
+) -> Callable[[Array], Array]:
+    """As `resampler`, given what the elements along each axis that changes are made of."""
     from deconv_ir.kernels.runtime.memory import empty
     from deconv_ir.kernels.runtime.parallel import run_jobs
 
-    scales = {a: s for a, s in sorted(scales.items()) if s != 1 or data[a] != output[a]}
-    lead = min(scales, default=len(data))
+    lead = min(taps, default=len(data))
     cut = _cut(data, output, lead, scratch_bytes)
     count = element_count(data[:lead])
     starts = range(0, (*output, 1)[lead], cut.lines)
-    shrinks = how.antialias and any(scale < 1 for scale in scales.values())
-    axes = [
-        (axis - lead + 1, _taps_of(how, scale, data[axis], output[axis], shrinks))
-        for axis, scale in scales.items()
-    ]
+    axes = [(axis - lead + 1, found) for axis, found in taps.items()]
     jobs = -(-count // cut.rows) * len(starts)
 
     compiled = _compiled(how, data, output, axes, lead)

@@ -6,6 +6,7 @@ import itertools
 from collections.abc import Sequence
 
 from deconv_ir.errors import ShapeError
+from deconv_ir.ir.boxes import Box, LayerTile
 from deconv_ir.ir.geometry import UNKNOWN, Dim, bounds, interval
 from deconv_ir.ir.operation import (
     Arrays,
@@ -18,7 +19,7 @@ from deconv_ir.ir.operation import (
 )
 from deconv_ir.ir.shapes import Shape, format_shape, intersect_dims, static
 from deconv_ir.ops.base import attribute, integer, operation
-from deconv_ir.ops.binding import Lists, OfLists, cut_along
+from deconv_ir.ops.binding import Lists, OfLists, cut_along, known_lists
 from deconv_ir.ops.checks import (
     VALUE_LIMIT,
     add,
@@ -30,6 +31,7 @@ from deconv_ir.ops.checks import (
     only,
 )
 from deconv_ir.ops.numeric import np
+from deconv_ir.ops.tiles import parts_tile
 from deconv_ir.ops.values import ANY, unknown_dims
 
 MAX_PARTS = 1 << 16
@@ -106,6 +108,21 @@ class Concat(Operation):
         concatenate, axis = np.concatenate, normalize_axis(self.axis, len(static(outputs[0].shape)))
         return lambda arrays, out: (concatenate(arrays, axis),)
 
+    def tile(
+        self, boxes: Sequence[Box | None], inputs: Infos, outputs: Infos, context: Context
+    ) -> LayerTile:
+        box = boxes[0]
+        assert box is not None, "there is one output"
+        axis, start = normalize_axis(self.axis, len(box)), 0
+        found: list[Box | None] = []
+        for info in inputs:
+            extent = static(info.shape)[axis]
+            low, high = max(box[axis][0] - start, 0), min(box[axis][1] - start, extent)
+            span = (low, high)
+            found.append((*box[:axis], span, *box[axis + 1 :]) if low < high else None)
+            start += extent
+        return LayerTile(tuple(found), self)
+
     def execute(self, inputs: Arrays, context: Context) -> Arrays:
         return (np.concatenate(inputs, axis=normalize_axis(self.axis, inputs[0].ndim)),)
 
@@ -128,6 +145,22 @@ class _Split(OfLists):
 
     def bind_known(self, shape: tuple[int, ...], lists: Lists, outputs: Infos) -> Call:
         return cut_along(normalize_axis(lists[0][0], len(shape)), outputs)
+
+    def tile(
+        self, boxes: Sequence[Box | None], inputs: Infos, outputs: Infos, context: Context
+    ) -> LayerTile:
+        lists = known_lists(inputs[1:])
+        if lists is None:
+            return super().tile(boxes, inputs, outputs, context)
+        axis, start = normalize_axis(lists[0][0], len(static(inputs[0].shape))), 0
+        found: list[Box | None] = []
+        for box, info in zip(boxes, outputs, strict=True):
+            if box is not None:
+                span = (box[axis][0] + start, box[axis][1] + start)
+                box = (*box[:axis], span, *box[axis + 1 :])
+            found.append(box)
+            start += static(info.shape)[axis]
+        return parts_tile(found, len(inputs))
 
 
 @operation(

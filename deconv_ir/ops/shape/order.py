@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import enum
 import math
+from collections.abc import Sequence
 from typing import Any
 
 from deconv_ir.errors import InputError, ShapeError
+from deconv_ir.ir.boxes import Box, LayerTile, whole_box
 from deconv_ir.ir.geometry import UNKNOWN
 from deconv_ir.ir.operation import (
     Arrays,
@@ -17,7 +19,7 @@ from deconv_ir.ir.operation import (
     Sharing,
     TensorInfo,
 )
-from deconv_ir.ir.shapes import format_shape, intersect_dims
+from deconv_ir.ir.shapes import format_shape, intersect_dims, static
 from deconv_ir.ops.base import attribute, boolean, choice, integer, operation
 from deconv_ir.ops.binding import Lists, OfLists
 from deconv_ir.ops.checks import (
@@ -82,6 +84,20 @@ class Reverse(_SameShape):
             rank = len(data.shape)
             raise misfit("input-shape", "the mask", f"have {rank} elements", axes_info.shape, rank)
         return (TensorInfo(data.shape, data.element_type),)
+
+    def tile(
+        self, boxes: Sequence[Box | None], inputs: Infos, outputs: Infos, context: Context
+    ) -> LayerTile:
+        (box,), chosen = boxes, known_integers(inputs[1])
+        if box is None or chosen is None or self.mode is ReverseMode.MASK:
+            return super().tile(boxes, inputs, outputs, context)
+        shape = static(inputs[0].shape)
+        axes = normalize_axes(chosen, len(shape), "reversed_axes")
+        spans = tuple(
+            (extent - stop, extent - start) if axis in axes else (start, stop)
+            for axis, ((start, stop), extent) in enumerate(zip(box, shape, strict=True))
+        )
+        return LayerTile((spans, whole_box(static(inputs[1].shape))), self)
 
     def execute(self, inputs: Arrays, context: Context) -> Arrays:
         """Turn the axes round (a view)."""
@@ -349,6 +365,16 @@ class Transpose(OfLists):
     def bind_known(self, shape: tuple[int, ...], lists: Lists, outputs: Infos) -> Call:
         order = self.axes(lists[0], len(shape))
         return lambda arrays, out: (arrays[0].transpose(order),)
+
+    def tile(
+        self, boxes: Sequence[Box | None], inputs: Infos, outputs: Infos, context: Context
+    ) -> LayerTile:
+        (box,), order = boxes, known_integers(inputs[1])
+        if box is None or order is None:
+            return super().tile(boxes, inputs, outputs, context)
+        axes = self.axes(order, len(box))
+        spans = tuple(box[axes.index(axis)] for axis in range(len(axes)))
+        return LayerTile((spans, whole_box(static(inputs[1].shape))), self)
 
     def execute(self, inputs: Arrays, context: Context) -> Arrays:
         """Reorder the axes (a view)."""

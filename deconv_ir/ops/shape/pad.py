@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import Any, ClassVar
 
 from deconv_ir.errors import ShapeError
+from deconv_ir.ir.boxes import Box, LayerTile, nearest_element, whole_box
 from deconv_ir.ir.dtypes import Array
 from deconv_ir.ir.geometry import Dim, bounds, interval
 from deconv_ir.ir.operation import (
@@ -19,6 +20,7 @@ from deconv_ir.ir.operation import (
     Sharing,
     TensorInfo,
 )
+from deconv_ir.ir.record import field
 from deconv_ir.ir.shapes import element_count, static
 from deconv_ir.ops.base import attribute, choice, operation
 from deconv_ir.ops.binding import known_lists
@@ -137,6 +139,30 @@ class _Pad(Operation):
         index = np.ravel_multi_index(np.ix_(*sources), data)
         return lambda arrays, out: (arrays[0].reshape(-1).take(index),)
 
+    def tile(
+        self, boxes: Sequence[Box | None], inputs: Infos, outputs: Infos, context: Context
+    ) -> LayerTile:
+        (box,), known = boxes, known_lists(inputs[1:3])
+        if box is None or known is None:
+            return super().tile(boxes, inputs, outputs, context)
+        data = static(inputs[0].shape)
+        spans, index = [], []
+        for extent, begin, end, (start, stop) in zip(data, *known, box, strict=True):
+            if self.pad_mode is PadValues.CONSTANT:
+                source = np.arange(start - begin, stop - begin)
+            else:
+                source = _source(self.pad_mode, extent, begin, end)[start:stop]
+            there = source[(source >= 0) & (source < extent)]
+            span = nearest_element((start - begin, stop - begin), extent)
+            if there.size:
+                span = int(there.min()), int(there.max()) + 1
+            source = np.where((source >= 0) & (source < extent), source - span[0], -1)
+            spans.append(span)
+            index.append(tuple(map(int, source)))
+        others = tuple(whole_box(static(info.shape)) for info in inputs[3:])
+        operation = PadTile(index=tuple(index))
+        return LayerTile((tuple(spans), None, None, *others), operation)
+
     def execute(self, inputs: Arrays, context: Context) -> Arrays:
         data = inputs[0]
         pads = tuple(zip(integers(inputs[1]), integers(inputs[2]), strict=True))
@@ -149,6 +175,24 @@ class _Pad(Operation):
                 data = np.take(data, _source(self.pad_mode, data.shape[axis], begin, end), axis)
             return (data,)
         return (_pad_by_data(data, pads, self.pad_mode),)
+
+
+class PadTile(Operation):
+    """A box of a padded array: for each axis, the element of the data; -1: the pad value."""
+
+    checks_values = False
+
+    index: tuple[tuple[int, ...], ...] = field()
+
+    def execute(self, inputs: Arrays, context: Context) -> Arrays:
+        data = inputs[0]
+        value = only(inputs[1], "pad_value") if len(inputs) > 1 else data.dtype.type(0)
+        result = np.full([len(sources) for sources in self.index], value, data.dtype)
+        there = [[i for i, source in enumerate(sources) if source >= 0] for sources in self.index]
+        if all(there):
+            taken = [[s for s in sources if s >= 0] for sources in self.index]
+            result[np.ix_(*there)] = data[np.ix_(*taken)]
+        return (result,)
 
 
 @functools.lru_cache(maxsize=512)

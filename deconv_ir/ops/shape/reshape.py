@@ -6,6 +6,7 @@ import functools
 from collections.abc import Sequence
 
 from deconv_ir.errors import ShapeError
+from deconv_ir.ir.boxes import Box, LayerTile
 from deconv_ir.ir.dtypes import I64, Array, ElementType
 from deconv_ir.ir.geometry import UNKNOWN, Dim, Interval, bounds, interval
 from deconv_ir.ir.operation import (
@@ -23,6 +24,7 @@ from deconv_ir.ops.binding import known_lists, reshaped
 from deconv_ir.ops.checks import check_type, integers, misfit, product, unknown_shape
 from deconv_ir.ops.elementwise.blocks import is_small
 from deconv_ir.ops.numeric import np
+from deconv_ir.ops.tiles import reshape_tile
 from deconv_ir.ops.values import wrap
 
 # NumPy's copy takes six times as long where the innermost loop is over two elements.
@@ -130,6 +132,11 @@ class Reshape(Operation):
         if known_lists(inputs[1:]) is None or not is_small(element_count(static(outputs[0].shape))):
             return super().bind(inputs, outputs, context)
         return reshaped(outputs[0])
+
+    def tile(
+        self, boxes: Sequence[Box | None], inputs: Infos, outputs: Infos, context: Context
+    ) -> LayerTile:
+        return reshape_tile(boxes, inputs, outputs)
 
     def execute(self, inputs: Arrays, context: Context) -> Arrays:
         """Reshape (a view where possible)."""

@@ -6,11 +6,12 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from deconv_ir.errors import ShapeError
+from deconv_ir.ir.boxes import Box, LayerTile
 from deconv_ir.ir.geometry import Dim, Interval, bounds, interval
 from deconv_ir.ir.operation import Arrays, Call, Context, Infos, Sharing, TensorInfo
-from deconv_ir.ir.shapes import format_shape
+from deconv_ir.ir.shapes import format_shape, static
 from deconv_ir.ops.base import attribute, flags, operation
-from deconv_ir.ops.binding import Lists, OfLists, indexed
+from deconv_ir.ops.binding import Lists, OfLists, indexed, known_lists
 from deconv_ir.ops.checks import (
     axis_count,
     check_rank,
@@ -20,6 +21,7 @@ from deconv_ir.ops.checks import (
     normalize_axes,
 )
 from deconv_ir.ops.checks import integers as elements
+from deconv_ir.ops.tiles import index_tile
 from deconv_ir.ops.values import ANY, ends
 
 _FAR = 2**62
@@ -164,6 +166,15 @@ class Slice(OfLists):
     def bind_known(self, shape: tuple[int, ...], lists: Lists, outputs: Infos) -> Call:
         return indexed(self._index(len(shape), *lists))
 
+    def tile(
+        self, boxes: Sequence[Box | None], inputs: Infos, outputs: Infos, context: Context
+    ) -> LayerTile:
+        (box,), lists = boxes, known_lists(inputs[1:])
+        if box is None or lists is None:
+            return super().tile(boxes, inputs, outputs, context)
+        shape = static(inputs[0].shape)
+        return index_tile(self._index(len(shape), *lists), shape, box, len(inputs))
+
     def execute(self, inputs: Arrays, context: Context) -> Arrays:
         """Slice the array (a view)."""
         data = inputs[0]
@@ -302,6 +313,15 @@ class StridedSlice(OfLists):
 
     def bind_known(self, shape: tuple[int, ...], lists: Lists, outputs: Infos) -> Call:
         return indexed(self._index(shape, *lists))
+
+    def tile(
+        self, boxes: Sequence[Box | None], inputs: Infos, outputs: Infos, context: Context
+    ) -> LayerTile:
+        (box,), lists = boxes, known_lists(inputs[1:])
+        if box is None or lists is None:
+            return super().tile(boxes, inputs, outputs, context)
+        shape = static(inputs[0].shape)
+        return index_tile(self._index(shape, *lists), shape, box, len(inputs))
 
     def execute(self, inputs: Arrays, context: Context) -> Arrays:
         """Slice the array (a view)."""

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import enum
 import math
+from collections.abc import Sequence
 
 from deconv_ir.errors import ShapeError
+from deconv_ir.ir.boxes import Box, LayerTile, partial_axes
 from deconv_ir.ir.geometry import Dim, bounds, interval
 from deconv_ir.ir.operation import Arrays, Context, Infos, Operation, Sharing, TensorInfo
 from deconv_ir.ir.shapes import format_shape, static
@@ -25,6 +27,7 @@ from deconv_ir.ops.checks import (
     product,
 )
 from deconv_ir.ops.numeric import np
+from deconv_ir.ops.tiles import Cropped, along_axes
 from deconv_ir.ops.values import unknown_dims
 
 
@@ -79,6 +82,15 @@ class SpaceToDepth(_Blocks):
         dims = [divided(d, self.block_size, f"spatial axis {i}") for i, d in enumerate(spatial)]
         return (batch, product(channels, self.block_size ** len(spatial)), *dims)
 
+    def tile(
+        self, boxes: Sequence[Box | None], inputs: Infos, outputs: Infos, context: Context
+    ) -> LayerTile:
+        (box,), shape, size = boxes, static(inputs[0].shape), self.block_size
+        assert box is not None, "there is one output"
+        spans = [(size * start, size * stop) for start, stop in box[2:]]
+        blocked = (1,) if 1 in partial_axes(box, static(outputs[0].shape)) else ()
+        return LayerTile(((box[0], (0, shape[1]), *spans),), self, blocked)
+
     def execute(self, inputs: Arrays, context: Context) -> Arrays:
         data, b = inputs[0], self.block_size
         shape = static(self.moved(*data.shape))
@@ -103,6 +115,23 @@ class DepthToSpace(_Blocks):
     def moved(self, batch: Dim, channels: Dim, *spatial: Dim) -> tuple[Dim, ...]:
         depth = divided(channels, self.block_size ** len(spatial), "the channel axis")
         return (batch, depth, *(product(d, self.block_size) for d in spatial))
+
+    def tile(
+        self, boxes: Sequence[Box | None], inputs: Infos, outputs: Infos, context: Context
+    ) -> LayerTile:
+        (box,), shape, size = boxes, static(inputs[0].shape), self.block_size
+        assert box is not None, "there is one output"
+        spans = [(start // size, -(-stop // size)) for start, stop in box[2:]]
+        made = [(size * first, size * last) for first, last in spans]
+        kept = tuple(
+            (start - first, stop - first)
+            for (start, stop), (first, _) in zip(box[2:], made, strict=True)
+        )
+        blocked = (1,) if 1 in partial_axes(box, static(outputs[0].shape)) else ()
+        batch, depth = box[0][1] - box[0][0], static(outputs[0].shape)[1]
+        whole = tuple(made) == tuple(box[2:])
+        operation = self if whole else Cropped(inner=self, box=((0, batch), (0, depth), *kept))
+        return LayerTile(((box[0], (0, shape[1]), *spans),), operation, blocked)
 
     def execute(self, inputs: Arrays, context: Context) -> Arrays:
         data, b = inputs[0], self.block_size
@@ -139,6 +168,12 @@ class ShuffleChannels(Operation):
             axis = normalize_axis(self.axis, len(data.shape))
             divided(data.shape[axis], self.group, f"axis {axis}")
         return (TensorInfo(data.shape, data.element_type),)
+
+    def tile(
+        self, boxes: Sequence[Box | None], inputs: Infos, outputs: Infos, context: Context
+    ) -> LayerTile:
+        axis = normalize_axis(self.axis, len(static(inputs[0].shape)))
+        return along_axes(self, boxes, (axis,), inputs, outputs)
 
     def execute(self, inputs: Arrays, context: Context) -> Arrays:
         data = inputs[0]

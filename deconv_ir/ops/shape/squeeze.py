@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from deconv_ir.errors import ShapeError
+from deconv_ir.ir.boxes import Box, LayerTile
 from deconv_ir.ir.geometry import Dim
 from deconv_ir.ir.operation import Arrays, Call, Context, Infos, Sharing, TensorInfo
 from deconv_ir.ir.shapes import Shape, format_shape, intersect_dims, is_static, static
@@ -16,6 +19,7 @@ from deconv_ir.ops.checks import (
     known_integers,
     normalize_axis,
 )
+from deconv_ir.ops.tiles import reshape_tile
 from deconv_ir.ops.values import unknown_dims
 
 
@@ -69,6 +73,11 @@ class _Squeeze(OfLists):
 
     def bind_known(self, shape: tuple[int, ...], lists: Lists, outputs: Infos) -> Call:
         return reshaped(outputs[0])
+
+    def tile(
+        self, boxes: Sequence[Box | None], inputs: Infos, outputs: Infos, context: Context
+    ) -> LayerTile:
+        return reshape_tile(boxes, inputs, outputs)
 
     def execute(self, inputs: Arrays, context: Context) -> Arrays:
         """Take out the axes (a view)."""
@@ -142,6 +151,11 @@ class Unsqueeze(OfLists):
 
     def bind_known(self, shape: tuple[int, ...], lists: Lists, outputs: Infos) -> Call:
         return reshaped(outputs[0])
+
+    def tile(
+        self, boxes: Sequence[Box | None], inputs: Infos, outputs: Infos, context: Context
+    ) -> LayerTile:
+        return reshape_tile(boxes, inputs, outputs)
 
     def execute(self, inputs: Arrays, context: Context) -> Arrays:
         """Put in the axes (a view)."""

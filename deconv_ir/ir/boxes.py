@@ -1,0 +1,95 @@
+"""Boxes of tensors: a range of indices on each axis."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from deconv_ir.ir.operation import Operation
+
+Span = tuple[int, int]
+"""The indices from the first to before the second."""
+
+Box = tuple[Span, ...]
+"""A span on each axis."""
+
+
+def whole_box(shape: Sequence[int]) -> Box:
+    """Return the box of all elements."""
+    return tuple((0, extent) for extent in shape)
+
+
+def box_shape(box: Box) -> tuple[int, ...]:
+    """Return the extents of a box."""
+    return tuple(stop - start for start, stop in box)
+
+
+def hull(boxes: Iterable[Box]) -> Box:
+    """Return the smallest box around boxes of one rank.
+
+    Examples
+    --------
+    >>> from deconv_ir.ir.boxes import hull
+    >>> hull([((0, 2), (4, 5)), ((1, 3), (4, 6))])
+    ((0, 3), (4, 6))
+    """
+    return tuple(
+        (min(start for start, _ in spans), max(stop for _, stop in spans))
+        for spans in zip(*boxes, strict=True)
+    )
+
+
+def partial_axes(box: Box, shape: Sequence[int]) -> tuple[int, ...]:
+    """Return the axes on which a box has fewer elements than the tensor."""
+    return tuple(
+        a for a, (span, extent) in enumerate(zip(box, shape, strict=True)) if span != (0, extent)
+    )
+
+
+def inside(box: Box, outer: Box) -> tuple[slice, ...]:
+    """Return where a box lies in an array that has the elements of an outer one."""
+    return tuple(
+        slice(start - first, stop - first)
+        for (start, stop), (first, _) in zip(box, outer, strict=True)
+    )
+
+
+def as_slices(box: Box) -> tuple[slice, ...]:
+    """Return the index of a box in an array of the whole tensor."""
+    return tuple(slice(*span) for span in box)
+
+
+def nearest_element(span: Span, extent: int) -> Span:
+    """Return the one element nearest to a span beyond the data, (0, 0) where there is none."""
+    at = max(0, min(span[0], extent - 1))
+    return at, min(at + 1, extent)
+
+
+class LayerTile(NamedTuple):
+    """How a layer computes boxes of its outputs, see `Operation.tile`.
+
+    Attributes
+    ----------
+    inputs : tuple of Box or None
+        The box of each input that it takes; None: not needed.
+    operation : Operation
+        Computes the boxes of the outputs from those of the inputs.
+    blocked : tuple of int
+        Axes of the outputs that would have to be whole.
+    seen : tuple of int
+        Axes of the first input that are reduced, and so needed whole for any box.
+
+    Examples
+    --------
+    >>> from deconv_ir.operations import Context, LayerTile, TensorInfo, find_operation
+    >>> data = TensorInfo((1, 4, 16))
+    >>> tile = find_operation("ReLU")().tile([((0, 1), (0, 4), (8, 12))], [data], [data], Context())
+    >>> isinstance(tile, LayerTile), tile.inputs
+    (True, (((0, 1), (0, 4), (8, 12)),))
+    """
+
+    inputs: tuple[Box | None, ...]
+    operation: Operation
+    blocked: tuple[int, ...] = ()
+    seen: tuple[int, ...] = ()

@@ -1,0 +1,70 @@
+"""What operations tell of themselves: expressions to compile, and how the two semantics differ."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple, Protocol
+
+from deconv_ir.ir.geometry import Dim
+
+
+class SemanticsDifference(NamedTuple):
+    """A layer that the two semantics compute differently.
+
+    Attributes
+    ----------
+    message : str
+        The difference and the semantics in use, in one sentence.
+    spec, openvino : tuple of int or Interval
+        The values by the specification and by the OpenVINO runtime.
+
+    Examples
+    --------
+    >>> from deconv_ir.operations import ConvolutionBackpropData, Context, SemanticsDifference
+    >>> from deconv_ir.operations import TensorInfo
+    >>> up = ConvolutionBackpropData(
+    ...     strides=(2,), dilations=(1,), pads_begin=(0,), pads_end=(0,)
+    ... )
+    >>> requested = TensorInfo((1,), value=(9,))  # output_shape; total padding 2*4 + 3 - 9 = 2
+    >>> inputs = [TensorInfo((1, 4, 5)), TensorInfo((4, 3, 3)), requested]
+    >>> found = up.compare_semantics(inputs, Context())
+    >>> isinstance(found, SemanticsDifference), found.spec, found.openvino  # pads_begin
+    (True, (1,), (0,))
+    """
+
+    message: str
+    spec: tuple[Dim, ...]
+    openvino: tuple[Dim, ...]
+
+
+class Expression(Protocol):
+    """A tree of elementwise operations in f32, as `deconv_ir.kernels.pointwise` compiles it.
+
+    Its values are numbered; None stands for a value that cannot be computed.
+
+    Examples
+    --------
+    >>> from deconv_ir.operations import Expression, find_operation
+    >>> class Recorder:  # it has the methods of Expression
+    ...     def constant(self, number): ...
+    ...     def append_axes(self, value, count): ...
+    ...     def apply(self, name, *operands, immediates=()):
+    ...         return f"{name}{operands}"
+    >>> expression: Expression = Recorder()
+    >>> find_operation("HSwish")().compile(expression, [0], [])
+    'hswish(0,)'
+    """
+
+    def constant(self, number: float) -> int:
+        """Return a value that is the same everywhere."""
+        ...
+
+    def apply(
+        self, name: str, *operands: int | None, immediates: Sequence[float] = ()
+    ) -> int | None:
+        """Return what a compiled operation makes of values; None where there is no such one."""
+        ...
+
+    def append_axes(self, value: int, count: int) -> int | None:
+        """Return an input with axes of extent 1 appended to its shape; None for other values."""
+        ...

@@ -1,0 +1,160 @@
+"""The walk backwards over a graph with boxes: what part of each tensor a box of an output needs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from deconv_ir.ir.boxes import Box, LayerTile, hull, whole_box
+from deconv_ir.ir.graph import Graph, Source
+from deconv_ir.ir.operation import Context, TensorInfo
+from deconv_ir.ir.shapes import is_static, static
+
+
+def has_known_elements(info: TensorInfo) -> bool:
+    """Whether inference has found all elements of an integer tensor, as it does for shapes."""
+    if info.value is None or info.element_type is None or not is_static(info.shape):
+        return False
+    return info.element_type.kind in ("int", "uint") and is_static(info.value)
+
+
+class Walk(NamedTuple):
+    """The layers that a walk goes over.
+
+    Attributes
+    ----------
+    graph : Graph
+    order : tuple of int
+        Layers in topological order, those fused into another left out.
+    infos : sequence
+        For each layer, the TensorInfo of each of its outputs; all shapes are static.
+    context : Context
+    ends : frozenset of int
+        Layers whose outputs are there: constants, and others that are given.
+    fused : mapping
+        Layer -> the layers behind it that are computed with it.
+    """
+
+    graph: Graph
+    order: tuple[int, ...]
+    infos: Sequence[Sequence[TensorInfo]]
+    context: Context
+    ends: frozenset[int] = frozenset()
+    fused: Mapping[int, tuple[int, ...]] = {}
+
+    def info(self, source: Source) -> TensorInfo:
+        """Return what is known of a tensor."""
+        return self.infos[source[0]][source[1]]
+
+    def whole(self, source: Source) -> Box | None:
+        """Return the whole of a tensor that is there anyway: a constant, or known elements."""
+        info = self.info(source)
+        if source[0] not in self.ends and not has_known_elements(info):
+            return None
+        return whole_box(static(info.shape))
+
+    def made(self, index: int) -> tuple[Source, ...]:
+        """Return the tensors that a layer computes, with what is fused into it."""
+        fused = self.fused.get(index)
+        if fused:
+            return ((fused[-1], 0),)
+        return tuple((index, output) for output in range(len(self.infos[index])))
+
+
+class Regions(NamedTuple):
+    """What boxes of some tensors need.
+
+    Attributes
+    ----------
+    boxes : dict
+        Tensor -> the box of it that is needed.
+    tiles : dict
+        Layer -> how it computes the boxes of its outputs.
+    """
+
+    boxes: dict[Source, Box]
+    tiles: dict[int, LayerTile]
+
+    @property
+    def blocked(self) -> dict[int, tuple[int, ...]]:
+        """The layers that cannot compute their box, and the axes on which it would be whole."""
+        return {index: tile.blocked for index, tile in self.tiles.items() if tile.blocked}
+
+
+class Blocker(NamedTuple):
+    """A layer that keeps an axis of the output from being tiled, and what it sees whole."""
+
+    layer: int
+    axes: tuple[int, ...]
+
+
+def required_regions(walk: Walk, wanted: Mapping[Source, Box], *, local: bool = False) -> Regions:
+    """Find the box of each tensor that boxes of some tensors need.
+
+    Parameters
+    ----------
+    walk : Walk
+    wanted : mapping
+        Tensor -> the box of it that is computed.
+    local : bool
+        Without what is needed only because a layer reduces a whole axis.
+    """
+    demands: dict[Source, list[Box]] = {source: [box] for source, box in wanted.items()}
+    boxes: dict[Source, Box] = {}
+    tiles: dict[int, LayerTile] = {}
+    for index in reversed(walk.order):
+        made = walk.made(index)
+        found = [hull(demands[source]) if source in demands else None for source in made]
+        for source, box in zip(made, found, strict=True):
+            if box is not None:
+                boxes[source] = walk.whole(source) or box
+        operation = walk.graph.layers[index].operation
+        sources = [s for s in walk.graph.topology.sources[index] if s is not None]
+        if not sources or index in walk.ends or all(box is None for box in found):
+            continue
+        if all(b is None or walk.whole(s) is not None for s, b in zip(made, found, strict=True)):
+            continue
+        inputs = [walk.info(source) for source in sources]
+        tile = operation.tile(found, inputs, [walk.info(s) for s in made], walk.context)
+        tiles[index] = tile
+        if local and tile.seen:
+            continue
+        for source, box in zip(sources, tile.inputs, strict=True):
+            if box is not None:
+                demands.setdefault(source, []).append(box)
+    for source, several in demands.items():
+        boxes.setdefault(source, walk.whole(source) or hull(several))
+    return Regions(boxes, tiles)
+
+
+def find_blockers(walk: Walk, wanted: Source) -> list[Blocker | None]:
+    """Tell for each axis of a tensor which layer keeps it from being tiled; None: it can be."""
+    whole = whole_box(static(walk.info(wanted).shape))
+    everything = required_regions(walk, {wanted: whole}, local=True).boxes
+    return [_blocker(walk, wanted, whole, axis, everything) for axis in range(len(whole))]
+
+
+def _blocker(
+    walk: Walk, wanted: Source, whole: Box, axis: int, everything: Mapping[Source, Box]
+) -> Blocker | None:
+    extent = whole[axis][1]
+    if extent < 2:
+        return None
+    at = extent // 2
+    unit = {wanted: (*whole[:axis], (at, at + 1), *whole[axis + 1 :])}
+    regions = required_regions(walk, unit)
+    for index in sorted(regions.blocked, key=walk.order.index):
+        return Blocker(index, regions.blocked[index])
+    # A layer that reduces a whole axis may need all of an input of which the rest of the
+    # network needs little.
+    reducing = [i for i in walk.order if i in regions.tiles and regions.tiles[i].seen]
+    if not reducing:
+        return None
+    near = required_regions(walk, unit, local=True).boxes
+    for source, box in near.items():
+        if walk.graph.layers[source[0]].type != "Parameter":
+            continue
+        for a, span in enumerate(box):
+            if span != everything[source][a] and span != regions.boxes[source][a]:
+                return Blocker(reducing[0], regions.tiles[reducing[0]].seen)
+    return None

@@ -1,0 +1,89 @@
+"""Tiles of convolutions and transposed convolutions: a box of the output, with pads of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from deconv_ir.ir.boxes import Box, LayerTile, nearest_element, partial_axes, whole_box
+from deconv_ir.ir.dtypes import Array
+from deconv_ir.ir.geometry import Axis, transposed_reach, window_reach
+from deconv_ir.ir.operation import Arrays, Context, Infos, Operation, TensorInfo
+from deconv_ir.ir.record import field
+from deconv_ir.ir.shapes import static
+from deconv_ir.ops.numeric import np
+
+
+class ConvolutionTile(Operation):
+    """A box of a convolution's output: pads count from the box of the data."""
+
+    layer: Any = field()
+    """The operation of the whole layer."""
+    pads_begin: tuple[int, ...] = field()
+    extents: tuple[int, ...] = field()
+    channels_last: bool = field(default=False)
+
+    def accepts_out(self, inputs: Infos, output: TensorInfo) -> bool:
+        return not self.channels_last
+
+    def execute(self, inputs: Arrays, context: Context) -> Arrays:
+        """Pack the filter and compute the box, where the filter is not constant."""
+        return (self.place(self.layer.kernel_of(inputs, context), inputs[0]),)
+
+    def execute_into(self, inputs: Arrays, context: Context, out: Array) -> None:
+        """Compute the box into an array."""
+        self.place(self.layer.kernel_of(inputs, context), inputs[0], out)
+
+    def place(self, kernel: Any, data: Array, *more: Any) -> Array:
+        """Run a packed kernel; `more` are `out` and the budget."""
+        given = np.moveaxis(data, -1, 1) if self.channels_last else data
+        result: Array = kernel.run(given, self.pads_begin, self.extents, *more)
+        return np.moveaxis(result, 1, -1) if self.channels_last else result
+
+
+def tile_convolution(
+    layer: Any,
+    box: Box | None,
+    inputs: Infos,
+    outputs: Infos,
+    axes: Sequence[Axis],
+    kernel: Sequence[int],
+    pads: Sequence[int],
+) -> LayerTile:
+    """Find the box of the data, and the pads that count from it.
+
+    Channels are needed whole, and are computed whole.
+    """
+    assert box is not None, "a convolution has one output"
+    transposed = hasattr(layer, "groups_of")
+    last = transposed and layer.channels_last
+    shape = static(inputs[0].shape)
+    first = 1 if last else 2
+    channel = len(shape) - 1 if last else 1
+    spatial = range(first, first + len(kernel))
+    spans, places = [], []
+    for axis, k, pad, at in zip(axes, kernel, pads, spatial, strict=True):
+        reach = transposed_reach if transposed else window_reach
+        found = reach(axis, pad, shape[at], k, box[at])
+        span = nearest_element(box[at], shape[at]) if found is None else found
+        spans.append(span)
+        stride = axis.stride
+        if transposed:
+            places.append(pad + box[at][0] - stride * span[0])
+        else:
+            places.append(pad + span[0] - stride * box[at][0])
+    data: list[tuple[int, int]] = [(0, extent) for extent in shape]
+    data[0] = box[0]
+    data[first : first + len(kernel)] = spans
+    rest = tuple(whole_box(static(info.shape)) for info in inputs[1:2])
+    # Of the others, a bias is needed; requested extents are in the placement.
+    others = tuple(
+        whole_box(static(info.shape)) if transposed and at == layer.bias_at else None
+        for at, info in enumerate(inputs[2:], 2)
+    )
+    extents = tuple(box[at][1] - box[at][0] for at in spatial)
+    operation = ConvolutionTile(
+        layer=layer, pads_begin=tuple(places), extents=extents, channels_last=last
+    )
+    blocked = (channel,) if channel in partial_axes(box, static(outputs[0].shape)) else ()
+    return LayerTile((tuple(data), *rest, *others), operation, blocked)

@@ -1,0 +1,253 @@
+"""What tiles of several operations share: boxes of broadcast inputs, and parts of arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from deconv_ir.ir.boxes import (
+    Box,
+    LayerTile,
+    Span,
+    hull,
+    inside,
+    nearest_element,
+    partial_axes,
+    whole_box,
+)
+from deconv_ir.ir.dtypes import Array
+from deconv_ir.ir.operation import Arrays, Call, Context, Infos, Operation, Sharing, TensorInfo
+from deconv_ir.ir.record import field
+from deconv_ir.ir.shapes import element_count, static
+
+
+class Part(Operation):
+    """Parts of an array, one an output, as slices and new axes say."""
+
+    sharing = Sharing.PART
+    checks_values = False
+
+    index: tuple[tuple[tuple[int | None, int | None, int] | int | None, ...], ...] = field()
+    """For each output, for each axis: start, stop and step; an index; None: a new axis."""
+
+    def bind(self, inputs: Infos, outputs: Infos, context: Context) -> Call:
+        indices = self.indices()
+        return lambda arrays, out: [arrays[0][index] for index in indices]
+
+    def execute(self, inputs: Arrays, context: Context) -> Arrays:
+        return [inputs[0][index] for index in self.indices()]
+
+    def indices(self) -> list[tuple[Any, ...]]:
+        """Return what arrays are indexed with."""
+        return [
+            tuple(slice(*one) if isinstance(one, tuple) else one for one in index)
+            for index in self.index
+        ]
+
+
+class Shaped(Operation):
+    """The elements of an array in a given shape."""
+
+    sharing = Sharing.WHOLE
+    checks_values = False
+
+    shape: tuple[int, ...] = field()
+
+    def execute(self, inputs: Arrays, context: Context) -> Arrays:
+        return (inputs[0].reshape(self.shape),)
+
+
+class Crop(Operation):
+    """A box of an array, with memory of its own."""
+
+    checks_values = False
+
+    box: tuple[Span, ...] = field()
+
+    def accepts_out(self, inputs: Infos, output: TensorInfo) -> bool:
+        return True
+
+    def execute_into(self, inputs: Arrays, context: Context, out: Array) -> None:
+        out[...] = inputs[0][tuple(slice(*span) for span in self.box)]
+
+    def execute(self, inputs: Arrays, context: Context) -> Arrays:
+        return (inputs[0][tuple(slice(*span) for span in self.box)].copy(),)
+
+
+class Cropped(Operation):
+    """An operation of which a box of the output is kept."""
+
+    checks_values = False
+
+    inner: Operation = field()
+    box: tuple[Span, ...] = field()
+
+    def bind(self, inputs: Infos, outputs: Infos, context: Context) -> Call:
+        index = tuple(slice(*span) for span in self.box)
+
+        def call(arrays: Arrays, out: Array | None) -> Arrays:
+            return (self.inner.execute(arrays, context)[0][index],)
+
+        return call
+
+    def execute(self, inputs: Arrays, context: Context) -> Arrays:
+        return (self.inner.execute(inputs, context)[0][tuple(slice(*s) for s in self.box)],)
+
+    def scratch(self, inputs: Infos, outputs: Infos, context: Context) -> int:
+        """Count about what is computed beyond the box."""
+        element_type = outputs[0].element_type
+        width = 8 if element_type is None else element_type.numpy().itemsize
+        return 2 * element_count(static(inputs[0].shape)) * int(width)
+
+
+def broadcast_box(box: Box, shape: Sequence[int]) -> Box:
+    """Return the box of an input that is broadcast, by NumPy's rule, to an output.
+
+    Examples
+    --------
+    >>> from deconv_ir.ops.tiles import broadcast_box
+    >>> broadcast_box(((0, 1), (2, 5), (4, 8)), (1, 16))
+    ((0, 1), (4, 8))
+    """
+    spans = box[len(box) - len(shape) :]
+    return tuple((0, 1) if extent == 1 else span for span, extent in zip(spans, shape, strict=True))
+
+
+def elementwise_tile(
+    operation: Operation,
+    boxes: Sequence[Box | None],
+    inputs: Infos,
+    aligned: Sequence[tuple[int, ...]] | None = None,
+) -> LayerTile:
+    """Return the tile of an operation that works element by element, inputs broadcast.
+
+    `aligned` are the shapes in which NumPy broadcasts the inputs as the operation does: their
+    own, with ones around them.
+    """
+    (box,) = boxes
+    assert box is not None, "a layer is computed where its output is needed"
+    shapes = [static(info.shape) for info in inputs]
+    found = []
+    for own, shape in zip(shapes, aligned or shapes, strict=True):
+        if all(extent == 1 for extent in own):
+            found.append(whole_box(own))
+            continue
+        starts = range(len(shape))
+        start = next(i for i in starts if own[: len(shape) - i] == shape[i : i + len(own)])
+        spans = broadcast_box(box, shape)[start : start + len(own)]
+        found.append(spans + ((0, 1),) * (len(own) - len(spans)))
+    return LayerTile(tuple(found), operation)
+
+
+def along_axes(
+    operation: Operation,
+    boxes: Sequence[Box | None],
+    axes: Sequence[int],
+    inputs: Infos,
+    outputs: Infos,
+) -> LayerTile:
+    """Return the tile of an operation that needs some axes of its first input whole.
+
+    Its output has the shape of that input; further inputs are needed whole.
+    """
+    (box,) = boxes
+    assert box is not None, "there is one output"
+    data = static(inputs[0].shape)
+    spans = tuple(
+        (0, e) if a in axes else span for a, (span, e) in enumerate(zip(box, data, strict=True))
+    )
+    others = tuple(whole_box(static(info.shape)) for info in inputs[1:])
+    blocked = tuple(a for a in partial_axes(box, static(outputs[0].shape)) if a in axes)
+    return LayerTile((spans, *others), operation, blocked)
+
+
+def parts_tile(boxes: Sequence[Box | None], count: int) -> LayerTile:
+    """Return the tile of an operation whose outputs are boxes of its first input."""
+    outer = hull([box for box in boxes if box is not None])
+    index = tuple(
+        () if box is None else tuple((s.start, s.stop, 1) for s in inside(box, outer))
+        for box in boxes
+    )
+    return LayerTile((outer, *(None,) * (count - 1)), Part(index=index))
+
+
+def index_tile(
+    index: Sequence[slice | int | None], shape: Sequence[int], box: Box, count: int
+) -> LayerTile:
+    """Return the tile of an operation that indexes its first input, of so many inputs.
+
+    `index` has a slice or a number for the axes of the data; None: a new axis of the output.
+    """
+    spans: list[Span] = []
+    kept: list[tuple[int | None, int | None, int] | int | None] = []
+    wanted = iter(box)
+    extents = iter(shape)
+    for one in index:
+        if one is None:
+            next(wanted)
+            kept.append(None)
+            continue
+        extent = next(extents)
+        if isinstance(one, int):
+            spans.append((one % extent, one % extent + 1))
+            kept.append(0)
+            continue
+        start, _, step = one.indices(extent)
+        first, stop = next(wanted)
+        ends = (start + step * first, start + step * (stop - 1))
+        if first < stop:
+            spans.append((min(ends), max(ends) + 1))
+            kept.append((None, None, step))
+        else:
+            spans.append(nearest_element((start, start), extent))
+            kept.append((0, 0, 1))
+    return LayerTile((tuple(spans), *(None,) * (count - 1)), Part(index=(tuple(kept),)))
+
+
+def reshape_tile(boxes: Sequence[Box | None], inputs: Infos, outputs: Infos) -> LayerTile:
+    """Return the tile of an operation that gives its first input another shape.
+
+    Axes that stay as they are may be parts; those that are mixed with others are needed whole.
+    """
+    (box,) = boxes
+    assert box is not None, "there is one output"
+    data, output = static(inputs[0].shape), static(outputs[0].shape)
+    spans = list(whole_box(data))
+    computed = list(whole_box(output))
+    for axis, source in kept_axes(data, output):
+        spans[source] = computed[axis] = box[axis]
+    blocked = tuple(a for a, span in enumerate(box) if span != computed[a])
+    operation = Shaped(shape=tuple(stop - start for start, stop in computed))
+    return LayerTile((tuple(spans), *(None,) * (len(inputs) - 1)), operation, blocked)
+
+
+def kept_axes(data: Sequence[int], output: Sequence[int]) -> list[tuple[int, int]]:
+    """Return the axes of a reshaped array that are axes of the data, with those.
+
+    Examples
+    --------
+    >>> from deconv_ir.ops.tiles import kept_axes
+    >>> kept_axes((2, 12, 8, 8), (2, 3, 4, 8, 8))
+    [(0, 0), (3, 2), (4, 3)]
+    """
+    if 0 in data:
+        return []
+    found: list[tuple[int, int]] = []
+    i = j = 0
+    while i < len(output) and j < len(data):
+        if output[i] == data[j]:
+            found.append((i, j))
+            i, j = i + 1, j + 1
+        elif output[i] == 1:
+            i += 1
+        elif data[j] == 1:
+            j += 1
+        else:  # the shortest runs of axes with equally many elements
+            left, right = output[i], data[j]
+            i, j = i + 1, j + 1
+            while left != right:
+                if left < right:
+                    left, i = left * output[i], i + 1
+                else:
+                    right, j = right * data[j], j + 1
+    return found

@@ -1,0 +1,69 @@
+"""What a model does in tiles."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import islice
+from typing import TYPE_CHECKING, Any
+
+from deconv_ir.errors import InputError
+from deconv_ir.ir.graph import Graph, Source
+from deconv_ir.ir.operation import Context, TensorInfo
+
+if TYPE_CHECKING:
+    from deconv_ir.tiling.tiled_run import TiledRun
+
+_NAMED = 4
+
+
+class Tileable:
+    """The methods of a model that compute an output a box at a time."""
+
+    graph: Graph
+    context: Context
+    memory_limit: int | None
+
+    def _tiling(
+        self, shapes: Mapping[str, Any] | None, output: str | None
+    ) -> tuple[dict[int, str], Sequence[Sequence[TensorInfo]], dict[str, Source]]:
+        """Return names of the inputs by layer, what is known of each tensor, and the outputs."""
+        raise NotImplementedError
+
+    def tiled(
+        self, shapes: Mapping[str, Any] | None = None, *, output: str | None = None
+    ) -> TiledRun:
+        """Return what computes the output a box at a time, each exactly as in a run of the whole.
+
+        Parameters
+        ----------
+        shapes : mapping, optional
+            Input name -> shape of the whole array; inputs left out have the shape of the model.
+        output : str, optional
+            The tensor to compute; default: the output of a model that has one.
+
+        Raises
+        ------
+        InputError
+            The model has several outputs and none is named, or a shape does not fit.
+        UnsupportedError
+            A shape of the network is known only when it runs.
+
+        Examples
+        --------
+        >>> import deconv_ir
+        >>> tiles = deconv_ir.load("samples/block/block.xml").tiled()
+        >>> tiles.tile(((0, 1), (0, 4), (8, 16), (0, 32))).inputs  # what that box reads
+        {'x': ((0, 1), (0, 8), (3, 9), (0, 16))}
+        """
+        from deconv_ir.tiling.tiled_run import TiledRun
+
+        names, infos, wanted = self._tiling(shapes, output)
+        if len(wanted) > 1:
+            raise InputError(
+                f"tiles are those of one output, the model has {len(wanted)} "
+                f"({', '.join(map(repr, islice(wanted, _NAMED)))})",
+                file=self.graph.file,
+                hint="name one of them",
+            )
+        (source,) = wanted.values()
+        return TiledRun(self.graph, self.context, names, infos, source, self.memory_limit)

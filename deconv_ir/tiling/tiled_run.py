@@ -1,0 +1,225 @@
+"""A network that is computed a box of its output at a time."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+from deconv_ir.errors import UnsupportedError
+from deconv_ir.execute.buffers import tensor_bytes
+from deconv_ir.execute.executor import Executor
+from deconv_ir.execute.lru_cache import LRUCache
+from deconv_ir.execute.plan import Plan
+from deconv_ir.ir.boxes import Box, box_shape
+from deconv_ir.ir.graph import Graph, Source
+from deconv_ir.ir.operation import Context, TensorInfo
+from deconv_ir.ir.regions import Blocker, Walk, find_blockers, required_regions
+from deconv_ir.ir.shapes import element_count, format_shape, is_static, static
+from deconv_ir.tiling.tile_plan import TileGraph, plan_tile, tile_graph
+
+if TYPE_CHECKING:
+    from deconv_ir.ir.dtypes import Array
+
+_PLANS_KEPT = 128
+
+Read = Callable[[str, Box], "Array"]
+"""Takes the name of an input and a box; returns the elements."""
+
+
+class Tile(NamedTuple):
+    """A box of the output that is ready to be computed.
+
+    Attributes
+    ----------
+    box : tuple of (int, int)
+        Of the output: the first index and the one after the last, on each axis.
+    inputs : dict
+        Name of an input -> the box of it that is read.
+    plan : Plan
+
+    Examples
+    --------
+    >>> import deconv_ir
+    >>> tiles = deconv_ir.load("samples/block/block.xml").tiled()
+    >>> tile = tiles.tile(((0, 1), (0, 4), (8, 16), (0, 32)))
+    >>> isinstance(tile, deconv_ir.Tile), tile.inputs
+    (True, {'x': ((0, 1), (0, 8), (3, 9), (0, 16))})
+    """
+
+    box: Box
+    inputs: dict[str, Box]
+    plan: Plan
+
+
+class TiledRun:
+    """Computes boxes of one output, each exactly as a run of the whole would; see `Model.tiled`.
+
+    Safe to use from several threads at once.
+
+    Parameters
+    ----------
+    graph : Graph
+    context : Context
+    names : mapping
+        Index of a Parameter -> name of the input.
+    infos : sequence
+        For each layer, the TensorInfo of each of its outputs.
+    output : Source
+        The tensor that is computed.
+    memory_limit : int or None
+        Bytes that the constants may take; None: the available memory.
+
+    Raises
+    ------
+    UnsupportedError
+        A shape of the network is not known before it runs.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import deconv_ir
+    >>> model = deconv_ir.load("samples/block/block.xml")
+    >>> tiles = model.tiled()
+    >>> isinstance(tiles, deconv_ir.TiledRun), tiles.shape
+    (True, (1, 4, 32, 32))
+    >>> x = np.ones((1, 8, 16, 16), np.float32)
+    >>> read = lambda name, box: x[tuple(slice(*span) for span in box)]
+    >>> found = tiles.run(tiles.tile(((0, 1), (0, 4), (8, 16), (0, 32))), read)
+    >>> np.array_equal(found, model.run(x)["y"][:, :, 8:16])
+    True
+    """
+
+    def __init__(
+        self,
+        graph: Graph,
+        context: Context,
+        names: Mapping[int, str],
+        infos: Sequence[Sequence[TensorInfo]],
+        output: Source,
+        memory_limit: int | None = None,
+    ) -> None:
+        self.graph, self.context, self.output = graph, context, output
+        self.names = dict(names)
+        executor = Executor(graph, context, (output,), memory_limit)
+        _require_static(graph, executor.order, infos)
+        self._executor = executor
+        self._prepared = executor.prepare(infos)
+        self._walk = Walk(
+            self._prepared.graph,
+            self._prepared.steps,
+            infos,
+            context,
+            executor.constant,
+            self._prepared.fused,
+        )
+        self._plans: LRUCache[Hashable, Plan] = LRUCache(_PLANS_KEPT)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Extents of the whole output."""
+        return static(self._walk.info(self.output).shape)
+
+    @property
+    def info(self) -> TensorInfo:
+        """Shape and element type of the whole output."""
+        return self._walk.info(self.output)
+
+    @functools.cached_property
+    def _blockers(self) -> list[Blocker | None]:
+        return find_blockers(self._walk, self.output)
+
+    @property
+    def tileable_axes(self) -> tuple[int, ...]:
+        """The axes of the output on which a tile may be smaller than the whole."""
+        return tuple(axis for axis, blocker in enumerate(self._blockers) if blocker is None)
+
+    def require_tileable(self, tile: Sequence[int]) -> None:
+        """Require that every axis on which the output is larger than a tile can be tiled.
+
+        Raises
+        ------
+        UnsupportedError
+            Names the layer that sees a whole axis, and the axes that can be tiled.
+        """
+        cut = [a for a, (n, extent) in enumerate(zip(tile, self.shape, strict=True)) if n < extent]
+        if not cut:
+            return
+        found = self._blockers
+        wrong = [axis for axis in cut if found[axis] is not None]
+        if not wrong:
+            return
+        first = found[wrong[0]]
+        assert first is not None, "it is wrong"
+        layer = self._walk.graph.layers[first.layer]
+        free = self.tileable_axes
+        can = f"{_listed(free)} can be" if free else "no axis can be"
+        raise UnsupportedError(
+            f"sees the whole of {_listed(first.axes)}, so {_listed(wrong)} of the output "
+            f"{format_shape(self.shape)} cannot be tiled; {can}",
+            file=self.graph.file,
+            line=layer.line,
+            layer=layer.label,
+            rule="tiling",
+        )
+
+    def tile(self, box: Box) -> Tile:
+        """Find what a box of the output needs, and plan it; tiles of equal geometry share plans."""
+        wanted = {self.output: box}
+        regions = required_regions(self._walk, wanted)
+        part = tile_graph(self._prepared, self._walk, regions, wanted)
+        plan = self._plans.get(part.key, lambda: self._plan(part))
+        return Tile(box, {self.names[i]: found for i, found in part.inputs.items()}, plan)
+
+    def _plan(self, part: TileGraph) -> Plan:
+        return plan_tile(self._prepared, part, self._walk, self.context)
+
+    def bytes_of(self, tile: Tile) -> int:
+        """Return the bytes that computing a tile takes, with what it reads and its result."""
+        taken = tile.plan.peak_bytes
+        for index, name in self.names.items():
+            if name in tile.inputs:
+                info = self._walk.info((index, 0))
+                shape = box_shape(tile.inputs[name])
+                taken += tensor_bytes(TensorInfo(shape, info.element_type)) or 0
+        return taken
+
+    def work_of(self, tile: Tile) -> int:
+        """Return the number of elements that all layers of a tile compute."""
+        infos = tile.plan.infos
+        return sum(element_count(static(infos[step.made][0].shape)) for step in tile.plan.steps)
+
+    def run(self, tile: Tile, read: Read) -> Array:
+        """Compute a tile.
+
+        Raises
+        ------
+        ResourceError
+            It does not fit into memory.
+        """
+        arrays = {
+            index: read(name, tile.inputs[name])
+            for index, name in self.names.items()
+            if name in tile.inputs
+        }
+        (result,) = self._executor.run(tile.plan, arrays)
+        return result
+
+
+def _listed(axes: Sequence[int]) -> str:
+    return f"{'axis' if len(axes) == 1 else 'axes'} {', '.join(map(str, axes))}"
+
+
+def _require_static(
+    graph: Graph, order: Sequence[int], infos: Sequence[Sequence[TensorInfo]]
+) -> None:
+    for index in order:
+        if not all(is_static(info.shape) for info in infos[index]):
+            layer = graph.layers[index]
+            raise UnsupportedError(
+                "its shape depends on values of the run: such a network cannot be tiled",
+                file=graph.file,
+                line=layer.line,
+                layer=layer.label,
+                rule="tiling",
+            )

@@ -1,0 +1,106 @@
+"""Each operation in tiles, by its worked examples: where an axis can be tiled, bit for bit."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from support import IR
+from tiling.exactness import in_tiles, same_bits
+
+import deconv_ir
+from deconv_ir import Model
+from deconv_ir.ops import all_operations
+from deconv_ir.ops.examples import Example, parse_example
+
+CASES = [
+    (operation.type, operation.versions[0], text)
+    for operation in all_operations()
+    for text in operation.examples
+    if operation.versions
+]
+
+
+def one_layer(kind: str, version: str, example: Example) -> tuple[Model, dict[str, np.ndarray]]:
+    """Make a model of one layer; inputs with elements that matter are constants."""
+    ir = IR()
+    arrays = {}
+    sources = []
+    for i, given in enumerate(example.inputs):
+        array = given.array(i + 1)
+        if given.elements is not None:
+            sources.append(ir.const(array))
+        else:
+            shape = ",".join(map(str, given.shape))
+            sources.append(ir.parameter(f"x{i}", shape, given.element_type.name))
+            arrays[f"x{i}"] = array
+    layer, first = ir.layer(
+        kind,
+        sources,
+        example.attributes,
+        outputs=[""] * len(example.outputs),
+        version=version,
+        precision="dynamic",
+        name="layer",
+    )
+    for port in range(len(example.outputs)):
+        ir.result((layer, first + port))
+    text, weights = ir.xml(), bytes(ir.weights)
+    return deconv_ir.load(text.encode(), weights, accuracy="direct", warn=False), arrays
+
+
+@pytest.mark.parametrize(("kind", "version", "text"), CASES, ids=lambda value: str(value)[:60])
+def test_an_axis_that_can_be_tiled_gives_the_bits_of_the_whole(
+    kind: str, version: str, text: str
+) -> None:
+    model, arrays = one_layer(kind, version, parse_example(text))
+    if not arrays:
+        return  # constants alone: there is nothing to run
+    expected = model.run(arrays)
+    for name, result in expected.items():
+        if kind == "NonZero":
+            with pytest.raises(deconv_ir.UnsupportedError, match="values of the run"):
+                model.tiled(output=name)
+            continue
+        run = model.tiled(output=name)
+        for extent in (1, 2):
+            tile = [extent if a in run.tileable_axes else n for a, n in enumerate(run.shape)]
+            found = in_tiles(model, arrays, tile, name)
+            assert same_bits(found, result), (name, tile)
+
+
+TILED = {
+    "BatchNormInference": "012",
+    "Concat": "12",
+    "Convolution": "23",
+    "ConvolutionBackpropData": "23",
+    "DepthToSpace": "23",
+    "FakeQuantize": "123",
+    "GroupConvolutionBackpropData": "2",
+    "Interpolate": "123",
+    "MaxPool": "123",
+    "NormalizeL2": "02",
+    "PReLU": "0123",
+    "Pad": "01",
+    "ReLU": "01",
+    "Reshape": "0",
+    "Slice": "01",
+    "SoftMax": "0",
+    "SpaceToDepth": "23",
+    "Split": "01",
+    "StridedSlice": "01",
+    "Transpose": "012",
+    "Unsqueeze": "12",
+    "VariadicSplit": "0",
+    "MVN": "01",
+    "GroupNormalization": "0",
+}
+"""By hand: the axes, of more than one element, of the first example's first output."""
+
+
+@pytest.mark.parametrize("kind", TILED)
+def test_the_axes_that_can_be_tiled(kind: str) -> None:
+    version, text = next((v, t) for k, v, t in CASES if k == kind)
+    model, _ = one_layer(kind, version, parse_example(text))
+    run = model.tiled(output=next(iter(model.outputs)))
+    free = [axis for axis in run.tileable_axes if run.shape[axis] > 1]
+    assert "".join(map(str, free)) == TILED[kind]
