@@ -83,6 +83,7 @@ ROWS: tuple[tuple[Any, ...], ...] = (
     ("IR414", "bias-mismatch", ERROR, ("bias-shape",), (), None, False),
     ("IR415", "inputs-do-not-fit", ERROR, (), (), None, False),
     ("IR416", "layer-contradicted", ERROR, (), (), "disputed", False),
+    ("IR417", "no-size-fits", ERROR, (), (), "contradictions", False),
     ("IR501", "weights-missing", ERROR, ("weights-missing",), (), None, False),
     ("IR502", "constant-past-end", ERROR, ("const-past-end",), (), "has_untidy_constants", False),
     ("IR503", "constant-size", ERROR, ("const-size",), (), "has_untidy_constants", False),

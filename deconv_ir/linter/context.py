@@ -10,6 +10,7 @@ from deconv_ir.errors import DeconvError
 from deconv_ir.formats.openvino_xml.document import Document as XMLDocument
 from deconv_ir.formats.openvino_xml.locations import Locator
 from deconv_ir.ir.findings import Finding
+from deconv_ir.ir.geometry import Interval
 from deconv_ir.ir.graph import Graph, GraphLocation, Layer, Port, Topology
 from deconv_ir.ir.infer import Inference, Outputs
 from deconv_ir.ir.operation import Context, TensorInfo
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from deconv_ir.formats.onednn_json.document import Locator as OneDNNLocator
     from deconv_ir.linter.bodies import Body
     from deconv_ir.linter.evidence import Evidence
+    from deconv_ir.linter.probing import Contradiction
     from deconv_ir.linter.weights import WeightsView
     from deconv_ir.ops.constants.constant import Const
 
@@ -226,6 +228,23 @@ class LintContext:
             if source is not None
             and _differ(layers[source[0]].outputs[source[1]], layers[index].inputs[port])
         ]
+
+    @cached_property
+    def contradictions(self) -> list[Contradiction]:
+        """Layers of a dynamic model that fit at no size, if nothing else is wrong with shapes."""
+        assert self.inference is not None
+        wrong = self.inference.errors or self.topology.problems or self.disputed
+        dynamic = any(
+            isinstance(dim, Interval)
+            for index in self.by_type.get("Parameter", ())
+            for port in self.graph.layers[index].outputs
+            for dim in port.shape or ()
+        )
+        if wrong or not dynamic or self.graph.bare or self.is_body:
+            return []
+        from deconv_ir.linter.probing import contradictions
+
+        return contradictions(self)
 
     @cached_property
     def has_repeated_names(self) -> bool:

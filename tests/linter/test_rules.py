@@ -80,6 +80,7 @@ IR413 reshape-mismatch error
 IR414 bias-mismatch error
 IR415 inputs-do-not-fit error
 IR416 layer-contradicted error fix
+IR417 no-size-fits error
 IR501 weights-missing error
 IR502 constant-past-end error
 IR503 constant-size error fix

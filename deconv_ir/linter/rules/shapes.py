@@ -125,6 +125,19 @@ def contradicted_layers(context: LintContext) -> Iterator[Report]:
         )
 
 
+def contradictions(context: LintContext) -> Iterator[Report]:
+    """Report the layers of a dynamic model that fit at no size of its input."""
+    for problem, parameter, sizes in context.contradictions:
+        tried = ", ".join(map(str, sizes))
+        yield Report(
+            f"fits at no size of {parameter!r} (tried {tried}); at {sizes[0]}: {problem.message}",
+            problem.place,
+            expected=problem.expected,
+            actual=problem.actual,
+            hint=problem.hint,
+        )
+
+
 def at_the_channels(found: DeconvError | Finding, context: LintContext) -> Report:
     """Point at the channels of the data."""
     report = Report.of(found)
@@ -440,5 +453,31 @@ RULES = (
         when="disputed",
         fix="declares the computed dims (unsafe)",
         check=contradicted_layers,
+    ),
+    Rule(
+        "IR417",
+        "no-size-fits",
+        ERROR,
+        """A layer of a dynamic model fits at no size of the model's input.
+
+        Dims that depend on the input are not known before the model runs, so a wrong stride or pad
+        is not seen in them.  Sizes are tried: multiples of the total stride, of different ratios.
+        A layer that fits at none of them, nor at any between, is reported.
+        """,
+        fails="""
+        <layer id="0">
+            <data shape="1,4,?,6" element_type="f32"/>
+            <output>
+                <port id="0" precision="FP32">
+                    <dim>1</dim> <dim>4</dim> <dim>-1</dim> <dim>6</dim>
+                </port>
+            </output>
+        </layer>
+        <output>
+            <port id="2" precision="FP32"><dim>1</dim><dim>6</dim><dim>10</dim><dim>11</dim></port>
+        </output>
+        """,
+        when="contradictions",
+        check=contradictions,
     ),
 )

@@ -1,0 +1,246 @@
+"""Dynamic models at sizes that they should take: which layers fit at none of them.
+
+With dynamic dims, inference cannot tell that a stride or a pad is wrong.  With sizes put in it can,
+but a size may also be one that the model was not made for.  So a layer is reported only if it fits
+at none of the sizes tried, and at none that its inputs' extents, which grow linearly, pass through.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+from deconv_ir.errors import DeconvError
+from deconv_ir.ir.geometry import Dim, Interval, bounds
+from deconv_ir.ir.graph import GraphLocation
+from deconv_ir.ir.infer import infer, infer_layer
+from deconv_ir.ir.operation import TensorInfo
+from deconv_ir.ir.shapes import compatible
+
+if TYPE_CHECKING:
+    from deconv_ir.ir.findings import Finding
+    from deconv_ir.ir.infer import Inference
+    from deconv_ir.linter.context import LintContext
+
+DIVISIBLE = 840
+"""Sizes are multiples of 1 to 8, which windows and patches often have."""
+MAX_STRIDE = 1 << 12
+MAX_SIZE = 1 << 12
+"""Further sizes are not put into a layer that fits at none of those tried."""
+WAYS = ((1, (1, 1)), (1, (1, 2)), (2, (1, 1)))
+"""Extent of axis 0 (2: as large as the others) and factors of the other axes in turn."""
+
+
+class Contradiction(NamedTuple):
+    """A layer that fits at no size.
+
+    Attributes
+    ----------
+    problem : DeconvError or Finding
+        That of the first size.
+    parameter : str
+        Name of the dynamic Parameter.
+    sizes : tuple of int
+    """
+
+    problem: DeconvError | Finding
+    parameter: str
+    sizes: tuple[int, ...]
+
+
+def contradictions(context: LintContext) -> list[Contradiction]:
+    """Return the layers of a dynamic model that fit at no size.
+
+    Layers that depend on several dynamic Parameters are left out: how their sizes are related is
+    not known.  Of layers that depend on each other, the first is reported.
+    """
+    dynamic = _dynamic_parameters(context)
+    if not dynamic:
+        return []
+    base = math.lcm(total_stride(context), DIVISIBLE)
+    sizes = (base, 2 * base, 3 * base)
+    problems = _problems(_probe(context, dynamic, sizes[0], WAYS[0]))
+    assert context.inference is not None
+    reported = _problems(context.inference)
+    found: list[tuple[int, DeconvError | Finding, int]] = []
+    for index, problem in problems.items():
+        before = _ancestors(context, index)
+        parameters = dynamic & before
+        if len(parameters) == 1 and not before & (problems.keys() - {index} | reported.keys()):
+            (parameter,) = parameters
+            found.append((index, problem, parameter))
+    if not found:
+        return []
+    probes = [[_probe(context, dynamic, size, way) for size in sizes] for way in WAYS]
+    return [
+        Contradiction(problem, context.graph.layers[parameter].name, sizes)
+        for index, problem, parameter in found
+        if all(_never_fits(context, index, way, sizes) for way in probes)
+    ]
+
+
+def total_stride(context: LintContext) -> int:
+    """Return the largest product of strides on a path, less where data is upsampled again."""
+    layers, sources = context.graph.layers, context.topology.sources
+    totals = [1] * len(layers)
+    for index in context.topology.order:
+        operation = layers[index].operation
+        before = max((totals[s[0]] for s in sources[index] if s is not None), default=1)
+        step = max(getattr(operation, "strides", None) or (1,))
+        block = getattr(operation, "block_size", 1)
+        step *= block if isinstance(block, int) else 1
+        if hasattr(operation, "output_padding") or layers[index].type == "DepthToSpace":
+            totals[index] = max(1, before // max(1, step))
+        else:
+            totals[index] = min(before * max(1, step), MAX_STRIDE)
+    return max(totals, default=1)
+
+
+def _dynamic_parameters(context: LintContext) -> frozenset[int]:
+    """Return the Parameters with a dynamic dim."""
+    return frozenset(
+        index
+        for index, _ in context.layers("Parameter")
+        if any(isinstance(dim, Interval) for dim in context.outputs(index)[0].shape or ())
+    )
+
+
+def _probe(
+    context: LintContext,
+    parameters: frozenset[int],
+    size: int,
+    way: tuple[int, Sequence[int]],
+) -> Inference:
+    """Infer with a size put in for all dynamic dims."""
+    batch, factors = way
+    given: dict[int, TensorInfo] = {}
+    for index in parameters:
+        info = context.outputs(index)[0]
+        assert info.shape is not None
+        dims: list[Dim] = []
+        for axis, dim in enumerate(info.shape):
+            extent = size * factors[axis % len(factors)]
+            if axis == 0 and len(info.shape) > 2:
+                extent = 1 if batch == 1 else size
+            least, most = bounds(dim)
+            fits = least <= extent and (most is None or extent <= most)
+            dims.append(extent if isinstance(dim, Interval) and fits else dim)
+        given[index] = TensorInfo(tuple(dims), info.element_type)
+    return infer(context.graph, context.inference_context, given, collect=True)
+
+
+def _problems(inference: Inference) -> dict[int, DeconvError | Finding]:
+    """Return errors and wrong declared dims by the index of their layer."""
+    declared = [found for found in inference.findings if found.rule == "declared-dims"]
+    problems: list[DeconvError | Finding] = [*declared, *inference.errors]
+    return {
+        found.place.layer: found
+        for found in problems
+        if isinstance(found.place, GraphLocation) and found.place.layer is not None
+    }
+
+
+def _ancestors(context: LintContext, index: int) -> set[int]:
+    """Return the layers that a layer depends on."""
+    found: set[int] = set()
+    ends = [index]
+    while ends:
+        at = ends.pop()
+        if at not in found:
+            found.add(at)
+            ends += [s[0] for s in context.topology.sources[at] if s is not None]
+    return found
+
+
+def _inputs(context: LintContext, index: int, inference: Inference) -> list[TensorInfo] | None:
+    """Return the inputs of a layer; None where one is not known."""
+    found = []
+    for source in context.topology.sources[index]:
+        if source is None:
+            return None
+        found.append(inference.outputs[source[0]][source[1]])
+    return found
+
+
+def _never_fits(
+    context: LintContext, index: int, probes: Sequence[Inference], sizes: Sequence[int]
+) -> bool:
+    """Tell whether a layer fits neither at the sizes tried nor at those between."""
+    if not all(index in _problems(inference) for inference in probes):
+        return False
+    tried = [_inputs(context, index, inference) for inference in probes]
+    known = [infos for infos in tried if infos is not None]
+    lines = list(map(_Line.through, zip(*known, strict=True))) if len(known) == len(probes) else []
+    first, second = sizes[:2]
+    if not lines or any(line is None for line in lines):
+        return False
+    for size in range(1, MAX_SIZE):
+        infos = [line.at(size, first, second) for line in lines if line is not None]
+        if None not in infos and _fits(
+            context, index, [info for info in infos if info is not None]
+        ):
+            return False
+    return True
+
+
+def _fits(context: LintContext, index: int, inputs: Sequence[TensorInfo]) -> bool:
+    """Tell whether a layer takes inputs and gives the declared outputs."""
+    layer = context.graph.layers[index]
+    try:
+        outputs = infer_layer(layer, inputs, context.inference_context)
+    except DeconvError:
+        return False
+    pairs = zip(layer.outputs, outputs, strict=False)
+    return all(compatible(port.shape, info.shape) for port, info in pairs)
+
+
+class _Line(NamedTuple):
+    """What is known of an input at two sizes, where the third lies on the line through them."""
+
+    first: TensorInfo
+    second: TensorInfo
+
+    @staticmethod
+    def through(infos: Sequence[TensorInfo]) -> _Line | None:
+        """Return the line through three infos; None where there is none."""
+        for name in ("shape", "value"):
+            dims = [getattr(info, name) for info in infos]
+            if None in dims:
+                if dims != [None] * len(dims):
+                    return None
+            elif len(set(map(len, dims))) > 1 or not all(
+                a == b == c or _are_collinear(a, b, c) for a, b, c in zip(*dims, strict=True)
+            ):
+                return None
+        return _Line(*infos[:2])
+
+    def at(self, size: int, first: int, second: int) -> TensorInfo | None:
+        """Return the info at a size; None where an extent that varies is below 2."""
+
+        def dims(a: tuple[Dim, ...] | None, b: tuple[Dim, ...] | None) -> tuple[Dim, ...] | None:
+            if a is None or b is None or a == b:
+                return a
+            pairs = zip(a, b, strict=True)
+            return tuple(
+                x + (size - first) * (y - x) // (second - first)
+                if isinstance(x, int) and isinstance(y, int)
+                else x
+                for x, y in pairs
+            )
+
+        shape = dims(self.first.shape, self.second.shape)
+        value = dims(self.first.value, self.second.value)
+        if any(
+            a != b and isinstance(c, int) and c < 2
+            for a, b, c in zip(
+                self.first.shape or (), self.second.shape or (), shape or (), strict=True
+            )
+        ):
+            return None
+        return self.first._replace(shape=shape, value=value)
+
+
+def _are_collinear(a: Dim, b: Dim, c: Dim) -> bool:
+    """Tell whether dims at equal distances lie on a line."""
+    return isinstance(a, int) and isinstance(b, int) and isinstance(c, int) and b - a == c - b
