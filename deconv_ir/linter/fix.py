@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 
 from deconv_ir.formats.openvino_xml.source import Source
+from deconv_ir.ir.findings import Finding
 from deconv_ir.limits import DEFAULT_LIMITS, Limits
 from deconv_ir.linter.engine import Result, check_bytes
 from deconv_ir.linter.options import Options
@@ -43,15 +45,17 @@ def fix_bytes(
     data : bytes
         Every byte outside of the edits is as it was.
     fixed : int
-        How many findings were put right.
+        How many of the findings with a fix to be applied are gone.
     result : Result
         What is left.  Where fixes lead to no fewer findings, the file is left as it is.
     """
-    result = check_bytes(data, name, options, weights, limits, resume=not unsafe)
-    best = data, 0, result
-    fixed = 0
+    original = data
+    first = result = check_bytes(data, name, options, weights, limits)
+    if unsafe:
+        result = check_bytes(data, name, options, weights, limits, resume=False)
+    best = data, result
     for _ in range(MAX_ROUNDS):
-        chosen, count = _without_overlaps(_applicable(result, unsafe))
+        chosen = _without_overlaps(_applicable(result, unsafe))
         source = None if result.document is None else result.document.source
         if not chosen or not isinstance(source, Source):
             break
@@ -60,15 +64,21 @@ def fix_bytes(
         except ValueError:
             break  # an encoding that does not lead back to the same bytes
         result = check_bytes(data, name, options, weights, limits, resume=not unsafe)
-        fixed += count
         # A dim that is put right at one end of an edge no longer fits the other end, so a
         # round may leave as many findings as it mends.
-        if len(_applicable(result, unsafe)) < len(_applicable(best[2], unsafe)):
-            best = data, fixed, result
+        if len(_applicable(result, unsafe)) < len(_applicable(best[1], unsafe)):
+            best = data, result
+    data, result = best
+    if data == original:
+        return data, 0, first
     if unsafe:
-        data, fixed, _ = best
-        best = data, fixed, check_bytes(data, name, options, weights, limits)
-    return best
+        result = check_bytes(data, name, options, weights, limits)
+    promised = Counter(_identity(first.findings[i]) for i, f in first.fixes if f.safe or unsafe)
+    return data, (promised - Counter(map(_identity, result.findings))).total(), result
+
+
+def _identity(finding: Finding) -> tuple[str, str | None, str]:
+    return finding.code, finding.layer, finding.message
 
 
 def _applicable(result: Result, unsafe: bool) -> list[tuple[Edit, ...]]:
@@ -76,10 +86,9 @@ def _applicable(result: Result, unsafe: bool) -> list[tuple[Edit, ...]]:
     return [fix.edits for _, fix in result.fixes if fix.safe or unsafe]
 
 
-def _without_overlaps(fixes: list[tuple[Edit, ...]]) -> tuple[list[Edit], int]:
+def _without_overlaps(fixes: list[tuple[Edit, ...]]) -> list[Edit]:
     """Choose edits of which none touches another; the rest wait for the next round."""
     taken: list[Edit] = []
-    count = 0
     by_start = sorted(fixes, key=lambda edits: edits[0][0])
     end = -1
     for edits in by_start:
@@ -88,5 +97,4 @@ def _without_overlaps(fixes: list[tuple[Edit, ...]]) -> tuple[list[Edit], int]:
             continue
         taken += ordered
         end = max(edit[1] for edit in ordered)
-        count += 1
-    return taken, count
+    return taken
