@@ -55,6 +55,39 @@ def read_regular(path: str | os.PathLike[str], limit: int) -> bytes:
         return data
 
 
+def read_input(
+    path: str | os.PathLike[str],
+    limit: int,
+    what: str = "the file",
+    error_type: type[DeconvError] = DeconvError,
+    hint: str | None = None,
+) -> bytes:
+    """Return the bytes of a file that a user named; messages call it `what`.
+
+    Raises
+    ------
+    DeconvError
+        Of `error_type`: it cannot be read (rule ``io``), or is larger than the limit
+        (``oversize``).
+    """
+    name = os.fspath(path)
+    try:
+        return read_regular(path, limit)
+    except OversizeError as error:
+        raise error_type(
+            str(error.strerror),
+            file=name,
+            line=1,
+            expected=limit,
+            actual=error.size,
+            rule="oversize",
+        ) from None
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        message = f"cannot read {what}: {reason}"
+        raise error_type(message, file=name, rule="io", hint=hint) from error
+
+
 def is_json(data: bytes) -> bool:
     """Whether a file begins as JSON does, and XML does not."""
     return data[:64].removeprefix(b"\xef\xbb\xbf").lstrip()[:1] in (b"{", b"[")
@@ -102,18 +135,6 @@ def replace_file(path: Path, *, durable: bool = True) -> Iterator[BinaryIO]:
                 os.fsync(descriptor)
             finally:
                 os.close(descriptor)
-
-
-@contextlib.contextmanager
-def input_errors(
-    path: str | os.PathLike[str], what: str, hint: str | None = None
-) -> Iterator[None]:
-    """Turn an OSError of the block into a `DeconvError`: ``PATH: cannot read WHAT: ...``."""
-    try:
-        yield
-    except OSError as error:
-        message = f"cannot read {what}: {error.strerror or error}"
-        raise DeconvError(message, file=os.fspath(path), hint=hint, rule="io") from error
 
 
 @contextlib.contextmanager

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Final
 
 from deconv_ir.errors import DeconvError
-from deconv_ir.formats.files import input_errors, output_errors, read_regular, replace_file
+from deconv_ir.formats.files import output_errors, read_input, replace_file
 from deconv_ir.ir.findings import Finding
 
 MAX_BYTES: Final = 64 << 20
@@ -54,8 +54,7 @@ class Baseline:
         DeconvError
             It cannot be read, or is none.
         """
-        with input_errors(file, "the baseline", hint="a baseline is written first"):
-            data = read_regular(file, MAX_BYTES)
+        data = read_input(file, MAX_BYTES, "the baseline", hint="a baseline is written first")
         try:
             content = json.loads(data)
             counts = Counter({str(k): int(v) for k, v in content["findings"].items()})

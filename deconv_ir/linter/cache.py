@@ -20,7 +20,7 @@ from deconv_ir.linter.report import Fix
 from deconv_ir.linter.weights import WeightsView, fingerprint
 from deconv_ir.version import __version__
 
-FORMAT = 2
+FORMAT = 3
 """Raised when entries are written in another way."""
 MAX_AGE_SECONDS = 30 * 24 * 3600
 
@@ -75,7 +75,7 @@ class Cache:
         with contextlib.suppress(OSError, WeightsError):
             path.parent.mkdir(parents=True, exist_ok=True)
             with replace_file(path, durable=False) as stream:
-                stream.write(json.dumps(entry).encode())
+                stream.write(json.dumps(entry, default=lambda severity: severity.value).encode())
 
     def prune(self) -> None:
         """Remove entries that have not been written for a month."""
@@ -131,17 +131,12 @@ def _encode(result: Result) -> dict[str, Any]:
     return {
         "findings": [
             [
-                f.rule,
-                f.severity.value,
-                f.message,
-                f.line,
-                f.layer,
-                plain(f.expected),
-                plain(f.actual),
-                f.hint,
-                f.column,
-                f.end_column,
-                f.code,
+                *f._replace(
+                    file=None,
+                    place=None,
+                    expected=plain(f.expected),
+                    actual=plain(f.actual),
+                )
             ]
             for f in result.findings
         ],
@@ -159,7 +154,7 @@ def _decode(entry: dict[str, Any], file: str) -> Result:
         file,
         [
             Finding(rule, Severity(severity), message, file, *rest)
-            for rule, severity, message, *rest in entry["findings"]
+            for rule, severity, message, _, *rest in entry["findings"]
         ],
         entry["layers"],
         tuple((kind, count) for kind, count in entry["passed_over"]),

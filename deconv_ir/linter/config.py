@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from deconv_ir.errors import DeconvError
-from deconv_ir.formats.files import input_errors, read_regular
+from deconv_ir.formats.files import read_input, read_regular
 from deconv_ir.ir.record import Record, field
 
 FILE_NAME = "deconv-lint.toml"
@@ -147,8 +147,7 @@ def _mentions_us(project: str) -> bool:
 def _tables(file: str) -> dict[str, Any]:
     import tomllib
 
-    with input_errors(file, "the settings"):
-        data = read_regular(file, MAX_BYTES)
+    data = read_input(file, MAX_BYTES, "the settings")
     try:
         return tomllib.loads(data.decode())
     except (ValueError, RecursionError) as error:

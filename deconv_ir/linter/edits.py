@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from deconv_ir.formats.edits import Edit
 from deconv_ir.formats.openvino_xml.locations import trimmed
 from deconv_ir.formats.openvino_xml.scanner import Element
 from deconv_ir.ir.dtypes import ElementType
 from deconv_ir.ir.shapes import Shape, declared_form
 from deconv_ir.linter.context import LintContext
-from deconv_ir.linter.report import Edit, Fix
+from deconv_ir.linter.report import Fix
 
 
 def dims_fix(context: LintContext, index: int, side: str, port: int, shape: Shape) -> Fix:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 from collections import Counter
 
+from deconv_ir.formats.edits import Edit
 from deconv_ir.formats.openvino_xml.source import Source
 from deconv_ir.ir.findings import Finding
 from deconv_ir.limits import DEFAULT_LIMITS, Limits
 from deconv_ir.linter.engine import Result, check_bytes
 from deconv_ir.linter.options import Options
-from deconv_ir.linter.report import Edit
 
 MAX_ROUNDS = 10
 """A fix can bring the next one into sight; mostly one round does."""

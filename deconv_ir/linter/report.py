@@ -6,11 +6,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
     from deconv_ir.errors import DeconvError
+    from deconv_ir.formats.edits import Edit
     from deconv_ir.ir.findings import Finding
     from deconv_ir.ir.graph import GraphLocation
-
-Edit = tuple[int, int, str]
-"""Start and end of a span of the file's text, and its replacement."""
 
 
 class Fix(NamedTuple):

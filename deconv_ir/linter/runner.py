@@ -73,20 +73,7 @@ def check(job: Job) -> Result:
 def _light(result: Result) -> Result:
     """Leave out what is large, and only serves to fix."""
     findings = [
-        type(f)(
-            f.rule,
-            f.severity,
-            f.message,
-            f.file,
-            f.line,
-            f.layer,
-            plain(f.expected),
-            plain(f.actual),
-            f.hint,
-            f.column,
-            f.end_column,
-            f.code,
-        )
+        f._replace(expected=plain(f.expected), actual=plain(f.actual), place=None)
         for f in result.findings
     ]
     fixes = [(i, fix._replace(edits=())) for i, fix in result.fixes]

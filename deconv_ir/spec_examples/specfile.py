@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from deconv_ir.errors import DeconvError
+from deconv_ir.formats.files import read_input
 from deconv_ir.ir.dtypes import ElementType, parse_element_type
 from deconv_ir.ir.graph import Layer
 from deconv_ir.ir.infer import infer_layer
@@ -17,7 +18,6 @@ from deconv_ir.ir.options import Semantics
 from deconv_ir.ir.shapes import format_shape, is_static, static
 from deconv_ir.ops import find_operation
 from deconv_ir.ops.base import attributes_of, parse_attributes
-from deconv_ir.spec_examples.text import read_file
 
 MAX_BYTES = 4 << 20
 MAX_RANK = 16
@@ -95,7 +95,7 @@ class Spec(NamedTuple):
 
 def read_spec(path: str | os.PathLike[str]) -> Spec:
     """Read and check a SPEC file."""
-    return parse_spec(read_file(path, MAX_BYTES), os.fspath(path))
+    return parse_spec(read_input(path, MAX_BYTES), os.fspath(path))
 
 
 def parse_spec(data: bytes, file: str = "<spec>") -> Spec:

@@ -18,7 +18,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from deconv_ir.errors import DeconvError
-from deconv_ir.formats.files import OversizeError, read_regular
+from deconv_ir.formats.files import read_input
 from deconv_ir.limits import DEFAULT_LIMITS
 
 _MARKUP = re.compile(
@@ -120,21 +120,7 @@ def read_document(
     path: str | os.PathLike[str], limit: int = DEFAULT_LIMITS.document_bytes
 ) -> Document:
     """Read a document from a file of at most `limit` bytes."""
-    return Document(read_file(path, limit), os.fspath(path))
-
-
-def read_file(path: str | os.PathLike[str], limit: int) -> bytes:
-    """Return the bytes of a regular file of at most `limit` bytes."""
-    name = os.fspath(path)
-    try:
-        return read_regular(path, limit)
-    except OversizeError as error:
-        raise DeconvError(
-            str(error.strerror), file=name, expected=limit, actual=error.size, rule="oversize"
-        ) from None
-    except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or str(error)
-        raise DeconvError(f"cannot read the file: {reason}", file=name, rule="io") from error
+    return Document(read_input(path, limit), os.fspath(path))
 
 
 def _unescape(text: str) -> View:

@@ -12,6 +12,7 @@ import numpy as np
 
 from deconv_ir.errors import DeconvError
 from deconv_ir.formats import npy
+from deconv_ir.formats.files import read_input
 from deconv_ir.ir.findings import Finding, Severity
 from deconv_ir.ir.options import Semantics
 from deconv_ir.ir.shapes import format_shape
@@ -19,7 +20,6 @@ from deconv_ir.spec_examples.generate import FORMAT, MANIFEST
 from deconv_ir.spec_examples.golden import check_size, compute, make_array, sha256
 from deconv_ir.spec_examples.pages import output_name
 from deconv_ir.spec_examples.specfile import ExampleSpec, Spec, spec_of
-from deconv_ir.spec_examples.text import read_file
 
 if TYPE_CHECKING:
     from deconv_ir.ir.dtypes import Array, ElementType
@@ -78,7 +78,7 @@ def _read_manifest(root: Path) -> tuple[Spec, list[Mapping[str, Any]]]:
         return DeconvError(f"invalid manifest: {message}", file=path, rule="manifest")
 
     try:
-        table = json.loads(read_file(path, MAX_MANIFEST))
+        table = json.loads(read_input(path, MAX_MANIFEST))
     except (ValueError, RecursionError) as reason:
         raise error(str(reason)) from reason
     if not isinstance(table, dict) or table.get("format") != FORMAT:
@@ -165,7 +165,7 @@ class _Verifier:
 
     def hash(self, path: Path, digest: Any) -> bool:
         try:
-            found = sha256(read_file(path, MAX_FILE))
+            found = sha256(read_input(path, MAX_FILE))
         except DeconvError as error:
             self.add("golden-file", path, error.message, digest, None)
             return False

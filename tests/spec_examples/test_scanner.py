@@ -9,11 +9,12 @@ import pytest
 from spec_forms import FORMS, SHAPE, XML, curly, pygments
 
 from deconv_ir.errors import DeconvError
+from deconv_ir.formats.files import read_input
 from deconv_ir.spec_examples.check import check_document
 from deconv_ir.spec_examples.fix import fix_document
 from deconv_ir.spec_examples.judgement import Verdict
 from deconv_ir.spec_examples.scanner import Example, scan
-from deconv_ir.spec_examples.text import Document, read_document, read_file
+from deconv_ir.spec_examples.text import Document, read_document
 
 
 def document(text: str) -> Document:
@@ -245,4 +246,4 @@ def test_documents_must_be_regular_files_of_bounded_size(tmp_path: Path) -> None
     path.write_bytes(b"x" * 100)
     assert len(read_document(path).text) == 100
     with pytest.raises(DeconvError, match="100 bytes, more than the limit of 99"):
-        read_file(path, limit=99)
+        read_input(path, limit=99)

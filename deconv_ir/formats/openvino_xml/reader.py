@@ -14,7 +14,7 @@ import re
 from typing import Final, NoReturn
 
 from deconv_ir.errors import DeconvError, IRError
-from deconv_ir.formats.files import OversizeError, read_regular
+from deconv_ir.formats.files import read_input
 from deconv_ir.formats.openvino_xml.document import Document
 from deconv_ir.formats.openvino_xml.locations import pin_down
 from deconv_ir.formats.openvino_xml.pieces import (
@@ -111,12 +111,7 @@ def read_document(
 
 def read_file(path: str | os.PathLike[str], limits: Limits = DEFAULT_LIMITS) -> bytes:
     """Return the bytes of an IR's XML."""
-    try:
-        return read_regular(path, limits.xml_bytes)
-    except OversizeError as error:
-        raise _oversize(str(path), error.size, limits) from None
-    except OSError as error:
-        raise IRError(f"cannot read the IR: {error.strerror}", file=str(path), rule="io") from error
+    return read_input(path, limits.xml_bytes, "the IR", IRError)
 
 
 def _oversize(file: str | None, size: int, limits: Limits) -> IRError:
