@@ -41,6 +41,7 @@ Examples:
   deconv-lint models/ --fix
   deconv-lint graph.json
   deconv-lint --explain IR401
+  deconv-lint server                 # for editors (LSP)
 
 \b
 Rules are named by code (IR401), beginning of a code (IR4), name
@@ -57,6 +58,8 @@ zsh_source or fish_source for those shells.
 """
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
+SERVER = "server"
+"""The argument that starts the language server."""
 PRUNE_AT = 256
 """Runs over more files also remove old entries of the cache."""
 
@@ -179,6 +182,8 @@ def command(
 
         click.echo(rule_table(format_) if explain is None else explain_rule(explain), nl=False)
         return EXIT_OK
+    if paths == (SERVER,) and not os.path.lexists(SERVER):
+        return _serve(chosen, limits)
     paths = paths or (os.curdir,)
     if fix and diff:
         raise Mistake("--fix and --diff cannot be combined")
@@ -188,7 +193,7 @@ def command(
         raise Mistake(
             "--fix and --diff cannot be combined with --shape: the file declares its own shapes"
         )
-    from .lint_paths import find_files
+    from .lint_paths import find_files, is_other_xml
     from .lint_settings import Settings
 
     settings = Settings(**chosen)
@@ -228,8 +233,10 @@ def command(
     else:
         fixed = 0
         results = _check(files, settings, weights, stdin_filename, jobs, limits, cache, quiet)
-    no_ir = sum(not named and _is_no_ir(r) for (_, named), r in zip(files, results, strict=True))
-    results = [r for (_, named), r in zip(files, results, strict=True) if named or not _is_no_ir(r)]
+    no_ir = sum(not named and is_other_xml(r) for (_, named), r in zip(files, results, strict=True))
+    results = [
+        r for (_, named), r in zip(files, results, strict=True) if named or not is_other_xml(r)
+    ]
     if cache is not None and len(files) > PRUNE_AT:
         from deconv_ir.linter.cache import Cache
 
@@ -243,6 +250,15 @@ def command(
     _write(run, format_, output, statistics=statistics, quiet=quiet)
     failed = any(result.findings for result in results)
     return EXIT_DIFFERS if failed and not exit_zero else EXIT_OK
+
+
+def _serve(chosen: dict[str, Any], limits: Limits) -> int:
+    try:
+        from .lint_server import serve
+    except ModuleNotFoundError:
+        raise Mistake("the language server needs pygls (pip install 'deconv-ir[editor]')") from None
+    serve(chosen, limits)
+    return EXIT_OK
 
 
 def _protect(
@@ -316,11 +332,6 @@ def _cache_folder(files: list[tuple[str, bool]], folder: str | None) -> str | No
     from deconv_ir.linter.cache import default_folder
 
     return str(default_folder())
-
-
-def _is_no_ir(result: Result) -> bool:
-    """Whether a file is XML of another kind."""
-    return [f.rule for f in result.findings] == ["wrong-root"]
 
 
 def _write(run: Run, format_: str, output: str | None, *, statistics: bool, quiet: bool) -> None:

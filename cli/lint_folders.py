@@ -15,9 +15,9 @@ if TYPE_CHECKING:
 
 SNIFFED_BYTES = 64 << 10
 """How much of a .json file is read to tell whether it is a oneDNN Graph file."""
-_GRAPH = re.compile(rb'"graph"\s*:\s*\[')
-_MEMBERS = re.compile(rb'"(?:engine_kind|fpmath_mode|input_ports|output_ports)"\s*:')
-_OPERATION = re.compile(rb'"kind"\s*:\s*"[^{}]*"(?:attrs|inputs)"\s*:')
+_GRAPH = re.compile(r'"graph"\s*:\s*\[')
+_MEMBERS = re.compile(r'"(?:engine_kind|fpmath_mode|input_ports|output_ports)"\s*:')
+_OPERATION = re.compile(r'"kind"\s*:\s*"[^{}]*"(?:attrs|inputs)"\s*:')
 ALWAYS_SKIPPED = frozenset(
     {".git", ".hg", ".svn", ".venv", "venv", "node_modules", "__pycache__", ".tox"}
     | {".mypy_cache", ".pytest_cache", ".ruff_cache"}
@@ -54,22 +54,25 @@ def _walk(shown: str, absolute: Path, specs: list[tuple[Path, GitIgnoreSpec]]) -
             entry.name.lower().endswith((".xml", ".json"))
             and _may_be_file(entry)
             and not _is_ignored(absolute / entry.name, specs, is_folder=False)
-            and (entry.name.lower().endswith(".xml") or _looks_like_graph(absolute / entry.name))
+            and (entry.name.lower().endswith(".xml") or _is_graph(absolute / entry.name))
         ):
             yield path
 
 
-def _looks_like_graph(path: Path) -> bool:
+def _is_graph(path: Path) -> bool:
     """Whether a .json file is a oneDNN Graph file, by the members that it begins with."""
     try:
         with open_regular(path) as stream:
             start = stream.read(SNIFFED_BYTES)
     except OSError:
         return False
-    return (
-        is_json(start)
-        and _GRAPH.search(start) is not None
-        and (_MEMBERS.search(start) or _OPERATION.search(start)) is not None
+    return is_json(start) and looks_like_graph(start.decode("utf-8", "replace"))
+
+
+def looks_like_graph(text: str) -> bool:
+    """Whether JSON is a oneDNN Graph file, by its members."""
+    return _GRAPH.search(text) is not None and any(
+        pattern.search(text) is not None for pattern in (_MEMBERS, _OPERATION)
     )
 
 

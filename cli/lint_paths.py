@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
 from .common import STREAM, Mistake
+
+if TYPE_CHECKING:
+    from deconv_ir.linter.engine import Result
 
 WEIGHTS = ".bin"
 
@@ -34,6 +38,11 @@ def find_files(paths: Iterable[str]) -> list[tuple[str, bool]]:
             else:
                 found[match] = True  # if it is not a regular file, the reader says so
     return list(found.items())
+
+
+def is_other_xml(result: Result) -> bool:
+    """Whether a file that was checked is XML of another kind."""
+    return [f.rule for f in result.findings] == ["wrong-root"]
 
 
 def _has_wild(path: str) -> bool:

@@ -139,25 +139,13 @@ def check_document(
     resume: bool = True,
 ) -> Result:
     """Check an IR that has been read; see `check_bytes`."""
-    graph = document.graph
-    errors: list[DeconvError] = []
-    view: WeightsView | None = None
-    inference: Inference | None = None
-    evidence: Evidence | None = None
-    inference_context = Context(options.semantics)
-    if graph is not None:
-        beside = weights if isinstance(document, Document) else None  # JSON has no constants
-        view = _open_weights(graph, beside, errors)
-        inference_context = Context(options.semantics, view)
-        given = _given(graph, options)
-        inference, evidence = _infer(graph, inference_context, given, errors, resume=resume)
-    context = LintContext(document, inference_context, inference, view, errors, evidence)
+    context = open_context(document, options, weights, resume=resume)
     contexts = [context]
-    if isinstance(document, Document) and document.bodies:
-        from deconv_ir.linter.bodies import all_contexts, read_bodies
+    if context.bodies:
+        from deconv_ir.linter.bodies import all_contexts
 
-        context.bodies = tuple(read_bodies(context))
         contexts = list(all_contexts(context))
+    graph, view = document.graph, context.weights
     suppressions = _suppressions(contexts)
     found: list[tuple[tuple[int, int, str], Finding, Fix]] = []
     suppressed = 0
@@ -187,6 +175,34 @@ def check_document(
         None if view is None else tuple(view.reads),
         _lines(document, [finding for _, finding, _ in found]),
     )
+
+
+def open_context(
+    document: Document | OneDNNDocument,
+    options: Options,
+    weights: str | os.PathLike[str] | None = None,
+    *,
+    resume: bool = True,
+) -> LintContext:
+    """Connect and infer what has been read, bodies as well; see `check_bytes`."""
+    graph = document.graph
+    errors: list[DeconvError] = []
+    view: WeightsView | None = None
+    inference: Inference | None = None
+    evidence: Evidence | None = None
+    inference_context = Context(options.semantics)
+    if graph is not None:
+        beside = weights if isinstance(document, Document) else None  # JSON has no constants
+        view = _open_weights(graph, beside, errors)
+        inference_context = Context(options.semantics, view)
+        given = _given(graph, options)
+        inference, evidence = _infer(graph, inference_context, given, errors, resume=resume)
+    context = LintContext(document, inference_context, inference, view, errors, evidence)
+    if isinstance(document, Document) and document.bodies:
+        from deconv_ir.linter.bodies import read_bodies
+
+        context.bodies = tuple(read_bodies(context))
+    return context
 
 
 def _infer(
