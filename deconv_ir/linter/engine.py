@@ -282,7 +282,8 @@ def _runs(
     asked = options.rules | options.hidden
     if OWN_RULE in asked:
         passed_over = DECLARED_DIMS if options.reshape else ()
-        for span, message in suppressions.unused(asked.difference(passed_over)):
+        asked = asked.difference(passed_over)
+        for span, message in suppressions.unused(asked, selected=options.selected):
             contexts[0].file(DeconvError(message, rule="suppression", place=span))
         yield contexts[0], OWN_RULE
 

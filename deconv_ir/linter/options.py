@@ -32,6 +32,8 @@ class Options(NamedTuple):
     hidden : frozenset of str
         Codes of the rules that are left out for their severity alone: what
         they find is counted.
+    selected : bool
+        Only rules that `select` names are run.
     """
 
     rules: frozenset[str]
@@ -40,6 +42,7 @@ class Options(NamedTuple):
     reshape: tuple[tuple[str, Shape], ...] = ()
     deep: bool = False
     hidden: frozenset[str] = frozenset()
+    selected: bool = False
 
     def severity_of(self, code: str) -> Severity:
         """Return the severity of a rule's findings."""
@@ -119,4 +122,5 @@ def choose(
         tuple((reshape or {}).items()),
         deep,
         frozenset(hidden - left_out),
+        not all_of_a_weight,
     )

@@ -108,18 +108,23 @@ class Suppressions:
             directive.used = True
         return bool(found)
 
-    def unused(self, asked: Collection[str]) -> Iterator[tuple[tuple[int, int], str]]:
+    def unused(
+        self, asked: Collection[str], *, selected: bool
+    ) -> Iterator[tuple[tuple[int, int], str]]:
         """Iterate over the comments that silenced nothing: their spans, and a message.
 
         Parameters
         ----------
         asked : collection of str
             Codes of the rules that were run; a comment about another rule may be needed.
-            Rules that run with `deep` only do not count among those of a family.
+        selected : bool
+            Only a few were run: a comment about a family is not judged by some of its rules.
         """
         for directive in (d for found in self.directives.values() for d in found):
+            # Rules that read all weights are mostly not run.
             judged = {c for c in directive.codes if not RULES[c].deep} or directive.codes
-            if directive.used or OWN_RULE in judged or not judged.issubset(asked):
+            run = judged.intersection(asked)
+            if directive.used or OWN_RULE in judged or not run or (selected and run < judged):
                 continue
             what = directive.word or "this comment"
             where = "file" if directive.owner is None else "layer or edge that follows"

@@ -109,6 +109,8 @@ def test_empty_list_of_rules_is_a_mistake(folder: Path) -> None:
         ("ignore=IR507", {"deep": True}, ["IR113"]),
         ("ignore=IR401", {"reshape": {"x": (1, 4, 7, 6)}}, []),  # dims are not compared
         ("ignore-file=IR2", {"select": ["IR113"]}, []),
+        ("ignore-file=IR2", {"select": ["file", "IR208"]}, []),  # others of IR2 are not run
+        ("ignore", {"ignore": ["IR801"]}, ["IR113"]),
         ("ignore-file=IR1,IR309", {}, ["IR113", "IR113"]),
     ],
 )
