@@ -11,7 +11,7 @@ PROBLEMS ?= 300
 JOBS ?= auto
 PYTEST = $(BIN)/python -P -m pytest -n $(JOBS) --maxprocesses 8 --dist worksteal
 
-.PHONY: help run test test-without-compiler test-lowest test-peers test-peers-quick check regen docs bench fuzz fuzz-sanitized mutate mutate-lint generate headers dist clean
+.PHONY: help run test test-without-compiler test-lowest test-peers test-peers-quick test-browser check regen docs bench fuzz fuzz-sanitized mutate mutate-lint generate headers dist clean
 
 help:
 	@echo "make run         upsample a photograph and name the pictures to look at"
@@ -21,6 +21,7 @@ help:
 	@echo "make check       ruff, mypy --strict, import direction, generated files are up to date"
 	@echo "make test-peers  compare with OpenVINO, onnxruntime and torch (installs them)"
 	@echo "make test-peers-quick  the same with every third case of the large groups"
+	@echo "make test-browser  open pages of deconv-show in Chromium (installs playwright)"
 	@echo "make fuzz        coverage-guided fuzzing, SECONDS=60 for each target (installs atheris)"
 	@echo "make mutate-lint recall of the linter by kind of mutation, docs/lint-recall.md"
 	@echo "make mutate      COUNT=100000 mutated IRs through load, lint and run"
@@ -80,6 +81,13 @@ test-peers: $(VENV)/installed-dev $(VENV)/installed-peers $(VENV)/installed-dete
 
 test-peers-quick: $(VENV)/installed-dev $(VENV)/installed-peers
 	$(PYTEST) -m peers --one-in 3 --ignore tests/peers/test_trained.py tests/peers
+
+CHROMIUM ?= chromium
+
+test-browser: $(VENV)/installed-dev $(VENV)/installed-browser
+	@command -v "$(CHROMIUM)" > /dev/null || \
+		{ echo "$(CHROMIUM) is not installed (CHROMIUM=/path/to/chromium names another browser)"; exit 1; }
+	CHROMIUM="$(CHROMIUM)" $(BIN)/python -m pytest -m browser tests/browser
 
 # Their sources take hours to build.
 $(VENV)/installed-peers: PIP_OPTIONS := --only-binary onnx,onnxruntime,openvino,torch

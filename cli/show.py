@@ -110,7 +110,7 @@ def command(
         sketch = subject.sketch
         if sketch is None:
             raise Mistake(f"{name}: no graph to draw (--format html shows the findings)")
-        text = svg_of(sketch, subject.marks)
+        text = svg_of(sketch, subject.marks())
     _write(text.encode(), target)
     if not quiet and target != STREAM:
         layers = 0 if subject.graph is None else len(subject.graph.layers)

@@ -84,6 +84,8 @@ class _Gatherer:
             if isinstance(error.place, GraphLocation)
         }
         self.reaches = reaches_of(self.graph, self.outputs, sketch.flow.hidden, context)
+        # Layers that move no position have the very object of their input.
+        self.shared_reaches: dict[int, int] = {}
         self.known: dict[tuple[int, ...], dict[str, Any]] = {}
         self.totals = {"flop": 0, "constants": 0, "constant_bytes": 0}
         self.tensor_number: dict[tuple[int, int], int] = {}
@@ -163,7 +165,9 @@ class _Gatherer:
             facts["f"] = self.pool.add(shared)
             self.totals["flop"] += shared.get("flop", 0)
         if reach := self.reaches.get(index):
-            facts["r"] = self.pool.add([_reach(axis) for axis in reach])
+            if id(reach) not in self.shared_reaches:
+                self.shared_reaches[id(reach)] = self.pool.add([_reach(axis) for axis in reach])
+            facts["r"] = self.shared_reaches[id(reach)]
         return facts
 
     def _computed(

@@ -93,9 +93,9 @@ def _findings(subject: Subject) -> list[dict[str, Any]]:
             "message": finding.message[:MAX_TEXT],
             "hint": finding.hint and finding.hint[:MAX_TEXT],
             "line": finding.line,
-            "at": subject.layer_of(finding),
+            "at": index,
         }
-        for finding in subject.findings
+        for finding, index in zip(subject.findings, subject.layers_of_findings(), strict=True)
     ]
 
 

@@ -23,7 +23,8 @@ if TYPE_CHECKING:
     from deconv_ir.model import Model
 
 
-MARKS = {Severity.ERROR: "#d13438", Severity.WARNING: "#d98e04", Severity.INFO: "#3d7edb"}
+MARKS = {Severity.INFO: "#3d7edb", Severity.WARNING: "#d98e04", Severity.ERROR: "#d13438"}
+"""Colours of findings, the worst last."""
 
 
 class Subject(NamedTuple):
@@ -54,38 +55,36 @@ class Subject(NamedTuple):
             return None
         return sketch_of(self.graph, self.inference.outputs)
 
-    @property
-    def marks(self) -> dict[int, str]:
-        """The colour of the border of each layer that has findings."""
-        found: dict[int, str] = {}
-        for severity in (Severity.INFO, Severity.WARNING, Severity.ERROR):
-            for finding in self.findings:
-                index = self.layer_of(finding)
-                if finding.severity is severity and index >= 0:
-                    found[index] = MARKS[severity]
+    def layers_of_findings(self) -> list[int]:
+        """Return, for each finding, the index of the layer that it is about; -1: of none."""
+        if self.graph is None:
+            return [-1] * len(self.findings)
+        layers = self.graph.layers
+        labels = {layer.label: index for index, layer in enumerate(layers)}
+        ids = {layer.id: index for index, layer in enumerate(layers)}
+        found = []
+        for finding in self.findings:
+            place = finding.place
+            index = labels.get(finding.layer or "", -1)
+            if isinstance(place, GraphLocation):
+                if place.layer is not None and place.layer < len(layers):
+                    # Of layers with the same label the one meant; a body's findings name its own.
+                    same = layers[place.layer].label == finding.layer
+                    index = place.layer if same else index
+                elif place.edge is not None and place.edge < len(self.graph.edges):
+                    index = ids.get(self.graph.edges[place.edge].to_layer, -1)
+            found.append(index)
         return found
 
-    def layer_of(self, finding: Finding) -> int:
-        """Return the index of the layer that a finding is about; -1: of none."""
-        if self.graph is None:
-            return -1
-        place = finding.place
-        if isinstance(place, GraphLocation):
-            layers = self.graph.layers
-            index = place.layer
-            if index is None and place.edge is not None and place.edge < len(self.graph.edges):
-                wanted = self.graph.edges[place.edge].to_layer
-                index = next((i for i, layer in enumerate(layers) if layer.id == wanted), None)
-                return -1 if index is None else index
-            # A finding of a body names a layer of the body.
-            if index is not None and index < len(layers) and layers[index].label == finding.layer:
-                return index
-            return -1
-        return self._labels().get(finding.layer or "", -1)
-
-    def _labels(self) -> dict[str, int]:
-        assert self.graph is not None
-        return {layer.label: index for index, layer in enumerate(self.graph.layers)}
+    def marks(self) -> dict[int, str]:
+        """Return the colour of the border of each layer that has findings: of the worst one."""
+        found: dict[int, str] = {}
+        about = self.layers_of_findings()
+        for severity, colour in MARKS.items():
+            for finding, index in zip(self.findings, about, strict=True):
+                if finding.severity is severity and index >= 0:
+                    found[index] = colour
+        return found
 
 
 def read_subject(

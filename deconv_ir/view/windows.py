@@ -197,6 +197,8 @@ def reaches_of(
 def _merge(fed: Sequence[tuple[Reach, ...]]) -> tuple[Reach, ...] | None:
     """Join the reaches of several inputs."""
     first = fed[0]
+    if all(other is first for other in fed):
+        return first
     if any(len(other) != len(first) for other in fed):
         return None
     merged = []

@@ -93,6 +93,6 @@ function shadeBy(name) {
   const most = Math.max(...boxes.map((box, k) => (box.layer >= 0 ? sums[k] : 0)), 1e-300);
   return (box) => {
     const share = name === "error" ? sums[box] && Math.max(0, 1 + Math.log10(sums[box] / most) / 8) : sums[box] / most;
-    return `color-mix(in srgb, var(--hot) ${Math.round(100 * Math.min(1, Math.sqrt(share)))}%, var(--cold))`;
+    return `color-mix(in srgb, var(--hot) ${Math.round(80 * Math.min(1, Math.sqrt(share)))}%, var(--cold))`;
   };
 }

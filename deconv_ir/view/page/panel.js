@@ -2,6 +2,9 @@
 
 const panel = find("panel");
 
+// Parts that have nothing to say are null.
+const show = (...parts) => panel.replaceChildren(...parts.flat().filter(Boolean));
+
 const section = (title, ...content) =>
   html("section", {}, html("h3", {}, title), ...content);
 const row = (name, ...value) => html("tr", {}, html("th", {}, name), html("td", {}, ...value));
@@ -15,7 +18,7 @@ function layerLink(index, text) {
 function showLayer(index) {
   const layer = layers[index];
   const facts = layer.f === undefined ? {} : data.pool[layer.f];
-  panel.replaceChildren(
+  show(
     html("h2", {}, layer.t),
     html("p", { class: "name" }, layer.n),
     table(
@@ -23,21 +26,19 @@ function showLayer(index) {
       layer.v ? row("version", layer.v) : null,
       layer.l ? row("source", `${data.file || "the file"}:${layer.l}`) : null,
     ),
-    ...[
-      findingsPart(findingsOf.get(index)),
-      timePart(index),
-      differencePart(index),
-      attributesPart(layer),
-      tensorsPart(layer),
-      ...(layer.in || []).map(constantPart),
-      data.constants[index] ? constantFigures("Values", index) : null,
-      picturesPart(layer),
-      formulaPart(facts),
-      padsPart(facts),
-      reachPart(layer),
-      costPart(facts),
-      geometryPart(facts),
-    ].filter(Boolean),
+    findingsPart(findingsOf.get(index)),
+    timePart(index),
+    differencePart(index),
+    attributesPart(layer),
+    tensorsPart(layer),
+    (layer.in || []).map((number, k) => constantPart(layer, number, k)),
+    data.constants[index] ? constantFigures("Values", index) : null,
+    picturesPart(layer),
+    formulaPart(facts),
+    padsPart(facts),
+    reachPart(layer),
+    costPart(facts),
+    geometryPart(facts),
   );
   panel.scrollTop = 0;
 }
@@ -64,14 +65,13 @@ function tensorRow(name, number, other) {
   const tensor = tensors[number];
   return row(name, html("code", {}, tensor.text),
     tensor.declared ? html("div", { class: "wrong" }, `declared: ${tensor.declared}`) : null,
-    tensor.names.length ? html("div", { class: "faint" }, tensor.names.join(", ")) : null,
-    html("div", {}, other(tensor, number)));
+    html("div", {}, other(tensor, number)),
+    tensor.names.length ? html("div", { class: "faint" }, `named ${tensor.names.join(", ")}`) : null);
 }
 
 function tensorsPart(layer) {
-  const names = layer.p === undefined ? [] : data.pool[layer.p];
   const inputs = (layer.in || []).map((number, k) =>
-    tensorRow(names[k] || `input ${k}`, number, (tensor) => ["from ", layerLink(tensor.layer)]));
+    tensorRow(inputName(layer, k), number, (tensor) => ["from ", layerLink(tensor.layer)]));
   const outputs = Array.from({ length: layer.k || 0 }, (_, k) =>
     tensorRow(layer.k > 1 ? `output ${k}` : "output", layer.o + k, (_, number) =>
       consumers[number].slice(0, 12).flatMap((to, at) => [at ? ", " : "to ", layerLink(to)])
@@ -90,9 +90,13 @@ function constantOf(number) {
   return -1;
 }
 
-function constantPart(number, k) {
+function constantPart(layer, number, k) {
   const constant = number < 0 ? -1 : constantOf(number);
-  return constant < 0 ? null : constantFigures(`Weights of input ${k}`, constant);
+  return constant < 0 ? null : constantFigures(`Constant: ${inputName(layer, k)}`, constant);
+}
+
+function inputName(layer, k) {
+  return (layer.p === undefined ? [] : data.pool[layer.p])[k] || `input ${k}`;
 }
 
 function constantFigures(title, index) {
@@ -126,9 +130,9 @@ function formulaPart(facts) {
 function padsPart(facts) {
   if (!facts.pads) return null;
   const [spec, openvino] = facts.pads;
-  const show = ([begin, end]) => html("code", {}, `begin ${begin.join(", ")}; end ${end.join(", ")}`);
+  const shown = ([begin, end]) => html("code", {}, `begin ${begin.join(", ")}; end ${end.join(", ")}`);
   const same = JSON.stringify(spec) === JSON.stringify(openvino);
-  return section("Pads", table(row("specification", show(spec)), row("OpenVINO", show(openvino))),
+  return section("Pads", table(row("specification", shown(spec)), row("OpenVINO", shown(openvino))),
     same ? null : html("p", { class: "wrong" },
       `The two semantics differ; this page uses ${data.semantics}.`));
 }
@@ -153,7 +157,7 @@ function costPart(facts) {
 function showGroup(number) {
   const box = boxes[number];
   const inside = levels[number].inside;
-  panel.replaceChildren(html("h2", {}, box.title),
+  show(html("h2", {}, box.title),
     table(row("layers", String(box.size)), box.count > 1 ? row("repeats", String(box.count)) : null),
     section(box.count > 1 ? "Blocks" : "Contents", html("ul", {}, inside.slice(0, 200).map((child) =>
       html("li", {}, html("button", { class: "link", onclick: () => selectBox(child) },
@@ -169,12 +173,12 @@ function showModel() {
   const shown = ([layer, k]) => row(layerLink(k), html("code", {},
     layer.k ? tensors[layer.o].text : (layer.in || []).map((t) => (t < 0 ? "?" : tensors[t].text)).join(", ")));
   const totals = data.totals || {};
-  panel.replaceChildren(html("h2", {}, data.title || "Model"),
+  show(html("h2", {}, data.title || "Model"),
     table(row("file", data.file || "(not from a file)"), row("layers", String(layers.length)),
       totals.flop ? row("arithmetic", scaled(totals.flop, "FLOP")) : null,
       totals.constant_bytes ? row("constants", `${totals.constants}, ${bytes(totals.constant_bytes)}`) : null,
       row("semantics", data.semantics)),
-    ...[profilePart(), comparedPart()].filter(Boolean),
+    profilePart(), comparedPart(),
     section("Inputs", table(...ends("Parameter").map(shown))),
     section("Outputs", table(...ends("Result").map(shown))),
     section("Layers by type", html("table", { class: "grid" }, kinds.slice(0, 60).map(([kind, count]) =>
@@ -187,7 +191,7 @@ function showFindings() {
   items.forEach((item, k) => {
     if (findings[k].at >= 0) item.querySelector("div").before(html("div", { class: "name" }, layers[findings[k].at].n));
   });
-  panel.replaceChildren(html("h2", {}, findings.length ? `${findings.length} findings` : "No findings"),
+  show(html("h2", {}, findings.length ? `${findings.length} findings` : "No findings"),
     html("ul", { class: "findings" }, items),
     findings.length > 2000 ? html("p", { class: "faint" }, `and ${findings.length - 2000} more`) : null);
 }

@@ -87,7 +87,7 @@ function drawLines(lines, detail) {
     if (!l.from || named.has(key)) continue;
     named.add(key);
     const tensor = tensors[data.lines[l.tensor]];
-    stage.append(svg("text", { class: "shape", x: l.x1 + 6, y: l.y1 + 13 }, tensor.text));
+    stage.append(svg("text", { class: "shape", x: l.x1 + 6, y: l.y1 + 15 }, tensor.text));
   }
 }
 
@@ -110,10 +110,10 @@ function openBox(place, detail) {
 
 function closedBox(place) {
   const box = boxes[place.box], middle = place.x + place.width / 2;
-  const group = svg("g", { class: classOf(place, "box"), "data-box": place.box });
+  const fill = shade && shade(place.box);
+  const group = svg("g", { class: classOf(place, fill ? "box shaded" : "box"), "data-box": place.box });
   if (box.count > 1) for (const step of [6, 3])
     group.append(svg("rect", { ...frame(place), x: place.x + step, y: place.y + step }));
-  const fill = shade && shade(place.box);
   group.append(filled(svg("rect", frame(place)), fill));
   const title = box.layer < 0 ? `\u25b8 ${box.title}` : box.title;
   group.append(svg("text", { class: "title", x: middle, y: place.y + 18 }, title));
