@@ -106,6 +106,40 @@ def seeds() -> list[dict[str, Any]]:
             ),
             op(3, "SoftMax", [tensor(4, [4, 8])], [tensor(5, [4, 8])], axis=1),
         ),
+        graph(
+            op(
+                0,
+                "GroupNorm",
+                [tensor(0, x), tensor(1, [4]), tensor(2, [4])],
+                [tensor(3, x), tensor(4, [1, 2]), tensor(5, [1, 2])],
+                groups=2,
+                data_format="NCX",
+            ),
+            op(1, "SoftMax", [tensor(3, x)], [tensor(6, x), tensor(7, [1, 1, 3, 3])], axis=1),
+            op(2, "End", [tensor(6, x)], []),
+            op(3, "GenIndex", [tensor(6, x)], [tensor(8, x, "s32")], axis=-1),
+            op(
+                4,
+                "BatchNormTrainingBackward",
+                [tensor(6, x), tensor(0, x), *(tensor(i, [4]) for i in (9, 10, 1))],
+                [tensor(11, x), tensor(12, [4]), tensor(13, [4])],
+                epsilon=0.5,
+                data_format="NCX",
+            ),
+            op(
+                5,
+                "PReLUBackward",
+                [tensor(11, x), tensor(14, [4]), tensor(0, x)],
+                [tensor(15, x), tensor(16, [4])],
+                data_format="NCX",
+            ),
+            op(
+                6,
+                "Dropout",
+                [tensor(15, x), *(tensor(i, [], "s64") for i in (17, 18)), tensor(19, [])],
+                [tensor(20, x), tensor(21, x, "u8")],
+            ),
+        ),
     ]
 
 

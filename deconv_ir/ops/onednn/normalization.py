@@ -19,29 +19,15 @@ from deconv_ir.ops.base import (
     numbers,
 )
 from deconv_ir.ops.checks import normalize_axis
-from deconv_ir.ops.convolution.onednn import DATA_FORMAT, DataFormat
 from deconv_ir.ops.normalization.standardizing import EpsMode
 from deconv_ir.ops.onednn.program import Composite, Program, Ref, kind
 from deconv_ir.ops.onednn.term import Term
+from deconv_ir.ops.onednn.windows import ByChannel
 from deconv_ir.ops.resample.resample import Coordinates, Mode, Nearest
 
 
-class _ByChannel(Composite):
-    data_format: DataFormat = attribute(DATA_FORMAT, DataFormat.NXC)
-
-    def enter(self, program: Program, ref: Ref) -> Ref:
-        """Widen the data, and lay it out [N, C, spatial...]."""
-        wide = program.wide(ref)
-        return program.to_ncx(wide) if self.data_format is DataFormat.NXC else wide
-
-    def leave(self, program: Program, ref: Ref) -> Ref:
-        """Lay the output out as the data, in its element type."""
-        found = program.to_nxc(ref) if self.data_format is DataFormat.NXC else ref
-        return program.cast(found, program.infos[0].element_type)
-
-
 @kind("BatchNormInference", ("src", "gamma", "beta", "mean", "variance"))
-class OneDNNBatchNorm(_ByChannel):
+class OneDNNBatchNorm(ByChannel):
     """(x - mean) / sqrt(variance + epsilon) * gamma + beta, for each channel."""
 
     epsilon: float = attribute(number(minimum=0))
@@ -62,7 +48,7 @@ def _statistics(program: Program, data: Ref, axes: Sequence[int]) -> tuple[Ref, 
 
 
 @kind("BatchNormForwardTraining", ("src", "mean", "variance", "gamma", "beta"), 3)
-class BatchNormForwardTraining(_ByChannel):
+class BatchNormForwardTraining(ByChannel):
     """Batch normalisation with the batch's own statistics.
 
     Outputs: the result; running mean and variance, momentum * old + (1 - momentum) * new;
@@ -151,7 +137,7 @@ class RMSNorm(Composite):
 
 
 @kind("GroupNorm", ("src", "gamma", "beta"), 1)
-class GroupNorm(_ByChannel):
+class GroupNorm(ByChannel):
     """Normalisation over groups of channels, then gamma and beta for each channel."""
 
     groups: int = attribute(integer(1))
@@ -198,7 +184,7 @@ class _Coordinates(enum.Enum):
 
 
 @kind("Interpolate", ("src", "sizes"), 1)
-class OneDNNInterpolate(_ByChannel):
+class OneDNNInterpolate(ByChannel):
     """Another resolution along the spatial axes."""
 
     mode: _Interpolation = attribute(choice(_Interpolation, fold=False))

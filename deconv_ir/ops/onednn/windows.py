@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from deconv_ir.errors import ShapeError
 from deconv_ir.ir.geometry import PadMode, Rounding
 from deconv_ir.ops.base import attribute, boolean, choice, choice_of, integer, integers
-from deconv_ir.ops.checks import merged_type
+from deconv_ir.ops.checks import check_least_rank, merged_type
 from deconv_ir.ops.convolution.onednn import (
     AUTO_PAD,
     DATA_FORMAT,
@@ -20,13 +20,9 @@ from deconv_ir.ops.onednn.program import Composite, Program, Ref, kind
 _ROUNDING = choice_of({"floor": Rounding.FLOOR, "ceil": Rounding.CEIL})
 
 
-class Windowed(Composite):
-    """Attributes of operations with a sliding window."""
+class ByChannel(Composite):
+    """An operation on data with channels, first or last."""
 
-    strides: tuple[int, ...] | None = attribute(integers(1, per_axis=True), None, required=True)
-    pads_begin: tuple[int, ...] | None = attribute(integers(per_axis=True), None, required=True)
-    pads_end: tuple[int, ...] | None = attribute(integers(per_axis=True), None, required=True)
-    auto_pad: PadMode = attribute(AUTO_PAD, PadMode.EXPLICIT)
     data_format: DataFormat = attribute(DATA_FORMAT, DataFormat.NXC)
 
     @property
@@ -36,13 +32,23 @@ class Windowed(Composite):
 
     def enter(self, program: Program, ref: Ref) -> Ref:
         """Widen the data, and lay it out [N, C, spatial...]."""
+        check_least_rank(program.infos[ref], self.inputs[0], 2)
         wide = program.wide(ref)
         return program.to_ncx(wide) if self.channels_last else wide
 
-    def leave(self, program: Program, ref: Ref, like: Ref) -> Ref:
+    def leave(self, program: Program, ref: Ref) -> Ref:
         """Lay the output out as the data, in its element type."""
         found = program.to_nxc(ref) if self.channels_last else ref
-        return program.cast(found, program.infos[like].element_type)
+        return program.cast(found, program.infos[0].element_type)
+
+
+class Windowed(ByChannel):
+    """Attributes of operations with a sliding window."""
+
+    strides: tuple[int, ...] | None = attribute(integers(1, per_axis=True), None, required=True)
+    pads_begin: tuple[int, ...] | None = attribute(integers(per_axis=True), None, required=True)
+    pads_end: tuple[int, ...] | None = attribute(integers(per_axis=True), None, required=True)
+    auto_pad: PadMode = attribute(AUTO_PAD, PadMode.EXPLICIT)
 
 
 class _Convolution(Windowed):
@@ -96,7 +102,7 @@ class _Convolution(Windowed):
         if program.count > 2:
             bias = add_channels(program, program.wide(2), found, "bias")
             found = program.add("Add", found, bias)
-        return (self.leave(program, found, 0),)
+        return (self.leave(program, found),)
 
 
 def add_channels(program: Program, values: Ref, data: Ref, name: str) -> Ref:
@@ -174,7 +180,7 @@ class OneDNNMaxPool(_Pool):
             rounding_type=self.rounding_type,
             auto_pad=self.auto_pad,
         )
-        return (self.leave(program, found, 0),)
+        return (self.leave(program, found),)
 
 
 @kind("AvgPool", ("src",))
@@ -197,4 +203,4 @@ class OneDNNAvgPool(_Pool):
             rounding_type=self.rounding_type,
             auto_pad=self.auto_pad,
         )
-        return (self.leave(program, found, 0),)
+        return (self.leave(program, found),)

@@ -8,8 +8,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from onednn_forms import op, tensor
+from onednn_forms import as_bytes, op, tensor
 from onednn_oracle import close, floats, last, run
+
+import deconv_ir
 
 
 def _softmax(x: Any, axis: int) -> Any:
@@ -156,3 +158,11 @@ def test_indices_along_an_axis(axis: int) -> None:
     (found,) = run(graph, arrays=[floats(2, 3, 4)])
     assert found.dtype == np.int32
     np.testing.assert_array_equal(found, np.indices((2, 3, 4))[axis])
+
+
+@pytest.mark.parametrize("kind", ["GroupNorm", "BatchNormForwardTraining", "Interpolate"])
+def test_data_without_channels_are_an_error(kind: str) -> None:
+    attributes = {"groups": 1, "epsilon": 0.5, "mode": "nearest", "sizes": [2]}
+    inputs = [tensor(i, [3]) for i in range(5 if kind.startswith("Batch") else 1)]
+    with pytest.raises(deconv_ir.ShapeError, match="src must have rank 2 or greater"):
+        deconv_ir.load(as_bytes(op(0, kind, inputs, [tensor(9, [3])], **attributes)))
