@@ -53,7 +53,7 @@ def lower(graph: Graph) -> Lowered:
         infos = [inference.outputs[source[0]][source[1]] for source in feeds]
         program = Program(infos, context)
         try:
-            outputs = _lower_layer(layer, program)
+            outputs = _own(program, _lower_layer(layer, program))
         except UnsupportedError as error:
             missing.add(error, layer)
             outputs = []
@@ -72,6 +72,17 @@ def lower(graph: Graph) -> Lowered:
         ),
         bytes(writer.weights),
     )
+
+
+def _own(program: Program, outputs: Sequence[Ref]) -> list[Ref]:
+    """Give each output a layer of its own, which can have its name."""
+    found: list[Ref] = []
+    for ref in outputs:
+        element_type = program.infos[ref].element_type
+        if (ref < program.count or ref in found) and element_type is not None:
+            ref = program.add("Convert", ref, destination_type=element_type)
+        found.append(ref)
+    return found
 
 
 def _lower_layer(layer: Layer, program: Program) -> Sequence[Ref]:
@@ -199,6 +210,7 @@ class _Writer:
     ) -> None:
         """Write the steps of a layer; the one that makes its first output has its name."""
         places = [self.made[source] for source in feeds]
+        names = {ref: port.names for ref, port in zip(outputs, layer.outputs, strict=False)}
         last = outputs[0] if outputs else program.count
         for ref, step in enumerate(program.steps, program.count):
             number = len(self.layers)
@@ -211,9 +223,8 @@ class _Writer:
             infos = [program.infos[i] for i in step.inputs]
             results = step.operation.infer(infos, program.context)
             ports = [_port(i, info) for i, info in enumerate(infos)]
-            names = layer.outputs[0].names if ref == last and layer.outputs else ()
             made = [
-                _port(len(ports) + i, info)._replace(names=names if i == 0 else ())
+                _port(len(ports) + i, info)._replace(names=() if i else names.get(ref, ()))
                 for i, info in enumerate(results)
             ]
             if step.operation.type == "Result":

@@ -130,6 +130,43 @@ LOWERED: dict[str, list[dict[str, Any]]] = {
         op(1, "GELU", [tensor(3, [2, 6])], [tensor(4, [2, 6])]),
         op(2, "LeakyReLU", [tensor(4, [2, 6])], [tensor(5, [2, 6])], alpha=0.25),
     ],
+    "gradients": [
+        op(
+            0,
+            "BatchNormTrainingBackward",
+            [tensor(0, [2, 3, 4]), tensor(1, [2, 3, 4]), *(tensor(i, [3]) for i in (2, 3, 4))],
+            [tensor(5, [2, 3, 4]), tensor(6, [3]), tensor(7, [3])],
+            epsilon=0.5,
+            data_format="NCX",
+        ),
+        op(
+            1,
+            "GELUBackward",
+            [tensor(0, [2, 3, 4]), tensor(5, [2, 3, 4])],
+            [tensor(8, [2, 3, 4])],
+        ),
+    ],
+    "training": [
+        op(
+            0,
+            "BatchNormForwardTraining",
+            [tensor(0, [2, 3, 4]), *(tensor(i, [3]) for i in (1, 2))],
+            [tensor(3, [2, 3, 4]), *(tensor(i, [3]) for i in (4, 5, 6, 7))],
+            epsilon=0.5,
+            data_format="NCX",
+        ),
+    ],
+    "softmax": [
+        op(
+            0,
+            "SoftMax",
+            [tensor(0, [2, 3, 4])],
+            [tensor(1, [2, 3, 4], "bf16"), tensor(2, [2, 1, 4])],
+            mode="inf_as_zero",
+        ),
+        op(1, "GenIndex", [tensor(2, [2, 1, 4])], [tensor(3, [2, 1, 4], "s32")], axis=2),
+    ],
+    "same array": [op(0, "Reorder", [tensor(0, [2, 3])], [tensor(1, [2, 3])])],
     "pool": [
         op(
             0,
