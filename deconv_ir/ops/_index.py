@@ -11,6 +11,8 @@ control_flow.loops: Loop TensorIterator
 convolution.convolution: Convolution GroupConvolution
 convolution.onednn: ConvTranspose ConvolutionBackwardData
 convolution.openvino: ConvolutionBackpropData GroupConvolutionBackpropData
+detection.nms: NonMaxSuppression
+detection.roi_align: ROIAlign
 elementwise.activations: Clamp Elu Gelu HardSigmoid PReLU Selu Swish
 elementwise.arithmetic: Add BitwiseAnd BitwiseLeftShift BitwiseOr BitwiseRightShift BitwiseXor
     Divide Equal FloorMod Greater GreaterEqual Less LessEqual LogicalAnd LogicalOr LogicalXor
@@ -23,6 +25,7 @@ elementwise.unary: Abs Acos Acosh Asin Asinh Atan Atanh BitwiseNot Ceiling Cos C
 gather_scatter.gather: Gather
 gather_scatter.gather_elements: GatherElements GatherND
 gather_scatter.scatter: ScatterElementsUpdate ScatterNDUpdate ScatterUpdate
+gather_scatter.searching: Bucketize SearchSorted Unique
 gather_scatter.sorting: NonZero TopK
 linear_algebra.attention: Einsum ScaledDotProductAttention
 linear_algebra.fourier: DFT IDFT IRDFT RDFT
@@ -42,6 +45,7 @@ shape.broadcast: Broadcast Tile
 shape.concat: Concat Split VariadicSplit
 shape.order: CumSum OneHot Reverse ReverseSequence Roll Transpose
 shape.pad: Pad
+shape.patches: Col2Im ExtractImagePatches
 shape.reshape: Reshape ShapeOf
 shape.slicing: Slice StridedSlice
 shape.space: BatchToSpace DepthToSpace ShuffleChannels SpaceToBatch SpaceToDepth

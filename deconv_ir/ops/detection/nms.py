@@ -1,0 +1,215 @@
+"""OpenVINO NonMaxSuppression-1, -3, -4, -5 and -9: boxes that overlap no better one."""
+
+from __future__ import annotations
+
+import enum
+import operator
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+from deconv_ir.ir.dtypes import F32, I64, Array, ElementType
+from deconv_ir.ir.geometry import UNKNOWN, Dim, bounds, interval, monotone
+from deconv_ir.ir.operation import Arrays, Context, Infos, Operation, TensorInfo
+from deconv_ir.ir.options import Semantics
+from deconv_ir.ops.base import attribute, boolean, choice, operation, result_type
+from deconv_ir.ops.checks import check_rank, check_shape, check_single, check_type, only, product
+from deconv_ir.ops.numeric import np
+
+INPUTS = (
+    "boxes",
+    "scores",
+    "max_output_boxes_per_class",
+    "iou_threshold",
+    "score_threshold",
+    "soft_nms_sigma",
+)
+
+
+class BoxEncoding(enum.Enum):
+    """Two opposite corners y, x, y, x; or the center x, y, the width and the height."""
+
+    CORNER = "corner"
+    CENTER = "center"
+
+
+class Thresholds(NamedTuple):
+    """When a box is kept.
+
+    Attributes
+    ----------
+    iou, score : float32
+        An overlap up to `iou`, and scores from `score`, are kept.
+    sigma : float32
+        Of the Gaussian that lowers the score of a box by its overlap; 0: none.
+    strict : bool
+        What equals a threshold is not kept.
+    """
+
+    iou: Any
+    score: Any
+    sigma: Any
+    strict: bool
+
+
+class _NonMaxSuppression(Operation):
+    """The boxes of each class that overlap no box with a better score.
+
+    Boxes are taken by falling score; equal ones by their index.  The specification keeps what
+    equals a threshold, the runtime does not: `semantics` chooses.
+    """
+
+    box_encoding: BoxEncoding = attribute(choice(BoxEncoding), BoxEncoding.CORNER)
+    sort_result_descending: bool = attribute(boolean(), True)
+
+    output_type: ElementType = I64
+
+    def infer(self, inputs: Infos, context: Context) -> tuple[TensorInfo, ...]:
+        boxes, scores = inputs[:2]
+        for info, name in zip(inputs[:2], INPUTS, strict=False):
+            check_type(info, name, "float")
+            check_rank(info, name, 3)
+        for info, name in zip(inputs[2:], INPUTS[2:], strict=False):
+            check_type(info, name, "integer" if name == INPUTS[2] else "float")
+            check_single(info, name)
+        found = check_shape(boxes, "boxes", (UNKNOWN, UNKNOWN, 4)) or (UNKNOWN, UNKNOWN, 4)
+        batches, count = found[:2]
+        stated = check_shape(scores, "scores", (batches, UNKNOWN, count))
+        batches, classes, count = stated or (batches, UNKNOWN, count)
+        most = inputs[2].value[0] if len(inputs) > 2 and inputs[2].value else UNKNOWN
+        if len(inputs) < 3:
+            most = 0
+        each = monotone(lambda a, b: min(a, b), count, interval(*_from_zero(most)))
+        total = bounds(product(batches, classes, each))[1]
+        return (TensorInfo((interval(0, total), 3), self.output_type),)
+
+    def execute(self, inputs: Arrays, context: Context) -> Arrays:
+        return (self._select(inputs, context)[0].astype(self.output_type.numpy()),)
+
+    def _select(self, inputs: Arrays, context: Context) -> tuple[Array, Array]:
+        """Return batch, class and index of the selected boxes, and their scores."""
+        boxes = _corners(np.asarray(inputs[0], np.float32), self.box_encoding)
+        scores = np.asarray(inputs[1], np.float32)
+        numbers = [only(array, name) for array, name in zip(inputs[2:], INPUTS[2:], strict=False)]
+        most = int(numbers[0]) if numbers else 0
+        iou, score, sigma = [*map(np.float32, numbers[1:]), *[np.float32(0)] * 3][:3]
+        limits = Thresholds(iou, score, sigma, context.semantics is Semantics.OPENVINO)
+        places: list[tuple[int, int, int]] = []
+        kept: list[Any] = []
+        for batch, row in enumerate(scores):
+            for number, values in enumerate(row):
+                for index, score in _one_class(boxes[batch], values, most, limits):
+                    places.append((batch, number, index))
+                    kept.append(score)
+        indices = np.array(places, np.int64).reshape(-1, 3)
+        found = np.array(kept, np.float32)
+        if self.sort_result_descending:
+            order = np.argsort(-found, kind="stable")
+            indices, found = indices[order], found[order]
+        return indices, found
+
+
+@operation(
+    "NonMaxSuppression",
+    "opset1",
+    inputs=INPUTS[:5],
+    required=2,
+    examples=("f32[1,3,4], f32[1,2,3], i64[]{2}, f32[]{0.5}, f32[]{0} -> i64[0..4,3]",),
+)
+class NonMaxSuppression(_NonMaxSuppression):
+    """The boxes of each class that overlap no box with a better score."""
+
+
+@operation(
+    "NonMaxSuppression",
+    "opset3",
+    "opset4",
+    inputs=INPUTS[:5],
+    required=2,
+    examples=(
+        "f32[1,3,4], f32[1,2,3], i64[]{2}, f32[]{0.5}, f32[]{0} -> i32[0..4,3] | output_type=i32",
+    ),
+)
+class NonMaxSuppression3(_NonMaxSuppression):
+    """The boxes of each class that overlap no box with a better score."""
+
+    output_type: ElementType = attribute(result_type(), I64)
+
+
+@operation(
+    "NonMaxSuppression",
+    "opset5",
+    "opset9",
+    inputs=INPUTS,
+    required=2,
+    examples=(
+        "f32[1,3,4], f32[1,2,3], i64[]{2}, f32[]{0.5}, f32[]{0}, f32[]{0.5} "
+        "-> i64[0..4,3], f32[0..4,3], i64[1]",
+    ),
+)
+class NonMaxSuppression5(_NonMaxSuppression):
+    """The boxes of each class that overlap no better one, their scores, and how many they are."""
+
+    output_type: ElementType = attribute(result_type(), I64)
+
+    def infer(self, inputs: Infos, context: Context) -> tuple[TensorInfo, ...]:
+        (indices,) = super().infer(inputs, context)
+        return (
+            indices,
+            TensorInfo(indices.shape, F32),
+            TensorInfo((1,), self.output_type),
+        )
+
+    def execute(self, inputs: Arrays, context: Context) -> Arrays:
+        indices, scores = self._select(inputs, context)
+        rows = np.concatenate([indices[:, :2].astype(np.float32), scores[:, None]], 1)
+        dtype = self.output_type.numpy()
+        return (indices.astype(dtype), rows, np.array([len(indices)], dtype))
+
+
+def _from_zero(dim: Dim) -> tuple[int, int | None]:
+    low, high = bounds(dim)
+    return max(low, 0), None if high is None else max(high, 0)
+
+
+def _corners(boxes: Array, encoding: BoxEncoding) -> Array:
+    """Return the boxes as two corners, the first with the smaller coordinates."""
+    if encoding is BoxEncoding.CENTER:
+        half = boxes[..., 2:] / 2
+        return np.concatenate([boxes[..., :2] - half, boxes[..., :2] + half], -1)
+    first, second = boxes[..., :2], boxes[..., 2:]
+    return np.concatenate([np.minimum(first, second), np.maximum(first, second)], -1)
+
+
+def _overlaps(box: Array, others: Array) -> Array:
+    """Return intersection over union of a box with others; 0 where one has no area."""
+    low = np.maximum(box[:2], others[:, :2])
+    high = np.minimum(box[2:], others[:, 2:])
+    common = np.prod(np.maximum(high - low, 0), axis=1)
+    area, areas = np.prod(box[2:] - box[:2]), np.prod(others[:, 2:] - others[:, :2], axis=1)
+    union = area + areas - common
+    valid = (areas > 0) & (area > 0)
+    return np.where(valid, common / np.where(valid, union, 1), 0)
+
+
+def _one_class(
+    boxes: Array, scores: Array, most: int, limits: Thresholds
+) -> Iterator[tuple[int, Any]]:
+    """Iterate over the boxes of a class that are kept: index and score."""
+    enough: Callable[[Any, Any], Any] = operator.gt if limits.strict else operator.ge
+    apart: Callable[[Any, Any], Any] = operator.lt if limits.strict else operator.le
+    left = np.flatnonzero(enough(scores, limits.score))
+    left = left[np.argsort(-scores[left], kind="stable")]
+    scores = scores[left]
+    for _ in range(most):
+        if not len(left):
+            return
+        best = int(np.argmax(scores)) if limits.sigma > 0 else 0
+        yield int(left[best]), scores[best]
+        rest = np.delete(left, best)
+        scores = np.delete(scores, best)
+        overlaps = _overlaps(boxes[left[best]], boxes[rest])
+        keep = apart(overlaps, limits.iou)
+        if limits.sigma > 0:
+            scores = scores * np.exp(np.float32(-0.5) / limits.sigma * overlaps * overlaps)
+            keep &= enough(scores, limits.score)
+        left, scores = rest[keep], scores[keep]

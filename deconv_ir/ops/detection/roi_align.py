@@ -1,0 +1,144 @@
+"""OpenVINO ROIAlign-3 and -9: regions of a feature map, sampled to one size."""
+
+from __future__ import annotations
+
+import enum
+import math
+from typing import Any
+
+from deconv_ir.ir.dtypes import Array
+from deconv_ir.ir.geometry import UNKNOWN
+from deconv_ir.ir.operation import Arrays, Context, Infos, Operation, TensorInfo
+from deconv_ir.ir.shapes import intersect
+from deconv_ir.ops.base import attribute, choice, integer, number, operation
+from deconv_ir.ops.checks import check_shape, check_type, merged_type, misfit
+from deconv_ir.ops.numeric import narrow, np, widen
+
+_INPUTS = ("data", "rois", "batch_indices")
+
+
+class Pooling(enum.Enum):
+    """What becomes of the samples of a bin."""
+
+    AVG = "avg"
+    MAX = "max"
+
+
+class Alignment(enum.Enum):
+    """Where the elements of the feature map stand."""
+
+    ASYMMETRIC = "asymmetric"
+    HALF_PIXEL_FOR_NN = "half_pixel_for_nn"
+    HALF_PIXEL = "half_pixel"
+
+
+class _ROIAlign(Operation):
+    """Regions of a feature map, each sampled by bilinear interpolation to one size."""
+
+    formula = "rois {shape[rois]}, C of data {shape[data]}, {self.pooled_h} x {self.pooled_w}"
+
+    pooled_h: int = attribute(integer(1))
+    pooled_w: int = attribute(integer(1))
+    sampling_ratio: int = attribute(integer(0))
+    spatial_scale: float = attribute(number(minimum=0))
+    mode: Pooling = attribute(choice(Pooling))
+
+    aligned_mode: Alignment = Alignment.ASYMMETRIC
+
+    def infer(self, inputs: Infos, context: Context) -> tuple[TensorInfo, ...]:
+        element_type = merged_type(inputs[:2], _INPUTS, "float")
+        check_type(inputs[2], _INPUTS[2], "integer")
+        data = check_shape(inputs[0], "data", (UNKNOWN,) * 4) or (UNKNOWN,) * 4
+        rois = check_shape(inputs[1], "rois", (UNKNOWN, 4)) or (UNKNOWN, 4)
+        (count,) = intersect(check_shape(inputs[2], "batch_indices", (rois[0],)), (rois[0],)) or ()
+        return (TensorInfo((count, data[1], self.pooled_h, self.pooled_w), element_type),)
+
+    def execute(self, inputs: Arrays, context: Context) -> Arrays:
+        data, rois = widen(inputs[0]), widen(inputs[1])
+        images = inputs[2].astype(np.int64)
+        if images.size and not 0 <= int(images.min()) <= int(images.max()) < len(data):
+            must = f"be from 0 to {len(data) - 1}"
+            found = int(images.min()) if images.min() < 0 else int(images.max())
+            raise misfit("index", "batch_indices", must, found, must)
+        shape = (len(rois), data.shape[1], self.pooled_h, self.pooled_w)
+        output = np.empty(shape, data.dtype)
+        for place, (roi, image) in enumerate(zip(rois, images, strict=True)):
+            output[place] = self._one(data[image], roi)
+        return (narrow(output, inputs[0].dtype),)
+
+    def _one(self, data: Array, roi: Array) -> Array:
+        """Sample one region [C, H, W]."""
+        aligned = self.aligned_mode
+        before = 0.5 if aligned is Alignment.HALF_PIXEL else 0.0
+        after = 0.0 if aligned is Alignment.ASYMMETRIC else -0.5
+        x1, y1, x2, y2 = (float(v + before) * self.spatial_scale + after for v in roi)
+        least = 1.0 if aligned is Alignment.ASYMMETRIC else 0.0
+        height, width = max(y2 - y1, least), max(x2 - x1, least)
+        rows = self._axis(y1, height, self.pooled_h, data.shape[1])
+        columns = self._axis(x1, width, self.pooled_w, data.shape[2])
+        if self.mode is Pooling.AVG:
+            # Bilinear weights of all samples of a bin, summed: a product of two matrices.
+            weights = [
+                _weights(*axis, extent)
+                for axis, extent in zip((rows, columns), data.shape[1:], strict=True)
+            ]
+            return np.asarray(weights[0] @ data @ weights[1].T, data.dtype)
+        return _greatest(data, rows, columns)
+
+    def _axis(self, start: float, length: float, bins: int, extent: int) -> tuple[Any, Any, Any]:
+        """Return low index, high index and weight of the high one: [bins, samples]."""
+        count = self.sampling_ratio or max(1, math.ceil(length / bins))
+        size = length / bins
+        steps = (np.arange(count) + 0.5) * size / count
+        places = start + np.arange(bins)[:, None] * size + steps
+        outside = (places < -1) | (places > extent)
+        places = np.clip(places, 0, extent - 1)
+        low = places.astype(np.int64)
+        high = np.minimum(low + 1, extent - 1)
+        part = places - low
+        return np.where(outside, -1, low), high, part
+
+
+def _weights(low: Any, high: Any, part: Any, extent: int) -> Any:
+    """Return the mean of the samples of each bin as a matrix [bins, extent]."""
+    bins, count = low.shape
+    matrix = np.zeros((bins, extent))
+    rows = np.broadcast_to(np.arange(bins)[:, None], low.shape)
+    inside = low >= 0
+    np.add.at(matrix, (rows[inside], low[inside]), (1 - part)[inside] / count)
+    np.add.at(matrix, (rows[inside], high[inside]), part[inside] / count)
+    return matrix
+
+
+def _greatest(data: Array, rows: tuple[Any, Any, Any], columns: tuple[Any, Any, Any]) -> Array:
+    """Return the greatest sample of each bin."""
+    bins = len(rows[0]), len(columns[0])
+    across = _points(*columns, data.shape[2])
+    output = np.empty((len(data), *bins), data.dtype)
+    for i, down in enumerate(np.split(_points(*rows, data.shape[1]), bins[0])):
+        samples = down @ data @ across.T  # [C, samples of a row, bins * samples]
+        output[:, i] = samples.reshape(*samples.shape[:2], bins[1], -1).max(axis=(1, 3))
+    return output
+
+
+def _points(low: Any, high: Any, part: Any, extent: int) -> Any:
+    """Return each sample of each bin as a row of a matrix [bins * samples, extent]."""
+    return _weights(low.reshape(-1, 1), high.reshape(-1, 1), part.reshape(-1, 1), extent)
+
+
+_EXAMPLE = (
+    "f32[2,3,8,8], f32[5,4], i64[5]{0,1,0,1,1} -> f32[5,3,2,4]"
+    " | pooled_h=2 pooled_w=4 sampling_ratio=2 spatial_scale=0.5 mode=avg"
+)
+
+
+@operation("ROIAlign", "opset3", inputs=_INPUTS, examples=(_EXAMPLE,))
+class ROIAlign3(_ROIAlign):
+    """Regions of a feature map, each sampled by bilinear interpolation to one size."""
+
+
+@operation("ROIAlign", "opset9", inputs=_INPUTS, examples=(f"{_EXAMPLE} aligned_mode=half_pixel",))
+class ROIAlign9(_ROIAlign):
+    """Regions of a feature map, each sampled by bilinear interpolation to one size."""
+
+    aligned_mode: Alignment = attribute(choice(Alignment), Alignment.ASYMMETRIC)

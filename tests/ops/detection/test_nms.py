@@ -1,0 +1,101 @@
+"""NonMaxSuppression against a loop over boxes, as the specification of version 5 words it."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+
+from deconv_ir import Semantics
+from deconv_ir.ir.dtypes import F32, I32
+from deconv_ir.operations import Context, TensorInfo
+from deconv_ir.ops.detection.nms import (
+    BoxEncoding,
+    NonMaxSuppression,
+    NonMaxSuppression3,
+    NonMaxSuppression5,
+)
+
+
+def overlap(a: np.ndarray, b: np.ndarray) -> float:
+    sides = [max(0.0, min(a[i + 2], b[i + 2]) - max(a[i], b[i])) for i in range(2)]
+    common = sides[0] * sides[1]
+    areas = [(c[2] - c[0]) * (c[3] - c[1]) for c in (a, b)]
+    return common / (sum(areas) - common) if min(areas) > 0 else 0.0
+
+
+def select(
+    boxes: np.ndarray, scores: np.ndarray, most: int, iou: float, least: float, sigma: float
+) -> list[tuple[float, int, int, int]]:
+    found = []
+    for batch, number in itertools.product(*map(range, scores.shape[:2])):
+        left = {i: float(s) for i, s in enumerate(scores[batch, number])}
+        count = 0
+        while left and count < most:
+            best = max(left, key=lambda i: (left[i], -i))
+            score = left.pop(best)
+            if score < least:
+                break
+            found.append((score, batch, number, best))
+            count += 1
+            for i in left:
+                common = overlap(boxes[batch, best], boxes[batch, i])
+                weight = np.exp(-0.5 * common * common / sigma) if sigma else 1.0
+                left[i] *= weight if common <= iou else 0.0
+            left = {i: s for i, s in left.items() if s > 0}
+    return found
+
+
+@pytest.mark.parametrize("sigma", [0.0, 0.5])
+@pytest.mark.parametrize("encoding", BoxEncoding)
+@pytest.mark.parametrize("most", [0, 2, 99])
+def test_against_loops(most: int, encoding: BoxEncoding, sigma: float) -> None:
+    rng = np.random.default_rng(3)
+    low, size = rng.uniform(0, 1, (2, 8, 2)), rng.uniform(0.2, 0.9, (2, 8, 2))
+    corners = np.concatenate([low, low + size], -1).astype(np.float32)
+    scores = rng.uniform(0, 1, (2, 3, 8)).astype(np.float32)
+    expected = select(corners, scores, most, 0.4, 0.2, sigma)
+    given = corners
+    if encoding is BoxEncoding.CENTER:
+        given = np.concatenate([low + size / 2, size], -1).astype(np.float32)
+    else:
+        given[:, ::2] = given[:, ::2, [2, 3, 0, 1]]  # the corners in any order
+    numbers = [np.array(most), *(np.float32(v) for v in (0.4, 0.2, sigma))]
+    inputs = [given, scores, *map(np.asarray, numbers)]
+    ordered = NonMaxSuppression5(box_encoding=encoding)
+    indices, rows, count = ordered.execute(inputs, Context())
+    expected_by_score = sorted(expected, key=lambda row: -row[0])
+    assert indices.tolist() == [list(row[1:]) for row in expected_by_score]
+    np.testing.assert_allclose(rows[:, 2], [row[0] for row in expected_by_score], rtol=1e-5)
+    assert rows[:, :2].tolist() == indices[:, :2].tolist()
+    assert count.tolist() == [len(expected)]
+    by_class = NonMaxSuppression5(box_encoding=encoding, sort_result_descending=False)
+    assert by_class.execute(inputs, Context())[0].tolist() == [list(r[1:]) for r in expected]
+
+
+BOXES = np.array([[[0, 0, 1, 1], [0, 0, 1, 0.5], [3, 3, 4, 4], [5, 5, 5, 5]]], np.float32)
+SCORES = np.array([[[0.9, 0.8, 0.5, 0.5]]], np.float32)
+
+
+@pytest.mark.parametrize(("semantics", "kept"), [("spec", [0, 1, 2, 3]), ("openvino", [0])])
+def test_what_equals_a_threshold(semantics: str, kept: list[int]) -> None:
+    """An overlap of 1/2 and a score of 1/2: the runtime drops them, the specification does not."""
+    inputs = [BOXES, SCORES, np.array(9), np.float32(0.5), np.float32(0.5)]
+    context = Context(Semantics.of(semantics))
+    (found,) = NonMaxSuppression().execute(list(map(np.asarray, inputs)), context)
+    assert found[:, 2].tolist() == kept
+
+
+def test_absent_inputs() -> None:
+    """No box is asked for."""
+    (found,) = NonMaxSuppression3(output_type=I32).execute([BOXES, SCORES], Context())
+    assert found.shape == (0, 3)
+    assert found.dtype == np.int32
+
+
+def test_the_number_of_boxes_is_bounded() -> None:
+    inputs = [TensorInfo((2, 9, 4), F32), TensorInfo((2, 3, 9), F32)]
+    most = TensorInfo((), I32, value=(4,))
+    shape = NonMaxSuppression5().infer([*inputs, most], Context())[0].shape
+    assert str(shape) == "(0..24, 3)"

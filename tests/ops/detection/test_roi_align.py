@@ -1,0 +1,71 @@
+"""ROIAlign against a loop over samples (He et al. 2017, "Mask R-CNN", section 3)."""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+
+from deconv_ir.errors import ShapeError
+from deconv_ir.operations import Context
+from deconv_ir.ops.detection.roi_align import Alignment, Pooling, ROIAlign9
+
+
+def sample(plane: np.ndarray, y: float, x: float) -> float:
+    height, width = plane.shape
+    if not (-1 <= y <= height and -1 <= x <= width):
+        return 0.0
+    y, x = (min(max(v, 0.0), n - 1.0) for v, n in ((y, height), (x, width)))
+    total = 0.0
+    for i, j in itertools.product(range(height), range(width)):
+        total += max(0, 1 - abs(y - i)) * max(0, 1 - abs(x - j)) * float(plane[i, j])
+    return total
+
+
+@pytest.mark.parametrize("ratio", [0, 2])
+@pytest.mark.parametrize("mode", Pooling)
+@pytest.mark.parametrize("aligned", Alignment)
+def test_against_loops(aligned: Alignment, mode: Pooling, ratio: int) -> None:
+    rng = np.random.default_rng(0)
+    data = rng.standard_normal((2, 2, 5, 6)).astype(np.float32)
+    rois = np.array([[0, 1, 9, 7], [-6, -8, 4, 20], [3, 3, 3.5, 3.25]], np.float32)
+    images = np.array([1, 0, 1])
+    operation = ROIAlign9(
+        pooled_h=2,
+        pooled_w=3,
+        sampling_ratio=ratio,
+        spatial_scale=0.5,
+        mode=mode,
+        aligned_mode=aligned,
+    )
+    (found,) = operation.execute([data, rois, images], Context())
+    before = 0.5 if aligned is Alignment.HALF_PIXEL else 0
+    after = 0 if aligned is Alignment.ASYMMETRIC else 0.5
+    for number, (roi, image) in enumerate(zip(rois, images, strict=True)):
+        x1, y1, x2, y2 = ((float(v) + before) * 0.5 - after for v in roi)
+        least = 1.0 if aligned is Alignment.ASYMMETRIC else 0.0
+        height, width = max(y2 - y1, least), max(x2 - x1, least)
+        down = ratio or math.ceil(height / 2)
+        across = ratio or math.ceil(width / 3)
+        for c, i, j in itertools.product(range(2), range(2), range(3)):
+            samples = [
+                sample(
+                    data[image, c],
+                    y1 + (i + (p + 0.5) / down) * height / 2,
+                    x1 + (j + (q + 0.5) / across) * width / 3,
+                )
+                for p, q in itertools.product(range(down), range(across))
+            ]
+            expected = max(samples) if mode is Pooling.MAX else sum(samples) / len(samples)
+            assert found[number, c, i, j] == pytest.approx(expected, rel=1e-4, abs=1e-5)
+
+
+def test_regions_of_missing_images() -> None:
+    operation = ROIAlign9(
+        pooled_h=1, pooled_w=1, sampling_ratio=1, spatial_scale=1.0, mode=Pooling.AVG
+    )
+    rois, data = np.zeros((1, 4), np.float32), np.zeros((1, 1, 2, 2), np.float32)
+    with pytest.raises(ShapeError, match="batch_indices must be from 0 to 0, found 1"):
+        operation.execute([data, rois, np.array([1])], Context())
