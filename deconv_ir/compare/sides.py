@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from deconv_ir.compare.evaluate import Evaluator
 from deconv_ir.compare.network import Network
 from deconv_ir.errors import InputError, UnsupportedError
+from deconv_ir.formats.conversion import write_lowered
+from deconv_ir.formats.opening import is_onednn
 from deconv_ir.ir.graph import Layer, Source
 
 if TYPE_CHECKING:
@@ -146,15 +150,25 @@ class OpenVINOSide(_Grouped):
         graph = network.graph
         if graph.file is None:
             raise UnsupportedError("OpenVINO reads a model from its file, this one has none")
+        self.xml, self.bin = graph.file, network.weights_file or ""
+        lowered = is_onednn(graph)
+        if lowered:  # OpenVINO does not read these files, but the IR that is made of one
+            self.folder = tempfile.TemporaryDirectory()
+            self.xml = str(Path(self.folder.name) / "model.xml")
+            write_lowered(graph, Path(self.xml))
         try:
-            self.xml, self.bin = graph.file, network.weights_file or ""
             model = self._read()
         except RuntimeError as error:
             raise UnsupportedError(
                 f"OpenVINO cannot read the model: {last_line(error)}", file=graph.file
             ) from error
         known = {op.get_friendly_name() for op in model.get_ops()}
-        self.known = {i for i in wanted if network.layer(pairs[i]).name in known}
+        layers = {i: network.layer(pairs[i]) for i in wanted}
+        self.known = {
+            i
+            for i, layer in layers.items()
+            if layer.name in known and not (lowered and len(layer.outputs) > 1)
+        }
         tensors = [
             (pairs[i], output)
             for i in wanted

@@ -41,6 +41,25 @@ class Quantization(Operation):
     group_shape: tuple[int, ...] | None = attribute(integers(1), None)
     output_type: ElementType | None = attribute(element_type(), None)
 
+    def check_output(self) -> None:
+        """Require an output of a type that the operation makes.
+
+        Raises
+        ------
+        ShapeError
+            It has none, or another one.
+        """
+        to = self.output_type
+        quantizes = self.family == "float"
+        if to is None or (to.is_float and to.name not in _MOST) is quantizes:
+            wanted = "an integer type or f8" if quantizes else "f32, bf16 or f16"
+            raise ShapeError(
+                f"the output must have {wanted}, found {to or 'none'}",
+                expected=wanted,
+                actual=str(to),
+                rule="element-type",
+            )
+
     def parameter_shape(self, shape: tuple[int, ...]) -> tuple[int, ...]:
         """Return the shape that scales and zero points have for data of a shape.
 
@@ -148,8 +167,7 @@ class _Static(Quantization):
     def infer(self, inputs: Sequence[TensorInfo], context: Context) -> tuple[TensorInfo, ...]:
         """Keep the shape; the numbers of scales and zero points must fit it."""
         check_type(inputs[0], self.inputs[0], self.family)
-        if self.output_type is None:
-            raise ShapeError("the output must have an element type", rule="element-type")
+        self.check_output()
         shape = inputs[0].shape
         self.check_count("scales", len(self.scales), shape)
         if self.zps:
@@ -206,8 +224,7 @@ class _Dynamic(Quantization):
     def infer(self, inputs: Sequence[TensorInfo], context: Context) -> tuple[TensorInfo, ...]:
         """Keep the shape; the numbers of scales and zero points must fit it."""
         check_type(inputs[0], self.inputs[0], self.family)
-        if self.output_type is None:
-            raise ShapeError("the output must have an element type", rule="element-type")
+        self.check_output()
         shape = inputs[0].shape
         for info, name in zip(inputs[1:], self.inputs[1:], strict=False):
             if is_static(info.shape):

@@ -242,3 +242,13 @@ def test_a_product_of_two_lists_is_a_scalar() -> None:
     (found,) = run(*graph, arrays=[x, x])
     assert found.shape == ()
     assert found == 3.5
+
+
+@pytest.mark.parametrize(
+    ("kind", "source", "to"),
+    [("Quantize", "f32", "bf16"), ("Dequantize", "u8", "s8"), ("Quantize", "f32", "undef")],
+)
+def test_types_that_an_operation_does_not_make(kind: str, source: str, to: str) -> None:
+    graph = op(0, kind, [tensor(0, [2], source)], [tensor(1, [2], to)], scales=[1.0])
+    with pytest.raises(deconv_ir.ShapeError, match="the output must have"):
+        deconv_ir.load(as_bytes(graph))

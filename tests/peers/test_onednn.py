@@ -1,0 +1,84 @@
+"""IRs made of oneDNN Graph files, run by OpenVINO."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from onednn_forms import ZEROS, as_bytes, op, tensor, windows
+
+import deconv_ir
+from deconv_ir.formats.conversion import to_openvino
+
+openvino = pytest.importorskip(
+    "openvino", reason="OpenVINO cannot be imported: install the `peers` extra"
+)
+
+pytestmark = pytest.mark.peers
+
+RNG = np.random.default_rng(7)
+X, SUM = [2, 6, 5, 4], [6]
+LAYOUT = {"data_format": "NCX"}
+POOL = {"strides": [2, 2], "kernel": [3, 3], "pads_begin": [1, 1], "pads_end": [1, 0]} | LAYOUT
+ONE = {"qtype": "per_tensor", "axis": 1}
+
+CASES: list[tuple[str, list[Any], list[Any], dict[str, Any]]] = [
+    ("ConvTranspose", [X, [6, 2, 3, 2]], [[2, 4, 10, 5]], {"output_padding": [1, 0, *ZEROS[2:]]}),
+    ("ConvTransposeBackwardData", [[2, 4, 9, 5], [6, 2, 3, 2]], [[2, 6, 5, 4]], {}),
+    ("AvgPool", [X], [[2, 6, 3, 2]], POOL | {"exclude_pad": True}),
+    ("MaxPool", [X], [[2, 6, 3, 2]], POOL),
+    ("GroupNorm", [X, SUM, SUM], [X, [2, 3], [2, 3]], LAYOUT | {"groups": 3}),
+    ("LayerNorm", [X, [4], [4]], [X, X[:3], X[:3]], {"keep_stats": True}),
+    ("RMSNorm", [X, [4]], [X], {}),
+    ("BatchNormForwardTraining", [X, SUM, SUM], [X, *[SUM] * 4], LAYOUT | {"epsilon": 0.1}),
+    ("BatchNormTrainingBackward", [X, X, *[SUM] * 3], [X, SUM, SUM], LAYOUT | {"epsilon": 0.1}),
+    ("LayerNormBackward", [X, X, X[:3], X[:3], [4], [4]], [X, [4], [4]], {}),
+    ("PReLUBackward", [X, SUM, X], [X, SUM], LAYOUT),
+    ("BiasAddBackward", [X], [SUM], LAYOUT),
+    ("SoftMaxBackward", [X, X], [X], {"axis": 2}),
+    ("LogSoftmaxBackward", [X, X], [X], {}),
+    ("Interpolate", [X], [[2, 6, 8, 3]], LAYOUT | {"mode": "linear", "sizes": [8, 3]}),
+    ("SoftMax", [X], [X, [2, 1, 5, 4]], {"mode": "inf_as_zero"}),
+    ("Pow", [X], [X], {"beta": 1.5}),
+    *((f"{kind}Backward", [X, X], [X], {}) for kind in ("Abs", "GELU", "HardSwish", "Mish")),
+    *((f"{kind}Backward", [X, X], [X], {}) for kind in ("ReLU", "Sigmoid", "Sqrt", "Tanh")),
+    ("GELUBackward", [X, X], [X], {"mode": "gelu_tanh"}),
+    ("EluBackward", [X, X], [X], {"alpha": 0.5, "use_dst": False}),
+    ("ClampBackward", [X, X], [X], {"min": 0.3, "max": 1.0}),
+    ("HardSigmoidBackward", [X, X], [X], {"alpha": 0.9, "beta": -0.3}),
+    ("SoftPlusBackward", [X, X], [X], {"beta": 2.0}),
+]
+
+
+@pytest.mark.parametrize(("kind", "inputs", "outputs", "attributes"), CASES)
+def test_openvino_agrees(
+    kind: str, inputs: Any, outputs: Any, attributes: Any, tmp_path: Path
+) -> None:
+    """Each kind as layers of opsets computes what it does here."""
+    if kind.startswith("ConvTranspose"):
+        attributes = attributes | windows([2, 1], [1, 0], [1, 0], groups=2, weights_format="IOX")
+    tensors = [tensor(i, shape) for i, shape in enumerate(inputs)]
+    results = [tensor(len(inputs) + i, shape) for i, shape in enumerate(outputs)]
+    data = as_bytes(op(0, kind, tensors, results, **attributes))
+    model = deconv_ir.load(data, strict=True)
+    given = [RNG.uniform(0.2, 1.5, shape).astype(np.float32) for shape in inputs]
+    wanted = model.run(given)
+    to_openvino(data, tmp_path / "model.xml")
+    compiled = openvino.compile_model(
+        tmp_path / "model.xml", "CPU", {"INFERENCE_PRECISION_HINT": "f32"}
+    )
+    found = compiled({str(i): array for i, array in enumerate(given)})
+    assert len(compiled.outputs) == len(outputs)
+    for port in compiled.outputs:
+        np.testing.assert_allclose(found[port], wanted[port.any_name], 2e-5, 2e-5)
+
+
+def test_openvino_is_the_other_side_of_a_graph_file() -> None:
+    """deconv-diff gives it the IR that is made of the graph."""
+    path = Path(__file__).parents[2] / "samples" / "onednn" / "int8.json"
+    arrays = dict(np.load(path.with_suffix(".npz")))
+    found = deconv_ir.diff(path, None, arrays, against="openvino")
+    assert found.equal
+    assert [tensor.name for tensor in found.tensors] == ["1", "3", "4", "5", "6"]
