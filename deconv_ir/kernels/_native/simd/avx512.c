@@ -15,18 +15,7 @@
 #define VECTOR_LANES_32 16
 #define VECTOR_LANES_64 8
 #define SUFFIX avx512
-/* 32 registers: 24 sums, 3 of data; weights are broadcast by the multiply-add. */
-#define ROWS 8
-#define COLUMNS {0, 12, 8, 6, 6, 4, 4, 3, 3}
-#define SHAPES                                                                                \
-    SHAPE(1, 1) SHAPE(1, 2) SHAPE(1, 3) SHAPE(1, 6) SHAPE(1, 12)                              \
-    SHAPE(2, 1) SHAPE(2, 2) SHAPE(2, 3) SHAPE(2, 8)                                           \
-    SHAPE(3, 1) SHAPE(3, 2) SHAPE(3, 3) SHAPE(3, 6)                                           \
-    SHAPE(4, 1) SHAPE(4, 2) SHAPE(4, 3) SHAPE(4, 6)                                           \
-    SHAPE(5, 1) SHAPE(5, 2) SHAPE(5, 4)                                                       \
-    SHAPE(6, 1) SHAPE(6, 2) SHAPE(6, 4)                                                       \
-    SHAPE(7, 1) SHAPE(7, 2) SHAPE(7, 3)                                                       \
-    SHAPE(8, 1) SHAPE(8, 2) SHAPE(8, 3)
+#define REGISTERS 32
 
 #ifndef DECONV_LOWER_AVX512
 #define HALVES 16

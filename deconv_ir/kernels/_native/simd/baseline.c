@@ -12,4 +12,14 @@
 #define STREAM_STEP 16
 #define STREAM(from, to) _mm_stream_si128((void *)(to), _mm_loadu_si128((const void *)(from)))
 #endif
+#ifdef __aarch64__
+#include <arm_neon.h>
+#define REGISTERS 32
+#define HALVES 4
+#define LOAD_HALVES(from, to) \
+    vst1q_f32(to, vcvt_f32_f16(vreinterpret_f16_u16(vld1_u16(from))))
+#define STORE_HALVES(from, to) \
+    vst1_u16(to, vreinterpret_u16_f16(vcvt_f16_f32(vld1q_f32(from))))
+#define LARGER_BITS(a, b) ((NAME(bits))vmaxq_s32((int32x4_t)(a), (int32x4_t)(b)))
+#endif
 #include "simd/element_types.inc.h"

@@ -1,10 +1,24 @@
 /* All vector code of one instruction set.
  *
- * Included once by each file of this folder, which defines VECTOR_LANES_32 and _64, SUFFIX, and
- * where the instructions exist HALVES, LOAD_HALVES, STORE_HALVES, STREAM and LARGER_BITS. */
+ * Included once by each file of this folder, which defines VECTOR_LANES_32 and _64, SUFFIX,
+ * REGISTERS where there are 32, and where the instructions exist HALVES, LOAD_HALVES,
+ * STORE_HALVES, STREAM and LARGER_BITS. */
 #include "simd/half.h"
 
-#ifndef SHAPES
+#if REGISTERS == 32
+/* 24 sums, 3 of data; weights are broadcast by the multiply-add. */
+#define ROWS 8
+#define COLUMNS {0, 12, 8, 6, 6, 4, 4, 3, 3}
+#define SHAPES                                                                                \
+    SHAPE(1, 1) SHAPE(1, 2) SHAPE(1, 3) SHAPE(1, 6) SHAPE(1, 12)                              \
+    SHAPE(2, 1) SHAPE(2, 2) SHAPE(2, 3) SHAPE(2, 8)                                           \
+    SHAPE(3, 1) SHAPE(3, 2) SHAPE(3, 3) SHAPE(3, 6)                                           \
+    SHAPE(4, 1) SHAPE(4, 2) SHAPE(4, 3) SHAPE(4, 6)                                           \
+    SHAPE(5, 1) SHAPE(5, 2) SHAPE(5, 4)                                                       \
+    SHAPE(6, 1) SHAPE(6, 2) SHAPE(6, 4)                                                       \
+    SHAPE(7, 1) SHAPE(7, 2) SHAPE(7, 3)                                                       \
+    SHAPE(8, 1) SHAPE(8, 2) SHAPE(8, 3)
+#else
 /* 16 registers: 12 sums (two multiply-adds a cycle, each 4 to 5 cycles long, need 8 to 10 of them
  * at work), and the rest for data and weights. */
 #define ROWS 6
