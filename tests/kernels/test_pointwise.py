@@ -82,6 +82,14 @@ def assert_close(found: Any, expected: Any, units: float, scale: Any = 0.0) -> N
     assert (np.abs(found[finite] - expected[finite]) <= units * unit).all()
 
 
+def test_power_is_within_units_of_any_library() -> None:
+    """NumPy has its own on processors with AVX-512, and the C library's elsewhere."""
+    pairs = np.array(list(itertools.product(SPECIAL, SPECIAL)), F32)
+    drawn = np.random.default_rng(1).standard_normal((5000, 2), np.float32) * 8
+    found, expected = both(make("Power"), list(np.concatenate([pairs, drawn]).T.copy()))
+    assert_close(found, expected, 3)
+
+
 @pytest.mark.parametrize("kind", EXACT)
 def test_operations_that_round_once_give_the_same_bits(kind: str) -> None:
     """Every pair of special values, and normal ones; zeros with their signs where NumPy says."""

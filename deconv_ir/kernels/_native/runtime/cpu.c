@@ -20,6 +20,14 @@ const char *isa_name(enum isa isa) {
     return names[isa];
 }
 
+#ifdef DECONV_X86
+/* Not every compiler has this name for __builtin_cpu_supports. */
+static int has_f16c(void) {
+    unsigned a, b, c, d;
+    return __get_cpuid(1, &a, &b, &c, &d) && c & bit_F16C;
+}
+#endif
+
 int isa_available(enum isa isa) {
 #ifdef DECONV_X86
     __builtin_cpu_init();
@@ -30,8 +38,7 @@ int isa_available(enum isa isa) {
         return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") &&
                isa_available(ISA_AVX2);
     if (isa == ISA_AVX2)
-        return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
-               __builtin_cpu_supports("f16c");
+        return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && has_f16c();
 #endif
     return isa == ISA_BASELINE;
 }

@@ -3,8 +3,12 @@
 #include "pointwise/pointwise.h"
 #include "winograd/winograd.h"
 #ifdef DECONV_X86
+#ifdef __clang__
+#pragma clang attribute push(__attribute__((target("avx2,fma,f16c"))), apply_to = function)
+#else
 #pragma GCC push_options
 #pragma GCC target("avx2,fma,f16c")
+#endif
 #include <immintrin.h>
 
 #define VECTOR_LANES_32 8
@@ -22,5 +26,9 @@
     _mm256_stream_si256((void *)(to), _mm256_loadu_si256((const void *)(from)))
 #define LARGER_BITS(a, b) ((NAME(bits))_mm256_max_epi32((__m256i)(a), (__m256i)(b)))
 #include "simd/element_types.inc.h"
+#ifdef __clang__
+#pragma clang attribute pop
+#else
 #pragma GCC pop_options
+#endif
 #endif

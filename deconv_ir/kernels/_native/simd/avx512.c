@@ -3,12 +3,17 @@
 #include "pointwise/pointwise.h"
 #include "winograd/winograd.h"
 #ifdef DECONV_X86
+#ifdef __clang__
+#pragma clang attribute push( \
+    __attribute__((target("avx512f,avx512dq,avx2,fma,f16c"))), apply_to = function)
+#else
 #pragma GCC push_options
 #ifdef DECONV_LOWER_AVX512
 /* For tests on machines without: the same text, its vectors made of halves. */
 #pragma GCC target("avx2,fma,f16c")
 #else
 #pragma GCC target("avx512f,avx512dq,avx2,fma,f16c")
+#endif
 #endif
 #include <immintrin.h>
 
@@ -29,5 +34,9 @@
 #define LARGER_BITS(a, b) ((NAME(bits))_mm512_max_epi32((__m512i)(a), (__m512i)(b)))
 #endif
 #include "simd/element_types.inc.h"
+#ifdef __clang__
+#pragma clang attribute pop
+#else
 #pragma GCC pop_options
+#endif
 #endif
