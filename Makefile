@@ -11,7 +11,7 @@ PROBLEMS ?= 300
 JOBS ?= auto
 PYTEST = $(BIN)/python -P -m pytest -n $(JOBS) --maxprocesses 8 --dist worksteal
 
-.PHONY: help run test test-without-compiler test-lowest test-peers test-peers-quick test-browser check regen docs bench fuzz fuzz-sanitized mutate mutate-lint generate headers dist clean
+.PHONY: help run test test-without-compiler test-lowest test-peers test-peers-quick test-browser check regen docs bench fuzz fuzz-sanitized mutate mutate-lint generate headers dist wheels test-wheel test-arm64 clean
 
 help:
 	@echo "make run         upsample a photograph and name the pictures to look at"
@@ -32,6 +32,9 @@ help:
 	@echo "make bench       time kernels and networks beside OpenVINO, onnxruntime and torch (installs them)"
 	@echo "make fuzz-sanitized  random geometries through the compiled kernel under ASan and UBSan"
 	@echo "make dist        build sdist and wheel"
+	@echo "make wheels      build wheels for x86_64 and aarch64, repaired and checked by auditwheel"
+	@echo "make test-wheel  install this machine's in a clean environment without a compiler, and test it"
+	@echo "make test-arm64  test the other's kernels, fuzz and samples on an emulated processor"
 
 # The package once, built, then what each extra adds to it: a target installs what it needs.
 $(VENV)/installed: pyproject.toml setup.py $(wildcard deconv_ir/kernels/_native/*.[ch] deconv_ir/kernels/_native/*/*)
@@ -170,6 +173,25 @@ headers: $(VENV)/installed-dev
 
 dist: $(VENV)/installed-dev
 	$(BIN)/python -m build
+
+WHEEL_ARCHITECTURES ?= x86_64 aarch64
+
+wheels: $(VENV)/installed-dev $(VENV)/installed-wheels
+	rm -f dist/*manylinux*.whl
+	$(BIN)/python tools/wheels.py $(WHEEL_ARCHITECTURES)
+
+test-wheel:
+	$(PYTHON) -m venv --clear $(OUT)/wheel
+	$(OUT)/wheel/bin/python -m pip install --quiet --disable-pip-version-check \
+		"$$(ls dist/*manylinux*_$$(uname -m).whl)[dev]"
+	CC=false $(OUT)/wheel/bin/python -P -c \
+		"from deconv_ir.kernels import kernel_info as info; print(info()); assert info().available"
+	CC=false $(OUT)/wheel/bin/python -P -m pytest
+
+test-arm64:
+	$(PYTHON) tools/emulated.py dist/*manylinux*_aarch64.whl tests/kernels/fuzz.py --count $(PROBLEMS)
+	$(PYTHON) tools/emulated.py dist/*manylinux*_aarch64.whl -m pytest -p no:cacheprovider \
+		tests/kernels tests/samples tests/spec_examples/test_golden.py
 
 clean:
 	rm -rf $(VENV) $(OUT) build dist *.egg-info .mypy_cache .pytest_cache .ruff_cache

@@ -1,0 +1,77 @@
+"""Run Python on an emulated 64-bit ARM: ``python tools/emulated.py WHEEL -m pytest ...``.
+
+The first run downloads a Python from Debian and wheels of the dependencies, without changing the
+system, into out/arm64.  Needs qemu-user, apt and dpkg.  Processes that Python starts by
+`sys.executable` are not emulated: tests of these are not for this.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+HOME = ROOT / "out" / "arm64"
+SYSTEM, SITE = HOME / "system", HOME / "site"
+PACKAGES = [
+    "python3.11-minimal", "libpython3.11-minimal", "libpython3.11-stdlib", "libc6", "libstdc++6",
+    "libgcc-s1", "zlib1g", "libexpat1", "libffi8", "libbz2-1.0", "liblzma5", "libssl3",
+    "libuuid1", "libsqlite3-0",
+]  # fmt: skip
+TESTS = ["pytest", "hypothesis", "pillow", "jsonschema"]
+
+
+def main() -> None:
+    """Set up what is missing, install the wheel, run."""
+    wheel, arguments = sys.argv[1], sys.argv[2:]
+    if shutil.which("qemu-aarch64") is None:
+        sys.exit("qemu-aarch64 is not installed; on Debian: apt-get install qemu-user")
+    if not (HOME / "ready").exists():
+        shutil.rmtree(HOME, ignore_errors=True)
+        fetch_python()
+        project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+        install([*project["dependencies"], *TESTS])
+        (HOME / "ready").touch()
+    for stale in (*SITE.glob("deconv_*"), *SITE.glob("deconv-*")):
+        shutil.rmtree(stale)
+    install(["--no-deps", wheel])
+    environment = dict(os.environ, PYTHONPATH=str(SITE), PYTHONDONTWRITEBYTECODE="1")
+    python = SYSTEM / "usr/bin/python3.11"
+    emulator = ["qemu-aarch64", "-L", str(SYSTEM), str(python), "-P"]
+    sys.exit(subprocess.run([*emulator, *arguments], env=environment).returncode)
+
+
+def fetch_python() -> None:
+    """Unpack Debian's Python of arm64, with lists and cache of packages of its own."""
+    archives = HOME / "archives"
+    archives.mkdir(parents=True)
+    lists = HOME / "lists"
+    (lists / "partial").mkdir(parents=True)
+    own = [
+        f"-oDir::State::Lists={lists}",
+        "-oAPT::Architectures=arm64",
+        "-oAPT::Architecture=arm64",
+    ]
+    own += ["-oAPT::Sandbox::User=", f"-oDir::Cache={archives}", "-qq"]
+    subprocess.run(["apt-get", *own, "update"], check=True)
+    subprocess.run(["apt-get", *own, "download", *PACKAGES], check=True, cwd=archives)
+    for archive in archives.glob("*.deb"):
+        subprocess.run(["dpkg", "-x", str(archive), str(SYSTEM)], check=True)
+
+
+def install(requirements: list[str]) -> None:
+    """Install wheels of arm64 beside each other in `SITE`."""
+    platforms = [f"manylinux_2_{minor}_aarch64" for minor in range(36, 16, -1)]
+    platforms.append("manylinux2014_aarch64")
+    command = [sys.executable, "-m", "pip", "install", "--quiet", "--target", str(SITE)]
+    command += ["--python-version", "3.11", "--implementation", "cp", "--only-binary", ":all:"]
+    command += [f"--platform={name}" for name in platforms]
+    subprocess.run([*command, "--disable-pip-version-check", *requirements], check=True)
+
+
+if __name__ == "__main__":
+    main()
