@@ -1,8 +1,7 @@
 """Run Python on an emulated 64-bit ARM: ``python tools/emulated.py WHEEL -m pytest ...``.
 
 The first run downloads a Python from Debian and wheels of the dependencies, without changing the
-system, into out/arm64.  Needs qemu-user, apt and dpkg.  Processes that Python starts by
-`sys.executable` are not emulated: tests of these are not for this.
+system, into out/arm64.  Needs qemu-user, apt and dpkg.
 """
 
 from __future__ import annotations
@@ -16,7 +15,12 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 HOME = ROOT / "out" / "arm64"
-SYSTEM, SITE = HOME / "system", HOME / "site"
+SYSTEM, SITE, PYTHON = HOME / "system", HOME / "site", HOME / "python"
+# It is `sys.executable`, so that processes that Python starts are emulated as well.
+STARTER = f"""#!/bin/sh
+export PYTHONHOME={SYSTEM}/usr
+exec qemu-aarch64 -L {SYSTEM} -0 {PYTHON} {SYSTEM}/usr/bin/python3.11 "$@"
+"""
 PACKAGES = [
     "python3.11-minimal", "libpython3.11-minimal", "libpython3.11-stdlib", "libc6", "libstdc++6",
     "libgcc-s1", "zlib1g", "libexpat1", "libffi8", "libbz2-1.0", "liblzma5", "libssl3",
@@ -35,14 +39,14 @@ def main() -> None:
         fetch_python()
         project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
         install([*project["dependencies"], *TESTS])
+        PYTHON.write_text(STARTER)
+        PYTHON.chmod(0o755)
         (HOME / "ready").touch()
     for stale in (*SITE.glob("deconv_*"), *SITE.glob("deconv-*")):
         shutil.rmtree(stale)
     install(["--no-deps", wheel])
     environment = dict(os.environ, PYTHONPATH=str(SITE), PYTHONDONTWRITEBYTECODE="1")
-    python = SYSTEM / "usr/bin/python3.11"
-    emulator = ["qemu-aarch64", "-L", str(SYSTEM), str(python), "-P"]
-    sys.exit(subprocess.run([*emulator, *arguments], env=environment).returncode)
+    sys.exit(subprocess.run([PYTHON, "-P", *arguments], env=environment).returncode)
 
 
 def fetch_python() -> None:
