@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from deconv_ir.compare.evaluate import Evaluator
 from deconv_ir.compare.network import Network
 from deconv_ir.errors import InputError, UnsupportedError
-from deconv_ir.formats.conversion import write_lowered
+from deconv_ir.formats.onednn_json.to_openvino import lower
 from deconv_ir.formats.opening import is_onednn
+from deconv_ir.formats.openvino_xml.writer import to_bytes
 from deconv_ir.ir.graph import Layer, Source
 
 if TYPE_CHECKING:
@@ -150,12 +149,12 @@ class OpenVINOSide(_Grouped):
         graph = network.graph
         if graph.file is None:
             raise UnsupportedError("OpenVINO reads a model from its file, this one has none")
-        self.xml, self.bin = graph.file, network.weights_file or ""
+        self.model: str | bytes = graph.file
+        self.weights: str | bytes = network.weights_file or ""
         lowered = is_onednn(graph)
         if lowered:  # OpenVINO does not read these files, but the IR that is made of one
-            self.folder = tempfile.TemporaryDirectory()
-            self.xml = str(Path(self.folder.name) / "model.xml")
-            write_lowered(graph, Path(self.xml))
+            ir = lower(graph)
+            self.model, self.weights = to_bytes(ir.graph), ir.weights
         try:
             model = self._read()
         except RuntimeError as error:
@@ -178,9 +177,8 @@ class OpenVINOSide(_Grouped):
         super().__init__(tensors, sizes)
 
     def _read(self) -> Any:
-        return (
-            self.core.read_model(self.xml, self.bin) if self.bin else self.core.read_model(self.xml)
-        )
+        given = (self.model, self.weights) if self.weights else (self.model,)
+        return self.core.read_model(*given)
 
     def has(self, index: int) -> bool:
         """Return whether OpenVINO has that layer."""
@@ -207,7 +205,7 @@ class OpenVINOSide(_Grouped):
             results = compiled(given)
         except RuntimeError as error:
             raise UnsupportedError(
-                f"OpenVINO cannot run the model: {last_line(error)}", file=self.xml
+                f"OpenVINO cannot run the model: {last_line(error)}", file=self.network.graph.file
             ) from error
         # A port that is an output already gets no second one.
         found: dict[Any, Array] = {}
