@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from deconv_ir.errors import DeconvError
 from deconv_ir.ir.infer import infer_layer
@@ -27,14 +27,34 @@ NEAR = 8
 """Numbers below it are tried for strides, dilations, pads and axes."""
 
 
-def diagnose(context: LintContext, index: int) -> list[str]:
-    """Return corrections such as ``strides="2,2"``, the likeliest first."""
+class Correction(NamedTuple):
+    """A single change of a layer's attributes.
+
+    Attributes
+    ----------
+    name, value : str
+        The attribute and what it should be.
+    misspelt : str or None
+        The attribute that has the value now.
+    """
+
+    name: str
+    value: str
+    misspelt: str | None = None
+
+    def __str__(self) -> str:
+        place = f" in place of {self.misspelt}" if self.misspelt else ""
+        return f'{self.name}="{self.value}"{place}'
+
+
+def diagnose(context: LintContext, index: int) -> list[Correction]:
+    """Return corrections that make all declared outputs right, the likeliest first."""
     layer = context.graph.layers[index]
     operation = type(layer.operation)
     written = dict(layer.attributes)
     known = {spec.name: spec for spec in attributes_of(operation)}
     unknown = [name for name in written if name not in known]
-    found: list[tuple[int, int, str]] = []
+    found: list[tuple[int, int, Correction]] = []
     # How likely, how many different numbers, the correction.
     for name, spec in known.items():
         if name in written:
@@ -47,15 +67,15 @@ def diagnose(context: LintContext, index: int) -> list[str]:
             if name not in written and gives_declared(
                 context, index, {misspelt: None, name: written[misspelt]}
             ):
-                found.append((-1, 1, f'{name}="{written[misspelt]}" in place of {misspelt}'))
+                found.append((-1, 1, Correction(name, written[misspelt], misspelt)))
         for value in _corrections(context, index, spec):
             if value != written.get(name) and gives_declared(context, index, {name: value}):
-                found.append((rank, len(set(value.split(","))), f'{name}="{value}"'))
+                found.append((rank, len(set(value.split(","))), Correction(name, value)))
                 break
     found.sort(key=lambda item: item[:2])
     # What is missing or misspelt explains more than a change of what is written.
     least = found[0][0] if found else 0
-    return [text for rank, _, text in found if rank == least or least >= 2][:MAX_SHOWN]
+    return [correction for rank, _, correction in found if rank == least or least >= 2][:MAX_SHOWN]
 
 
 def count_contradicted(context: LintContext) -> dict[int, int]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from deconv_ir.formats.edits import Edit
 from deconv_ir.formats.openvino_xml.locations import trimmed
 from deconv_ir.formats.openvino_xml.scanner import Element
@@ -9,6 +11,9 @@ from deconv_ir.ir.dtypes import ElementType
 from deconv_ir.ir.shapes import Shape, declared_form
 from deconv_ir.linter.context import LintContext
 from deconv_ir.linter.report import Fix
+
+if TYPE_CHECKING:
+    from deconv_ir.linter.diagnosis import Correction
 
 
 def dims_fix(context: LintContext, index: int, side: str, port: int, shape: Shape) -> Fix:
@@ -46,6 +51,17 @@ def attribute_fix(context: LintContext, index: int, name: str, value: str) -> Fi
     if not edits:
         return Fix()
     return Fix(edits, context.evidence.supports_attribute(context, index, name, value))
+
+
+def correction_fix(context: LintContext, index: int, correction: Correction) -> Fix:
+    """Return the fix that makes a correction; nothing but the declared dims confirms it."""
+    if correction.misspelt is None:
+        return Fix(attribute_edit(context, index, correction.name, correction.value))
+    data = context.locator.data(index)
+    if data is None:
+        return Fix()
+    start = data.attribute_spans()[correction.misspelt][0]
+    return Fix(((start, start + len(correction.misspelt), correction.name),))
 
 
 def _inside(dim: Element) -> tuple[int, int]:

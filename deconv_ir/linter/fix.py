@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
+from collections.abc import Callable
 
 from deconv_ir.formats.edits import Edit
 from deconv_ir.formats.openvino_xml.source import Source
@@ -12,6 +13,8 @@ from deconv_ir.limits import DEFAULT_LIMITS, Limits
 from deconv_ir.linter.engine import Result, check_bytes
 from deconv_ir.linter.options import Options
 
+DIAGNOSED = "IR416"
+"""The rule whose findings name the correction of a layer."""
 MAX_ROUNDS = 10
 """A fix can bring the next one into sight; mostly one round does."""
 
@@ -50,9 +53,14 @@ def fix_bytes(
         What is left.  Where fixes lead to no fewer findings, the file is left as it is.
     """
     original = data
-    first = result = check_bytes(data, name, options, weights, limits)
+
+    def check(data: bytes, *, resume: bool = True) -> Result:
+        return check_bytes(data, name, options, weights, limits, resume=resume)
+
+    first = result = check(data)
     if unsafe:
-        result = check_bytes(data, name, options, weights, limits, resume=False)
+        data = _corrected(data, first, check)
+        result = check(data, resume=False)
     best = data, result
     for _ in range(MAX_ROUNDS):
         chosen = _without_overlaps(_applicable(result, unsafe))
@@ -63,7 +71,7 @@ def fix_bytes(
             data = source.edited(chosen)
         except ValueError:
             break  # an encoding that does not lead back to the same bytes
-        result = check_bytes(data, name, options, weights, limits, resume=not unsafe)
+        result = check(data, resume=not unsafe)
         # A dim that is put right at one end of an edge no longer fits the other end, so a
         # round may leave as many findings as it mends.
         if len(_applicable(result, unsafe)) < len(_applicable(best[1], unsafe)):
@@ -72,13 +80,35 @@ def fix_bytes(
     if data == original:
         return data, 0, first
     if unsafe:
-        result = check_bytes(data, name, options, weights, limits)
+        result = check(data)
     promised = Counter(_identity(first.findings[i]) for i, f in first.fixes if f.safe or unsafe)
     return data, (promised - Counter(map(_identity, result.findings))).total(), result
 
 
 def _identity(finding: Finding) -> tuple[str, str | None, str]:
     return finding.code, finding.layer, finding.message
+
+
+def _corrected(data: bytes, result: Result, check: Callable[[bytes], Result]) -> bytes:
+    """Correct the layers that have a diagnosis, before declared dims are made to fit them."""
+    for _ in range(MAX_ROUNDS):
+        diagnosed = [
+            fix.edits
+            for place, fix in result.fixes
+            if result.findings[place].code == DIAGNOSED and result.findings[place].hint
+        ]
+        source = None if result.document is None else result.document.source
+        if not diagnosed or not isinstance(source, Source):
+            break
+        try:
+            changed = source.edited(_without_overlaps(diagnosed))
+        except ValueError:
+            break  # an encoding that does not lead back to the same bytes
+        after = check(changed)
+        if len(after.findings) >= len(result.findings):
+            break
+        data, result = changed, after
+    return data
 
 
 def _applicable(result: Result, unsafe: bool) -> list[tuple[Edit, ...]]:

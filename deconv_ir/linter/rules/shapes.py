@@ -10,7 +10,7 @@ from deconv_ir.ir.geometry import Interval
 from deconv_ir.ir.graph import GraphLocation
 from deconv_ir.ir.shapes import compatible, dim_text, format_shape, intersect_dims
 from deconv_ir.linter.context import LintContext
-from deconv_ir.linter.edits import dims_fix, type_fix
+from deconv_ir.linter.edits import correction_fix, dims_fix, type_fix
 from deconv_ir.linter.report import Report
 from deconv_ir.linter.rule import ERROR, Rule
 from deconv_ir.linter.rules.fragments import output_shape
@@ -120,8 +120,10 @@ def contradicted_layers(context: LintContext) -> Iterator[Report]:
             GraphLocation(layer=index),
             expected=format_shape(stated),
             actual=format_shape(shape),
-            hint=f"{' or '.join(found)} would make {them} right" if found else None,
-            fix=dims_fix(context, index, "output", port, shape),
+            hint=f"{' or '.join(map(str, found))} would make {them} right" if found else None,
+            fix=correction_fix(context, index, found[0])
+            if found
+            else dims_fix(context, index, "output", port, shape),
         )
 
 
@@ -451,7 +453,7 @@ RULES = (
         <data strides="3,2" dilations="1,1" pads_begin="1,1" pads_end="1,1"/>
         """,
         when="disputed",
-        fix="declares the computed dims (unsafe)",
+        fix="corrects the layer, or declares the computed dims if no correction fits (unsafe)",
         check=contradicted_layers,
     ),
     Rule(
