@@ -74,6 +74,9 @@ def _rules_option(name: str, text: str) -> Callable[[_Command], _Command]:
 @click.argument("paths", metavar="[PATH...]", nargs=-1)
 @FORMAT
 @OUTPUT
+@click.option(
+    "--html", metavar="FILE", type=FILE, help="Also write the page of deconv-show with them."
+)
 @_rules_option("--select", "Run these rules only.")
 @_rules_option("--ignore", "Leave these rules out.")
 @_rules_option("--extend-select", "Run these rules too.")
@@ -145,6 +148,7 @@ def command(
     paths: tuple[str, ...],
     format_: str,
     output: str | None,
+    html: str | None,
     weights: str | None,
     fix: bool,
     unsafe_fixes: bool,
@@ -218,8 +222,13 @@ def command(
         return EXIT_OK
     if update_baseline and baseline is None:
         raise Mistake("--update-baseline requires --baseline FILE, or a baseline in the settings")
-    if output is not None or update_baseline:
-        _protect([f for f, _ in files], settings, weights, output, baseline, update_baseline)
+    if html is not None:
+        from .lint_html import require_one
+
+        require_one(files)
+    outputs = (output, html)
+    if any(outputs) or update_baseline:
+        _protect([f for f, _ in files], settings, weights, outputs, baseline, update_baseline)
     cache = None if no_cache else _cache_folder(files, cache_dir)
     if fix or diff:
         from .lint_fix import fix_files
@@ -248,6 +257,11 @@ def command(
         results, known = apply(baseline, results, settings, update=update_baseline)
     run = Run(results=results, fixed=fixed, known=known, no_ir=no_ir, docs_url=stated.docs_url)
     _write(run, format_, output, statistics=statistics, quiet=quiet)
+    if html is not None:
+        from .lint_html import write_html
+
+        (file, _), options_ = files[0], settings.options(files[0][0])
+        write_html(file, run.findings, html, options_, weights, limits)
     failed = any(result.findings for result in results)
     return EXIT_DIFFERS if failed and not exit_zero else EXIT_OK
 
@@ -265,7 +279,7 @@ def _protect(
     files: list[str],
     settings: Settings,
     weights: str | None,
-    output: str | None,
+    outputs: tuple[str | None, str | None],
     baseline: str | None,
     update_baseline: bool,
 ) -> None:
@@ -285,8 +299,9 @@ def _protect(
         guard.allow("--baseline", baseline)
     elif baseline is not None:
         guard.add("the baseline", baseline)
-    if output is not None:
-        guard.allow("--output", output)
+    for option, path in zip(("--output", "--html"), outputs, strict=True):
+        if path is not None:
+            guard.allow(option, path)
 
 
 def _check(

@@ -22,8 +22,9 @@ from .options import (
 if TYPE_CHECKING:
     from deconv_ir.limits import Limits
     from deconv_ir.view.facts import Progress
+    from deconv_ir.view.subject import Subject
 
-FORMATS = ("html", "svg")
+FORMATS = ("html", "svg", "png")
 
 EPILOG = """\b
 Examples:
@@ -81,7 +82,6 @@ def command(
     """
     form = form or _form_of(output)
     target = output or f"{_stem(model)}.{form}"
-    from deconv_ir.formats.openvino_xml.reader import read_file
     from deconv_ir.formats.openvino_xml.weights import weights_beside
     from deconv_ir.linter.options import choose
     from deconv_ir.view.subject import read_subject
@@ -94,33 +94,52 @@ def command(
         guard.allow("--output", target)
         if Path(target).exists() and not force:
             raise Mistake(f"{target} already exists (use --force to overwrite, or --output)")
-    if model == STREAM:
-        data, name = standard_input().read(limits.xml_bytes + 1), FROM_STDIN
-    else:
-        data, name = bytes(read_file(model, limits)), model
+    data, name = read_model(model, limits)
     options = choose(severity=severity, semantics=semantics)
     subject = read_subject(data, name, options, beside, limits)
-    if form == "html":
-        from deconv_ir.view.page import write_page
-
-        text = write_page(subject, None, None if quiet else progress())
-    else:
-        from deconv_ir.view.sketch import svg_of
-
-        sketch = subject.sketch
-        if sketch is None:
-            raise Mistake(f"{name}: no graph to draw (--format html shows the findings)")
-        text = svg_of(sketch, subject.marks())
-    _write(text.encode(), target)
+    page = _page(subject, quiet) if form == "html" else _picture(subject, form)
+    write(page, target)
     if not quiet and target != STREAM:
         layers = 0 if subject.graph is None else len(subject.graph.layers)
-        size = f"{len(text) / 1024:.0f} KiB" if len(text) >= 1024 else f"{len(text)} bytes"
+        size = f"{len(page) / 1024:.0f} KiB" if len(page) >= 1024 else f"{len(page)} bytes"
         found = len(subject.findings)
         click.echo(
             f"{Path(target).resolve()}: {size}, {layers} layer{'' if layers == 1 else 's'}, "
             f"{found} finding{'' if found == 1 else 's'}"
         )
     return EXIT_OK
+
+
+def _page(subject: Subject, quiet: bool) -> bytes:
+    from deconv_ir.view.page import write_page
+
+    return write_page(subject, progress=None if quiet else progress()).encode()
+
+
+def _picture(subject: Subject, form: str) -> bytes:
+    """Draw the graph alone."""
+    from deconv_ir.view.sketch import draw
+    from deconv_ir.view.svg import write_svg
+
+    sketch = subject.sketch
+    drawn = None if sketch is None else draw(sketch, subject.marks())
+    if sketch is None or drawn is None:
+        raise Mistake(f"{subject.file}: no graph to draw (--format html shows the findings)")
+    if form == "svg":
+        return write_svg(sketch.graph.name, *drawn).encode()
+    from deconv_ir.view.png import write_png
+
+    return write_png(*drawn)
+
+
+def read_model(model: str, limits: Limits) -> tuple[bytes, str]:
+    """Return the bytes of a model, and its name in messages."""
+    from deconv_ir.formats.openvino_xml.reader import read_file
+
+    if model == STREAM:
+        # One byte more than the limit, so that too large a model is rejected.
+        return standard_input().read(limits.xml_bytes + 1), FROM_STDIN
+    return bytes(read_file(model, limits)), model
 
 
 def _form_of(output: str | None) -> str:
@@ -133,7 +152,8 @@ def _stem(model: str) -> str:
     return "model" if model == STREAM else Path(model).stem
 
 
-def _write(data: bytes, target: str) -> None:
+def write(data: bytes, target: str) -> None:
+    """Write a page, which appears whole or not at all."""
     if target == STREAM:
         click.echo(data, nl=False)
         return

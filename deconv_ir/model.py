@@ -113,6 +113,12 @@ class Model(Tileable):
         name = one_line(repr(self.graph.name), _NAME_SHOWN)
         return f"<Model {name} ({ports(self.inputs)}) -> ({ports(self.outputs)})>"
 
+    def _repr_html_(self) -> str:
+        """Draw the network; notebooks ask for this."""
+        from deconv_ir.view.notebook import notebook_html
+
+        return notebook_html(self.graph, self.context, repr(self))
+
     def __reduce__(self) -> tuple[Any, ...]:
         # What it was made from.  Executors, plans and packed filters belong to a process.
         made_from = (

@@ -12,7 +12,7 @@ from deconv_ir.ir.shapes import format_shape
 from deconv_ir.view.blocks import Flow, box_of, flow_of
 from deconv_ir.view.captions import Caption, caption_of, dims_of
 from deconv_ir.view.layering import Scene, arrange
-from deconv_ir.view.placing import first_open, place
+from deconv_ir.view.placing import DRAWN_AT_FIRST, first_open, place
 from deconv_ir.view.strokes import EDGE, Stroke, strokes
 from deconv_ir.view.svg import write_svg
 
@@ -72,21 +72,40 @@ def tensor_text(info: TensorInfo) -> str:
 
 
 def draw(
-    sketch: Sketch, marked: Mapping[int, str] | None = None
-) -> tuple[float, float, list[Stroke]]:
-    """Return width, height and strokes of a drawing with small groups open."""
+    sketch: Sketch,
+    marked: Mapping[int, str] | None = None,
+    *,
+    open_limit: int = DRAWN_AT_FIRST,
+    drawn_limit: int | None = None,
+) -> tuple[float, float, list[Stroke]] | None:
+    """Return width, height and strokes of a drawing.
+
+    Parameters
+    ----------
+    sketch : Sketch
+    marked : mapping, optional
+        Index of a layer -> the colour of its border.
+    open_limit : int
+        Boxes up to which small groups are open.
+    drawn_limit : int, optional
+        Boxes beyond which None is returned.
+    """
     scene = sketch.scene
-    drawing = place(scene, sketch.sizes, first_open(scene))
+    drawing = place(scene, sketch.sizes, first_open(scene, open_limit))
+    if drawn_limit is not None and len(drawing.places) > drawn_limit:
+        return None
     tensors = {
         (layer, port): tensor_text(sketch.outputs[layer][port])
         for layer, port in scene.tensors
         if port < len(sketch.outputs[layer])
     }
     found = strokes(drawing, scene, sketch.captions, tensors, marked or {})
+    # Room for the sheets behind a box that stands for several.
     return drawing.width + 2 * EDGE + 6, drawing.height + 2 * EDGE, list(found)
 
 
 def svg_of(sketch: Sketch, marked: Mapping[int, str] | None = None) -> str:
     """Draw a graph as an SVG document."""
-    width, height, found = draw(sketch, marked)
-    return write_svg(width, height, sketch.graph.name, found)
+    drawn = draw(sketch, marked)
+    assert drawn is not None, "no limit was given"
+    return write_svg(sketch.graph.name, *drawn)

@@ -19,7 +19,7 @@ def clean(text: str) -> str:
     return escape(_FORBIDDEN.sub("\N{REPLACEMENT CHARACTER}", text))
 
 
-def write_svg(width: float, height: float, title: str, strokes: Iterable[Stroke]) -> str:
+def write_svg(title: str, width: float, height: float, strokes: Iterable[Stroke]) -> str:
     """Write an SVG document."""
     lines = [
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{width:.0f}" height="{height:.0f}" '

@@ -149,7 +149,7 @@ class Reach(NamedTuple):
 
     @property
     def field(self) -> int:
-        """Elements in the receptive field."""
+        """Elements in the receptive field; behind a coarser tensor, an upper bound."""
         return int(self.last - self.first) + 1
 
     @property
@@ -188,8 +188,11 @@ def reaches_of(
             continue
         merged = _merge([found[s[0]] for s in flowing])
         inputs = [outputs[s[0]][s[1]] for s in fed]
-        reach = None if merged is None else _through(layer, merged, inputs, context)
-        if reach is not None and outputs[index]:
+        shapes = [outputs[s[0]][s[1]].shape for s in flowing]
+        shapes += [info.shape for info in outputs[index][:1]]
+        still = all(shape and shape[2:] == (shapes[0] or ())[2:] for shape in shapes)
+        reach = None if merged is None else _through(layer, merged, inputs, context, still)
+        if reach is not None:
             found[index] = reach
     return found
 
@@ -210,15 +213,16 @@ def _merge(fed: Sequence[tuple[Reach, ...]]) -> tuple[Reach, ...] | None:
 
 
 def _through(
-    layer: Layer, reach: tuple[Reach, ...], inputs: Infos, context: Context
+    layer: Layer, reach: tuple[Reach, ...], inputs: Infos, context: Context, still: bool
 ) -> tuple[Reach, ...] | None:
+    """Return the reach behind a layer; `still`: its inputs and output have the same extents."""
     operation = layer.operation
     windows = windows_of(operation, inputs, context, context.semantics)
     if windows is not None and len(windows) == len(reach):
         move = _spread if is_transposed(operation) else _slide
         return tuple(map(move, reach, windows))
     same = family_of(layer) in _SAME and layer.type not in _ACROSS
-    return reach if same or layer.type in _ALONG_CHANNELS else None
+    return reach if still and (same or layer.type in _ALONG_CHANNELS) else None
 
 
 def _slide(reach: Reach, window: Window) -> Reach:

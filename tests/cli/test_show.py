@@ -85,3 +85,27 @@ def test_mistakes(tmp_path: Path) -> None:
     assert done.exit_code == 2
     assert "none/block.html: cannot write the page" in done.output
     assert not list(tmp_path.iterdir())
+
+
+def test_findings_of_the_linter_on_the_page(tmp_path: Path) -> None:
+    path = deconvolution_ir(declared="1,3,9,9").save(tmp_path)
+    done = invoke_script("lint", path, "--ignore", "IR2", "--html", "report.html")
+    assert done.exit_code == 1
+    assert "IR401" in done.output
+    page = (tmp_path / "report.html").read_text()
+    assert '"code":"IR401"' in page
+    assert '"code":"IR2' not in page
+    done = invoke_script("lint", path, "--html", path)
+    assert done.exit_code == 2
+    assert "would overwrite" in done.output
+    for arguments in ((path, BLOCK), ("-",)):
+        done = invoke_script("lint", *arguments, "--html", "other.html")
+        assert done.exit_code == 2
+        assert "--html" in done.output
+    assert not (tmp_path / "other.html").exists()
+
+
+def test_the_page_of_a_clean_model(tmp_path: Path) -> None:
+    done = invoke_script("lint", BLOCK, "--html", "clean.html")
+    assert done.exit_code == 0
+    assert '"findings":[]' in (tmp_path / "clean.html").read_text()

@@ -141,7 +141,7 @@ function reachPart(layer) {
   if (layer.r === undefined) return null;
   const axes = data.pool[layer.r];
   return section("Receptive field of an output, in the network's input", html("table", { class: "grid" },
-    html("tr", {}, ...["axis", "elements", "halo", "step"].map((t) => html("th", {}, t))),
+    html("tr", {}, ...["axis", "elements, at most", "halo", "step"].map((t) => html("th", {}, t))),
     axes.map(([size, before, after, step], k) => html("tr", {},
       ...[k, size, `${before} + ${after}`, step].map((v) => html("td", {}, String(v)))))));
 }

@@ -1,0 +1,41 @@
+"""deconv-lint --html: the findings on the page of deconv-show."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from .common import STREAM, Mistake
+
+if TYPE_CHECKING:
+    from deconv_ir.ir.findings import Finding
+    from deconv_ir.limits import Limits
+    from deconv_ir.linter.options import Options
+
+
+def require_one(files: Sequence[tuple[str, bool]]) -> None:
+    """Require a single file to show, whose text can be read again."""
+    if len(files) != 1:
+        raise Mistake(f"--html shows a single model, found {len(files)}")
+    if files[0][0] == STREAM:
+        raise Mistake("--html cannot show standard input (name a file)")
+
+
+def write_html(
+    file: str,
+    findings: Sequence[Finding],
+    target: str,
+    options: Options,
+    weights: str | None,
+    limits: Limits,
+) -> None:
+    """Write the page of a model with the findings of a run."""
+    from deconv_ir.formats.openvino_xml.weights import weights_beside
+    from deconv_ir.view.page import write_page
+    from deconv_ir.view.subject import read_subject
+
+    from .show import progress, read_model, write
+
+    data, _ = read_model(file, limits)
+    subject = read_subject(data, file, options, weights or weights_beside(file), limits)
+    write(write_page(subject._replace(findings=findings), progress=progress()).encode(), target)

@@ -1,0 +1,26 @@
+"""The small picture of a model that notebooks show."""
+
+from __future__ import annotations
+
+from deconv_ir.ir.graph import Graph
+from deconv_ir.ir.infer import infer
+from deconv_ir.ir.operation import Context
+from deconv_ir.view.sketch import draw, sketch_of
+from deconv_ir.view.svg import clean, write_svg
+
+BOX = "max-height:480px;overflow:auto"
+OPEN = 24
+DRAWN = 150
+"""Boxes up to which groups are open, and up to which there is a picture."""
+
+
+def notebook_html(graph: Graph, context: Context, text: str) -> str:
+    """Return HTML with `text` and a drawing of a graph; of a large one, the text alone."""
+    head = f"<code>{clean(text)}</code>"
+    if not graph.layers:
+        return head
+    sketch = sketch_of(graph, infer(graph, context, collect=True).outputs)
+    drawn = draw(sketch, open_limit=OPEN, drawn_limit=DRAWN)
+    if drawn is None:
+        return f"{head}<p>{len(graph.layers)} layers: <code>deconv-show</code> draws them.</p>"
+    return f'{head}<div style="{BOX}">{write_svg(graph.name, *drawn)}</div>'
