@@ -18,7 +18,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from networks import NETWORKS, Saved
+from networks import NETWORKS, Saved, convert
 
 CHILD = """
 import json, pathlib, sys
@@ -74,7 +74,7 @@ def main() -> None:
         if options.network and network.name not in options.network:
             continue
         pair = (
-            Saved(network, folder / ("full" if size else "small"), full=size)
+            convert(network, folder / ("full" if size else "small"), full=size, to_onnx=False)
             for size in (False, True)
         )
         row = {"network": network.name} | measure(*pair)

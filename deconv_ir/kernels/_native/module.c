@@ -30,6 +30,7 @@ extern PyType_Spec block_spec;     /* direct/blocks.c */
 extern PyType_Spec pointwise_spec; /* pointwise/object.c */
 PyObject *pointwise_operations(void);
 PyObject *module_resample(PyObject *module, PyObject *arguments); /* resample/resample.c */
+PyObject *module_recur(PyObject *module, PyObject *arguments);    /* recurrent/recurrent.c */
 
 static PyObject *module_isas(PyObject *module, PyObject *unused) {
     (void)module;
@@ -64,6 +65,9 @@ static PyObject *module_keep(PyObject *module, PyObject *argument) {
 static PyMethodDef module_methods[] = {
     {"resample", module_resample, METH_VARARGS,
      "resample(data, out, rows, columns, threads): interpolate the last of three axes"},
+    {"recur", module_recur, METH_VARARGS,
+     "recur(isa, is_gru, x, w, r, bias, cell or inner bias, hidden, steps, projected, backwards, "
+     "threads): an LSTM or a GRU over time"},
     {"keep", module_keep, METH_O, "keep(bytes): how much memory of results is used again"},
     {"processor", module_processor, METH_NOARGS,
      "processor() -> (vendor, family, model, bytes of its second-level cache, whether AVX-512 is "
@@ -73,7 +77,7 @@ static PyMethodDef module_methods[] = {
 };
 
 /* Of the calls from Python; to be raised, here and in extension.py, when one changes. */
-enum { INTERFACE = 11 };
+enum { INTERFACE = 12 };
 
 static int add_type(PyObject *module, PyType_Spec *spec, const char *name) {
     PyObject *type = PyType_FromSpec(spec);

@@ -59,14 +59,15 @@ def unpack(packed: PackedLSTM) -> list[Any]:
     ]
 
 
-def _moments_at_once(time: int, moment_bytes: int, scratch_bytes: int) -> int:
+def moments_at_once(time: int, moment_bytes: int, scratch_bytes: int) -> int:
+    """Return how many moments' inputs are multiplied by W at once."""
     # Of 4 gates what goes in, before and after it is put in order, and the hidden states.
     return max(1, min(time, max(_LEAST_MOMENTS, scratch_bytes // max(1, 9 * moment_bytes))))
 
 
 def lstm_bytes(time: int, moment_bytes: int, scratch_bytes: int) -> int:
     """Return the scratch bytes of `lstm`, given the bytes of a hidden state."""
-    return (9 * _moments_at_once(time, moment_bytes, scratch_bytes) + 7) * moment_bytes
+    return (9 * moments_at_once(time, moment_bytes, scratch_bytes) + 7) * moment_bytes
 
 
 def lstm(
@@ -103,7 +104,7 @@ def lstm(
     # Sums of 1 and tanh are twice the gates.  The cell state is halved at once,
     # the hidden state in the end: until then the weights are halved for it.
     hidden *= 2
-    at_once = _moments_at_once(time, hidden.nbytes, scratch_bytes)
+    at_once = moments_at_once(time, hidden.nbytes, scratch_bytes)
     all_gates = np.empty((at_once, directions, batch, 4 * h), x.dtype)
     all_found = np.empty((at_once, *hidden.shape), x.dtype)
     product, inner = np.empty(all_gates.shape[1:], x.dtype), np.empty_like(cell)

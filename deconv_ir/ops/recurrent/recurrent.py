@@ -6,7 +6,7 @@ Names of axes are those of `recurrence.py`.
 from __future__ import annotations
 
 import enum
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from deconv_ir.ir.dtypes import Array
@@ -16,7 +16,14 @@ from deconv_ir.ir.scratchpad import ScratchpadBudget
 from deconv_ir.ir.shapes import element_count, static
 from deconv_ir.ops.base import attribute, boolean, choice, choices, operation
 from deconv_ir.ops.numeric import narrow, np, widen, working_dtype
-from deconv_ir.ops.recurrent.lstm import PackedLSTM, lstm, lstm_bytes, pack, unpack
+from deconv_ir.ops.recurrent.lstm import (
+    PackedLSTM,
+    lstm,
+    lstm_bytes,
+    moments_at_once,
+    pack,
+    unpack,
+)
 from deconv_ir.ops.recurrent.recurrence import (
     SIGMOID,
     TANH,
@@ -29,6 +36,7 @@ from deconv_ir.ops.recurrent.recurrence import (
 
 if TYPE_CHECKING:
     from deconv_ir.ir.lazy_tensor import Constant
+    from deconv_ir.kernels.recurrent import PackedCells
 
 
 class WeightsFormat(enum.Enum):
@@ -78,6 +86,10 @@ class _GRU(Recurrent):
         candidate = self.activate(1, x[:, 2 * h :] + inner + b[2 * h : 3 * h])
         return [(1 - update) * candidate + update * hidden]
 
+    def prepare(self, constants: Sequence[Constant | None], context: Context) -> Kernel | None:
+        usual = self.functions == self.usual and not self.clip and self.linear_before_reset
+        return _prepare(self, constants, context, _compiled) if usual else None
+
 
 class _LSTM(Recurrent):
     """Gates f (forget), i (input), c (cell) and o (output), in this order."""
@@ -111,14 +123,10 @@ class _LSTM(Recurrent):
         return lstm(x, first, pack(*weights), self.reads_backwards, scratch_bytes)
 
     def prepare(self, constants: Sequence[Constant | None], context: Context) -> Kernel | None:
-        names = dict(zip(self.inputs, constants, strict=False))
-        given = [names.get(name) for name in "WRB"]
-        if not (self.sequence and self.is_usual()) or any(array is None for array in given):
+        if not self.is_usual():
             return None
-        arrays = (widen(whole(array)) for array in given if array is not None)
-        packed = pack(*(self.ordered(array) for array in arrays))
-        kept = {n: whole(a) for n, a in names.items() if a is not None and n not in "WRB"}
-        return _PackedSequence(self, context, packed, kept)
+        compiled = _prepare(self, constants, context, _compiled)
+        return compiled or _prepare(self, constants, context, pack)
 
     def scratch(self, inputs: Infos, outputs: Infos, context: Context) -> int:
         """Count some moments of all gates where these are computed at once."""
@@ -136,11 +144,40 @@ class _LSTM(Recurrent):
         return width * copies + lstm_bytes(time, moment, context.scratch_bytes)
 
 
+def _compiled(*weights: Array) -> PackedCells | None:
+    from deconv_ir.kernels import recurrent as cells
+
+    return cells.pack(*weights)
+
+
+def _prepare(
+    operation: Recurrent,
+    constants: Sequence[Constant | None],
+    context: Context,
+    pack: Callable[..., PackedLSTM | PackedCells | None],
+) -> Kernel | None:
+    """Arrange the weights of a sequence; None where they are not constant or not packed so."""
+    names = dict(zip(operation.inputs, constants, strict=False))
+    given = [names.get(name) for name in "WRB"]
+    if not operation.sequence or any(array is None for array in given):
+        return None
+    arrays = (widen(whole(array)) for array in given if array is not None)
+    packed = pack(*(operation.ordered(array) for array in arrays))
+    if packed is None:
+        return None
+    kept = {n: whole(a) for n, a in names.items() if a is not None and n not in "WRB"}
+    return _PackedSequence(operation, context, packed, kept)
+
+
 class _PackedSequence(Kernel):
-    """An LSTM over time with its weights arranged."""
+    """An LSTM or a GRU over time with its weights arranged."""
 
     def __init__(
-        self, operation: _LSTM, context: Context, packed: PackedLSTM, kept: dict[str, Array]
+        self,
+        operation: Recurrent,
+        context: Context,
+        packed: PackedLSTM | PackedCells,
+        kept: dict[str, Array],
     ) -> None:
         self._operation = operation
         self._context = context
@@ -154,18 +191,24 @@ class _PackedSequence(Kernel):
         budget: ScratchpadBudget | None = None,
     ) -> Arrays:
         """Compute the outputs."""
+        from deconv_ir.kernels import recurrent as cells
+
         operation, packed = self._operation, self._packed
         named = dict(zip(operation.inputs, inputs, strict=False)) | self._kept
         check_peepholes(named)
         x = widen(named["X"])
-        first = [widen(named[n]) for n in ("initial_hidden_state", "initial_cell_state")]
+        names = ("initial_hidden_state", "initial_cell_state")[: operation.states]
+        first = [widen(named[name]) for name in names]
         bound = self._context.scratch_bytes if budget is None else budget.scratch_bytes
         with np.errstate(all="ignore"):
-            if takes_all(named["sequence_lengths"], x.shape[1]):
+            if not takes_all(named["sequence_lengths"], x.shape[1]):
+                weights = unpack(packed) if isinstance(packed, PackedLSTM) else cells.unpack(packed)
+                found = operation.run(x, first, named["sequence_lengths"], weights, bound)
+            elif isinstance(packed, PackedLSTM):
                 found = lstm(x, first, packed, operation.reads_backwards, bound)
             else:
-                weights = unpack(packed)
-                found = operation.run(x, first, named["sequence_lengths"], weights, bound)
+                at_once = moments_at_once(x.shape[1], first[0].nbytes, bound)
+                found = cells.recur(x, first, packed, operation.reads_backwards, at_once)
         return tuple(narrow(array, named["X"].dtype) for array in found)
 
 

@@ -1,6 +1,7 @@
 /* Vectors of 32 bytes with fused multiply-add. */
 #include "native.h"
 #include "pointwise/pointwise.h"
+#include "recurrent/recurrent.h"
 #include "winograd/winograd.h"
 #ifdef DECONV_X86
 #ifdef __clang__

@@ -1,6 +1,7 @@
 /* Vectors of 64 bytes. */
 #include "native.h"
 #include "pointwise/pointwise.h"
+#include "recurrent/recurrent.h"
 #include "winograd/winograd.h"
 #ifdef DECONV_X86
 #ifdef __clang__

@@ -1,6 +1,7 @@
 /* Vectors of 16 bytes: SSE2, NEON, or whatever the compiler makes of them. */
 #include "native.h"
 #include "pointwise/pointwise.h"
+#include "recurrent/recurrent.h"
 #include "winograd/winograd.h"
 
 #define VECTOR_LANES_32 4

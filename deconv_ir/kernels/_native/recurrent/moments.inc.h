@@ -1,0 +1,117 @@
+/* The products and a moment of an LSTM or a GRU for one instruction set.
+ *
+ * Included by simd/element_types.inc.h behind pointwise/functions.inc.h, whose vectors and
+ * functions it uses.  A sum has the same order for any number of sequences and threads.
+ */
+#define PARTS (RECURRENT_UNITS / LANES)
+#define MOST_GATES 4
+/* Sequences that share a pass over the weights, and chains of multiply-adds to a sum, as far as
+ * registers go. */
+#define SEQUENCES (LANES == 16 ? 2 : 1)
+#define CHAINS (LANES == 16 ? 2 : 1)
+
+/* Add the product of some rows to the sums of all gates of a block. */
+INLINE void NAME(multiply)(const int gates, const int rows, const int chains, int64_t depth,
+                           const float *const *row, const float *weights, VF *sum) {
+    const int vectors = gates * PARTS, all = rows * vectors;
+    VF chain[PROJECTED_ROWS * MOST_GATES * PARTS];
+#pragma GCC unroll 32
+    for (int v = 0; v < all * chains; v++) chain[v] = v < all ? sum[v] : ALL(0.0f);
+    int64_t k = 0;
+    for (; k + chains <= depth; k += chains)
+#pragma GCC unroll 2
+        for (int c = 0; c < chains; c++, weights += vectors * LANES)
+#pragma GCC unroll 4
+            for (int n = 0; n < rows; n++)
+#pragma GCC unroll 16
+                for (int v = 0; v < vectors; v++)
+                    chain[c * all + n * vectors + v] +=
+                        row[n][k + c] * LOAD(weights + v * LANES);
+    for (; k < depth; k++, weights += vectors * LANES)
+        for (int n = 0; n < rows; n++)
+            for (int v = 0; v < vectors; v++)
+                chain[n * vectors + v] += row[n][k] * LOAD(weights + v * LANES);
+#pragma GCC unroll 32
+    for (int v = 0; v < all; v++) sum[v] = chains == 2 ? chain[v] + chain[all + v] : chain[v];
+}
+
+INLINE void NAME(project_rows)(const int gates, const int rows, const struct projection *p,
+                               int64_t first) {
+    const int vectors = gates * PARTS;
+    VF sum[PROJECTED_ROWS * MOST_GATES * PARTS];
+    for (int v = 0; v < rows * vectors; v++) sum[v] = LOAD(p->bias + v % vectors * LANES);
+    NAME(multiply)(gates, rows, 1, p->depth, p->rows + first, p->weights, sum);
+    for (int v = 0; v < rows * vectors; v++)
+        STORE(p->out + (first + v / vectors) * p->pitch + v % vectors * LANES, sum[v]);
+}
+
+INLINE void NAME(lstm_rows)(const int rows, const struct moment *m, int64_t first) {
+    VF sum[SEQUENCES * 4 * PARTS];
+    const float *before[SEQUENCES];
+    for (int n = 0; n < rows; n++) {
+        before[n] = m->before + (first + n) * m->pitch;
+        for (int v = 0; v < 4 * PARTS; v++)
+            sum[n * 4 * PARTS + v] = LOAD(m->projected + (first + n) * 4 * m->pitch + v * LANES);
+    }
+    NAME(multiply)(4, rows, CHAINS, m->depth, before, m->weights, sum);
+    for (int n = 0; n < rows; n++)
+        for (int p = 0; p < PARTS; p++) {
+            const VF *gate = sum + n * 4 * PARTS + p;
+            const int64_t at = (first + n) * m->pitch + p * LANES;
+            const VF kept = NAME(logistic)(gate[0]) * LOAD(m->cell + at);
+            const VF cell = kept + NAME(logistic)(gate[PARTS]) *
+                                       NAME(hyperbolic_tangent)(gate[2 * PARTS]);
+            STORE(m->cell + at, cell);
+            STORE(m->hidden + at,
+                  NAME(logistic)(gate[3 * PARTS]) * NAME(hyperbolic_tangent)(cell));
+        }
+}
+
+INLINE void NAME(gru_rows)(const int rows, const struct moment *m, int64_t first) {
+    VF sum[SEQUENCES * 3 * PARTS];
+    const float *before[SEQUENCES];
+    for (int n = 0; n < rows; n++) {
+        before[n] = m->before + (first + n) * m->pitch;
+        const float *projected = m->projected + (first + n) * 3 * m->pitch;
+        for (int v = 0; v < 3 * PARTS; v++)
+            sum[n * 3 * PARTS + v] = LOAD(
+                v < 2 * PARTS ? projected + v * LANES : m->inner + (v - 2 * PARTS) * LANES);
+    }
+    NAME(multiply)(3, rows, CHAINS, m->depth, before, m->weights, sum);
+    for (int n = 0; n < rows; n++)
+        for (int p = 0; p < PARTS; p++) {
+            const VF *gate = sum + n * 3 * PARTS + p;
+            const int64_t at = (first + n) * m->pitch + p * LANES;
+            const VF given = LOAD(m->projected + (first + n) * 3 * m->pitch +
+                                  2 * RECURRENT_UNITS + p * LANES);
+            const VF update = NAME(logistic)(gate[0]), reset = NAME(logistic)(gate[PARTS]);
+            const VF fresh = NAME(hyperbolic_tangent)(given + reset * gate[2 * PARTS]);
+            STORE(m->hidden + at, (1.0f - update) * fresh + update * LOAD(m->old + at));
+        }
+}
+
+#define CELL(kind, gates)                                                                     \
+    static void NAME(kind##_project)(const struct projection *p, int64_t rows) {              \
+        if (rows == PROJECTED_ROWS && LANES == 16)                                            \
+            NAME(project_rows)(gates, LANES == 16 ? PROJECTED_ROWS : 1, p, 0);                \
+        else                                                                                  \
+            for (int64_t n = 0; n < rows; n++) NAME(project_rows)(gates, 1, p, n);            \
+    }                                                                                         \
+    static void NAME(kind##_move)(const struct moment *m) {                                   \
+        int64_t n = 0;                                                                        \
+        for (; n + SEQUENCES <= m->batch; n += SEQUENCES) NAME(kind##_rows)(SEQUENCES, m, n); \
+        for (; n < m->batch; n++) NAME(kind##_rows)(1, m, n);                                 \
+    }
+CELL(lstm, 4)
+CELL(gru, 3)
+
+const struct recurrent_functions JOIN(functions, recurrent, SUFFIX)[2] = {
+    {4, NAME(lstm_project), NAME(lstm_move)},
+    {3, NAME(gru_project), NAME(gru_move)},
+};
+
+#undef CELL
+#undef PARTS
+#undef MOST_GATES
+#undef SEQUENCES
+#undef CHAINS

@@ -1,0 +1,192 @@
+/* Runs an LSTM or a GRU over time, for all sequences and directions. */
+#include "recurrent/recurrent.h"
+
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+#include <string.h>
+
+/* Multiply-adds that are worth a thread of their own; of a moment, after which threads wait for
+ * each other. */
+#define LEAST_SHARED ((int64_t)1 << 18)
+
+struct recurrence {
+    const struct recurrent_functions *functions;
+    int64_t gates, inputs, units, blocks, batch, directions, time;
+    const float *x;         /* [batch][time][inputs] */
+    const float *w, *r;     /* [directions][blocks][inputs or units][gates][RECURRENT_UNITS] */
+    const float *bias;      /* [directions][blocks][gates][RECURRENT_UNITS] */
+    const float *inner;     /* GRU: [directions][blocks][RECURRENT_UNITS] */
+    float *cell;            /* LSTM: [directions][batch][blocks][RECURRENT_UNITS] */
+    float *hidden;          /* twice the same: before and after a moment */
+    float *steps;           /* [batch][directions][time][units] */
+    float *projected;       /* [directions][at_once][batch][blocks][gates][RECURRENT_UNITS] */
+    int64_t at_once, backwards; /* moments; a bit for each direction */
+    int64_t begin, end, moment; /* moments of projected; the one that all threads are at */
+};
+
+static int64_t place_of(const struct recurrence *r, int64_t d, int64_t moment) {
+    return r->backwards >> d & 1 ? r->time - 1 - moment : moment;
+}
+
+/* The rows of X of all moments that are at hand, through W, for a block of a direction. */
+static void project_block(void *context, int64_t job, void *scratch) {
+    (void)scratch;
+    const struct recurrence *r = context;
+    const int64_t d = job / r->blocks, block = job % r->blocks, width = r->gates * RECURRENT_UNITS;
+    const int64_t count = (r->end - r->begin) * r->batch;
+    struct projection p = {
+        .depth = r->inputs,
+        .weights = r->w + job * r->inputs * width,
+        .bias = r->bias + job * width,
+        .pitch = r->blocks * width,
+    };
+    for (int64_t row = 0; row < count; row += PROJECTED_ROWS) {
+        const int64_t rows = least(PROJECTED_ROWS, count - row);
+        for (int64_t i = 0; i < rows; i++) {
+            const int64_t place = place_of(r, d, r->begin + (row + i) / r->batch);
+            p.rows[i] = r->x + ((row + i) % r->batch * r->time + place) * r->inputs;
+        }
+        p.out = r->projected + (d * r->at_once * r->batch + row) * p.pitch + block * width;
+        r->functions->project(&p, rows);
+    }
+}
+
+static void move_block(const struct recurrence *r, int64_t moment, int64_t d, int64_t block) {
+    const int64_t pitch = r->blocks * RECURRENT_UNITS, state = r->directions * r->batch * pitch;
+    const int64_t at = d * r->batch * pitch, unit = block * RECURRENT_UNITS;
+    const float *before = r->hidden + moment % 2 * state + at;
+    float *after = r->hidden + (moment + 1) % 2 * state + at;
+    const struct moment m = {
+        .depth = r->units,
+        .pitch = pitch,
+        .batch = r->batch,
+        .weights = r->r + (d * r->blocks + block) * r->units * r->gates * RECURRENT_UNITS,
+        .inner = r->inner ? r->inner + (d * r->blocks + block) * RECURRENT_UNITS : NULL,
+        .before = before,
+        .projected = r->projected + ((d * r->at_once + moment - r->begin) * r->batch * pitch +
+                                     unit) * r->gates,
+        .old = before + unit,
+        .cell = r->cell ? r->cell + at + unit : NULL,
+        .hidden = after + unit,
+    };
+    r->functions->move(&m);
+    const int64_t width = least(RECURRENT_UNITS, r->units - unit), place = place_of(r, d, moment);
+    for (int64_t n = 0; n < r->batch; n++)
+        memcpy(r->steps + ((n * r->directions + d) * r->time + place) * r->units + unit,
+               after + n * pitch + unit, (size_t)width * sizeof(float));
+}
+
+static void do_direction(void *context, int64_t d, void *scratch) {
+    (void)scratch;
+    const struct recurrence *r = context;
+    for (int64_t t = r->begin; t < r->end; t++)
+        for (int64_t block = 0; block < r->blocks; block++) move_block(r, t, d, block);
+}
+
+static void do_block(void *context, int64_t job, void *scratch) {
+    (void)scratch;
+    const struct recurrence *r = context;
+    move_block(r, r->moment, job / r->blocks, job % r->blocks);
+}
+
+static int run(struct recurrence *r, int64_t threads) {
+    const int64_t state = r->directions * r->batch * r->blocks * RECURRENT_UNITS;
+    const int64_t jobs = r->directions * r->blocks, work = state * r->gates * r->units;
+    int failed = 0;
+    for (r->begin = 0; r->begin < r->time && !failed; r->begin = r->end) {
+        r->end = least(r->time, r->begin + r->at_once);
+        const int64_t count = r->end - r->begin;
+        const int64_t all = state * r->gates * r->inputs * count;
+        failed = parallel_run(project_block, r, jobs,
+                              most(1, least(threads, all / LEAST_SHARED)), 0);
+        r->moment = r->begin;
+        if (!failed && (threads == 1 || work < LEAST_SHARED))
+            failed = parallel_run(do_direction, r, r->directions,
+                                  work * count < LEAST_SHARED ? 1 : threads, 0);
+        else
+            for (; r->moment < r->end && !failed; r->moment++)
+                failed = parallel_run(do_block, r, jobs, threads, 0);
+    }
+    if (r->time % 2) memcpy(r->hidden, r->hidden + state, (size_t)state * sizeof(float));
+    return failed;
+}
+
+static const struct recurrent_functions *functions_of(int isa) {
+#ifdef DECONV_X86
+    if (isa == ISA_AVX512) return functions_recurrent_avx512;
+    if (isa == ISA_AVX2) return functions_recurrent_avx2;
+#endif
+    (void)isa;
+    return functions_recurrent_baseline;
+}
+
+/* The arrays, in the order in which they are given. */
+enum { X, W, R, BIAS, EXTRA, HIDDEN, STEPS, PROJECTED, ARRAYS };
+
+/* Whether f32 arrays have these shapes. */
+static int has_shape(const Py_buffer *buffer, int ndim, const int64_t *shape) {
+    int good = buffer->ndim == ndim && buffer->itemsize == 4;
+    for (int i = 0; good && i < ndim; i++) good = buffer->shape[i] == shape[i];
+    return good;
+}
+
+static int fill_in(struct recurrence *r, const Py_buffer *b, int is_gru) {
+    if (b[X].ndim != 3 || b[R].ndim != 5 || b[PROJECTED].ndim != 4) return 0;
+    r->gates = r->functions->gates;
+    r->batch = b[X].shape[0], r->time = b[X].shape[1], r->inputs = b[X].shape[2];
+    r->directions = b[R].shape[0], r->blocks = b[R].shape[1], r->units = b[R].shape[2];
+    r->at_once = b[PROJECTED].shape[1];
+    const int64_t d = r->directions, n = r->batch, g = r->gates, u = RECURRENT_UNITS;
+    const int64_t pitch = r->blocks * u;
+    const int64_t x[] = {n, r->time, r->inputs}, w[] = {d, r->blocks, r->inputs, g, u};
+    const int64_t weights[] = {d, r->blocks, r->units, g, u}, bias[] = {d, r->blocks, g, u};
+    const int64_t extra[] = {d, is_gru ? r->blocks : n, is_gru ? u : pitch};
+    const int64_t hidden[] = {2, d, n, pitch}, steps[] = {n, d, r->time, r->units};
+    const int64_t projected[] = {d, r->at_once, n, pitch * g};
+    r->x = b[X].buf, r->w = b[W].buf, r->r = b[R].buf, r->bias = b[BIAS].buf;
+    r->hidden = b[HIDDEN].buf, r->steps = b[STEPS].buf, r->projected = b[PROJECTED].buf;
+    r->cell = is_gru ? NULL : b[EXTRA].buf;
+    r->inner = is_gru ? b[EXTRA].buf : NULL;
+    return has_shape(&b[X], 3, x) && has_shape(&b[W], 5, w) && has_shape(&b[R], 5, weights) &&
+           has_shape(&b[BIAS], 4, bias) && has_shape(&b[EXTRA], 3, extra) &&
+           has_shape(&b[HIDDEN], 4, hidden) && has_shape(&b[STEPS], 4, steps) &&
+           has_shape(&b[PROJECTED], 4, projected) && r->units > pitch - u &&
+           r->units <= pitch && d <= 2 && r->at_once > 0;
+}
+
+/* recur(isa, is_gru, x, w, r, bias, cell or inner bias, hidden, steps, projected, backwards,
+ * threads): what struct recurrence says, in f32 and contiguous. */
+PyObject *module_recur(PyObject *module, PyObject *arguments) {
+    (void)module;
+    int isa, is_gru, held = 0, failed = -1;
+    long long backwards, threads;
+    PyObject *given[ARRAYS];
+    if (!PyArg_ParseTuple(arguments, "ipOOOOOOOOLL", &isa, &is_gru, &given[X], &given[W],
+                          &given[R], &given[BIAS], &given[EXTRA], &given[HIDDEN], &given[STEPS],
+                          &given[PROJECTED], &backwards, &threads))
+        return NULL;
+    Py_buffer buffers[ARRAYS];
+    for (; held < ARRAYS; held++) {
+        const int writes = held >= HIDDEN || (held == EXTRA && !is_gru);
+        if (PyObject_GetBuffer(given[held], &buffers[held],
+                               writes ? PyBUF_CONTIG : PyBUF_CONTIG_RO))
+            goto end;
+    }
+    if (isa < 0 || isa >= ISAS || !isa_available((enum isa)isa)) {
+        PyErr_SetString(PyExc_ValueError, "invalid instruction set");
+        goto end;
+    }
+    struct recurrence r = {.functions = &functions_of(isa)[is_gru], .backwards = backwards};
+    if (!fill_in(&r, buffers, is_gru)) {
+        PyErr_SetString(PyExc_ValueError, "arrays do not fit");
+        goto end;
+    }
+    begin_unlocked();
+    failed = run(&r, most(1, least(threads, MOST_THREADS)));
+    end_unlocked();
+    if (failed == OUT_OF_MEMORY) PyErr_NoMemory();
+end:
+    while (held > 0) PyBuffer_Release(&buffers[--held]);
+    if (failed) return NULL;
+    Py_RETURN_NONE;
+}

@@ -1,0 +1,17 @@
+/* Ends what pointwise/functions.inc.h defines for the vector code behind it. */
+#undef LANES
+#undef NAME
+#undef INLINE
+#undef VF
+#undef VI
+#undef VU
+#undef VD
+#undef LOAD
+#undef STORE
+#undef ALL
+#undef PICK
+#undef WHERE
+#undef TRUTH
+#undef ABS
+#undef SIGN_OF
+#undef WITH_SIGN

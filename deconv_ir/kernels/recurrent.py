@@ -1,0 +1,150 @@
+"""Compiled LSTM and GRU over time, in f32.
+
+Names of axes: N sequences, T time, D directions, I inputs, H hidden units, G gates, and B
+blocks of `UNITS` units, the last of which is filled up with zeros.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from deconv_ir.kernels.runtime.cpu import INSTRUCTION_SETS, instruction_set
+from deconv_ir.kernels.runtime.extension import compiled_module
+from deconv_ir.kernels.runtime.threads import get_threads
+
+if TYPE_CHECKING:
+    from deconv_ir.ir.dtypes import Array
+
+__all__ = ["PackedCells", "pack", "recur", "unpack"]
+
+UNITS = 16
+"""Units of a block, as in recurrent.h."""
+
+
+class PackedCells(NamedTuple):
+    """Weights in the order in which a moment reads them.
+
+    Attributes
+    ----------
+    w : ndarray, [D, B, I, G, UNITS]
+    r : ndarray, [D, B, H, G, UNITS]
+    b : ndarray, [D, B, G, UNITS]
+    inner : ndarray, [D, B, UNITS], or None
+        GRU: the bias that the reset multiplies; LSTM: None.
+    """
+
+    w: Array
+    r: Array
+    b: Array
+    inner: Array | None
+
+    @property
+    def gates(self) -> int:
+        """Number of gates."""
+        return int(self.r.shape[3])
+
+
+def pack(w: Array, r: Array, b: Array) -> PackedCells | None:
+    """Arrange the weights of an LSTM (gates f, i, c, o) or a GRU (z, r, h).
+
+    Parameters
+    ----------
+    w, r, b : ndarray
+        ``[D, G * H, I]``, ``[D, G * H, H]`` and ``[D, G * H]``; of a GRU whose reset follows
+        the product ``[D, 4 * H]``.
+
+    Returns
+    -------
+    PackedCells or None
+        None where the extension was not built, or for other types than f32.
+    """
+    if compiled_module() is None or any(array.dtype != np.float32 for array in (w, r, b)):
+        return None
+    h = r.shape[2]
+    gates = r.shape[1] // h
+    inner = None if gates == 4 else _blocks(b[:, 3 * h :], 1)[:, :, 0]
+    return PackedCells(
+        np.ascontiguousarray(_blocks(w, gates).transpose(0, 1, 4, 2, 3)),
+        np.ascontiguousarray(_blocks(r, gates).transpose(0, 1, 4, 2, 3)),
+        _blocks(b[:, : gates * h], gates),
+        inner,
+    )
+
+
+def _blocks(rows: Array, gates: int) -> Array:
+    """Bring ``[D, G * H, ...]`` into the order ``[D, B, G, UNITS, ...]``."""
+    d, h, rest = rows.shape[0], rows.shape[1] // gates, rows.shape[2:]
+    blocks = -(-h // UNITS)
+    padded = np.zeros((d, gates, blocks * UNITS, *rest), rows.dtype)
+    padded[:, :, :h] = rows.reshape(d, gates, h, *rest)
+    split = padded.reshape(d, gates, blocks, UNITS, *rest)
+    return np.ascontiguousarray(split.swapaxes(1, 2))
+
+
+def _rows(blocks: Array, h: int) -> Array:
+    """Undo `_blocks`."""
+    d, count, gates, _, *rest = blocks.shape
+    return (
+        blocks.swapaxes(1, 2)
+        .reshape(d, gates, count * UNITS, *rest)[:, :, :h]
+        .reshape(d, gates * h, *rest)
+    )
+
+
+def unpack(packed: PackedCells) -> list[Array]:
+    """Return W, R and B as they were."""
+    h = packed.r.shape[2]
+    w, r = (_rows(weights.transpose(0, 1, 3, 4, 2), h) for weights in (packed.w, packed.r))
+    inner = [] if packed.inner is None else [_rows(packed.inner[:, :, None], h)]
+    return [w, r, np.concatenate([_rows(packed.b, h), *inner], 1)]
+
+
+def recur(
+    x: Array,
+    first: Sequence[Array],
+    packed: PackedCells,
+    backwards: Callable[[int], bool],
+    at_once: int,
+) -> list[Array]:
+    """Run over all of the time.
+
+    Parameters
+    ----------
+    x : ndarray, [N, T, I]
+    first : sequence of ndarray, [N, D, H]
+        Hidden state, of an LSTM also cell state, to begin with.
+    packed : PackedCells
+    backwards : callable
+        Whether a direction starts with the last element.
+    at_once : int
+        Moments whose inputs are multiplied by W at once.
+
+    Returns
+    -------
+    list of ndarray
+        All hidden states ``[N, D, T, H]``, and the last states ``[N, D, H]``; the same bits for
+        any number of threads or sequences.
+    """
+    module = compiled_module()
+    assert module is not None, "the weights are packed for it"
+    batch, time, _ = x.shape
+    directions, blocks, h = packed.r.shape[:3]
+    width = blocks * UNITS
+    states = [np.zeros((directions, batch, width), np.float32) for _ in first]
+    for state, given in zip(states, first, strict=True):
+        state[:, :, :h] = given.swapaxes(0, 1)
+    hidden = np.stack([states[0], states[0]])
+    other = states[1] if packed.inner is None else packed.inner
+    steps = np.empty((batch, directions, time, h), np.float32)
+    flags = sum(1 << d for d in range(directions) if backwards(d))
+    isa = INSTRUCTION_SETS.index(instruction_set())
+    projected = np.empty((directions, at_once, batch, packed.gates * width), np.float32)
+    module.recur(
+        isa, packed.inner is not None, np.ascontiguousarray(x), packed.w, packed.r, packed.b,
+        other, hidden, steps, projected, flags, get_threads(),
+    )  # fmt: skip
+    last = [hidden[0], *states[1:]]
+    return [steps, *(state[:, :, :h].swapaxes(0, 1) for state in last)]
