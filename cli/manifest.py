@@ -32,8 +32,17 @@ _PAUSE = 1.0
 CHANGE_NO_RESULT = frozenset(
     {"model", "weights", "inputs", "output", "expect", "rtol", "atol", "force", "resume"}
     | {"no_output", "save_inputs", "repeat", "warmup", "shapes", "random_inputs", "info"}
-    | {"fail_fast", "threads", "memory_limit", "limits", "explain_plan", "profile", "as_json"}
-    | {"save_xml", "save_onednn"}
+    | {
+        "fail_fast",
+        "threads",
+        "memory_limit",
+        "tile",
+        "limits",
+        "explain_plan",
+        "profile",
+        "as_json",
+    }
+    | {"save_xml", "save_onednn", "tile"}
     | {"verbose", "quiet", "strict"}
 )
 """Options by which no result can differ, or that are recorded in another way.

@@ -62,6 +62,7 @@ class Request(NamedTuple):
     warmup: int | None
     threads: int | None
     memory_limit: int | None
+    tile: str | None
     limits: Limits
     in_shapes: str
     op_attrs: str

@@ -39,6 +39,7 @@ Examples:
   deconv-run model.xml --random-inputs 0 --profile trace.json
   deconv-run model.xml --input x.npy --expect y.npy --rtol 1e-4
   deconv-run layer.xml --input x.npy --input filter.npy --output - | ...
+  deconv-run model.xml --input volume.npy --output result.npy --tile auto
   deconv-run graph.json --input 0=x.npy --input 1=weights.npy
   deconv-run graph.json --random-inputs 0 --in-shapes 0:2x64x56x56 --op-attrs 0:strides:2x2
   deconv-run graph.json --save-xml model.xml
@@ -185,6 +186,13 @@ def _list_operations() -> None:
     metavar="SIZE",
     help="Refuse to run beyond this, as 2GiB or 500MB. Default: what is available.",
 )
+@click.option(
+    "--tile",
+    metavar="auto|SIZE",
+    help="Compute the output tile by tile, exactly: from .npy or .zarr files to one, neither "
+    "ever whole in memory. SIZE as in 64,256,256: extents of the last axes; auto: what "
+    "--memory-limit allows. --resume continues an interrupted run.",
+)
 @limit_options(OF_AN_IR)
 @onednn_options
 @click.option(
@@ -228,6 +236,10 @@ def _run_one(request: Request) -> int:
 
         return print_info(model, request)
     model.require_runnable(request.wanted)
+    if request.tile is not None:
+        from .tiled import run_tiled
+
+        return run_tiled(model, request)
     from .patterns import stands_for_many
     from .single import explain, run_once
 

@@ -38,24 +38,33 @@ def read_stream(stream: BinaryIO, name: str, size: int | None) -> Array:
     """
     import numpy as np
 
-    shape, fortran, dtype = _read_header(stream, name)
-    if dtype.hasobject:
-        raise InputError("the array holds Python objects, which are never read", file=name)
-    if dtype.names is not None or dtype.subdtype is not None or dtype.itemsize == 0:
-        raise InputError(f"arrays of dtype {dtype} are not supported", file=name)
+    shape, fortran, dtype = read_layout(stream, name, size)
     count = element_count(shape)
     needed = count * dtype.itemsize
     order: Any = "F" if fortran else "C"
     if size is None:
         data = np.frombuffer(_read_exactly(stream, needed, name), dtype, count)
     else:
-        there = size - stream.tell()
-        if there < needed:
-            raise _cut_short(name, needed, there)
         data = np.fromfile(stream, dtype, count)
         if data.size < count:  # another process cut it
             raise _cut_short(name, needed, data.nbytes)
     return data.reshape(shape, order=order)
+
+
+def read_layout(stream: BinaryIO, name: str, size: int | None) -> tuple[tuple[int, ...], bool, Any]:
+    """Read the header: shape, whether elements are in Fortran's order, and dtype.
+
+    Parameters are those of `read_stream`; the elements are all there if `size` is known.
+    """
+    shape, fortran, dtype = _read_header(stream, name)
+    if dtype.hasobject:
+        raise InputError("the array holds Python objects, which are never read", file=name)
+    if dtype.names is not None or dtype.subdtype is not None or dtype.itemsize == 0:
+        raise InputError(f"arrays of dtype {dtype} are not supported", file=name)
+    needed = element_count(shape) * dtype.itemsize
+    if size is not None and size - stream.tell() < needed:
+        raise _cut_short(name, needed, size - stream.tell())
+    return shape, fortran, dtype
 
 
 def _read_header(stream: BinaryIO, name: str) -> tuple[tuple[int, ...], bool, Any]:

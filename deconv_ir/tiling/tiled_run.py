@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from deconv_ir.errors import UnsupportedError
 from deconv_ir.execute.buffers import tensor_bytes
@@ -125,6 +125,16 @@ class TiledRun:
         """Shape and element type of the whole output."""
         return self._walk.info(self.output)
 
+    @property
+    def dtype(self) -> Any:
+        """NumPy's dtype of the output."""
+        return _dtype(self.info)
+
+    def dtype_of(self, name: str) -> Any:
+        """Return NumPy's dtype of an input."""
+        index = next(i for i, known in self.names.items() if known == name)
+        return _dtype(self._walk.info((index, 0)))
+
     @functools.cached_property
     def _blockers(self) -> list[Blocker | None]:
         return find_blockers(self._walk, self.output)
@@ -175,13 +185,17 @@ class TiledRun:
         return plan_tile(self._prepared, part, self._walk, self.context)
 
     def bytes_of(self, tile: Tile) -> int:
-        """Return the bytes that computing a tile takes, with what it reads and its result."""
-        taken = tile.plan.peak_bytes
+        """Return the bytes that computing a tile takes.
+
+        What it reads and its result count twice: as arrays, and as pages of mapped files.
+        """
+        box = TensorInfo(box_shape(tile.box), self.info.element_type)
+        taken = tile.plan.peak_bytes + (tensor_bytes(box) or 0)
         for index, name in self.names.items():
             if name in tile.inputs:
                 info = self._walk.info((index, 0))
                 shape = box_shape(tile.inputs[name])
-                taken += tensor_bytes(TensorInfo(shape, info.element_type)) or 0
+                taken += 2 * (tensor_bytes(TensorInfo(shape, info.element_type)) or 0)
         return taken
 
     def work_of(self, tile: Tile) -> int:
@@ -204,6 +218,11 @@ class TiledRun:
         }
         (result,) = self._executor.run(tile.plan, arrays)
         return result
+
+
+def _dtype(info: TensorInfo) -> Any:
+    assert info.element_type is not None, "the model is static"
+    return info.element_type.numpy()
 
 
 def _listed(axes: Sequence[int]) -> str:

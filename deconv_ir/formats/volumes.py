@@ -1,0 +1,205 @@
+"""Arrays in files that are read and written a box at a time: .npy through memory maps, Zarr."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+
+from deconv_ir.errors import InputError, UnsupportedError
+from deconv_ir.formats.files import open_regular
+from deconv_ir.formats.npy import read_layout
+from deconv_ir.ir.boxes import Box, as_slices
+
+if TYPE_CHECKING:
+    from deconv_ir.ir.dtypes import Array
+
+SUFFIXES = (".npy", ".zarr")
+
+
+class Volume(Protocol):
+    """An array in a file.
+
+    Attributes
+    ----------
+    shape : tuple of int
+    dtype : numpy.dtype
+    """
+
+    path: str
+    shape: tuple[int, ...]
+    dtype: Any
+
+    def read(self, box: Box) -> Array:
+        """Return a copy of the elements of a box."""
+        ...
+
+    def write(self, box: Box, array: Array) -> None:
+        """Write the elements of a box; boxes that do not overlap may be written at once."""
+        ...
+
+
+class NpyVolume:
+    """An array in a .npy file.
+
+    The file is mapped for each box anew, so that pages that were read or written do not stay
+    with the process.
+    """
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        try:
+            with open_regular(path) as stream:
+                size = os.fstat(stream.fileno()).st_size
+                self.shape, self._fortran, self.dtype = read_layout(stream, path, size)
+                self._offset = stream.tell()
+        except OSError as error:
+            raise InputError(f"cannot read the array: {error.strerror}", file=path) from error
+
+    def _map(self, mode: Any) -> Array:
+        import numpy as np
+
+        order: Any = "F" if self._fortran else "C"
+        return np.memmap(self.path, self.dtype, mode, self._offset, self.shape, order)
+
+    def read(self, box: Box) -> Array:
+        """Return a copy of the elements of a box."""
+        import numpy as np
+
+        if 0 in self.shape:
+            return np.empty([stop - start for start, stop in box], self.dtype)
+        return np.array(self._map("r")[as_slices(box)], order="C")
+
+    def write(self, box: Box, array: Array) -> None:
+        """Write the elements of a box."""
+        if array.size:
+            self._map("r+")[as_slices(box)] = array
+
+
+class ZarrVolume:
+    """An array in a Zarr store, of format 2 or 3."""
+
+    def __init__(self, path: str, mode: str = "r") -> None:
+        self.path = path
+        try:
+            self._array: Any = zarr().open_array(path, mode=mode)
+        except (OSError, ValueError, KeyError) as error:
+            raise InputError(f"cannot read the Zarr array: {error}", file=path) from error
+        self.shape: tuple[int, ...] = tuple(self._array.shape)
+        self.dtype = self._array.dtype
+
+    def read(self, box: Box) -> Array:
+        """Return a copy of the elements of a box."""
+        import numpy as np
+
+        return np.ascontiguousarray(self._array[as_slices(box)])
+
+    def write(self, box: Box, array: Array) -> None:
+        """Write the elements of a box."""
+        self._array[as_slices(box)] = array
+
+
+def zarr() -> Any:
+    """Import Zarr.
+
+    Raises
+    ------
+    UnsupportedError
+        It is not installed.
+    """
+    try:
+        import zarr as module
+    except ImportError:
+        message = "Zarr arrays require the extra 'cluster'"
+        raise UnsupportedError(message, hint="pip install 'deconv-ir[cluster]'") from None
+    return module
+
+
+def open_volume(path: str, mode: str = "r") -> Volume:
+    """Open an array by the suffix of its path.
+
+    Raises
+    ------
+    InputError
+        The suffix is neither .npy nor .zarr, or there is no such array.
+    """
+    suffix = Path(path.rstrip("/")).suffix
+    if suffix == ".npy" or path.endswith(".npy.partial"):
+        return NpyVolume(path)
+    if suffix == ".zarr" or path.rstrip("/").endswith(".zarr.partial"):
+        return ZarrVolume(path, mode)
+    raise InputError("tiles are read from .npy and .zarr arrays", file=path)
+
+
+def create_volume(path: Path, shape: Sequence[int], dtype: Any, tile: Sequence[int]) -> None:
+    """Create an array to be written box by box, replacing what is there.
+
+    A .npy file has holes until it is written; the chunks of a Zarr array are the tiles, so that
+    tiles can be written by several processes at once.
+    """
+    remove_volume(path)
+    if ".zarr" in path.suffixes:
+        module = zarr()
+        module.create_array(
+            store=str(path), shape=tuple(shape), dtype=dtype, chunks=tuple(tile), fill_value=0
+        )
+        return
+    import numpy as np
+    from numpy.lib import format as npy
+
+    from deconv_ir.arrays.fitting import to_storable
+
+    stored = to_storable(np.empty(0, dtype)).dtype
+    header = {"descr": npy.dtype_to_descr(stored), "fortran_order": False, "shape": tuple(shape)}
+    with path.open("xb") as stream:
+        npy.write_array_header_1_0(stream, header)
+        stream.truncate(stream.tell() + math.prod(shape) * stored.itemsize)
+
+
+def remove_volume(path: Path) -> None:
+    """Remove an array, if it is there."""
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path)
+    else:
+        path.unlink(missing_ok=True)
+
+
+class Journal:
+    """The tiles of a partial result that are complete: a header, then a number a line.
+
+    Parameters
+    ----------
+    path : Path
+    header : mapping
+        What the result depends on, as JSON.
+    """
+
+    def __init__(self, path: Path, header: dict[str, Any]) -> None:
+        self.path = path
+        self.header: dict[str, Any] = json.loads(json.dumps(header))
+
+    def read(self) -> tuple[dict[str, Any], set[int]] | None:
+        """Return header and complete tiles of an earlier run; None: there is no such."""
+        try:
+            first, *rest = self.path.read_text().splitlines(keepends=True)
+            found = json.loads(first)
+        except (OSError, ValueError):
+            return None
+        if not isinstance(found, dict):
+            return None
+        # A line that was cut short is not counted.
+        return found, {int(line) for line in rest if line.endswith("\n") and line[:-1].isdigit()}
+
+    def start(self, done: set[int]) -> None:
+        """Write the header and what is complete already."""
+        lines = [json.dumps(self.header), *map(str, sorted(done))]
+        self.path.write_text("\n".join(lines) + "\n")
+
+    def add(self, number: int) -> None:
+        """Record a tile whose elements are written."""
+        with self.path.open("a") as stream:
+            stream.write(f"{number}\n")

@@ -1,0 +1,152 @@
+"""Tiles from arrays in files to an array in a file, and the choice of the tile."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+from deconv_ir.errors import InputError, ResourceError
+from deconv_ir.execute.memory import available_bytes, format_bytes
+from deconv_ir.formats.volumes import Volume
+from deconv_ir.ir.boxes import Box, whole_box
+from deconv_ir.ir.shapes import element_count
+from deconv_ir.tiling.grid import Grid
+from deconv_ir.tiling.tiled_run import Tile, TiledRun
+
+if TYPE_CHECKING:
+    from deconv_ir.ir.dtypes import Array
+
+_MOST_BYTES = 4 << 30
+
+
+def default_budget() -> int:
+    """Return the bytes that a tile may take where nobody says: a quarter of what is available."""
+    return min(available_bytes() // 4, _MOST_BYTES)
+
+
+class _Candidate(NamedTuple):
+    """A tile and what it takes: elements computed for each of the output, and bytes."""
+
+    cost: float
+    shape: tuple[int, ...]
+    taken: int
+
+
+def choose_tile(run: TiledRun, budget: int) -> tuple[int, ...]:
+    """Return a large tile that takes at most so many bytes.
+
+    Halves the axis that makes halos cost least, until the tile fits.
+
+    Parameters
+    ----------
+    run : TiledRun
+    budget : int
+        Bytes.
+
+    Raises
+    ------
+    ResourceError
+        The smallest tile takes more.
+    """
+    best = _candidate(run, tuple(max(1, extent) for extent in run.shape))
+    while best.taken > budget:
+        halves = []
+        for axis in run.tileable_axes:
+            extent = best.shape[axis]
+            if extent > 1:
+                half = (*best.shape[:axis], -(-extent // 2), *best.shape[axis + 1 :])
+                halves.append(_candidate(run, half))
+        if not halves:
+            raise ResourceError(
+                f"a tile of {','.join(map(str, best.shape))} takes {format_bytes(best.taken)} of "
+                f"memory, {format_bytes(budget)} is the limit",
+                file=run.graph.file,
+                expected=budget,
+                actual=best.taken,
+                rule="memory",
+            )
+        best = min(halves)
+    return best.shape
+
+
+def _candidate(run: TiledRun, shape: tuple[int, ...]) -> _Candidate:
+    grid = Grid(run.shape, shape)
+    middle = [n // 2 * extent for n, extent in zip(grid.counts, shape, strict=True)]
+    box = tuple(
+        (start, min(start + extent, whole))
+        for start, extent, whole in zip(middle, shape, run.shape, strict=True)
+    )
+    tile = run.tile(box)
+    elements = element_count([stop - start for start, stop in box])
+    return _Candidate(run.work_of(tile) / max(1, elements), shape, run.bytes_of(tile))
+
+
+class Stream:
+    """Computes tiles of an output from arrays in files, into an array in a file.
+
+    Parameters
+    ----------
+    run : TiledRun
+    inputs : mapping
+        Name of an input -> its array.
+    output : Volume
+        Of the shape of the output.
+
+    Raises
+    ------
+    InputError
+        An array is missing, or of another element type.
+    """
+
+    def __init__(self, run: TiledRun, inputs: Mapping[str, Volume], output: Volume) -> None:
+        self.run, self.inputs, self.output = run, inputs, output
+        check_types(run, inputs)
+
+    def read(self, name: str, box: Box) -> Array:
+        """Return a box of an input, in the element type of the model."""
+        return self.inputs[name].read(box).view(self.run.dtype_of(name))
+
+    def compute(self, box: Box) -> Tile:
+        """Compute and write one tile."""
+        from deconv_ir.arrays.fitting import to_storable
+
+        tile = self.run.tile(box)
+        self.output.write(box, to_storable(self.run.run(tile, self.read)))
+        return tile
+
+
+def check_types(run: TiledRun, inputs: Mapping[str, Volume]) -> None:
+    """Require an array of the right element type for each input that the output needs."""
+    needed = run.tile(whole_box(run.shape)).inputs
+    missing = [name for name in needed if name not in inputs]
+    if missing:
+        names = ", ".join(map(repr, missing))
+        raise InputError(f"no array for input {names}", file=run.graph.file)
+    for name in needed:
+        dtype, found = run.dtype_of(name), inputs[name].dtype
+        raw = found.kind == "V" and found.itemsize == dtype.itemsize
+        if found != dtype and not raw:
+            raise InputError(
+                f"input {name!r} takes {dtype.name}, found {found.name}",
+                file=inputs[name].path,
+                expected=dtype.name,
+                actual=found.name,
+                hint="tiles are not converted",
+                rule="input-type",
+            )
+
+
+def parse_tile(text: str) -> Sequence[int] | None:
+    """Read a tile, as in ``64,256,256``; None: ``auto``.
+
+    Raises
+    ------
+    ValueError
+        It is neither.
+    """
+    if text == "auto":
+        return None
+    words = text.split(",")
+    if not all(word.strip().isdecimal() and len(word) < 12 for word in words):
+        raise ValueError(f"invalid tile {text!r} (expected auto, or extents as in 64,256,256)")
+    return tuple(map(int, words))

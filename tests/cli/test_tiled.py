@@ -1,0 +1,135 @@
+"""deconv-run --tile."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from support import IR, invoke
+
+import deconv_ir
+from deconv_ir.tiling.stream import Stream
+
+
+@pytest.fixture
+def network(tmp_path: Path) -> Path:
+    """A folder with a model, and x.npy for it."""
+    ir = IR()
+    x = ir.parameter("x", "1,1,?,?")
+    weights = ir.const(np.random.default_rng(0).standard_normal((1, 2, 4, 4)).astype(np.float32))
+    window = {"strides": "2,2", "dilations": "1,1", "pads_begin": "1,1", "pads_end": "1,1"}
+    up = ir.layer("ConvolutionBackpropData", [x, weights], window, name="up")
+    ir.result(ir.layer("SoftMax", [up], {"axis": "1"}, name="softmax"))
+    ir.save(tmp_path)
+    data = np.random.default_rng(1).standard_normal((1, 1, 9, 11)).astype(np.float32)
+    np.save(tmp_path / "x.npy", data)
+    return tmp_path
+
+
+def run(folder: Path, *options: object, output: str = "y.npy") -> tuple[int, str]:
+    found = invoke(
+        folder / "model.xml",
+        *("--input", folder / "x.npy", "--output", folder / output, "--accuracy", "direct"),
+        *options,
+    )
+    return found.exit_code, found.output
+
+
+def expected(folder: Path) -> np.ndarray:
+    model = deconv_ir.load(folder / "model.xml", accuracy="direct")
+    (found,) = model.run(np.load(folder / "x.npy")).values()
+    return found
+
+
+@pytest.mark.parametrize("tile", ["auto", "5,7", "100,100", "1,1"])
+def test_the_result_is_that_of_a_run(network: Path, tile: str) -> None:
+    code, text = run(network, "--tile", tile)
+    assert code == 0, text
+    assert np.load(network / "y.npy").tobytes() == expected(network).tobytes()
+    assert sorted(p.name for p in network.iterdir()) == ["model.bin", "model.xml", "x.npy", "y.npy"]
+
+
+def test_the_summary_as_json(network: Path) -> None:
+    code, text = run(network, "--tile", "8,8", "--json")
+    found = json.loads(text)
+    assert (code, found["tiles"], found["tile"], found["shape"]) == (
+        0,
+        9,
+        [1, 2, 8, 8],
+        [1, 2, 18, 22],
+    )
+
+
+def interrupt(monkeypatch: pytest.MonkeyPatch, after: int) -> list[object]:
+    """Let the run be interrupted after some tiles."""
+    computed: list[object] = []
+    compute = Stream.compute
+
+    def counted(self: Stream, box: object) -> object:
+        if len(computed) == after:
+            raise KeyboardInterrupt
+        computed.append(box)
+        return compute(self, box)
+
+    monkeypatch.setattr(Stream, "compute", counted)
+    return computed
+
+
+def test_an_interrupted_run_is_resumed(network: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with monkeypatch.context() as patch:
+        interrupt(patch, 4)
+        assert run(network, "--tile", "8,8")[0] == 130
+    assert not (network / "y.npy").exists()
+    code, text = run(network, "--tile", "8,8")
+    assert code == 2
+    assert "--resume to continue it" in text
+    with monkeypatch.context() as patch:
+        computed = interrupt(patch, 100)
+        code, text = run(network, "--tile", "8,8", "--resume")
+        assert (code, len(computed)) == (0, 5)
+    assert "4 of an earlier run" in text
+    assert np.load(network / "y.npy").tobytes() == expected(network).tobytes()
+
+
+def test_a_changed_input_is_not_resumed(network: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with monkeypatch.context() as patch:
+        interrupt(patch, 4)
+        run(network, "--tile", "8,8")
+    np.save(network / "x.npy", np.ones((1, 1, 9, 11), np.float32))
+    code, text = run(network, "--tile", "8,8", "--resume")
+    assert code == 2
+    assert "cannot be resumed: inputs changed" in text
+    assert run(network, "--tile", "8,8", "--force")[0] == 0
+    assert np.load(network / "y.npy").tobytes() == expected(network).tobytes()
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (("--tile", "1,4,4"), "'softmax' (SoftMax, id 3): sees the whole of axis 1"),
+        (("--tile", "4,x"), "invalid tile '4,x'"),
+        (("--tile", "0,4"), "must be positive"),
+        (("--tile", "1,1,1,1,1"), "a tile of 5 axes"),
+        (("--tile", "4,4", "--repeat", "3"), "--repeat cannot be combined with --tile"),
+        (("--tile", "auto", "--memory-limit", "1"), "of memory"),
+    ],
+)
+def test_mistakes_are_told_in_one_line(
+    network: Path, options: tuple[str, ...], message: str
+) -> None:
+    code, text = run(network, *options)
+    assert code == 2
+    assert message in text
+    assert text.count("\n") == 1
+    assert not list(network.glob("y.npy*"))
+
+
+def test_an_output_that_exists_is_kept(network: Path) -> None:
+    (network / "y.npy").write_bytes(b"mine")
+    code, text = run(network, "--tile", "8,8")
+    assert (code, "already exists" in text) == (2, True)
+    code, text = run(network, "--tile", "8,8", "--force", output="x.npy")
+    assert (code, "would overwrite" in text) == (2, True)
+    assert run(network, "--tile", "8,8", output="y.txt")[0] == 2

@@ -1,0 +1,116 @@
+"""Tiles between files, and the choice of the tile."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import ml_dtypes
+import numpy as np
+import pytest
+from support import IR
+
+import deconv_ir
+from deconv_ir.errors import InputError, ResourceError
+from deconv_ir.formats.volumes import Journal, NpyVolume, create_volume, open_volume
+from deconv_ir.ir.dtypes import parse_element_type
+from deconv_ir.tiling.grid import Grid, fit_tile
+from deconv_ir.tiling.stream import Stream, choose_tile, parse_tile
+
+
+def convolution(shape: str = "1,2,20,24", element_type: str = "f32") -> deconv_ir.Model:
+    ir = IR()
+    x = ir.parameter("x", shape, element_type)
+    numbers = np.random.default_rng(0).standard_normal((3, 2, 3, 3))
+    weights = ir.const(numbers.astype(parse_element_type(element_type).numpy()))
+    ones = "1,1"
+    window = {"strides": ones, "dilations": ones, "pads_begin": ones, "pads_end": ones}
+    ir.result(ir.layer("Convolution", [x, weights], window, precision="dynamic"))
+    return deconv_ir.load(ir.xml().encode(), bytes(ir.weights), accuracy="direct", warn=False)
+
+
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_boxes_of_npy_files(tmp_path: Path, order: str) -> None:
+    array = np.arange(60).reshape(3, 4, 5)
+    path = tmp_path / "a.npy"
+    np.save(path, np.array(array, order=order))
+    volume = open_volume(str(path))
+    assert (volume.shape, volume.dtype) == ((3, 4, 5), array.dtype)
+    box = ((1, 3), (0, 2), (4, 5))
+    assert np.array_equal(volume.read(box), array[1:3, 0:2, 4:5])
+    volume.write(box, np.zeros((2, 2, 1)))
+    array[1:3, 0:2, 4:5] = 0
+    assert np.array_equal(np.load(path), array)
+
+
+def test_a_created_file_has_holes(tmp_path: Path) -> None:
+    path = tmp_path / "a.npy"
+    create_volume(path, (1 << 14, 1 << 14), np.dtype(np.float32), (64, 64))
+    assert path.stat().st_size > 1 << 30
+    assert path.stat().st_blocks * 512 < 1 << 20
+    NpyVolume(str(path)).write(((5, 6), (7, 8)), np.ones((1, 1), np.float32))
+    assert np.load(path, mmap_mode="r")[5, 6:9].tolist() == [0, 1, 0]
+
+
+def test_other_suffixes_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"\.npy and \.zarr"):
+        open_volume(str(tmp_path / "a.tif"))
+
+
+@pytest.mark.parametrize("element_type", ["f32", "bf16"])
+def test_a_stream_gives_the_bits_of_a_run(tmp_path: Path, element_type: str) -> None:
+    model = convolution(element_type=element_type)
+    dtype = parse_element_type(element_type).numpy()
+    x = np.random.default_rng(1).standard_normal((1, 2, 20, 24)).astype(dtype)
+    raw = x.view("V2") if dtype == ml_dtypes.bfloat16 else x
+    np.save(tmp_path / "x.npy", raw)
+    run = model.tiled()
+    create_volume(tmp_path / "y.npy", run.shape, run.dtype, (1, 3, 7, 9))
+    output = open_volume(str(tmp_path / "y.npy"))
+    stream = Stream(run, {"x": open_volume(str(tmp_path / "x.npy"))}, output)
+    for box in Grid(run.shape, (1, 3, 7, 9)).boxes():
+        stream.compute(box)
+    (expected,) = model.run(x).values()
+    assert np.load(tmp_path / "y.npy").tobytes() == expected.tobytes()
+
+
+def test_other_element_types_are_refused(tmp_path: Path) -> None:
+    np.save(tmp_path / "x.npy", np.zeros((1, 2, 20, 24)))
+    volume = open_volume(str(tmp_path / "x.npy"))
+    with pytest.raises(InputError, match="takes float32, found float64"):
+        Stream(convolution().tiled(), {"x": volume}, volume)
+    with pytest.raises(InputError, match="no array for input 'x'"):
+        Stream(convolution().tiled(), {}, volume)
+
+
+def test_the_chosen_tile_fits_its_budget() -> None:
+    run = convolution("1,2,400,600").tiled()
+    for budget in (4 << 20, 1 << 20):
+        tile = choose_tile(run, budget)
+        box = tuple((0, extent) for extent in tile)
+        assert tile[:2] == (1, 3)  # channels cannot be tiled
+        assert run.bytes_of(run.tile(box)) <= budget
+    assert choose_tile(run, 1 << 30) == run.shape
+    with pytest.raises(ResourceError, match="1,3,1,1"):
+        choose_tile(run, 16)
+
+
+def test_tiles_as_they_are_written() -> None:
+    assert parse_tile("auto") is None
+    assert parse_tile("64,32") == (64, 32)
+    for wrong in ("", "64,", "a", "-1", "6.5"):
+        with pytest.raises(ValueError, match="invalid tile"):
+            parse_tile(wrong)
+    assert fit_tile((1, 3, 100, 200), (64, 256)) == (1, 3, 64, 200)
+    for wrong_tile in ((1, 1, 1), (0,)):
+        with pytest.raises(ValueError, match="tile"):
+            fit_tile((5, 5), wrong_tile)
+
+
+def test_a_journal_ignores_a_line_that_was_cut_short(tmp_path: Path) -> None:
+    journal = Journal(tmp_path / "j", {"a": (1, 2)})
+    assert journal.read() is None
+    journal.start({3})
+    journal.add(5)
+    with journal.path.open("a") as stream:
+        stream.write("12")
+    assert journal.read() == ({"a": [1, 2]}, {3, 5})
