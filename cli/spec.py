@@ -65,7 +65,7 @@ def command() -> None:
 def check(documents: tuple[str, ...], output: str | None, exit_zero: bool, **options: Any) -> int:
     """Compute the output dims of every XML layer and oneDNN Graph example in DOC, and compare.
 
-    DOC is Markdown, reStructuredText, HTML or plain text; a folder stands for
+    DOC is Markdown, reStructuredText, HTML, plain text or a notebook; a folder stands for
     the documents in it, '-' for standard input.
     """
     from .spec_documents import check_documents, expand

@@ -21,8 +21,9 @@ from deconv_ir.linter.report import Fix
 from deconv_ir.spec_examples.check import check_document, no_examples
 from deconv_ir.spec_examples.fix import fix_document
 from deconv_ir.spec_examples.judgement import Judgement, Verdict
+from deconv_ir.spec_examples.opening import open_document, read_document
 from deconv_ir.spec_examples.rules import RULES
-from deconv_ir.spec_examples.text import Document, read_document
+from deconv_ir.spec_examples.text import Document
 
 from .common import (
     EXIT_DIFFERS,
@@ -37,7 +38,7 @@ from .diffs import unified_diff
 from .reporters import Run, Tool, render
 from .reporters.text import show
 
-SUFFIXES = (".md", ".markdown", ".rst", ".txt", ".html", ".htm")
+SUFFIXES = (".md", ".markdown", ".rst", ".txt", ".html", ".htm", ".ipynb")
 
 _MIME_TYPES = {
     ".md": "text/markdown",
@@ -45,6 +46,7 @@ _MIME_TYPES = {
     ".rst": "text/x-rst",
     ".html": "text/html",
     ".htm": "text/html",
+    ".ipynb": "application/x-ipynb+json",
 }
 
 
@@ -75,7 +77,7 @@ def _open(path: str, limits: Limits) -> Document:
             raise DeconvError(
                 f"larger than the limit of {limits.document_bytes} bytes", file=FROM_STDIN
             )
-        return Document(data, FROM_STDIN)
+        return open_document(data, FROM_STDIN)
     return read_document(path, limits.document_bytes)
 
 

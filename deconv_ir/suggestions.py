@@ -26,3 +26,25 @@ def _nearest(word: str, known: frozenset[str]) -> str | None:
     # Letters that changed places are the likelier slip: 'tahn' is 'tanh', not 'tan'.
     best = max(found, key=lambda k: sorted(k) == sorted(wanted), default=None)
     return None if best is None else f"did you mean {folded[best]!r}?"
+
+
+def one_edit_apart(a: str, b: str) -> bool:
+    """Whether a letter put in, left out, replaced or swapped with the next one tells two words.
+
+    Examples
+    --------
+    >>> [one_edit_apart(word, "port") for word in ("prt", "porrt", "part", "prot", "pro", "port")]
+    [True, True, True, True, False, False]
+    """
+    if abs(len(a) - len(b)) > 1 or a == b:
+        return False
+    start = 0
+    while start < min(len(a), len(b)) and a[start] == b[start]:
+        start += 1
+    rest_a, rest_b = a[start:], b[start:]
+    return (
+        rest_a[1:] == rest_b
+        or rest_a == rest_b[1:]
+        or rest_a[1:] == rest_b[1:]
+        or (rest_a[:2] == rest_b[1::-1] and rest_a[2:] == rest_b[2:])
+    )

@@ -8,23 +8,29 @@ from deconv_ir.errors import DeconvError
 from deconv_ir.ir.dtypes import ElementType, parse_element_type
 from deconv_ir.ir.findings import Finding, Severity
 from deconv_ir.ir.geometry import UNKNOWN, Dim
-from deconv_ir.ir.graph import Graph, Layer, Port
+from deconv_ir.ir.graph import Graph, GraphLocation, Layer, Port
 from deconv_ir.ir.infer import compare, infer_layer
 from deconv_ir.ir.operation import Context, Operation, TensorInfo
 from deconv_ir.ir.options import Semantics
-from deconv_ir.ir.shapes import Shape, format_shape, intersect_dims, is_static, parse_dim
+from deconv_ir.ir.shapes import Shape, format_shape, intersect_dims
 from deconv_ir.ops import find_operation
-from deconv_ir.ops.base import parse_attributes
+from deconv_ir.ops.base import attributes_of, parse_attributes
+from deconv_ir.spec_examples.corrections import corrections
+from deconv_ir.spec_examples.dims import is_malformed, printed_dim
 from deconv_ir.spec_examples.judgement import Judgement, Verdict
+from deconv_ir.spec_examples.notebook import Notebook
 from deconv_ir.spec_examples.rules import file_under
 from deconv_ir.spec_examples.scanner import Example, PortText, scan
 from deconv_ir.spec_examples.text import Document
 from deconv_ir.spec_examples.values import input_values, misfit
+from deconv_ir.suggestions import nearest, one_edit_apart
 
 
 def check_document(document: Document, semantics: Semantics = Semantics.SPEC) -> list[Judgement]:
     """Judge every layer, and every oneDNN Graph file, of a document, in its order."""
     found = [_Check(document, example, semantics).judge() for example in scan(document)]
+    if isinstance(document, Notebook):
+        return [_in_file(judgement, document) for judgement in found]
     if '"graph"' in document.text:
         from deconv_ir.spec_examples.graphs import judge_graphs
 
@@ -33,10 +39,29 @@ def check_document(document: Document, semantics: Semantics = Semantics.SPEC) ->
     return found
 
 
+def _in_file(judgement: Judgement, notebook: Notebook) -> Judgement:
+    """Give the lines of a notebook's file, and name cells and their lines in words."""
+
+    def moved(finding: Finding) -> Finding:
+        place, line, before = notebook.shown(finding.line or 1)
+        columns = [c and c + before for c in (finding.column, finding.end_column)]
+        return finding._replace(
+            message=place + finding.message, line=line, column=columns[0], end_column=columns[1]
+        )
+
+    example = judgement.example
+    example.cell, example.line, _ = notebook.shown(example.line)
+    return judgement._replace(findings=tuple(map(moved, judgement.findings)))
+
+
 def no_examples(document: Document) -> Finding:
     """Say that a document has no example: silence would pass for a clean check."""
     message = "no XML layer example was found"
     return file_under(Finding("no-example", Severity.INFO, message, document.name, 1))
+
+
+_PADS = ("pads_begin", "pads_end")
+_PADDED = ("same_upper", "same_lower", "valid", "SAME_UPPER", "SAME_LOWER", "VALID")
 
 
 class _UntoldError(Exception):
@@ -53,20 +78,23 @@ class _Check:
         self.context = Context(semantics)
         self.findings: list[Finding] = []
         self.unknown: list[str] = []
+        # Place of a finding about output dims -> its words for them, and where edits may begin.
+        self.places: dict[GraphLocation, tuple[str, list[int]]] = {}
 
     def judge(self) -> Judgement:
+        self.typos()
         try:
             layer, inputs = self.layer()
             outputs = infer_layer(layer, inputs, self.context)
         except _UntoldError as reason:
-            return self.untold(str(reason))
+            return self.wrong() if self.errors else self.untold(str(reason))
         except DeconvError as error:
-            return self.wrong(error)
+            self.report(error)
+            return self.wrong()
         reasons = self.compare(layer, inputs, outputs)
         computed = tuple(info.shape for info in outputs)
-        errors = [f for f in self.findings if f.severity is Severity.ERROR]
-        if errors:
-            return self.done(Verdict.WRONG, "; ".join(f.message for f in errors), computed)
+        if self.errors:
+            return self.wrong(computed)
         if self.unknown:
             self.unknown += self.unstated(layer.operation, inputs)
             return self.untold("; ".join(self.unknown), computed)
@@ -84,7 +112,28 @@ class _Check:
         )
         return self.done(Verdict.UNTOLD, reason, computed)
 
-    def wrong(self, error: DeconvError) -> Judgement:
+    @property
+    def errors(self) -> list[Finding]:
+        """The findings for which the example is wrong."""
+        return [f for f in self.findings if f.severity is Severity.ERROR]
+
+    def wrong(self, computed: tuple[Shape, ...] = ()) -> Judgement:
+        """Judge the example wrong; say that dims can be fixed where `fix` does it."""
+        reason = "; ".join(f.message for f in self.errors)
+        judgement = self.done(Verdict.WRONG, reason, computed)
+        edits, _ = corrections(judgement, self.document)
+        starts = {start for start, _, _ in edits}
+        findings = [
+            f._replace(hint=f"deconv-spec fix writes the computed {what}")
+            if f.place in self.places and starts.intersection(self.places[f.place][1])
+            else f
+            for f in judgement.findings
+            for what in [self.places.get(f.place, ("",))[0]]
+        ]
+        return judgement._replace(findings=tuple(findings))
+
+    def report(self, error: DeconvError) -> None:
+        """Add an error of the library to the findings."""
         self.findings.append(
             Finding(
                 error.rule or "example",
@@ -98,7 +147,41 @@ class _Check:
                 error.hint,
             )
         )
-        return self.done(Verdict.WRONG, error.message)
+
+    def mistake(
+        self, rule: str, message: str, span: tuple[int, int], hint: str | None = None
+    ) -> Finding:
+        """Make a finding about a part of the document."""
+        start, end = span
+        column = self.document.column(start)
+        return Finding(
+            rule,
+            Severity.ERROR,
+            message,
+            self.file,
+            self.document.line(start),
+            self.example.label,
+            hint=hint,
+            column=column,
+            end_column=column + end - start,
+        )
+
+    def typos(self) -> None:
+        """Report tags that are misspelt, and inputs whose dims are not numbers."""
+        for typo in self.example.typos:
+            message = f"<{typo.found}> is not an element of a layer"
+            hint = f"did you mean <{typo.meant}>?"
+            span = typo.start, typo.end
+            self.findings.append(self.mistake("misspelt", message, span, hint))
+        for index, port in enumerate(self.example.inputs):
+            for axis, dim in enumerate(port.dims):
+                if is_malformed(dim.text):
+                    message = f"input {index}, axis {axis}: {dim.text!r} is not a number"
+                    number = "".join(filter(str.isdigit, dim.text))
+                    hint = f"did you mean {number}?"
+                    self.findings.append(
+                        self.mistake("not-a-number", message, (dim.start, dim.end), hint)
+                    )
 
     def unstated(self, operation: Operation, inputs: Sequence[TensorInfo]) -> list[str]:
         """Name the lists among the inputs whose value no comment states: one may matter."""
@@ -146,8 +229,13 @@ class _Check:
         )
         cls = find_operation(example.type, version)
         if cls is None:
+            if meant := _meant_type(example.type):
+                message = f"{example.type} is not a known operation"
+                hint = f"did you mean {meant!r}?"
+                raise DeconvError(message, line=example.line, rule="misspelt", hint=hint)
             named = f"{example.type} of {version}" if version else example.type
             raise _UntoldError(f"no shape rule for {named} is known")
+        self.check_names(cls)
         if example.data_elided:
             raise _UntoldError("attributes are left out with '...'")
         operation, errors = parse_attributes(cls, example.data)
@@ -156,6 +244,30 @@ class _Check:
                 error.line = example.data_line or example.line
             raise errors[0]
         return operation
+
+    def check_names(self, cls: type[Operation]) -> None:
+        """Report attributes that the operation does not have, and those it requires."""
+        specs = {spec.name: spec for spec in attributes_of(cls)}
+        line = self.example.data_line or self.example.line
+        for name in self.example.data:
+            if name not in specs:
+                message = f"{cls.type} has no attribute {name!r}"
+                hint = nearest(name, specs) or f"it has {', '.join(specs) or 'none'}"
+                self.report(DeconvError(message, line=line, rule="unknown-attribute", hint=hint))
+        if self.example.data_elided:
+            return
+        # Explicit pads have no meaning beside another auto_pad.  An attribute without a
+        # default is missed when the attributes are read.
+        ignored = _PADS if self.example.data.get("auto_pad", "explicit") in _PADDED else ()
+        missing = [
+            repr(name)
+            for name, spec in specs.items()
+            if spec.required and spec.has_default and name not in (*self.example.data, *ignored)
+        ]
+        if missing:
+            are = "is" if len(missing) == 1 else "are"
+            message = f"{', '.join(missing)} {are} missing, which {cls.type} requires"
+            self.report(DeconvError(message, line=line, rule="attribute-missing"))
 
     def port(self, port: PortText) -> Port:
         info = self.info(port)
@@ -204,17 +316,18 @@ class _Check:
         return reasons
 
     def at_dim(self, found: Finding, computed: tuple[Dim, ...]) -> Finding:
-        """Move a finding about declared dims to the dim, with the hint that it can be fixed."""
+        """Move a finding about declared dims to the dim."""
         dims = self.example.outputs[found.place.port].dims
         axis = found.place.axis
         if axis is None:
             dim, what = dims[min(len(dims) - 1, len(computed))], "dims"
+            starts = [at for d in dims for at in (d.start, d.unit_start, d.unit_end)]
         else:
-            dim, what, computed = dims[axis], "dim", (computed[axis],)
-        hint = f"deconv-spec fix writes the computed {what}" if is_static(computed) else None
+            dim, what, starts = dims[axis], "dim", [dims[axis].start]
+        self.places[found.place] = what, starts
         column = self.document.column(dim.start)
         end = column + dim.end - dim.start
-        return found._replace(line=dim.line, column=column, end_column=end, hint=hint)
+        return found._replace(line=dim.line, column=column, end_column=end, hint=None)
 
     def reasons(
         self,
@@ -240,7 +353,13 @@ class _Check:
         for axis, (printed, dim) in enumerate(zip(port.dims, computed, strict=True)):
             where = f"{name}, axis {axis}"
             stated = printed_dim(printed.text)
-            if stated == UNKNOWN and dim != UNKNOWN and printed.text not in ("-1", "?"):
+            if is_malformed(printed.text, dim):
+                message = f"{where}: {printed.text!r} is not a number, computed {dim}"
+                found = self.mistake("not-a-number", message, (printed.start, printed.end))
+                place = GraphLocation(layer=0, side="output", port=index, axis=axis)
+                self.places[place] = "dim", [printed.start]
+                self.findings.append(found._replace(place=place))
+            elif stated == UNKNOWN and dim != UNKNOWN and printed.text not in ("-1", "?"):
                 self.unknown.append(
                     f"{where} prints {printed.text!r}, which is not a number (computed {dim})"
                 )
@@ -253,9 +372,14 @@ class _Check:
         return [f"{name} {shape}", *dict.fromkeys(f for f in formulas if f)]
 
 
-def printed_dim(text: str) -> Dim:
-    """Read a dim; a symbol such as ``H`` may be anything."""
-    try:
-        return parse_dim(text)
-    except ValueError:
-        return UNKNOWN
+def _meant_type(kind: str) -> str | None:
+    """Return the operation whose type is one edit away, or differs in case; None: none is."""
+    from deconv_ir.ops._index import MODULES
+    from deconv_ir.ops.opsets import OPERATIONS
+
+    known = OPERATIONS | MODULES.keys()
+    if kind in known:
+        return None
+    word = kind.lower()
+    found = [k for k in known if k.lower() == word or one_edit_apart(k.lower(), word)]
+    return min(found, default=None)

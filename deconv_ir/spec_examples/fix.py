@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import NamedTuple
 
 from deconv_ir.formats.edits import Edit, apply_edits
-from deconv_ir.ir.findings import Severity
 from deconv_ir.ir.options import Semantics
-from deconv_ir.ir.shapes import Shape, intersect_dims, static
-from deconv_ir.spec_examples.check import check_document, printed_dim
+from deconv_ir.spec_examples.check import check_document
+from deconv_ir.spec_examples.corrections import corrections
 from deconv_ir.spec_examples.judgement import Judgement, Verdict
-from deconv_ir.spec_examples.scanner import PortText
 from deconv_ir.spec_examples.text import Document
 
 
@@ -29,53 +26,8 @@ def fix_document(document: Document, semantics: Semantics = Semantics.SPEC) -> F
     left: list[Judgement] = []
     for judgement in check_document(document, semantics):
         if judgement.verdict is Verdict.WRONG:
-            own, whole = _edits(judgement, document)
+            own, whole = corrections(judgement, document)
             edits += own
             if not whole:
                 left.append(judgement)
     return Fix(document.encode(apply_edits(document.text, edits)), len(edits), tuple(left))
-
-
-def _edits(judgement: Judgement, document: Document) -> tuple[list[Edit], bool]:
-    """Return the edits for one example; also return whether they fix all of it."""
-    edits: list[Edit] = []
-    errors = [f for f in judgement.findings if f.severity is Severity.ERROR]
-    whole = bool(judgement.computed) and all(f.rule == "declared-dims" for f in errors)
-    for port, computed in zip(judgement.example.outputs, judgement.computed, strict=False):
-        if port.elided or not port.dims:
-            continue
-        if computed is not None and len(computed) != len(port.dims):
-            try:
-                edits += _resize(port, computed, document)
-            except ValueError:
-                whole = False
-        elif computed is not None:
-            for stated, dim in zip(port.dims, computed, strict=True):
-                if intersect_dims(printed_dim(stated.text), dim) is not None:
-                    continue
-                if isinstance(dim, int):
-                    edits.append((stated.start, stated.end, str(dim)))
-                else:
-                    whole = False
-    return edits, whole
-
-
-def _resize(port: PortText, computed: Shape, document: Document) -> Iterator[Edit]:
-    """Print more or fewer dims: the last one's text, indentation and all, is the model."""
-    dims = static(computed)
-    if not all(stated.closed for stated in port.dims):
-        raise ValueError("a dim has no end tag")
-    kept = port.dims[: len(dims)]
-    if not kept:
-        raise ValueError("a scalar has no dims")
-    for stated, dim in zip(kept, dims, strict=False):
-        if intersect_dims(printed_dim(stated.text), dim) is None:
-            yield stated.start, stated.end, str(dim)
-    last = port.dims[-1]
-    if len(dims) < len(port.dims):
-        yield port.dims[len(dims)].unit_start, last.unit_end, ""
-    else:
-        before = document.text[last.unit_start : last.start]
-        after = document.text[last.end : last.unit_end]
-        more = "".join(f"{before}{dim}{after}" for dim in dims[len(port.dims) :])
-        yield last.unit_end, last.unit_end, more

@@ -15,11 +15,24 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from deconv_ir.spec_examples.text import Document, View
+from deconv_ir.suggestions import one_edit_apart
 
 MAX_DIMS = 64
 """Dims of one port beyond which they are not read."""
 
-_LAYER = re.compile(r"<\s?layer(?=[\s>/.…])")
+# <layer, or a word one edit away that has a type.
+_VARIANTS = "|".join(
+    f"{'layer'[:i]}{middle}{'layer'[j:]}"
+    for i in range(6)
+    for middle, j in (("", i + 1), (r"\w", i + 1), (r"\w", i), ("layer"[i : i + 2][::-1], i + 2))
+    if j <= 5
+)
+_LAYER = re.compile(
+    rf"<\s?(?:layer(?=[\s>/.…])|(?!layers?\b)(?:{_VARIANTS})(?=\s[^<>]{{0,400}}\btype\s?=))"
+)
+_TAGS = ("layer", "data", "input", "output", "port", "dim")
+_ENDS = ("layer", "layers", "net", "pre", "code")
+"""Tags that end an example; a tag that opens does, too."""
 # A quotation mark may have become a curly one.
 _BODY = re.compile(r"""[^<>"'“”]*(?:(?:"[^"<]*"|'[^'<]*'|[“”][^“”"<]*[“”"])[^<>"'“”]*)*(?=>)""")
 _LOOSE_BODY = re.compile(r"[^<>]*")
@@ -69,6 +82,16 @@ class PortText:
         self.elided = False  # whether dims are left out
 
 
+class Typo(NamedTuple):
+    """A tag whose name is one edit away from one that examples have."""
+
+    found: str
+    meant: str
+    start: int  # span of the name in the document
+    end: int
+    line: int
+
+
 class Example:
     """One layer example of a document."""
 
@@ -76,6 +99,7 @@ class Example:
         self.attributes = attributes  # of `<layer>`
         self.line = line
         self.start = start  # where it begins in the document
+        self.cell = ""  # of a notebook, and the line in it, as messages begin
         self.data: dict[str, str] = {}  # attributes of `<data>`
         self.data_line: int | None = None  # line of `<data>`; None where there is none
         self.data_elided = False
@@ -83,6 +107,7 @@ class Example:
         self.inputs: list[PortText] = []
         self.outputs: list[PortText] = []
         self.comments: list[str] = []  # the ones that belong to no port
+        self.typos: list[Typo] = []
         # Version of the operation, as the document's 'Versioned name' has it.
         self.versioned: str | None = None
 
@@ -96,7 +121,8 @@ class Example:
         """How messages name it."""
         name, id_ = self.attributes.get("name"), self.attributes.get("id")
         parts = [self.type or "type left out"] + ([f"id {id_}"] if id_ else [])
-        return f"{name!r} ({', '.join(parts)})" if name else ", ".join(parts)
+        label = f"{name!r} ({', '.join(parts)})" if name else ", ".join(parts)
+        return self.cell + label
 
 
 def scan(document: Document) -> list[Example]:
@@ -136,7 +162,11 @@ class _Scanner:
                 at = span[1]
                 continue
             example, at = self._example(found.start())
-            if "type" in example.attributes or example.inputs or example.outputs:
+            if (
+                example.inputs
+                or example.outputs
+                or ("type" in example.attributes and not example.typos)
+            ):
                 yield example
 
     def _hidden(self) -> Iterator[tuple[int, int]]:
@@ -173,9 +203,10 @@ class _Scanner:
         """Read one example; also return where to continue."""
         tag = self._tag(start)
         assert tag is not None, "the caller has seen a <layer"
-        _, _, body, at = tag
+        name, _, body, at = tag
         attributes, _ = _attributes(body)
         example = Example(attributes, self._line(start), self.view.start(start))
+        self._meant(name, start, example)
         if body.rstrip().endswith("/"):
             return example, at
         walk = _Walk(example)
@@ -194,13 +225,26 @@ class _Scanner:
                 at = bracket + 1
                 continue
             name, closing, body, at = tag
-            if name in ("layer", "layers", "net", "pre", "code"):
+            name = self._meant(name, bracket, example)
+            if name in _ENDS:
                 # A layer that was never closed ends where the next begins.
                 return example, at if closing else bracket
             if name == "dim" and not closing:
                 at = self._dim(walk, body, at)
             else:
                 walk.tag(name, closing, body, self._line(bracket), self.view.end(at))
+
+    def _meant(self, name: str, position: int, example: Example) -> str:
+        """Return the tag that a name means; note one that is misspelt."""
+        if name in _TAGS or name in _ENDS:
+            return name
+        meant = next((tag for tag in _TAGS if one_edit_apart(name, tag)), None)
+        if meant is None:
+            return name
+        at = self.text.index(name, position)
+        start, end = self.view.start(at), self.view.end(at + len(name))
+        example.typos.append(Typo(name, meant, start, end, self._line(position)))
+        return meant
 
     def _comment(self, position: int) -> tuple[str, int] | None:
         opened = _COMMENT_OPEN.match(self.text, position)

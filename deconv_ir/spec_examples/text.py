@@ -11,15 +11,12 @@ from __future__ import annotations
 import bisect
 import codecs
 import html
-import os
 import re
 from array import array
 from collections.abc import Iterator
 from typing import NamedTuple
 
 from deconv_ir.errors import DeconvError
-from deconv_ir.formats.files import read_input
-from deconv_ir.limits import DEFAULT_LIMITS
 
 _MARKUP = re.compile(
     r"<!--|</?[A-Za-z][^<>]*>|&(?:#[0-9]{1,7}|#[xX][0-9A-Fa-f]{1,6}|[A-Za-z][A-Za-z0-9]{1,31});"
@@ -114,13 +111,6 @@ class Document:
         yield View(self.text, none, none, none)
         if _ESCAPED_LAYER.search(self.text):
             yield _unescape(self.text)
-
-
-def read_document(
-    path: str | os.PathLike[str], limit: int = DEFAULT_LIMITS.document_bytes
-) -> Document:
-    """Read a document from a file of at most `limit` bytes."""
-    return Document(read_input(path, limit), os.fspath(path))
 
 
 def _unescape(text: str) -> View:

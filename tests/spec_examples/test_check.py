@@ -21,6 +21,21 @@ def port(dims: str, extra: str = "") -> str:
     return f"<port{extra}>{body}</port>"
 
 
+def complete(kind: str, data: str) -> str:
+    """Add the attributes that the documents of convolutions require."""
+    strides = re.search('strides="([^"]*)"', data)
+    if "Conv" not in kind or strides is None:
+        return data
+    axes = strides[1].count(",") + 1
+    required = {"pads_begin": "0", "pads_end": "0", "dilations": "1"}
+    more = [
+        f'{name}="{",".join([value] * axes)}"'
+        for name, value in required.items()
+        if name not in data
+    ]
+    return " ".join([data, *more])
+
+
 def layer(
     inputs: str,
     outputs: str,
@@ -29,7 +44,7 @@ def layer(
     rest: str = "",
 ) -> str:
     return (
-        f'<layer name="up" type="{kind}"{rest}>\n<data {data}/>\n'
+        f'<layer name="up" type="{kind}"{rest}>\n<data {complete(kind, data)}/>\n'
         f"<input>{inputs}</input>\n<output>{outputs}</output>\n</layer>\n"
     )
 
@@ -241,7 +256,7 @@ UNDECIDED = [
         layer(DATA + FILTER + port("2"), port("1,3,9,9")),
         "no comment states the value of output_shape",
     ),
-    (layer(port("...") + port("..."), OUTPUT, ""), "the rank of output 0 is not known"),
+    (layer(port("...") + port("..."), OUTPUT, "", "Add"), "the rank of output 0 is not known"),
 ]
 
 

@@ -1,0 +1,125 @@
+"""Jupyter notebooks as documents: the sources of their cells, mapped back to the JSON text.
+
+Source: nbformat 4, "The Jupyter Notebook Format".
+"""
+
+from __future__ import annotations
+
+import bisect
+import json
+import re
+from array import array
+from collections.abc import Iterator
+from itertools import pairwise
+from typing import Final
+
+from deconv_ir.errors import DeconvError
+from deconv_ir.spec_examples.text import Document, View
+
+SUFFIX: Final = ".ipynb"
+
+_TOKEN: Final = re.compile(r'"(?:[^"\\]++|\\.)*+"|[{}\[\]]|[^\s{}\[\]"]+')
+_ESCAPE: Final = re.compile(
+    r"\\(?:u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|.)"
+)
+
+
+class Notebook(Document):
+    """A notebook: its examples stand in the sources of its cells.
+
+    The text is the JSON as it is, so that an edit of a cell changes no other byte.  Lines are
+    counted by `line` in cells, one after the other; `shown` leads back to the file.
+    """
+
+    def __init__(self, data: bytes, name: str = "<document>") -> None:
+        super().__init__(data, name)
+        try:
+            content = json.loads(self.text.removeprefix("\ufeff"))
+        except (ValueError, RecursionError) as error:
+            raise DeconvError(f"not a notebook: {error}", file=name, rule="not-text") from None
+        if not isinstance(content, dict) or not isinstance(content.get("cells"), list):
+            message = "not a notebook of format 4: it has no list of cells"
+            raise DeconvError(message, file=name, rule="not-text")
+        self._cells = [_view(self.text, strings) for strings in _sources(self.text)]
+        # Offset of each line of each cell, and its cell and line; both are counted from 1.
+        self._starts = [0]
+        self._places = [(0, 1)]
+        for cell, view in enumerate(self._cells, 1):
+            ends = [m.end() for m in re.finditer("\n", view.text)]
+            for line, at in enumerate([0, *(end for end in ends if end < len(view.text))], 1):
+                if view.text:
+                    self._starts.append(view.start(at))
+                    self._places.append((cell, line))
+
+    def views(self) -> Iterator[View]:
+        """Yield the source of each cell."""
+        yield from self._cells
+
+    def line(self, position: int) -> int:
+        """Return the number of the cell's line in which a character stands, of all lines."""
+        return bisect.bisect_right(self._starts, position)
+
+    def column(self, position: int) -> int:
+        """Return the column, from 1, of a character in that line."""
+        return position - self._starts[self.line(position) - 1] + 1
+
+    def shown(self, line: int) -> tuple[str, int, int]:
+        """Return cell and line in words, the line in the file, and columns before it there."""
+        cell, own = self._places[line - 1]
+        start = self._starts[line - 1]
+        in_file = super().line(start)
+        return f"cell {cell}, line {own}: ", in_file, start - self._lines[in_file - 1]
+
+
+def _sources(text: str) -> Iterator[list[tuple[int, int]]]:
+    """Iterate over the cells: the spans of the strings that their sources consist of."""
+    # Where the walk is: key and kind of each object and list that is open.
+    path: list[str] = []
+    key = ""
+    strings: list[tuple[int, int]] = []
+    tokens = list(_TOKEN.finditer(text))
+    for token, after in pairwise([*tokens, None]):
+        assert token is not None
+        mark = token[0]
+        if mark in ("{", "["):
+            path.append(key + mark)
+            key = ""
+            if path == ["{", "cells[", "{"]:
+                strings = []
+        elif mark in ("}", "]"):
+            if path == ["{", "cells[", "{"]:
+                yield strings
+            del path[-1:]
+            key = ""
+        elif mark[0] == '"':
+            if path[-1:] and path[-1].endswith("{") and after and after[0].startswith(":"):
+                key = mark[1:-1]
+                continue
+            source = path == ["{", "cells[", "{"] and key == "source"
+            if source or path == ["{", "cells[", "{", "source["]:
+                strings.append((token.start() + 1, token.end() - 1))
+
+
+def _view(text: str, strings: list[tuple[int, int]]) -> View:
+    """Return the text that some JSON strings make, and where each character comes from."""
+    here, there, entity = array("q"), array("q"), array("q")
+    parts: list[str] = []
+    length = 0
+
+    def add(part: str, origin: int, size: int) -> None:
+        nonlocal length
+        if part:
+            here.append(length)
+            there.append(origin)
+            entity.append(size)
+            parts.append(part)
+            length += len(part)
+
+    for start, end in strings:
+        at = start
+        for match in _ESCAPE.finditer(text, start, end):
+            add(text[at : match.start()], at, 0)
+            at = match.end()
+            add(json.loads(f'"{match[0]}"'), match.start(), at - match.start())
+        add(text[at:end], at, 0)
+    return View("".join(parts), here, there, entity)
