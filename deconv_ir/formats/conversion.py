@@ -60,17 +60,7 @@ def to_onednn(
 ) -> list[str]:
     """Write an IR as a oneDNN Graph file, and its constants as .npz beside it.
 
-    Returns
-    -------
-    list of str
-        The files that were written.
-
-    Raises
-    ------
-    InputError
-        The file is a oneDNN Graph file already.
-    UnsupportedError
-        An operation cannot be expressed; nothing is written.
+    Returns and raises what `to_openvino` does.
     """
     from deconv_ir.formats.onednn_json.to_onednn import express
 
