@@ -1,6 +1,7 @@
 """Which file holds which operation types; written by `make regen`."""
 
 _TYPES = """
+color.yuv: I420toBGR I420toRGB NV12toBGR NV12toRGB
 constants.constant: Const
 constants.constant_like: ConvertLike Eye Identity
 constants.parameter: Parameter Result
@@ -9,15 +10,18 @@ constants.variables: Assign ReadValue
 control_flow.branches: If
 control_flow.loops: Loop TensorIterator
 convolution.convolution: Convolution GroupConvolution
+convolution.deformable: DeformableConvolution
 convolution.onednn: ConvTranspose ConvolutionBackwardData
 convolution.openvino: ConvolutionBackpropData GroupConvolutionBackpropData
 detection.nms: NonMaxSuppression
 detection.roi_align: ROIAlign
+detection.yolo: RegionYolo ReorgYolo
 elementwise.activations: Clamp Elu Gelu HardSigmoid PReLU Selu Swish
 elementwise.arithmetic: Add BitwiseAnd BitwiseLeftShift BitwiseOr BitwiseRightShift BitwiseXor
     Divide Equal FloorMod Greater GreaterEqual Less LessEqual LogicalAnd LogicalOr LogicalXor
     Maximum Minimum Mod Multiply NotEqual Power SquaredDifference Subtract Xor
 elementwise.convert: Convert
+elementwise.promote: ConvertPromoteTypes
 elementwise.select: Select
 elementwise.unary: Abs Acos Acosh Asin Asinh Atan Atanh BitwiseNot Ceiling Cos Cosh Erf Exp
     Floor HSigmoid HSwish IsFinite IsInf IsNaN Log LogicalNot Mish Negative ReLU Round Sigmoid
@@ -26,16 +30,22 @@ gather_scatter.gather: Gather
 gather_scatter.gather_elements: GatherElements GatherND
 gather_scatter.scatter: ScatterElementsUpdate ScatterNDUpdate ScatterUpdate
 gather_scatter.searching: Bucketize SearchSorted Unique
+gather_scatter.slice_scatter: SliceScatter
 gather_scatter.sorting: NonZero TopK
 linear_algebra.attention: Einsum ScaledDotProductAttention
 linear_algebra.fourier: DFT IDFT IRDFT RDFT
+linear_algebra.inverse: Inverse
 linear_algebra.matmul: MatMul
+linear_algebra.stft: ISTFT STFT
+normalization.grn: GRN
 normalization.normalization: BatchNormInference GroupNormalization LRN MVN NormalizeL2
 normalization.softmax: LogSoftmax SoftMax
 pooling.adaptive: AdaptiveAvgPool AdaptiveMaxPool
 pooling.avg_pool: AvgPool
 pooling.max_pool: MaxPool
+quantization.fake_convert: FakeConvert
 quantization.quantize: FakeQuantize
+recurrent.ctc: CTCGreedyDecoder CTCGreedyDecoderSeqLen
 recurrent.recurrent: GRUCell GRUSequence LSTMCell LSTMSequence RNNCell RNNSequence
 reduction.reduction: ReduceL1 ReduceL2 ReduceLogicalAnd ReduceLogicalOr ReduceMax ReduceMean
     ReduceMin ReduceProd ReduceSum

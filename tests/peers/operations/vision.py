@@ -6,7 +6,7 @@ import itertools
 
 import numpy as np
 
-from .dsl import Case, c, f32, i64, node, o, p, s64
+from .dsl import Case, c, f32, i64, o, p, s64
 
 
 def cases():
@@ -14,6 +14,12 @@ def cases():
     yield from regions()
     yield from patches()
     yield from searching()
+    yield from color()
+    yield from spectra()
+    yield from matrices()
+    yield from deformable()
+    yield from darknet()
+    yield from decoders()
 
 
 def boxes(batches, count, *, seed=0, center=False):
@@ -161,4 +167,159 @@ def searching():
             )
 
 
-_ = node
+def color():
+    for name, kind in itertools.product(
+        ("nv12_to_rgb", "nv12_to_bgr", "i420_to_rgb", "i420_to_bgr"), ("u8", "f32")
+    ):
+        whole = {"low": 0, "high": 255}
+        yield Case(
+            f"{name}-{kind}", lambda x, n=name: getattr(o[8], n)(x), (p(kind, 2, 9, 8, 1, **whole),)
+        )
+        halves = (2,) if name.startswith("nv12") else (1, 1)
+        yield Case(
+            f"{name}-{kind}-planes",
+            lambda *x, n=name: getattr(o[8], n)(*x),
+            (
+                p(kind, 2, 6, 8, 1, **whole),
+                *(p(kind, 2, 3, 4, count, **whole) for count in halves),
+            ),
+        )
+
+
+def spectra():
+    for transpose, window, batch in itertools.product((True, False), (16, 11), ((), (2,))):
+        yield Case(
+            f"stft-{transpose}-{window}-{batch}",
+            lambda x, w, n, s, t=transpose: o[15].stft(x, w, n, s, t),
+            (f32(*batch, 53), f32(window, low=0.1), s64(16), s64(6)),
+            tolerance=1e-4,
+        )
+    for center, normalized, batch in itertools.product((True, False), (True, False), ((), (2,))):
+        for length in (None, 35, 64):
+            given = () if length is None else (s64(length),)
+            yield Case(
+                f"istft-{center}-{normalized}-{batch}-{length}",
+                lambda x, w, n, s, *g, c=center, m=normalized: o[16].istft(x, w, n, s, c, m, *g),
+                (f32(*batch, 9, 7, 2), f32(14, low=0.2), s64(16), s64(6), *given),
+                tolerance=1e-4,
+            )
+
+
+def matrices():
+    square = np.random.default_rng(0).uniform(-1, 1, (2, 3, 4, 4)) + 3 * np.eye(4)
+    for adjoint, kind in itertools.product((True, False), ("f32", "f16")):
+        yield Case(
+            f"inverse-{adjoint}-{kind}",
+            lambda x, a=adjoint: o[14].inverse(x, a),
+            (p(kind, 2, 3, 4, 4, values=square),),
+            tolerance=1e-4 if kind == "f32" else 1e-2,
+        )
+    for shape, kind in itertools.product(((2, 3), (2, 3, 4), (2, 3, 4, 5)), ("f32", "f16")):
+        yield Case(f"grn-{shape}-{kind}", lambda x: o[1].grn(x, 0.5), (p(kind, *shape),))
+    yield Case(
+        "slice_scatter",
+        lambda x, u, b, e, s, a: o[15].slice_scatter(x, u, b, e, s, a),
+        (f32(4, 9), f32(4, 3), i64(1), i64(-1), i64(3), i64(1)),
+    )
+    yield Case(
+        "slice_scatter-backward",
+        lambda x, u, b, e, s: o[15].slice_scatter(x, u, b, e, s),
+        (p("i32", 6, 3), p("i32", 2, 3), i64(4), i64(0), i64(-2)),
+    )
+    for one, other in (("i32", "f64"), ("u8", "i8"), ("f16", "bf16"), ("boolean", "i64")):
+        yield Case(
+            f"convert_promote_types-{one}-{other}",
+            lambda a, b: o[14].convert_promote_types(a, b, True),
+            (p(one, 2, 3, low=0), p(other, 4, low=0)),
+        )
+    yield Case(
+        "convert_promote_types-scalar",
+        lambda a, b: o[14].convert_promote_types(a, b, True, True),
+        (p("f16", 2, 3), p("f32", fixed=True)),
+        dynamic=False,
+    )
+    for kind, wide in itertools.product(("f8e4m3", "f8e5m2"), (2.0, 1e5)):
+        yield Case(
+            f"fake_convert-{kind}-{wide}",
+            lambda x, s, k=kind: o[13].fake_convert(x, s, None, k),
+            (f32(3, 40, low=-wide, high=wide), c([[0.5], [1.0], [3.0]])),
+        )
+        yield Case(
+            f"fake_convert-{kind}-{wide}-shift",
+            lambda x, s, z, k=kind: o[13].fake_convert(x, s, z, k),
+            (f32(3, 40, low=-wide, high=wide), c([[0.5], [1.0], [3.0]]), c([[0.25], [0.0], [1.0]])),
+            tolerance=0.02,  # OpenVINO rounds to f16 on the way
+        )
+
+
+def deformable():
+    for version, groups, offset_groups, pad in itertools.product(
+        (1, 8), (1, 2), (1, 2), ("explicit", "same_upper")
+    ):
+        window = ([2, 1], [1, 0], [1, 2], [1, 2])
+        rows = (9 + 2 - 3) // 2 + 1 if pad == "explicit" else 5
+        columns = 8 + 2 - 5 + 1 if pad == "explicit" else 8
+        data = (
+            f32(2, 4, 9, 8),
+            f32(2, 18 * offset_groups, rows, columns),
+            f32(6, 4 // groups, 3, 3),
+        )
+        for edges in (False, True) if version == 8 else (False,):
+            mask = (f32(2, 9 * offset_groups, rows, columns),) if version == 8 else ()
+            more = {"bilinear_interpolation_pad": edges} if version == 8 else {}
+            yield Case(
+                f"deformable_convolution-{version}-{groups}-{offset_groups}-{pad}-{edges}",
+                lambda x, f, w, *m, v=version, g=groups, d=offset_groups, a=pad, e=more, k=window: (
+                    o[v].deformable_convolution(
+                        x,
+                        f,
+                        w,
+                        k[0],
+                        k[1],
+                        k[2],
+                        k[3],
+                        *m,
+                        auto_pad=a,
+                        group=g,
+                        deformable_group=d,
+                        **e,
+                    )
+                ),
+                (*data, *mask),
+                tolerance=1e-4,
+                dynamic=False,
+            )
+
+
+def darknet():
+    for stride in (1, 2, 3):
+        yield Case(
+            f"reorg_yolo-{stride}",
+            lambda x, s=stride: o[2].reorg_yolo(x, [s]),
+            (f32(2, 2 * stride * stride, 3 * stride, 2 * stride),),
+        )
+    for softmax, mask in ((True, [0, 1, 2]), (False, [1, 2])):
+        count = 3 if softmax else len(mask)
+        yield Case(
+            f"region_yolo-{softmax}",
+            lambda x, s=softmax, m=mask: o[1].region_yolo(x, 4, 5, 3, s, m, 1, 3, [1.0, 2.0]),
+            (f32(2, count * 10, 3, 4),),
+        )
+
+
+def decoders():
+    for merge in (True, False):
+        mask = np.array([[1, 1]] * 5 + [[1, 0]] * 3)
+        yield Case(
+            f"ctc_greedy_decoder-{merge}",
+            lambda x, m, r=merge: o[1].ctc_greedy_decoder(x, m, r),
+            (f32(8, 2, 3), f32(8, 2, values=mask)),
+        )
+        for given in ((), (c([1], "i32"),)):
+            yield Case(
+                f"ctc_greedy_decoder_seq_len-{merge}-{len(given)}",
+                lambda x, n, *b, r=merge: o[6].ctc_greedy_decoder_seq_len(
+                    x, n, *(b or (None,)), r, "i32", "i64"
+                ),
+                (f32(2, 8, 3), p("i32", 2, values=[8, 5]), *given),
+            )

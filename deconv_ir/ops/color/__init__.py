@@ -1,0 +1,1 @@
+"""Conversions of color images."""
