@@ -14,6 +14,7 @@ from typing import Final
 from deconv_ir.errors import DeconvError
 from deconv_ir.formats.openvino_xml.source import Source
 from deconv_ir.linter.catalogue import RULES, select_rules
+from deconv_ir.suggestions import one_edit_apart
 
 OWN_RULE: Final = "IR113"
 """The rule about these comments."""
@@ -21,6 +22,7 @@ OWN_RULE: Final = "IR113"
 _DIRECTIVE: Final = re.compile(
     r"\s*deconv-lint:\s*(ignore|ignore-file)(?:\s*=\s*([\w,\s-]*?))?\s*(?:--.*|:.*)?", re.DOTALL
 )
+_NEARLY: Final = re.compile(r"\s*(\w{3,8}[-_ ]?\w{2,6})\s*[:=]?\s*(\w+)")
 _GAP: Final = re.compile(r"\s*(?:<!--.*?-->\s*)*", re.DOTALL)
 
 
@@ -59,7 +61,7 @@ class Suppressions:
         known = set(starts)
         for start, end in source.comments:
             text = source.text[start:end]
-            if "deconv-lint:" not in text:
+            if "deconv-lint:" not in text and not _is_meant(text):
                 continue
             match = _DIRECTIVE.fullmatch(text)
             if match is None:
@@ -129,3 +131,14 @@ class Suppressions:
             what = directive.word or "this comment"
             where = "file" if directive.owner is None else "layer or edge that follows"
             yield directive.span, f"{what} silences nothing: the {where} has no such finding"
+
+
+def _is_meant(text: str) -> bool:
+    """Whether a comment is nearly one for this linter: a letter or the colon is wrong."""
+    match = _NEARLY.match(text)
+    if match is None:
+        return False
+    name, word = match[1].lower().replace("_", "-").replace(" ", "-"), match[2].lower()
+    return (name == "deconv-lint" or one_edit_apart(name, "deconv-lint")) and (
+        word == "ignore" or one_edit_apart(word, "ignore")
+    )

@@ -18,6 +18,7 @@ from deconv_cli.reporters.sarif import rules_page
 
 from deconv_ir import load
 from deconv_ir.errors import IRError
+from deconv_ir.limits import DEFAULT_LIMITS
 from deconv_ir.linter.engine import check_bytes, check_file
 from deconv_ir.linter.options import choose
 
@@ -125,6 +126,31 @@ def test_directive_that_silences_nothing(
     assert all("silences nothing" in f.message for f in result.findings)
 
 
+@pytest.mark.parametrize(
+    ("comment", "found"),
+    [
+        *((f" {c} ", ["IR113"]) for c in ("deconv-lnt: ignore=IR401", "deconv-lint ignore=IR401")),
+        *((c, ["IR113"]) for c in ("deconv_lint: ignore=IR401", "Deconv-Lint: ignore=IR401")),
+        *((c, ["IR113"]) for c in ("deconv-lint: ingore=IR401", "deconv-lint: disable=IR401")),
+        *((c, []) for c in ("deconv-lint found nothing here", "reconvert: ignore", " note ")),
+    ],
+)
+def test_misspelt_directive(comment: str, found: list[str], folder: Path) -> None:
+    text = NETWORK.read_text().replace('<layer id="5"', f'<!--{comment}-->\n<layer id="5"')
+    result = check_bytes(text.encode(), "m.xml", choose(), folder / "good.bin")
+    assert [f.code for f in result.findings] == found
+
+
+def test_mistakes_beyond_the_limit_have_lines(folder: Path) -> None:
+    """Without a graph, a place in it leads nowhere."""
+    text = NETWORK.read_text().replace("element_type=", "element_typ=")
+    result = check_bytes(
+        text.encode(), "m.xml", choose(), limits=DEFAULT_LIMITS.replace(problems=2)
+    )
+    assert sorted(f.code for f in result.findings) == ["IR111", "IR301", "IR301"]
+    assert all(f.line for f in result.findings)
+
+
 def test_end_of_a_dead_chain_is_reported_once(folder: Path) -> None:
     text = NETWORK.read_text()
     layers = "".join(
@@ -229,7 +255,7 @@ def test_execution_graph_is_named(folder: Path) -> None:
         f'<layer id="{i}" name="x{i}" type="{kind}"><data execOrder="{i}" '
         'execTimeMcs="not_executed" originalLayersNames="x" outputLayouts="abcd" '
         'outputPrecisions="f32" primitiveType="unknown_f32" runtimePrecision="f32" /></layer>'
-        for i, kind in enumerate(("Input", "Reorder", "Deconvolution"))
+        for i, kind in enumerate(("Input", "Reorder", "Const", "Deconvolution"))
     ]
     path.write_text(f'<net name="b" version="11"><layers>{"".join(layers)}</layers></net>')
     (finding,) = check_file(path, choose(severity="info")).findings

@@ -105,6 +105,9 @@ def read_document(
         document.source = Source(data, file)
         document.graph = _Reader(document, document.source, limits).document()
     except DeconvError as error:
+        for problem in document.problems:
+            if isinstance(problem.place, GraphLocation):
+                problem.place = None  # there is no graph to look it up in
         document.problems.append(error)
     return document
 
@@ -245,6 +248,8 @@ class _Reader:
         self.flush()
         graph = self._graph(root, attributes.get("name", ""), version)
         if graph.layers and _EXECUTED.issubset(name for name, _ in graph.layers[0].attributes):
+            self.out.problems.clear()  # its layers lack all that those of a model have
+            self.out.remarks.clear()
             raise IRError(
                 "the file is an execution graph of OpenVINO, which lists what a device ran "
                 "and has no attributes and no weights",
