@@ -34,7 +34,7 @@ def write_html(
     from deconv_ir.view.page import write_page
     from deconv_ir.view.subject import read_subject
 
-    from .show import progress, read_model, write
+    from .pages import progress, read_model, write
 
     data, _ = read_model(file, limits)
     subject = read_subject(data, file, options, weights or weights_beside(file), limits)

@@ -3,34 +3,40 @@
 from __future__ import annotations
 
 import os
-import sys
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
-from .common import EXIT_OK, FROM_STDIN, STREAM, Mistake, run_and_leave, standard_input
+from .common import EXIT_OK, STREAM, Mistake, run_and_leave
 from .options import (
     CONTEXT,
     FILE,
     OF_AN_IR,
     limit_options,
+    parse_size,
     semantics_option,
     version_option,
 )
+from .pages import progress, read_model, write
 
 if TYPE_CHECKING:
     from deconv_ir.limits import Limits
-    from deconv_ir.view.facts import Progress
     from deconv_ir.view.subject import Subject
 
 FORMATS = ("html", "svg", "png")
+RUNNING = ("inputs", "other_inputs", "against", "profile")
+"""Options that ask for a run.  Beside them: --random-inputs, which may be 0."""
 
 EPILOG = """\b
 Examples:
   deconv-show model.xml
   deconv-show graph.json --output graph.html --force
   deconv-show model.xml --format svg
+  deconv-show model.xml --input x.npy --profile
+  deconv-show model.xml --input x.npy --other-input y.npy
+  deconv-show model.xml --random-inputs 0 --against other.xml
 
 \b
 Exit codes: 0 written (a model with findings too), 2 the file cannot be read or
@@ -61,6 +67,47 @@ written, 130 interrupted.
     show_default=True,
     help="Show findings of this severity and above.",
 )
+@click.option(
+    "--input",
+    "inputs",
+    multiple=True,
+    metavar="[NAME=]FILE",
+    help="Array for an input, as of deconv-run: the model runs, and its tensors are drawn.",
+)
+@click.option(
+    "--random-inputs",
+    type=click.IntRange(0),
+    metavar="SEED",
+    help="Seeded random arrays for the inputs that are not given.",
+)
+@click.option(
+    "--shape",
+    "shapes",
+    multiple=True,
+    metavar="[NAME=]SHAPE",
+    help="Shape of an input with dynamic dims, for --random-inputs. Repeatable.",
+)
+@click.option(
+    "--other-input",
+    "other_inputs",
+    multiple=True,
+    metavar="[NAME=]FILE",
+    help="Another array for an input: differences to the first are drawn. Inputs that are not "
+    "given another array keep theirs.",
+)
+@click.option(
+    "--against",
+    metavar="MODEL|openvino",
+    help="Another model, or a runtime: where it differs, as deconv-diff finds it.",
+)
+@click.option("--profile", is_flag=True, help="Time the layers: the page can be coloured by time.")
+@click.option(
+    "--max-size",
+    default="4MiB",
+    show_default=True,
+    callback=lambda context, parameter, value: parse_size(value),
+    help="Size of all pictures of tensors together.",
+)
 @limit_options(OF_AN_IR)
 @click.option("-q", "--quiet", is_flag=True, help="No progress, and no line about the output.")
 @version_option("deconv-show")
@@ -74,6 +121,7 @@ def command(
     severity: str,
     limits: Limits,
     quiet: bool,
+    **running: Any,
 ) -> int:
     """Write a page that shows MODEL, an IR or a oneDNN Graph file.
 
@@ -90,14 +138,27 @@ def command(
 
     beside = weights or (None if model == STREAM else weights_beside(model))
     guard = Guard([("the model", model), *([("the weights", beside)] if beside else [])])
+    for path in _read_too(running):
+        guard.add("a file that is read", path)
     if target != STREAM:
         guard.allow("--output", target)
         if Path(target).exists() and not force:
             raise Mistake(f"{target} already exists (use --force to overwrite, or --output)")
+    runs = any(running[name] for name in RUNNING) or running["random_inputs"] is not None
+    if form != "html" and runs:
+        raise Mistake(f"--format {form} draws the graph alone (--format html has the tensors)")
     data, name = read_model(model, limits)
     options = choose(severity=severity, semantics=semantics)
     subject = read_subject(data, name, options, beside, limits)
-    page = _page(subject, quiet) if form == "html" else _picture(subject, form)
+    if form == "html":
+        extras = None
+        if runs:
+            from .show_runs import run_model
+
+            extras = run_model(data, beside, subject, running, quiet)
+        page = _page(subject, extras, quiet)
+    else:
+        page = _picture(subject, form)
     write(page, target)
     if not quiet and target != STREAM:
         layers = 0 if subject.graph is None else len(subject.graph.layers)
@@ -110,16 +171,24 @@ def command(
     return EXIT_OK
 
 
-def _page(subject: Subject, quiet: bool) -> bytes:
+def _read_too(running: Mapping[str, Any]) -> Iterator[str]:
+    """Return the arrays that are read besides the model, and the other model."""
+    for text in (*running["inputs"], *running["other_inputs"]):
+        yield from (text, text.rpartition("=")[2])
+    if running["against"] is not None:
+        yield running["against"]
+
+
+def _page(subject: Subject, extras: dict[str, Any] | None, quiet: bool) -> bytes:
     from deconv_ir.view.page import write_page
 
-    return write_page(subject, progress=None if quiet else progress()).encode()
+    return write_page(subject, extras, None if quiet else progress()).encode()
 
 
 def _picture(subject: Subject, form: str) -> bytes:
     """Draw the graph alone."""
-    from deconv_ir.view.sketch import draw
-    from deconv_ir.view.svg import write_svg
+    from deconv_ir.drawing.sketch import draw
+    from deconv_ir.drawing.svg import write_svg
 
     sketch = subject.sketch
     drawn = None if sketch is None else draw(sketch, subject.marks())
@@ -127,19 +196,9 @@ def _picture(subject: Subject, form: str) -> bytes:
         raise Mistake(f"{subject.file}: no graph to draw (--format html shows the findings)")
     if form == "svg":
         return write_svg(sketch.graph.name, *drawn).encode()
-    from deconv_ir.view.png import write_png
+    from deconv_ir.drawing.png import write_png
 
     return write_png(*drawn)
-
-
-def read_model(model: str, limits: Limits) -> tuple[bytes, str]:
-    """Return the bytes of a model, and its name in messages."""
-    from deconv_ir.formats.openvino_xml.reader import read_file
-
-    if model == STREAM:
-        # One byte more than the limit, so that too large a model is rejected.
-        return standard_input().read(limits.xml_bytes + 1), FROM_STDIN
-    return bytes(read_file(model, limits)), model
 
 
 def _form_of(output: str | None) -> str:
@@ -150,30 +209,6 @@ def _form_of(output: str | None) -> str:
 
 def _stem(model: str) -> str:
     return "model" if model == STREAM else Path(model).stem
-
-
-def write(data: bytes, target: str) -> None:
-    """Write a page, which appears whole or not at all."""
-    if target == STREAM:
-        click.echo(data, nl=False)
-        return
-    from deconv_ir.formats.files import output_errors, replace_file
-
-    with output_errors(target, "the page"), replace_file(Path(target)) as stream:
-        stream.write(data)
-
-
-def progress() -> Progress | None:
-    """Return what shows the steps on a terminal; None where standard error is none."""
-    if sys.stderr is None or not sys.stderr.isatty():
-        return None
-
-    def report(step: str, done: int, total: int) -> None:
-        share = f" {100 * done // total} %" if 0 < done < total else ""
-        text = "" if done >= total else f"{step}{share}"
-        click.echo(f"\r\x1b[K{text}", nl=False, err=True)
-
-    return report
 
 
 def main() -> NoReturn:

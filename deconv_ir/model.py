@@ -115,7 +115,7 @@ class Model(Tileable):
 
     def _repr_html_(self) -> str:
         """Draw the network; notebooks ask for this."""
-        from deconv_ir.view.notebook import notebook_html
+        from deconv_ir.drawing.notebook import notebook_html
 
         return notebook_html(self.graph, self.context, repr(self))
 

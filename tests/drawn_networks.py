@@ -8,10 +8,10 @@ from collections.abc import Callable
 from support import IR, Out
 
 import deconv_ir
+from deconv_ir.drawing.sketch import Sketch, sketch_of
 from deconv_ir.ir.graph import Graph
 from deconv_ir.ir.infer import infer
 from deconv_ir.ir.operation import Context
-from deconv_ir.view.sketch import Sketch, sketch_of
 
 UNARY = ("Abs", "Exp", "Sigmoid", "Tanh", "Sqrt")
 

@@ -1,1 +1,1 @@
-"""Pictures of models: the page that `deconv-show` writes, SVG and PNG drawings."""
+"""The page that `deconv-show` writes: a drawing of a model, and what is known of it."""

@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
+from deconv_ir.drawing.sketch import Sketch, tensor_text
 from deconv_ir.errors import DeconvError
 from deconv_ir.execute.buffers import tensor_bytes
 from deconv_ir.ir.graph import GraphLocation, Layer
@@ -13,7 +14,6 @@ from deconv_ir.ir.infer import Inference
 from deconv_ir.ir.operation import Context, TensorInfo
 from deconv_ir.ir.options import Semantics
 from deconv_ir.ops.constants.constant import Const
-from deconv_ir.view.sketch import Sketch, tensor_text
 from deconv_ir.view.statistics import constant_figures
 from deconv_ir.view.windows import (
     Reach,

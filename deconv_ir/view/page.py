@@ -12,11 +12,11 @@ from collections.abc import Mapping
 from importlib import resources
 from typing import Any
 
+from deconv_ir.drawing.layering import Level
+from deconv_ir.drawing.palette import css
+from deconv_ir.drawing.placing import first_open
 from deconv_ir.version import __version__
 from deconv_ir.view.facts import Progress, facts_of
-from deconv_ir.view.layering import Level
-from deconv_ir.view.palette import css
-from deconv_ir.view.placing import first_open
 from deconv_ir.view.subject import Subject
 
 SCRIPTS = ("base.js", "place.js", "view.js", "panel.js", "geometry.js", "extras.js", "main.js")

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+from deconv_ir.drawing.sketch import Sketch, sketch_of
 from deconv_ir.errors import WeightsError
 from deconv_ir.formats.openvino_xml.weights import Weights
 from deconv_ir.ir.findings import Finding, Severity
@@ -17,7 +18,6 @@ from deconv_ir.ir.operation import ConstantSource, Context
 from deconv_ir.limits import DEFAULT_LIMITS, Limits
 from deconv_ir.linter.engine import check_bytes
 from deconv_ir.linter.options import Options
-from deconv_ir.view.sketch import Sketch, sketch_of
 
 if TYPE_CHECKING:
     from deconv_ir.model import Model

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from fractions import Fraction
 from typing import NamedTuple
 
+from deconv_ir.drawing.captions import family_of
 from deconv_ir.errors import DeconvError
 from deconv_ir.ir.geometry import Axis, AxisGeometry, bounds, effective_kernel, tap_counts
 from deconv_ir.ir.graph import Graph, Layer
@@ -16,7 +17,6 @@ from deconv_ir.ir.shapes import is_static, static
 from deconv_ir.ops.convolution.convolution import Convolution, GroupConvolution
 from deconv_ir.ops.convolution.deconvolution import Deconvolution
 from deconv_ir.ops.pooling.pooling import Pooling
-from deconv_ir.view.captions import family_of
 
 MAX_TAPS = 512
 """Outputs of an axis whose taps are counted; further ones repeat those of the middle."""

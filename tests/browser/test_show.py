@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import base64
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from drawn_networks import chain, graph_of, large, random_network, sketch
 from support import IR, deconvolution_ir
 
-from deconv_ir.view.placing import first_open, place
+from deconv_ir.drawing.placing import first_open, place
+from deconv_ir.view.pictures import SEQUENTIAL, png
 
 pytestmark = pytest.mark.browser
 
@@ -254,3 +257,38 @@ def test_a_link_to_a_layer(show: Show) -> None:
     opened.page.goto(address)
     opened.page.wait_for_selector("html[data-ready]")
     assert opened.page.inner_text("#panel h2") == "ReLU"
+
+
+def test_tensors_times_and_differences(show: Show) -> None:
+    picture = png(np.arange(12, dtype=np.uint8).reshape(3, 4), SEQUENTIAL)
+    source = "data:image/png;base64," + base64.b64encode(picture).decode()
+    shown = {"title": "value", "low": 0, "high": 1, "source": source, "width": 40, "height": 30}
+    lines = {"title": "signal", "low": "nan", "high": 2, "line": [[0, 1, None, 2]], "note": "odd"}
+    extras = {
+        "pictures": {"3:0": [shown, lines], "": 2},
+        "profile": {"seconds": 0.002, "peak": 1e9, "layers": {"3": [0.001, 5e5, "Up+Add"]}},
+        "differences": {
+            "other": "b.xml", "layers": {"3": [0.5, 0.1, False, "note"]}, "structure": ["pads"],
+            "culprit": "The error appears first in 'up'.",
+        },
+    }  # fmt: skip
+    opened = show(ROOT / "samples/block/block.xml", extras)
+    model = opened.panel()
+    for text in ("Slowest steps", "500 MFLOP/s", "b.xml", "pads", "first in 'up'", "2 tensors"):
+        assert text in model
+    opened.click("ConvolutionBackpropData")
+    panel = opened.panel()
+    for text in ("1.00 ms, 50 % of all", "50 % of 1.00 GFLOP/s", "exceeded", "nan … 2; odd"):
+        assert text in panel
+    size = "[...document.images].map(i => [i.naturalWidth, i.naturalHeight])"
+    assert opened.evaluate(size) == [[4, 3]]
+    fill = "[...document.querySelectorAll('.box rect')].map(e => getComputedStyle(e).fill)"
+    plain = opened.evaluate(fill)
+    for name in ("time", "error", "cost"):
+        opened.page.select_option("#colour", name)
+        opened.shown()
+        assert opened.evaluate(fill) != plain
+    opened.page.select_option("#colour", "type")
+    opened.shown()
+    assert opened.evaluate(fill) == plain
+    opened.require_quiet()

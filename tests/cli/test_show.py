@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 from lxml import etree
 from support import deconvolution_ir, invoke_script
@@ -109,3 +112,72 @@ def test_the_page_of_a_clean_model(tmp_path: Path) -> None:
     done = invoke_script("lint", BLOCK, "--html", "clean.html")
     assert done.exit_code == 0
     assert '"findings":[]' in (tmp_path / "clean.html").read_text()
+
+
+def page_data(path: Path) -> dict[str, Any]:
+    text = path.read_text().partition('id="data">')[2].partition("</script>")[0]
+    found: dict[str, Any] = json.loads(text)
+    return found
+
+
+def test_a_run_on_the_page(tmp_path: Path) -> None:
+    x = np.random.default_rng(0).standard_normal((1, 8, 16, 16)).astype(np.float32)
+    np.save("x.npy", x)
+    np.save("y.npy", -x)
+    arguments = ("--input", "x.npy", "--other-input", "y.npy", "--profile", "--against", BLOCK)
+    done = invoke_script("show", BLOCK, *arguments)
+    assert done.exit_code == 0, done.output
+    data = page_data(tmp_path / "block.html")
+    assert set(data["pictures"]) == {"0:0", "3:0", "6:0", "7:0"}
+    assert len(data["pictures"]["3:0"]) == 3
+    assert list(data["profile"]["layers"]) == ["3"]
+    assert all(row[2] for row in data["differences"]["layers"].values())
+    assert (tmp_path / "block.html").stat().st_size < 1 << 20
+
+
+def test_size_of_the_pictures(tmp_path: Path) -> None:
+    sizes = []
+    for size in ("8KiB", "100KiB"):
+        arguments = ("--random-inputs", 0, "--max-size", size, "--force")
+        assert invoke_script("show", BLOCK, *arguments).exit_code == 0
+        sizes.append(len(json.dumps(page_data(tmp_path / "block.html")["pictures"])))
+    assert sizes[0] <= 8 << 10 < sizes[1] <= 100 << 10
+
+
+def test_arrays_are_never_overwritten(tmp_path: Path) -> None:
+    np.save("x.npy", np.zeros((1, 8, 16, 16), np.float32))
+    before = (tmp_path / "x.npy").read_bytes()
+    done = invoke_script("show", BLOCK, "--input", "x=x.npy", "--output", "x.npy", "--force")
+    assert done.exit_code == 2
+    assert "would overwrite" in done.output
+    assert (tmp_path / "x.npy").read_bytes() == before
+
+
+def test_a_model_that_does_not_run_is_shown_without(tmp_path: Path) -> None:
+    path = tmp_path / "broken.xml"
+    ir = deconvolution_ir()
+    ir.edges.pop(0)
+    path.write_text(ir.xml())
+    done = invoke_script("show", path, "--random-inputs", 0)
+    assert done.exit_code == 0
+    assert "the page shows no run" in done.output
+    assert "pictures" not in page_data(tmp_path / "broken.html")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("--profile",), "no array for input 'x'"),
+        (("--input", "none.npy"), "none.npy"),
+        (("--random-inputs", 0, "--other-input", "z=none.npy"), "z=none.npy"),
+        (("--random-inputs", 0, "--format", "svg"), "draws the graph alone"),
+        (("--random-inputs", 0, "--against", "onnxruntime"), "deconv-diff"),
+        (("--random-inputs", 0, "--against", "none.xml"), "none.xml"),
+        (("--random-inputs", 0, "--max-size", "lots"), "lots"),
+    ],
+)
+def test_mistakes_of_runs(arguments: tuple[object, ...], message: str, tmp_path: Path) -> None:
+    done = invoke_script("show", BLOCK, *arguments)
+    assert done.exit_code == 2
+    assert message in done.output
+    assert not list(tmp_path.iterdir())

@@ -18,9 +18,9 @@ from lxml import etree
 from support import IR, deconvolution_ir
 
 import deconv_ir
+from deconv_ir.drawing.sketch import svg_of
 from deconv_ir.linter.options import choose
 from deconv_ir.view.page import as_script, write_page
-from deconv_ir.view.sketch import svg_of
 from deconv_ir.view.subject import Subject, read_subject, subject_of
 
 ROOT = Path(__file__).parent.parent.parent

@@ -3,9 +3,10 @@
 function picturesPart(layer) {
   const shown = [];
   for (let k = 0; k < (layer.k || 0); k++) {
-    for (const picture of (data.pictures || {})[layer.o + k] || []) shown.push(figureOf(picture));
+    const { layer: index, output } = tensors[layer.o + k];
+    for (const picture of (data.pictures || {})[`${index}:${output}`] || []) shown.push(figureOf(picture));
   }
-  return shown.length ? section("Values", shown) : null;
+  return shown.length ? section("Output of the run", shown) : null;
 }
 
 function figureOf({ title, source, width, height, low, high, line, note }) {
@@ -39,6 +40,12 @@ function timePart(index) {
   return section("Time", table(row("step", kind), row("time", `${(seconds * 1e3).toPrecision(3)} ms, ${
     (100 * seconds / data.profile.seconds).toPrecision(2)} % of all`),
     flop ? row("rate", rate(flop, seconds)) : null));
+}
+
+function omittedPart() {
+  const omitted = (data.pictures || {})[""];
+  return omitted ? html("p", { class: "faint" }, `${omitted} tensors have no picture: they did not fit into ` +
+    "--max-size, or are empty.") : null;
 }
 
 function profilePart() {

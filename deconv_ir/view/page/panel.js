@@ -178,7 +178,7 @@ function showModel() {
       totals.flop ? row("arithmetic", scaled(totals.flop, "FLOP")) : null,
       totals.constant_bytes ? row("constants", `${totals.constants}, ${bytes(totals.constant_bytes)}`) : null,
       row("semantics", data.semantics)),
-    profilePart(), comparedPart(),
+    profilePart(), comparedPart(), omittedPart(),
     section("Inputs", table(...ends("Parameter").map(shown))),
     section("Outputs", table(...ends("Result").map(shown))),
     section("Layers by type", html("table", { class: "grid" }, kinds.slice(0, 60).map(([kind, count]) =>

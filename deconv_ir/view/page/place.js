@@ -1,4 +1,4 @@
-// Coordinates of boxes and lines: the rules of view/placing.py, which tests hold it to.
+// Coordinates of boxes and lines: the rules of drawing/placing.py, which tests hold it to.
 
 const GAP = 26, PASS_GAP = 14, PASS_WIDTH = 8, ROW_GAP = 40, MARGIN = 18, HEAD = 26, SWEEPS = 6;
 

@@ -9,9 +9,9 @@ import pytest
 from drawn_networks import chain, graph_of, large, random_network, sketch
 from support import IR
 
-from deconv_ir.view.blocks import Box, name_parts
-from deconv_ir.view.placing import Drawing, first_open, place
-from deconv_ir.view.sketch import Sketch
+from deconv_ir.drawing.blocks import Box, name_parts
+from deconv_ir.drawing.placing import Drawing, first_open, place
+from deconv_ir.drawing.sketch import Sketch
 
 NETWORKS = {f"random {seed}": (seed, 60 + 40 * seed) for seed in range(6)}
 

@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
+from deconv_ir.drawing.blocks import Flow, box_of, flow_of
+from deconv_ir.drawing.captions import FILTERED, Caption, caption_of, dims_of, family_of
+from deconv_ir.drawing.layering import Scene, arrange
+from deconv_ir.drawing.placing import DRAWN_AT_FIRST, first_open, place
+from deconv_ir.drawing.strokes import EDGE, Stroke, strokes
+from deconv_ir.drawing.svg import write_svg
 from deconv_ir.ir.graph import Graph
 from deconv_ir.ir.infer import Outputs
 from deconv_ir.ir.operation import TensorInfo
 from deconv_ir.ir.shapes import format_shape
-from deconv_ir.view.blocks import Flow, box_of, flow_of
-from deconv_ir.view.captions import Caption, caption_of, dims_of
-from deconv_ir.view.layering import Scene, arrange
-from deconv_ir.view.placing import DRAWN_AT_FIRST, first_open, place
-from deconv_ir.view.strokes import EDGE, Stroke, strokes
-from deconv_ir.view.svg import write_svg
 
 
 class Sketch(NamedTuple):
@@ -49,14 +49,12 @@ def sketch_of(graph: Graph, outputs: Sequence[Outputs]) -> Sketch:
     scene = arrange(graph, flow, box_of(graph, flow))
     captions = []
     for box in scene.boxes:
-        own: Outputs = ()
-        weights = ""
-        if box.layer is not None:
-            own = outputs[box.layer]
+        filter_ = ""
+        if box.layer is not None and family_of(graph.layers[box.layer]) in FILTERED:
             fed = graph.topology.sources[box.layer]
             if len(fed) > 1 and fed[1] is not None and fed[1][0] in flow.hidden:
-                weights = dims_of(outputs[fed[1][0]][fed[1][1] :])
-        captions.append(caption_of(box, graph, own, weights))
+                filter_ = dims_of(outputs[fed[1][0]][fed[1][1] :])
+        captions.append(caption_of(box, graph, filter_))
     return Sketch(graph, flow, scene, captions, outputs)
 
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from deconv_ir.view.captions import Caption
-from deconv_ir.view.layering import Scene
-from deconv_ir.view.palette import FAINT, FAMILIES, INK, LINE
-from deconv_ir.view.placing import Drawing, Place
+from deconv_ir.drawing.captions import Caption
+from deconv_ir.drawing.layering import Scene
+from deconv_ir.drawing.palette import FAINT, FAMILIES, INK, LINE
+from deconv_ir.drawing.placing import Drawing, Place
 
 EDGE = 12.0
 """Margin around the whole drawing."""

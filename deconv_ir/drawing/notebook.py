@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from deconv_ir.drawing.sketch import draw, sketch_of
+from deconv_ir.drawing.svg import clean, write_svg
 from deconv_ir.ir.graph import Graph
 from deconv_ir.ir.infer import infer
 from deconv_ir.ir.operation import Context
-from deconv_ir.view.sketch import draw, sketch_of
-from deconv_ir.view.svg import clean, write_svg
 
 BOX = "max-height:480px;overflow:auto"
 OPEN = 24

@@ -9,7 +9,7 @@ from collections.abc import Collection, Mapping, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
-from deconv_ir.view.layering import Level, Scene
+from deconv_ir.drawing.layering import Level, Scene
 
 GAP = 26.0
 """Between two boxes of a row; beside a tensor that passes, less."""

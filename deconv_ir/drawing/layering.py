@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from deconv_ir.drawing.blocks import Box, Flow
 from deconv_ir.ir.graph import Graph
-from deconv_ir.view.blocks import Box, Flow
 
 SWEEPS = 4
 """Passes over the rows in which boxes are ordered by their neighbours."""

@@ -6,9 +6,9 @@ import io
 from collections.abc import Iterable
 from typing import Any
 
+from deconv_ir.drawing.palette import PAPER
+from deconv_ir.drawing.strokes import Curve, Rect, Stroke, Word
 from deconv_ir.errors import ResourceError, UnsupportedError
-from deconv_ir.view.palette import PAPER
-from deconv_ir.view.strokes import Curve, Rect, Stroke, Word
 
 SCALE = 2
 """Pixels per unit of the drawing."""

@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterable
 from xml.sax.saxutils import escape, quoteattr
 
-from deconv_ir.view.palette import PAPER
-from deconv_ir.view.strokes import Curve, Rect, Stroke, Word
+from deconv_ir.drawing.palette import PAPER
+from deconv_ir.drawing.strokes import Curve, Rect, Stroke, Word
 
 FONTS = "Segoe UI, Helvetica, Arial, DejaVu Sans, sans-serif"
 # What XML cannot hold; a name may have it after JSON's escapes.

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from deconv_ir.drawing.blocks import Box
 from deconv_ir.ir.graph import Graph, Layer
 from deconv_ir.ir.infer import Outputs
 from deconv_ir.ir.shapes import is_static, static
-from deconv_ir.view.blocks import Box
 
 MAX_TITLE = 30
 MAX_LINE = 36
@@ -27,6 +27,8 @@ FAMILIES = {
     "gather_scatter": "shape",
 }
 """Folder of an operation -> the colour of its layers."""
+FILTERED = ("convolution", "deconvolution")
+"""Families whose second input is a filter, whose dims the caption has."""
 _ACTIVATIONS = (
     "Clamp Elu GELU Gelu HSigmoid HSwish HardSigmoid HardSwish LeakyReLU LogSoftmax Mish PReLU "
     "ReLU ReLU6 Selu Sigmoid SoftMax SoftPlus SoftSign Softmax Swish Tanh"
@@ -53,8 +55,8 @@ def cut(text: str, limit: int) -> str:
     return f"{text[:head]}\N{HORIZONTAL ELLIPSIS}{text[head + 1 - limit :]}"
 
 
-def caption_of(box: Box, graph: Graph, outputs: Outputs, weights: str = "") -> Caption:
-    """Write the caption of a box; `outputs` are those of its layer."""
+def caption_of(box: Box, graph: Graph, filter_: str = "") -> Caption:
+    """Write the caption of a box; `filter_` are the dims of a convolution's filter."""
     if box.layer is None:
         layers = f"{box.size} layers"
         if box.count > 1:
@@ -65,7 +67,7 @@ def caption_of(box: Box, graph: Graph, outputs: Outputs, weights: str = "") -> C
         return _sized(title, (layers,), "repeat" if box.count > 1 else "group")
     layer = graph.layers[box.layer]
     lines = [box.label]
-    if detail := _detail(layer, weights):
+    if detail := _detail(layer, filter_):
         lines.append(detail)
     return _sized(layer.type, tuple(lines), family_of(layer))
 
@@ -84,14 +86,14 @@ def family_of(layer: Layer) -> str:
     return FAMILIES.get(folder, "other")
 
 
-def _detail(layer: Layer, weights: str) -> str:
+def _detail(layer: Layer, filter_: str) -> str:
     """Name the window and the strides of a layer that has them."""
     given = dict(layer.attributes)
     parts = []
     if kernel := given.get("kernel"):
         parts.append(_by(kernel))
-    elif weights:
-        parts.append(weights)
+    elif filter_:
+        parts.append(filter_)
     strides = given.get("strides", "")
     if strides and set(strides.replace(",", " ").split()) != {"1"}:
         parts.append(f"stride {_by(strides)}")

@@ -1,0 +1,104 @@
+"""The runs of deconv-show: tensors, times and differences for the page."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from deconv_ir.errors import DeconvError
+
+from .common import Mistake, warn
+from .hints import as_line
+
+if TYPE_CHECKING:
+    from deconv_ir import Model
+    from deconv_ir.ir.dtypes import Array
+    from deconv_ir.view.subject import Subject
+
+
+def run_model(
+    data: bytes, weights: str | None, subject: Subject, options: Mapping[str, Any], quiet: bool
+) -> dict[str, Any]:
+    """Run a model as the options ask, and return what the page shows of it.
+
+    A model that cannot be loaded or run is shown without: a warning says why.
+    """
+    against = options["against"]
+    if against == "onnxruntime":
+        raise Mistake("--against onnxruntime requires an ONNX model (use deconv-diff)")
+    if against is not None and against != "openvino" and not Path(against).is_file():
+        raise Mistake(f"--against {against}: neither openvino, nor a model")
+    try:
+        model = _load(data, weights, subject)
+    except DeconvError as error:
+        return _without(error)
+    arrays = _arrays(model, options)
+    others = _other_arrays(model, arrays, options["other_inputs"])
+    try:
+        return _results(model, arrays, others, options, quiet)
+    except DeconvError as error:
+        return _without(error)
+
+
+def _without(error: DeconvError) -> dict[str, Any]:
+    warn(f"the page shows no run: {as_line(error)}")
+    return {}
+
+
+def _load(data: bytes, weights: str | None, subject: Subject) -> Model:
+    from deconv_ir import load
+
+    beside = weights if weights is not None and Path(weights).exists() else None
+    try:
+        return load(data, beside, subject.context.semantics, warn=False)
+    except DeconvError as error:
+        raise error.locate(file=subject.file) from error
+
+
+def _arrays(model: Model, options: Mapping[str, Any]) -> dict[str, Array]:
+    from .inputs import gather_inputs
+    from .shapes import input_shapes
+
+    shapes = input_shapes(model, options["shapes"])
+    return gather_inputs(model, options["inputs"], options["random_inputs"], shapes)
+
+
+def _other_arrays(
+    model: Model, arrays: dict[str, Array], given: tuple[str, ...]
+) -> dict[str, Array] | None:
+    """Return the arrays of --other-input, and those of --input for the other inputs."""
+    from .inputs import pair, read_array
+
+    if not given:
+        return None
+    paths = pair("--other-input", given, list(model.inputs))
+    return arrays | {name: read_array(path, name) for name, path in paths.items()}
+
+
+def _results(
+    model: Model,
+    arrays: dict[str, Array],
+    others: dict[str, Array] | None,
+    options: Mapping[str, Any],
+    quiet: bool,
+) -> dict[str, Any]:
+    from deconv_ir.view import runs
+
+    from .pages import progress
+
+    shown = None if quiet else progress()
+    found: dict[str, Any] = {
+        "pictures": runs.draw_tensors(model, arrays, others, options["max_size"], shown)
+    }
+    if options["profile"]:
+        found["profile"] = runs.profile(model, arrays)
+    if (against := options["against"]) is not None:
+        from deconv_ir import diff
+
+        runtime = against == "openvino"
+        second, by = (None, against) if runtime else (against, None)
+        found["differences"] = runs.differences_of(
+            model.graph, diff(model, second, arrays, against=by)
+        )
+    return found

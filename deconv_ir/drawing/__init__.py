@@ -1,0 +1,1 @@
+"""Drawings of graphs: nested boxes, their layout, SVG and PNG."""

@@ -1,0 +1,196 @@
+"""Tensors as small pictures: feature maps side by side, slices of volumes, signals as lines."""
+
+from __future__ import annotations
+
+import base64
+import math
+import struct
+import zlib
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from deconv_ir.view.statistics import number
+
+if TYPE_CHECKING:
+    from deconv_ir.ir.dtypes import Array
+
+# Anchors of the colour maps: matplotlib's viridis, and ColorBrewer's RdBu, blue to red.
+SEQUENTIAL = ("440154", "46327e", "365c8d", "277f8e", "1fa187", "4ac16d", "a0da39", "fde725")
+DIVERGING = ("2166ac", "92c5de", "f7f7f7", "f4a582", "b2182b")
+SHADES = 254
+GRID, ODD = 254, 255
+"""Palette entries of the lines between maps, and of NaN and infinities."""
+
+MAX_POINTS = 300
+MAX_LINES = 6
+WIDTH = 320
+"""Width of a picture on the page, in pixels."""
+
+
+class Detail(NamedTuple):
+    """How much of a tensor is drawn: elements of a side, and maps."""
+
+    side: int
+    maps: int
+
+
+DETAILS = (Detail(96, 36), Detail(64, 36), Detail(48, 16), Detail(32, 9), Detail(16, 4))
+
+
+def pictures_of(
+    array: Array, room: int, title: str = "value", *, signed: bool = False
+) -> list[Any]:
+    """Draw an array in at most `room` bytes.
+
+    Parameters
+    ----------
+    array : ndarray
+        Any numbers; of a batch, the first is drawn: [N, C, H, W], [N, C, D, H, W] and
+        [N, C, L] by the number of axes.
+    room : int
+        Bytes; the list is empty where nothing fits.
+    title : str
+    signed : bool
+        Zero is white: for differences.
+
+    Returns
+    -------
+    list of dict
+        As the page's `figureOf` takes them.
+    """
+    import numpy as np
+
+    if array.dtype.kind in "OSUc" or not array.size:
+        return []
+    notes = []
+    if array.ndim > 1 and array.shape[0] > 1:
+        notes.append(f"the first of {array.shape[0]}")
+    values = np.asarray(array[0] if array.ndim > 1 else array)
+    # The picture of a tensor, not the tensor, is held in double precision.
+    low, high = _range(values)
+    found: dict[str, Any] = {"title": title, "low": number(low), "high": number(high)}
+    if values.ndim < 3:
+        found |= _lines(values.reshape(-1, values.shape[-1]) if values.ndim else values, notes)
+        return [_noted(found, notes)] if len(str(found)) <= room else []
+    if values.ndim > 4:
+        return []
+    bound = max(abs(low), abs(high))
+    span = (-bound, bound) if signed else (low, high)
+    for detail in DETAILS:
+        indices, more = _maps(values, detail, span)
+        image = png(indices, DIVERGING if signed else SEQUENTIAL)
+        source = "data:image/png;base64," + base64.b64encode(image).decode()
+        if len(source) + 200 <= room:
+            scale = max(1, WIDTH // indices.shape[1])
+            found |= {"source": source, "width": indices.shape[1] * scale}
+            found["height"] = indices.shape[0] * scale
+            return [_noted(found, [*notes, *more])]
+    return []
+
+
+def _noted(found: dict[str, Any], notes: list[str]) -> dict[str, Any]:
+    return found | {"note": ", ".join(notes)} if notes else found
+
+
+def _range(values: Array) -> tuple[float, float]:
+    import numpy as np
+
+    if values.dtype.kind in "biu":
+        return float(values.min()), float(values.max())
+    good = values[np.isfinite(values)]
+    return (float(good.min()), float(good.max())) if good.size else (math.nan, math.nan)
+
+
+def _lines(values: Array, notes: list[str]) -> dict[str, Any]:
+    """Reduce signals to points, of which each bucket keeps its least and its largest."""
+    rows = values.reshape(-1, values.shape[-1] if values.ndim else 1)
+    if len(rows) > MAX_LINES:
+        notes.append(f"{MAX_LINES} of {len(rows)} channels")
+    return {"line": [_points(row) for row in rows[:MAX_LINES]]}
+
+
+def _points(row: Array) -> list[float | None]:
+    import numpy as np
+
+    row = row.astype(np.float64)
+    if len(row) > MAX_POINTS:
+        buckets = np.array_split(row, MAX_POINTS // 2)
+        row = np.array([end for b in buckets for end in (b.min(), b.max())])
+    return [float(f"{v:.4g}") if math.isfinite(v) else None for v in row.tolist()]
+
+
+def _maps(values: Array, detail: Detail, span: tuple[float, float]) -> tuple[Array, list[str]]:
+    """Lay maps out in a grid of palette entries."""
+    import numpy as np
+
+    notes = []
+    if values.ndim == 4:  # a volume: slices of each channel, one channel a row
+        channels, depth = values.shape[:2]
+        rows = min(channels, max(1, detail.maps // 6))
+        columns = min(depth, 6)
+        at = np.linspace(0, depth - 1, columns).round().astype(int)
+        maps = values[:rows][:, at].reshape(-1, *values.shape[2:])
+        notes.append(f"slices {', '.join(map(str, at))} of {depth}; {rows} of {channels} channels")
+    else:
+        maps = values[: detail.maps]
+        columns = math.ceil(math.sqrt(len(maps)))
+        rows = -(-len(maps) // columns)
+        if len(maps) < len(values):
+            notes.append(f"{len(maps)} of {len(values)} channels")
+    step = max(1, -(-max(maps.shape[1:]) // detail.side))
+    if step > 1:
+        maps = maps[:, ::step, ::step]
+        notes.append(f"every {step}. element")
+    shades = _shades(maps.astype(np.float64), span)
+    height, width = shades.shape[1:]
+    grid = np.full((rows * (height + 1) + 1, columns * (width + 1) + 1), GRID, np.uint8)
+    for k, one in enumerate(shades):
+        y, x = 1 + k // columns * (height + 1), 1 + k % columns * (width + 1)
+        grid[y : y + height, x : x + width] = one
+    return grid, notes
+
+
+def _shades(values: Array, span: tuple[float, float]) -> Array:
+    import numpy as np
+
+    low, high = span
+    odd = ~np.isfinite(values)
+    scaled = np.zeros(values.shape)
+    if high > low:
+        # Halves, since the range may be wider than a double.
+        scaled = (np.where(odd, low, values) / 2 - low / 2) / (high / 2 - low / 2)
+    shades = (scaled * (SHADES - 1)).round().astype(np.uint8)
+    shades[odd] = ODD
+    found: Array = shades
+    return found
+
+
+def png(indices: Array, anchors: tuple[str, ...]) -> bytes:
+    """Write palette entries as a PNG file.
+
+    Source: W3C, Portable Network Graphics Specification, sections 5 and 11.
+    """
+    height, width = indices.shape
+    rows = b"".join(b"\0" + row.tobytes() for row in indices)
+    parts = (
+        (b"IHDR", struct.pack(">IIBBBBB", width, height, 8, 3, 0, 0, 0)),
+        (b"PLTE", bytes(_palette(anchors))),
+        (b"IDAT", zlib.compress(rows, 9)),
+        (b"IEND", b""),
+    )
+    return b"\x89PNG\r\n\x1a\n" + b"".join(
+        struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+        for kind, data in parts
+    )
+
+
+def _palette(anchors: tuple[str, ...]) -> list[int]:
+    colours = [[int(text[k : k + 2], 16) for k in (0, 2, 4)] for text in anchors]
+    found: list[int] = []
+    for shade in range(SHADES):
+        at = shade * (len(colours) - 1) / (SHADES - 1)
+        k = min(int(at), len(colours) - 2)
+        part = at - k
+        found += [
+            round(a + part * (b - a)) for a, b in zip(colours[k], colours[k + 1], strict=True)
+        ]
+    return [*found, 0x80, 0x80, 0x80, 0xFF, 0x00, 0xFF]

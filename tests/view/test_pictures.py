@@ -1,0 +1,189 @@
+"""Tensors as pictures, times and differences on the page."""
+
+from __future__ import annotations
+
+import base64
+import io
+import math
+import struct
+import zlib
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from support import deconvolution_ir
+
+import deconv_ir
+from deconv_ir.view.pictures import DIVERGING, SEQUENTIAL, pictures_of, png
+from deconv_ir.view.runs import differences_of, draw_tensors, measure_peak, profile
+
+ROOT = Path(__file__).parent.parent.parent
+BLOCK = ROOT / "samples/block/block.xml"
+ROOM = 1 << 20
+
+
+def decoded(picture: dict[str, Any]) -> np.ndarray:
+    """Read the palette entries of a picture; rows have no filter."""
+    data = base64.b64decode(picture["source"].partition(",")[2])
+    assert data.startswith(b"\x89PNG\r\n\x1a\n")
+    at, parts = 8, {}
+    while at < len(data):
+        (size,) = struct.unpack(">I", data[at : at + 4])
+        kind, body = data[at + 4 : at + 8], data[at + 8 : at + 8 + size]
+        assert struct.unpack(">I", data[at + 8 + size : at + 12 + size]) == (
+            zlib.crc32(kind + body),
+        )
+        parts[kind] = body
+        at += 12 + size
+    width, height = struct.unpack(">II", parts[b"IHDR"][:8])
+    rows = np.frombuffer(zlib.decompress(parts[b"IDAT"]), np.uint8).reshape(height, width + 1)
+    assert not rows[:, 0].any()
+    return rows[:, 1:]
+
+
+@pytest.mark.parametrize("anchors", [SEQUENTIAL, DIVERGING])
+def test_another_reader_reads_the_images(anchors: tuple[str, ...]) -> None:
+    image = pytest.importorskip("PIL.Image", reason="the diagrams extra is not installed")
+    read = image.open(io.BytesIO(png(np.array([[0, 253], [254, 255]], np.uint8), anchors)))
+    ends = [
+        tuple(int(text[k : k + 2], 16) for k in (0, 2, 4)) for text in (anchors[0], anchors[-1])
+    ]
+    pixels = [read.convert("RGB").getpixel(at) for at in ((0, 0), (1, 0), (0, 1), (1, 1))]
+    assert pixels == [*ends, (0x80, 0x80, 0x80), (0xFF, 0, 0xFF)]
+
+
+def test_feature_maps_stand_side_by_side() -> None:
+    array = np.arange(2 * 3 * 4 * 5, dtype=np.float32).reshape(2, 3, 4, 5)
+    (picture,) = pictures_of(array, ROOM)
+    assert (picture["low"], picture["high"]) == (0, 59)
+    assert picture["note"] == "the first of 2"
+    shown = decoded(picture)
+    assert shown.shape == (2 * 5 + 1, 2 * 6 + 1)
+    for k, (y, x) in enumerate(((1, 1), (1, 7), (6, 1))):
+        expected = np.round(array[0, k] / 59 * 253)
+        np.testing.assert_array_equal(shown[y : y + 4, x : x + 5], expected)
+    assert (shown[6:, 7:] == 254).all()  # there is no fourth map
+
+
+def test_volumes_are_shown_as_slices() -> None:
+    array = np.random.default_rng(0).standard_normal((1, 2, 9, 4, 4))
+    (picture,) = pictures_of(array, ROOM)
+    assert "slices 0, 2, 3, 5, 6, 8 of 9; 2 of 2 channels" in picture["note"]
+    assert decoded(picture).shape == (2 * 5 + 1, 6 * 5 + 1)
+
+
+def test_signals_are_lines_that_keep_their_peaks() -> None:
+    signal = np.zeros((1, 2, 10_000), np.float16)
+    signal[0, 1, 7777] = 5
+    (picture,) = pictures_of(signal, ROOM)
+    assert [len(line) for line in picture["line"]] == [300, 300]
+    assert [max(line) for line in picture["line"]] == [0, 5]
+
+
+def test_what_is_not_finite_has_a_colour_of_its_own() -> None:
+    array = np.array([[[[1.0, math.nan], [math.inf, 3.0]]]])
+    (picture,) = pictures_of(array, ROOM)
+    assert (picture["low"], picture["high"]) == (1, 3)
+    assert decoded(picture)[1:3, 1:3].tolist() == [[0, 255], [255, 253]]
+    (picture,) = pictures_of(np.full((1, 1, 2, 2), np.nan), ROOM)
+    assert picture["low"] == "nan"
+
+
+def test_differences_have_zero_in_the_middle() -> None:
+    array = np.array([[[[-1.0, 0.0], [0.5, 0.0]]]])
+    (picture,) = pictures_of(array, ROOM, signed=True)
+    assert decoded(picture)[1:3, 1:3].tolist() == [[0, 126], [190, 126]]
+
+
+@pytest.mark.parametrize("room", [400, 4000, 20_000])
+def test_pictures_keep_to_their_size(room: int) -> None:
+    array = np.random.default_rng(0).standard_normal((1, 64, 128, 128)).astype(np.float32)
+    found = pictures_of(array, room)
+    assert bool(found) == (room > 400)
+    for picture in found:
+        assert len(str(picture)) <= room
+        assert "channels" in picture["note"]
+
+
+@pytest.mark.parametrize(
+    "array",
+    [np.zeros((0, 3)), np.array(["a"]), np.zeros((1, 1, 1, 1, 1, 2)), np.array([1j])],
+    ids=["empty", "strings", "six axes", "complex"],
+)
+def test_what_cannot_be_drawn_is_left_out(array: np.ndarray) -> None:
+    assert pictures_of(array, ROOM) == []
+
+
+def test_all_kinds_of_numbers() -> None:
+    import ml_dtypes
+
+    for dtype in (np.bool_, np.int8, np.uint64, np.float64, ml_dtypes.bfloat16):
+        (picture,) = pictures_of(np.array([[[[0, 1], [1, 0]]]]).astype(dtype), ROOM)
+        assert decoded(picture)[1:3, 1:3].tolist() == [[0, 253], [253, 0]]
+
+
+@pytest.fixture
+def x() -> np.ndarray:
+    return np.random.default_rng(1).standard_normal((1, 8, 16, 16)).astype(np.float32)
+
+
+def test_every_tensor_of_a_run_is_drawn(x: np.ndarray) -> None:
+    model = deconv_ir.load(BLOCK)
+    found = draw_tensors(model, {"x": x}, None, ROOM)
+    names = {model.graph.layers[int(key.partition(":")[0])].name for key in found}
+    assert names == {"x", "up", "up/bias", "up/relu"}
+    expected = model.run(x, outputs=["up"])["up"]
+    (up,) = (found[key] for key in found if model.graph.layers[int(key[:-2])].name == "up")
+    assert up[0]["low"] == pytest.approx(expected.min(), rel=1e-3)
+    assert up[0]["high"] == pytest.approx(expected.max(), rel=1e-3)
+
+
+def test_the_sum_of_all_pictures_is_bounded(x: np.ndarray) -> None:
+    model = deconv_ir.load(BLOCK)
+    for size in (1000, 8000, 100_000):
+        found = draw_tensors(model, {"x": x}, None, size)
+        missing = found.pop("", 0)
+        assert len(str(found)) <= size + 40 * len(found) + 10
+        assert len(found) + missing == 4
+
+
+def test_what_another_input_changes(x: np.ndarray) -> None:
+    model = deconv_ir.load(BLOCK)
+    other = x.copy()
+    other[0, 0, 8, 8] += 1
+    found = draw_tensors(model, {"x": x}, {"x": other}, ROOM)
+    titles = [[picture["title"] for picture in pictures] for pictures in found.values()]
+    assert titles == [["first input", "other input", "difference"]] * 4
+    difference = decoded(found["0:0"][2])
+    changed = np.argwhere((difference != 126) & (difference != 254))
+    assert changed.tolist() == [[9, 9]]
+
+
+def test_times_of_layers(x: np.ndarray) -> None:
+    model = deconv_ir.load(BLOCK)
+    found = profile(model, {"x": x})
+    ((index, (seconds, operations, kind)),) = found["layers"].items()
+    assert model.graph.layers[index].name == "up"
+    assert kind == "ConvolutionBackpropData+Add+ReLU"
+    assert operations > 262_144
+    assert 0 < seconds <= found["seconds"]
+    assert found["peak"] > 0
+    assert measure_peak() > 1e6
+
+
+def test_differences_between_models(tmp_path: Path) -> None:
+    attributes = {"strides": "2,2", "pads_begin": "1,1", "pads_end": "1,1", "dilations": "1,1"}
+    path = deconvolution_ir(attributes=attributes).save(tmp_path)
+    text = path.read_text().replace('pads_begin="1,1"', 'pads_begin="0,0"', 1)
+    text = text.replace('pads_end="1,1"', 'pads_end="2,2"', 1)
+    model = deconv_ir.load(path, warn=False)
+    other = deconv_ir.load(text.encode(), (tmp_path / "model.bin").read_bytes(), warn=False)
+    x = np.random.default_rng(0).standard_normal((1, 2, 5, 5)).astype(np.float32)
+    found = differences_of(model.graph, deconv_ir.diff(model, other, {"x": x}))
+    ((index, (relative, _, within, _)),) = found["layers"].items()
+    assert model.graph.layers[index].name == "up"
+    assert relative > 0.1
+    assert not within
+    assert "'up'" in found["culprit"]
+    assert any("pads_begin" in text for text in found["structure"])
