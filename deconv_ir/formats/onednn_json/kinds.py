@@ -102,6 +102,8 @@ KINDS: Final[dict[str, Kind]] = {
     "Convolution": Kind(module="windows"),
     "MaxPool": Kind(module="windows"),
     "AvgPool": Kind(module="windows"),
+    "MaxPoolBackward": Kind(module="pool_gradients"),
+    "AvgPoolBackward": Kind(module="pool_gradients", inputs=(_FLOAT, _S32)),
     # Quantization
     "Quantize": Kind(module="quantization", inputs=(("f32",),), outputs=(_QUANTIZED,)),
     "Dequantize": Kind(module="quantization", inputs=(_QUANTIZED,)),
@@ -175,12 +177,7 @@ KINDS: Final[dict[str, Kind]] = {
     "Concat": Kind("Concat"),
 }
 
-UNSUPPORTED: Final = frozenset(
-    [
-        *("AvgPoolBackward", "GatedMLP", "GroupNormBackward", "InterpolateBackward"),
-        *("MaxPoolBackward", "Wildcard"),
-    ]
-)
+UNSUPPORTED: Final = frozenset(["GatedMLP", "GroupNormBackward", "InterpolateBackward", "Wildcard"])
 """Kinds that oneDNN has and this project does not compute."""
 
 

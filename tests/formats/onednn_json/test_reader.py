@@ -69,7 +69,7 @@ def test_every_dtype_is_read() -> None:
         assert (found is None) == (dtype == "undef")
 
 
-@pytest.mark.parametrize("kind", ["Wildcard", "MaxPoolBackward", "Imaginary"])
+@pytest.mark.parametrize("kind", ["Wildcard", "InterpolateBackward", "Imaginary"])
 def test_kinds_that_cannot_run_are_refused_by_name(kind: str) -> None:
     """They load, and a run names them."""
     model = deconv_ir.load(as_bytes(op(0, kind, [tensor(0, [2])], [tensor(1, [2])])))

@@ -201,3 +201,79 @@ def test_normalisation(kind: str, affine: bool) -> None:
     if affine:
         close(found[1], jacobian(lambda g: forward(wide, g, zero), factor, grad), 1e-4)
         close(found[2], jacobian(lambda b: forward(wide, factor, b), zero, grad), 1e-4)
+
+
+POOLS: list[tuple[str, dict[str, Any]]] = [
+    ("MaxPool", {"dilations": [1] * 12}),
+    ("MaxPool", {"dilations": [2, 1], "pads_begin": [2, 1]}),
+    ("MaxPool", {"auto_pad": "SAME_LOWER"}),
+    ("AvgPool", {"exclude_pad": True}),
+    ("AvgPool", {"exclude_pad": False}),
+    ("AvgPool", {"exclude_pad": True, "auto_pad": "SAME_UPPER"}),
+    ("AvgPool", {"exclude_pad": False, "auto_pad": "VALID"}),
+]
+
+
+@pytest.mark.parametrize("layout", ["NCX", "NXC"])
+@pytest.mark.parametrize(("kind", "attributes"), POOLS)
+def test_pooling(kind: str, attributes: Any, layout: str) -> None:
+    """Against differences of the forward operation, which has loops of its own as oracle."""
+    window = {
+        "strides": [2, 1],
+        "kernel": [3, 2],
+        "pads_begin": [1, 1],
+        "pads_end": [1, 0],
+        "data_format": layout,
+    } | attributes
+    x = np.random.default_rng(5).permutation(2 * 2 * 7 * 6).reshape(2, 2, 7, 6) / 8
+    turn = last if layout == "NXC" else np.asarray
+    data = turn(x).astype(np.float32)
+    pool = op(0, kind, [tensor(0, data.shape)], [tensor(1, [])], **window)
+    model = deconv_ir.load(as_bytes(pool))
+    (y,) = model.run(data).values()
+    grad = floats(*y.shape)
+    wanted = np.zeros(data.shape)
+    for at in np.ndindex(*data.shape):
+        parts = []
+        for step in (0.03125, -0.03125):  # less than elements differ by, and exact
+            moved = data.copy()
+            moved[at] += step
+            (found,) = model.run(moved).values()
+            parts.append(found.astype(float))
+        wanted[at] = ((parts[0] - parts[1]) * grad).sum() / 0.0625
+    inputs = [tensor(0, data.shape), tensor(1, y.shape)]
+    arrays = [data, grad]
+    if kind == "AvgPool":
+        inputs, arrays = inputs[1:], arrays[1:]
+        window["src_shape"] = list(data.shape) if layout == "NCX" else [0] * 12
+    graph = op(0, f"{kind}Backward", inputs, [tensor(2, data.shape)], **window)
+    (found,) = run(graph, arrays=arrays)
+    close(found, wanted, 1e-4)
+
+
+def test_the_first_of_equal_elements_has_the_gradient_of_a_maximum() -> None:
+    window = {"strides": [1], "kernel": [3], "pads_begin": [0], "pads_end": [0]}
+    graph = op(
+        0,
+        "MaxPoolBackward",
+        [tensor(0, [1, 1, 4]), tensor(1, [1, 1, 2])],
+        [tensor(2, [1, 1, 4])],
+        data_format="NCX",
+        **window,
+    )
+    (found,) = run(graph, arrays=[np.ones((1, 1, 4), np.float32), np.float32([[[2, 5]]])])
+    assert found.tolist() == [[[2, 5, 0, 0]]]
+
+
+def test_a_gradient_of_another_shape_is_refused() -> None:
+    window = {"strides": [1], "kernel": [3], "pads_begin": [0], "pads_end": [0]}
+    graph = op(
+        0,
+        "MaxPoolBackward",
+        [tensor(0, [1, 1, 4]), tensor(1, [1, 1, 3])],
+        [tensor(2, [1, 1, 4])],
+        data_format="NCX",
+        **window,
+    )
+    with pytest.raises(deconv_ir.ShapeError, match=r"diff_dst must have shape \[1,1,2\]"):
+        deconv_ir.load(as_bytes(graph))
