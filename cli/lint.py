@@ -17,7 +17,6 @@ from .common import (
     FROM_STDIN,
     STREAM,
     Mistake,
-    print_json,
     run_and_leave,
     standard_input,
 )
@@ -143,6 +142,7 @@ def _rules_option(name: str, text: str) -> Callable[[_Command], _Command]:
 @click.option("--no-cache", is_flag=True, help="Check files even if their results are cached.")
 @click.option("--cache-dir", metavar="DIR", type=FILE, help="Directory of the cache.")
 @click.option("-q", "--quiet", is_flag=True, help="Print findings only: no summary, no progress.")
+@click.option("--stdio", is_flag=True, hidden=True, expose_value=False)  # editors add it
 @version_option("deconv-lint")
 def command(
     paths: tuple[str, ...],
@@ -176,15 +176,10 @@ def command(
     Models are OpenVINO IRs (.xml) and oneDNN Graph files (.json); a .bin stands for the .xml
     beside it.  Default: the current folder.
     """
-    if settings_schema:
-        from deconv_ir.linter.settings import json_schema
+    if settings_schema or list_rules or explain is not None:
+        from .lint_rules import describe
 
-        print_json(json_schema())
-        return EXIT_OK
-    if list_rules or explain is not None:
-        from .lint_rules import explain_rule, rule_table
-
-        click.echo(rule_table(format_) if explain is None else explain_rule(explain), nl=False)
+        click.echo(describe(explain, format_, schema=settings_schema), nl=False)
         return EXIT_OK
     if paths == (SERVER,) and not os.path.lexists(SERVER):
         return _serve(chosen, limits)
@@ -201,16 +196,21 @@ def command(
     from .lint_settings import Settings
 
     settings = Settings(**chosen)
-    files = find_files(paths)
+    files = [
+        (file, named)
+        for file, named in find_files(paths)
+        if named or not settings.is_excluded(file)
+    ]
     if not files:
-        click.echo("warning: no IR file found (folders skip what .gitignore hides)", err=True)
+        click.echo(
+            "warning: no IR file found (folders skip what .gitignore or settings exclude)", err=True
+        )
         if not exit_zero_on_no_files:
             return EXIT_MISTAKE
     if len(files) > 1:
         gc.enable()
     if weights is not None and len(files) > 1:
         raise Mistake(f"--weights requires a single IR file, found {len(files)}")
-    files = [(f, named) for f, named in files if named or not settings.is_excluded(f)]
     stated = settings.config(files[0][0] if files else "")
     baseline = baseline or stated.baseline_file
     if show_files or show_settings:
@@ -242,15 +242,14 @@ def command(
     else:
         fixed = 0
         results = _check(files, settings, weights, stdin_filename, jobs, limits, cache, quiet)
-    no_ir = sum(not named and is_other_xml(r) for (_, named), r in zip(files, results, strict=True))
-    results = [
-        r for (_, named), r in zip(files, results, strict=True) if named or not is_other_xml(r)
-    ]
+    checked = len(results)
+    pairs = zip(files, results, strict=True)
+    results = [r for (_, named), r in pairs if named or not is_other_xml(r)]
     if cache is not None and len(files) > PRUNE_AT:
         from deconv_ir.linter.cache import Cache
 
         Cache(cache).prune()
-    known = 0
+    known, no_ir = 0, checked - len(results)
     if baseline is not None:
         from .lint_baseline import apply
 

@@ -17,6 +17,15 @@ from .reporters import Run
 from .reporters.text import COLOURS
 
 
+def describe(explain: str | None, format_: str, *, schema: bool) -> str:
+    """Return the schema of the settings, the explanation of a rule, or the list of all rules."""
+    if schema:
+        from deconv_ir.linter.settings import json_schema
+
+        return json.dumps(json_schema(), indent=2) + "\n"
+    return rule_table(format_) if explain is None else explain_rule(explain)
+
+
 def rule_table(format_: str = "text") -> str:
     """List all rules, by family."""
     rules = [load_rule(code) for code in RULES]

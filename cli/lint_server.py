@@ -30,6 +30,7 @@ from .hints import option_for
 from .lint_folders import looks_like_graph
 from .lint_paths import is_other_xml
 from .lint_settings import Settings
+from .reporters.sarif import rule_uri, rules_page
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -120,7 +121,9 @@ class Linter:
             return Checked(text, [lsp.Diagnostic(start, str(error), source="deconv-lint")], [], [])
         if is_other_xml(result) or (is_json(text[:64].encode()) and not looks_like_graph(text)):
             result = result._replace(findings=[], fixes=[])
-        diagnostics = [_diagnostic(finding, positions) for finding in result.findings]
+        config = Settings(**self.chosen).config(to_fs_path(uri) or "")
+        page = config.docs_url or rules_page()
+        diagnostics = [_diagnostic(finding, positions, page) for finding in result.findings]
         checked = Checked(text, diagnostics, result.fixes, result.findings)
         self.checked[uri] = checked
         return checked
@@ -160,7 +163,7 @@ def _encoded(text: str) -> bytes:
     return text.encode("utf-8", "replace")
 
 
-def _diagnostic(finding: Finding, positions: Positions) -> lsp.Diagnostic:
+def _diagnostic(finding: Finding, positions: Positions, page: str | None) -> lsp.Diagnostic:
     line = (finding.line or 1) - 1
     column = (finding.column or 1) - 1
     end = finding.end_column - 1 if finding.end_column else None
@@ -174,6 +177,7 @@ def _diagnostic(finding: Finding, positions: Positions) -> lsp.Diagnostic:
         message=finding.message + (f" ({hint})" if hint else ""),
         severity=_LEVELS[finding.severity],
         code=finding.code,
+        code_description=lsp.CodeDescription(rule_uri(page, finding.code)) if page else None,
         source="deconv-lint",
     )
 

@@ -73,8 +73,13 @@ def _rule(code: str, entry: AnyRule, page: str | None) -> dict[str, Any]:
         "properties": {"tags": [entry.family]},
     }
     if page:
-        rule["helpUri"] = f"{page}#{code.lower()}-{entry.name}"
+        rule["helpUri"] = rule_uri(page, code)
     return rule
+
+
+def rule_uri(page: str, code: str) -> str:
+    """Return the address of a lint rule in the page of rules."""
+    return f"{page}#{code.lower()}-{LINT.rule(code).name}"
 
 
 def rules_page() -> str | None:

@@ -256,10 +256,16 @@ def test_files_of_other_kinds_are_left_alone(path: Path) -> None:
 
 
 def test_settings(path: Path) -> None:
-    path.with_name("deconv-lint.toml").write_text('ignore = ["IR4", "IR2"]')
+    path.with_name("deconv-lint.toml").write_text('docs-url = "https://example.org/rules.md"')
 
     async def talk(editor: Editor) -> None:
-        assert await editor.open(path, WRONG) == []
+        (found, *_) = await editor.open(path, WRONG)
+        assert found.code_description == lsp.CodeDescription(
+            "https://example.org/rules.md#ir401-declared-dims-differ"
+        )
+        path.with_name("deconv-lint.toml").write_text('ignore = ["IR4", "IR2"]')
+        editor.text_document_did_save(lsp.DidSaveTextDocumentParams(identifier(path)))
+        assert await editor.diagnostics() == []
         path.with_name("deconv-lint.toml").write_text("selct = []")
         editor.text_document_did_save(lsp.DidSaveTextDocumentParams(identifier(path)))
         (mistake,) = await editor.diagnostics()
@@ -274,7 +280,7 @@ def test_options_of_the_command_line(path: Path) -> None:
     async def talk(editor: Editor) -> None:
         assert await editor.open(path, WRONG) == []
 
-    speak(talk, "--isolated", "--ignore", "IR401")
+    speak(talk, "--stdio", "--isolated", "--ignore", "IR401")
 
 
 def test_without_pygls(tmp_path: Path) -> None:

@@ -313,7 +313,7 @@ def test_a_mistake_on_the_command_line_names_no_file(lint: Lint, good: Path) -> 
     assert lint(str(good), "--ignore", "IR999").err.startswith("error: there is no lint rule")
 
 
-def test_per_file_ignores_and_exclude(lint: Lint, bad: Path) -> None:
+def test_per_file_ignores_and_exclude(lint: Lint, bad: Path, good: Path) -> None:
     Path("deconv-lint.toml").write_text(
         'per-file-ignores = {"models/b*.xml" = ["IR401", "edge-dims-differ"]}\n'
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import random
 from pathlib import Path
 from typing import Any
 
@@ -119,6 +120,34 @@ def test_command(tmp_path: Path) -> None:
 def test_other_files(data: bytes, message: str) -> None:
     with pytest.raises(DeconvError, match=message):
         open_document(data, "a.ipynb")
+
+
+PIECES = ("<", ">", "\\", "\\n", '\\"', '"', ",", "[", "]", "{", "12", "<dim>", "</dim>", "\\ud83d")
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_damaged_notebooks(seed: int) -> None:
+    """What is still a notebook is one after a fix, and is fixed by one."""
+    choices = random.Random(seed)
+    read = 0
+    for _ in range(60):
+        text = notebook(PROSE, WRONG, XML, **choices.choice(STYLES)).decode()
+        for _ in range(choices.randint(1, 3)):
+            start = choices.randrange(len(text))
+            stop = start + choices.choice((0, 1, 3, 20))
+            text = text[:start] + choices.choice([choices.choice(PIECES), ""]) + text[stop:]
+        try:
+            document = open_document(text.encode(), "a.ipynb")
+        except DeconvError:
+            continue
+        read += 1
+        for judgement in check_document(document):
+            lines = {f.line or 0 for f in judgement.findings}
+            assert all(1 <= line <= len(document.text.splitlines()) + 1 for line in lines)
+        fixed = fix_document(document)
+        again = fix_document(open_document(fixed.data, "a.ipynb"))
+        assert (again.edits, again.data) == (0, fixed.data)
+    assert read > 20
 
 
 def test_strange_cells() -> None:
