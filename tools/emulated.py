@@ -15,7 +15,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 HOME = ROOT / "out" / "arm64"
-SYSTEM, SITE, PYTHON = HOME / "system", HOME / "site", HOME / "python"
+SYSTEM, SITE, PYTHON = HOME / "system", HOME / "site", HOME / "bin" / "python"
 # It is `sys.executable`, so that processes that Python starts are emulated as well.
 STARTER = f"""#!/bin/sh
 export PYTHONHOME={SYSTEM}/usr
@@ -39,12 +39,17 @@ def main() -> None:
         fetch_python()
         project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
         install([*project["dependencies"], *TESTS])
+        PYTHON.parent.mkdir()
         PYTHON.write_text(STARTER)
         PYTHON.chmod(0o755)
         (HOME / "ready").touch()
     for stale in (*SITE.glob("deconv_*"), *SITE.glob("deconv-*")):
         shutil.rmtree(stale)
     install(["--no-deps", wheel])
+    for script in (SITE / "bin").glob("deconv-*"):
+        command = PYTHON.parent / script.name
+        command.write_text(f"#!{PYTHON}\n" + script.read_text().partition("\n")[2])
+        command.chmod(0o755)
     environment = dict(os.environ, PYTHONPATH=str(SITE), PYTHONDONTWRITEBYTECODE="1")
     sys.exit(subprocess.run([PYTHON, "-P", *arguments], env=environment).returncode)
 
@@ -71,7 +76,16 @@ def install(requirements: list[str]) -> None:
     """Install wheels of arm64 beside each other in `SITE`."""
     platforms = [f"manylinux_2_{minor}_aarch64" for minor in range(36, 16, -1)]
     platforms.append("manylinux2014_aarch64")
-    command = [sys.executable, "-m", "pip", "install", "--quiet", "--target", str(SITE)]
+    command = [
+        sys.executable,
+        "-m",
+        "pip",
+        "install",
+        "--quiet",
+        "--upgrade",
+        "--target",
+        str(SITE),
+    ]
     command += ["--python-version", "3.11", "--implementation", "cp", "--only-binary", ":all:"]
     command += [f"--platform={name}" for name in platforms]
     subprocess.run([*command, "--disable-pip-version-check", *requirements], check=True)
