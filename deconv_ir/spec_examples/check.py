@@ -16,7 +16,7 @@ from deconv_ir.ir.shapes import Shape, format_shape, intersect_dims
 from deconv_ir.ops import find_operation
 from deconv_ir.ops.base import attributes_of, parse_attributes
 from deconv_ir.spec_examples.corrections import corrections
-from deconv_ir.spec_examples.dims import is_malformed, printed_dim
+from deconv_ir.spec_examples.dims import is_malformed, meant_number, printed_dim
 from deconv_ir.spec_examples.judgement import Judgement, Verdict
 from deconv_ir.spec_examples.notebook import Notebook
 from deconv_ir.spec_examples.rules import file_under
@@ -177,8 +177,7 @@ class _Check:
             for axis, dim in enumerate(port.dims):
                 if is_malformed(dim.text):
                     message = f"input {index}, axis {axis}: {dim.text!r} is not a number"
-                    number = "".join(filter(str.isdigit, dim.text))
-                    hint = f"did you mean {number}?"
+                    hint = f"did you mean {meant_number(dim.text)}?"
                     self.findings.append(
                         self.mistake("not-a-number", message, (dim.start, dim.end), hint)
                     )
@@ -353,7 +352,7 @@ class _Check:
         for axis, (printed, dim) in enumerate(zip(port.dims, computed, strict=True)):
             where = f"{name}, axis {axis}"
             stated = printed_dim(printed.text)
-            if is_malformed(printed.text, dim):
+            if is_malformed(printed.text):
                 message = f"{where}: {printed.text!r} is not a number, computed {dim}"
                 found = self.mistake("not-a-number", message, (printed.start, printed.end))
                 place = GraphLocation(layer=0, side="output", port=index, axis=axis)

@@ -38,7 +38,7 @@ def corrections(judgement: Judgement, document: Document) -> tuple[list[Edit], b
                 whole = False
         elif computed is not None:
             for stated, dim in zip(port.dims, computed, strict=True):
-                if not is_malformed(stated.text, dim) and (
+                if not is_malformed(stated.text) and (
                     intersect_dims(printed_dim(stated.text), dim) is not None
                 ):
                     continue

@@ -6,10 +6,10 @@ import re
 
 from deconv_ir.ir.geometry import UNKNOWN, Dim
 from deconv_ir.ir.shapes import parse_dim
-from deconv_ir.suggestions import one_edit_apart
 
-_DIGITS_APART = re.compile(r"(?=.*\d)[\d\s.,;_'\u2019]+")
-_LETTER_BETWEEN = re.compile(r"\d+[^\W\d_]\d+")
+# Digits with what no number has in between; `2x3` may be a product.
+_MALFORMED = re.compile(r"(?=.*\d)[\d\s.,;_'\u2019]+|\d+[^\W\dxX_]\d+")
+_ALIKE = str.maketrans("oOlI", "0011")
 
 
 def printed_dim(text: str) -> Dim:
@@ -20,21 +20,27 @@ def printed_dim(text: str) -> Dim:
         return UNKNOWN
 
 
-def is_malformed(text: str, computed: Dim = UNKNOWN) -> bool:
+def is_malformed(text: str) -> bool:
     """Whether a text is neither a dim nor a symbol.
 
     Examples
     --------
-    >>> [is_malformed(text) for text in ("4,47", "4 47", "447", "1..2", "-1", "H", "2*H", "N1")]
-    [True, True, False, False, False, False, False, False]
-    >>> is_malformed("4l7", 447), is_malformed("2x3", 6)
-    (True, False)
+    >>> [is_malformed(text) for text in ("4,47", "4 47", "4l7", "447", "1..2", "H", "2*H", "N1")]
+    [True, True, True, False, False, False, False, False]
     """
     try:
         parse_dim(text)
     except ValueError:
-        if _DIGITS_APART.fullmatch(text):
-            return True
-        between = _LETTER_BETWEEN.fullmatch(text) is not None
-        return between and isinstance(computed, int) and one_edit_apart(text, str(computed))
+        return _MALFORMED.fullmatch(text) is not None
     return False
+
+
+def meant_number(text: str) -> str:
+    """Return the number that a malformed dim is likely to mean.
+
+    Examples
+    --------
+    >>> meant_number("4,47"), meant_number("4l7")
+    ('447', '417')
+    """
+    return "".join(filter(str.isdigit, text.translate(_ALIKE)))

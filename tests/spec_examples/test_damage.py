@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import random
+import re
+from pathlib import Path
+
 import pytest
 from spec_forms import FORMS, XML
 
+from deconv_ir.ir.findings import Severity
 from deconv_ir.spec_examples.check import check_document
 from deconv_ir.spec_examples.fix import fix_document
 from deconv_ir.spec_examples.judgement import Judgement, Verdict
 from deconv_ir.spec_examples.text import Document
+
+DOCUMENTS = Path(__file__).parent / "documents"
 
 
 def judge(text: str) -> Judgement:
@@ -38,6 +45,7 @@ DAMAGED = [
     ("<data", "<date", "SE106", "did you mean <data>?"),
     ("<dim>20</dim>", "<dim>2,0</dim>", "SE107", "did you mean 20?"),
     ("<dim>20</dim>", "<dim>2 0</dim>", "SE107", "did you mean 20?"),
+    ("<dim>20</dim>", "<dim>2O0</dim>", "SE107", "did you mean 200?"),
 ]
 
 
@@ -74,7 +82,7 @@ def test_output_dim_that_is_not_a_number(form: str, new: str) -> None:
     assert fixed.left == ()
 
 
-@pytest.mark.parametrize("dim", ["H", "N1", "2*H", "H/2", "?", "-1", "1..2", "2H"])
+@pytest.mark.parametrize("dim", ["H", "N1", "2*H", "H/2", "?", "-1", "1..2", "2H", "2x3"])
 def test_symbols_are_left_alone(dim: str) -> None:
     judgement = judge(changed("<dim>1</dim>", f"<dim>{dim}</dim>", 2))
     assert not any(f.code == "SE107" for f in judgement.findings)
@@ -116,3 +124,47 @@ def test_explicit_pads_are_not_required_beside_another_auto_pad() -> None:
     data = 'dilations="1,2" pads_begin="1,1" pads_end="1,1" strides="2,2"'
     text = changed(data, 'dilations="1,2" strides="2,2" auto_pad="same_upper"')
     assert not any(f.code == "SE105" for f in judge(text).findings)
+
+
+MISTAKES = {
+    "tag": r"</?(layer|data|input|output|port|dim)\b",
+    "type": r'\btype="(\w+)"',
+    "attribute": r'(?<=[ "])(strides|dilations|pads_begin|pads_end|auto_pad|output_padding)=',
+    "dim": r"<dim>(\d{2,})</dim>",
+}
+
+
+def one_letter_off(choices: random.Random, word: str, *, number: bool) -> str:
+    """Leave a letter out, replace it, put one in, or swap two; a number gets a character."""
+    at = choices.randrange(len(word))
+    if number:
+        at = max(1, at)
+        return word[:at] + choices.choice(",. ;l") + word[at:]
+    new = choices.choice("abcxyz")
+    swapped = word[:at] + word[at : at + 2][::-1] + word[at + 2 :]
+    return choices.choice(
+        [word[:at] + word[at + 1 :], word[:at] + new + word[at + 1 :], word[:at] + new + word[at:]]
+        + [swapped] * (swapped != word)
+    )
+
+
+@pytest.mark.parametrize("kind", MISTAKES)
+def test_one_letter_in_the_documents(kind: str) -> None:
+    """Seeded mistakes in five pages; every one is a finding, none changes the exit code to 0."""
+    choices = random.Random(7)
+    pages = [path.read_text("utf-8") for path in sorted(DOCUMENTS.glob("*.txt"))]
+    tried = 0
+    while tried < 40:
+        page = choices.choice(pages)
+        places = list(re.finditer(MISTAKES[kind], page[page.find("<layer") :]))
+        if not places:
+            continue
+        place = choices.choice(places)
+        wrong = one_letter_off(choices, place[1], number=kind == "dim")
+        if wrong == place[1]:
+            continue
+        start, end = (page.find("<layer") + at for at in place.span(1))
+        document = Document(f"{page[:start]}{wrong}{page[end:]}".encode(), "doc")
+        findings = [f for j in check_document(document) for f in j.findings]
+        assert any(f.severity is Severity.ERROR for f in findings), (place[1], wrong)
+        tried += 1
