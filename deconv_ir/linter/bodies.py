@@ -5,8 +5,8 @@ Source: OpenVINO operation specifications, If-8, Loop-5, TensorIterator-1.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Final
 
 from deconv_ir.formats.openvino_xml.document import Document
 from deconv_ir.formats.openvino_xml.locations import Locator
@@ -21,6 +21,10 @@ from deconv_ir.linter.report import Report
 if TYPE_CHECKING:
     from deconv_ir.formats.openvino_xml.scanner import Element
     from deconv_ir.linter.context import LintContext
+
+
+OWN_INPUTS: Final = {"If": 1, "Loop": 2}
+"""Type -> how many of its inputs the layer reads itself."""
 
 
 def _element(context: LintContext, index: int) -> Element:
@@ -101,12 +105,68 @@ def check_body(context: LintContext, body: Body) -> Iterator[Report]:
         mapped.add(index)
         yield from _check_entry(context, body, entry, attributes, index)
     for index, layer in enumerate(inner.layers):
-        if layer.type == "Parameter" and index not in mapped:
+        if layer.type != "Parameter":
+            continue
+        if index not in mapped:
             yield Report(
                 f"no port map brings data to the Parameter {layer.name!r} of the {body.tag}",
                 _element(body.context, index).head,
             )
+        # What the layer gives takes the place of the Parameter's attributes in inference.
+        if layer.operation.implemented and layer.outputs:
+            (said,) = layer.operation.infer((), context.inference_context)
+            stated = declared(layer.outputs[0])
+            if not _agree(stated, said):
+                yield Report(
+                    f"the attributes of {layer.name!r} in the {body.tag} say {said}, its port "
+                    f"declares {stated}",
+                    _element(body.context, index).head,
+                    expected=str(said),
+                    actual=str(stated),
+                )
     yield from _check_back_edges(body, element, by_id)
+
+
+def check_ports(context: LintContext, bodies: Sequence[Body]) -> Iterator[Report]:
+    """Look for ports of a layer that the port maps of its bodies do not name.
+
+    The first inputs are the layer's own: the condition of an If, trip count and condition of a
+    Loop.
+    """
+    index = bodies[0].owner
+    layer = context.graph.layers[index]
+    element = _element(context, index)
+    taken: set[int] = set()
+    for body in bodies:
+        port_map = element.first(PORT_MAPS[body.tag])
+        entries = [] if port_map is None else [(e, e.attributes()) for e in port_map.children]
+        given = {
+            side: {_number(a.get("external_port_id")) for e, a in entries if e.tag == side}
+            for side in ("input", "output")
+        }
+        taken |= given["input"]
+        for place, port in enumerate(layer.outputs):
+            if port.id not in given["output"]:
+                yield Report(
+                    f"no port map says which Result of the {body.tag} output port {port.id} is",
+                    GraphLocation(layer=index, side="output", port=place),
+                )
+        if layer.type == "Loop" and not any(
+            a.get("purpose") == "execution_condition" for _, a in entries
+        ):
+            yield Report(
+                "no Result of the body has the purpose execution_condition",
+                GraphLocation(layer=index),
+                expected="execution_condition",
+            )
+    for place, port in enumerate(layer.inputs[OWN_INPUTS.get(layer.type, 0) :]):
+        if port.id not in taken:
+            yield Report(
+                f"no port map brings input port {port.id} into a body",
+                GraphLocation(
+                    layer=index, side="input", port=place + OWN_INPUTS.get(layer.type, 0)
+                ),
+            )
 
 
 def _check_entry(
@@ -127,7 +187,7 @@ def _check_entry(
                 actual=str(inside.element_type),
             )
         return
-    if attributes.get("external_port_id") == "-1":
+    if purpose and attributes.get("external_port_id") == "-1":
         return
     ports = layer.inputs if entry.tag == "input" else layer.outputs
     number = _number(attributes.get("external_port_id"))
@@ -146,11 +206,8 @@ def _check_entry(
     axis = _number(attributes.get("axis")) if "axis" in attributes else None
     if axis is not None and outside.shape:
         axis %= len(outside.shape)
-    if not _fit(outside.shape, inside.shape, axis) or (
-        outside.element_type is not None
-        and inside.element_type is not None
-        and outside.element_type is not inside.element_type
-    ):
+        yield from _check_slices(entry, attributes, inside, axis)
+    if not _agree(outside, inside, axis):
         along = "" if axis is None else f", sliced along axis {axis}"
         yield Report(
             f"{entry.tag} port {number} is {outside}, and {body.context.graph.layers[index].name!r}"
@@ -158,6 +215,29 @@ def _check_entry(
             GraphLocation(layer=body.owner, side=entry.tag, port=place),
             expected=format_shape(inside.shape),
             actual=format_shape(outside.shape),
+        )
+
+
+def _check_slices(
+    entry: Element, attributes: dict[str, str], inside: TensorInfo, axis: int
+) -> Iterator[Report]:
+    """A slice is as long as its tensor in the body; those of an output stand side by side."""
+    size = _number(attributes.get("part_size", "1"))
+    stride = _number(attributes.get("stride", "1"))
+    extent = inside.shape[axis] if inside.shape is not None and axis < len(inside.shape) else size
+    if extent != size and isinstance(extent, int):
+        yield Report(
+            f"slices are {extent} long along axis {axis} in the body, part_size is {size}",
+            entry.head,
+            expected=extent,
+            actual=size,
+        )
+    if entry.tag == "output" and abs(stride) != size:
+        yield Report(
+            f"stride is {stride}, but part_size is {size}",
+            entry.head,
+            expected=f"{size} or -{size}",
+            actual=stride,
         )
 
 
@@ -174,10 +254,7 @@ def _check_back_edges(body: Body, element: Element, by_id: dict[int, int]) -> It
         taken = _inside(body.context, "input", end)
         if given is None or taken is None:
             yield Report("a back edge leads from a Result to a Parameter", edge.head)
-        elif not compatible(given.shape, taken.shape) or (
-            None not in (given.element_type, taken.element_type)
-            and given.element_type is not taken.element_type
-        ):
+        elif not _agree(given, taken):
             yield Report(
                 f"an iteration gives {given}, and the next one takes {taken}",
                 edge.head,
@@ -194,6 +271,12 @@ def _inside(context: LintContext, side: str, index: int) -> TensorInfo | None:
         return declared(layer.outputs[0]) if is_parameter else None
     inputs = context.inputs(index)
     return inputs[0] if layer.type == "Result" and inputs else None
+
+
+def _agree(a: TensorInfo, b: TensorInfo, axis: int | None = None) -> bool:
+    """Tell whether two infos may be those of one tensor, except for the extent along an axis."""
+    types = {a.element_type, b.element_type} - {None}
+    return len(types) < 2 and _fit(a.shape, b.shape, axis)
 
 
 def _fit(outside: Shape, inside: Shape, axis: int | None) -> bool:

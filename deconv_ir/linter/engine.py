@@ -14,7 +14,7 @@ from deconv_ir.formats.openvino_xml.reader import read_document, read_file
 from deconv_ir.formats.openvino_xml.source import Source
 from deconv_ir.formats.openvino_xml.weights import weights_beside
 from deconv_ir.ir.findings import Finding, Severity
-from deconv_ir.ir.graph import Graph, GraphLocation
+from deconv_ir.ir.graph import Graph, GraphLocation, Layer
 from deconv_ir.ir.infer import Inference, infer
 from deconv_ir.ir.operation import Context, TensorInfo
 from deconv_ir.ir.shapes import compatible, format_shape, intersect
@@ -316,12 +316,7 @@ def _open_weights(
     graph: Graph, path: str | os.PathLike[str] | None, errors: list[DeconvError]
 ) -> WeightsView | None:
     """Open the .bin; where constants need it and it cannot be read, file an error."""
-    filled = None
-    for index, layer in enumerate(graph.layers):
-        # A constant without elements is written with a size of 1.
-        if layer.type == "Const" and getattr(layer.operation, "size", 0) > 1:
-            filled = index
-            break
+    filled = next((i for i, layer in enumerate(graph.layers) if _is_filled(layer)), None)
     if path is not None and (filled is not None or os.path.exists(path)):
         try:
             view = WeightsView(path)
@@ -335,15 +330,24 @@ def _open_weights(
         problem = "no weights file was given"
     if filled is not None:
         name = "" if path is None else f"{os.path.basename(path)}: "
+        own = graph.layers[filled].type == "Const"
         errors.append(
             WeightsError(
                 f"the model has constants, but {name}{problem}",
-                place=GraphLocation(layer=filled, attribute="offset"),
+                place=GraphLocation(layer=filled, attribute="offset" if own else None),
                 rule="weights-missing",
                 hint="another weights file can be named",
             )
         )
     return None
+
+
+def _is_filled(layer: Layer) -> bool:
+    """Tell whether a layer is a constant with elements, or has one in a body."""
+    if layer.type == "Const":
+        # A constant without elements is written with a size of 1.
+        return getattr(layer.operation, "size", 0) > 1
+    return any(_is_filled(inner) for body in layer.operation.bodies for inner in body.graph.layers)
 
 
 def _given(graph: Graph, options: Options) -> dict[int, TensorInfo]:

@@ -234,6 +234,28 @@ FORMS = (change_tag, odd_dim, odd_value, odd_value, odd_value, remove_attribute)
 """Changes of the form of a file, on which readers differ."""
 
 
+def change_port_map(choices: random.Random, text: str) -> Mutation:
+    """Let an entry of a port map, or a back edge, say something else."""
+    pattern = r'<(?:input|output|edge) (?:axis|external_port_id|from-layer="\d+" to-layer)[^>]*>'
+    entry = choices.choice(places(text, pattern))
+    match = choices.choice(places(entry[0], r'([\w-]+)="([^"]*)"'))
+    now = near(choices, int(match[2])) if _NUMBER.fullmatch(match[2]) else ""
+    start, end = (entry.start() + at for at in match.span(2))
+    return replaced("port map", text, start, end, now)
+
+
+def remove_port_map(choices: random.Random, text: str) -> Mutation:
+    """Take an entry of a port map out, or a back edge."""
+    entry = r"[ \t]*<(?:input|output) (?:axis|external_port_id)[^>]*>\n"
+    edge = r'[ \t]*<edge from-layer="\d+" to-layer="\d+" />\n'
+    match = choices.choice(places(text, f"{entry}|{edge}"))
+    return replaced("port map", text, *match.span(), "")
+
+
+BODIES = (*MUTATORS, *[change_port_map] * 4, remove_port_map)
+"""Changes of layers that have bodies."""
+
+
 def mutate(choices: random.Random, text: str) -> Mutation:
     """Change one thing."""
     return choices.choice(MUTATORS)(choices, text)

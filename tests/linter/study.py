@@ -1,9 +1,11 @@
 """Recall of the linter by kind of mutation: `make mutate-lint`.
 
-One thing in an IR that OpenVINO saved (tests/fixtures/ir) is changed at random, seeded. Which of
-these mutants are mistakes is frozen in study.json. Those of `mutations.MUTATORS` were judged by
-oracle.py, those of `mutations.FORMS` by `ov.Core().read_model` of the OpenVINO that is named there:
-a mutant that it refuses is a mistake.
+One thing in an IR that OpenVINO saved (tests/fixtures/ir, tests/fixtures/bodies) is changed at
+random, seeded. Which of these mutants are mistakes is frozen in study.json. Those of
+`mutations.MUTATORS` were judged by oracle.py, those of `mutations.FORMS` by `ov.Core().read_model`
+of the OpenVINO that is named there: a mutant that it refuses is a mistake. If, Loop and
+TensorIterator with those of `mutations.BODIES` were judged by OpenVINO too: a mutant that declares
+other dims than OpenVINO saves is a mistake as well.
 
     python tests/linter/study.py            # compare with study.json; exit 1: recall is too low
     python tests/linter/study.py --write    # judge anew (needs openvino), write study.json
@@ -21,36 +23,43 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
+from lxml import etree
+
+try:
+    import openvino
+except ImportError:  # only --write needs it
+    openvino = None
+
 ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
 
 from deconv_ir.linter.engine import check_bytes  # noqa: E402
 from deconv_ir.linter.options import choose  # noqa: E402
-from linter.mutations import FORMS, MUTATORS, Mutation  # noqa: E402
+from linter.mutations import BODIES, FORMS, MUTATORS, Mutation  # noqa: E402
 from linter.oracle import judge  # noqa: E402
 
 FIXTURES = sorted((ROOT / "tests/fixtures/ir").glob("*.xml"))
+WITH_BODIES = sorted((ROOT / "tests/fixtures/bodies").glob("*.xml"))
+GROUPS = (("content", MUTATORS, FIXTURES), ("form", FORMS, FIXTURES), ("body", BODIES, WITH_BODIES))
 FROZEN = Path(__file__).with_name("study.json")
 SEED = 50_000
 COUNT = 400
-"""Mutants of each of the two groups."""
+"""Mutants of each group."""
 WANTED = 0.99
 
 
 def mutants() -> Iterator[tuple[str, Path, Mutation]]:
     """Iterate over the mutants, with a name for each; the same ones each time."""
-    for group, mutators in (("content", MUTATORS), ("form", FORMS)):
+    for group, mutators, fixtures in GROUPS:
         choices = random.Random(SEED)
         for number in range(COUNT):
-            path = choices.choice(FIXTURES)
+            path = choices.choice(fixtures)
             mutate = choices.choice(mutators)
             yield f"{group} {number}", path, mutate(choices, path.read_text())
 
 
 def judge_all() -> list[str]:
     """Return the names of the mutants that are mistakes."""
-    import openvino
-
     core = openvino.Core()
     found = []
     with tempfile.TemporaryDirectory() as folder:
@@ -62,22 +71,45 @@ def judge_all() -> list[str]:
             else:
                 xml.write_text(mutation.text)
                 xml.with_suffix(".bin").write_bytes(weights)
-                wrong = _refuses(core, xml)
+                wrong = _refuses(core, xml, compare=name.startswith("body"))
             if wrong:
                 found.append(name)
     return found
 
 
-def _refuses(core: object, xml: Path) -> bool:
-    """Ask OpenVINO in a process of its own: some mutants end it."""
+def _refuses(core: openvino.Core, xml: Path, *, compare: bool) -> bool:
+    """Ask OpenVINO in a process of its own: some mutants end it.
+
+    With `compare`, it must also save the dims and precisions that the file declares.
+    """
     child = os.fork()
     if child == 0:
         try:
-            core.read_model(str(xml))  # type: ignore[attr-defined]
+            model = core.read_model(str(xml))
+            saved = xml.with_name("saved.xml")
+            if compare:
+                openvino.save_model(model, str(saved), compress_to_fp16=False)
+            same = not compare or _declared(xml) == _declared(saved)
         except RuntimeError:
-            os._exit(1)
-        os._exit(0)
+            same = False
+        os._exit(not same)
     return os.waitpid(child, 0)[1] != 0
+
+
+def _declared(xml: Path) -> list[tuple[object, ...]]:
+    """Return what all ports of a file declare, by the names of layers and bodies."""
+
+    def walk(net: etree._Element, path: tuple[str, ...]) -> Iterator[tuple[object, ...]]:
+        for layer in net.iterfind("layers/layer"):
+            at = (*path, layer.get("name", ""))
+            for port in layer.iterfind("*/port"):
+                side = port.getparent().tag  # type: ignore[union-attr]
+                yield at, side, port.get("precision"), [dim.text for dim in port]
+            for tag in ("body", "then_body", "else_body"):
+                for body in layer.iterfind(tag):
+                    yield from walk(body, (*at, tag))
+
+    return sorted(walk(etree.parse(xml).getroot(), ()), key=repr)
 
 
 def recall(wrong: set[str]) -> dict[tuple[str, str], list[int]]:
@@ -99,9 +131,11 @@ def recall(wrong: set[str]) -> dict[tuple[str, str], list[int]]:
 
 def table(counts: dict[tuple[str, str], list[int]], version: str) -> str:
     """Write the page of the documentation."""
-    judges = {"content": "oracle of the tests", "form": f"OpenVINO {version}"}
+    judges = {"content": "oracle of the tests"}
+    places = {"body": " (If, Loop, TensorIterator)"}
     rows = [
-        f"| {kind} | {judges[group]} | {total} | {found} | {found / total:.1%} |"
+        f"| {kind}{places.get(group, '')} | {judges.get(group, f'OpenVINO {version}')} "
+        f"| {total} | {found} | {found / total:.1%} |"
         for (group, kind), (total, found) in sorted(counts.items())
     ]
     return (
@@ -109,7 +143,8 @@ def table(counts: dict[tuple[str, str], list[int]], version: str) -> str:
         "Written by `make mutate-lint`. One thing in an IR that OpenVINO saved is changed at\n"
         "random, seeded; the table has the mutants that are mistakes, and how many of them have a\n"
         "finding of severity `warning` or `error`. The oracle of the tests runs the network on\n"
-        "sample shapes without the code under test; OpenVINO refuses to read the others.\n\n"
+        "sample shapes without the code under test; OpenVINO refuses to read the others, or, of\n"
+        "models with bodies, saves other dims than the file declares.\n\n"
         "| kind of mutation | judged by | mistakes | found | recall |\n|---|---|---|---|---|\n"
         + "\n".join(rows)
         + "\n"
@@ -123,15 +158,13 @@ def main() -> int:
     parser.add_argument("--table", type=Path)
     given = parser.parse_args()
     if given.write:
-        import openvino
-
         version = openvino.__version__.split("-")[0]
         content = {"seed": SEED, "openvino": version, "mistakes": judge_all()}
         FROZEN.write_text(json.dumps(content) + "\n")
     frozen = json.loads(FROZEN.read_text())
     assert frozen["seed"] == SEED
     counts = recall(set(frozen["mistakes"]))
-    for group in ("content", "form"):
+    for group, _, _ in GROUPS:
         total, found = map(
             sum, zip(*(row for (of, _), row in counts.items() if of == group), strict=True)
         )

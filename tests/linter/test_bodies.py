@@ -213,3 +213,31 @@ def test_directive_before_a_layer_of_a_body(dim: str, code: str | None, tmp_path
     chosen = choose(select=["IR401", "IR113"])
     found = check_bytes(text.encode(), "m.xml", chosen, tmp_path / "m.bin").findings
     assert [f.code for f in found] == ([code] if code else [])
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "code"),
+    [
+        ('<data shape="2,1,4" element_type="f32"/>', '<data shape="2,1,8" element_type="f32"/>', 1),
+        ('<data shape="2,1,4" element_type="f32"/>', '<data shape="2,1,4" element_type="i8"/>', 1),
+        ('<data shape="2,1,4" element_type="f32"/>', '<data shape="2,1" element_type="what"/>', 1),
+    ],
+)
+def test_attributes_of_a_parameter_in_a_body(old: str, new: str, code: int, tmp_path: Path) -> None:
+    at = MODEL.index("<body>")
+    text = MODEL[:at] + MODEL[at:].replace(old, new, 1)
+    assert len(lint(text, tmp_path)) >= code
+
+
+def test_bin_of_a_constant_in_a_body_is_missing(tmp_path: Path) -> None:
+    found = check_bytes(MODEL.encode(), "m.xml", choose(), tmp_path / "missing.bin").findings
+    assert [f.code for f in found] == ["IR501"]
+    assert "'ti' (TensorIterator" in (found[0].layer or "")
+
+
+@pytest.mark.parametrize(
+    "path", sorted((Path(__file__).parents[1] / "fixtures/bodies").glob("*.xml")), ids=str
+)
+def test_what_openvino_saves_has_no_finding(path: Path) -> None:
+    options = choose(severity="info", deep=True)
+    assert check_bytes(path.read_bytes(), "m.xml", options, path.with_suffix(".bin")).findings == []

@@ -62,8 +62,8 @@ def test_values(
 ) -> None:
     changed = {k: v for k, v in {**attributes, **changes}.items() if v is not None}
     before = found(kind, attributes, tmp_path, version)
-    assert not {"IR312", "IR306"} & before
-    assert {"IR312", "IR306"} & found(kind, changed, tmp_path, version)
+    assert not {"IR303", "IR306", "IR312"} & before
+    assert {"IR303", "IR306", "IR312"} & found(kind, changed, tmp_path, version)
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 
 from deconv_ir.errors import DeconvError
@@ -200,10 +201,13 @@ def unknown_operations(context: LintContext) -> Iterator[Report]:
 
 def bodies(context: LintContext) -> Iterator[Report]:
     """Compare the bodies of layers with their port maps."""
-    from deconv_ir.linter.bodies import check_body
+    from deconv_ir.linter.bodies import check_body, check_ports
 
-    for body in context.bodies:
-        yield from check_body(context, body)
+    for _, group in itertools.groupby(context.bodies, key=lambda body: body.owner):
+        found = list(group)
+        yield from check_ports(context, found)
+        for body in found:
+            yield from check_body(context, body)
 
 
 def _judge_operation(kind: str, version: str) -> tuple[str, str, str | None] | None:

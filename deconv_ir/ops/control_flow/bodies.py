@@ -54,8 +54,9 @@ def given_infos(body: Body, inputs: Infos, context: Context) -> dict[int, Tensor
         if joint.inner == NONE:
             continue
         info = inputs[joint.port] if 0 <= joint.port < len(inputs) else TensorInfo(None)
-        if info.shape is None:
-            (info,) = body.graph.layers[joint.inner].operation.infer((), context)
+        parameter = body.graph.layers[joint.inner].operation
+        if info.shape is None and parameter.implemented:
+            (info,) = parameter.infer((), context)
         given[joint.inner] = info
     return given
 
