@@ -23,6 +23,40 @@ oneDNN Graph files may have.
 |---|---|---|---|---|
 """
 
+MISSING = """
+## OpenVINO's operations that are not implemented
+
+Of opset1 to opset16, by family. Layers of these types load, and a run that needs one is refused
+by name. `deconv_ir.operations.register` adds an operation of your own.
+
+| family | operations | why |
+|---|---|---|
+"""
+FAMILIES = {
+    "detection, before ROIAlign and NonMaxSuppression-9": (
+        "DeformablePSROIPooling DetectionOutput ExperimentalDetectronDetectionOutput "
+        "ExperimentalDetectronGenerateProposalsSingleImage "
+        "ExperimentalDetectronPriorGridGenerator ExperimentalDetectronROIFeatureExtractor "
+        "ExperimentalDetectronTopKROIs GenerateProposals PSROIPooling PriorBox "
+        "PriorBoxClustered Proposal ROIPooling",
+        "legacy of SSD, R-FCN, Faster R-CNN and Detectron",
+    ),
+    "detection": ("MatrixNms MulticlassNms NMSRotated ROIAlignRotated", "not yet"),
+    "binary networks": ("BinaryConvolution", "not yet"),
+    "random numbers": ("Multinomial RandomUniform", "not yet"),
+    "graphs and tables": (
+        "EmbeddingBagOffsets EmbeddingBagOffsetsSum EmbeddingBagPacked EmbeddingBagPackedSum "
+        "EmbeddingSegmentsSum SegmentMax SparseFillEmptyRows",
+        "sums of rows of tables, as recommendation systems have them",
+    ),
+    "language models": (
+        "GatherTree RMSNorm StringTensorPack StringTensorUnpack",
+        "beam search, text; RMSNorm is an operation of oneDNN Graph files here",
+    ),
+    "training": ("CTCLoss", "a loss"),
+}
+"""Why an operation of OpenVINO is missing; `missing_rows` keeps the list complete."""
+
 ONEDNN = """
 ## oneDNN Graph
 
@@ -48,6 +82,27 @@ def onednn_rows() -> list[str]:
     return lines
 
 
+def missing_rows() -> list[str]:
+    """Return a row for each family of operations that are missing.
+
+    Raises
+    ------
+    SystemExit
+        An operation is in no family, or in one although it is implemented.
+    """
+    from deconv_ir.ops import all_operations
+    from deconv_ir.ops.opsets import OPERATIONS
+
+    missing = OPERATIONS - {operation.type for operation in all_operations()}
+    listed = [name for names, _ in FAMILIES.values() for name in names.split()]
+    if sorted(listed) != sorted(missing):
+        sys.exit(f"FAMILIES must list what is missing: {sorted(missing ^ set(listed))}")
+    return [
+        f"| {family} | {', '.join(names.split())} | {reason} |\n"
+        for family, (names, reason) in FAMILIES.items()
+    ]
+
+
 def main() -> None:
     """Write the tables."""
     from deconv_ir.ops.table import operations_table
@@ -58,7 +113,8 @@ def main() -> None:
         f"| {row.element_types} | {row.summary.replace('|', chr(92) + '|')} |\n"
         for row in operations_table()
     ]
-    TARGET.write_text(HEAD + "".join(lines) + ONEDNN + "".join(onednn_rows()))
+    missing = MISSING + "".join(missing_rows())
+    TARGET.write_text(HEAD + "".join(lines) + missing + ONEDNN + "".join(onednn_rows()))
 
 
 if __name__ == "__main__":
