@@ -461,6 +461,7 @@ def constant_layers(graph: Graph, order: Sequence[int]) -> frozenset[int]:
         kind = graph.layers[index].type
         if kind == "Const" or (
             kind not in ("Parameter", "Result")
+            and graph.layers[index].operation.is_repeatable
             and sources[index]
             and all(s is not None and s[0] in constant for s in sources[index])
         ):

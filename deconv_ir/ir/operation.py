@@ -332,6 +332,11 @@ class Operation(Record):
         raise NotImplementedError
 
     @property
+    def is_repeatable(self) -> bool:
+        """Whether equal inputs give equal outputs, in every run."""
+        return True
+
+    @property
     def bodies(self) -> tuple[Body, ...]:
         """The graphs that the layer runs, as If and Loop have them."""
         return tuple(getattr(self, name) for name in self.body_names)

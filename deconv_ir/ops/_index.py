@@ -5,6 +5,7 @@ color.yuv: I420toBGR I420toRGB NV12toBGR NV12toRGB
 constants.constant: Const
 constants.constant_like: ConvertLike Eye Identity
 constants.parameter: Parameter Result
+constants.random_uniform: RandomUniform
 constants.range: Range
 constants.variables: Assign ReadValue
 control_flow.branches: If
@@ -14,7 +15,7 @@ convolution.deformable: DeformableConvolution
 convolution.onednn: ConvTranspose ConvolutionBackwardData
 convolution.openvino: ConvolutionBackpropData GroupConvolutionBackpropData
 detection.nms: NonMaxSuppression
-detection.roi_align: ROIAlign
+detection.roi_align: ROIAlign ROIAlignRotated
 detection.yolo: RegionYolo ReorgYolo
 elementwise.activations: Clamp Elu Gelu HardSigmoid PReLU Selu Swish
 elementwise.arithmetic: Add BitwiseAnd BitwiseLeftShift BitwiseOr BitwiseRightShift BitwiseXor
@@ -30,6 +31,7 @@ gather_scatter.gather: Gather
 gather_scatter.gather_elements: GatherElements GatherND
 gather_scatter.scatter: ScatterElementsUpdate ScatterNDUpdate ScatterUpdate
 gather_scatter.searching: Bucketize SearchSorted Unique
+gather_scatter.segment_max: SegmentMax
 gather_scatter.slice_scatter: SliceScatter
 gather_scatter.sorting: NonZero TopK
 linear_algebra.attention: Einsum ScaledDotProductAttention

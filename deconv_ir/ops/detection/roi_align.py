@@ -1,16 +1,16 @@
-"""OpenVINO ROIAlign-3 and -9: regions of a feature map, sampled to one size."""
+"""OpenVINO ROIAlign-3, -9 and ROIAlignRotated-15: regions of a feature map, sampled to one size."""
 
 from __future__ import annotations
 
 import enum
 import math
-from typing import Any
+from typing import Any, ClassVar
 
 from deconv_ir.ir.dtypes import Array
 from deconv_ir.ir.geometry import UNKNOWN
 from deconv_ir.ir.operation import Arrays, Context, Infos, Operation, TensorInfo
 from deconv_ir.ir.shapes import intersect
-from deconv_ir.ops.base import attribute, choice, integer, number, operation
+from deconv_ir.ops.base import attribute, boolean, choice, integer, number, operation
 from deconv_ir.ops.checks import check_shape, check_type, merged_type, misfit
 from deconv_ir.ops.numeric import narrow, np, widen
 
@@ -32,8 +32,8 @@ class Alignment(enum.Enum):
     HALF_PIXEL = "half_pixel"
 
 
-class _ROIAlign(Operation):
-    """Regions of a feature map, each sampled by bilinear interpolation to one size."""
+class _Regions(Operation):
+    """Regions of a feature map, each sampled to one size."""
 
     formula = "rois {shape[rois]}, C of data {shape[data]}, {self.pooled_h} x {self.pooled_w}"
 
@@ -41,15 +41,15 @@ class _ROIAlign(Operation):
     pooled_w: int = attribute(integer(1))
     sampling_ratio: int = attribute(integer(0))
     spatial_scale: float = attribute(number(minimum=0))
-    mode: Pooling = attribute(choice(Pooling))
 
-    aligned_mode: Alignment = Alignment.ASYMMETRIC
+    numbers: ClassVar[int] = 4
+    """Numbers that a region has."""
 
     def infer(self, inputs: Infos, context: Context) -> tuple[TensorInfo, ...]:
         element_type = merged_type(inputs[:2], _INPUTS, "float")
         check_type(inputs[2], _INPUTS[2], "integer")
         data = check_shape(inputs[0], "data", (UNKNOWN,) * 4) or (UNKNOWN,) * 4
-        rois = check_shape(inputs[1], "rois", (UNKNOWN, 4)) or (UNKNOWN, 4)
+        rois = check_shape(inputs[1], "rois", (UNKNOWN, self.numbers)) or (UNKNOWN,)
         (count,) = intersect(check_shape(inputs[2], "batch_indices", (rois[0],)), (rois[0],)) or ()
         return (TensorInfo((count, data[1], self.pooled_h, self.pooled_w), element_type),)
 
@@ -63,10 +63,29 @@ class _ROIAlign(Operation):
         shape = (len(rois), data.shape[1], self.pooled_h, self.pooled_w)
         output = np.empty(shape, data.dtype)
         for place, (roi, image) in enumerate(zip(rois, images, strict=True)):
-            output[place] = self._one(data[image], roi)
+            output[place] = self.one(data[image], roi)
         return (narrow(output, inputs[0].dtype),)
 
-    def _one(self, data: Array, roi: Array) -> Array:
+    def one(self, data: Array, roi: Array) -> Array:
+        """Sample one region [C, H, W]."""
+        raise NotImplementedError
+
+    def places(self, start: float, length: float, bins: int) -> Array:
+        """Return where the samples of each bin stand: [bins, samples]."""
+        count = self.sampling_ratio or max(1, math.ceil(length / bins))
+        size = length / bins
+        steps = (np.arange(count) + 0.5) * size / count
+        return np.asarray(start + np.arange(bins)[:, None] * size + steps)
+
+
+class _ROIAlign(_Regions):
+    """Regions of a feature map, each sampled by bilinear interpolation to one size."""
+
+    mode: Pooling = attribute(choice(Pooling))
+
+    aligned_mode: Alignment = Alignment.ASYMMETRIC
+
+    def one(self, data: Array, roi: Array) -> Array:
         """Sample one region [C, H, W]."""
         aligned = self.aligned_mode
         before = 0.5 if aligned is Alignment.HALF_PIXEL else 0.0
@@ -87,16 +106,16 @@ class _ROIAlign(Operation):
 
     def _axis(self, start: float, length: float, bins: int, extent: int) -> tuple[Any, Any, Any]:
         """Return low index, high index and weight of the high one: [bins, samples]."""
-        count = self.sampling_ratio or max(1, math.ceil(length / bins))
-        size = length / bins
-        steps = (np.arange(count) + 0.5) * size / count
-        places = start + np.arange(bins)[:, None] * size + steps
-        outside = (places < -1) | (places > extent)
-        places = np.clip(places, 0, extent - 1)
-        low = places.astype(np.int64)
-        high = np.minimum(low + 1, extent - 1)
-        part = places - low
-        return np.where(outside, -1, low), high, part
+        places = self.places(start, length, bins)
+        low, high, part = _neighbours(places, extent)
+        return np.where((places < -1) | (places > extent), -1, low), high, part
+
+
+def _neighbours(places: Array, extent: int) -> tuple[Any, Any, Any]:
+    """Return the elements before and after places, and the weight of the second."""
+    places = np.clip(places, 0, extent - 1)
+    low = places.astype(np.int64)
+    return low, np.minimum(low + 1, extent - 1), places - low
 
 
 def _weights(low: Any, high: Any, part: Any, extent: int) -> Any:
@@ -142,3 +161,44 @@ class ROIAlign9(_ROIAlign):
     """Regions of a feature map, each sampled by bilinear interpolation to one size."""
 
     aligned_mode: Alignment = attribute(choice(Alignment), Alignment.ASYMMETRIC)
+
+
+@operation(
+    "ROIAlignRotated",
+    "opset15",
+    inputs=_INPUTS,
+    examples=(
+        "f32[2,3,8,8], f32[5,5], i64[5]{0,1,0,1,1} -> f32[5,3,2,4]"
+        " | pooled_h=2 pooled_w=4 sampling_ratio=2 spatial_scale=0.5 clockwise_mode=true",
+    ),
+)
+class ROIAlignRotated(_Regions):
+    """Regions that may be turned: center x and y, width, height and angle in radians."""
+
+    clockwise_mode: bool = attribute(boolean(), False)
+
+    numbers = 5
+
+    def one(self, data: Array, roi: Array) -> Array:
+        """Sample one region [C, H, W]."""
+        x, y, width, height = (float(v) * self.spatial_scale for v in roi[:4])
+        angle = float(roi[4]) * (-1 if self.clockwise_mode else 1)
+        down, across = (
+            self.places(-length / 2, length, bins).reshape(-1)
+            for length, bins in ((height, self.pooled_h), (width, self.pooled_w))
+        )
+        sin, cos = math.sin(angle), math.cos(angle)
+        rows = down[:, None] * cos - across * sin + y - 0.5
+        columns = down[:, None] * sin + across * cos + x - 0.5
+        height, width = data.shape[1:]
+        outside = (rows < -1) | (columns < -1) | (rows > height) | (columns > width)
+        axes = [_neighbours(p, n) for p, n in ((rows, height), (columns, width))]
+        (low_y, high_y, part_y), (low_x, high_x, part_x) = axes
+        samples = np.zeros((len(data), *rows.shape))
+        for i, weight_y in ((low_y, 1 - part_y), (high_y, part_y)):
+            for j, weight_x in ((low_x, 1 - part_x), (high_x, part_x)):
+                samples += np.where(outside, 0, weight_y * weight_x) * data[:, i, j]
+        bins = samples.reshape(
+            len(data), self.pooled_h, -1, self.pooled_w, len(across) // self.pooled_w
+        )
+        return np.asarray(bins.mean(axis=(2, 4)), data.dtype)

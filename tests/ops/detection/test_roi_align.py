@@ -10,7 +10,7 @@ import pytest
 
 from deconv_ir.errors import ShapeError
 from deconv_ir.operations import Context
-from deconv_ir.ops.detection.roi_align import Alignment, Pooling, ROIAlign9
+from deconv_ir.ops.detection.roi_align import Alignment, Pooling, ROIAlign9, ROIAlignRotated
 
 
 def sample(plane: np.ndarray, y: float, x: float) -> float:
@@ -69,3 +69,25 @@ def test_regions_of_missing_images() -> None:
     rois, data = np.zeros((1, 4), np.float32), np.zeros((1, 1, 2, 2), np.float32)
     with pytest.raises(ShapeError, match="batch_indices must be from 0 to 0, found 1"):
         operation.execute([data, rois, np.array([1])], Context())
+
+
+@pytest.mark.parametrize("clockwise", [True, False])
+@pytest.mark.parametrize("angle", [0.0, 0.7, -2.0])
+def test_turned_regions(angle: float, clockwise: bool) -> None:
+    """The samples of a region that is turned about its center."""
+    data = np.random.default_rng(0).standard_normal((1, 1, 6, 7)).astype(np.float32)
+    operation = ROIAlignRotated(
+        pooled_h=2, pooled_w=3, sampling_ratio=2, spatial_scale=0.5, clockwise_mode=clockwise
+    )
+    roi = np.array([[7, 6, 8, 5, angle]], np.float32)
+    (found,) = operation.execute([data, roi, np.array([0])], Context())
+    turn = -angle if clockwise else angle
+    for i, j in itertools.product(range(2), range(3)):
+        samples = []
+        for p, q in itertools.product(range(2), range(2)):
+            down = ((i + (p + 0.5) / 2) / 2 - 0.5) * 2.5
+            across = ((j + (q + 0.5) / 2) / 3 - 0.5) * 4
+            y = down * math.cos(turn) - across * math.sin(turn) + 3 - 0.5
+            x = down * math.sin(turn) + across * math.cos(turn) + 3.5 - 0.5
+            samples.append(sample(data[0, 0], y, x))
+        assert found[0, 0, i, j] == pytest.approx(sum(samples) / 4, rel=1e-4, abs=1e-5)

@@ -101,6 +101,16 @@ def regions():
                 ),
                 tolerance=1e-4,
             )
+    turned = [[3, 3, 4, 3, 0.3], [4, 2, 9, 12, -1.2], [1, 6, 2, 2, 2.5]]
+    for ratio, clockwise in itertools.product((0, 2), (True, False)):
+        yield Case(
+            f"roi_align_rotated-{ratio}-{clockwise}",
+            lambda x, r, b, n=ratio, w=clockwise: o[15].roi_align_rotated(
+                x, r, b, 2, 3, n, 0.75, w
+            ),
+            (f32(2, 3, 7, 8), f32(3, 5, values=turned), p("i32", 3, values=[0, 1, 1])),
+            tolerance=1e-4,
+        )
 
 
 def patches():
@@ -165,6 +175,31 @@ def searching():
                 (p("i32", 3, 4, values=[5, 1, 1, 3, 2, 2, 2, 1, 5, 1, 1, 3]), s64(axis)),
                 dynamic=False,
             )
+    for fill, kind, given in itertools.product(
+        ("ZERO", "LOWEST"), ("f32", "i32"), ((), (s64(3),), (s64(7),))
+    ):
+        yield Case(
+            f"segment_max-{fill}-{kind}-{len(given) and given[0].values}",
+            lambda x, i, *n, f=fill: o[16].segment_max(x, i, *(n or (None,)), f),
+            (p(kind, 6, 2), i64(0, 0, 2, 2, 2, 4), *given),
+        )
+    for kind, low, high in (
+        ("f32", -2, 3),
+        ("f16", 0, 1),
+        ("bf16", 0, 4),
+        ("i32", -5, 70),
+        ("i64", 0, 9),
+    ):
+        yield Case(
+            f"random_uniform-{kind}",
+            lambda s, a, b, k=kind: o[8].random_uniform(s, a, b, k, 150, 10),
+            (
+                p("i64", 2, values=[3, 7], fixed=True),
+                p(kind, values=low, fixed=True),
+                p(kind, values=high, fixed=True),
+            ),
+            dynamic=False,
+        )
 
 
 def color():
