@@ -42,7 +42,7 @@ CHANGE_NO_RESULT = frozenset(
         "profile",
         "as_json",
     }
-    | {"save_xml", "save_onednn", "tile"}
+    | {"save_xml", "save_onednn", "tile", "workers", "scheduler", "scheduler_file"}
     | {"verbose", "quiet", "strict"}
 )
 """Options by which no result can differ, or that are recorded in another way.

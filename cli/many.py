@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import sys
 import time
 from collections import Counter
@@ -16,6 +17,7 @@ from deconv_ir.errors import DeconvError, one_line
 from deconv_ir.formats import npy
 
 from .batch import run_batch
+from .cluster import completed, connect, is_local, send_model, submit, wants_cluster, worker_threads
 from .common import (
     EXIT_DIFFERS,
     EXIT_MISTAKE,
@@ -270,6 +272,8 @@ class _Runner:
 
     def run(self, items: Sequence[Item], skipped: set[int]) -> list[Outcome]:
         """Run all items; those after a failure may be ``not run``."""
+        if wants_cluster(self.request):
+            return self._run_on_cluster(items, skipped)
         batch = self.request.batch
         size = 1 if batch is None else batch or len(items)
         pending: list[Item] = []
@@ -283,6 +287,41 @@ class _Runner:
                     self._run_some(pending)
                     pending = []
             self._run_some(pending)
+        return [self._outcomes.get(item.number, Outcome(item, "not run")) for item in items]
+
+    def _run_on_cluster(self, items: Sequence[Item], skipped: set[int]) -> list[Outcome]:
+        """Run items on a cluster, whose workers read and write the files."""
+        from deconv_ir.tiling.remote import compute_file
+
+        self.request.require_none_of(("batch", "expect", "profile"), "does not go to a cluster")
+        threads = worker_threads(self.request)
+        since = time.time_ns() if is_local(self.request) else None  # clocks of others may differ
+        options = {"outputs": self.request.wanted, "cast": self.request.cast}
+        for item in items:
+            if item.number in skipped:
+                self._skip(item)
+        with contextlib.suppress(StopError), connect(self.request) as client:
+            remote = send_model(client, self.model, self.request)
+            tasks = {}
+            for item in items:
+                if item.number not in skipped:
+                    files, targets = (
+                        {name: os.path.realpath(path) for name, path in paths.items()}
+                        for paths in (item.files, item.targets)
+                    )
+                    arguments = (remote, files, self.fixed, targets, options, threads, since)
+                    tasks[submit(client, compute_file, *arguments)] = (item, item.stamped())
+            for future in completed(client, tasks):
+                item, stamps = tasks[future]
+                try:
+                    written = future.result()
+                except (DeconvError, MemoryError, OSError) as error:
+                    self._fail([item], error)
+                    continue
+                for name, stamp in written.items():
+                    if self.manifest is not None:
+                        self.manifest.add(stamps, item.targets[name], Stamp(*stamp))
+                self._finish(item, {}, "done")
         return [self._outcomes.get(item.number, Outcome(item, "not run")) for item in items]
 
     def _skip(self, item: Item) -> None:

@@ -63,6 +63,9 @@ class Request(NamedTuple):
     threads: int | None
     memory_limit: int | None
     tile: str | None
+    workers: int | None
+    scheduler: str | None
+    scheduler_file: str | None
     limits: Limits
     in_shapes: str
     op_attrs: str

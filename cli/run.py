@@ -193,6 +193,21 @@ def _list_operations() -> None:
     "ever whole in memory. SIZE as in 64,256,256: extents of the last axes; auto: what "
     "--memory-limit allows. --resume continues an interrupted run.",
 )
+@click.option(
+    "--workers",
+    type=click.IntRange(1),
+    metavar="N",
+    help="With --tile or many files: run on N processes of this machine (extra 'cluster').",
+)
+@click.option(
+    "--scheduler",
+    metavar="ADDRESS",
+    help="With --tile or many files: run on this Dask cluster, as tcp://host:8786; files are "
+    "read and written by its workers. Default: the environment variable DASK_SCHEDULER_ADDRESS.",
+)
+@click.option(
+    "--scheduler-file", metavar="FILE", type=FILE, help="As --scheduler, from a file of Dask's."
+)
 @limit_options(OF_AN_IR)
 @onednn_options
 @click.option(

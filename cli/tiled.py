@@ -6,7 +6,7 @@ import contextlib
 import os
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,9 +20,12 @@ from deconv_ir.formats.volumes import (
     open_volume,
     remove_volume,
 )
+from deconv_ir.ir.boxes import Box, box_shape
+from deconv_ir.ir.shapes import element_count
 from deconv_ir.tiling.grid import Grid, fit_tile
 from deconv_ir.tiling.stream import Stream, check_types, choose_tile, default_budget, parse_tile
 
+from .cluster import completed, connect, is_local, send_model, submit, wants_cluster, worker_threads
 from .common import EXIT_OK, Mistake, print_json
 from .guard import guard_run
 from .inputs import pair
@@ -66,6 +69,11 @@ def _target(request: Request) -> Path:
     if request.output is None or not request.output.rstrip("/").endswith(SUFFIXES):
         raise Mistake("--tile requires --output FILE.npy or FILE.zarr")
     target = Path(request.output.rstrip("/"))
+    if target.suffix != ".zarr" and wants_cluster(request) and not is_local(request):
+        raise Mistake(
+            f"--output {target}: tiles of several machines go to a .zarr array, whose chunks are "
+            "files of their own"
+        )
     if target.exists() and not request.force:
         raise Mistake(f"{target} already exists (use --force to overwrite)")
     return target
@@ -114,7 +122,13 @@ class _Job:
         inputs: dict[str, Volume],
         target: Path,
     ) -> None:
-        self.request, self.run_, self.grid, self.target = request, run, grid, target
+        self.model, self.request, self.run_, self.grid, self.target = (
+            model,
+            request,
+            run,
+            grid,
+            target,
+        )
         self.inputs = inputs
         self.partial = _beside(target, ".partial")
         header: dict[str, Any] = describe_run(model, request, {})
@@ -127,20 +141,43 @@ class _Job:
         began = time.perf_counter()
         done = self._begin()
         skipped = len(done)
-        stream = Stream(self.run_, self.inputs, open_volume(str(self.partial), "r+"))
         elements = 0
+        left = {n: box for n, box in enumerate(self.grid.boxes()) if n not in done}
+        compute = self._on_cluster if wants_cluster(self.request) else self._here
         with _progress(len(self.grid), self.request) as advance:
             advance(skipped, 0.0)
-            for number, box in enumerate(self.grid.boxes()):
-                if number in done:
-                    continue
-                tile = stream.compute(box)
-                self.journal.add(number)
-                elements += _count(tile.box)
+            for number in compute(left):
+                elements += element_count(box_shape(left[number]))
                 advance(1, elements / (time.perf_counter() - began))
         self._finish()
         self._report(skipped, time.perf_counter() - began, elements)
         return EXIT_OK
+
+    def _here(self, left: Mapping[int, Box]) -> Iterator[int]:
+        """Compute tiles in this process; yield the number of each."""
+        stream = Stream(self.run_, self.inputs, open_volume(str(self.partial), "r+"))
+        for number, box in left.items():
+            stream.compute(box)
+            self.journal.add(number)
+            yield number
+
+    def _on_cluster(self, left: Mapping[int, Box]) -> Iterator[int]:
+        """Compute tiles on a cluster; workers read, write and record them themselves."""
+        from deconv_ir.tiling.remote import TiledFiles, compute_tile
+
+        wanted = self.request.wanted
+        files = TiledFiles(
+            {name: os.path.realpath(volume.path) for name, volume in self.inputs.items()},
+            os.path.realpath(self.partial),
+            wanted[0] if wanted else None,
+            os.path.realpath(self.journal.path),
+            worker_threads(self.request),
+        )
+        with connect(self.request) as client:
+            remote = send_model(client, self.model, self.request)
+            tasks = [submit(client, compute_tile, remote, files, n, box) for n, box in left.items()]
+            for future in completed(client, tasks):
+                yield future.result()
 
     def _begin(self) -> set[int]:
         """Create the partial result, or take up that of an interrupted run."""
@@ -201,13 +238,6 @@ def _stamp(path: str) -> list[Any]:
     if file.is_dir():
         file = next((file / n for n in ("zarr.json", ".zarray") if (file / n).exists()), file)
     return [os.path.realpath(path), Stamp.of(file)]
-
-
-def _count(box: Any) -> int:
-    count = 1
-    for start, stop in box:
-        count *= stop - start
-    return count
 
 
 @contextlib.contextmanager

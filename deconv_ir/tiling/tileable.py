@@ -7,7 +7,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from deconv_ir.errors import InputError
-from deconv_ir.ir.graph import Graph, Source
+from deconv_ir.ir.graph import Graph, Port, Source
 from deconv_ir.ir.operation import Context, TensorInfo
 
 if TYPE_CHECKING:
@@ -21,6 +21,7 @@ class Tileable:
 
     graph: Graph
     context: Context
+    inputs: Mapping[str, Port]
     memory_limit: int | None
 
     def _tiling(
@@ -67,3 +68,46 @@ class Tileable:
             )
         (source,) = wanted.values()
         return TiledRun(self.graph, self.context, names, infos, source, self.memory_limit)
+
+    def map_dask(
+        self,
+        array: Any,
+        *,
+        tile: str | Sequence[int] = "auto",
+        output: str | None = None,
+    ) -> Any:
+        """Return the output as a lazy Dask array, a chunk for each tile.
+
+        A task reads what its tile needs and nothing else; the model is sent to a worker once.
+        Requires the extra ``deconv-ir[cluster]``.
+
+        Parameters
+        ----------
+        array : dask.array.Array, array or mapping
+            The input of a model that has one, else arrays by input name.  Their element types
+            are those of the model.
+        tile : str or sequence of int
+            Extents of a tile along the last axes of the output; ``auto``: what a quarter of
+            the available memory allows.
+        output : str, optional
+            The tensor to compute; default: the output of a model that has one.
+
+        Returns
+        -------
+        dask.array.Array
+            Of the shape and element type of the output.
+
+        Raises
+        ------
+        InputError
+            An array is missing or does not fit, or the tile has too many axes.
+        UnsupportedError
+            An axis cannot be tiled, or Dask is not installed.
+        """
+        from deconv_ir.tiling.dask_arrays import map_dask
+
+        if isinstance(array, Mapping):
+            return map_dask(self, array, tile, output)
+        if len(self.inputs) != 1:
+            raise InputError(f"the model takes {len(self.inputs)} inputs, found one array")
+        return map_dask(self, {next(iter(self.inputs)): array}, tile, output)

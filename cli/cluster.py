@@ -1,0 +1,111 @@
+"""Runs on a Dask cluster: tiles of an array, or the files of a pattern."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from deconv_ir.tiling.remote import ModelFile, RemoteModel, import_dask
+
+from .common import STREAM, Mistake
+
+if TYPE_CHECKING:
+    from deconv_ir import Model
+
+    from .request import Request
+
+ADDRESS = "DASK_SCHEDULER_ADDRESS"
+_RETRIES = 2
+"""A worker that dies with a task is tried so often again."""
+
+
+def wants_cluster(request: Request) -> bool:
+    """Whether the run goes to a cluster."""
+    asked = (request.workers, request.scheduler, request.scheduler_file)
+    return any(value is not None for value in asked) or bool(os.environ.get(ADDRESS))
+
+
+def is_local(request: Request) -> bool:
+    """Whether all workers are processes of this machine, started for this run."""
+    return request.workers is not None
+
+
+def worker_threads(request: Request) -> int | None:
+    """Return the threads of a worker's kernels; None: all cores."""
+    if request.threads is not None or request.workers is None:
+        return request.threads
+    from deconv_ir import get_threads
+
+    return max(1, get_threads() // request.workers)
+
+
+@contextlib.contextmanager
+def connect(request: Request) -> Iterator[Any]:
+    """Yield a client of the cluster that the options name, or of one with N local workers."""
+    distributed = import_dask("distributed")
+    if request.workers is not None:
+        if request.scheduler is not None or request.scheduler_file is not None:
+            raise Mistake("--workers starts a cluster, --scheduler names one (use one of them)")
+        # Their messages about a worker that ended are not the user's concern.
+        import_dask().config.set({"logging.distributed": "critical"})
+        with (
+            distributed.LocalCluster(
+                n_workers=request.workers,
+                threads_per_worker=1,
+                dashboard_address=None,
+                silence_logs=50,
+            ) as cluster,
+            distributed.Client(cluster) as client,
+        ):
+            yield client
+        return
+    address = request.scheduler or os.environ.get(ADDRESS)
+    where = {"scheduler_file": request.scheduler_file} if request.scheduler_file else {}
+    try:
+        client = distributed.Client(*([] if where else [address]), timeout="10s", **where)
+    except (OSError, TimeoutError, ValueError) as error:
+        shown = request.scheduler_file or address
+        raise Mistake(f"no scheduler at {shown}: {error}") from error
+    with client:
+        yield client
+
+
+def send_model(client: Any, model: Model, request: Request) -> Any:
+    """Return a future of the model: by path and digest where it is a file, else by its bytes."""
+    given: Any = model
+    if request.model != STREAM and request.layer is None and not request.op_attrs:
+        plain = not (request.in_shapes or request.op_kind or request.mb or request.dt)
+        if plain:
+            options = {
+                "semantics": request.semantics,
+                "accuracy": request.accuracy,
+                "limits": request.limits,
+                "memory_limit": request.memory_limit,
+            }
+            weights = model.weights_file
+            paths = [None if p is None else os.path.realpath(p) for p in (request.model, weights)]
+            assert paths[0] is not None, "the model is a file"
+            given = ModelFile.of(paths[0], paths[1], options)
+    # A task, so that a worker that takes the place of another can make it again.
+    return client.submit(RemoteModel, given, pure=False, retries=_RETRIES)
+
+
+def submit(client: Any, function: Any, *arguments: Any) -> Any:
+    """Submit a task that is tried again if its worker dies."""
+    return client.submit(function, *arguments, pure=False, retries=_RETRIES)
+
+
+def completed(client: Any, futures: Any) -> Iterator[Any]:
+    """Yield futures as they complete; those that are left are cancelled when this ends early."""
+    distributed = import_dask("distributed")
+    pending = list(futures)
+    try:
+        for future in distributed.as_completed(pending):
+            yield future
+            # A result that is fetched is not computed again, whatever its worker does.
+            future.release()
+    except BaseException:
+        client.cancel(pending, force=True)
+        raise

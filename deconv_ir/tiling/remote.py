@@ -1,0 +1,225 @@
+"""A model on the workers of a Dask cluster, and the tasks that they run."""
+
+from __future__ import annotations
+
+import hashlib
+import threading
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from deconv_ir.errors import InputError, UnsupportedError
+from deconv_ir.formats import npy
+from deconv_ir.formats.volumes import Journal, open_volume
+from deconv_ir.ir.boxes import Box
+from deconv_ir.tiling.stream import Stream
+
+if TYPE_CHECKING:
+    from deconv_ir.ir.dtypes import Array
+    from deconv_ir.tiling.tileable import Tileable
+    from deconv_ir.tiling.tiled_run import TiledRun
+
+
+def import_dask(name: str = "dask") -> Any:
+    """Import a module of Dask.
+
+    Raises
+    ------
+    UnsupportedError
+        It is not installed.
+    """
+    import importlib
+
+    try:
+        return importlib.import_module(name)
+    except ImportError:
+        message = "Dask arrays and clusters require the extra 'cluster'"
+        raise UnsupportedError(message, hint="pip install 'deconv-ir[cluster]'") from None
+
+
+class ModelFile(NamedTuple):
+    """A model by its files, which workers read themselves.
+
+    Attributes
+    ----------
+    path, weights : str or None
+    options : dict
+        Keyword arguments of `load`.
+    digest : str
+        Of both files; a worker that finds others stops.
+    """
+
+    path: str
+    weights: str | None
+    options: dict[str, Any]
+    digest: str
+
+    @classmethod
+    def of(cls, path: str, weights: str | None, options: dict[str, Any]) -> ModelFile:
+        """Refer to files as they are now."""
+        return cls(path, weights, options, _digest(path, weights))
+
+    def load(self) -> Any:
+        """Load the model.
+
+        Raises
+        ------
+        InputError
+            The files are others than those of the client.
+        """
+        import importlib
+
+        if _digest(self.path, self.weights) != self.digest:
+            raise InputError("the worker finds another model than the client", file=self.path)
+        # The façade stands above this package; a worker imports it by name.
+        load = importlib.import_module("deconv_ir.loading").load
+        return load(self.path, self.weights, warn=False, **self.options)
+
+
+def _digest(path: str, weights: str | None) -> str:
+    found = hashlib.sha256()
+    for name in (path, weights):
+        if name is not None:
+            with Path(name).open("rb") as stream:
+                found.update(hashlib.file_digest(stream, "sha256").digest())
+    return found.hexdigest()
+
+
+class RemoteModel:
+    """A model that is made once in each process that computes tiles with it.
+
+    Parameters
+    ----------
+    model : Tileable or ModelFile
+        A model is pickled whole.
+    """
+
+    def __init__(self, model: Tileable | ModelFile) -> None:
+        self._given = model
+        self._lock = threading.Lock()
+        self._loaded: Any = None
+        self._runs: dict[Any, TiledRun] = {}
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return RemoteModel, (self._given,)
+
+    def __dask_tokenize__(self) -> Any:
+        return id(self)  # another model may have equal arrays
+
+    @property
+    def model(self) -> Any:
+        """The model."""
+        with self._lock:
+            if self._loaded is None:
+                given = self._given
+                self._loaded = given.load() if isinstance(given, ModelFile) else given
+            return self._loaded
+
+    def tiled(self, shapes: Mapping[str, tuple[int, ...]], output: str | None) -> TiledRun:
+        """Return what computes tiles, made once for arrays of these shapes."""
+        model, key = self.model, (tuple(shapes.items()), output)
+        with self._lock:
+            if key not in self._runs:
+                self._runs[key] = model.tiled(shapes, output=output)
+            return self._runs[key]
+
+
+def compute_box(
+    remote: RemoteModel,
+    shapes: Mapping[str, tuple[int, ...]],
+    output: str | None,
+    box: Box,
+    arrays: Mapping[str, Array],
+) -> Array:
+    """Compute a box of an output from the boxes of the inputs that it needs."""
+    import numpy as np
+
+    run = remote.tiled(shapes, output)
+    return run.run(
+        run.tile(box),
+        lambda name, _: np.ascontiguousarray(arrays[name]).astype(run.dtype_of(name), copy=False),
+    )
+
+
+class TiledFiles(NamedTuple):
+    """Arrays in files that tiles are computed from and written to.
+
+    Attributes
+    ----------
+    inputs : dict
+        Name of an input -> path.
+    output : str
+        Path of the partial result.
+    name : str or None
+        The tensor that is computed.
+    journal : str
+        Path of the journal of complete tiles.
+    threads : int or None
+        Threads of a worker's kernels.
+    """
+
+    inputs: dict[str, str]
+    output: str
+    name: str | None
+    journal: str
+    threads: int | None
+
+
+def compute_tile(remote: RemoteModel, files: TiledFiles, number: int, box: Box) -> int:
+    """Compute a tile from files to a file, unless it is there already; return its number.
+
+    A worker that dies after it has written a tile leaves it in the journal, so that the task
+    that is run in its place does not write it again.
+    """
+    journal = Journal(Path(files.journal), {})
+    found = journal.read()
+    if found is not None and number in found[1]:
+        return number
+    _set_threads(files.threads)
+    inputs = {name: open_volume(path) for name, path in files.inputs.items()}
+    run = remote.tiled({name: volume.shape for name, volume in inputs.items()}, files.name)
+    Stream(run, inputs, open_volume(files.output, "r+")).compute(box)
+    journal.add(number)
+    return number
+
+
+def compute_file(
+    remote: RemoteModel,
+    files: Mapping[str, str],
+    fixed: Mapping[str, Array],
+    targets: Mapping[str, str],
+    options: Mapping[str, Any],
+    threads: int | None,
+    since: int | None = None,
+) -> dict[str, tuple[int, int]]:
+    """Run a model on the arrays of some files, and write its outputs.
+
+    Outputs that were written after `since`, in nanoseconds, are those of a worker that died
+    before it could say so: they are kept.
+
+    Returns
+    -------
+    dict
+        Output -> size and time of the file that was written.
+    """
+    found = {name: Path(path).stat() for name, path in targets.items() if Path(path).exists()}
+    if since is not None and len(found) == len(targets):
+        stamps = {name: (file.st_size, file.st_mtime_ns) for name, file in found.items()}
+        if all(time >= since for _, time in stamps.values()):
+            return stamps
+    _set_threads(threads)
+    arrays = {**fixed, **{name: npy.read(path) for name, path in files.items()}}
+    results = remote.model.run(arrays, **options)
+    written = {}
+    for name, target in targets.items():
+        path = Path(target)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        written[name] = npy.write(results[name], path)
+    return written
+
+
+def _set_threads(threads: int | None) -> None:
+    from deconv_ir.kernels import set_threads
+
+    if threads is not None:
+        set_threads(threads)

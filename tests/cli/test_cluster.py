@@ -1,0 +1,98 @@
+"""deconv-run on local workers."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import psutil
+import pytest
+from support import deconvolution_ir, invoke
+
+import deconv_ir
+
+WINDOW = {"strides": "2,2", "dilations": "1,1", "pads_begin": "1,1", "pads_end": "1,1"}
+SCRIPT = Path(sys.executable).with_name("deconv-run")
+
+
+@pytest.fixture
+def network(tmp_path: Path) -> Path:
+    deconvolution_ir("1,2,?,?", attributes=WINDOW).save(tmp_path)
+    (tmp_path / "frames").mkdir()
+    return tmp_path
+
+
+def frame(number: int) -> np.ndarray:
+    return np.random.default_rng(number).standard_normal((1, 2, 9, 13)).astype(np.float32)
+
+
+def deconv_run(folder: Path, *options: str) -> subprocess.Popen[str]:
+    arguments = [str(SCRIPT), str(folder / "model.xml"), "--accuracy", "direct", *options]
+    return subprocess.Popen(arguments, stderr=subprocess.PIPE, text=True)
+
+
+def test_a_killed_worker_costs_nothing_that_was_complete(network: Path) -> None:
+    count, bad = 300, 7
+    for number in range(count):
+        np.save(network / "frames" / f"{number}.npy", frame(number))
+    (network / "frames" / f"{bad}.npy").write_bytes(b"not an array")
+    results = network / "results"
+    process = deconv_run(
+        network, "--input", str(network / "frames"), "--output", f"{results}/", "--workers", "2"
+    )
+    deadline = time.monotonic() + 60
+    while len(list(results.glob("*.npy"))) < 20:
+        assert process.poll() is None
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+    complete = {path: path.stat() for path in results.glob("*.npy")}
+    workers = [p for p in psutil.Process(process.pid).children(recursive=True) if not p.children()]
+    victim = max(workers, key=lambda p: sum(p.cpu_times()[:2]))
+    victim.kill()
+    _, errors = process.communicate(timeout=90)
+    assert process.returncode == 2, errors
+    assert f"{count} files: {count - 1} done, 1 failed" in errors
+    assert f"{bad}.npy: not a .npy file" in errors
+    for path, before in complete.items():
+        after = path.stat()
+        assert (after.st_ino, after.st_mtime_ns) == (before.st_ino, before.st_mtime_ns)
+    model = deconv_ir.load(network / "model.xml", accuracy="direct")
+    for number in (0, 150, 299):
+        (expected,) = model.run(frame(number)).values()
+        assert np.load(results / f"{number}.npy").tobytes() == expected.tobytes()
+    assert len(list(results.glob("*.npy"))) == count - 1
+
+
+def test_tiles_on_two_workers(network: Path) -> None:
+    np.save(network / "x.npy", frame(0))
+    process = deconv_run(
+        network,
+        *("--input", str(network / "x.npy"), "--output", str(network / "y.zarr")),
+        *("--tile", "5,7", "--workers", "2", "--quiet"),
+    )
+    _, errors = process.communicate(timeout=60)
+    assert process.returncode == 0, errors
+    import zarr
+
+    found = zarr.open_array(network / "y.zarr", mode="r")
+    model = deconv_ir.load(network / "model.xml", accuracy="direct")
+    (expected,) = model.run(frame(0)).values()
+    assert found.chunks == (1, 3, 5, 7)
+    assert found[:].tobytes() == expected.tobytes()
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (("--workers", "2", "--scheduler", "tcp://x:1"), "use one of them"),
+        (("--scheduler", "tcp://127.0.0.1:1"), "y.npy: tiles of several machines"),
+    ],
+)
+def test_mistakes(network: Path, options: tuple[str, ...], message: str) -> None:
+    np.save(network / "x.npy", frame(0))
+    files = ("--input", network / "x.npy", "--output", network / "y.npy")
+    found = invoke(network / "model.xml", *files, "--tile", "5,7", *options)
+    assert (found.exit_code, message in found.output) == (2, True), found.output

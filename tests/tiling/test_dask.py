@@ -1,0 +1,86 @@
+"""Lazy Dask arrays of a model, and models on workers."""
+
+from __future__ import annotations
+
+import pickle
+from pathlib import Path
+
+import dask.array as da
+import numpy as np
+import pytest
+from support import deconvolution_ir
+
+import deconv_ir
+from deconv_ir.errors import InputError, UnsupportedError
+from deconv_ir.formats.volumes import Journal, create_volume, open_volume
+from deconv_ir.tiling.grid import Grid
+from deconv_ir.tiling.remote import ModelFile, RemoteModel, TiledFiles, compute_tile
+
+WINDOW = {"strides": "2,2", "dilations": "1,1", "pads_begin": "1,1", "pads_end": "1,1"}
+
+
+@pytest.fixture
+def model(tmp_path: Path) -> deconv_ir.Model:
+    path = deconvolution_ir("1,2,?,?", attributes=WINDOW).save(tmp_path)
+    return deconv_ir.load(path, accuracy="direct")
+
+
+def data() -> np.ndarray:
+    return np.random.default_rng(0).standard_normal((1, 2, 9, 13)).astype(np.float32)
+
+
+def test_the_lazy_array_is_the_output(model: deconv_ir.Model) -> None:
+    x = data()
+    (expected,) = model.run(x).values()
+    lazy = model.map_dask(da.from_array(x, chunks=(1, 1, 4, 5)), tile=(8, 9))
+    assert (lazy.shape, lazy.dtype) == (expected.shape, expected.dtype)
+    assert lazy.chunks == ((1,), (3,), (8, 8, 1), (9, 9, 7))
+    assert isinstance(lazy._meta, np.ndarray)
+    assert lazy.compute(scheduler="threads").tobytes() == expected.tobytes()
+    part = lazy[:, :, 3:5, 10:12].compute(scheduler="sync")
+    assert part.tobytes() == expected[:, :, 3:5, 10:12].tobytes()
+    assert model.map_dask({"x": x}).numblocks == (1, 1, 1, 1)
+
+
+def test_what_does_not_fit_is_refused_before_it_runs(model: deconv_ir.Model) -> None:
+    with pytest.raises(UnsupportedError, match="sees the whole of axis 1"):
+        model.map_dask(data(), tile=(1, 8, 8))
+    with pytest.raises(InputError, match="takes float32, found float64"):
+        model.map_dask(data().astype(np.float64))
+    with pytest.raises(InputError, match="tile must be 'auto'"):
+        model.map_dask(data(), tile="big")
+    with pytest.raises(InputError, match="5 axes"):
+        model.map_dask(data(), tile=(1, 1, 1, 1, 1))
+
+
+@pytest.mark.parametrize("suffix", [".npy", ".zarr"])
+def test_a_tile_that_is_recorded_is_not_written_again(
+    model: deconv_ir.Model, tmp_path: Path, suffix: str
+) -> None:
+    x = data()
+    np.save(tmp_path / "x.npy", x)
+    (expected,) = model.run(x).values()
+    remote = pickle.loads(pickle.dumps(RemoteModel(model)))
+    target, journal = tmp_path / f"y{suffix}", Journal(tmp_path / "journal", {})
+    create_volume(target, expected.shape, expected.dtype, (1, 3, 8, 8))
+    journal.start(set())
+    files = TiledFiles({"x": str(tmp_path / "x.npy")}, str(target), None, str(journal.path), None)
+    boxes = list(Grid(expected.shape, (1, 3, 8, 8)).boxes())
+    for number, box in enumerate(boxes):
+        assert compute_tile(remote, files, number, box) == number
+    output = open_volume(str(target), "r+")
+    whole = tuple((0, n) for n in expected.shape)
+    assert output.read(whole).tobytes() == expected.tobytes()
+    output.write(boxes[0], np.zeros([b - a for a, b in boxes[0]], np.float32))
+    compute_tile(remote, files, 0, boxes[0])
+    assert not output.read(boxes[0]).any()
+
+
+def test_a_worker_with_another_model_stops(model: deconv_ir.Model, tmp_path: Path) -> None:
+    path, weights = tmp_path / "model.xml", tmp_path / "model.bin"
+    given = ModelFile.of(str(path), str(weights), {"accuracy": "direct"})
+    found = pickle.loads(pickle.dumps(RemoteModel(given))).model
+    assert found.run(data())["y"].tobytes() == model.run(data())["y"].tobytes()
+    weights.write_bytes(weights.read_bytes()[::-1])
+    with pytest.raises(InputError, match="another model"):
+        RemoteModel(given).model  # noqa: B018
