@@ -26,8 +26,7 @@ if TYPE_CHECKING:
     from deconv_ir.view.subject import Subject
 
 FORMATS = ("html", "svg", "png")
-RUNNING = ("inputs", "other_inputs", "against", "profile")
-"""Options that ask for a run.  Beside them: --random-inputs, which may be 0."""
+
 
 EPILOG = """\b
 Examples:
@@ -85,7 +84,7 @@ written, 130 interrupted.
     "shapes",
     multiple=True,
     metavar="[NAME=]SHAPE",
-    help="Shape of an input with dynamic dims, for --random-inputs. Repeatable.",
+    help="Shape of an input with dynamic dims, which the page shows. Repeatable.",
 )
 @click.option(
     "--other-input",
@@ -144,21 +143,17 @@ def command(
         guard.allow("--output", target)
         if Path(target).exists() and not force:
             raise Mistake(f"{target} already exists (use --force to overwrite, or --output)")
-    runs = any(running[name] for name in RUNNING) or running["random_inputs"] is not None
-    if form != "html" and runs:
+    from .show_runs import run_model, runs
+
+    if form != "html" and runs(running):
         raise Mistake(f"--format {form} draws the graph alone (--format html has the tensors)")
     data, name = read_model(model, limits)
     options = choose(severity=severity, semantics=semantics)
     subject = read_subject(data, name, options, beside, limits)
-    if form == "html":
-        extras = None
-        if runs:
-            from .show_runs import run_model
-
-            extras = run_model(data, beside, subject, running, quiet)
-        page = _page(subject, extras, quiet)
-    else:
-        page = _picture(subject, form)
+    extras: dict[str, Any] = {}
+    if running["shapes"] or runs(running):
+        subject, extras = run_model(data, beside, subject, running, quiet)
+    page = _page(subject, extras, quiet) if form == "html" else _picture(subject, form)
     write(page, target)
     if not quiet and target != STREAM:
         layers = 0 if subject.graph is None else len(subject.graph.layers)
@@ -179,7 +174,7 @@ def _read_too(running: Mapping[str, Any]) -> Iterator[str]:
         yield running["against"]
 
 
-def _page(subject: Subject, extras: dict[str, Any] | None, quiet: bool) -> bytes:
+def _page(subject: Subject, extras: dict[str, Any], quiet: bool) -> bytes:
     from deconv_ir.view.page import write_page
 
     return write_page(subject, extras, None if quiet else progress()).encode()

@@ -19,11 +19,14 @@ if TYPE_CHECKING:
 
 def run_model(
     data: bytes, weights: str | None, subject: Subject, options: Mapping[str, Any], quiet: bool
-) -> dict[str, Any]:
-    """Run a model as the options ask, and return what the page shows of it.
+) -> tuple[Subject, dict[str, Any]]:
+    """Run a model as the options ask; return it with the shapes of the run, and what came of it.
 
     A model that cannot be loaded or run is shown without: a warning says why.
     """
+    from .inputs import gather_inputs
+    from .shapes import input_shapes
+
     against = options["against"]
     if against == "onnxruntime":
         raise Mistake("--against onnxruntime requires an ONNX model (use deconv-diff)")
@@ -32,13 +35,23 @@ def run_model(
     try:
         model = _load(data, weights, subject)
     except DeconvError as error:
-        return _without(error)
-    arrays = _arrays(model, options)
+        return subject, _without(error)
+    shapes = input_shapes(model, options["shapes"])
+    if not runs(options):
+        return subject.at_shapes(shapes), {}
+    arrays = gather_inputs(model, options["inputs"], options["random_inputs"], shapes)
     others = _other_arrays(model, arrays, options["other_inputs"])
+    subject = subject.at_shapes({name: array.shape for name, array in arrays.items()})
     try:
-        return _results(model, arrays, others, options, quiet)
+        return subject, _results(model, arrays, others, options, quiet)
     except DeconvError as error:
-        return _without(error)
+        return subject, _without(error)
+
+
+def runs(options: Mapping[str, Any]) -> bool:
+    """Whether options ask for a run."""
+    names = ("inputs", "other_inputs", "against", "profile")
+    return options["random_inputs"] is not None or any(options[name] for name in names)
 
 
 def _without(error: DeconvError) -> dict[str, Any]:
@@ -54,14 +67,6 @@ def _load(data: bytes, weights: str | None, subject: Subject) -> Model:
         return load(data, beside, subject.context.semantics, warn=False)
     except DeconvError as error:
         raise error.locate(file=subject.file) from error
-
-
-def _arrays(model: Model, options: Mapping[str, Any]) -> dict[str, Array]:
-    from .inputs import gather_inputs
-    from .shapes import input_shapes
-
-    shapes = input_shapes(model, options["shapes"])
-    return gather_inputs(model, options["inputs"], options["random_inputs"], shapes)
 
 
 def _other_arrays(
@@ -83,22 +88,20 @@ def _results(
     options: Mapping[str, Any],
     quiet: bool,
 ) -> dict[str, Any]:
-    from deconv_ir.view import runs
+    from deconv_ir.view.runs import differences_of, draw_tensors, profile
 
     from .pages import progress
 
     shown = None if quiet else progress()
     found: dict[str, Any] = {
-        "pictures": runs.draw_tensors(model, arrays, others, options["max_size"], shown)
+        "pictures": draw_tensors(model, arrays, others, options["max_size"], shown)
     }
     if options["profile"]:
-        found["profile"] = runs.profile(model, arrays)
+        found["profile"] = profile(model, arrays)
     if (against := options["against"]) is not None:
         from deconv_ir import diff
 
         runtime = against == "openvino"
         second, by = (None, against) if runtime else (against, None)
-        found["differences"] = runs.differences_of(
-            model.graph, diff(model, second, arrays, against=by)
-        )
+        found["differences"] = differences_of(model.graph, diff(model, second, arrays, against=by))
     return found

@@ -139,7 +139,7 @@ def _maps(values: Array, detail: Detail, span: tuple[float, float]) -> tuple[Arr
     step = max(1, -(-max(maps.shape[1:]) // detail.side))
     if step > 1:
         maps = maps[:, ::step, ::step]
-        notes.append(f"every {step}. element")
+        notes.append(f"1 in {step} rows and columns")
     shades = _shades(maps.astype(np.float64), span)
     height, width = shades.shape[1:]
     grid = np.full((rows * (height + 1) + 1, columns * (width + 1) + 1), GRID, np.uint8)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -14,7 +14,8 @@ from deconv_ir.formats.openvino_xml.weights import Weights
 from deconv_ir.ir.findings import Finding, Severity
 from deconv_ir.ir.graph import Graph, GraphLocation
 from deconv_ir.ir.infer import Inference, infer
-from deconv_ir.ir.operation import ConstantSource, Context
+from deconv_ir.ir.operation import ConstantSource, Context, TensorInfo
+from deconv_ir.ir.shapes import Shape
 from deconv_ir.limits import DEFAULT_LIMITS, Limits
 from deconv_ir.linter.engine import check_bytes
 from deconv_ir.linter.options import Options
@@ -54,6 +55,19 @@ class Subject(NamedTuple):
         if self.graph is None or self.inference is None or not self.graph.layers:
             return None
         return sketch_of(self.graph, self.inference.outputs)
+
+    def at_shapes(self, shapes: Mapping[str, Shape]) -> Subject:
+        """Return the same with other shapes of inputs, by their names; findings stay."""
+        if self.graph is None:
+            return self
+        given = {}
+        for index, layer in enumerate(self.graph.layers):
+            names = [layer.name, *(name for port in layer.outputs for name in port.names)]
+            wanted = next((shapes[name] for name in names if name in shapes), None)
+            if layer.type == "Parameter" and wanted is not None and layer.outputs:
+                given[index] = TensorInfo(wanted, layer.outputs[0].element_type)
+        inference = infer(self.graph, self.context, given, collect=True)
+        return self._replace(inference=inference)
 
     def layers_of_findings(self) -> list[int]:
         """Return, for each finding, the index of the layer that it is about; -1: of none."""

@@ -69,7 +69,7 @@ def test_a_click_shows_the_layer(show: Show) -> None:
     ):  # fmt: skip
         assert text in panel
     # Sum and output of the diagram, and the map, are drawn from the numbers alone.
-    assert opened.page.locator(".heat rect").count() == 32 * 32
+    assert opened.page.locator(".heat rect").count() == 16 * 16
     opened.page.click("#panel button.link:has-text('up/bias')")
     assert opened.page.inner_text("#panel h2") == "Add"
     opened.require_quiet()

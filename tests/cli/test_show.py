@@ -181,3 +181,17 @@ def test_mistakes_of_runs(arguments: tuple[object, ...], message: str, tmp_path:
     assert done.exit_code == 2
     assert message in done.output
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("arguments", [("--shape", "1,3,6,7"), ("--input", "x.npy")])
+def test_a_dynamic_model_with_actual_shapes(arguments: tuple[str, ...], tmp_path: Path) -> None:
+    model = ROOT / "samples/upsample/bilinear_x2.xml"
+    np.save("x.npy", np.zeros((1, 3, 6, 7), np.uint8))
+    assert invoke_script("show", model, "--output", "dynamic.html").exit_code == 0
+    assert invoke_script("show", model, *arguments, "--output", "static.html").exit_code == 0
+    texts = {name: page_data(tmp_path / f"{name}.html")["pool"] for name in ("dynamic", "static")}
+    size = "1x3x{}x{} f32".replace("x", "\N{MULTIPLICATION SIGN}")
+    assert size.format("?", "?") in texts["dynamic"]
+    # 2*(6 - 1) + 4 - 3 - 3 and 2*(7 - 1) + 4 - 3 - 3
+    assert size.format(8, 10) in texts["static"]
+    assert any("taps" in item for item in texts["static"] if isinstance(item, dict))

@@ -88,10 +88,10 @@ function strip(axis) {
 // One or two axes as a map of the output's corner; with three, the last two.
 function heat(taps) {
   const [rows, columns] = taps.length > 1 ? taps.slice(-2) : [[1], taps[0]];
-  const tall = Math.min(rows.length, 32), wide = Math.min(columns.length, 32);
+  const tall = Math.min(rows.length, 16), wide = Math.min(columns.length, 16);
   let most = 1;
   for (let r = 0; r < tall; r++) for (let c = 0; c < wide; c++) most = Math.max(most, rows[r] * columns[c]);
-  const size = Math.max(8, Math.min(22, Math.floor(300 / wide)));
+  const size = Math.max(18, Math.min(22, Math.floor(300 / wide)));
   const cells = [];
   for (let r = 0; r < tall; r++) for (let c = 0; c < wide; c++) {
     const count = rows[r] * columns[c];
@@ -99,12 +99,12 @@ function heat(taps) {
       class: count ? "tap" : "hole", "fill-opacity": count ? 0.08 + 0.92 * count / most : null },
       svg("title", {}, `${count} taps`));
     cells.push(cell);
-    if (size >= 18) cells.push(svg("text", { class: count > most / 2 ? "over" : "under", x: (c + 0.5) * size,
+    cells.push(svg("text", { class: count > most / 2 ? "over" : "under", x: (c + 0.5) * size,
       y: (r + 0.5) * size + 3.5 }, String(count)));
   }
   const cut = tall < rows.length || wide < columns.length;
   return html("figure", {}, svg("svg", { class: "heat", width: wide * size, height: tall * size, role: "img",
     "aria-label": "taps of each output" }, ...cells),
     html("figcaption", {}, `${taps.length > 2 ? "last two axes, " : ""}${cut ? "first outputs, " : ""}` +
-      `1 to ${most} taps shown light to dark; red: no tap`));
+      (most > 1 ? `up to ${most} taps, faint to strong` : "1 tap") + "; red: none"));
 }
