@@ -471,6 +471,7 @@ def elementwise() -> IR:
     return ir
 
 
+@pytest.mark.usefixtures("plain_memory")
 @pytest.mark.parametrize("build", [u_net, decoder, elementwise])
 def test_peak_memory_is_near_the_lower_bound(build, tmp_path: Path) -> None:
     """NumPy reports its arrays to tracemalloc; weights are packed when that begins."""

@@ -189,6 +189,7 @@ NETWORKS = [
 ]  # fmt: skip
 
 
+@pytest.mark.usefixtures("plain_memory")
 @pytest.mark.parametrize(("build", "channels", "size"), NETWORKS)
 def test_the_peak_is_within_its_bound(
     build: Callable[[int, int], IR], channels: int, size: int, tmp_path: Path

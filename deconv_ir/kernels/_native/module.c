@@ -30,6 +30,10 @@ extern PyType_Spec block_spec;     /* direct/blocks.c */
 extern PyType_Spec pointwise_spec; /* pointwise/object.c */
 PyObject *pointwise_operations(void);
 PyObject *module_resample(PyObject *module, PyObject *arguments); /* resample/resample.c */
+PyObject *module_pool(PyObject *module, PyObject *arguments);     /* pooling/pooling.c */
+/* normalization/normalization.c */
+PyObject *module_standardize(PyObject *module, PyObject *arguments);
+PyObject *module_sum_rows(PyObject *module, PyObject *arguments);
 PyObject *module_recur(PyObject *module, PyObject *arguments);    /* recurrent/recurrent.c */
 
 static PyObject *module_isas(PyObject *module, PyObject *unused) {
@@ -68,6 +72,11 @@ static PyMethodDef module_methods[] = {
     {"recur", module_recur, METH_VARARGS,
      "recur(isa, is_gru, x, w, r, bias, cell or inner bias, hidden, steps, projected, backwards, "
      "threads): an LSTM or a GRU over time"},
+    {"pool", module_pool, METH_VARARGS,
+     "pool(isa, kind, data, out, ((kernel, stride, dilation, pad), ...), divisors, threads)"},
+    {"standardize", module_standardize, METH_VARARGS,
+     "standardize(isa, data, out, scale, bias, row, inner, eps, inside, divides, threads)"},
+    {"sum_rows", module_sum_rows, METH_VARARGS, "sum_rows(isa, data, out, threads)"},
     {"keep", module_keep, METH_O, "keep(bytes): how much memory of results is used again"},
     {"processor", module_processor, METH_NOARGS,
      "processor() -> (vendor, family, model, bytes of its second-level cache, whether AVX-512 is "
@@ -77,7 +86,7 @@ static PyMethodDef module_methods[] = {
 };
 
 /* Of the calls from Python; to be raised, here and in extension.py, when one changes. */
-enum { INTERFACE = 12 };
+enum { INTERFACE = 13 };
 
 static int add_type(PyObject *module, PyType_Spec *spec, const char *name) {
     PyObject *type = PyType_FromSpec(spec);

@@ -18,8 +18,11 @@ if TYPE_CHECKING:
 
 __all__ = ["allocator", "empty", "is_pooled", "set_memory_pool_limit"]
 
-# Smaller ones the C library's allocator hands out again by itself.
-_LARGE_BYTES = 8 << 20
+# Smaller ones the C library's allocator hands out again by itself: where it returns memory to the
+# system, each page of the next array costs as much as computing what goes there.
+_LARGE_BYTES = 256 << 10
+# From here on huge pages pay, also where nothing is kept.
+_HUGE_BYTES = 8 << 20
 # As much is kept as the compiled kernel keeps, for which blocks.c does the same.
 _kept_bytes = 192 << 20
 
@@ -72,7 +75,7 @@ def empty(shape: Sequence[int], dtype: np.dtype[Any]) -> Array:
         the array and all of its views are gone.
     """
     size = math.prod(shape) * dtype.itemsize
-    if not _LARGE_BYTES <= size <= sys.maxsize:
+    if not (_LARGE_BYTES if _kept_bytes else _HUGE_BYTES) <= size <= sys.maxsize:
         return np.empty(shape, dtype)
     module = compiled_module()
     if module is None:
@@ -89,7 +92,7 @@ def allocator(shape: Sequence[int], dtype: np.dtype[Any]) -> Callable[[], Array]
 def set_memory_pool_limit(limit_bytes: int) -> None:
     """Bound the memory of freed results that is kept for later results.
 
-    A result of 8 MiB or more goes back to a pool when its last view is gone.
+    A result of 256 KiB or more goes back to a pool when its last view is gone.
     The memory that the pool holds now is released.
 
     Parameters

@@ -196,12 +196,22 @@ class GroupNormalization(_Standardizing):
         self, shape: tuple[int, ...], axes: tuple[int, ...], dtype: Any, scratch_bytes: int
     ) -> Callable[[Arrays], Array]:
         """Return what normalises groups, and scales channels."""
+        from deconv_ir.kernels import empty
+        from deconv_ir.kernels.runtime.extension import compiled_module
+
         grouped = shape[0], self.num_groups, math.prod(shape[1:]) // self.num_groups
         found = super().function(grouped, axes, dtype, scratch_bytes)
         per_channel = (shape[1],) + (1,) * (len(shape) - 2)
+        compiled = dtype == np.float32 and compiled_module() is not None and math.prod(shape) > 0
 
         def run(arrays: Arrays) -> Array:
             data, scale, bias = arrays
+            if compiled:
+                from deconv_ir.kernels.normalization import standardize
+
+                out = empty(shape, dtype)
+                standardize(data, out, grouped[2], eps=self.epsilon, scale=scale, bias=bias)
+                return out
             result = found([data.reshape(grouped)]).reshape(shape)
             np.multiply(result, scale.reshape(per_channel), out=result)
             np.add(result, bias.reshape(per_channel), out=result)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+import functools
 import math
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -10,6 +11,7 @@ from typing import Any, NamedTuple
 from deconv_ir.ir.dtypes import Array
 from deconv_ir.ir.operation import Context, TensorInfo
 from deconv_ir.ir.shapes import element_count, static
+from deconv_ir.kernels.runtime.extension import compiled_module
 from deconv_ir.ops.numeric import np, widened_bytes, working_dtype
 
 # Elements that a thread works on at once, and the least that are squared at once.
@@ -49,6 +51,8 @@ def standardizer(
         inner = standardizer(moved, dtype, how._replace(axes=last), scratch_bytes)
         return lambda data: np.moveaxis(inner(np.moveaxis(data, how.axes, last)), last, how.axes)
     flat = math.prod(shape[:kept]), math.prod(shape[kept:])
+    if dtype == np.float32 and compiled_module() is not None and math.prod(flat):
+        return functools.partial(_compiled, flat[1], how)
     count, small = dtype.type(flat[1]), dtype.type(how.eps)
     block = max(1, _BLOCK // max(1, flat[1]))
     squared = _squared_elements(scratch_bytes, dtype.itemsize)
@@ -83,6 +87,15 @@ def standardizer(
         return result.reshape(shape)
 
     return run
+
+
+def _compiled(row: int, how: Standardizing, data: Array) -> Array:
+    from deconv_ir.kernels import empty
+    from deconv_ir.kernels.normalization import standardize
+
+    out, inside = empty(data.shape, data.dtype), how.mode is EpsMode.INSIDE_SQRT
+    standardize(data, out, row, eps=how.eps, inside=inside, divides=how.variance)
+    return out
 
 
 def _squared_elements(scratch_bytes: int, width: int) -> int:

@@ -41,14 +41,20 @@ class _AvgPool(Pooling):
         """Return what computes the means."""
         wide = self.sum_dtype(dtype)
         windows = self.windows(shape[2:])
-        add = slide(np.add, 0, shape, windows, (dtype, wide), context.scratch_bytes)
+        divisors = self._divisors(shape[2:], context.semantics)
+        add, divides = self.sliding(
+            slide(np.add, 0, shape, windows, (dtype, wide), context.scratch_bytes),
+            shape, dtype, divisors,
+        )  # fmt: skip
+        if divides:
+            return add
         count = np.ones((), np.int64)
-        for axis in self._divisors(shape[2:], context.semantics):
+        for axis in divisors:
             count = count[..., None] * axis
         divisor = np.maximum(count, 1) if wide.kind in "iu" else count.astype(wide)
 
-        def pool(data: Array) -> Array:
-            total = add(data)
+        def pool(data: Array, out: Array | None) -> Array:
+            total = add(data, out)
             if wide.kind in "iu":
                 return narrow(np.sign(total) * (np.abs(total) // divisor), dtype)
             total /= divisor

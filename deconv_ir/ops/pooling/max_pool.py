@@ -34,14 +34,15 @@ class _MaxPool(Pooling):
     def pool(self, shape: tuple[int, ...], dtype: Any, context: Context) -> Pool:
         """Return what computes the greatest elements."""
         windows, wide = self.windows(shape[2:]), working_dtype(dtype)
-        largest = slide(
-            np.maximum, _lowest(wide), shape, windows, (dtype, wide), context.scratch_bytes
-        )
+        largest, _ = self.sliding(
+            slide(np.maximum, _lowest(wide), shape, windows, (dtype, wide), context.scratch_bytes),
+            shape, dtype, None,
+        )  # fmt: skip
         if not any(along.empty for along in windows) and dtype == wide:
             return largest
 
-        def pool(data: Array) -> Array:
-            result = largest(data)
+        def pool(data: Array, out: Array | None) -> Array:
+            result = largest(data, out)
             self.fill_empty(result, windows)
             return narrow(result, dtype)
 
@@ -157,7 +158,11 @@ class _WithoutIndices(Kernel):
     ) -> Arrays:
         """Compute the greatest elements."""
         bound = self._context.scratch_bytes if budget is None else budget.scratch_bytes
-        return Pooling.execute(self._operation, inputs, self._context._replace(scratch_bytes=bound))
+        context, operation = self._context._replace(scratch_bytes=bound), self._operation
+        if out is None:
+            return Pooling.execute(operation, inputs, context)
+        operation.execute_into(inputs, context, out)
+        return (out,)
 
     def tiled(self, operation: Operation) -> Kernel:
         """Return the kernel of a tile."""

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from deconv_ir.ir.boxes import Box, LayerTile, nearest_element
+from deconv_ir.ir.dtypes import Array
 from deconv_ir.ir.geometry import (
     UNKNOWN,
     Axis,
@@ -33,8 +34,8 @@ from deconv_ir.ops.windows import (
     window_extent,
 )
 
-Pool = Callable[[Any], Any]
-"""Takes data of one shape, returns what they are pooled to."""
+Pool = Callable[[Any, Any], Any]
+"""Takes data of one shape, and an array for the result or None; returns the result."""
 
 ROUNDING = choice_of({"floor": Rounding.FLOOR, "ceil": Rounding.CEIL})
 ROUNDING_TORCH = choice(Rounding)
@@ -124,8 +125,47 @@ class Pooling(Operation):
         """Return what pools arrays of a shape; to be called without NumPy's warnings."""
         raise NotImplementedError
 
+    def sliding(
+        self, slide: Pool, shape: tuple[int, ...], dtype: Any, divisors: Sequence[Array] | None
+    ) -> tuple[Pool, bool]:
+        """Return what is done to the windows: compiled, or else what `slide` does.
+
+        Divisors are those of `kernels.pooling.pooler`.  Second, whether it is compiled: then
+        sums are divided as well.
+        """
+        from deconv_ir.kernels import empty
+        from deconv_ir.kernels.pooling import pooler
+
+        if dtype != np.float32 or 0 in shape:
+            return slide, False
+        geometry = self.geometry(shape[2:])
+        axes = zip(self.kernel, self.axes(), geometry, strict=True)
+        windows = [(k, axis.stride, axis.dilation, geo.pad_begin) for k, axis, geo in axes]
+        compiled = pooler(windows, divisors)
+        output = (*shape[:2], *(geo.output for geo in geometry))
+        if compiled is None or 0 in output or not compiled.takes(shape[2:], output[2:]):
+            return slide, False
+        run = compiled.run
+
+        def pool(data: Array, out: Array | None) -> Array:
+            result = empty(output, dtype) if out is None else out
+            run(data, result)
+            return result
+
+        return pool, True
+
     def bind(self, inputs: Infos, outputs: Infos, context: Context) -> Call:
         return pool_one(self, inputs[0], context)
+
+    def accepts_out(self, inputs: Infos, output: TensorInfo) -> bool:
+        """Write to an array where nothing is rounded in the end."""
+        found = output.element_type
+        return found is not None and self.sum_dtype(found.numpy()) == found.numpy()
+
+    def execute_into(self, inputs: Arrays, context: Context, out: Array) -> None:
+        data = inputs[0]
+        with np.errstate(all="ignore"):
+            self.pool(data.shape, data.dtype, context)(data, out)
 
     def tile(
         self, boxes: Sequence[Box | None], inputs: Infos, outputs: Infos, context: Context
@@ -161,14 +201,14 @@ class Pooling(Operation):
     def execute(self, inputs: Arrays, context: Context) -> Arrays:
         data = inputs[0]
         with np.errstate(all="ignore"):
-            return (self.pool(data.shape, data.dtype, context)(data),)
+            return (self.pool(data.shape, data.dtype, context)(data, None),)
 
 
 def pool_one(operation: Pooling, data: TensorInfo, context: Context) -> Call:
     """Bind a pooling that has one output."""
     assert data.element_type is not None, "a layer is bound where it is known"
     pool = operation.pool(static(data.shape), data.element_type.numpy(), context)
-    return lambda arrays, out: (pool(arrays[0]),)
+    return lambda arrays, out: (pool(arrays[0], out),)
 
 
 @functools.lru_cache(maxsize=512)

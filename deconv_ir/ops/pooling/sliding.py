@@ -167,8 +167,8 @@ def slide(
     windows: Sequence[Window],
     dtypes: tuple[Any, Any],
     scratch_bytes: int,
-) -> Callable[[Array], Array]:
-    """Return a function that combines the elements under each window.
+) -> Callable[..., Array]:
+    """Return a function that combines the elements under each window, into `out` if given.
 
     Parameters
     ----------
@@ -192,7 +192,7 @@ def slide(
     outputs = tuple(w.output for w in windows)
     result_shape = (*shape[:2], *outputs)
     if 0 in result_shape:
-        return lambda data: empty(result_shape, dtype)
+        return lambda data, out=None: empty(result_shape, dtype) if out is None else out
     elements = _elements(dtype, scratch_bytes)
     cut = _cut(planes, shape[2:], outputs, dtypes[0] != dtype, elements)
     starts = range(0, outputs[0], cut.rows)
@@ -203,8 +203,9 @@ def slide(
     ]
     jobs = -(-planes // cut.planes) * len(parts)
 
-    def run(data: Array) -> Array:
-        result = empty((planes, *outputs), dtype)
+    def run(data: Array, out: Array | None = None) -> Array:
+        made = empty(result_shape, dtype) if out is None else out
+        result = made.reshape(planes, *outputs)
         flat = data.reshape(planes, *shape[2:])
 
         def do(job: int) -> None:
@@ -220,7 +221,7 @@ def slide(
             do(0)
         else:
             run_jobs(lambda: do, jobs, get_threads())
-        return result.reshape(result_shape)
+        return made
 
     return run
 

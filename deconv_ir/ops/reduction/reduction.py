@@ -30,6 +30,8 @@ from deconv_ir.ops.values import (
 )
 
 Function = Callable[..., Any]
+# Elements below which NumPy's call is all that counts.
+_LEAST_COMPILED = 1 << 12
 
 
 class Reduction(Operation):
@@ -124,15 +126,32 @@ def _highest(dtype: Any) -> Any:
     return np.inf if dtype.kind == "f" else np.iinfo(dtype).max
 
 
+def _float_sum(x: Any, **how: Any) -> Any:
+    """Sum of floats; over the last axes of a larger array in f32 compiled."""
+    axis, keepdims = how["axis"], how["keepdims"]
+    kept = x.ndim - len(axis)
+    if x.dtype == np.float32 and x.size >= _LEAST_COMPILED and min(axis, default=0) >= kept:
+        from deconv_ir.kernels.normalization import sum_rows
+
+        sums = sum_rows(x, math.prod(x.shape[:kept]))
+        if sums is not None:
+            return sums.reshape((*x.shape[:kept], *(1,) * (len(axis) if keepdims else 0)))
+    return np.add.reduce(x, **how)
+
+
 def _mean(x: Any, **how: Any) -> Any:
     """Mean; of integers, cut toward zero."""
     if x.dtype.kind == "f":
         count = math.prod(x.shape[axis] for axis in how["axis"])
-        return np.add.reduce(x, **how) / x.dtype.type(count)
+        return _float_sum(x, **how) / x.dtype.type(count)
     total = np.sum(x, dtype=np.int64 if x.dtype.kind == "i" else np.uint64, **how)
     count = max(1, x.size // max(1, total.size))
     cut = np.abs(total) // count if x.dtype.kind == "i" else total // count
     return (np.sign(total) * cut if x.dtype.kind == "i" else cut).astype(x.dtype)
+
+
+def _sum(x: Any, **how: Any) -> Any:
+    return _float_sum(x, **how) if x.dtype.kind == "f" else np.sum(x, dtype=x.dtype, **how)
 
 
 def _l2(x: Any, **how: Any) -> Any:
@@ -181,7 +200,7 @@ def reduction(
 
 reduction(
     "ReduceSum",
-    lambda x, **how: np.sum(x, dtype=x.dtype, **how),
+    _sum,
     "Sum; integers wrap.",
     on_values=ADD,
 )

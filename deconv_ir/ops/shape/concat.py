@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from deconv_ir.errors import ShapeError
 from deconv_ir.ir.boxes import Box, LayerTile
+from deconv_ir.ir.dtypes import Array
 from deconv_ir.ir.geometry import UNKNOWN, Dim, bounds, interval
 from deconv_ir.ir.operation import (
     Arrays,
@@ -106,7 +107,14 @@ class Concat(Operation):
 
     def bind(self, inputs: Infos, outputs: Infos, context: Context) -> Call:
         concatenate, axis = np.concatenate, normalize_axis(self.axis, len(static(outputs[0].shape)))
-        return lambda arrays, out: (concatenate(arrays, axis),)
+        return lambda arrays, out: (concatenate(arrays, axis, out),)
+
+    def accepts_out(self, inputs: Infos, output: TensorInfo) -> bool:
+        """Write to an array."""
+        return output.element_type is not None and output.element_type.kind != "string"
+
+    def execute_into(self, inputs: Arrays, context: Context, out: Array) -> None:
+        np.concatenate(inputs, normalize_axis(self.axis, out.ndim), out)
 
     def tile(
         self, boxes: Sequence[Box | None], inputs: Infos, outputs: Infos, context: Context

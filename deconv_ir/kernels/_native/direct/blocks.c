@@ -12,7 +12,10 @@
 
 #include <stdlib.h>
 
-#define KEPT_BLOCKS 4
+#define KEPT_BLOCKS 64
+#define SMALL_PAGE 4096
+/* Smaller ones would take much more than is asked for. */
+#define HUGE_BLOCK ((int64_t)8 << 20)
 
 static int64_t kept_bytes = (int64_t)192 << 20;
 
@@ -45,8 +48,13 @@ static void *take(int64_t bytes, int64_t *room) {
             (best < 0 || kept[i].bytes < kept[best].bytes))
             best = i;
     if (best < 0) {
-        *room = round_up(bytes, HUGE_PAGE);
-        return allocate_huge(*room);
+        if (bytes >= HUGE_BLOCK) {
+            *room = round_up(bytes, HUGE_PAGE);
+            return allocate_huge(*room);
+        }
+        void *memory = NULL;
+        *room = round_up(bytes, SMALL_PAGE);
+        return posix_memalign(&memory, SMALL_PAGE, (size_t)*room) ? NULL : memory;
     }
     *room = kept[best].bytes;
     return take_out(best);

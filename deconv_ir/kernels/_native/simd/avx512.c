@@ -1,6 +1,8 @@
 /* Vectors of 64 bytes. */
 #include "native.h"
+#include "normalization/normalization.h"
 #include "pointwise/pointwise.h"
+#include "pooling/pooling.h"
 #include "recurrent/recurrent.h"
 #include "winograd/winograd.h"
 #ifdef DECONV_X86

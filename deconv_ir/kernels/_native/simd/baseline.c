@@ -1,6 +1,8 @@
 /* Vectors of 16 bytes: SSE2, NEON, or whatever the compiler makes of them. */
 #include "native.h"
+#include "normalization/normalization.h"
 #include "pointwise/pointwise.h"
+#include "pooling/pooling.h"
 #include "recurrent/recurrent.h"
 #include "winograd/winograd.h"
 

@@ -1,0 +1,143 @@
+/* Standardised rows and sums of rows, in f32, dealt out to threads. */
+#include "normalization/normalization.h"
+
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+
+/* Elements that are worth a thread of their own. */
+#define LEAST_SHARED 16384
+
+struct rows {
+    const struct row_functions *functions;
+    int64_t count, at_once; /* elements of a row; rows of a job */
+    int64_t rows;
+    int64_t inner, channels; /* elements that share scale and bias; numbers of these */
+    const float *data, *scale, *bias;
+    float *out;
+    float eps;
+    int inside, divides; /* eps is added inside the root; whether to divide at all */
+};
+
+static void standardize_row(const struct rows *r, int64_t row) {
+    const float *data = r->data + row * r->count;
+    float *out = r->out + row * r->count;
+    float how[4] = {(float)(r->functions->sum(data, r->count) / (double)r->count), 1, 1, 0};
+    if (r->divides) {
+        const double spread = r->functions->squares(data, r->count, how[0]) / (double)r->count;
+        how[1] = __builtin_sqrtf((float)spread + (r->inside ? r->eps : 0));
+        if (!r->inside) how[1] += r->eps;
+    }
+    for (int64_t i = 0; i < r->count; i += r->inner) {
+        if (r->scale) {
+            const int64_t channel = (row * r->count + i) / r->inner % r->channels;
+            how[2] = r->scale[channel];
+            how[3] = r->bias[channel];
+        }
+        r->functions->standardize(data + i, r->inner, how, r->divides, out + i);
+    }
+}
+
+static void do_standardize(void *context, int64_t job, void *scratch) {
+    (void)scratch;
+    const struct rows *r = context;
+    for (int64_t row = job * r->at_once; row < least(r->rows, (job + 1) * r->at_once); row++)
+        standardize_row(r, row);
+}
+
+static void do_sum(void *context, int64_t job, void *scratch) {
+    (void)scratch;
+    const struct rows *r = context;
+    for (int64_t row = job * r->at_once; row < least(r->rows, (job + 1) * r->at_once); row++)
+        r->out[row] = (float)r->functions->sum(r->data + row * r->count, r->count);
+}
+
+static const struct row_functions *functions_of(int isa) {
+#ifdef DECONV_X86
+    if (isa == ISA_AVX512) return &functions_rows_avx512;
+    if (isa == ISA_AVX2) return &functions_rows_avx2;
+#endif
+    (void)isa;
+    return &functions_rows_baseline;
+}
+
+static int run(struct rows *r, job_function function, long long threads) {
+    const int64_t all = r->rows * r->count;
+    r->at_once = most(1, LEAST_SHARED / most(1, r->count));
+    const int64_t shared = most(1, all / LEAST_SHARED);
+    begin_unlocked();
+    const int failed = parallel_run(function, r, divide_up(r->rows, r->at_once),
+                                    most(1, least(least(threads, MOST_THREADS), shared)), 0);
+    end_unlocked();
+    if (failed == OUT_OF_MEMORY) PyErr_NoMemory();
+    return failed;
+}
+
+/* Get buffers of f32, the second to be written. */
+static int take_buffers(PyObject *const *given, int count, int isa, Py_buffer *buffers,
+                        int *held) {
+    for (; *held < count; ++*held) {
+        const int flags = *held == 1 ? PyBUF_CONTIG : PyBUF_CONTIG_RO;
+        if (PyObject_GetBuffer(given[*held], &buffers[*held], flags)) return 0;
+    }
+    int good = isa >= 0 && isa < ISAS && isa_available((enum isa)isa);
+    for (int i = 0; i < count; i++) good = good && buffers[i].itemsize == 4;
+    return good;
+}
+
+static PyObject *finish(int failed, Py_buffer *buffers, int held) {
+    while (held > 0) PyBuffer_Release(&buffers[--held]);
+    if (failed && !PyErr_Occurred()) PyErr_SetString(PyExc_ValueError, "arrays do not fit");
+    if (failed) return NULL;
+    Py_RETURN_NONE;
+}
+
+/* standardize(isa, data, out, scale, bias, row, inner, eps, inside, divides, threads): rows of
+ * so many elements; scale and bias, or None, change after every `inner` elements. */
+PyObject *module_standardize(PyObject *module, PyObject *arguments) {
+    (void)module;
+    int isa, held = 0, failed = -1;
+    long long count, inner, threads;
+    PyObject *given[4];
+    struct rows r = {0};
+    if (!PyArg_ParseTuple(arguments, "iOOOOLLfppL", &isa, &given[0], &given[1], &given[2],
+                          &given[3], &count, &inner, &r.eps, &r.inside, &r.divides, &threads))
+        return NULL;
+    Py_buffer buffers[4];
+    const int scales = given[2] != Py_None;
+    int good = take_buffers(given, scales ? 4 : 2, isa, buffers, &held);
+    good = good && count > 0 && inner > 0 && count % inner == 0 &&
+           buffers[0].len == buffers[1].len && buffers[0].len / 4 % count == 0;
+    good = good && (!scales || (buffers[2].len == buffers[3].len && buffers[2].len > 0));
+    if (good) {
+        r.functions = functions_of(isa);
+        r.count = count, r.inner = inner, r.rows = buffers[0].len / 4 / count;
+        r.data = buffers[0].buf, r.out = buffers[1].buf;
+        if (scales) {
+            r.scale = buffers[2].buf, r.bias = buffers[3].buf;
+            r.channels = buffers[2].len / 4;
+        }
+        failed = run(&r, do_standardize, threads);
+    }
+    return finish(failed, buffers, held);
+}
+
+/* sum_rows(isa, data, out, threads): a sum for each element of out. */
+PyObject *module_sum_rows(PyObject *module, PyObject *arguments) {
+    (void)module;
+    int isa, held = 0, failed = -1;
+    long long threads;
+    PyObject *given[2];
+    if (!PyArg_ParseTuple(arguments, "iOOL", &isa, &given[0], &given[1], &threads)) return NULL;
+    Py_buffer buffers[2];
+    int good = take_buffers(given, 2, isa, buffers, &held);
+    good = good && buffers[1].len > 0 && buffers[0].len % buffers[1].len == 0;
+    if (good) {
+        struct rows r = {.functions = functions_of(isa),
+                         .count = buffers[0].len / buffers[1].len,
+                         .rows = buffers[1].len / 4,
+                         .data = buffers[0].buf,
+                         .out = buffers[1].buf};
+        failed = run(&r, do_sum, threads);
+    }
+    return finish(failed, buffers, held);
+}

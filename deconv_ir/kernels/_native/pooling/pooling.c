@@ -1,0 +1,159 @@
+/* Max and average pooling of up to three axes, in f32. */
+#include "pooling/pooling.h"
+
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+#include <string.h>
+
+/* Elements that are read for a job, and that are worth a thread of their own. */
+#define JOB_ELEMENTS 16384
+#define LEAST_SHARED 32768
+#define MOST_EXTENT ((int64_t)1 << 40)
+
+struct window_axis {
+    int64_t data, output, kernel, stride, dilation, pad;
+};
+
+struct pooling {
+    const struct pooling_functions *functions;
+    struct window_axis axes[AXES];
+    const float *data;
+    float *out;
+    const float *divisors[AXES]; /* by output; NULL: nothing is divided */
+    float neutral;
+    int64_t line;        /* elements of a padded row */
+    int64_t rows_of_job, jobs_of_plane;
+};
+
+/* The taps [first, last) of a window that lie in the data. */
+static void taps_within(const struct window_axis *a, int64_t output, int64_t *first,
+                        int64_t *last) {
+    const int64_t begin = output * a->stride - a->pad;
+    *first = begin < 0 ? divide_up(-begin, a->dilation) : 0;
+    *last = begin < a->data ? least(a->kernel, divide_up(a->data - begin, a->dilation)) : 0;
+}
+
+static void pool_row(const struct pooling *p, const float *plane, int64_t z, int64_t y,
+                     float *line, float *out) {
+    const struct window_axis *a = p->axes;
+    float *inside = line + a[2].pad;
+    int64_t first_z, last_z, first_y, last_y;
+    taps_within(&a[0], z, &first_z, &last_z);
+    taps_within(&a[1], y, &first_y, &last_y);
+    int begins = 1;
+    for (int64_t i = first_z; i < last_z; i++)
+        for (int64_t j = first_y; j < last_y; j++, begins = 0) {
+            const int64_t at_z = z * a[0].stride - a[0].pad + i * a[0].dilation;
+            const int64_t at_y = y * a[1].stride - a[1].pad + j * a[1].dilation;
+            p->functions->combine(plane + (at_z * a[1].data + at_y) * a[2].data, a[2].data,
+                                  begins, inside);
+        }
+    if (begins)
+        for (int64_t i = 0; i < a[2].data; i++) inside[i] = p->neutral;
+    p->functions->slide(line, a[2].stride, a[2].kernel, a[2].dilation, a[2].output, out);
+    if (!p->divisors[0]) return;
+    const float outer = p->divisors[0][z] * p->divisors[1][y];
+    for (int64_t x = 0; x < a[2].output; x++) out[x] /= outer * p->divisors[2][x];
+}
+
+static void do_job(void *context, int64_t job, void *scratch) {
+    const struct pooling *p = context;
+    const struct window_axis *a = p->axes;
+    const int64_t plane = job / p->jobs_of_plane, rows = a[0].output * a[1].output;
+    const int64_t first = job % p->jobs_of_plane * p->rows_of_job;
+    const float *data = p->data + plane * a[0].data * a[1].data * a[2].data;
+    float *out = p->out + (plane * rows + first) * a[2].output, *line = scratch;
+    for (int64_t i = 0; i < p->line; i++) line[i] = p->neutral;
+    for (int64_t row = first; row < least(rows, first + p->rows_of_job); row++) {
+        pool_row(p, data, row / a[1].output, row % a[1].output, line, out);
+        out += a[2].output;
+    }
+}
+
+static const struct pooling_functions *functions_of(int isa) {
+#ifdef DECONV_X86
+    if (isa == ISA_AVX512) return functions_pooling_avx512;
+    if (isa == ISA_AVX2) return functions_pooling_avx2;
+#endif
+    (void)isa;
+    return functions_pooling_baseline;
+}
+
+static int is_small(int64_t value) { return value >= 0 && value <= MOST_EXTENT; }
+
+/* Whether the extents suit: all numbers are small enough to be multiplied. */
+static int take_axes(struct pooling *p, const Py_buffer *data, const Py_buffer *out) {
+    if (data->ndim != AXES + 1 || out->ndim != AXES + 1 || data->itemsize != 4 ||
+        out->itemsize != 4 || data->shape[0] != out->shape[0] || data->len == 0 || out->len == 0)
+        return 0;
+    for (int i = 0; i < AXES; i++) {
+        struct window_axis *a = &p->axes[i];
+        a->data = data->shape[i + 1], a->output = out->shape[i + 1];
+        if (!is_small(a->kernel) || !is_small(a->stride) || !is_small(a->dilation) ||
+            !is_small(a->pad) || a->kernel < 1 || a->stride < 1 || a->dilation < 1 ||
+            (__int128)a->output * a->stride > MOST_EXTENT)
+            return 0;
+    }
+    const struct window_axis *x = &p->axes[2];
+    __int128 line = (__int128)(round_up(x->output, p->functions->lanes) +
+                               p->functions->lanes) * x->stride +
+                    (__int128)(x->kernel - 1) * x->dilation + x->pad + x->data;
+    if (line > MOST_EXTENT) return 0;
+    p->line = (int64_t)line;
+    return 1;
+}
+
+/* pool(isa, kind, data, out, ((kernel, stride, dilation, pad), ...), divisors, threads): the last
+ * three of four axes; divisors: None, or a list in f32 for each axis. */
+PyObject *module_pool(PyObject *module, PyObject *arguments) {
+    (void)module;
+    int isa, kind, held = 0, failed = -1;
+    long long threads;
+    PyObject *given[5] = {NULL};
+    struct pooling p = {.neutral = 0};
+    struct window_axis *a = p.axes;
+    if (!PyArg_ParseTuple(arguments, "iiOO((LLLL)(LLLL)(LLLL))OL", &isa, &kind, &given[0],
+                          &given[1], &a[0].kernel, &a[0].stride, &a[0].dilation, &a[0].pad,
+                          &a[1].kernel, &a[1].stride, &a[1].dilation, &a[1].pad, &a[2].kernel,
+                          &a[2].stride, &a[2].dilation, &a[2].pad, &given[2], &threads))
+        return NULL;
+    int count = 2;
+    if (given[2] != Py_None) {
+        if (!PyArg_ParseTuple(given[2], "OOO", &given[2], &given[3], &given[4])) return NULL;
+        count = 5;
+    }
+    Py_buffer buffers[5];
+    for (; held < count; held++)
+        if (PyObject_GetBuffer(given[held], &buffers[held],
+                               held == 1 ? PyBUF_CONTIG : PyBUF_CONTIG_RO))
+            goto end;
+    int good = isa >= 0 && isa < ISAS && isa_available((enum isa)isa) && kind >= 0 &&
+               kind < POOLINGS;
+    if (good) p.functions = &functions_of(isa)[kind];
+    good = good && take_axes(&p, &buffers[0], &buffers[1]);
+    for (int i = 2; i < count; i++) {
+        good = good && buffers[i].len == 4 * buffers[1].shape[i - 1];
+        p.divisors[i - 2] = buffers[i].buf;
+    }
+    if (!good) {
+        PyErr_SetString(PyExc_ValueError, "arrays do not fit");
+        goto end;
+    }
+    p.data = buffers[0].buf, p.out = buffers[1].buf;
+    if (kind == POOLED_MAX) p.neutral = -__builtin_inff();
+    const int64_t planes = buffers[0].shape[0];
+    const int64_t rows = a[0].output * a[1].output, read = buffers[0].len / 4 / planes;
+    p.rows_of_job = most(1, least(rows, rows * JOB_ELEMENTS / most(1, read)));
+    p.jobs_of_plane = divide_up(rows, p.rows_of_job);
+    const int64_t shared = most(1, buffers[0].len / 4 / LEAST_SHARED);
+    begin_unlocked();
+    failed = parallel_run(do_job, &p, planes * p.jobs_of_plane,
+                          most(1, least(least(threads, MOST_THREADS), shared)),
+                          p.line * (int64_t)sizeof(float));
+    end_unlocked();
+    if (failed == OUT_OF_MEMORY) PyErr_NoMemory();
+end:
+    while (held > 0) PyBuffer_Release(&buffers[--held]);
+    if (failed) return NULL;
+    Py_RETURN_NONE;
+}

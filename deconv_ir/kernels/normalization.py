@@ -1,0 +1,74 @@
+"""Compiled standardisation and sums of rows, in f32."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from deconv_ir.kernels.runtime.cpu import INSTRUCTION_SETS, instruction_set
+from deconv_ir.kernels.runtime.extension import compiled_module
+from deconv_ir.kernels.runtime.threads import get_threads
+
+if TYPE_CHECKING:
+    from deconv_ir.ir.dtypes import Array
+
+__all__ = ["standardize", "sum_rows"]
+
+
+def standardize(
+    data: Array,
+    out: Array,
+    row: int,
+    *,
+    eps: float,
+    inside: bool = True,
+    divides: bool = True,
+    scale: Array | None = None,
+    bias: Array | None = None,
+) -> bool:
+    """Write rows from which their mean is taken, divided by their deviation.
+
+    Parameters
+    ----------
+    data, out : ndarray
+        f32; `out` is contiguous.
+    row : int
+        Elements of a row; rows lie one after the other.
+    eps : float
+        Added to the variance, or (``inside=False``) to its root.
+    divides : bool
+        Whether to divide at all.
+    scale, bias : ndarray, optional
+        One number for each index of the second axis of `data`.
+
+    Returns
+    -------
+    bool
+        False: the extension was not built, or the arrays are not of f32.
+    """
+    module = compiled_module()
+    if module is None or data.dtype != np.float32 or not data.size:
+        return False
+    inner = row
+    if scale is not None:
+        inner = data.size // (data.shape[0] * data.shape[1])
+        scale = np.ascontiguousarray(scale, np.float32)
+        bias = np.ascontiguousarray(bias, np.float32)
+    module.standardize(
+        INSTRUCTION_SETS.index(instruction_set()), np.ascontiguousarray(data), out, scale, bias,
+        row, inner, eps, inside, divides, get_threads(),
+    )  # fmt: skip
+    return True
+
+
+def sum_rows(data: Array, rows: int) -> Array | None:
+    """Return the sums of `rows` rows of equal length, ``[rows]``; None: left to NumPy."""
+    module = compiled_module()
+    if module is None or data.dtype != np.float32 or not data.size or not rows:
+        return None
+    out = np.empty(rows, np.float32)
+    module.sum_rows(
+        INSTRUCTION_SETS.index(instruction_set()), np.ascontiguousarray(data), out, get_threads()
+    )
+    return out

@@ -1,0 +1,81 @@
+"""Compiled pooling of f32 over one to three axes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from deconv_ir.kernels.runtime.cpu import INSTRUCTION_SETS, instruction_set
+from deconv_ir.kernels.runtime.extension import compiled_module
+from deconv_ir.kernels.runtime.threads import get_threads
+
+if TYPE_CHECKING:
+    from deconv_ir.ir.dtypes import Array
+
+__all__ = ["Pooler", "pooler"]
+
+_AXES, _MOST_PADDED = 3, 1024
+
+
+class Pooler(NamedTuple):
+    """Pools ``[N, C, *X]`` into ``[N, C, *Y]``, both f32.
+
+    Attributes
+    ----------
+    takes : callable
+        Whether it takes extents X and Y; others are left to NumPy.
+    run : callable
+        Takes the data and the contiguous output.
+    """
+
+    takes: Callable[[Sequence[int], Sequence[int]], bool]
+    run: Callable[[Array, Array], None]
+
+
+def pooler(
+    windows: Sequence[tuple[int, int, int, int]], divisors: Sequence[Array] | None
+) -> Pooler | None:
+    """Return what pools over one to three axes.
+
+    Parameters
+    ----------
+    windows : sequence of tuple
+        For each axis: kernel, stride, dilation, and padding before the data.
+    divisors : sequence of ndarray or None
+        Numbers whose product divides the sum under a window, for each axis; None: the greatest
+        element is taken, NaN if one is, -inf where there is none.
+
+    Returns
+    -------
+    Pooler or None
+        None: the extension was not built.
+    """
+    module, rank = compiled_module(), len(windows)
+    if module is None or not 1 <= rank <= _AXES:
+        return None
+    missing = _AXES - rank
+    axes, blank = ((1, 1, 1, 0),) * missing + tuple(windows), (1,) * missing
+    kind, lists = 0, None
+    if divisors is not None:
+        ones = [np.ones(1, np.float32)] * missing
+        kind, lists = 1, (*ones, *(np.ascontiguousarray(d, np.float32) for d in divisors))
+    isa, pool, threads = INSTRUCTION_SETS.index(instruction_set()), module.pool, get_threads()
+
+    def takes(extents: Sequence[int], outputs: Sequence[int]) -> bool:
+        # Rows are padded: none is that is mostly padding.
+        sane = all(
+            pad >= 0 and pad + y * stride + kernel * dilation < 4 * (x + y) + _MOST_PADDED
+            for (kernel, stride, dilation, pad), x, y in zip(windows, extents, outputs, strict=True)
+        )
+        return sane and all(n > 0 for n in (*extents, *outputs))
+
+    def run(data: Array, out: Array) -> None:
+        planes = data.shape[0] * data.shape[1]
+        pool(
+            isa, kind, np.ascontiguousarray(data).reshape(planes, *blank, *data.shape[2:]),
+            out.reshape(planes, *blank, *out.shape[2:]), axes, lists, threads,
+        )  # fmt: skip
+
+    return Pooler(takes, run)
