@@ -10,6 +10,7 @@ from spec_forms import FORMS, XML, pygments
 
 from deconv_ir.errors import DeconvError
 from deconv_ir.spec_examples.check import check_document
+from deconv_ir.spec_examples.corrections import corrections
 from deconv_ir.spec_examples.fix import fix_document
 from deconv_ir.spec_examples.judgement import Verdict
 from deconv_ir.spec_examples.text import Document
@@ -64,6 +65,9 @@ def test_damaged_documents(seed: int) -> None:
         judgements = check_document(document)
         for judgement in judgements:
             assert (judgement.verdict is Verdict.RIGHT) <= bool(judgement.computed)
+            hints = [f.hint or "" for f in judgement.findings]
+            announced = any("deconv-spec fix" in hint for hint in hints)
+            assert announced == bool(corrections(judgement, document)[0])
             for finding in judgement.findings:
                 assert finding.line is not None
                 assert 1 <= finding.line <= lines
