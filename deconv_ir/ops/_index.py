@@ -14,6 +14,7 @@ convolution.convolution: Convolution GroupConvolution
 convolution.deformable: DeformableConvolution
 convolution.onednn: ConvTranspose ConvolutionBackwardData
 convolution.openvino: ConvolutionBackpropData GroupConvolutionBackpropData
+detection.multiclass: MatrixNms MulticlassNms
 detection.nms: NonMaxSuppression
 detection.roi_align: ROIAlign ROIAlignRotated
 detection.yolo: RegionYolo ReorgYolo

@@ -11,6 +11,7 @@ from .dsl import Case, c, f32, i64, o, p, s64
 
 def cases():
     yield from suppression()
+    yield from multiclass()
     yield from regions()
     yield from patches()
     yield from searching()
@@ -75,6 +76,47 @@ def suppression():
         (p("f16", 1, 6, 4, values=boxes(1, 6)), p("f16", 1, 2, 6, low=0, high=1), s64(3), c(0.4)),
         semantics="openvino",
     )
+
+
+def multiclass():
+    for order, across, kept in itertools.product(("classid", "score"), (True, False), (-1, 5)):
+        common = {
+            "sort_result_type": order,
+            "sort_result_across_batch": across,
+            "keep_top_k": kept,
+            "score_threshold": 0.2,
+            "nms_top_k": 6,
+        }
+        given = (f32(2, 9, 4, values=boxes(2, 9)), f32(2, 3, 9, low=0, high=1))
+        # Within an image, the CPU plugin's MatrixNms knows the order by score alone.
+        decays = ("linear", "gaussian") if across or order == "score" else ()
+        for decay, normalized in itertools.product(decays, (True, False)):
+            yield Case(
+                f"matrix_nms-{order}-{across}-{kept}-{decay}-{normalized}",
+                lambda b, s, d=decay, n=normalized, a=common: o[8].matrix_nms(
+                    b, s, decay_function=d, normalized=n, post_threshold=0.1, output_type="i32", **a
+                ),
+                given,
+            )
+        for version, eta, background in itertools.product((8, 9), (1.0, 0.7), (-1, 1)):
+            yield Case(
+                f"multiclass_nms-{version}-{order}-{across}-{kept}-{eta}-{background}",
+                lambda b, s, v=version, e=eta, g=background, a=common: o[v].multiclass_nms(
+                    b, s, iou_threshold=0.6, nms_eta=e, background_class=g, **a
+                ),
+                given,
+                dynamic=False,  # OpenVINO's shape rule fails on scores of unknown rank
+            )
+        yield Case(
+            f"multiclass_nms-9-{order}-{across}-{kept}-roisnum",
+            lambda b, s, n, a=common: o[9].multiclass_nms(b, s, n, iou_threshold=0.4, **a),
+            (
+                f32(3, 9, 4, values=boxes(3, 9)),
+                f32(3, 9, low=0, high=1),
+                p("i64", 2, values=[5, 4]),
+            ),
+            dynamic=False,
+        )
 
 
 def regions():
