@@ -129,16 +129,45 @@ def special(tmp_path: Path) -> Path:
     return folder
 
 
-@pytest.mark.parametrize("name", ["fifo", "link", "loop", "terminal", "folder", "device"])
+REPORTS = [("lint", "model.xml", "--output"), ("spec", "check", "doc.md", "--output")]
+
+
+@pytest.mark.parametrize("name", ["fifo", "link", "device"])
+@pytest.mark.parametrize("command", REPORTS, ids=" ".join)
+def test_reports_are_written_to_devices_and_fifos(
+    command: tuple[str, ...], name: str, folder: Path, special: Path
+) -> None:
+    """As /dev/stdout is; they stay what they are."""
+    path = special / name
+    if not os.path.lexists(path):
+        pytest.skip("a device cannot be made here (needs root)")
+    (folder / "doc.md").write_text("# Nothing\n")
+    before = path.lstat().st_mode
+    # Open for both, so that no side waits for the other; a pipe holds more than a report.
+    reader = os.open(path, os.O_RDWR)
+    try:
+        code, _, error = run(*command, f"special/{name}", cwd=folder)
+        text = b"" if name == "device" else os.read(reader, 1 << 16)
+    finally:
+        os.close(reader)
+    assert code == (1 if command[0] == "lint" else 0), error
+    assert name == "device" or (b"IR401" if command[0] == "lint" else b"0 examples") in text
+    assert path.lstat().st_mode == before
+
+
 @pytest.mark.parametrize(
-    "command",
+    ("command", "name"),
     [
-        ("run", *RUN[:3], "--force", "--output"),
-        ("lint", "model.xml", "--output"),
-        ("lint", "model.xml", "--update-baseline", "--baseline"),
-        ("spec", "check", "doc.md", "--output"),
+        (command, name)
+        for command in (
+            ("run", *RUN[:3], "--force", "--output"),
+            ("lint", "model.xml", "--update-baseline", "--baseline"),
+            *REPORTS,
+        )
+        for name in ("fifo", "link", "loop", "terminal", "folder", "device")
+        if command not in REPORTS or name in ("loop", "terminal", "folder")
     ],
-    ids=" ".join,
+    ids=lambda v: v if isinstance(v, str) else " ".join(v),
 )
 def test_devices_and_fifos_are_not_replaced(
     command: tuple[str, ...], name: str, folder: Path, special: Path

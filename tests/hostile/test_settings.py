@@ -65,12 +65,12 @@ def test_settings_that_are_no_files_are_none(own: str, name: str, folder: Path) 
     [
         ("tool = 3", ""),
         ("[tool]\ndeconv-lint = 3", "deconv-lint must be a table, found 3"),
-        ("[tool.deconv-lint]\nselect = " + "[" * 100_000, "the settings are no TOML"),
+        ("[tool.deconv-lint]\nselect = " + "[" * 100_000, "the settings are not valid TOML"),
         ("[tool.deconv-lint]\nselect = [['a']]", "select must be a list of strings"),
         ("[tool.deconv-lint]\nseverities = 3", "severities must be"),
         ("[tool.deconv-lint]\ndeep = 1", "deep must be true or false"),
-        ("[tool.deconv-lint]\n\0", "the settings are no TOML"),
-        ("[tool.deconv-lint]\n# \udcff", "cannot read the settings"),
+        ("[tool.deconv-lint]\n\0", "the settings are not valid TOML"),
+        ("[tool.deconv-lint]\n# \udcff", "the settings are not valid TOML"),
     ],
     ids=lambda v: v[:30],
 )
@@ -93,7 +93,7 @@ def test_baselines_of_another_form(text: str, folder: Path) -> None:
     (folder / "known").write_bytes(text.encode("utf-8", "surrogateescape"))
     code, _, error = run("lint", "model.xml", "--baseline", "known", cwd=folder)
     assert code == 2
-    assert "this is no baseline of deconv-lint" in one_error_line(error)
+    assert "not a baseline of deconv-lint" in one_error_line(error)
 
 
 def test_bounds_are_far_beyond_what_anybody_writes() -> None:
