@@ -48,6 +48,10 @@ def one_layer(kind: str, version: str, example: Example) -> tuple[Model, dict[st
     return deconv_ir.load(text.encode(), weights, accuracy="direct", warn=False), arrays
 
 
+# Their shapes depend on values of the run.
+OF_VALUES = {"NonMaxSuppression", "NonZero", "Unique"}
+
+
 @pytest.mark.parametrize(("kind", "version", "text"), CASES, ids=lambda value: str(value)[:60])
 def test_an_axis_that_can_be_tiled_gives_the_bits_of_the_whole(
     kind: str, version: str, text: str
@@ -57,7 +61,7 @@ def test_an_axis_that_can_be_tiled_gives_the_bits_of_the_whole(
         return  # constants alone: there is nothing to run
     expected = model.run(arrays)
     for name, result in expected.items():
-        if kind == "NonZero":
+        if kind in OF_VALUES:
             with pytest.raises(deconv_ir.UnsupportedError, match="values of the run"):
                 model.tiled(output=name)
             continue
