@@ -5,6 +5,7 @@ The page places boxes by the same rules, in `page/place.js`, as groups are opene
 
 from __future__ import annotations
 
+import heapq
 from collections.abc import Collection, Mapping, Sequence
 from itertools import pairwise
 from typing import NamedTuple
@@ -72,16 +73,16 @@ def first_open(scene: Scene, limit: int = DRAWN_AT_FIRST) -> set[int]:
     """Choose the groups to open at first: small ones, as long as the drawing is not large."""
     chosen: set[int] = set()
     visible = 1
-    frontier = {0}
+    frontier = [(len(scene.levels[0].boxes), 0)]
     while frontier:
-        number = min(frontier, key=lambda n: (len(scene.levels[n].boxes), n))
-        frontier.remove(number)
-        inside = scene.levels[number].boxes
-        if number and visible + len(inside) > limit:
-            continue
+        count, number = heapq.heappop(frontier)
+        if number and visible + count > limit:
+            break
         chosen.add(number)
-        visible += len(inside)
-        frontier.update(b for b in inside if b in scene.levels and (scene.boxes[b].count == 1))
+        visible += count
+        for box in scene.levels[number].boxes:
+            if box in scene.levels and scene.boxes[box].count == 1:
+                heapq.heappush(frontier, (len(scene.levels[box].boxes), box))
     return chosen
 
 

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import base64
 import json
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from deconv_ir.drawing.sketch import Sketch, tensor_text
+from deconv_ir.drawing.notebook import DRAWN, OPEN
+from deconv_ir.drawing.sketch import Sketch, draw, sketch_of, tensor_text
+from deconv_ir.drawing.svg import write_svg
 from deconv_ir.errors import DeconvError
 from deconv_ir.execute.buffers import tensor_bytes
 from deconv_ir.ir.graph import GraphLocation, Layer
-from deconv_ir.ir.infer import Inference
+from deconv_ir.ir.infer import Inference, infer
 from deconv_ir.ir.operation import Context, TensorInfo
 from deconv_ir.ir.options import Semantics
 from deconv_ir.ops.constants.constant import Const
@@ -164,11 +167,27 @@ class _Gatherer:
         if shared:
             facts["f"] = self.pool.add(shared)
             self.totals["flop"] += shared.get("flop", 0)
+        if bodies := self._bodies(layer):
+            facts["bodies"] = bodies
         if reach := self.reaches.get(index):
             if id(reach) not in self.shared_reaches:
                 self.shared_reaches[id(reach)] = self.pool.add([_reach(axis) for axis in reach])
             facts["r"] = self.shared_reaches[id(reach)]
         return facts
+
+    def _bodies(self, layer: Layer) -> list[dict[str, Any]]:
+        """Draw the graphs that a layer runs, as images; of a large one, only its size is told."""
+        found = []
+        for body in layer.operation.bodies if layer.operation.implemented else ():
+            facts: dict[str, Any] = {"name": body.name, "layers": len(body.graph.layers)}
+            inferred = infer(body.graph, self.context, collect=True).outputs
+            drawn = draw(sketch_of(body.graph, inferred), open_limit=OPEN, drawn_limit=DRAWN)
+            if drawn is not None:
+                image = write_svg(body.name, *drawn).encode()
+                source = base64.b64encode(image).decode()
+                facts["source"] = f"data:image/svg+xml;base64,{source}"
+            found.append(facts)
+        return found
 
     def _computed(
         self, index: int, layer: Layer, inputs: list[TensorInfo], outputs: Sequence[TensorInfo]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -76,17 +77,22 @@ class Subject(NamedTuple):
         layers = self.graph.layers
         labels = {layer.label: index for index, layer in enumerate(layers)}
         ids = {layer.id: index for index, layer in enumerate(layers)}
+        lines = [layer.line or 0 for layer in layers]
         found = []
         for finding in self.findings:
             place = finding.place
             index = labels.get(finding.layer or "", -1)
             if isinstance(place, GraphLocation):
-                if place.layer is not None and place.layer < len(layers):
-                    # Of layers with the same label the one meant; a body's findings name its own.
-                    same = layers[place.layer].label == finding.layer
-                    index = place.layer if same else index
-                elif place.edge is not None and place.edge < len(self.graph.edges):
-                    index = ids.get(self.graph.edges[place.edge].to_layer, -1)
+                edges = () if place.edge is None else self.graph.edges[place.edge : place.edge + 1]
+                meant = () if place.layer is None else layers[place.layer : place.layer + 1]
+                if edges:
+                    index = ids.get(edges[0].to_layer, -1)
+                elif meant and place.layer is not None and meant[0].label == finding.layer:
+                    index = place.layer  # of layers with the same label, this one
+            # A body's layers are not drawn: their findings belong to the layer that runs it.
+            around = bisect_right(lines, finding.line or 0) - 1
+            if finding.layer and around >= 0 and layers[around].operation.bodies:
+                index = around
             found.append(index)
         return found
 

@@ -14,6 +14,8 @@ from xml.sax.saxutils import quoteattr
 import numpy as np
 import pytest
 from drawn_networks import chain, large
+from linter.test_bodies import MODEL as LOOP
+from linter.test_bodies import add
 from lxml import etree
 from support import IR, deconvolution_ir
 
@@ -231,3 +233,31 @@ def test_a_loaded_model() -> None:
     model = deconv_ir.load(ROOT / "samples/block/block.xml")
     data = page_data(write_page(subject_of(model)))
     assert data["totals"]["constants"] == 2
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "code"),
+    [
+        (add(3, "2,1,4", "2,1,4"), add(3, "2,1,5", "2,1,4"), "IR401"),
+        ('name="state" type="Parameter" version="opset1"', 'name="state" type="Param"', "IR214"),
+    ],
+)
+def test_findings_of_a_body_belong_to_the_layer_that_runs_it(
+    old: str, new: str, code: str, tmp_path: Path
+) -> None:
+    weights = tmp_path / "m.bin"
+    weights.write_bytes(bytes(16))
+    assert old in LOOP
+    data = page_data(write_page(subject(LOOP.replace(old, new, 1), weights)))
+    names = {data["layers"][f["at"]]["n"] for f in data["findings"] if f["code"] == code}
+    assert names == {"ti"}
+
+
+def test_bodies_are_drawn() -> None:
+    data = page_data(write_page(subject(LOOP)))
+    (loop,) = (layer for layer in data["layers"] if layer["n"] == "ti")
+    (body,) = loop["bodies"]
+    assert (body["name"], body["layers"]) == ("body", 7)
+    image = base64.b64decode(body["source"].partition(",")[2])
+    texts = [element.text for element in etree.fromstring(image).iter("{*}text")]
+    assert texts.count("Add") == 2

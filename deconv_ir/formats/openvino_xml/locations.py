@@ -17,6 +17,7 @@ class Locator:
         self.document = document
         self.source = document.source
         self._elements: dict[int, Element] = {}
+        self._ports: dict[tuple[int, str], list[Element]] = {}
 
     def element(self, start: int) -> Element:
         """Return the element that begins at an offset, with its descendants."""
@@ -36,10 +37,13 @@ class Locator:
 
     def port(self, index: int, side: str, port: int) -> Element | None:
         """Return the element of a port."""
-        section = self.layer(index).first(side)
-        if section is None:
-            return None
-        return next((p for i, p in enumerate(section.named("port")) if i == port), None)
+        # A layer may have thousands of ports, and a finding for each.
+        ports = self._ports.get((index, side))
+        if ports is None:
+            section = self.layer(index).first(side)
+            ports = [] if section is None else list(section.named("port"))
+            self._ports[index, side] = ports
+        return ports[port] if port < len(ports) else None
 
     def span(self, place: GraphLocation | Span) -> Span:
         """Return the narrowest span of the text that contains a location."""

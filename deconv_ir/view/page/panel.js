@@ -34,6 +34,7 @@ function showLayer(index) {
     (layer.in || []).map((number, k) => constantPart(layer, number, k)),
     data.constants[index] ? constantFigures("Values", index) : null,
     picturesPart(layer),
+    bodiesPart(layer),
     formulaPart(facts),
     padsPart(facts),
     reachPart(layer),
@@ -120,6 +121,11 @@ function histogram({ bins, min, max }) {
   return svg("svg", { class: "histogram", viewBox: "0 0 288 76", width: 288, height: 76, role: "img",
     "aria-label": "histogram" }, ...bars,
     svg("text", { x: 0, y: 74 }, String(min)), svg("text", { x: 288, y: 74, class: "right" }, String(max)));
+}
+
+function bodiesPart(layer) {
+  return (layer.bodies || []).map(({ name, layers: count, source }) => section(`${name}, ${count} layers`,
+    source ? html("img", { class: "body", src: source, alt: name }) : null));
 }
 
 function formulaPart(facts) {
