@@ -5,8 +5,9 @@ Measured with OpenVINO 2026.4: `make mutate-lint` asks it again where it is inst
 
 from __future__ import annotations
 
+import math
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 from deconv_ir.ir.dtypes import ELEMENT_TYPES
@@ -22,11 +23,47 @@ NO_OPSET: Final = (None, "", "extension", "experimental")
 REQUIRED: Final = {
     "DepthToSpace": ("block_size",),
     "SpaceToDepth": ("block_size",),
-    "PSROIPooling": ("output_dim", "mode"),
-    "DeformableConvolution": ("deformable_group",),
+    "PSROIPooling": ("output_dim", "mode", "group_size", "spatial_scale"),
+    "DeformableConvolution": ("deformable_group", "group"),
     "ReorgYolo": ("stride",),
+    "Bucketize": ("output_type",),
+    "RandomUniform": ("output_type",),
+    "PriorBoxClustered": ("width", "height"),
+    "Col2Im": ("strides", "dilations", "pads_begin", "pads_end"),
 }
 """Attributes that the reader wants, and a class here has a default for, or there is none."""
+
+NOT_EMPTY: Final = {
+    "PriorBoxClustered": ("width", "height"),
+    "Col2Im": REQUIRED["Col2Im"],
+    "StridedSlice": ("begin_mask",),
+    **dict.fromkeys(("RNNCell", "GRUCell", "LSTMCell"), ("activations",)),
+}
+"""Lists that the reader does not take empty."""
+_TOP: Final = dict.fromkeys(("nms_top_k", "keep_top_k", "background_class"), (-1.0, math.inf))
+RANGES: Final[dict[str, dict[str, tuple[float, float]]]] = {
+    "MatrixNms": _TOP,
+    "MulticlassNms": {**_TOP, "nms_eta": (0.0, 1.0)},
+    "PSROIPooling": {
+        "output_dim": (1.0, math.inf),
+        "group_size": (1.0, math.inf),
+        "spatial_scale": (math.ulp(0.0), math.inf),
+    },
+    "BinaryConvolution": {
+        **dict.fromkeys(("strides", "dilations"), (1.0, math.inf)),
+        **dict.fromkeys(("pads_begin", "pads_end"), (0.0, math.inf)),
+    },
+    "ExtractImagePatches": dict.fromkeys(("sizes", "strides", "rates"), (1.0, math.inf)),
+}
+"""Type -> attribute -> the smallest and the largest number that the reader takes."""
+EQUALLY_LONG: Final = {
+    "StridedSlice": tuple(
+        f"{name}_mask" for name in ("begin", "end", "new_axis", "shrink_axis", "ellipsis")
+    ),
+    "BinaryConvolution": ("strides", "dilations", "pads_begin", "pads_end"),
+    "PriorBoxClustered": ("width", "height"),
+}
+"""Lists that have as many elements as each other."""
 
 _DIGITS: Final = r"\s*[-+]?\d+\s*"
 _REAL: Final = r"\s*[-+]?(\d+\.?\d*|\.\d+)(e[-+]?\d+)?\s*"
@@ -64,7 +101,7 @@ spatial_bins_x spatial_bins_y top_k
 _REALS: Final = """
 bias box_coordinate_scale box_size_scale confidence_threshold gaussian_sigma iou_threshold
 max_delta_log_wh nms_eta nms_thresh nms_threshold offset part_size pad_value post_threshold
-score_threshold spatial_scale step step_heights step_widths trans_std
+score_threshold spatial_scale step step_h step_heights step_w step_widths trans_std
 """
 _INTEGER_LISTS: Final = """
 dilations kernel mask output_size pads_begin pads_end pyramid_scales rates sizes stride strides
@@ -91,9 +128,6 @@ FORMS: Final = {
     "auto_pad": (_PADS, _PADS.replace("|", ", ")),
 }
 """Values of attributes of operations that have no class here: name -> expression, in words."""
-
-POSITIVE: Final = {"ExtractImagePatches": ("sizes", "strides", "rates")}
-"""Lists of such operations in which 0 is refused."""
 
 
 def refused_form(index: int, layer: Layer) -> Iterator[Report]:
@@ -124,11 +158,11 @@ def refused_attributes(index: int, layer: Layer) -> Iterator[Report]:
                 expected=allowed,
                 actual=value,
             )
-    masks = {name: value.count(",") for name, value in written.items() if value}
-    if layer.type == "StridedSlice" and len(set(masks.values())) > 1:
+    lists = [name for name in EQUALLY_LONG.get(layer.type, ()) if written.get(name)]
+    if len({written[name].count(",") for name in lists}) > 1:
         yield Report(
-            "OpenVINO's reader refuses masks of different lengths",
-            GraphLocation(layer=index, attribute=min(masks, key=lambda name: masks[name])),
+            f"OpenVINO's reader refuses {', '.join(lists)} of different lengths",
+            GraphLocation(layer=index, attribute=min(lists, key=lambda n: written[n].count(","))),
         )
     required = REQUIRED.get(layer.type, ())
     if layer.type == "ShapeOf" and layer.version != "opset1":
@@ -145,6 +179,13 @@ def _refused_value(layer: Layer, name: str, value: str, spec: AttributeSpec | No
     """Return what is read in place of a value; empty where that is read."""
     if value and not value.strip():
         return "nothing, or a value"
+    if not value and name in NOT_EMPTY.get(layer.type, ()):
+        return "a list that is not empty"
+    least, most = RANGES.get(layer.type, {}).get(name, (-math.inf, math.inf))
+    if not all(least <= number <= most for number in _numbers(value)):
+        return (
+            f"numbers >= {least:g}" if most == math.inf else f"numbers from {least:g} to {most:g}"
+        )
     if spec is None:
         return _refused_by_form(layer, name, value)
     if name == "auto_pad" and layer.type in DECONVOLUTION:
@@ -162,6 +203,24 @@ def _refused_value(layer: Layer, name: str, value: str, spec: AttributeSpec | No
     return ""
 
 
+def _numbers(text: str) -> list[float]:
+    """Return the numbers of a list; other elements are left to other checks."""
+    return [float(part) for part in text.split(",") if re.fullmatch(_REAL, part, re.IGNORECASE)]
+
+
+def unmatched_variables(layers: Sequence[Layer]) -> Iterator[Report]:
+    """Look for Assigns to a variable that no ReadValue has."""
+    read = {dict(layer.attributes).get("variable_id") for layer in layers if layer.type != "Assign"}
+    for index, layer in enumerate(layers):
+        name = dict(layer.attributes).get("variable_id")
+        if layer.type == "Assign" and name not in read:
+            yield Report(
+                f"OpenVINO's reader refuses an Assign to {name!r}, which no ReadValue reads",
+                GraphLocation(layer=index, attribute="variable_id"),
+                actual=name,
+            )
+
+
 def _refused_by_form(layer: Layer, name: str, value: str) -> str:
     """Judge an attribute of an operation that has no class here, such as NonMaxSuppression."""
     from deconv_ir.ops.opsets import OPERATIONS
@@ -175,6 +234,4 @@ def _refused_by_form(layer: Layer, name: str, value: str) -> str:
     exact = layer.type == "ROIPooling"
     if form and not re.fullmatch(form, value, 0 if exact else re.IGNORECASE):
         return shown
-    if name in POSITIVE.get(layer.type, ()) and "0" in [n.strip() for n in value.split(",")]:
-        return "positive integers"
     return ""

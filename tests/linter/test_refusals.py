@@ -19,6 +19,12 @@ CONVOLUTION = {
 }
 PATCHES = {"sizes": "3,3", "strides": "2,2", "rates": "1,1", "auto_pad": "valid"}
 NMS = {"box_encoding": "corner", "sort_result_descending": "true", "output_type": "i64"}
+TOP = {"nms_top_k": "-1", "keep_top_k": "-1", "background_class": "-1", "nms_eta": "1"}
+POOLING = {"output_dim": "1", "group_size": "2", "spatial_scale": "0.5", "mode": "average"}
+COLUMNS = {"strides": "1,1", "dilations": "1,1", "pads_begin": "0,0", "pads_end": "0,0"}
+BINARY = {**COLUMNS, "mode": "xnor-popcount", "pad_value": "0", "auto_pad": "explicit"}
+CLUSTERED = {"width": "8,4", "height": "16,4", "offset": "0.5", "step_w": "0"}
+RANDOM = {"alignment": "tensorflow", "output_type": "f32"}
 PRIOR = {"offset": "0.5", "step": "8", "min_size": "4", "max_size": "8", "aspect_ratio": "2"}
 
 
@@ -38,6 +44,20 @@ def found(kind: str, attributes: dict[str, str], folder: Path, version: str) -> 
         ("Convolution", CONVOLUTION, {"auto_pad": "Valid "}, "opset1"),
         ("ExtractImagePatches", PATCHES, {"strides": "0,2"}, "opset3"),
         ("NonMaxSuppression", NMS, {"box_encoding": "corners"}, "opset9"),
+        ("ExtractImagePatches", PATCHES, {"sizes": ""}, "opset3"),
+        ("MulticlassNms", TOP, {"nms_eta": "2"}, "opset9"),
+        ("MulticlassNms", TOP, {"keep_top_k": "-2"}, "opset9"),
+        ("MatrixNms", TOP, {"background_class": "-2"}, "opset8"),
+        ("PSROIPooling", POOLING, {"spatial_scale": "0"}, "opset1"),
+        ("PSROIPooling", POOLING, {"group_size": None}, "opset1"),
+        ("Col2Im", COLUMNS, {"strides": "-1,1"}, "opset15"),
+        ("Col2Im", COLUMNS, {"pads_end": None}, "opset15"),
+        ("BinaryConvolution", BINARY, {"strides": "1"}, "opset1"),
+        ("BinaryConvolution", BINARY, {"dilations": "0,1"}, "opset1"),
+        ("PriorBoxClustered", CLUSTERED, {"width": "8"}, "opset1"),
+        ("PriorBoxClustered", CLUSTERED, {"step_w": "x"}, "opset1"),
+        ("RandomUniform", RANDOM, {"output_type": None}, "opset8"),
+        ("Bucketize", {"output_type": "i32"}, {"output_type": None}, "opset3"),
         ("PriorBox", PRIOR, {"offset": "abc"}, "opset8"),
         ("PriorBox", PRIOR, {"step": ""}, "opset8"),
         (
@@ -49,7 +69,7 @@ def found(kind: str, attributes: dict[str, str], folder: Path, version: str) -> 
         ("Convert", {"destination_type": "f32"}, {"destination_type": "fp32"}, "opset1"),
         ("ShapeOf", {"output_type": "i64"}, {"output_type": "I64"}, "opset3"),
         ("SoftMax", {"axis": "1"}, {"axis": "x"}, "opset8"),
-        ("RandomUniform", {"alignment": "tensorflow"}, {"alignment": "-1"}, "opset8"),
+        ("RandomUniform", RANDOM, {"alignment": "-1"}, "opset8"),
         ("Gelu", {"approximation_mode": "ERF"}, {"approximation_mode": " ERF"}, "opset7"),
     ],
 )
@@ -62,8 +82,8 @@ def test_values(
 ) -> None:
     changed = {k: v for k, v in {**attributes, **changes}.items() if v is not None}
     before = found(kind, attributes, tmp_path, version)
-    assert not {"IR303", "IR306", "IR312"} & before
-    assert {"IR303", "IR306", "IR312"} & found(kind, changed, tmp_path, version)
+    assert not {"IR303", "IR306", "IR307", "IR312"} & before
+    assert {"IR303", "IR306", "IR307", "IR312"} & found(kind, changed, tmp_path, version)
 
 
 @pytest.mark.parametrize(
@@ -92,3 +112,15 @@ def test_question_mark_is_refused(tmp_path: Path) -> None:
     assert "IR114" not in {f.code for f in deconv_ir.lint(path)}
     path.write_text(path.read_text().replace("<dim>-1</dim>", "<dim>?</dim>"))
     assert "IR114" in {f.code for f in deconv_ir.lint(path)}
+
+
+@pytest.mark.parametrize(("name", "is_refused"), [("state", False), ("states", True)])
+def test_assign_without_read_value(name: str, is_refused: bool, tmp_path: Path) -> None:
+    ir = IR()
+    start = ir.const(np.zeros((1, 4), np.float32))
+    state = {"variable_type": "f32", "variable_shape": "1,4"}
+    read = ir.layer("ReadValue", [start], {"variable_id": "state", **state}, version="opset6")
+    ir.layer("Assign", [read], {"variable_id": name}, version="opset6")
+    ir.result(read)
+    codes = {finding.code for finding in deconv_ir.lint(ir.save(tmp_path), severity="error")}
+    assert ("IR312" in codes) is is_refused

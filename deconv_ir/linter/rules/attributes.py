@@ -240,10 +240,12 @@ def unreached_outputs(
 
 def refused_by_openvino(context: LintContext) -> Iterator[Report]:
     """Look for values of attributes that OpenVINO's reader refuses."""
-    from deconv_ir.linter.refusals import refused_attributes
+    from deconv_ir.linter.refusals import refused_attributes, unmatched_variables
 
     if context.graph.bare or context.onednn:
         return
+    if "Assign" in context.by_type and not context.is_body:
+        yield from unmatched_variables(context.graph.layers)
     right: set[tuple[int, int]] = set()
     for index, layer in enumerate(context.graph.layers):
         key = (id(layer.operation), id(layer.attributes))  # layers share equal ones
