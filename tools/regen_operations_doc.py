@@ -41,7 +41,6 @@ FAMILIES = {
         "PriorBoxClustered Proposal ROIPooling",
         "legacy of SSD, R-FCN, Faster R-CNN and Detectron",
     ),
-    "detection": ("NMSRotated", "not yet"),
     "binary networks": ("BinaryConvolution", "not yet"),
     "random numbers": ("Multinomial", "not yet"),
     "graphs and tables": (

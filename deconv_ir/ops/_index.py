@@ -15,7 +15,7 @@ convolution.deformable: DeformableConvolution
 convolution.onednn: ConvTranspose ConvolutionBackwardData
 convolution.openvino: ConvolutionBackpropData GroupConvolutionBackpropData
 detection.multiclass: MatrixNms MulticlassNms
-detection.nms: NonMaxSuppression
+detection.nms: NMSRotated NonMaxSuppression
 detection.roi_align: ROIAlign ROIAlignRotated
 detection.yolo: RegionYolo ReorgYolo
 elementwise.activations: Clamp Elu Gelu HardSigmoid PReLU Selu Swish

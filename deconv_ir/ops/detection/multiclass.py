@@ -10,7 +10,16 @@ from deconv_ir.ir.dtypes import I64, Array, ElementType
 from deconv_ir.ir.geometry import UNKNOWN, Dim, bounds, interval
 from deconv_ir.ir.operation import Arrays, Context, Infos, Operation, TensorInfo
 from deconv_ir.ir.shapes import intersect_dims
-from deconv_ir.ops.base import attribute, boolean, choice, integer, number, operation, result_type
+from deconv_ir.ops.base import (
+    attribute,
+    boolean,
+    choice,
+    choice_of,
+    integer,
+    number,
+    operation,
+    result_type,
+)
 from deconv_ir.ops.checks import check_rank, check_shape, check_type, merged_type, misfit, product
 from deconv_ir.ops.numeric import narrow, np
 
@@ -18,9 +27,13 @@ from deconv_ir.ops.numeric import narrow, np
 class SortResult(enum.Enum):
     """The order of the boxes."""
 
-    CLASS = "class"
+    CLASS = "classid"
     SCORE = "score"
     NONE = "none"
+
+
+# The documents say `class`, and OpenVINO reads and writes `classid`.
+_ORDERS = {order.value: order for order in SortResult} | {"class": SortResult.CLASS}
 
 
 class Decay(enum.Enum):
@@ -42,9 +55,7 @@ class Found(NamedTuple):
 class _Multiclass(Operation):
     """The best boxes of each class of each image: class, score and corners; index; their number."""
 
-    sort_result_type: SortResult = attribute(
-        choice(SortResult, classid=SortResult.CLASS), SortResult.NONE
-    )
+    sort_result_type: SortResult = attribute(choice_of(_ORDERS), SortResult.NONE)
     sort_result_across_batch: bool = attribute(boolean(), False)
     output_type: ElementType = attribute(result_type(), I64)
     score_threshold: float = attribute(number(), 0.0)

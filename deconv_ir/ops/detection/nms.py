@@ -1,11 +1,11 @@
-"""OpenVINO NonMaxSuppression-1, -3, -4, -5 and -9: boxes that overlap no better one."""
+"""OpenVINO NonMaxSuppression-1, -3, -4, -5, -9 and NMSRotated-13: boxes without a better one."""
 
 from __future__ import annotations
 
 import enum
 import operator
 from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 from deconv_ir.ir.dtypes import F32, I64, Array, ElementType
 from deconv_ir.ir.geometry import UNKNOWN, Dim, bounds, interval, monotone
@@ -58,10 +58,20 @@ class _NonMaxSuppression(Operation):
     equals a threshold, the runtime does not: `semantics` chooses.
     """
 
-    box_encoding: BoxEncoding = attribute(choice(BoxEncoding), BoxEncoding.CORNER)
     sort_result_descending: bool = attribute(boolean(), True)
 
     output_type: ElementType = I64
+    box_encoding: BoxEncoding = BoxEncoding.CORNER
+    numbers: ClassVar[int] = 4
+    """Numbers that a box has."""
+
+    def prepared(self, boxes: Array) -> Array:
+        """Return the boxes in the form that `overlaps` takes."""
+        return _corners(boxes, self.box_encoding)
+
+    def overlaps(self, box: Array, others: Array) -> Array:
+        """Return intersection over union of a box with others."""
+        return _overlaps(box, others)
 
     def infer(self, inputs: Infos, context: Context) -> tuple[TensorInfo, ...]:
         boxes, scores = inputs[:2]
@@ -71,7 +81,8 @@ class _NonMaxSuppression(Operation):
         for info, name in zip(inputs[2:], INPUTS[2:], strict=False):
             check_type(info, name, "integer" if name == INPUTS[2] else "float")
             check_single(info, name)
-        found = check_shape(boxes, "boxes", (UNKNOWN, UNKNOWN, 4)) or (UNKNOWN, UNKNOWN, 4)
+        unknown = (UNKNOWN, UNKNOWN, self.numbers)
+        found = check_shape(boxes, "boxes", unknown) or unknown
         batches, count = found[:2]
         stated = check_shape(scores, "scores", (batches, UNKNOWN, count))
         batches, classes, count = stated or (batches, UNKNOWN, count)
@@ -87,7 +98,7 @@ class _NonMaxSuppression(Operation):
 
     def _select(self, inputs: Arrays, context: Context) -> tuple[Array, Array]:
         """Return batch, class and index of the selected boxes, and their scores."""
-        boxes = _corners(np.asarray(inputs[0], np.float32), self.box_encoding)
+        boxes = self.prepared(np.asarray(inputs[0], np.float32))
         scores = np.asarray(inputs[1], np.float32)
         numbers = [only(array, name) for array, name in zip(inputs[2:], INPUTS[2:], strict=False)]
         most = int(numbers[0]) if numbers else 0
@@ -97,7 +108,7 @@ class _NonMaxSuppression(Operation):
         kept: list[Any] = []
         for batch, row in enumerate(scores):
             for number, values in enumerate(row):
-                for index, score in _one_class(boxes[batch], values, most, limits):
+                for index, score in self._one_class(boxes[batch], values, most, limits):
                     places.append((batch, number, index))
                     kept.append(score)
         indices = np.array(places, np.int64).reshape(-1, 3)
@@ -106,6 +117,29 @@ class _NonMaxSuppression(Operation):
             order = np.argsort(-found, kind="stable")
             indices, found = indices[order], found[order]
         return indices, found
+
+    def _one_class(
+        self, boxes: Array, scores: Array, most: int, limits: Thresholds
+    ) -> Iterator[tuple[int, Any]]:
+        """Iterate over the boxes of a class that are kept: index and score."""
+        enough: Callable[[Any, Any], Any] = operator.gt if limits.strict else operator.ge
+        apart: Callable[[Any, Any], Any] = operator.lt if limits.strict else operator.le
+        left = np.flatnonzero(enough(scores, limits.score))
+        left = left[np.argsort(-scores[left], kind="stable")]
+        scores = scores[left]
+        for _ in range(most):
+            if not len(left):
+                return
+            best = int(np.argmax(scores)) if limits.sigma > 0 else 0
+            yield int(left[best]), scores[best]
+            rest = np.delete(left, best)
+            scores = np.delete(scores, best)
+            overlaps = self.overlaps(boxes[left[best]], boxes[rest])
+            keep = apart(overlaps, limits.iou)
+            if limits.sigma > 0:
+                scores = scores * np.exp(np.float32(-0.5) / limits.sigma * overlaps * overlaps)
+                keep &= enough(scores, limits.score)
+            left, scores = rest[keep], scores[keep]
 
 
 @operation(
@@ -117,6 +151,8 @@ class _NonMaxSuppression(Operation):
 )
 class NonMaxSuppression(_NonMaxSuppression):
     """The boxes of each class that overlap no box with a better score."""
+
+    box_encoding: BoxEncoding = attribute(choice(BoxEncoding), BoxEncoding.CORNER)
 
 
 @operation(
@@ -132,22 +168,12 @@ class NonMaxSuppression(_NonMaxSuppression):
 class NonMaxSuppression3(_NonMaxSuppression):
     """The boxes of each class that overlap no box with a better score."""
 
+    box_encoding: BoxEncoding = attribute(choice(BoxEncoding), BoxEncoding.CORNER)
     output_type: ElementType = attribute(result_type(), I64)
 
 
-@operation(
-    "NonMaxSuppression",
-    "opset5",
-    "opset9",
-    inputs=INPUTS,
-    required=2,
-    examples=(
-        "f32[1,3,4], f32[1,2,3], i64[]{2}, f32[]{0.5}, f32[]{0}, f32[]{0.5} "
-        "-> i64[0..4,3], f32[0..4,3], i64[1]",
-    ),
-)
-class NonMaxSuppression5(_NonMaxSuppression):
-    """The boxes of each class that overlap no better one, their scores, and how many they are."""
+class _WithScores(_NonMaxSuppression):
+    """The boxes, their scores, and how many they are."""
 
     output_type: ElementType = attribute(result_type(), I64)
 
@@ -164,6 +190,88 @@ class NonMaxSuppression5(_NonMaxSuppression):
         rows = np.concatenate([indices[:, :2].astype(np.float32), scores[:, None]], 1)
         dtype = self.output_type.numpy()
         return (indices.astype(dtype), rows, np.array([len(indices)], dtype))
+
+
+@operation(
+    "NonMaxSuppression",
+    "opset5",
+    "opset9",
+    inputs=INPUTS,
+    required=2,
+    examples=(
+        "f32[1,3,4], f32[1,2,3], i64[]{2}, f32[]{0.5}, f32[]{0}, f32[]{0.5} "
+        "-> i64[0..4,3], f32[0..4,3], i64[1]",
+    ),
+)
+class NonMaxSuppression5(_WithScores):
+    """The boxes of each class that overlap no better one, their scores, and how many they are."""
+
+    box_encoding: BoxEncoding = attribute(choice(BoxEncoding), BoxEncoding.CORNER)
+
+
+@operation(
+    "NMSRotated",
+    "opset13",
+    inputs=INPUTS[:5],
+    examples=(
+        "f32[1,3,5], f32[1,2,3], i64[]{2}, f32[]{0.5}, f32[]{0} "
+        "-> i64[0..4,3], f32[0..4,3], i64[1]",
+    ),
+)
+class NMSRotated(_WithScores):
+    """Turned boxes (center x and y, width, height, angle in radians) that overlap no better one."""
+
+    clockwise: bool = attribute(boolean(), True)
+
+    numbers = 5
+
+    def prepared(self, boxes: Array) -> Array:
+        """Return the corners of the boxes, in their order around them: [..., 4, 2]."""
+        angle = boxes[..., 4] if self.clockwise else -boxes[..., 4]
+        cos, sin = np.cos(angle)[..., None], np.sin(angle)[..., None]
+        x = boxes[..., 2:3] / 2 * np.array([-1, 1, 1, -1], np.float32)
+        y = boxes[..., 3:4] / 2 * np.array([-1, -1, 1, 1], np.float32)
+        corners = np.stack([x * cos - y * sin, x * sin + y * cos], -1)
+        return np.asarray(corners + boxes[..., None, :2], np.float32)
+
+    def overlaps(self, box: Array, others: Array) -> Array:
+        """Return intersection over union of a box with others."""
+        found = np.zeros(len(others), np.float32)
+        area = abs(_area(box.tolist()))
+        for place, other in enumerate(others.tolist()):
+            common = abs(_area(_clipped(box.tolist(), other)))
+            union = area + abs(_area(other)) - common
+            found[place] = common / union if union > 0 else 0
+        return found
+
+
+Point = list[float]
+
+
+def _area(corners: list[Point]) -> float:
+    """Return the signed area of a polygon, by the shoelace formula."""
+    pairs = zip(corners, corners[1:] + corners[:1], strict=True)
+    return sum(a[0] * b[1] - b[0] * a[1] for a, b in pairs) / 2
+
+
+def _clipped(corners: list[Point], window: list[Point]) -> list[Point]:
+    """Return what of a polygon is within a convex one (Sutherland and Hodgman 1974)."""
+    sign = 1 if _area(window) >= 0 else -1
+    for start, end in zip(window, window[1:] + window[:1], strict=True):
+        sides = [
+            sign * ((end[0] - start[0]) * (y - start[1]) - (end[1] - start[1]) * (x - start[0]))
+            for x, y in corners
+        ]
+        kept: list[Point] = []
+        for i, (point, side) in enumerate(zip(corners, sides, strict=True)):
+            before, other = corners[i - 1], sides[i - 1]
+            if (side >= 0) is not (other >= 0):
+                part = other / (other - side)
+                kept.append([a + (b - a) * part for a, b in zip(before, point, strict=True)])
+            if side >= 0:
+                kept.append(point)
+        corners = kept
+    return corners
 
 
 def _from_zero(dim: Dim) -> tuple[int, int | None]:
@@ -189,27 +297,3 @@ def _overlaps(box: Array, others: Array) -> Array:
     union = area + areas - common
     valid = (areas > 0) & (area > 0)
     return np.where(valid, common / np.where(valid, union, 1), 0)
-
-
-def _one_class(
-    boxes: Array, scores: Array, most: int, limits: Thresholds
-) -> Iterator[tuple[int, Any]]:
-    """Iterate over the boxes of a class that are kept: index and score."""
-    enough: Callable[[Any, Any], Any] = operator.gt if limits.strict else operator.ge
-    apart: Callable[[Any, Any], Any] = operator.lt if limits.strict else operator.le
-    left = np.flatnonzero(enough(scores, limits.score))
-    left = left[np.argsort(-scores[left], kind="stable")]
-    scores = scores[left]
-    for _ in range(most):
-        if not len(left):
-            return
-        best = int(np.argmax(scores)) if limits.sigma > 0 else 0
-        yield int(left[best]), scores[best]
-        rest = np.delete(left, best)
-        scores = np.delete(scores, best)
-        overlaps = _overlaps(boxes[left[best]], boxes[rest])
-        keep = apart(overlaps, limits.iou)
-        if limits.sigma > 0:
-            scores = scores * np.exp(np.float32(-0.5) / limits.sigma * overlaps * overlaps)
-            keep &= enough(scores, limits.score)
-        left, scores = rest[keep], scores[keep]

@@ -12,6 +12,7 @@ from deconv_ir.ir.dtypes import F32, I32
 from deconv_ir.operations import Context, TensorInfo
 from deconv_ir.ops.detection.nms import (
     BoxEncoding,
+    NMSRotated,
     NonMaxSuppression,
     NonMaxSuppression3,
     NonMaxSuppression5,
@@ -99,3 +100,37 @@ def test_the_number_of_boxes_is_bounded() -> None:
     most = TensorInfo((), I32, value=(4,))
     shape = NonMaxSuppression5().infer([*inputs, most], Context())[0].shape
     assert str(shape) == "(0..24, 3)"
+
+
+def inside(box: np.ndarray, points: np.ndarray, clockwise: bool) -> np.ndarray:
+    """Which points a turned box holds."""
+    x, y, width, height, angle = box
+    turn = angle if clockwise else -angle
+    dx, dy = points[:, 0] - x, points[:, 1] - y
+    along = dx * np.cos(turn) + dy * np.sin(turn)
+    across = dy * np.cos(turn) - dx * np.sin(turn)
+    return (abs(along) <= width / 2) & (abs(across) <= height / 2)
+
+
+@pytest.mark.parametrize("clockwise", [True, False])
+def test_turned_boxes(clockwise: bool) -> None:
+    """Areas are counted on a grid; no overlap is near the threshold."""
+    rng = np.random.default_rng(1)
+    boxes = np.concatenate(
+        [rng.uniform(0, 2, (7, 2)), rng.uniform(1, 2, (7, 2)), rng.uniform(-3, 3, (7, 1))], -1
+    ).astype(np.float32)
+    grid = np.stack(np.meshgrid(*[np.arange(-2, 4, 0.01)] * 2), -1).reshape(-1, 2)
+    held = [inside(box, grid, clockwise) for box in boxes]
+    scores = rng.uniform(0.1, 1, 7).astype(np.float32)
+    kept: list[int] = []
+    for i in sorted(range(7), key=lambda i: -scores[i]):
+        ious = [(held[i] & held[k]).sum() / (held[i] | held[k]).sum() for k in kept]
+        assert all(abs(iou - 0.3) > 0.01 for iou in ious)
+        if all(iou < 0.3 for iou in ious):
+            kept.append(i)
+    inputs = [boxes[None], scores[None, None], np.array(9), np.float32(0.3), np.float32(0)]
+    operation = NMSRotated(clockwise=clockwise)
+    found, rows, count = operation.execute(list(map(np.asarray, inputs)), Context())
+    assert found[:, 2].tolist() == kept
+    np.testing.assert_array_equal(rows[:, 2], scores[kept])
+    assert count.tolist() == [len(kept)]

@@ -78,7 +78,28 @@ def suppression():
     )
 
 
+def turned(count):
+    rng = np.random.default_rng(4)
+    return np.concatenate(
+        [
+            rng.uniform(0, 3, (2, count, 2)),
+            rng.uniform(1, 2, (2, count, 2)),
+            rng.uniform(-3, 3, (2, count, 1)),
+        ],
+        -1,
+    )
+
+
 def multiclass():
+    for clockwise, ordered in itertools.product((True, False), (True, False)):
+        yield Case(
+            f"nms_rotated-{clockwise}-{ordered}",
+            lambda b, s, n, i, t, w=clockwise, r=ordered: o[13].nms_rotated(
+                b, s, n, i, t, r, "i32", w
+            ),
+            (f32(2, 8, 5, values=turned(8)), f32(2, 3, 8, low=0, high=1), s64(5), c(0.3), c(0.1)),
+            semantics="openvino",
+        )
     for order, across, kept in itertools.product(("classid", "score"), (True, False), (-1, 5)):
         common = {
             "sort_result_type": order,
