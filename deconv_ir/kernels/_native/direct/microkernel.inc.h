@@ -29,15 +29,20 @@ typedef ELEMENT NAME(loose)
 #define INLINE static inline __attribute__((always_inline))
 
 #if LANES == 2
+#define EVEN_LANES(x, y) __builtin_shufflevector(x, y, 0, 2)
 #define ZIP_LOW(x, y) __builtin_shufflevector(x, y, 0, 2)
 #define ZIP_HIGH(x, y) __builtin_shufflevector(x, y, 1, 3)
 #elif LANES == 4
+#define EVEN_LANES(x, y) __builtin_shufflevector(x, y, 0, 2, 4, 6)
 #define ZIP_LOW(x, y) __builtin_shufflevector(x, y, 0, 4, 1, 5)
 #define ZIP_HIGH(x, y) __builtin_shufflevector(x, y, 2, 6, 3, 7)
 #elif LANES == 8
+#define EVEN_LANES(x, y) __builtin_shufflevector(x, y, 0, 2, 4, 6, 8, 10, 12, 14)
 #define ZIP_LOW(x, y) __builtin_shufflevector(x, y, 0, 8, 1, 9, 2, 10, 3, 11)
 #define ZIP_HIGH(x, y) __builtin_shufflevector(x, y, 4, 12, 5, 13, 6, 14, 7, 15)
 #elif LANES == 16
+#define EVEN_LANES(x, y) \
+    __builtin_shufflevector(x, y, 0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30)
 #define ZIP_LOW(x, y) \
     __builtin_shufflevector(x, y, 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23)
 #define ZIP_HIGH(x, y) \
@@ -264,6 +269,15 @@ static void NAME(load)(enum element from, const void *in, int64_t stride, int64_
         memcpy(out, in, (size_t)count * sizeof(ELEMENT));
         return;
     }
+    if (stride == 2 && NATIVE(from)) {
+        const ELEMENT *pairs = in;
+        int64_t i = 0;
+        /* The last vector would read behind the last element. */
+        for (; i + LANES < count; i += LANES)
+            STORE(out + i, EVEN_LANES(LOAD(pairs + 2 * i), LOAD(pairs + 2 * i + LANES)));
+        for (; i < count; i++) out[i] = pairs[2 * i];
+        return;
+    }
     switch (from) {
 #if IS_FLOAT
     case F32: COPY_IN(float, e)
@@ -335,6 +349,7 @@ static const struct kernels NAME(kernels) = {
 #undef LOAD
 #undef STORE
 #undef INLINE
+#undef EVEN_LANES
 #undef ZIP_LOW
 #undef ZIP_HIGH
 #undef ELEMENT
