@@ -199,9 +199,10 @@ class TiledRun:
         return taken
 
     def work_of(self, tile: Tile) -> int:
-        """Return the number of elements that all layers of a tile compute."""
-        infos = tile.plan.infos
-        return sum(element_count(static(infos[step.made][0].shape)) for step in tile.plan.steps)
+        """Return the number of elements that all layers of a tile compute; crops compute none."""
+        infos, own = tile.plan.infos, len(self._walk.graph.layers)
+        made = [step.made for step in tile.plan.steps if step.layer < own]
+        return sum(element_count(static(infos[index][0].shape)) for index in made)
 
     def run(self, tile: Tile, read: Read) -> Array:
         """Compute a tile.
