@@ -63,6 +63,7 @@ class Request(NamedTuple):
     threads: int | None
     memory_limit: int | None
     tile: str | None
+    two_pass: bool
     workers: int | None
     scheduler: str | None
     scheduler_file: str | None

@@ -194,6 +194,11 @@ def _list_operations() -> None:
     "--memory-limit allows. --resume continues an interrupted run.",
 )
 @click.option(
+    "--two-pass",
+    is_flag=True,
+    help="With --tile: compute what reductions and MVN need of whole axes in passes of their own.",
+)
+@click.option(
     "--workers",
     type=click.IntRange(1),
     metavar="N",

@@ -23,7 +23,15 @@ from deconv_ir.formats.volumes import (
 from deconv_ir.ir.boxes import Box, box_shape
 from deconv_ir.ir.shapes import element_count
 from deconv_ir.tiling.grid import Grid, fit_tile
-from deconv_ir.tiling.stream import Stream, check_types, choose_tile, default_budget, parse_tile
+from deconv_ir.tiling.stream import (
+    FileReader,
+    Stream,
+    check_types,
+    choose_tile,
+    default_budget,
+    parse_tile,
+)
+from deconv_ir.tiling.two_pass import precompute
 
 from .cluster import completed, connect, is_local, send_model, submit, wants_cluster, worker_threads
 from .common import EXIT_OK, Mistake, print_json
@@ -47,6 +55,8 @@ def run_tiled(model: Model, request: Request) -> int:
     """Compute the output tile by tile; it appears under its name when it is complete."""
     request.require_none_of(NOT_IN_TILES, "cannot be combined with --tile")
     assert request.tile is not None, "the caller has seen it"
+    if request.two_pass and (request.tile == "auto" or wants_cluster(request)):
+        raise Mistake("--two-pass requires a --tile SIZE, and one process")
     given = pair("--input", request.inputs, list(model.inputs))
     target = _target(request)
     inputs = {name: open_volume(path) for name, path in given.items()}
@@ -62,6 +72,8 @@ def run_tiled(model: Model, request: Request) -> int:
         journal = Journal(_beside(target, ".partial.tiles"), {})
         grid = _grid(run, request, journal)
         check_types(run, inputs)
+        if request.two_pass:
+            run = precompute(run, grid.tile, FileReader(run, inputs), _budget(request))
         return _Job(model, request, run, grid, inputs, target).run()
 
 
@@ -95,19 +107,24 @@ def _grid(run: TiledRun, request: Request, journal: Journal) -> Grid:
             tile = fit_tile(run.shape, asked)
         except ValueError as error:
             raise Mistake(f"--tile {request.tile}: {error}") from None
-        run.require_tileable(tile)
+        if not request.two_pass:
+            run.require_tileable(tile)
         return Grid(run.shape, tile)
     earlier = journal.read() if request.resume else None
     if earlier is not None:  # the tiles of the interrupted run, whatever memory there was
         tile = tuple(earlier[0].get("tile", ()))
         if len(tile) == len(run.shape):
             return Grid(run.shape, tile)
-    budget = default_budget()
-    if request.memory_limit is not None:
-        import psutil
+    return Grid(run.shape, choose_tile(run, _budget(request)))
 
-        budget = request.memory_limit - psutil.Process().memory_info().rss
-    return Grid(run.shape, choose_tile(run, budget))
+
+def _budget(request: Request) -> int:
+    """Return the bytes that a tile may take."""
+    if request.memory_limit is None:
+        return default_budget()
+    import psutil
+
+    return request.memory_limit - int(psutil.Process().memory_info().rss)
 
 
 class _Job:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 if TYPE_CHECKING:
     from deconv_ir.ir.operation import Operation
@@ -93,3 +93,23 @@ class LayerTile(NamedTuple):
     operation: Operation
     blocked: tuple[int, ...] = ()
     seen: tuple[int, ...] = ()
+
+
+class Statistic(Protocol):
+    """What a layer needs of whole axes of its first input; boxes of that are added in turn.
+
+    Attributes
+    ----------
+    inputs : int
+        How many inputs of the layer remain.
+    """
+
+    inputs: int
+
+    def add(self, box: Box, array: Any) -> None:
+        """Take the elements of a box into account."""
+        ...
+
+    def result(self) -> Operation:
+        """Return the operation that takes the place of the layer's."""
+        ...

@@ -18,6 +18,7 @@ from deconv_ir.ir.shapes import Shape, format_shape, static
 
 if TYPE_CHECKING:
     from deconv_ir.ir.body import Body
+    from deconv_ir.ir.boxes import Statistic
     from deconv_ir.ir.lazy_tensor import Constant, LazyTensor
     from deconv_ir.ir.scratchpad import AlgorithmCandidate, ScratchpadBudget
 
@@ -487,8 +488,14 @@ class Operation(Record):
         """
         blocked: set[int] = set()
         for box, info in zip(boxes, outputs, strict=True):
-            if box is not None:
-                blocked.update(partial_axes(box, static(info.shape)))
+            if box is not None and partial_axes(box, static(info.shape)):
+                blocked.update(axis for axis, extent in enumerate(static(info.shape)) if extent > 1)
         return LayerTile(
             tuple(whole_box(static(info.shape)) for info in inputs), self, tuple(sorted(blocked))
         )
+
+    def statistic(
+        self, inputs: Sequence[TensorInfo], outputs: Sequence[TensorInfo]
+    ) -> Statistic | None:
+        """Return what collects, tile by tile, what the layer needs of whole axes; None: cannot."""
+        return None

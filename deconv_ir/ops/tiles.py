@@ -21,6 +21,24 @@ from deconv_ir.ir.record import field
 from deconv_ir.ir.shapes import element_count, static
 
 
+class FixedArrays(tuple[Any, ...]):
+    """Arrays that are never changed, equal when their elements are."""
+
+    __slots__ = ()
+
+    def __new__(cls, *arrays: Array) -> FixedArrays:
+        return super().__new__(cls, arrays)
+
+    def _key(self) -> tuple[Any, ...]:
+        return tuple((array.shape, array.dtype.str, array.tobytes()) for array in self)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, FixedArrays) and self._key() == other._key()
+
+    def __hash__(self) -> int:
+        return hash(self._key())
+
+
 class Part(Operation):
     """Parts of an array, one an output, as slices and new axes say."""
 
@@ -157,7 +175,8 @@ def along_axes(
         (0, e) if a in axes else span for a, (span, e) in enumerate(zip(box, data, strict=True))
     )
     others = tuple(whole_box(static(info.shape)) for info in inputs[1:])
-    blocked = tuple(a for a in partial_axes(box, static(outputs[0].shape)) if a in axes)
+    partial = partial_axes(box, static(outputs[0].shape))
+    blocked = tuple(sorted(axes)) if set(partial).intersection(axes) else ()
     return LayerTile((spans, *others), operation, blocked)
 
 

@@ -81,6 +81,18 @@ def _candidate(run: TiledRun, shape: tuple[int, ...]) -> _Candidate:
     return _Candidate(run.work_of(tile) / max(1, elements), shape, run.bytes_of(tile))
 
 
+class FileReader:
+    """Reads boxes of inputs, in the element types of the model."""
+
+    def __init__(self, run: TiledRun, inputs: Mapping[str, Volume]) -> None:
+        self._dtypes = {name: run.dtype_of(name) for name in inputs}
+        self._inputs = inputs
+
+    def __call__(self, name: str, box: Box) -> Array:
+        """Read a box."""
+        return self._inputs[name].read(box).view(self._dtypes[name])
+
+
 class Stream:
     """Computes tiles of an output from arrays in files, into an array in a file.
 
@@ -99,12 +111,9 @@ class Stream:
     """
 
     def __init__(self, run: TiledRun, inputs: Mapping[str, Volume], output: Volume) -> None:
-        self.run, self.inputs, self.output = run, inputs, output
+        self.run, self.output = run, output
         check_types(run, inputs)
-
-    def read(self, name: str, box: Box) -> Array:
-        """Return a box of an input, in the element type of the model."""
-        return self.inputs[name].read(box).view(self.run.dtype_of(name))
+        self.read = FileReader(run, inputs)
 
     def compute(self, box: Box) -> Tile:
         """Compute and write one tile."""

@@ -11,7 +11,7 @@ from deconv_ir.execute.buffers import tensor_bytes
 from deconv_ir.execute.executor import Executor
 from deconv_ir.execute.lru_cache import LRUCache
 from deconv_ir.execute.plan import Plan
-from deconv_ir.ir.boxes import Box, box_shape
+from deconv_ir.ir.boxes import Box, Statistic, box_shape
 from deconv_ir.ir.graph import Graph, Source
 from deconv_ir.ir.operation import Context, TensorInfo
 from deconv_ir.ir.regions import Blocker, Walk, find_blockers, required_regions
@@ -101,6 +101,7 @@ class TiledRun:
     ) -> None:
         self.graph, self.context, self.output = graph, context, output
         self.names = dict(names)
+        self._infos, self._memory_limit = infos, memory_limit
         executor = Executor(graph, context, (output,), memory_limit)
         _require_static(graph, executor.order, infos)
         self._executor = executor
@@ -171,6 +172,30 @@ class TiledRun:
             line=layer.line,
             layer=layer.label,
             rule="tiling",
+        )
+
+    def first_blocker(self, tile: Sequence[int]) -> Blocker | None:
+        """Return the first layer that keeps the output from being tiled so; None: it can be."""
+        cut = [a for a, (n, extent) in enumerate(zip(tile, self.shape, strict=True)) if n < extent]
+        found = [blocker for a in cut if (blocker := self._blockers[a]) is not None]
+        return min(found, key=lambda b: self._walk.order.index(b.layer), default=None)
+
+    def statistic(self, layer: int) -> Statistic | None:
+        """Return what collects what a layer needs of whole axes; None: that is not enough."""
+        sources = [s for s in self.graph.topology.sources[layer] if s is not None]
+        inputs = [self._walk.info(source) for source in sources]
+        return self.graph.layers[layer].operation.statistic(inputs, self._infos[layer])
+
+    def with_output(self, output: Source) -> TiledRun:
+        """Return what computes another tensor of the same network."""
+        return TiledRun(
+            self.graph, self.context, self.names, self._infos, output, self._memory_limit
+        )
+
+    def with_graph(self, graph: Graph) -> TiledRun:
+        """Return what computes the output by other layers, of the same indices and shapes."""
+        return TiledRun(
+            graph, self.context, self.names, self._infos, self.output, self._memory_limit
         )
 
     def tile(self, box: Box) -> Tile:

@@ -133,3 +133,20 @@ def test_an_output_that_exists_is_kept(network: Path) -> None:
     code, text = run(network, "--tile", "8,8", "--force", output="x.npy")
     assert (code, "would overwrite" in text) == (2, True)
     assert run(network, "--tile", "8,8", output="y.txt")[0] == 2
+
+
+def test_two_passes(tmp_path: Path) -> None:
+    ir = IR()
+    x = ir.parameter("x", "1,2,9,8")
+    axes = ir.const(np.array([2, 3], np.int64))
+    mean = ir.layer("ReduceMean", [x, axes], {"keep_dims": "true"}, name="mean")
+    ir.result(ir.layer("Subtract", [x, mean]))
+    ir.save(tmp_path)
+    data = np.random.default_rng(1).standard_normal((1, 2, 9, 8)).astype(np.float32)
+    np.save(tmp_path / "x.npy", data)
+    code, text = run(tmp_path, "--tile", "4,4")
+    assert (code, "'mean' (ReduceMean, id 2): sees the whole of axes 2, 3" in text) == (2, True)
+    code, text = run(tmp_path, "--tile", "4,4", "--two-pass")
+    assert code == 0, text
+    assert np.allclose(np.load(tmp_path / "y.npy"), expected(tmp_path), rtol=0, atol=1e-6)
+    assert run(tmp_path, "--tile", "auto", "--two-pass", output="z.npy")[0] == 2

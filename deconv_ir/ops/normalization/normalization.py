@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from deconv_ir.errors import ShapeError
-from deconv_ir.ir.boxes import Box, LayerTile
+from deconv_ir.ir.boxes import Box, LayerTile, Statistic
 from deconv_ir.ir.dtypes import Array
 from deconv_ir.ir.geometry import UNKNOWN, Dim
 from deconv_ir.ir.operation import Arrays, Call, Context, Infos, Operation, TensorInfo
@@ -33,6 +33,7 @@ from deconv_ir.ops.normalization.standardizing import (
 )
 from deconv_ir.ops.numeric import keeps_type, narrow, np, widen, widened_bytes
 from deconv_ir.ops.tiles import along_axes
+from deconv_ir.ops.two_pass import Moments
 
 
 class _Normalization(Operation):
@@ -85,6 +86,13 @@ class _Standardizing(_Normalization):
     def seen_axes(self, rank: int, axes: tuple[int, ...]) -> tuple[int, ...]:
         """Return the axes over which mean and deviation are taken."""
         return self.how(rank, axes).axes
+
+    def statistic(self, inputs: Infos, outputs: Infos) -> Statistic | None:
+        axes = known_integers(inputs[1]) if "axes" in self.inputs else ()
+        if axes is None or self.inputs[0] != "data" or len(self.inputs) > 2:
+            return None
+        how = self.how(len(static(inputs[0].shape)), axes)
+        return Moments(inputs[0], how.axes, how.factor)
 
     def execute(self, inputs: Arrays, context: Context) -> Arrays:
         axes = elements(inputs[1]) if "axes" in self.inputs else ()

@@ -34,6 +34,14 @@ class Standardizing(NamedTuple):
     mode: EpsMode = EpsMode.INSIDE_SQRT
     variance: bool = True
 
+    def factor(self, variance: Array) -> Array:
+        """Return what deviations from the mean are multiplied by, in f64."""
+        if not self.variance:
+            return np.ones_like(variance)
+        if self.mode is EpsMode.INSIDE_SQRT:
+            return 1 / np.sqrt(variance + self.eps)
+        return 1 / (np.sqrt(variance) + self.eps)
+
 
 def standardizer(
     shape: tuple[int, ...], dtype: Any, how: Standardizing, scratch_bytes: int

@@ -12,13 +12,14 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any, ClassVar
 
-from deconv_ir.ir.boxes import Box, LayerTile, Span, whole_box
+from deconv_ir.ir.boxes import Box, LayerTile, Span, Statistic, whole_box
 from deconv_ir.ir.geometry import Dim
 from deconv_ir.ir.operation import Arrays, Call, Context, Infos, Operation, TensorInfo
 from deconv_ir.ir.shapes import Shape, format_shape, static
 from deconv_ir.ops.base import attribute, boolean, operation
 from deconv_ir.ops.checks import check_axes, check_type, integers, known_integers, normalize_axes
 from deconv_ir.ops.numeric import keeps_type, narrow, np, widen
+from deconv_ir.ops.two_pass import Folded
 from deconv_ir.ops.values import (
     ADD,
     FLOOR_DIVIDE,
@@ -110,12 +111,33 @@ class Reduction(Operation):
         seen = tuple(axis for axis in sorted(taken) if data[axis] > 1)
         return LayerTile((tuple(spans), whole), self, (), seen)
 
+    def statistic(self, inputs: Infos, outputs: Infos) -> Statistic | None:
+        axes, element_type = known_integers(inputs[1]), inputs[0].element_type
+        if axes is None or element_type is None or not element_type.is_float:
+            return None
+        taken = normalize_axes(axes, len(static(inputs[0].shape)))
+        count = math.prod(static(inputs[0].shape)[axis] for axis in taken)
+        folds: dict[str, tuple[Any, Function, Function]] = {
+            "ReduceSum": (np.add, _same, _same),
+            "ReduceMean": (np.add, _same, lambda total: total / count),
+            "ReduceL1": (np.add, np.abs, _same),
+            "ReduceL2": (np.add, np.square, np.sqrt),
+            "ReduceMax": (np.maximum, _same, _same),
+            "ReduceMin": (np.minimum, _same, _same),
+        }
+        found = folds.get(self.type)
+        return None if found is None else Folded(inputs[0], outputs[0], taken, *found)
+
     def execute(self, inputs: Arrays, context: Context) -> Arrays:
         data = inputs[0]
         axes = normalize_axes(integers(inputs[1]), data.ndim)
         with np.errstate(all="ignore"):
             result = type(self).compute(widen(data), axis=axes, keepdims=self.keep_dims)
             return (narrow(result, data.dtype),)
+
+
+def _same(x: Any) -> Any:
+    return x
 
 
 def _lowest(dtype: Any) -> Any:

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 from deconv_ir.ir.dtypes import Array
 from deconv_ir.ir.shapes import element_count
 from deconv_ir.ops.numeric import narrow, np, widen
+from deconv_ir.ops.tiles import FixedArrays
 
 # Of an element: the sum, what is added to it, what it is made of, and that widened; in f32.
 _ELEMENT_BYTES = 16
@@ -124,22 +125,8 @@ def resampler(
     return tap_resampler(how, data, output, taps_along(how, data, output, scales), scratch_bytes)
 
 
-class Taps(tuple[Any, ...]):
-    """What the elements along an axis are made of: their index and, but for one, weight."""
-
-    __slots__ = ()
-
-    def __new__(cls, *arrays: Array) -> Taps:
-        return super().__new__(cls, arrays)
-
-    def _key(self) -> tuple[Any, ...]:
-        return tuple((array.shape, array.dtype.str, array.tobytes()) for array in self)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Taps) and self._key() == other._key()
-
-    def __hash__(self) -> int:
-        return hash(self._key())
+Taps = FixedArrays
+"""What the elements along an axis are made of: their index and, but for one, weight."""
 
 
 def taps_along(

@@ -1,0 +1,125 @@
+"""Statistics of whole axes, collected tile by tile: the first of two passes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from deconv_ir.ir.boxes import Box, LayerTile, inside, whole_box
+from deconv_ir.ir.dtypes import Array
+from deconv_ir.ir.operation import Arrays, Context, Infos, Operation, TensorInfo
+from deconv_ir.ir.record import field
+from deconv_ir.ir.shapes import static
+from deconv_ir.ops.numeric import narrow, np, widen
+from deconv_ir.ops.tiles import FixedArrays
+
+
+class Given(Operation):
+    """An array that was computed before."""
+
+    value: FixedArrays = field()
+
+    def infer(self, inputs: Infos, context: Context) -> tuple[TensorInfo, ...]:
+        from deconv_ir.ir.dtypes import from_numpy
+
+        (array,) = self.value
+        return (TensorInfo(array.shape, from_numpy(array.dtype)),)
+
+    def execute(self, inputs: Arrays, context: Context) -> Arrays:
+        return tuple(self.value)
+
+
+class Standardize(Operation):
+    """(x - mean) * factor, both broadcast along the axes that were seen whole."""
+
+    moments: FixedArrays = field()
+
+    def infer(self, inputs: Infos, context: Context) -> tuple[TensorInfo, ...]:
+        return (TensorInfo(inputs[0].shape, inputs[0].element_type),)
+
+    def execute(self, inputs: Arrays, context: Context) -> Arrays:
+        mean, factor = self.moments
+        data = widen(inputs[0])
+        return (narrow((data - mean) * factor, inputs[0].dtype),)
+
+    def tile(
+        self, boxes: Sequence[Box | None], inputs: Infos, outputs: Infos, context: Context
+    ) -> LayerTile:
+        (box,) = boxes
+        assert box is not None, "there is one output"
+        parts = (array[_kept(box, array.shape)] for array in self.moments)
+        return LayerTile((box,), Standardize(moments=FixedArrays(*parts)))
+
+
+def _kept(box: Box, shape: Sequence[int]) -> tuple[slice, ...]:
+    """Return where a box lies in an array that is 1 along the axes that were seen whole."""
+    spans = [(0, 1) if n == 1 else span for n, span in zip(shape, box, strict=True)]
+    return inside(tuple(spans), whole_box(shape))
+
+
+class Folded:
+    """Elements, transformed, folded by a ufunc in f64; the result is rounded once."""
+
+    inputs = 0
+
+    def __init__(
+        self,
+        data: TensorInfo,
+        output: TensorInfo,
+        axes: tuple[int, ...],
+        fold: Any,
+        before: Callable[[Array], Array],
+        after: Callable[[Array], Array],
+    ) -> None:
+        shape = static(data.shape)
+        self._axes, self._fold, self._before, self._after = axes, fold, before, after
+        self._output = output
+        kept = tuple(1 if axis in axes else extent for axis, extent in enumerate(shape))
+        start = {np.maximum: -np.inf, np.minimum: np.inf}.get(fold, 0.0)
+        self._total = np.full(kept, start, np.float64)
+
+    def add(self, box: Box, array: Array) -> None:
+        """Fold the elements of a box."""
+        part = self._before(array.astype(np.float64))
+        at = _kept(box, self._total.shape)
+        found = self._fold.reduce(part, axis=self._axes, keepdims=True)
+        self._total[at] = self._fold(self._total[at], found)
+
+    def result(self) -> Operation:
+        """Return the reduced array."""
+        assert self._output.element_type is not None, "the model is static"
+        value = self._after(self._total).astype(self._output.element_type.numpy())
+        return Given(value=FixedArrays(value.reshape(static(self._output.shape))))
+
+
+class Moments:
+    """Mean and variance along axes, by the pairwise formula of Chan, Golub and LeVeque, in f64."""
+
+    inputs = 1
+
+    def __init__(
+        self, data: TensorInfo, axes: tuple[int, ...], factor: Callable[[Array], Array]
+    ) -> None:
+        assert data.element_type is not None, "the model is static"
+        shape = static(data.shape)
+        kept = tuple(1 if axis in axes else extent for axis, extent in enumerate(shape))
+        self._axes, self._factor = axes, factor
+        self._dtype = widen(np.empty(0, data.element_type.numpy())).dtype
+        self._count, self._mean, self._squares = (np.zeros(kept) for _ in range(3))
+
+    def add(self, box: Box, array: Array) -> None:
+        """Merge count, mean and squared deviations of a box with those before."""
+        part, at = array.astype(np.float64), _kept(box, self._mean.shape)
+        mean = part.mean(axis=self._axes, keepdims=True)
+        squares = np.square(part - mean).sum(axis=self._axes, keepdims=True)
+        new, old = float(part.size // max(1, mean.size)), self._count[at].copy()
+        step = mean - self._mean[at]
+        self._count[at] = old + new
+        self._mean[at] += step * new / (old + new)
+        self._squares[at] += squares + step * step * old * new / (old + new)
+
+    def result(self) -> Operation:
+        """Return what subtracts the mean, and multiplies."""
+        factor = self._factor(self._squares / self._count)
+        arrays = (array.astype(self._dtype) for array in (self._mean, factor))
+        return Standardize(moments=FixedArrays(*arrays))

@@ -1,0 +1,74 @@
+"""Layers that see a whole axis, replaced by what a first pass over the tiles computes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from deconv_ir.ir.boxes import Statistic
+from deconv_ir.ir.graph import Graph
+from deconv_ir.ir.regions import Blocker
+from deconv_ir.tiling.grid import Grid
+from deconv_ir.tiling.stream import choose_tile
+from deconv_ir.tiling.tiled_run import Read, TiledRun
+
+
+def precompute(run: TiledRun, tile: Sequence[int], read: Read, budget: int) -> TiledRun:
+    """Compute the statistics that keep an output from being tiled.
+
+    Each takes a pass over the part of the network before its layer.
+
+    Parameters
+    ----------
+    run : TiledRun
+    tile : sequence of int
+        Of the output.
+    read : callable
+        Reads a box of an input.
+    budget : int
+        Bytes that a tile of a pass may take.
+
+    Raises
+    ------
+    UnsupportedError
+        A layer needs more than one statistic of the whole axis.
+    """
+    while (blocker := run.first_blocker(tile)) is not None:
+        before = _before(run, blocker)
+        # What comes before it may itself have to wait for a statistic.
+        while (inner := before.first_blocker(_cut(before, blocker))) is not None:
+            blocker, before = inner, _before(run, inner)
+        statistic = run.statistic(blocker.layer)
+        if statistic is None:
+            run.require_tileable(tile)
+            raise AssertionError("the layer blocks the tile")
+        for box in Grid(before.shape, choose_tile(before, budget)).boxes():
+            statistic.add(box, before.run(before.tile(box), read))
+        run = run.with_graph(replace_layer(run.graph, blocker.layer, statistic))
+    return run
+
+
+def _before(run: TiledRun, blocker: Blocker) -> TiledRun:
+    """Return what computes the first input of a layer."""
+    source = run.graph.topology.sources[blocker.layer][0]
+    assert source is not None, "a graph with loose inputs does not load"
+    return run.with_output(source)
+
+
+def _cut(run: TiledRun, blocker: Blocker) -> list[int]:
+    """Return a tile of a layer's input with one element along the axes that it sees whole."""
+    return [1 if axis in blocker.axes else extent for axis, extent in enumerate(run.shape)]
+
+
+def replace_layer(graph: Graph, index: int, statistic: Statistic) -> Graph:
+    """Return a graph in which the result of a statistic stands in the place of a layer."""
+    layers, sources = list(graph.layers), list(graph.topology.sources)
+    operation, kept = statistic.result(), statistic.inputs
+    layer = layers[index]
+    layers[index] = layer._replace(
+        operation=operation, type="Const" if not kept else layer.type, inputs=layer.inputs[:kept]
+    )
+    sources[index] = sources[index][:kept]
+    replaced = graph.replace(layers=tuple(layers))
+    # The edges are still those of the file.
+    replaced.__dict__["topology"] = graph.topology._replace(sources=tuple(sources))
+    return replaced

@@ -1,0 +1,86 @@
+"""Statistics of whole axes in a pass of their own, then tiles."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from support import IR, Out
+from tiling.exactness import whole
+
+import deconv_ir
+from deconv_ir.errors import UnsupportedError
+from deconv_ir.ir.boxes import Box, as_slices
+from deconv_ir.tiling.grid import Grid
+from deconv_ir.tiling.two_pass import precompute
+
+NUMBERS = np.random.default_rng(0)
+PADS = {"pads_begin": "1,1", "pads_end": "1,1", "strides": "1,1", "dilations": "1,1"}
+
+
+def convolution(ir: IR, x: Out) -> Out:
+    weights = NUMBERS.standard_normal((3, 3, 3, 3)).astype(np.float32)
+    return ir.layer("Convolution", [x, ir.const(weights)], PADS)
+
+
+def axes(ir: IR) -> Out:
+    return ir.const(np.array([2, 3], np.int64))
+
+
+def reduced(ir: IR, x: Out, kind: str, version: str = "opset1") -> Out:
+    """Squeeze and excite: each channel times the sigmoid of its statistic."""
+    found = ir.layer(kind, [x, axes(ir)], {"keep_dims": "true"}, version=version)
+    return ir.layer("Multiply", [x, ir.layer("Sigmoid", [found])])
+
+
+def standardized(ir: IR, x: Out, **how: str) -> Out:
+    given = {"normalize_variance": "true", "eps": "1e-5", "eps_mode": "inside_sqrt"} | how
+    return ir.layer("MVN", [x, axes(ir)], given, version="opset6")
+
+
+LAYERS = {
+    "mean": lambda ir, x: reduced(ir, x, "ReduceMean"),
+    "sum": lambda ir, x: reduced(ir, x, "ReduceSum"),
+    "max": lambda ir, x: reduced(ir, x, "ReduceMax"),
+    "min": lambda ir, x: reduced(ir, x, "ReduceMin"),
+    "l1": lambda ir, x: reduced(ir, x, "ReduceL1", "opset4"),
+    "l2": lambda ir, x: reduced(ir, x, "ReduceL2", "opset4"),
+    "instance": standardized,
+    "outside": lambda ir, x: standardized(ir, x, eps_mode="outside_sqrt", eps="0.1"),
+    "centred": lambda ir, x: standardized(ir, x, normalize_variance="false"),
+    "two": lambda ir, x: standardized(ir, convolution(ir, reduced(ir, x, "ReduceMean"))),
+}
+
+
+@pytest.mark.parametrize("kind", LAYERS)
+@pytest.mark.parametrize("offset", [0, 100])
+def test_two_passes_give_the_result_to_rounding(kind: str, offset: int) -> None:
+    ir = IR()
+    x = convolution(ir, ir.parameter("x", "2,3,13,11"))
+    ir.result(convolution(ir, LAYERS[kind](ir, x)))
+    model = deconv_ir.load(ir.xml().encode(), bytes(ir.weights), accuracy="direct", warn=False)
+    data = (NUMBERS.standard_normal((2, 3, 13, 11)) + offset).astype(np.float32)
+    # The whole in f64, for what rounding leaves of either.
+    expected = whole(model, {"x": data})
+
+    def read(name: str, box: Box) -> np.ndarray:
+        return data[as_slices(box)].copy()
+
+    tile = (1, 3, 5, 4)
+    run = model.tiled()
+    with pytest.raises(UnsupportedError, match="sees the whole of axes 2, 3"):
+        run.require_tileable(tile)
+    run = precompute(run, tile, read, 20_000)
+    run.require_tileable(tile)
+    found = np.empty_like(expected)
+    for box in Grid(run.shape, tile).boxes():
+        found[as_slices(box)] = run.run(run.tile(box), read)
+    scale = np.abs(expected).max()
+    assert np.abs(found - expected).max() <= (1e-6 if offset == 0 else 1e-4) * scale
+
+
+def test_what_one_statistic_does_not_help() -> None:
+    ir = IR()
+    ir.result(ir.layer("SoftMax", [ir.parameter("x", "1,1,8,8")], {"axis": "2"}, name="softmax"))
+    model = deconv_ir.load(ir.xml().encode(), bytes(ir.weights), warn=False)
+    with pytest.raises(UnsupportedError, match="'softmax'"):
+        precompute(model.tiled(), (1, 1, 4, 8), lambda *_: np.zeros(1), 1 << 20)
