@@ -14,7 +14,7 @@ Examples
 from __future__ import annotations
 
 from deconv_ir.ir.body import Body, Joint, Slices
-from deconv_ir.ir.boxes import LayerTile
+from deconv_ir.ir.boxes import LayerTile, Statistic
 from deconv_ir.ir.lazy_tensor import LazyTensor
 from deconv_ir.ir.operation import (
     AlgorithmChoice,
@@ -76,5 +76,5 @@ __all__ += ["integers", "number", "numbers", "shape", "text"]
 # Inference and execution
 __all__ += ["AlgorithmCandidate", "AlgorithmChoice", "Body", "ConstantSource", "Context"]
 __all__ += ["Epilogue", "Expression", "Joint", "Kernel", "LayerPlan"]
-__all__ += ["LayerTile", "LazyTensor"]
+__all__ += ["LayerTile", "LazyTensor", "Statistic"]
 __all__ += ["ScratchpadBudget", "SemanticsDifference", "Sharing", "Slices", "TensorInfo"]

@@ -102,6 +102,19 @@ class Statistic(Protocol):
     ----------
     inputs : int
         How many inputs of the layer remain.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from deconv_ir.operations import Context, Statistic, TensorInfo, find_operation
+    >>> from deconv_ir.ir.dtypes import F32, I64
+    >>> data, axes = TensorInfo((1, 4), F32), TensorInfo((1,), I64, value=(1,))
+    >>> mean = find_operation("ReduceMean")()
+    >>> found: Statistic = mean.statistic([data, axes], mean.infer([data, axes], Context()))
+    >>> found.add(((0, 1), (0, 2)), np.array([[1.0, 2.0]]))
+    >>> found.add(((0, 1), (2, 4)), np.array([[3.0, 6.0]]))
+    >>> found.result().execute([], Context())
+    (array([3.], dtype=float32),)
     """
 
     inputs: int

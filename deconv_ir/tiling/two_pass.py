@@ -32,12 +32,12 @@ def precompute(run: TiledRun, tile: Sequence[int], read: Read, budget: int) -> T
     UnsupportedError
         A layer needs more than one statistic of the whole axis.
     """
-    while (blocker := run.first_blocker(tile)) is not None:
+    while (blocker := run._first_blocker(tile)) is not None:
         before = _before(run, blocker)
         # What comes before it may itself have to wait for a statistic.
-        while (inner := before.first_blocker(_cut(before, blocker))) is not None:
+        while (inner := before._first_blocker(_cut(before, blocker))) is not None:
             blocker, before = inner, _before(run, inner)
-        statistic = run.statistic(blocker.layer)
+        statistic = run._statistic(blocker.layer)
         if statistic is None:
             run.require_tileable(tile)
             raise AssertionError("the layer blocks the tile")
