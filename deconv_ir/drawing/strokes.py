@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
@@ -67,6 +68,7 @@ def strokes(
     opened = [p for p in drawing.places if p.open]
     for place in opened:
         yield from _open(place, captions[place.box])
+    outputs = Counter(layer for layer, _ in scene.tensors)
     labelled: set[tuple[int, float, float]] = set()
     for line in drawing.lines:
         x1, y1, x2, y2 = (v + EDGE for v in line[1:5])
@@ -79,8 +81,11 @@ def strokes(
         if box is None or key in labelled or source not in tensors:
             continue
         labelled.add(key)
-        text = tensors[source]
-        yield Word(line.x1 + EDGE + 6, line.y1 + EDGE + 13, text, 9.5, FAINT[0], anchor="start")
+        # Where several tensors leave a box at one point, there is room at their ends only.
+        x, y = line.x1 + 6, line.y1 + 13
+        if outputs[source[0]] > 1:
+            x, y = line.x2 + 6, line.y2 - 9
+        yield Word(x + EDGE, y + EDGE, tensors[source], 9.5, FAINT[0], anchor="start")
     for place in drawing.places:
         if not place.open:
             yield from _closed(place, captions[place.box], scene, marked)

@@ -195,3 +195,19 @@ def test_a_dynamic_model_with_actual_shapes(arguments: tuple[str, ...], tmp_path
     # 2*(6 - 1) + 4 - 3 - 3 and 2*(7 - 1) + 4 - 3 - 3
     assert size.format(8, 10) in texts["static"]
     assert any("taps" in item for item in texts["static"] if isinstance(item, dict))
+
+
+def test_progress_on_a_terminal_only(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from deconv_cli.pages import progress
+
+    assert progress() is None
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True, raising=False)
+    report = progress()
+    assert report is not None
+    for done in (0, 30, 60):
+        report("Reading", done, 60)
+    assert capsys.readouterr().err.split("\r") == [
+        "", "\x1b[KReading", "\x1b[KReading 50 %", "\x1b[K",
+    ]  # fmt: skip

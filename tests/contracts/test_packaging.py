@@ -62,3 +62,12 @@ def test_an_install_without_a_compiler_says_so_in_one_line(
         "deconv-ir: no C compiler here could build the kernel: layers will be computed with "
         "NumPy, which is slower"
     )
+
+
+def test_the_files_of_the_page_are_installed() -> None:
+    patterns = PROJECT["tool"]["setuptools"]["package-data"]["deconv_ir"]
+    folder = ROOT / "deconv_ir"
+    installed = {path for pattern in patterns for path in folder.glob(pattern)}
+    data = {p for p in folder.rglob("*") if p.suffix in (".js", ".css", ".html", ".typed")}
+    assert data
+    assert data <= installed

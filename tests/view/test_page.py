@@ -261,3 +261,16 @@ def test_bodies_are_drawn() -> None:
     image = base64.b64decode(body["source"].partition(",")[2])
     texts = [element.text for element in etree.fromstring(image).iter("{*}text")]
     assert texts.count("Add") == 2
+
+
+def test_long_steps_report_how_far_they_are() -> None:
+    steps: list[tuple[str, int, int]] = []
+    write_page(
+        subject(chain(600, lambda k: f"Layer_{k}").xml()),
+        progress=lambda step, done, total: steps.append((step, done, total)),
+    )
+    assert {step for step, _, _ in steps} == {"Laying out", "Reading layers"}
+    read = [(done, total) for step, done, total in steps if step == "Reading layers"]
+    assert read == sorted(read)
+    assert len(read) > 2
+    assert read[-1] == (600, 600)

@@ -11,6 +11,13 @@ let drawn = null; // the region that is drawn
 let selected = { box: -1, layer: -1 };
 let shade = null; // layer -> colour, where boxes show a quantity
 
+// How many tensors of each layer are drawn.
+const outputsOf = new Map();
+for (const number of data.lines || []) {
+  const { layer } = tensors[number];
+  outputsOf.set(layer, (outputsOf.get(layer) || 0) + 1);
+}
+
 function layOut() {
   scene = placeAll(opened);
   placeOf = new Map(scene.places.map((place) => [place.box, place]));
@@ -87,7 +94,9 @@ function drawLines(lines, detail) {
     if (!l.from || named.has(key)) continue;
     named.add(key);
     const tensor = tensors[data.lines[l.tensor]];
-    stage.append(svg("text", { class: "shape", x: l.x1 + 6, y: l.y1 + 15 }, tensor.text));
+    // Where several tensors leave a box at one point, there is room at their ends only.
+    const at = outputsOf.get(tensor.layer) > 1 ? { x: l.x2 + 6, y: l.y2 - 9 } : { x: l.x1 + 6, y: l.y1 + 15 };
+    stage.append(svg("text", { class: "shape", ...at }, tensor.text));
   }
 }
 
