@@ -27,15 +27,18 @@ def profile_rows(profile: Profile) -> list[dict[str, Any]]:
     for time in profile.layers:
         name = _inner_name(time.within, time.layer)
         names = {"layer": name, "type": time.type, "output": time.output}
-        fresh = names | {"runs": 0, "seconds": 0.0, "gflop": None}
+        fresh = names | {"runs": 0, "seconds": 0.0, "gflop": None, "gigabytes": 0.0}
         row = rows.setdefault((name, time.type, time.output), fresh)
         row["runs"] += 1
         row["seconds"] += time.seconds
+        row["gigabytes"] += (time.bytes or 0) / 1e9
         if time.operations is not None:
             row["gflop"] = (row["gflop"] or 0.0) + time.operations / 1e9
     for row in rows.values():
         known = row["gflop"] is not None and row["seconds"] > 0
         row["gflop_per_second"] = row["gflop"] / row["seconds"] if known else None
+        timed = row["gigabytes"] > 0 and row["seconds"] > 0
+        row["gigabytes_per_second"] = row["gigabytes"] / row["seconds"] if timed else None
         row["share"] = row["seconds"] / total if total else 0.0
     return list(rows.values())
 
@@ -58,14 +61,17 @@ def print_profile(profile: Profile) -> None:
             f"{row['seconds'] * 1e3:.3f}",
             _number(row["gflop"]),
             _number(row["gflop_per_second"]),
+            _number(row["gigabytes_per_second"]),
             f"{row['share']:.1%}",
         ]
         for row in rows
     ]
     rate = gflop / total if total else None
-    table.append(["all layers", "", "", f"{total * 1e3:.3f}", _number(gflop), _number(rate), ""])
-    headers = ["layer", "type", "output", "ms", "GFLOP", "GFLOP/s", "share"]
-    aligned = ("left", "left", "left", "right", "right", "right", "right")
+    table.append(
+        ["all layers", "", "", f"{total * 1e3:.3f}", _number(gflop), _number(rate), "", ""]
+    )
+    headers = ["layer", "type", "output", "ms", "GFLOP", "GFLOP/s", "GB/s", "share"]
+    aligned = ("left", "left", "left", "right", "right", "right", "right", "right")
     print_table(table, headers, aligned, err=True)
 
 
@@ -112,6 +118,10 @@ def _memory(row: PlanRow) -> str:
         parts.append(f"in place of {row.overwrites}")
     if row.buffer is not None:
         parts.append(f"buffer {row.buffer}")
+    if row.algorithm is not None:
+        parts.append(row.algorithm)
+    if row.cycles is not None:
+        parts.append(f"predicted {row.cycles / 1e6:.3g} Mcycles")
     return "; ".join(parts)
 
 

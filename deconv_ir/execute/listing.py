@@ -29,6 +29,10 @@ class PlanRow(NamedTuple):
         Size of its outputs; None if unknown.
     within : str
         The layer and its body that the step is in, as ``loop/body``; empty: in none.
+    algorithm : str or None
+        How a convolution is computed; None: it has no choice.
+    cycles : float or None
+        What the cost model predicts for that.
     """
 
     step: int
@@ -41,6 +45,8 @@ class PlanRow(NamedTuple):
     buffer: int | None
     bytes: int | None
     within: str = ""
+    algorithm: str | None = None
+    cycles: float | None = None
 
 
 def as_rows(plan: Plan, within: str = "") -> list[PlanRow]:
@@ -71,6 +77,8 @@ def as_rows(plan: Plan, within: str = "") -> list[PlanRow]:
                 step.buffer,
                 None if None in sizes else sum(s for s in sizes if s is not None),
                 within,
+                None if step.algorithm is None else str(step.algorithm),
+                None if step.algorithm is None else step.algorithm.algorithm.cycles or None,
             )
         )
         for name, inner in plan.bodies.get(step.layer, ()):

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from deconv_ir.execute.memory import format_bytes
 from deconv_ir.ir.graph import Graph, Source
-from deconv_ir.ir.operation import Call, TensorInfo
+from deconv_ir.ir.operation import AlgorithmChoice, Call, TensorInfo
 
 if TYPE_CHECKING:
     import numpy as np
@@ -42,6 +42,8 @@ class Step(NamedTuple):
         Computes it.
     allocate : callable or None
         Allocates the output, where it has no buffer.
+    algorithm : AlgorithmChoice or None
+        Of a kernel that chooses one.
 
     Examples
     --------
@@ -67,6 +69,7 @@ class Step(NamedTuple):
     drops: tuple[int, ...]
     call: Call
     allocate: Callable[[], Array] | None
+    algorithm: AlgorithmChoice | None = None
 
     @property
     def made(self) -> int:

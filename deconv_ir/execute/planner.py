@@ -454,6 +454,7 @@ class _Planner:
                     drops=tuple(drops[number]),
                     call=self._bind(number, draft, budgets[number]),
                     allocate=_allocator(draft),
+                    algorithm=self.plans[number].choice if number in self.plans else None,
                 )
             )
         return tuple(steps)

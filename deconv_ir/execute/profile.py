@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from time import perf_counter
 from typing import Any, NamedTuple
 
+from deconv_ir.execute.buffers import tensor_bytes
 from deconv_ir.execute.executor import Observer
 from deconv_ir.execute.plan import Plan, Step
 from deconv_ir.ir.operation import TensorInfo
@@ -30,6 +31,8 @@ class LayerTime(NamedTuple):
         Arithmetic operations, a multiply-add counted as two; None: not counted.
     within : str
         The layer and its body that the layer is in, as ``loop/body``; empty: in none.
+    bytes : int or None
+        Of its inputs and outputs, each once: what it reads and writes at least; None: not known.
 
     Examples
     --------
@@ -46,6 +49,7 @@ class LayerTime(NamedTuple):
     seconds: float
     operations: int | None
     within: str = ""
+    bytes: int | None = None
 
     @property
     def rate(self) -> float | None:
@@ -163,4 +167,8 @@ def _row(plan: Plan, step: Step, seconds: float) -> LayerTime:
         more = added.operation.work([first, first], first)
         operations = None if operations is None or more is None else operations + more
     shape = f"{first.element_type or '?'}{format_shape(first.shape)}"
-    return LayerTime(layer.name, kind, shape, 0.0, seconds, operations)
+    made = plan.infos[step.made][: len(step.outputs)]
+    sizes = [tensor_bytes(plan.infos[s[0]][s[1]]) for s in dict.fromkeys(sources)]
+    sizes += map(tensor_bytes, made)
+    moved = None if None in sizes else sum(size for size in sizes if size is not None)
+    return LayerTime(layer.name, kind, shape, 0.0, seconds, operations, bytes=moved)

@@ -86,6 +86,7 @@ def test_explain_plan_without_arrays() -> None:
     assert header.split() == ["step", "layer", "type", "inputs", "outputs", "how", "size"]
     assert "ConvolutionBackpropData" in row
     assert "with up/bias, up/relu" in row
+    assert "scratchpad" in row
     assert row.endswith("16 KiB")
     assert "1 steps; 2 layers folded into constants, 0 dropped" in done.stdout
     assert written() == []
@@ -95,6 +96,7 @@ def test_explain_plan_as_json() -> None:
     report = json.loads(invoke(BLOCK, "--explain-plan", "--json", "--until", "up/bias").stdout)
     (step,) = report["steps"]
     assert (step["layer"], step["fused"], step["bytes"]) == ("up", ["up/bias"], 4 * 4 * 32 * 32)
+    assert "scratchpad" in step["algorithm"]
     memory = report["memory"]
     assert memory["lower_bound"] == 4 * 4 * 32 * 32 + memory["constants"]
     assert memory["peak"] == 4 * 4 * 32 * 32 + memory["weights"] + memory["scratch"]
@@ -108,7 +110,7 @@ def test_profile_prints_a_table(arguments: list[object]) -> None:
     done = invoke(*arguments, "--random-inputs", "0", "-q")
     assert done.exit_code == 0, done.stderr
     header, row, total = done.stderr.splitlines()
-    assert header.split() == ["layer", "type", "output", "ms", "GFLOP", "GFLOP/s", "share"]
+    assert header.split() == ["layer", "type", "output", "ms", "GFLOP", "GFLOP/s", "GB/s", "share"]
     assert row.split()[:3] == ["up", "ConvolutionBackpropData+Add+ReLU", "f32[1,4,32,32]"]
     assert row.endswith("100.0%")
     assert total.startswith("all layers")
@@ -124,6 +126,8 @@ def test_profile_as_trace_and_json() -> None:
     taps = 2 * (8 * 16 * 16) * 4 * (4 * 4)
     assert row["gflop"] == pytest.approx((taps + 2 * 4 * 32 * 32) / 1e9)
     assert row["gflop_per_second"] == pytest.approx(row["gflop"] / row["seconds"])
+    moved = 4 * (8 * 16 * 16 + 8 * 4 * 4 * 4 + 4 * 32 * 32)  # data, filter and output
+    assert row["gigabytes_per_second"] == pytest.approx(moved / 1e9 / row["seconds"])
     (event,) = json.loads(Path("t.json").read_text())["traceEvents"]
     assert event["dur"] == pytest.approx(row["seconds"] * 1e6)
     again = invoke(*arguments, "--output", "other.npy")
