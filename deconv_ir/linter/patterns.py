@@ -24,12 +24,19 @@ def producer(context: LintContext, index: int, port: int = 0) -> int | None:
     return None if source is None else source[0]
 
 
-def neighbours(context: LintContext, *types: str) -> Iterator[tuple[int, Layer, int, Layer]]:
-    """Iterate over layers of some types whose inputs fit, and what gives their first input."""
-    for index, layer in context.layers(*types):
-        before = producer(context, index)
-        if before is not None and index not in context.unfit:
-            yield index, layer, before, context.graph.layers[before]
+def repeated(context: LintContext, *types: str) -> Iterator[tuple[int, Layer, int, Layer]]:
+    """Iterate over valid layers of some types whose first input a layer of the same type gives."""
+    layers, sources = context.graph.layers, context.topology.sources
+    for kind in types:
+        for index in context.by_type.get(kind, ()):
+            source = sources[index][0] if sources[index] else None
+            if (
+                source is not None
+                and layers[source[0]].type == kind
+                and layers[index].operation.implemented
+                and index not in context.unfit
+            ):
+                yield index, layers[index], source[0], layers[source[0]]
 
 
 def constant_before(

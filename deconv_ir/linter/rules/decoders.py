@@ -91,10 +91,10 @@ def same_without_output_shape(
 def wrong_quantization_axis(context: LintContext) -> Iterator[Report]:
     """Look for ranges and scales along the input channels of a transposed convolution's filter."""
     for index, layer in context.layers(*DECONVOLUTION):
-        if index in context.unfit:
+        at = producer(context, index, 1)
+        if at is None or context.graph.layers[at].type == "Const" or index in context.unfit:
             continue
         filter_shape = context.inputs(index)[1].shape or ()
-        at = producer(context, index, 1)
         for _ in range(4):  # Convert, Subtract, Multiply, and one to spare
             if at is None:
                 break
@@ -171,23 +171,23 @@ def reversed_ranges(which: int) -> Any:
 
 def bias_along_width(context: LintContext) -> Iterator[Report]:
     """Look for constants with an element for each channel that are added along the last axis."""
-    layers = context.graph.layers
-    for index, _ in context.layers("Add"):
-        if index in context.unfit:
-            continue
-        for port in (0, 1):
-            before = producer(context, index, 1 - port)
-            if before is None or layers[before].type not in OUTPUT_CHANNEL_AXES:
+    layers, sources = context.graph.layers, context.topology.sources
+    for index in context.by_type.get("Add", ()):
+        for port, source in enumerate(sources[index]):
+            if source is None or layers[source[0]].type not in ("Const", "Convert"):
                 continue
-            bias = context.inputs(index)[port].shape
-            data = context.inputs(index)[1 - port].shape
+            bias = context.outputs(source[0])[source[1]].shape
+            before = producer(context, index, 1 - port) if bias is not None else None
+            if before is None or bias is None or len(bias) != 1:
+                continue
+            data = context.outputs(before)[0].shape or ()
             if (
-                bias is not None
-                and data is not None
-                and len(bias) == 1
+                layers[before].type in OUTPUT_CHANNEL_AXES
                 and len(data) > 2
                 and bias[0] == data[1] != 1
                 and constant_before(context, index, port)
+                and layers[index].operation.implemented
+                and index not in context.unfit
             ):
                 wanted = (1, bias[0], *[1] * (len(data) - 2))
                 yield Report(

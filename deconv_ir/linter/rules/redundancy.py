@@ -11,8 +11,8 @@ from deconv_ir.linter.patterns import (
     behind_bias,
     constant_before,
     is_per_channel,
-    neighbours,
     producer,
+    repeated,
 )
 from deconv_ir.linter.report import Report
 from deconv_ir.linter.rule import INFO, Rule
@@ -74,8 +74,8 @@ def unfolded_normalization(context: LintContext) -> Iterator[Report]:
 
 def repeated_activations(context: LintContext) -> Iterator[Report]:
     """Look for activations right behind the same activation."""
-    for index, layer, _, before in neighbours(context, *ACTIVATIONS):
-        if before.type == layer.type and before.operation == layer.operation:
+    for index, layer, _, before in repeated(context, *ACTIVATIONS):
+        if before.operation == layer.operation:
             effect = " and changes nothing" if layer.type in IDEMPOTENT else ""
             yield Report(
                 f"{layer.type} follows {before.type} {before.name!r} in line {before.line}{effect}",
@@ -85,8 +85,8 @@ def repeated_activations(context: LintContext) -> Iterator[Report]:
 
 def cancelling_transposes(context: LintContext) -> Iterator[Report]:
     """Look for a Transpose that undoes the Transpose before it."""
-    for index, _, at, before in neighbours(context, "Transpose"):
-        if before.type != "Transpose" or at in context.unfit:
+    for index, _, at, before in repeated(context, "Transpose"):
+        if at in context.unfit:
             continue
         first, second = _order(context, at), _order(context, index)
         if (
