@@ -150,6 +150,10 @@ class Body(Record):
                     return f"the port map of the {self.name} names an {side} port that is missing"
         if any(NONE in edge for edge in self.back_edges):
             return f"a back edge of the {self.name} must lead from a Result to a Parameter"
+        filled = {joint.port for joint in self.outputs} - {NONE}
+        missing = set(range(len(filled))) - filled
+        if missing:
+            return f"the port map of the {self.name} fills no output {min(missing)}"
         given = {joint.inner for joint in self.inputs}
         for index, layer in enumerate(self.graph.layers):
             if layer.type == "Parameter" and index not in given:

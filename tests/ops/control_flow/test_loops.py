@@ -253,6 +253,11 @@ def test_bodies_that_cannot_run_are_refused(tmp_path: Path) -> None:
         ('internal_layer_id="0"', 'internal_layer_id="9"', "not a Parameter"),
         ('external_port_id="0"', 'external_port_id="9"', "names an input port that is missing"),
         ("body>", "corpus>", "has no <body>"),
+        (
+            '<output external_port_id="2" internal_layer_id="3" />',
+            "",
+            "port map of the body fills no output 0",
+        ),
         ('to-layer="1"/>', 'to-layer="2"/>', "back edge of the body"),
         ('axis="1"', 'axis="2"', "axis 2 is outside a rank of 2"),
         ('stride="2"', 'stride="0"', "cannot be cut"),
