@@ -81,7 +81,9 @@ class _Gatherer:
         self.context = context
         self.progress = progress or (lambda step, done, total: None)
         self.pool = Pool()
-        self.misfits = {
+        # Of layers that do not fit, or are on a cycle, only what the file states is known.
+        self.misfits = set(range(len(self.graph.layers))).difference(self.graph.topology.order)
+        self.misfits |= {
             error.place.layer
             for error in inference.errors
             if isinstance(error.place, GraphLocation)
@@ -202,7 +204,7 @@ class _Gatherer:
         if outputs:
             try:
                 operations = layer.operation.work(inputs, outputs[0])
-            except (DeconvError, TypeError, ValueError, IndexError):
+            except DeconvError:
                 operations = None
             if operations:
                 found["flop"] = operations
@@ -219,7 +221,7 @@ class _Gatherer:
             for axis in range(len(info.shape or ())):
                 try:
                     text = layer.operation.explain(inputs, self.context, port, axis)
-                except (DeconvError, TypeError, ValueError, IndexError, AttributeError):
+                except DeconvError:
                     continue
                 if text:
                     found[text] = None
