@@ -82,7 +82,8 @@ class _Gatherer:
         self.progress = progress or (lambda step, done, total: None)
         self.pool = Pool()
         # Of layers that do not fit, or are on a cycle, only what the file states is known.
-        self.misfits = set(range(len(self.graph.layers))).difference(self.graph.topology.order)
+        self.misfits: set[int | None] = set(range(len(self.graph.layers)))
+        self.misfits -= set(self.graph.topology.order)
         self.misfits |= {
             error.place.layer
             for error in inference.errors

@@ -14,6 +14,7 @@ from xml.sax.saxutils import quoteattr
 import numpy as np
 import pytest
 from drawn_networks import chain, large
+from hostile.mutate import Mutator
 from linter.test_bodies import MODEL as LOOP
 from linter.test_bodies import add
 from lxml import etree
@@ -274,3 +275,20 @@ def test_long_steps_report_how_far_they_are() -> None:
     assert read == sorted(read)
     assert len(read) > 2
     assert read[-1] == (600, 600)
+
+
+@pytest.mark.parametrize("first", range(0, 120, 20))
+def test_mutated_models_give_pages(first: int, tmp_path: Path) -> None:
+    """Whatever is wrong with a file, there is a page; many of these have a graph."""
+    mutator = Mutator()
+    weights = tmp_path / "model.bin"
+    graphs = 0
+    for number in range(first, first + 20):
+        seed = mutator.make(26, number)
+        weights.write_bytes(seed.weights)
+        found = subject(seed.xml, weights, severity="info")
+        data = page_data(write_page(found))
+        graphs += "boxes" in data
+        if found.sketch is not None:
+            etree.fromstring(svg_of(found.sketch, found.marks()).encode())
+    assert graphs
