@@ -63,16 +63,21 @@ class Part(Operation):
         ]
 
 
-class Shaped(Operation):
-    """The elements of an array in a given shape."""
+class Regrouped(Operation):
+    """The elements of an array in a given shape, after runs of its axes were cut as one."""
 
-    sharing = Sharing.WHOLE
+    sharing = Sharing.PART
     checks_values = False
 
+    flat: tuple[int, ...] = field()
+    """Extents of the runs of axes."""
+    spans: tuple[Span, ...] = field()
+    """What is kept of each run."""
     shape: tuple[int, ...] = field()
 
     def execute(self, inputs: Arrays, context: Context) -> Arrays:
-        return (inputs[0].reshape(self.shape),)
+        runs = inputs[0].reshape(self.flat)
+        return (runs[tuple(slice(*span) for span in self.spans)].reshape(self.shape),)
 
 
 class Crop(Operation):
@@ -231,42 +236,60 @@ def reshape_tile(boxes: Sequence[Box | None], inputs: Infos, outputs: Infos) -> 
     (box,) = boxes
     assert box is not None, "there is one output"
     data, output = static(inputs[0].shape), static(outputs[0].shape)
-    spans = list(whole_box(data))
-    computed = list(whole_box(output))
-    for axis, source in kept_axes(data, output):
-        spans[source] = computed[axis] = box[axis]
+    spans, computed = list(whole_box(data)), list(whole_box(output))
+    flat, kept = [], []
+    for sources, axes in axis_runs(data, output):
+        inner = element_count([data[axis] for axis in sources[1:]])
+        first, stop = 0, element_count([output[axis] for axis in axes])
+        if sources and axes:
+            # Of the output, the first axis of a run may be a part; that is a range of elements.
+            step = element_count([output[axis] for axis in axes[1:]])
+            computed[axes[0]] = box[axes[0]]
+            first, stop = (step * index for index in box[axes[0]])
+            spans[sources[0]] = (first // inner, -(-stop // inner)) if inner else (0, 0)
+        low, high = spans[sources[0]] if sources else (0, 1)
+        flat.append((high - low) * inner)
+        kept.append((first - low * inner, stop - low * inner))
     blocked = tuple(a for a, span in enumerate(box) if span != computed[a])
-    operation = Shaped(shape=tuple(stop - start for start, stop in computed))
+    operation = Regrouped(
+        flat=tuple(flat),
+        spans=tuple(kept),
+        shape=tuple(stop - start for start, stop in computed),
+    )
     return LayerTile((tuple(spans), *(None,) * (len(inputs) - 1)), operation, blocked)
 
 
-def kept_axes(data: Sequence[int], output: Sequence[int]) -> list[tuple[int, int]]:
-    """Return the axes of a reshaped array that are axes of the data, with those.
+Run = tuple[tuple[int, ...], tuple[int, ...]]
+
+
+def axis_runs(data: Sequence[int], output: Sequence[int]) -> list[Run]:
+    """Return the shortest runs of axes of two shapes that have equally many elements each.
 
     Examples
     --------
-    >>> from deconv_ir.ops.tiles import kept_axes
-    >>> kept_axes((2, 12, 8, 8), (2, 3, 4, 8, 8))
-    [(0, 0), (3, 2), (4, 3)]
+    >>> from deconv_ir.ops.tiles import axis_runs
+    >>> axis_runs((2, 12, 8, 8), (2, 3, 4, 1, 64))
+    [((0,), (0,)), ((1,), (1, 2)), ((), (3,)), ((2, 3), (4,))]
     """
-    if 0 in data:
-        return []
-    found: list[tuple[int, int]] = []
+    if 0 in data or 0 in output:
+        return [(tuple(range(len(data))), tuple(range(len(output))))]
+    found: list[Run] = []
     i = j = 0
-    while i < len(output) and j < len(data):
-        if output[i] == data[j]:
-            found.append((i, j))
-            i, j = i + 1, j + 1
-        elif output[i] == 1:
+    while i < len(data) or j < len(output):
+        if i < len(data) and data[i] == 1:
+            found.append(((i,), ()))
             i += 1
-        elif data[j] == 1:
+        elif j < len(output) and output[j] == 1:
+            found.append(((), (j,)))
             j += 1
-        else:  # the shortest runs of axes with equally many elements
-            left, right = output[i], data[j]
+        else:
+            start = i, j
+            left, right = data[i], output[j]
             i, j = i + 1, j + 1
             while left != right:
                 if left < right:
-                    left, i = left * output[i], i + 1
+                    left, i = left * data[i], i + 1
                 else:
-                    right, j = right * data[j], j + 1
+                    right, j = right * output[j], j + 1
+            found.append((tuple(range(start[0], i)), tuple(range(start[1], j))))
     return found

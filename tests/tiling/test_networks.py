@@ -131,3 +131,23 @@ def test_tiles_of_equal_geometry_share_a_plan() -> None:
     run = deconv_ir.load(ir.xml().encode(), bytes(ir.weights), warn=False).tiled()
     plans = [run.tile(((0, 1), (0, 1), (at, at + 8))).plan for at in range(0, 64, 8)]
     assert len({id(plan) for plan in plans}) == 3
+
+
+def test_pixel_shuffle_as_reshapes() -> None:
+    """What torch's pixel_shuffle is converted to: axes are split, moved and merged."""
+    ir = IR()
+    x = ir.parameter("x", "1,12,5,6")
+
+    def lists(*values: int) -> tuple[int, int]:
+        return ir.const(np.array(values, np.int64))
+
+    plain = {"special_zero": "false"}
+    split = ir.layer("Reshape", [x, lists(1, 3, 2, 2, 5, 6)], plain)
+    moved = ir.layer("Transpose", [split, lists(0, 1, 4, 2, 5, 3)])
+    ir.result(ir.layer("Reshape", [moved, lists(1, 3, 10, 12)], plain))
+    model = deconv_ir.load(ir.xml().encode(), bytes(ir.weights), warn=False)
+    data = np.random.default_rng(0).standard_normal((1, 12, 5, 6)).astype(np.float32)
+    for tile in ((1, 1), (3, 5), (2, 2), (7, 12)):
+        assert same_bits(in_tiles(model, {"x": data}, tile), whole(model, {"x": data})), tile
+    needed = model.tiled().tile(((0, 1), (0, 3), (3, 5), (4, 6))).inputs["x"]
+    assert needed == ((0, 1), (0, 12), (1, 3), (2, 3))
