@@ -484,7 +484,6 @@ class Operation(Record):
             The box of each output that is computed; None: not needed.
         inputs, outputs : sequence of TensorInfo
             The whole tensors; all shapes are static.
-        context : Context
         """
         blocked: set[int] = set()
         for box, info in zip(boxes, outputs, strict=True):
