@@ -125,9 +125,20 @@ def _probe(
                 extent = 1 if batch == 1 else size
             least, most = bounds(dim)
             fits = least <= extent and (most is None or extent <= most)
+            if axis == 1 and _has_unknown_channels(info.shape):
+                fits = False
             dims.append(extent if isinstance(dim, Interval) and fits else dim)
         given[index] = TensorInfo(tuple(dims), info.element_type)
     return infer(context.graph, context.inference_context, given, collect=True)
+
+
+def _has_unknown_channels(shape: Sequence[Dim]) -> bool:
+    """Tell whether axis 1, if it is dynamic, is channels: only one number of these fits.
+
+    It is a size in ``[N, time, channels]`` and ``[N, height, width, channels]``.
+    """
+    dynamic = [isinstance(dim, Interval) for dim in shape[2:]]
+    return bool(dynamic) and (dynamic[-1] or (len(dynamic) > 1 and not any(dynamic)))
 
 
 def _problems(inference: Inference) -> dict[int, DeconvError | Finding]:

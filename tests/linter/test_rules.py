@@ -106,12 +106,12 @@ IR705 scales-do-not-fit error
 IR706 port-names-no-tensor error
 IR707 unknown-kind error
 IR801 uneven-overlap info
-IR802 same-without-output-shape warning
+IR802 same-without-output-shape info
 IR803 wrong-quantization-axis warning
 IR804 input-range-reversed warning
 IR805 output-range-reversed info
 IR806 bias-along-width warning
-IR807 constant-output-shape warning
+IR807 constant-output-shape info
 IR808 constant-batch info
 IR901 normalization-not-folded info
 IR902 repeated-activation info

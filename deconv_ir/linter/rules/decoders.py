@@ -258,7 +258,7 @@ RULES = (
     Rule(
         "IR802",
         "same-without-output-shape",
-        WARNING,
+        INFO,
         """auto_pad is same_upper or same_lower, but there is no output_shape input.
 
         The documents and OpenVINO set all pads to 0 then, so the output is larger than stride
@@ -363,7 +363,7 @@ RULES = (
     Rule(
         "IR807",
         "constant-output-shape",
-        WARNING,
+        INFO,
         """output_shape is a constant, but the spatial dims of the data are dynamic.
 
         Outputs have the same extents whatever the size of the data: they are cropped, or filled
