@@ -83,7 +83,7 @@ class _FromYUV(Operation):
         """Cut a frame into the inputs that it stands for."""
         batch, rows, width, _ = frame.shape
         height = rows * 2 // 3
-        rest = frame[:, height:].reshape(batch, -1)
+        rest = frame[:, height:].reshape(batch, (rows - height) * width)
         size = (batch, height // 2, width // 2, self.chroma)
         parts = np.split(rest, 2 // self.chroma, axis=1)
         return [frame[:, :height], *(part.reshape(size) for part in parts)]

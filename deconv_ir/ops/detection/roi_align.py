@@ -15,6 +15,7 @@ from deconv_ir.ops.checks import check_shape, check_type, merged_type, misfit
 from deconv_ir.ops.numeric import narrow, np, widen
 
 _INPUTS = ("data", "rois", "batch_indices")
+_MOST_SAMPLES = 1 << 12
 
 
 class Pooling(enum.Enum):
@@ -55,6 +56,8 @@ class _Regions(Operation):
 
     def execute(self, inputs: Arrays, context: Context) -> Arrays:
         data, rois = widen(inputs[0]), widen(inputs[1])
+        if not np.isfinite(rois).all():
+            raise misfit("index", "rois", "be finite", "NaN or an infinity", "finite numbers")
         images = inputs[2].astype(np.int64)
         if images.size and not 0 <= int(images.min()) <= int(images.max()) < len(data):
             must = f"be from 0 to {len(data) - 1}"
@@ -72,8 +75,11 @@ class _Regions(Operation):
 
     def places(self, start: float, length: float, bins: int) -> Array:
         """Return where the samples of each bin stand: [bins, samples]."""
-        count = self.sampling_ratio or max(1, math.ceil(length / bins))
         size = length / bins
+        if not max(self.sampling_ratio, size) <= _MOST_SAMPLES:
+            must = f"have at most {_MOST_SAMPLES} samples a bin and axis"
+            raise misfit("index", "a region", must, self.sampling_ratio or size, _MOST_SAMPLES)
+        count = self.sampling_ratio or max(1, math.ceil(size))
         steps = (np.arange(count) + 0.5) * size / count
         return np.asarray(start + np.arange(bins)[:, None] * size + steps)
 

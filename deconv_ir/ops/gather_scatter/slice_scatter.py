@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from deconv_ir.errors import ShapeError
 from deconv_ir.ir.operation import Arrays, Context, Infos, Operation, TensorInfo
-from deconv_ir.ir.shapes import compatible, format_shape
+from deconv_ir.ir.shapes import Shape, compatible, format_shape
 from deconv_ir.ops.base import operation
 from deconv_ir.ops.checks import merged_type
 from deconv_ir.ops.shape.slicing import Slice
@@ -30,18 +30,20 @@ class SliceScatter(Operation):
         element_type = merged_type(inputs[:2], self.inputs)
         (part,) = Slice().infer([data, *lists], context)
         if not compatible(part.shape, updates.shape):
-            raise ShapeError(
-                f"updates {format_shape(updates.shape)} must have the shape of the slice "
-                f"{format_shape(part.shape)}",
-                expected=format_shape(part.shape),
-                actual=format_shape(updates.shape),
-                rule="slice",
-            )
+            raise _misfit(part.shape, updates.shape)
         return (TensorInfo(data.shape, element_type),)
 
     def execute(self, inputs: Arrays, context: Context) -> Arrays:
         data, updates, *lists = inputs
         result = data.copy()
         (part,) = Slice().execute([result, *lists], context)
+        if part.shape != updates.shape:
+            raise _misfit(part.shape, updates.shape)
         part[...] = updates
         return (result,)
+
+
+def _misfit(part: Shape, updates: Shape) -> ShapeError:
+    expected, actual = format_shape(part), format_shape(updates)
+    message = f"updates {actual} must have the shape of the slice {expected}"
+    return ShapeError(message, expected=expected, actual=actual, rule="slice")

@@ -61,3 +61,8 @@ def test_sizes_that_do_not_fit(shapes: list[tuple[int, ...]], message: str) -> N
 def test_planes_are_all_given_or_none() -> None:
     with pytest.raises(ShapeError, match="takes one input or 3, found 2"):
         I420toRGB().infer([TensorInfo((1, 4, 4, 1), F32)] * 2, Context())
+
+
+def test_no_frames() -> None:
+    (found,) = NV12toRGB().execute([np.zeros((0, 3, 4, 1), np.float32)], Context())
+    assert found.shape == (0, 2, 4, 3)

@@ -91,3 +91,18 @@ def test_turned_regions(angle: float, clockwise: bool) -> None:
             x = down * math.sin(turn) + across * math.cos(turn) + 3.5 - 0.5
             samples.append(sample(data[0, 0], y, x))
         assert found[0, 0, i, j] == pytest.approx(sum(samples) / 4, rel=1e-4, abs=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("region", "message"),
+    [
+        ([1, 1, 2, 2, math.inf], "rois must be finite"),
+        ([1, math.nan, 2, 2, 0], "rois must be finite"),
+        ([1, 1, 1e30, 2, 0], "at most 4096 samples a bin and axis"),
+    ],
+)
+def test_regions_that_have_no_samples_or_too_many(region: list[float], message: str) -> None:
+    operation = ROIAlignRotated(pooled_h=2, pooled_w=2, sampling_ratio=0, spatial_scale=1.0)
+    rois = np.array([region], np.float32)
+    with pytest.raises(ShapeError, match=message):
+        operation.execute([np.ones((1, 1, 4, 4), np.float32), rois, np.array([0])], Context())

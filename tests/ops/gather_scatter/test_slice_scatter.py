@@ -33,3 +33,9 @@ def test_updates_have_the_shape_of_the_slice() -> None:
         ShapeError, match=r"updates \[2,4\] must have the shape of the slice \[3,4\]"
     ):
         SliceScatter().infer([TensorInfo((6, 4), F32), TensorInfo((2, 4), F32), *lists], Context())
+
+
+def test_the_slice_of_a_run_may_be_another() -> None:
+    lists = [np.array([v]) for v in (5, 7, 1)]
+    with pytest.raises(ShapeError, match=r"updates \[2\] must have the shape of the slice \[1\]"):
+        SliceScatter().execute([np.zeros(6), np.ones(2), *lists], Context())
