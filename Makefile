@@ -68,7 +68,7 @@ test-without-compiler: $(VENV)/installed-dev
 	PYTHONPATH=$(abspath $(OUT)/without-compiler) $(BIN)/python -P -c \
 		"from deconv_ir.kernels import kernel_info as info; print(info()); assert not info().available"
 	PYTHONPATH=$(abspath $(OUT)/without-compiler) $(PYTEST) \
-		tests/kernels tests/execute tests/samples tests/ops/convolution/test_deconvolution.py tests/test_*.py
+		tests/kernels tests/execute tests/samples tests/ir tests/tiling tests/ops/convolution/test_deconvolution.py tests/test_*.py
 
 test-lowest:
 	rm -rf build
@@ -93,7 +93,7 @@ test-browser: $(VENV)/installed-dev $(VENV)/installed-browser
 	CHROMIUM="$(CHROMIUM)" $(BIN)/python -m pytest -m browser tests/browser
 
 # Their sources take hours to build.
-$(VENV)/installed-peers: PIP_OPTIONS := --only-binary onnx,onnxruntime,openvino,torch
+$(VENV)/installed-peers: PIP_OPTIONS := --only-binary monai,onnx,onnxruntime,openvino,torch
 
 # A trained model is all that is needed of it, and none of the packages it asks for.
 $(VENV)/installed-detector: $(VENV)/installed-dev

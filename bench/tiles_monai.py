@@ -1,6 +1,6 @@
 """MONAI's sliding_window_inference and our tiles on the same U-Net: error, time and memory.
 
-Needs the `peers` extra, and MONAI beside it:
+Needs the `peers` extra:
 
     python bench/tiles_monai.py
 

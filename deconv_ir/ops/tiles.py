@@ -97,6 +97,24 @@ class Crop(Operation):
         return (inputs[0][tuple(slice(*span) for span in self.box)].copy(),)
 
 
+class Wrapped(Operation):
+    """Elements from some places on, as many as each axis says; after the last comes the first."""
+
+    checks_values = False
+
+    places: tuple[tuple[int, int], ...] = field()
+    """For each axis of the output: first index and number of elements."""
+
+    def execute(self, inputs: Arrays, context: Context) -> Arrays:
+        import numpy as np
+
+        data = inputs[0].reshape((1,) * (len(self.places) - inputs[0].ndim) + inputs[0].shape)
+        for axis, (first, count) in enumerate(self.places):
+            if (first, count) != (0, data.shape[axis]):
+                data = np.take(data, range(first, first + count), axis, mode="wrap")
+        return (data.copy() if data.base is not None else data,)
+
+
 class Cropped(Operation):
     """An operation of which a box of the output is kept."""
 
@@ -257,6 +275,25 @@ def reshape_tile(boxes: Sequence[Box | None], inputs: Infos, outputs: Infos) -> 
         shape=tuple(stop - start for start, stop in computed),
     )
     return LayerTile((tuple(spans), *(None,) * (len(inputs) - 1)), operation, blocked)
+
+
+def wrapped_tile(box: Box, inputs: Infos, shifts: Sequence[int]) -> LayerTile:
+    """Return the tile of an operation whose output is its first input, over and over.
+
+    Element i of an axis is element i - shift of the input, modulo its extent.
+    """
+    data = static(inputs[0].shape)
+    extents = (1,) * (len(box) - len(data)) + data
+    spans: list[Span] = []
+    places = []
+    for (start, stop), extent, shift in zip(box, extents, shifts, strict=True):
+        first, count = (start - shift) % extent if extent else 0, stop - start
+        fits = first + count <= extent
+        spans.append((first, first + count) if fits else (0, extent))
+        places.append((0 if fits else first, count))
+    operation = Wrapped(places=tuple(places))
+    others = (None,) * (len(inputs) - 1)
+    return LayerTile((tuple(spans[len(box) - len(data) :]), *others), operation)
 
 
 Run = tuple[tuple[int, ...], tuple[int, ...]]

@@ -6,10 +6,11 @@ from collections.abc import Sequence
 from typing import ClassVar
 
 from deconv_ir.errors import InputError, ShapeError
+from deconv_ir.ir.boxes import Box, LayerTile, whole_box
 from deconv_ir.ir.dtypes import Array
 from deconv_ir.ir.geometry import Dim
 from deconv_ir.ir.operation import Arrays, Context, Infos, Operation, TensorInfo
-from deconv_ir.ir.shapes import Shape, format_shape, intersect_dims
+from deconv_ir.ir.shapes import Shape, format_shape, intersect_dims, static
 from deconv_ir.ops.base import attribute, integer, operation
 from deconv_ir.ops.checks import check_type, known_integer, known_integers, normalize_axis, only
 from deconv_ir.ops.numeric import np
@@ -104,6 +105,20 @@ class _Gather(Operation):
             f"data {format_shape(data.shape)}, indices {format_shape(indices.shape)} "
             f"in place of axis {'?' if at is None else at}"
         )
+
+    def tile(
+        self, boxes: Sequence[Box | None], inputs: Infos, outputs: Infos, context: Context
+    ) -> LayerTile:
+        (box,), chosen = boxes, known_integer(inputs[2], "axis")
+        if box is None or chosen is None:
+            return super().tile(boxes, inputs, outputs, context)
+        data, indices = static(inputs[0].shape), static(inputs[1].shape)
+        axis, batch = normalize_axis(chosen, len(data)), self.batch_of(indices)
+        behind = axis + len(indices) - batch
+        # Any element along the axis may be picked.
+        spans = (*box[:axis], (0, data[axis]), *box[behind:])
+        picked = (*box[:batch], *box[axis:behind])
+        return LayerTile((spans, picked, whole_box(static(inputs[2].shape))), self)
 
     def execute(self, inputs: Arrays, context: Context) -> Arrays:
         """Pick the slices."""

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import enum
 import itertools
+from collections.abc import Sequence
 
 from deconv_ir.errors import ShapeError
+from deconv_ir.ir.boxes import Box, LayerTile, box_shape
 from deconv_ir.ir.geometry import Dim
 from deconv_ir.ir.operation import Arrays, Context, Infos, Operation, Sharing, TensorInfo
+from deconv_ir.ir.record import field
 from deconv_ir.ir.shapes import (
     Shape,
     element_count,
@@ -30,6 +33,7 @@ from deconv_ir.ops.checks import (
 )
 from deconv_ir.ops.elementwise.broadcasting import Broadcast, broadcast_shapes
 from deconv_ir.ops.numeric import np
+from deconv_ir.ops.tiles import wrapped_tile
 from deconv_ir.ops.values import as_dims, unknown_dims
 
 
@@ -39,6 +43,19 @@ class BroadcastMode(enum.Enum):
     NUMPY = "numpy"
     EXPLICIT = "explicit"
     BIDIRECTIONAL = "bidirectional"
+
+
+class Spread(Operation):
+    """The data with axes of one element between its own, repeated to fill a shape."""
+
+    sharing = Sharing.PART
+    checks_values = False
+
+    spread: tuple[int, ...] = field()
+    shape: tuple[int, ...] = field()
+
+    def execute(self, inputs: Arrays, context: Context) -> Arrays:
+        return (np.broadcast_to(inputs[0].reshape(self.spread), self.shape),)
 
 
 class _Broadcast(Operation):
@@ -137,6 +154,24 @@ class _Broadcast(Operation):
         wanted = "a shape that is not known" if value is None else format_shape(value)
         return f"data {format_shape(inputs[0].shape)} broadcast to {wanted}"
 
+    def tile(
+        self, boxes: Sequence[Box | None], inputs: Infos, outputs: Infos, context: Context
+    ) -> LayerTile:
+        (box,), data = boxes, static(inputs[0].shape)
+        assert box is not None, "there is one output"
+        if self.mode is not BroadcastMode.EXPLICIT:
+            axes = tuple(range(len(box) - len(data), len(box)))
+        elif (mapping := known_integers(inputs[2])) is not None:
+            axes = mapping
+        else:
+            return super().tile(boxes, inputs, outputs, context)
+        spans = tuple((0, 1) if n == 1 else box[a] for a, n in zip(axes, data, strict=True))
+        spread = [1] * len(box)
+        for axis, (start, stop) in zip(axes, spans, strict=True):
+            spread[axis] = stop - start
+        part = Spread(spread=tuple(spread), shape=box_shape(box))
+        return LayerTile((spans, *(None,) * (len(inputs) - 1)), part)
+
     def execute(self, inputs: Arrays, context: Context) -> Arrays:
         """Repeat the data (a view)."""
         data, target = inputs[:2]
@@ -222,6 +257,13 @@ class Tile(Operation):
             repeated = data.value * times[0] if len(data.value) * times[0] <= VALUE_LIMIT else None
             value = repeated
         return (TensorInfo(shape, data.element_type, value),)
+
+    def tile(
+        self, boxes: Sequence[Box | None], inputs: Infos, outputs: Infos, context: Context
+    ) -> LayerTile:
+        (box,) = boxes
+        assert box is not None, "there is one output"
+        return wrapped_tile(box, inputs, (0,) * len(box))
 
     def execute(self, inputs: Arrays, context: Context) -> Arrays:
         return (np.tile(inputs[0], [max(0, r) for r in integers(inputs[1])]),)

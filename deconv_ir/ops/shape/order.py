@@ -39,6 +39,7 @@ from deconv_ir.ops.checks import (
     only,
 )
 from deconv_ir.ops.numeric import narrow, np, widen
+from deconv_ir.ops.tiles import wrapped_tile
 from deconv_ir.ops.values import as_dim, unknown_dims
 
 
@@ -184,6 +185,17 @@ class Roll(_SameShape):
         if axes is not None and count is not None:
             _check_shift(count, len(axes))
         return (TensorInfo(data.shape, data.element_type),)
+
+    def tile(
+        self, boxes: Sequence[Box | None], inputs: Infos, outputs: Infos, context: Context
+    ) -> LayerTile:
+        (box,), shift, axes = boxes, known_integers(inputs[1]), known_integers(inputs[2])
+        if box is None or shift is None or axes is None:
+            return super().tile(boxes, inputs, outputs, context)
+        total = [0] * len(box)
+        for axis, one in zip(axes, shift * len(axes) if len(shift) == 1 else shift, strict=True):
+            total[axis] += one
+        return wrapped_tile(box, inputs, total)
 
     def execute(self, inputs: Arrays, context: Context) -> Arrays:
         data, shift = inputs[0], integers(inputs[1])
