@@ -196,7 +196,8 @@ def _list_operations() -> None:
 @click.option(
     "--two-pass",
     is_flag=True,
-    help="With --tile: compute what reductions and MVN need of whole axes in passes of their own.",
+    help="With --tile: compute what reductions and normalizations need of whole axes in passes "
+    "of their own.",
 )
 @click.option(
     "--workers",

@@ -55,8 +55,8 @@ def run_tiled(model: Model, request: Request) -> int:
     """Compute the output tile by tile; it appears under its name when it is complete."""
     request.require_none_of(NOT_IN_TILES, "cannot be combined with --tile")
     assert request.tile is not None, "the caller has seen it"
-    if request.two_pass and (request.tile == "auto" or wants_cluster(request)):
-        raise Mistake("--two-pass requires a --tile SIZE, and one process")
+    if request.two_pass and wants_cluster(request):
+        raise Mistake("--two-pass requires one process")
     given = pair("--input", request.inputs, list(model.inputs))
     target = _target(request)
     inputs = {name: open_volume(path) for name, path in given.items()}
@@ -70,10 +70,11 @@ def run_tiled(model: Model, request: Request) -> int:
     with limit_threads(request.threads):
         hand_back()
         journal = Journal(_beside(target, ".partial.tiles"), {})
-        grid = _grid(run, request, journal)
         check_types(run, inputs)
+        tile = _given_tile(run, request, journal)
         if request.two_pass:
-            run = precompute(run, grid.tile, FileReader(run, inputs), _budget(request))
+            run = precompute(run, tile, FileReader(run, inputs), _budget(request))
+        grid = Grid(run.shape, tile or choose_tile(run, _budget(request)))
         return _Job(model, request, run, grid, inputs, target).run()
 
 
@@ -95,8 +96,11 @@ def _beside(target: Path, suffix: str) -> Path:
     return target.with_name(target.name + suffix)
 
 
-def _grid(run: TiledRun, request: Request, journal: Journal) -> Grid:
-    """Choose the tiles, and require that they can be computed before anything is read."""
+def _given_tile(run: TiledRun, request: Request, journal: Journal) -> tuple[int, ...] | None:
+    """Return the tile that was asked for, required to be computable before anything is read.
+
+    None: it is to be chosen.
+    """
     assert request.tile is not None, "the caller has seen it"
     try:
         asked = parse_tile(request.tile)
@@ -109,13 +113,13 @@ def _grid(run: TiledRun, request: Request, journal: Journal) -> Grid:
             raise Mistake(f"--tile {request.tile}: {error}") from None
         if not request.two_pass:
             run.require_tileable(tile)
-        return Grid(run.shape, tile)
+        return tile
     earlier = journal.read() if request.resume else None
     if earlier is not None:  # the tiles of the interrupted run, whatever memory there was
         tile = tuple(earlier[0].get("tile", ()))
         if len(tile) == len(run.shape):
-            return Grid(run.shape, tile)
-    return Grid(run.shape, choose_tile(run, _budget(request)))
+            return tile
+    return None
 
 
 def _budget(request: Request) -> int:

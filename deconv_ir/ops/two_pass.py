@@ -30,7 +30,10 @@ class Given(Operation):
 
 
 class Standardize(Operation):
-    """(x - mean) * factor, both broadcast along the axes that were seen whole."""
+    """(x - mean) * factor, both broadcast along the axes that were seen whole.
+
+    Further inputs are the scale and bias of each channel.
+    """
 
     moments: FixedArrays = field()
 
@@ -39,8 +42,12 @@ class Standardize(Operation):
 
     def execute(self, inputs: Arrays, context: Context) -> Arrays:
         mean, factor = self.moments
-        data = widen(inputs[0])
-        return (narrow((data - mean) * factor, inputs[0].dtype),)
+        data = (widen(inputs[0]) - mean) * factor
+        if len(inputs) > 1:
+            per_channel = (-1,) + (1,) * (data.ndim - 2)
+            scale, bias = (widen(array).reshape(per_channel) for array in inputs[1:])
+            data = data * scale + bias
+        return (narrow(data, inputs[0].dtype),)
 
     def tile(
         self, boxes: Sequence[Box | None], inputs: Infos, outputs: Infos, context: Context
@@ -48,7 +55,8 @@ class Standardize(Operation):
         (box,) = boxes
         assert box is not None, "there is one output"
         parts = (array[_kept(box, array.shape)] for array in self.moments)
-        return LayerTile((box,), Standardize(moments=FixedArrays(*parts)))
+        channels = ((box[1],),) * (len(inputs) - 1)
+        return LayerTile((box, *channels), Standardize(moments=FixedArrays(*parts)))
 
 
 def _kept(box: Box, shape: Sequence[int]) -> tuple[slice, ...]:
@@ -93,13 +101,19 @@ class Folded:
 
 
 class Moments:
-    """Mean and variance along axes, by the pairwise formula of Chan, Golub and LeVeque, in f64."""
+    """Mean and variance along axes, by the pairwise formula of Chan, Golub and LeVeque, in f64.
 
-    inputs = 1
+    With groups, those of channels are merged; scale and bias of the channels follow.
+    """
 
     def __init__(
-        self, data: TensorInfo, axes: tuple[int, ...], factor: Callable[[Array], Array]
+        self,
+        data: TensorInfo,
+        axes: tuple[int, ...],
+        factor: Callable[[Array], Array],
+        groups: int | None = None,
     ) -> None:
+        self.inputs, self._groups = 1 if groups is None else 3, groups
         assert data.element_type is not None, "the model is static"
         shape = static(data.shape)
         kept = tuple(1 if axis in axes else extent for axis, extent in enumerate(shape))
@@ -120,6 +134,19 @@ class Moments:
 
     def result(self) -> Operation:
         """Return what subtracts the mean, and multiplies."""
-        factor = self._factor(self._squares / self._count)
-        arrays = (array.astype(self._dtype) for array in (self._mean, factor))
+        mean, variance = self._mean, self._squares / self._count
+        if self._groups is not None:
+            mean, variance = _merge(mean, variance, self._groups)
+        arrays = (array.astype(self._dtype) for array in (mean, self._factor(variance)))
         return Standardize(moments=FixedArrays(*arrays))
+
+
+def _merge(mean: Array, variance: Array, groups: int) -> tuple[Array, Array]:
+    """Return mean and variance of each channel's group, from those of equally large channels."""
+    rows = mean.shape[0], groups, -1
+    means, variances = mean.reshape(rows), variance.reshape(rows)
+    common = means.mean(axis=2, keepdims=True)
+    spread = (variances + np.square(means - common)).mean(axis=2, keepdims=True)
+    merged = (np.broadcast_to(array, means.shape) for array in (common, spread))
+    first, second = (array.reshape(mean.shape) for array in merged)
+    return first, second

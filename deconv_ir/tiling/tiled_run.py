@@ -174,13 +174,13 @@ class TiledRun:
             rule="tiling",
         )
 
-    def _first_blocker(self, tile: Sequence[int]) -> Blocker | None:
-        """Return the first layer that keeps the output from being tiled so; None: it can be."""
+    def blockers_of(self, tile: Sequence[int]) -> list[Blocker]:
+        """Return the layers that keep the output from being tiled so, in the order they run."""
         cut = [a for a, (n, extent) in enumerate(zip(tile, self.shape, strict=True)) if n < extent]
         found = [blocker for a in cut if (blocker := self._blockers[a]) is not None]
-        return min(found, key=lambda b: self._walk.order.index(b.layer), default=None)
+        return sorted(found, key=lambda b: self._walk.order.index(b.layer))
 
-    def _statistic(self, layer: int) -> Statistic | None:
+    def statistic(self, layer: int) -> Statistic | None:
         """Return what collects what a layer needs of whole axes; None: that is not enough."""
         sources = [s for s in self.graph.topology.sources[layer] if s is not None]
         inputs = [self._walk.info(source) for source in sources]

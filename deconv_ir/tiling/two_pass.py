@@ -12,7 +12,7 @@ from deconv_ir.tiling.stream import choose_tile
 from deconv_ir.tiling.tiled_run import Read, TiledRun
 
 
-def precompute(run: TiledRun, tile: Sequence[int], read: Read, budget: int) -> TiledRun:
+def precompute(run: TiledRun, tile: Sequence[int] | None, read: Read, budget: int) -> TiledRun:
     """Compute the statistics that keep an output from being tiled.
 
     Each takes a pass over the part of the network before its layer.
@@ -20,8 +20,8 @@ def precompute(run: TiledRun, tile: Sequence[int], read: Read, budget: int) -> T
     Parameters
     ----------
     run : TiledRun
-    tile : sequence of int
-        Of the output.
+    tile : sequence of int or None
+        Of the output; None: all statistics that keep any tile from being computed.
     read : callable
         Reads a box of an input.
     budget : int
@@ -32,15 +32,19 @@ def precompute(run: TiledRun, tile: Sequence[int], read: Read, budget: int) -> T
     UnsupportedError
         A layer needs more than one statistic of the whole axis.
     """
-    while (blocker := run._first_blocker(tile)) is not None:
+    smallest = (1,) * len(run.shape)
+    while found := run.blockers_of(smallest if tile is None else tile):
+        blocker = next((b for b in found if run.statistic(b.layer) is not None), None)
+        if blocker is None:
+            if tile is not None:
+                run.require_tileable(tile)
+            return run
         before = _before(run, blocker)
         # What comes before it may itself have to wait for a statistic.
-        while (inner := before._first_blocker(_cut(before, blocker))) is not None:
-            blocker, before = inner, _before(run, inner)
-        statistic = run._statistic(blocker.layer)
-        if statistic is None:
-            run.require_tileable(tile)
-            raise AssertionError("the layer blocks the tile")
+        while inner := _waiting(before, blocker):
+            blocker, before = inner[0], _before(run, inner[0])
+        statistic = run.statistic(blocker.layer)
+        assert statistic is not None, "it was chosen for it"
         for box in Grid(before.shape, choose_tile(before, budget)).boxes():
             statistic.add(box, before.run(before.tile(box), read))
         run = run.with_graph(replace_layer(run.graph, blocker.layer, statistic))
@@ -54,9 +58,10 @@ def _before(run: TiledRun, blocker: Blocker) -> TiledRun:
     return run.with_output(source)
 
 
-def _cut(run: TiledRun, blocker: Blocker) -> list[int]:
-    """Return a tile of a layer's input with one element along the axes that it sees whole."""
-    return [1 if axis in blocker.axes else extent for axis, extent in enumerate(run.shape)]
+def _waiting(run: TiledRun, blocker: Blocker) -> list[Blocker]:
+    """Return what keeps a layer's input from being tiled along its axes, but for statistics."""
+    cut = [1 if axis in blocker.axes else extent for axis, extent in enumerate(run.shape)]
+    return [b for b in run.blockers_of(cut) if run.statistic(b.layer) is not None]
 
 
 def replace_layer(graph: Graph, index: int, statistic: Statistic) -> Graph:

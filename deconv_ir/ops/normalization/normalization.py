@@ -89,7 +89,7 @@ class _Standardizing(_Normalization):
 
     def statistic(self, inputs: Infos, outputs: Infos) -> Statistic | None:
         axes = known_integers(inputs[1]) if "axes" in self.inputs else ()
-        if axes is None or self.inputs[0] != "data" or len(self.inputs) > 2:
+        if axes is None:
             return None
         how = self.how(len(static(inputs[0].shape)), axes)
         return Moments(inputs[0], how.axes, how.factor)
@@ -199,6 +199,11 @@ class GroupNormalization(_Standardizing):
     def seen_axes(self, rank: int, axes: tuple[int, ...]) -> tuple[int, ...]:
         """Return the axes over which mean and deviation are taken: all but the batch."""
         return tuple(range(1, rank))
+
+    def statistic(self, inputs: Infos, outputs: Infos) -> Statistic | None:
+        rank = len(static(inputs[0].shape))
+        factor = self.how(rank, ()).factor
+        return Moments(inputs[0], tuple(range(2, rank)), factor, self.num_groups)
 
     def function(
         self, shape: tuple[int, ...], axes: tuple[int, ...], dtype: Any, scratch_bytes: int
