@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 import os
+import signal
 from collections.abc import Iterator
+from multiprocessing import resource_tracker
 from typing import TYPE_CHECKING, Any
 
 from deconv_ir.tiling.remote import ModelFile, RemoteModel, import_dask
@@ -19,6 +22,7 @@ if TYPE_CHECKING:
 ADDRESS = "DASK_SCHEDULER_ADDRESS"
 _RETRIES = 2
 """A worker that dies with a task is tried so often again."""
+_SILENT = logging.CRITICAL + 1
 
 
 def wants_cluster(request: Request) -> bool:
@@ -48,15 +52,8 @@ def connect(request: Request) -> Iterator[Any]:
     if request.workers is not None:
         if request.scheduler is not None or request.scheduler_file is not None:
             raise Mistake("--workers starts a cluster, --scheduler names one (use one of them)")
-        # Their messages about a worker that ended are not the user's concern.
-        import_dask().config.set({"logging.distributed": "critical"})
         with (
-            distributed.LocalCluster(
-                n_workers=request.workers,
-                threads_per_worker=1,
-                dashboard_address=None,
-                silence_logs=50,
-            ) as cluster,
+            _start_workers(distributed, request.workers) as cluster,
             distributed.Client(cluster) as client,
         ):
             yield client
@@ -70,6 +67,28 @@ def connect(request: Request) -> Iterator[Any]:
         raise Mistake(f"no scheduler at {shown}: {error}") from error
     with client:
         yield client
+
+
+def _start_workers(distributed: Any, count: int) -> Any:
+    """Start a cluster of local processes, which only this one ends.
+
+    A Ctrl-C of the terminal reaches the processes of a group all at once.  Here it waits while
+    the workers start: the threads that start them, and they, inherit that it is blocked.
+    """
+    # Their messages about a worker that ended are not the user's concern, nor those of the end.
+    import_dask().config.set({"logging.distributed": "critical"})
+    logging.getLogger("distributed").setLevel(_SILENT)
+    resource_tracker.ensure_running()  # it would unblock the signal
+    blocked = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        return distributed.LocalCluster(
+            n_workers=count,
+            threads_per_worker=1,
+            dashboard_address=None,
+            silence_logs=_SILENT,
+        )
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
 
 
 def send_model(client: Any, model: Model, request: Request) -> Any:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import subprocess
 import sys
 import time
@@ -11,6 +13,7 @@ import numpy as np
 import psutil
 import pytest
 from support import deconvolution_ir, invoke
+from tiling.exactness import is_exact
 
 import deconv_ir
 
@@ -81,7 +84,29 @@ def test_tiles_on_two_workers(network: Path) -> None:
     model = deconv_ir.load(network / "model.xml", accuracy="direct")
     (expected,) = model.run(frame(0)).values()
     assert found.chunks == (1, 3, 5, 7)
-    assert found[:].tobytes() == expected.tobytes()
+    assert is_exact(found[:], expected)
+
+
+def test_ctrl_c_ends_the_workers_and_says_so_in_one_word(network: Path) -> None:
+    """A terminal sends the signal to the whole group."""
+    np.save(network / "x.npy", np.zeros((1, 2, 300, 300), np.float32))
+    arguments = [str(SCRIPT), str(network / "model.xml"), "--input", str(network / "x.npy")]
+    arguments += ["--output", str(network / "y.npy"), "--tile", "8,8", "--workers", "2"]
+    process = subprocess.Popen(arguments, stderr=subprocess.PIPE, text=True, start_new_session=True)
+    journal = network / "y.npy.partial.tiles"
+    deadline = time.monotonic() + 60
+    while not journal.exists() or journal.read_bytes().count(b"\n") < 4:
+        assert process.poll() is None
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+    children = psutil.Process(process.pid).children(recursive=True)
+    os.killpg(process.pid, signal.SIGINT)
+    _, errors = process.communicate(timeout=60)
+    assert (process.returncode, errors.split()) == (130, ["interrupted"])
+    assert len(children) >= 2
+    # That which keeps track of semaphores ends when it sees that this process has.
+    assert not psutil.wait_procs(children, timeout=30)[1]
+    assert not (network / "y.npy").exists()
 
 
 @pytest.mark.parametrize(
