@@ -1,6 +1,7 @@
 """What halos cost against the size of a tile, and how throughput grows with workers.
 
     python bench/tiles_cost.py halos       # elements computed in tiles, over those of the whole
+    python bench/tiles_cost.py samples     # the halos of the networks in samples/
     python bench/tiles_cost.py workers     # a simulation of 1 to 1,000 workers
     python bench/tiles_cost.py measure     # 1 and 2 local workers, to hold it against
 
@@ -36,6 +37,13 @@ HALOS = {
     "3-D U-Net, 3 levels": (unet, (1, 1, 1024, 1024, 1024), 3),
 }
 """Network -> its maker, the shape of its input, levels."""
+SAMPLES = (
+    "block/block.xml",
+    "upsample/bilinear_x2.xml",
+    "documents/convolution_backprop_data_1.xml",
+    "documents/convolution_backprop_data_older.xml",
+    "documents/group_convolution_backprop_data.xml",
+)
 
 
 def halo(model: deconv_ir.Model) -> list[tuple[int, int]]:
@@ -82,6 +90,23 @@ def print_halos(extents: Sequence[int]) -> None:
             read, work = overhead(model, extent)
             cells.append(f"{work:.2f}\u00d7 ({read:.2f}\u00d7)")
         print(f"| {name} | {reach[0]} before, {reach[1]} after | {' | '.join(cells)} |")
+
+
+def print_samples() -> None:
+    """Print what a tile in the middle reads beyond its share of the input, for docs/tiles.md."""
+    print("| network | output over input | halo |\n|---|---|---|")
+    for name in SAMPLES:
+        model = deconv_ir.load(ROOT / "samples" / name, warn=False)
+        (port, *_) = model.inputs
+        extents = [n if isinstance(n, int) else 64 for n in model.inputs[port].shape or ()]
+        tiles = model.tiled({port: tuple(extents)})
+        box: Box = tuple((0, n) for n in tiles.shape)
+        scale = round(tiles.shape[-1] / extents[-1])
+        start = extents[-1] // 2
+        share = (start, start + 4)
+        wanted = (*box[:-1], (share[0] * scale, share[1] * scale))
+        low, high = tiles.tile(wanted).inputs[port][-1]
+        print(f"| `samples/{name}` | {scale} | {share[0] - low} before, {high - share[1]} after |")
 
 
 class Cluster(NamedTuple):
@@ -134,7 +159,7 @@ def print_measured(extent: int) -> None:
 def main() -> None:
     """Print what is asked for."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("what", choices=["halos", "workers", "measure"])
+    parser.add_argument("what", choices=["halos", "samples", "workers", "measure"])
     parser.add_argument("--tile-seconds", type=float, default=2.0)
     parser.add_argument("--tile-mib", type=float, default=70.0)
     parser.add_argument("--bandwidth-gib", type=float, default=2.0)
@@ -143,6 +168,8 @@ def main() -> None:
     given = parser.parse_args()
     if given.what == "halos":
         print_halos((32, 64, 128, 256))
+    elif given.what == "samples":
+        print_samples()
     elif given.what == "measure":
         print_measured(given.extent)
     else:
