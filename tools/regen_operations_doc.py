@@ -41,8 +41,6 @@ FAMILIES = {
         "PriorBoxClustered Proposal ROIPooling",
         "legacy of SSD, R-FCN, Faster R-CNN and Detectron",
     ),
-    "binary networks": ("BinaryConvolution", "not yet"),
-    "random numbers": ("Multinomial", "not yet"),
     "graphs and tables": (
         "EmbeddingBagOffsets EmbeddingBagOffsetsSum EmbeddingBagPacked EmbeddingBagPackedSum "
         "EmbeddingSegmentsSum SparseFillEmptyRows",

@@ -26,7 +26,8 @@ class Semantics(Option):
     """The rule that decides where the documents and the OpenVINO runtime differ.
 
     SPEC follows the operation specifications, OPENVINO the runtime.  They differ
-    only for transposed convolutions with an `output_shape`.
+    for transposed convolutions with an `output_shape`, the last window of some AvgPools, and
+    BinaryConvolution.
 
     Examples
     --------

@@ -72,7 +72,6 @@ _TYPES: Final = "|".join([*(t.name for t in ELEMENT_TYPES), "dynamic", "undefine
 _REDUCTION: Final = {"reduction": "sum|mean"}
 
 WORDS: Final[dict[str, dict[str, str]]] = {
-    "BinaryConvolution": {"mode": "xnor-popcount"},
     "EmbeddingBagOffsets": _REDUCTION,
     "EmbeddingBagPacked": _REDUCTION,
     "MatrixNms": {"sort_result_type": "classid|score|none", "decay_function": "gaussian|linear"},

@@ -4,12 +4,14 @@ _TYPES = """
 color.yuv: I420toBGR I420toRGB NV12toBGR NV12toRGB
 constants.constant: Const
 constants.constant_like: ConvertLike Eye Identity
+constants.multinomial: Multinomial
 constants.parameter: Parameter Result
 constants.random_uniform: RandomUniform
 constants.range: Range
 constants.variables: Assign ReadValue
 control_flow.branches: If
 control_flow.loops: Loop TensorIterator
+convolution.binary: BinaryConvolution
 convolution.convolution: Convolution GroupConvolution
 convolution.deformable: DeformableConvolution
 convolution.onednn: ConvTranspose ConvolutionBackwardData

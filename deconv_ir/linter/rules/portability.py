@@ -115,12 +115,14 @@ RULES = (
         "IR601",
         "profiles-differ",
         INFO,
-        """The documents and OpenVINO's CPU plugin compute different pads or divisors.
+        """The documents and OpenVINO's CPU plugin compute different pads, divisors or bits.
 
         With an output_shape input the documents split the total padding; the plugin keeps the
         pads attributes, or never uses negative pads.  In an AvgPool whose padding counts, the
-        plugin divides a last window that extends beyond the padding by its whole extent.  The
-        same file gives different results, and the semantics option selects one.
+        plugin divides a last window that extends beyond the padding by its whole extent.  Of
+        a BinaryConvolution's filter it reads each byte from the lowest bit on, as converters wrote
+        them, and pads of pad_value 0 count nothing.  The same file gives different results, and the
+        semantics option selects one.
         """,
         fails=output_shape(),
         weights="ones 888, i64 10 12",

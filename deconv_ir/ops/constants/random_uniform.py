@@ -85,11 +85,11 @@ class RandomUniform(Operation):
         low, high = (
             only(array, name) for array, name in zip(inputs[1:], self.inputs[1:], strict=True)
         )
-        key = self.global_seed if self.is_repeatable else secrets.randbits(64)
-        words = philox(key, self.op_seed, math.prod(shape))
+        seeds, count = (self.global_seed, self.op_seed), math.prod(shape)
         if self.output_type.is_float:
-            result = low + _fractions(words, self.output_type) * (high - low)
+            result = low + uniform(*seeds, count, self.output_type) * (high - low)
         else:
+            words = _words(*seeds, count)
             span = int(high) - int(low)
             if not 0 < span <= _WORD:
                 raise misfit("range", "maxval - minval", "be from 1 to 2^32 - 1", span, "1..2^32-1")
@@ -116,8 +116,15 @@ def philox(key: int, stream: int, count: int) -> Array:
     return words
 
 
-def _fractions(words: Array, element_type: ElementType) -> Array:
+def _words(global_seed: int, op_seed: int, count: int) -> Array:
+    """Return words that the seeds determine, other ones each time where both are 0."""
+    key = global_seed if global_seed or op_seed else secrets.randbits(64)
+    return philox(key, op_seed, count)
+
+
+def uniform(global_seed: int, op_seed: int, count: int, element_type: ElementType) -> Array:
     """Return numbers from 0 to below 1 whose fraction is the lowest bits of a word."""
+    words = _words(global_seed, op_seed, count)
     bits = 7 if element_type.name == "bf16" else 23
     fractions: Array = ((words & ((1 << bits) - 1)) / np.float64(1 << bits)).astype(np.float32)
     return fractions

@@ -35,6 +35,7 @@ def cases():
             (f32(*data), i64(*target)),
         )
     yield from samples()
+    yield from draws()
     yield from products()
     yield from transforms()
 
@@ -50,6 +51,19 @@ def samples():
             (f32(2, 3, 5, 6), f32(2, 4, 7, 2, low=-1.7, high=1.7)),
             tolerance=1e-4,
         )
+
+
+def draws():
+    """OpenVINO draws other numbers: one class is all but certain, in each draw."""
+    weights = np.array([[1e-4, 1, 1e-8], [1, 1e-8, 1e-4]])
+    for again, logarithms, kind in itertools.product((True, False), (True, False), ("i32", "i64")):
+        for count in (i64(2), s64(1)):
+            values = np.log(weights) if logarithms else weights
+            yield Case(
+                f"multinomial-{again}-{logarithms}-{kind}-{count.values}",
+                lambda x, n, a=(kind, again, logarithms, 1, 2): o[13].multinomial(x, n, *a),
+                (p("f32", 2, 3, values=values), count),
+            )
 
 
 def products():

@@ -6,7 +6,7 @@ import itertools
 
 import numpy as np
 
-from .dsl import Case, c, f32, i64, o, p, s64
+from .dsl import Case, c, f32, i64, o, ov, p, s64
 
 
 def cases():
@@ -19,6 +19,7 @@ def cases():
     yield from spectra()
     yield from matrices()
     yield from deformable()
+    yield from binary()
     yield from darknet()
     yield from decoders()
 
@@ -420,4 +421,23 @@ def decoders():
                     x, n, *(b or (None,)), r, "i32", "i64"
                 ),
                 (f32(2, 8, 3), p("i32", 2, values=[8, 5]), *given),
+            )
+
+
+def binary():
+    """The filter's bits are stored as converters of binary networks did: from the lowest."""
+    rng = np.random.default_rng(0)
+    for pad_value, channels, attributes in [
+        (0.0, 8, ([1, 1], [1, 1], [1, 1], [1, 1])), (1.0, 16, ([2, 1], [1, 0], [2, 1], [1, 1])),
+        (-1.0, 8, ([1, 1], [2, 2], [1, 2], [2, 1])), (0.5, 40, ([1, 2], [1, 1], [1, 1], [1, 1])),
+    ]:  # fmt: skip
+        stored = rng.integers(0, 256, 3 * channels * 9 // 8, np.uint8)
+        tensor = ov.Tensor(stored, [3, channels, 3, 3], ov.Type.u1)
+        for auto_pad in ("explicit", "same_upper", "same_lower", "valid"):
+            more = (*attributes, "xnor-popcount", pad_value, auto_pad)
+            yield Case(
+                f"binary_convolution-{pad_value}-{channels}-{auto_pad}",
+                lambda x, w=tensor, a=more: o[1].binary_convolution(x, o[13].constant(w), *a),
+                (f32(2, channels, 7, 8),),
+                semantics="openvino",
             )
