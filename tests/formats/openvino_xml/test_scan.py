@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from lxml import etree
 
@@ -62,6 +62,7 @@ def tree(element: etree._Element) -> tuple[object, ...]:
     return (element.tag, dict(element.attrib), tuple(map(tree, children)))
 
 
+@settings(deadline=None)
 @given(
     documents(),
     st.sampled_from(["utf-8", "utf-8-sig", "utf-16", "iso-8859-15"]),
@@ -87,6 +88,7 @@ def test_same_elements_and_attributes(text: str, encoding: str, newline: str) ->
     assert line == root.sourceline
 
 
+@settings(deadline=None)
 @given(documents())
 def test_offsets_lead_to_the_text(text: str) -> None:
     source = Source(text.encode())
