@@ -50,6 +50,7 @@ if TYPE_CHECKING:
     from deconv_ir.ir.dtypes import ElementType
     from deconv_ir.ir.findings import IRWarning
     from deconv_ir.ir.graph import Edge, Graph, Info, Layer, Port, Topology
+    from deconv_ir.ir.regions import Blocker
     from deconv_ir.kernels import get_threads, set_memory_pool_limit, set_threads
     from deconv_ir.limits import Limits
     from deconv_ir.loading import load, save
@@ -63,7 +64,7 @@ __all__ += ["State", "load", "save"]
 # The network
 __all__ += ["Edge", "ElementType", "Graph", "Info", "Interval", "Layer", "Port", "Topology"]
 # Running
-__all__ += ["LayerTime", "PadMode", "Plan", "Profile", "Step", "Tile", "TiledRun"]
+__all__ += ["Blocker", "LayerTime", "PadMode", "Plan", "Profile", "Step", "Tile", "TiledRun"]
 __all__ += ["conv_transpose"]
 __all__ += ["get_threads", "set_memory_pool_limit", "set_threads"]
 # Comparing
@@ -89,6 +90,7 @@ __all__ += ["__version__"]
 # Modules that the linter does not need are imported on first use.
 _LATER = {
     "Aspect": "compare.structure",
+    "Blocker": "ir.regions",
     "BoundModel": "bound",
     "Culprit": "compare.culprit",
     "Difference": "compare.structure",

@@ -82,7 +82,21 @@ class Regions(NamedTuple):
 
 
 class Blocker(NamedTuple):
-    """A layer that keeps an axis of the output from being tiled, and what it sees whole."""
+    """A layer that keeps an axis of the output from being tiled, and what it sees whole.
+
+    Attributes
+    ----------
+    layer : int
+        Its index in the graph.
+    axes : tuple of int
+        Axes of its input that it sees whole.
+
+    Examples
+    --------
+    >>> import deconv_ir
+    >>> deconv_ir.Blocker(layer=3, axes=(2, 3)).axes
+    (2, 3)
+    """
 
     layer: int
     axes: tuple[int, ...]

@@ -90,12 +90,12 @@ def measured(path: Path) -> dict[str, int]:
 @pytest.mark.parametrize("build", [of_results, of_equal_names, of_inputs, of_views])
 def test_twice_the_graph_takes_twice_the_steps(build: Callable[[int], IR], tmp_path: Path) -> None:
     found = []
-    for count in (100, 200, 400):
+    for count in (10, 100, 200, 400):  # the first one imports what is needed
         folder = tmp_path / str(count)
         folder.mkdir()
         found.append(measured(build(count).save(folder)))
     for name in found[0]:
-        first, second, third = (taken[name] for taken in found)
+        first, second, third = (taken[name] for taken in found[1:])
         # What a quadratic part adds in going from 200 to 400 is four times what it adds before.
         assert third - second <= 2.2 * max(second - first, 500), (name, first, second, third)
 

@@ -28,7 +28,9 @@ def one_layer(kind: str, version: str, example: Example) -> tuple[Model, dict[st
     sources = []
     for i, given in enumerate(example.inputs):
         array = given.array(i + 1)
-        if given.elements is not None:
+        if given.element_type.name == "u1":
+            sources.append(ir.raw_const(np.packbits(array).tobytes(), "u1", array.shape))
+        elif given.elements is not None:
             sources.append(ir.const(array))
         else:
             shape = ",".join(map(str, given.shape))
