@@ -46,14 +46,31 @@ class _AdaptivePool(Operation):
         return (*data.shape[:2], *as_dims(target.value))
 
     @staticmethod
-    def windows(data: Array, target: Sequence[int]) -> Iterator[tuple[Any, Any]]:
-        """Yield, for each output position, where it stands and what it is made of."""
-        axes = [
-            [(i, slice(i * x // y, -(-(i + 1) * x // y))) for i in range(y)]
-            for x, y in zip(data.shape[2:], target, strict=True)
-        ]
-        for cells in itertools.product(*axes):
-            yield (..., *(c[0] for c in cells)), (..., *(c[1] for c in cells))
+    def windows(data: Array, target: Sequence[int]) -> tuple[list[list[slice]], list[list[int]]]:
+        """Return the different windows of each axis, and which of them each position has.
+
+        An axis of X elements has fewer than 2 X of them, however many positions are asked for.
+        """
+        different, used = [], []
+        for x, y in zip(data.shape[2:], target, strict=True):
+            ends = [(i * x // y, -(-(i + 1) * x // y)) for i in range(y)]
+            places = {pair: at for at, pair in enumerate(dict.fromkeys(ends))}
+            different.append([slice(*pair) for pair in places])
+            used.append([places[pair] for pair in ends])
+        return different, used
+
+    @staticmethod
+    def cells(axes: Sequence[Sequence[slice]]) -> Iterator[tuple[Any, Any]]:
+        """Yield where each window stands among the different ones, and its data."""
+        for cell in itertools.product(*map(enumerate, axes)):
+            yield (..., *(at for at, _ in cell)), (..., *(window for _, window in cell))
+
+    @staticmethod
+    def spread(pooled: Array, used: Sequence[Sequence[int]]) -> Array:
+        """Put the result of its window at each position."""
+        for axis, places in enumerate(used, 2):
+            pooled = pooled.take(places, axis=axis)
+        return pooled
 
     def target(self, inputs: Arrays) -> tuple[int, ...]:
         """Check the requested extents, and return them."""
@@ -80,11 +97,12 @@ class AdaptiveAvgPool(_AdaptivePool):
 
     def execute(self, inputs: Arrays, context: Context) -> Arrays:
         data, target = widen(inputs[0]), self.target(inputs)
-        result = np.empty((*data.shape[:2], *target), data.dtype)
+        different, used = self.windows(data, target)
+        result = np.empty((*data.shape[:2], *map(len, different)), data.dtype)
         axes = tuple(range(2, data.ndim))
-        for where, window in self.windows(data, target):
+        for where, window in self.cells(different):
             result[where] = np.mean(data[window], axis=axes)
-        return (narrow(result, inputs[0].dtype),)
+        return (self.spread(narrow(result, inputs[0].dtype), used),)
 
 
 @operation(
@@ -106,12 +124,14 @@ class AdaptiveMaxPool(_AdaptivePool):
     def execute(self, inputs: Arrays, context: Context) -> Arrays:
         data, target = widen(inputs[0]), self.target(inputs)
         places = np.arange(int(np.prod(data.shape[2:]))).reshape(data.shape[2:])
-        shape = (*data.shape[:2], *target)
+        different, used = self.windows(data, target)
+        shape = (*data.shape[:2], *map(len, different))
         result, index = np.empty(shape, data.dtype), np.empty(shape, np.int64)
-        for where, window in self.windows(data, target):
+        for where, window in self.cells(different):
             cells = data[window]
             flat = cells.reshape(*data.shape[:2], math.prod(cells.shape[2:]))
             best = np.argmax(flat, axis=-1)
             result[where] = np.take_along_axis(flat, best[..., None], -1)[..., 0]
             index[where] = places[window].ravel()[best]
-        return narrow(result, inputs[0].dtype), index.astype(self.index_element_type.numpy())
+        index = index.astype(self.index_element_type.numpy())
+        return self.spread(narrow(result, inputs[0].dtype), used), self.spread(index, used)

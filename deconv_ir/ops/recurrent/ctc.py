@@ -7,8 +7,13 @@ from deconv_ir.ir.geometry import UNKNOWN
 from deconv_ir.ir.operation import Arrays, Context, Infos, Operation, TensorInfo
 from deconv_ir.ir.shapes import intersect
 from deconv_ir.ops.base import attribute, boolean, operation, result_type
-from deconv_ir.ops.checks import check_shape, check_single, check_type, only
+from deconv_ir.ops.checks import check_shape, check_single, check_type, misfit, only
 from deconv_ir.ops.numeric import np, widen
+
+
+def _check_classes(classes: int) -> None:
+    if classes == 0:
+        raise misfit("input-shape", "data", "have a class at least", classes, ">= 1")
 
 
 def _collapse(classes: Array, blank: int, merge: bool) -> Array:
@@ -43,6 +48,7 @@ class CTCGreedyDecoder(Operation):
     def execute(self, inputs: Arrays, context: Context) -> Arrays:
         data = widen(inputs[0])
         steps, batch, classes = data.shape
+        _check_classes(classes)
         best = data.argmax(axis=-1)
         mask = widen(inputs[1])
         output = np.full((batch, steps, 1, 1), -1, inputs[0].dtype)
@@ -91,6 +97,7 @@ class CTCGreedyDecoderSeqLen(Operation):
     def execute(self, inputs: Arrays, context: Context) -> Arrays:
         data = widen(inputs[0])
         batch, steps, classes = data.shape
+        _check_classes(classes)
         blank = int(only(inputs[2], "blank_index")) if len(inputs) > 2 else classes - 1
         best = data.argmax(axis=-1)
         output = np.full((batch, steps), -1, self.classes_index_type.numpy())

@@ -56,3 +56,13 @@ def test_a_pool_hands_nan_on(run) -> None:
     assert math.isnan(found[0, 0, 0])
     assert found[0, 0, 1] == 4
     assert where.tolist() == [[[1, 3]]]
+
+
+def test_adaptive_pools_of_many_positions_pool_each_window_once(run) -> None:
+    """Two elements have three different windows, however many positions are asked for."""
+    data = np.array([[[1.0, 3.0]]], np.float32)
+    found = run("AdaptiveAvgPool-8", data, [100_001])
+    assert found[0, 0, [0, 50_000, 100_000]].tolist() == [1, 2, 3]
+    greatest, where = run("AdaptiveMaxPool-8", data, [3])
+    assert greatest.tolist() == [[[1, 3, 3]]]
+    assert where.tolist() == [[[0, 1, 1]]]

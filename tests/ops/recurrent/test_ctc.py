@@ -7,6 +7,7 @@ import itertools
 import numpy as np
 import pytest
 
+from deconv_ir.errors import ShapeError
 from deconv_ir.operations import Context
 from deconv_ir.ops.recurrent.ctc import CTCGreedyDecoder, CTCGreedyDecoderSeqLen
 
@@ -43,3 +44,11 @@ def test_by_length(merge: bool, blank: int | None) -> None:
         expected = decode(scores[:length], 2 if blank is None else blank, merge)
         assert row.tolist() == expected + [-1] * (12 - len(expected))
         assert count == len(expected)
+
+
+@pytest.mark.parametrize("kind", [CTCGreedyDecoder, CTCGreedyDecoderSeqLen])
+def test_there_is_a_class(kind: type) -> None:
+    data = np.zeros((2, 3, 0), np.float32)
+    lengths = np.ones((2, 3), np.float32) if kind is CTCGreedyDecoder else np.array([1, 1])
+    with pytest.raises(ShapeError, match="data must have a class at least, found 0"):
+        kind().execute([data, lengths], Context())
