@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Mapping, Sequence
+import tracemalloc
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -173,3 +174,19 @@ def invoke_script(module: str, *arguments: object, stdin: bytes | None = None) -
                 sys.argv = old
 
     return CliRunner().invoke(Script(), [str(a) for a in arguments], input=stdin)  # type: ignore[arg-type]
+
+
+def traced_peak(run: Callable[[], object], times: int = 3) -> int:
+    """Return the most bytes that a call has allocated at once, as NumPy and Python report them.
+
+    The least of some calls: threads of the test runner allocate beside them now and then.
+    """
+    peaks = []
+    for _ in range(times):
+        tracemalloc.start()
+        try:
+            run()
+            peaks.append(tracemalloc.get_traced_memory()[1])
+        finally:
+            tracemalloc.stop()
+    return min(peaks)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from support import IR, deconvolution_ir
+from support import IR, deconvolution_ir, traced_peak
 
 import deconv_ir
 from deconv_ir import Interval
@@ -250,8 +250,6 @@ def test_lint_finds_what_load_would_refuse(tmp_path: Path) -> None:
 
 def test_arrays_are_freed_after_their_last_use(tmp_path: Path) -> None:
     """A chain of n layers never holds more than a few of its n tensors."""
-    import tracemalloc
-
     ir = IR()
     y = ir.parameter("x", "1,1,256,1024")
     for _ in range(20):
@@ -260,11 +258,7 @@ def test_arrays_are_freed_after_their_last_use(tmp_path: Path) -> None:
     model = deconv_ir.load(ir.save(tmp_path))
     x = np.zeros((1, 1, 256, 1024), np.float32)
     model.run([x])
-    tracemalloc.start()
-    model.run([x])
-    peak = tracemalloc.get_traced_memory()[1]
-    tracemalloc.stop()
-    assert peak < 4 * x.nbytes
+    assert traced_peak(lambda: model.run([x])) < 4 * x.nbytes
 
 
 @pytest.mark.parametrize("dtype", ["i4", "i8", "u8", "f4", ">i4", ">f2"])

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import tracemalloc
-
 import numpy as np
 import pytest
+from support import traced_peak
 
 from deconv_ir.arrays.fitting import random_array
 from deconv_ir.ir.dtypes import parse_element_type
@@ -19,11 +18,8 @@ INTEGERS = ("i8", "u8", "i16", "u16", "i32", "u32", "i64", "u64")
 def test_memory_is_that_of_the_array(name: str) -> None:
     """2,000,000 elements: f64 temporaries would be 16 MB."""
     element_type = parse_element_type(name)
-    random_array((1,), element_type, 0, 0)  # what is imported and made once
-    tracemalloc.start()
     array = random_array((2, 1000, 1000), element_type, 0, 0)
-    _, peak = tracemalloc.get_traced_memory()
-    tracemalloc.stop()
+    peak = traced_peak(lambda: random_array((2, 1000, 1000), element_type, 0, 0))
     assert array.dtype == element_type.numpy()
     assert array.shape == (2, 1000, 1000)
     assert peak < array.nbytes + 2**20

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import tracemalloc
-
 import ml_dtypes
 import numpy as np
 import pytest
 from deconv_cli.summary import statistics
+from support import traced_peak
 
 
 @pytest.mark.parametrize("dtype", [np.float16, ml_dtypes.bfloat16, np.float32, np.float64, np.int8])
@@ -33,9 +32,4 @@ def test_nan_is_counted_in_every_block() -> None:
 def test_f16_is_not_widened_as_a_whole() -> None:
     """4,000,000 elements would be 16 MB of f32."""
     values = np.zeros((2000, 2000), np.float16)
-    statistics(values[:1])
-    tracemalloc.start()
-    statistics(values)
-    _, peak = tracemalloc.get_traced_memory()
-    tracemalloc.stop()
-    assert peak < 2**21
+    assert traced_peak(lambda: statistics(values)) < 2**21

@@ -10,7 +10,7 @@ from pathlib import Path
 import ml_dtypes
 import numpy as np
 import pytest
-from support import IR, Out
+from support import IR, Out, traced_peak
 
 import deconv_ir
 from deconv_ir import kernels
@@ -484,10 +484,7 @@ def test_peak_memory_is_near_the_lower_bound(build, tmp_path: Path) -> None:
     assert plan.known
     running = plan.peak_bytes - plan.weight_bytes
     assert plan.tensor_bytes <= running <= 1.1 * plan.tensor_bytes + plan.scratch_bytes
-    tracemalloc.start()
-    model.run([x])
-    peak = tracemalloc.get_traced_memory()[1]
-    tracemalloc.stop()
+    peak = traced_peak(lambda: model.run([x]))
     # Only the NumPy path has its scratch from NumPy.
     allowed = 1.3 * (plan.tensor_bytes + plan.weight_bytes) + scratch * (
         preferred_algorithm() is not Kernel.COMPILED

@@ -6,7 +6,6 @@ import ast
 import math
 import subprocess
 import sys
-import tracemalloc
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
@@ -14,7 +13,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from support import IR, Out
+from support import IR, Out, traced_peak
 
 import deconv_ir
 from deconv_ir import execute
@@ -209,10 +208,7 @@ def test_the_peak_is_within_its_bound(
         # Scratch is given to C in bytes; here are its layers' weights, packed.
         packed = plan.weight_bytes - plan.constant_bytes
         assert packed <= max(0.25 * plan.bound_bytes, K)
-    tracemalloc.start()
-    model.run([x])
-    measured = tracemalloc.get_traced_memory()[1]
-    tracemalloc.stop()
+    measured = traced_peak(lambda: model.run([x]))
     assert measured <= plan.peak_bytes - plan.weight_bytes + 64 * K
     assert measured >= 0.9 * plan.tensor_bytes
 
@@ -286,11 +282,8 @@ def test_a_filter_is_not_there_twice_while_it_is_packed(
     ir.result(ir.layer(kind, [x, w], ONCE, names="y"))
     path = ir.save(tmp_path)
     assert deconv_ir.load(path).bind().plan.known
-    model = deconv_ir.load(path)
-    tracemalloc.start()
-    plan = model.bind().plan
-    peak = tracemalloc.get_traced_memory()[1]
-    tracemalloc.stop()
+    plan = deconv_ir.load(path).bind().plan
+    peak = traced_peak(lambda: deconv_ir.load(path).bind().plan)
     assert plan.constant_bytes == filter_.nbytes
     assert peak < 3 << 20 < filter_.nbytes / 2
     with (tmp_path / "model.bin").open("r+b") as file:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import tracemalloc
-
 import numpy as np
 import pytest
+from support import traced_peak
 
 from deconv_ir.kernels import Convolution, Deconvolution
 from deconv_ir.kernels.runtime.extension import compiled_module
@@ -20,12 +19,7 @@ def peak_scratch(kernel, data, pads_begin, output):
     out = np.empty(shape, data.dtype)
     # A kernel that finds the bound too tight packs for another when first run.
     kernel.run(data, pads_begin, output, out)
-    tracemalloc.start()
-    try:
-        kernel.run(data, pads_begin, output, out)
-        return tracemalloc.get_traced_memory()[1]
-    finally:
-        tracemalloc.stop()
+    return traced_peak(lambda: kernel.run(data, pads_begin, output, out))
 
 
 LAYERS = {

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import tracemalloc
 from typing import Any
 
 import numpy as np
 import pytest
 from operation_forms import make
+from support import traced_peak
 
 from deconv_ir.ir.dtypes import from_numpy, parse_element_type
 from deconv_ir.ir.operation import Context, Operation, TensorInfo
@@ -130,16 +130,12 @@ def run(operation: Operation, arrays: list[np.ndarray], context: Context) -> tup
     if operation.accepts_out(infos, outputs[0]):
         out = np.empty(outputs[0].shape, outputs[0].element_type.numpy())  # type: ignore[arg-type, union-attr]
     told = operation.scratch(infos, outputs, context)
-    tracemalloc.start()
     if out is None:
         results = operation.execute(arrays, context)
-        own = sum(result.nbytes for result in results)
-    else:
-        operation.execute_into(arrays, context, out)
-        results, own = (out,), 0
-    peak = tracemalloc.get_traced_memory()[1]
-    tracemalloc.stop()
-    return results, peak - own, told
+        peak = traced_peak(lambda: operation.execute(arrays, context))
+        return results, peak - sum(result.nbytes for result in results), told
+    peak = traced_peak(lambda: operation.execute_into(arrays, context, out))
+    return (out,), peak, told
 
 
 @pytest.mark.parametrize("element_type", ["f32", "f16"])
