@@ -59,3 +59,25 @@ def test_users_are_not_sent_to_internal_modules(path: Path) -> None:
             (),
         )
         assert public, name
+
+
+PATH = re.compile(r"(?<![\w/.-])(?:deconv_ir|cli|tests|samples|bench|tools|docs)/[\w./-]*\w")
+# What a reader would put there; docs/convolution.txt is the name of an example.
+EXAMPLES = {"docs/convolution.txt", "samples/spec/OPERATION.toml"}
+
+
+@pytest.mark.parametrize(
+    "page", sorted([*ROOT.glob("*.md"), *DOCS.rglob("*.md")]), ids=lambda page: page.name
+)
+def test_paths_that_a_page_names_exist(page: Path) -> None:
+    text = page.read_text()
+    for name in set(PATH.findall(text)) - EXAMPLES:
+        assert (ROOT / name).exists() or (page.parent / name).exists(), name
+    tests = {path.name for path in (ROOT / "tests").rglob("*.py")}
+    assert set(re.findall(r"\btest_\w+\.py", text)) <= tests
+
+
+def test_every_package_has_its_row_in_the_architecture() -> None:
+    text = (DOCS / "architecture.md").read_text()
+    packages = {path.parent.name for path in (ROOT / "deconv_ir").glob("*/__init__.py")}
+    assert packages <= set(re.findall(r"^\| `deconv_ir/(\w+)/`", text, re.M))
