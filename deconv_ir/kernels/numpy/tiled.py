@@ -157,13 +157,18 @@ class TiledKernel:
         interleaver = Interleaver(out, axes, self.bias, self.activation)
         if tiling.holes:
             interleaver.fill()
-        tiles = len(tiling.jobs)
+        images, tiles = len(data), len(tiling.jobs)
+        # Of weights and images, what is larger is read once.
+        by_tile = self.packed_bytes * images > data.nbytes
 
         def make() -> Callable[[int], None]:
             scratchpad = Scratchpad(tiling.pad_bytes)
 
             def do(job: int) -> None:
-                image, number = divmod(job, tiles)
+                if by_tile:
+                    number, image = divmod(job, images)
+                else:
+                    image, number = divmod(job, tiles)
                 part, tile = tiling.jobs[number]
                 scratchpad.clear()
 
@@ -177,8 +182,8 @@ class TiledKernel:
         if not tiles:
             return
         with single_threaded_blas() as alone:
-            threads = _threads(tiling, len(data), bound) if alone else 1
-            run_jobs(make, tiles * len(data), threads)
+            threads = _threads(tiling, images, bound) if alone else 1
+            run_jobs(make, tiles * images, threads)
 
 
 def _threads(tiling: Tiling, images: int, bound: int) -> int:
