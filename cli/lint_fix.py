@@ -10,7 +10,7 @@ import click
 from deconv_ir.errors import DeconvError
 from deconv_ir.formats.files import rewrite
 from deconv_ir.formats.openvino_xml.document import Document
-from deconv_ir.formats.openvino_xml.reader import read_file
+from deconv_ir.formats.openvino_xml.entry import read_file
 from deconv_ir.formats.openvino_xml.weights import weights_beside
 from deconv_ir.linter.engine import Result, check_document
 from deconv_ir.linter.fix import fix_bytes

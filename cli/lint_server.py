@@ -17,7 +17,7 @@ from pygls.uris import to_fs_path
 
 from deconv_ir.errors import DeconvError
 from deconv_ir.formats.files import is_json
-from deconv_ir.formats.openvino_xml.reader import read_document
+from deconv_ir.formats.openvino_xml.entry import read_document
 from deconv_ir.formats.openvino_xml.weights import weights_beside
 from deconv_ir.ir.findings import Finding, Severity
 from deconv_ir.linter.catalogue import load_rule

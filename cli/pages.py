@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 def read_model(model: str, limits: Limits) -> tuple[bytes, str]:
     """Return the bytes of a model, and its name in messages."""
-    from deconv_ir.formats.openvino_xml.reader import read_file
+    from deconv_ir.formats.openvino_xml.entry import read_file
 
     if model == STREAM:
         # One byte more than the limit, so that too large a model is rejected.

@@ -9,7 +9,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from deconv_ir.arrays.model_inputs import ModelInputs
-from deconv_ir.errors import InputError, IRError, ShapeError, one_line
+from deconv_ir.errors import InputError, ShapeError, one_line
 from deconv_ir.execute import Executor
 from deconv_ir.execute.analysis import require_implemented
 from deconv_ir.execute.buffers import tensor_bytes
@@ -23,9 +23,8 @@ from deconv_ir.ir.infer import Inference, infer
 from deconv_ir.ir.operation import ConstantSource, Context, TensorInfo
 from deconv_ir.ir.options import Accuracy, Semantics
 from deconv_ir.ir.shapes import Shape, format_shape
-from deconv_ir.ir.tensor_names import find_tensors, name_ports, names_of
+from deconv_ir.ir.tensor_names import find_tensors, input_ports, missing, names_of, output_ports
 from deconv_ir.ops.single_layer import extract_layer
-from deconv_ir.suggestions import nearest
 from deconv_ir.tiling.tileable import Tileable
 
 if TYPE_CHECKING:
@@ -94,8 +93,12 @@ class Model(Tileable):
         require_implemented(graph, (*self._parameters, *self._results))
         inference = infer(graph, self.context)
         self.findings: tuple[Finding, ...] = inference.findings
-        self.inputs: Mapping[str, Port] = MappingProxyType(self._input_ports(inference))
-        self.outputs: Mapping[str, Port] = MappingProxyType(self._output_ports(inference))
+        self.inputs: Mapping[str, Port] = MappingProxyType(
+            input_ports(graph, self._parameters, inference.outputs)
+        )
+        self.outputs: Mapping[str, Port] = MappingProxyType(
+            output_ports(graph, self._results, inference.outputs)
+        )
         self._given = ModelInputs(graph, self._parameters, self.inputs)
         self._executors: LRUCache[Hashable, Executor] = LRUCache(_EXECUTORS_KEPT)
         self._inferences: LRUCache[Hashable, Inference] = LRUCache(_INFERENCES_KEPT)
@@ -121,36 +124,19 @@ class Model(Tileable):
 
     def __reduce__(self) -> tuple[Any, ...]:
         # What it was made from.  Executors, plans and packed filters belong to a process.
-        made_from = (
-            self.graph,
-            self.context.weights,
+        return type(self), (self.graph, *self._settings)
+
+    @property
+    def _settings(self) -> tuple[Any, ...]:
+        """What a model is made with beside its graph."""
+        context = self.context
+        return (
+            context.weights,
             self.semantics,
-            self.context.scratch_bytes,
+            context.scratch_bytes,
             self.memory_limit,
-            self.context.accuracy,
+            context.accuracy,
         )
-        return type(self), made_from
-
-    def _input_ports(self, inference: Inference) -> dict[str, Port]:
-        named = []
-        for index in self._parameters:
-            layer = self.graph.layers[index]
-            port = layer.outputs[0] if layer.outputs else Port(0, None)
-            named.append((layer.name, port, inference.outputs[index][0]))
-        return name_ports(named)
-
-    def _output_ports(self, inference: Inference) -> dict[str, Port]:
-        named = []
-        for index in self._results:
-            source = self.graph.topology.sources[index][0]
-            assert source is not None, "a graph with loose inputs does not load"
-            producer = self.graph.layers[source[0]]
-            port = producer.outputs[source[1]]
-            name = producer.name
-            if len(producer.outputs) > 1 and not port.names:
-                name = f"{producer.name}.{source[1]}"
-            named.append((name, port, inference.outputs[index][0]))
-        return name_ports(named)
 
     def infer_shapes(self, shapes: Mapping[str, Dims] | None = None) -> dict[str, Shape]:
         """Compute the shapes of the outputs.
@@ -464,20 +450,8 @@ class Model(Tileable):
         """
         found = self.graph.find(name)
         if found is None:
-            raise IRError(
-                f"there is no layer {name!r}",
-                file=self.graph.file,
-                actual=name,
-                hint=nearest(name, [layer.name for layer in self.graph.layers]),
-            )
-        return Model(
-            extract_layer(self.graph, found),
-            self.context.weights,
-            self.semantics,
-            self.context.scratch_bytes,
-            self.memory_limit,
-            self.context.accuracy,
-        )
+            raise missing(self.graph, "layer", name, [layer.name for layer in self.graph.layers])
+        return Model(extract_layer(self.graph, found), *self._settings)
 
     @property
     def weights_file(self) -> str | None:

@@ -115,7 +115,7 @@ def _write_operations(
 ) -> Part:
     """Write a part of a oneDNN Graph file in its own format."""
     from deconv_ir.formats.onednn_json.part import part_of_file
-    from deconv_ir.formats.openvino_xml.reader import read_file
+    from deconv_ir.formats.openvino_xml.entry import read_file
 
     if isinstance(model, Model) or not is_onednn(network.graph):
         raise InputError(f"{output}: only a part of a oneDNN Graph file can be a .json file")

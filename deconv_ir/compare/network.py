@@ -12,10 +12,10 @@ from deconv_ir.arrays.model_inputs import ModelInputs
 from deconv_ir.formats.opening import open_weights, read_model
 from deconv_ir.formats.openvino_xml import Weights, WeightsInMemory
 from deconv_ir.ir.dtypes import ElementType
-from deconv_ir.ir.graph import Graph, Layer, Port, Source, constant_layers
+from deconv_ir.ir.graph import Graph, Layer, Source, constant_layers
 from deconv_ir.ir.operation import Context
 from deconv_ir.ir.options import Semantics
-from deconv_ir.ir.tensor_names import name_ports, tensor_name
+from deconv_ir.ir.tensor_names import input_ports, tensor_name
 from deconv_ir.limits import DEFAULT_LIMITS
 from deconv_ir.ops.constants.constant import Const
 
@@ -92,12 +92,8 @@ class Network:
         """The inputs; nothing behind them needs to fit."""
         layers = self.graph.layers
         own = [i for i, layer in enumerate(layers) if layer.type == "Parameter"]
-        infos = [layers[i].operation.infer([], self.context)[0] for i in own]
-        named = [
-            (layers[i].name, layers[i].outputs[0] if layers[i].outputs else Port(0, None), info)
-            for i, info in zip(own, infos, strict=True)
-        ]
-        return ModelInputs(self.graph, own, name_ports(named))
+        infos = {i: layers[i].operation.infer([], self.context) for i in own}
+        return ModelInputs(self.graph, own, input_ports(self.graph, own, infos))
 
     @property
     def weights_file(self) -> str | None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from deconv_ir.errors import DeconvError, InputError, WeightsError
 from deconv_ir.formats.files import is_json
 from deconv_ir.formats.openvino_xml import Weights, WeightsInMemory, read_bytes
-from deconv_ir.formats.openvino_xml.reader import read_file
+from deconv_ir.formats.openvino_xml.entry import read_file
 from deconv_ir.ir.body import walk_graphs
 from deconv_ir.ir.graph import Graph, Layer
 from deconv_ir.limits import Limits

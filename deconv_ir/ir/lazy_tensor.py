@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 if TYPE_CHECKING:
@@ -24,6 +24,8 @@ class LazyTensor:
     read : callable
         Takes the first element and the one after the last; returns them as an
         array, ``[stop - start]``.
+    part_bytes : int
+        Bytes that `parts` reads at once, if a row is not larger.
 
     Examples
     --------
@@ -37,14 +39,19 @@ class LazyTensor:
            [3, 4, 5]])
     """
 
-    __slots__ = ("dtype", "read", "shape")
+    __slots__ = ("dtype", "part_bytes", "read", "shape")
 
     def __init__(
-        self, shape: tuple[int, ...], dtype: Any, read: Callable[[int, int], Array]
+        self,
+        shape: tuple[int, ...],
+        dtype: Any,
+        read: Callable[[int, int], Array],
+        part_bytes: int = 1 << 18,
     ) -> None:
         self.shape = shape
         self.dtype = dtype
         self.read = read
+        self.part_bytes = part_bytes
 
     @property
     def ndim(self) -> int:
@@ -63,11 +70,19 @@ class LazyTensor:
 
     def reshape(self, *shape: int) -> LazyTensor:
         """Return a lazy tensor of the same elements in another shape."""
-        return LazyTensor(shape, self.dtype, self.read)
+        return LazyTensor(shape, self.dtype, self.read, self.part_bytes)
 
     def whole(self) -> Array:
         """Read all elements."""
         return self.read(0, self.size).reshape(self.shape)
+
+    def parts(self) -> Iterator[tuple[int, Array]]:
+        """Read whole rows of the first axis, some at a time: the first one, and their elements."""
+        rows, row = self.shape[0], math.prod(self.shape[1:])
+        step = max(1, self.part_bytes // max(1, row * int(self.dtype.itemsize)))
+        for first in range(0, rows, step):
+            last = min(first + step, rows)
+            yield first, self.read(first * row, last * row)
 
 
 def joined(constant: Constant) -> Constant:

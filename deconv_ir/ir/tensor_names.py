@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from deconv_ir.errors import InputError, IRError
 from deconv_ir.ir.graph import Graph, Port, Source
-from deconv_ir.ir.operation import TensorInfo
+from deconv_ir.ir.operation import Infos, TensorInfo
 from deconv_ir.suggestions import nearest
 
 
@@ -44,7 +44,9 @@ def find_tensors(graph: Graph, names: Sequence[str]) -> dict[str, Source]:
             base, dot, number = name.rpartition(".")
             at = layers.get(base, ids.get(base))
             if not dot or at is None or not number.isdecimal():
-                raise _missing(graph, name)
+                ports = [(layer.name, port) for layer in graph.layers for port in layer.outputs]
+                known = [n for label, port in ports for n in (label, *port.names)]
+                raise missing(graph, "tensor or layer", name, known)
             if int(number) >= len(graph.layers[at].outputs):
                 raise IRError(
                     f"no output {name!r}: the layer has {len(graph.layers[at].outputs)} outputs",
@@ -74,17 +76,40 @@ def _outputs(graph: Graph, name: str, index: int) -> dict[str, Source]:
     return {f"{name}.{i}": (index, i) for i in range(count)}
 
 
-def _missing(graph: Graph, name: str) -> IRError:
-    names = [n for layer in graph.layers for p in layer.outputs for n in (layer.name, *p.names)]
-    return IRError(
-        f"there is no tensor or layer {name!r}",
-        file=graph.file,
-        actual=name,
-        hint=nearest(name, names),
-    )
+def missing(graph: Graph, what: str, name: str, names: Sequence[str]) -> IRError:
+    """Return the error that there is no layer, or tensor, of a name; the hint is the nearest."""
+    hint = nearest(name, names)
+    return IRError(f"there is no {what} {name!r}", file=graph.file, actual=name, hint=hint)
 
 
-def name_ports(named: Sequence[tuple[str, Port, TensorInfo]]) -> dict[str, Port]:
+def input_ports(
+    graph: Graph, parameters: Sequence[int], infos: Sequence[Infos] | Mapping[int, Infos]
+) -> dict[str, Port]:
+    """Return the inferred output of each Parameter by its name."""
+    named = []
+    for index in parameters:
+        layer = graph.layers[index]
+        port = layer.outputs[0] if layer.outputs else Port(0, None)
+        named.append((layer.name, port, infos[index][0]))
+    return _name_ports(named)
+
+
+def output_ports(graph: Graph, results: Sequence[int], infos: Sequence[Infos]) -> dict[str, Port]:
+    """Return the inferred input of each Result by the name of the tensor."""
+    named = []
+    for index in results:
+        source = graph.topology.sources[index][0]
+        assert source is not None, "a graph with loose inputs does not load"
+        producer = graph.layers[source[0]]
+        port = producer.outputs[source[1]]
+        name = producer.name
+        if len(producer.outputs) > 1 and not port.names:
+            name = f"{producer.name}.{source[1]}"
+        named.append((name, port, infos[index][0]))
+    return _name_ports(named)
+
+
+def _name_ports(named: Sequence[tuple[str, Port, TensorInfo]]) -> dict[str, Port]:
     """Key ports by tensor name, else by layer name; keys are unique."""
     ports: dict[str, Port] = {}
     numbers: dict[str, int] = {}

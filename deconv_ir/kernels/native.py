@@ -47,8 +47,6 @@ _MOST_SCRATCH = 1 << 40
 _THREAD_SCRATCH = 3 << 20
 # Candidates are compared for so many threads, whatever their number in a run.
 _JUDGED_THREADS = 2
-# Of a filter that is read in parts.
-_PART_BYTES = 1 << 18
 # Positions that a kernel reaches over, beyond which it will not.
 _MOST_REACH = 1 << 12
 # Folding sub-convolutions into channels pays from here on.
@@ -212,11 +210,8 @@ class CompiledKernel:
         if not isinstance(weights, LazyTensor):
             self._kernel.fill(_packable(weights), 0)
             return
-        rows, row = weights.shape[0], math.prod(weights.shape[1:])
-        step = max(1, _PART_BYTES // max(1, row * int(weights.dtype.itemsize)))
-        for first in range(0, rows, step):
-            last = min(first + step, rows)
-            self._kernel.fill(_packable(weights.read(first * row, last * row)), first)
+        for first, part in weights.parts():
+            self._kernel.fill(_packable(part), first)
 
     @property
     def finite(self) -> bool:

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, NamedTuple
 from deconv_ir.errors import DeconvError, InputError, WeightsError
 from deconv_ir.formats.files import is_json
 from deconv_ir.formats.openvino_xml.document import Document
+from deconv_ir.formats.openvino_xml.entry import read_document, read_file
 from deconv_ir.formats.openvino_xml.locations import Locator
-from deconv_ir.formats.openvino_xml.reader import read_document, read_file
 from deconv_ir.formats.openvino_xml.source import Source
 from deconv_ir.formats.openvino_xml.weights import weights_beside
 from deconv_ir.ir.findings import Finding, Severity

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from deconv_ir.errors import DeconvError, ResourceError
 from deconv_ir.formats.openvino_xml.document import Document
-from deconv_ir.formats.openvino_xml.reader import read_file
+from deconv_ir.formats.openvino_xml.entry import read_file
 from deconv_ir.formats.openvino_xml.weights import weights_beside
 from deconv_ir.ir.findings import plain
 from deconv_ir.limits import DEFAULT_LIMITS, Limits

@@ -19,7 +19,7 @@ CORPUS = Path(__file__).parent / "corpus"
 
 def xml(data: bytes) -> None:
     """The XML reader, the graph's topology, shape inference and the linter."""
-    from deconv_ir.formats.openvino_xml.reader import read_bytes
+    from deconv_ir.formats.openvino_xml.entry import read_bytes
     from deconv_ir.ir.infer import infer
     from deconv_ir.ir.operation import Context
     from deconv_ir.linter.engine import check_bytes

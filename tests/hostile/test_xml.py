@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import deconv_ir
-from deconv_ir.formats.openvino_xml import reader
+from deconv_ir.formats.openvino_xml import entry
 from deconv_ir.formats.openvino_xml.source import Source
 from deconv_ir.limits import DEFAULT_LIMITS, Limits
 from hostile.children import MIB, bounded
@@ -27,7 +27,7 @@ QUADRATIC = f'<!DOCTYPE net [<!ENTITY a "{"x" * 50_000}">]><net name="{"&a;" * 5
 
 def problems(text: str | bytes, limits: Limits = DEFAULT_LIMITS) -> list[str]:
     data = text.encode() if isinstance(text, str) else text
-    return [str(p) for p in reader.read_bytes(data, "m.xml", limits)[1]]
+    return [str(p) for p in entry.read_bytes(data, "m.xml", limits)[1]]
 
 
 @pytest.mark.parametrize(
@@ -64,7 +64,7 @@ def test_xinclude_is_an_element_like_any_other(tmp_path: Path) -> None:
     secret = tmp_path / "secret"
     secret.write_text("s3cret")
     include = f'<x:include xmlns:x="http://www.w3.org/2001/XInclude" href="{secret}" parse="text"/>'
-    graph, found = reader.read_bytes(NET.format(include, "").encode())
+    graph, found = entry.read_bytes(NET.format(include, "").encode())
     assert not found
     assert "s3cret" not in repr(graph)
 
@@ -88,7 +88,7 @@ def test_unicode_encodings_load(codec: str) -> None:
     text = f'<?xml version="1.0" encoding="{declared.get(codec, codec)}"?>' + NET.format(
         LAYER.format(0).replace('"r"', '"\u00e9\u4e2d\U0001f600"'), ""
     )
-    graph, found = reader.read_bytes(text.encode(codec))
+    graph, found = entry.read_bytes(text.encode(codec))
     assert not found
     assert graph is not None
     assert graph.layers[0].name == "\u00e9\u4e2d\U0001f600"
@@ -117,7 +117,7 @@ def test_the_parser_and_the_reader_see_one_text() -> None:
     # In Shift JIS, decoders differ on 0x5C; a quote more or less would be a tag more or less.
     text = NET.format(LAYER.format(0).replace('"r"', '"\u8868"'), "")
     data = b'<?xml version="1.0" encoding="shift_jis"?>' + text.encode("shift_jis")
-    graph, found = reader.read_bytes(data)
+    graph, found = entry.read_bytes(data)
     assert not found
     assert graph is not None
     assert graph.layers[0].name == "\u8868"
@@ -209,7 +209,7 @@ def test_remarks_do_not_crowd_out_mistakes() -> None:
 
 def test_many_mistakes_in_one_long_line_take_memory_for_a_few() -> None:
     out = bounded(
-        "from deconv_ir.formats.openvino_xml.reader import read_bytes\n"
+        "from deconv_ir.formats.openvino_xml.entry import read_bytes\n"
         "data = b'<net version=\"11\"><layers/><edges>' + b'<edge/>' * 2_000_000\n"
         "data += b'</edges></net>'\n"
         "print(len(read_bytes(data)[1]))"

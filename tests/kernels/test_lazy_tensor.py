@@ -7,12 +7,11 @@ import pytest
 
 from deconv_ir.ir.lazy_tensor import LazyTensor, joined, whole
 from deconv_ir.kernels import Convolution, Deconvolution
-from deconv_ir.kernels import native as compiled
 
 RNG = np.random.default_rng(0)
 
 
-def lazy_tensor(array, asked=None):
+def lazy_tensor(array, part_bytes=1 << 20, asked=None):
     """A lazy tensor of an array, which records its reads."""
 
     def read(start, stop):
@@ -20,7 +19,7 @@ def lazy_tensor(array, asked=None):
             asked.append((start, stop))
         return array.reshape(-1)[start:stop].copy()
 
-    return LazyTensor(array.shape, array.dtype, read)
+    return LazyTensor(array.shape, array.dtype, read, part_bytes)
 
 
 @pytest.mark.parametrize("kind", [Convolution, Deconvolution])
@@ -38,12 +37,13 @@ def lazy_tensor(array, asked=None):
 )
 @pytest.mark.parametrize("element", ["float32", "float16", "float64", "int8"])
 @pytest.mark.parametrize("part_bytes", [1, 100, 1 << 20])
-def test_packed_in_chunks(kind, shape, groups, strides, element, part_bytes, monkeypatch):
-    monkeypatch.setattr(compiled, "_PART_BYTES", part_bytes)
+def test_packed_in_chunks(kind, shape, groups, strides, element, part_bytes):
     filter_ = (RNG.standard_normal(shape) * 9).astype(element)
     arguments = {"strides": strides, "dilations": (1,) * len(strides), "groups": groups}
     asked = []
-    at_once, read = (kind(f, **arguments) for f in (filter_, lazy_tensor(filter_, asked)))
+    at_once, read = (
+        kind(f, **arguments) for f in (filter_, lazy_tensor(filter_, part_bytes, asked))
+    )
     if read.compiled is not None:
         np.testing.assert_array_equal(read.compiled.unpacked(), filter_)
     channels = shape[1] * groups if kind is Convolution else shape[0]
@@ -56,13 +56,12 @@ def test_packed_in_chunks(kind, shape, groups, strides, element, part_bytes, mon
     assert all(start % row == stop % row == 0 for start, stop in asked)
 
 
-def test_a_weight_that_is_not_finite_in_any_chunk(monkeypatch):
-    monkeypatch.setattr(compiled, "_PART_BYTES", 1)
+def test_a_weight_that_is_not_finite_in_any_chunk():
     data = np.ones((1, 3, 4, 4), np.float32)
     for row in range(3):
         filter_ = np.ones((3, 2, 3, 3), np.float32)
         filter_[row, 1, 2, 0] = np.inf
-        kernel = Deconvolution(lazy_tensor(filter_), strides=(1, 1), dilations=(1, 1))
+        kernel = Deconvolution(lazy_tensor(filter_, 1), strides=(1, 1), dilations=(1, 1))
         plain = Deconvolution(filter_, strides=(1, 1), dilations=(1, 1))
         where = (0, 0), (6, 6)
         np.testing.assert_array_equal(kernel.run(data, *where), plain.run(data, *where))

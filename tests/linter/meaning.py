@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 import deconv_ir
-from deconv_ir.formats.openvino_xml.reader import read_bytes
+from deconv_ir.formats.openvino_xml.entry import read_bytes
 from deconv_ir.ir.operation import Operation
 from deconv_ir.ops.constants.constant import Const
 

@@ -1,7 +1,4 @@
-"""Reading an IR: XML in, a frozen graph out.
-
-All problems are collected for the linter; a loader raises the first.  XML is
-untrusted: DTDs, entities, external references and network access are disabled.
+"""One pass over the text of an IR, which makes the graph; see `entry`.
 
 Networks repeat themselves, so each distinct layer text is parsed once, and
 layers with the same text share operations, ports and dims.
@@ -9,14 +6,11 @@ layers with the same text share operations, ports and dims.
 
 from __future__ import annotations
 
-import os
 import re
-from typing import Final, NoReturn
+from typing import Final
 
 from deconv_ir.errors import DeconvError, IRError
-from deconv_ir.formats.files import read_input
 from deconv_ir.formats.openvino_xml.document import Document
-from deconv_ir.formats.openvino_xml.locations import pin_down
 from deconv_ir.formats.openvino_xml.pieces import (
     OPENVINO_FORM,
     Fault,
@@ -36,7 +30,7 @@ from deconv_ir.formats.openvino_xml.vocabulary import LAYER_ATTRIBUTES
 from deconv_ir.ir.body import Body
 from deconv_ir.ir.graph import Edge, Graph, GraphLocation, Info, Layer
 from deconv_ir.ir.operation import Operation
-from deconv_ir.limits import DEFAULT_LIMITS, Limits
+from deconv_ir.limits import Limits
 from deconv_ir.ops import find_operation
 from deconv_ir.ops.base import UnknownOperation, parse_attributes
 from deconv_ir.ops.single_layer import wrap_layer
@@ -61,82 +55,22 @@ _EXECUTED: Final = frozenset({"execOrder", "originalLayersNames"})
 _EDGE_ENDS: Final = ("from-layer", "from-port", "to-layer", "to-port")
 
 
-def read(
-    path: str | os.PathLike[str], limits: Limits = DEFAULT_LIMITS
-) -> tuple[Graph | None, list[DeconvError]]:
-    """Read an IR from a file: its graph, if it is one, and all problems in their order."""
-    try:
-        data = read_file(path, limits)
-    except DeconvError as error:
-        return None, [error]
-    return read_bytes(data, str(path), limits)
-
-
-def read_bytes(
-    data: bytes, file: str | None = None, limits: Limits = DEFAULT_LIMITS
-) -> tuple[Graph | None, list[DeconvError]]:
-    """Read an IR from the bytes of its file; see `read`."""
-    document = read_document(data, file, limits)
-    for part in document.walk():
-        if part.problems:
-            pin_down(part)
-    return document.graph, [problem for part in document.walk() for problem in part.problems]
-
-
-def read_document(
-    data: bytes, file: str | None = None, limits: Limits = DEFAULT_LIMITS
-) -> Document:
-    """Read an IR from the bytes of its file, and keep where everything stands."""
-    document = Document(file)
-    try:
-        if len(data) > limits.xml_bytes:
-            raise _oversize(file, len(data), limits)
-        # Each tag becomes an object, of a size that has nothing to do with that of the text.
-        tags = data.count(b"<")
-        if tags > limits.tags:
-            raise IRError(
-                f"the file has {tags} tags, more than the limit of {limits.tags}",
-                file=file,
-                line=1,
-                rule="oversize",
-                expected=limits.tags,
-                actual=tags,
-            )
-        document.source = Source(data, file)
-        document.graph = _Reader(document, document.source, limits).document()
-    except DeconvError as error:
-        for problem in document.problems:
-            if isinstance(problem.place, GraphLocation):
-                problem.place = None  # there is no graph to look it up in
-        document.problems.append(error)
-    return document
-
-
-def read_file(path: str | os.PathLike[str], limits: Limits = DEFAULT_LIMITS) -> bytes:
-    """Return the bytes of an IR's XML."""
-    return read_input(path, limits.xml_bytes, "the IR", IRError)
-
-
-def _oversize(file: str | None, size: int, limits: Limits) -> IRError:
-    return IRError(
-        f"the file has {size} bytes, more than the limit of {limits.xml_bytes}",
-        file=file,
-        line=1,
-        rule="oversize",
-        expected=limits.xml_bytes,
-        actual=size,
-    )
-
-
 _Head = tuple[int, str, str, str | None, tuple[tuple[str, str], ...], int, int]
 """Of a layer's start tag: id, name, type, version, other attributes, start, end."""
 
 
-class _Reader:
+def oversize(
+    message: str, file: str | None, line: int, limit: int, actual: int | None = None
+) -> IRError:
+    """Return the error that something is larger than a limit."""
+    return IRError(message, file=file, line=line, rule="oversize", expected=limit, actual=actual)
+
+
+class Reader:
     """One pass over one document."""
 
     def __init__(
-        self, document: Document, source: Source, limits: Limits, around: _Reader | None = None
+        self, document: Document, source: Source, limits: Limits, around: Reader | None = None
     ) -> None:
         self.out = document
         self.file = document.file
@@ -189,13 +123,9 @@ class _Reader:
             return
         self.out.problems.append(error)
         if len(self.out.problems) >= self.limits.problems:
-            raise IRError(
-                f"there are {self.limits.problems} mistakes up to here; the rest is not read",
-                file=self.file,
-                line=line,
-                rule="oversize",
-                expected=self.limits.problems,
-            )
+            most = self.limits.problems
+            message = f"there are {most} mistakes up to here; the rest is not read"
+            raise oversize(message, self.file, line, most)
 
     def line(self, offset: int) -> int:
         """Return the line of an offset; fast when asked in the order of the file."""
@@ -265,7 +195,8 @@ class _Reader:
         """Read the bodies of a layer; those that are missing are left out."""
         element = next(scan_iter(self.markup, start, len(self.markup)))
         if self._depth >= MAX_DEPTH:
-            self._oversize(f"bodies are nested more than {MAX_DEPTH} deep", start, MAX_DEPTH)
+            message = f"bodies are nested more than {MAX_DEPTH} deep"
+            raise self._oversize(message, start, MAX_DEPTH)
         bodies: dict[str, Body] = {}
         for name in operation.body_names:
             child = element.first(name)
@@ -276,21 +207,21 @@ class _Reader:
                 continue
             inner = Document(self.file)
             inner.source, inner.root = self.source, child.head
-            reader = _Reader(inner, self.source, self.limits, self)
+            reader = Reader(inner, self.source, self.limits, self)
             reader._rounds = self._rounds * operation.inference_rounds
             inner.graph = graph = reader._graph(child, "", None)
             self._work[0] += reader._rounds * len(graph.layers)
             if self._work[0] > self.limits.layers:
                 limit = self.limits.layers
                 message = f"the bodies have more layers than the limit of {limit}"
-                self._oversize(f"{message}, counted as often as they are inferred", start, limit)
+                message = f"{message}, counted as often as they are inferred"
+                raise self._oversize(message, start, limit)
             self.out.bodies.append((len(self.out.layers), name, inner))
             bodies[name] = join(name, graph, element, piece.inputs, piece.outputs)
         return bodies
 
-    def _oversize(self, message: str, start: int, limit: int) -> NoReturn:
-        line = self.line(start)
-        raise IRError(message, file=self.file, line=line, rule="oversize", expected=limit)
+    def _oversize(self, message: str, start: int, limit: int) -> IRError:
+        return oversize(message, self.file, self.line(start), limit)
 
     def _graph(self, root: Element, name: str, version: int | None) -> Graph:
         """Read the sections of a network or of a body."""
@@ -354,13 +285,9 @@ class _Reader:
                 self.flush()
                 continue
             if len(layers) >= self.limits.layers:
-                raise IRError(
-                    f"the network has more layers than the limit of {self.limits.layers}",
-                    file=self.file,
-                    line=self.line(start),
-                    rule="oversize",
-                    expected=self.limits.layers,
-                )
+                limit = self.limits.layers
+                message = f"the network has more layers than the limit of {limit}"
+                raise self._oversize(message, start, limit)
             found = self._head(Element.of(markup, match))
             if found is None:
                 at = next(scan_iter(markup, start, len(markup))).end

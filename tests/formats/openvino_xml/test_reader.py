@@ -8,8 +8,8 @@ import pytest
 
 import deconv_ir
 from deconv_ir.errors import DeconvError
+from deconv_ir.formats.openvino_xml.entry import read, read_bytes
 from deconv_ir.formats.openvino_xml.pieces import split_names
-from deconv_ir.formats.openvino_xml.reader import read, read_bytes
 from deconv_ir.ir.geometry import Interval
 from deconv_ir.ir.graph import Graph
 

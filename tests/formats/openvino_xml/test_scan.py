@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from lxml import etree
 
 from deconv_ir.errors import IRError
-from deconv_ir.formats.openvino_xml.reader import read_document
+from deconv_ir.formats.openvino_xml.entry import read_document
 from deconv_ir.formats.openvino_xml.scanner import Element, scan
 from deconv_ir.formats.openvino_xml.source import Source
 

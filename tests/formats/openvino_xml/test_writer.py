@@ -9,7 +9,7 @@ import pytest
 from lxml import etree
 
 import deconv_ir
-from deconv_ir.formats.openvino_xml.reader import read, read_bytes
+from deconv_ir.formats.openvino_xml.entry import read, read_bytes
 from deconv_ir.formats.openvino_xml.writer import to_bytes
 from deconv_ir.ir.graph import Graph, Layer
 

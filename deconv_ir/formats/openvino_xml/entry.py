@@ -1,0 +1,70 @@
+"""Reading an IR: XML in, a frozen graph out.
+
+All problems are collected for the linter; a loader raises the first.  XML is
+untrusted: DTDs, entities, external references and network access are disabled.
+"""
+
+from __future__ import annotations
+
+import os
+
+from deconv_ir.errors import DeconvError, IRError
+from deconv_ir.formats.files import read_input
+from deconv_ir.formats.openvino_xml.document import Document
+from deconv_ir.formats.openvino_xml.locations import pin_down
+from deconv_ir.formats.openvino_xml.reader import Reader, oversize
+from deconv_ir.formats.openvino_xml.source import Source
+from deconv_ir.ir.graph import Graph, GraphLocation
+from deconv_ir.limits import DEFAULT_LIMITS, Limits
+
+
+def read(
+    path: str | os.PathLike[str], limits: Limits = DEFAULT_LIMITS
+) -> tuple[Graph | None, list[DeconvError]]:
+    """Read an IR from a file: its graph, if it is one, and all problems in their order."""
+    try:
+        data = read_file(path, limits)
+    except DeconvError as error:
+        return None, [error]
+    return read_bytes(data, str(path), limits)
+
+
+def read_bytes(
+    data: bytes, file: str | None = None, limits: Limits = DEFAULT_LIMITS
+) -> tuple[Graph | None, list[DeconvError]]:
+    """Read an IR from the bytes of its file; see `read`."""
+    document = read_document(data, file, limits)
+    for part in document.walk():
+        if part.problems:
+            pin_down(part)
+    return document.graph, [problem for part in document.walk() for problem in part.problems]
+
+
+def read_document(
+    data: bytes, file: str | None = None, limits: Limits = DEFAULT_LIMITS
+) -> Document:
+    """Read an IR from the bytes of its file, and keep where everything stands."""
+    document = Document(file)
+    try:
+        if len(data) > limits.xml_bytes:
+            size = len(data)
+            message = f"the file has {size} bytes, more than the limit of {limits.xml_bytes}"
+            raise oversize(message, file, 1, limits.xml_bytes, size)
+        # Each tag becomes an object, of a size that has nothing to do with that of the text.
+        tags = data.count(b"<")
+        if tags > limits.tags:
+            message = f"the file has {tags} tags, more than the limit of {limits.tags}"
+            raise oversize(message, file, 1, limits.tags, tags)
+        document.source = Source(data, file)
+        document.graph = Reader(document, document.source, limits).document()
+    except DeconvError as error:
+        for problem in document.problems:
+            if isinstance(problem.place, GraphLocation):
+                problem.place = None  # there is no graph to look it up in
+        document.problems.append(error)
+    return document
+
+
+def read_file(path: str | os.PathLike[str], limits: Limits = DEFAULT_LIMITS) -> bytes:
+    """Return the bytes of an IR's XML."""
+    return read_input(path, limits.xml_bytes, "the IR", IRError)

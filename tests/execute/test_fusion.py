@@ -1,0 +1,138 @@
+"""Bias and activation are computed by the kernel before them, where that is right."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import ml_dtypes
+import numpy as np
+import pytest
+from plan_rows import normal, rows_of
+from support import IR
+
+import deconv_ir
+from deconv_ir.execute.listing import as_rows
+
+
+def upsampling(
+    dtype: str = "f32",
+    addend: Sequence[int] = (1, 3, 1, 1),
+    *,
+    kind: str = "ConvolutionBackpropData",
+    addend_first: bool = False,
+    tap: bool = False,
+) -> IR:
+    """x -> kind -> Add of a constant -> ReLU."""
+    ir = IR()
+    numbers = {"f32": np.float32, "f16": np.float16, "bf16": ml_dtypes.bfloat16, "i32": np.int32}
+    element = numbers[dtype]
+    x = ir.parameter("x", "1,2,5,6", dtype)
+    shape = (2, 3, 3, 3) if kind == "ConvolutionBackpropData" else (3, 2, 3, 3)
+    w = ir.const((normal(*shape) * 4).astype(element), "w")
+    bias = ir.const((normal(*addend) * 4).astype(element), "b")
+    strides = {"strides": "2,2", "pads_begin": "0,0", "pads_end": "0,0", "dilations": "1,1"}
+    up = ir.layer(kind, [x, w], strides, name="up")
+    add = ir.layer("Add", [bias, up] if addend_first else [up, bias], name="add")
+    ir.result(ir.layer("ReLU", [add], name="relu", names="y"))
+    if tap:
+        ir.result(ir.layer("Tanh", [up], name="tap"))
+    return ir
+
+
+def layer_by_layer(model: deconv_ir.Model, path: Path, x: np.ndarray) -> np.ndarray:
+    """What `upsampling` gives when the sum is rounded before and after the addition."""
+    up = model.run([x], outputs=["up"])["up"]
+    declared = model.graph.find("b")
+    assert declared is not None
+    bias = np.frombuffer(path.with_suffix(".bin").read_bytes()[-declared.operation.size :], x.dtype)
+    added = up + bias.reshape(declared.operation.shape)
+    return np.maximum(added, x.dtype.type(0))
+
+
+@pytest.mark.parametrize("kind", ["ConvolutionBackpropData", "Convolution"])
+@pytest.mark.parametrize("addend_first", [False, True])
+@pytest.mark.parametrize("addend", [(1, 3, 1, 1), (3, 1, 1), (1, 1, 1, 1), (1,), ()])
+def test_bias_and_activation_are_computed_by_the_kernel(
+    kind: str, addend: Sequence[int], addend_first: bool, tmp_path: Path
+) -> None:
+    path = upsampling(addend=addend, kind=kind, addend_first=addend_first).save(tmp_path)
+    model = deconv_ir.load(path)
+    x = normal(1, 2, 5, 6)
+    (row,) = as_rows(model.bind([x]).plan)
+    assert (row.layer, row.fused) == ("up", ("add", "relu"))
+    np.testing.assert_allclose(
+        model.run([x])["y"], layer_by_layer(model, path, x), rtol=1e-5, atol=1e-5
+    )
+
+
+@pytest.mark.parametrize(
+    ("dtype", "unit"), [("f16", 2.0**-10), ("bf16", 2.0**-7), ("i32", 0)], ids=str
+)
+def test_fused_results_are_those_of_the_layers_within_one_rounding(
+    dtype: str, unit: float, tmp_path: Path
+) -> None:
+    path = upsampling(dtype).save(tmp_path)
+    model = deconv_ir.load(path, warn=False)
+    x = (normal(1, 2, 5, 6) * 4).astype(model.inputs["x"].element_type.numpy())
+    assert rows_of(model, [x])["up"].fused == ("add", "relu")
+    found = model.run([x])["y"].astype(np.float64)
+    # The layers one by one round after the sum as well: off by a unit of that sum.
+    up = model.run([x], outputs=["up"])["up"].astype(np.float64)
+    expected = layer_by_layer(model, path, x).astype(np.float64)
+    assert (np.abs(found - expected) <= unit * (np.abs(up) + np.abs(expected))).all()
+
+
+@pytest.mark.parametrize(
+    ("addend", "why"),
+    [
+        ((1, 3, 11, 1), "it varies along an axis"),
+        ((1, 1, 1, 13), "it varies along the last axis"),
+        ((2, 3, 1, 1), "it adds batches"),
+        ((1, 1, 3, 1, 1), "it adds an axis"),
+    ],
+)
+def test_additions_that_are_no_bias_stay_layers(
+    addend: Sequence[int], why: str, tmp_path: Path
+) -> None:
+    path = upsampling(addend=addend).save(tmp_path)
+    model = deconv_ir.load(path)
+    x = normal(1, 2, 5, 6)
+    assert rows_of(model, [x])["up"].fused == (), why
+    np.testing.assert_allclose(
+        model.run([x])["y"], layer_by_layer(model, path, x), rtol=1e-5, atol=1e-5
+    )
+
+
+def test_a_tensor_that_something_else_needs_is_not_fused_away(tmp_path: Path) -> None:
+    model = deconv_ir.load(upsampling(tap=True).save(tmp_path))
+    x = normal(1, 2, 5, 6)
+    rows = rows_of(model, [x])
+    assert rows["up"].fused == ()
+    alone = deconv_ir.load(upsampling().save(tmp_path))
+    assert rows_of(alone, [x], outputs=["relu"])["up"].fused == ("add", "relu")
+    assert rows_of(alone, [x], outputs=["relu", "add"])["up"].fused == ("add",)
+    assert rows_of(alone, [x], outputs=["up", "add"])["up"].fused == ()
+
+
+@pytest.mark.parametrize(
+    ("slope", "fused"), [((1,), ("prelu",)), ((3,), ()), ((1, 1, 1, 1), ("prelu",))]
+)
+def test_one_slope_is_fused_and_one_a_channel_overwrites(
+    slope: Sequence[int], fused: tuple[str, ...], tmp_path: Path
+) -> None:
+    ir = IR()
+    x = ir.parameter("x", "1,2,5,6")
+    up = ir.layer("ConvolutionBackpropData", [x, ir.const(normal(2, 3, 2, 2))], name="up")
+    slopes = np.abs(normal(*slope))
+    ir.result(ir.layer("PReLU", [up, ir.const(slopes)], name="prelu", names="y"))
+    model = deconv_ir.load(ir.save(tmp_path))
+    data = normal(1, 2, 5, 6)
+    rows = rows_of(model, [data])
+    assert rows["up"].fused == fused
+    if not fused:
+        assert rows["prelu"].overwrites == "up"
+    plain = model.run([data], outputs=["up"])["up"]
+    factor = slopes.reshape(1, -1, 1, 1)
+    expected = np.where(plain < 0, plain * factor, plain)
+    np.testing.assert_allclose(model.run([data])["y"], expected, rtol=1e-5, atol=1e-6)

@@ -1,0 +1,143 @@
+"""The memory that a plan proposes is what a run takes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from plan_rows import normal, rows_of
+from support import IR, Out, traced_peak
+
+import deconv_ir
+from deconv_ir.execute import executor
+from deconv_ir.kernels.algorithm import Algorithm as Kernel
+from deconv_ir.kernels.algorithm import preferred_algorithm
+
+
+def u_net(size: int = 192) -> IR:
+    """A small U-Net: convolutions, pooling, deconvolutions, and what is skipped to the end."""
+    ir = IR()
+    pads = {"strides": "1,1", "pads_begin": "1,1", "pads_end": "1,1", "dilations": "1,1"}
+    twice = {"strides": "2,2", "pads_begin": "0,0", "pads_end": "0,0", "dilations": "1,1"}
+    pool = {"strides": "2,2", "kernel": "2,2", "pads_begin": "0,0", "pads_end": "0,0",
+            "rounding_type": "floor"}  # fmt: skip
+
+    def conv(y: Out, i: int, o: int) -> Out:
+        y = ir.layer("Convolution", [y, ir.const(normal(o, i, 3, 3) / 8)], pads)
+        y = ir.layer("Add", [y, ir.const(normal(1, o, 1, 1))])
+        return ir.layer("Swish", [y], version="opset4")
+
+    y = ir.parameter("x", f"1,3,{size},{size}")
+    skips = []
+    for i, o in ((3, 16), (16, 32)):
+        y = conv(y, i, o)
+        skips.append(y)
+        y = ir.layer("MaxPool", [y], pool)
+    y = conv(y, 32, 64)
+    for i, o in ((64, 32), (32, 16)):
+        up = ir.layer("ConvolutionBackpropData", [y, ir.const(normal(i, o, 2, 2) / 8)], twice)
+        y = conv(ir.layer("Concat", [up, skips.pop()], {"axis": "1"}), 2 * o, o)
+    ir.result(ir.layer("Sigmoid", [y], names="y"))
+    return ir
+
+
+def decoder() -> IR:
+    """Deconvolutions one after the other, each larger than the last."""
+    ir = IR()
+    y = ir.parameter("x", "1,16,24,24")
+    for channels in (16, 16, 8):
+        w = ir.const(normal(16, channels, 4, 4) / 8)
+        attributes = {"strides": "2,2", "pads_begin": "1,1", "pads_end": "1,1", "dilations": "1,1"}
+        y = ir.layer("ConvolutionBackpropData", [y, w], attributes)
+        y = ir.layer("Tanh", [ir.layer("Add", [y, ir.const(normal(1, channels, 1, 1))])])
+    ir.result(y, "y")
+    return ir
+
+
+def elementwise() -> IR:
+    ir = IR()
+    x = ir.parameter("x", "1,8,256,256")
+    y = ir.layer("Exp", [x])
+    for i in range(8):
+        y = ir.layer("Tanh", [ir.layer("Add", [y, x])]) if i % 3 else ir.layer("Add", [y, y])
+    ir.result(y)
+    return ir
+
+
+@pytest.mark.usefixtures("plain_memory")
+@pytest.mark.parametrize("build", [u_net, decoder, elementwise])
+def test_peak_memory_is_near_the_lower_bound(build, tmp_path: Path) -> None:
+    """NumPy reports its arrays to tracemalloc; weights are packed when that begins."""
+    scratch = 1 << 20
+    model = deconv_ir.load(build().save(tmp_path), scratch_bytes=scratch)
+    (port,) = model.inputs.values()
+    x = normal(*port.shape)
+    model.run([x])
+    plan = model.bind([x]).plan
+    assert plan.known
+    running = plan.peak_bytes - plan.weight_bytes
+    assert plan.tensor_bytes <= running <= 1.1 * plan.tensor_bytes + plan.scratch_bytes
+    peak = traced_peak(lambda: model.run([x]))
+    # Only the NumPy path has its scratch from NumPy.
+    allowed = 1.3 * (plan.tensor_bytes + plan.weight_bytes) + scratch * (
+        preferred_algorithm() is not Kernel.COMPILED
+    )
+    assert peak + plan.weight_bytes <= allowed
+    # The bound is one: what the plan says is alive at once really is.
+    assert peak >= 0.95 * plan.tensor_bytes
+
+
+def test_big_buffers_are_used_again(tmp_path: Path) -> None:
+    ir = IR()
+    y = ir.parameter("x", "1,4,256,256")
+    for _ in range(6):
+        w = ir.const(normal(4, 4, 1, 1))
+        y = ir.layer("ConvolutionBackpropData", [y, w])
+    ir.result(y)
+    model = deconv_ir.load(ir.save(tmp_path))
+    x = normal(1, 4, 256, 256)
+    buffers = [row.buffer for row in rows_of(model, [x]).values()]
+    # Input and output of a layer cannot be one; the result is the caller's own.
+    assert buffers == [0, 1, 0, 1, 0, None]
+    assert len(model.bind([x]).plan.capacities) == 2
+
+
+def large() -> IR:
+    """A result so large that the kernels take its memory from their pool, then overwritten."""
+    ir = IR()
+    y = ir.parameter("x", "1,1,1600,1600")
+    for _ in range(3):
+        y = ir.layer("ConvolutionBackpropData", [y, ir.const(normal(1, 1, 1, 1))])
+    ir.result(ir.layer("Tanh", [y]))
+    return ir
+
+
+@pytest.mark.parametrize("build", [lambda: u_net(64), large], ids=["U-Net", "large"])
+def test_what_the_plan_proposes_is_done(
+    build, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The check of reference counts never refuses what the plan rightly says."""
+    model = deconv_ir.load(build().save(tmp_path))
+    (port,) = model.inputs.values()
+    x = normal(*port.shape)
+    refused: list[int] = []
+    alone, free = executor.is_alone, executor.is_free
+
+    def watch_alone(*arguments: object) -> bool:
+        found = alone(*arguments)  # type: ignore[arg-type]
+        if not found:
+            refused.append(1)
+        return found
+
+    def watch_free(*arguments: object) -> bool:
+        found = free(*arguments)  # type: ignore[arg-type]
+        if not found:
+            refused.append(2)
+        return found
+
+    monkeypatch.setattr(executor, "is_alone", watch_alone)
+    monkeypatch.setattr(executor, "is_free", watch_free)
+    for _ in range(2):
+        model.run([x])
+    assert refused == []
+    assert any(row.overwrites for row in rows_of(model, [x]).values())
