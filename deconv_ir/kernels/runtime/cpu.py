@@ -147,21 +147,17 @@ def instruction_set() -> str:
         DECONV_IR_ISA names one that this machine, or the extension, does not have.
     """
     module = compiled_module()
-    available: list[str] = module.isas() if module else []
-    wanted = os.environ.get("DECONV_IR_ISA", "")
-    if not wanted:
-        best = current_machine().instruction_set
-        return max(
-            (
-                isa
-                for isa in available
-                if INSTRUCTION_SETS.index(isa) <= INSTRUCTION_SETS.index(best)
-            ),
-            key=INSTRUCTION_SETS.index,
-            default="",
-        )
-    if wanted not in available:
-        raise SettingError(
-            f"DECONV_IR_ISA is {wanted!r}; available here: {', '.join(available) or 'none'}"
-        )
-    return wanted
+    available = tuple(module.isas()) if module else ()
+    return _choose_isa(available, os.environ.get("DECONV_IR_ISA", ""), current_machine())
+
+
+@functools.lru_cache(maxsize=16)
+def _choose_isa(available: tuple[str, ...], wanted: str, machine: Machine) -> str:
+    if wanted:
+        if wanted not in available:
+            shown = ", ".join(available) or "none"
+            raise SettingError(f"DECONV_IR_ISA is {wanted!r}; available here: {shown}")
+        return wanted
+    order = INSTRUCTION_SETS.index
+    fitting = [isa for isa in available if order(isa) <= order(machine.instruction_set)]
+    return max(fitting, key=order, default="")

@@ -49,6 +49,21 @@ INLINE VF NAME(root)(VF x) {
 #endif
 }
 
+/* Whether a mask has any lane set. */
+INLINE int NAME(any)(VI mask) {
+#if defined(__AVX512F__) && LANES == 16
+    return _mm512_test_epi32_mask((__m512i)mask, (__m512i)mask) != 0;
+#elif defined(__AVX__) && LANES == 8
+    return _mm256_movemask_ps((__m256)mask) != 0;
+#elif defined(__SSE2__) && LANES == 4
+    return _mm_movemask_ps((__m128)mask) != 0;
+#else
+    int found = 0;
+    for (int i = 0; i < LANES; i++) found |= mask[i];
+    return found != 0;
+#endif
+}
+
 /* To the nearest integer, ties to even. */
 INLINE VF NAME(nearest)(VF x) {
     const VF rounded = (ABS(x) + 0x1p23f) - 0x1p23f;
@@ -173,7 +188,7 @@ INLINE VF NAME(sine)(VF x, int quarters) {
     c = c * square * square + (1.0f - square * 0.5f);
     const VI sign = (VI)((VU)(n & 2) << 30);
     VF result = (VF)((VI)PICK((n & 1) != 0, c, s) ^ sign);
-    for (int i = 0; i < LANES; i++)
+    for (int i = 0; NAME(any)(far) && i < LANES; i++)
         if (far[i]) result[i] = quarters ? __builtin_cosf(x[i]) : __builtin_sinf(x[i]);
     return result;
 }
@@ -190,8 +205,11 @@ INLINE VF NAME(hard_sigmoid)(VF x) {
 }
 
 INLINE VF NAME(powers)(VF a, VF b) {
-    for (int i = 0; i < LANES; i++) a[i] = __builtin_powf(a[i], b[i]);
-    return a;
+    const VI other = b != 2.0f;
+    VF result = a * a;
+    for (int i = 0; NAME(any)(other) && i < LANES; i++)
+        if (other[i]) result[i] = __builtin_powf(a[i], b[i]);
+    return result;
 }
 
 INLINE VF NAME(through_half)(VF x) {

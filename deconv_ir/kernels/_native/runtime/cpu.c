@@ -2,6 +2,7 @@
 #include "native.h"
 #include "winograd/winograd.h"
 
+#include <stdatomic.h>
 #include <string.h>
 #include <unistd.h>
 #ifdef DECONV_X86
@@ -28,19 +29,31 @@ static int has_f16c(void) {
 }
 #endif
 
-int isa_available(enum isa isa) {
+static int ask_isa(enum isa isa) {
 #ifdef DECONV_X86
     __builtin_cpu_init();
 #ifdef DECONV_LOWER_AVX512
-    if (isa == ISA_AVX512) return isa_available(ISA_AVX2);
+    if (isa == ISA_AVX512) return ask_isa(ISA_AVX2);
 #endif
     if (isa == ISA_AVX512)
         return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") &&
-               isa_available(ISA_AVX2);
+               ask_isa(ISA_AVX2);
     if (isa == ISA_AVX2)
         return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && has_f16c();
 #endif
     return isa == ISA_BASELINE;
+}
+
+/* Asked for once: every call into the extension checks it, and on a virtual machine CPUID takes
+ * microseconds. */
+int isa_available(enum isa isa) {
+    static atomic_int known[ISAS]; /* 0: not asked yet; 1: no; 2: yes */
+    int found = atomic_load(&known[isa]);
+    if (!found) {
+        found = 1 + ask_isa(isa);
+        atomic_store(&known[isa], found);
+    }
+    return found == 2;
 }
 
 const struct kernels *kernels_for(enum isa isa, enum accumulator accumulator) {
