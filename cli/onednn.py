@@ -87,14 +87,18 @@ def alternatives(request: Request) -> list[Request]:
     ------
     Mistake
         There are several, and each would write outputs to the same place.
+    InputError
+        One does not have its form.
     """
     names = ("in_shapes", "op_attrs", "op_kind", "mb", "dt")
-    values = [getattr(request, name).split(",") for name in names]
+    values = [[text.strip() for text in getattr(request, name).split(",")] for name in names]
     found = [
         request._replace(**dict(zip(names, chosen, strict=True)))
         for chosen in itertools.product(*values)
     ]
     if len(found) > 1:
+        for one in found:
+            overrides_of(one)  # mistakes in any are reported before the first runs
         if not (request.no_output or request.info or request.explain_plan):
             raise Mistake(
                 f"{len(found)} alternatives would write to the same files "

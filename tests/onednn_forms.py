@@ -126,3 +126,24 @@ def deconvolution(
         [tensor(first + 2, output, dtype)],
         **attributes | others,
     )
+
+
+def attention(unknown: int | None = None) -> list[dict[str, Any]]:
+    """State attention with compressed keys and values; `unknown` is the shape inside."""
+    x, inner = [1, 2, 3, 4], [1, 2, 3, 3]
+    middle = inner if unknown is None else [unknown]
+    facts = {} if unknown is None else {"stride": [unknown]}
+    grouped = {"qtype": "per_group", "group_shape": [1, 1, 2, 1], "axis": 2}
+    key, scales = [1, 2, 4, 3], [1, 2, 2, 3]
+    compressed = [tensor(0, key, "s4"), tensor(1, scales), tensor(2, scales, "s8")]
+    return [
+        op(0, "DynamicDequantize", compressed, [tensor(3, key)], **grouped),
+        op(1, "MatMul", [tensor(4, x), tensor(3, key)], [tensor(5, inner)]),
+        op(2, "Divide", [tensor(5, inner), tensor(6, [1])], [tensor(7, inner)]),
+        op(3, "Select", [tensor(8, inner, "boolean"), tensor(9, [1]), tensor(7, inner)],
+           [tensor(10, middle) | facts]),
+        op(4, "SoftMax", [tensor(10, middle) | facts], [tensor(11, middle) | facts], axis=-1),
+        op(5, "DynamicDequantize", [tensor(12, x, "u8"), tensor(13, [1]), tensor(14, [1], "s32")],
+           [tensor(15, x)], qtype="per_tensor"),
+        op(6, "MatMul", [tensor(11, middle) | facts, tensor(15, x)], [tensor(16, x)]),
+    ]  # fmt: skip

@@ -122,6 +122,9 @@ def test_alternatives_are_run_one_after_the_other(
     ]
     done = invoke("g.json", "--info", "--mb", "2,x")
     assert (done.exit_code, "mb: expected a batch size, found 'x'" in done.stderr) == (2, True)
+    done = invoke("g.json", "--info", "--in-shapes", "0:1x2x5x5, 0:1x2x6x6, 0;1")
+    assert (done.exit_code, done.stdout) == (2, ""), "all are read before the first runs"
+    assert "expected ID:VALUE, found '0;1'" in done.stderr
     done = invoke("g.json", "--random-inputs", "0", "--no-output", *options)
     assert done.exit_code == 0, done.stderr
     assert done.stderr.count("output 2") == 4

@@ -104,6 +104,7 @@ KINDS: Final[dict[str, Kind]] = {
     "AvgPool": Kind(module="windows"),
     "MaxPoolBackward": Kind(module="pool_gradients"),
     "AvgPoolBackward": Kind(module="pool_gradients", inputs=(_FLOAT, _S32)),
+    "InterpolateBackward": Kind(module="resample_gradient", inputs=(_FLOAT, _FLOAT, _S32)),
     # Quantization
     "Quantize": Kind(module="quantization", inputs=(("f32",),), outputs=(_QUANTIZED,)),
     "Dequantize": Kind(module="quantization", inputs=(_QUANTIZED,)),
@@ -177,7 +178,7 @@ KINDS: Final[dict[str, Kind]] = {
     "Concat": Kind("Concat"),
 }
 
-UNSUPPORTED: Final = frozenset(["GatedMLP", "GroupNormBackward", "InterpolateBackward", "Wildcard"])
+UNSUPPORTED: Final = frozenset(["GatedMLP", "GroupNormBackward", "Wildcard"])
 """Kinds that oneDNN has and this project does not compute."""
 
 

@@ -16,7 +16,8 @@ from deconv_ir.limits import Limits
 from deconv_ir.suggestions import nearest
 
 _TYPES: Final = ("bool", "s64", "s64[]", "f32", "f32[]", "string")
-_UNKNOWN_DIMS: Final = (-1, -(2**63))
+_UNKNOWN: Final = -(2**63)
+_UNKNOWN_DIMS: Final = (-1, _UNKNOWN)
 
 
 class UnusableError(Exception):
@@ -170,9 +171,12 @@ class Members:
         return tuple(found.value)
 
     def shape(self, node: Node) -> Shape:
-        """Return the dims of a tensor; -1 and the least integer stand for unknown."""
+        """Return the dims of a tensor; -1 and the least integer stand for unknown.
+
+        The library writes one least integer, too, where not even the rank is known.
+        """
         dims = self.integers(node, "shape")
-        if dims is None:
+        if dims is None or dims == (_UNKNOWN,):
             return None
         for dim in dims:
             if dim < 0 and dim not in _UNKNOWN_DIMS:

@@ -141,8 +141,8 @@ class Changes:
     def change_batch(self, stated: list[tuple[Layer, Stated]]) -> list[tuple[Layer, Stated]]:
         """Change the batch of the graph's inputs, and of shapes that attributes state.
 
-        Inputs have the batch of the first operation's data, unless they are constant or
-        weights.
+        Inputs have the batch of the first operation's data, unless they are constant, weights,
+        or broadcast from a lower rank.
         """
         if not self.mb:
             return stated
@@ -150,11 +150,14 @@ class Changes:
         batched: set[int] = set()
         old = None
         for layer, facts in stated:
+            rank = max((len(t.shape) for t in facts.inputs if t.shape), default=0)
             for index, tensor in enumerate(facts.inputs):
                 constant = tensor.property_type == "constant" or (
-                    index and layer.type in _WITH_WEIGHTS
+                    index and (layer.type in _WITH_WEIGHTS or (layer.type == "MatMul" and rank < 3))
                 )
                 if tensor.id in produced or constant or not tensor.shape:
+                    continue
+                if len(tensor.shape) < rank:
                     continue
                 if old is None:
                     old = tensor.shape[0]

@@ -12,12 +12,19 @@ from deconv_ir.ir.geometry import PadMode
 from deconv_ir.ir.graph import Edge, Graph, Layer, Port
 from deconv_ir.ir.infer import infer
 from deconv_ir.ir.operation import Context, Operation, TensorInfo
+from deconv_ir.ir.shapes import element_count
 from deconv_ir.ops.base import format_attributes
 from deconv_ir.ops.constants.constant import Const
 from deconv_ir.ops.convolution.onednn import OneDNNDeconvolution
 from deconv_ir.ops.elementwise.unary import RoundMode
 from deconv_ir.ops.onednn.program import Composite, Literal, Program, Ref
-from deconv_ir.ops.onednn.quantization import Dequantize, QuantizationType, Quantize
+from deconv_ir.ops.onednn.quantization import (
+    Dequantize,
+    DynamicDequantize,
+    DynamicQuantize,
+    QuantizationType,
+    Quantize,
+)
 
 if TYPE_CHECKING:
     from deconv_ir.ops.onednn.quantization import Quantization
@@ -148,45 +155,67 @@ def _deconvolution(operation: Operation, program: Program) -> Ref:
     return program.cast(found, result.element_type)
 
 
-def _parameters(operation: Quantization, program: Program) -> tuple[Ref, Ref | None]:
-    assert isinstance(operation, Quantize | Dequantize)
+def _parameters(operation: Quantization, program: Program) -> tuple[Ref, Ref, Ref | None]:
+    """Return data in which groups are axes, and scales and zero points that broadcast to it."""
+    shape = program.shape(0)
+    sizes, counts = list(shape), list(operation.parameter_shape(shape))
     if operation.qtype is QuantizationType.PER_GROUP:
-        raise UnsupportedError(f"{operation.type} per_group has no counterpart")
-    shape = operation.parameter_shape(program.shape(0))
-    scales = program.constant(operation.scales, F32, shape)
-    if not any(operation.zps):
-        return scales, None
-    return scales, program.constant(tuple(map(float, operation.zps)), F32, shape)
+        pairs = [
+            ((n, count),) if count in (1, n) else ((count, count), (n // count, 1))
+            for n, count in zip(shape, counts, strict=True)
+        ]
+        sizes, counts = (list(found) for found in zip(*sum(pairs, ()), strict=True))
+    data = program.cast(0, F32)
+    if len(sizes) > len(shape):
+        data = program.reshape(data, sizes)
+    if isinstance(operation, Quantize | Dequantize):
+        scales = program.constant(operation.scales, F32, counts)
+        if not any(operation.zps):
+            return data, scales, None
+        return data, scales, program.constant(tuple(map(float, operation.zps)), F32, counts)
+    found = []
+    for ref in range(1, program.count):
+        wide = program.cast(ref, F32)
+        one = element_count(program.shape(ref)) == 1
+        found.append(program.reshape(wide, [1] * len(counts) if one else counts))
+    return data, found[0], found[1] if len(found) > 1 else None
 
 
 def _dequantize(operation: Operation, program: Program) -> Ref:
-    assert isinstance(operation, Dequantize)
-    scales, zps = _parameters(operation, program)
-    found = program.cast(0, F32)
+    assert isinstance(operation, Dequantize | DynamicDequantize)
+    found, scales, zps = _parameters(operation, program)
     if zps is not None:
         found = program.add("Subtract", found, zps)
-    return program.cast(program.add("Multiply", found, scales), operation.output_type)
+    found = program.add("Multiply", found, scales)
+    return program.cast(_ungrouped(program, found), operation.output_type)
 
 
 def _quantize(operation: Operation, program: Program) -> Ref:
-    assert isinstance(operation, Quantize)
+    assert isinstance(operation, Quantize | DynamicQuantize)
     to = operation.output_type
     if to is None or not to.is_integer:
-        raise UnsupportedError(f"Quantize to {to} has no counterpart")
-    scales, zps = _parameters(operation, program)
-    found = program.add("Divide", program.wide(0), scales)
+        raise UnsupportedError(f"{operation.type} to {to} has no counterpart")
+    found, scales, zps = _parameters(operation, program)
+    found = program.add("Divide", found, scales)
     if zps is not None:
         found = program.add("Add", found, zps)
     found = program.add("Round", found, mode=RoundMode.HALF_TO_EVEN)
     low = 0 if to.kind == "uint" else -(2 ** (to.bits - 1))
     found = program.add("Clamp", found, min=float(low), max=float(low + 2**to.bits - 1))
-    return program.cast(found, to)
+    return program.cast(_ungrouped(program, found), to)
+
+
+def _ungrouped(program: Program, ref: Ref) -> Ref:
+    shape = program.shape(0)
+    return ref if program.shape(ref) == shape else program.reshape(ref, shape)
 
 
 _RULES: dict[type[Operation], Callable[[Operation, Program], Ref]] = {
     OneDNNDeconvolution: _deconvolution,
     Dequantize: _dequantize,
+    DynamicDequantize: _dequantize,
     Quantize: _quantize,
+    DynamicQuantize: _quantize,
 }
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from deconv_ir.errors import DeconvError
+from deconv_ir.formats.onednn_json.document import Document
 from deconv_ir.ir.findings import Finding
 from deconv_ir.ir.geometry import Interval
 from deconv_ir.ir.graph import GraphLocation
@@ -29,6 +30,8 @@ def _without_dims(context: LintContext) -> Iterator[Report]:
         for port, declared in enumerate(layer.outputs):
             if declared.shape is not None or not layer.operation.implemented:
                 continue
+            if context.onednn is not None and _of_unknown_rank(context.onednn, index, port):
+                continue
             computed = context.outputs(index)[port].shape
             if computed:
                 yield Report(
@@ -38,6 +41,12 @@ def _without_dims(context: LintContext) -> Iterator[Report]:
                     expected=format_shape(computed),
                     fix=dims_fix(context, index, "output", port, computed),
                 )
+
+
+def _of_unknown_rank(document: Document, index: int, port: int) -> bool:
+    """Tell whether a graph file says that it does not know the rank of an output."""
+    outputs = document.stated[index].outputs
+    return port < len(outputs) and outputs[port].shape is None
 
 
 def _narrowed(context: LintContext) -> Iterator[Report]:

@@ -23,7 +23,7 @@ from deconv_ir.ops.normalization.standardizing import EpsMode
 from deconv_ir.ops.onednn.program import Composite, Program, Ref, kind
 from deconv_ir.ops.onednn.term import Term
 from deconv_ir.ops.onednn.windows import ByChannel
-from deconv_ir.ops.resample.resample import Coordinates, Mode, Nearest
+from deconv_ir.ops.resample.resample import Coordinates, Mode, Nearest, Settings
 
 
 @kind("BatchNormInference", ("src", "gamma", "beta", "mean", "variance"))
@@ -171,14 +171,18 @@ class GroupNorm(ByChannel):
         return (result, *_statistics(program, grouped, (2,)))
 
 
-class _Interpolation(enum.Enum):
+class Interpolation(enum.Enum):
+    """How to interpolate; `linear` and its like go by the number of axes."""
+
     NEAREST = "nearest"
     LINEAR = "linear"
     BILINEAR = "bilinear"
     TRILINEAR = "trilinear"
 
 
-class _Coordinates(enum.Enum):
+class CoordinateMode(enum.Enum):
+    """How a coordinate in the output becomes one in the data."""
+
     HALF_PIXEL = "half_pixel"
     ALIGN_CORNERS = "align_corners"
 
@@ -187,9 +191,9 @@ class _Coordinates(enum.Enum):
 class OneDNNInterpolate(ByChannel):
     """Another resolution along the spatial axes."""
 
-    mode: _Interpolation = attribute(choice(_Interpolation, fold=False))
-    coordinate_transformation_mode: _Coordinates = attribute(
-        choice(_Coordinates, fold=False), _Coordinates.HALF_PIXEL
+    mode: Interpolation = attribute(choice(Interpolation, fold=False))
+    coordinate_transformation_mode: CoordinateMode = attribute(
+        choice(CoordinateMode, fold=False), CoordinateMode.HALF_PIXEL
     )
     sizes: tuple[int, ...] | None = attribute(integers(1), None)
     scales: tuple[float, ...] | None = attribute(numbers(), None)
@@ -200,10 +204,13 @@ class OneDNNInterpolate(ByChannel):
 
         data = self.enter(program, 0)
         spatial = program.rank(data) - 2
-        given = program.count > 1
-        sizes = 1 if given else program.constant(self._sizes(program, data, spatial))
-        nearest = self.mode is _Interpolation.NEAREST
-        half = self.coordinate_transformation_mode is _Coordinates.HALF_PIXEL
+        if program.count > 1:
+            sizes = 1
+        else:
+            check_sizes(self.sizes, self.scales, spatial)
+            extents = () if self.sizes else program.shape(data)[2:]
+            sizes = program.constant(self.sizes or scaled(extents, self.scales or ()))
+        how = settings(self.mode, self.coordinate_transformation_mode)
         found = program.add(
             "Interpolate",
             data,
@@ -211,36 +218,54 @@ class OneDNNInterpolate(ByChannel):
             program.constant((1.0,) * spatial, F32),
             program.constant(tuple(range(2, spatial + 2))),
             version="opset4",
-            mode=Mode.NEAREST if nearest else Mode.LINEAR_ONNX,
+            mode=how.mode,
             shape_calculation_mode=ShapeCalculation.SIZES,
-            coordinate_transformation_mode=(
-                Coordinates.HALF_PIXEL if half else Coordinates.ALIGN_CORNERS
-            ),
-            nearest_mode=Nearest.ROUND_PREFER_CEIL,
+            coordinate_transformation_mode=how.coordinates,
+            nearest_mode=how.nearest,
         )
         return (self.leave(program, found),)
 
-    def _sizes(self, program: Program, data: Ref, spatial: int) -> tuple[int, ...]:
-        name, given = "sizes", self.sizes or self.scales
-        if given is None:
-            raise ShapeError(
-                "sizes or scales is missing", attribute="sizes", rule="attribute-missing"
-            )
-        if not self.sizes:
-            name = "scales"
-        if len(given) != spatial:
-            raise ShapeError(
-                f"{name} must have {spatial} elements, one for each spatial axis, "
-                f"found {len(given)}",
-                attribute=name,
-                expected=spatial,
-                actual=len(given),
-                rule="attribute-length",
-            )
-        if self.sizes:
-            return self.sizes
-        extents = program.shape(data)[2:]
-        return tuple(math.floor(x * s) for x, s in zip(extents, given, strict=True))
+
+def settings(mode: Interpolation, coordinates: CoordinateMode) -> Settings:
+    """Return how to interpolate; a tie of nearest goes up."""
+    nearest = mode is Interpolation.NEAREST
+    half = coordinates is CoordinateMode.HALF_PIXEL
+    return Settings(
+        Mode.NEAREST if nearest else Mode.LINEAR_ONNX,
+        Coordinates.HALF_PIXEL if half else Coordinates.ALIGN_CORNERS,
+        Nearest.ROUND_PREFER_CEIL,
+        antialias=False,
+        cube_coeff=-0.75,
+    )
+
+
+def check_sizes(
+    sizes: tuple[int, ...] | None, scales: tuple[float, ...] | None, spatial: int
+) -> None:
+    """Require sizes, or else scales, for each spatial axis.
+
+    Raises
+    ------
+    ShapeError
+        Both are missing, or there are more, or fewer.
+    """
+    given = sizes or scales
+    if given is None:
+        raise ShapeError("sizes or scales is missing", attribute="sizes", rule="attribute-missing")
+    name = "sizes" if sizes else "scales"
+    if len(given) != spatial:
+        raise ShapeError(
+            f"{name} must have {spatial} elements, one for each spatial axis, found {len(given)}",
+            attribute=name,
+            expected=spatial,
+            actual=len(given),
+            rule="attribute-length",
+        )
+
+
+def scaled(extents: Sequence[int], scales: Sequence[float]) -> tuple[int, ...]:
+    """Return extents times scales, rounded down."""
+    return tuple(math.floor(x * s) for x, s in zip(extents, scales, strict=True))
 
 
 @kind("TypeCast", ("src",))

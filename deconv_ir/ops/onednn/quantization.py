@@ -222,20 +222,24 @@ class _Dynamic(Quantization):
         return tuple(n if self.mask >> i & 1 else 1 for i, n in enumerate(shape))
 
     def infer(self, inputs: Sequence[TensorInfo], context: Context) -> tuple[TensorInfo, ...]:
-        """Keep the shape; the numbers of scales and zero points must fit it."""
+        """Keep the shape; the scales must fit it, and the zero points, unless there is one."""
         check_type(inputs[0], self.inputs[0], self.family)
         self.check_output()
         shape = inputs[0].shape
         for info, name in zip(inputs[1:], self.inputs[1:], strict=False):
-            if is_static(info.shape):
-                self.check_count(name, element_count(static(info.shape)), shape)
+            count = element_count(static(info.shape)) if is_static(info.shape) else None
+            if count is not None and (name != "zps" or count != 1):
+                self.check_count(name, count, shape)
         return (TensorInfo(shape, self.output_type),)
 
     def parameters(self, inputs: Sequence[Array]) -> tuple[Array, Array | int]:
         """Return scales and zero points."""
         shape = inputs[0].shape
-        zps = self.spread(inputs[2], shape) if len(inputs) > 2 else 0
-        return self.spread(inputs[1], shape), zps
+        scales = self.spread(inputs[1], shape)
+        if len(inputs) < 3:
+            return scales, 0
+        one = inputs[2].size == 1
+        return scales, inputs[2].item() if one else self.spread(inputs[2], shape)
 
 
 @kind("DynamicQuantize", ("src", "scales", "zps"), 2)

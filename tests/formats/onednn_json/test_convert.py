@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from onednn_forms import ZEROS, as_bytes, deconvolution, op, tensor, windows
+from onednn_forms import ZEROS, as_bytes, attention, deconvolution, op, tensor, windows
 from support import IR
 
 import deconv_ir
@@ -165,6 +165,26 @@ LOWERED: dict[str, list[dict[str, Any]]] = {
             mode="inf_as_zero",
         ),
         op(1, "GenIndex", [tensor(2, [2, 1, 4])], [tensor(3, [2, 1, 4], "s32")], axis=2),
+    ],
+    "attention": attention(),
+    "groups": [
+        op(
+            0,
+            "Dequantize",
+            [tensor(0, [4, 6, 3], "s8")],
+            [tensor(1, [4, 6, 3])],
+            scales=[0.5, 1.0, 2.0, 0.25] * 3,
+            zps=[0, 1, 2, 3] * 3,
+            qtype="per_group",
+            group_shape=[2, 3, 1],
+        ),
+        op(
+            1,
+            "DynamicQuantize",
+            [tensor(1, [4, 6, 3]), tensor(2, [6]), tensor(3, [1], "u8")],
+            [tensor(4, [4, 6, 3], "u8")],
+            qtype="per_channel",
+        ),
     ],
     "same array": [op(0, "Reorder", [tensor(0, [2, 3])], [tensor(1, [2, 3])])],
     "pool": [

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from onednn_forms import as_bytes, deconvolution, op, tensor
+from onednn_forms import as_bytes, attention, deconvolution, op, tensor
 
 import deconv_ir
 from deconv_ir import InputError, Overrides
@@ -93,6 +93,20 @@ def test_the_batch_of_a_quantized_pattern_leaves_weights_alone() -> None:
         op(3, "Quantize", [tensor(4, y)], [tensor(5, y, "s8")], **scale),
     )
     assert shapes(data, mb=7) == (7, 4, 5, 5)
+
+
+def test_the_batch_leaves_scales_and_what_is_broadcast_alone() -> None:
+    """Only tensors of the full rank have a batch."""
+    model = deconv_ir.load(as_bytes(*attention()), overrides=Overrides(mb=3))
+    found = {name: port.shape for name, port in model.inputs.items()}
+    alone = {name for name, shape in found.items() if shape is not None and shape[0] != 3}
+    assert alone == {"6", "9", "13", "14"}
+    assert model.outputs["16"].shape == (3, 2, 3, 4)
+
+
+def test_the_batch_leaves_the_second_matrix_alone() -> None:
+    data = as_bytes(op(0, "MatMul", [tensor(0, [4, 4]), tensor(1, [4, 4])], [tensor(2, [4, 4])]))
+    assert shapes(data, mb=7) == (7, 4)
 
 
 @pytest.mark.parametrize(

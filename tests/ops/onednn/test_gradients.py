@@ -12,6 +12,7 @@ from onednn_forms import as_bytes, op, tensor
 from onednn_oracle import close, floats, last, run
 
 import deconv_ir
+from deconv_ir.ir.dtypes import parse_element_type
 
 SHAPE = (2, 3, 4)
 
@@ -249,6 +250,69 @@ def test_pooling(kind: str, attributes: Any, layout: str) -> None:
     graph = op(0, f"{kind}Backward", inputs, [tensor(2, data.shape)], **window)
     (found,) = run(graph, arrays=arrays)
     close(found, wanted, 1e-4)
+
+
+def parts(data: int, output: int, mode: str, coordinates: str) -> Any:
+    """Return by how much each element of dst is made of each of src, along one axis."""
+    found = np.zeros((output, data))
+    for y in range(output):
+        x = (y + 0.5) * data / output - 0.5
+        if coordinates == "align_corners":
+            x = 0.0 if output == 1 else y * (data - 1) / (output - 1)
+        x = min(max(x, 0.0), data - 1.0)
+        low = math.floor(x + 0.5) if mode == "nearest" else math.floor(x)
+        far = 0.0 if mode == "nearest" else x - low
+        found[y, low] += 1 - far
+        if far:
+            found[y, low + 1] += far
+    return found
+
+
+RESIZED: list[tuple[Any, Any, dict[str, Any]]] = [
+    ((7, 14), (6, 12), {"mode": "nearest", "sizes": [6, 12]}),
+    ((7, 14), (6, 12), {"mode": "bilinear", "sizes": [6, 12]}),
+    ((5, 3), (5, 8), {"mode": "linear", "scales": [1.0, 2.9]}),
+    ((3, 4), (7, 1), {"mode": "linear", "sizes": [7, 1]}),
+    ((3, 1, 2), (2, 3, 5), {"mode": "trilinear", "sizes": [2, 3, 5]}),
+    ((17,), (21,), {"mode": "linear", "sizes": [21]}),
+    ((4,), (8,), {"mode": "nearest", "scales": [2.0]}),
+]
+
+
+@pytest.mark.parametrize("dtype", ["f32", "bf16"])
+@pytest.mark.parametrize("layout", ["NCX", "NXC"])
+@pytest.mark.parametrize("coordinates", ["half_pixel", "align_corners"])
+@pytest.mark.parametrize(("data", "output", "attributes"), RESIZED)
+def test_interpolation(
+    data: Any, output: Any, attributes: Any, coordinates: str, layout: str, dtype: str
+) -> None:
+    turn = last if layout == "NXC" else np.asarray
+    grad = floats(2, 3, *output).astype(parse_element_type(dtype).numpy())
+    wanted = grad.astype(float)
+    for axis, (x, y) in enumerate(zip(data, output, strict=True), 2):
+        matrix = parts(x, y, attributes["mode"], coordinates)
+        wanted = np.moveaxis(np.tensordot(wanted, matrix, (axis, 0)), -1, axis)
+    shape = turn(np.empty((2, 3, *data))).shape
+    graph = op(
+        0,
+        "InterpolateBackward",
+        [tensor(0, shape, dtype), tensor(1, turn(grad).shape, dtype)],
+        [tensor(2, shape, dtype)],
+        coordinate_transformation_mode=coordinates,
+        data_format=layout,
+        **attributes,
+    )
+    (found,) = run(graph, arrays=[np.zeros(shape, grad.dtype), turn(grad)])
+    close(found, turn(wanted), 1e-5 if dtype == "f32" else 2**-8)
+
+
+def test_an_interpolation_to_another_shape_is_refused() -> None:
+    inputs = [tensor(0, [1, 2, 5]), tensor(1, [1, 2, 8])]
+    for attributes in ({"sizes": [9]}, {"scales": [1.9]}, {"sizes": [8, 8]}, {}):
+        graph = op(0, "InterpolateBackward", inputs, [tensor(2, [1, 2, 5])], mode="linear",
+                   data_format="NCX", **attributes)  # fmt: skip
+        with pytest.raises(deconv_ir.ShapeError, match=r"diff_dst must have shape|sizes"):
+            deconv_ir.load(as_bytes(graph))
 
 
 def test_the_first_of_equal_elements_has_the_gradient_of_a_maximum() -> None:

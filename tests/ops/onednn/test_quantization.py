@@ -181,6 +181,19 @@ def test_dynamic_dequantize_by_groups() -> None:
     close(found, wanted, 1e-6)
 
 
+def test_one_zero_point_holds_for_every_channel() -> None:
+    """As in the option lines of public graphs; a single scale does not."""
+    data = RNG.integers(-8, 8, (4, 6)).astype(np.int8)
+    scales = floats(6)
+    inputs = [tensor(0, [4, 6], "s8"), tensor(1, [6]), tensor(2, [1], "s32")]
+    graph = op(0, "DynamicDequantize", inputs, [tensor(3, [4, 6])], qtype="per_channel")
+    (found,) = run(graph, arrays=[data, scales, np.int32([5])])
+    close(found, (data - 5.0) * scales, 1e-6)
+    graph["inputs"][1] = tensor(1, [1])
+    with pytest.raises(deconv_ir.ShapeError, match="scales must have 6 elements"):
+        deconv_ir.load(as_bytes(graph))
+
+
 @pytest.mark.parametrize(("mask", "shape"), [(0, ()), (2, (6,)), (3, (4, 6)), (5, (4, 3))])
 def test_a_mask_tells_which_dims_have_scales(mask: int, shape: tuple[int, ...]) -> None:
     """Bit i: dim i has scales of its own, which are packed."""

@@ -1,0 +1,115 @@
+"""The gradient of Interpolate, of oneDNN Graph."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from deconv_ir.errors import ShapeError
+from deconv_ir.ir.operation import Context, Operation, TensorInfo
+from deconv_ir.ir.shapes import compatible, element_count, format_shape, is_static, static
+from deconv_ir.ops.base import attribute, choice, integers, numbers
+from deconv_ir.ops.checks import check_least_rank, merged_type
+from deconv_ir.ops.convolution.onednn import DATA_FORMAT, DataFormat
+from deconv_ir.ops.convolution.views import check_output_shape
+from deconv_ir.ops.onednn.normalization import (
+    CoordinateMode,
+    Interpolation,
+    check_sizes,
+    scaled,
+    settings,
+)
+from deconv_ir.ops.onednn.program import kind
+
+if TYPE_CHECKING:
+    from deconv_ir.ir.dtypes import Array
+    from deconv_ir.ir.geometry import Dim
+
+
+@kind("InterpolateBackward", ("src", "diff_dst", "sizes"), 2)
+class InterpolateBackward(Operation):
+    """diff_dst spread over the elements of src that each of its elements was made of."""
+
+    mode: Interpolation = attribute(choice(Interpolation, fold=False))
+    coordinate_transformation_mode: CoordinateMode = attribute(
+        choice(CoordinateMode, fold=False), CoordinateMode.HALF_PIXEL
+    )
+    sizes: tuple[int, ...] | None = attribute(integers(1), None)
+    scales: tuple[float, ...] | None = attribute(numbers(), None)
+    data_format: DataFormat = attribute(DATA_FORMAT, DataFormat.NXC)
+
+    def infer(self, inputs: Sequence[TensorInfo], context: Context) -> tuple[TensorInfo, ...]:
+        """Check that interpolating src gives the shape of diff_dst, and return that of src."""
+        element_type = merged_type(inputs[:2], self.inputs, "float")
+        for info, name in zip(inputs, self.inputs[:2], strict=False):
+            check_least_rank(info, name, 3)
+        shape, grad = inputs[0].shape, inputs[1].shape
+        if shape is not None:
+            wanted = list(shape)
+            wanted[self._spatial(len(shape))] = self._sizes(inputs)
+            if not compatible(tuple(wanted), grad):
+                raise ShapeError(
+                    f"diff_dst must have shape {format_shape(tuple(wanted))}, "
+                    f"found {format_shape(grad)}",
+                    expected=format_shape(tuple(wanted)),
+                    actual=format_shape(grad),
+                    rule="window",
+                )
+        return (TensorInfo(shape, element_type),)
+
+    def _spatial(self, rank: int) -> slice:
+        return slice(1, rank - 1) if self.data_format is DataFormat.NXC else slice(2, rank)
+
+    def _sizes(self, inputs: Sequence[TensorInfo]) -> tuple[Dim, ...]:
+        """Return the spatial extents of dst, by the input, or else by sizes or scales."""
+        shape, grad = inputs[0].shape, inputs[1].shape
+        assert shape is not None, "called with a known rank"
+        extents = shape[self._spatial(len(shape))]
+        if len(inputs) > 2:
+            return check_output_shape(inputs[2], "sizes", len(extents))
+        check_sizes(self.sizes, self.scales, len(extents))
+        if self.sizes:
+            return self.sizes
+        if is_static(extents):
+            return scaled(static(extents), self.scales or ())
+        return extents if grad is None else grad[self._spatial(len(grad))]
+
+    def execute(self, inputs: Sequence[Array], context: Context) -> Sequence[Array]:
+        """Add up the taps of each axis, in f32; src gives its shape alone."""
+        import numpy as np
+
+        from deconv_ir.ops.numeric import narrow, widen
+        from deconv_ir.ops.resample.resample import taps_along
+        from deconv_ir.ops.values import actual
+
+        (info,) = self.infer(list(map(actual, inputs)), context)
+        shape, found = static(info.shape), widen(inputs[1])
+        if 0 in (*shape, *found.shape):
+            return (np.zeros(shape, inputs[1].dtype),)
+        axes = range(len(shape))[self._spatial(len(shape))]
+        scales = {axis: found.shape[axis] / shape[axis] for axis in axes}
+        how = settings(self.mode, self.coordinate_transformation_mode)
+        for axis, (index, *weights) in taps_along(how, shape, found.shape, scales).items():
+            found = _gather(found, index, weights[0] if weights else None, axis, shape[axis])
+        return (narrow(found, inputs[1].dtype),)
+
+    def scratch(
+        self, inputs: Sequence[TensorInfo], outputs: Sequence[TensorInfo], context: Context
+    ) -> int:
+        """Count two arrays with the greater extent of each axis, in 4 bytes each."""
+        shapes = [static(info.shape) for info in inputs[:2] if is_static(info.shape)]
+        return 8 * element_count([max(extents) for extents in zip(*shapes, strict=True)])
+
+
+def _gather(grad: Array, index: Array, weight: Array | None, axis: int, extent: int) -> Array:
+    """Sum, along one axis, the gradients that each element of src has a part in."""
+    import numpy as np
+
+    moved = np.moveaxis(grad, axis, 0)
+    result = np.zeros((extent, *moved.shape[1:]), grad.dtype)
+    if weight is None:
+        index, weight = index[:, None], np.ones((len(index), 1))
+    for position, tap in np.argwhere(weight):
+        share = grad.dtype.type(weight[position, tap])
+        result[index[position, tap]] += share * moved[position]
+    return np.moveaxis(result, 0, axis)
