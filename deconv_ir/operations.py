@@ -52,10 +52,7 @@ from deconv_ir.ops.convolution.onednn import (
     FilterFormat,
     WeightsFormat,
 )
-from deconv_ir.ops.convolution.openvino import (
-    ConvolutionBackpropData,
-    GroupConvolutionBackpropData,
-)
+from deconv_ir.ops.convolution.openvino import ConvolutionBackpropData, GroupConvolutionBackpropData
 from deconv_ir.ops.plugins import register
 
 # Transposed convolutions

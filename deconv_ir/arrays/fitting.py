@@ -52,11 +52,8 @@ def fit(
         array = array.astype(np.dtype(array.dtype.type))
     if element_type is None:
         if from_numpy(array.dtype) is None:
-            raise InputError(
-                f"input {name!r}: arrays of dtype {array.dtype} are not supported",
-                actual=str(array.dtype),
-                rule="input-type",
-            )
+            message = f"input {name!r}: arrays of dtype {array.dtype} are not supported"
+            raise InputError(message, actual=str(array.dtype), rule="input-type")
         return array
     wanted = element_type.numpy()
     if array.dtype == wanted:

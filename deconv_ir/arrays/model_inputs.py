@@ -46,11 +46,8 @@ class ModelInputs:
         """Return the position of an input by name."""
         found = self._positions.get(name) if isinstance(name, str) else None
         if found is None:
-            raise InputError(
-                f"the model has no input {name!r}; it has {self._named()}",
-                file=self.graph.file,
-                actual=name,
-            )
+            message = f"the model has no input {name!r}; it has {self._named()}"
+            raise InputError(message, file=self.graph.file, actual=name)
         return found
 
     def _named(self) -> str:
@@ -121,12 +118,8 @@ class ModelInputs:
             )
         given = dict(enumerate(inputs))
         if len(given) > wanted:
-            raise InputError(
-                f"the model takes {wanted} inputs, found {len(given)}",
-                file=self.graph.file,
-                expected=wanted,
-                actual=len(given),
-            )
+            message = f"the model takes {wanted} inputs, found {len(given)}"
+            raise InputError(message, file=self.graph.file, expected=wanted, actual=len(given))
         return given
 
     def infos(self, shapes: Mapping[str, Any] | None) -> dict[int, TensorInfo]:

@@ -9,7 +9,7 @@ from deconv_ir.execute.buffers import tensor_bytes
 from deconv_ir.execute.memory import require_memory
 from deconv_ir.ir.graph import Layer
 from deconv_ir.ir.infer import infer_layer
-from deconv_ir.ir.operation import Call, Context, TensorInfo
+from deconv_ir.ir.operation import Call, Context, Infos
 from deconv_ir.ir.shapes import element_count, is_static, static
 from deconv_ir.ops.checks import VALUE_LIMIT
 from deconv_ir.ops.values import actual
@@ -18,9 +18,7 @@ if TYPE_CHECKING:
     from deconv_ir.ir.dtypes import Array
 
 
-def require_fit(
-    layer: Layer, inputs: Sequence[TensorInfo], context: Context, memory_limit: int | None
-) -> None:
+def require_fit(layer: Layer, inputs: Infos, context: Context, memory_limit: int | None) -> None:
     """Require that actual inputs fit a layer, and its outputs into memory.
 
     Raises
@@ -35,7 +33,7 @@ def require_fit(
     require_memory(needed, memory_limit, subject="the layer")
 
 
-def reads_unknown_lists(layer: Layer, inputs: Sequence[TensorInfo]) -> bool:
+def reads_unknown_lists(layer: Layer, inputs: Infos) -> bool:
     """Whether inputs may be axes, sizes or indices that inference could not check."""
     return layer.operation.checks_values and any(
         info.element_type is not None
@@ -50,7 +48,7 @@ def reads_unknown_lists(layer: Layer, inputs: Sequence[TensorInfo]) -> bool:
 
 def checked(
     layer: Layer,
-    inputs: Sequence[TensorInfo],
+    inputs: Infos,
     context: Context,
     call: Call,
     memory_limit: int | None,

@@ -19,7 +19,7 @@ from deconv_ir.execute.pointwise import join_pointwise
 from deconv_ir.execute.prepare import Preparation, Prepared
 from deconv_ir.ir.graph import Graph, Layer, Source, constant_layers, needed_layers
 from deconv_ir.ir.infer import infer
-from deconv_ir.ir.operation import Call, Context, TensorInfo
+from deconv_ir.ir.operation import Call, Context, Infos, TensorInfo
 from deconv_ir.kernels.runtime.locks import ForkSafeLock
 from deconv_ir.ops.values import actual
 
@@ -85,7 +85,7 @@ class Executor:
         self._last_run: Plan | None = None
         self._plans: LRUCache[Hashable, Plan] = LRUCache(_PLANS_KEPT)
 
-    def plan(self, key: Hashable, infer: Callable[[], Sequence[Sequence[TensorInfo]]]) -> Plan:
+    def plan(self, key: Hashable, infer: Callable[[], Sequence[Infos]]) -> Plan:
         """Return the plan for inputs of certain shapes, made once for a number of threads.
 
         Parameters
@@ -126,7 +126,7 @@ class Executor:
 
         return self._plans.get((key, _threads()()), make)
 
-    def prepare(self, infos: Sequence[Sequence[TensorInfo]]) -> Prepared:
+    def prepare(self, infos: Sequence[Infos]) -> Prepared:
         """Compute what is constant, and let layers do what depends on it alone (once)."""
         with self._lock:
             if self._prepared is None:
@@ -249,7 +249,7 @@ class BodyExecutors:
         self._executors: dict[int, Executor] = {}  # by the identity of a body, which it keeps
         self._kept: list[Body] = []
 
-    def plan_all(self, layer: Layer, inputs: Sequence[TensorInfo]) -> tuple[tuple[str, Plan], ...]:
+    def plan_all(self, layer: Layer, inputs: Infos) -> tuple[tuple[str, Plan], ...]:
         """Plan the bodies of a layer."""
         operation = layer.operation
         parameters = operation.infer_parameters(inputs, self._context)
@@ -282,7 +282,7 @@ class BodyExecutors:
             return found
 
     def _plan(self, body: Body, executor: Executor, infos: dict[int, TensorInfo]) -> Plan:
-        def outputs() -> Sequence[Sequence[TensorInfo]]:
+        def outputs() -> Sequence[Infos]:
             return infer(body.graph, self._context, infos).outputs
 
         return executor.plan(tuple(infos.values()), outputs)

@@ -7,13 +7,11 @@ from collections.abc import Sequence
 from deconv_ir.errors import DeconvError
 from deconv_ir.ir.graph import Graph
 from deconv_ir.ir.infer import infer
-from deconv_ir.ir.operation import Context, TensorInfo
+from deconv_ir.ir.operation import Context, Infos, TensorInfo
 from deconv_ir.ir.shapes import is_static
 
 
-def infer_image(
-    graph: Graph, context: Context, infos: Sequence[Sequence[TensorInfo]]
-) -> Sequence[Sequence[TensorInfo]] | None:
+def infer_image(graph: Graph, context: Context, infos: Sequence[Infos]) -> Sequence[Infos] | None:
     """Infer shapes as if the first axis of each input had one element.
 
     Parameters

@@ -79,14 +79,8 @@ def require_memory(
     figures = format_bytes(needed), format_bytes(there)
     if figures[0] == figures[1]:
         figures = f"{needed} B", f"{there} B"
-    raise ResourceError(
-        f"{subject} needs {figures[0]} of memory at once, {figures[1]} is {words}",
-        file=file,
-        expected=there,
-        actual=needed,
-        hint=hint,
-        rule="memory",
-    )
+    message = f"{subject} needs {figures[0]} of memory at once, {figures[1]} is {words}"
+    raise ResourceError(message, file=file, expected=there, actual=needed, hint=hint, rule="memory")
 
 
 def fits(needed: int, limit: int | None = None, *, held: int = 0) -> bool:
@@ -103,14 +97,11 @@ def out_of_memory(
     """Return the error for a failed allocation, with needed and available bytes."""
     there = available_bytes()
     detail = f": {error}" if str(error) else ""
-    return ResourceError(
+    message = (
         f"{subject} needs {format_bytes(needed)} of memory at once, and ran out of it; "
-        f"{format_bytes(there)} is available{detail}",
-        file=file,
-        expected=there,
-        actual=needed,
-        rule="memory",
+        f"{format_bytes(there)} is available{detail}"
     )
+    return ResourceError(message, file=file, expected=there, actual=needed, rule="memory")
 
 
 def available_bytes() -> int:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from deconv_ir.execute.memory import format_bytes
 from deconv_ir.ir.graph import Graph, Source
-from deconv_ir.ir.operation import AlgorithmChoice, Call, TensorInfo
+from deconv_ir.ir.operation import AlgorithmChoice, Call, Infos
 
 if TYPE_CHECKING:
     import numpy as np
@@ -136,7 +136,7 @@ class Plan(NamedTuple):
     inputs: dict[int, int]
     values: dict[int, Array]
     wanted: tuple[int, ...]
-    infos: Sequence[Sequence[TensorInfo]]
+    infos: Sequence[Infos]
     capacities: tuple[int, ...]
     constant_bytes: int
     weight_bytes: int

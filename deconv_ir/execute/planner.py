@@ -27,7 +27,16 @@ from deconv_ir.execute.scratchpad import (
     missing_bytes,
 )
 from deconv_ir.ir.graph import Graph, Layer, Source
-from deconv_ir.ir.operation import Call, Context, Kernel, LayerPlan, Operation, Sharing, TensorInfo
+from deconv_ir.ir.operation import (
+    Call,
+    Context,
+    Infos,
+    Kernel,
+    LayerPlan,
+    Operation,
+    Sharing,
+    TensorInfo,
+)
 from deconv_ir.ir.regions import has_known_elements
 from deconv_ir.ir.scratchpad import UNLIMITED, AlgorithmCandidate, ScratchpadBudget
 from deconv_ir.ir.shapes import is_static, static
@@ -37,7 +46,7 @@ if TYPE_CHECKING:
 
     from deconv_ir.ir.dtypes import Array
 
-PlanBodies = Callable[[Layer, Sequence[TensorInfo]], tuple[tuple[str, Plan], ...]]
+PlanBodies = Callable[[Layer, Infos], tuple[tuple[str, Plan], ...]]
 """Takes a layer and what is known of its inputs; returns names and plans of its bodies."""
 
 NOWHERE = -1
@@ -61,10 +70,10 @@ def make_plan(
     graph: Graph,
     prepared: Prepared,
     wanted: Sequence[Source],
-    infos: Sequence[Sequence[TensorInfo]],
+    infos: Sequence[Infos],
     context: Context,
     memory_limit: int | None = None,
-    image: Sequence[Sequence[TensorInfo]] | None = None,
+    image: Sequence[Infos] | None = None,
     plan_bodies: PlanBodies | None = None,
 ) -> Plan:
     """Plan the execution for inputs of known shapes.
@@ -116,7 +125,7 @@ class _Planner:
         graph: Graph,
         prepared: Prepared,
         wanted: Sequence[Source],
-        infos: Sequence[Sequence[TensorInfo]],
+        infos: Sequence[Infos],
         context: Context,
         memory_limit: int | None,
     ) -> None:
@@ -387,7 +396,7 @@ class _Planner:
         self,
         step: int,
         inputs: Sequence[int],
-        row_infos: Sequence[TensorInfo],
+        row_infos: Infos,
         info: TensorInfo,
         index: int,
     ) -> int | None:
@@ -460,9 +469,7 @@ class _Planner:
         return tuple(steps)
 
 
-def _candidates(
-    kernel: Kernel, inputs: Sequence[TensorInfo], scratch_bytes: int
-) -> Sequence[AlgorithmCandidate]:
+def _candidates(kernel: Kernel, inputs: Infos, scratch_bytes: int) -> Sequence[AlgorithmCandidate]:
     choice = kernel.plan(inputs, ScratchpadBudget(scratch_bytes, 0)).choice
     assert choice is not None, "whatever the budget is"
     return choice.candidates

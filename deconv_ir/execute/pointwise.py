@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from deconv_ir.execute.prepare import Prepared
-from deconv_ir.ir.boxes import Box, LayerTile, hull
+from deconv_ir.ir.boxes import Box, Boxes, LayerTile, hull
 from deconv_ir.ir.graph import Layer, Source
-from deconv_ir.ir.operation import Call, Context, Operation, TensorInfo
+from deconv_ir.ir.operation import Call, Context, Infos, Operation, TensorInfo
 from deconv_ir.ir.record import field
 from deconv_ir.ir.shapes import Shape, static
 
@@ -52,18 +52,18 @@ class Pointwise(Operation):
     members: tuple[Member, ...] = field()
     program: Program = field()
 
-    def infer(self, inputs: Sequence[TensorInfo], context: Context) -> tuple[TensorInfo, ...]:
+    def infer(self, inputs: Infos, context: Context) -> tuple[TensorInfo, ...]:
         """Infer each layer in turn."""
         infos = list(inputs)
         for member in self.members:
             infos += member.operation.infer([infos[i] for i in member.operands], context)
         return (infos[-1],)
 
-    def accepts_out(self, inputs: Sequence[TensorInfo], output: TensorInfo) -> bool:
+    def accepts_out(self, inputs: Infos, output: TensorInfo) -> bool:
         """Write to an array."""
         return True
 
-    def overwritable(self, inputs: Sequence[TensorInfo], output: TensorInfo) -> tuple[int, ...]:
+    def overwritable(self, inputs: Infos, output: TensorInfo) -> tuple[int, ...]:
         """Overwrite an input of the output's shape."""
         return tuple(i for i, info in enumerate(inputs) if info.shape == output.shape)
 
@@ -82,9 +82,7 @@ class Pointwise(Operation):
         """Run the program."""
         self.program.bind()(inputs, out)
 
-    def bind(
-        self, inputs: Sequence[TensorInfo], outputs: Sequence[TensorInfo], context: Context
-    ) -> Call:
+    def bind(self, inputs: Infos, outputs: Infos, context: Context) -> Call:
         """Fix the shape of the output, and the number of threads."""
         from deconv_ir.kernels import empty
 
@@ -100,9 +98,9 @@ class Pointwise(Operation):
 
     def tile(
         self,
-        boxes: Sequence[Box | None],
-        inputs: Sequence[TensorInfo],
-        outputs: Sequence[TensorInfo],
+        boxes: Boxes,
+        inputs: Infos,
+        outputs: Infos,
         context: Context,
     ) -> LayerTile:
         """Find the boxes of the inputs by the layers, last to first."""
@@ -119,15 +117,13 @@ class Pointwise(Operation):
                     needed[i].append(box)
         return LayerTile(tuple(map(hull, needed[: len(inputs)])), self)
 
-    def scratch(
-        self, inputs: Sequence[TensorInfo], outputs: Sequence[TensorInfo], context: Context
-    ) -> int:
+    def scratch(self, inputs: Infos, outputs: Infos, context: Context) -> int:
         """Count the registers of all threads."""
         from deconv_ir.kernels import get_threads
 
         return self.program.scratch_bytes * get_threads()
 
-    def work(self, inputs: Sequence[TensorInfo], output: TensorInfo) -> int | None:
+    def work(self, inputs: Infos, output: TensorInfo) -> int | None:
         """Count the operations of all layers."""
         counts = [member.operation.work([output, output], output) for member in self.members]
         known = [count for count in counts if count is not None]
@@ -141,7 +137,7 @@ def joined_layers(layer: Layer) -> tuple[str, ...]:
 
 
 def join_pointwise(
-    prepared: Prepared, wanted: Sequence[Source], infos: Sequence[Sequence[TensorInfo]]
+    prepared: Prepared, wanted: Sequence[Source], infos: Sequence[Infos]
 ) -> Prepared:
     """Join elementwise layers where no other layer needs what is between them.
 
@@ -189,7 +185,7 @@ class _Grouping:
         self,
         prepared: Prepared,
         wanted: Sequence[Source],
-        infos: Sequence[Sequence[TensorInfo]],
+        infos: Sequence[Infos],
     ) -> None:
         self.graph = prepared.graph
         self.infos = infos

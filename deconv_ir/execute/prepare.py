@@ -11,7 +11,7 @@ from deconv_ir.execute.checked import require_fit
 from deconv_ir.execute.fusion import Followers, find_followers
 from deconv_ir.ir.graph import Graph, Source
 from deconv_ir.ir.lazy_tensor import LazyTensor, whole
-from deconv_ir.ir.operation import Context, Epilogue, Kernel, TensorInfo
+from deconv_ir.ir.operation import Context, Epilogue, Infos, Kernel
 from deconv_ir.ops.values import actual
 
 if TYPE_CHECKING:
@@ -95,7 +95,7 @@ class Preparation:
         order: Sequence[int],
         constant: frozenset[int],
         wanted: Sequence[Source],
-        infos: Sequence[Sequence[TensorInfo]],
+        infos: Sequence[Infos],
         memory_limit: int | None,
     ) -> None:
         self.graph = graph

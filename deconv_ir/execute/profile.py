@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Sequence
 from time import perf_counter
 from typing import Any, NamedTuple
 
 from deconv_ir.execute.buffers import tensor_bytes
 from deconv_ir.execute.executor import Observer
 from deconv_ir.execute.plan import Plan, Step
-from deconv_ir.ir.operation import TensorInfo
+from deconv_ir.ir.operation import Infos, TensorInfo
 from deconv_ir.ir.shapes import format_shape
 from deconv_ir.kernels.runtime.locks import ForkSafeLock
 
@@ -156,7 +155,7 @@ def _row(plan: Plan, step: Step, seconds: float) -> LayerTime:
     graph = plan.graph
     layer = graph.layers[step.layer]
     sources = [s for s in graph.topology.sources[step.layer] if s is not None]
-    inputs: Sequence[TensorInfo] = [plan.infos[s[0]][s[1]] for s in sources]
+    inputs: Infos = [plan.infos[s[0]][s[1]] for s in sources]
     outputs = plan.infos[step.layer]
     first = outputs[0] if outputs else TensorInfo(None)
     operations = layer.operation.work(inputs, first)

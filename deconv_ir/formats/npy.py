@@ -86,12 +86,8 @@ def _read_header(stream: BinaryIO, name: str) -> tuple[tuple[int, ...], bool, An
     length = stream.read(_LENGTH_BYTES[major, minor])
     size = int.from_bytes(length, "little")
     if size > _MAX_HEADER:
-        raise InputError(
-            f"not a .npy file: its header would have {size} bytes",
-            file=name,
-            expected=f"<= {_MAX_HEADER}",
-            actual=size,
-        )
+        message = f"not a .npy file: its header would have {size} bytes"
+        raise InputError(message, file=name, expected=f"<= {_MAX_HEADER}", actual=size)
     # Python 2 marks long integers.
     text = re.sub(rb"(?<=\d)L\b", b"", _read_exactly(stream, size, name))
     header = io.BytesIO(len(text).to_bytes(len(length), "little") + text)
@@ -132,12 +128,8 @@ def _read_exactly(stream: io.BufferedIOBase | BinaryIO, size: int, name: str) ->
 
 
 def _cut_short(name: str, announced: int, there: int) -> InputError:
-    return InputError(
-        f"truncated: the header promises {announced} bytes, the file has {there}",
-        file=name,
-        expected=announced,
-        actual=there,
-    )
+    message = f"truncated: the header promises {announced} bytes, the file has {there}"
+    return InputError(message, file=name, expected=announced, actual=there)
 
 
 def is_whole(path: Path) -> bool:

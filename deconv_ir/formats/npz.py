@@ -37,11 +37,10 @@ def read(path: str, name: str) -> Array:
         if entry is None and len(entries) == 1:
             (entry,) = entries.values()
         if entry is None:
-            raise InputError(
-                f"no array {name!r} in the file; it has {', '.join(map(repr, entries)) or 'none'}",
-                file=path,
-                actual=name,
+            message = (
+                f"no array {name!r} in the file; it has {', '.join(map(repr, entries)) or 'none'}"
             )
+            raise InputError(message, file=path, actual=name)
         with archive.open(entry) as stream:
             return npy.read_stream(stream, f"{path}, array {entry.filename!r}", None)  # type: ignore[arg-type]
 

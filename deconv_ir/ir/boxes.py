@@ -14,6 +14,9 @@ Span = tuple[int, int]
 Box = tuple[Span, ...]
 """A span on each axis."""
 
+Boxes = Sequence[Box | None]
+"""The box of each output that is computed; None: not needed."""
+
 
 def whole_box(shape: Sequence[int]) -> Box:
     """Return the box of all elements."""

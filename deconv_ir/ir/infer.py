@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from typing import NamedTuple
 
 from deconv_ir.errors import DeconvError, ShapeError
 from deconv_ir.ir.findings import Finding, Severity
 from deconv_ir.ir.geometry import Dim
 from deconv_ir.ir.graph import Graph, GraphLocation, Layer, Port
-from deconv_ir.ir.operation import Context, TensorInfo
+from deconv_ir.ir.operation import Context, Infos, TensorInfo
 from deconv_ir.ir.shapes import format_shape, intersect_dims, size_problem
 
 Outputs = tuple[TensorInfo, ...]
@@ -86,7 +86,7 @@ def infer(
 def _work_out(
     graph: Graph,
     index: int,
-    inputs: Sequence[TensorInfo],
+    inputs: Infos,
     context: Context,
     findings: list[Finding],
     errors: list[DeconvError],
@@ -118,21 +118,17 @@ def declared(port: Port) -> TensorInfo:
     return TensorInfo(port.shape, port.element_type)
 
 
-def infer_layer(
-    layer: Layer, inputs: Sequence[TensorInfo], context: Context
-) -> tuple[TensorInfo, ...]:
+def infer_layer(layer: Layer, inputs: Infos, context: Context) -> tuple[TensorInfo, ...]:
     """Infer a layer's outputs."""
     operation = layer.operation
     least, most = operation.required_inputs, len(operation.inputs)
     if least is not None and not least <= len(inputs) <= most:
         wanted = str(least) if least == most else f"{least} to {most}"
-        raise ShapeError(
+        message = (
             f"{layer.type} takes {wanted} inputs ({', '.join(operation.inputs)}), "
-            f"found {len(inputs)}",
-            expected=wanted,
-            actual=len(inputs),
-            rule="input-count",
+            f"found {len(inputs)}"
         )
+        raise ShapeError(message, expected=wanted, actual=len(inputs), rule="input-count")
     outputs = operation.infer(inputs, context)
     if len(outputs) < len(layer.outputs):
         raise ShapeError(
@@ -155,8 +151,8 @@ def infer_layer(
 def compare(
     graph: Graph,
     index: int,
-    inputs: Sequence[TensorInfo],
-    outputs: Sequence[TensorInfo],
+    inputs: Infos,
+    outputs: Infos,
     context: Context,
 ) -> list[Finding]:
     """Compare a layer's declared outputs with the computed ones."""

@@ -7,7 +7,7 @@ import functools
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol
 
-from deconv_ir.ir.boxes import Box, LayerTile, partial_axes, whole_box
+from deconv_ir.ir.boxes import Boxes, LayerTile, partial_axes, whole_box
 from deconv_ir.ir.dtypes import Array, ElementType
 from deconv_ir.ir.expression import Expression as Expression
 from deconv_ir.ir.expression import SemanticsDifference as SemanticsDifference
@@ -108,7 +108,7 @@ class Kernel:
         """Compute the outputs, the first into `out` where the operation `accepts_out`."""
         raise NotImplementedError
 
-    def plan(self, inputs: Sequence[TensorInfo], budget: ScratchpadBudget) -> LayerPlan:
+    def plan(self, inputs: Infos, budget: ScratchpadBudget) -> LayerPlan:
         """Plan runs with these shapes; see `Operation.bind`.  Cheap, and packs nothing."""
         return LayerPlan(functools.partial(self, budget=budget))
 
@@ -192,7 +192,7 @@ class Context(NamedTuple):
     weights: ConstantSource | None = None
     scratch_bytes: int = 64 << 20
     accuracy: Accuracy = Accuracy.FAST
-    run_body: Callable[[Body, Mapping[int, Array]], Sequence[Array]] | None = None
+    run_body: Callable[[Body, Mapping[int, Array]], Arrays] | None = None
 
 
 class TensorInfo(NamedTuple):
@@ -262,7 +262,7 @@ class Epilogue(NamedTuple):
 
     addend: Array | None
     activation: Operation | None = None
-    parameters: Sequence[Array] = ()
+    parameters: Arrays = ()
 
 
 class Operation(Record):
@@ -310,7 +310,7 @@ class Operation(Record):
     the shape of an input, its elements (`value`) or its first one, an attribute.
     """
 
-    def infer(self, inputs: Sequence[TensorInfo], context: Context) -> tuple[TensorInfo, ...]:
+    def infer(self, inputs: Infos, context: Context) -> tuple[TensorInfo, ...]:
         """Infer the outputs.
 
         Parameters
@@ -343,14 +343,12 @@ class Operation(Record):
         return tuple(getattr(self, name) for name in self.body_names)
 
     def infer_parameters(
-        self, inputs: Sequence[TensorInfo], context: Context
+        self, inputs: Infos, context: Context
     ) -> tuple[dict[int, TensorInfo], ...]:
         """Infer the Parameters of each of the `bodies`, by index, for all iterations."""
         return ()
 
-    def explain(
-        self, inputs: Sequence[TensorInfo], context: Context, output: int, axis: int
-    ) -> str | None:
+    def explain(self, inputs: Infos, context: Context, output: int, axis: int) -> str | None:
         """Return the formula of a dim of an output, with its numbers; None: there is none.
 
         `output` and `axis` are the indices of the output and of its dim.
@@ -369,13 +367,11 @@ class Operation(Record):
             element={name: info.value[0] if info.value else "?" for name, info in named.items()},
         )
 
-    def compare_semantics(
-        self, inputs: Sequence[TensorInfo], context: Context
-    ) -> SemanticsDifference | None:
+    def compare_semantics(self, inputs: Infos, context: Context) -> SemanticsDifference | None:
         """Compare the results of the two semantics for these inputs; None: they agree."""
         return None
 
-    def execute(self, inputs: Sequence[Array], context: Context) -> Sequence[Array]:
+    def execute(self, inputs: Arrays, context: Context) -> Arrays:
         """Compute an array for each output, from arrays that `infer` accepts."""
         raise NotImplementedError
 
@@ -406,21 +402,19 @@ class Operation(Record):
         """Prepare a kernel that computes the first output only; None if that saves nothing."""
         return None
 
-    def accepts_out(self, inputs: Sequence[TensorInfo], output: TensorInfo) -> bool:
+    def accepts_out(self, inputs: Infos, output: TensorInfo) -> bool:
         """Return whether the prepared kernel, or else `execute_into`, can write to an array."""
         return False
 
-    def overwritable(self, inputs: Sequence[TensorInfo], output: TensorInfo) -> tuple[int, ...]:
+    def overwritable(self, inputs: Infos, output: TensorInfo) -> tuple[int, ...]:
         """Return the inputs whose arrays `execute_into` may overwrite, the best first."""
         return ()
 
-    def execute_into(self, inputs: Sequence[Array], context: Context, out: Array) -> None:
+    def execute_into(self, inputs: Arrays, context: Context, out: Array) -> None:
         """Compute the output into `out`, an array of its shape and element type."""
         raise NotImplementedError
 
-    def bind(
-        self, inputs: Sequence[TensorInfo], outputs: Sequence[TensorInfo], context: Context
-    ) -> Call:
+    def bind(self, inputs: Infos, outputs: Infos, context: Context) -> Call:
         """Prepare a call for fixed shapes; a `value` is the value in every run.
 
         An override serves small tensors, where call overhead dominates; it leaves other tensors
@@ -428,7 +422,7 @@ class Operation(Record):
         made with NumPy's warnings off, from several threads at once.
         """
 
-        def call(arrays: Sequence[Array], out: Array | None) -> Sequence[Array]:
+        def call(arrays: Arrays, out: Array | None) -> Arrays:
             if out is None:
                 return self.execute(arrays, context)
             self.execute_into(arrays, context, out)
@@ -454,24 +448,22 @@ class Operation(Record):
         """
         return None
 
-    def scratch(
-        self, inputs: Sequence[TensorInfo], outputs: Sequence[TensorInfo], context: Context
-    ) -> int:
+    def scratch(self, inputs: Infos, outputs: Infos, context: Context) -> int:
         """Estimate the bytes of temporary arrays; `context.scratch_bytes` should be kept.
 
         All shapes are static, except None for a constant that the layer was prepared with.
         """
         return 0
 
-    def work(self, inputs: Sequence[TensorInfo], output: TensorInfo) -> int | None:
+    def work(self, inputs: Infos, output: TensorInfo) -> int | None:
         """Count the arithmetic operations, a multiply-add as two; None: not counted."""
         return None
 
     def tile(
         self,
-        boxes: Sequence[Box | None],
-        inputs: Sequence[TensorInfo],
-        outputs: Sequence[TensorInfo],
+        boxes: Boxes,
+        inputs: Infos,
+        outputs: Infos,
         context: Context,
     ) -> LayerTile:
         """Tell how boxes of the outputs are computed, from integers alone.
@@ -493,8 +485,6 @@ class Operation(Record):
             tuple(whole_box(static(info.shape)) for info in inputs), self, tuple(sorted(blocked))
         )
 
-    def statistic(
-        self, inputs: Sequence[TensorInfo], outputs: Sequence[TensorInfo]
-    ) -> Statistic | None:
+    def statistic(self, inputs: Infos, outputs: Infos) -> Statistic | None:
         """Return what collects, tile by tile, what the layer needs of whole axes; None: cannot."""
         return None

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from deconv_ir.ir.boxes import Box, LayerTile, hull, whole_box
 from deconv_ir.ir.graph import Graph, Source
-from deconv_ir.ir.operation import Context, TensorInfo
+from deconv_ir.ir.operation import Context, Infos, TensorInfo
 from deconv_ir.ir.shapes import is_static, static
 
 
@@ -37,7 +37,7 @@ class Walk(NamedTuple):
 
     graph: Graph
     order: tuple[int, ...]
-    infos: Sequence[Sequence[TensorInfo]]
+    infos: Sequence[Infos]
     context: Context
     ends: frozenset[int] = frozenset()
     fused: Mapping[int, tuple[int, ...]] = {}

@@ -7,12 +7,7 @@ finds the two).
 """
 
 from deconv_ir.kernels.activation import Activation, ActivationKind
-from deconv_ir.kernels.dispatch import (
-    DEFAULT_SCRATCH_BYTES,
-    Convolution,
-    Deconvolution,
-    KernelPlan,
-)
+from deconv_ir.kernels.dispatch import DEFAULT_SCRATCH_BYTES, Convolution, Deconvolution, KernelPlan
 from deconv_ir.kernels.info import KernelInfo, kernel_info
 from deconv_ir.kernels.reference import naive, naive_convolution
 from deconv_ir.kernels.runtime.memory import empty, set_memory_pool_limit

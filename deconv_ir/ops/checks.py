@@ -34,13 +34,8 @@ def misfit(
 ) -> ShapeError:
     """Return the error that something must be of some form, which it is not."""
     shown = format_shape(found) if isinstance(found, tuple) else found
-    return ShapeError(
-        f"{name} must {must}, found {shown}",
-        attribute=attribute,
-        expected=expected,
-        actual=shown,
-        rule=rule,
-    )
+    message = f"{name} must {must}, found {shown}"
+    return ShapeError(message, attribute=attribute, expected=expected, actual=shown, rule=rule)
 
 
 def in_family(element_type: ElementType, family: str) -> bool:
@@ -75,12 +70,8 @@ def merged_type(inputs: Infos, names: Sequence[str], family: str = "any") -> Ele
         if check_type(info, name, family) is None:
             continue
         if found is not None and info.element_type is not found:
-            raise ShapeError(
-                f"element types differ: {first} is {found}, {name} is {info.element_type}",
-                expected=found,
-                actual=info.element_type,
-                rule="element-type",
-            )
+            message = f"element types differ: {first} is {found}, {name} is {info.element_type}"
+            raise ShapeError(message, expected=found, actual=info.element_type, rule="element-type")
         found, first = info.element_type, first or name
     return found
 
@@ -96,12 +87,8 @@ def check_single(info: TensorInfo, name: str) -> None:
     """Require an input to be one number: a scalar, or a list of one element."""
     check_rank(info, name, 0, 1)
     if info.shape and isinstance(info.shape[0], int) and info.shape[0] != 1:
-        raise ShapeError(
-            f"{name} must have one element, found {format_shape(info.shape)}",
-            expected=1,
-            actual=info.shape[0],
-            rule="input-shape",
-        )
+        message = f"{name} must have one element, found {format_shape(info.shape)}"
+        raise ShapeError(message, expected=1, actual=info.shape[0], rule="input-shape")
 
 
 def check_least_rank(info: TensorInfo, name: str, least: int) -> None:
@@ -142,12 +129,8 @@ def named_lists(names: Sequence[str], inputs: Infos) -> str:
 def check_axis_count(count: int) -> None:
     """Require a number of axes that an array can have."""
     if count > DEFAULT_LIMITS.rank:
-        raise ShapeError(
-            f"the output would have {count} axes, the limit is {DEFAULT_LIMITS.rank}",
-            expected=f"<= {DEFAULT_LIMITS.rank}",
-            actual=count,
-            rule="rank",
-        )
+        message = f"the output would have {count} axes, the limit is {DEFAULT_LIMITS.rank}"
+        raise ShapeError(message, expected=f"<= {DEFAULT_LIMITS.rank}", actual=count, rule="rank")
 
 
 def check_shape(info: TensorInfo, name: str, wanted: Shape) -> Shape:
@@ -161,12 +144,9 @@ def check_shape(info: TensorInfo, name: str, wanted: Shape) -> Shape:
 def normalize_axis(axis: int, rank: int, name: str = "axis") -> int:
     """Count an axis from the start."""
     if not -rank <= axis < rank:
+        message = f"{name} {axis} is outside a rank of {rank}"
         raise ShapeError(
-            f"{name} {axis} is outside a rank of {rank}",
-            attribute=name,
-            expected=f"{-rank}..{rank - 1}",
-            actual=axis,
-            rule="axis",
+            message, attribute=name, expected=f"{-rank}..{rank - 1}", actual=axis, rule="axis"
         )
     return axis + rank if axis < 0 else axis
 
@@ -175,24 +155,16 @@ def normalize_axes(axes: Sequence[int], rank: int, name: str = "axes") -> tuple[
     """Count axes from the start, and require them to be different."""
     found = tuple(normalize_axis(axis, rank, name) for axis in axes)
     if len(set(found)) != len(found):
-        raise ShapeError(
-            f"{name} {format_shape(tuple(axes))} has an axis twice",
-            attribute=name,
-            actual=format_shape(tuple(axes)),
-            rule="axis",
-        )
+        message = f"{name} {format_shape(tuple(axes))} has an axis twice"
+        raise ShapeError(message, attribute=name, actual=format_shape(tuple(axes)), rule="axis")
     return found
 
 
 def only(array: Array, name: str) -> Array:
     """Return the only element of an array, as an array without axes."""
     if array.size != 1:
-        raise ShapeError(
-            f"{name} must have one element, found {format_shape(array.shape)}",
-            expected=1,
-            actual=array.size,
-            rule="input-shape",
-        )
+        message = f"{name} must have one element, found {format_shape(array.shape)}"
+        raise ShapeError(message, expected=1, actual=array.size, rule="input-shape")
     return array.reshape(())
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from deconv_ir.ir.boxes import (
     Box,
+    Boxes,
     LayerTile,
     Span,
     hull,
@@ -156,7 +157,7 @@ def broadcast_box(box: Box, shape: Sequence[int]) -> Box:
 
 def elementwise_tile(
     operation: Operation,
-    boxes: Sequence[Box | None],
+    boxes: Boxes,
     inputs: Infos,
     aligned: Sequence[tuple[int, ...]] | None = None,
 ) -> LayerTile:
@@ -182,7 +183,7 @@ def elementwise_tile(
 
 def along_axes(
     operation: Operation,
-    boxes: Sequence[Box | None],
+    boxes: Boxes,
     axes: Sequence[int],
     inputs: Infos,
     outputs: Infos,
@@ -203,7 +204,7 @@ def along_axes(
     return LayerTile((spans, *others), operation, blocked)
 
 
-def parts_tile(boxes: Sequence[Box | None], count: int) -> LayerTile:
+def parts_tile(boxes: Boxes, count: int) -> LayerTile:
     """Return the tile of an operation whose outputs are boxes of its first input."""
     outer = hull([box for box in boxes if box is not None])
     index = tuple(
@@ -246,7 +247,7 @@ def index_tile(
     return LayerTile((tuple(spans), *(None,) * (count - 1)), Part(index=(tuple(kept),)))
 
 
-def reshape_tile(boxes: Sequence[Box | None], inputs: Infos, outputs: Infos) -> LayerTile:
+def reshape_tile(boxes: Boxes, inputs: Infos, outputs: Infos) -> LayerTile:
     """Return the tile of an operation that gives its first input another shape.
 
     Axes that stay as they are may be parts; those that are mixed with others are needed whole.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from deconv_ir.ir.boxes import Box, LayerTile, inside, whole_box
+from deconv_ir.ir.boxes import Box, Boxes, LayerTile, inside, whole_box
 from deconv_ir.ir.dtypes import Array
 from deconv_ir.ir.operation import Arrays, Context, Infos, Operation, TensorInfo
 from deconv_ir.ir.record import field
@@ -49,9 +49,7 @@ class Standardize(Operation):
             data = data * scale + bias
         return (narrow(data, inputs[0].dtype),)
 
-    def tile(
-        self, boxes: Sequence[Box | None], inputs: Infos, outputs: Infos, context: Context
-    ) -> LayerTile:
+    def tile(self, boxes: Boxes, inputs: Infos, outputs: Infos, context: Context) -> LayerTile:
         (box,) = boxes
         assert box is not None, "there is one output"
         parts = (array[_kept(box, array.shape)] for array in self.moments)

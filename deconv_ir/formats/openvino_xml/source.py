@@ -175,12 +175,8 @@ def _decode(data: bytes, encoding: str, file: str | None) -> str:
     except UnicodeDecodeError as error:
         before = error.object[: error.start]
         line = before.decode(encoding, "ignore").count("\n") + 1
-        raise IRError(
-            f"byte {error.start} cannot be decoded: {error.reason} ({error.encoding})",
-            file=file,
-            line=line,
-            rule="xml",
-        ) from error
+        message = f"byte {error.start} cannot be decoded: {error.reason} ({error.encoding})"
+        raise IRError(message, file=file, line=line, rule="xml") from error
 
 
 def _is_charset(encoding: str) -> bool:
@@ -232,13 +228,8 @@ def check_well_formed(data: bytes, file: str | None = None) -> None:
     except etree.XMLSyntaxError as error:
         message = (error.msg or "no element found").rpartition(", line ")[0] or error.msg
         line, column = error.lineno or 1, error.offset or 0
-        raise IRError(
-            f"not well-formed XML: {message.strip()}",
-            file=file,
-            line=line,
-            column=column + 1,
-            rule="xml",
-        ) from error
+        message = f"not well-formed XML: {message.strip()}"
+        raise IRError(message, file=file, line=line, column=column + 1, rule="xml") from error
 
 
 def unescape(text: str) -> str:

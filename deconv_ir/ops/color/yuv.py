@@ -36,11 +36,9 @@ class _FromYUV(Operation):
             must = "be u8 or a floating-point type"
             raise misfit("element-type", self.inputs[0], must, element_type, "u8 or floating-point")
         if len(inputs) not in (1, len(self.inputs)):
+            message = f"{self.type} takes one input or {len(self.inputs)}, found {len(inputs)}"
             raise ShapeError(
-                f"{self.type} takes one input or {len(self.inputs)}, found {len(inputs)}",
-                expected=f"1 or {len(self.inputs)}",
-                actual=len(inputs),
-                rule="input-count",
+                message, expected=f"1 or {len(self.inputs)}", actual=len(inputs), rule="input-count"
             )
         unknown = (UNKNOWN, UNKNOWN, UNKNOWN, 1)
         batch, height, width, _ = check_shape(inputs[0], self.inputs[0], unknown) or unknown

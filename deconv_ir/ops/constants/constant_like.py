@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-from deconv_ir.ir.boxes import Box, LayerTile, whole_box
+from deconv_ir.ir.boxes import Boxes, LayerTile, whole_box
 from deconv_ir.ir.dtypes import ElementType
 from deconv_ir.ir.geometry import UNKNOWN, Dim
 from deconv_ir.ir.operation import Arrays, Context, Infos, Operation, Sharing, TensorInfo
@@ -39,9 +37,7 @@ class ConvertLike(Operation):
             return (TensorInfo(inputs[0].shape),)
         return Convert(destination_type=to).infer(inputs[:1], context)
 
-    def tile(
-        self, boxes: Sequence[Box | None], inputs: Infos, outputs: Infos, context: Context
-    ) -> LayerTile:
+    def tile(self, boxes: Boxes, inputs: Infos, outputs: Infos, context: Context) -> LayerTile:
         (box,) = boxes
         return LayerTile((box, whole_box(static(inputs[1].shape))), self)
 
@@ -63,9 +59,7 @@ class Identity(Operation):
     def infer(self, inputs: Infos, context: Context) -> tuple[TensorInfo, ...]:
         return (inputs[0],)
 
-    def tile(
-        self, boxes: Sequence[Box | None], inputs: Infos, outputs: Infos, context: Context
-    ) -> LayerTile:
+    def tile(self, boxes: Boxes, inputs: Infos, outputs: Infos, context: Context) -> LayerTile:
         return LayerTile(tuple(boxes), self)
 
     def execute(self, inputs: Arrays, context: Context) -> Arrays:

@@ -76,11 +76,8 @@ class RandomUniform(Operation):
 
     def execute(self, inputs: Arrays, context: Context) -> Arrays:
         if self.alignment is Generator.PYTORCH:
-            raise UnsupportedError(
-                "RandomUniform with alignment 'pytorch' is not implemented",
-                attribute="alignment",
-                rule="unsupported-operation",
-            )
+            message = "RandomUniform with alignment 'pytorch' is not implemented"
+            raise UnsupportedError(message, attribute="alignment", rule="unsupported-operation")
         shape = integers(inputs[0])
         low, high = (
             only(array, name) for array, name in zip(inputs[1:], self.inputs[1:], strict=True)

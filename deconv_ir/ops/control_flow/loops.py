@@ -76,12 +76,8 @@ class TensorIterator(WithBodies):
         for start, end in body.back_edges:
             first, later = given[end].element_type, result_info(inference, start).element_type
             if first is not None and later is not None and first is not later:
-                raise ShapeError(
-                    f"an iteration gives {later}, and the next one takes {first}",
-                    expected=first,
-                    actual=later,
-                    rule="element-type",
-                )
+                message = f"an iteration gives {later}, and the next one takes {first}"
+                raise ShapeError(message, expected=first, actual=later, rule="element-type")
         count = self.infer_count(inputs, inference)
         outputs = [TensorInfo(None)] * output_count(body)
         for joint in body.outputs:
@@ -120,12 +116,8 @@ class TensorIterator(WithBodies):
             if isinstance(found, Interval) or not isinstance(count, int):
                 found = found if isinstance(found, int) else count
             elif count != found:
-                raise ShapeError(
-                    f"{name} has {found} slices, input {joint.port} has {count}",
-                    expected=found,
-                    actual=count,
-                    rule="slices",
-                )
+                message = f"{name} has {found} slices, input {joint.port} has {count}"
+                raise ShapeError(message, expected=found, actual=count, rule="slices")
             name = name or f"input {joint.port}"
         return found if sliced else 1
 
@@ -209,12 +201,8 @@ class Loop(TensorIterator):
 
     def check(self, inputs: Infos) -> None:
         if len(inputs) < 2:
-            raise ShapeError(
-                f"Loop takes trip_count and execution_condition, found {len(inputs)} inputs",
-                expected=">= 2",
-                actual=len(inputs),
-                rule="input-count",
-            )
+            message = f"Loop takes trip_count and execution_condition, found {len(inputs)} inputs"
+            raise ShapeError(message, expected=">= 2", actual=len(inputs), rule="input-count")
         for info, name, family in zip(
             inputs, ("trip_count", "execution_condition"), ("integer", "boolean"), strict=False
         ):

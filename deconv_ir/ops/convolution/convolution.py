@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, ClassVar
 
 from deconv_ir.errors import ShapeError
-from deconv_ir.ir.boxes import Box, LayerTile
+from deconv_ir.ir.boxes import Boxes, LayerTile
 from deconv_ir.ir.dtypes import Array
 from deconv_ir.ir.geometry import (
     UNKNOWN,
@@ -19,15 +19,7 @@ from deconv_ir.ir.geometry import (
     convolution_axis,
 )
 from deconv_ir.ir.lazy_tensor import joined
-from deconv_ir.ir.operation import (
-    Arrays,
-    Context,
-    Epilogue,
-    Infos,
-    Kernel,
-    Operation,
-    TensorInfo,
-)
+from deconv_ir.ir.operation import Arrays, Context, Epilogue, Infos, Kernel, Operation, TensorInfo
 from deconv_ir.ir.scratchpad import ScratchpadBudget
 from deconv_ir.ir.shapes import element_count, format_shape, intersect_dims, is_static, static
 from deconv_ir.ops.base import attribute, integers, operation
@@ -198,9 +190,7 @@ class _Convolution(Operation):
         depth = element_count(filter_[self.leading - 1 :])
         return 2 * element_count(static(output.shape)) * depth
 
-    def tile(
-        self, boxes: Sequence[Box | None], inputs: Infos, outputs: Infos, context: Context
-    ) -> LayerTile:
+    def tile(self, boxes: Boxes, inputs: Infos, outputs: Infos, context: Context) -> LayerTile:
         extents = static(inputs[0].shape)[2:]
         kernel = tuple(bounds(k)[0] for k in self.filter_view(static(inputs[1].shape)).kernel)
         pads, _ = _placed(self, extents, kernel)

@@ -11,19 +11,11 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from deconv_ir.errors import ShapeError, UnsupportedError
-from deconv_ir.ir.boxes import Box, LayerTile
+from deconv_ir.ir.boxes import Boxes, LayerTile
 from deconv_ir.ir.dtypes import Array, ElementType
 from deconv_ir.ir.geometry import UNKNOWN, Axis, AxisGeometry, Dim, PadMode, bounds, monotone
 from deconv_ir.ir.lazy_tensor import whole
-from deconv_ir.ir.operation import (
-    Arrays,
-    Context,
-    Epilogue,
-    Infos,
-    Kernel,
-    Operation,
-    TensorInfo,
-)
+from deconv_ir.ir.operation import Arrays, Context, Epilogue, Infos, Kernel, Operation, TensorInfo
 from deconv_ir.ir.options import Semantics
 from deconv_ir.ir.scratchpad import ScratchpadBudget
 from deconv_ir.ir.shapes import element_count, format_shape, intersect_dims, is_static, static
@@ -379,9 +371,7 @@ class Deconvolution(Operation):
         kernel = element_count([bounds(k)[0] for k in self.filter_view(filter_).kernel])
         return 2 * element_count(data) * outputs * kernel
 
-    def tile(
-        self, boxes: Sequence[Box | None], inputs: Infos, outputs: Infos, context: Context
-    ) -> LayerTile:
+    def tile(self, boxes: Boxes, inputs: Infos, outputs: Infos, context: Context) -> LayerTile:
         shapes = (static(inputs[0].shape), static(inputs[1].shape))
         placed = _placed(self, shapes, tuple(inputs[2:]), context.semantics)
         if placed is None:  # the requested extents depend on values of the run

@@ -243,11 +243,8 @@ class ConvolutionBackwardData(OneDNNDeconvolution):
         if len(inputs) > 2:
             dims = check_output_shape(inputs[2], "dst_shape", rank)
         elif self.dst_shape is None:
-            raise ShapeError(
-                "dst_shape is missing: it must be given as an attribute or as the third input",
-                attribute="dst_shape",
-                rule="attribute-missing",
-            )
+            message = "dst_shape is missing: it must be given as an attribute or as the third input"
+            raise ShapeError(message, attribute="dst_shape", rule="attribute-missing")
         elif len(self.dst_shape) != rank:
             raise ShapeError(
                 f"dst_shape must have {rank} elements (batch and channels included), "

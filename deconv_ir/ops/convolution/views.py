@@ -56,12 +56,8 @@ def channel_misfit(names: Sequence[str], channels: Dim, filter_: FilterView) -> 
     takes = f"{wanted}"
     if filter_.groups != 1:
         takes = f"{filter_.groups} groups * {filter_.inputs} = {wanted}"
-    return ShapeError(
-        f"channels do not fit: {names[0]} has {channels}, {names[1]} takes {takes}",
-        expected=wanted,
-        actual=channels,
-        rule="channels",
-    )
+    message = f"channels do not fit: {names[0]} has {channels}, {names[1]} takes {takes}"
+    return ShapeError(message, expected=wanted, actual=channels, rule="channels")
 
 
 def quotient(a: Dim, divisor: int) -> Dim | None:
@@ -93,11 +89,9 @@ def merge_request(view: DataView, full: DataView) -> DataView:
     ):
         common = intersect_dims(computed, requested)
         if common is None:
+            message = f"dst_shape asks for {name} {requested}, the inputs give {computed}"
             raise ShapeError(
-                f"dst_shape asks for {name} {requested}, the inputs give {computed}",
-                expected=computed,
-                actual=requested,
-                rule="output-shape-value",
+                message, expected=computed, actual=requested, rule="output-shape-value"
             )
         dims.append(common)
     return DataView(dims[0], dims[1], view.spatial)

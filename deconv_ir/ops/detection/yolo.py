@@ -97,11 +97,8 @@ class RegionYolo(Operation):
             first = normalize_axis(self.axis, 4)
             last = normalize_axis(self.end_axis, 4, "end_axis")
             if last < first:
-                raise ShapeError(
-                    f"end_axis {self.end_axis} must not be before axis {self.axis}",
-                    attribute="end_axis",
-                    rule="axis",
-                )
+                message = f"end_axis {self.end_axis} must not be before axis {self.axis}"
+                raise ShapeError(message, attribute="end_axis", rule="axis")
             joined: Dim = product(*shape[first : last + 1])
             return (TensorInfo((*shape[:first], joined, *shape[last + 1 :]), element_type),)
         count = len(self.mask) * (self.classes + self.coords + 1)

@@ -33,12 +33,9 @@ class Clamp(Unary):
 
     def _check(self) -> None:
         if self.max < self.min:
+            message = f"min {self.min} is greater than max {self.max}"
             raise ShapeError(
-                f"min {self.min} is greater than max {self.max}",
-                attribute="min",
-                expected=f"<= {self.max}",
-                actual=self.min,
-                rule="clamp",
+                message, attribute="min", expected=f"<= {self.max}", actual=self.min, rule="clamp"
             )
 
     def infer(self, inputs: Infos, context: Context) -> tuple[TensorInfo, ...]:

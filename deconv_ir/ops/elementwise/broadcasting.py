@@ -92,9 +92,7 @@ def align(a: tuple[Dim, ...], b: tuple[Dim, ...], axis: int) -> tuple[Dim, ...]:
 
 
 def _misfit(a: Shape, b: Shape, rule: Broadcast) -> ShapeError:
-    return ShapeError(
-        f"shapes {format_shape(a)} and {format_shape(b)} do not fit (auto_broadcast={rule.value})",
-        expected=format_shape(a),
-        actual=format_shape(b),
-        rule="broadcast",
+    message = (
+        f"shapes {format_shape(a)} and {format_shape(b)} do not fit (auto_broadcast={rule.value})"
     )
+    return ShapeError(message, expected=format_shape(a), actual=format_shape(b), rule="broadcast")

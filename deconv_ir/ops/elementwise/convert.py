@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from deconv_ir.ir.boxes import Box, LayerTile
+from deconv_ir.ir.boxes import Boxes, LayerTile
 from deconv_ir.ir.dtypes import Array, ElementType
 from deconv_ir.ir.geometry import Dim
 from deconv_ir.ir.lazy_tensor import LazyTensor
@@ -47,9 +47,7 @@ class Convert(Operation):
             value = None
         return (TensorInfo(data.shape, to, value, reals),)
 
-    def tile(
-        self, boxes: Sequence[Box | None], inputs: Infos, outputs: Infos, context: Context
-    ) -> LayerTile:
+    def tile(self, boxes: Boxes, inputs: Infos, outputs: Infos, context: Context) -> LayerTile:
         return elementwise_tile(self, boxes, inputs)
 
     def execute(self, inputs: Arrays, context: Context) -> Arrays:

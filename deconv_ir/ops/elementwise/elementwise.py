@@ -8,10 +8,10 @@ rounds the others.  An input that nothing needs any more is overwritten.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any, ClassVar
 
-from deconv_ir.ir.boxes import Box, LayerTile
+from deconv_ir.ir.boxes import Boxes, LayerTile
 from deconv_ir.ir.dtypes import BOOLEAN, Array
 from deconv_ir.ir.operation import (
     Arrays,
@@ -165,9 +165,7 @@ class Elementwise(Operation):
         """Count one operation an element."""
         return element_count(static(output.shape)) if is_static(output.shape) else None
 
-    def tile(
-        self, boxes: Sequence[Box | None], inputs: Infos, outputs: Infos, context: Context
-    ) -> LayerTile:
+    def tile(self, boxes: Boxes, inputs: Infos, outputs: Infos, context: Context) -> LayerTile:
         shapes = tuple(static(info.shape) for info in inputs)
         return elementwise_tile(self, boxes, inputs, self.aligned_shapes(*shapes))
 

@@ -43,12 +43,9 @@ class ConvertPromoteTypes(Operation):
                 return scalar if _category(scalar) > _category(tensor) else tensor
         found = self._promoted(one, other)
         if not self.promote_unsafe and not _is_safe(one, other, found):
+            message = f"{one} and {other} have the common type {found} only with promote_unsafe"
             raise ShapeError(
-                f"{one} and {other} have the common type {found} only with promote_unsafe",
-                attribute="promote_unsafe",
-                expected=one,
-                actual=other,
-                rule="element-type",
+                message, attribute="promote_unsafe", expected=one, actual=other, rule="element-type"
             )
         return found
 

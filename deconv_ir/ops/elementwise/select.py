@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-from deconv_ir.ir.boxes import Box, LayerTile
+from deconv_ir.ir.boxes import Boxes, LayerTile
 from deconv_ir.ir.geometry import Dim
 from deconv_ir.ir.operation import (
     Arrays,
@@ -84,9 +82,7 @@ class Select(Operation):
         pdpd = self.auto_broadcast is Broadcast.PDPD
         return None if pdpd else expression.apply("select", *operands)
 
-    def tile(
-        self, boxes: Sequence[Box | None], inputs: Infos, outputs: Infos, context: Context
-    ) -> LayerTile:
+    def tile(self, boxes: Boxes, inputs: Infos, outputs: Infos, context: Context) -> LayerTile:
         condition, then, other = (static(info.shape) for info in inputs)
         if self.auto_broadcast is Broadcast.PDPD:
             axis = self.auto_broadcast_axis

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import ClassVar
 
 from deconv_ir.errors import InputError, ShapeError
-from deconv_ir.ir.boxes import Box, LayerTile, whole_box
+from deconv_ir.ir.boxes import Boxes, LayerTile, whole_box
 from deconv_ir.ir.dtypes import Array
 from deconv_ir.ir.geometry import Dim
 from deconv_ir.ir.operation import Arrays, Context, Infos, Operation, TensorInfo
@@ -49,12 +49,9 @@ class _Gather(Operation):
         batch = self.batch_of(indices)
         last = normalize_axis(-1 if axis is None else axis, len(data))
         if batch > last:
+            message = f"batch_dims is {batch}, greater than the axis {last}"
             raise ShapeError(
-                f"batch_dims is {batch}, greater than the axis {last}",
-                attribute="batch_dims",
-                expected=f"<= {last}",
-                actual=batch,
-                rule="axis",
+                message, attribute="batch_dims", expected=f"<= {last}", actual=batch, rule="axis"
             )
         if axis is None:
             # An unknown axis leaves the rank alone.
@@ -64,13 +61,11 @@ class _Gather(Operation):
         for i in range(batch):
             common = intersect_dims(data[i], indices[i])
             if common is None:
-                raise ShapeError(
+                message = (
                     f"batch axis {i} differs: data {format_shape(data)}, "
-                    f"indices {format_shape(indices)}",
-                    expected=data[i],
-                    actual=indices[i],
-                    rule="batch",
+                    f"indices {format_shape(indices)}"
                 )
+                raise ShapeError(message, expected=data[i], actual=indices[i], rule="batch")
             shared.append(common)
         return (*shared, *data[batch:axis], *indices[batch:], *data[axis + 1 :])
 
@@ -106,9 +101,7 @@ class _Gather(Operation):
             f"in place of axis {'?' if at is None else at}"
         )
 
-    def tile(
-        self, boxes: Sequence[Box | None], inputs: Infos, outputs: Infos, context: Context
-    ) -> LayerTile:
+    def tile(self, boxes: Boxes, inputs: Infos, outputs: Infos, context: Context) -> LayerTile:
         (box,), chosen = boxes, known_integer(inputs[2], "axis")
         if box is None or chosen is None:
             return super().tile(boxes, inputs, outputs, context)

@@ -57,11 +57,11 @@ class GatherElements(Operation):
 
 
 def _rank_misfit(data: Shape, indices: Shape) -> ShapeError:
+    message = (
+        f"indices {format_shape(indices)} do not fit data {format_shape(data)} beside the axis"
+    )
     return ShapeError(
-        f"indices {format_shape(indices)} do not fit data {format_shape(data)} beside the axis",
-        expected=format_shape(data),
-        actual=format_shape(indices),
-        rule="input-shape",
+        message, expected=format_shape(data), actual=format_shape(indices), rule="input-shape"
     )
 
 
@@ -87,13 +87,11 @@ class _GatherND(Operation):
         if data is None or indices is None:
             return None
         if batch >= len(indices) or batch > len(data):
-            raise ShapeError(
+            message = (
                 f"batch_dims {batch} must be less than the ranks of indices "
-                f"{format_shape(indices)} and data {format_shape(data)}",
-                attribute="batch_dims",
-                actual=batch,
-                rule="axis",
+                f"{format_shape(indices)} and data {format_shape(data)}"
             )
+            raise ShapeError(message, attribute="batch_dims", actual=batch, rule="axis")
         shared: list[Dim] = []
         for x, y in zip(data[:batch], indices[:batch], strict=True):
             common = intersect_dims(x, y)

@@ -151,12 +151,8 @@ class _ScatterND(_Scatter):
 def check_depth(depth: int, data: Sequence[Dim]) -> None:
     """Require a tuple of indices to name no more axes than there are."""
     if depth > len(data):
-        raise ShapeError(
-            f"indices name {depth} axes, the data has {len(data)}",
-            expected=f"<= {len(data)}",
-            actual=depth,
-            rule="rank",
-        )
+        message = f"indices name {depth} axes, the data has {len(data)}"
+        raise ShapeError(message, expected=f"<= {len(data)}", actual=depth, rule="rank")
 
 
 def index_tuples(indices: Array, shape: Sequence[int], first: int) -> tuple[Array, ...]:

@@ -48,12 +48,9 @@ class Einsum(Operation):
         left, arrow, right = written.partition("->")
         parts = left.split(",")
         if len(parts) != count:
+            message = f"equation {self.equation!r} is for {len(parts)} inputs, there are {count}"
             raise ShapeError(
-                f"equation {self.equation!r} is for {len(parts)} inputs, there are {count}",
-                attribute="equation",
-                expected=len(parts),
-                actual=count,
-                rule="input-count",
+                message, attribute="equation", expected=len(parts), actual=count, rule="input-count"
             )
         if not arrow:
             letters = left.replace(",", "").replace(".", "")
@@ -94,11 +91,9 @@ def _known(parts: Sequence[str], right: str, inputs: Infos) -> Shape:
         before, dots, after = labels.partition("...")
         named = len(before) + len(after)
         if named > len(info.shape) or (not dots and named != len(info.shape)):
+            message = f"input {i} {format_shape(info.shape)} does not have the axes {labels!r}"
             raise ShapeError(
-                f"input {i} {format_shape(info.shape)} does not have the axes {labels!r}",
-                expected=labels,
-                actual=format_shape(info.shape),
-                rule="einsum",
+                message, expected=labels, actual=format_shape(info.shape), rule="einsum"
             )
         rest = len(info.shape) - len(after)
         ellipsis = broadcast_shapes(ellipsis, info.shape[len(before) : rest], Broadcast.NUMPY)
@@ -113,11 +108,9 @@ def _known(parts: Sequence[str], right: str, inputs: Infos) -> Shape:
             else:
                 common = broadcast_dim(dims[label], dim) if label in dims else dim
             if common is None:
+                message = f"label {label!r} is {own.get(label, dims[label])} and {dim}"
                 raise ShapeError(
-                    f"label {label!r} is {own.get(label, dims[label])} and {dim}",
-                    expected=own.get(label, dims[label]),
-                    actual=dim,
-                    rule="einsum",
+                    message, expected=own.get(label, dims[label]), actual=dim, rule="einsum"
                 )
             dims[label] = common
             own.setdefault(label, dim)

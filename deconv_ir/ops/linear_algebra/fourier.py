@@ -47,13 +47,11 @@ class _Fourier(Operation):
         shape = data.shape
         if self.complex_in:
             if intersect_dims(shape[-1], 2) is None:
-                raise ShapeError(
+                message = (
                     f"the last axis of data must be 2, real and imaginary part, "
-                    f"found {format_shape(shape)}",
-                    expected=2,
-                    actual=shape[-1],
-                    rule="fourier",
+                    f"found {format_shape(shape)}"
                 )
+                raise ShapeError(message, expected=2, actual=shape[-1], rule="fourier")
             shape = shape[:-1]
         pair: tuple[Dim, ...] = (2,) if self.complex_out else ()
         axes = known_integers(inputs[1])

@@ -30,11 +30,8 @@ class Inverse(Operation):
         if shape is not None:
             side = intersect_dims(shape[-2], shape[-1])
             if side is None:
-                raise ShapeError(
-                    f"data must hold square matrices, found {format_shape(shape)}",
-                    actual=format_shape(shape),
-                    rule="input-shape",
-                )
+                message = f"data must hold square matrices, found {format_shape(shape)}"
+                raise ShapeError(message, actual=format_shape(shape), rule="input-shape")
             shape = (*shape[:-2], side, side)
         return (TensorInfo(shape, element_type),)
 

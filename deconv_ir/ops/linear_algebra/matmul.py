@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from deconv_ir.errors import ShapeError
-from deconv_ir.ir.boxes import Box, LayerTile, partial_axes
+from deconv_ir.ir.boxes import Box, Boxes, LayerTile, partial_axes
 from deconv_ir.ir.dtypes import F32, F64, Array
 from deconv_ir.ir.geometry import Dim
 from deconv_ir.ir.operation import Arrays, Call, Context, Infos, Operation, TensorInfo
@@ -67,14 +65,12 @@ class MatMul(Operation):
             inner_b, column = (b[-1], b[-2]) if self.transpose_b else (b[-2], b[-1])
             columns = (column,)
         if intersect_dims(inner_a, inner_b) is None:
-            raise ShapeError(
+            message = (
                 f"inner dims differ: a {format_shape(a)} has {inner_a}, "
                 f"b {format_shape(b)} has {inner_b} "
-                f"(transpose_a={self.transpose_a}, transpose_b={self.transpose_b})",
-                expected=inner_a,
-                actual=inner_b,
-                rule="matmul",
+                f"(transpose_a={self.transpose_a}, transpose_b={self.transpose_b})"
             )
+            raise ShapeError(message, expected=inner_a, actual=inner_b, rule="matmul")
         try:
             stack = broadcast_shapes(a[:-2], b[:-2], Broadcast.NUMPY)
         except ShapeError as error:
@@ -118,9 +114,7 @@ class MatMul(Operation):
 
         return call
 
-    def tile(
-        self, boxes: Sequence[Box | None], inputs: Infos, outputs: Infos, context: Context
-    ) -> LayerTile:
+    def tile(self, boxes: Boxes, inputs: Infos, outputs: Infos, context: Context) -> LayerTile:
         (box,) = boxes
         assert box is not None, "there is one output"
         a, b = (static(info.shape) for info in inputs)

@@ -77,12 +77,8 @@ class STFT(Operation):
         if size is not None:
             low, high = bounds(length)
             if high is not None and high < size:
-                raise ShapeError(
-                    f"a frame has {size} elements, the signal has {length}",
-                    expected=f"<= {length}",
-                    actual=size,
-                    rule="frames",
-                )
+                message = f"a frame has {size} elements, the signal has {length}"
+                raise ShapeError(message, expected=f"<= {length}", actual=size, rule="frames")
             most = None if high is None else (high - size) // (step or 1) + 1
             least = 1 if step is None else max(0, low - size) // step + 1
             count = interval(least, most)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import enum
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 from deconv_ir.errors import ShapeError
-from deconv_ir.ir.boxes import Box, LayerTile, Statistic
+from deconv_ir.ir.boxes import Boxes, LayerTile, Statistic
 from deconv_ir.ir.dtypes import Array
 from deconv_ir.ir.geometry import UNKNOWN, Dim
 from deconv_ir.ir.operation import Arrays, Call, Context, Infos, Operation, TensorInfo
@@ -74,9 +74,7 @@ class _Standardizing(_Normalization):
         found = self.function(shape, axes, element_type.numpy(), context.scratch_bytes)
         return lambda arrays, out: (found(arrays),)
 
-    def tile(
-        self, boxes: Sequence[Box | None], inputs: Infos, outputs: Infos, context: Context
-    ) -> LayerTile:
+    def tile(self, boxes: Boxes, inputs: Infos, outputs: Infos, context: Context) -> LayerTile:
         axes = known_integers(inputs[1]) if "axes" in self.inputs else ()
         if axes is None:
             return super().tile(boxes, inputs, outputs, context)
@@ -252,9 +250,7 @@ class _BatchNorm(_Normalization):
             shape = (shape[0], channels[0], *shape[2:])
         return (TensorInfo(shape, element_type),)
 
-    def tile(
-        self, boxes: Sequence[Box | None], inputs: Infos, outputs: Infos, context: Context
-    ) -> LayerTile:
+    def tile(self, boxes: Boxes, inputs: Infos, outputs: Infos, context: Context) -> LayerTile:
         (box,) = boxes
         assert box is not None, "there is one output"
         at = self.inputs.index("data")
@@ -310,9 +306,7 @@ class _OverAxes(_Normalization):
     def infer(self, inputs: Infos, context: Context) -> tuple[TensorInfo, ...]:
         return _keep_shape(inputs)
 
-    def tile(
-        self, boxes: Sequence[Box | None], inputs: Infos, outputs: Infos, context: Context
-    ) -> LayerTile:
+    def tile(self, boxes: Boxes, inputs: Infos, outputs: Infos, context: Context) -> LayerTile:
         axes = known_integers(inputs[1])
         if axes is None:
             return super().tile(boxes, inputs, outputs, context)

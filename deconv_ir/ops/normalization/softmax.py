@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-from deconv_ir.ir.boxes import Box, LayerTile
+from deconv_ir.ir.boxes import Boxes, LayerTile
 from deconv_ir.ir.dtypes import Array
 from deconv_ir.ir.operation import Arrays, Context, Infos, Operation, TensorInfo
 from deconv_ir.ir.shapes import element_count, static
@@ -31,9 +29,7 @@ class _Softmax(Operation):
             normalize_axis(self.axis, len(data.shape))
         return (TensorInfo(data.shape, element_type),)
 
-    def tile(
-        self, boxes: Sequence[Box | None], inputs: Infos, outputs: Infos, context: Context
-    ) -> LayerTile:
+    def tile(self, boxes: Boxes, inputs: Infos, outputs: Infos, context: Context) -> LayerTile:
         axis = normalize_axis(self.axis, len(static(inputs[0].shape)))
         return along_axes(self, boxes, (axis,), inputs, outputs)
 

@@ -6,7 +6,7 @@ import itertools
 from collections.abc import Sequence
 from typing import Any
 
-from deconv_ir.ir.boxes import Box, LayerTile
+from deconv_ir.ir.boxes import Boxes, LayerTile
 from deconv_ir.ir.dtypes import I64, Array, ElementType
 from deconv_ir.ir.geometry import Rounding
 from deconv_ir.ir.operation import (
@@ -89,9 +89,7 @@ class _MaxPoolWithIndices(_MaxPool):
             normalize_axis(self.axis, len(inputs[0].shape))
         return (pooled, TensorInfo(pooled.shape, self.index_element_type))
 
-    def tile(
-        self, boxes: Sequence[Box | None], inputs: Infos, outputs: Infos, context: Context
-    ) -> LayerTile:
+    def tile(self, boxes: Boxes, inputs: Infos, outputs: Infos, context: Context) -> LayerTile:
         if boxes[1] is not None:  # indices count from the start of the whole data
             return Operation.tile(self, boxes, inputs, outputs, context)
         return super().tile(boxes, inputs, outputs, context)

@@ -6,7 +6,7 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from deconv_ir.ir.boxes import Box, LayerTile, nearest_element
+from deconv_ir.ir.boxes import Box, Boxes, LayerTile, nearest_element
 from deconv_ir.ir.dtypes import Array
 from deconv_ir.ir.geometry import (
     UNKNOWN,
@@ -167,9 +167,7 @@ class Pooling(Operation):
         with np.errstate(all="ignore"):
             self.pool(data.shape, data.dtype, context)(data, out)
 
-    def tile(
-        self, boxes: Sequence[Box | None], inputs: Infos, outputs: Infos, context: Context
-    ) -> LayerTile:
+    def tile(self, boxes: Boxes, inputs: Infos, outputs: Infos, context: Context) -> LayerTile:
         box = boxes[0]
         assert box is not None, "the second output is not computed in tiles"
         shape = static(inputs[0].shape)

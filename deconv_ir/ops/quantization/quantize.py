@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from deconv_ir.errors import ShapeError
-from deconv_ir.ir.boxes import Box, LayerTile
+from deconv_ir.ir.boxes import Boxes, LayerTile
 from deconv_ir.ir.operation import (
     Arrays,
     Context,
@@ -76,9 +74,7 @@ class FakeQuantize(Operation):
         above = apply("greater", data, apply("maximum", low, high))
         return apply("select", above, output_high, inside)
 
-    def tile(
-        self, boxes: Sequence[Box | None], inputs: Infos, outputs: Infos, context: Context
-    ) -> LayerTile:
+    def tile(self, boxes: Boxes, inputs: Infos, outputs: Infos, context: Context) -> LayerTile:
         data, *bounds = (static(info.shape) for info in inputs)
         if self.auto_broadcast is Broadcast.PDPD:
             bounds = [static(align(data, b, self.auto_broadcast_axis)) for b in bounds]

@@ -148,13 +148,11 @@ class Recurrent(Operation):
             wanted: Dim = axis if isinstance(axis, int) else known.get(axis, UNKNOWN)
             common = intersect_dims(dim, wanted)
             if common is None:
-                raise ShapeError(
+                message = (
                     f"{name} {format_shape(info.shape)} does not fit: {dim} where {wanted} "
-                    f"is needed ({axis if isinstance(axis, str) else 'gates * hidden_size'})",
-                    expected=wanted,
-                    actual=dim,
-                    rule="recurrent",
+                    f"is needed ({axis if isinstance(axis, str) else 'gates * hidden_size'})"
                 )
+                raise ShapeError(message, expected=wanted, actual=dim, rule="recurrent")
             if isinstance(axis, str):
                 known[axis] = common
 

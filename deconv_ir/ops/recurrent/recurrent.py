@@ -16,14 +16,7 @@ from deconv_ir.ir.scratchpad import ScratchpadBudget
 from deconv_ir.ir.shapes import element_count, static
 from deconv_ir.ops.base import attribute, boolean, choice, choices, operation
 from deconv_ir.ops.numeric import narrow, np, widen, working_dtype
-from deconv_ir.ops.recurrent.lstm import (
-    PackedLSTM,
-    lstm,
-    lstm_bytes,
-    moments_at_once,
-    pack,
-    unpack,
-)
+from deconv_ir.ops.recurrent.lstm import PackedLSTM, lstm, lstm_bytes, moments_at_once, pack, unpack
 from deconv_ir.ops.recurrent.recurrence import (
     SIGMOID,
     TANH,

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any, ClassVar
 
-from deconv_ir.ir.boxes import Box, LayerTile, Span, Statistic, whole_box
+from deconv_ir.ir.boxes import Boxes, LayerTile, Span, Statistic, whole_box
 from deconv_ir.ir.geometry import Dim
 from deconv_ir.ir.operation import Arrays, Call, Context, Infos, Operation, TensorInfo
 from deconv_ir.ir.shapes import Shape, format_shape, static
@@ -90,9 +90,7 @@ class Reduction(Operation):
         reduce = functools.partial(type(self).compute, axis=axes, keepdims=self.keep_dims)
         return lambda arrays, out: (narrow(reduce(arrays[0]), dtype),)
 
-    def tile(
-        self, boxes: Sequence[Box | None], inputs: Infos, outputs: Infos, context: Context
-    ) -> LayerTile:
+    def tile(self, boxes: Boxes, inputs: Infos, outputs: Infos, context: Context) -> LayerTile:
         (box,), axes = boxes, known_integers(inputs[1])
         if box is None or axes is None:
             return super().tile(boxes, inputs, outputs, context)

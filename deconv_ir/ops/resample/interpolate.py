@@ -4,22 +4,14 @@ from __future__ import annotations
 
 import enum
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import ClassVar, NamedTuple
 
 from deconv_ir.errors import ShapeError
-from deconv_ir.ir.boxes import Box, LayerTile
+from deconv_ir.ir.boxes import Boxes, LayerTile
 from deconv_ir.ir.dtypes import Array
 from deconv_ir.ir.geometry import UNKNOWN, Dim, bounds, interval
-from deconv_ir.ir.operation import (
-    Arrays,
-    Call,
-    Context,
-    Infos,
-    Operation,
-    Sharing,
-    TensorInfo,
-)
+from deconv_ir.ir.operation import Arrays, Call, Context, Infos, Operation, Sharing, TensorInfo
 from deconv_ir.ir.record import field
 from deconv_ir.ir.shapes import element_count, format_shape, static
 from deconv_ir.ops.base import attribute, boolean, choice, choice_of, integers, number, operation
@@ -128,9 +120,7 @@ class _Interpolate(Operation):
         run = self._function(inputs, context)
         return lambda arrays, out: (run(arrays[0]),)
 
-    def tile(
-        self, boxes: Sequence[Box | None], inputs: Infos, outputs: Infos, context: Context
-    ) -> LayerTile:
+    def tile(self, boxes: Boxes, inputs: Infos, outputs: Infos, context: Context) -> LayerTile:
         (box,), shape = boxes, static(inputs[0].shape)
         unknown = any(known_integers(i) is None and i.reals is None for i in inputs[1:])
         if box is None or unknown or any(map(any, self.pads(len(shape)))) or 0 in shape:

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import enum
 import itertools
-from collections.abc import Sequence
 
 from deconv_ir.errors import ShapeError
-from deconv_ir.ir.boxes import Box, LayerTile, box_shape
+from deconv_ir.ir.boxes import Boxes, LayerTile, box_shape
 from deconv_ir.ir.geometry import Dim
 from deconv_ir.ir.operation import Arrays, Context, Infos, Operation, Sharing, TensorInfo
 from deconv_ir.ir.record import field
@@ -75,12 +74,8 @@ class _Broadcast(Operation):
             check_type(info, name, "integer")
             check_rank(info, name, 1)
         if mode is BroadcastMode.EXPLICIT and len(inputs) < 3:
-            raise ShapeError(
-                "mode explicit needs the input axes_mapping",
-                attribute="mode",
-                actual=len(inputs),
-                rule="input-count",
-            )
+            message = "mode explicit needs the input axes_mapping"
+            raise ShapeError(message, attribute="mode", actual=len(inputs), rule="input-count")
         if target.value is None:
             shape = unknown_shape(target)
             if mode is BroadcastMode.BIDIRECTIONAL:
@@ -154,9 +149,7 @@ class _Broadcast(Operation):
         wanted = "a shape that is not known" if value is None else format_shape(value)
         return f"data {format_shape(inputs[0].shape)} broadcast to {wanted}"
 
-    def tile(
-        self, boxes: Sequence[Box | None], inputs: Infos, outputs: Infos, context: Context
-    ) -> LayerTile:
+    def tile(self, boxes: Boxes, inputs: Infos, outputs: Infos, context: Context) -> LayerTile:
         (box,), data = boxes, static(inputs[0].shape)
         assert box is not None, "there is one output"
         if self.mode is not BroadcastMode.EXPLICIT:
@@ -258,9 +251,7 @@ class Tile(Operation):
             value = repeated
         return (TensorInfo(shape, data.element_type, value),)
 
-    def tile(
-        self, boxes: Sequence[Box | None], inputs: Infos, outputs: Infos, context: Context
-    ) -> LayerTile:
+    def tile(self, boxes: Boxes, inputs: Infos, outputs: Infos, context: Context) -> LayerTile:
         (box,) = boxes
         assert box is not None, "there is one output"
         return wrapped_tile(box, inputs, (0,) * len(box))

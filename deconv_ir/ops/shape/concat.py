@@ -6,18 +6,10 @@ import itertools
 from collections.abc import Sequence
 
 from deconv_ir.errors import ShapeError
-from deconv_ir.ir.boxes import Box, LayerTile
+from deconv_ir.ir.boxes import Box, Boxes, LayerTile
 from deconv_ir.ir.dtypes import Array
 from deconv_ir.ir.geometry import UNKNOWN, Dim, bounds, interval
-from deconv_ir.ir.operation import (
-    Arrays,
-    Call,
-    Context,
-    Infos,
-    Operation,
-    Sharing,
-    TensorInfo,
-)
+from deconv_ir.ir.operation import Arrays, Call, Context, Infos, Operation, Sharing, TensorInfo
 from deconv_ir.ir.shapes import Shape, format_shape, intersect_dims, static
 from deconv_ir.ops.base import attribute, integer, operation
 from deconv_ir.ops.binding import Lists, OfLists, cut_along, known_lists
@@ -116,9 +108,7 @@ class Concat(Operation):
     def execute_into(self, inputs: Arrays, context: Context, out: Array) -> None:
         np.concatenate(inputs, normalize_axis(self.axis, out.ndim), out)
 
-    def tile(
-        self, boxes: Sequence[Box | None], inputs: Infos, outputs: Infos, context: Context
-    ) -> LayerTile:
+    def tile(self, boxes: Boxes, inputs: Infos, outputs: Infos, context: Context) -> LayerTile:
         box = boxes[0]
         assert box is not None, "there is one output"
         axis, start = normalize_axis(self.axis, len(box)), 0
@@ -154,9 +144,7 @@ class _Split(OfLists):
     def bind_known(self, shape: tuple[int, ...], lists: Lists, outputs: Infos) -> Call:
         return cut_along(normalize_axis(lists[0][0], len(shape)), outputs)
 
-    def tile(
-        self, boxes: Sequence[Box | None], inputs: Infos, outputs: Infos, context: Context
-    ) -> LayerTile:
+    def tile(self, boxes: Boxes, inputs: Infos, outputs: Infos, context: Context) -> LayerTile:
         lists = known_lists(inputs[1:])
         if lists is None:
             return super().tile(boxes, inputs, outputs, context)

@@ -4,21 +4,12 @@ from __future__ import annotations
 
 import enum
 import math
-from collections.abc import Sequence
 from typing import Any
 
 from deconv_ir.errors import InputError, ShapeError
-from deconv_ir.ir.boxes import Box, LayerTile, whole_box
+from deconv_ir.ir.boxes import Boxes, LayerTile, whole_box
 from deconv_ir.ir.geometry import UNKNOWN
-from deconv_ir.ir.operation import (
-    Arrays,
-    Call,
-    Context,
-    Infos,
-    Operation,
-    Sharing,
-    TensorInfo,
-)
+from deconv_ir.ir.operation import Arrays, Call, Context, Infos, Operation, Sharing, TensorInfo
 from deconv_ir.ir.shapes import format_shape, intersect_dims, static
 from deconv_ir.ops.base import attribute, boolean, choice, integer, operation
 from deconv_ir.ops.binding import Lists, OfLists
@@ -86,9 +77,7 @@ class Reverse(_SameShape):
             raise misfit("input-shape", "the mask", f"have {rank} elements", axes_info.shape, rank)
         return (TensorInfo(data.shape, data.element_type),)
 
-    def tile(
-        self, boxes: Sequence[Box | None], inputs: Infos, outputs: Infos, context: Context
-    ) -> LayerTile:
+    def tile(self, boxes: Boxes, inputs: Infos, outputs: Infos, context: Context) -> LayerTile:
         (box,), chosen = boxes, known_integers(inputs[1])
         if box is None or chosen is None or self.mode is ReverseMode.MASK:
             return super().tile(boxes, inputs, outputs, context)
@@ -131,12 +120,8 @@ class ReverseSequence(_SameShape):
         if shape is not None:
             batch = normalize_axis(self.batch_axis, len(shape), "batch_axis")
             if batch == normalize_axis(self.seq_axis, len(shape), "seq_axis"):
-                raise ShapeError(
-                    f"batch_axis and seq_axis are both {batch}",
-                    attribute="seq_axis",
-                    actual=self.seq_axis,
-                    rule="axis",
-                )
+                message = f"batch_axis and seq_axis are both {batch}"
+                raise ShapeError(message, attribute="seq_axis", actual=self.seq_axis, rule="axis")
             if lengths.shape is not None:
                 common = intersect_dims(shape[batch], lengths.shape[0])
                 if common is None:
@@ -186,9 +171,7 @@ class Roll(_SameShape):
             _check_shift(count, len(axes))
         return (TensorInfo(data.shape, data.element_type),)
 
-    def tile(
-        self, boxes: Sequence[Box | None], inputs: Infos, outputs: Infos, context: Context
-    ) -> LayerTile:
+    def tile(self, boxes: Boxes, inputs: Infos, outputs: Infos, context: Context) -> LayerTile:
         (box,), shift, axes = boxes, known_integers(inputs[1]), known_integers(inputs[2])
         if box is None or shift is None or axes is None:
             return super().tile(boxes, inputs, outputs, context)
@@ -378,9 +361,7 @@ class Transpose(OfLists):
         order = self.axes(lists[0], len(shape))
         return lambda arrays, out: (arrays[0].transpose(order),)
 
-    def tile(
-        self, boxes: Sequence[Box | None], inputs: Infos, outputs: Infos, context: Context
-    ) -> LayerTile:
+    def tile(self, boxes: Boxes, inputs: Infos, outputs: Infos, context: Context) -> LayerTile:
         (box,), order = boxes, known_integers(inputs[1])
         if box is None or order is None:
             return super().tile(boxes, inputs, outputs, context)

@@ -8,18 +8,10 @@ from collections.abc import Sequence
 from typing import Any, ClassVar
 
 from deconv_ir.errors import ShapeError
-from deconv_ir.ir.boxes import Box, LayerTile, nearest_element, whole_box
+from deconv_ir.ir.boxes import Boxes, LayerTile, nearest_element, whole_box
 from deconv_ir.ir.dtypes import Array
 from deconv_ir.ir.geometry import Dim, bounds, interval
-from deconv_ir.ir.operation import (
-    Arrays,
-    Call,
-    Context,
-    Infos,
-    Operation,
-    Sharing,
-    TensorInfo,
-)
+from deconv_ir.ir.operation import Arrays, Call, Context, Infos, Operation, Sharing, TensorInfo
 from deconv_ir.ir.record import field
 from deconv_ir.ir.shapes import element_count, static
 from deconv_ir.ops.base import attribute, choice, operation
@@ -92,22 +84,16 @@ class _Pad(Operation):
         least = max(0, low + begin_low + end_low)
         most = float("inf") if high is None else high + begin_high + end_high
         if most < 0:
+            message = f"pads {begin} and {end} cut more of axis {axis} than its {dim} elements"
             raise ShapeError(
-                f"pads {begin} and {end} cut more of axis {axis} than its {dim} elements",
-                expected=">= 0",
-                actual=f"{dim} + {begin} + {end}",
-                rule="pad",
+                message, expected=">= 0", actual=f"{dim} + {begin} + {end}", rule="pad"
             )
         return interval(int(least), None if most == float("inf") else int(most))
 
     def _check(self, axis: int, dim: Dim, name: str, pad: int) -> None:
         if pad < 0 and not self.crops:
-            raise ShapeError(
-                f"{name} must not be negative, found {pad} on axis {axis}",
-                expected=">= 0",
-                actual=pad,
-                rule="pad",
-            )
+            message = f"{name} must not be negative, found {pad} on axis {axis}"
+            raise ShapeError(message, expected=">= 0", actual=pad, rule="pad")
         high = bounds(dim)[1]
         reach = {PadValues.REFLECT: -1, PadValues.SYMMETRIC: 0}.get(self.pad_mode)
         beyond = reach is not None and high is not None and pad > 0 and pad > high + reach
@@ -139,9 +125,7 @@ class _Pad(Operation):
         index = np.ravel_multi_index(np.ix_(*sources), data)
         return lambda arrays, out: (arrays[0].reshape(-1).take(index),)
 
-    def tile(
-        self, boxes: Sequence[Box | None], inputs: Infos, outputs: Infos, context: Context
-    ) -> LayerTile:
+    def tile(self, boxes: Boxes, inputs: Infos, outputs: Infos, context: Context) -> LayerTile:
         (box,), known = boxes, known_lists(inputs[1:3])
         if box is None or known is None:
             return super().tile(boxes, inputs, outputs, context)

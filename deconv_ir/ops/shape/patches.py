@@ -7,15 +7,7 @@ import itertools
 import math
 
 from deconv_ir.errors import ShapeError
-from deconv_ir.ir.geometry import (
-    UNKNOWN,
-    Axis,
-    Dim,
-    Interval,
-    PadMode,
-    effective_kernel,
-    monotone,
-)
+from deconv_ir.ir.geometry import UNKNOWN, Axis, Dim, Interval, PadMode, effective_kernel, monotone
 from deconv_ir.ir.operation import Arrays, Context, Infos, Operation, TensorInfo
 from deconv_ir.ir.shapes import static
 from deconv_ir.ops.base import attribute, integers, operation
@@ -182,11 +174,8 @@ def _check_places(
 
 def _quotient(dim: Dim, divisor: int) -> Dim:
     if divisor < 1 or (isinstance(dim, int) and dim % divisor):
-        raise ShapeError(
-            f"axis -2 of data must be a multiple of the {divisor} elements of a window, "
-            f"found {dim}",
-            expected=f"a multiple of {divisor}",
-            actual=dim,
-            rule="window",
+        message = (
+            f"axis -2 of data must be a multiple of the {divisor} elements of a window, found {dim}"
         )
+        raise ShapeError(message, expected=f"a multiple of {divisor}", actual=dim, rule="window")
     return monotone(lambda n: n // divisor, dim)

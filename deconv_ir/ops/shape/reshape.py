@@ -6,18 +6,10 @@ import functools
 from collections.abc import Sequence
 
 from deconv_ir.errors import ShapeError
-from deconv_ir.ir.boxes import Box, LayerTile
+from deconv_ir.ir.boxes import Boxes, LayerTile
 from deconv_ir.ir.dtypes import I64, Array, ElementType
 from deconv_ir.ir.geometry import UNKNOWN, Dim, Interval, bounds, interval
-from deconv_ir.ir.operation import (
-    Arrays,
-    Call,
-    Context,
-    Infos,
-    Operation,
-    Sharing,
-    TensorInfo,
-)
+from deconv_ir.ir.operation import Arrays, Call, Context, Infos, Operation, Sharing, TensorInfo
 from deconv_ir.ir.shapes import Shape, element_count, format_shape, intersect_dims, static
 from deconv_ir.ops.base import attribute, boolean, operation, result_type
 from deconv_ir.ops.binding import known_lists, reshaped
@@ -115,11 +107,9 @@ class Reshape(Operation):
         return UNKNOWN
 
     def _misfit(self, data: Shape, target: Shape, why: str) -> ShapeError:
+        message = f"data {format_shape(data)} cannot take shape {format_shape(target)}: {why}"
         return ShapeError(
-            f"data {format_shape(data)} cannot take shape {format_shape(target)}: {why}",
-            expected=format_shape(data),
-            actual=format_shape(target),
-            rule="reshape",
+            message, expected=format_shape(data), actual=format_shape(target), rule="reshape"
         )
 
     def explain(self, inputs: Infos, context: Context, output: int, axis: int) -> str | None:
@@ -133,9 +123,7 @@ class Reshape(Operation):
             return super().bind(inputs, outputs, context)
         return reshaped(outputs[0])
 
-    def tile(
-        self, boxes: Sequence[Box | None], inputs: Infos, outputs: Infos, context: Context
-    ) -> LayerTile:
+    def tile(self, boxes: Boxes, inputs: Infos, outputs: Infos, context: Context) -> LayerTile:
         return reshape_tile(boxes, inputs, outputs)
 
     def execute(self, inputs: Arrays, context: Context) -> Arrays:

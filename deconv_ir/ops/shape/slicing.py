@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from deconv_ir.errors import ShapeError
-from deconv_ir.ir.boxes import Box, LayerTile
+from deconv_ir.ir.boxes import Boxes, LayerTile
 from deconv_ir.ir.geometry import Dim, Interval, bounds, interval
 from deconv_ir.ir.operation import Arrays, Call, Context, Infos, Sharing, TensorInfo
 from deconv_ir.ir.shapes import format_shape, static
@@ -166,9 +166,7 @@ class Slice(OfLists):
     def bind_known(self, shape: tuple[int, ...], lists: Lists, outputs: Infos) -> Call:
         return indexed(self._index(len(shape), *lists))
 
-    def tile(
-        self, boxes: Sequence[Box | None], inputs: Infos, outputs: Infos, context: Context
-    ) -> LayerTile:
+    def tile(self, boxes: Boxes, inputs: Infos, outputs: Infos, context: Context) -> LayerTile:
         (box,), lists = boxes, known_lists(inputs[1:])
         if box is None or lists is None:
             return super().tile(boxes, inputs, outputs, context)
@@ -314,9 +312,7 @@ class StridedSlice(OfLists):
     def bind_known(self, shape: tuple[int, ...], lists: Lists, outputs: Infos) -> Call:
         return indexed(self._index(shape, *lists))
 
-    def tile(
-        self, boxes: Sequence[Box | None], inputs: Infos, outputs: Infos, context: Context
-    ) -> LayerTile:
+    def tile(self, boxes: Boxes, inputs: Infos, outputs: Infos, context: Context) -> LayerTile:
         (box,), lists = boxes, known_lists(inputs[1:])
         if box is None or lists is None:
             return super().tile(boxes, inputs, outputs, context)
@@ -360,12 +356,8 @@ def _check_index(index: Dim | None, extent: Dim, axis: int) -> None:
     """Require an index that is known to be inside an axis."""
     high = bounds(extent)[1]
     if isinstance(index, int) and high is not None and not -high <= index < high:
-        raise ShapeError(
-            f"index {index} is outside axis {axis} of {extent} elements",
-            expected=f"{-high}..{high - 1}",
-            actual=index,
-            rule="index-range",
-        )
+        message = f"index {index} is outside axis {axis} of {extent} elements"
+        raise ShapeError(message, expected=f"{-high}..{high - 1}", actual=index, rule="index-range")
 
 
 def _item_value(value: tuple[Dim, ...], items: Sequence[_Item]) -> tuple[Dim, ...] | None:

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import enum
 import math
-from collections.abc import Sequence
 
 from deconv_ir.errors import ShapeError
-from deconv_ir.ir.boxes import Box, LayerTile, partial_axes
+from deconv_ir.ir.boxes import Boxes, LayerTile, partial_axes
 from deconv_ir.ir.geometry import Dim, bounds, interval
 from deconv_ir.ir.operation import Arrays, Context, Infos, Operation, Sharing, TensorInfo
 from deconv_ir.ir.shapes import format_shape, static
@@ -82,9 +81,7 @@ class SpaceToDepth(_Blocks):
         dims = [divided(d, self.block_size, f"spatial axis {i}") for i, d in enumerate(spatial)]
         return (batch, product(channels, self.block_size ** len(spatial)), *dims)
 
-    def tile(
-        self, boxes: Sequence[Box | None], inputs: Infos, outputs: Infos, context: Context
-    ) -> LayerTile:
+    def tile(self, boxes: Boxes, inputs: Infos, outputs: Infos, context: Context) -> LayerTile:
         (box,), shape, size = boxes, static(inputs[0].shape), self.block_size
         assert box is not None, "there is one output"
         spans = [(size * start, size * stop) for start, stop in box[2:]]
@@ -116,9 +113,7 @@ class DepthToSpace(_Blocks):
         depth = divided(channels, self.block_size ** len(spatial), "the channel axis")
         return (batch, depth, *(product(d, self.block_size) for d in spatial))
 
-    def tile(
-        self, boxes: Sequence[Box | None], inputs: Infos, outputs: Infos, context: Context
-    ) -> LayerTile:
+    def tile(self, boxes: Boxes, inputs: Infos, outputs: Infos, context: Context) -> LayerTile:
         (box,), shape, size = boxes, static(inputs[0].shape), self.block_size
         assert box is not None, "there is one output"
         spans = [(start // size, -(-stop // size)) for start, stop in box[2:]]
@@ -169,9 +164,7 @@ class ShuffleChannels(Operation):
             divided(data.shape[axis], self.group, f"axis {axis}")
         return (TensorInfo(data.shape, data.element_type),)
 
-    def tile(
-        self, boxes: Sequence[Box | None], inputs: Infos, outputs: Infos, context: Context
-    ) -> LayerTile:
+    def tile(self, boxes: Boxes, inputs: Infos, outputs: Infos, context: Context) -> LayerTile:
         axis = normalize_axis(self.axis, len(static(inputs[0].shape)))
         return along_axes(self, boxes, (axis,), inputs, outputs)
 
@@ -277,12 +270,8 @@ class BatchToSpace(_BatchBlocks):
             whole, cut = product(data[axis], block[axis]), sum(pair)
             low, high = bounds(whole)
             if high is not None and cut > high:
-                raise ShapeError(
-                    f"crops of {cut} leave nothing of axis {axis} of {whole}",
-                    expected=f"<= {high}",
-                    actual=cut,
-                    rule="crop",
-                )
+                message = f"crops of {cut} leave nothing of axis {axis} of {whole}"
+                raise ShapeError(message, expected=f"<= {high}", actual=cut, rule="crop")
             dims.append(interval(max(0, low - cut), None if high is None else high - cut))
         return tuple(dims)
 

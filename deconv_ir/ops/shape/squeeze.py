@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from deconv_ir.errors import ShapeError
-from deconv_ir.ir.boxes import Box, LayerTile
+from deconv_ir.ir.boxes import Boxes, LayerTile
 from deconv_ir.ir.geometry import Dim
 from deconv_ir.ir.operation import Arrays, Call, Context, Infos, Sharing, TensorInfo
 from deconv_ir.ir.shapes import Shape, format_shape, intersect_dims, is_static, static
@@ -54,12 +52,8 @@ class _Squeeze(OfLists):
                 if self.allow_axis_skip:
                     taken.discard(axis)
                     continue
-                raise ShapeError(
-                    f"axis {axis} of {format_shape(shape)} is not 1",
-                    expected=1,
-                    actual=shape[axis],
-                    rule="squeeze",
-                )
+                message = f"axis {axis} of {format_shape(shape)} is not 1"
+                raise ShapeError(message, expected=1, actual=shape[axis], rule="squeeze")
             if self.allow_axis_skip and shape[axis] != 1:
                 return None
         return tuple(d for axis, d in enumerate(shape) if axis not in taken)
@@ -74,9 +68,7 @@ class _Squeeze(OfLists):
     def bind_known(self, shape: tuple[int, ...], lists: Lists, outputs: Infos) -> Call:
         return reshaped(outputs[0])
 
-    def tile(
-        self, boxes: Sequence[Box | None], inputs: Infos, outputs: Infos, context: Context
-    ) -> LayerTile:
+    def tile(self, boxes: Boxes, inputs: Infos, outputs: Infos, context: Context) -> LayerTile:
         return reshape_tile(boxes, inputs, outputs)
 
     def execute(self, inputs: Arrays, context: Context) -> Arrays:
@@ -152,9 +144,7 @@ class Unsqueeze(OfLists):
     def bind_known(self, shape: tuple[int, ...], lists: Lists, outputs: Infos) -> Call:
         return reshaped(outputs[0])
 
-    def tile(
-        self, boxes: Sequence[Box | None], inputs: Infos, outputs: Infos, context: Context
-    ) -> LayerTile:
+    def tile(self, boxes: Boxes, inputs: Infos, outputs: Infos, context: Context) -> LayerTile:
         return reshape_tile(boxes, inputs, outputs)
 
     def execute(self, inputs: Arrays, context: Context) -> Arrays:
