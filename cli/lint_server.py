@@ -103,7 +103,7 @@ class Positions:
 
 
 class Linter:
-    """What the server knows: settings, and the last result for each document."""
+    """The state of the server: settings, and the last result for each document."""
 
     def __init__(self, chosen: Mapping[str, Any], limits: Limits) -> None:
         self.chosen = chosen

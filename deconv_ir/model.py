@@ -123,12 +123,12 @@ class Model(Tileable):
         return notebook_html(self.graph, self.context, repr(self))
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # What it was made from.  Executors, plans and packed filters belong to a process.
+        # The arguments of __init__.  Executors, plans and packed filters belong to a process.
         return type(self), (self.graph, *self._settings)
 
     @property
     def _settings(self) -> tuple[Any, ...]:
-        """What a model is made with beside its graph."""
+        """The arguments of __init__ after the graph."""
         context = self.context
         return (
             context.weights,

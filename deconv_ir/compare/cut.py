@@ -31,7 +31,7 @@ _SMALL = 16
 
 
 class Part(NamedTuple):
-    """What `cut` wrote.
+    """The files that `cut` wrote.
 
     Attributes
     ----------

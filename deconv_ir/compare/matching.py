@@ -9,7 +9,7 @@ from typing import NamedTuple
 from deconv_ir.compare.network import Network
 
 Keys = Sequence[Hashable]
-"""What layers are compared by, for each layer of a model."""
+"""The keys by which layers are compared, for each layer of a model."""
 
 
 class Matching(NamedTuple):

@@ -16,7 +16,7 @@ from deconv_ir.ir.shapes import format_shape
 
 
 class Aspect(enum.Enum):
-    """What two models can differ in.
+    """The kinds of differences between two models.
 
     Examples
     --------
@@ -196,7 +196,7 @@ class _Comparer:
             )
         left, right = _attributes(a), _attributes(b)
         for name in dict.fromkeys((*left, *right)):
-            # What one version lacks is a difference where the other's is not the default.
+            # An attribute that one version lacks differs where the other's is not the default.
             one, other = left.get(name), right.get(name)
             if (
                 one != other

@@ -1,4 +1,4 @@
-"""What stands on a box, its colour and its size."""
+"""The text of a box, its colour and its size."""
 
 from __future__ import annotations
 

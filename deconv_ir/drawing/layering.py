@@ -153,7 +153,7 @@ def _rows(count: int, inputs: list[int], outputs: list[int], links: list[Link]) 
     for a in range(count):
         for b in below[a]:
             rows[b] = max(rows[b], rows[a] + 1)
-    # What depends on nothing stands right above what takes it, not at the top.
+    # A layer without inputs stands right above its user, not at the top.
     for a in range(count):
         if not has_source[a] and below[a]:
             rows[a] = min(rows[b] for b in below[a]) - 1

@@ -18,7 +18,7 @@ from deconv_ir.ir.shapes import format_shape
 
 
 class Sketch(NamedTuple):
-    """What a drawing of a graph is made from.
+    """The input of a drawing of a graph.
 
     Attributes
     ----------

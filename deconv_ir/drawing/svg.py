@@ -10,7 +10,7 @@ from deconv_ir.drawing.palette import PAPER
 from deconv_ir.drawing.strokes import Curve, Rect, Stroke, Word
 
 FONTS = "Segoe UI, Helvetica, Arial, DejaVu Sans, sans-serif"
-# What XML cannot hold; a name may have it after JSON's escapes.
+# Characters that XML cannot hold; JSON's escapes can put them into names.
 _FORBIDDEN = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 

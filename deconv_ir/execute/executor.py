@@ -328,7 +328,7 @@ def _out(step: Step, values: list[Any], buffers: list[Any], capacities: Sequence
     return np.ndarray(step.shape, step.dtype, buffers[step.buffer])
 
 
-# Whether an array may be overwritten is told by CPython's reference counts, as
+# CPython's reference counts decide whether an array may be overwritten, as
 # NumPy itself does for temporaries.  What an unshared array's count is depends
 # on the interpreter, so it is measured, by the very functions that use it.
 

@@ -1,4 +1,4 @@
-"""What depends on constants alone, done once: folded arrays and packed filters."""
+"""Work that depends on constants alone, done once: folded arrays and packed filters."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class Prepared(NamedTuple):
-    """What is done once a model.
+    """The results of work that is done once for a model.
 
     Attributes
     ----------

@@ -99,7 +99,7 @@ class LayerTile(NamedTuple):
 
 
 class Statistic(Protocol):
-    """What a layer needs of whole axes of its first input; boxes of that are added in turn.
+    """The whole axes of its first input that a layer needs; boxes of that are added in turn.
 
     Attributes
     ----------

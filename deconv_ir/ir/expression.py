@@ -1,4 +1,4 @@
-"""What operations tell of themselves: expressions to compile, and how the two semantics differ."""
+"""Descriptions that operations give: expressions to compile, differences of the two semantics."""
 
 from __future__ import annotations
 

@@ -306,7 +306,7 @@ class Operation(Record):
     inference_rounds: ClassVar[int] = 1
     """How often `infer_parameters` and `infer` infer the `bodies` at most."""
     formula: ClassVar[str] = ""
-    """What `explain` returns, such as ``data {shape[data]}, k {element[k]}, axis {self.axis}``:
+    """The template of `explain`, such as ``data {shape[data]}, k {element[k]}, axis {self.axis}``:
     the shape of an input, its elements (`value`) or its first one, an attribute.
     """
 

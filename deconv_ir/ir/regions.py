@@ -62,7 +62,7 @@ class Walk(NamedTuple):
 
 
 class Regions(NamedTuple):
-    """What boxes of some tensors need.
+    """The regions that boxes of some tensors need.
 
     Attributes
     ----------

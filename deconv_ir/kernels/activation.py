@@ -1,4 +1,4 @@
-"""What may happen to a result before it is stored: the epilogue of a kernel."""
+"""The epilogue of a kernel: activations of a result before it is stored."""
 
 from __future__ import annotations
 

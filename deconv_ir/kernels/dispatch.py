@@ -32,12 +32,12 @@ __all__ = [
 ]
 
 DEFAULT_SCRATCH_BYTES = 64 << 20
-# What the NumPy kernels may always use: smaller tiles cost them more than they save.
+# Scratch that NumPy's kernels may always use: smaller tiles cost more than they save.
 _NUMPY_SCRATCH = 1 << 20
 
 
 class _Prepared:
-    """What both kinds of convolution share: checked arguments, and the compiled kernel."""
+    """The base of both kinds of convolution: checked arguments, and the compiled kernel."""
 
     def __init__(
         self,

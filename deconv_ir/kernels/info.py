@@ -1,4 +1,4 @@
-"""What computes here: for `--version -v`, bug reports and benchmarks."""
+"""The kernel and BLAS in use: for `--version -v`, bug reports and benchmarks."""
 
 from __future__ import annotations
 

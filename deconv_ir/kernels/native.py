@@ -45,7 +45,7 @@ _MOST_PAD = 1 << 62
 _MOST_SCRATCH = 1 << 40
 # Of a thread, where it will do: larger tiles made no layer faster.
 _THREAD_SCRATCH = 3 << 20
-# Candidates are compared for so many threads, whatever their number in a run.
+# Candidates are compared for this number of threads, whatever their number in a run.
 _JUDGED_THREADS = 2
 # Positions that a kernel reaches over, beyond which it will not.
 _MOST_REACH = 1 << 12
@@ -340,7 +340,7 @@ class CompiledPlan:
     def _settings_for(
         self, budget: ScratchpadBudget, threads: int | None = None
     ) -> tuple[Any, ...]:
-        """Return what C is told beside the arrays."""
+        """Return the arguments of C beside the arrays."""
         kernel = self._kernel
         # Of a folded axis: which interleaved positions the output is.
         pad, crop = divmod(self._pads[-1], kernel._fold)

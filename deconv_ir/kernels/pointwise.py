@@ -194,7 +194,7 @@ class Program:
             if picked != (0, 1, 2, 3, 4, 5, 6, 7)[: len(arrays)]:
                 arrays = [arrays[i] for i in picked]
             if not plain:
-                # What the buffer protocol does not know.
+                # Types that the buffer protocol lacks.
                 arrays, target = [_as_bits(a) for a in arrays], _as_bits(out)
             if not run(arrays, target, threads):
                 copies = [np.require(a, requirements=["C", "A"]) for a in arrays]

@@ -1,4 +1,4 @@
-"""What a transposed convolution is made of, in the kernels' own terms.
+"""A transposed convolution in the kernels' terms.
 
 Names of axes, used in every file of this package::
 

@@ -1,7 +1,7 @@
 """Compiled LSTM and GRU over time, in f32.
 
 Names of axes: N sequences, T time, D directions, I inputs, H hidden units, G gates, and B
-blocks of `UNITS` units, the last of which is filled up with zeros.
+blocks of `UNITS` units; the last block is filled up with zeros.
 """
 
 from __future__ import annotations

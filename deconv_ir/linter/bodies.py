@@ -112,7 +112,7 @@ def check_body(context: LintContext, body: Body) -> Iterator[Report]:
                 f"no port map brings data to the Parameter {layer.name!r} of the {body.tag}",
                 _element(body.context, index).head,
             )
-        # What the layer gives takes the place of the Parameter's attributes in inference.
+        # In inference, the layer's inputs replace the Parameter's attributes.
         if layer.operation.implemented and layer.outputs:
             (said,) = layer.operation.infer((), context.inference_context)
             stated = declared(layer.outputs[0])

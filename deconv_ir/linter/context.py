@@ -80,7 +80,7 @@ class LintContext:
         for error in (*document.problems, *document.remarks):
             self.file(error)
         if inference is not None:
-            # What is wrong in a body is reported there.
+            # Findings of a body are reported there.
             own = [e for e in inference.errors if getattr(e.place, "child", None) is None]
             for error in (*self.topology.problems, *own):
                 self.file(error)
@@ -104,7 +104,7 @@ class LintContext:
 
     @property
     def evidence(self) -> Evidence:
-        """What is stated about each tensor; it decides which fixes are safe."""
+        """Statements about each tensor; they decide which fixes are safe."""
         if self._evidence is None:
             from deconv_ir.linter.evidence import Evidence
 

@@ -73,7 +73,7 @@ def diagnose(context: LintContext, index: int) -> list[Correction]:
                 found.append((rank, len(set(value.split(","))), Correction(name, value)))
                 break
     found.sort(key=lambda item: item[:2])
-    # What is missing or misspelt explains more than a change of what is written.
+    # A missing or misspelt attribute explains more than a change of one that is there.
     least = found[0][0] if found else 0
     return [correction for rank, _, correction in found if rank == least or least >= 2][:MAX_SHOWN]
 

@@ -44,7 +44,7 @@ DECLARED_DIMS = ("IR401", "IR402")
 
 
 class Result(NamedTuple):
-    """What checking one file gave.
+    """The result of checking one file.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""What a file says elsewhere about a tensor: the one place that decides whether a fix is safe.
+"""Statements about a tensor elsewhere in a file: they decide whether a fix is safe.
 
 A tensor is stated several times: its producer declares it, each consumer
 declares it, and the producer's attributes and inputs give it.  A fix is safe
@@ -254,7 +254,7 @@ class Evidence:
 
 
 def _all_declare(ports: Sequence[Port], shape: Shape, least: int = 1) -> bool:
-    """Tell whether ports, at least so many of them, declare a shape; None says nothing."""
+    """Return whether at least this number of ports declare a shape; None says nothing."""
     stated = [declared_form(port.shape) for port in ports if port.shape is not None or not shape]
     return len(stated) >= least and all(form == declared_form(shape) for form in stated)
 

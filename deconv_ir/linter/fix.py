@@ -117,7 +117,7 @@ def _applicable(result: Result, unsafe: bool) -> list[tuple[Edit, ...]]:
 
 
 def _without_overlaps(fixes: list[tuple[Edit, ...]]) -> list[Edit]:
-    """Choose edits of which none touches another; the rest wait for the next round."""
+    """Choose edits that do not overlap; the rest wait for the next round."""
     taken: list[Edit] = []
     by_start = sorted(fixes, key=lambda edits: edits[0][0])
     end = -1

@@ -1,4 +1,4 @@
-"""What an editor shows about the part of an IR under the pointer, as Markdown."""
+"""The text that an editor shows for the part of an IR under the pointer, as Markdown."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a user may choose about a check."""
+"""The options of a check."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ RANK = {Severity.INFO: 0, Severity.WARNING: 1, Severity.ERROR: 2}
 
 
 class Options(NamedTuple):
-    """What a check looks for.
+    """The options of a check.
 
     Attributes
     ----------

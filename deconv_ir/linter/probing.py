@@ -207,7 +207,7 @@ def _fits(context: LintContext, index: int, inputs: Sequence[TensorInfo]) -> boo
 
 
 class _Line(NamedTuple):
-    """What is known of an input at two sizes, where the third lies on the line through them."""
+    """Facts of an input at two sizes, where the third lies on the line through them."""
 
     first: TensorInfo
     second: TensorInfo

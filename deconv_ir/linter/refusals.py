@@ -1,4 +1,4 @@
-"""What OpenVINO's reader refuses in a layer, and this one accepts.
+"""Layers that OpenVINO's reader refuses, and this one accepts.
 
 Measured with OpenVINO 2026.4: `make mutate-lint` asks it again where it is installed.
 """

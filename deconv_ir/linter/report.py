@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class Fix(NamedTuple):
-    """What puts a finding right.
+    """The edits that correct a finding.
 
     Attributes
     ----------

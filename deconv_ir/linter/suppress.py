@@ -44,7 +44,7 @@ class Directive:
 
 
 class Suppressions:
-    """What the comments of one file silence.
+    """The rules that the comments of one file silence.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""What every operation file needs: typed attributes and their registration.
+"""Typed attributes of operations, and their registration: imported by every operation file.
 
 An operation is a frozen record; its fields, made by `attribute`, carry how the
 IR writes them, what values are allowed and whether the document requires them.

@@ -1,4 +1,4 @@
-"""What operations are bound to when their shapes, and some of their inputs, are known.
+"""Functions to which operations are bound when shapes, and some inputs, are known.
 
 See `Operation.bind`.
 """
@@ -24,7 +24,7 @@ Lists = Sequence[tuple[int, ...]]
 
 
 class OfLists(Operation):
-    """An operation of one array, of which small lists decide the rest."""
+    """An operation on one array, whose other inputs are small lists."""
 
     def bind(self, inputs: Infos, outputs: Infos, context: Context) -> Call:
         """Find once what the lists say, where they are known."""

@@ -1,4 +1,4 @@
-"""What tiles of several operations share: boxes of broadcast inputs, and parts of arrays."""
+"""Helpers for tiles of several operations: boxes of broadcast inputs, parts of arrays."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ class Regrouped(Operation):
     flat: tuple[int, ...] = field()
     """Extents of the runs of axes."""
     spans: tuple[Span, ...] = field()
-    """What is kept of each run."""
+    """The part of each run that is kept."""
     shape: tuple[int, ...] = field()
 
     def execute(self, inputs: Arrays, context: Context) -> Arrays:
@@ -117,7 +117,7 @@ class Wrapped(Operation):
 
 
 class Cropped(Operation):
-    """An operation of which a box of the output is kept."""
+    """An operation, and the box of its output that is kept."""
 
     checks_values = False
 

@@ -22,7 +22,7 @@ from deconv_ir.ops.checks import VALUE_LIMIT
 
 LOWEST = -(2**63)
 ANY = Interval(LOWEST, None)
-"""An element of which nothing is known."""
+"""An element that is not known."""
 
 Ends = tuple[float, float]
 """Smallest and largest value; an int, or an infinity where there is no bound."""
@@ -232,5 +232,5 @@ def combine(
 
 
 def unknown_dims(rank: int) -> tuple[Dim, ...]:
-    """Return a shape of which only the rank is known."""
+    """Return a shape whose rank alone is known."""
     return (UNKNOWN,) * rank

@@ -1,4 +1,4 @@
-"""What operations with a sliding window share: attributes for each spatial axis."""
+"""The base of operations with a sliding window: attributes for each spatial axis."""
 
 from __future__ import annotations
 

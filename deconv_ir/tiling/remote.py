@@ -166,7 +166,7 @@ class TiledFiles(NamedTuple):
 
 
 def compute_tile(remote: RemoteModel, files: TiledFiles, number: int, box: Box) -> int:
-    """Compute a tile from files to a file, unless it is there already; return its number.
+    """Compute a tile from files to a file, unless it already exists; return its number.
 
     A worker that dies after it has written a tile leaves it in the journal, so that the task
     that is run in its place does not write it again.

@@ -33,7 +33,7 @@ class _Candidate(NamedTuple):
 
 
 def choose_tile(run: TiledRun, budget: int) -> tuple[int, ...]:
-    """Return a large tile that takes at most so many bytes.
+    """Return a large tile within a number of bytes.
 
     Halves the axis that makes halos cost least, until the tile fits.
 

@@ -96,7 +96,7 @@ class _Making:
 
     def _info(self, source: Source, made: Sequence[Source]) -> TensorInfo:
         info = self.walk.info(source)
-        # What a layer hands on to one that is fused into it has the box of that.
+        # A tensor between two fused layers has the box of the second.
         box = self.regions.boxes.get(source, self.regions.boxes.get(made[0]))
         if box is None:
             return info

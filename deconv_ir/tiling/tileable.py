@@ -1,4 +1,4 @@
-"""What a model does in tiles."""
+"""The methods of a model that run it in tiles."""
 
 from __future__ import annotations
 

@@ -40,7 +40,7 @@ def precompute(run: TiledRun, tile: Sequence[int] | None, read: Read, budget: in
                 run.require_tileable(tile)
             return run
         before = _before(run, blocker)
-        # What comes before it may itself have to wait for a statistic.
+        # Layers before it may themselves have to wait for a statistic.
         while inner := _waiting(before, blocker):
             blocker, before = inner[0], _before(run, inner[0])
         statistic = run.statistic(blocker.layer)

@@ -1,4 +1,4 @@
-"""What the page says about each layer: attributes, formulas, pads, reach, weights, cost."""
+"""Facts about each layer of the page: attributes, formulas, pads, reach, weights, cost."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class Pool:
 
 
 class Facts(NamedTuple):
-    """What is known of all layers and tensors, ready for JSON."""
+    """Facts about all layers and tensors, ready for JSON."""
 
     layers: list[dict[str, Any]]
     tensors: list[list[Any]]
@@ -179,7 +179,7 @@ class _Gatherer:
         return facts
 
     def _bodies(self, layer: Layer) -> list[dict[str, Any]]:
-        """Draw the graphs that a layer runs, as images; of a large one, only its size is told."""
+        """Draw the graphs that a layer runs, as images; of a large one, only its size."""
         found = []
         for body in layer.operation.bodies if layer.operation.implemented else ():
             facts: dict[str, Any] = {"name": body.name, "layers": len(body.graph.layers)}

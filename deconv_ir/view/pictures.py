@@ -101,7 +101,7 @@ def _range(values: Array) -> tuple[float, float]:
 
 
 def _lines(values: Array, notes: list[str]) -> dict[str, Any]:
-    """Reduce signals to points, of which each bucket keeps its least and its largest."""
+    """Reduce signals to points: each bucket keeps its least and its largest."""
     rows = values.reshape(-1, values.shape[-1] if values.ndim else 1)
     if len(rows) > MAX_LINES:
         notes.append(f"{MAX_LINES} of {len(rows)} channels")

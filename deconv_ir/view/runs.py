@@ -1,4 +1,4 @@
-"""What a run adds to the page: tensors as pictures, times, differences."""
+"""Results of a run on the page: tensors as pictures, times, differences."""
 
 from __future__ import annotations
 

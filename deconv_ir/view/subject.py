@@ -1,4 +1,4 @@
-"""What a page shows: a graph, sound or broken, its inference and its findings."""
+"""The subject of a page: a graph, sound or broken, its inference and its findings."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ MARKS = {Severity.INFO: "#3d7edb", Severity.WARNING: "#d98e04", Severity.ERROR: 
 
 
 class Subject(NamedTuple):
-    """What a page shows.
+    """The subject of a page.
 
     Attributes
     ----------

@@ -14,7 +14,7 @@ class Missing:
         self.found: dict[str, Layer] = {}
 
     def add(self, error: UnsupportedError, layer: Layer) -> None:
-        """Collect a refusal; equal ones are told once, at the first layer."""
+        """Collect a refusal; equal ones are reported once, at the first layer."""
         self.found.setdefault(error.message, layer)
 
     def refuse(self, graph: Graph) -> None:

@@ -27,7 +27,7 @@ _WITH_WEIGHTS: Final = frozenset(
         *("Convolution", "ConvolutionBackwardData", "GroupNorm", "LayerNorm", "PReLU", "RMSNorm"),
     ]
 )
-"""Kinds of which only the first input has a batch."""
+"""Kinds whose first input alone has a batch."""
 _Value = TypeVar("_Value")
 
 

@@ -11,7 +11,7 @@ static _Thread_local PyThreadState *unlocked;
 int run_is_interrupted(void) {
     if (!unlocked) return 0;
     PyEval_RestoreThread(unlocked);
-    /* What a signal's handler does may compute as well. */
+    /* A signal's handler may compute as well. */
     unlocked = NULL;
     const int failed = PyErr_CheckSignals();
     unlocked = PyEval_SaveThread();

@@ -34,7 +34,7 @@ enum accumulator { ACC_F32, ACC_F64, ACC_U32, ACC_U64, ACCUMULATORS };
 
 enum isa { ISA_BASELINE, ISA_AVX2, ISA_AVX512, ISAS };
 
-/* What happens to a sum and its bias before they are stored: NaN stays NaN. */
+/* The activation of a sum and its bias before they are stored: NaN stays NaN. */
 enum activation { ACT_NONE, ACT_RELU, ACT_LEAKY, ACT_CLAMP };
 
 struct epilogue {
@@ -119,13 +119,13 @@ static inline int element_size(enum element element) {
 /* Winograd F(m, r): never, where it is faster, or wherever it can be. */
 enum winograd { DIRECT, CHOSEN, FILTERED };
 
-/* What the cost models know of a processor, beside its instructions; see cpu.py. */
+/* The figures of a processor that the cost models use, beside its instructions; see cpu.py. */
 struct machine {
     int64_t level2;       /* bytes of a core's second-level cache */
     double multiply_adds; /* of vectors that a core begins in a cycle */
 };
 
-/* What the processor says of itself: no vendor, and zeros, where it says nothing. */
+/* CPUID: no vendor, and zeros, where there is none. */
 struct processor {
     char vendor[13];
     int family, model;

@@ -69,7 +69,7 @@ def choose_tiles(
     ranges : sequence of (int, int)
         Positions u, an axis each.
     scratch : callable
-        Bytes that a tile of so many groups, output channels and positions takes.
+        Bytes of a tile, from its groups, output channels and positions.
     work : int
         Multiply-adds of one output channel of one position.
     bound : int

@@ -1,4 +1,4 @@
-"""What both methods share: tiles are dealt out to threads, each with a scratchpad of its own."""
+"""The base of both methods: threads take tiles, each with a scratchpad of its own."""
 
 from __future__ import annotations
 
@@ -193,5 +193,5 @@ def _threads(tiling: Tiling, images: int, bound: int) -> int:
 
 
 def leaves_holes(axes: tuple[AxisSpan, ...], covered: Sequence[int]) -> bool:
-    """Whether outputs are left when so many of each axis are written."""
+    """Whether outputs are left when this number of each axis is written."""
     return any(n < axis.output for n, axis in zip(covered, axes, strict=True))

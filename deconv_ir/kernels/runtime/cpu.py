@@ -19,7 +19,7 @@ _SMALLEST_CACHE = 256 << 10
 
 
 class Machine(NamedTuple):
-    """What planning knows of a processor.
+    """The figures of a processor that planning uses.
 
     Attributes
     ----------
@@ -59,7 +59,7 @@ MACHINES = {
 
 
 class Processor(NamedTuple):
-    """What a processor says of itself; no vendor and zeros where it says nothing.
+    """The processor's own description (CPUID); no vendor and zeros where there is none.
 
     Attributes
     ----------

@@ -40,7 +40,7 @@ def _pool() -> ThreadPoolExecutor:
 
 
 class _Part:
-    """What a worker does, once; let go of before its caller, who may count references, is told."""
+    """The work of a worker, done once; released before the caller, who may count references."""
 
     def __init__(self, work: Callable[[], None]) -> None:
         self.work: Callable[[], None] | None = work

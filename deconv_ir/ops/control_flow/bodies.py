@@ -1,4 +1,4 @@
-"""What If, Loop and TensorIterator share: their bodies are inferred and run."""
+"""The bodies of If, Loop and TensorIterator: inference and execution."""
 
 from __future__ import annotations
 

@@ -59,7 +59,7 @@ class TensorIterator(WithBodies):
             elif joint.purpose == "current_iteration" and joint.inner != NONE:
                 given[joint.inner] = given[joint.inner]._replace(value=None)
         edges = [edge for edge in body.back_edges if NONE not in edge and edge[1] in given]
-        # What changes from iteration to iteration is not known: dims, or all shapes.
+        # Dims, or whole shapes, that change from iteration to iteration are not known.
         for forget in (False, True):
             inference = infer(body.graph, context, given, collect=True)
             joined = {e: join_infos(given[e], result_info(inference, s)) for s, e in edges}

@@ -24,7 +24,7 @@ from deconv_ir.ops.windows import AUTO_PAD, static_geometry, window_axes
 
 
 class BinaryMode(enum.Enum):
-    """What the bits mean: 0 is -1 and 1 is 1."""
+    """The meaning of the bits: 0 is -1 and 1 is 1."""
 
     XNOR_POPCOUNT = "xnor-popcount"
 

@@ -1,4 +1,4 @@
-"""What the four transposed convolutions share: shape rule, pads, execution.
+"""The base of the four transposed convolutions: shape rule, pads, execution.
 
 Each operation says how its data and filter are laid out and how an axis finds
 its pads; the rest is one computation.
@@ -57,7 +57,7 @@ class Deconvolution(Operation):
     bias_at: ClassVar[int] = 0
     """Where the bias is among the inputs; 0: it takes none."""
 
-    # What an operation defines
+    # Defined by each operation
 
     @property
     def channels_last(self) -> bool:
@@ -94,7 +94,7 @@ class Deconvolution(Operation):
         """Return the element type of the output."""
         raise NotImplementedError
 
-    # What they share
+    # Shared by all
 
     def spatial_count(self, inputs: Infos) -> int | None:
         """Tell the number of spatial axes; None where nothing determines it."""

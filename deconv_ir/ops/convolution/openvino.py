@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class OpenVINODeconvolution(Deconvolution):
-    """What the two OpenVINO operations share: types, `output_shape`, pads."""
+    """The base of the two OpenVINO operations: types, `output_shape`, pads."""
 
     takes_lazy = (1,)
 

@@ -19,7 +19,7 @@ _MOST_SAMPLES = 1 << 12
 
 
 class Pooling(enum.Enum):
-    """What becomes of the samples of a bin."""
+    """How the samples of a bin are combined."""
 
     AVG = "avg"
     MAX = "max"

@@ -15,13 +15,13 @@ from deconv_ir.ir.operation import Arrays
 from deconv_ir.ops.numeric import np
 
 BLOCK = 1 << 15
-"""Elements: a few f32 arrays of so many are in the second-level cache together."""
+"""Elements of a block: a few such f32 arrays fit the second-level cache together."""
 
 # Below the first the calls take longer than the work, below the second those of two threads,
 # which wait for each other.
 _LEAST = 1 << 12
 _LEAST_SHARED = 1 << 13
-# What is made of narrow types is as wide.
+# Results that are computed from narrow types are f32, too.
 _WIDTH = 4
 
 
@@ -33,7 +33,7 @@ class Blocks(NamedTuple):
 
 
 def is_small(count: int) -> bool:
-    """Whether calls take longer than elementwise work on so many elements."""
+    """Whether call overhead dominates elementwise work on this number of elements."""
     return count <= _LEAST
 
 
@@ -55,7 +55,7 @@ def cut(count: int, element_bytes: int, scratch_bytes: int) -> Blocks:
 
 def element_bytes(temporaries: int, width: int) -> int:
     """Return the bytes of some arrays, an element of each, in the type they are computed in."""
-    # What is given in a narrow type is widened, and the result is narrowed.
+    # Narrow operands are widened, and the result is narrowed.
     return temporaries * width if width >= _WIDTH else (temporaries + 2) * _WIDTH
 
 

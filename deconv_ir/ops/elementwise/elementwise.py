@@ -1,4 +1,4 @@
-"""What elementwise operations share, and the one-line registration of a new one.
+"""The base of elementwise operations, and the one-line registration of a new one.
 
 `register_unary` and `register_binary` make an operation of a NumPy ufunc, given by its
 name, or of a function on arrays; the tables are in `arithmetic.py` and `unary.py`.

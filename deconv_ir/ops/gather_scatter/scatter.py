@@ -26,7 +26,7 @@ from deconv_ir.ops.numeric import narrow, np, widen
 
 
 class Reduction(enum.Enum):
-    """What an update does to what is there."""
+    """How an update is combined with the element that is there."""
 
     NONE = "none"
     SUM = "sum"

@@ -22,7 +22,7 @@ from deconv_ir.ops.values import as_dim
 
 
 class Fill(enum.Enum):
-    """What a segment without rows has."""
+    """The value of a segment without rows."""
 
     ZERO = "zero"
     LOWEST = "lowest"

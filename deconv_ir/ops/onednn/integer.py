@@ -26,7 +26,7 @@ _OUTPUT_LETTERS = {
     "ConvolutionBackwardData": "I",
     "ConvTransposeBackwardData": "I",
 }
-"""What layouts of weights call the channels of the output."""
+"""The letter of the output channels in layouts of weights."""
 _PRODUCT = "MatMul"
 
 

@@ -22,7 +22,7 @@ _MOST = {"f8e4m3": 448.0, "f8e5m2": 57344.0}
 
 
 class QuantizationType(enum.Enum):
-    """What has a scale of its own."""
+    """The parts of a tensor that have a scale of their own."""
 
     PER_TENSOR = "per_tensor"
     PER_CHANNEL = "per_channel"
@@ -30,7 +30,7 @@ class QuantizationType(enum.Enum):
 
 
 class Quantization(Operation):
-    """What the four operations share: one scale and zero point a tensor, channel or group."""
+    """The base of the four operations: one scale and zero point a tensor, channel or group."""
 
     family: ClassVar[str] = "any"
 

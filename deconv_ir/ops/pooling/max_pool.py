@@ -142,7 +142,7 @@ class _MaxPoolWithIndices(_MaxPool):
 
 
 class _WithoutIndices(Kernel):
-    """A MaxPool of which nothing needs the second output."""
+    """A MaxPool whose second output has no users."""
 
     def __init__(self, operation: _MaxPoolWithIndices, context: Context) -> None:
         self._operation = operation

@@ -95,7 +95,7 @@ class _Jobs(NamedTuple):
 def _cut(
     planes: int, extents: Sequence[int], outputs: Sequence[int], casts: bool, elements: int
 ) -> _Jobs:
-    """Cut the work into jobs that make about so many elements on the way."""
+    """Cut the work into jobs of about so many intermediate elements."""
     # All but the last axis leave an array of its own: the first the largest.
     made, extent = 0, list(extents)
     for axis, output in enumerate(outputs[:-1]):

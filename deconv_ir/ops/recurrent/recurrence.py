@@ -1,4 +1,4 @@
-"""What recurrent cells and sequences share: attributes, shape rule, the run over time.
+"""The base of recurrent cells and sequences: attributes, shape rule, the run over time.
 
 Names of axes: N batch, T time, D directions (1 or 2), I input size, H hidden
 size.  A sequence runs its cell over time, for each direction; the two are one

@@ -276,7 +276,7 @@ class GRUSequence(_GRU):
 
 
 class _LSTM1(_LSTM):
-    """What the first versions have beside."""
+    """The attributes that only the first versions have."""
 
     input_forget: bool = attribute(boolean(), False)
     weights_format: WeightsFormat = attribute(choice(WeightsFormat), WeightsFormat.FICO)

@@ -22,7 +22,7 @@ class SampleMode(enum.Enum):
 
 
 class Beyond(enum.Enum):
-    """What stands beyond the edges."""
+    """The values beyond the edges."""
 
     ZEROS = "zeros"
     BORDER = "border"

@@ -47,7 +47,7 @@ class ShapeCalculation(enum.Enum):
 
 
 class Request(NamedTuple):
-    """What the inputs ask for, as far as they are known: sizes or scales, one an axis."""
+    """Sizes or scales, one an axis, as far as the inputs are known."""
 
     axes: tuple[int, ...] | None
     sizes: tuple[Dim, ...] | None = None
@@ -260,7 +260,7 @@ def _scales_of(info: TensorInfo, name: str) -> tuple[float, ...] | None:
 
 
 class _Interpolate4(_Interpolate):
-    """What versions 4 and 11 share."""
+    """The base of versions 4 and 11."""
 
     scales_at: ClassVar[int] = 1
     """Where scales are among the inputs; axes follow."""

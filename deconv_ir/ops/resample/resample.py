@@ -126,7 +126,7 @@ def resampler(
 
 
 Taps = FixedArrays
-"""What the elements along an axis are made of: their index and, but for one, weight."""
+"""The terms of the elements along an axis: index and, unless it is 1, weight."""
 
 
 def taps_along(

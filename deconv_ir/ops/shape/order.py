@@ -41,7 +41,7 @@ class _SameShape(Operation):
 
 
 class ReverseMode(enum.Enum):
-    """What `reversed_axes` holds."""
+    """The meaning of the input `reversed_axes`."""
 
     INDEX = "index"
     MASK = "mask"
@@ -236,7 +236,7 @@ class CumSum(_SameShape):
 
 
 class NegativeIndices(enum.Enum):
-    """What a negative index means."""
+    """The meaning of a negative index."""
 
     IGNORE_NEGATIVE = "ignore_negative"
     NORMALIZE = "normalize"

@@ -33,7 +33,7 @@ _INPUTS = ("data", "pads_begin", "pads_end", "pad_value")
 
 
 class PadValues(enum.Enum):
-    """What the new elements are."""
+    """The values of the new elements."""
 
     CONSTANT = "constant"
     EDGE = "edge"

@@ -205,7 +205,7 @@ def _slice_value(
 
 
 class _Item(NamedTuple):
-    """What one element of begin, end and stride does to an axis."""
+    """The effect of one element of begin, end and stride on an axis."""
 
     kind: str
     """``slice``, ``new``, ``shrink`` or ``keep``."""

@@ -90,7 +90,7 @@ INLINE VF NAME(reduced_exp)(VF x, VI *n) {
 INLINE VF NAME(exponential)(VF x) {
     VI n;
     const VF p = NAME(reduced_exp)(NAME(clamped)(x, ALL(-104.0f), ALL(89.0f)), &n) + 1.0f;
-    /* In two steps, of which only the last rounds: results may be subnormal. */
+    /* In two steps; only the last rounds, since results may be subnormal. */
     const VI half = n >> 1;
     return p * NAME(power_of_two)(half) * NAME(power_of_two)(n - half);
 }

@@ -12,7 +12,7 @@
 #define RECURRENT_UNITS 16
 #define PROJECTED_ROWS 4
 
-/* What X brings to the gates of a block: `count` rows of X, from `rows` on. */
+/* The products of X in the gates of a block: `count` rows of X, from `rows` on. */
 struct projection {
     int64_t depth;                     /* inputs */
     const float *rows[PROJECTED_ROWS];

@@ -11,7 +11,7 @@
 #define JOB_OUTPUTS 16384
 #define LEAST_SHARED 32768
 
-/* The elements of which an output along one axis is made, tap by tap: [taps][outputs]. */
+/* The terms of the outputs along one axis, tap by tap: [taps][outputs]. */
 struct taps {
     int64_t inputs, outputs, count;
     const int64_t *index;

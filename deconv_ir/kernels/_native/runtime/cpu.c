@@ -1,4 +1,4 @@
-/* What the processor says of itself, and the vector code for it; cpu.py knows what that means. */
+/* CPUID of the processor, and the vector code for it; cpu.py interprets it. */
 #include "native.h"
 #include "winograd/winograd.h"
 

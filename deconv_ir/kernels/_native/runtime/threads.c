@@ -68,7 +68,7 @@ static struct pool pool = {
 static _Thread_local int place = -1;
 static _Thread_local void *kept;
 static _Thread_local int64_t kept_bytes;
-/* What of its beginning the jobs of this thread's next runs share. */
+/* Bytes at the beginning of `kept` that the jobs of this thread's next runs share. */
 static _Thread_local int64_t shared_bytes;
 
 /* Whether the thread's run is stopped, and when its caller last looked for signals; 0: the thread
@@ -103,7 +103,7 @@ void *allocate_huge(int64_t bytes) {
     void *block = NULL;
     if (posix_memalign(&block, (size_t)page, (size_t)round_up(bytes, LINE))) return NULL;
 #ifdef MADV_HUGEPAGE
-    /* What does not fill the last one lies in small ones. */
+    /* The rest, which does not fill the last one, lies in small ones. */
     if (page == HUGE_PAGE) madvise(block, (size_t)(bytes / page * page), MADV_HUGEPAGE);
 #endif
     return block;
