@@ -208,6 +208,8 @@ class KernelPlan:
         chosen = self.algorithm
         details = self.details
         name = "direct sums" if self._compiled is not None else "NumPy"
+        if details.get("depthwise"):
+            name = "depthwise sums"
         if chosen.weight_bytes:
             name = "Winograd " + " x ".join(f"F({m},{r})" for m, r in details["filtering"])
         text = f"{name}, scratchpad {chosen.scratch_bytes} B"

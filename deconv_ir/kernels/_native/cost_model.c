@@ -105,6 +105,42 @@ int64_t next_part(int64_t whole, int64_t part, int64_t fine) {
 #define RESULT 0.5                /* of an element of two interleaved sub-convolutions */
 #define SCATTERED_RESULT 1.2      /* of more than two */
 
+#define DEPTHWISE_CHANNEL 120.0   /* of a channel of a depthwise layer beside all that follows */
+#define DEPTHWISE_VECTOR 2.0      /* of a vector of its sums, */
+#define DEPTHWISE_TAP 0.25        /* and of a tap that is added to one, */
+#define DEPTHWISE_BYTE 0.012      /* and of a byte of what it loads: most lie across two lines */
+#define PARTED_ROW 4.0            /* of a row of sums that is copied to the output */
+#define CHANNELS_CYCLES 20000.0   /* of a job of several channels */
+#define JOBS_A_THREAD 8           /* where that leaves so many */
+
+/* Cycles of taps at positions that are in so many rows. */
+static double vectors_cycles(const struct kernel *k, int64_t rows, int64_t count, double taps) {
+    const double tap =
+        DEPTHWISE_TAP + DEPTHWISE_BYTE * (double)(k->kernels->lanes * k->kernels->size);
+    return (double)(rows * divide_up(count, k->kernels->lanes)) * (DEPTHWISE_VECTOR + tap * taps);
+}
+
+int depthwise_by_rows(const struct kernel *k, const struct tiling *t, int64_t rows,
+                      int64_t count, int64_t taps) {
+    return count >= k->kernels->lanes &&
+           vectors_cycles(k, rows, count, (double)taps) <=
+               vectors_cycles(k, 1, (rows - 1) * t->pitch + count, (double)taps) +
+                   PARTED_ROW * (double)rows;
+}
+
+/* Cycles of the sums of one channel of a tile, and of copying them to the output as they are. */
+static double depthwise_cycles(const struct kernel *k, const struct plan *plan,
+                               const struct tiling *t, double subs, double taps) {
+    const int64_t rows = t->box[1], count = t->box[2];
+    double plane;
+    if (plan->axes[2].out_stride == 1 && depthwise_by_rows(k, t, rows, count, (int64_t)taps))
+        plane = vectors_cycles(k, rows, count, taps);
+    else
+        plane = vectors_cycles(k, 1, (rows - 1) * t->pitch + count, taps) +
+                PARTED_ROW * (double)rows;
+    return DEPTHWISE_CHANNEL + subs * (double)t->box[0] * plane;
+}
+
 double direct_cycles(const struct kernel *k, const struct run *run, const struct plan *plan,
                      const struct tiling *t) {
     const struct machine *machine = &k->layer.machine;
@@ -145,11 +181,16 @@ double direct_cycles(const struct kernel *k, const struct run *run, const struct
     } else {
         results = out_rows * RESULT_ROW + outs * (a[2].out_stride > 2 ? SCATTERED_RESULT : RESULT);
     }
-    double tile = sums + copies + panel + results + DIRECT_TILE;
+    if (t->depthwise) {
+        sums = depthwise_cycles(k, plan, t, all_subs, depth);
+        if (a[2].out_stride == 1) results = 0;
+    }
+    double tile = (double)t->groups * (sums + copies + panel + results) + DIRECT_TILE;
     if (t->jobs > t->threads) {
         /* Tiles at the edges are smaller; with one for a thread, the largest decides. */
         double whole = (double)k->layer.groups * (double)run->batch * (double)k->packing.blocks;
-        double tiled = (double)k->layer.groups * (double)(t->image_groups * t->images) *
+        double tiled = (double)round_up(k->layer.groups, t->groups) *
+                       (double)(t->image_groups * t->images) *
                        (double)(t->row_groups * t->blocks);
         for (int i = 0; i < AXES; i++) {
             whole *= (double)most(a[i].last - a[i].first, 1);
@@ -158,6 +199,15 @@ double direct_cycles(const struct kernel *k, const struct run *run, const struct
         tile *= whole / tiled;
     }
     return scheduled_cycles(tile, t->jobs, t->threads);
+}
+
+int64_t depthwise_groups(const struct kernel *k, const struct run *run, const struct plan *plan,
+                         const struct tiling *t, int64_t tiles) {
+    struct tiling one = *t;
+    one.groups = one.jobs = one.threads = 1;
+    const int64_t fit = (int64_t)(CHANNELS_CYCLES / direct_cycles(k, run, plan, &one));
+    const int64_t few = least(tiles / (JOBS_A_THREAD * most(t->threads, 1)), k->layer.groups);
+    return most(1, least(fit, few));
 }
 
 /* -------------------------------------------------------------- Winograd -- */

@@ -15,6 +15,14 @@ double direct_cycles(const struct kernel *k, const struct run *run, const struct
 double wino_cycles(const struct kernel *k, const struct run *run, const struct wino_plan *plan,
                    const struct wino_tiling *tiling);
 
+/* Whether rows of a depthwise layer are summed one by one, and not as one with what lies between
+ * them. */
+int depthwise_by_rows(const struct kernel *k, const struct tiling *tiling, int64_t rows,
+                      int64_t count, int64_t taps);
+/* Channels of one job of a depthwise layer that has so many tiles of one channel. */
+int64_t depthwise_groups(const struct kernel *k, const struct run *run, const struct plan *plan,
+                         const struct tiling *tiling, int64_t tiles);
+
 /* Keeps the best tiling of all calls in its context, and returns the cycles of the best for so
  * many threads that together have so much scratch; negative where there is none. */
 typedef double (*tiling_search)(void *context, int64_t threads, int64_t scratch_bytes);

@@ -64,6 +64,14 @@ typedef void (*microkernel)(int64_t depth, const int32_t *offsets, const void *d
                             int64_t blocks, int begins, const void *bias,
                             const struct epilogue *finish);
 
+/* Rows of positions of one channel, and the taps that are summed at each. */
+struct channel_rows {
+    int64_t taps;
+    const int32_t *offsets;
+    int64_t rows, count;
+    int64_t pitch, sums_pitch; /* elements from one row's data, and sums, to the next */
+};
+
 /* The functions of one accumulator for one instruction set. */
 struct kernels {
     int lanes;                  /* elements of a vector */
@@ -71,6 +79,18 @@ struct kernels {
     int rows;                   /* most rows of a micro-kernel */
     int columns[MAX_ROWS + 1];  /* best number of vectors for a number of rows */
     microkernel table[MAX_ROWS + 1][MAX_COLUMNS + 1]; /* NULL where there is none */
+    /* Sum a channel of a depthwise layer, of one weight a tap.  A row shorter than a vector is
+     * summed, and stored, as far as one reaches. */
+    void (*sum_channel)(const struct channel_rows *rows, const void *data, const void *weights,
+                        const void *bias, const struct epilogue *finish, void *sums);
+    /* Copy rows of `count` elements, `pitch` apart, to where they are `out_pitch` apart; nothing
+     * else is read or written. */
+    void (*copy_lines)(const void *in, int64_t pitch, int64_t rows, int64_t count, void *out,
+                       int64_t out_pitch);
+    /* The same of every other element, `count` of them, and `pairs` of those between them: as
+     * many or one fewer, and `odds` elements behind. */
+    void (*split_lines)(const void *in, int64_t pitch, int64_t rows, int64_t count,
+                        int64_t pairs, void *out, int64_t out_pitch, int64_t odds);
     /* Interleave `stride` lines, `pitch` elements apart, into `count` outputs.  A vector too much
      * may be read. */
     void (*interleave)(const void *lines, int64_t pitch, int64_t stride, int64_t count,
@@ -243,6 +263,8 @@ struct tiling {
     int64_t threads;    /* that take part */
     int64_t channels;   /* input channels at a time */
     int64_t blocks;     /* blocks of rows of a job */
+    int depthwise;      /* channel by channel, `groups` of them to a job; else one group */
+    int64_t groups;
     int64_t together;   /* blocks of rows that are summed before any is written */
     /* of the data block, in elements */
     int64_t extent[AXES], pitch, plane, image_stride, residue_stride, channel_stride;

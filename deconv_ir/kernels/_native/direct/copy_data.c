@@ -3,14 +3,6 @@
 
 #include <string.h>
 
-/* What a tile sees of a residue of the data. */
-static struct stretch stretch_of(const struct context *c, const struct tile *tile, int axis,
-                                 int64_t residue) {
-    const struct axis *a = &c->plan->axes[axis];
-    return stretch_make(tile->first[axis] + a->low, tile->first[axis] + tile->box[axis] + a->high,
-                        divide_up(a->data - residue, a->in_stride));
-}
-
 /* Most are short: calls of memset would take longer than they do. */
 static inline void clear_row(char *to, int64_t bytes) {
     if (bytes >= 8 * COPY_STEP) {

@@ -63,6 +63,14 @@ static inline int64_t positions_along(const struct tile *tile, const struct axis
     return least(tile->box[axis], divide_up(a->output - q, a->out_stride) - tile->first[axis]);
 }
 
+/* What a tile sees of a residue of the data. */
+static inline struct stretch stretch_of(const struct context *c, const struct tile *tile, int axis,
+                                        int64_t residue) {
+    const struct axis *a = &c->plan->axes[axis];
+    return stretch_make(tile->first[axis] + a->low, tile->first[axis] + tile->box[axis] + a->high,
+                        divide_up(a->data - residue, a->in_stride));
+}
+
 /* Copy the data of some channels of a tile, with zeros around them; returns whether those of a
  * guarded layer hold an infinity or a NaN. */
 int copy_data(const struct context *c, const struct tile *tile, int64_t first_channel,
@@ -73,6 +81,12 @@ struct sub sub_of(const struct context *c, int64_t group, int64_t qz, int64_t qy
 void sum_blocks(const struct context *c, const struct tile *tile, const struct go *all,
                 const struct sweep *sweep);
 
+/* The channels of a job of a depthwise layer. */
+void run_depthwise(const struct context *c, struct tile *tile);
+
+/* The first element of a row of results. */
+char *out_row(const struct context *c, const struct tile *tile, int64_t image, int64_t channel,
+              int64_t oz, int64_t oy);
 /* Interleave sub-convolutions of the last axis into rows of some channels: their lines are `pitch`
  * elements apart. */
 void write_rows(const struct context *c, const struct tile *tile, int64_t first_channel,

@@ -17,7 +17,7 @@ static struct tile tile_of(const struct context *c, int64_t job, void *scratch) 
     job /= t->image_groups;
     tile.first_block = job % t->row_groups * t->blocks;
     tile.blocks = least(t->blocks, c->packing->blocks - tile.first_block);
-    tile.group = job / t->row_groups;
+    tile.group = job / t->row_groups * t->groups;
     tile.data = scratch;
     tile.panel = tile.data + t->data_bytes;
     tile.sums = tile.panel + t->panel_bytes;
@@ -167,7 +167,11 @@ static void run_tile(void *context, int64_t job, void *scratch) {
     const struct context *c = context;
     const struct tiling *t = &c->plan->tiling;
     const struct axis *a = c->plan->axes;
-    const struct tile tile = tile_of(c, job, scratch);
+    struct tile tile = tile_of(c, job, scratch);
+    if (t->depthwise) {
+        run_depthwise(c, &tile);
+        return;
+    }
     const int64_t channels = c->layer->channels_in;
     const int64_t pieces = subs_along(&a[0]) * subs_along(&a[1]) * block_groups(t, &tile);
     struct go go = {0, 0, 1, 0, 0};

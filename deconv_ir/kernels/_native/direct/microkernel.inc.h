@@ -30,19 +30,24 @@ typedef ELEMENT NAME(loose)
 
 #if LANES == 2
 #define EVEN_LANES(x, y) __builtin_shufflevector(x, y, 0, 2)
+#define ODD_LANES(x, y) __builtin_shufflevector(x, y, 1, 3)
 #define ZIP_LOW(x, y) __builtin_shufflevector(x, y, 0, 2)
 #define ZIP_HIGH(x, y) __builtin_shufflevector(x, y, 1, 3)
 #elif LANES == 4
 #define EVEN_LANES(x, y) __builtin_shufflevector(x, y, 0, 2, 4, 6)
+#define ODD_LANES(x, y) __builtin_shufflevector(x, y, 1, 3, 5, 7)
 #define ZIP_LOW(x, y) __builtin_shufflevector(x, y, 0, 4, 1, 5)
 #define ZIP_HIGH(x, y) __builtin_shufflevector(x, y, 2, 6, 3, 7)
 #elif LANES == 8
 #define EVEN_LANES(x, y) __builtin_shufflevector(x, y, 0, 2, 4, 6, 8, 10, 12, 14)
+#define ODD_LANES(x, y) __builtin_shufflevector(x, y, 1, 3, 5, 7, 9, 11, 13, 15)
 #define ZIP_LOW(x, y) __builtin_shufflevector(x, y, 0, 8, 1, 9, 2, 10, 3, 11)
 #define ZIP_HIGH(x, y) __builtin_shufflevector(x, y, 4, 12, 5, 13, 6, 14, 7, 15)
 #elif LANES == 16
 #define EVEN_LANES(x, y) \
     __builtin_shufflevector(x, y, 0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30)
+#define ODD_LANES(x, y) \
+    __builtin_shufflevector(x, y, 1, 3, 5, 7, 9, 11, 13, 15, 17, 19, 21, 23, 25, 27, 29, 31)
 #define ZIP_LOW(x, y) \
     __builtin_shufflevector(x, y, 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23)
 #define ZIP_HIGH(x, y) \
@@ -329,6 +334,8 @@ static void NAME(store)(enum element to, const void *in_, int64_t count, void *o
 }
 #undef COPY_OUT
 
+#include "direct/depthwise.inc.h"
+
 #define SHAPE(rows, columns) .table[rows][columns] = NAME(block_##rows##_##columns),
 static const struct kernels NAME(kernels) = {
     .lanes = LANES,
@@ -336,6 +343,9 @@ static const struct kernels NAME(kernels) = {
     .rows = ROWS,
     .columns = COLUMNS,
     SHAPES
+    .sum_channel = NAME(sum_channel),
+    .copy_lines = NAME(copy_lines),
+    .split_lines = NAME(split_lines),
     .interleave = NAME(interleave),
     .load = NAME(load),
     .store = NAME(store),
@@ -350,6 +360,7 @@ static const struct kernels NAME(kernels) = {
 #undef STORE
 #undef INLINE
 #undef EVEN_LANES
+#undef ODD_LANES
 #undef ZIP_LOW
 #undef ZIP_HIGH
 #undef ELEMENT

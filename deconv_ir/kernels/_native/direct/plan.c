@@ -141,11 +141,13 @@ static void count_jobs(const struct kernel *k, const struct run *run, const stru
                        struct tiling *t) {
     t->image_groups = divide_up(run->batch, t->images);
     t->row_groups = divide_up(k->packing.blocks, t->blocks);
-    t->jobs = k->layer.groups * t->image_groups * t->row_groups;
+    t->jobs = t->image_groups * t->row_groups;
     for (int a = 0; a < AXES; a++) {
         t->grid[a] = divide_up(plan->axes[a].last - plan->axes[a].first, t->box[a]);
         t->jobs *= t->grid[a];
     }
+    t->groups = t->depthwise ? depthwise_groups(k, run, plan, t, t->jobs * k->layer.groups) : 1;
+    t->jobs *= divide_up(k->layer.groups, t->groups);
 }
 
 /* Bytes of a tile: its offsets are of 32 bits. */
@@ -162,6 +164,7 @@ struct search {
 
 /* Keep a tiling if it is the best that fits. */
 static void consider(struct search *s, struct tiling t) {
+    t.depthwise = !t.compact && s->k->layer.channels_in == 1 && s->k->layer.channels_out == 1;
     size_tile(s->k, s->plan, &t);
     if (t.bytes > s->limit) return;
     count_jobs(s->k, s->run, s->plan, &t);

@@ -3,8 +3,8 @@
 
 #include <string.h>
 
-static char *out_row(const struct context *c, const struct tile *tile, int64_t image,
-                     int64_t channel, int64_t oz, int64_t oy) {
+char *out_row(const struct context *c, const struct tile *tile, int64_t image, int64_t channel,
+              int64_t oz, int64_t oy) {
     const struct axis *a = c->plan->axes;
     const int64_t channels = c->layer->channels_out / c->layer->folded;
     const int64_t index =

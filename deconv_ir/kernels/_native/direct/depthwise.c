@@ -1,0 +1,120 @@
+/* Depthwise layers, of one input and one output channel a group:
+ *
+ *   for each channel of a job:
+ *     copy its data of the tile, with zeros around them
+ *     for each sub-convolution: sum its taps at all positions, in order, then bias and activation
+ *
+ * The same sums as those of other layers, bit by bit; what these share with more channels, tables
+ * and tiles, is found once for all channels of a job.
+ */
+#include "cost_model.h"
+#include "direct/direct.h"
+
+/* Whether rows of results are rows of sums, as they are. */
+static int is_plain(const struct context *c) {
+    return c->plan->axes[2].out_stride == 1 && !c->streamed &&
+           element_size((enum element)c->layer->element) == c->kernels->size;
+}
+
+/* Whether sums of the rows go straight to the output: else all positions of a plane are one row,
+ * with what lies between the rows, and the rows are written from there. */
+static int is_straight(const struct context *c, const struct tile *tile) {
+    const struct tiling *t = &c->plan->tiling;
+    return is_plain(c) &&
+           depthwise_by_rows(c->k, t, tile->box[1], tile->box[2], c->plan->depth);
+}
+
+/* One sub-convolution of the first two axes. */
+static void sum_subs(const struct context *c, const struct tile *tile, int straight, int64_t qz,
+                     int64_t qy) {
+    const struct tiling *t = &c->plan->tiling;
+    const struct axis *a = c->plan->axes;
+    const int64_t size = c->kernels->size, lines = subs_along(&a[2]);
+    const int64_t zs = positions_along(tile, &a[0], 0, qz);
+    const int64_t ys = positions_along(tile, &a[1], 1, qy);
+    const char *bias = c->k->bias;
+    const int plain = is_plain(c);
+    if (zs <= 0 || ys <= 0) return;
+    if (bias) bias += tile->group * size;
+    for (int64_t qx = 0; qx < lines; qx++) {
+        const struct sub sub = sub_of(c, tile->group, qz, qy, qx);
+        const char *weights = (const char *)c->k->packed + sub.packed * size;
+        struct channel_rows rows = {.taps = sub.taps,
+                                    .offsets = sub.offsets,
+                                    .rows = 1,
+                                    .count = (ys - 1) * t->pitch + tile->box[2]};
+        if (straight) {
+            rows.rows = ys;
+            rows.count = tile->box[2];
+            rows.pitch = t->pitch;
+            rows.sums_pitch = a[1].out_stride * c->run->extent;
+        }
+        for (int64_t z = 0; z < zs; z++) {
+            const char *data = tile->data + z * t->plane * size;
+            char *sums = tile->sums + (qx * t->box[0] + z) * t->line * size;
+            char *out = plain ? out_row(c, tile, 0, 0, (tile->first[0] + z) * a[0].out_stride + qz,
+                                        tile->first[1] * a[1].out_stride + qy) +
+                                    tile->first[2] * size
+                              : NULL;
+            c->kernels->sum_channel(&rows, data, weights, bias, &c->k->epilogue,
+                                    straight ? out : sums);
+            if (plain && !straight)
+                c->kernels->copy_lines(sums, t->pitch, ys, tile->box[2], out,
+                                      a[1].out_stride * c->run->extent);
+        }
+    }
+    if (plain) return;
+    const struct sub sub = {.q = {qz, qy, 0}};
+    const int64_t positions = t->box[0] * t->line;
+    write_rows(c, tile, 0, 1, &sub, tile->sums, positions, positions);
+}
+
+/* Copy the data of a channel to where those of another were: the zeros around them stay. */
+static void copy_over(const struct context *c, const struct tile *tile) {
+    const struct tiling *t = &c->plan->tiling;
+    const struct axis *a = c->plan->axes;
+    const int64_t size = c->kernels->size, *step = c->run->step;
+    const char *from = c->data + (tile->first_image * c->run->image_step +
+                                  tile->group * c->run->channel_step) * size;
+    const struct stretch evens = stretch_of(c, tile, 2, 0);
+    const struct stretch odds = stretch_of(c, tile, 2, a[2].in_stride - 1);
+    for (int64_t rz = 0; rz < a[0].in_stride; rz++) {
+        const struct stretch z = stretch_of(c, tile, 0, rz);
+        for (int64_t ry = 0; ry < a[1].in_stride; ry++) {
+            const struct stretch y = stretch_of(c, tile, 1, ry);
+            const char *row = from + (((y.begin * a[1].in_stride) + ry) * step[1] +
+                                      evens.begin * a[2].in_stride +
+                                      (z.begin * a[0].in_stride + rz) * step[0]) * size;
+            char *to = tile->data + ((rz * a[1].in_stride + ry) * a[2].in_stride *
+                                         t->residue_stride +
+                                     z.before * t->plane + y.before * t->pitch + evens.before) *
+                                        size;
+            for (int64_t i = 0; i < z.count; i++) {
+                if (a[2].in_stride == 1)
+                    c->kernels->copy_lines(row, a[1].in_stride * step[1], y.count, evens.count,
+                                           to, t->pitch);
+                else
+                    c->kernels->split_lines(row, a[1].in_stride * step[1], y.count, evens.count,
+                                            odds.count, to, t->pitch, t->residue_stride);
+                row += a[0].in_stride * step[0] * size;
+                to += t->plane * size;
+            }
+        }
+    }
+}
+
+void run_depthwise(const struct context *c, struct tile *tile) {
+    const struct axis *a = c->plan->axes;
+    const int straight = is_straight(c, tile);
+    const int64_t end = least(tile->group + c->plan->tiling.groups, c->layer->groups);
+    /* Elements of a row that are stored as they are summed, side by side or every other one. */
+    const int simple = element_size((enum element)c->layer->element) == c->kernels->size &&
+                       c->run->step[2] == 1 && a[2].in_stride <= 2;
+    for (int copied = 0; tile->group < end; tile->group++, copied = simple) {
+        if (copied) copy_over(c, tile);
+        else copy_data(c, tile, 0, 1);
+        for (int64_t qz = 0; qz < subs_along(&a[0]); qz++)
+            for (int64_t qy = 0; qy < subs_along(&a[1]); qy++)
+                sum_subs(c, tile, straight, qz, qy);
+    }
+}

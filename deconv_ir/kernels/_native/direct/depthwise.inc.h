@@ -1,0 +1,152 @@
+/* Sums of a depthwise layer: one channel, whose every tap has one weight.
+ *
+ *   for each block of `height` rows x `width` vectors of positions:
+ *     for each tap: sums[row][vector] += weight * data[row][vector + offset]
+ *
+ * There is nothing to meet again, so that loads are the limit.  Blocks are of one size: the last
+ * ones overlap those before.  Included by direct/microkernel.inc.h.
+ */
+#undef DEPTHWISE_VECTORS
+#define DEPTHWISE_VECTORS 8 /* whose sums are in registers: they hide a multiply-add's latency */
+
+/* `last`: where the last vector of a row begins. */
+INLINE void NAME(sum_rows)(const int height, const int width, const struct channel_rows *rows,
+                           int64_t last, const ELEMENT *data, const ELEMENT *restrict weights,
+                           ELEMENT bias, ELEMENT *sums) {
+    VEC sum[DEPTHWISE_VECTORS];
+    const int32_t *restrict offsets = rows->offsets;
+    const int64_t taps = rows->taps, pitch = rows->pitch;
+#pragma GCC unroll 8
+    for (int v = 0; v < height * width; v++) sum[v] = (VEC){0};
+    for (int64_t k = 0; k < taps; k++) {
+        const ELEMENT *at = data + offsets[k];
+        const VEC weight = weights[k] - (VEC){0};
+#pragma GCC unroll 8
+        for (int r = 0; r < height; r++)
+#pragma GCC unroll 8
+            for (int c = 0; c < width; c++)
+                sum[r * width + c] +=
+                    weight * LOAD(at + r * pitch + (c < width - 1 ? c * LANES : last));
+    }
+#pragma GCC unroll 8
+    for (int r = 0; r < height; r++)
+#pragma GCC unroll 8
+        for (int c = 0; c < width; c++)
+            STORE(sums + r * rows->sums_pitch + (c < width - 1 ? c * LANES : last),
+                  sum[r * width + c] + (bias - (VEC){0}));
+}
+
+/* All rows, of `height` or more, in blocks. */
+INLINE void NAME(sum_blocks)(const int height, const int width, const struct channel_rows *rows,
+                             const ELEMENT *data, const ELEMENT *weights, ELEMENT bias,
+                             ELEMENT *sums) {
+    const int64_t end = most(rows->count - width * LANES, 0);
+    const int64_t last = most(least((width - 1) * LANES, rows->count - LANES), 0);
+    for (int64_t y = 0; y < rows->rows; y += height) {
+        const int64_t row = least(y, rows->rows - height);
+        for (int64_t x = 0; x < rows->count; x += width * LANES)
+            NAME(sum_rows)(height, width, rows, last,
+                           data + row * rows->pitch + least(x, end), weights, bias,
+                           sums + row * rows->sums_pitch + least(x, end));
+    }
+}
+
+static void NAME(sum_channel)(const struct channel_rows *rows, const void *data,
+                              const void *weights, const void *bias_, const struct epilogue *finish,
+                              void *sums) {
+    const ELEMENT bias = bias_ ? *(const ELEMENT *)bias_ : 0;
+    const int64_t vectors = divide_up(rows->count, LANES);
+    const int64_t width = divide_up(vectors, divide_up(vectors, DEPTHWISE_VECTORS));
+    /* The rows of a block, which are not more than there are. */
+    const int64_t fit = least(rows->rows, DEPTHWISE_VECTORS / most(width, 1));
+    const int64_t height = fit >= 8 ? 8 : fit >= 4 ? 4 : fit >= 2 ? 2 : 1;
+#define BLOCKS(HEIGHT, WIDTH)                                                                 \
+    case HEIGHT * 16 + WIDTH:                                                                 \
+        NAME(sum_blocks)(HEIGHT, WIDTH, rows, data, weights, bias, sums);                     \
+        break;
+    switch (height * 16 + width) {
+        BLOCKS(8, 1) BLOCKS(4, 1) BLOCKS(2, 1) BLOCKS(1, 1)
+        BLOCKS(4, 2) BLOCKS(2, 2) BLOCKS(1, 2)
+        BLOCKS(2, 3) BLOCKS(1, 3) BLOCKS(2, 4) BLOCKS(1, 4)
+        BLOCKS(1, 5) BLOCKS(1, 6) BLOCKS(1, 7) BLOCKS(1, 8)
+    default: break;
+    }
+#undef BLOCKS
+    if (finish->activation == ACT_NONE) return;
+    if (rows->sums_pitch == rows->count)
+        NAME(activate)(finish, sums, rows->rows * rows->count);
+    else
+        for (int64_t row = 0; row < rows->rows; row++)
+            NAME(activate)(finish, (ELEMENT *)sums + row * rows->sums_pitch, rows->count);
+}
+
+/* `count` elements, fewer than two pieces of so many, in two that may overlap. */
+INLINE void NAME(copy_short)(const int64_t piece, const ELEMENT *in, int64_t pitch, int64_t rows,
+                             int64_t count, ELEMENT *out, int64_t out_pitch) {
+    for (int64_t row = 0; row < rows; row++, in += pitch, out += out_pitch) {
+        ELEMENT ends[2 * LANES];
+        memcpy(ends, in, (size_t)piece * sizeof(ELEMENT));
+        memcpy(ends + LANES, in + count - piece, (size_t)piece * sizeof(ELEMENT));
+        memcpy(out, ends, (size_t)piece * sizeof(ELEMENT));
+        memcpy(out + count - piece, ends + LANES, (size_t)piece * sizeof(ELEMENT));
+    }
+}
+
+static void NAME(copy_lines)(const void *from, int64_t pitch, int64_t rows, int64_t count,
+                             void *to, int64_t out_pitch) {
+    const ELEMENT *in = from;
+    ELEMENT *out = to;
+    if (count >= LANES)
+        for (int64_t row = 0; row < rows; row++, in += pitch, out += out_pitch)
+            for (int64_t at = 0; at < count; at += LANES) {
+                const int64_t begin = least(at, count - LANES);
+                STORE(out + begin, LOAD(in + begin));
+            }
+#if LANES > 8
+    else if (count >= 8) NAME(copy_short)(8, in, pitch, rows, count, out, out_pitch);
+#endif
+#if LANES > 4
+    else if (count >= 4) NAME(copy_short)(4, in, pitch, rows, count, out, out_pitch);
+#endif
+#if LANES > 2
+    else if (count >= 2) NAME(copy_short)(2, in, pitch, rows, count, out, out_pitch);
+#endif
+    else if (count == 1) NAME(copy_short)(1, in, pitch, rows, count, out, out_pitch);
+}
+
+/* Pairs of one row: `count` of the first of each, and as many of the second, or one fewer. */
+INLINE void NAME(split_line)(const ELEMENT *in, int64_t count, int64_t pairs, ELEMENT *evens,
+                             ELEMENT *odds) {
+    int64_t done = 0;
+    if (pairs >= LANES) {
+        for (int64_t at = 0; at < pairs; at += LANES) {
+            const int64_t begin = least(at, pairs - LANES);
+            const VEC a = LOAD(in + 2 * begin), b = LOAD(in + 2 * begin + LANES);
+            STORE(evens + begin, EVEN_LANES(a, b));
+            STORE(odds + begin, ODD_LANES(a, b));
+        }
+        done = pairs;
+    } else if (2 * pairs >= LANES) {
+        const VEC a = LOAD(in), b = LOAD(in + 2 * pairs - LANES);
+        const VEC even = EVEN_LANES(a, b), odd = ODD_LANES(a, b);
+        const size_t half = LANES / 2 * sizeof(ELEMENT);
+        memcpy(evens, &even, half);
+        memcpy(odds, &odd, half);
+        memcpy(evens + pairs - LANES / 2, (const char *)&even + half, half);
+        memcpy(odds + pairs - LANES / 2, (const char *)&odd + half, half);
+        done = pairs;
+    }
+    for (int64_t i = done; i < pairs; i++) {
+        evens[i] = in[2 * i];
+        odds[i] = in[2 * i + 1];
+    }
+    if (count > pairs) evens[pairs] = in[2 * pairs];
+}
+
+static void NAME(split_lines)(const void *from, int64_t pitch, int64_t rows, int64_t count,
+                              int64_t pairs, void *to, int64_t out_pitch, int64_t odds) {
+    const ELEMENT *in = from;
+    ELEMENT *out = to;
+    for (int64_t row = 0; row < rows; row++, in += pitch, out += out_pitch)
+        NAME(split_line)(in, count, pairs, out, out + odds);
+}

@@ -1,0 +1,122 @@
+"""Depthwise layers, one channel a group: rows shorter and longer than vectors, any stride."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from deconv_ir.kernels import Convolution, Deconvolution, naive, naive_convolution
+from deconv_ir.kernels.runtime.extension import compiled_module
+from deconv_ir.kernels.runtime.threads import set_threads
+
+module = compiled_module()
+pytestmark = pytest.mark.skipif(module is None, reason="the compiled kernel was not built")
+ISAS = [] if module is None else module.isas()
+KINDS = {"convolution": (Convolution, naive_convolution), "transposed": (Deconvolution, naive)}
+
+# Extents, kernel, strides, dilations, pads and output.
+GEOMETRIES: dict[str, tuple[tuple[int, ...], ...]] = {
+    "rows of a few positions": ((7, 7), (3, 3), (1, 1), (1, 1), (1, 1), (7, 7)),
+    "rows of a vector": ((9, 16), (3, 3), (1, 1), (1, 1), (1, 1), (9, 16)),
+    "rows of two vectors that overlap": ((11, 29), (5, 5), (1, 1), (1, 1), (2, 2), (11, 29)),
+    "rows of nine vectors": ((2, 131), (1, 3), (1, 1), (1, 1), (0, 1), (2, 131)),
+    "every other position": ((13, 37), (3, 3), (2, 2), (1, 1), (1, 1), (7, 19)),
+    "every other of a few": ((8, 15), (5, 5), (2, 2), (1, 1), (2, 2), (4, 8)),
+    "every third position": ((10, 20), (3, 4), (1, 3), (1, 1), (0, 2), (8, 7)),
+    "far taps": ((12, 33), (3, 3), (1, 1), (2, 5), (2, 5), (12, 33)),
+    "one axis": ((150,), (9,), (1,), (3,), (12,), (150,)),
+    "one axis, every other": ((151,), (4,), (2,), (1,), (1,), (75,)),
+    "volume": ((5, 6, 18), (3, 3, 3), (1, 1, 1), (1, 1, 1), (1, 1, 1), (5, 6, 18)),
+    "volume, every other": ((5, 6, 18), (2, 3, 3), (2, 1, 2), (1, 1, 1), (0, 1, 1), (3, 6, 9)),
+    "beyond the data": ((4, 20), (3, 3), (1, 1), (1, 1), (5, 9), (16, 44)),
+}
+
+
+def layer(geometry: str, dtype: np.dtype[Any], random_values: Any, batch: int = 2) -> Any:
+    extents, kernel, *_ = GEOMETRIES[geometry]
+    rng = np.random.default_rng(len(geometry))
+    data = random_values(rng, (batch, 5, *extents), dtype)
+    return data, random_values(rng, (5, 1, *kernel), dtype), random_values(rng, (5,), dtype)
+
+
+def static(geometry: str, bias: Any) -> dict[str, Any]:
+    _, _, strides, dilations, _, _ = GEOMETRIES[geometry]
+    return {"strides": strides, "dilations": dilations, "groups": 5, "bias": bias}
+
+
+@pytest.mark.parametrize("geometry", GEOMETRIES)
+@pytest.mark.parametrize("kind", KINDS)
+def test_against_loops(kind, geometry, dtype, random_values, monkeypatch) -> None:
+    kernel, loops = KINDS[kind]
+    *_, pads, output = GEOMETRIES[geometry]
+    data, weights, bias = layer(geometry, dtype, random_values)
+    expected = loops(data, weights, pads_begin=pads, output=output, **static(geometry, bias))
+    sums = np.float64 if dtype.kind not in "iu" else dtype
+    magnitudes = loops(
+        *(abs(a.astype(sums)) for a in (data, weights)),
+        pads_begin=pads, output=output, **static(geometry, abs(bias.astype(sums))),
+    )  # fmt: skip
+    for isa in ISAS:
+        monkeypatch.setenv("DECONV_IR_ISA", isa)
+        got = kernel(weights, path="direct", **static(geometry, bias)).run(data, pads, output)
+        assert got.dtype == dtype
+        if dtype.kind in "iu":
+            np.testing.assert_array_equal(got, expected, isa)
+            continue
+        ulp = {"float32": 2e-6, "float64": 4e-15, "float16": 1e-3, "bfloat16": 8e-3}[dtype.name]
+        difference = abs(got.astype(np.float64) - expected.astype(np.float64))
+        assert np.all(difference <= ulp * magnitudes), isa
+
+
+@pytest.mark.parametrize("isa", ISAS)
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("geometry", GEOMETRIES)
+def test_nothing_around_the_data_is_read(
+    kind, geometry, isa, random_values, dtype_of, monkeypatch
+) -> None:
+    """The data lie among NaN; and NaN in one channel reaches what its taps do, as in the loops."""
+    monkeypatch.setenv("DECONV_IR_ISA", isa)
+    kernel, loops = KINDS[kind]
+    *_, pads, output = GEOMETRIES[geometry]
+    data, weights, bias = layer(geometry, dtype_of("float32"), random_values)
+    packed = kernel(weights, path="direct", **static(geometry, bias))
+    expected = packed.run(data, pads, output)
+    among = np.full([n + 2 for n in data.shape], np.nan, np.float32)
+    inside = among[(slice(1, -1),) * data.ndim]
+    inside[...] = data
+    np.testing.assert_array_equal(packed.run(inside, pads, output), expected)
+    last = (-1,) * (data.ndim - 2)
+    data[(0, 2, *last)] = np.nan
+    data[(1, 3, *last)] = np.inf
+    with np.errstate(invalid="ignore"):
+        reached = loops(data, weights, pads_begin=pads, output=output, **static(geometry, bias))
+    got = packed.run(data, pads, output)
+    np.testing.assert_array_equal(np.isfinite(got), np.isfinite(reached))
+    np.testing.assert_array_equal(np.where(np.isfinite(got), got, 0),
+                                  np.where(np.isfinite(got), expected, 0))  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("geometry", GEOMETRIES)
+def test_bits_depend_on_nothing_but_the_layer(kind, geometry, random_values, dtype_of) -> None:
+    kernel, _ = KINDS[kind]
+    *_, pads, output = GEOMETRIES[geometry]
+    data, weights, bias = layer(geometry, dtype_of("float32"), random_values, batch=9)
+    set_threads(1)
+    expected = kernel(weights, path="direct", **static(geometry, bias)).run(data, pads, output)
+    for threads, scratch_bytes in ((2, 64 << 20), (3, 4096)):
+        set_threads(threads)
+        other = kernel(weights, path="direct", scratch_bytes=scratch_bytes,
+                       **static(geometry, bias))  # fmt: skip
+        np.testing.assert_array_equal(other.run(data, pads, output), expected)
+        np.testing.assert_array_equal(other.run(data[3:4], pads, output), expected[3:4])
+
+
+def test_plan_says_so() -> None:
+    weights = np.ones((32, 1, 3, 3), np.float32)
+    kernel = Convolution(weights, strides=(1, 1), dilations=(1, 1), groups=32, path="direct")
+    plan = kernel.plan((1, 32, 40, 40), (1, 1), (40, 40))
+    assert plan.details["depthwise"]
+    assert str(plan).startswith("depthwise sums")
