@@ -85,14 +85,16 @@ class BoundModel:
         """
         return dict(zip(self._names, self.compute(profile), strict=True))
 
-    def compute(self, profile: Profile | None = None) -> list[Array]:
-        """Compute all tensors that the executor is asked for; see `run`."""
+    def compute(
+        self, profile: Profile | None = None, variables: dict[str, Array] | None = None
+    ) -> list[Array]:
+        """Compute all tensors that the executor is asked for; see `run` and `Executor.run`."""
         if self._arrays is None:
             raise InputError("the model is bound to shapes; bind arrays to run it")
         executor, plan = self._executor(), self.plan
         try:
             observer = None if profile is None else _record(profile, plan)
-            results = executor.run(plan, self._arrays, observer)
+            results = executor.run(plan, self._arrays, observer, variables)
         except MemoryError as error:
             raise out_of_memory(
                 plan.peak_bytes, error, subject="the model", file=executor.graph.file

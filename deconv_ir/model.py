@@ -33,8 +33,9 @@ if TYPE_CHECKING:
     from deconv_ir.arrays.casting import Cast
     from deconv_ir.bound import BoundModel
     from deconv_ir.execute.profile import Profile
+    from deconv_ir.execute.variables import Variables
     from deconv_ir.ir.dtypes import Array
-    from deconv_ir.state import State, Variables
+    from deconv_ir.state import State
 
     Inputs = Mapping[str, ArrayLike] | Iterable[ArrayLike] | ArrayLike
     Dims = Sequence[int | Interval | None] | None
@@ -308,12 +309,12 @@ class Model(Tileable):
     ) -> dict[str, Array]:
         """Run with the values of variables, and put the new ones in their place."""
         variables = self._variables
-        known = frozenset(values).intersection(variables.readers)
-        graph, read = variables.with_values(values)
+        known, read = variables.known(values), variables.read(values)
+        graph = variables.with_parameters(known)
         describe = _arrays().describe
         infos = {i: describe(a) for i, a in arrays.items()}
         infos |= {i: describe(a)._replace(value=None) for i, a in read.items()}
-        sources = (*wanted.values(), *variables.assigned.values())
+        sources = (*wanted.values(), *variables.assigned.values(), *variables.inner)
         bound = _bound_model()(
             lambda: self._executors.get(
                 (known, sources), lambda: Executor(graph, self.context, sources, self.memory_limit)
@@ -323,13 +324,17 @@ class Model(Tileable):
             infos,
             arrays | read,
         )
-        results = bound.compute(profile)
-        values.update(zip(variables.assigned, results[len(wanted) :], strict=True))
+        after = dict(values)
+        results = bound.compute(profile, after)
+        of_bodies = {name: a for name, a in after.items() if a is not values.get(name)}
+        kept = _arrays().own(list(of_bodies.values()), [*arrays.values(), *read.values(), *results])
+        values.update(zip(of_bodies, kept, strict=True))
+        values.update(zip(variables.assigned, results[len(wanted) :], strict=False))
         return dict(zip(wanted, results, strict=False))
 
     @functools.cached_property
     def _variables(self) -> Variables:
-        from deconv_ir.state import Variables
+        from deconv_ir.execute.variables import Variables
 
         return Variables(self.graph)
 

@@ -24,6 +24,7 @@ from deconv_ir.kernels.runtime.locks import ForkSafeLock
 from deconv_ir.ops.values import actual
 
 if TYPE_CHECKING:
+    from deconv_ir.execute.variables import Variables
     from deconv_ir.ir.body import Body
     from deconv_ir.ir.dtypes import Array
 
@@ -71,7 +72,7 @@ class Executor:
         memory_limit: int | None = None,
     ) -> None:
         self.graph = graph
-        self._bodies = BodyExecutors(context, memory_limit)
+        self._bodies = BodyExecutors(graph, context, memory_limit)
         self.context = context._replace(run_body=self._bodies.run)
         self.wanted = tuple(wanted)
         self.memory_limit = memory_limit
@@ -145,7 +146,11 @@ class Executor:
             return self._prepared
 
     def run(
-        self, plan: Plan, inputs: Mapping[int, Array], observer: Observer | None = None
+        self,
+        plan: Plan,
+        inputs: Mapping[int, Array],
+        observer: Observer | None = None,
+        variables: dict[str, Array] | None = None,
     ) -> list[Array]:
         """Compute the wanted tensors.
 
@@ -157,6 +162,8 @@ class Executor:
             Index of a Parameter layer -> its array.
         observer : callable, optional
             Told of each step when it began and ended.
+        variables : dict, optional
+            The values of the variables of bodies, which read and write them.
 
         Raises
         ------
@@ -181,13 +188,14 @@ class Executor:
         for index, slot in plan.inputs.items():
             values[slot] = inputs[index]
         buffers: list[Any] = [None] * len(plan.capacities)
+        variables = {} if variables is None else variables
         # Infinities and NaNs are results here, not mistakes to warn of.
         with np.errstate(all="ignore"):
             for step in plan.steps:
                 began = 0.0 if observer is None else perf_counter()
                 call = step.call
-                if observer is not None and step.layer in plan.bodies:
-                    call = self._observed(step, observer)
+                if step.layer in plan.bodies:
+                    call = self._with_bodies(step, variables, observer)
                 self._step(step, call, values, buffers, plan.capacities)
                 if observer is not None:
                     observer(step, began, perf_counter())
@@ -195,13 +203,14 @@ class Executor:
             self._last_run, self._weight_bytes = plan, prepared.weight_bytes
         return [values[slot] for slot in plan.wanted]
 
-    def _observed(self, step: Step, observer: Observer) -> Call:
+    def _with_bodies(
+        self, step: Step, variables: dict[str, Array], observer: Observer | None
+    ) -> Call:
         """Return what computes a step with bodies, and tells their steps."""
         assert self._prepared is not None, "it runs"
         operation = self._prepared.graph.layers[step.layer].operation
-        run_body = functools.partial(
-            self._bodies.run, observer=functools.partial(observer.within, step)
-        )
+        within = None if observer is None else functools.partial(observer.within, step)
+        run_body = functools.partial(self._bodies.run, variables=variables, observer=within)
         context = self.context._replace(run_body=run_body)
         return lambda arrays, out: operation.execute(arrays, context)
 
@@ -233,28 +242,31 @@ class Executor:
 
 
 class BodyExecutors:
-    """Runs the bodies of layers; each has an executor of its own.
+    """Runs the bodies of a graph's layers; each has executors of its own.
 
     Parameters
     ----------
+    graph : Graph
     context : Context
     memory_limit : int or None
         Bytes that a run of a body may take; None: what is available.
     """
 
-    def __init__(self, context: Context, memory_limit: int | None) -> None:
+    def __init__(self, graph: Graph, context: Context, memory_limit: int | None) -> None:
+        self._graph = graph
         self._context = context
         self._memory_limit = memory_limit
         self._lock = ForkSafeLock()
-        self._executors: dict[int, Executor] = {}  # by the identity of a body, which it keeps
-        self._kept: list[Body] = []
+        # By the identity of a body, which the graph keeps, and the variables that have values.
+        self._executors: dict[tuple[int, frozenset[str]], Executor] = {}
+        self._variables: dict[int, Variables] = {}
 
     def plan_all(self, layer: Layer, inputs: Infos) -> tuple[tuple[str, Plan], ...]:
         """Plan the bodies of a layer."""
         operation = layer.operation
         parameters = operation.infer_parameters(inputs, self._context)
         return tuple(
-            (body.name, self._plan(body, self._executor(body), given))
+            (body.name, self._plan(self._executor(body, frozenset()), given))
             for body, given in zip(operation.bodies, parameters, strict=True)
         )
 
@@ -262,28 +274,50 @@ class BodyExecutors:
         self,
         body: Body,
         given: Mapping[int, Array],
+        variables: dict[str, Array] | None = None,
         observer: Callable[[str, Plan], Observer] | None = None,
     ) -> Sequence[Array]:
         """Run a body; see `Context.run_body`."""
-        executor = self._executor(body)
+        values = {} if variables is None else variables
+        own = self._variables_of(body)
+        executor = self._executor(body, own.known(values))
         infos = {index: _info(body, index, given[index]) for index in sorted(given)}
-        plan = self._plan(body, executor, infos)
-        return executor.run(plan, given, None if observer is None else observer(body.name, plan))
+        read = own.read(values)
+        infos |= {
+            index: actual(array)._replace(value=None, reals=None) for index, array in read.items()
+        }
+        plan = self._plan(executor, infos)
+        seen = None if observer is None else observer(body.name, plan)
+        results = executor.run(plan, {**given, **read}, seen, values)
+        values.update(zip(own.assigned, results[len(body.results) :], strict=True))
+        return results[: len(body.results)]
 
-    def _executor(self, body: Body) -> Executor:
+    def _variables_of(self, body: Body) -> Variables:
         with self._lock:
-            found = self._executors.get(id(body))
+            if id(body) not in self._variables:
+                from deconv_ir.execute.variables import Variables
+
+                if not self._variables:
+                    Variables(self._graph)  # those of bodies must be others
+                self._variables[id(body)] = Variables(body.graph)
+            return self._variables[id(body)]
+
+    def _executor(self, body: Body, known: frozenset[str]) -> Executor:
+        variables = self._variables_of(body)
+        with self._lock:
+            found = self._executors.get((id(body), known))
             if found is None:
                 sources = (body.graph.topology.sources[result][0] for result in body.results)
                 wanted = [source for source in sources if source is not None]
-                found = Executor(body.graph, self._context, wanted, self._memory_limit)
-                self._executors[id(body)] = found
-                self._kept.append(body)
+                wanted += variables.assigned.values()
+                graph = variables.with_parameters(known)
+                found = Executor(graph, self._context, wanted, self._memory_limit)
+                self._executors[id(body), known] = found
             return found
 
-    def _plan(self, body: Body, executor: Executor, infos: dict[int, TensorInfo]) -> Plan:
+    def _plan(self, executor: Executor, infos: dict[int, TensorInfo]) -> Plan:
         def outputs() -> Sequence[Infos]:
-            return infer(body.graph, self._context, infos).outputs
+            return infer(executor.graph, self._context, infos).outputs
 
         return executor.plan(tuple(infos.values()), outputs)
 

@@ -152,6 +152,42 @@ def variable(kind: str, dynamic: bool, *, version: int) -> Built:
     return model, [[np.array([[n, 0.5]], dtype)] for n in range(3)]
 
 
+def variable_in_body(kind: str, dynamic: bool, *, branch: bool = False) -> Built:
+    """A Loop, or an If in it on even iterations, adds to a variable of its own."""
+    o, dtype = ov.opset6, KINDS[kind]
+    x = o.parameter(shape_of(1, 2, dynamic=dynamic), dtype, name="x")
+    count = o.parameter([], np.int64, name="count")
+
+    def adding(piece: Any) -> tuple[Any, Any]:
+        start = o.constant(np.array([[1, 2]], dtype))
+        total = o.add(o.read_value(start, "total", dtype, [1, 2]), piece)
+        return o.result(total), o.assign(total, "total")
+
+    piece, number = o.parameter([1, 2], dtype), o.parameter([], np.int64)
+    if branch:
+        o8 = ov.opset8
+        even = o8.equal(o8.mod(number, o8.constant(np.int64(2))), o8.constant(np.int64(0)))
+        a, b = o.parameter([1, 2], dtype), o.parameter([1, 2], dtype)
+        then_result, assign = adding(a)
+        else_result = o.result(b)
+        choice = o8.if_op(even.output(0))
+        choice.set_then_body(ov.Model([then_result], [assign], [a], "then"))
+        choice.set_else_body(ov.Model([else_result], [b], "else"))
+        choice.set_input(piece.output(0), a, b)
+        found, sinks = o.result(choice.set_output(then_result, else_result)), []
+    else:
+        found, assign = adding(piece)
+        sinks = [assign]
+    go = o.result(o.constant(True))
+    layer = ov.opset8.loop(count, o.constant(True))
+    layer.set_function(ov.Model([go, found], sinks, [piece, number], "body"))
+    layer.set_special_body_ports([1, 0])
+    layer.set_invariant_input(piece, x.output(0))
+    everything = layer.get_concatenated_slices(found.output(0), 0, 1, 1, -1, 0)
+    model = ov.Model([o.result(everything)], [x, count], "accumulating")
+    return model, [[np.array([[n, 0.5]], dtype), np.int64(n)] for n in (2, 1, 3, 4)]
+
+
 BUILDERS: dict[str, Callable[[str, bool], Built]] = {
     "tensor iterator": tensor_iterator,
     "tensor iterator, backward": lambda k, d: tensor_iterator(k, d, backward=True),
@@ -164,6 +200,8 @@ BUILDERS: dict[str, Callable[[str, bool], Built]] = {
     "if": branches,
     "variable 3": lambda k, d: variable(k, d, version=3),
     "variable 6": lambda k, d: variable(k, d, version=6),
+    "variable of a body": variable_in_body,
+    "variable of a branch in a body": lambda k, d: variable_in_body(k, d, branch=True),
 }
 
 

@@ -23,6 +23,7 @@ class ReadValue(Operation):
     """The value of a variable, `init_value` until it is assigned."""
 
     sharing = Sharing.WHOLE
+    is_repeatable = False
 
     variable_id: str = attribute(text())
 
@@ -45,6 +46,7 @@ class ReadValue6(Operation):
     """The value of a variable, `init_value` or zeros until it is assigned."""
 
     sharing = Sharing.WHOLE
+    is_repeatable = False
 
     variable_id: str = attribute(text())
     variable_type: ElementType | None = attribute(element_type())
@@ -94,6 +96,7 @@ class Assign(Operation):
     """A new value of a variable, for the next run."""
 
     sharing = Sharing.WHOLE
+    is_repeatable = False
 
     variable_id: str = attribute(text())
 

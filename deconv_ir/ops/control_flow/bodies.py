@@ -22,6 +22,10 @@ class WithBodies(Operation):
 
     checks_values = False
 
+    @property
+    def is_repeatable(self) -> bool:
+        return all(x.operation.is_repeatable for body in self.bodies for x in body.graph.layers)
+
     def infer_bodies(self, inputs: Infos, context: Context) -> Iterator[tuple[Body, Inference]]:
         """Infer each body that may run.
 

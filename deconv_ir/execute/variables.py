@@ -1,0 +1,110 @@
+"""Variables of a graph: what ReadValue reads and Assign writes, from one run to the next."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from deconv_ir.errors import IRError, UnsupportedError
+from deconv_ir.ir.body import walk_graphs
+from deconv_ir.ir.graph import Graph, Layer, Source
+from deconv_ir.ops.constants.parameter import Parameter
+
+if TYPE_CHECKING:
+    from deconv_ir.ir.dtypes import Array, ElementType
+
+
+class Variables:
+    """The variables of a graph.
+
+    A graph reads them when it begins, and writes them when it ends; bodies have variables of
+    their own, which each iteration reads and writes.
+
+    Attributes
+    ----------
+    readers : dict
+        Name -> indices of the layers that read it.
+    assigned : dict
+        Name -> the tensor that is assigned to it.
+    inner : list of Source
+        An output of each layer whose bodies have variables.
+
+    Raises
+    ------
+    IRError
+        A variable is assigned twice.
+    UnsupportedError
+        A graph and the body of one of its layers have the same variable.
+    """
+
+    def __init__(self, graph: Graph) -> None:
+        self.graph = graph
+        self.readers: dict[str, list[int]] = {}
+        self.assigned: dict[str, Source] = {}
+        self.inner: list[Source] = []
+        for index, layer in enumerate(graph.layers):
+            name = _variable(layer)
+            if layer.type == "ReadValue" and name is not None:
+                self.readers.setdefault(name, []).append(index)
+            elif layer.type == "Assign" and name is not None:
+                (source,) = graph.topology.sources[index]
+                assert source is not None, "a graph with loose inputs does not load"
+                if name in self.assigned:
+                    raise _located(IRError(f"variable {name!r} is assigned twice"), graph, layer)
+                self.assigned[name] = source
+        own = self.readers.keys() | self.assigned.keys()
+        for index, layer in enumerate(graph.layers):
+            parts = (part for body in layer.operation.bodies for part in walk_graphs(body.graph))
+            within = [(part, x) for part in parts for x in part.layers if _variable(x) is not None]
+            if within:
+                self.inner.append((index, 0))
+            for part, x in within:
+                if _variable(x) in own:
+                    message = f"variable {_variable(x)!r} is also used outside of this body"
+                    raise _located(UnsupportedError(message), part, x)
+
+    def known(self, values: Mapping[str, Array]) -> frozenset[str]:
+        """Return the variables that are read and have values."""
+        return frozenset(self.readers.keys() & values.keys())
+
+    def with_parameters(self, known: frozenset[str]) -> Graph:
+        """Return the graph with Parameters in place of what reads these variables."""
+        if not known:
+            return self.graph
+        layers = list(self.graph.layers)
+        for index in (index for name in known for index in self.readers[name]):
+            stated = getattr(layers[index].operation, "variable_shape", None)
+            parameter = Parameter(shape=stated, element_type=self._type(index))
+            layers[index] = layers[index]._replace(type="Parameter", operation=parameter, inputs=())
+        ids = {layers[index].id for name in known for index in self.readers[name]}
+        edges = tuple(edge for edge in self.graph.edges if edge.to_layer not in ids)
+        return self.graph.replace(layers=tuple(layers), edges=edges)
+
+    def read(self, values: Mapping[str, Array]) -> dict[int, Array]:
+        """Return the values that are read, by the indices of the layers that do.
+
+        Raises
+        ------
+        InputError
+            A value does not fit its variable.
+        """
+        from deconv_ir.arrays.fitting import fit
+
+        arrays = {}
+        for name in sorted(self.known(values)):
+            for index in self.readers[name]:
+                stated = getattr(self.graph.layers[index].operation, "variable_shape", None)
+                arrays[index] = fit(values[name], name, stated, self._type(index), cast=False)
+        return arrays
+
+    def _type(self, index: int) -> ElementType | None:
+        layer = self.graph.layers[index]
+        return getattr(layer.operation, "variable_type", None) or layer.outputs[0].element_type
+
+
+def _variable(layer: Layer) -> str | None:
+    return getattr(layer.operation, "variable_id", None)
+
+
+def _located(error: IRError | UnsupportedError, graph: Graph, layer: Layer) -> Exception:
+    return error.locate(file=graph.file, line=layer.line, layer=layer.label)
