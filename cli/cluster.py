@@ -6,16 +6,20 @@ import contextlib
 import logging
 import os
 import signal
+from collections import Counter
 from collections.abc import Iterator
 from multiprocessing import resource_tracker
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
-from deconv_ir.tiling.remote import ModelFile, RemoteModel, import_dask
+from deconv_ir.errors import ResourceError
+from deconv_ir.tiling.remote import ModelFile, RemoteModel, import_dask, memory_of_worker
 
-from .common import STREAM, Mistake
+from .common import STREAM, Mistake, note
 
 if TYPE_CHECKING:
     from deconv_ir import Model
+    from deconv_ir.tiling.remote import WorkerMemory
 
     from .request import Request
 
@@ -49,6 +53,10 @@ def worker_threads(request: Request) -> int | None:
 def connect(request: Request) -> Iterator[Any]:
     """Yield a client of the cluster that the options name, or of one with N local workers."""
     distributed = import_dask("distributed")
+    # Its messages about workers and connections that end are not the user's concern.
+    import_dask().config.set({"logging.distributed": "critical"})
+    for name in ("distributed", "distributed.client"):
+        logging.getLogger(name).setLevel(_SILENT)
     if request.workers is not None:
         if request.scheduler is not None or request.scheduler_file is not None:
             raise Mistake("--workers starts a cluster, --scheduler names one (use one of them)")
@@ -66,7 +74,24 @@ def connect(request: Request) -> Iterator[Any]:
         shown = request.scheduler_file or address
         raise Mistake(f"no scheduler at {shown}: {error}") from error
     with client:
+        if not client.nthreads():
+            note(f"waiting for a worker to join the scheduler at {client.scheduler.address}")
+            client.wait_for_workers(1)
         yield client
+
+
+def tile_budget(client: Any) -> int:
+    """Return the bytes that a tile may take on any worker, where nobody says."""
+    threads = client.nthreads()
+    on_host: Counter[str | None] = Counter()
+    for address, count in threads.items():
+        on_host[urlsplit(address).hostname] += count
+    memory: dict[str, WorkerMemory] = _answer(client.run, memory_of_worker)
+    shares: list[int] = [
+        min(m.of_host // on_host[urlsplit(w).hostname], m.of_worker // threads.get(w, 1))
+        for w, m in memory.items()
+    ]
+    return min(shares)
 
 
 def _start_workers(distributed: Any, count: int) -> Any:
@@ -75,9 +100,6 @@ def _start_workers(distributed: Any, count: int) -> Any:
     A Ctrl-C of the terminal reaches the processes of a group all at once.  Here it waits while
     the workers start: the threads that start them, and they, inherit that it is blocked.
     """
-    # Their messages about a worker that ended are not the user's concern, nor those of the end.
-    import_dask().config.set({"logging.distributed": "critical"})
-    logging.getLogger("distributed").setLevel(_SILENT)
     resource_tracker.ensure_running()  # it would unblock the signal
     blocked = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
@@ -116,15 +138,49 @@ def submit(client: Any, function: Any, *arguments: Any) -> Any:
     return client.submit(function, *arguments, pure=False, retries=_RETRIES)
 
 
-def completed(client: Any, futures: Any) -> Iterator[Any]:
-    """Yield futures as they complete; those that are left are cancelled when this ends early."""
+def completed(client: Any, futures: Any, *, in_order: bool = False) -> Iterator[Any]:
+    """Yield futures as they complete; those that are left are cancelled when this ends early.
+
+    In order: as they were submitted, each to be waited for.
+    """
     distributed = import_dask("distributed")
     pending = list(futures)
     try:
-        for future in distributed.as_completed(pending):
+        for future in pending if in_order else distributed.as_completed(pending):
             yield future
             # A result that is fetched is not computed again, whatever its worker does.
             future.release()
     except BaseException:
-        client.cancel(pending, force=True)
+        # Where the connection is lost, there is nobody to tell.
+        if client.status == "running":
+            client.cancel(pending, force=True)
         raise
+
+
+def result_of(future: Any) -> Any:
+    """Return the result of a task.
+
+    Raises
+    ------
+    ResourceError
+        The workers died that tried it.
+    Mistake
+        The cluster cannot be reached, or its workers lack a package.
+    """
+    return _answer(future.result)
+
+
+def _answer(function: Any, *arguments: Any) -> Any:
+    """Call a function that waits for a cluster."""
+    distributed = import_dask("distributed")
+    try:
+        return function(*arguments)
+    except distributed.KilledWorker as error:
+        message = "the workers that tried it died, perhaps for want of memory"
+        raise ResourceError(message, hint="--memory-limit makes tiles smaller") from error
+    except (distributed.CancelledError, distributed.comm.CommClosedError) as error:
+        hint = "use --resume to continue"
+        raise Mistake(f"lost the connection to the scheduler ({hint})") from error
+    except ImportError as error:
+        message = f"a worker cannot import what it needs: {error}"
+        raise Mistake(f"{message} (install the same deconv-ir there)") from error

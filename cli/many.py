@@ -17,7 +17,16 @@ from deconv_ir.errors import DeconvError, one_line
 from deconv_ir.formats import npy
 
 from .batch import run_batch
-from .cluster import completed, connect, is_local, send_model, submit, wants_cluster, worker_threads
+from .cluster import (
+    completed,
+    connect,
+    is_local,
+    result_of,
+    send_model,
+    submit,
+    wants_cluster,
+    worker_threads,
+)
 from .common import (
     EXIT_DIFFERS,
     EXIT_MISTAKE,
@@ -314,8 +323,11 @@ class _Runner:
             for future in completed(client, tasks):
                 item, stamps = tasks[future]
                 try:
-                    written = future.result()
+                    written = result_of(future)
                 except (DeconvError, MemoryError, OSError) as error:
+                    if isinstance(error, DeconvError):  # as the user has named it
+                        named = {os.path.realpath(path): str(path) for path in item.files.values()}
+                        error.file = named.get(error.file or "", error.file)
                     self._fail([item], error)
                     continue
                 for name, stamp in written.items():

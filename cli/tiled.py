@@ -6,7 +6,7 @@ import contextlib
 import os
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +23,7 @@ from deconv_ir.formats.volumes import (
 from deconv_ir.ir.boxes import Box, box_shape
 from deconv_ir.ir.shapes import element_count
 from deconv_ir.tiling.grid import Grid, fit_tile
+from deconv_ir.tiling.remote import TiledFiles, compute_tile, measure_box
 from deconv_ir.tiling.stream import (
     FileReader,
     Stream,
@@ -31,9 +32,19 @@ from deconv_ir.tiling.stream import (
     default_budget,
     parse_tile,
 )
-from deconv_ir.tiling.two_pass import precompute
+from deconv_ir.tiling.two_pass import Precomputed, measure_here, precompute
 
-from .cluster import completed, connect, is_local, send_model, submit, wants_cluster, worker_threads
+from .cluster import (
+    completed,
+    connect,
+    is_local,
+    result_of,
+    send_model,
+    submit,
+    tile_budget,
+    wants_cluster,
+    worker_threads,
+)
 from .common import EXIT_OK, Mistake, print_json
 from .guard import guard_run
 from .inputs import pair
@@ -55,8 +66,6 @@ def run_tiled(model: Model, request: Request) -> int:
     """Compute the output tile by tile; it appears under its name when it is complete."""
     request.require_none_of(NOT_IN_TILES, "cannot be combined with --tile")
     assert request.tile is not None, "the caller has seen it"
-    if request.two_pass and wants_cluster(request):
-        raise Mistake("--two-pass requires one process")
     given = pair("--input", request.inputs, list(model.inputs))
     target = _target(request)
     inputs = {name: open_volume(path) for name, path in given.items()}
@@ -72,10 +81,16 @@ def run_tiled(model: Model, request: Request) -> int:
         journal = Journal(_beside(target, ".partial.tiles"), {})
         check_types(run, inputs)
         tile = _given_tile(run, request, journal)
-        if request.two_pass:
-            run = precompute(run, tile, FileReader(run, inputs), _budget(request))
-        grid = Grid(run.shape, tile or choose_tile(run, _budget(request)))
-        return _Job(model, request, run, grid, inputs, target).run()
+        _require_fresh(_beside(target, ".partial"), request)
+        where = connect(request) if wants_cluster(request) else contextlib.nullcontext()
+        with where as client:
+            place = _OnCluster(client, model, request, inputs) if client else _Here(inputs)
+            budget = _budget(request, client)
+            results: Sequence[Precomputed] = ()
+            if request.two_pass:
+                run, results = precompute(run, tile, place.measure, budget)
+            grid = Grid(run.shape, tile or choose_tile(run, budget))
+            return _Job(model, request, run, grid, inputs, target).run(place, results)
 
 
 def _target(request: Request) -> Path:
@@ -122,13 +137,86 @@ def _given_tile(run: TiledRun, request: Request, journal: Journal) -> tuple[int,
     return None
 
 
-def _budget(request: Request) -> int:
-    """Return the bytes that a tile may take."""
+def _require_fresh(partial: Path, request: Request) -> None:
+    """Require that what an interrupted run has left is to be continued or replaced."""
+    if partial.exists() and not (request.force or request.resume):
+        raise Mistake(
+            f"{partial} is left of an interrupted run "
+            "(use --resume to continue it, --force to start again)"
+        )
+
+
+def _budget(request: Request, client: Any) -> int:
+    """Return the bytes that a tile may take, in any of the processes."""
     if request.memory_limit is None:
-        return default_budget()
+        return default_budget() if client is None else tile_budget(client)
     import psutil
 
     return request.memory_limit - int(psutil.Process().memory_info().rss)
+
+
+class _Here:
+    """Computes tiles in this process."""
+
+    def __init__(self, inputs: Mapping[str, Volume]) -> None:
+        self._inputs = inputs
+
+    def measure(
+        self, run: TiledRun, results: Sequence[Precomputed], layer: int, boxes: Iterable[Box]
+    ) -> Iterable[tuple[Box, Any]]:
+        """Measure boxes of the input of a layer."""
+        return measure_here(FileReader(run, self._inputs))(run, results, layer, boxes)
+
+    def compute(
+        self, job: _Job, results: Sequence[Precomputed], left: Mapping[int, Box]
+    ) -> Iterator[int]:
+        """Compute tiles; yield the number of each."""
+        stream = Stream(job.run_, self._inputs, open_volume(str(job.partial), "r+"))
+        for number, box in left.items():
+            stream.compute(box)
+            job.journal.add(number)
+            yield number
+
+
+class _OnCluster:
+    """Has tiles computed on a cluster, whose workers read, write and record them themselves."""
+
+    def __init__(
+        self, client: Any, model: Model, request: Request, inputs: Mapping[str, Volume]
+    ) -> None:
+        self._client, self._remote = client, send_model(client, model, request)
+        wanted = request.wanted
+        self._name, self._threads = wanted[0] if wanted else None, worker_threads(request)
+        self._inputs = {name: os.path.realpath(volume.path) for name, volume in inputs.items()}
+
+    def measure(
+        self, run: TiledRun, results: Sequence[Precomputed], layer: int, boxes: Iterable[Box]
+    ) -> Iterable[tuple[Box, Any]]:
+        """Measure boxes of the input of a layer."""
+        files, all_boxes = self._files("", Journal(Path(), {})), list(boxes)
+        arguments = self._remote, files, self._send(results), layer
+        tasks = [submit(self._client, measure_box, *arguments, box) for box in all_boxes]
+        # In order: sums depend on it.
+        found = completed(self._client, tasks, in_order=True)
+        yield from zip(all_boxes, map(result_of, found), strict=True)
+
+    def compute(
+        self, job: _Job, results: Sequence[Precomputed], left: Mapping[int, Box]
+    ) -> Iterator[int]:
+        """Compute tiles; yield the number of each."""
+        journal = Journal(job.journal.path.resolve(), job.journal.header)
+        arguments = self._remote, self._files(str(job.partial), journal), self._send(results)
+        tasks = [submit(self._client, compute_tile, *arguments, *one) for one in left.items()]
+        yield from map(result_of, completed(self._client, tasks))
+
+    def _files(self, output: str, journal: Journal) -> TiledFiles:
+        return TiledFiles(
+            self._inputs, os.path.realpath(output), self._name, journal, self._threads
+        )
+
+    def _send(self, results: Sequence[Precomputed]) -> Any:
+        """Return a future of results, which may be large."""
+        return submit(self._client, tuple, results)
 
 
 class _Job:
@@ -157,48 +245,21 @@ class _Job:
         header["shape"], header["tile"] = grid.shape, grid.tile
         self.journal = Journal(_beside(target, ".partial.tiles"), header)
 
-    def run(self) -> int:
+    def run(self, place: _Here | _OnCluster, results: Sequence[Precomputed]) -> int:
         """Compute what is missing."""
         began = time.perf_counter()
         done = self._begin()
         skipped = len(done)
         elements = 0
         left = {n: box for n, box in enumerate(self.grid.boxes()) if n not in done}
-        compute = self._on_cluster if wants_cluster(self.request) else self._here
         with _progress(len(self.grid), self.request) as advance:
             advance(skipped, 0.0)
-            for number in compute(left):
+            for number in place.compute(self, results, left):
                 elements += element_count(box_shape(left[number]))
                 advance(1, elements / (time.perf_counter() - began))
         self._finish()
         self._report(skipped, time.perf_counter() - began, elements)
         return EXIT_OK
-
-    def _here(self, left: Mapping[int, Box]) -> Iterator[int]:
-        """Compute tiles in this process; yield the number of each."""
-        stream = Stream(self.run_, self.inputs, open_volume(str(self.partial), "r+"))
-        for number, box in left.items():
-            stream.compute(box)
-            self.journal.add(number)
-            yield number
-
-    def _on_cluster(self, left: Mapping[int, Box]) -> Iterator[int]:
-        """Compute tiles on a cluster; workers read, write and record them themselves."""
-        from deconv_ir.tiling.remote import TiledFiles, compute_tile
-
-        wanted = self.request.wanted
-        files = TiledFiles(
-            {name: os.path.realpath(volume.path) for name, volume in self.inputs.items()},
-            os.path.realpath(self.partial),
-            wanted[0] if wanted else None,
-            os.path.realpath(self.journal.path),
-            worker_threads(self.request),
-        )
-        with connect(self.request) as client:
-            remote = send_model(client, self.model, self.request)
-            tasks = [submit(client, compute_tile, remote, files, n, box) for n, box in left.items()]
-            for future in completed(client, tasks):
-                yield future.result()
 
     def _begin(self) -> set[int]:
         """Create the partial result, or take up that of an interrupted run."""
@@ -214,11 +275,6 @@ class _Job:
             raise Mistake(
                 f"{self.partial} cannot be resumed: {', '.join(changed)} changed "
                 "(use --force to start again)"
-            )
-        if self.partial.exists() and not self.request.force:
-            raise Mistake(
-                f"{self.partial} is left of an interrupted run "
-                "(use --resume to continue it, --force to start again)"
             )
         dtype = self.run_.dtype
         create_volume(self.partial, self.grid.shape, dtype, self.grid.tile)

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from deconv_ir.ir.dtypes import Array
 
 SUFFIXES = (".npy", ".zarr")
+_LINE = "{:015d}\n"
 
 
 class Volume(Protocol):
@@ -171,6 +172,9 @@ def remove_volume(path: Path) -> None:
 class Journal:
     """The tiles of a partial result that are complete: a header, then a number a line.
 
+    Lines are of one width: where a file system of several machines lets two of them append at
+    the same place, one is lost, and no other number appears.
+
     Parameters
     ----------
     path : Path
@@ -196,10 +200,10 @@ class Journal:
 
     def start(self, done: set[int]) -> None:
         """Write the header and what is complete already."""
-        lines = [json.dumps(self.header), *map(str, sorted(done))]
-        self.path.write_text("\n".join(lines) + "\n")
+        lines = [json.dumps(self.header) + "\n", *map(_LINE.format, sorted(done))]
+        self.path.write_text("".join(lines))
 
     def add(self, number: int) -> None:
         """Record a tile whose elements are written."""
         with self.path.open("a") as stream:
-            stream.write(f"{number}\n")
+            stream.write(_LINE.format(number))

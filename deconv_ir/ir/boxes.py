@@ -101,6 +101,8 @@ class LayerTile(NamedTuple):
 class Statistic(Protocol):
     """The whole axes of its first input that a layer needs; boxes of that are added in turn.
 
+    Boxes may be measured anywhere, such as on the workers of a cluster.
+
     Attributes
     ----------
     inputs : int
@@ -114,16 +116,20 @@ class Statistic(Protocol):
     >>> data, axes = TensorInfo((1, 4), F32), TensorInfo((1,), I64, value=(1,))
     >>> mean = find_operation("ReduceMean")()
     >>> found: Statistic = mean.statistic([data, axes], mean.infer([data, axes], Context()))
-    >>> found.add(((0, 1), (0, 2)), np.array([[1.0, 2.0]]))
-    >>> found.add(((0, 1), (2, 4)), np.array([[3.0, 6.0]]))
+    >>> found.add(((0, 1), (0, 2)), found.measure(np.array([[1.0, 2.0]])))
+    >>> found.add(((0, 1), (2, 4)), found.measure(np.array([[3.0, 6.0]])))
     >>> found.result().execute([], Context())
     (array([3.], dtype=float32),)
     """
 
     inputs: int
 
-    def add(self, box: Box, array: Any) -> None:
-        """Take the elements of a box into account."""
+    def measure(self, array: Any) -> Any:
+        """Return what `add` takes of the elements of a box; changes nothing."""
+        ...
+
+    def add(self, box: Box, measured: Any) -> None:
+        """Take what was measured of a box into account."""
         ...
 
     def result(self) -> Operation:

@@ -157,15 +157,17 @@ def _blocker(
     at = extent // 2
     unit = {wanted: (*whole[:axis], (at, at + 1), *whole[axis + 1 :])}
     regions = required_regions(walk, unit)
-    for index in sorted(regions.blocked, key=walk.order.index):
-        return Blocker(index, regions.blocked[index])
+    near = required_regions(walk, unit, local=True)
+    # A layer that can compute its whole output only may be asked for it by one that reduces it.
+    blocked = regions.blocked | near.blocked
+    for index in sorted(blocked, key=walk.order.index):
+        return Blocker(index, blocked[index])
     # A layer that reduces a whole axis may need all of an input of which the rest of the
     # network needs little.
     reducing = [i for i in walk.order if i in regions.tiles and regions.tiles[i].seen]
     if not reducing:
         return None
-    near = required_regions(walk, unit, local=True).boxes
-    for source, box in near.items():
+    for source, box in near.boxes.items():
         if walk.graph.layers[source[0]].type != "Parameter":
             continue
         for a, span in enumerate(box):

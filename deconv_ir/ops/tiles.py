@@ -30,6 +30,9 @@ class FixedArrays(tuple[Any, ...]):
     def __new__(cls, *arrays: Array) -> FixedArrays:
         return super().__new__(cls, arrays)
 
+    def __getnewargs__(self) -> tuple[Any, ...]:
+        return tuple(self)
+
     def _key(self) -> tuple[Any, ...]:
         return tuple((array.shape, array.dtype.str, array.tobytes()) for array in self)
 

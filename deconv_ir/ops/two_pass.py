@@ -84,12 +84,16 @@ class Folded:
         start = {np.maximum: -np.inf, np.minimum: np.inf}.get(fold, 0.0)
         self._total = np.full(kept, start, np.float64)
 
-    def add(self, box: Box, array: Array) -> None:
+    def measure(self, array: Array) -> Array:
         """Fold the elements of a box."""
         part = self._before(array.astype(np.float64))
+        folded: Array = self._fold.reduce(part, axis=self._axes, keepdims=True)
+        return folded
+
+    def add(self, box: Box, measured: Array) -> None:
+        """Fold the result of a box with those before."""
         at = _kept(box, self._total.shape)
-        found = self._fold.reduce(part, axis=self._axes, keepdims=True)
-        self._total[at] = self._fold(self._total[at], found)
+        self._total[at] = self._fold(self._total[at], measured)
 
     def result(self) -> Operation:
         """Return the reduced array."""
@@ -119,12 +123,18 @@ class Moments:
         self._dtype = widen(np.empty(0, data.element_type.numpy())).dtype
         self._count, self._mean, self._squares = (np.zeros(kept) for _ in range(3))
 
-    def add(self, box: Box, array: Array) -> None:
-        """Merge count, mean and squared deviations of a box with those before."""
-        part, at = array.astype(np.float64), _kept(box, self._mean.shape)
+    def measure(self, array: Array) -> tuple[float, Array, Array]:
+        """Return count, mean and squared deviations of a box."""
+        part = array.astype(np.float64)
         mean = part.mean(axis=self._axes, keepdims=True)
         squares = np.square(part - mean).sum(axis=self._axes, keepdims=True)
-        new, old = float(part.size // max(1, mean.size)), self._count[at].copy()
+        return float(part.size // max(1, mean.size)), mean, squares
+
+    def add(self, box: Box, measured: tuple[float, Array, Array]) -> None:
+        """Merge count, mean and squared deviations of a box with those before."""
+        new, mean, squares = measured
+        at = _kept(box, self._mean.shape)
+        old = self._count[at].copy()
         step = mean - self._mean[at]
         self._count[at] = old + new
         self._mean[at] += step * new / (old + new)

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import hashlib
 import threading
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from deconv_ir.errors import InputError, UnsupportedError
 from deconv_ir.formats import npy
-from deconv_ir.formats.volumes import Journal, open_volume
+from deconv_ir.formats.volumes import Journal, Volume, open_volume
 from deconv_ir.ir.boxes import Box
-from deconv_ir.tiling.stream import Stream
+from deconv_ir.tiling.stream import FileReader, Stream, default_budget
+from deconv_ir.tiling.two_pass import Precomputed, measure_here, run_before, with_results
 
 if TYPE_CHECKING:
     from deconv_ir.ir.dtypes import Array
@@ -35,6 +36,19 @@ def import_dask(name: str = "dask") -> Any:
     except ImportError:
         message = "Dask arrays and clusters require the extra 'cluster'"
         raise UnsupportedError(message, hint="pip install 'deconv-ir[cluster]'") from None
+
+
+class WorkerMemory(NamedTuple):
+    """The bytes that tiles may take on a worker, and on its machine."""
+
+    of_worker: int
+    of_host: int
+
+
+def memory_of_worker(dask_worker: Any) -> WorkerMemory:
+    """Tell, on a worker, what tiles may take at a time; Dask gives the worker."""
+    limit = dask_worker.memory_manager.memory_limit
+    return WorkerMemory(default_budget() if limit is None else limit // 4, default_budget())
 
 
 class ModelFile(NamedTuple):
@@ -98,7 +112,7 @@ class RemoteModel:
         self._given = model
         self._lock = threading.Lock()
         self._loaded: Any = None
-        self._runs: dict[Any, TiledRun] = {}
+        self._run: tuple[Any, TiledRun] | None = None
 
     def __reduce__(self) -> tuple[Any, ...]:
         return RemoteModel, (self._given,)
@@ -115,13 +129,26 @@ class RemoteModel:
                 self._loaded = given.load() if isinstance(given, ModelFile) else given
             return self._loaded
 
-    def tiled(self, shapes: Mapping[str, tuple[int, ...]], output: str | None) -> TiledRun:
-        """Return what computes tiles, made once for arrays of these shapes."""
-        model, key = self.model, (tuple(shapes.items()), output)
+    def tiled(
+        self,
+        shapes: Mapping[str, tuple[int, ...]],
+        output: str | None,
+        results: Sequence[Precomputed] = (),
+        before: int | None = None,
+    ) -> TiledRun:
+        """Return what computes tiles, made once for arrays of these shapes.
+
+        `results` are those of earlier passes.  Of the input of the layer `before`, if that is
+        given.
+        """
+        # A layer has one result in all passes of a run.
+        layers = tuple(result.layer for result in results)
+        model, key = self.model, (tuple(shapes.items()), output, layers, before)
         with self._lock:
-            if key not in self._runs:
-                self._runs[key] = model.tiled(shapes, output=output)
-            return self._runs[key]
+            if self._run is None or self._run[0] != key:
+                run = with_results(model.tiled(shapes, output=output), results)
+                self._run = key, run if before is None else run_before(run, before)
+            return self._run[1]
 
 
 def compute_box(
@@ -152,8 +179,8 @@ class TiledFiles(NamedTuple):
         Path of the partial result.
     name : str or None
         The tensor that is computed.
-    journal : str
-        Path of the journal of complete tiles.
+    journal : Journal
+        Of the tiles that are complete.
     threads : int or None
         Threads of a worker's kernels.
     """
@@ -161,26 +188,60 @@ class TiledFiles(NamedTuple):
     inputs: dict[str, str]
     output: str
     name: str | None
-    journal: str
+    journal: Journal
     threads: int | None
 
+    def complete(self) -> set[int]:
+        """Return the numbers of the tiles that are complete."""
+        found = self.journal.read()
+        if found is None or found[0] != self.journal.header:
+            raise InputError("the run that this tile belongs to was given up", file=self.output)
+        return found[1]
 
-def compute_tile(remote: RemoteModel, files: TiledFiles, number: int, box: Box) -> int:
+    def open(self) -> tuple[dict[str, Volume], dict[str, tuple[int, ...]]]:
+        """Open the inputs; return them, and their shapes."""
+        _set_threads(self.threads)
+        inputs = {name: open_volume(path) for name, path in self.inputs.items()}
+        return inputs, {name: volume.shape for name, volume in inputs.items()}
+
+
+def compute_tile(
+    remote: RemoteModel,
+    files: TiledFiles,
+    results: Sequence[Precomputed],
+    number: int,
+    box: Box,
+) -> int:
     """Compute a tile from files to a file, unless it already exists; return its number.
 
     A worker that dies after it has written a tile leaves it in the journal, so that the task
     that is run in its place does not write it again.
+
+    Raises
+    ------
+    InputError
+        The run was given up: there is no journal, or that of another run.
     """
-    journal = Journal(Path(files.journal), {})
-    found = journal.read()
-    if found is not None and number in found[1]:
+    if number in files.complete():
         return number
-    _set_threads(files.threads)
-    inputs = {name: open_volume(path) for name, path in files.inputs.items()}
-    run = remote.tiled({name: volume.shape for name, volume in inputs.items()}, files.name)
-    Stream(run, inputs, open_volume(files.output, "r+")).compute(box)
-    journal.add(number)
+    inputs, shapes = files.open()
+    output = open_volume(files.output, "r+")
+    stream = Stream(remote.tiled(shapes, files.name, results), inputs, output)
+    found = stream.result(box)
+    files.complete()  # or it is given up
+    output.write(box, found)
+    files.journal.add(number)
     return number
+
+
+def measure_box(
+    remote: RemoteModel, files: TiledFiles, results: Sequence[Precomputed], layer: int, box: Box
+) -> Any:
+    """Return what the statistic of a layer measures of a box of its first input."""
+    inputs, shapes = files.open()
+    run = remote.tiled(shapes, files.name, results, layer)
+    ((_, measured),) = measure_here(FileReader(run, inputs))(run, results, layer, [box])
+    return measured
 
 
 def compute_file(

@@ -11,7 +11,7 @@ from deconv_ir.formats.volumes import Volume
 from deconv_ir.ir.boxes import Box, whole_box
 from deconv_ir.ir.shapes import element_count
 from deconv_ir.tiling.grid import Grid
-from deconv_ir.tiling.tiled_run import Tile, TiledRun
+from deconv_ir.tiling.tiled_run import TiledRun
 
 if TYPE_CHECKING:
     from deconv_ir.ir.dtypes import Array
@@ -115,13 +115,15 @@ class Stream:
         check_types(run, inputs)
         self.read = FileReader(run, inputs)
 
-    def compute(self, box: Box) -> Tile:
-        """Compute and write one tile."""
+    def result(self, box: Box) -> Array:
+        """Compute one tile, as it is written."""
         from deconv_ir.arrays.fitting import to_storable
 
-        tile = self.run.tile(box)
-        self.output.write(box, to_storable(self.run.run(tile, self.read)))
-        return tile
+        return to_storable(self.run.run(self.run.tile(box), self.read))
+
+    def compute(self, box: Box) -> None:
+        """Compute and write one tile."""
+        self.output.write(box, self.result(box))
 
 
 def check_types(run: TiledRun, inputs: Mapping[str, Volume]) -> None:

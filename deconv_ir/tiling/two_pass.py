@@ -2,17 +2,48 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, NamedTuple
 
-from deconv_ir.ir.boxes import Statistic
+from deconv_ir.ir.boxes import Box
 from deconv_ir.ir.graph import Graph
+from deconv_ir.ir.operation import Operation
 from deconv_ir.ir.regions import Blocker
 from deconv_ir.tiling.grid import Grid
 from deconv_ir.tiling.stream import choose_tile
 from deconv_ir.tiling.tiled_run import Read, TiledRun
 
 
-def precompute(run: TiledRun, tile: Sequence[int] | None, read: Read, budget: int) -> TiledRun:
+class Precomputed(NamedTuple):
+    """What takes the place of a layer, and how many of its inputs remain."""
+
+    layer: int
+    operation: Operation
+    inputs: int
+
+
+Measure = Callable[[TiledRun, Sequence[Precomputed], int, Iterable[Box]], Iterable[tuple[Box, Any]]]
+"""Takes what computes the input of a layer, what was computed before, the layer, and boxes of that
+input; returns what the layer's statistic measures of each."""
+
+
+def measure_here(read: Read) -> Measure:
+    """Measure in this process; `read` returns a box of an input."""
+
+    def measure(
+        run: TiledRun, found: Sequence[Precomputed], layer: int, boxes: Iterable[Box]
+    ) -> Iterable[tuple[Box, Any]]:
+        statistic = run.statistic(layer)
+        assert statistic is not None, "the layer was chosen for it"
+        for box in boxes:
+            yield box, statistic.measure(run.run(run.tile(box), read))
+
+    return measure
+
+
+def precompute(
+    run: TiledRun, tile: Sequence[int] | None, measure: Measure, budget: int
+) -> tuple[TiledRun, tuple[Precomputed, ...]]:
     """Compute the statistics that keep an output from being tiled.
 
     Each takes a pass over the part of the network before its layer.
@@ -22,10 +53,14 @@ def precompute(run: TiledRun, tile: Sequence[int] | None, read: Read, budget: in
     run : TiledRun
     tile : sequence of int or None
         Of the output; None: all statistics that keep any tile from being computed.
-    read : callable
-        Reads a box of an input.
+    measure : callable
     budget : int
         Bytes that a tile of a pass may take.
+
+    Returns
+    -------
+    TiledRun, tuple of Precomputed
+        What computes the output, and what is new in it.
 
     Raises
     ------
@@ -33,27 +68,30 @@ def precompute(run: TiledRun, tile: Sequence[int] | None, read: Read, budget: in
         A layer needs more than one statistic of the whole axis.
     """
     smallest = (1,) * len(run.shape)
+    results: tuple[Precomputed, ...] = ()
     while found := run.blockers_of(smallest if tile is None else tile):
         blocker = next((b for b in found if run.statistic(b.layer) is not None), None)
         if blocker is None:
             if tile is not None:
                 run.require_tileable(tile)
-            return run
-        before = _before(run, blocker)
+            return run, results
+        before = run_before(run, blocker.layer)
         # Layers before it may themselves have to wait for a statistic.
         while inner := _waiting(before, blocker):
-            blocker, before = inner[0], _before(run, inner[0])
+            blocker, before = inner[0], run_before(run, inner[0].layer)
         statistic = run.statistic(blocker.layer)
         assert statistic is not None, "it was chosen for it"
-        for box in Grid(before.shape, choose_tile(before, budget)).boxes():
-            statistic.add(box, before.run(before.tile(box), read))
-        run = run.with_graph(replace_layer(run.graph, blocker.layer, statistic))
-    return run
+        boxes = Grid(before.shape, choose_tile(before, budget)).boxes()
+        for box, measured in measure(before, results, blocker.layer, boxes):
+            statistic.add(box, measured)
+        results += (Precomputed(blocker.layer, statistic.result(), statistic.inputs),)
+        run = with_results(run, results[-1:])
+    return run, results
 
 
-def _before(run: TiledRun, blocker: Blocker) -> TiledRun:
+def run_before(run: TiledRun, layer: int) -> TiledRun:
     """Return what computes the first input of a layer."""
-    source = run.graph.topology.sources[blocker.layer][0]
+    source = run.graph.topology.sources[layer][0]
     assert source is not None, "a graph with loose inputs does not load"
     return run.with_output(source)
 
@@ -64,10 +102,16 @@ def _waiting(run: TiledRun, blocker: Blocker) -> list[Blocker]:
     return [b for b in run.blockers_of(cut) if run.statistic(b.layer) is not None]
 
 
-def replace_layer(graph: Graph, index: int, statistic: Statistic) -> Graph:
-    """Return a graph in which the result of a statistic stands in the place of a layer."""
+def with_results(run: TiledRun, results: Iterable[Precomputed]) -> TiledRun:
+    """Return what computes the same output with results in the place of their layers."""
+    graph = run.graph
+    for result in results:
+        graph = _replace_layer(graph, *result)
+    return run if graph is run.graph else run.with_graph(graph)
+
+
+def _replace_layer(graph: Graph, index: int, operation: Operation, kept: int) -> Graph:
     layers, sources = list(graph.layers), list(graph.topology.sources)
-    operation, kept = statistic.result(), statistic.inputs
     layer = layers[index]
     layers[index] = layer._replace(
         operation=operation, type="Const" if not kept else layer.type, inputs=layer.inputs[:kept]

@@ -8,14 +8,19 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
+import distributed
 import numpy as np
 import psutil
 import pytest
+from deconv_cli.cluster import result_of
+from deconv_cli.common import Mistake
 from support import deconvolution_ir, invoke
 from tiling.exactness import is_exact
 
 import deconv_ir
+from deconv_ir.errors import ResourceError
 
 WINDOW = {"strides": "2,2", "dilations": "1,1", "pads_begin": "1,1", "pads_end": "1,1"}
 SCRIPT = Path(sys.executable).with_name("deconv-run")
@@ -121,3 +126,18 @@ def test_mistakes(network: Path, options: tuple[str, ...], message: str) -> None
     files = ("--input", network / "x.npy", "--output", network / "y.npy")
     found = invoke(network / "model.xml", *files, "--tile", "5,7", *options)
     assert (found.exit_code, message in found.output) == (2, True), found.output
+
+
+def test_errors_of_a_cluster_are_those_of_the_user() -> None:
+    def future(error: Exception) -> SimpleNamespace:
+        def result() -> None:
+            raise error
+
+        return SimpleNamespace(result=result)
+
+    with pytest.raises(ResourceError, match="workers that tried it died"):
+        result_of(future(distributed.KilledWorker("task", "worker", 3)))
+    with pytest.raises(Mistake, match="lost the connection to the scheduler"):
+        result_of(future(distributed.CancelledError("task")))
+    with pytest.raises(Mistake, match="a worker cannot import what it needs: No module named 'x'"):
+        result_of(future(ModuleNotFoundError("No module named 'x'")))

@@ -62,19 +62,28 @@ def test_a_tile_that_is_recorded_is_not_written_again(
     np.save(tmp_path / "x.npy", x)
     (expected,) = model.run(x).values()
     remote = pickle.loads(pickle.dumps(RemoteModel(model)))
-    target, journal = tmp_path / f"y{suffix}", Journal(tmp_path / "journal", {})
+    target, journal = tmp_path / f"y{suffix}", Journal(tmp_path / "journal", {"run": 1})
     create_volume(target, expected.shape, expected.dtype, (1, 3, 8, 8))
     journal.start(set())
-    files = TiledFiles({"x": str(tmp_path / "x.npy")}, str(target), None, str(journal.path), None)
+    files = TiledFiles({"x": str(tmp_path / "x.npy")}, str(target), None, journal, None)
     boxes = list(Grid(expected.shape, (1, 3, 8, 8)).boxes())
     for number, box in enumerate(boxes):
-        assert compute_tile(remote, files, number, box) == number
+        assert compute_tile(remote, files, (), number, box) == number
     output = open_volume(str(target), "r+")
     whole = tuple((0, n) for n in expected.shape)
     assert is_exact(output.read(whole), expected)
     output.write(boxes[0], np.zeros([b - a for a, b in boxes[0]], np.float32))
-    compute_tile(remote, files, 0, boxes[0])
+    compute_tile(remote, files, (), 0, boxes[0])
     assert not output.read(boxes[0]).any()
+    # A task that is left of a run which was given up touches nothing of the next one.
+    Journal(journal.path, {"run": 2}).start(set())
+    with pytest.raises(InputError, match="given up"):
+        compute_tile(remote, files, (), 0, boxes[0])
+    assert not output.read(boxes[0]).any()
+    journal.path.unlink()
+    with pytest.raises(InputError, match="given up"):
+        compute_tile(remote, files, (), 0, boxes[0])
+    assert not journal.path.exists()
 
 
 def test_a_worker_with_another_model_stops(model: deconv_ir.Model, tmp_path: Path) -> None:

@@ -105,6 +105,22 @@ def test_a_global_reduction_is_named_before_anything_runs() -> None:
     run.require_tileable((1, 1, 8, 8))  # batch and channels are independent
 
 
+def test_a_normalization_that_a_reduction_needs_whole_is_named() -> None:
+    """Each tile would compute all of it."""
+    ir = IR()
+    x, axes = ir.parameter("x", "2,3,8,8"), ir.const(np.array([2, 3], np.int64))
+    how = {"normalize_variance": "true", "eps": "1e-5", "eps_mode": "inside_sqrt"}
+    even = ir.layer("MVN", [x, axes], how, version="opset6", name="even")
+    peak = ir.layer("ReduceMax", [even, axes], {"keep_dims": "true"})
+    ir.result(ir.layer("Divide", [even, peak]))
+    run = deconv_ir.load(ir.xml().encode(), bytes(ir.weights), warn=False).tiled()
+    assert run.tileable_axes == (0, 1)
+    with pytest.raises(
+        UnsupportedError, match=r"'even' \(MVN, id 2\): sees the whole of axes 2, 3"
+    ):
+        run.require_tileable((2, 3, 4, 4))
+
+
 def test_independent_axes_of_a_reducing_network() -> None:
     model = squeeze_and_excite()
     x = np.random.default_rng(0).standard_normal((2, 3, 8, 8)).astype(np.float32)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pickle
+
 import numpy as np
 import pytest
 from support import IR, Out
@@ -11,7 +13,7 @@ import deconv_ir
 from deconv_ir.errors import UnsupportedError
 from deconv_ir.ir.boxes import Box, as_slices
 from deconv_ir.tiling.grid import Grid
-from deconv_ir.tiling.two_pass import precompute
+from deconv_ir.tiling.two_pass import measure_here, precompute
 
 NUMBERS = np.random.default_rng(0)
 PADS = {"pads_begin": "1,1", "pads_end": "1,1", "strides": "1,1", "dilations": "1,1"}
@@ -89,7 +91,8 @@ def test_two_passes_give_the_result_to_rounding(kind: str, offset: int) -> None:
     run = model.tiled()
     with pytest.raises(UnsupportedError, match=r"sees the whole of axes (1, )?2, 3"):
         run.require_tileable(tile)
-    run = precompute(run, tile, read, 20_000)
+    run, results = precompute(run, tile, measure_here(read), 20_000)
+    assert pickle.loads(pickle.dumps(results)) == results  # they go to workers
     run.require_tileable(tile)
     found = np.empty_like(expected)
     for box in Grid(run.shape, tile).boxes():
@@ -103,4 +106,4 @@ def test_what_one_statistic_does_not_help() -> None:
     ir.result(ir.layer("SoftMax", [ir.parameter("x", "1,1,8,8")], {"axis": "2"}, name="softmax"))
     model = deconv_ir.load(ir.xml().encode(), bytes(ir.weights), warn=False)
     with pytest.raises(UnsupportedError, match="'softmax'"):
-        precompute(model.tiled(), (1, 1, 4, 8), lambda *_: np.zeros(1), 1 << 20)
+        precompute(model.tiled(), (1, 1, 4, 8), lambda *_: (), 1 << 20)
