@@ -45,8 +45,8 @@ Examples:
 \b
 Rules are named by code (IR401), beginning of a code (IR4), name
 (declared-dims-differ) or family (file, graph, attributes, shapes, weights,
-portability, onednn). <!-- deconv-lint: ignore=IR401 --> before a layer silences a rule
-for it.
+portability, onednn, decoders, redundancy).
+<!-- deconv-lint: ignore=IR401 --> before a layer silences a rule for it.
 
 \b
 Exit codes: 0 clean, 1 something was found, 2 it could not run, 130 interrupted.

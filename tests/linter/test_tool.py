@@ -21,6 +21,7 @@ from deconv_ir.errors import IRError
 from deconv_ir.limits import DEFAULT_LIMITS
 from deconv_ir.linter.engine import check_bytes, check_file
 from deconv_ir.linter.options import choose
+from deconv_ir.linter.rule import FAMILIES
 
 from .conftest import case_of
 from .network import NETWORK, WEIGHTS
@@ -48,6 +49,11 @@ def folder(tmp_path: Path) -> Path:
 
 def test_alone_it_lints_the_folder(folder: Path) -> None:
     assert run(folder).stdout.startswith("No problem found in 1 file.")
+
+
+def test_help_names_every_family(folder: Path) -> None:
+    (named,) = re.findall(r"or family\s+\(([^)]*)\)", run(folder, "--help").stdout)
+    assert re.split(r",\s+", named) == list(FAMILIES.values())
 
 
 def test_missing_path_among_good_ones_is_a_finding(folder: Path) -> None:
