@@ -22,6 +22,7 @@ ov = pytest.importorskip(
 torch = pytest.importorskip("torch", reason="torch cannot be imported: install the `peers` extra")
 
 from .architectures import NETWORKS, Network  # noqa: E402 - after the skip
+from .float64 import measure_errors  # noqa: E402
 from .inner import assert_outputs, explain_difference  # noqa: E402
 
 pytestmark = pytest.mark.peers
@@ -70,6 +71,14 @@ def test_network_against_torch(network: Network, tmp_path: Path) -> None:
     for mine, theirs in zip(ours.values(), expected, strict=True):
         scale = float(theirs.abs().max())
         np.testing.assert_allclose(mine, theirs.numpy(), rtol=0, atol=TOLERANCE * scale)
+
+
+@pytest.mark.parametrize("network", NETWORKS, ids=str)
+def test_errors_are_within_the_bounds_of_docs_numerics(network: Network, tmp_path: Path) -> None:
+    """Against float64, and beside OpenVINO's own errors."""
+    path = convert(network, tmp_path, half=False, dynamic=False)
+    errors = measure_errors(network.module(), path, network.inputs(seed=4))
+    assert errors.within_bounds, errors
 
 
 def test_the_layer_that_differs_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
