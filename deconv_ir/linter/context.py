@@ -248,9 +248,13 @@ class LintContext:
 
     @cached_property
     def has_repeated_names(self) -> bool:
-        """Whether two layers have the same name."""
+        """Whether two layers have the same name; operations of a graph file are told by ids."""
         layers = self.graph.layers
-        return not self.graph.bare and len({layer.name for layer in layers}) < len(layers)
+        return (
+            not self.graph.bare
+            and self.onednn is None
+            and len({layer.name for layer in layers}) < len(layers)
+        )
 
     @cached_property
     def repeated_port_ids(self) -> list[tuple[int, str, int]]:

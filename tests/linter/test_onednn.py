@@ -163,7 +163,6 @@ CASES: list[tuple[str, bytes, str, str]] = [
     ),
     ("channels that differ", broken(2, "inputs", 1, "id", value=1), "IR405", ""),
     ("the same id", broken(3, "id", value=7), "IR201", '"id": 7,'),
-    ("the same name", broken(3, "name", value="DEQUANTIZE_7"), "IR202", '"name": "DEQUANTIZE_7",'),
 ]
 
 

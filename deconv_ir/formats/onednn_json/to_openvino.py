@@ -29,7 +29,7 @@ from deconv_ir.ops.onednn.quantization import (
 if TYPE_CHECKING:
     from deconv_ir.ops.onednn.quantization import Quantization
 
-_ALIGNED = 64
+_ALIGNED = 8
 
 
 class Lowered(NamedTuple):
@@ -226,6 +226,7 @@ class _Writer:
         self.layers: list[Layer] = []
         self.edges: list[Edge] = []
         self.weights = bytearray()
+        self.taken: set[str] = set()
         self.made: dict[tuple[int, int], tuple[int, int]] = {}
         """Tensor of the graph -> layer id and port id of the IR."""
 
@@ -243,7 +244,7 @@ class _Writer:
         last = outputs[0] if outputs else program.count
         for ref, step in enumerate(program.steps, program.count):
             number = len(self.layers)
-            name = layer.name if ref == last else f"{layer.name}/{ref - program.count}"
+            name = self._name(layer.name if ref == last else f"{layer.name}/{ref - program.count}")
             if step.operation is None:
                 assert step.constant is not None, "a step without an operation is a constant"
                 self.layers.append(self._constant(number, name, step.constant))
@@ -276,6 +277,15 @@ class _Writer:
             places.append((number, len(ports)))
         for position, ref in enumerate(outputs):
             self.made[(index, position)] = places[ref]
+
+    def _name(self, wanted: str) -> str:
+        """Return a name that no layer has: graph files often repeat theirs."""
+        name, count = wanted, 1
+        while name in self.taken:
+            count += 1
+            name = f"{wanted}_{count}"
+        self.taken.add(name)
+        return name
 
     def _constant(self, number: int, name: str, constant: Literal) -> Layer:
         data = constant.array().tobytes()

@@ -13,6 +13,8 @@ from support import IR
 import deconv_ir
 from deconv_ir.errors import InputError, UnsupportedError
 from deconv_ir.formats.conversion import to_onednn, to_openvino
+from deconv_ir.linter.engine import check_bytes, check_file
+from deconv_ir.linter.options import choose
 
 RNG = np.random.default_rng(24)
 
@@ -223,6 +225,20 @@ def test_an_ir_of_a_graph_computes_the_same(name: str, tmp_path: Path) -> None:
         np.testing.assert_allclose(
             found.astype(float), wanted.astype(float), 1e-5, 1 if found.dtype == np.uint8 else 1e-5
         )
+
+
+def test_repeated_names_are_told_apart(tmp_path: Path) -> None:
+    """As public graphs have them; only ids tell operations of graph files apart."""
+    operations = attention()
+    for operation in operations:
+        operation["name"] = operation["kind"].lower()
+    data = as_bytes(*operations)
+    assert not check_bytes(data, "g.json", choose(severity="info")).findings
+    to_openvino(data, tmp_path / "model.xml")
+    names = [layer.name for layer in deconv_ir.load(tmp_path / "model.xml").graph.layers]
+    assert len(set(names)) == len(names)
+    assert {"matmul", "matmul_2"} <= set(names)
+    assert not check_file(tmp_path / "model.xml", choose()).findings
 
 
 def test_only_opsets_are_written(tmp_path: Path) -> None:
