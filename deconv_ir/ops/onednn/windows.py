@@ -62,13 +62,11 @@ class _Convolution(Windowed):
 
     def filter(self, program: Program, ref: Ref) -> Ref:
         """Lay out a filter [O, I / groups, spatial...], as OpenVINO's convolution takes it."""
+        check_least_rank(program.infos[ref], self.inputs[1], 3)
         found = program.wide(ref)
         rank = program.rank(found)
         order = self.filter_order
         if order is not None:
-            if rank < 3:
-                name = self.inputs[1]
-                raise ShapeError(f"{name} must have rank 3 or greater", rule="rank")
             spatial = range(rank - 2)
             found = program.transpose(found, (rank + order[0], rank + order[1], *spatial))
         if self.groups == 1:

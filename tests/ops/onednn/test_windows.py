@@ -207,3 +207,14 @@ def test_pooling(layout: str) -> None:
         )
         (found,) = run(graph, arrays=[data])
         close(found, result)
+
+
+@pytest.mark.parametrize("rank", [1, 2])
+@pytest.mark.parametrize("groups", [1, 2])
+def test_a_filter_without_spatial_axes_is_refused(rank: int, groups: int) -> None:
+    """In the layout OIX too, where nothing is permuted."""
+    attributes = windows([1], [0], [0], weights_format="OIX", groups=groups)
+    inputs = [tensor(0, [1, 2, 5]), tensor(1, [2] * rank)]
+    graph = op(0, "Convolution", inputs, [tensor(2, [1, 2, 5])], **attributes)
+    with pytest.raises(deconv_ir.ShapeError, match="weights must have rank 3 or greater"):
+        deconv_ir.load(as_bytes(graph))
