@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -39,22 +39,26 @@ _NUMPY_SCRATCH = 1 << 20
 class _Prepared:
     """The base of both kinds of convolution: checked arguments, and the compiled kernel."""
 
+    _forward: ClassVar[bool]
+
     def __init__(
         self,
-        weights: Array | LazyTensor,
-        problem: Problem,
-        bias: Array | None,
-        activation: Activation | None,
-        scratch_bytes: int,
-        path: str,
-        accuracy: Accuracy,
+        filter: Array | LazyTensor,  # noqa: A002 - the documents' name
         *,
-        forward: bool,
+        strides: Sequence[int],
+        dilations: Sequence[int],
+        groups: int = 1,
+        bias: Array | None = None,
+        activation: Activation | None = None,
+        scratch_bytes: int = DEFAULT_SCRATCH_BYTES,
+        path: str = "auto",
+        accuracy: Accuracy = Accuracy.FAST,
     ) -> None:
+        weights = filter
+        problem = Problem.of_filter(filter.shape, strides, dilations, groups, forward=self._forward)
         wanted = wanted_algorithm(path)
         self.problem = problem
         self.element = weights.dtype
-        self._forward = forward
         accumulator_of(weights.dtype)
         self.scratch_bytes = scratch_bytes
         self.activation = activation or Activation()
@@ -85,37 +89,22 @@ class _Prepared:
 
     def _pack_compiled(self, weights: Array | LazyTensor) -> CompiledKernel:
         fused = self.activation if self.element.kind not in "iu" else Activation()
-        return CompiledKernel(
-            self.problem,
-            weights,
-            self._bias,
-            fused,
-            forward=self._forward,
-            filtering=NATIVE[self.path],
-        )
+        filtering = NATIVE[self.path]
+        return CompiledKernel(self.problem, weights, self._bias, fused, filtering=filtering)
 
     def _pack_non_finite(self, weights: Array) -> None:
         """Have the compiled kernel compute with the finite weights, and NumPy with the others."""
         from deconv_ir.kernels.numpy.nonfinite import NonFiniteOutputs, finite_part
 
         self.compiled = self._pack_compiled(finite_part(weights))
-        self.non_finite = NonFiniteOutputs(
-            self.problem, weights, self._bias, self.activation, forward=self._forward
-        )
+        self.non_finite = NonFiniteOutputs(self.problem, weights, self._bias, self.activation)
 
     def _pack_numpy(self, weights: Array) -> TiledKernel:
         from deconv_ir.kernels.numpy.method import grouped, pack
 
-        by_group = grouped(self.problem, weights, forward=self._forward)
+        by_group = grouped(self.problem, weights)
         method = "numpy" if self.path in NATIVE else self.path.value
-        self._numpy = pack(
-            self.problem,
-            by_group,
-            self._bias,
-            self.activation,
-            forward=self._forward,
-            method=method,
-        )
+        self._numpy = pack(self.problem, by_group, self._bias, self.activation, method)
         return self._numpy
 
     def numpy_kernel(self) -> TiledKernel:
@@ -375,23 +364,7 @@ class Deconvolution(_Prepared):
     once, after the bias; integers exactly, modulo 2^bits.
     """
 
-    def __init__(
-        self,
-        filter: Array | LazyTensor,  # noqa: A002 - the documents' name
-        *,
-        strides: Sequence[int],
-        dilations: Sequence[int],
-        groups: int = 1,
-        bias: Array | None = None,
-        activation: Activation | None = None,
-        scratch_bytes: int = DEFAULT_SCRATCH_BYTES,
-        path: str = "auto",
-        accuracy: Accuracy = Accuracy.FAST,
-    ) -> None:
-        problem = Problem.of_filter(filter.shape, strides, dilations, groups)
-        super().__init__(
-            filter, problem, bias, activation, scratch_bytes, path, accuracy, forward=False
-        )
+    _forward = False
 
 
 class Convolution(_Prepared):
@@ -417,20 +390,4 @@ class Convolution(_Prepared):
     GroupConvolution-1.
     """
 
-    def __init__(
-        self,
-        filter: Array | LazyTensor,  # noqa: A002 - the documents' name
-        *,
-        strides: Sequence[int],
-        dilations: Sequence[int],
-        groups: int = 1,
-        bias: Array | None = None,
-        activation: Activation | None = None,
-        scratch_bytes: int = DEFAULT_SCRATCH_BYTES,
-        path: str = "auto",
-        accuracy: Accuracy = Accuracy.FAST,
-    ) -> None:
-        problem = Problem.of_filter(filter.shape, strides, dilations, groups, forward=True)
-        super().__init__(
-            filter, problem, bias, activation, scratch_bytes, path, accuracy, forward=True
-        )
+    _forward = True

@@ -130,8 +130,6 @@ class CompiledKernel:
         ``[groups * out]`` of the same dtype.
     activation : Activation
         Applied to every result; the identity for integers.
-    forward : bool
-        Whether it is a convolution rather than a transposed one.
     fold : int, optional
         Sub-convolutions of the last axis that become channels; default: `choose_fold`.
     filtering : Filtering
@@ -150,7 +148,6 @@ class CompiledKernel:
         bias: Array | None,
         activation: Activation,
         *,
-        forward: bool,
         fold: int | None = None,
         filtering: Filtering = Filtering.BY_COST,
         machine: Machine | None = None,
@@ -169,7 +166,7 @@ class CompiledKernel:
         self._weights: Array | None = None
         self._plain_kernel: CompiledKernel | None = None
         if fold is None:
-            fold = 1 if forward or not weights.size else choose_fold(problem)
+            fold = 1 if problem.forward or not weights.size else choose_fold(problem)
         self._fold = fold
         kernel, strides = problem.kernel, problem.strides
         guarded = 0
@@ -186,7 +183,7 @@ class CompiledKernel:
         self._machine = machine or current_machine()
         self._kernel = module.Kernel(
             (
-                int(forward),
+                int(problem.forward),
                 _ELEMENTS[weights.dtype.name],
                 INSTRUCTION_SETS.index(isa),
                 problem.groups,
@@ -255,7 +252,6 @@ class CompiledKernel:
                 self._weights,
                 self._bias,
                 self._activation,
-                forward=False,
                 fold=1,
                 filtering=Filtering.NEVER,
                 machine=self._machine,

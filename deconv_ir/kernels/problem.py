@@ -26,7 +26,7 @@ __all__ = ["Problem", "accumulator_of", "check_run", "check_vector", "pick"]
 
 
 class Problem(NamedTuple):
-    """A transposed convolution without its extents: what can be prepared once.
+    """A convolution without its extents: what can be prepared once.
 
     Attributes
     ----------
@@ -36,6 +36,8 @@ class Problem(NamedTuple):
         Channels of one group.
     kernel, strides, dilations : tuple of int
         One entry a spatial axis.
+    forward : bool
+        Whether it is a convolution rather than a transposed one.
     """
 
     groups: int
@@ -44,6 +46,7 @@ class Problem(NamedTuple):
     kernel: tuple[int, ...]
     strides: tuple[int, ...]
     dilations: tuple[int, ...]
+    forward: bool = False
 
     @property
     def axes(self) -> int:
@@ -90,6 +93,7 @@ class Problem(NamedTuple):
             kernel,
             check_vector("strides", strides, len(kernel), 1),
             check_vector("dilations", dilations, len(kernel), 1),
+            forward,
         )
 
 

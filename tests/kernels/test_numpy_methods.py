@@ -39,19 +39,19 @@ def problem(kernel, stride, channels_in, channels_out, groups=1, dilation=1, axe
     ],
 )
 def test_choice_of_method(layer, dtype, forward, expected):
-    assert choose_method(layer, np.dtype(dtype), forward=forward).name == expected
+    assert choose_method(layer._replace(forward=forward), np.dtype(dtype)).name == expected
 
 
 def test_sub_convolutions_of_kernel_3_stride_2():
     # full[2u] = x[u] w0 + x[u - 1] w2, full[2u + 1] = x[u] w1
-    even, odd = (s.axes[0] for s in sub_convolutions(problem(3, 2, 1, 1, axes=1), forward=False))
+    even, odd = (s.axes[0] for s in sub_convolutions(problem(3, 2, 1, 1, axes=1)))
     assert (even.phases, even.kernel, even.start, even.step) == ((0,), ((2, 0),), -1, 1)
     assert (odd.phases, odd.kernel, odd.start) == ((1,), ((1,),), 0)
 
 
 def test_sub_convolutions_of_dilated_taps():
     # Taps at 0, 3, 6 with stride 2: 0 and 6 are even, three positions u apart.
-    parts = sub_convolutions(problem(3, 2, 1, 1, dilation=3, axes=1), forward=False)
+    parts = sub_convolutions(problem(3, 2, 1, 1, dilation=3, axes=1))
     axes = [part.axes[0] for part in parts]
     assert [(a.phases, a.kernel, a.start, a.step) for a in axes] == [
         ((0,), ((2, 0),), -3, 3),
@@ -64,10 +64,10 @@ def test_positions_that_see_data(forward):
     """By the definition: an output is computed where some tap brings it data."""
     for x, k, s, d, shifted, y in np.ndindex(4, 4, 4, 4, 9, 8):
         stride, dilation, pad = s + 1, d + 1, shifted - 4
-        layer = Problem(1, 1, 1, (k + 1,), (stride,), (dilation,))
-        (span,) = spans(layer, (x,), (pad,), (y,), forward=forward)
+        layer = Problem(1, 1, 1, (k + 1,), (stride,), (dilation,), forward)
+        (span,) = spans(layer, (x,), (pad,), (y,))
         computed = set()
-        for part in sub_convolutions(layer, forward=forward):
+        for part in sub_convolutions(layer):
             (axis,) = part.axes
             for phase in axis.phases:
                 first, last = span.clip(phase, *span.reached(axis))

@@ -53,7 +53,7 @@ class GemmCol2im(TiledKernel):
     def __init__(
         self, problem: Problem, weights: Array, bias: Array | None, activation: Activation
     ) -> None:
-        super().__init__(problem, weights, bias, activation, forward=False)
+        super().__init__(problem, weights, bias, activation)
         per_axis = [
             [range(k, min(k + s, extent)) for k in range(0, extent, s)]
             for extent, s in zip(problem.kernel, problem.strides, strict=True)

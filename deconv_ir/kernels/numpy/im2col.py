@@ -42,16 +42,10 @@ class Im2col(TiledKernel):
     name = "im2col"
 
     def __init__(
-        self,
-        problem: Problem,
-        weights: Array,
-        bias: Array | None,
-        activation: Activation,
-        *,
-        forward: bool,
+        self, problem: Problem, weights: Array, bias: Array | None, activation: Activation
     ) -> None:
-        super().__init__(problem, weights, bias, activation, forward=forward)
-        self.parts = sub_convolutions(problem, forward=forward)
+        super().__init__(problem, weights, bias, activation)
+        self.parts = sub_convolutions(problem)
         self.integers: IntegerGemm | None = None
         if self.element.kind in "iu":
             depth = problem.channels_in * max((part.taps for part in self.parts), default=0)

@@ -19,9 +19,7 @@ if TYPE_CHECKING:
 __all__ = ["choose_method", "grouped", "pack"]
 
 
-def choose_method(
-    problem: Problem, element: np.dtype[Any], *, forward: bool
-) -> type[Im2col] | type[GemmCol2im]:
+def choose_method(problem: Problem, element: np.dtype[Any]) -> type[Im2col] | type[GemmCol2im]:
     """Choose the method that moves fewer elements beside its GEMM.
 
     Parameters
@@ -30,17 +28,15 @@ def choose_method(
         What is computed.
     element : dtype
         Element type.
-    forward : bool
-        Whether it is a convolution rather than a transposed one.
 
     Returns
     -------
     type
         The class of the method.
     """
-    if forward or element.kind in "iu" or not GemmCol2im.fits(problem):
+    if problem.forward or element.kind in "iu" or not GemmCol2im.fits(problem):
         return Im2col
-    parts = sub_convolutions(problem, forward=False)
+    parts = sub_convolutions(problem)
     # An input position is copied for each tap of im2col; col2im adds a product for each tap but
     # the first of each sub-convolution.
     copied = problem.channels_in * sum(part.taps for part in parts)
@@ -48,7 +44,7 @@ def choose_method(
     return GemmCol2im if 2 * added <= copied else Im2col
 
 
-def grouped(problem: Problem, weights: Array, *, forward: bool) -> Array:
+def grouped(problem: Problem, weights: Array) -> Array:
     """Return ``[groups * in, out, *K]``, of a convolution ``[groups * out, in, *K]``, by groups.
 
     Returns
@@ -56,7 +52,7 @@ def grouped(problem: Problem, weights: Array, *, forward: bool) -> Array:
     ndarray
         A view, ``[groups, in, out, *K]``.
     """
-    if forward:
+    if problem.forward:
         shape = (problem.groups, problem.channels_out, problem.channels_in, *problem.kernel)
         return weights.reshape(shape).swapaxes(1, 2)
     shape = (problem.groups, problem.channels_in, problem.channels_out, *problem.kernel)
@@ -68,8 +64,6 @@ def pack(
     weights: Array,
     bias: Array | None,
     activation: Activation,
-    *,
-    forward: bool,
     method: str = "numpy",
 ) -> TiledKernel:
     """Pack a filter for the method of its layer, or for the one that is named, if it fits.
@@ -84,17 +78,13 @@ def pack(
         ``[groups * out]``.
     activation : Activation
         Applied to every result.
-    forward : bool
-        Whether it is a convolution rather than a transposed one.
     method : str
         ``numpy``: choose; ``im2col`` or ``gemm_col2im``.
     """
-    chosen = choose_method(problem, weights.dtype, forward=forward)
-    possible = not forward and weights.dtype.kind not in "iu" and GemmCol2im.fits(problem)
+    chosen = choose_method(problem, weights.dtype)
+    possible = not problem.forward and weights.dtype.kind not in "iu" and GemmCol2im.fits(problem)
     if method == "im2col":
         chosen = Im2col
     elif method == "gemm_col2im" and possible:
         chosen = GemmCol2im
-    if chosen is GemmCol2im:
-        return GemmCol2im(problem, weights, bias, activation)
-    return Im2col(problem, weights, bias, activation, forward=forward)
+    return chosen(problem, weights, bias, activation)

@@ -30,20 +30,14 @@ class NonFiniteOutputs:
 
     Parameters
     ----------
-    problem, weights, bias, activation, forward
+    problem, weights, bias, activation
         Of the whole layer, as of `pack`.
     """
 
     def __init__(
-        self,
-        problem: Problem,
-        weights: Array,
-        bias: Array | None,
-        activation: Activation,
-        *,
-        forward: bool,
+        self, problem: Problem, weights: Array, bias: Array | None, activation: Activation
     ) -> None:
-        by_group = grouped(problem, weights, forward=forward)
+        by_group = grouped(problem, weights)
         others = (1, *range(3, by_group.ndim))
         found = np.nonzero(~np.isfinite(by_group).all(axis=others))
         # The smallest box of groups and channels that has all of them.
@@ -53,7 +47,7 @@ class NonFiniteOutputs:
             shape = (problem.groups, problem.channels_out)
             bias = bias.reshape(shape)[self.groups, self.outs].ravel()
         of_part = problem._replace(groups=part.shape[0], channels_out=part.shape[2])
-        self._kernel = pack(of_part, part, bias, activation, forward=forward)
+        self._kernel = pack(of_part, part, bias, activation)
 
     @property
     def packed_bytes(self) -> int:

@@ -64,11 +64,11 @@ class SubConvolutions(NamedTuple):
 
 
 @functools.lru_cache(maxsize=256)
-def sub_convolutions(problem: Problem, *, forward: bool) -> tuple[SubConvolutions, ...]:
+def sub_convolutions(problem: Problem) -> tuple[SubConvolutions, ...]:
     """Return all sub-convolutions that have taps, those that read the same inputs together."""
     per_axis = []
     for extent, s, d in zip(problem.kernel, problem.strides, problem.dilations, strict=True):
-        if forward:
+        if problem.forward:
             per_axis.append([SubAxis((0,), (tuple(range(extent)),), 0, d, s)])
             continue
         # Kernel positions k, k + every, k + 2 * every ... belong to one phase.
@@ -145,12 +145,10 @@ def spans(
     data: tuple[int, ...],
     pads_begin: tuple[int, ...],
     output: tuple[int, ...],
-    *,
-    forward: bool,
 ) -> tuple[AxisSpan, ...]:
     """Return the spans of all spatial axes of one run."""
     axes = zip(data, output, pads_begin, problem.strides, strict=True)
     return tuple(
-        AxisSpan(x, y, 0, 1, -pad) if forward else AxisSpan(x, y, pad, s, 0)
+        AxisSpan(x, y, 0, 1, -pad) if problem.forward else AxisSpan(x, y, pad, s, 0)
         for x, y, pad, s in axes
     )

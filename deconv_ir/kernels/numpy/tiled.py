@@ -77,22 +77,14 @@ class TiledKernel:
         ``[groups * out]``.
     activation : Activation
         Applied to every result.
-    forward : bool
-        Whether it is a convolution rather than a transposed one.
     """
 
     name: str
 
     def __init__(
-        self,
-        problem: Problem,
-        weights: Array,
-        bias: Array | None,
-        activation: Activation,
-        *,
-        forward: bool,
+        self, problem: Problem, weights: Array, bias: Array | None, activation: Activation
     ) -> None:
-        self.problem, self.activation, self.forward = problem, activation, forward
+        self.problem, self.activation = problem, activation
         self.element = weights.dtype
         self.accumulator = accumulator_of(weights.dtype)
         self.bias = None
@@ -129,7 +121,7 @@ class TiledKernel:
     def _spans(
         self, data: Sequence[int], pads: tuple[int, ...], output: Sequence[int]
     ) -> tuple[AxisSpan, ...]:
-        return spans(self.problem, tuple(data), pads, tuple(output), forward=self.forward)
+        return spans(self.problem, tuple(data), pads, tuple(output))
 
     def scratch_bytes(
         self, data: tuple[int, ...], pads: tuple[int, ...], output: Sequence[int], bound: int
