@@ -126,7 +126,7 @@ def run_many(model: Model, request: Request) -> int:
     if profile is not None and not request.as_json:
         from .tables import print_profile
 
-        print_profile(profile)
+        print_profile(profile, request.threads)
     write_trace(profile, request)
     statuses = {outcome.status for outcome in outcomes}
     if "failed" in statuses:

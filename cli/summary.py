@@ -55,7 +55,7 @@ def print_summary(summary: Summary, request: Request) -> None:
     as JSON, all of it on standard output.
     """
     if request.as_json:
-        _print_json(summary)
+        _print_json(summary, request)
         return
     quiet = request.quiet
     if not quiet:
@@ -86,7 +86,7 @@ def print_summary(summary: Summary, request: Request) -> None:
     if summary.profile is not None:
         from .tables import print_profile
 
-        print_profile(summary.profile)
+        print_profile(summary.profile, request.threads)
     if not quiet:
         for path in dict.fromkeys(summary.targets.values()):
             if path is not None:
@@ -143,7 +143,7 @@ def statistics(array: Array) -> dict[str, float]:
     return numbers
 
 
-def _print_json(summary: Summary) -> None:
+def _print_json(summary: Summary, request: Request) -> None:
     def port(name: str, array: Array) -> dict[str, Any]:
         return {
             "name": name,
@@ -188,9 +188,15 @@ def _print_json(summary: Summary) -> None:
         },
     }
     if summary.profile is not None:
+        from deconv_ir.execute.machine_limits import measure_limits
+
+        from .resources import limit_threads
         from .tables import profile_rows
 
-        document["profile"] = profile_rows(summary.profile)
+        with limit_threads(request.threads):
+            limits = measure_limits()
+        document["profile"] = profile_rows(summary.profile, limits)
+        document["limits"] = limits._asdict()
     print_json(document)
 
 

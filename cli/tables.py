@@ -10,9 +10,11 @@ from tabulate import tabulate
 
 from deconv_ir.errors import one_line
 from deconv_ir.execute.listing import as_rows
+from deconv_ir.execute.machine_limits import MachineLimits, measure_limits
 from deconv_ir.execute.memory import format_bytes
 
 from .common import print_json
+from .resources import limit_threads
 
 if TYPE_CHECKING:
     from deconv_ir.execute.listing import PlanRow
@@ -20,8 +22,8 @@ if TYPE_CHECKING:
     from deconv_ir.execute.profile import Profile
 
 
-def profile_rows(profile: Profile) -> list[dict[str, Any]]:
-    """Sum the times of each layer, in the order of their first runs."""
+def profile_rows(profile: Profile, limits: MachineLimits) -> list[dict[str, Any]]:
+    """Sum the times of each layer, in the order of their first runs; compare with the limits."""
     total = profile.seconds
     rows: dict[tuple[str, str, str], dict[str, Any]] = {}
     for time in profile.layers:
@@ -40,6 +42,9 @@ def profile_rows(profile: Profile) -> list[dict[str, Any]]:
         timed = row["gigabytes"] > 0 and row["seconds"] > 0
         row["gigabytes_per_second"] = row["gigabytes"] / row["seconds"] if timed else None
         row["share"] = row["seconds"] / total if total else 0.0
+        row["share_of_limit"] = limits.share(
+            1e9 * (row["gflop"] or 0.0), 1e9 * row["gigabytes"], row["seconds"]
+        )
     return list(rows.values())
 
 
@@ -48,9 +53,11 @@ def _inner_name(within: str, layer: str) -> str:
     return f"{within}: {layer}" if within else layer
 
 
-def print_profile(profile: Profile) -> None:
-    """Print the layers on standard error, the slowest first."""
-    rows = sorted(profile_rows(profile), key=lambda row: -row["seconds"])
+def print_profile(profile: Profile, threads: int | None) -> None:
+    """Print the layers on standard error, the slowest first; `threads` are those of the runs."""
+    with limit_threads(threads):
+        limits = measure_limits()
+    rows = sorted(profile_rows(profile, limits), key=lambda row: -row["seconds"])
     gflop = sum(row["gflop"] or 0.0 for row in rows)
     total = profile.seconds
     table = [
@@ -62,17 +69,22 @@ def print_profile(profile: Profile) -> None:
             _number(row["gflop"]),
             _number(row["gflop_per_second"]),
             _number(row["gigabytes_per_second"]),
+            "" if row["share_of_limit"] is None else f"{row['share_of_limit']:.0%}",
             f"{row['share']:.1%}",
         ]
         for row in rows
     ]
     rate = gflop / total if total else None
     table.append(
-        ["all layers", "", "", f"{total * 1e3:.3f}", _number(gflop), _number(rate), "", ""]
+        ["all layers", "", "", f"{total * 1e3:.3f}", _number(gflop), _number(rate), "", "", ""]
     )
-    headers = ["layer", "type", "output", "ms", "GFLOP", "GFLOP/s", "GB/s", "share"]
-    aligned = ("left", "left", "left", "right", "right", "right", "right", "right")
-    print_table(table, headers, aligned, err=True)
+    headers = ["layer", "type", "output", "ms", "GFLOP", "GFLOP/s", "GB/s", "of limit", "share"]
+    print_table(table, headers, ("left",) * 3 + ("right",) * 6, err=True)
+    click.echo(
+        f"limits: {limits.operations / 1e9:.3g} GFLOP/s (a product of matrices), "
+        f"{limits.bytes / 1e9:.3g} GB/s (a copy in memory)",
+        err=True,
+    )
 
 
 def _number(value: float | None) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -10,6 +9,7 @@ from deconv_ir.compare.diff import ModelDifference
 from deconv_ir.compare.evaluate import Evaluator
 from deconv_ir.compare.network import open_network
 from deconv_ir.drawing.blocks import flow_of
+from deconv_ir.execute.machine_limits import measure_limits
 from deconv_ir.execute.profile import Profile
 from deconv_ir.ir.graph import Graph
 from deconv_ir.view.facts import Progress
@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from deconv_ir.model import Model
 
 PROFILED_RUNS = 3
-PEAK_EXTENT = 1024
-"""Extent of the matrices by whose product the machine's limit is measured."""
 MAX_LISTED = 200
 
 
@@ -111,20 +109,7 @@ def profile(model: Model, arrays: Mapping[str, Array]) -> dict[str, Any]:
         for row in best.layers
         if row.layer in index
     }
-    return {"seconds": best.seconds, "layers": layers, "peak": measure_peak()}
-
-
-def measure_peak() -> float:
-    """Return the FLOP/s that a product of two f32 matrices reaches here, the best of a few."""
-    import numpy as np
-
-    a = np.ones((PEAK_EXTENT, PEAK_EXTENT), np.float32)
-    best = float("inf")
-    for _ in range(4):
-        started = time.perf_counter()
-        np.matmul(a, a)
-        best = min(best, time.perf_counter() - started)
-    return 2 * PEAK_EXTENT**3 / best
+    return {"seconds": best.seconds, "layers": layers, "peak": measure_limits().operations}
 
 
 def _by_name(graph: Graph) -> dict[str, int]:

@@ -109,11 +109,13 @@ def test_explain_plan_as_json() -> None:
 def test_profile_prints_a_table(arguments: list[object]) -> None:
     done = invoke(*arguments, "--random-inputs", "0", "-q")
     assert done.exit_code == 0, done.stderr
-    header, row, total = done.stderr.splitlines()
-    assert header.split() == ["layer", "type", "output", "ms", "GFLOP", "GFLOP/s", "GB/s", "share"]
+    header, row, total, limits = done.stderr.splitlines()
+    columns = ["ms", "GFLOP", "GFLOP/s", "GB/s", "of", "limit", "share"]
+    assert header.split() == ["layer", "type", "output", *columns]
     assert row.split()[:3] == ["up", "ConvolutionBackpropData+Add+ReLU", "f32[1,4,32,32]"]
     assert row.endswith("100.0%")
     assert total.startswith("all layers")
+    assert limits.startswith("limits: ")
     assert written() == ["y.npy"]
 
 
@@ -121,13 +123,19 @@ def test_profile_as_trace_and_json() -> None:
     arguments = [BLOCK, "--random-inputs", "0", "--profile", "t.json", "--json"]
     done = invoke(*arguments)
     assert done.exit_code == 0, done.stderr
-    (row,) = json.loads(done.stdout)["profile"]
+    document = json.loads(done.stdout)
+    (row,) = document["profile"]
     assert (row["layer"], row["runs"], row["share"]) == ("up", 1, 1.0)
     taps = 2 * (8 * 16 * 16) * 4 * (4 * 4)
     assert row["gflop"] == pytest.approx((taps + 2 * 4 * 32 * 32) / 1e9)
     assert row["gflop_per_second"] == pytest.approx(row["gflop"] / row["seconds"])
     moved = 4 * (8 * 16 * 16 + 8 * 4 * 4 * 4 + 4 * 32 * 32)  # data, filter and output
     assert row["gigabytes_per_second"] == pytest.approx(moved / 1e9 / row["seconds"])
+    rates = row["gflop_per_second"] * 1e9, row["gigabytes_per_second"] * 1e9
+    limits = document["limits"]["operations"], document["limits"]["bytes"]
+    assert row["share_of_limit"] == pytest.approx(
+        max(r / x for r, x in zip(rates, limits, strict=True))
+    )
     (event,) = json.loads(Path("t.json").read_text())["traceEvents"]
     assert event["dur"] == pytest.approx(row["seconds"] * 1e6)
     again = invoke(*arguments, "--output", "other.npy")

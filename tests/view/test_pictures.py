@@ -16,7 +16,7 @@ from support import deconvolution_ir
 
 import deconv_ir
 from deconv_ir.view.pictures import DIVERGING, SEQUENTIAL, pictures_of, png
-from deconv_ir.view.runs import differences_of, draw_tensors, measure_peak, profile
+from deconv_ir.view.runs import differences_of, draw_tensors, profile
 
 ROOT = Path(__file__).parent.parent.parent
 BLOCK = ROOT / "samples/block/block.xml"
@@ -168,8 +168,7 @@ def test_times_of_layers(x: np.ndarray) -> None:
     assert kind == "ConvolutionBackpropData+Add+ReLU"
     assert operations > 262_144
     assert 0 < seconds <= found["seconds"]
-    assert found["peak"] > 0
-    assert measure_peak() > 1e6
+    assert found["peak"] > 1e6
 
 
 def test_differences_between_models(tmp_path: Path) -> None:
