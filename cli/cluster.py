@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 from deconv_ir.errors import ResourceError
 from deconv_ir.tiling.remote import ModelFile, RemoteModel, import_dask, memory_of_worker
 
-from .common import STREAM, Mistake, note
+from .common import STREAM, Mistake, note, raise_again
 
 if TYPE_CHECKING:
     from deconv_ir import Model
@@ -147,6 +147,7 @@ def completed(client: Any, futures: Any, *, in_order: bool = False) -> Iterator[
     pending = list(futures)
     try:
         for future in pending if in_order else distributed.as_completed(pending):
+            raise_again()
             yield future
             # A result that is fetched is not computed again, whatever its worker does.
             future.release()

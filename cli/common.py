@@ -46,6 +46,12 @@ def _terminate(number: int, frame: Any) -> NoReturn:
     raise Terminated(number)
 
 
+def raise_again() -> None:
+    """Raise the exception of a signal that came, if a library or a finalizer has dropped it."""
+    if _received:
+        raise KeyboardInterrupt if _received[0] == signal.SIGINT else Terminated(_received[0])
+
+
 @contextlib.contextmanager
 def _caught_signals() -> Iterator[None]:
     """Turn the signals that end a process into exceptions, so that temporary files go."""

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
 
+import click
 import distributed
 import numpy as np
 import psutil
 import pytest
-from deconv_cli.cluster import result_of
-from deconv_cli.common import Mistake
+from deconv_cli.cluster import completed, result_of
+from deconv_cli.common import Mistake, run_command
 from support import deconvolution_ir, invoke
 from tiling.exactness import is_exact
 
@@ -96,7 +99,7 @@ def test_ctrl_c_ends_the_workers_and_says_so_in_one_word(network: Path) -> None:
     """A terminal sends the signal to the whole group."""
     np.save(network / "x.npy", np.zeros((1, 2, 300, 300), np.float32))
     arguments = [str(SCRIPT), str(network / "model.xml"), "--input", str(network / "x.npy")]
-    arguments += ["--output", str(network / "y.npy"), "--tile", "8,8", "--workers", "2"]
+    arguments += ["--output", str(network / "y.npy"), "--tile", "4,4", "--workers", "2"]
     process = subprocess.Popen(arguments, stderr=subprocess.PIPE, text=True, start_new_session=True)
     journal = network / "y.npy.partial.tiles"
     deadline = time.monotonic() + 60
@@ -106,12 +109,31 @@ def test_ctrl_c_ends_the_workers_and_says_so_in_one_word(network: Path) -> None:
         time.sleep(0.02)
     children = psutil.Process(process.pid).children(recursive=True)
     os.killpg(process.pid, signal.SIGINT)
-    _, errors = process.communicate(timeout=60)
+    _, errors = process.communicate(timeout=120)
     assert (process.returncode, errors.split()) == (130, ["interrupted"])
     assert len(children) >= 2
     # That which keeps track of semaphores ends when it sees that this process has.
     assert not psutil.wait_procs(children, timeout=30)[1]
     assert not (network / "y.npy").exists()
+
+
+def test_an_interruption_that_a_library_drops(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The handler's exception may land in a finalizer, which cannot pass it on."""
+
+    def dropping(futures: list[SimpleNamespace]) -> Iterator[SimpleNamespace]:
+        for future in futures:
+            with contextlib.suppress(KeyboardInterrupt):
+                signal.raise_signal(signal.SIGINT)
+            yield future
+
+    monkeypatch.setattr(distributed, "as_completed", dropping)
+    monkeypatch.setattr(sys, "argv", ["deconv-run"])
+    futures = [SimpleNamespace(release=lambda: None)] * 3
+    client = SimpleNamespace(status="closed")
+    command = click.Command("run", callback=lambda: list(completed(client, futures)))
+    with pytest.raises(SystemExit) as caught:
+        run_command(command)
+    assert caught.value.code == 130
 
 
 @pytest.mark.parametrize(
