@@ -43,6 +43,13 @@ def hull(boxes: Iterable[Box]) -> Box:
     )
 
 
+def sole(boxes: Boxes) -> Box:
+    """Return the box of the only output, which is computed."""
+    (box,) = boxes
+    assert box is not None, "a layer is computed where its output is needed"
+    return box
+
+
 def partial_axes(box: Box, shape: Sequence[int]) -> tuple[int, ...]:
     """Return the axes on which a box has fewer elements than the tensor."""
     return tuple(

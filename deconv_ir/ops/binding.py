@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from deconv_ir.ir.boxes import Boxes, LayerTile
 from deconv_ir.ir.operation import Call, Context, Infos, Operation, TensorInfo
 from deconv_ir.ir.shapes import static
 from deconv_ir.ops.checks import known_integers
@@ -32,6 +33,17 @@ class OfLists(Operation):
         if known is None:
             return super().bind(inputs, outputs, context)
         return self.bind_known(static(inputs[0].shape), known, outputs)
+
+    def tile(self, boxes: Boxes, inputs: Infos, outputs: Infos, context: Context) -> LayerTile:
+        """Find what boxes are made of, where the lists are known."""
+        known = known_lists(inputs[1:])
+        if known is None:
+            return super().tile(boxes, inputs, outputs, context)
+        return self.tile_known(boxes, inputs, outputs, known)
+
+    def tile_known(self, boxes: Boxes, inputs: Infos, outputs: Infos, lists: Lists) -> LayerTile:
+        """Return the tile of `Operation.tile`, given the lists."""
+        raise NotImplementedError
 
     def bind_known(self, shape: tuple[int, ...], lists: Lists, outputs: Infos) -> Call:
         """Return what computes the outputs, given the shape of the first input and the lists."""

@@ -83,8 +83,21 @@ def check_rank(info: TensorInfo, name: str, *ranks: int) -> None:
         raise misfit("rank", name, f"have rank {wanted}", info.shape, f"rank {wanted}")
 
 
-def check_single(info: TensorInfo, name: str) -> None:
-    """Require an input to be one number: a scalar, or a list of one element."""
+def check_integers(info: TensorInfo, name: str, *ranks: int) -> None:
+    """Require an input to hold integers, and to have one of these ranks."""
+    check_type(info, name, "integer")
+    check_rank(info, name, *ranks)
+
+
+def check_lists(inputs: Infos, names: Sequence[str], *ranks: int) -> None:
+    """Require the named inputs that are there to hold integers, and to have one of these ranks."""
+    for info, name in zip(inputs, names, strict=False):
+        check_integers(info, name, *ranks)
+
+
+def check_single(info: TensorInfo, name: str, family: str = "any") -> None:
+    """Require an input to be one number of a family: a scalar, or a list of one element."""
+    check_type(info, name, family)
     check_rank(info, name, 0, 1)
     if info.shape and isinstance(info.shape[0], int) and info.shape[0] != 1:
         message = f"{name} must have one element, found {format_shape(info.shape)}"
@@ -112,8 +125,7 @@ def check_least(values: Sequence[object], name: str, least: int, rule: str) -> N
 
 def check_axes(info: TensorInfo, data: Shape) -> tuple[int, ...] | None:
     """Check the input `axes`, and return its elements counted from the start, if known."""
-    check_type(info, "axes", "integer")
-    check_rank(info, "axes", 0, 1)
+    check_integers(info, "axes", 0, 1)
     axes = known_integers(info)
     return axes if axes is None or data is None else normalize_axes(axes, len(data))
 

@@ -14,6 +14,7 @@ from deconv_ir.ir.boxes import (
     inside,
     nearest_element,
     partial_axes,
+    sole,
     whole_box,
 )
 from deconv_ir.ir.dtypes import Array
@@ -169,8 +170,7 @@ def elementwise_tile(
     `aligned` are the shapes in which NumPy broadcasts the inputs as the operation does: their
     own, with ones around them.
     """
-    (box,) = boxes
-    assert box is not None, "a layer is computed where its output is needed"
+    box = sole(boxes)
     shapes = [static(info.shape) for info in inputs]
     found = []
     for own, shape in zip(shapes, aligned or shapes, strict=True):
@@ -195,8 +195,7 @@ def along_axes(
 
     Its output has the shape of that input; further inputs are needed whole.
     """
-    (box,) = boxes
-    assert box is not None, "there is one output"
+    box = sole(boxes)
     data = static(inputs[0].shape)
     spans = tuple(
         (0, e) if a in axes else span for a, (span, e) in enumerate(zip(box, data, strict=True))
@@ -255,8 +254,7 @@ def reshape_tile(boxes: Boxes, inputs: Infos, outputs: Infos) -> LayerTile:
 
     Axes that stay as they are may be parts; those that are mixed with others are needed whole.
     """
-    (box,) = boxes
-    assert box is not None, "there is one output"
+    box = sole(boxes)
     data, output = static(inputs[0].shape), static(outputs[0].shape)
     spans, computed = list(whole_box(data)), list(whole_box(output))
     flat, kept = [], []

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from deconv_ir.ir.boxes import Box, Boxes, LayerTile, inside, whole_box
+from deconv_ir.ir.boxes import Box, Boxes, LayerTile, inside, sole, whole_box
 from deconv_ir.ir.dtypes import Array
 from deconv_ir.ir.operation import Arrays, Context, Infos, Operation, TensorInfo
 from deconv_ir.ir.record import field
@@ -50,8 +50,7 @@ class Standardize(Operation):
         return (narrow(data, inputs[0].dtype),)
 
     def tile(self, boxes: Boxes, inputs: Infos, outputs: Infos, context: Context) -> LayerTile:
-        (box,) = boxes
-        assert box is not None, "there is one output"
+        box = sole(boxes)
         parts = (array[_kept(box, array.shape)] for array in self.moments)
         channels = ((box[1],),) * (len(inputs) - 1)
         return LayerTile((box, *channels), Standardize(moments=FixedArrays(*parts)))

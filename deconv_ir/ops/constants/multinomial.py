@@ -57,8 +57,7 @@ class Multinomial(Operation):
         probs, samples = inputs
         check_type(probs, "probs", "float")
         check_rank(probs, "probs", 2)
-        check_type(samples, "num_samples", "integer")
-        check_single(samples, "num_samples")
+        check_single(samples, "num_samples", "integer")
         batch, classes = probs.shape or (UNKNOWN, UNKNOWN)
         count = UNKNOWN if samples.value is None else as_dims(samples.value)[0]
         if isinstance(classes, int) and isinstance(count, int):

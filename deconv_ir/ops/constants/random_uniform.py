@@ -14,9 +14,8 @@ from deconv_ir.ir.dtypes import Array, ElementType
 from deconv_ir.ir.operation import Arrays, Context, Infos, Operation, TensorInfo
 from deconv_ir.ops.base import attribute, choice, integer, operation, result_type
 from deconv_ir.ops.checks import (
-    check_rank,
+    check_integers,
     check_single,
-    check_type,
     integers,
     merged_type,
     misfit,
@@ -63,8 +62,7 @@ class RandomUniform(Operation):
         return bool(self.global_seed or self.op_seed)
 
     def infer(self, inputs: Infos, context: Context) -> tuple[TensorInfo, ...]:
-        check_type(inputs[0], "shape", "integer")
-        check_rank(inputs[0], "shape", 1)
+        check_integers(inputs[0], "shape", 1)
         for info, name in zip(inputs[1:], self.inputs[1:], strict=True):
             check_single(info, name)
         found = merged_type(inputs[1:], self.inputs[1:], "numeric")

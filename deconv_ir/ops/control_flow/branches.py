@@ -7,7 +7,7 @@ from deconv_ir.ir.body import Body
 from deconv_ir.ir.operation import Arrays, Context, Infos, TensorInfo
 from deconv_ir.ir.record import field
 from deconv_ir.ops.base import operation
-from deconv_ir.ops.checks import check_single, check_type, known_integers, only
+from deconv_ir.ops.checks import check_single, known_integers, only
 from deconv_ir.ops.control_flow.bodies import (
     NO_BODY,
     WithBodies,
@@ -37,8 +37,7 @@ class If(WithBodies):
     def infer(self, inputs: Infos, context: Context) -> tuple[TensorInfo, ...]:
         if not inputs:
             raise ShapeError("If takes a condition", expected=">= 1", actual=0, rule="input-count")
-        check_type(inputs[0], "cond", "boolean")
-        check_single(inputs[0], "cond")
+        check_single(inputs[0], "cond", "boolean")
         branches = [
             {j.port: result_info(inference, j.inner) for j in body.outputs}
             for body, inference in self.infer_bodies(inputs, context)

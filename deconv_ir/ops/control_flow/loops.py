@@ -16,7 +16,6 @@ from deconv_ir.ir.shapes import Shape, element_count, format_shape, static
 from deconv_ir.ops.base import operation
 from deconv_ir.ops.checks import (
     check_single,
-    check_type,
     known_integer,
     known_integers,
     normalize_axis,
@@ -206,8 +205,7 @@ class Loop(TensorIterator):
         for info, name, family in zip(
             inputs, ("trip_count", "execution_condition"), ("integer", "boolean"), strict=False
         ):
-            check_type(info, name, family)
-            check_single(info, name)
+            check_single(info, name, family)
 
     def infer_count(self, inputs: Infos, inference: Inference) -> Dim:
         trips = known_integer(inputs[0], "trip_count")

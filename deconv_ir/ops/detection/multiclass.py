@@ -20,7 +20,13 @@ from deconv_ir.ops.base import (
     operation,
     result_type,
 )
-from deconv_ir.ops.checks import check_rank, check_shape, check_type, merged_type, misfit, product
+from deconv_ir.ops.checks import (
+    check_integers,
+    check_shape,
+    merged_type,
+    misfit,
+    product,
+)
 from deconv_ir.ops.numeric import narrow, np
 
 
@@ -243,8 +249,7 @@ class MulticlassNms9(_MulticlassNms):
             return super().dims(inputs)
         boxes = check_shape(inputs[0], "boxes", (UNKNOWN, UNKNOWN, 4)) or (UNKNOWN, UNKNOWN, 4)
         classes, count = check_shape(inputs[1], "scores", boxes[:2]) or boxes[:2]
-        check_type(inputs[2], "roisnum", "integer")
-        check_rank(inputs[2], "roisnum", 1)
+        check_integers(inputs[2], "roisnum", 1)
         (images,) = inputs[2].shape or (UNKNOWN,)
         agreed = intersect_dims(classes, boxes[0]), intersect_dims(count, boxes[1])
         return images, agreed[0] or classes, agreed[1] or count

@@ -79,8 +79,7 @@ class _NonMaxSuppression(Operation):
             check_type(info, name, "float")
             check_rank(info, name, 3)
         for info, name in zip(inputs[2:], INPUTS[2:], strict=False):
-            check_type(info, name, "integer" if name == INPUTS[2] else "float")
-            check_single(info, name)
+            check_single(info, name, "integer" if name == INPUTS[2] else "float")
         unknown = (UNKNOWN, UNKNOWN, self.numbers)
         found = check_shape(boxes, "boxes", unknown) or unknown
         batches, count = found[:2]

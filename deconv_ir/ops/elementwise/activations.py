@@ -10,11 +10,11 @@ from deconv_ir.errors import ShapeError
 from deconv_ir.ir.dtypes import Array, ElementType
 from deconv_ir.ir.geometry import Dim
 from deconv_ir.ir.operation import Arrays, Call, Context, Expression, Infos, Operands, TensorInfo
-from deconv_ir.ir.shapes import compatible, element_count, format_shape, intersect_dims, static
+from deconv_ir.ir.shapes import compatible, element_count, intersect_dims, static
 from deconv_ir.ops.base import attribute, choice, number, operation
 from deconv_ir.ops.checks import merged_type, misfit, only
 from deconv_ir.ops.elementwise.blocks import is_small
-from deconv_ir.ops.elementwise.broadcasting import broadcasts_to
+from deconv_ir.ops.elementwise.broadcasting import broadcasts_to, not_broadcast
 from deconv_ir.ops.elementwise.elementwise import Elementwise, Unary
 from deconv_ir.ops.elementwise.unary import erf, expm1
 from deconv_ir.ops.numeric import keeps_type, np
@@ -244,13 +244,7 @@ class PReLU(Elementwise):
         if data.shape is not None and slope.shape is not None:
             spread = spread_slope(data.shape, slope.shape)
             if spread is None or not broadcasts_to(spread, data.shape):
-                raise ShapeError(
-                    f"slope {format_shape(slope.shape)} cannot be broadcast to "
-                    f"data {format_shape(data.shape)}",
-                    expected=format_shape(data.shape),
-                    actual=format_shape(slope.shape),
-                    rule="broadcast",
-                )
+                raise not_broadcast("slope", slope.shape, data.shape)
         return (TensorInfo(data.shape, element_type),)
 
     def aligned(self, inputs: Arrays) -> Arrays:

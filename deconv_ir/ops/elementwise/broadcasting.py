@@ -11,6 +11,7 @@ import enum
 from deconv_ir.errors import ShapeError
 from deconv_ir.ir.geometry import Dim, bounds, interval
 from deconv_ir.ir.shapes import Shape, format_shape, intersect_dims
+from deconv_ir.ops.base import choice
 
 
 class Broadcast(enum.Enum):
@@ -19,6 +20,16 @@ class Broadcast(enum.Enum):
     NONE = "none"
     NUMPY = "numpy"
     PDPD = "pdpd"
+
+
+AUTO_BROADCAST = choice(Broadcast, explicit=Broadcast.NONE)
+
+
+def not_broadcast(name: str, shape: Shape, data: Shape) -> ShapeError:
+    """Return the error that an input cannot be broadcast to the data."""
+    found, wanted = format_shape(shape), format_shape(data)
+    message = f"{name} {found} cannot be broadcast to data {wanted}"
+    return ShapeError(message, expected=wanted, actual=found, rule="broadcast")
 
 
 def broadcast_dim(a: Dim, b: Dim) -> Dim | None:

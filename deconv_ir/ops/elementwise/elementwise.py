@@ -24,10 +24,15 @@ from deconv_ir.ir.operation import (
     TensorInfo,
 )
 from deconv_ir.ir.shapes import element_count, is_static, static
-from deconv_ir.ops.base import attribute, choice, integer, operation
+from deconv_ir.ops.base import attribute, integer, operation
 from deconv_ir.ops.checks import check_type, merged_type
 from deconv_ir.ops.elementwise.blocks import cut, element_bytes, in_blocks, is_small
-from deconv_ir.ops.elementwise.broadcasting import Broadcast, align, broadcast_shapes
+from deconv_ir.ops.elementwise.broadcasting import (
+    AUTO_BROADCAST,
+    Broadcast,
+    align,
+    broadcast_shapes,
+)
 from deconv_ir.ops.numeric import keeps_type, narrow, np, widen, working_dtype
 from deconv_ir.ops.tiles import elementwise_tile
 from deconv_ir.ops.values import OnValues, combine, on_reals
@@ -183,9 +188,7 @@ class Binary(Elementwise):
     on_values: ClassVar[OnValues | None] = None
     on_reals: ClassVar[Any] = None
 
-    auto_broadcast: Broadcast = attribute(
-        choice(Broadcast, explicit=Broadcast.NONE), Broadcast.NUMPY
-    )
+    auto_broadcast: Broadcast = attribute(AUTO_BROADCAST, Broadcast.NUMPY)
     auto_broadcast_axis: int = attribute(integer(-1), 0, name="auto_broadcast.auto_broadcast_axis")
 
     def value_rule(self) -> OnValues | None:

@@ -14,9 +14,14 @@ from deconv_ir.ir.operation import (
     TensorInfo,
 )
 from deconv_ir.ir.shapes import Shape, element_count, is_static, static
-from deconv_ir.ops.base import attribute, choice, integer, operation
+from deconv_ir.ops.base import attribute, integer, operation
 from deconv_ir.ops.checks import VALUE_LIMIT, check_type, merged_type
-from deconv_ir.ops.elementwise.broadcasting import Broadcast, align, broadcast_shapes
+from deconv_ir.ops.elementwise.broadcasting import (
+    AUTO_BROADCAST,
+    Broadcast,
+    align,
+    broadcast_shapes,
+)
 from deconv_ir.ops.numeric import np
 from deconv_ir.ops.tiles import elementwise_tile
 from deconv_ir.ops.values import between, ends
@@ -36,9 +41,7 @@ class Select(Operation):
 
     formula = "broadcast of {shape[cond]}, {shape[then]}, {shape[else]}"
 
-    auto_broadcast: Broadcast = attribute(
-        choice(Broadcast, explicit=Broadcast.NONE), Broadcast.NUMPY
-    )
+    auto_broadcast: Broadcast = attribute(AUTO_BROADCAST, Broadcast.NUMPY)
     auto_broadcast_axis: int = attribute(integer(-1), 0, name="auto_broadcast.auto_broadcast_axis")
 
     def infer(self, inputs: Infos, context: Context) -> tuple[TensorInfo, ...]:

@@ -115,8 +115,7 @@ class Unique(Operation):
         data = inputs[0]
         shape = data.shape
         for info in inputs[1:]:
-            check_type(info, "axis", "integer")
-            check_single(info, "axis")
+            check_single(info, "axis", "integer")
         axis = known_integer(inputs[1], "axis") if len(inputs) > 1 else None
         count: Dim = UNKNOWN
         every: Dim = UNKNOWN

@@ -56,8 +56,7 @@ class SegmentMax(Operation):
         if ids is not None and any(a > b for a, b in itertools.pairwise(ids)):
             raise misfit("index", "segment_ids", "be sorted", ids, "sorted")
         if len(inputs) > 2:
-            check_type(inputs[2], "num_segments", "integer")
-            check_single(inputs[2], "num_segments")
+            check_single(inputs[2], "num_segments", "integer")
             count = as_dim(inputs[2].value[0]) if inputs[2].value else UNKNOWN
         elif ids is not None:
             count = max(ids, default=-1) + 1

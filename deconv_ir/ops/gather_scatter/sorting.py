@@ -47,8 +47,7 @@ class _TopK(Operation):
     def infer(self, inputs: Infos, context: Context) -> tuple[TensorInfo, ...]:
         data, k_info = inputs
         element_type = check_type(data, "data", "numeric")
-        check_type(k_info, "k", "integer")
-        check_single(k_info, "k")
+        check_single(k_info, "k", "integer")
         if data.shape is None:
             return (TensorInfo(None, element_type), TensorInfo(None, self.index_element_type))
         axis = normalize_axis(self.axis, len(data.shape))

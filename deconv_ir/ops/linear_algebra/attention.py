@@ -12,7 +12,7 @@ from deconv_ir.ir.geometry import UNKNOWN, Dim
 from deconv_ir.ir.operation import Arrays, Context, Infos, Operation, TensorInfo
 from deconv_ir.ir.shapes import Shape, format_shape, intersect_dims
 from deconv_ir.ops.base import attribute, boolean, operation, text
-from deconv_ir.ops.checks import check_least_rank, check_single, check_type, merged_type, only
+from deconv_ir.ops.checks import check_least_rank, check_single, merged_type, only
 from deconv_ir.ops.elementwise.broadcasting import (
     Broadcast,
     broadcast_dim,
@@ -141,8 +141,7 @@ class ScaledDotProductAttention(Operation):
         for info, name in zip(inputs[:3], self.inputs, strict=False):
             check_least_rank(info, name, 3)
         if len(inputs) > 4:
-            check_type(inputs[4], "scale", "float")
-            check_single(inputs[4], "scale")
+            check_single(inputs[4], "scale", "float")
         query, key, value = (info.shape for info in inputs[:3])
         if query is None or key is None or value is None:
             return (TensorInfo(None, element_type),)

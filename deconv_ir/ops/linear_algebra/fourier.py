@@ -15,7 +15,7 @@ from deconv_ir.ops.base import operation
 from deconv_ir.ops.checks import (
     axis_count,
     check_least_rank,
-    check_rank,
+    check_lists,
     check_type,
     integers,
     known_integers,
@@ -38,9 +38,7 @@ class _Fourier(Operation):
     def infer(self, inputs: Infos, context: Context) -> tuple[TensorInfo, ...]:
         data = inputs[0]
         element_type = check_type(data, "data", "float")
-        for info, name in zip(inputs[1:], self.inputs[1:], strict=False):
-            check_type(info, name, "integer")
-            check_rank(info, name, 1)
+        check_lists(inputs[1:], self.inputs[1:], 1)
         check_least_rank(data, "data", 2 if self.complex_in else 1)
         if data.shape is None:
             return (TensorInfo(None, element_type),)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from deconv_ir.errors import ShapeError
-from deconv_ir.ir.boxes import Box, Boxes, LayerTile, partial_axes
+from deconv_ir.ir.boxes import Box, Boxes, LayerTile, partial_axes, sole
 from deconv_ir.ir.dtypes import F32, F64, Array
 from deconv_ir.ir.geometry import Dim
 from deconv_ir.ir.operation import Arrays, Call, Context, Infos, Operation, TensorInfo
@@ -115,8 +115,7 @@ class MatMul(Operation):
         return call
 
     def tile(self, boxes: Boxes, inputs: Infos, outputs: Infos, context: Context) -> LayerTile:
-        (box,) = boxes
-        assert box is not None, "there is one output"
+        box = sole(boxes)
         a, b = (static(info.shape) for info in inputs)
         spans = list(box)
         column = spans.pop() if len(b) > 1 else None

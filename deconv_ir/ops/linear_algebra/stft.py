@@ -13,7 +13,6 @@ from deconv_ir.ops.checks import (
     check_rank,
     check_shape,
     check_single,
-    check_type,
     known_integer,
     merged_type,
     misfit,
@@ -28,8 +27,7 @@ _FRAMES = ("frame_size", "frame_step")
 def _check_frames(inputs: Infos, window: TensorInfo) -> tuple[int | None, int | None]:
     """Check frame_size and frame_step, and return them as far as they are known."""
     for info, name in zip(inputs, _FRAMES, strict=True):
-        check_type(info, name, "integer")
-        check_single(info, name)
+        check_single(info, name, "integer")
     size, step = (known_integer(i, n) for i, n in zip(inputs, _FRAMES, strict=True))
     for value, name in ((size, "frame_size"), (step, "frame_step")):
         if value is not None and value < 1:
@@ -127,8 +125,7 @@ class ISTFT(Operation):
         found = None if data is None else check_shape(inputs[0], "data", wanted)
         length: Dim = UNKNOWN
         if len(inputs) > 4:
-            check_type(inputs[4], "signal_length", "integer")
-            check_single(inputs[4], "signal_length")
+            check_single(inputs[4], "signal_length", "integer")
             length = as_dim(inputs[4].value[0]) if inputs[4].value else UNKNOWN
         elif found is not None and size is not None and step is not None:
             low, high = (

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from deconv_ir.errors import ShapeError
-from deconv_ir.ir.boxes import Boxes, LayerTile, Statistic
+from deconv_ir.ir.boxes import Boxes, LayerTile, Statistic, sole
 from deconv_ir.ir.dtypes import Array
 from deconv_ir.ir.geometry import UNKNOWN, Dim
 from deconv_ir.ir.operation import Arrays, Call, Context, Infos, Operation, TensorInfo
@@ -251,8 +251,7 @@ class _BatchNorm(_Normalization):
         return (TensorInfo(shape, element_type),)
 
     def tile(self, boxes: Boxes, inputs: Infos, outputs: Infos, context: Context) -> LayerTile:
-        (box,) = boxes
-        assert box is not None, "there is one output"
+        box = sole(boxes)
         at = self.inputs.index("data")
         found = tuple(box if i == at else (box[1],) for i in range(len(inputs)))
         return LayerTile(found, self)

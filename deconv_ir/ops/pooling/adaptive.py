@@ -16,6 +16,7 @@ from deconv_ir.ops.base import attribute, operation, result_type
 from deconv_ir.ops.checks import (
     axis_count,
     check_count,
+    check_integers,
     check_least,
     check_rank,
     check_type,
@@ -34,8 +35,7 @@ class _AdaptivePool(Operation):
         """Put the requested extents in the place of the spatial ones."""
         data, target = inputs
         check_rank(data, "data", 3, 4, 5)
-        check_type(target, "output_shape", "integer")
-        check_rank(target, "output_shape", 1)
+        check_integers(target, "output_shape", 1)
         if data.shape is None:
             return None
         spatial = len(data.shape) - 2

@@ -8,7 +8,7 @@ from deconv_ir.ir.operation import Arrays, Context, Infos, Operation, TensorInfo
 from deconv_ir.ir.shapes import compatible, format_shape, intersect
 from deconv_ir.ops.base import Kind, attribute, operation
 from deconv_ir.ops.checks import merged_type
-from deconv_ir.ops.elementwise.broadcasting import Broadcast, broadcast_shapes
+from deconv_ir.ops.elementwise.broadcasting import Broadcast, broadcast_shapes, not_broadcast
 from deconv_ir.ops.numeric import narrow, np, widen
 
 _LARGEST = {"f8e4m3": 448.0, "f8e5m2": 57344.0}
@@ -50,13 +50,7 @@ class FakeConvert(Operation):
                 )
             both = broadcast_shapes(shape, info.shape, Broadcast.NUMPY, 0)
             if not compatible(both, shape):
-                raise ShapeError(
-                    f"{name} {format_shape(info.shape)} cannot be broadcast to data "
-                    f"{format_shape(shape)}",
-                    expected=format_shape(shape),
-                    actual=format_shape(info.shape),
-                    rule="broadcast",
-                )
+                raise not_broadcast(name, info.shape, shape)
             shape = intersect(both, shape)
         return (TensorInfo(shape, element_type),)
 

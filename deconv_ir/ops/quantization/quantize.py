@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from deconv_ir.errors import ShapeError
 from deconv_ir.ir.boxes import Boxes, LayerTile
 from deconv_ir.ir.operation import (
     Arrays,
@@ -13,10 +12,16 @@ from deconv_ir.ir.operation import (
     Operation,
     TensorInfo,
 )
-from deconv_ir.ir.shapes import compatible, format_shape, static
-from deconv_ir.ops.base import attribute, choice, integer, operation
+from deconv_ir.ir.shapes import compatible, static
+from deconv_ir.ops.base import attribute, integer, operation
 from deconv_ir.ops.checks import merged_type, misfit
-from deconv_ir.ops.elementwise.broadcasting import Broadcast, align, broadcast_shapes
+from deconv_ir.ops.elementwise.broadcasting import (
+    AUTO_BROADCAST,
+    Broadcast,
+    align,
+    broadcast_shapes,
+    not_broadcast,
+)
 from deconv_ir.ops.numeric import narrow, np, widen
 from deconv_ir.ops.tiles import elementwise_tile
 
@@ -37,9 +42,7 @@ class FakeQuantize(Operation):
     formula = "the shape of data, {shape[data]}"
 
     levels: int = attribute(integer(1))
-    auto_broadcast: Broadcast = attribute(
-        choice(Broadcast, explicit=Broadcast.NONE), Broadcast.NUMPY
-    )
+    auto_broadcast: Broadcast = attribute(AUTO_BROADCAST, Broadcast.NUMPY)
     auto_broadcast_axis: int = attribute(integer(-1), 0, name="auto_broadcast.auto_broadcast_axis")
 
     def infer(self, inputs: Infos, context: Context) -> tuple[TensorInfo, ...]:
@@ -52,13 +55,7 @@ class FakeQuantize(Operation):
                 shape, info.shape, self.auto_broadcast, self.auto_broadcast_axis
             )
             if not compatible(both, shape):
-                raise ShapeError(
-                    f"{name} {format_shape(info.shape)} cannot be broadcast to data "
-                    f"{format_shape(shape)}",
-                    expected=format_shape(shape),
-                    actual=format_shape(info.shape),
-                    rule="broadcast",
-                )
+                raise not_broadcast(name, info.shape, shape)
         return (TensorInfo(shape, element_type),)
 
     def compile(self, expression: Expression, operands: Operands, inputs: Infos) -> int | None:

@@ -17,6 +17,7 @@ from deconv_ir.ir.shapes import element_count, format_shape, static
 from deconv_ir.ops.base import attribute, boolean, choice, choice_of, integers, number, operation
 from deconv_ir.ops.checks import (
     axis_count,
+    check_integers,
     check_least,
     check_rank,
     check_type,
@@ -226,8 +227,7 @@ def _axes_of(
     if info is None:
         found = tuple(range(rank))
     else:
-        check_type(info, "axes", "integer")
-        check_rank(info, "axes", 1)
+        check_integers(info, "axes", 1)
         axes = known_integers(info)
         if axes is None:
             return None
@@ -243,8 +243,7 @@ def _check_asked(axes: int, asked: int | None, what: str) -> None:
 
 
 def _sizes_of(info: TensorInfo, name: str) -> tuple[Dim, ...] | None:
-    check_type(info, name, "integer")
-    check_rank(info, name, 1)
+    check_integers(info, name, 1)
     if info.value is None:
         return None
     check_least(info.value, name, 0, "interpolate")

@@ -6,7 +6,7 @@ import enum
 import itertools
 
 from deconv_ir.errors import ShapeError
-from deconv_ir.ir.boxes import Boxes, LayerTile, box_shape
+from deconv_ir.ir.boxes import Boxes, LayerTile, box_shape, sole
 from deconv_ir.ir.geometry import Dim
 from deconv_ir.ir.operation import Arrays, Context, Infos, Operation, Sharing, TensorInfo
 from deconv_ir.ir.record import field
@@ -22,9 +22,9 @@ from deconv_ir.ops.base import attribute, choice, choice_of, operation
 from deconv_ir.ops.checks import (
     VALUE_LIMIT,
     axis_count,
+    check_integers,
     check_least,
-    check_rank,
-    check_type,
+    check_lists,
     integers,
     known_integers,
     product,
@@ -70,9 +70,7 @@ class _Broadcast(Operation):
         if mode is not BroadcastMode.EXPLICIT:
             # OpenVINO writes a third input for version 1 in any mode.
             inputs = inputs[:2]
-        for info, name in zip(inputs[1:], self.inputs[1:], strict=False):
-            check_type(info, name, "integer")
-            check_rank(info, name, 1)
+        check_lists(inputs[1:], self.inputs[1:], 1)
         if mode is BroadcastMode.EXPLICIT and len(inputs) < 3:
             message = "mode explicit needs the input axes_mapping"
             raise ShapeError(message, attribute="mode", actual=len(inputs), rule="input-count")
@@ -150,8 +148,7 @@ class _Broadcast(Operation):
         return f"data {format_shape(inputs[0].shape)} broadcast to {wanted}"
 
     def tile(self, boxes: Boxes, inputs: Infos, outputs: Infos, context: Context) -> LayerTile:
-        (box,), data = boxes, static(inputs[0].shape)
-        assert box is not None, "there is one output"
+        box, data = sole(boxes), static(inputs[0].shape)
         if self.mode is not BroadcastMode.EXPLICIT:
             axes = tuple(range(len(box) - len(data), len(box)))
         elif (mapping := known_integers(inputs[2])) is not None:
@@ -231,8 +228,7 @@ class Tile(Operation):
 
     def infer(self, inputs: Infos, context: Context) -> tuple[TensorInfo, ...]:
         data, repeats = inputs
-        check_type(repeats, "repeats", "integer")
-        check_rank(repeats, "repeats", 0, 1)
+        check_integers(repeats, "repeats", 0, 1)
         count = axis_count(repeats)
         if data.shape is None or count is None:
             return (TensorInfo(None, data.element_type),)
@@ -252,8 +248,7 @@ class Tile(Operation):
         return (TensorInfo(shape, data.element_type, value),)
 
     def tile(self, boxes: Boxes, inputs: Infos, outputs: Infos, context: Context) -> LayerTile:
-        (box,) = boxes
-        assert box is not None, "there is one output"
+        box = sole(boxes)
         return wrapped_tile(box, inputs, (0,) * len(box))
 
     def execute(self, inputs: Arrays, context: Context) -> Arrays:

@@ -6,13 +6,13 @@ import itertools
 from collections.abc import Sequence
 
 from deconv_ir.errors import ShapeError
-from deconv_ir.ir.boxes import Box, Boxes, LayerTile
+from deconv_ir.ir.boxes import Box, Boxes, LayerTile, sole
 from deconv_ir.ir.dtypes import Array
 from deconv_ir.ir.geometry import UNKNOWN, Dim, bounds, interval
 from deconv_ir.ir.operation import Arrays, Call, Context, Infos, Operation, Sharing, TensorInfo
 from deconv_ir.ir.shapes import Shape, format_shape, intersect_dims, static
 from deconv_ir.ops.base import attribute, integer, operation
-from deconv_ir.ops.binding import Lists, OfLists, cut_along, known_lists
+from deconv_ir.ops.binding import Lists, OfLists, cut_along
 from deconv_ir.ops.checks import (
     VALUE_LIMIT,
     add,
@@ -109,8 +109,7 @@ class Concat(Operation):
         np.concatenate(inputs, normalize_axis(self.axis, out.ndim), out)
 
     def tile(self, boxes: Boxes, inputs: Infos, outputs: Infos, context: Context) -> LayerTile:
-        box = boxes[0]
-        assert box is not None, "there is one output"
+        box = sole(boxes)
         axis, start = normalize_axis(self.axis, len(box)), 0
         found: list[Box | None] = []
         for info in inputs:
@@ -144,10 +143,7 @@ class _Split(OfLists):
     def bind_known(self, shape: tuple[int, ...], lists: Lists, outputs: Infos) -> Call:
         return cut_along(normalize_axis(lists[0][0], len(shape)), outputs)
 
-    def tile(self, boxes: Boxes, inputs: Infos, outputs: Infos, context: Context) -> LayerTile:
-        lists = known_lists(inputs[1:])
-        if lists is None:
-            return super().tile(boxes, inputs, outputs, context)
+    def tile_known(self, boxes: Boxes, inputs: Infos, outputs: Infos, lists: Lists) -> LayerTile:
         axis, start = normalize_axis(lists[0][0], len(static(inputs[0].shape))), 0
         found: list[Box | None] = []
         for box, info in zip(boxes, outputs, strict=True):

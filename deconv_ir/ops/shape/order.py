@@ -7,7 +7,7 @@ import math
 from typing import Any
 
 from deconv_ir.errors import InputError, ShapeError
-from deconv_ir.ir.boxes import Boxes, LayerTile, whole_box
+from deconv_ir.ir.boxes import Boxes, LayerTile, sole, whole_box
 from deconv_ir.ir.geometry import UNKNOWN
 from deconv_ir.ir.operation import Arrays, Call, Context, Infos, Operation, Sharing, TensorInfo
 from deconv_ir.ir.shapes import format_shape, intersect_dims, static
@@ -16,7 +16,9 @@ from deconv_ir.ops.binding import Lists, OfLists
 from deconv_ir.ops.checks import (
     axis_count,
     check_count,
+    check_integers,
     check_least_rank,
+    check_lists,
     check_rank,
     check_single,
     check_type,
@@ -159,9 +161,7 @@ class Roll(_SameShape):
 
     def infer(self, inputs: Infos, context: Context) -> tuple[TensorInfo, ...]:
         data = inputs[0]
-        for info, name in zip(inputs[1:], self.inputs[1:], strict=True):
-            check_type(info, name, "integer")
-            check_rank(info, name, 0, 1)
+        check_lists(inputs[1:], self.inputs[1:], 0, 1)
         axes = known_integers(inputs[2])
         if axes is not None and data.shape is not None:
             for axis in axes:
@@ -212,8 +212,7 @@ class CumSum(_SameShape):
         data = inputs[0]
         element_type = check_type(data, "data", "numeric")
         if len(inputs) > 1:
-            check_type(inputs[1], "axis", "integer")
-            check_single(inputs[1], "axis")
+            check_single(inputs[1], "axis", "integer")
         axis = known_integer(inputs[1], "axis") if len(inputs) > 1 else 0
         if axis is not None and data.shape is not None:
             normalize_axis(axis, len(data.shape))
@@ -322,8 +321,7 @@ class Transpose(OfLists):
 
     def infer(self, inputs: Infos, context: Context) -> tuple[TensorInfo, ...]:
         data, order_info = inputs
-        check_type(order_info, "input_order", "integer")
-        check_rank(order_info, "input_order", 1)
+        check_integers(order_info, "input_order", 1)
         if data.shape is None:
             count = axis_count(order_info)
             return (TensorInfo(unknown_dims(count) if count else None, data.element_type),)
@@ -361,11 +359,9 @@ class Transpose(OfLists):
         order = self.axes(lists[0], len(shape))
         return lambda arrays, out: (arrays[0].transpose(order),)
 
-    def tile(self, boxes: Boxes, inputs: Infos, outputs: Infos, context: Context) -> LayerTile:
-        (box,), order = boxes, known_integers(inputs[1])
-        if box is None or order is None:
-            return super().tile(boxes, inputs, outputs, context)
-        axes = self.axes(order, len(box))
+    def tile_known(self, boxes: Boxes, inputs: Infos, outputs: Infos, lists: Lists) -> LayerTile:
+        box = sole(boxes)
+        axes = self.axes(lists[0], len(box))
         spans = tuple(box[axes.index(axis)] for axis in range(len(axes)))
         return LayerTile((spans, whole_box(static(inputs[1].shape))), self)
 

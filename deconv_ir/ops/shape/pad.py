@@ -18,8 +18,8 @@ from deconv_ir.ops.base import attribute, choice, operation
 from deconv_ir.ops.binding import known_lists
 from deconv_ir.ops.checks import (
     axis_count,
+    check_integers,
     check_rank,
-    check_type,
     integers,
     merged_type,
     misfit,
@@ -54,8 +54,7 @@ class _Pad(Operation):
         data, begin, end = inputs[:3]
         element_type = merged_type([data, *inputs[3:]], ["data", "pad_value"])
         for info, name in ((begin, "pads_begin"), (end, "pads_end")):
-            check_type(info, name, "integer")
-            check_rank(info, name, 1)
+            check_integers(info, name, 1)
             if data.shape is not None and axis_count(info) not in (None, len(data.shape)):
                 rank = len(data.shape)
                 must = f"have {rank} elements, one for each axis"

@@ -6,16 +6,15 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from deconv_ir.errors import ShapeError
-from deconv_ir.ir.boxes import Boxes, LayerTile
+from deconv_ir.ir.boxes import Boxes, LayerTile, sole
 from deconv_ir.ir.geometry import Dim, Interval, bounds, interval
 from deconv_ir.ir.operation import Arrays, Call, Context, Infos, Sharing, TensorInfo
 from deconv_ir.ir.shapes import format_shape, static
 from deconv_ir.ops.base import attribute, flags, operation
-from deconv_ir.ops.binding import Lists, OfLists, indexed, known_lists
+from deconv_ir.ops.binding import Lists, OfLists, indexed
 from deconv_ir.ops.checks import (
     axis_count,
-    check_rank,
-    check_type,
+    check_lists,
     known_integers,
     named_lists,
     normalize_axes,
@@ -102,6 +101,31 @@ def _too_many(count: int, rank: int) -> ShapeError:
     return ShapeError(message, expected=f"<= {rank}", actual=count, rule="slice")
 
 
+class _Sliced(OfLists):
+    """Part of an array, as lists say: what `index` makes of its shape and of them."""
+
+    sharing = Sharing.PART
+
+    def index(self, shape: tuple[int, ...], *lists: Sequence[int]) -> tuple[Any, ...]:
+        """Return what the array is indexed with."""
+        raise NotImplementedError
+
+    def explain(self, inputs: Infos, context: Context, output: int, axis: int) -> str | None:
+        return f"data {format_shape(inputs[0].shape)}, {named_lists(self.inputs[1:], inputs[1:])}"
+
+    def bind_known(self, shape: tuple[int, ...], lists: Lists, outputs: Infos) -> Call:
+        return indexed(self.index(shape, *lists))
+
+    def tile_known(self, boxes: Boxes, inputs: Infos, outputs: Infos, lists: Lists) -> LayerTile:
+        shape = static(inputs[0].shape)
+        return index_tile(self.index(shape, *lists), shape, sole(boxes), len(inputs))
+
+    def execute(self, inputs: Arrays, context: Context) -> Arrays:
+        """Slice the array (a view)."""
+        data = inputs[0]
+        return (data[self.index(data.shape, *map(elements, inputs[1:]))],)
+
+
 @operation(
     "Slice",
     "opset8",
@@ -112,16 +136,12 @@ def _too_many(count: int, rank: int) -> ShapeError:
         "f32[5], i64[1]{9}, i64[1]{-9}, i64[1]{-1} -> f32[5]",
     ),
 )
-class Slice(OfLists):
+class Slice(_Sliced):
     """Part of an array along some axes, by Python's rule; `axes` absent: the first ones."""
-
-    sharing = Sharing.PART
 
     def infer(self, inputs: Infos, context: Context) -> tuple[TensorInfo, ...]:
         data, *lists = inputs
-        for info, name in zip(lists, self.inputs[1:], strict=False):
-            check_type(info, name, "integer")
-            check_rank(info, name, 1)
+        check_lists(lists, self.inputs[1:], 1)
         lengths = {n for info in lists if (n := axis_count(info)) is not None}
         if len(lengths) > 1:
             found = ", ".join(
@@ -160,37 +180,11 @@ class Slice(OfLists):
             raise _too_many(count, rank)
         return tuple(range(count))
 
-    def explain(self, inputs: Infos, context: Context, output: int, axis: int) -> str | None:
-        return f"data {format_shape(inputs[0].shape)}, {named_lists(self.inputs[1:], inputs[1:])}"
-
-    def bind_known(self, shape: tuple[int, ...], lists: Lists, outputs: Infos) -> Call:
-        return indexed(self._index(len(shape), *lists))
-
-    def tile(self, boxes: Boxes, inputs: Infos, outputs: Infos, context: Context) -> LayerTile:
-        (box,), lists = boxes, known_lists(inputs[1:])
-        if box is None or lists is None:
-            return super().tile(boxes, inputs, outputs, context)
-        shape = static(inputs[0].shape)
-        return index_tile(self._index(len(shape), *lists), shape, box, len(inputs))
-
-    def execute(self, inputs: Arrays, context: Context) -> Arrays:
-        """Slice the array (a view)."""
-        data = inputs[0]
-        return (data[self._index(data.ndim, *map(elements, inputs[1:]))],)
-
-    @staticmethod
-    def _index(
-        rank: int,
-        start: Sequence[int],
-        stop: Sequence[int],
-        step: Sequence[int],
-        axes: Sequence[int] | None = None,
-    ) -> tuple[slice, ...]:
-        index = [slice(None)] * rank
-        triples = zip(start, stop, step, strict=True)
-        for axis, triple in zip(
-            normalize_axes(range(len(start)) if axes is None else axes, rank), triples, strict=True
-        ):
+    def index(self, shape: tuple[int, ...], *lists: Sequence[int]) -> tuple[Any, ...]:
+        start, stop, step, *axes = lists
+        index = [slice(None)] * len(shape)
+        chosen = normalize_axes(axes[0] if axes else range(len(start)), len(shape))
+        for axis, triple in zip(chosen, zip(start, stop, step, strict=True), strict=True):
             _check_step(triple[2], axis)
             index[axis] = slice(*triple)
         return tuple(index)
@@ -230,10 +224,8 @@ _MASK = flags()
         " new_axis_mask=1,0",
     ),
 )
-class StridedSlice(OfLists):
+class StridedSlice(_Sliced):
     """Part of an array, with masks; `stride` absent: 1."""
-
-    sharing = Sharing.PART
 
     begin_mask: tuple[int, ...] = attribute(_MASK)
     end_mask: tuple[int, ...] = attribute(_MASK)
@@ -276,9 +268,7 @@ class StridedSlice(OfLists):
 
     def infer(self, inputs: Infos, context: Context) -> tuple[TensorInfo, ...]:
         data, *lists = inputs
-        for info, name in zip(lists, self.inputs[1:], strict=False):
-            check_type(info, name, "integer")
-            check_rank(info, name, 1)
+        check_lists(lists, self.inputs[1:], 1)
         lengths = [n for info in lists if (n := axis_count(info)) is not None]
         if data.shape is None or not lengths:
             return (TensorInfo(None, data.element_type),)
@@ -306,34 +296,11 @@ class StridedSlice(OfLists):
             value = _item_value(data.value, items)
         return (TensorInfo(tuple(dims), data.element_type, value),)
 
-    def explain(self, inputs: Infos, context: Context, output: int, axis: int) -> str | None:
-        return f"data {format_shape(inputs[0].shape)}, {named_lists(self.inputs[1:], inputs[1:])}"
-
-    def bind_known(self, shape: tuple[int, ...], lists: Lists, outputs: Infos) -> Call:
-        return indexed(self._index(shape, *lists))
-
-    def tile(self, boxes: Boxes, inputs: Infos, outputs: Infos, context: Context) -> LayerTile:
-        (box,), lists = boxes, known_lists(inputs[1:])
-        if box is None or lists is None:
-            return super().tile(boxes, inputs, outputs, context)
-        shape = static(inputs[0].shape)
-        return index_tile(self._index(shape, *lists), shape, box, len(inputs))
-
-    def execute(self, inputs: Arrays, context: Context) -> Arrays:
-        """Slice the array (a view)."""
-        data = inputs[0]
-        return (data[self._index(data.shape, *map(elements, inputs[1:]))],)
-
-    def _index(
-        self,
-        shape: tuple[int, ...],
-        begin: Sequence[int],
-        end: Sequence[int],
-        stride: Sequence[int] | None = None,
-    ) -> tuple[Any, ...]:
+    def index(self, shape: tuple[int, ...], *lists: Sequence[int]) -> tuple[Any, ...]:
+        begin, end, *stride = lists
         index: list[Any] = []
         axis = 0
-        for item in self.items(len(shape), begin, end, stride):
+        for item in self.items(len(shape), begin, end, stride[0] if stride else None):
             if item.kind == "new":
                 index.append(None)
                 continue

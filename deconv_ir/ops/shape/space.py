@@ -6,7 +6,7 @@ import enum
 import math
 
 from deconv_ir.errors import ShapeError
-from deconv_ir.ir.boxes import Boxes, LayerTile, partial_axes
+from deconv_ir.ir.boxes import Boxes, LayerTile, partial_axes, sole
 from deconv_ir.ir.geometry import Dim, bounds, interval
 from deconv_ir.ir.operation import Arrays, Context, Infos, Operation, Sharing, TensorInfo
 from deconv_ir.ir.shapes import format_shape, static
@@ -15,9 +15,8 @@ from deconv_ir.ops.checks import (
     add,
     axis_count,
     check_count,
+    check_integers,
     check_least_rank,
-    check_rank,
-    check_type,
     integers,
     known_integers,
     misfit,
@@ -82,8 +81,7 @@ class SpaceToDepth(_Blocks):
         return (batch, product(channels, self.block_size ** len(spatial)), *dims)
 
     def tile(self, boxes: Boxes, inputs: Infos, outputs: Infos, context: Context) -> LayerTile:
-        (box,), shape, size = boxes, static(inputs[0].shape), self.block_size
-        assert box is not None, "there is one output"
+        box, shape, size = sole(boxes), static(inputs[0].shape), self.block_size
         spans = [(size * start, size * stop) for start, stop in box[2:]]
         blocked = (1,) if 1 in partial_axes(box, static(outputs[0].shape)) else ()
         return LayerTile(((box[0], (0, shape[1]), *spans),), self, blocked)
@@ -114,8 +112,7 @@ class DepthToSpace(_Blocks):
         return (batch, depth, *(product(d, self.block_size) for d in spatial))
 
     def tile(self, boxes: Boxes, inputs: Infos, outputs: Infos, context: Context) -> LayerTile:
-        (box,), shape, size = boxes, static(inputs[0].shape), self.block_size
-        assert box is not None, "there is one output"
+        box, shape, size = sole(boxes), static(inputs[0].shape), self.block_size
         spans = [(start // size, -(-stop // size)) for start, stop in box[2:]]
         made = [(size * first, size * last) for first, last in spans]
         kept = tuple(
@@ -191,8 +188,7 @@ class _BatchBlocks(Operation):
         check_least_rank(data, "data", 2)
         found = []
         for info, name in zip(inputs[1:], self.inputs[1:], strict=True):
-            check_type(info, name, "integer")
-            check_rank(info, name, 1)
+            check_integers(info, name, 1)
             count = axis_count(info)
             if data.shape is not None:
                 check_count(count, name, len(data.shape))

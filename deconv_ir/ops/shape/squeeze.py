@@ -11,8 +11,7 @@ from deconv_ir.ops.base import attribute, boolean, operation
 from deconv_ir.ops.binding import Lists, OfLists, reshaped
 from deconv_ir.ops.checks import (
     axis_count,
-    check_rank,
-    check_type,
+    check_integers,
     integers,
     known_integers,
     normalize_axis,
@@ -34,8 +33,7 @@ class _Squeeze(OfLists):
         data = inputs[0]
         axes: tuple[int, ...] | None = ()
         if len(inputs) > 1:
-            check_type(inputs[1], "axes", "integer")
-            check_rank(inputs[1], "axes", 0, 1)
+            check_integers(inputs[1], "axes", 0, 1)
             axes = known_integers(inputs[1])
         shape = self._shape(data.shape, axes, given=len(inputs) > 1)
         return (TensorInfo(shape, data.element_type, data.value, data.reals),)
@@ -117,8 +115,7 @@ class Unsqueeze(OfLists):
 
     def infer(self, inputs: Infos, context: Context) -> tuple[TensorInfo, ...]:
         data, axes_info = inputs
-        check_type(axes_info, "axes", "integer")
-        check_rank(axes_info, "axes", 0, 1)
+        check_integers(axes_info, "axes", 0, 1)
         axes = known_integers(axes_info)
         shape: Shape = None
         if data.shape is not None and axes is not None:
