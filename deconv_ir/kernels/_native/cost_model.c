@@ -185,6 +185,7 @@ double direct_cycles(const struct kernel *k, const struct run *run, const struct
         sums = depthwise_cycles(k, plan, t, all_subs, depth);
         if (a[2].out_stride == 1) results = 0;
     }
+    if (t->straight) results = 0;
     double tile = (double)t->groups * (sums + copies + panel + results) + DIRECT_TILE;
     if (t->jobs > t->threads) {
         /* Tiles at the edges are smaller; with one for a thread, the largest decides. */

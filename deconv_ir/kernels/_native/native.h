@@ -247,16 +247,18 @@ struct axis {
     int64_t out_stride, in_stride; /* the stride is one of them; the other is 1 */
     int64_t first, last;           /* v that are computed */
     int64_t low, high;             /* smallest and largest offset of a tap */
+    int64_t residues, residue;     /* that taps read, and the first of them */
     int64_t patterns;              /* distinct lists of offsets */
     int64_t *pattern_of;           /* [out_stride]: the list of a sub-convolution */
     int64_t *sub_of;               /* [out_stride]: its packed sub-convolution */
     int64_t *pattern_first;        /* [patterns + 1] */
     struct tap_place {
-        int64_t offset, residue;
+        int64_t offset, residue; /* counted from the first that is read */
     } *places;                     /* the lists, one after the other */
 };
 
 struct tiling {
+    int straight;       /* rows of sums are rows of the output, all positions of a plane at once */
     int compact;        /* copy every sub-convolution's data into a panel without gaps */
     int64_t images;     /* images of a tile */
     int64_t box[AXES];  /* v of a tile */

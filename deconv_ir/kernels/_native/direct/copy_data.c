@@ -82,9 +82,11 @@ int copy_data(const struct context *c, const struct tile *tile, int64_t first_ch
     for (int64_t channel = 0; channel < channels; channel++) {
         const int64_t index = tile->group * c->layer->channels_in + first_channel + channel;
         for (int64_t i = 0; i < c->plan->residues; i++) {
-            const int64_t residue[AXES] = {i / a[2].in_stride / a[1].in_stride,
-                                           i / a[2].in_stride % a[1].in_stride,
-                                           i % a[2].in_stride};
+            const int64_t residue[AXES] = {
+                a[0].residue + i / a[2].residues / a[1].residues,
+                a[1].residue + i / a[2].residues % a[1].residues,
+                a[2].residue + i % a[2].residues,
+            };
             for (int64_t image = 0; image < tile->images; image++)
                 not_finite |= copy_volume(
                     c, tile,

@@ -10,6 +10,8 @@
 #include "cost_model.h"
 #include "direct/direct.h"
 
+#include <string.h>
+
 /* Whether rows of results are rows of sums, as they are. */
 static int is_plain(const struct context *c) {
     return c->plan->axes[2].out_stride == 1 && !c->streamed &&
@@ -69,7 +71,15 @@ static void sum_subs(const struct context *c, const struct tile *tile, int strai
     write_rows(c, tile, 0, 1, &sub, tile->sums, positions, positions);
 }
 
-/* Copy the data of a channel to where those of another were: the zeros around them stay. */
+/* Elements of a row that are stored as they are summed, side by side or every other one. */
+static int is_simple(const struct context *c) {
+    const struct axis *row = &c->plan->axes[2];
+    return element_size((enum element)c->layer->element) == c->kernels->size &&
+           c->run->step[2] == 1 && row->in_stride <= 2 && row->residues == row->in_stride;
+}
+
+/* Copy the data of a channel, is_simple(), to zeros or to where those of another were: the zeros
+ * around them stay. */
 static void copy_over(const struct context *c, const struct tile *tile) {
     const struct tiling *t = &c->plan->tiling;
     const struct axis *a = c->plan->axes;
@@ -78,14 +88,15 @@ static void copy_over(const struct context *c, const struct tile *tile) {
                                   tile->group * c->run->channel_step) * size;
     const struct stretch evens = stretch_of(c, tile, 2, 0);
     const struct stretch odds = stretch_of(c, tile, 2, a[2].in_stride - 1);
-    for (int64_t rz = 0; rz < a[0].in_stride; rz++) {
-        const struct stretch z = stretch_of(c, tile, 0, rz);
-        for (int64_t ry = 0; ry < a[1].in_stride; ry++) {
-            const struct stretch y = stretch_of(c, tile, 1, ry);
-            const char *row = from + (((y.begin * a[1].in_stride) + ry) * step[1] +
-                                      evens.begin * a[2].in_stride +
-                                      (z.begin * a[0].in_stride + rz) * step[0]) * size;
-            char *to = tile->data + ((rz * a[1].in_stride + ry) * a[2].in_stride *
+    for (int64_t rz = 0; rz < a[0].residues; rz++) {
+        const struct stretch z = stretch_of(c, tile, 0, a[0].residue + rz);
+        for (int64_t ry = 0; ry < a[1].residues; ry++) {
+            const struct stretch y = stretch_of(c, tile, 1, a[1].residue + ry);
+            const char *row =
+                from + ((z.begin * a[0].in_stride + a[0].residue + rz) * step[0] +
+                        (y.begin * a[1].in_stride + a[1].residue + ry) * step[1] +
+                        evens.begin * a[2].in_stride) * size;
+            char *to = tile->data + ((rz * a[1].residues + ry) * a[2].residues *
                                          t->residue_stride +
                                      z.before * t->plane + y.before * t->pitch + evens.before) *
                                         size;
@@ -107,11 +118,10 @@ void run_depthwise(const struct context *c, struct tile *tile) {
     const struct axis *a = c->plan->axes;
     const int straight = is_straight(c, tile);
     const int64_t end = least(tile->group + c->plan->tiling.groups, c->layer->groups);
-    /* Elements of a row that are stored as they are summed, side by side or every other one. */
-    const int simple = element_size((enum element)c->layer->element) == c->kernels->size &&
-                       c->run->step[2] == 1 && a[2].in_stride <= 2;
-    for (int copied = 0; tile->group < end; tile->group++, copied = simple) {
-        if (copied) copy_over(c, tile);
+    const int simple = is_simple(c);
+    if (simple) memset(tile->data, 0, (size_t)c->plan->tiling.data_bytes);
+    for (; tile->group < end; tile->group++) {
+        if (simple) copy_over(c, tile);
         else copy_data(c, tile, 0, 1);
         for (int64_t qz = 0; qz < subs_along(&a[0]); qz++)
             for (int64_t qy = 0; qy < subs_along(&a[1]); qy++)

@@ -17,6 +17,7 @@ struct context {
     char *out;
     atomic_int *failed; /* set when out of memory */
     int streamed;       /* whether results go past the caches */
+    int straight;       /* whether sums are made in the output itself */
 };
 
 /* The tile that a job computes. */
@@ -52,6 +53,7 @@ struct sweep {
     int64_t channel_bytes; /* of one channel that a block of the micro-kernel reads */
     char *sums;
     int64_t row_stride, block_stride, sub_stride; /* elements */
+    int together; /* whether rows of all blocks are row_stride apart */
 };
 
 /* Sub-convolutions that exist: an output shorter than the stride has fewer. */

@@ -25,6 +25,32 @@ static struct tile tile_of(const struct context *c, int64_t job, void *scratch) 
     return tile;
 }
 
+/* Sum whole vectors of positions in the output, which begins at `out`, and the others beside it. */
+static void sum_straight(const struct context *c, const struct tile *tile, const struct go *go,
+                         const struct sweep *sweep, char *out) {
+    const int64_t size = c->kernels->size, rest = sweep->positions % c->kernels->lanes;
+    const int64_t whole = sweep->positions - rest;
+    const int64_t channel = packing_channel(c->packing, sweep->first_block);
+    const int64_t channel_step = c->run->output[0] * c->run->output[1] * c->run->extent;
+    struct sweep part = *sweep;
+    part.positions = whole;
+    part.sums = out;
+    part.row_stride = channel_step;
+    part.together = 1;
+    if (whole > 0) sum_blocks(c, tile, go, &part);
+    if (rest == 0) return;
+    part = *sweep;
+    part.positions = rest;
+    part.data += whole * size;
+    sum_blocks(c, tile, go, &part);
+    for (int64_t b = 0; go->ends && b < sweep->blocks; b++) {
+        const int64_t first = packing_channel(c->packing, sweep->first_block + b) - channel;
+        c->kernels->copy_lines(sweep->sums + b * sweep->block_stride * size, sweep->row_stride,
+                               packing_rows(c->packing, sweep->first_block + b), rest,
+                               out + (first * channel_step + whole) * size, channel_step);
+    }
+}
+
 /* The blocks of rows from `b` on that are summed together. */
 static void run_flat(const struct context *c, const struct tile *tile, const struct go *go,
                      int64_t qz, int64_t qy, int64_t b) {
@@ -63,10 +89,16 @@ static void run_flat(const struct context *c, const struct tile *tile, const str
                 sweep.data = tile->data + (image * t->image_stride + z * t->plane) * size;
                 sweep.sums = sums + (qx * sweep.sub_stride +
                                      (image * t->box[0] + z) * t->line) * size;
-                sum_blocks(c, tile, go, &sweep);
+                if (c->straight)
+                    sum_straight(c, tile, go, &sweep,
+                                 out_row(c, tile, image,
+                                         packing_channel(c->packing, sweep.first_block),
+                                         (tile->first[0] + z) * a[0].out_stride + qz,
+                                         tile->first[1]));
+                else sum_blocks(c, tile, go, &sweep);
             }
     }
-    if (!go->ends) return;
+    if (!go->ends || c->straight) return;
     if (c->layer->folded > 1) {
         /* Their blocks are equal, one after the other. */
         const int64_t channels = c->layer->channels_out / c->layer->folded;
@@ -199,8 +231,10 @@ int is_streamed(const struct kernel *k, const struct run *run) {
 int execute(const struct kernel *k, const struct run *run, const struct plan *plan,
             const void *data, void *out) {
     atomic_int failed = 0;
+    const int streamed = is_streamed(k, run);
     struct context context = {k,    &k->layer, k->kernels, &k->packing, run,
-                              plan, data,      out,        &failed,     is_streamed(k, run)};
+                              plan, data,      out,        &failed,     streamed,
+                              plan->tiling.straight && !streamed};
     int64_t low[AXES], high[AXES];
     for (int a = 0; a < AXES; a++) {
         const struct axis *axis = &plan->axes[a];

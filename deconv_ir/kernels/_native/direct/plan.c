@@ -66,6 +66,12 @@ static int axis_make(const struct layer *layer, const struct run *run, int index
         axis->pattern_first[++lists] = used;
     }
     axis->patterns = lists;
+    /* One tap reads one residue; of several, those between them are copied as well. */
+    axis->residues = layer->kernel[index] == 1 ? 1 : axis->in_stride;
+    if (layer->kernel[index] == 1 && used > 0) {
+        axis->residue = axis->places[0].residue;
+        axis->places[0].residue = 0;
+    }
     /* Outside of these no tap meets data: see fill_outside(). */
     const int64_t all = divide_up(axis->output, axis->out_stride);
     const int64_t extent = divide_up(axis->data, axis->in_stride);
@@ -162,11 +168,21 @@ struct search {
     double cycles;      /* of the best of some threads; negative: none yet */
 };
 
+/* Whether positions of a plane are those of the output, without a gap: of one tap, or one axis. */
+static int is_straight(const struct kernel *k, const struct plan *plan, const struct tiling *t) {
+    const struct axis *a = plan->axes;
+    return !t->compact && !t->depthwise && k->layer.folded == 1 &&
+           a[1].out_stride * a[2].out_stride == 1 && t->pitch == a[2].output &&
+           t->box[2] == a[2].output &&
+           element_size((enum element)k->layer.element) == k->kernels->size;
+}
+
 /* Keep a tiling if it is the best that fits. */
 static void consider(struct search *s, struct tiling t) {
     t.depthwise = !t.compact && s->k->layer.channels_in == 1 && s->k->layer.channels_out == 1;
     size_tile(s->k, s->plan, &t);
     if (t.bytes > s->limit) return;
+    t.straight = is_straight(s->k, s->plan, &t);
     count_jobs(s->k, s->run, s->plan, &t);
     double cycles = direct_cycles(s->k, s->run, s->plan, &t);
     const int64_t used = t.compact ? t.panel_bytes : t.data_bytes;
@@ -309,7 +325,7 @@ static int make_offsets(struct plan *plan) {
                 for (const struct tap_place *y = begin[1]; y < end[1]; y++)
                     for (const struct tap_place *x = begin[2]; x < end[2]; x++) {
                         const int64_t residue =
-                            (z->residue * a[1].in_stride + y->residue) * a[2].in_stride +
+                            (z->residue * a[1].residues + y->residue) * a[2].residues +
                             x->residue;
                         *out++ = (int32_t)(channel * t->channel_stride +
                                            residue * t->residue_stride +
@@ -327,7 +343,7 @@ int plan_make(const struct kernel *k, const struct run *run, struct plan *plan) 
     plan->depth = 1;
     for (int a = 0; a < AXES; a++) {
         if (axis_make(&k->layer, run, a, &k->packing.subs[a], &plan->axes[a])) return -1;
-        plan->residues *= plan->axes[a].in_stride;
+        plan->residues *= plan->axes[a].residues;
         int64_t deepest = 0;
         for (int64_t i = 0; i < plan->axes[a].patterns; i++)
             deepest = most(deepest, plan->axes[a].pattern_first[i + 1] -

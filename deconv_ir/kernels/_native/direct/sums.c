@@ -97,8 +97,10 @@ static void sum_block(const struct context *c, const struct tile *tile, const st
     const int64_t depth = go->count * sub->taps;
     const char *data = sweep->data + at * size;
     const char *weights = (const char *)c->k->packed + packed * size;
-    char *sums = sweep->sums + (sub_index * sweep->sub_stride +
-                                block_index * sweep->block_stride + at) * size;
+    const int64_t place =
+        sweep->together ? (channel - packing_channel(p, sweep->first_block)) * sweep->row_stride
+                        : sub_index * sweep->sub_stride + block_index * sweep->block_stride;
+    char *sums = sweep->sums + (place + at) * size;
     const struct epilogue *finish = go->ends ? &c->k->epilogue : NULL;
     if (!go->ends) bias = NULL;
     if (go->guarded)
