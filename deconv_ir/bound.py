@@ -88,18 +88,26 @@ class BoundModel:
     def compute(
         self, profile: Profile | None = None, variables: dict[str, Array] | None = None
     ) -> list[Array]:
-        """Compute all tensors that the executor is asked for; see `run` and `Executor.run`."""
+        """Compute all tensors that the executor is asked for; see `run`.
+
+        `variables` are the values of those of bodies, which are replaced once all is computed.
+        """
         if self._arrays is None:
             raise InputError("the model is bound to shapes; bind arrays to run it")
         executor, plan = self._executor(), self.plan
+        before = {} if variables is None else variables
+        after = dict(before)
         try:
             observer = None if profile is None else _record(profile, plan)
-            results = executor.run(plan, self._arrays, observer, variables)
+            results = executor.run(plan, self._arrays, observer, after)
         except MemoryError as error:
             raise out_of_memory(
                 plan.peak_bytes, error, subject="the model", file=executor.graph.file
             ) from error
-        return own(results, list(self._arrays.values()))
+        changed = {name: a for name, a in after.items() if a is not before.get(name)}
+        owned = own([*results, *changed.values()], list(self._arrays.values()))
+        before.update(zip(changed, owned[len(results) :], strict=True))
+        return owned[: len(results)]
 
 
 def _record(profile: Profile, plan: Plan) -> Observer:

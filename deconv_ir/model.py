@@ -59,8 +59,8 @@ class Model(Tileable):
     inputs, outputs : mapping
         Name -> `Port`, in order.
     findings : tuple of Finding
-        Declared dims and types that differ from computed ones, and layers for
-        which the two semantics find different pads.
+        Declared dims and types that differ from computed ones, and layers for which the two
+        semantics find different pads; those of bodies too.
     semantics : Semantics
         As given to `load`.
     memory_limit : int or None
@@ -310,25 +310,17 @@ class Model(Tileable):
         """Run with the values of variables, and put the new ones in their place."""
         variables = self._variables
         known, read = variables.known(values), variables.read(values)
-        graph = variables.with_parameters(known)
-        describe = _arrays().describe
-        infos = {i: describe(a) for i, a in arrays.items()}
-        infos |= {i: describe(a)._replace(value=None) for i, a in read.items()}
+        infos = {i: _arrays().describe(a) for i, a in arrays.items()}
+        infos |= {i: _arrays().describe(a)._replace(value=None) for i, a in read.items()}
         sources = (*wanted.values(), *variables.assigned.values(), *variables.inner)
         bound = _bound_model()(
-            lambda: self._executors.get(
-                (known, sources), lambda: Executor(graph, self.context, sources, self.memory_limit)
-            ),
-            functools.partial(self._infer, graph=graph),
+            functools.partial(self._executor, sources, known),
+            functools.partial(self._infer, graph=variables.with_parameters(known)),
             tuple(wanted),
             infos,
             arrays | read,
         )
-        after = dict(values)
-        results = bound.compute(profile, after)
-        of_bodies = {name: a for name, a in after.items() if a is not values.get(name)}
-        kept = _arrays().own(list(of_bodies.values()), [*arrays.values(), *read.values(), *results])
-        values.update(zip(of_bodies, kept, strict=True))
+        results = bound.compute(profile, values)
         values.update(zip(variables.assigned, results[len(wanted) :], strict=False))
         return dict(zip(wanted, results, strict=False))
 
@@ -417,10 +409,14 @@ class Model(Tileable):
             wanted[name] = source
         return wanted
 
-    def _executor(self, sources: tuple[Source, ...]) -> Executor:
-        return self._executors.get(
-            sources, lambda: Executor(self._computed, self.context, sources, self.memory_limit)
-        )
+    def _executor(
+        self, sources: tuple[Source, ...], known: frozenset[str] = frozenset()
+    ) -> Executor:
+        def make() -> Executor:
+            graph = self._variables.with_parameters(known) if known else self._computed
+            return Executor(graph, self.context, sources, self.memory_limit)
+
+        return self._executors.get((sources, known), make)
 
     @functools.cached_property
     def _computed(self) -> Graph:

@@ -20,8 +20,9 @@ class Inference(NamedTuple):
     """The inferred shape, type and value of every tensor of a graph.
 
     `outputs` are those of each layer, by index; `findings` are declared dims and types that
-    differ from them, and layers that the two semantics compute differently; `errors`, where
-    they are collected, are those of layers whose inputs do not fit.
+    differ from them, and layers that the two semantics compute differently; the place of one in
+    a body names this as its child.  `errors`, where they are collected, are those of layers whose
+    inputs do not fit.
     """
 
     outputs: tuple[tuple[TensorInfo, ...], ...]
@@ -96,6 +97,9 @@ def _work_out(
     layer = graph.layers[index]
     if not layer.operation.implemented:
         return tuple(map(declared, layer.outputs)), True
+    within: list[Finding] = []
+    if layer.operation.bodies:
+        context = context._replace(body_findings=within)
     try:
         outputs = infer_layer(layer, inputs, context)
         found = compare(graph, index, inputs, outputs, context)
@@ -109,6 +113,7 @@ def _work_out(
             raise
         errors.append(error)
         return tuple(map(declared, layer.outputs)), False
+    found += (f._replace(place=f.place._replace(layer=index)) for f in within)
     findings += found
     return outputs, not found
 

@@ -19,6 +19,7 @@ from deconv_ir.ir.shapes import Shape, format_shape, static
 if TYPE_CHECKING:
     from deconv_ir.ir.body import Body
     from deconv_ir.ir.boxes import Statistic
+    from deconv_ir.ir.findings import Finding
     from deconv_ir.ir.lazy_tensor import Constant, LazyTensor
     from deconv_ir.ir.scratchpad import AlgorithmCandidate, ScratchpadBudget
 
@@ -179,6 +180,8 @@ class Context(NamedTuple):
     run_body : callable or None
         Runs one of the `bodies` of an operation: takes arrays of its Parameters by index,
         returns those of its `results`.
+    body_findings : list of Finding or None
+        Takes the findings of the `bodies` of an operation that infers them.
 
     Examples
     --------
@@ -193,6 +196,7 @@ class Context(NamedTuple):
     scratch_bytes: int = 64 << 20
     accuracy: Accuracy = Accuracy.FAST
     run_body: Callable[[Body, Mapping[int, Array]], Arrays] | None = None
+    body_findings: list[Finding] | None = None
 
 
 class TensorInfo(NamedTuple):

@@ -80,12 +80,12 @@ class LintContext:
         for error in (*document.problems, *document.remarks):
             self.file(error)
         if inference is not None:
-            # Findings of a body are reported there.
-            own = [e for e in inference.errors if getattr(e.place, "child", None) is None]
-            for error in (*self.topology.problems, *own):
+            for error in self.topology.problems:
                 self.file(error)
-            for finding in inference.findings:
-                self.file(finding)
+            reports: list[DeconvError | Finding] = [*inference.errors, *inference.findings]
+            for found in reports:
+                if getattr(found.place, "child", None) is None:  # a body reports its own
+                    self.file(found)
 
     def file(self, found: DeconvError | Finding) -> None:
         """Add a finding of the library, for the rule that it belongs to."""

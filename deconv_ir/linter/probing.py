@@ -143,7 +143,8 @@ def _has_unknown_channels(shape: Sequence[Dim]) -> bool:
 
 def _problems(inference: Inference) -> dict[int, DeconvError | Finding]:
     """Return errors and wrong declared dims by the index of their layer."""
-    declared = [found for found in inference.findings if found.rule == "declared-dims"]
+    own = (found for found in inference.findings if found.place.child is None)
+    declared = [found for found in own if found.rule == "declared-dims"]
     problems: list[DeconvError | Finding] = [*declared, *inference.errors]
     return {
         found.place.layer: found

@@ -40,9 +40,14 @@ class WithBodies(Operation):
             if problem is not None:
                 raise _in_body(ShapeError(problem, rule="body"), body)
             try:
-                yield body, infer(body.graph, context, given)
+                inference = infer(body.graph, context, given)
             except DeconvError as error:
                 raise _in_body(error, body) from None
+            if context.body_findings is not None:
+                place = GraphLocation(child=body.name)
+                found = (f._replace(place=place) for f in inference.findings)
+                context.body_findings.extend(found)
+            yield body, inference
 
 
 def _in_body(error: DeconvError, body: Body) -> DeconvError:

@@ -291,3 +291,27 @@ def test_nesting_is_bounded(tmp_path: Path) -> None:
     limits = deconv_ir.Limits(layers=8)
     with pytest.raises(DeconvError, match="more layers than the limit of 8, counted as often"):
         deconv_ir.load(ir.xml().encode(), bytes(ir.weights), limits=limits)
+
+
+def test_declared_dims_in_a_body_are_findings(tmp_path: Path) -> None:
+    """Of a body in a body as well; each is found once, though inference has several rounds."""
+    ir = growing()
+    text = ir.xml()
+    line = '<port id="2" precision="I64">\n'
+    assert text.count(line) == 1, "the Concat of the inner body"
+    path = ir.save(tmp_path)
+    path.write_text(text.replace(line, line + "<dim>3</dim><dim>3</dim>\n"))
+    model = deconv_ir.load(path, warn=False)
+    (found,) = model.findings
+    assert (found.rule, found.layer) == ("declared-dims", "'layer2' (Concat, id 2)")
+    where = next(i for i, row in enumerate(path.read_text().splitlines(), 1) if row == line.strip())
+    assert found.line == where
+    assert model.graph.layers[found.place.layer].type == "Loop"
+    assert found.place.child == "body"
+    with pytest.raises(deconv_ir.ShapeError, match="output 0 declares rank 2"):
+        deconv_ir.load(path, strict=True)
+    reported = [f for f in deconv_ir.lint(path) if f.line == found.line and f.code == "IR401"]
+    assert len(reported) == 1
+    shown = invoke(path, "--strict", "--random-inputs", 0, "--shape", "start=2", "--no-output")
+    assert shown.exit_code == 2
+    assert "(Concat, id 2): output 0 declares rank 2" in shown.output
