@@ -96,13 +96,7 @@ class Pointwise(Operation):
 
         return call
 
-    def tile(
-        self,
-        boxes: Boxes,
-        inputs: Infos,
-        outputs: Infos,
-        context: Context,
-    ) -> LayerTile:
+    def tile(self, boxes: Boxes, inputs: Infos, outputs: Infos, context: Context) -> LayerTile:
         """Find the boxes of the inputs by the layers, last to first."""
         infos = list(inputs)
         for member in self.members:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import abc
 import enum
 import functools
 from collections.abc import Callable, Mapping, Sequence
@@ -78,7 +79,7 @@ class LayerPlan(NamedTuple):
     choice: AlgorithmChoice | None = None
 
 
-class Kernel:
+class Kernel(abc.ABC):
     """A prepared layer: input arrays in, output arrays out.
 
     Examples
@@ -100,6 +101,7 @@ class Kernel:
         """Bytes of its constants in all forms that are kept; None: those of the constants."""
         return None
 
+    @abc.abstractmethod
     def __call__(
         self,
         inputs: Sequence[Any],
@@ -107,7 +109,6 @@ class Kernel:
         budget: ScratchpadBudget | None = None,
     ) -> Sequence[Any]:
         """Compute the outputs, the first into `out` where the operation `accepts_out`."""
-        raise NotImplementedError
 
     def plan(self, inputs: Infos, budget: ScratchpadBudget) -> LayerPlan:
         """Plan runs with these shapes; see `Operation.bind`.  Cheap, and packs nothing."""
@@ -463,13 +464,7 @@ class Operation(Record):
         """Count the arithmetic operations, a multiply-add as two; None: not counted."""
         return None
 
-    def tile(
-        self,
-        boxes: Boxes,
-        inputs: Infos,
-        outputs: Infos,
-        context: Context,
-    ) -> LayerTile:
+    def tile(self, boxes: Boxes, inputs: Infos, outputs: Infos, context: Context) -> LayerTile:
         """Tell how boxes of the outputs are computed, from integers alone.
 
         An operation that does not override this sees the whole of every axis.

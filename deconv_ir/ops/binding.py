@@ -5,6 +5,7 @@ See `Operation.bind`.
 
 from __future__ import annotations
 
+import abc
 from collections.abc import Sequence
 from typing import Any
 
@@ -24,7 +25,7 @@ def known_lists(inputs: Infos) -> list[tuple[int, ...]] | None:
 Lists = Sequence[tuple[int, ...]]
 
 
-class OfLists(Operation):
+class OfLists(Operation, abc.ABC):
     """An operation on one array, whose other inputs are small lists."""
 
     def bind(self, inputs: Infos, outputs: Infos, context: Context) -> Call:
@@ -45,9 +46,9 @@ class OfLists(Operation):
         """Return the tile of `Operation.tile`, given the lists."""
         raise NotImplementedError
 
+    @abc.abstractmethod
     def bind_known(self, shape: tuple[int, ...], lists: Lists, outputs: Infos) -> Call:
         """Return what computes the outputs, given the shape of the first input and the lists."""
-        raise NotImplementedError
 
 
 def reshaped(output: TensorInfo) -> Call:

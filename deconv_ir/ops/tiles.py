@@ -272,9 +272,7 @@ def reshape_tile(boxes: Boxes, inputs: Infos, outputs: Infos) -> LayerTile:
         kept.append((first - low * inner, stop - low * inner))
     blocked = tuple(a for a, span in enumerate(box) if span != computed[a])
     operation = Regrouped(
-        flat=tuple(flat),
-        spans=tuple(kept),
-        shape=tuple(stop - start for start, stop in computed),
+        flat=tuple(flat), spans=tuple(kept), shape=tuple(stop - start for start, stop in computed)
     )
     return LayerTile((tuple(spans), *(None,) * (len(inputs) - 1)), operation, blocked)
 

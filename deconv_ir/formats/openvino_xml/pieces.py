@@ -81,27 +81,16 @@ def whole(written: dict[str, str], name: str, element: Element, faults: list[Fau
     """Return an attribute that must be a whole number; None, with a fault, if it is not."""
     text = written.get(name)
     if text is None:
-        add_fault(
-            faults,
-            "missing-attribute",
-            f"<{element.tag}> has no attribute {name!r}",
-            *element.head,
-            attribute=name,
-        )
+        message = f"<{element.tag}> has no attribute {name!r}"
+        add_fault(faults, "missing-attribute", message, *element.head, attribute=name)
         return None
     if text.isascii() and text.isdigit() and len(text) <= 18:
         return int(text)
     stripped = text.strip()
     if not (stripped.isascii() and stripped.isdigit() and len(stripped) <= 18):
         _, start, end = element.attribute_spans()[name]
-        add_fault(
-            faults,
-            "number",
-            f"{name} of <{element.tag}> must be a whole number from 0, found {text[:40]!r}",
-            start,
-            end,
-            actual=text[:40],
-        )
+        message = f"{name} of <{element.tag}> must be a whole number from 0, found {text[:40]!r}"
+        add_fault(faults, "number", message, start, end, actual=text[:40])
         return None
     return int(stripped)
 
@@ -181,12 +170,8 @@ class PieceReader:
         for element in scan_iter(body, 0, len(body)):
             tag = element.tag
             if tag in seen and tag in ("data", "input", "output"):
-                add_fault(
-                    piece.faults,
-                    "duplicate-element",
-                    f"<{tag}> stands more than once in a layer; the first counts",
-                    *element.head,
-                )
+                message = f"<{tag}> stands more than once in a layer; the first counts"
+                add_fault(piece.faults, "duplicate-element", message, *element.head)
                 continue
             seen.add(tag)
             if tag == "data":

@@ -166,14 +166,9 @@ class Reader:
         version = whole(attributes, "version", root, self._faults)
         if version is not None and version not in IR_VERSIONS:
             _, start, end = root.attribute_spans()["version"]
+            message = f"IR version {version} is not supported; 10 and 11 are"
             add_fault(
-                self._faults,
-                "ir-version",
-                f"IR version {version} is not supported; 10 and 11 are",
-                start,
-                end,
-                expected="10 or 11",
-                actual=version,
+                self._faults, "ir-version", message, start, end, expected="10 or 11", actual=version
             )
         self.flush()
         graph = self._graph(root, attributes.get("name", ""), version)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import abc
 import math
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -64,7 +65,7 @@ class Tiling(NamedTuple):
     holes: bool
 
 
-class TiledKernel:
+class TiledKernel(abc.ABC):
     """A filter packed for one method.
 
     Parameters
@@ -92,14 +93,15 @@ class TiledKernel:
             self.bias = bias.astype(self.accumulator).reshape(problem.groups, problem.channels_out)
 
     @property
+    @abc.abstractmethod
     def packed_bytes(self) -> int:
         """Bytes of the packed filter."""
-        raise NotImplementedError
 
+    @abc.abstractmethod
     def tiling(self, axes: tuple[AxisSpan, ...], bound: int) -> Tiling:
         """Choose the tiles of one image."""
-        raise NotImplementedError
 
+    @abc.abstractmethod
     def compute(
         self,
         part: int,
@@ -110,7 +112,6 @@ class TiledKernel:
         scratchpad: Scratchpad,
     ) -> None:
         """Compute one tile of one image, ``[groups, in, *X]``."""
-        raise NotImplementedError
 
     def epilogue_bytes(self, elements: int) -> int:
         """Return what bias and activation take beside the sums of a tile."""

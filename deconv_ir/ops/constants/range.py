@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import abc
 import math
 from typing import Any
 
@@ -28,12 +29,12 @@ def steps(start: float, stop: float, step: float) -> int:
     return max(0, math.ceil((stop - start) / step))
 
 
-class _Range(Operation):
+class _Range(Operation, abc.ABC):
     """Numbers from start to stop, by step; stop is not among them."""
 
+    @abc.abstractmethod
     def result_type(self, inputs: Infos) -> ElementType | None:
         """Check the types of the inputs, and tell that of the output."""
-        raise NotImplementedError
 
     def infer(self, inputs: Infos, context: Context) -> tuple[TensorInfo, ...]:
         for info, name in zip(inputs, self.inputs, strict=True):

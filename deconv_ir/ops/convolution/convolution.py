@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import abc
 import functools
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, ClassVar
@@ -42,7 +43,7 @@ if TYPE_CHECKING:
     from deconv_ir.kernels import Convolution as ConvolutionKernel
 
 
-class _Convolution(Operation):
+class _Convolution(Operation, abc.ABC):
     """Attributes and behaviour that both operations have."""
 
     takes_lazy = (1,)
@@ -56,13 +57,13 @@ class _Convolution(Operation):
     leading: ClassVar[int] = 2
     """Axes of the filter before the spatial ones."""
 
+    @abc.abstractmethod
     def filter_view(self, shape: tuple[Dim, ...]) -> FilterView:
         """Read the dims of the filter by role."""
-        raise NotImplementedError
 
+    @abc.abstractmethod
     def canonical_filter(self, weights: Constant) -> Constant:
         """Lay out a filter as the kernel takes it: [C_OUT, C_IN / groups, K...]."""
-        raise NotImplementedError
 
     def rule(self, axis: Axis, data: int, kernel: int) -> AxisGeometry:
         """Find pads and extent of an axis."""

@@ -6,6 +6,7 @@ its pads; the rest is one computation.
 
 from __future__ import annotations
 
+import abc
 import functools
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -44,7 +45,7 @@ if TYPE_CHECKING:
 AUTO_PAD = choice(PadMode, none=PadMode.EXPLICIT)
 
 
-class Deconvolution(Operation):
+class Deconvolution(Operation, abc.ABC):
     """Attributes and behaviour that all four operations have."""
 
     strides: tuple[int, ...] | None = attribute(integers(1, per_axis=True), None, required=True)
@@ -64,23 +65,23 @@ class Deconvolution(Operation):
         """Whether data and output are laid out [N, spatial..., C]."""
         return False
 
+    @abc.abstractmethod
     def filter_view(self, shape: tuple[Dim, ...]) -> FilterView:
         """Read the dims of the filter by role."""
-        raise NotImplementedError
 
+    @abc.abstractmethod
     def canonical_filter(self, weights: Constant) -> Constant:
         """Lay out a filter as the kernel takes it: [groups * in, out, K...]."""
-        raise NotImplementedError
 
+    @abc.abstractmethod
     def groups_of(self, filter_shape: Sequence[int]) -> int:
         """Tell the number of groups, given the shape of the filter as the IR has it."""
-        raise NotImplementedError
 
+    @abc.abstractmethod
     def axis_geometry(
         self, axis: Axis, data: int, kernel: int, output: int | None, semantics: Semantics
     ) -> AxisGeometry:
         """Find pads and extent of one axis."""
-        raise NotImplementedError
 
     def filter_rank(self, spatial: int) -> int:
         """Rank of the filter for a number of spatial axes."""
@@ -90,9 +91,9 @@ class Deconvolution(Operation):
         """Return the extents, and all dims, that the model asks for; None where pads decide."""
         return None, None
 
+    @abc.abstractmethod
     def check_types(self, inputs: Infos) -> ElementType | None:
         """Return the element type of the output."""
-        raise NotImplementedError
 
     # Shared by all
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import abc
 import enum
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -83,7 +84,7 @@ AUTO_PAD = choice_of(
 )
 
 
-class OneDNNDeconvolution(Deconvolution):
+class OneDNNDeconvolution(Deconvolution, abc.ABC):
     """Attributes and behaviour of both oneDNN operations."""
 
     auto_pad: PadMode = attribute(AUTO_PAD, PadMode.EXPLICIT)
@@ -95,9 +96,9 @@ class OneDNNDeconvolution(Deconvolution):
         return self.data_format is DataFormat.NXC
 
     @property
+    @abc.abstractmethod
     def spatial_first(self) -> bool:
         """Whether the filter is laid out [spatial..., out/groups, in]."""
-        raise NotImplementedError
 
     def check_length(self, name: str, values: tuple[int, ...] | None, spatial: int) -> None:
         """Allow output_padding to be longer: serialised graphs always write 12 elements."""

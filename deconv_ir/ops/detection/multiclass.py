@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import abc
 import enum
 from collections.abc import Iterator
 from typing import Any, NamedTuple
@@ -58,7 +59,7 @@ class Found(NamedTuple):
     place: int
 
 
-class _Multiclass(Operation):
+class _Multiclass(Operation, abc.ABC):
     """The best boxes of each class of each image: class, score and corners; index; their number."""
 
     sort_result_type: SortResult = attribute(choice_of(_ORDERS), SortResult.NONE)
@@ -96,9 +97,9 @@ class _Multiclass(Operation):
         images, classes, count = check_shape(inputs[1], "scores", wanted) or wanted
         return images, classes, count
 
+    @abc.abstractmethod
     def select(self, boxes: Array, scores: Array) -> Iterator[tuple[int, float]]:
         """Iterate over index and score of the boxes that are kept, for one class."""
-        raise NotImplementedError
 
     def best(self, scores: Array) -> Array:
         """Return the indices of the boxes that count, the best first."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import abc
 import enum
 import math
 from typing import Any, ClassVar
@@ -33,7 +34,7 @@ class Alignment(enum.Enum):
     HALF_PIXEL = "half_pixel"
 
 
-class _Regions(Operation):
+class _Regions(Operation, abc.ABC):
     """Regions of a feature map, each sampled to one size."""
 
     formula = "rois {shape[rois]}, C of data {shape[data]}, {self.pooled_h} x {self.pooled_w}"
@@ -69,9 +70,9 @@ class _Regions(Operation):
             output[place] = self.one(data[image], roi)
         return (narrow(output, inputs[0].dtype),)
 
+    @abc.abstractmethod
     def one(self, data: Array, roi: Array) -> Array:
         """Sample one region [C, H, W]."""
-        raise NotImplementedError
 
     def places(self, start: float, length: float, bins: int) -> Array:
         """Return where the samples of each bin stand: [bins, samples]."""

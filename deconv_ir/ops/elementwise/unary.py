@@ -148,11 +148,7 @@ activation(
     compiled="hswish",
 )
 activation(
-    "HSigmoid",
-    hard_sigmoid_6,
-    "min(max(x + 3, 0), 6) / 6.",
-    version="opset5",
-    compiled="hsigmoid",
+    "HSigmoid", hard_sigmoid_6, "min(max(x + 3, 0), 6) / 6.", version="opset5", compiled="hsigmoid"
 )
 activation(
     "SoftSign",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import abc
 import enum
 import math
 from collections.abc import Callable
@@ -50,12 +51,12 @@ def _keep_shape(inputs: Infos) -> tuple[TensorInfo, ...]:
     return (TensorInfo(data.shape, element_type),)
 
 
-class _Standardizing(_Normalization):
+class _Standardizing(_Normalization, abc.ABC):
     """Normalisation by mean and deviation."""
 
+    @abc.abstractmethod
     def how(self, rank: int, axes: tuple[int, ...]) -> Standardizing:
         """Tell what is computed, given the elements of the input `axes`, if there is one."""
-        raise NotImplementedError
 
     def function(
         self, shape: tuple[int, ...], axes: tuple[int, ...], dtype: Any, scratch_bytes: int

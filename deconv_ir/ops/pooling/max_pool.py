@@ -149,10 +149,7 @@ class _WithoutIndices(Kernel):
         self._context = context
 
     def __call__(
-        self,
-        inputs: Arrays,
-        out: Array | None = None,
-        budget: ScratchpadBudget | None = None,
+        self, inputs: Arrays, out: Array | None = None, budget: ScratchpadBudget | None = None
     ) -> Arrays:
         """Compute the greatest elements."""
         bound = self._context.scratch_bytes if budget is None else budget.scratch_bytes

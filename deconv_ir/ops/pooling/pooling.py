@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import abc
 import functools
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -41,7 +42,7 @@ ROUNDING = choice_of({"floor": Rounding.FLOOR, "ceil": Rounding.CEIL})
 ROUNDING_TORCH = choice(Rounding)
 
 
-class Pooling(Operation):
+class Pooling(Operation, abc.ABC):
     """Attributes and shape rule of every pooling."""
 
     strides: tuple[int, ...] | None = attribute(integers(1, per_axis=True), None, required=True)
@@ -121,9 +122,9 @@ class Pooling(Operation):
         """Return what the windows do on actual extents, axis by axis."""
         return _windows(self, extents)
 
+    @abc.abstractmethod
     def pool(self, shape: tuple[int, ...], dtype: Any, context: Context) -> Pool:
         """Return what pools arrays of a shape; to be called without NumPy's warnings."""
-        raise NotImplementedError
 
     def sliding(
         self, slide: Pool, shape: tuple[int, ...], dtype: Any, divisors: Sequence[Array] | None

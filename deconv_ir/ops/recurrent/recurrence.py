@@ -7,6 +7,7 @@ computation here.
 
 from __future__ import annotations
 
+import abc
 import enum
 from typing import Any, ClassVar
 
@@ -57,7 +58,7 @@ def check_peepholes(named: dict[str, Any]) -> None:
         )
 
 
-class Recurrent(Operation):
+class Recurrent(Operation, abc.ABC):
     """Attributes and shape rule of every recurrent operation."""
 
     formula = "hidden_size={self.hidden_size}, {self.directions} directions, X {shape[X]}"
@@ -77,9 +78,9 @@ class Recurrent(Operation):
     activations: tuple[Activation, ...] = ()
     direction: Direction = Direction.FORWARD
 
+    @abc.abstractmethod
     def step(self, x: Any, states: list[Any], r: Any, b: Any) -> list[Any]:
         """Compute the next states from ``x @ w.T`` and the states, of one moment."""
-        raise NotImplementedError
 
     @property
     def functions(self) -> tuple[Activation, ...]:

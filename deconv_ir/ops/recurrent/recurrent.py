@@ -178,10 +178,7 @@ class _PackedSequence(Kernel):
         self._kept = kept
 
     def __call__(
-        self,
-        inputs: Arrays,
-        out: Array | None = None,
-        budget: ScratchpadBudget | None = None,
+        self, inputs: Arrays, out: Array | None = None, budget: ScratchpadBudget | None = None
     ) -> Arrays:
         """Compute the outputs."""
         from deconv_ir.kernels import recurrent as cells

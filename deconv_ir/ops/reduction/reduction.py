@@ -218,12 +218,7 @@ def reduction(
     return operation(kind, version, inputs=("data", "axes"), examples=examples)(made)
 
 
-reduction(
-    "ReduceSum",
-    _sum,
-    "Sum; integers wrap.",
-    on_values=ADD,
-)
+reduction("ReduceSum", _sum, "Sum; integers wrap.", on_values=ADD)
 reduction(
     "ReduceProd",
     lambda x, **how: np.prod(x, dtype=x.dtype, **how),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import abc
 import enum
 import math
 from collections.abc import Callable
@@ -55,7 +56,7 @@ class Request(NamedTuple):
     scales: tuple[float, ...] | None = None
 
 
-class _Interpolate(Operation):
+class _Interpolate(Operation, abc.ABC):
     """Another resolution along some axes."""
 
     sharing = Sharing.WHOLE
@@ -63,13 +64,13 @@ class _Interpolate(Operation):
     pads_begin: tuple[int, ...] = attribute(integers(0), ())
     pads_end: tuple[int, ...] = attribute(integers(0), ())
 
+    @abc.abstractmethod
     def settings(self, rank: int) -> Settings:
         """Tell how to interpolate."""
-        raise NotImplementedError
 
+    @abc.abstractmethod
     def request(self, inputs: Infos, rank: int | None) -> Request:
         """Check the inputs beside the data, and tell what they ask for."""
-        raise NotImplementedError
 
     def pads(self, rank: int) -> list[tuple[int, int]]:
         """Return the pads of each axis; missing ones are 0."""

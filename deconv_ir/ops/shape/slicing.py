@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import abc
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -101,14 +102,14 @@ def _too_many(count: int, rank: int) -> ShapeError:
     return ShapeError(message, expected=f"<= {rank}", actual=count, rule="slice")
 
 
-class _Sliced(OfLists):
+class _Sliced(OfLists, abc.ABC):
     """Part of an array, as lists say: what `index` makes of its shape and of them."""
 
     sharing = Sharing.PART
 
+    @abc.abstractmethod
     def index(self, shape: tuple[int, ...], *lists: Sequence[int]) -> tuple[Any, ...]:
         """Return what the array is indexed with."""
-        raise NotImplementedError
 
     def explain(self, inputs: Infos, context: Context, output: int, axis: int) -> str | None:
         return f"data {format_shape(inputs[0].shape)}, {named_lists(self.inputs[1:], inputs[1:])}"

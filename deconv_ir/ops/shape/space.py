@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import abc
 import enum
 import math
 
@@ -48,7 +49,7 @@ def divided(dim: Dim, divisor: int, what: str) -> Dim:
     return interval(-(-low // divisor), None if high is None else high // divisor)
 
 
-class _Blocks(Operation):
+class _Blocks(Operation, abc.ABC):
     """Attributes of both directions."""
 
     formula = "data {shape[data]}, block_size {self.block_size}"
@@ -57,9 +58,9 @@ class _Blocks(Operation):
     block_size: int = attribute(integer(1), 1)
     mode: BlockMode = attribute(choice(BlockMode))
 
+    @abc.abstractmethod
     def moved(self, batch: Dim, channels: Dim, *spatial: Dim) -> tuple[Dim, ...]:
         """Return the dims of the output."""
-        raise NotImplementedError
 
     def infer(self, inputs: Infos, context: Context) -> tuple[TensorInfo, ...]:
         data = inputs[0]
@@ -177,7 +178,7 @@ Dims = tuple[Dim, ...]
 Known = tuple[int, ...]
 
 
-class _BatchBlocks(Operation):
+class _BatchBlocks(Operation, abc.ABC):
     """Lists of one element an axis: the block, and what is padded or cut."""
 
     sharing = Sharing.PART
@@ -202,9 +203,9 @@ class _BatchBlocks(Operation):
             found.append(values)
         return found
 
+    @abc.abstractmethod
     def moved(self, data: Dims, block: Known, begin: Known, end: Known) -> Dims:
         """Return the dims of the output."""
-        raise NotImplementedError
 
     def infer(self, inputs: Infos, context: Context) -> tuple[TensorInfo, ...]:
         data = inputs[0]
