@@ -29,7 +29,7 @@ from deconv_ir.ir.operation import (
     Sharing,
     TensorInfo,
 )
-from deconv_ir.ir.scratchpad import AlgorithmCandidate, ScratchpadBudget
+from deconv_ir.ir.scratchpad import AlgorithmCandidate, ScratchpadBudget, Whole
 from deconv_ir.ops import all_operations, find_operation
 from deconv_ir.ops.base import (
     Kind,
@@ -74,4 +74,4 @@ __all__ += ["integers", "number", "numbers", "shape", "text"]
 __all__ += ["AlgorithmCandidate", "AlgorithmChoice", "Body", "ConstantSource", "Context"]
 __all__ += ["Epilogue", "Expression", "Joint", "Kernel", "LayerPlan"]
 __all__ += ["LayerTile", "LazyTensor", "Statistic"]
-__all__ += ["ScratchpadBudget", "SemanticsDifference", "Sharing", "Slices", "TensorInfo"]
+__all__ += ["ScratchpadBudget", "SemanticsDifference", "Sharing", "Slices", "TensorInfo", "Whole"]

@@ -14,12 +14,14 @@ from deconv_ir.execute.image import infer_image
 from deconv_ir.execute.lru_cache import LRUCache
 from deconv_ir.execute.memory import out_of_memory, require_memory
 from deconv_ir.execute.plan import Plan, Step
-from deconv_ir.execute.planner import make_plan
+from deconv_ir.execute.planner import judge_whole, make_plan
 from deconv_ir.execute.pointwise import join_pointwise
 from deconv_ir.execute.prepare import Preparation, Prepared
+from deconv_ir.execute.scratchpad import Grant
 from deconv_ir.ir.graph import Graph, Layer, Source, constant_layers, needed_layers
 from deconv_ir.ir.infer import infer
 from deconv_ir.ir.operation import Call, Context, Infos, TensorInfo
+from deconv_ir.ir.options import Accuracy
 from deconv_ir.kernels.runtime.locks import ForkSafeLock
 from deconv_ir.ops.values import actual
 
@@ -126,6 +128,13 @@ class Executor:
             return plan
 
         return self._plans.get((key, _threads()()), make)
+
+    def judge_whole(self, infos: Sequence[Infos]) -> list[Grant]:
+        """Return the layers that use Winograd in a run of the whole."""
+        if self.context.accuracy is Accuracy.DIRECT:
+            return []
+        image = infer_image(self.graph, self.context, infos)
+        return judge_whole(self.prepare(infos), self.wanted, infos, self.context, image)
 
     def prepare(self, infos: Sequence[Infos]) -> Prepared:
         """Compute what is constant, and let layers do what depends on it alone (once)."""

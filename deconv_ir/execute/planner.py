@@ -75,6 +75,7 @@ def make_plan(
     memory_limit: int | None = None,
     image: Sequence[Infos] | None = None,
     plan_bodies: PlanBodies | None = None,
+    grants: Sequence[Grant] | None = None,
 ) -> Plan:
     """Plan the execution for inputs of known shapes.
 
@@ -97,14 +98,45 @@ def make_plan(
         Winograd, so that results do not depend on the batch.
     plan_bodies : callable, optional
         Plans the bodies of a layer; required where layers have bodies.
+    grants : sequence of Grant, optional
+        The layers that use Winograd, as `judge_whole` returns them, for a tile.
     """
     planner = _Planner(graph, prepared, wanted, infos, context, memory_limit)
     if plan_bodies is not None:
         planner.plan_bodies(plan_bodies)
+    if grants is None:
+        judge = planner
+        if image is not None:
+            judge = _Planner(graph, prepared, wanted, image, context, memory_limit)
+        grants = judge.choose_winograd()
+    return planner.plan(grants)
+
+
+def judge_whole(
+    prepared: Prepared,
+    wanted: Sequence[Source],
+    infos: Sequence[Infos],
+    context: Context,
+    image: Sequence[Infos] | None,
+) -> list[Grant]:
+    """Return the layers that use Winograd in a run of the whole, for plans of tiles.
+
+    Parameters are those of `make_plan`.
+    """
+    planner = _Planner(prepared.graph, prepared, wanted, infos, context, None)
     judge = planner
     if image is not None:
-        judge = _Planner(graph, prepared, wanted, image, context, memory_limit)
-    return planner.plan(judge.choose_winograd())
+        judge = _Planner(prepared.graph, prepared, wanted, image, context, None)
+    grants = {grant.layer: grant for grant in judge.choose_winograd()}
+    found = []
+    for step, (kernel, inputs) in planner.choosers().items():
+        grant = grants.get(planner.layers[step])
+        if grant is None:
+            continue
+        plan = kernel.plan(inputs, UNLIMITED._replace(winograd_bytes=grant.judged_bytes))
+        if plan.choice is not None and (whole := plan.choice.whole) is not None:
+            found.append(grant._replace(whole=whole, spatial=plan.spatial))
+    return found
 
 
 class _Draft(NamedTuple):
@@ -242,7 +274,7 @@ class _Planner:
             self.bodies,
         )
 
-    def _choosers(self) -> dict[int, tuple[Kernel, list[TensorInfo]]]:
+    def choosers(self) -> dict[int, tuple[Kernel, list[TensorInfo]]]:
         """Return the steps whose kernels choose their algorithm by their budget."""
         found = {}
         for step, index in enumerate(self.layers):
@@ -265,7 +297,7 @@ class _Planner:
         """
         asks = {
             self.layers[step]: functools.partial(_candidates, kernel, inputs)
-            for step, (kernel, inputs) in self._choosers().items()
+            for step, (kernel, inputs) in self.choosers().items()
         }
         return choose_winograd(asks, self._most_bytes() - self.bound - self.prepared.first_bytes)
 
@@ -277,15 +309,17 @@ class _Planner:
         if self.memory_limit is not None:
             most = min(most, self.memory_limit)
             grants = fit_grants(grants, self.memory_limit - self.bound - held)
-        winograd = {grant.layer: grant.judged_bytes for grant in grants}
-        left = most - self.bound - held - sum(missing_bytes(g.candidate) for g in grants)
-        choosers = self._choosers()
+        winograd = {grant.layer: (grant.judged_bytes, grant.whole) for grant in grants}
+        # All tiles share their weights.
+        own = [grant.candidate for grant in grants if grant.whole is None]
+        left = most - self.bound - held - sum(map(missing_bytes, own))
+        choosers = self.choosers()
         budgets = [UNLIMITED] * len(self.layers)
         # A thread keeps its scratch from one layer to the next.
         kept = missing = 0
         for step, (kernel, inputs) in choosers.items():
-            judged = winograd.get(self.layers[step], 0)
-            budget = ScratchpadBudget(max(left, MIN_SCRATCHPAD), judged)
+            judged = winograd.get(self.layers[step], (0, None))
+            budget = ScratchpadBudget(max(left, MIN_SCRATCHPAD), *judged)
             budgets[step], self.plans[step] = budget, kernel.plan(inputs, budget)
             chosen = _algorithm(self.plans[step])
             kept = max(kept, chosen.scratch_bytes)

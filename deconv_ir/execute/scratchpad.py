@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
-from deconv_ir.ir.scratchpad import AlgorithmCandidate
+from deconv_ir.ir.scratchpad import AlgorithmCandidate, Whole
 
 MIN_SCRATCHPAD = 16 << 10
 """Bytes that a scratchpad may always take: smaller tiles are mostly halo."""
@@ -39,11 +39,16 @@ def extra_bytes(bound: int, layers: int) -> int:
 
 
 class Grant(NamedTuple):
-    """A layer that uses Winograd, as chosen for one image with a scratchpad of `judged_bytes`."""
+    """A layer that uses Winograd, as chosen for one image with a scratchpad of `judged_bytes`.
+
+    For tiles, `whole` is what it was chosen for, and `spatial` the first spatial axis.
+    """
 
     layer: int
     judged_bytes: int
     candidate: AlgorithmCandidate
+    whole: Whole | None = None
+    spatial: int = 2
 
 
 def choose_winograd(

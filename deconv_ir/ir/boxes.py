@@ -57,6 +57,31 @@ def partial_axes(box: Box, shape: Sequence[int]) -> tuple[int, ...]:
     )
 
 
+def in_steps(box: Box, shape: Sequence[int], steps: Sequence[int], margin: int) -> Box:
+    """Return the smallest box around one of which each span is whole steps of its axis.
+
+    A span has `margin` steps more at either end, where these are of more than one element.  All
+    are cut at the ends of the tensor.
+
+    Examples
+    --------
+    >>> from deconv_ir.ir.boxes import in_steps
+    >>> in_steps(((2, 5), (4, 5)), (8, 8), (1, 2), margin=0)
+    ((2, 5), (4, 6))
+    >>> in_steps(((2, 5), (8, 9)), (9, 9), (1, 2), margin=0)  # there are steps of one element
+    ((2, 5), (6, 9))
+    """
+    spans = []
+    for (start, stop), extent, step in zip(box, shape, steps, strict=True):
+        first, last = start, stop
+        if step > 1 and start < stop:
+            first, last = (start // step - margin) * step, (-(-stop // step) + margin) * step
+            if last > extent:  # at least one step is whole
+                first = min(first, (extent // step - 1) * step)
+        spans.append((max(0, first), min(last, extent)))
+    return tuple(spans)
+
+
 def inside(box: Box, outer: Box) -> tuple[slice, ...]:
     """Return where a box lies in an array that has the elements of an outer one."""
     return tuple(

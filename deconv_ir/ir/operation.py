@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from deconv_ir.ir.boxes import Statistic
     from deconv_ir.ir.findings import Finding
     from deconv_ir.ir.lazy_tensor import Constant, LazyTensor
-    from deconv_ir.ir.scratchpad import AlgorithmCandidate, ScratchpadBudget
+    from deconv_ir.ir.scratchpad import AlgorithmCandidate, ScratchpadBudget, Whole
 
 
 Call = Callable[[Sequence[Any], Any], Sequence[Any]]
@@ -53,6 +53,11 @@ class AlgorithmChoice(Protocol):
         ...
 
     @property
+    def whole(self) -> Whole | None:
+        """What the bits of tiles depend on; None: on nothing."""
+        ...
+
+    @property
     def candidates(self) -> tuple[AlgorithmCandidate, ...]:
         """The algorithms for one image; the first packs no further weights."""
         ...
@@ -67,6 +72,8 @@ class LayerPlan(NamedTuple):
         Computes the outputs.
     choice : AlgorithmChoice or None
         None: `Operation.scratch` tells the scratchpad.
+    spatial : int
+        The first spatial axis of the output.
 
     Examples
     --------
@@ -77,6 +84,7 @@ class LayerPlan(NamedTuple):
 
     run: Call
     choice: AlgorithmChoice | None = None
+    spatial: int = 2
 
 
 class Kernel(abc.ABC):

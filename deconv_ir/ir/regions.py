@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from deconv_ir.ir.boxes import Box, LayerTile, hull, whole_box
+from deconv_ir.ir.boxes import Box, LayerTile, hull, in_steps, whole_box
 from deconv_ir.ir.graph import Graph, Source
 from deconv_ir.ir.operation import Context, Infos, TensorInfo
 from deconv_ir.ir.shapes import is_static, static
@@ -33,6 +33,9 @@ class Walk(NamedTuple):
         Layers whose outputs are there: constants, and others that are given.
     fused : mapping
         Layer -> the layers behind it that are computed with it.
+    steps : mapping
+        Layer -> steps of each axis, and a margin, of the boxes that have the bits of the whole;
+        see `boxes.in_steps`.
     """
 
     graph: Graph
@@ -41,6 +44,7 @@ class Walk(NamedTuple):
     context: Context
     ends: frozenset[int] = frozenset()
     fused: Mapping[int, tuple[int, ...]] = {}
+    steps: Mapping[int, tuple[tuple[int, ...], int]] = {}
 
     def info(self, source: Source) -> TensorInfo:
         """Return what is known of a tensor."""
@@ -52,6 +56,29 @@ class Walk(NamedTuple):
         if source[0] not in self.ends and not has_known_elements(info):
             return None
         return whole_box(static(info.shape))
+
+    def computed(self, index: int, source: Source, demands: Sequence[Box]) -> Box:
+        """Return the box of its output that a layer computes for those that are needed."""
+        box = hull(demands)
+        if index in self.steps:
+            return in_steps(box, static(self.info(source).shape), *self.steps[index])
+        return box
+
+    def with_ends(
+        self, index: int, tile: LayerTile, box: Box | None, data: TensorInfo
+    ) -> LayerTile:
+        """Return a tile that sees what the last steps of the whole see, beyond its output."""
+        needed = tile.inputs[0]
+        if index not in self.steps or needed is None or box is None:
+            return tile
+        ends = static(self.info(self.made(index)[0]).shape)
+        seen = tuple(
+            (start, min(stop + step, extent) if step > 1 and last == end else stop)
+            for (start, stop), extent, step, (_, last), end in zip(
+                needed, static(data.shape), self.steps[index][0], box, ends, strict=True
+            )
+        )
+        return tile._replace(inputs=(seen, *tile.inputs[1:]))
 
     def made(self, index: int) -> tuple[Source, ...]:
         """Return the tensors that a layer computes, with what is fused into it."""
@@ -118,7 +145,7 @@ def required_regions(walk: Walk, wanted: Mapping[Source, Box], *, local: bool = 
     tiles: dict[int, LayerTile] = {}
     for index in reversed(walk.order):
         made = walk.made(index)
-        found = [hull(demands[source]) if source in demands else None for source in made]
+        found = [walk.computed(index, s, demands[s]) if s in demands else None for s in made]
         for source, box in zip(made, found, strict=True):
             if box is not None:
                 boxes[source] = walk.whole(source) or box
@@ -130,7 +157,7 @@ def required_regions(walk: Walk, wanted: Mapping[Source, Box], *, local: bool = 
             continue
         inputs = [walk.info(source) for source in sources]
         tile = operation.tile(found, inputs, [walk.info(s) for s in made], walk.context)
-        tiles[index] = tile
+        tiles[index] = tile = walk.with_ends(index, tile, found[0], inputs[0])
         if local and tile.seen:
             continue
         for source, box in zip(sources, tile.inputs, strict=True):

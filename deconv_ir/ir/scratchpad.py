@@ -5,6 +5,33 @@ from __future__ import annotations
 from typing import NamedTuple
 
 
+class Whole(NamedTuple):
+    """A layer of which a tile is computed.
+
+    Attributes
+    ----------
+    data, pads_begin, output : tuple of int
+        Shape of its data, pads, and extents of its output: the algorithm is chosen for them.
+    steps : tuple of int
+        For each spatial axis: tiles of the output that begin and end at multiples have the bits
+        of the whole.
+    margin : int
+        So many steps at either end have others.
+
+    Examples
+    --------
+    >>> from deconv_ir.operations import Whole
+    >>> Whole((1, 8, 64), (1,), (64,), steps=(2,)).margin
+    0
+    """
+
+    data: tuple[int, ...]
+    pads_begin: tuple[int, ...]
+    output: tuple[int, ...]
+    steps: tuple[int, ...]
+    margin: int = 0
+
+
 class ScratchpadBudget(NamedTuple):
     """Memory that a layer may take while it runs, beside inputs, constants and outputs.
 
@@ -16,16 +43,19 @@ class ScratchpadBudget(NamedTuple):
     winograd_bytes : int
         The scratchpad for which the kernel chooses between Winograd and direct sums;
         0: direct sums.  Transformed weights are kept after the run.
+    whole : Whole or None
+        What the kernel chooses for, where a tile is computed.
 
     Examples
     --------
     >>> from deconv_ir.operations import ScratchpadBudget
     >>> ScratchpadBudget(scratch_bytes=1 << 20, winograd_bytes=0)
-    ScratchpadBudget(scratch_bytes=1048576, winograd_bytes=0)
+    ScratchpadBudget(scratch_bytes=1048576, winograd_bytes=0, whole=None)
     """
 
     scratch_bytes: int
     winograd_bytes: int
+    whole: Whole | None = None
 
 
 UNLIMITED = ScratchpadBudget(1 << 40, 1 << 40)

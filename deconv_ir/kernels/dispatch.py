@@ -10,7 +10,7 @@ import numpy as np
 
 from deconv_ir.ir.lazy_tensor import LazyTensor, whole
 from deconv_ir.ir.options import Accuracy
-from deconv_ir.ir.scratchpad import UNLIMITED, AlgorithmCandidate, ScratchpadBudget
+from deconv_ir.ir.scratchpad import UNLIMITED, AlgorithmCandidate, ScratchpadBudget, Whole
 from deconv_ir.kernels.activation import Activation, ActivationKind
 from deconv_ir.kernels.algorithm import NATIVE, Algorithm, choose_algorithm, wanted_algorithm
 from deconv_ir.kernels.native import CompiledKernel, CompiledPlan, supports
@@ -240,6 +240,21 @@ class KernelPlan:
     def details(self) -> dict[str, Any]:
         """The tiling of the compiled kernel; empty where NumPy computes."""
         return {} if self._compiled is None else self._compiled.describe()
+
+    @property
+    def whole(self) -> Whole | None:
+        """What tiles of a run depend on; None: each element is summed by itself."""
+        if not self.algorithm.weight_bytes:
+            return None
+        spatial = len(self._pads)
+        taps = [r for _, r in self.details["filtering"][-spatial:]]
+        kernel = self._kernel
+        # Other windows overlap, or see data beyond those of their outputs.
+        even = kernel.problem.forward and not any(
+            k % r for k, r in zip(kernel.problem.kernel, taps, strict=True)
+        )
+        steps = self.details["steps"][-spatial:]
+        return Whole(self.data, self._pads, self.output[2:], steps, 0 if even else 1)
 
     def run(self, data: Array, out: Array | None = None) -> Array:
         """Compute the output; weights that the algorithm needs are packed first.

@@ -344,6 +344,9 @@ class CompiledPlan:
         allowed = max(0, min(self._scratch_bytes, budget.scratch_bytes, _MOST_SCRATCH))
         positions = -(-(crop + extent) // kernel._fold)
         thread_bytes = _MOST_SCRATCH if kernel._reaches_far else _THREAD_SCRATCH
+        whole = (self._data[2:], self._pads, self._output[2:])
+        if budget.whole is not None:
+            whole = (budget.whole.data[2:], budget.whole.pads_begin, budget.whole.output)
         return (
             kernel._fill((*self._pads[:-1], pad), 0),
             kernel._fill((*self._output[2:-1], positions), 1),
@@ -354,6 +357,7 @@ class CompiledPlan:
             budget.winograd_bytes,
             extent,
             crop,
+            *(kernel._fill(axes, one) for axes, one in zip(whole, (1, 0, 1), strict=True)),
         )
 
 

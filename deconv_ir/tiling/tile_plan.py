@@ -8,9 +8,10 @@ from typing import NamedTuple
 from deconv_ir.execute.plan import Plan
 from deconv_ir.execute.planner import make_plan
 from deconv_ir.execute.prepare import Prepared
+from deconv_ir.execute.scratchpad import Grant
 from deconv_ir.ir.boxes import Box, box_shape, inside
 from deconv_ir.ir.graph import Layer, Source
-from deconv_ir.ir.operation import Context, TensorInfo
+from deconv_ir.ir.operation import TensorInfo
 from deconv_ir.ir.regions import Regions, Walk
 from deconv_ir.ops.tiles import Crop
 
@@ -121,8 +122,8 @@ class _Making:
         return found
 
 
-def plan_tile(prepared: Prepared, tile: TileGraph, walk: Walk, context: Context) -> Plan:
-    """Plan the run of a tile; packed weights are those of the network."""
+def plan_tile(prepared: Prepared, tile: TileGraph, walk: Walk, grants: Sequence[Grant]) -> Plan:
+    """Plan the run of a tile; algorithms and packed weights are those of the network."""
     graph = prepared.graph
     count = max([len(graph.layers) - 1, *tile.layers]) + 1
     layers = list(graph.layers)
@@ -144,4 +145,4 @@ def plan_tile(prepared: Prepared, tile: TileGraph, walk: Walk, context: Context)
     tiled = graph.replace(layers=tuple(layers))
     tiled.__dict__["topology"] = graph.topology._replace(sources=tuple(sources))
     part = prepared._replace(graph=tiled, steps=tile.steps, kernels=kernels)
-    return make_plan(tiled, part, tile.wanted, infos, context)
+    return make_plan(tiled, part, tile.wanted, infos, walk.context, grants=grants)

@@ -11,6 +11,7 @@ from deconv_ir.execute.buffers import tensor_bytes
 from deconv_ir.execute.executor import Executor
 from deconv_ir.execute.lru_cache import LRUCache
 from deconv_ir.execute.plan import Plan
+from deconv_ir.execute.scratchpad import Grant
 from deconv_ir.ir.boxes import Box, Statistic, box_shape
 from deconv_ir.ir.graph import Graph, Source
 from deconv_ir.ir.operation import Context, TensorInfo
@@ -106,6 +107,7 @@ class TiledRun:
         _require_static(graph, executor.order, infos)
         self._executor = executor
         self._prepared = executor.prepare(infos)
+        self._grants = executor.judge_whole(infos)
         self._walk = Walk(
             self._prepared.graph,
             self._prepared.steps,
@@ -113,6 +115,7 @@ class TiledRun:
             context,
             executor.constant,
             self._prepared.fused,
+            {grant.layer: _steps(grant, infos) for grant in self._grants},
         )
         self._plans: LRUCache[Hashable, Plan] = LRUCache(_PLANS_KEPT)
 
@@ -207,7 +210,7 @@ class TiledRun:
         return Tile(box, {self.names[i]: found for i, found in part.inputs.items()}, plan)
 
     def _plan(self, part: TileGraph) -> Plan:
-        return plan_tile(self._prepared, part, self._walk, self.context)
+        return plan_tile(self._prepared, part, self._walk, self._grants)
 
     def bytes_of(self, tile: Tile) -> int:
         """Return the bytes that computing a tile takes.
@@ -244,6 +247,14 @@ class TiledRun:
         }
         (result,) = self._executor.run(tile.plan, arrays)
         return result
+
+
+def _steps(grant: Grant, infos: Sequence[Sequence[TensorInfo]]) -> tuple[tuple[int, ...], int]:
+    """Return the steps of each axis of a layer's output, and the margin."""
+    assert grant.whole is not None, "it was chosen for a whole layer"
+    steps = [1] * len(static(infos[grant.layer][0].shape))
+    steps[grant.spatial : grant.spatial + len(grant.whole.steps)] = grant.whole.steps
+    return tuple(steps), grant.whole.margin
 
 
 def _dtype(info: TensorInfo) -> Any:

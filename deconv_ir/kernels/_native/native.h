@@ -183,6 +183,10 @@ struct run {
     /* Of a folded layer: the last axis of the output, and how many of its
      * interleaved positions come before the first. */
     int64_t extent, crop;
+    /* Winograd is chosen or not for these: of the whole layer, of whose output this may be a tile. */
+    struct {
+        int64_t data[AXES], pads_begin[AXES], output[AXES];
+    } whole;
 };
 
 /* One tap of one axis. */

@@ -25,6 +25,7 @@ class _Fixed(NamedTuple):
 
     algorithm: AlgorithmCandidate
     candidates: tuple[AlgorithmCandidate, ...]
+    whole: None = None
 
 
 class PackedLayer(Kernel):
@@ -68,7 +69,7 @@ class PackedLayer(Kernel):
             def call(arrays: Arrays, out: Array | None) -> Arrays:
                 return (plan.run(arrays[0], out),)
 
-        return LayerPlan(call, plan)
+        return LayerPlan(call, plan, 1 if self._channels_last else 2)
 
     def tiled(self, operation: Operation) -> Kernel:
         """Return the same packed filter with the placement of a tile."""

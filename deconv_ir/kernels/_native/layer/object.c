@@ -165,6 +165,12 @@ static PyObject *kernel_new(PyTypeObject *type, PyObject *arguments, PyObject *k
     return (PyObject *)self;
 }
 
+/* Positions are sums of pads and extents. */
+static int axis_is_sane(int64_t data, int64_t pad, int64_t output) {
+    return data >= 0 && data < MOST_SUM && pad > -MOST_SUM && pad < MOST_SUM && output >= 0 &&
+           output < MOST_SUM;
+}
+
 /* Whether positions and sizes of a run are in bounds, and the interleaved positions cover the
  * output. */
 static int run_is_sane(const Kernel *self, struct run *run) {
@@ -174,22 +180,21 @@ static int run_is_sane(const Kernel *self, struct run *run) {
     run->thread_bytes = most(1, least(run->thread_bytes, MOST_SCRATCH));
     run->winograd_bytes = most(0, least(run->winograd_bytes, MOST_SCRATCH));
     int good = 1;
-    /* Positions are sums of pads and extents. */
     for (int a = 0; a < AXES; a++)
-        good &= run->output[a] >= 0 && run->data[a] >= 0 && run->data[a] < MOST_SUM &&
-                run->output[a] < MOST_SUM && run->pads_begin[a] > -MOST_SUM &&
-                run->pads_begin[a] < MOST_SUM;
+        good &= axis_is_sane(run->data[a], run->pads_begin[a], run->output[a]) &&
+                axis_is_sane(run->whole.data[a], run->whole.pads_begin[a], run->whole.output[a]);
     return good && run->extent >= 0 && run->extent < MOST_SUM && run->crop >= 0 &&
            run->crop < folded && run->output[2] == divide_up(run->crop + run->extent, folded);
 }
 
 /* Read (data, out, settings): pads_begin, output, threads, scratch_bytes, thread_bytes,
- * winograd_bytes, extent and crop. */
-#define SETTINGS "(LLL)(LLL)LLLLLL"
+ * winograd_bytes, extent, crop, and data, pads_begin and output of the whole. */
+#define SETTINGS "(LLL)(LLL)LLLLLL(LLL)(LLL)(LLL)"
+#define THREE(axes) &(axes)[0], &(axes)[1], &(axes)[2]
 #define SETTINGS_OF(run)                                                                      \
-    &(run)->pads_begin[0], &(run)->pads_begin[1], &(run)->pads_begin[2], &(run)->output[0],   \
-        &(run)->output[1], &(run)->output[2], &(run)->threads, &(run)->scratch_bytes,         \
-        &(run)->thread_bytes, &(run)->winograd_bytes, &(run)->extent, &(run)->crop
+    THREE((run)->pads_begin), THREE((run)->output), &(run)->threads, &(run)->scratch_bytes,   \
+        &(run)->thread_bytes, &(run)->winograd_bytes, &(run)->extent, &(run)->crop,           \
+        THREE((run)->whole.data), THREE((run)->whole.pads_begin), THREE((run)->whole.output)
 
 static int run_of_arguments(const Kernel *self, PyObject *arguments, struct run *run,
                             Py_buffer *in, Py_buffer *result) {
@@ -280,10 +285,11 @@ static PyObject *kernel_describe(PyObject *object, PyObject *arguments) {
     if (result && shared->form) {
         const struct wino_axis *a = shared->form->packing.axes;
         PyObject *more = Py_BuildValue(
-            "{s:((ii)(ii)(ii)),s:(LLL),s:(LLL),s:L,s:(LLL),s:L,s:L,s:L,s:L,s:L,s:L,s:L,s:L,s:i,"
+            "{s:((ii)(ii)(ii)),s:(LLL),s:(LLL),s:(LLL),s:L,s:(LLL),s:L,s:L,s:L,s:L,s:L,s:L,s:L,s:L,s:i,"
             "s:d}",
             "filtering", a[0].outputs, filtering_shapes[a[0].kind].taps, a[1].outputs,
             filtering_shapes[a[1].kind].taps, a[2].outputs, filtering_shapes[a[2].kind].taps,
+            "steps", a[0].step * a[0].stride, a[1].step * a[1].stride, a[2].step * a[2].stride,
             "alignments", a[0].alignments, a[1].alignments, a[2].alignments,
             "windows", shared->winograd.windows[0], shared->winograd.windows[1],
             shared->winograd.windows[2], "images", w->images, "box", w->box[0], w->box[1],
@@ -352,7 +358,7 @@ static PyMethodDef kernel_methods[] = {
      "fill(buffer, first): take rows of the filter, along its first axis"},
     {"run", kernel_run, METH_VARARGS,
      "run(data, out, pads_begin, output, threads, scratch_bytes, thread_bytes, winograd_bytes, "
-     "extent, crop) -> bool"},
+     "extent, crop, data_of_whole, pads_begin_of_whole, output_of_whole) -> bool"},
     {"describe", kernel_describe, METH_VARARGS,
      "describe(shape, ...) -> dict: what run would do"},
     {"unpack", kernel_unpack, METH_O, "unpack(buffer): write the filter as it was given"},

@@ -50,7 +50,7 @@ static int judge(Kernel *self, const struct run *judged, struct wino_choice *cho
     return failed ? OUT_OF_MEMORY : !faster;
 }
 
-/* Whether images like those of a run are filtered, whatever their number, that of threads, the
+/* Whether images like the whole of a run are filtered, whatever their number, that of threads, the
  * steps between their elements and the scratch they have: results must not depend on these.
  * Returns OUT_OF_MEMORY, 1 if they are not, or 0. */
 static int choose_algorithm(Kernel *self, const struct run *run, struct wino_choice *choice) {
@@ -58,15 +58,14 @@ static int choose_algorithm(Kernel *self, const struct run *run, struct wino_cho
     memset(&image, 0, sizeof image); /* it is compared byte by byte */
     image.batch = JUDGED_BATCH;
     for (int a = 0; a < AXES; a++) {
-        image.data[a] = run->data[a];
-        image.output[a] = run->output[a];
-        image.pads_begin[a] = run->pads_begin[a];
+        image.data[a] = run->whole.data[a];
+        image.output[a] = run->whole.output[a];
+        image.pads_begin[a] = run->whole.pads_begin[a];
     }
     image.threads = 1;
     image.thread_bytes = run->thread_bytes;
     image.scratch_bytes = least(run->winograd_bytes, run->thread_bytes);
-    image.extent = run->extent;
-    image.crop = run->crop;
+    image.extent = image.output[AXES - 1]; /* folded layers are not filtered */
     if (!self->verdict || memcmp(&self->verdict->image, &image, sizeof image)) {
         struct verdict *verdict = calloc(1, sizeof *verdict);
         const int failed = verdict ? judge(self, &image, &verdict->choice) : OUT_OF_MEMORY;
@@ -80,6 +79,9 @@ static int choose_algorithm(Kernel *self, const struct run *run, struct wino_cho
         self->verdict = verdict;
     }
     *choice = self->verdict->choice;
+    wino_place(&self->k, run, choice);
+    for (int a = 0; a < AXES; a++)
+        if (run->output[a] < self->k.packing.subs[a].count) return 1;
     return !self->verdict->filtered;
 }
 

@@ -373,14 +373,21 @@ static int64_t positions_of(const struct layer *layer, const struct run *run) {
     return positions;
 }
 
+void wino_place(const struct kernel *k, const struct run *run, struct wino_choice *choice) {
+    for (int a = 0; a < AXES; a++) {
+        const int64_t pad = run->pads_begin[a], stride = k->packing.subs[a].count;
+        choice->residue[a] = k->layer.forward ? 0 : pad - floor_divide(pad, stride) * stride;
+    }
+}
+
 int wino_choose(const struct kernel *k, const struct run *run, struct wino_choice *choice,
                 double *cycles) {
     memset(choice, 0, sizeof *choice); /* it is compared byte by byte */
     choice->threads = 1;
+    wino_place(k, run, choice);
     for (int a = 0; a < AXES; a++) {
         const int64_t taps = wino_taps(&k->packing, a);
-        const int64_t pad = run->pads_begin[a], stride = k->packing.subs[a].count;
-        choice->residue[a] = k->layer.forward ? 0 : pad - floor_divide(pad, stride) * stride;
+        const int64_t stride = k->packing.subs[a].count;
         choice->kind[a] = taps < 2 ? F_1_1 : taps == 2 || taps == 4 ? F_2_2 : F_2_3;
         choice->merged[a] = stride > 1;
         if (run->output[a] < stride) return 1;

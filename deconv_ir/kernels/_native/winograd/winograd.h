@@ -194,6 +194,8 @@ int64_t wino_count_blocks(const struct wino_plan *plan, const struct wino_tiling
  * filtered, OUT_OF_MEMORY, or 0. */
 int wino_choose(const struct kernel *k, const struct run *run, struct wino_choice *choice,
                 double *cycles);
+/* Make a choice one for the pads of a run. */
+void wino_place(const struct kernel *k, const struct run *run, struct wino_choice *choice);
 /* Arrange the chunks of a choice for the threads of a run.  Returns OUT_OF_MEMORY, or 0. */
 int wino_arrange(const struct kernel *k, const struct run *run, struct wino_choice *choice);
 /* Whether two choices differ in their chunks at most. */

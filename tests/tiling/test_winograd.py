@@ -1,0 +1,101 @@
+"""Tiles of layers that use Winograd have the bits of the whole: its windows are theirs."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Mapping, Sequence
+
+import numpy as np
+import pytest
+from support import IR
+from tiling.exactness import in_tiles, is_exact, whole
+from tiling.random_networks import Network
+
+import deconv_ir
+from deconv_ir.execute import planner
+from deconv_ir.execute.scratchpad import Grant
+from deconv_ir.ir.scratchpad import AlgorithmCandidate
+from deconv_ir.kernels import kernel_info
+
+pytestmark = pytest.mark.skipif(
+    not kernel_info().available, reason="Winograd is part of the compiled kernel"
+)
+
+Asks = Mapping[int, Callable[[int], Sequence[AlgorithmCandidate]]]
+
+
+@pytest.fixture
+def everywhere(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Winograd wherever it is possible, whatever it costs."""
+
+    def grant_all(asks: Asks, budget_bytes: int) -> list[Grant]:
+        found = ((layer, ask(1 << 24)) for layer, ask in asks.items())
+        return [Grant(layer, 1 << 24, others[0]) for layer, (_, *others) in found if others]
+
+    monkeypatch.setenv("DECONV_IR_KERNEL", "winograd")
+    monkeypatch.setattr(planner, "choose_winograd", grant_all)
+
+
+GEOMETRIES = [
+    (kind, kernel, stride, dilation)
+    for kind, kernel, stride, dilation in itertools.product(
+        ["Convolution", "ConvolutionBackpropData"], [2, 3, 4, 5, 6], [1, 2, 3], [1, 2]
+    )
+    if stride == 1 or (kind != "Convolution" and stride <= kernel <= 3 * stride and dilation == 1)
+]
+
+
+@pytest.mark.usefixtures("everywhere")
+@pytest.mark.parametrize(("kind", "kernel", "stride", "dilation"), GEOMETRIES)
+def test_layers_behind_one_another(kind: str, kernel: int, stride: int, dilation: int) -> None:
+    numbers = np.random.default_rng(kernel)
+    ir = IR()
+    shape = (1, 9, 23, 13) if stride == 1 else (1, 9, 4, 5)
+    x = ir.parameter("x", ",".join(map(str, shape)))
+    attributes = {
+        "strides": f"{stride},{stride}",
+        "dilations": f"{dilation},1",
+        "pads_begin": "1,2",
+        "pads_end": "2,0",
+    }
+    for _ in range(2):
+        filter_ = numbers.standard_normal((9, 9, kernel, 3)).astype(np.float32)
+        x = ir.layer("ReLU", [ir.layer(kind, [x, ir.const(filter_)], attributes)])
+    ir.result(x)
+    model = deconv_ir.load(ir.xml().encode(), bytes(ir.weights), warn=False)
+    assert len(model.tiled()._grants) == 2
+    data = numbers.standard_normal(shape).astype(np.float32)
+    # Windows with elements as large as these are summed directly.
+    uneven = np.where(numbers.random(shape) < 0.02, 1e4 * data, data)
+    for given in (data, uneven):
+        expected = whole(model, {"x": given})
+        for tile in ((5, 4), (11, 9), (1, 13)):
+            assert is_exact(in_tiles(model, {"x": given}, tile), expected), tile
+
+
+@pytest.mark.usefixtures("everywhere")
+@pytest.mark.parametrize("seed", range(40))
+def test_random_networks(seed: int) -> None:
+    network = Network(seed)
+    model, x = network.model(accuracy="fast"), network.input()
+    expected = whole(model, {"x": x})
+    for extent in (3, 6):
+        found = in_tiles(model, {"x": x}, [extent] * (expected.ndim - 2))
+        assert is_exact(found, expected), extent
+
+
+def test_a_layer_of_many_channels_as_a_cost_model_chooses() -> None:
+    """Whatever it chooses: with other algorithms for tiles, the error was beyond 1e-6."""
+    numbers = np.random.default_rng(0)
+    ir = IR()
+    x = ir.parameter("x", "1,64,60,62")
+    pads = {"pads_begin": "1,1", "pads_end": "1,1", "strides": "1,1", "dilations": "1,1"}
+    for _ in range(2):
+        filter_ = numbers.standard_normal((64, 64, 3, 3)).astype(np.float32)
+        x = ir.layer("Convolution", [x, ir.const(filter_)], pads)
+    ir.result(x)
+    model = deconv_ir.load(ir.xml().encode(), bytes(ir.weights), warn=False)
+    data = numbers.standard_normal((1, 64, 60, 62)).astype(np.float32)
+    expected = whole(model, {"x": data})
+    for tile in ((17, 62), (5, 31)):
+        assert is_exact(in_tiles(model, {"x": data}, tile), expected)
