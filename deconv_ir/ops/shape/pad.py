@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import enum
 import functools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, ClassVar
 
 from deconv_ir.errors import ShapeError
 from deconv_ir.ir.boxes import Boxes, LayerTile, nearest_element, whole_box
 from deconv_ir.ir.dtypes import Array
 from deconv_ir.ir.geometry import Dim, bounds, interval
-from deconv_ir.ir.operation import Arrays, Call, Context, Infos, Operation, Sharing, TensorInfo
+from deconv_ir.ir.operation import Arrays, Call, Context, Infos, Operation, TensorInfo
 from deconv_ir.ir.record import field
 from deconv_ir.ir.shapes import element_count, static
 from deconv_ir.ops.base import attribute, choice, operation
@@ -44,7 +44,6 @@ class PadValues(enum.Enum):
 class _Pad(Operation):
     """Elements put around an array."""
 
-    sharing = Sharing.WHOLE
     crops: ClassVar[bool] = False
     """Whether pads may be negative."""
 
@@ -122,7 +121,12 @@ class _Pad(Operation):
             return _bound_constant(inputs[0], shape, pads)
         sources = (_source(self.pad_mode, x, b, e) for x, (b, e) in zip(data, pads, strict=True))
         index = np.ravel_multi_index(np.ix_(*sources), data)
-        return lambda arrays, out: (arrays[0].reshape(-1).take(index),)
+        # Clipped, no copy is made of what is written to; all indices are valid.
+        return lambda arrays, out: (arrays[0].reshape(-1).take(index, None, out, "clip"),)
+
+    def accepts_out(self, inputs: Infos, output: TensorInfo) -> bool:
+        """Write to an array."""
+        return output.element_type is not None and output.element_type.kind != "string"
 
     def tile(self, boxes: Boxes, inputs: Infos, outputs: Infos, context: Context) -> LayerTile:
         (box,), known = boxes, known_lists(inputs[1:3])
@@ -147,17 +151,29 @@ class _Pad(Operation):
         return LayerTile((tuple(spans), None, None, *others), operation)
 
     def execute(self, inputs: Arrays, context: Context) -> Arrays:
+        pads = zip(inputs[0].shape, integers(inputs[1]), integers(inputs[2]), strict=True)
+        # Checked below: what does not fit may be negative.
+        shape = [max(0, dim + begin + end) for dim, begin, end in pads]
+        out = np.empty(shape, inputs[0].dtype)
+        self.execute_into(inputs, context, out)
+        return (out,)
+
+    def execute_into(self, inputs: Arrays, context: Context, out: Array) -> None:
         data = inputs[0]
         pads = tuple(zip(integers(inputs[1]), integers(inputs[2]), strict=True))
         _check_pads(self, data.shape, pads)
         if self.pad_mode is PadValues.CONSTANT:
             value = only(inputs[3], "pad_value") if len(inputs) > 3 else data.dtype.type(0)
-            return (_pad_constant(data, pads, value),)
-        if any(pad < 0 for pair in pads for pad in pair):
+            source, target = _kept(data.shape, out.shape, pads)
+            _surround(data[source], target, out, lambda axis, begins, side: value)
+        elif any(pad < 0 for pair in pads for pad in pair):
             for axis, (begin, end) in enumerate(pads):
-                data = np.take(data, _source(self.pad_mode, data.shape[axis], begin, end), axis)
-            return (data,)
-        return (_pad_by_data(data, pads, self.pad_mode),)
+                source = _source(self.pad_mode, data.shape[axis], begin, end)
+                last = axis == data.ndim - 1
+                data = np.take(data, source, axis, out if last else None, "clip")
+        else:
+            _, target = _kept(data.shape, out.shape, pads)
+            _surround(data, target, out, lambda *at: _mirrored(self.pad_mode, target, *at))
 
 
 class PadTile(Operation):
@@ -195,42 +211,41 @@ def _source(mode: PadValues, extent: int, begin: int, end: int) -> Any:
     return np.where(index >= extent, 2 * (extent - 1) + turn - index, index)
 
 
-def _pad_by_data(data: Array, pads: Sequence[tuple[int, int]], mode: PadValues) -> Array:
+Source = Callable[[int, bool, slice], Any]
+"""Takes an axis, whether a side of it is before the data, and the side; returns what goes there:
+a number, or a slice of the axis."""
+
+
+def _surround(data: Array, target: tuple[slice, ...], out: Array, source: Source) -> None:
     """Copy an array as it is, then what goes around it, axis by axis."""
-    result = np.empty([d + b + e for d, (b, e) in zip(data.shape, pads, strict=True)], data.dtype)
-    filled = [slice(b, b + d) for d, (b, _) in zip(data.shape, pads, strict=True)]
-    result[tuple(filled)] = data
-    for axis, (begin, end) in enumerate(pads):
-        stop = begin + data.shape[axis]
-        for side, source in (
-            (slice(0, begin), _mirrored(mode, begin, begin, 1)),
-            (slice(stop, stop + end), _mirrored(mode, stop - 1, end, -1)),
-        ):
+    out[target] = data
+    filled = list(target)
+    for axis, (middle, extent) in enumerate(zip(target, out.shape, strict=True)):
+        for begins, side in (True, slice(0, middle.start)), (False, slice(middle.stop, extent)):
             if side.start < side.stop:
-                at = (*filled[:axis], side, *filled[axis + 1 :])
-                result[at] = result[(*filled[:axis], source, *filled[axis + 1 :])]
-        filled[axis] = slice(0, stop + end)
-    return result
+                at, found = (*filled[:axis], side, *filled[axis + 1 :]), source(axis, begins, side)
+                if isinstance(found, slice):
+                    found = out[(*filled[:axis], found, *filled[axis + 1 :])]
+                out[at] = found
+        filled[axis] = slice(0, extent)
 
 
-def _mirrored(mode: PadValues, edge: int, count: int, inward: int) -> slice:
-    """Tell where `count` elements beyond an edge come from, in the order in which they go there."""
+def _mirrored(
+    mode: PadValues,
+    target: tuple[slice, ...],
+    axis: int,
+    begins: bool,
+    side: slice,
+) -> slice:
+    """Tell where the elements of a side come from, in the order in which they go there."""
+    edge, inward = (target[axis].start, 1) if begins else (target[axis].stop - 1, -1)
     if mode is PadValues.EDGE:
         return slice(edge, edge + 1)
     near = edge if mode is PadValues.SYMMETRIC else edge + inward
-    far = near + inward * (count - 1)
+    far = near + inward * (side.stop - side.start - 1)
     # Read backwards: before the data from the far end, behind them from the near one.
-    first, last = (far, near) if inward > 0 else (near, far)
+    first, last = (far, near) if begins else (near, far)
     return slice(first, last - 1 if last else None, -1)
-
-
-def _pad_constant(data: Array, pads: Sequence[tuple[int, int]], value: Any) -> Array:
-    """Put one value around an array; negative pads cut."""
-    shape = tuple(d + b + e for d, (b, e) in zip(data.shape, pads, strict=True))
-    result = np.full(shape, value, data.dtype)
-    source, target = _kept(data.shape, shape, pads)
-    result[target] = data[source]
-    return result
 
 
 def _kept(
@@ -254,7 +269,7 @@ def _bound_constant(
     source, target = _kept(static(data.shape), shape, pads)
 
     def call(arrays: Arrays, out: Array | None) -> Arrays:
-        result = np.empty(shape, dtype)
+        result = np.empty(shape, dtype) if out is None else out
         result.fill(only(arrays[3], "pad_value") if len(arrays) > 3 else 0)
         result[target] = arrays[0][source]
         return (result,)
