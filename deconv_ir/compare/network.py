@@ -122,9 +122,23 @@ class Network:
         if constant is not None:
             return "Const", constant.operation.shape, self.digest(constant.const)
         layer = self.graph.layers[index]
+        if bodies := self.bodies(index):
+            content = tuple(body.signature(i) for body in bodies for i in body.nodes)
+            return layer.type, layer.version, content
         if not layer.operation.fields:
             return layer.type, layer.version, layer.attributes
         return layer.type, layer.version, layer.operation
+
+    def bodies(self, index: int) -> tuple[Network, ...]:
+        """Return the graphs that a layer runs."""
+        if index not in self._bodies:
+            found = self.graph.layers[index].operation.bodies
+            self._bodies[index] = tuple(Network(body.graph, self.context) for body in found)
+        return self._bodies[index]
+
+    @functools.cached_property
+    def _bodies(self) -> dict[int, tuple[Network, ...]]:
+        return {}
 
     @functools.cached_property
     def _digests(self) -> dict[tuple[int, int], bytes]:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from deconv_ir.compare.folding import Folded
-from deconv_ir.compare.matching import Matching
+from deconv_ir.compare.matching import Matching, match
 from deconv_ir.compare.network import Network, StoredConstant
 from deconv_ir.compare.weights import compare_weights
+from deconv_ir.formats.openvino_xml.port_maps import PORT_MAPS
+from deconv_ir.ir.body import Body, Joint
 from deconv_ir.ir.graph import Info, Layer, Source
 from deconv_ir.ir.infer import infer
 from deconv_ir.ir.shapes import format_shape
@@ -178,11 +180,12 @@ class _Comparer:
         if constant_a is not None and constant_b is not None:
             own += self._constants(a, b, constant_a, constant_b)
         own += self._edges(i, j, a, b)
+        own += self._bodies(i, j, a, b)
         yield from own
         if not own:
             yield from self._shapes(i, j, a, b)
         # A Convert of a constant carries notes of its own.
-        notes = (a.extra_attributes, a.extras), (b.extra_attributes, b.extras)
+        notes = (a.extra_attributes, _extras(a)), (b.extra_attributes, _extras(b))
         if notes[0] != notes[1] and (a.type == b.type or constant_a is None):
             yield self._difference(Aspect.RT_INFO, a, b, "rt_info", *map(_infos, (a, b)))
 
@@ -204,6 +207,20 @@ class _Comparer:
                 and not (other is None and _is_default(a, name))
             ):
                 yield self._difference(Aspect.ATTRIBUTE, a, b, name, one or "", other or "")
+
+    def _bodies(self, i: int, j: int, a: Layer, b: Layer) -> Iterator[Difference]:
+        """Compare the graphs that two layers run, and how these are joined to the layers."""
+        networks = zip(self.a.bodies(i), self.b.bodies(j), strict=False)
+        bodies = zip(a.operation.bodies, b.operation.bodies, strict=False)
+        for (left, right), (body_a, body_b) in zip(networks, bodies, strict=True):
+            matching = match(left, right)
+            own = {index: index for index in range(len(body_a.graph.layers))}
+            if _joints(body_a, own) != _joints(body_b, {j: i for i, j in matching.pairs.items()}):
+                message = f"port map or back edges of the {body_a.name} differ"
+                yield self._difference(Aspect.EDGE, a, b, message)
+            for found in compare_structure(left, right, matching, (), self.ignore, self.tolerance):
+                place = f"{a.name}/{body_a.name}"
+                yield found._replace(layer=f"{place}: {found.layer}" if found.layer else place)
 
     def _constants(
         self, a: Layer, b: Layer, left: StoredConstant, right: StoredConstant
@@ -312,8 +329,19 @@ def _skip(network: Network, source: Source, paired: Collection[int]) -> Source |
 
 def _attributes(layer: Layer) -> dict[str, str]:
     """Return the attributes of a layer with their defaults; unknown ones as written."""
-    known = {name: _text(getattr(layer.operation, name)) for name in layer.operation.fields}
+    fields = (name for name in layer.operation.fields if name not in layer.operation.body_names)
+    known = {name: _text(getattr(layer.operation, name)) for name in fields}
     return known or dict(layer.attributes)
+
+
+def _joints(body: Body, layers: Mapping[int, int]) -> tuple[Hashable, ...]:
+    """Return the port map and the back edges of a body, with other numbers of its layers."""
+
+    def joined(joints: Iterable[Joint]) -> frozenset[Joint]:
+        return frozenset(x._replace(inner=layers.get(x.inner, x.inner)) for x in joints)
+
+    edges = frozenset((layers.get(s, s), layers.get(e, e)) for s, e in body.back_edges)
+    return joined(body.inputs), joined(body.outputs), edges
 
 
 def _is_default(layer: Layer, name: str) -> bool:
@@ -337,4 +365,11 @@ def _infos(layer: Layer) -> str:
         return " ".join(filter(None, (values, *map(show, info.children), info.text)))
 
     extra = [f"{name}={value}" for name, value in layer.extra_attributes]
-    return "; ".join([*extra, *map(show, layer.extras)])[:200]
+    return "; ".join([*extra, *map(show, _extras(layer))])[:200]
+
+
+def _extras(layer: Layer) -> tuple[Info, ...]:
+    """Return what a layer carries beside its operation, of which its bodies are a part."""
+    names = layer.operation.body_names
+    known = {*names, *(PORT_MAPS[name] for name in names), "back_edges"} if names else ()
+    return tuple(extra for extra in layer.extras if extra.tag not in known)
