@@ -10,11 +10,11 @@ from deconv_ir.ir.dtypes import Array
 from deconv_ir.ir.operation import Infos, TensorInfo
 from deconv_ir.ops import values
 from deconv_ir.ops.base import attribute, boolean, operation
-from deconv_ir.ops.elementwise.elementwise import Binary, register_binary, ufunc_into
+from deconv_ir.ops.elementwise.elementwise import Binary, register, ufunc_into
 from deconv_ir.ops.numeric import np
 from deconv_ir.ops.values import OnValues
 
-binary = functools.partial(register_binary, __name__)
+binary = functools.partial(register, Binary, __name__)
 
 
 def _power(a: Any, b: Any) -> Any:

@@ -1,9 +1,9 @@
 """The base of elementwise operations, and the one-line registration of a new one.
 
-`register_unary` and `register_binary` make an operation of a NumPy ufunc, given by its
-name, or of a function on arrays; the tables are in `arithmetic.py` and `unary.py`.
-The function gets arrays of one of f32, f64, integers or boolean: `numeric.py` widens and
-rounds the others.  An input that nothing needs any more is overwritten.
+`register` makes an operation of a NumPy ufunc, given by its name, or of a function on
+arrays; the tables are in `arithmetic.py` and `unary.py`.  The function gets arrays of one
+of f32, f64, integers or boolean: `numeric.py` widens and rounds the others.  An input that
+nothing needs any more is overwritten.
 """
 
 from __future__ import annotations
@@ -289,7 +289,8 @@ def to_integers(reals: Array, dtype: Any) -> Array:
     return narrow(np.where(fits, rounded, 0).astype(np.int64), dtype)
 
 
-def register_unary(
+def register(
+    base: type[Unary] | type[Binary],
     module: str,
     kind: str,
     compute: Function | str,
@@ -298,21 +299,22 @@ def register_unary(
     version: str = "opset1",
     family: str = "numeric",
     boolean_result: bool = False,
-    through_reals: bool = False,
-    on_reals: Callable[[float], float] | None = None,
+    on_reals: Callable[..., float] | None = None,
     into: Function | None = None,
-    compiled: str = "",
-) -> type[Unary]:
-    """Register an elementwise operation on one array.
+    **members: Any,
+) -> type[Any]:
+    """Register an elementwise operation on one array or on two.
 
     Parameters
     ----------
+    base : type
+        `Unary` or `Binary`.
     module : str
         Name of the module that has it: the index of operations goes by it.
     kind : str
         `type` of the layer.
     compute : str or callable
-        Name of the NumPy ufunc; or a function of the array.
+        Name of the NumPy ufunc; or a function of the arrays.
     doc : str
         The result, in one line.
     version : str
@@ -322,77 +324,24 @@ def register_unary(
         (integer or boolean) or any.
     boolean_result : bool
         The output is boolean for any input.
-    through_reals : bool
-        Integers are computed in f64, and the result rounded to the nearest.
     on_reals : callable, optional
-        The same on a float, where scales are computed with it.
+        The same on floats, where scales are computed with it.
     into : callable, optional
         As `compute`, with an array to write to, which may be the input: it
         saves a copy.  A ufunc has it.
-    compiled : str, optional
-        Name of the compiled operation (in `kernels/_native/pointwise/`), where it
-        is not that of the ufunc.
+    **members
+        Further class variables of `base`: `compiled`, `through_reals` or `on_values`.
     """
-    members = {
-        "family": family,
-        "boolean_result": boolean_result,
-        "compiled": compiled,
-        "through_reals": through_reals,
-    }
-    return _register(Unary, module, kind, compute, into, on_reals, doc, version, members)
-
-
-def register_binary(
-    module: str,
-    kind: str,
-    compute: Function | str,
-    doc: str,
-    *,
-    version: str = "opset1",
-    family: str = "numeric",
-    boolean_result: bool = False,
-    on_values: OnValues | None = None,
-    on_reals: Callable[[float, float], float] | None = None,
-    into: Function | None = None,
-    compiled: str = "",
-) -> type[Binary]:
-    """Register an elementwise operation on two arrays; see `register_unary`.
-
-    Parameters
-    ----------
-    module, kind, compute, doc, version, family, boolean_result, on_reals, into, compiled
-        As of `register_unary`, with two arguments where it has one.
-    on_values : OnValues, optional
-        The same on the elements of shapes.
-    """
-    members = {
-        "family": family,
-        "boolean_result": boolean_result,
-        "compiled": compiled,
-        "on_values": on_values,
-    }
-    return _register(Binary, module, kind, compute, into, on_reals, doc, version, members)
-
-
-def _register(
-    base: type[Any],
-    module: str,
-    kind: str,
-    compute: Function | str,
-    into: Function | None,
-    on_reals: Function | None,
-    doc: str,
-    version: str,
-    members: dict[str, Any],
-) -> type[Any]:
+    unknown = [name for name in members if not hasattr(base, name)]
+    assert not unknown, f"{base.__name__} has no {unknown}"
     if isinstance(compute, str):
         members["ufunc_name"] = compute
         into, compute = ufunc_into(compute), ufunc(compute)
     functions = {"compute": compute, "into": into, "on_reals": on_reals}
     members |= {name: function and staticmethod(function) for name, function in functions.items()}
-    family = members["family"]
+    members |= {"family": family, "boolean_result": boolean_result}
     element = {"boolean": "boolean", "integer": "i32", "bits": "i32"}.get(family, "f32")
-    result = "boolean" if members["boolean_result"] else element
+    result = "boolean" if boolean_result else element
     inputs: tuple[str, ...] = ("data",)
     example = f"{element}[2,3] -> {result}[2,3]"
     if base is Binary:

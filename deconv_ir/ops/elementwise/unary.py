@@ -11,10 +11,10 @@ from typing import Any
 from deconv_ir.ir.dtypes import Array
 from deconv_ir.ir.operation import Expression, Infos, Operands
 from deconv_ir.ops.base import attribute, boolean, choice, operation
-from deconv_ir.ops.elementwise.elementwise import Unary, register_unary
+from deconv_ir.ops.elementwise.elementwise import Unary, register
 from deconv_ir.ops.numeric import np
 
-unary = functools.partial(register_unary, __name__)
+unary = functools.partial(register, Unary, __name__)
 
 
 def softplus(x: Any) -> Any:

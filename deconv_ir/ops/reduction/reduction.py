@@ -192,7 +192,7 @@ def reduction(
     on_values: OnValues | None = None,
     mean: bool = False,
 ) -> type[Reduction]:
-    """Register a reduction; see `register_unary`.
+    """Register a reduction; see `elementwise.register`.
 
     `compute` takes the array, and `axis` and `keepdims` as NumPy's reductions do; `mean`:
     the result on known values is divided by the number of elements.
