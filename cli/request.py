@@ -28,6 +28,7 @@ SEVERAL = "\0"
 OPTION_NAMES = {"output_layers": "output-layer"}
 """Fields whose option has another name."""
 
+CLUSTER = ("workers", "scheduler", "scheduler_file")
 FOR_ONE_RUN = ("no_output", "save_inputs", "repeat", "explain_plan")
 FOR_MANY_RUNS = ("batch", "resume", "fail_fast")
 INFO_HINT = "cannot be combined with --info, which is about the whole model"
@@ -101,6 +102,8 @@ class Request(NamedTuple):
             self.require_none_of(("until", "output_layers", "explain_plan"), INFO_HINT)
         if self.save_xml is not None and self.save_onednn is not None:
             raise Mistake("--save-xml and --save-onednn cannot be combined")
+        if self.two_pass and self.tile is None:
+            raise Mistake("--two-pass requires --tile")
         if self.warmup is not None and self.repeat is None:
             raise Mistake("--warmup requires --repeat N")
 

@@ -23,7 +23,7 @@ from .options import (
     tolerance_options,
     version_option,
 )
-from .request import FOR_ONE_RUN, Request, RunCommand, batch_size, cast_mode
+from .request import CLUSTER, FOR_ONE_RUN, Request, RunCommand, batch_size, cast_mode
 
 EPILOG = """\b
 Examples:
@@ -271,6 +271,7 @@ def _run_one(request: Request) -> int:
             FOR_ONE_RUN, "requires one file for each input, --input stands for many"
         )
         return run_many(model, request)
+    request.require_none_of(CLUSTER, "requires --tile, or many files")
     if request.explain_plan:
         return explain(model, request)
     return run_once(model, request, started)

@@ -71,6 +71,8 @@ def run_tiled(model: Model, request: Request) -> int:
     inputs = {name: open_volume(path) for name, path in given.items()}
     guard = guard_run(model, request, [(f"the array of input {n!r}", p) for n, p in given.items()])
     guard.allow("--output", target)
+    for name, path in given.items():
+        _require_apart(target, name, path)
     names = request.wanted or []
     if len(names) > 1:
         raise Mistake("--tile computes one output, --output-layer names several")
@@ -91,6 +93,15 @@ def run_tiled(model: Model, request: Request) -> int:
                 run, results = precompute(run, tile, place.measure, budget)
             grid = Grid(run.shape, tile or choose_tile(run, budget))
             return _Job(model, request, run, grid, inputs, target).run(place, results)
+
+
+def _require_apart(target: Path, name: str, path: str) -> None:
+    """Require that a store which is written is not one that is read, nor within it or around it."""
+    written, read = (Path(os.path.realpath(p)) for p in (target, path))
+    if written == read or written in read.parents or read in written.parents:
+        raise Mistake(
+            f"--output {target} would overwrite the array of input {name!r} (choose another name)"
+        )
 
 
 def _target(request: Request) -> Path:

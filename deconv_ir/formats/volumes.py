@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import math
 import os
 import shutil
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -76,9 +77,49 @@ class NpyVolume:
         return np.array(self._map("r")[as_slices(box)], order="C")
 
     def write(self, box: Box, array: Array) -> None:
-        """Write the elements of a box."""
-        if array.size:
+        """Write the elements of a box: not through the map, where a full disk ends the process."""
+        if not array.size:
+            return
+        if self._fortran:
             self._map("r+")[as_slices(box)] = array
+            return
+        import numpy as np
+
+        starts, count = _runs(box, self.shape)
+        width = self.dtype.itemsize
+        rows = np.ascontiguousarray(array, self.dtype).reshape(-1).view(np.uint8).data
+        with _named(self.path), Path(self.path).open("r+b", buffering=0) as stream:
+            for number, start in enumerate(starts):
+                stream.seek(self._offset + start * width)
+                row = rows[number * count * width : (number + 1) * count * width]
+                while row:
+                    row = row[stream.write(row) :]
+
+
+def _runs(box: Box, shape: Sequence[int]) -> tuple[list[int], int]:
+    """Return where the runs of a box begin in an array in C order, and how long each is."""
+    whole = len(shape)  # axes from here on are whole
+    while whole and box[whole - 1] == (0, shape[whole - 1]):
+        whole -= 1
+    starts, step = [0], math.prod(shape[whole:])
+    count = step
+    for axis in range(whole - 1, -1, -1):
+        first, last = box[axis]
+        if axis == whole - 1:
+            starts, count = [first * step], (last - first) * step
+        else:
+            starts = [index * step + start for index in range(first, last) for start in starts]
+        step *= shape[axis]
+    return starts, count
+
+
+@contextlib.contextmanager
+def _named(path: str | Path) -> Iterator[None]:
+    """Have errors of writing name the file."""
+    try:
+        yield
+    except OSError as error:
+        raise OSError(error.errno, error.strerror or str(error), str(path)) from error
 
 
 class ZarrVolume:
@@ -89,7 +130,9 @@ class ZarrVolume:
         try:
             self._array: Any = zarr().open_array(path, mode=mode)
         except (OSError, ValueError, KeyError) as error:
-            raise InputError(f"cannot read the Zarr array: {error}", file=path) from error
+            hint = "name an array in it, as in volume.zarr/0" if _is_group(path) else None
+            message = f"cannot read the Zarr array: {error}"
+            raise InputError(message, file=path, hint=hint) from error
         self.shape: tuple[int, ...] = tuple(self._array.shape)
         self.dtype = self._array.dtype
 
@@ -97,11 +140,23 @@ class ZarrVolume:
         """Return a copy of the elements of a box."""
         import numpy as np
 
-        return np.ascontiguousarray(self._array[as_slices(box)])
+        try:
+            return np.ascontiguousarray(self._array[as_slices(box)])
+        except (OSError, ValueError, RuntimeError) as error:  # of a codec
+            raise InputError(f"cannot read the Zarr array: {error}", file=self.path) from error
 
     def write(self, box: Box, array: Array) -> None:
         """Write the elements of a box."""
-        self._array[as_slices(box)] = array
+        with _named(self.path):
+            self._array[as_slices(box)] = array
+
+
+def _is_group(path: str) -> bool:
+    try:
+        zarr().open_group(path, mode="r")
+    except (OSError, ValueError, KeyError):
+        return False
+    return True
 
 
 def zarr() -> Any:
@@ -121,7 +176,7 @@ def zarr() -> Any:
 
 
 def open_volume(path: str, mode: str = "r") -> Volume:
-    """Open an array by the suffix of its path.
+    """Open an array by the suffix of its path; one in a group by the path of the group and its own.
 
     Raises
     ------
@@ -131,7 +186,7 @@ def open_volume(path: str, mode: str = "r") -> Volume:
     suffix = Path(path.rstrip("/")).suffix
     if suffix == ".npy" or path.endswith(".npy.partial"):
         return NpyVolume(path)
-    if suffix == ".zarr" or path.rstrip("/").endswith(".zarr.partial"):
+    if any(part.endswith((".zarr", ".zarr.partial")) for part in Path(path).parts):
         return ZarrVolume(path, mode)
     raise InputError("tiles are read from .npy and .zarr arrays", file=path)
 
@@ -195,8 +250,9 @@ class Journal:
             return None
         if not isinstance(found, dict):
             return None
-        # A line that was cut short is not counted.
-        return found, {int(line) for line in rest if line.endswith("\n") and line[:-1].isdigit()}
+        # A line that was cut short is not counted, nor is what was appended to it.
+        width = len(_LINE.format(0))
+        return found, {int(line) for line in rest if len(line) == width and line[:-1].isdigit()}
 
     def start(self, done: set[int]) -> None:
         """Write the header and what is complete already."""
@@ -205,5 +261,5 @@ class Journal:
 
     def add(self, number: int) -> None:
         """Record a tile whose elements are written."""
-        with self.path.open("a") as stream:
+        with _named(self.path), self.path.open("a") as stream:
             stream.write(_LINE.format(number))

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import errno
+import io
 import json
+import os
 from pathlib import Path
 
 import numpy as np
 import pytest
+import zarr
 from support import IR, invoke
 from tiling.exactness import is_exact
 
@@ -135,6 +139,64 @@ def test_an_output_that_exists_is_kept(network: Path) -> None:
     code, text = run(network, "--tile", "8,8", "--force", output="x.npy")
     assert (code, "would overwrite" in text) == (2, True)
     assert run(network, "--tile", "8,8", output="y.txt")[0] == 2
+
+
+def test_a_full_disk_is_told_and_the_run_is_resumed(
+    network: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as patch:
+        write = io.FileIO.write
+        written: list[object] = []
+
+        class Full(io.FileIO):
+            def write(self, data: object) -> int:
+                if len(written) > 20:
+                    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+                written.append(data)
+                return write(self, data)
+
+        real = Path.open
+
+        def opened(self: Path, mode: str = "r", buffering: int = -1, **how: object) -> object:
+            found = mode == "r+b" and buffering == 0
+            return Full(self, mode) if found else real(self, mode, buffering, **how)
+
+        patch.setattr(Path, "open", opened)
+        code, text = run(network, "--tile", "8,8")
+    assert code == 2
+    assert text == f"error: {network / 'y.npy.partial'}: No space left on device\n"
+    code, text = run(network, "--tile", "8,8", "--resume")
+    assert (code, "of an earlier run" in text) == (0, True), text
+    assert is_exact(np.load(network / "y.npy"), expected(network))
+
+
+@pytest.mark.parametrize("output", ["x.zarr", "link.zarr", "x.zarr/inner.zarr"])
+def test_a_store_that_is_read_is_not_overwritten(network: Path, output: str) -> None:
+    data = np.load(network / "x.npy")
+    store = zarr.create_array(network / "x.zarr", shape=data.shape, dtype=data.dtype)
+    store[:] = data
+    (network / "link.zarr").symlink_to("x.zarr")
+    found = invoke(
+        network / "model.xml",
+        *("--input", network / "x.zarr", "--output", network / output, "--tile", "8,8", "--force"),
+    )
+    assert (found.exit_code, "would overwrite" in found.output) == (2, True), found.output
+    assert np.array_equal(zarr.open_array(network / "x.zarr", mode="r")[:], data)
+
+
+@pytest.mark.parametrize(
+    ("option", "message"),
+    [
+        (("--two-pass",), "--two-pass requires --tile"),
+        (("--workers", "2"), "--workers requires --tile, or many files"),
+        (("--scheduler", "tcp://x:1"), "--scheduler requires --tile, or many files"),
+    ],
+)
+def test_options_of_tiles_and_clusters_alone(
+    network: Path, option: tuple[str, ...], message: str
+) -> None:
+    code, text = run(network, *option)
+    assert (code, message in text) == (2, True), text
 
 
 def test_two_passes(tmp_path: Path) -> None:

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import itertools
 from pathlib import Path
 
 import ml_dtypes
 import numpy as np
 import pytest
+import zarr
 from support import IR
 from tiling.exactness import is_exact
 
 import deconv_ir
 from deconv_ir.errors import InputError, ResourceError
 from deconv_ir.formats.volumes import Journal, NpyVolume, create_volume, open_volume
+from deconv_ir.ir.boxes import as_slices
 from deconv_ir.ir.dtypes import parse_element_type
 from deconv_ir.tiling.grid import Grid, fit_tile
 from deconv_ir.tiling.stream import Stream, choose_tile, parse_tile
@@ -41,6 +44,38 @@ def test_boxes_of_npy_files(tmp_path: Path, order: str) -> None:
     volume.write(box, np.zeros((2, 2, 1)))
     array[1:3, 0:2, 4:5] = 0
     assert np.array_equal(np.load(path), array)
+
+
+def test_any_box_is_written_where_it_belongs(tmp_path: Path) -> None:
+    shape = (2, 3, 4, 5)
+    spans = [[(a, b) for a in range(n) for b in range(a + 1, n + 1)] for n in shape]
+    create_volume(tmp_path / "a.npy", shape, np.dtype(np.int32), shape)
+    volume = open_volume(str(tmp_path / "a.npy"))
+    expected = np.zeros(shape, np.int32)
+    for number, box in enumerate(itertools.islice(itertools.product(*spans), 0, None, 7)):
+        part = np.full([b - a for a, b in box], number) + np.arange(box[3][1] - box[3][0])
+        volume.write(box, part)
+        expected[as_slices(box)] = part
+        assert np.array_equal(np.load(tmp_path / "a.npy", mmap_mode="r"), expected), box
+
+
+def test_a_chunk_that_cannot_be_decoded(tmp_path: Path) -> None:
+    path = tmp_path / "a.zarr"
+    create_volume(path, (4, 4), np.dtype(np.float32), (4, 4))
+    volume = open_volume(str(path), "r+")
+    volume.write(((0, 4), (0, 4)), np.ones((4, 4), np.float32))
+    (chunk,) = (p for p in (path / "c").rglob("*") if p.is_file())
+    chunk.write_bytes(b"garbage")
+    with pytest.raises(InputError, match=r"a\.zarr: cannot read the Zarr array"):
+        volume.read(((0, 2), (0, 2)))
+
+
+def test_an_array_in_a_group(tmp_path: Path) -> None:
+    group = zarr.open_group(tmp_path / "g.zarr", mode="w")
+    group.create_array("0", shape=(4, 4), dtype="float32", fill_value=3)
+    assert open_volume(str(tmp_path / "g.zarr" / "0")).read(((0, 1), (0, 2))).tolist() == [[3, 3]]
+    with pytest.raises(InputError, match=r"name an array in it"):
+        open_volume(str(tmp_path / "g.zarr"))
 
 
 def test_a_created_file_has_holes(tmp_path: Path) -> None:
