@@ -88,9 +88,10 @@ def read_input(
         raise error_type(message, file=name, rule="io", hint=hint) from error
 
 
-def is_json(data: bytes) -> bool:
-    """Whether a file begins as JSON does, and XML does not."""
-    return data[:64].removeprefix(b"\xef\xbb\xbf").lstrip()[:1] in (b"{", b"[")
+def is_json(data: bytes, name: str | None = None) -> bool:
+    """Whether a file begins as JSON does, or has its name and does not begin as XML does."""
+    start = data[:64].removeprefix(b"\xef\xbb\xbf").lstrip()[:1]
+    return start in (b"{", b"[") or (start != b"<" and (name or "").lower().endswith(".json"))
 
 
 @contextlib.contextmanager

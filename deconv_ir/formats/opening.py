@@ -57,7 +57,7 @@ def read_model(
             data = read_file(file, limits)
         except DeconvError as error:
             return None, [error]
-    if is_json(data):
+    if is_json(data, file):
         from deconv_ir.formats.onednn_json import reader as onednn_json
 
         return onednn_json.read_bytes(data, file, limits, overrides)

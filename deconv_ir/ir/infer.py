@@ -130,7 +130,8 @@ def infer_layer(layer: Layer, inputs: Infos, context: Context) -> tuple[TensorIn
     if least is not None and not least <= len(inputs) <= most:
         wanted = str(least) if least == most else f"{least} to {most}"
         message = (
-            f"{layer.type} takes {wanted} inputs ({', '.join(operation.inputs)}), "
+            f"{layer.type} takes {wanted} input{'' if most == 1 else 's'} "
+            f"({', '.join(operation.inputs)}), "
             f"found {len(inputs)}"
         )
         raise ShapeError(message, expected=wanted, actual=len(inputs), rule="input-count")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from deconv_ir.errors import DeconvError
 from deconv_ir.formats.openvino_xml.document import Document as XMLDocument
@@ -30,6 +30,9 @@ SINKS = ("Result", "Assign")
 """Types of layers that are computed for their own sake."""
 
 _KNOWN_VERSIONS = frozenset({f"opset{number}" for number in range(1, 18)})
+
+_OF_EDGES: Final = ("two-edges-into-port", "input-without-edge")
+"""Problems of edges that a file states; those of graph files follow from ids."""
 
 
 class LintContext:
@@ -79,13 +82,16 @@ class LintContext:
             self.file(error)
         for error in (*document.problems, *document.remarks):
             self.file(error)
+        implied = _OF_EDGES if self.onednn is not None else ()
         if inference is not None:
             for error in self.topology.problems:
-                self.file(error)
+                if error.rule not in implied:
+                    self.file(error)
             reports: list[DeconvError | Finding] = [*inference.errors, *inference.findings]
             for found in reports:
-                if getattr(found.place, "child", None) is None:  # a body reports its own
-                    self.file(found)
+                is_implied = found.rule in implied
+                if not is_implied and getattr(found.place, "child", None) is None:
+                    self.file(found)  # a body reports its own
 
     def file(self, found: DeconvError | Finding) -> None:
         """Add a finding of the library, for the rule that it belongs to."""
@@ -275,12 +281,18 @@ class LintContext:
     @cached_property
     def has_no_result(self) -> bool:
         """Whether the network has no Result and no Assign."""
-        return not self.graph.bare and not any(self.by_type.get(kind) for kind in SINKS)
+        if self.graph.bare or (
+            self.onednn is not None and (self.graph.layers or self.document.problems)
+        ):
+            return False  # outputs of a graph file are what nothing takes
+        return not any(self.by_type.get(kind) for kind in SINKS)
 
     @cached_property
     def unneeded(self) -> list[int]:
         """Layers that no Result and no Assign depends on, except Parameters."""
         if self.graph.bare or not self.by_type.get("Result"):
+            return []
+        if self.onednn is not None and (self.document.problems or self.topology.problems):
             return []
         layers, sources = self.graph.layers, self.topology.sources
         ends = [i for kind in SINKS for i in self.by_type.get(kind, ())]

@@ -122,7 +122,7 @@ def check_bytes(
     inference continues with these dims; without it, each such dim is a finding.
     """
     document: Document | OneDNNDocument
-    if is_json(data):
+    if is_json(data, name):
         from deconv_ir.formats.onednn_json import reader
 
         document = reader.read_document(data, name, limits)
@@ -394,7 +394,7 @@ def _finding(report: Report, entry: Entry, severity: object, context: LintContex
     line: int | None = None
     column: int | None = None
     end_column: int | None = None
-    layer: str | None = None
+    layer = report.layer
     source = context.document.source
     if place is not None and not isinstance(place, GraphLocation) and place[0] < 0:
         line, column = -place[0], place[1] or None
@@ -411,7 +411,8 @@ def _finding(report: Report, entry: Entry, severity: object, context: LintContex
             layer = f"edge {edge.from_layer}:{edge.from_port} -> {edge.to_layer}:{edge.to_port}"
         elif index is not None:
             layer = context.graph.layers[index].label
-    elif source is not None and context.inference is not None and place is not None:
+    elif layer is None and None not in (source, context.inference, place):
+        assert place is not None, "just compared"
         layer = _layer_at(context, place[0])
     return Finding(
         entry.name,

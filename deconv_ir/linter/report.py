@@ -44,9 +44,11 @@ class Report:
         Without edits: there is none.
     related : int or None
         Index of another layer that is involved.
+    layer : str or None
+        The layer that the library names, where it gives a line instead of a location.
     """
 
-    __slots__ = ("actual", "expected", "fix", "hint", "message", "place", "related")
+    __slots__ = ("actual", "expected", "fix", "hint", "layer", "message", "place", "related")
 
     def __init__(
         self,
@@ -66,6 +68,7 @@ class Report:
         self.hint = hint
         self.fix = fix
         self.related = related
+        self.layer: str | None = None
 
     @classmethod
     def of(cls, found: DeconvError | Finding, fix: Fix = NO_FIX) -> Report:
@@ -80,4 +83,5 @@ class Report:
         )
         if report.place is None and found.line is not None:
             report.place = (-found.line, found.column or 0)
+            report.layer = found.layer
         return report

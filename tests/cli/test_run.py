@@ -115,7 +115,7 @@ def test_closed_pipe_is_no_traceback(here: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["none.xml", "--random-inputs", "0"], "none.xml: cannot read the IR: No such file"),
+        (["none.xml", "--random-inputs", "0"], "none.xml: cannot read the model: No such file"),
         ([MODEL], "model.xml: no array for input 'x' f32[1,2,5,5] (use --input NAME=FILE.npy"),
         ([MODEL, "--input", "none.npy"], "none.npy: cannot read the array: No such file"),
         ([MODEL, "--input", "z=../x.npy"], "the model has no 'z'; it has 'x'"),

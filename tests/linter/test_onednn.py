@@ -231,3 +231,58 @@ def test_a_bin_beside_a_graph_is_not_its_weights(tmp_path: Path) -> None:
     (tmp_path / "g.bin").write_bytes(bytes(8))
     result = check_bytes(as_bytes(relu()), "g.json", EVERYTHING, tmp_path / "g.bin")
     assert result.findings == []
+
+
+RELU = op(0, "ReLU", [tensor(0, [2, 3])], [tensor(1, [2, 3])])
+TANH = op(1, "Tanh", [tensor(1, [2, 3])], [tensor(2, [2, 3])])
+NAMED = "'RELU_0' (ReLU, id 0)"
+MESSAGES: list[tuple[bytes, str, str | None]] = [
+    (b"", "not JSON: expected a value, found the end of the file", None),
+    (b'{"graph": [{"id": 0,}]}', "not JSON: expected a key in double quotes, found '}'", None),
+    (b'{"graph": [5]}', "an operation must be an object, found 5", "graph[0]"),
+    (
+        as_bytes(RELU | {"attrs": {"beta": {"type": "f32", "value": "x"}}}),
+        "attribute 'beta' must be a value of type f32, found \"x\"",
+        NAMED,
+    ),
+    (
+        as_bytes(RELU | {"attrs": {"beta": {"type": "f64", "value": 1}}}),
+        "the type of attribute 'beta' must be one of bool, s64, s64[], f32, f32[], string, "
+        'found "f64"',
+        NAMED,
+    ),
+    (
+        as_bytes(RELU | {"inputs": [tensor(0, [2, 3]) | {"id": "x" * 90}]}),
+        f"'id' must be a whole number, found \"{'x' * 36}...",
+        NAMED,
+    ),
+    (
+        as_bytes(RELU, TANH | {"outputs": [tensor(1, [2, 3])]}),
+        f"tensor 1 is already produced by {NAMED} in line 6",
+        "'TANH_1' (Tanh, id 1)",
+    ),
+    (
+        as_bytes(RELU, TANH | {"id": 0, "name": "RELU_0"}),
+        "id 0 is already taken by layer 'RELU_0' in line 6",
+        "'RELU_0' (Tanh, id 0)",
+    ),
+    (
+        as_bytes(RELU | {"inputs": [tensor(0, [2, 3], "f23")]}),
+        "dtype must be an element type, found 'f23'",
+        NAMED,
+    ),
+    (
+        as_bytes(RELU | {"inputs": [tensor(0, [2, 3]), tensor(5, [2, 3])]}),
+        "ReLU takes 1 input (data), found 2",
+        NAMED,
+    ),
+]
+
+
+@pytest.mark.parametrize(("data", "message", "layer"), MESSAGES)
+def test_one_mistake_is_one_finding(data: bytes, message: str, layer: str | None) -> None:
+    """It names the operation, what was expected and what was found; nothing follows from it."""
+    (one,) = check(data).findings
+    assert (one.message, one.layer) == (message, layer)
+    assert one.line is not None
+    assert one.column is not None

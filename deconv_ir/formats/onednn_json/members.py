@@ -61,6 +61,13 @@ class Members:
         self.problem(rule, message, node, **facts)
         return UnusableError()
 
+    def shown(self, node: Node) -> str:
+        """Return the beginning of what stands in the file, on one line."""
+        if isinstance(node.value, int) and not isinstance(node.value, bool):
+            return str(node.value)  # which may be one of a list, and stand where that does
+        text = " ".join(self.source.text[node.start : min(node.end, node.start + 80)].split())
+        return text if len(text) <= 40 and node.end - node.start <= 80 else f"{text[:37]}..."
+
     def member(self, node: Node, name: str, kind: type | tuple[type, ...], what: str) -> Any:
         """Return the value of a member that must be there."""
         found = node.get(name)
@@ -68,7 +75,7 @@ class Members:
             raise self.fail("missing-attribute", f"{name!r} is missing", node)
         if not isinstance(found.value, kind) or isinstance(found.value, bool):
             rule = "number" if what == "a whole number" else "json"
-            raise self.fail(rule, f"{name!r} must be {what}", found)
+            raise self.fail(rule, f"{name!r} must be {what}, found {self.shown(found)}", found)
         return found.value
 
     def attributes(self, node: Node) -> dict[str, str]:
@@ -87,13 +94,22 @@ class Members:
                     "missing-attribute", f"attribute {name!r} must have 'type' and 'value'", member
                 )
                 continue
-            text = _as_text(kind.value, value) if isinstance(kind.value, str) else None
-            if text is None:
-                shown = kind.value if kind.value in _TYPES else f"one of {', '.join(_TYPES)}"
+            if kind.value not in _TYPES:
                 self.problem(
                     "attribute-value",
-                    f"attribute {name!r} must be a value of type {shown}",
-                    value if kind.value in _TYPES else kind,
+                    f"the type of attribute {name!r} must be one of {', '.join(_TYPES)}, "
+                    f"found {self.shown(kind)}",
+                    kind,
+                    attribute=name,
+                )
+                continue
+            text = _as_text(kind.value, value)
+            if text is None:
+                self.problem(
+                    "attribute-value",
+                    f"attribute {name!r} must be a value of type {kind.value}, "
+                    f"found {self.shown(value)}",
+                    value,
                     attribute=name,
                 )
                 continue
@@ -106,14 +122,16 @@ class Members:
         if section is None:
             return []
         if not isinstance(section.value, list):
-            self.problem("json", f"{name!r} must be a list of tensors", section)
+            self.problem(
+                "json", f"{name!r} must be a list of tensors, found {self.shown(section)}", section
+            )
             return []
         return [self.tensor(element) for element in elements(section)]
 
     def tensor(self, node: Node) -> Tensor:
         """Read a tensor."""
         if not isinstance(node.value, dict):
-            raise self.fail("json", "a tensor must be an object", node)
+            raise self.fail("json", f"a tensor must be an object, found {self.shown(node)}", node)
         number = self.member(node, "id", int, "a whole number")
         dtype = self.text(node, "dtype", "undef")
         return Tensor(
@@ -133,7 +151,7 @@ class Members:
         if found is None:
             return default
         if not isinstance(found.value, str):
-            self.problem("json", f"{name!r} must be text", found)
+            self.problem("json", f"{name!r} must be text, found {self.shown(found)}", found)
             return default
         return found.value
 
@@ -158,7 +176,11 @@ class Members:
         if found is None:
             return None
         if not isinstance(found.value, tuple) and found.value != []:
-            self.problem("number", f"{name!r} must be a list of whole numbers", found)
+            self.problem(
+                "number",
+                f"{name!r} must be a list of whole numbers, found {self.shown(found)}",
+                found,
+            )
             return None
         if len(found.value) > self.limits.rank:
             self.problem(

@@ -141,7 +141,8 @@ class _Reader(Members):
         if node is None:
             return None
         if not isinstance(node.value, tuple) and node.value != []:
-            self.problem("number", f"{name} must be a list of tensor ids", node)
+            message = f"{name} must be a list of tensor ids, found {self.shown(node)}"
+            self.problem("number", message, node)
             return None
         ids = tuple(node.value)
         for index, tensor in enumerate(ids):
@@ -151,7 +152,8 @@ class _Reader(Members):
     def operation(self, node: Node, position: int) -> tuple[Layer, Stated]:
         """Read one operation."""
         if not isinstance(node.value, dict):
-            raise self.fail("json", "an operation must be an object", node)
+            message = f"an operation must be an object, found {self.shown(node)}"
+            raise self.fail("json", message, node)
         kind = self.member(node, "kind", str, "text")
         number = self.member(node, "id", int, "a whole number")
         name = node.get("name")

@@ -147,6 +147,11 @@ class _Parser:
         line, column = self.source.position(at)
         raise IRError(message, file=self.source.file, line=line, column=column, rule=rule, **facts)
 
+    def expected(self, what: str, at: int) -> NoReturn:
+        """Refuse what stands there in the place of something."""
+        found = "the end of the file" if at >= len(self.text) else repr(self.text[at])
+        self.fail(f"not JSON: expected {what}, found {found}", at)
+
     def skip(self, at: int) -> int:
         match = _SPACE.match(self.text, at)
         assert match is not None, "matches nothing too"
@@ -176,8 +181,7 @@ class _Parser:
     def word(self, at: int) -> Node:
         match = _WORD.match(self.text, at)
         if match is None:
-            found = "the end of the file" if at >= len(self.text) else repr(self.text[at])
-            self.fail(f"not JSON: expected a value, found {found}", at)
+            self.expected("a value", at)
         if match[0] not in _WORDS:
             found = match[0][:40]
             self.fail(f"not JSON: expected a value, found {found!r}", at, actual=found)
@@ -228,7 +232,7 @@ class _Parser:
             if mark == "]":
                 return Node(elements, at, end + 1)
             if mark != ",":
-                self.fail("not JSON: expected ',' or ']' in an array", end)
+                self.expected("',' or ']' in an array", end)
             end = self.skip(end + 1)
 
     def object(self, at: int, depth: int) -> Node:
@@ -238,20 +242,20 @@ class _Parser:
             return Node(members, at, end + 1)
         while True:
             if self.text[end : end + 1] != '"':
-                self.fail("not JSON: expected a key in double quotes", end)
+                self.expected("a key in double quotes", end)
             key, after = self.string(end)
             if key in members:
                 self.fail(f"key {key[:40]!r} stands twice in an object", end, actual=key[:40])
             after = self.skip(after)
             if self.text[after : after + 1] != ":":
-                self.fail("not JSON: expected ':' after a key", after)
+                self.expected("':' after a key", after)
             members[key] = node = self.value(self.skip(after + 1), depth + 1)
             end = self.skip(node.end)
             mark = self.text[end : end + 1]
             if mark == "}":
                 return Node(members, at, end + 1)
             if mark != ",":
-                self.fail("not JSON: expected ',' or '}' in an object", end)
+                self.expected("',' or '}' in an object", end)
             end = self.skip(end + 1)
 
 

@@ -66,5 +66,5 @@ def read_document(
 
 
 def read_file(path: str | os.PathLike[str], limits: Limits = DEFAULT_LIMITS) -> bytes:
-    """Return the bytes of an IR's XML."""
-    return read_input(path, limits.xml_bytes, "the IR", IRError)
+    """Return the bytes of a model's file, which an IR has beside its weights."""
+    return read_input(path, limits.xml_bytes, "the model", IRError)

@@ -56,7 +56,7 @@ def wrong_dtypes(context: LintContext) -> Iterator[Report]:
     for index, side, position, tensor in _tensors(context):
         layer = context.graph.layers[index]
         kind = KINDS.get(layer.type)
-        if kind is None or tensor.dtype == "undef":
+        if kind is None or tensor.element_type is None:
             continue
         lists = kind.inputs if side == "input" else kind.outputs
         allowed = lists[min(position, len(lists) - 1)]

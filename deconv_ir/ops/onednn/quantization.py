@@ -102,9 +102,11 @@ class Quantization(Operation):
             return
         wanted = element_count(self.parameter_shape(static(shape)))
         if count != wanted:
-            where = (
-                "" if self.qtype is not QuantizationType.PER_CHANNEL else f" on axis {self.axis}"
-            )
+            where = ""
+            if self.qtype is QuantizationType.PER_CHANNEL:
+                where = f" on axis {self.axis}"
+            elif self.qtype is QuantizationType.PER_GROUP:
+                where = f" with group_shape {format_shape(self.group_shape)}"
             raise ShapeError(
                 f"{name} must have {wanted} element{'' if wanted == 1 else 's'} "
                 f"({self.qtype.value}{where} of {format_shape(shape)}), found {count}",

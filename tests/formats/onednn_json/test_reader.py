@@ -214,7 +214,7 @@ def test_members_of_the_wrong_form_are_named(data: bytes, rule: str, message: st
         ("groups", {"type": "s64", "value": [1]}, "of type s64"),
         ("auto_pad", {"type": "string", "value": "SAME"}, "found 'SAME'"),
         ("data_format", {"type": "string", "value": "NHWC"}, "found 'NHWC'"),
-        ("strides", {"type": "int[]", "value": [1, 1]}, "of type one of bool"),
+        ("strides", {"type": "int[]", "value": [1, 1]}, "must be one of bool"),
         ("strides", {"value": [1, 1]}, "must have 'type' and 'value'"),
     ],
 )
