@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import abc
 import enum
 import math
 from collections.abc import Sequence
@@ -9,7 +10,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from deconv_ir.errors import UnsupportedError
 from deconv_ir.ir.dtypes import F32, U8, ElementType
-from deconv_ir.ir.operation import Context, Operation, TensorInfo
+from deconv_ir.ir.operation import Arrays, Context, Infos, Operation, TensorInfo
 from deconv_ir.ops.base import attribute, boolean, choice, element_type, integer, integers, number
 from deconv_ir.ops.checks import normalize_axis
 from deconv_ir.ops.convolution.onednn import DATA_FORMAT, DataFormat
@@ -20,7 +21,7 @@ from deconv_ir.ops.onednn.term import Term
 from deconv_ir.ops.onednn.windows import add_channels
 
 if TYPE_CHECKING:
-    from deconv_ir.ir.dtypes import Array
+    pass
 
 BINARY = ("Add", "Subtract", "Multiply", "Divide", "Maximum", "Minimum", "SquaredDifference")
 
@@ -98,10 +99,10 @@ class OneDNNMatMul(Composite):
         return (program.cast(found, self.output_type or program.infos[0].element_type),)
 
 
-class _Unary(Composite):
+class _Unary(Composite, abc.ABC):
+    @abc.abstractmethod
     def compute(self, x: Term) -> Term:
         """Compute in f32."""
-        raise NotImplementedError
 
     def program(self, program: Program) -> Sequence[Ref]:
         """Compute in f32, and round."""
@@ -114,7 +115,6 @@ class Square(_Unary):
     """The product of each element with itself."""
 
     def compute(self, x: Term) -> Term:
-        """Multiply."""
         return x * x
 
 
@@ -123,7 +123,6 @@ class Reciprocal(_Unary):
     """One divided by each element."""
 
     def compute(self, x: Term) -> Term:
-        """Divide."""
         return 1 / x
 
 
@@ -134,7 +133,6 @@ class Pow(_Unary):
     beta: float = attribute(number())
 
     def compute(self, x: Term) -> Term:
-        """Raise."""
         return x.apply("Power", self.beta)
 
 
@@ -145,7 +143,6 @@ class LeakyReLU(_Unary):
     alpha: float = attribute(number())
 
     def compute(self, x: Term) -> Term:
-        """Take the operation with a slope."""
         return x.apply("PReLU", x.constant((self.alpha,)))
 
 
@@ -156,7 +153,6 @@ class OneDNNSoftPlus(_Unary):
     beta: float = attribute(number(), 1.0)
 
     def compute(self, x: Term) -> Term:
-        """Scale before and after."""
         if self.beta == 1:
             return x.apply("SoftPlus")
         return (x * self.beta).apply("SoftPlus") / self.beta
@@ -170,7 +166,6 @@ class OneDNNHardSigmoid(_Unary):
     beta: float = attribute(number())
 
     def compute(self, x: Term) -> Term:
-        """Take the operation with parameters as inputs."""
         return x.apply("HardSigmoid", self.alpha, self.beta)
 
 
@@ -188,7 +183,6 @@ class OneDNNGelu(_Unary):
     mode: GeluKind = attribute(choice(GeluKind, fold=False), GeluKind.ERF)
 
     def compute(self, x: Term) -> Term:
-        """Take the operation of the mode."""
         mode = GeluMode.ERF if self.mode is GeluKind.ERF else GeluMode.TANH
         return x.apply("Gelu", approximation_mode=mode)
 
@@ -289,12 +283,12 @@ class Dropout(Operation):
 
     output_count: int = attribute(integer(1), 1)
 
-    def infer(self, inputs: Sequence[TensorInfo], context: Context) -> tuple[TensorInfo, ...]:
+    def infer(self, inputs: Infos, context: Context) -> tuple[TensorInfo, ...]:
         """Keep shape and type; a second output is the mask."""
         found = TensorInfo(inputs[0].shape, inputs[0].element_type)
         return (found, found._replace(element_type=U8))[: self.output_count]
 
-    def execute(self, inputs: Sequence[Array], context: Context) -> Sequence[Array]:
+    def execute(self, inputs: Arrays, context: Context) -> Arrays:
         """Pass on the input, and ones."""
         import numpy as np
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import abc
 import math
 from collections.abc import Sequence
 
@@ -16,12 +17,12 @@ from deconv_ir.ops.onednn.program import Composite, Program, Ref, kind
 from deconv_ir.ops.onednn.term import Term
 
 
-class _Gradient(Composite):
+class _Gradient(Composite, abc.ABC):
     """diff_dst times the derivative at src, or the derivative in terms of dst."""
 
+    @abc.abstractmethod
     def slope(self, x: Term) -> Term:
         """Return the derivative."""
-        raise NotImplementedError
 
     def program(self, program: Program) -> Sequence[Ref]:
         """Compute in f32, and round."""
@@ -43,7 +44,6 @@ class AbsBackward(_Gradient):
     """diff_dst times the sign of src."""
 
     def slope(self, x: Term) -> Term:
-        """-1, 0 or 1."""
         return x.apply("Sign")
 
 
@@ -55,7 +55,6 @@ class ClampBackward(_FromOutput):
     max: float = attribute(number())
 
     def slope(self, x: Term) -> Term:
-        """1 or 0."""
         return _inside(x, self.min, self.max).where(1, 0, x)
 
 
@@ -78,7 +77,6 @@ class GeluBackward(_Gradient):
     mode: GeluKind = attribute(choice(GeluKind, fold=False), GeluKind.ERF)
 
     def slope(self, x: Term) -> Term:
-        """By the product rule."""
         if self.mode is GeluKind.ERF:
             share = (x / math.sqrt(2)).apply("Erf") * 0.5 + 0.5
             return share + x * (x * x * -0.5).apply("Exp") / math.sqrt(2 * math.pi)
@@ -97,7 +95,6 @@ class HardSigmoidBackward(_Gradient):
     beta: float = attribute(number())
 
     def slope(self, x: Term) -> Term:
-        """Alpha or 0."""
         return _inside(x * self.alpha + self.beta, 0, 1).where(self.alpha, 0, x)
 
 
@@ -106,7 +103,6 @@ class HardSwishBackward(_Gradient):
     """diff_dst * (2 * src + 3) / 6 between -3 and 3, 0 below and diff_dst above."""
 
     def slope(self, x: Term) -> Term:
-        """Piece by piece."""
         return (x > -3).where((x < 3).where((x * 2 + 3) / 6, 1, x), 0, x)
 
 
@@ -115,7 +111,6 @@ class MishBackward(_Gradient):
     """diff_dst times the derivative of Mish."""
 
     def slope(self, x: Term) -> Term:
-        """By the product rule."""
         tanh = x.apply("SoftPlus").apply("Tanh")
         return tanh + x * x.apply("Sigmoid") * (1 - tanh * tanh)
 
@@ -125,7 +120,6 @@ class ReLUBackward(_FromOutput):
     """diff_dst where src is positive, and 0 elsewhere."""
 
     def slope(self, x: Term) -> Term:
-        """1 or 0."""
         return (x > 0).where(1, 0, x)
 
 
@@ -146,7 +140,6 @@ class SoftPlusBackward(_Gradient):
     beta: float = attribute(number(), 1.0)
 
     def slope(self, x: Term) -> Term:
-        """A sigmoid."""
         return (x * self.beta).apply("Sigmoid")
 
 
@@ -169,7 +162,7 @@ class TanhBackward(_FromOutput):
         return 1 - y * y
 
 
-class _SoftmaxGradient(Composite):
+class _SoftmaxGradient(Composite, abc.ABC):
     output_type: ElementType | None = attribute(element_type(), None)
 
     axis: int
@@ -181,9 +174,9 @@ class _SoftmaxGradient(Composite):
         found = self.gradient(grad, y, axis)
         return (found.cast(self.output_type or program.infos[0].element_type),)
 
+    @abc.abstractmethod
     def gradient(self, grad: Term, y: Term, axis: int) -> Term:
         """Return diff_src."""
-        raise NotImplementedError
 
 
 @kind("SoftMaxBackward", ("diff_dst", "dst"))
@@ -193,7 +186,6 @@ class SoftMaxBackward(_SoftmaxGradient):
     axis: int = attribute(integer(), 1)
 
     def gradient(self, grad: Term, y: Term, axis: int) -> Term:
-        """By the formula."""
         return y * (grad - (grad * y).reduce("Sum", [axis], keep=True))
 
 
@@ -204,7 +196,6 @@ class LogSoftmaxBackward(_SoftmaxGradient):
     axis: int = attribute(integer(), -1)
 
     def gradient(self, grad: Term, y: Term, axis: int) -> Term:
-        """By the formula."""
         return grad - y.apply("Exp") * grad.reduce("Sum", [axis], keep=True)
 
 

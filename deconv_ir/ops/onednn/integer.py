@@ -6,19 +6,18 @@ sums of ``(src - zp) * (weights - zp)`` are exact, and scaled afterwards.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from deconv_ir.ir.dtypes import F32, ElementType
 from deconv_ir.ir.graph import Edge, Graph
-from deconv_ir.ir.operation import Context, Operation, TensorInfo
+from deconv_ir.ir.operation import Arrays, Context, Infos, Operation, TensorInfo
 from deconv_ir.ir.options import Accuracy
 from deconv_ir.ir.record import field
 from deconv_ir.ir.shapes import element_count, static
 from deconv_ir.ops.onednn.quantization import Dequantize, QuantizationType
 
 if TYPE_CHECKING:
-    from deconv_ir.ir.dtypes import Array
+    pass
 
 _OUTPUT_LETTERS = {
     "Convolution": "O",
@@ -54,20 +53,18 @@ class OnIntegers(Operation):
     weights: Dequantize = field()
     element_type: ElementType = field()
 
-    def infer(self, inputs: Sequence[TensorInfo], context: Context) -> tuple[TensorInfo, ...]:
+    def infer(self, inputs: Infos, context: Context) -> tuple[TensorInfo, ...]:
         """Infer the operation on dequantized tensors."""
         data, weights, *rest = inputs
         both = (*self.data.infer([data], context), *self.weights.infer([weights], context))
         cast = [info._replace(element_type=self.element_type) for info in both]
         return self.operation.infer([*cast, *rest], context)
 
-    def explain(
-        self, inputs: Sequence[TensorInfo], context: Context, output: int, axis: int
-    ) -> str | None:
+    def explain(self, inputs: Infos, context: Context, output: int, axis: int) -> str | None:
         """Explain the operation."""
         return self.operation.explain(inputs, context, output, axis)
 
-    def execute(self, inputs: Sequence[Array], context: Context) -> Sequence[Array]:
+    def execute(self, inputs: Arrays, context: Context) -> Arrays:
         """Sum in f64, without Winograd, then scale."""
         import numpy as np
 
@@ -102,13 +99,11 @@ class OnIntegers(Operation):
         typed = "output_type" in self.operation.fields
         return self.operation.replace(output_type=None) if typed else self.operation
 
-    def work(self, inputs: Sequence[TensorInfo], output: TensorInfo) -> int | None:
+    def work(self, inputs: Infos, output: TensorInfo) -> int | None:
         """Count the operation's own work."""
         return self.operation.work(inputs, output)
 
-    def scratch(
-        self, inputs: Sequence[TensorInfo], outputs: Sequence[TensorInfo], context: Context
-    ) -> int:
+    def scratch(self, inputs: Infos, outputs: Infos, context: Context) -> int:
         """Count all tensors in f64, the result twice."""
         shapes = [i.shape for i in (*inputs, *outputs, *outputs)]
         return 8 * sum(element_count(static(shape)) for shape in shapes if shape is not None)

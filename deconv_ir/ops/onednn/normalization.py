@@ -156,12 +156,7 @@ class GroupNorm(ByChannel):
             gamma = program.constant((1.0,) * channels, wide)
             beta = program.constant((0.0,) * channels, wide)
         found = program.add(
-            "GroupNormalization",
-            data,
-            gamma,
-            beta,
-            num_groups=self.groups,
-            epsilon=self.epsilon,
+            "GroupNormalization", data, gamma, beta, num_groups=self.groups, epsilon=self.epsilon
         )
         result = self.leave(program, found)
         if not self.keep_stats:
@@ -254,12 +249,11 @@ def check_sizes(
         raise ShapeError("sizes or scales is missing", attribute="sizes", rule="attribute-missing")
     name = "sizes" if sizes else "scales"
     if len(given) != spatial:
+        message = (
+            f"{name} must have {spatial} elements, one for each spatial axis, found {len(given)}"
+        )
         raise ShapeError(
-            f"{name} must have {spatial} elements, one for each spatial axis, found {len(given)}",
-            attribute=name,
-            expected=spatial,
-            actual=len(given),
-            rule="attribute-length",
+            message, attribute=name, expected=spatial, actual=len(given), rule="attribute-length"
         )
 
 
@@ -327,11 +321,8 @@ class StaticTranspose(Composite):
         rank = program.rank(0)
         order = [normalize_axis(axis, rank, "order") for axis in self.order]
         if sorted(order) != list(range(rank)):
+            message = f"order must be a permutation of {rank} axes, found {self.order}"
             raise ShapeError(
-                f"order must be a permutation of {rank} axes, found {self.order}",
-                attribute="order",
-                expected=rank,
-                actual=len(order),
-                rule="transpose",
+                message, attribute="order", expected=rank, actual=len(order), rule="transpose"
             )
         return (program.add("Transpose", 0, program.constant(order)),)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import abc
 import itertools
 import math
 from collections.abc import Iterator, Sequence
@@ -9,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from deconv_ir.errors import ShapeError
 from deconv_ir.ir.geometry import Axis, AxisGeometry, PadMode, convolution_axis
-from deconv_ir.ir.operation import Context, Operation, TensorInfo
+from deconv_ir.ir.operation import Arrays, Context, Infos, Operation, TensorInfo
 from deconv_ir.ir.shapes import Shape, element_count, format_shape, is_static, static
 from deconv_ir.ops.base import attribute, boolean, integers
 from deconv_ir.ops.checks import check_least_rank, merged_type
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from deconv_ir.ir.dtypes import Array
 
 
-class _PoolGradient(Operation):
+class _PoolGradient(Operation, abc.ABC):
     """Sums, for each element of src, over the windows that it is in, one tap at a time."""
 
     strides: tuple[int, ...] | None = attribute(integers(1, per_axis=True), None, required=True)
@@ -33,11 +34,11 @@ class _PoolGradient(Operation):
     data_format: DataFormat = attribute(DATA_FORMAT, DataFormat.NXC)
     dilations: tuple[int, ...] | None = None
 
-    def source_shape(self, inputs: Sequence[TensorInfo]) -> Shape:
+    @abc.abstractmethod
+    def source_shape(self, inputs: Infos) -> Shape:
         """Return the shape of src."""
-        raise NotImplementedError
 
-    def infer(self, inputs: Sequence[TensorInfo], context: Context) -> tuple[TensorInfo, ...]:
+    def infer(self, inputs: Infos, context: Context) -> tuple[TensorInfo, ...]:
         """Check that pooling src gives the shape of diff_dst."""
         floats = [i for i, name in zip(inputs, self.inputs, strict=False) if name != "src_shape"]
         element_type = merged_type(floats, self.inputs, "float")
@@ -68,11 +69,9 @@ class _PoolGradient(Operation):
         extents = tuple(g.output for g in found)
         wanted = (shape[0], *extents, shape[-1]) if last else (*shape[:2], *extents)
         if wanted != grad:
+            message = f"diff_dst must have shape {format_shape(wanted)}, found {format_shape(grad)}"
             raise ShapeError(
-                f"diff_dst must have shape {format_shape(wanted)}, found {format_shape(grad)}",
-                expected=format_shape(wanted),
-                actual=format_shape(grad),
-                rule="window",
+                message, expected=format_shape(wanted), actual=format_shape(grad), rule="window"
             )
         return axes, found
 
@@ -89,7 +88,7 @@ class _PoolGradient(Operation):
         for tap in itertools.product(*rows):
             yield (..., *(y for y, _ in tap)), (..., *(x for _, x in tap))
 
-    def execute(self, inputs: Sequence[Array], context: Context) -> Sequence[Array]:
+    def execute(self, inputs: Arrays, context: Context) -> Arrays:
         """Compute with the channels in front, in f32."""
         import numpy as np
 
@@ -108,13 +107,11 @@ class _PoolGradient(Operation):
         found = self.sum(arrays, np.zeros(extents, arrays[-1].dtype), list(self.taps(shape, grad)))
         return (narrow(np.moveaxis(found, 1, -1) if last else found, inputs[0].dtype),)
 
-    def sum(self, arrays: Sequence[Array], result: Array, taps: Sequence[tuple[Any, Any]]) -> Array:
+    @abc.abstractmethod
+    def sum(self, arrays: Arrays, result: Array, taps: Sequence[tuple[Any, Any]]) -> Array:
         """Add the gradients of the windows to `result`; all are [N, C, spatial...]."""
-        raise NotImplementedError
 
-    def scratch(
-        self, inputs: Sequence[TensorInfo], outputs: Sequence[TensorInfo], context: Context
-    ) -> int:
+    def scratch(self, inputs: Infos, outputs: Infos, context: Context) -> int:
         """Count src, its gradient and three arrays of the size of diff_dst, in 8 bytes each."""
         shapes = [outputs[0].shape] * 2 + [inputs[self.inputs.index("diff_dst")].shape] * 3
         return 8 * sum(element_count(static(shape)) for shape in shapes if shape is not None)
@@ -146,7 +143,7 @@ class MaxPoolBackward(_PoolGradient):
 
     dilations: tuple[int, ...] | None = attribute(integers(1), None)
 
-    def source_shape(self, inputs: Sequence[TensorInfo]) -> Shape:
+    def source_shape(self, inputs: Infos) -> Shape:
         """Return that of the first input."""
         return inputs[0].shape
 
@@ -160,7 +157,7 @@ class MaxPoolBackward(_PoolGradient):
             return _PoolGradient._geometry(shorter, shape, grad)
         return _PoolGradient._geometry(self, shape, grad)
 
-    def sum(self, arrays: Sequence[Array], result: Array, taps: Sequence[tuple[Any, Any]]) -> Array:
+    def sum(self, arrays: Arrays, result: Array, taps: Sequence[tuple[Any, Any]]) -> Array:
         """Find the maxima, then the first tap that has each."""
         import numpy as np
 
@@ -185,7 +182,7 @@ class AvgPoolBackward(_PoolGradient):
     declared_shape: tuple[int, ...] | None = attribute(integers(0), None)
     """The output's declared shape, which decides where no other shape is given."""
 
-    def source_shape(self, inputs: Sequence[TensorInfo]) -> Shape:
+    def source_shape(self, inputs: Infos) -> Shape:
         """Return src_shape, from the input or else from the attribute."""
         if len(inputs) > 1:
             grad = inputs[0].shape
@@ -194,14 +191,13 @@ class AvgPoolBackward(_PoolGradient):
         if not found or not any(found):  # absent is also written as zeros
             found = self.declared_shape
         if found is None:
-            raise ShapeError(
-                "src_shape is missing: it must be given as an attribute or as the second input",
-                attribute="src_shape",
-                rule="attribute-missing",
+            message = (
+                "src_shape is missing: it must be given as an attribute or as the second input"
             )
+            raise ShapeError(message, attribute="src_shape", rule="attribute-missing")
         return found
 
-    def sum(self, arrays: Sequence[Array], result: Array, taps: Sequence[tuple[Any, Any]]) -> Array:
+    def sum(self, arrays: Arrays, result: Array, taps: Sequence[tuple[Any, Any]]) -> Array:
         """Divide by the elements of each window, with or without the pads."""
         import numpy as np
 

@@ -6,12 +6,13 @@ an OpenVINO IR (`formats/onednn_json/to_openvino.py`) all follow from it.
 
 from __future__ import annotations
 
+import abc
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from deconv_ir.errors import ShapeError
 from deconv_ir.ir.dtypes import BF16, F16, F32, I64, ElementType
-from deconv_ir.ir.operation import Call, Context, Operation, TensorInfo
+from deconv_ir.ir.operation import Arrays, Call, Context, Infos, Operation, TensorInfo
 from deconv_ir.ir.shapes import element_count, format_shape, is_static, static
 from deconv_ir.ops import find_operation
 
@@ -65,7 +66,7 @@ class Program:
     steps : list of Step
     """
 
-    def __init__(self, inputs: Sequence[TensorInfo], context: Context) -> None:
+    def __init__(self, inputs: Infos, context: Context) -> None:
         self.infos = list(inputs)
         self.count = len(self.infos)
         self.context = context
@@ -146,7 +147,7 @@ class Program:
         """Move the channels from axis 1 to the end."""
         return self.transpose(ref, (0, *range(2, self.rank(ref)), 1))
 
-    def run(self, arrays: Sequence[Array]) -> list[Array]:
+    def run(self, arrays: Arrays) -> list[Array]:
         """Compute every tensor."""
         values = list(arrays)
         for step in self.steps:
@@ -159,30 +160,28 @@ class Program:
         return values
 
 
-class Composite(Operation):
+class Composite(Operation, abc.ABC):
     """An operation that is a program of others."""
 
     checks_values = False
 
+    @abc.abstractmethod
     def program(self, program: Program) -> Sequence[Ref]:
         """Add the steps, and return the outputs."""
-        raise NotImplementedError
 
-    def build(
-        self, inputs: Sequence[TensorInfo], context: Context
-    ) -> tuple[Program, Sequence[Ref]]:
+    def build(self, inputs: Infos, context: Context) -> tuple[Program, Sequence[Ref]]:
         """Return the program for some inputs, and its outputs."""
         program = Program(inputs, context)
         return program, self.program(program)
 
-    def infer(self, inputs: Sequence[TensorInfo], context: Context) -> tuple[TensorInfo, ...]:
+    def infer(self, inputs: Infos, context: Context) -> tuple[TensorInfo, ...]:
         """Infer the program's outputs."""
         program, outputs = self.build(inputs, context)
         return tuple(
             TensorInfo(program.infos[ref].shape, program.infos[ref].element_type) for ref in outputs
         )
 
-    def execute(self, inputs: Sequence[Array], context: Context) -> Sequence[Array]:
+    def execute(self, inputs: Arrays, context: Context) -> Arrays:
         """Run the program."""
         from deconv_ir.ops.values import actual
 
@@ -190,21 +189,17 @@ class Composite(Operation):
         values = program.run(inputs)
         return [values[ref] for ref in outputs]
 
-    def bind(
-        self, inputs: Sequence[TensorInfo], outputs: Sequence[TensorInfo], context: Context
-    ) -> Call:
+    def bind(self, inputs: Infos, outputs: Infos, context: Context) -> Call:
         """Build the program once."""
         program, refs = self.build(inputs, context)
 
-        def call(arrays: Sequence[Array], out: Array | None) -> Sequence[Array]:
+        def call(arrays: Arrays, out: Array | None) -> Arrays:
             values = program.run(arrays)
             return [values[ref] for ref in refs]
 
         return call
 
-    def scratch(
-        self, inputs: Sequence[TensorInfo], outputs: Sequence[TensorInfo], context: Context
-    ) -> int:
+    def scratch(self, inputs: Infos, outputs: Infos, context: Context) -> int:
         """Count all tensors of the program but its inputs and outputs."""
         program, refs = self.build(inputs, context)
         total = 0
@@ -219,7 +214,7 @@ class Composite(Operation):
                 most = max(most, step.operation.scratch(infos, [result], context))
         return total + most
 
-    def work(self, inputs: Sequence[TensorInfo], output: TensorInfo) -> int | None:
+    def work(self, inputs: Infos, output: TensorInfo) -> int | None:
         """Sum the work of the steps that count theirs."""
         program, _ = self.build(inputs, Context())
         counts = [

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from deconv_ir.errors import ShapeError
-from deconv_ir.ir.operation import Context, Operation, TensorInfo
+from deconv_ir.ir.operation import Arrays, Context, Infos, Operation, TensorInfo
 from deconv_ir.ir.shapes import compatible, element_count, format_shape, is_static, static
 from deconv_ir.ops.base import attribute, choice, integers, numbers
 from deconv_ir.ops.checks import check_least_rank, merged_type
@@ -38,7 +37,7 @@ class InterpolateBackward(Operation):
     scales: tuple[float, ...] | None = attribute(numbers(), None)
     data_format: DataFormat = attribute(DATA_FORMAT, DataFormat.NXC)
 
-    def infer(self, inputs: Sequence[TensorInfo], context: Context) -> tuple[TensorInfo, ...]:
+    def infer(self, inputs: Infos, context: Context) -> tuple[TensorInfo, ...]:
         """Check that interpolating src gives the shape of diff_dst, and return that of src."""
         element_type = merged_type(inputs[:2], self.inputs, "float")
         for info, name in zip(inputs, self.inputs[:2], strict=False):
@@ -60,7 +59,7 @@ class InterpolateBackward(Operation):
     def _spatial(self, rank: int) -> slice:
         return slice(1, rank - 1) if self.data_format is DataFormat.NXC else slice(2, rank)
 
-    def _sizes(self, inputs: Sequence[TensorInfo]) -> tuple[Dim, ...]:
+    def _sizes(self, inputs: Infos) -> tuple[Dim, ...]:
         """Return the spatial extents of dst, by the input, or else by sizes or scales."""
         shape, grad = inputs[0].shape, inputs[1].shape
         assert shape is not None, "called with a known rank"
@@ -74,7 +73,7 @@ class InterpolateBackward(Operation):
             return scaled(static(extents), self.scales or ())
         return extents if grad is None else grad[self._spatial(len(grad))]
 
-    def execute(self, inputs: Sequence[Array], context: Context) -> Sequence[Array]:
+    def execute(self, inputs: Arrays, context: Context) -> Arrays:
         """Add up the taps of each axis, in f32; src gives its shape alone."""
         import numpy as np
 
@@ -93,9 +92,7 @@ class InterpolateBackward(Operation):
             found = _gather(found, index, weights[0] if weights else None, axis, shape[axis])
         return (narrow(found, inputs[1].dtype),)
 
-    def scratch(
-        self, inputs: Sequence[TensorInfo], outputs: Sequence[TensorInfo], context: Context
-    ) -> int:
+    def scratch(self, inputs: Infos, outputs: Infos, context: Context) -> int:
         """Count two arrays with the greater extent of each axis, in 4 bytes each."""
         shapes = [static(info.shape) for info in inputs[:2] if is_static(info.shape)]
         return 8 * element_count([max(extents) for extents in zip(*shapes, strict=True)])

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import abc
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from deconv_ir.errors import ShapeError
 from deconv_ir.ir.geometry import Axis, AxisGeometry, Dim, PadMode, convolution_axis
-from deconv_ir.ir.operation import Context, Operation, TensorInfo
+from deconv_ir.ir.operation import Arrays, Context, Infos, Operation, TensorInfo
 from deconv_ir.ir.shapes import Shape, element_count, format_shape, is_static, static
 from deconv_ir.ops.base import attribute, choice, integer, integers
 from deconv_ir.ops.checks import check_least_rank, merged_type
@@ -23,10 +23,10 @@ from deconv_ir.ops.onednn.program import kind
 from deconv_ir.ops.windows import static_geometry, window_axes
 
 if TYPE_CHECKING:
-    from deconv_ir.ir.dtypes import Array
+    pass
 
 
-class _WeightsGradient(Operation):
+class _WeightsGradient(Operation, abc.ABC):
     """The sum over n and y of small[n, a, y] * large[n, b, stride*y + dilation*k - pad].
 
     That is element [a, b, k] of the weights.  `large` is the data of a convolution, or
@@ -50,11 +50,11 @@ class _WeightsGradient(Operation):
     """The output's declared shape, which decides where no other shape is given."""
 
     @property
+    @abc.abstractmethod
     def spatial_first(self) -> bool:
         """Whether the weights are laid out [spatial..., second, first]."""
-        raise NotImplementedError
 
-    def infer(self, inputs: Sequence[TensorInfo], context: Context) -> tuple[TensorInfo, ...]:
+    def infer(self, inputs: Infos, context: Context) -> tuple[TensorInfo, ...]:
         """Check that weights of the shape that is asked for fit the two tensors."""
         element_type = merged_type(inputs[:2], self.inputs, "float")
         for info, name in zip(inputs[:2], self.inputs, strict=False):
@@ -71,7 +71,7 @@ class _WeightsGradient(Operation):
             self._geometry(static(inputs[0].shape), static(inputs[1].shape), static(shape))
         return (TensorInfo(shape, element_type),)
 
-    def _requested(self, inputs: Sequence[TensorInfo], rank: int | None) -> Shape:
+    def _requested(self, inputs: Infos, rank: int | None) -> Shape:
         if len(inputs) > 2:
             if rank is None:
                 return None
@@ -80,11 +80,10 @@ class _WeightsGradient(Operation):
         if not found or not any(found):  # absent is also written as zeros
             found = self.declared_shape
         if found is None:
-            raise ShapeError(
-                "weights_shape is missing: it must be given as an attribute or as the third input",
-                attribute="weights_shape",
-                rule="attribute-missing",
+            message = (
+                "weights_shape is missing: it must be given as an attribute or as the third input"
             )
+            raise ShapeError(message, attribute="weights_shape", rule="attribute-missing")
         if rank is not None and len(found) != rank:
             raise ShapeError(
                 f"weights_shape must have {rank} elements, found {format_shape(found)}",
@@ -145,7 +144,7 @@ class _WeightsGradient(Operation):
     def _rule(self, axis: Axis, data: int, kernel: int) -> AxisGeometry:
         return convolution_axis(axis, data, kernel, self.auto_pad)
 
-    def execute(self, inputs: Sequence[Array], context: Context) -> Sequence[Array]:
+    def execute(self, inputs: Arrays, context: Context) -> Arrays:
         """Sum over batch and positions, one tap after the other."""
         import numpy as np
 
@@ -179,15 +178,13 @@ class _WeightsGradient(Operation):
             found = np.moveaxis(found, (0, 1), (-1, -2))
         return (narrow(found, inputs[0].dtype),)
 
-    def scratch(
-        self, inputs: Sequence[TensorInfo], outputs: Sequence[TensorInfo], context: Context
-    ) -> int:
+    def scratch(self, inputs: Infos, outputs: Infos, context: Context) -> int:
         """Count the parts that one tap multiplies, and the sums."""
         width = max(4, (inputs[0].element_type.bits if inputs[0].element_type else 32) // 8)
         shapes = [static(i.shape) for i in (*inputs[:2], outputs[0])]
         return width * (2 * sum(map(element_count, shapes[:2])) + element_count(shapes[2]))
 
-    def work(self, inputs: Sequence[TensorInfo], output: TensorInfo) -> int | None:
+    def work(self, inputs: Infos, output: TensorInfo) -> int | None:
         """Count two operations for each tap and position."""
         if not is_static(output.shape) or not is_static(inputs[1 - self.large].shape):
             return None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import abc
 from collections.abc import Sequence
 
 from deconv_ir.errors import ShapeError
@@ -51,14 +52,14 @@ class Windowed(ByChannel):
     auto_pad: PadMode = attribute(AUTO_PAD, PadMode.EXPLICIT)
 
 
-class _Convolution(Windowed):
+class _Convolution(Windowed, abc.ABC):
     dilations: tuple[int, ...] | None = attribute(integers(1, per_axis=True), None, required=True)
     groups: int = attribute(integer(1), 1)
 
     @property
+    @abc.abstractmethod
     def filter_order(self) -> tuple[int, int] | None:
         """Axes of output and input channels of a filter [spatial..., ...]; None: [O, I, ...]."""
-        raise NotImplementedError
 
     def filter(self, program: Program, ref: Ref) -> Ref:
         """Lay out a filter [O, I / groups, spatial...], as OpenVINO's convolution takes it."""
@@ -111,12 +112,8 @@ def add_channels(program: Program, values: Ref, data: Ref, name: str) -> Ref:
     shape, channels = program.infos[values].shape or (), program.infos[data].shape or ()
     if rank < 2 or shape[0] != channels[1]:
         wanted = channels[1] if rank > 1 else "C"
-        raise ShapeError(
-            f"{name} must have shape [{wanted}], found [{shape[0]}]",
-            expected=f"[{wanted}]",
-            actual=f"[{shape[0]}]",
-            rule="bias-shape",
-        )
+        message = f"{name} must have shape [{wanted}], found [{shape[0]}]"
+        raise ShapeError(message, expected=f"[{wanted}]", actual=f"[{shape[0]}]", rule="bias-shape")
     return program.reshape(values, (1, -1, *(1,) * (rank - 2)))
 
 
