@@ -24,7 +24,13 @@ from deconv_ir.ir.shapes import intersect_dims
 from deconv_ir.ops.base import attribute, choice, choice_of, integer, integers, operation
 from deconv_ir.ops.checks import merged_type, misfit, product
 from deconv_ir.ops.convolution.deconvolution import Deconvolution
-from deconv_ir.ops.convolution.views import FilterView, Requested, check_output_shape, quotient
+from deconv_ir.ops.convolution.views import (
+    FilterView,
+    Requested,
+    check_output_shape,
+    missing_shape,
+    quotient,
+)
 from deconv_ir.ops.numeric import np
 
 if TYPE_CHECKING:
@@ -244,8 +250,7 @@ class ConvolutionBackwardData(OneDNNDeconvolution):
         if len(inputs) > 2:
             dims = check_output_shape(inputs[2], "dst_shape", rank)
         elif self.dst_shape is None:
-            message = "dst_shape is missing: it must be given as an attribute or as the third input"
-            raise ShapeError(message, attribute="dst_shape", rule="attribute-missing")
+            raise missing_shape("dst_shape", "third")
         elif len(self.dst_shape) != rank:
             raise ShapeError(
                 f"dst_shape must have {rank} elements (batch and channels included), "

@@ -97,6 +97,22 @@ def merge_request(view: DataView, full: DataView) -> DataView:
     return DataView(dims[0], dims[1], view.spatial)
 
 
+def missing_shape(name: str, place: str) -> ShapeError:
+    """Return the error that a shape is neither an attribute nor the input of that place."""
+    message = f"{name} is missing: it must be given as an attribute or as the {place} input"
+    return ShapeError(message, attribute=name, rule="attribute-missing")
+
+
+def stated_shape(
+    name: str, place: str, stated: tuple[int, ...] | None, declared: tuple[int, ...] | None
+) -> tuple[int, ...]:
+    """Return a shape that an attribute states, else the declared one."""
+    found = stated if stated and any(stated) else declared  # absent is also written as zeros
+    if found is None:
+        raise missing_shape(name, place)
+    return found
+
+
 def check_output_shape(info: TensorInfo, name: str, length: int) -> tuple[Dim, ...]:
     """Check the input that asks for an output shape, and return its elements."""
     check_type(info, name, "integer", "output-shape-type")

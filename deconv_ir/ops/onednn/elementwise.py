@@ -6,7 +6,7 @@ import abc
 import enum
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 from deconv_ir.errors import UnsupportedError
 from deconv_ir.ir.dtypes import F32, U8, ElementType
@@ -19,9 +19,6 @@ from deconv_ir.ops.elementwise.broadcasting import Broadcast
 from deconv_ir.ops.onednn.program import KINDS, Composite, Program, Ref, kind
 from deconv_ir.ops.onednn.term import Term
 from deconv_ir.ops.onednn.windows import add_channels
-
-if TYPE_CHECKING:
-    pass
 
 BINARY = ("Add", "Subtract", "Multiply", "Divide", "Maximum", "Minimum", "SquaredDifference")
 

@@ -6,8 +6,6 @@ sums of ``(src - zp) * (weights - zp)`` are exact, and scaled afterwards.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from deconv_ir.ir.dtypes import F32, ElementType
 from deconv_ir.ir.graph import Edge, Graph
 from deconv_ir.ir.operation import Arrays, Context, Infos, Operation, TensorInfo
@@ -15,9 +13,6 @@ from deconv_ir.ir.options import Accuracy
 from deconv_ir.ir.record import field
 from deconv_ir.ir.shapes import element_count, static
 from deconv_ir.ops.onednn.quantization import Dequantize, QuantizationType
-
-if TYPE_CHECKING:
-    pass
 
 _OUTPUT_LETTERS = {
     "Convolution": "O",

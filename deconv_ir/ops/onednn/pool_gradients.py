@@ -15,7 +15,7 @@ from deconv_ir.ir.shapes import Shape, element_count, format_shape, is_static, s
 from deconv_ir.ops.base import attribute, boolean, integers
 from deconv_ir.ops.checks import check_least_rank, merged_type
 from deconv_ir.ops.convolution.onednn import AUTO_PAD, DATA_FORMAT, DataFormat
-from deconv_ir.ops.convolution.views import check_output_shape
+from deconv_ir.ops.convolution.views import check_output_shape, stated_shape
 from deconv_ir.ops.onednn.program import kind
 from deconv_ir.ops.windows import static_geometry, window_axes
 
@@ -187,15 +187,7 @@ class AvgPoolBackward(_PoolGradient):
         if len(inputs) > 1:
             grad = inputs[0].shape
             return None if grad is None else check_output_shape(inputs[1], "src_shape", len(grad))
-        found = self.src_shape
-        if not found or not any(found):  # absent is also written as zeros
-            found = self.declared_shape
-        if found is None:
-            message = (
-                "src_shape is missing: it must be given as an attribute or as the second input"
-            )
-            raise ShapeError(message, attribute="src_shape", rule="attribute-missing")
-        return found
+        return stated_shape("src_shape", "second", self.src_shape, self.declared_shape)
 
     def sum(self, arrays: Arrays, result: Array, taps: Sequence[tuple[Any, Any]]) -> Array:
         """Divide by the elements of each window, with or without the pads."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import abc
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 from deconv_ir.errors import ShapeError
 from deconv_ir.ir.geometry import Axis, AxisGeometry, Dim, PadMode, convolution_axis
@@ -18,12 +18,9 @@ from deconv_ir.ops.convolution.onednn import (
     FilterFormat,
     WeightsFormat,
 )
-from deconv_ir.ops.convolution.views import DataView, check_output_shape
+from deconv_ir.ops.convolution.views import DataView, check_output_shape, stated_shape
 from deconv_ir.ops.onednn.program import kind
 from deconv_ir.ops.windows import static_geometry, window_axes
-
-if TYPE_CHECKING:
-    pass
 
 
 class _WeightsGradient(Operation, abc.ABC):
@@ -76,14 +73,7 @@ class _WeightsGradient(Operation, abc.ABC):
             if rank is None:
                 return None
             return check_output_shape(inputs[2], "weights_shape", rank)
-        found = self.weights_shape
-        if not found or not any(found):  # absent is also written as zeros
-            found = self.declared_shape
-        if found is None:
-            message = (
-                "weights_shape is missing: it must be given as an attribute or as the third input"
-            )
-            raise ShapeError(message, attribute="weights_shape", rule="attribute-missing")
+        found = stated_shape("weights_shape", "third", self.weights_shape, self.declared_shape)
         if rank is not None and len(found) != rank:
             raise ShapeError(
                 f"weights_shape must have {rank} elements, found {format_shape(found)}",
