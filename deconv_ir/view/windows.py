@@ -16,6 +16,7 @@ from deconv_ir.ir.options import Semantics
 from deconv_ir.ir.shapes import is_static, static
 from deconv_ir.ops.convolution.convolution import Convolution, GroupConvolution
 from deconv_ir.ops.convolution.deconvolution import Deconvolution
+from deconv_ir.ops.onednn.program import Composite
 from deconv_ir.ops.pooling.pooling import Pooling
 
 MAX_TAPS = 512
@@ -61,6 +62,13 @@ _Found = tuple[Sequence[Axis], Sequence[AxisGeometry], Sequence[int], Sequence[i
 
 def _geometry(operation: Operation, inputs: Infos, context: Context) -> _Found | None:
     if len(inputs) < 1 or not is_static(inputs[0].shape):
+        return None
+    if isinstance(operation, Composite):
+        program, _ = operation.build(inputs, context)
+        for step in program.steps:
+            if isinstance(step.operation, Pooling | Convolution | GroupConvolution):
+                infos = [program.infos[i] for i in step.inputs]
+                return _geometry(step.operation, infos, context)
         return None
     shape = static(inputs[0].shape)
     if isinstance(operation, Pooling):

@@ -156,9 +156,30 @@ def places(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
         yield from places(inner, (*path, key))
 
 
+def rearranged(draw: random.Random, operations: list[dict[str, Any]]) -> None:
+    """Repeat, swap or connect operations and tensors as no graph has them."""
+    one, other = draw.choice(operations), draw.choice(operations)
+    side = draw.choice(["inputs", "outputs"])
+    how = draw.randrange(6)
+    if how == 0:
+        operations.append(json.loads(json.dumps(one)))
+    elif how == 1:
+        draw.shuffle(operations)
+    elif how == 2 and one["inputs"] and other["outputs"]:  # often a cycle
+        one["inputs"][0]["id"] = other["outputs"][0]["id"]
+    elif how == 3:
+        one[side] = one[side] * draw.choice([2, 300])
+    elif how == 4:
+        del one[side][draw.randrange(3) :]
+    else:
+        one["id"] = other["id"]
+
+
 def mutated(draw: random.Random) -> bytes:
     """Change values, members, kinds or bytes of a seed."""
     document = draw.choice(seeds())
+    if draw.random() < 0.3:
+        rearranged(draw, document["graph"])
     for operation in document["graph"]:
         if draw.random() < 0.1:
             operation["kind"] = draw.choice(list(KINDS))

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import itertools
+from typing import Any
 
 import numpy as np
 import pytest
 from drawn_networks import graph_of, sketch
+from onednn_forms import as_bytes, op, tensor
 from support import IR
 
 import deconv_ir
-from deconv_ir.ir.operation import Context
-from deconv_ir.view.windows import Window, advice_of, reaches_of, taps_of
+from deconv_ir.ir.dtypes import F32
+from deconv_ir.ir.operation import Context, TensorInfo
+from deconv_ir.ir.options import Semantics
+from deconv_ir.view.windows import Window, advice_of, reaches_of, taps_of, windows_of
 
 X = 24
 
@@ -145,3 +149,29 @@ def test_a_layer_that_moves_positions_ends_the_receptive_field() -> None:
     reaches = reaches_of(drawn.graph, drawn.outputs, drawn.flow.hidden, Context())
     assert both[0] not in reaches
     assert beside[0] in reaches
+
+
+NXC = {"data_format": "NXC", "strides": [2, 1], "pads_begin": [1, 0], "pads_end": [0, 2]}
+SLIDING: list[tuple[str, Any, list[Any], dict[str, Any]]] = [
+    ("Convolution", [1, 9, 8, 2], [[3, 2, 2, 4]], {"dilations": [1, 3], "weights_format": "XIO"}),
+    ("ConvTransposeBackwardData", [1, 9, 8, 4], [[3, 2, 4, 2]],
+     {"dilations": [1, 3], "weights_format": "XOI"}),
+    ("MaxPool", [1, 9, 8, 2], [], {"kernel": [3, 2], "dilations": [1, 3, *[1] * 10]}),
+    ("AvgPool", [1, 9, 8, 2], [], {"kernel": [3, 2], "exclude_pad": True}),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("kind", "data", "weights", "attributes"), SLIDING)
+def test_operations_of_graph_files_have_windows(
+    kind: str, data: Any, weights: list[Any], attributes: Any
+) -> None:
+    inputs = [tensor(0, data), *(tensor(1, shape) for shape in weights)]
+    file = as_bytes(op(0, kind, inputs, [tensor(2, [])], **NXC | attributes))
+    operation = deconv_ir.load(file).graph.of_type(kind)[0].operation
+    infos = [TensorInfo(tuple(shape), F32) for shape in (data, *weights)]
+    dilation = 1 if kind == "AvgPool" else 3
+    width = 8 + 2 - dilation
+    assert windows_of(operation, infos, Context(), Semantics.SPEC) == (
+        Window(9, 3, 2, 1, 0, 1, 0, 4),
+        Window(8, 2, 1, dilation, 0, 0, 2, width),
+    )
