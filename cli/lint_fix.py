@@ -7,12 +7,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from deconv_ir.errors import DeconvError
 from deconv_ir.formats.files import rewrite
-from deconv_ir.formats.openvino_xml.document import Document
-from deconv_ir.formats.openvino_xml.entry import read_file
 from deconv_ir.formats.openvino_xml.weights import weights_beside
-from deconv_ir.linter.engine import Result, check_document
+from deconv_ir.linter.engine import Result, read_or_check
 from deconv_ir.linter.fix import fix_bytes
 
 from .common import STREAM, Mistake
@@ -53,13 +50,9 @@ def fix_files(
             raise Mistake(
                 "standard input cannot be fixed in place (name a file, or use --diff with one)"
             )
-        path = Path(file)
-        try:
-            data = read_file(path, limits)
-        except DeconvError as error:
-            document = Document(file)
-            document.problems.append(error)
-            results.append(check_document(document, chosen))
+        data = read_or_check(file, chosen, limits)
+        if isinstance(data, Result):
+            results.append(data)
             continue
         beside = weights or weights_beside(file)
         fixed_data, fixed, result = fix_bytes(data, file, chosen, beside, limits, unsafe=unsafe)
@@ -71,7 +64,7 @@ def fix_files(
         if show:
             _show_diff(data, fixed_data, file)
         else:
-            rewrite(path, fixed_data, "the fixed file")
+            rewrite(Path(file), fixed_data, "the fixed file")
     return results, total, any_changed
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-import subprocess
 import sys
 from pathlib import Path
 
@@ -15,6 +14,8 @@ HEAD = '''"""The lint rules as they are needed at start, written by `make regen`
 
 Each row has the fields of `catalogue.Entry`.
 """
+# fmt: off
+# ruff: noqa: E501
 
 from typing import Any
 
@@ -41,12 +42,11 @@ def main() -> None:
             when = rule.when if has_check else None
             lines.append(
                 f"    ({rule.code!r}, {rule.name!r}, {rule.severity.name}, {rule.library_rules!r},"
-                f" {types}, {when!r}, {rule.deep}),\n"
+                f" {types}, {when!r}, {rule.deep}),\n".replace("'", '"')
             )
     if len(set(codes)) < len(codes):
         sys.exit(f"codes and names of rules must be unique: {sorted(codes)}")
     TARGET.write_text("".join([*lines, ")\n"]))
-    subprocess.run([sys.executable, "-m", "ruff", "format", "--quiet", str(TARGET)], check=True)
 
 
 if __name__ == "__main__":

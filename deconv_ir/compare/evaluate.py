@@ -10,6 +10,7 @@ from deconv_ir.errors import DeconvError
 from deconv_ir.execute.analysis import require_implemented
 from deconv_ir.execute.buffers import tensor_bytes
 from deconv_ir.execute.memory import require_memory
+from deconv_ir.ir.graph import ancestors
 
 if TYPE_CHECKING:
     from deconv_ir.ir.dtypes import Array
@@ -41,13 +42,7 @@ class Evaluator:
         self.graph = network.graph
         self.context = network.context
         self.sources = network.graph.topology.sources
-        self.needed: set[int] = set()
-        stack = list(wanted)
-        while stack:
-            index = stack.pop()
-            if index not in self.needed:
-                self.needed.add(index)
-                stack += [s[0] for s in self.sources[index] if s is not None]
+        self.needed = ancestors(network.graph.topology, wanted)
         require_implemented(self.graph, sorted(self.needed))
         self.uses = dict.fromkeys(self.needed, 0)
         for index in self.needed:

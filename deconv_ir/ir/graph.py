@@ -441,15 +441,21 @@ def _find_cycle(
     return at, f"layers form a cycle: {' -> '.join([*shown, shown[0]])}"
 
 
-def needed_layers(graph: Graph, wanted: Iterable[Source]) -> tuple[int, ...]:
-    """Return the layers that the wanted tensors depend on, in topological order."""
-    needed: set[int] = set()
-    stack = [source[0] for source in wanted]
+def ancestors(topology: Topology, ends: Iterable[int]) -> set[int]:
+    """Return some layers and all that they depend on."""
+    found: set[int] = set()
+    stack = list(ends)
     while stack:
         index = stack.pop()
-        if index not in needed:
-            needed.add(index)
-            stack += [s[0] for s in graph.topology.sources[index] if s is not None]
+        if index not in found:
+            found.add(index)
+            stack += [s[0] for s in topology.sources[index] if s is not None]
+    return found
+
+
+def needed_layers(graph: Graph, wanted: Iterable[Source]) -> tuple[int, ...]:
+    """Return the layers that the wanted tensors depend on, in topological order."""
+    needed = ancestors(graph.topology, (source[0] for source in wanted))
     return tuple(i for i in graph.topology.order if i in needed)
 
 

@@ -6,7 +6,7 @@ Source: OpenVINO operation specifications, If-8, Loop-5, TensorIterator-1.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from deconv_ir.formats.openvino_xml.document import Document
 from deconv_ir.formats.openvino_xml.locations import Locator
@@ -33,7 +33,7 @@ def _element(context: LintContext, index: int) -> Element:
     return context.locator.layer(index)
 
 
-class Body:
+class Body(NamedTuple):
     """One body of a layer.
 
     Attributes
@@ -46,10 +46,9 @@ class Body:
         The body, as the rules see it.
     """
 
-    def __init__(self, owner: int, tag: str, context: LintContext) -> None:
-        self.owner = owner
-        self.tag = tag
-        self.context = context
+    owner: int
+    tag: str
+    context: LintContext
 
 
 def read_bodies(context: LintContext) -> Iterator[Body]:

@@ -11,7 +11,7 @@ from deconv_ir.formats.openvino_xml.document import Document as XMLDocument
 from deconv_ir.formats.openvino_xml.locations import Locator
 from deconv_ir.ir.findings import Finding
 from deconv_ir.ir.geometry import Interval
-from deconv_ir.ir.graph import Graph, GraphLocation, Layer, Port, Topology
+from deconv_ir.ir.graph import Graph, GraphLocation, Layer, Port, Topology, ancestors
 from deconv_ir.ir.infer import Inference, Outputs
 from deconv_ir.ir.operation import Context, TensorInfo
 from deconv_ir.ir.options import Semantics
@@ -137,6 +137,10 @@ class LintContext:
                 layer = self.graph.layers[index]
                 if layer.operation.implemented:
                     yield index, layer
+
+    def valid_layers(self, *types: str) -> Iterator[tuple[int, Layer]]:
+        """Iterate over the layers of some types whose attributes and inputs are valid."""
+        return (found for found in self.layers(*types) if found[0] not in self.unfit)
 
     def outputs(self, index: int) -> tuple[TensorInfo, ...]:
         """Return what is known of a layer's outputs: on a cycle, what it declares."""
@@ -294,18 +298,12 @@ class LintContext:
             return []
         if self.onednn is not None and (self.document.problems or self.topology.problems):
             return []
-        layers, sources = self.graph.layers, self.topology.sources
         ends = [i for kind in SINKS for i in self.by_type.get(kind, ())]
-        needed = bytearray(len(layers))
-        while ends:
-            index = ends.pop()
-            if not needed[index]:
-                needed[index] = True
-                ends += [source[0] for source in sources[index] if source is not None]
+        needed = ancestors(self.topology, ends)
         return [
             index
-            for index, is_needed in enumerate(needed)
-            if not is_needed and layers[index].type != "Parameter"
+            for index, layer in enumerate(self.graph.layers)
+            if index not in needed and layer.type != "Parameter"
         ]
 
     @cached_property

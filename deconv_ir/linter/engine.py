@@ -98,13 +98,20 @@ def check_file(
     limits : Limits
     """
     name = str(path)
+    data = read_or_check(name, options, limits)
+    if isinstance(data, Result):
+        return data
+    return check_bytes(data, name, options, weights or weights_beside(path), limits)
+
+
+def read_or_check(file: str, options: Options, limits: Limits) -> bytes | Result:
+    """Return the bytes of a file; of one that cannot be read, the result that says so."""
     try:
-        data = read_file(path, limits)
+        return read_file(file, limits)
     except DeconvError as error:
-        document = Document(name)
+        document = Document(file)
         document.problems.append(error)
         return check_document(document, options)
-    return check_bytes(data, name, options, weights or weights_beside(path), limits)
 
 
 def check_bytes(

@@ -63,14 +63,10 @@ def fix_bytes(
         result = check(data, resume=False)
     best = data, result
     for _ in range(MAX_ROUNDS):
-        chosen = _without_overlaps(_applicable(result, unsafe))
-        source = None if result.document is None else result.document.source
-        if not chosen or not isinstance(source, Source):
+        edited = _edited(result, _applicable(result, unsafe))
+        if edited is None:
             break
-        try:
-            data = source.edited(chosen)
-        except ValueError:
-            break  # an encoding that does not lead back to the same bytes
+        data = edited
         result = check(data, resume=not unsafe)
         # A dim that is put right at one end of an edge no longer fits the other end, so a
         # round may leave as many findings as it mends.
@@ -97,13 +93,9 @@ def _corrected(data: bytes, result: Result, check: Callable[[bytes], Result]) ->
             for place, fix in result.fixes
             if result.findings[place].code == DIAGNOSED and result.findings[place].hint
         ]
-        source = None if result.document is None else result.document.source
-        if not diagnosed or not isinstance(source, Source):
+        changed = _edited(result, diagnosed)
+        if changed is None:
             break
-        try:
-            changed = source.edited(_without_overlaps(diagnosed))
-        except ValueError:
-            break  # an encoding that does not lead back to the same bytes
         after = check(changed)
         if len(after.findings) >= len(result.findings):
             break
@@ -114,6 +106,17 @@ def _corrected(data: bytes, result: Result, check: Callable[[bytes], Result]) ->
 def _applicable(result: Result, unsafe: bool) -> list[tuple[Edit, ...]]:
     """Return the edits of the fixes that may be applied."""
     return [fix.edits for _, fix in result.fixes if fix.safe or unsafe]
+
+
+def _edited(result: Result, fixes: list[tuple[Edit, ...]]) -> bytes | None:
+    """Return the bytes of a checked file with fixes made; None where none can be."""
+    source = None if result.document is None else result.document.source
+    if not fixes or not isinstance(source, Source):
+        return None
+    try:
+        return source.edited(_without_overlaps(fixes))
+    except ValueError:
+        return None  # an encoding that does not lead back to the same bytes
 
 
 def _without_overlaps(fixes: list[tuple[Edit, ...]]) -> list[Edit]:

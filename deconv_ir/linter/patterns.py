@@ -10,8 +10,11 @@ from deconv_ir.linter.constants import MAX_RANGE_BYTES, chunks, needed_bytes
 from deconv_ir.ops.constants.constant import Const
 
 if TYPE_CHECKING:
+    from deconv_ir.ir.geometry import Axis
     from deconv_ir.ir.graph import Layer
+    from deconv_ir.ir.operation import Infos
     from deconv_ir.linter.context import LintContext
+    from deconv_ir.ops.convolution.deconvolution import Deconvolution
 
 MAX_STEPS = 4
 """Layers between a constant and where it is used: Convert, Subtract, Multiply, Convert."""
@@ -26,17 +29,11 @@ def producer(context: LintContext, index: int, port: int = 0) -> int | None:
 
 def repeated(context: LintContext, *types: str) -> Iterator[tuple[int, Layer, int, Layer]]:
     """Iterate over valid layers of some types whose first input a layer of the same type gives."""
-    layers, sources = context.graph.layers, context.topology.sources
-    for kind in types:
-        for index in context.by_type.get(kind, ()):
-            source = sources[index][0] if sources[index] else None
-            if (
-                source is not None
-                and layers[source[0]].type == kind
-                and layers[index].operation.implemented
-                and index not in context.unfit
-            ):
-                yield index, layers[index], source[0], layers[source[0]]
+    layers = context.graph.layers
+    for index, layer in context.valid_layers(*types):
+        before = producer(context, index)
+        if before is not None and layers[before].type == layer.type:
+            yield index, layer, before, layers[before]
 
 
 def constant_before(
@@ -84,6 +81,17 @@ def real_elements(context: LintContext, index: int, port: int) -> tuple[float, .
     if const.size > MAX_RANGE_BYTES or not const.element_type.is_float:
         return None
     return tuple(float(x) for _, data in chunks(const, context.weights) for x in data)
+
+
+def kernel_axes(operation: Deconvolution, inputs: Infos) -> Iterator[tuple[int, Axis, int]]:
+    """Iterate over the spatial axes of a known kernel extent: number, attributes, extent."""
+    spatial = operation.spatial_count(inputs)
+    if spatial is None:
+        return
+    kernel = operation.views(inputs, spatial)[1].kernel
+    for number, (axis, extent) in enumerate(zip(operation.axes(spatial), kernel, strict=True)):
+        if isinstance(extent, int):
+            yield number, axis, extent
 
 
 def is_per_channel(shape: Shape, data: Shape) -> bool:

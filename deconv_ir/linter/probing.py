@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from deconv_ir.errors import DeconvError
 from deconv_ir.ir.geometry import Dim, Interval, bounds
-from deconv_ir.ir.graph import GraphLocation
+from deconv_ir.ir.graph import GraphLocation, ancestors
 from deconv_ir.ir.infer import infer, infer_layer
 from deconv_ir.ir.operation import TensorInfo
 from deconv_ir.ir.shapes import compatible
@@ -65,7 +65,7 @@ def contradictions(context: LintContext) -> list[Contradiction]:
     reported = _problems(context.inference)
     found: list[tuple[int, DeconvError | Finding, int]] = []
     for index, problem in problems.items():
-        before = _ancestors(context, index)
+        before = ancestors(context.topology, [index])
         parameters = dynamic & before
         if len(parameters) == 1 and not before & (problems.keys() - {index} | reported.keys()):
             (parameter,) = parameters
@@ -151,18 +151,6 @@ def _problems(inference: Inference) -> dict[int, DeconvError | Finding]:
         for found in problems
         if isinstance(found.place, GraphLocation) and found.place.layer is not None
     }
-
-
-def _ancestors(context: LintContext, index: int) -> set[int]:
-    """Return the layers that a layer depends on."""
-    found: set[int] = set()
-    ends = [index]
-    while ends:
-        at = ends.pop()
-        if at not in found:
-            found.add(at)
-            ends += [s[0] for s in context.topology.sources[at] if s is not None]
-    return found
 
 
 def _inputs(context: LintContext, index: int, inference: Inference) -> list[TensorInfo] | None:

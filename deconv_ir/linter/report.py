@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from deconv_ir.ir.graph import GraphLocation
+
 if TYPE_CHECKING:
     from deconv_ir.errors import DeconvError
     from deconv_ir.formats.edits import Edit
     from deconv_ir.ir.findings import Finding
-    from deconv_ir.ir.graph import GraphLocation
 
 
 class Fix(NamedTuple):
@@ -28,7 +29,7 @@ class Fix(NamedTuple):
 NO_FIX = Fix()
 
 
-class Report:
+class Report(NamedTuple):
     """One problem that a rule reports.
 
     Attributes
@@ -48,40 +49,27 @@ class Report:
         The layer that the library names, where it gives a line instead of a location.
     """
 
-    __slots__ = ("actual", "expected", "fix", "hint", "layer", "message", "place", "related")
-
-    def __init__(
-        self,
-        message: str,
-        place: GraphLocation | tuple[int, int] | None,
-        *,
-        expected: Any = None,
-        actual: Any = None,
-        hint: str | None = None,
-        fix: Fix = NO_FIX,
-        related: int | None = None,
-    ) -> None:
-        self.message = message
-        self.place = place
-        self.expected = expected
-        self.actual = actual
-        self.hint = hint
-        self.fix = fix
-        self.related = related
-        self.layer: str | None = None
+    message: str
+    place: GraphLocation | tuple[int, int] | None
+    expected: Any = None
+    actual: Any = None
+    hint: str | None = None
+    fix: Fix = NO_FIX
+    related: int | None = None
+    layer: str | None = None
 
     @classmethod
     def of(cls, found: DeconvError | Finding, fix: Fix = NO_FIX) -> Report:
         """Make a report of an error of the library, or of a finding of inference."""
         report = cls(
-            found.message,
-            found.place,
-            expected=found.expected,
-            actual=found.actual,
-            hint=found.hint,
-            fix=fix,
+            found.message, found.place, found.expected, found.actual, found.hint, fix
         )
-        if report.place is None and found.line is not None:
-            report.place = (-found.line, found.column or 0)
-            report.layer = found.layer
-        return report
+        if report.place is not None or found.line is None:
+            return report
+        return report._replace(place=(-found.line, found.column or 0), layer=found.layer)
+
+    def moved(self, **place: Any) -> Report:
+        """Return the report at another part of its layer: the fields of a `GraphLocation`."""
+        if not isinstance(self.place, GraphLocation):
+            return self
+        return self._replace(place=GraphLocation(layer=self.place.layer, **place))

@@ -6,13 +6,11 @@ import os
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from deconv_ir.errors import DeconvError, ResourceError
-from deconv_ir.formats.openvino_xml.document import Document
-from deconv_ir.formats.openvino_xml.entry import read_file
+from deconv_ir.errors import ResourceError
 from deconv_ir.formats.openvino_xml.weights import weights_beside
 from deconv_ir.ir.findings import plain
 from deconv_ir.limits import DEFAULT_LIMITS, Limits
-from deconv_ir.linter.engine import Result, check_bytes, check_document
+from deconv_ir.linter.engine import Result, check_bytes, read_or_check
 from deconv_ir.linter.options import Options
 
 PARALLEL_FILES = 8
@@ -49,12 +47,9 @@ class Job(NamedTuple):
 
 def check(job: Job) -> Result:
     """Check one file, or tell what an earlier check of the same bytes found."""
-    try:
-        data = read_file(job.file, job.limits)
-    except DeconvError as error:
-        document = Document(job.file)
-        document.problems.append(error)
-        return _light(check_document(document, job.options))
+    data = read_or_check(job.file, job.options, job.limits)
+    if isinstance(data, Result):
+        return _light(data)
     weights = job.weights_path
     if job.cache is None:
         return _light(check_bytes(data, job.file, job.options, weights, job.limits))

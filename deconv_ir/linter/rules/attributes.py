@@ -12,6 +12,7 @@ from deconv_ir.ir.geometry import PadMode, interior_taps
 from deconv_ir.ir.graph import GraphLocation, Layer
 from deconv_ir.linter.context import LintContext
 from deconv_ir.linter.edits import attribute_fix
+from deconv_ir.linter.patterns import kernel_axes
 from deconv_ir.linter.report import Fix, Report
 from deconv_ir.linter.rule import (
     ANY_DECONVOLUTION,
@@ -110,15 +111,14 @@ def _as_integers(text: str) -> str | None:
 
 def written_as_integers(found: DeconvError | Finding, context: LintContext) -> Report:
     """Add the edit, where no number has a fraction."""
-    report = Report.of(found)
     place = found.place
     if isinstance(place, GraphLocation) and None not in (place.layer, place.attribute):
         attributes = dict(context.graph.layers[place.layer or 0].attributes)
         integers = _as_integers(attributes.get(place.attribute or "", ""))
         if integers is not None:
             start, end = context.locator.span(place)
-            report.fix = Fix(((start, end, integers),), safe=True)
-    return report
+            return Report.of(found, Fix(((start, end, integers),), safe=True))
+    return Report.of(found)
 
 
 def is_auto_pad(found: DeconvError | Finding) -> bool:
@@ -128,11 +128,10 @@ def is_auto_pad(found: DeconvError | Finding) -> bool:
 
 def notset_as_explicit(found: DeconvError | Finding, context: LintContext) -> Report:
     """Add the edit for the one word whose meaning is certain."""
-    report = Report.of(found)
     place = found.place
-    if str(found.actual).strip().upper() == "NOTSET" and isinstance(place, GraphLocation):
-        report.fix = attribute_fix(context, place.layer or 0, "auto_pad", "explicit")
-    return report
+    if str(found.actual).strip().upper() != "NOTSET" or not isinstance(place, GraphLocation):
+        return Report.of(found)
+    return Report.of(found, attribute_fix(context, place.layer or 0, "auto_pad", "explicit"))
 
 
 def spelling_of_auto_pad(index: int, layer: Layer, context: LintContext) -> Iterator[Report]:
@@ -219,13 +218,8 @@ def unreached_outputs(
     index: int, layer: Layer, operation: Deconvolution, context: LintContext
 ) -> Iterator[Report]:
     """Compare, axis by axis, the remainders that the kernel reaches with the stride."""
-    inputs = context.inputs(index)
-    spatial = operation.spatial_count(inputs)
-    if spatial is None:
-        return
-    kernel = operation.views(inputs, spatial)[1].kernel
-    for axis, (attributes, extent) in enumerate(zip(operation.axes(spatial), kernel, strict=True)):
-        if not isinstance(extent, int) or extent < 1:
+    for axis, attributes, extent in kernel_axes(operation, context.inputs(index)):
+        if extent < 1:
             continue
         stride, dilation = attributes.stride, attributes.dilation
         taps = interior_taps(attributes, extent)

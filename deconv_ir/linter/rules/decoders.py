@@ -9,11 +9,7 @@ from deconv_ir.ir.geometry import Interval, PadMode, effective_kernel, interior_
 from deconv_ir.ir.graph import GraphLocation, Layer
 from deconv_ir.ir.shapes import Shape, dim_text, format_shape
 from deconv_ir.linter.context import LintContext
-from deconv_ir.linter.patterns import (
-    constant_before,
-    producer,
-    real_elements,
-)
+from deconv_ir.linter.patterns import constant_before, kernel_axes, producer, real_elements
 from deconv_ir.linter.report import Report
 from deconv_ir.linter.rule import (
     ANY_DECONVOLUTION,
@@ -39,14 +35,9 @@ def uneven_overlap(
     index: int, layer: Layer, operation: Deconvolution, context: LintContext
 ) -> Iterator[Report]:
     """Count the kernel elements that the outputs far from the borders sum, axis by axis."""
-    inputs = context.inputs(index)
-    spatial = operation.spatial_count(inputs)
-    if spatial is None:
-        return
-    kernel = operation.views(inputs, spatial)[1].kernel
     found = []
-    for axis, (attributes, extent) in enumerate(zip(operation.axes(spatial), kernel, strict=True)):
-        if not isinstance(extent, int) or extent < 1:
+    for axis, attributes, extent in kernel_axes(operation, context.inputs(index)):
+        if extent < 1:
             continue
         taps = interior_taps(attributes, extent)
         if not taps.unreached and taps.fewest < taps.most:
@@ -67,13 +58,9 @@ def same_without_output_shape(
 ) -> Iterator[Report]:
     """Look for same_upper and same_lower where the pads are 0 and the extents not stride*X."""
     inputs = context.inputs(index)
-    spatial = operation.spatial_count(inputs)
-    if operation.auto_pad not in SAME or len(inputs) > 2 or spatial is None:
+    if operation.auto_pad not in SAME or len(inputs) > 2:
         return
-    kernel = operation.views(inputs, spatial)[1].kernel
-    for axis, (attributes, extent) in enumerate(zip(operation.axes(spatial), kernel, strict=True)):
-        if not isinstance(extent, int):
-            continue
+    for axis, attributes, extent in kernel_axes(operation, inputs):
         reach = effective_kernel(extent, attributes.dilation) + attributes.output_padding
         surplus = reach - attributes.stride
         if surplus:
@@ -90,9 +77,9 @@ def same_without_output_shape(
 
 def wrong_quantization_axis(context: LintContext) -> Iterator[Report]:
     """Look for ranges and scales along the input channels of a transposed convolution's filter."""
-    for index, layer in context.layers(*DECONVOLUTION):
+    for index, layer in context.valid_layers(*DECONVOLUTION):
         at = producer(context, index, 1)
-        if at is None or context.graph.layers[at].type == "Const" or index in context.unfit:
+        if at is None or context.graph.layers[at].type == "Const":
             continue
         filter_shape = context.inputs(index)[1].shape or ()
         for _ in range(4):  # Convert, Subtract, Multiply, and one to spare
@@ -147,9 +134,7 @@ def reversed_ranges(which: int) -> Any:
     port = 1 + 2 * which
 
     def check(context: LintContext) -> Iterator[Report]:
-        for index, _ in context.layers("FakeQuantize"):
-            if index in context.unfit:
-                continue
+        for index, _ in context.valid_layers("FakeQuantize"):
             low, high = (real_elements(context, index, port + side) for side in (0, 1))
             if not low or not high or (len(low) != len(high) and 1 not in (len(low), len(high))):
                 continue
@@ -172,7 +157,7 @@ def reversed_ranges(which: int) -> Any:
 def bias_along_width(context: LintContext) -> Iterator[Report]:
     """Look for constants with an element for each channel that are added along the last axis."""
     layers, sources = context.graph.layers, context.topology.sources
-    for index in context.by_type.get("Add", ()):
+    for index, _ in context.valid_layers("Add"):
         for port, source in enumerate(sources[index]):
             if source is None or layers[source[0]].type not in ("Const", "Convert"):
                 continue
@@ -186,8 +171,6 @@ def bias_along_width(context: LintContext) -> Iterator[Report]:
                 and len(data) > 2
                 and bias[0] == data[1] != 1
                 and constant_before(context, index, port)
-                and layers[index].operation.implemented
-                and index not in context.unfit
             ):
                 wanted = (1, bias[0], *[1] * (len(data) - 2))
                 yield Report(

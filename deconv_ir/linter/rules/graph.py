@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING
 
 from deconv_ir.errors import DeconvError
 from deconv_ir.ir.findings import Finding
-from deconv_ir.ir.graph import GraphLocation
+from deconv_ir.ir.graph import GraphLocation, Source
 from deconv_ir.ir.shapes import Shape, compatible, declared_form, format_shape
 from deconv_ir.linter.context import SINKS, LintContext
 from deconv_ir.linter.edits import dims_fix, type_fix
@@ -15,8 +16,8 @@ from deconv_ir.linter.report import Fix, Report
 from deconv_ir.linter.rule import ERROR, WARNING, Rule
 from deconv_ir.ops import find_operation
 
-Source = tuple[int, int]
-"""Index of a layer, and of the output that an edge begins at."""
+if TYPE_CHECKING:
+    from deconv_ir.linter.rule import Check
 
 
 def repeated_names(context: LintContext) -> Iterator[Report]:
@@ -62,13 +63,20 @@ def unneeded_layers(context: LintContext) -> Iterator[Report]:
         )
 
 
-def edges_of_unequal_dims(context: LintContext) -> Iterator[Report]:
-    """Look at the edges whose ends declare different things."""
-    for index, port, source in context.unequal_edges:
-        yield from _dims_of_edge(context, index, port, source)
+def on_unequal_edges(
+    check: Callable[[LintContext, int, int, Source], Iterator[Report]],
+) -> Check:
+    """Make a check of files out of one of edges whose ends declare different things."""
+
+    def check_file(context: LintContext) -> Iterator[Report]:
+        for index, port, source in context.unequal_edges:
+            yield from check(context, index, port, source)
+
+    return check_file
 
 
-def _dims_of_edge(context: LintContext, index: int, port: int, source: Source) -> Iterator[Report]:
+@on_unequal_edges
+def unequal_dims(context: LintContext, index: int, port: int, source: Source) -> Iterator[Report]:
     """Compare the dims at the ends of an edge, and tell which end is wrong."""
     layers = context.graph.layers
     producer, consumer = layers[source[0]], layers[index]
@@ -108,13 +116,8 @@ def _first_difference(stated: Shape, wanted: Shape) -> int | None:
     return next((axis for axis, (a, b) in enumerate(pairs) if a != b), None)
 
 
-def edges_of_unequal_precisions(context: LintContext) -> Iterator[Report]:
-    """Look at the edges whose ends declare different things."""
-    for index, port, source in context.unequal_edges:
-        yield from _precisions_of_edge(context, index, port, source)
-
-
-def _precisions_of_edge(
+@on_unequal_edges
+def unequal_precisions(
     context: LintContext, index: int, port: int, source: Source
 ) -> Iterator[Report]:
     """Compare the precisions at the ends of an edge."""
@@ -179,10 +182,8 @@ def numbers_of_outputs(context: LintContext) -> Iterator[Report]:
 def at_the_surplus_output(found: DeconvError | Finding, context: LintContext) -> Report:
     """Point at the first output too many."""
     report = Report.of(found)
-    place = found.place
-    if found.rule == "output-count" and isinstance(place, GraphLocation):
-        report.place = GraphLocation(layer=place.layer, side="output", port=found.expected)
-    return report
+    is_output = found.rule == "output-count"
+    return report.moved(side="output", port=found.expected) if is_output else report
 
 
 def unknown_operations(context: LintContext) -> Iterator[Report]:
@@ -369,7 +370,7 @@ RULES = (
         """,
         when="unequal_edges",
         fix="declares the computed dims at the wrong end",
-        check=edges_of_unequal_dims,
+        check=unequal_dims,
     ),
     Rule(
         "IR210",
@@ -391,7 +392,7 @@ RULES = (
         """,
         when="unequal_edges",
         fix="declares the precision that the tensor has",
-        check=edges_of_unequal_precisions,
+        check=unequal_precisions,
     ),
     Rule(
         "IR211",

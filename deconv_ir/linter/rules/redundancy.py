@@ -18,24 +18,11 @@ from deconv_ir.linter.report import Report
 from deconv_ir.linter.rule import INFO, Rule
 from deconv_ir.ops.convolution.views import OUTPUT_CHANNEL_AXES
 
-ACTIVATIONS: Final = (
-    "Clamp",
-    "Elu",
-    "Gelu",
-    "HSigmoid",
-    "HSwish",
-    "LogSoftmax",
-    "Mish",
-    "PReLU",
-    "ReLU",
-    "Selu",
-    "Sigmoid",
-    "SoftMax",
-    "SoftPlus",
-    "SoftSign",
-    "Swish",
-    "Tanh",
+_NAMES: Final = (
+    "Clamp Elu Gelu HSigmoid HSwish LogSoftmax Mish PReLU ReLU Selu Sigmoid SoftMax SoftPlus "
+    "SoftSign Swish Tanh"
 )
+ACTIVATIONS: Final = tuple(_NAMES.split())
 IDEMPOTENT: Final = ("Clamp", "ReLU")
 """Activations that change nothing when they are applied again."""
 
@@ -43,14 +30,12 @@ IDEMPOTENT: Final = ("Clamp", "ReLU")
 def unfolded_normalization(context: LintContext) -> Iterator[Report]:
     """Look for per-channel factors right behind a convolution with a constant filter."""
     layers, counts = context.graph.layers, context.use_counts
-    for index, layer in context.layers("BatchNormInference", "Multiply"):
+    for index, layer in context.valid_layers("BatchNormInference", "Multiply"):
         inputs = type(layer.operation).inputs
         sides = (inputs.index("data"),) if "data" in inputs else (0, 1)
         for port in sides:
             others = [k for k in range(len(layer.inputs)) if k != port]
-            if index in context.unfit or not all(
-                constant_before(context, index, k) for k in others
-            ):
+            if not all(constant_before(context, index, k) for k in others):
                 continue
             at = behind_bias(context, producer(context, index, port))
             if (

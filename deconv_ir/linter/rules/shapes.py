@@ -151,32 +151,26 @@ def contradictions(context: LintContext) -> Iterator[Report]:
 
 def at_the_channels(found: DeconvError | Finding, context: LintContext) -> Report:
     """Point at the channels of the data."""
-    report = Report.of(found)
     place = found.place
-    if isinstance(place, GraphLocation) and place.layer is not None:
-        operation = context.graph.layers[place.layer].operation
-        shape = context.inputs(place.layer)[0].shape or ()
-        axis = len(shape) - 1 if getattr(operation, "channels_last", False) else 1
-        report.place = GraphLocation(layer=place.layer, side="input", port=0, axis=axis)
-    return report
+    if not isinstance(place, GraphLocation) or place.layer is None:
+        return Report.of(found)
+    operation = context.graph.layers[place.layer].operation
+    shape = context.inputs(place.layer)[0].shape or ()
+    axis = len(shape) - 1 if getattr(operation, "channels_last", False) else 1
+    return Report.of(found).moved(side="input", port=0, axis=axis)
 
 
 def at_the_requested_shape(found: DeconvError | Finding, context: LintContext) -> Report:
     """Point at the input that requests the shape, unless an attribute does."""
     report = Report.of(found)
-    place = found.place
-    if isinstance(place, GraphLocation) and place.layer is not None and place.attribute is None:
-        report.place = GraphLocation(layer=place.layer, side="input", port=2)
-    return report
+    by_attribute = getattr(found.place, "attribute", None) is not None
+    return report if by_attribute else report.moved(side="input", port=2)
 
 
 def at_the_pads(found: DeconvError | Finding, context: LintContext) -> Report:
     """Point at what makes the output too short."""
     report = Report.of(found)
-    place = found.place
-    if found.rule == "negative-extent" and isinstance(place, GraphLocation):
-        report.place = GraphLocation(layer=place.layer, attribute="pads_begin")
-    return report
+    return report.moved(attribute="pads_begin") if found.rule == "negative-extent" else report
 
 
 RULES = (

@@ -209,9 +209,7 @@ def _filters(context: LintContext) -> Iterator[tuple[int, Const, tuple[int, ...]
     Multiply.
     """
     seen = set()
-    for index, layer in context.layers(*OUTPUT_CHANNEL_AXES):
-        if index in context.unfit:
-            continue
+    for index, layer in context.valid_layers(*OUTPUT_CHANNEL_AXES):
         axes = OUTPUT_CHANNEL_AXES[layer.type]
         found = constant_before(context, index, 1, ("Convert", "Multiply"))
         if found is None or (found[0], axes) in seen or not is_readable(context, found[1]):
