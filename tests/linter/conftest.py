@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import re
+import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
 import pytest
+from deconv_cli.common import run_command
+from deconv_cli.lint import command
 
 from deconv_ir.ir.findings import Finding
 from deconv_ir.linter.engine import Result, check_file
@@ -104,3 +108,63 @@ def block() -> str:
 @pytest.fixture
 def block_weights() -> bytes:
     return WEIGHTS
+
+
+class Done(NamedTuple):
+    code: int
+    out: str
+    err: str
+
+
+Lint = Callable[..., Done]
+
+
+@pytest.fixture
+def lint(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> Lint:
+    """Run deconv-lint in an empty folder, with a cache of its own."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / ".cache"))
+
+    def run(*arguments: str) -> Done:
+        monkeypatch.setattr(sys, "argv", ["deconv-lint", *arguments])
+        with pytest.raises(SystemExit) as done:
+            run_command(command)
+        streams = capsys.readouterr()
+        assert isinstance(done.value.code, int)
+        return Done(done.value.code, streams.out, streams.err)
+
+    return run
+
+
+@pytest.fixture
+def bad(tmp_path: Path, block: str, block_weights: bytes) -> Path:
+    """An IR with two mistakes, both in declared dims."""
+    path = tmp_path / "models/bad.xml"
+    path.parent.mkdir()
+    path.write_text(with_wrong_dim(block))
+    path.with_suffix(".bin").write_bytes(block_weights)
+    return path
+
+
+@pytest.fixture
+def good(tmp_path: Path, block: str, block_weights: bytes) -> Path:
+    path = tmp_path / "models/good.xml"
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(block)
+    path.with_suffix(".bin").write_bytes(block_weights)
+    return path
+
+
+def with_wrong_dim(text: str) -> str:
+    """Declare 10 rows, of 9, at both ends of the last edge, and 12 columns at one."""
+    at = text.index('names="y"')
+    tail = text[at:].replace("<dim>9</dim>", "<dim>10</dim>", 2)
+    result = tail.index('type="Result"')
+    return text[:at] + tail[:result] + tail[result:].replace("<dim>11</dim>", "<dim>12</dim>")
+
+
+def line_of(path: Path, part: str, after: str) -> int:
+    text = path.read_text()
+    return text[: text.index(part, text.index(after))].count("\n") + 1
