@@ -8,6 +8,7 @@ import os
 import signal
 import sys
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Any, BinaryIO, NoReturn
 
 import click
@@ -213,11 +214,30 @@ def run_and_leave(command: click.Command) -> NoReturn:
         os._exit(done.code if isinstance(done.code, int) else EXIT_OK)
 
 
+def run_model_command(command: click.Command) -> NoReturn:
+    """Run a command that may run a model, and end the process."""
+    # The kernels have threads of their own.  Those of NumPy's BLAS would take a
+    # third of its import to start, and spin beside ours after each product.
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    run_and_leave(command)
+
+
 def standard_input() -> BinaryIO:
     """Return it, for bytes."""
     if sys.stdin is None:
         raise Mistake("standard input is closed")
     return sys.stdin.buffer
+
+
+def read_standard_input(limit: int) -> bytes:
+    """Return it; of more than `limit` bytes one more, so that it is rejected as too large."""
+    return standard_input().read(limit + 1)
+
+
+def require_absent(path: Path, force: bool) -> None:
+    """Require that a file is not there, or may be overwritten."""
+    if path.exists() and not force:
+        raise Mistake(f"{path} already exists (use --force to overwrite)")
 
 
 def _occupy_standard_streams() -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+from deconv_ir.compare.tensors import absolute_errors
+
 if TYPE_CHECKING:
     from deconv_ir.ir.dtypes import Array
 
@@ -103,8 +105,4 @@ def _errors(actual: Array, expected: Array) -> tuple[Array, Array]:
         a, b = actual.astype(object), expected.astype(object)
         return abs(a - b).astype(np.float64), abs(b).astype(np.float64)
     a, b = actual.astype(np.float64), expected.astype(np.float64)
-    with np.errstate(all="ignore"):
-        error = np.abs(a - b)
-    error[(a == b) | (np.isnan(a) & np.isnan(b))] = 0.0
-    error[np.isnan(error)] = np.inf
-    return error, np.abs(b)
+    return absolute_errors(a, b), np.abs(b)

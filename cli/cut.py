@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import os
 import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
 import click
 
-from .common import EXIT_OK, Mistake, run_and_leave
+from .common import EXIT_OK, Mistake, run_model_command
 from .completion import complete_tensors
-from .options import FILE, version_option
+from .options import CONTEXT, FILE, version_option
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -27,9 +26,7 @@ Exit codes: 0 done, 2 something is wrong with the model or the options.
 """
 
 
-@click.command(
-    "deconv-cut", epilog=EPILOG, context_settings={"help_option_names": ["-h", "--help"]}
-)
+@click.command("deconv-cut", epilog=EPILOG, context_settings=CONTEXT)
 @click.argument("model", metavar="MODEL", type=FILE)
 @click.option(
     "--from",
@@ -97,8 +94,7 @@ def command(
 
 def main() -> NoReturn:
     """Run the command; the entry point of the script."""
-    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # as deconv-run
-    run_and_leave(command)
+    run_model_command(command)
 
 
 if __name__ == "__main__":

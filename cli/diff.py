@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
-from .common import EXIT_DIFFERS, EXIT_OK, Mistake, note, run_and_leave
-from .options import FILE, version_option
+from .common import EXIT_DIFFERS, EXIT_OK, Mistake, note, run_model_command
+from .options import CONTEXT, FILE, SEMANTICS, array_options, semantics_option, version_option
 
 if TYPE_CHECKING:
     from deconv_ir import Model, ModelDifference
@@ -35,30 +34,12 @@ arrays or the options, 130 interrupted.
 """
 
 
-@click.command(
-    "deconv-diff", epilog=EPILOG, context_settings={"help_option_names": ["-h", "--help"]}
-)
+@click.command("deconv-diff", epilog=EPILOG, context_settings=CONTEXT)
 @click.argument("first", metavar="A.xml", type=FILE)
 @click.argument("second", metavar="[B.xml]", type=FILE, required=False)
-@click.option(
-    "--input",
-    "inputs",
-    multiple=True,
-    metavar="[NAME=]FILE",
-    help="Array for an input, as of deconv-run: both models run, and all tensors are compared.",
-)
-@click.option(
-    "--random-inputs",
-    type=click.IntRange(0),
-    metavar="SEED",
-    help="Seeded random arrays for the inputs that are not given.",
-)
-@click.option(
-    "--shape",
-    "shapes",
-    multiple=True,
-    metavar="[NAME=]SHAPE",
-    help="Shape of an input with dynamic dims, for --random-inputs. Repeatable.",
+@array_options(
+    use="both models run, and all tensors are compared.",
+    shape="Shape of an input with dynamic dims, for --random-inputs. Repeatable.",
 )
 @click.option(
     "--against",
@@ -79,16 +60,10 @@ arrays or the options, 130 interrupted.
     help="With --bisect: the tool. {model} stands for an IR, {inputs} for a .npz file to read, "
     "{outputs} for a .npz file to write, by output name.",
 )
-@click.option(
-    "--semantics",
-    type=click.Choice(["spec", "openvino"]),
-    default="spec",
-    show_default=True,
-    help="Rules to follow where the documents and the OpenVINO runtime differ.",
-)
+@semantics_option()
 @click.option(
     "--other-semantics",
-    type=click.Choice(["spec", "openvino"]),
+    type=click.Choice(SEMANTICS),
     help="The same for the second model. Default: those of the first.",
 )
 @click.option(
@@ -242,8 +217,7 @@ class Dumps(Mapping[str, Any]):
 
 def main() -> NoReturn:
     """Run the command; the entry point of the script."""
-    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # as deconv-run
-    run_and_leave(command)
+    run_model_command(command)
 
 
 if __name__ == "__main__":

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import importlib
-import os
 from typing import NoReturn
 
 import click
 
-from .common import run_and_leave
+from .common import run_model_command
 from .options import CONTEXT, version_option
 
 _COMMANDS = {
@@ -50,5 +49,4 @@ def command() -> None:
 
 def main() -> NoReturn:
     """Run the command that is named."""
-    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # as `run.main`
-    run_and_leave(command)
+    run_model_command(command)

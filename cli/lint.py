@@ -17,11 +17,20 @@ from .common import (
     FROM_STDIN,
     STREAM,
     Mistake,
+    read_standard_input,
     run_and_leave,
-    standard_input,
 )
 from .completion import complete_rule, complete_rules
-from .options import CONTEXT, FILE, OF_AN_IR, SEMANTICS, limit_options, version_option
+from .options import (
+    CONTEXT,
+    FILE,
+    OF_AN_IR,
+    SEMANTICS,
+    SEVERITIES,
+    limit_options,
+    version_option,
+    weights_option,
+)
 from .reporters import FORMAT, OUTPUT, Run, render, write
 
 if TYPE_CHECKING:
@@ -81,7 +90,7 @@ def _rules_option(name: str, text: str) -> Callable[[_Command], _Command]:
 @_rules_option("--extend-select", "Run these rules too.")
 @click.option(
     "--severity",
-    type=click.Choice(["error", "warning", "info"]),
+    type=click.Choice(SEVERITIES),
     help="Run rules of this severity and above. Default: warning.",
 )
 @click.option(
@@ -97,9 +106,7 @@ def _rules_option(name: str, text: str) -> Callable[[_Command], _Command]:
     metavar="NAME=SHAPE",
     help="Check whether the layers fit at another input shape, as in data=1,3,64,64.",
 )
-@click.option(
-    "--weights", metavar="FILE.bin", type=FILE, help="The .bin. Default: the one beside the .xml."
-)
+@weights_option()
 @click.option("--deep", is_flag=True, help="Read all weights: look for NaN and infinity.")
 @click.option("--fix", is_flag=True, help="Fix findings in place; the .bin is never changed.")
 @click.option(
@@ -334,7 +341,7 @@ def _check_stdin(options: Options, weights: str | None, name: str | None, limits
     from deconv_ir.formats.openvino_xml.weights import weights_beside
     from deconv_ir.linter.engine import check_bytes
 
-    data = standard_input().read(limits.xml_bytes + 1)
+    data = read_standard_input(limits.xml_bytes)
     beside = None if name is None else weights_beside(name)
     return check_bytes(data, name or FROM_STDIN, options, weights or beside, limits)
 

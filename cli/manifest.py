@@ -32,17 +32,8 @@ _PAUSE = 1.0
 CHANGE_NO_RESULT = frozenset(
     {"model", "weights", "inputs", "output", "expect", "rtol", "atol", "force", "resume"}
     | {"no_output", "save_inputs", "repeat", "warmup", "shapes", "random_inputs", "info"}
-    | {
-        "fail_fast",
-        "threads",
-        "memory_limit",
-        "tile",
-        "limits",
-        "explain_plan",
-        "profile",
-        "as_json",
-    }
-    | {"save_xml", "save_onednn", "tile", "workers", "scheduler", "scheduler_file"}
+    | {"fail_fast", "threads", "memory_limit", "tile", "limits", "explain_plan", "profile"}
+    | {"as_json", "save_xml", "save_onednn", "workers", "scheduler", "scheduler_file"}
     | {"verbose", "quiet", "strict"}
 )
 """Options by which no result can differ, or that are recorded in another way.

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from deconv_ir.errors import DeconvError
 
-from .common import FROM_STDIN, STREAM, Mistake, standard_input, warn
+from .common import FROM_STDIN, STREAM, Mistake, read_standard_input, warn
 from .hints import as_line
 from .onednn import overrides_of
 
@@ -24,8 +24,7 @@ def open_model(request: Request) -> Model:
 
     given: str | bytes = request.model
     if given == STREAM:
-        # One byte more than the limit, so that too large a model is rejected.
-        given = standard_input().read(request.limits.xml_bytes + 1)
+        given = read_standard_input(request.limits.xml_bytes)
     try:
         model = load(
             given,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from .common import EXIT_OK, STREAM, Mistake, note, standard_input
+from .common import EXIT_OK, STREAM, Mistake, note, read_standard_input, require_absent
 
 if TYPE_CHECKING:
     from deconv_ir import Model, Overrides
@@ -19,39 +19,30 @@ if TYPE_CHECKING:
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 
-OPTIONS = (
-    click.option(
+
+def _override(name: str, metavar: str, text: str) -> Callable[[_Command], _Command]:
+    text = f"oneDNN Graph file: {text}"
+    return click.option(name, default="", metavar=metavar, help=text)
+
+
+OPTIONS: tuple[Callable[[Any], Any], ...] = (
+    _override(
         "--in-shapes",
-        default="",
-        metavar="ID:SHAPE",
-        help="oneDNN Graph file: other shapes and layouts of inputs, as in "
-        "0:2x64x56x56*acdb+1:32x64x2x2.",
+        "ID:SHAPE",
+        "other shapes and layouts of inputs, as in 0:2x64x56x56*acdb+1:32x64x2x2.",
     ),
-    click.option(
+    _override(
         "--op-attrs",
-        default="",
-        metavar="ID:NAME:VALUE",
-        help="oneDNN Graph file: other attributes of operations, as in "
-        "0:strides:2x2*auto_pad:SAME_UPPER; undef removes one.",
+        "ID:NAME:VALUE",
+        "other attributes of operations, as in 0:strides:2x2*auto_pad:SAME_UPPER; undef removes "
+        "one.",
     ),
-    click.option(
-        "--op-kind",
-        default="",
-        metavar="ID:KIND",
-        help="oneDNN Graph file: other kinds of operations, as in 1:Maximum.",
-    ),
-    click.option(
-        "--mb",
-        default="",
-        metavar="N",
-        help="oneDNN Graph file: batch size; 0: as it is.",
-    ),
-    click.option(
+    _override("--op-kind", "ID:KIND", "other kinds of operations, as in 1:Maximum."),
+    _override("--mb", "N", "batch size; 0: as it is."),
+    _override(
         "--dt",
-        default="",
-        metavar="DTYPE",
-        help="oneDNN Graph file: element type of all floating-point tensors, as in bf16, or of "
-        "some, as in 0:f16+1:f16.",
+        "DTYPE",
+        "element type of all floating-point tensors, as in bf16, or of some, as in 0:f16+1:f16.",
     ),
     click.option(
         "--physical",
@@ -153,9 +144,8 @@ def convert(request: Request) -> int:
     assert target is not None, "one of the options was given"
     given: str | bytes = request.model
     if given == STREAM:
-        given = standard_input().read(request.limits.xml_bytes + 1)
-    if Path(target).exists() and not request.force:
-        raise Mistake(f"{target} already exists (use --force to overwrite)")
+        given = read_standard_input(request.limits.xml_bytes)
+    require_absent(Path(target), request.force)
     if request.save_xml is not None:
         written = to_openvino(given, target, request.limits, overrides_of(request))
     else:

@@ -17,6 +17,7 @@ _Command = TypeVar("_Command", bound=Callable[..., Any])
 
 CONTEXT = {"help_option_names": ["-h", "--help"]}
 SEMANTICS = ("spec", "openvino")
+SEVERITIES = ("error", "warning", "info")
 
 LIMITS = {
     "xml_bytes": "size of an IR's XML",
@@ -71,6 +72,51 @@ def semantics_option() -> Callable[[_Command], _Command]:
         show_default=True,
         help="Rules to follow where the documents and the OpenVINO runtime differ.",
     )
+
+
+def weights_option() -> Callable[[_Command], _Command]:
+    """Make the option --weights of commands that check a model."""
+    text = "The .bin. Default: the one beside the .xml."
+    return click.option("--weights", metavar="FILE.bin", type=FILE, help=text)
+
+
+def severity_option(text: str) -> Callable[[_Command], _Command]:
+    """Make the option --severity; deconv-lint, whose settings may name one, has its own."""
+    return click.option(
+        "--severity",
+        type=click.Choice(SEVERITIES),
+        default="warning",
+        show_default=True,
+        help=text,
+    )
+
+
+def array_options(use: str, shape: str) -> Callable[[_Command], _Command]:
+    """Make the options --input, --random-inputs and --shape of commands that may run a model.
+
+    The help says of --input what the arrays are for, `use`, and of --shape `shape`.
+    """
+
+    def decorate(command: _Command) -> _Command:
+        arrays = click.option(
+            "--input",
+            "inputs",
+            multiple=True,
+            metavar="[NAME=]FILE",
+            help=f"Array for an input, as of deconv-run: {use}",
+        )
+        drawn = click.option(
+            "--random-inputs",
+            type=click.IntRange(0),
+            metavar="SEED",
+            help="Seeded random arrays for the inputs that are not given.",
+        )
+        shapes = click.option(
+            "--shape", "shapes", multiple=True, metavar="[NAME=]SHAPE", help=shape
+        )
+        return arrays(drawn(shapes(command)))
+
+    return decorate
 
 
 def tolerance_options(rtol: float, atol: float) -> Callable[[_Command], _Command]:

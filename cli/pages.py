@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from .common import FROM_STDIN, STREAM, standard_input
+from .common import FROM_STDIN, STREAM, read_standard_input
 
 if TYPE_CHECKING:
     from deconv_ir.limits import Limits
@@ -20,8 +20,7 @@ def read_model(model: str, limits: Limits) -> tuple[bytes, str]:
     from deconv_ir.formats.openvino_xml.entry import read_file
 
     if model == STREAM:
-        # One byte more than the limit, so that too large a model is rejected.
-        return standard_input().read(limits.xml_bytes + 1), FROM_STDIN
+        return read_standard_input(limits.xml_bytes), FROM_STDIN
     return bytes(read_file(model, limits)), model
 
 

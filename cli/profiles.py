@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from deconv_ir.formats.files import output_errors, replace_file
 
-from .common import Mistake
+from .common import Mistake, require_absent
 
 if TYPE_CHECKING:
     from deconv_ir.execute.profile import Profile
@@ -21,8 +21,7 @@ def start_profile(request: Request) -> Profile | None:
         return None
     if request.profile:
         trace = Path(request.profile)
-        if trace.exists() and not request.force:
-            raise Mistake(f"{trace} already exists (use --force to overwrite)")
+        require_absent(trace, request.force)
         if not trace.parent.is_dir():
             raise Mistake(f"--profile {trace}: directory {trace.parent} does not exist")
     from deconv_ir.execute.profile import Profile

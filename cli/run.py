@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import gc
-import os
 import time
 from typing import Any, NoReturn
 
 import click
 
-from .common import run_and_leave
+from .common import run_model_command
 from .completion import complete_layers, complete_tensors
 from .onednn import alternatives, convert, onednn_options
 from .options import (
@@ -279,10 +278,7 @@ def _run_one(request: Request) -> int:
 
 def main() -> NoReturn:
     """Run the command; the entry point of the script."""
-    # The kernels have threads of their own.  Those of NumPy's BLAS would take a
-    # third of its import to start, and spin beside ours after each product.
-    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-    run_and_leave(command)
+    run_model_command(command)
 
 
 if __name__ == "__main__":

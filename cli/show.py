@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
-from .common import EXIT_OK, STREAM, Mistake, run_and_leave
+from .common import EXIT_OK, STREAM, Mistake, run_model_command
 from .options import (
     CONTEXT,
     FILE,
     OF_AN_IR,
+    array_options,
     limit_options,
     parse_size,
     semantics_option,
+    severity_option,
     version_option,
+    weights_option,
 )
 from .pages import progress, read_model, write
 
@@ -55,36 +57,12 @@ written, 130 interrupted.
     "--format", "form", type=click.Choice(FORMATS), help="Default: by the ending of --output; html."
 )
 @click.option("--force", is_flag=True, help="Overwrite the output.")
-@click.option(
-    "--weights", metavar="FILE.bin", type=FILE, help="The .bin. Default: the one beside the .xml."
-)
+@weights_option()
 @semantics_option()
-@click.option(
-    "--severity",
-    type=click.Choice(["error", "warning", "info"]),
-    default="warning",
-    show_default=True,
-    help="Show findings of this severity and above.",
-)
-@click.option(
-    "--input",
-    "inputs",
-    multiple=True,
-    metavar="[NAME=]FILE",
-    help="Array for an input, as of deconv-run: the model runs, and its tensors are drawn.",
-)
-@click.option(
-    "--random-inputs",
-    type=click.IntRange(0),
-    metavar="SEED",
-    help="Seeded random arrays for the inputs that are not given.",
-)
-@click.option(
-    "--shape",
-    "shapes",
-    multiple=True,
-    metavar="[NAME=]SHAPE",
-    help="Shape of an input with dynamic dims, which the page shows. Repeatable.",
+@severity_option("Show findings of this severity and above.")
+@array_options(
+    use="the model runs, and its tensors are drawn.",
+    shape="Shape of an input with dynamic dims, which the page shows. Repeatable.",
 )
 @click.option(
     "--other-input",
@@ -128,7 +106,7 @@ def command(
     gives a page with its findings.
     """
     form = form or _form_of(output)
-    target = output or f"{_stem(model)}.{form}"
+    target = output or f"{'model' if model == STREAM else Path(model).stem}.{form}"
     from deconv_ir.formats.openvino_xml.weights import weights_beside
     from deconv_ir.linter.options import choose
     from deconv_ir.view.subject import read_subject
@@ -153,7 +131,12 @@ def command(
     extras: dict[str, Any] = {}
     if running["shapes"] or runs(running):
         subject, extras = run_model(data, beside, subject, running, quiet)
-    page = _page(subject, extras, quiet) if form == "html" else _picture(subject, form)
+    if form == "html":
+        from deconv_ir.view.page import write_page
+
+        page = write_page(subject, extras, None if quiet else progress()).encode()
+    else:
+        page = _picture(subject, form)
     write(page, target)
     if not quiet and target != STREAM:
         layers = 0 if subject.graph is None else len(subject.graph.layers)
@@ -172,12 +155,6 @@ def _read_too(running: Mapping[str, Any]) -> Iterator[str]:
         yield from (text, text.rpartition("=")[2])
     if running["against"] is not None:
         yield running["against"]
-
-
-def _page(subject: Subject, extras: dict[str, Any], quiet: bool) -> bytes:
-    from deconv_ir.view.page import write_page
-
-    return write_page(subject, extras, None if quiet else progress()).encode()
 
 
 def _picture(subject: Subject, form: str) -> bytes:
@@ -202,14 +179,9 @@ def _form_of(output: str | None) -> str:
     return ending if ending in FORMATS else "html"
 
 
-def _stem(model: str) -> str:
-    return "model" if model == STREAM else Path(model).stem
-
-
 def main() -> NoReturn:
     """Run the command; the entry point of the script."""
-    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # as deconv-run
-    run_and_leave(command)
+    run_model_command(command)
 
 
 if __name__ == "__main__":

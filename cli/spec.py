@@ -14,6 +14,7 @@ from .options import (
     OF_A_DOCUMENT,
     limit_options,
     semantics_option,
+    severity_option,
     tolerance_options,
     version_option,
 )
@@ -52,13 +53,7 @@ def command() -> None:
 @document_options
 @FORMAT
 @OUTPUT
-@click.option(
-    "--severity",
-    type=click.Choice(["error", "warning", "info"]),
-    default="warning",
-    show_default=True,
-    help="Findings of this severity and above give exit code 1.",
-)
+@severity_option("Findings of this severity and above give exit code 1.")
 @click.option("--exit-zero", is_flag=True, help="Exit with 0 even if there are findings.")
 @click.option("-v", "--verbose", is_flag=True, help="Also show the formulas of right examples.")
 @click.option("-q", "--quiet", is_flag=True, help="Print only problems.")

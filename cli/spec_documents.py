@@ -31,8 +31,8 @@ from .common import (
     EXIT_OK,
     FROM_STDIN,
     STREAM,
+    read_standard_input,
     report_error,
-    standard_input,
 )
 from .diffs import unified_diff
 from .reporters import Run, Tool, render
@@ -72,7 +72,7 @@ def expand(paths: Sequence[str]) -> Iterator[str]:
 
 def _open(path: str, limits: Limits) -> Document:
     if path == STREAM:
-        data = standard_input().read(limits.document_bytes + 1)
+        data = read_standard_input(limits.document_bytes)
         if len(data) > limits.document_bytes:
             raise DeconvError(
                 f"larger than the limit of {limits.document_bytes} bytes", file=FROM_STDIN

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from deconv_ir.errors import OutputError
 from deconv_ir.formats import npy, npz
 
-from .common import STREAM, Mistake
+from .common import STREAM, Mistake, require_absent
 
 if TYPE_CHECKING:
     from deconv_ir.ir.dtypes import Array
@@ -64,11 +64,10 @@ def output_targets(
         raise Mistake(f"{option} {where}: directory {folder} does not exist")
     for target in dict.fromkeys(targets.values()):
         guard.allow(option, target)
-        if target is not None and target.exists():
-            if target.is_dir():
-                raise Mistake(f"{target} is a directory")
-            if not force:
-                raise Mistake(f"{target} already exists (use --force to overwrite)")
+        if target is not None and target.is_dir():
+            raise Mistake(f"{target} is a directory")
+        if target is not None:
+            require_absent(target, force)
     return targets
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import abc
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -92,7 +93,7 @@ def _names(layer: Layer, output: int) -> Iterator[str]:
     yield f"{layer.name}:{output}"
 
 
-class _Grouped:
+class _Grouped(abc.ABC):
     """A runtime that computes some tensors at a time, through added outputs."""
 
     def __init__(self, wanted: Sequence[Source], sizes: Mapping[Source, int]) -> None:
@@ -105,9 +106,9 @@ class _Grouped:
             self.ready = self.compute(self.groups.pop(0))
         return self.ready.pop(source)
 
+    @abc.abstractmethod
     def compute(self, group: Sequence[Source]) -> dict[Source, Array]:
         """Run the network once, for these tensors."""
-        raise NotImplementedError
 
 
 def _groups(wanted: Sequence[Source], sizes: Mapping[Source, int]) -> Iterator[list[Source]]:

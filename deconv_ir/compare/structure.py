@@ -107,6 +107,16 @@ def compare_structure(
     )
 
 
+class _Partners(NamedTuple):
+    """A layer of each model, of which one is the other's partner."""
+
+    a: Layer
+    b: Layer
+
+    def differ(self, aspect: Aspect, message: str, left: str = "", right: str = "") -> Difference:
+        return Difference(aspect, self.a.label, message, left, right, self.a.line, self.b.line)
+
+
 class _Comparer:
     def __init__(
         self,
@@ -132,8 +142,8 @@ class _Comparer:
         explained = {k for fold in self.folded for k in (*fold.steps_a, *fold.constants_a)}
         explained_b = {k for fold in self.folded for k in (*fold.steps_b, *fold.constants_b)}
         for fold in self.folded:
-            layer = self.a.layer(fold.at_a)
-            yield self._difference(Aspect.FOLDED, layer, self.b.layer(fold.at_b), fold.message)
+            both = _Partners(self.a.layer(fold.at_a), self.b.layer(fold.at_b))
+            yield both.differ(Aspect.FOLDED, fold.message)
         rank = {index: place for place, index in enumerate(self.a.nodes)}
         for index in self.matching.removed:
             if index not in explained:
@@ -146,11 +156,6 @@ class _Comparer:
                 yield from self._layers(i, j)
         yield from self._whole()
 
-    def _difference(
-        self, aspect: Aspect, a: Layer, b: Layer, message: str, left: str = "", right: str = ""
-    ) -> Difference:
-        return Difference(aspect, a.label, message, left, right, a.line, b.line)
-
     def _alone(self, aspect: Aspect, network: Network, index: int) -> Difference:
         """Report a layer that one model has; a constant, as the one that uses it has it."""
         layer = network.layer(index)
@@ -162,41 +167,35 @@ class _Comparer:
 
     def _layers(self, i: int, j: int) -> Iterator[Difference]:
         """Compare two layers that are partners."""
-        a, b = self.a.layer(i), self.b.layer(j)
+        both = a, b = _Partners(self.a.layer(i), self.b.layer(j))
         if a.name != b.name:
-            yield self._difference(Aspect.NAME, a, b, "renamed", repr(a.name), repr(b.name))
+            yield both.differ(Aspect.NAME, "renamed", repr(a.name), repr(b.name))
         elif self.a.kind(i) != "Const" or a.type == b.type:
             for port_a, port_b in zip(a.outputs, b.outputs, strict=False):
                 if port_a.names != port_b.names:
-                    yield self._difference(
-                        Aspect.NAME,
-                        a,
-                        b,
-                        "tensor name",
-                        *(", ".join(p.names) for p in (port_a, port_b)),
-                    )
+                    names = (", ".join(p.names) for p in (port_a, port_b))
+                    yield both.differ(Aspect.NAME, "tensor name", *names)
         constant_a, constant_b = self.a.constants.get(i), self.b.constants.get(j)
-        own = list(self._operations(a, b) if constant_a is None or constant_b is None else ())
+        own = list(self._operations(both) if constant_a is None or constant_b is None else ())
         if constant_a is not None and constant_b is not None:
-            own += self._constants(a, b, constant_a, constant_b)
-        own += self._edges(i, j, a, b)
-        own += self._bodies(i, j, a, b)
+            own += self._constants(both, constant_a, constant_b)
+        own += self._edges(i, j, both)
+        own += self._bodies(i, j, both)
         yield from own
         if not own:
-            yield from self._shapes(i, j, a, b)
+            yield from self._shapes(i, j, both)
         # A Convert of a constant carries notes of its own.
         notes = (a.extra_attributes, _extras(a)), (b.extra_attributes, _extras(b))
         if notes[0] != notes[1] and (a.type == b.type or constant_a is None):
-            yield self._difference(Aspect.RT_INFO, a, b, "rt_info", *map(_infos, (a, b)))
+            yield both.differ(Aspect.RT_INFO, "rt_info", *map(_infos, (a, b)))
 
-    def _operations(self, a: Layer, b: Layer) -> Iterator[Difference]:
+    def _operations(self, both: _Partners) -> Iterator[Difference]:
+        a, b = both
         if a.type != b.type:
-            yield self._difference(Aspect.TYPE, a, b, "type", a.type, b.type)
+            yield both.differ(Aspect.TYPE, "type", a.type, b.type)
             return
         if a.version != b.version:
-            yield self._difference(
-                Aspect.VERSION, a, b, "version", a.version or "", b.version or ""
-            )
+            yield both.differ(Aspect.VERSION, "version", a.version or "", b.version or "")
         left, right = _attributes(a), _attributes(b)
         for name in dict.fromkeys((*left, *right)):
             # An attribute that one version lacks differs where the other's is not the default.
@@ -206,10 +205,11 @@ class _Comparer:
                 and not (one is None and _is_default(b, name))
                 and not (other is None and _is_default(a, name))
             ):
-                yield self._difference(Aspect.ATTRIBUTE, a, b, name, one or "", other or "")
+                yield both.differ(Aspect.ATTRIBUTE, name, one or "", other or "")
 
-    def _bodies(self, i: int, j: int, a: Layer, b: Layer) -> Iterator[Difference]:
+    def _bodies(self, i: int, j: int, both: _Partners) -> Iterator[Difference]:
         """Compare the graphs that two layers run, and how these are joined to the layers."""
+        a, b = both
         networks = zip(self.a.bodies(i), self.b.bodies(j), strict=False)
         bodies = zip(a.operation.bodies, b.operation.bodies, strict=False)
         for (left, right), (body_a, body_b) in zip(networks, bodies, strict=True):
@@ -217,31 +217,29 @@ class _Comparer:
             own = {index: index for index in range(len(body_a.graph.layers))}
             if _joints(body_a, own) != _joints(body_b, {j: i for i, j in matching.pairs.items()}):
                 message = f"port map or back edges of the {body_a.name} differ"
-                yield self._difference(Aspect.EDGE, a, b, message)
+                yield both.differ(Aspect.EDGE, message)
             for found in compare_structure(left, right, matching, (), self.ignore, self.tolerance):
                 place = f"{a.name}/{body_a.name}"
                 yield found._replace(layer=f"{place}: {found.layer}" if found.layer else place)
 
     def _constants(
-        self, a: Layer, b: Layer, left: StoredConstant, right: StoredConstant
+        self, both: _Partners, left: StoredConstant, right: StoredConstant
     ) -> Iterator[Difference]:
         shape_a, shape_b = left.operation.shape, right.operation.shape
         if shape_a != shape_b:
-            yield self._difference(
-                Aspect.ATTRIBUTE, a, b, "shape", format_shape(shape_a), format_shape(shape_b)
+            yield both.differ(
+                Aspect.ATTRIBUTE, "shape", format_shape(shape_a), format_shape(shape_b)
             )
         elif Aspect.WEIGHTS not in self.ignore:
             message = compare_weights(self.a, left, self.b, right, self.tolerance)
             if message is not None:
-                yield self._difference(Aspect.WEIGHTS, a, b, message)
+                yield both.differ(Aspect.WEIGHTS, message)
 
-    def _edges(self, i: int, j: int, a: Layer, b: Layer) -> Iterator[Difference]:
+    def _edges(self, i: int, j: int, both: _Partners) -> Iterator[Difference]:
         """Compare what two layers are computed from; what is added or removed is skipped over."""
         row_a, row_b = self.a.sources[i], self.b.sources[j]
         if len(row_a) != len(row_b):
-            yield self._difference(
-                Aspect.EDGE, a, b, "number of inputs", str(len(row_a)), str(len(row_b))
-            )
+            yield both.differ(Aspect.EDGE, "number of inputs", str(len(row_a)), str(len(row_b)))
             return
         taken = self.partners
         for port, (source_a, source_b) in enumerate(zip(row_a, row_b, strict=True)):
@@ -251,17 +249,16 @@ class _Comparer:
             at_b = _skip(self.b, source_b, taken)
             if at_a is None or at_b is None or (self.pairs[at_a[0]], at_a[1]) == at_b:
                 continue
-            yield self._difference(
+            yield both.differ(
                 Aspect.EDGE,
-                a,
-                b,
                 f"input {port} comes from",
                 repr(self.a.tensor_name(source_a)),
                 repr(self.b.tensor_name(source_b)),
             )
 
-    def _shapes(self, i: int, j: int, a: Layer, b: Layer) -> Iterator[Difference]:
+    def _shapes(self, i: int, j: int, both: _Partners) -> Iterator[Difference]:
         """Compare the outputs of layers that are alike and have the same inputs."""
+        a, b = both
         for index_a, index_b in zip(self.a.sources[i], self.b.sources[j], strict=False):
             if index_a is None or index_b is None:
                 continue
@@ -273,12 +270,10 @@ class _Comparer:
         for output, (left, right, port_a, port_b) in enumerate(pairs):
             where = f"output {output}" if len(a.outputs) > 1 else "output"
             if (left.shape, left.element_type) != (right.shape, right.element_type):
-                yield self._difference(Aspect.SHAPE, a, b, where, str(left), str(right))
+                yield both.differ(Aspect.SHAPE, where, str(left), str(right))
             elif None not in (port_a.shape, port_b.shape) and port_a.shape != port_b.shape:
-                yield self._difference(
+                yield both.differ(
                     Aspect.SHAPE,
-                    a,
-                    b,
                     f"declared shape of the {where}",
                     format_shape(port_a.shape),
                     format_shape(port_b.shape),
@@ -287,10 +282,8 @@ class _Comparer:
                 None not in (port_a.element_type, port_b.element_type)
                 and port_a.element_type is not port_b.element_type
             ):
-                yield self._difference(
+                yield both.differ(
                     Aspect.SHAPE,
-                    a,
-                    b,
                     f"declared element type of the {where}",
                     str(port_a.element_type or ""),
                     str(port_b.element_type or ""),

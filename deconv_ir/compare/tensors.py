@@ -109,10 +109,7 @@ def compare_tensors(
         for side, values in enumerate((left, right)):
             nans[side] += int(np.isnan(values).sum())
             infinities[side] += int(np.isinf(values).sum())
-        with np.errstate(all="ignore"):
-            error = np.abs(left - right)
-        error[(left == right) | (np.isnan(left) & np.isnan(right))] = 0.0
-        error[np.isnan(error)] = np.inf
+        error = absolute_errors(left, right)
         bad = error > allowed
         if first is None and bad.any():
             first = block.start + int(bad.argmax())
@@ -146,6 +143,20 @@ def compare_tensors(
         at,
         "" if at is None else f"{a[at]} in A, {b[at]} in B",
     )
+
+
+def absolute_errors(a: Array, b: Array) -> Array:
+    """Return ``|a - b|`` of f64 arrays; equal infinities differ by 0, and so do NaN and NaN.
+
+    What differs by NaN otherwise differs by infinity.
+    """
+    import numpy as np
+
+    with np.errstate(all="ignore"):
+        error: Array = np.abs(a - b)
+    error[(a == b) | (np.isnan(a) & np.isnan(b))] = 0.0
+    error[np.isnan(error)] = np.inf
+    return error
 
 
 def _plain(values: Array) -> Array:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from deconv_ir.compare.network import Network, StoredConstant
+from deconv_ir.compare.tensors import absolute_errors
 
 if TYPE_CHECKING:
     import numpy as np
@@ -63,13 +64,10 @@ def largest_difference(
             if dtype is not None:
                 left, right = left.astype(dtype), right.astype(dtype)
             left, right = left.astype(np.float64), right.astype(np.float64)
-            error = np.abs(left - right)
-        same = (left == right) | (np.isnan(left) & np.isnan(right))
-        error[same] = 0.0
-        error[np.isnan(error)] = np.inf
+        error = absolute_errors(left, right)
         largest = max(largest, float(error.max()))
         scale = max(scale, float(np.abs(left[np.isfinite(left)]).max(initial=0.0)))
-        other += int((~same).sum())
+        other += int(np.count_nonzero(error))
     return largest, scale, other
 
 

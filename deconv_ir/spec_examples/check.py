@@ -19,7 +19,7 @@ from deconv_ir.spec_examples.corrections import corrections
 from deconv_ir.spec_examples.dims import is_malformed, meant_number, printed_dim
 from deconv_ir.spec_examples.judgement import Judgement, Verdict
 from deconv_ir.spec_examples.notebook import Notebook
-from deconv_ir.spec_examples.rules import file_under
+from deconv_ir.spec_examples.rules import file_under, finding_of, undecided
 from deconv_ir.spec_examples.scanner import Example, PortText, scan
 from deconv_ir.spec_examples.text import Document
 from deconv_ir.spec_examples.values import input_values, misfit
@@ -106,10 +106,7 @@ class _Check:
 
     def untold(self, reason: str, computed: tuple[Shape, ...] = ()) -> Judgement:
         """Report why the example is undecided."""
-        message, line = f"undecided: {reason}", self.example.line
-        self.findings.append(
-            Finding("example-untold", Severity.INFO, message, self.file, line, self.example.label)
-        )
+        self.findings.append(undecided(reason, self.file, self.example.line, self.example.label))
         return self.done(Verdict.UNTOLD, reason, computed)
 
     @property
@@ -134,19 +131,9 @@ class _Check:
 
     def report(self, error: DeconvError) -> None:
         """Add an error of the library to the findings."""
-        self.findings.append(
-            Finding(
-                error.rule or "example",
-                Severity.ERROR,
-                error.message,
-                self.file,
-                error.line or self.example.line,
-                self.example.label,
-                error.expected,
-                error.actual,
-                error.hint,
-            )
-        )
+        line = error.line or self.example.line
+        found = finding_of(error)._replace(file=self.file, line=line, layer=self.example.label)
+        self.findings.append(found)
 
     def mistake(
         self, rule: str, message: str, span: tuple[int, int], hint: str | None = None

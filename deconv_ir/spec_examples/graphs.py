@@ -13,7 +13,7 @@ from deconv_ir.ir.operation import Context
 from deconv_ir.ir.options import Semantics
 from deconv_ir.ir.shapes import format_shape
 from deconv_ir.spec_examples.judgement import Judgement, Verdict
-from deconv_ir.spec_examples.rules import file_under
+from deconv_ir.spec_examples.rules import file_under, finding_of, undecided
 from deconv_ir.spec_examples.scanner import Example
 from deconv_ir.spec_examples.text import Document
 
@@ -70,19 +70,7 @@ def _judge(document: Document, start: int, end: int, semantics: Semantics) -> Ju
         )
     if errors and _ELIDED.search(text):
         missing, errors = ["parts that are left out"], []
-    for error in errors:
-        findings.append(
-            Finding(
-                error.rule or "example",
-                Severity.ERROR,
-                error.message,
-                line=error.line,
-                layer=error.layer,
-                expected=error.expected,
-                actual=error.actual,
-                hint=error.hint,
-            )
-        )
+    findings += map(finding_of, errors)
     told = [
         file_under(f._replace(file=document.name, line=(f.line or 1) + first, place=None))
         for f in findings
@@ -92,13 +80,6 @@ def _judge(document: Document, start: int, end: int, semantics: Semantics) -> Ju
         return Judgement(example, Verdict.WRONG, "; ".join(f.message for f in wrong), tuple(told))
     if missing:
         reason = f"no shape rule for {', '.join(missing)}"
-        note = Finding(
-            "example-untold",
-            Severity.INFO,
-            f"undecided: {reason}",
-            document.name,
-            first + 1,
-            example.label,
-        )
+        note = undecided(reason, document.name, first + 1, example.label)
         return Judgement(example, Verdict.UNTOLD, reason, (*told, file_under(note)))
     return Judgement(example, Verdict.RIGHT, reason, tuple(told))

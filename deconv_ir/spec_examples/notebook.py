@@ -8,13 +8,12 @@ from __future__ import annotations
 import bisect
 import json
 import re
-from array import array
 from collections.abc import Iterator
 from itertools import pairwise
 from typing import Final
 
 from deconv_ir.errors import DeconvError
-from deconv_ir.spec_examples.text import Document, View
+from deconv_ir.spec_examples.text import Document, View, ViewBuilder
 
 SUFFIX: Final = ".ipynb"
 
@@ -102,24 +101,12 @@ def _sources(text: str) -> Iterator[list[tuple[int, int]]]:
 
 def _view(text: str, strings: list[tuple[int, int]]) -> View:
     """Return the text that some JSON strings make, and where each character comes from."""
-    here, there, entity = array("q"), array("q"), array("q")
-    parts: list[str] = []
-    length = 0
-
-    def add(part: str, origin: int, size: int) -> None:
-        nonlocal length
-        if part:
-            here.append(length)
-            there.append(origin)
-            entity.append(size)
-            parts.append(part)
-            length += len(part)
-
+    builder = ViewBuilder()
     for start, end in strings:
         at = start
         for match in _ESCAPE.finditer(text, start, end):
-            add(text[at : match.start()], at, 0)
+            builder.add(text[at : match.start()], at)
             at = match.end()
-            add(json.loads(f'"{match[0]}"'), match.start(), at - match.start())
-        add(text[at:end], at, 0)
-    return View("".join(parts), here, there, entity)
+            builder.add(json.loads(f'"{match[0]}"'), match.start(), at - match.start())
+        builder.add(text[at:end], at)
+    return builder.view()

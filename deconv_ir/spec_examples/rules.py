@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from deconv_ir.errors import DeconvError
 from deconv_ir.ir.findings import Finding, Severity
 
 
@@ -96,6 +97,27 @@ RULES: dict[str, Rule] = {
 """Code -> rule, in order."""
 
 _BY_NAME = {rule.name: rule for rule in RULES.values()}
+
+
+def finding_of(error: DeconvError) -> Finding:
+    """Make a finding of an error of the library; file and line are still those of the error."""
+    return Finding(
+        error.rule or "example",
+        Severity.ERROR,
+        error.message,
+        error.file,
+        error.line,
+        error.layer,
+        error.expected,
+        error.actual,
+        error.hint,
+    )
+
+
+def undecided(reason: str, file: str, line: int, label: str) -> Finding:
+    """Make the finding that says why an example is undecided."""
+    message = f"undecided: {reason}"
+    return Finding("example-untold", Severity.INFO, message, file, line, label)
 
 
 def file_under(finding: Finding) -> Finding:

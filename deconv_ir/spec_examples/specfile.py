@@ -29,14 +29,7 @@ _HEADER = re.compile(r"^\s*\[\[\s*example\s*\]\]", re.MULTILINE)
 _SHARED_KEYS = ("element_type", "seed", "arrays", "profiles", "diagram")
 _SPEC_KEYS = ("operation", "version", "title", "text", "source", "example", *_SHARED_KEYS)
 _EXAMPLE_KEYS = (
-    "name",
-    "title",
-    "text",
-    "layer",
-    "attributes",
-    "inputs",
-    "values",
-    "output",
+    *("name", "title", "text", "layer", "attributes", "inputs", "values", "output"),
     *_SHARED_KEYS,
 )
 

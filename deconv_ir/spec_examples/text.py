@@ -59,6 +59,27 @@ class View(NamedTuple):
         return self.there[run] + (length or position - self.here[run])
 
 
+class ViewBuilder:
+    """Puts a `View` together, run by run."""
+
+    def __init__(self) -> None:
+        self._parts: list[str] = []
+        self._length = 0
+        self._runs = array("q"), array("q"), array("q")
+
+    def add(self, part: str, origin: int, size: int = 0) -> None:
+        """Add a run that begins at `origin` in the document; `size` is that of an entity there."""
+        if part:
+            for run, value in zip(self._runs, (self._length, origin, size), strict=True):
+                run.append(value)
+            self._parts.append(part)
+            self._length += len(part)
+
+    def view(self) -> View:
+        """Return all runs."""
+        return View("".join(self._parts), *self._runs)
+
+
 class Document:
     """A document: its bytes, its text, its lines.
 
@@ -115,31 +136,19 @@ class Document:
 
 def _unescape(text: str) -> View:
     """Take markup out, and put characters for entities."""
-    here, there, entity = array("q"), array("q"), array("q")
-    parts: list[str] = []
-    length = 0
+    builder = ViewBuilder()
     at = 0
     comments = True
-
-    def add(part: str, origin: int, size: int) -> None:
-        nonlocal length
-        if part:
-            here.append(length)
-            there.append(origin)
-            entity.append(size)
-            parts.append(part)
-            length += len(part)
-
     while found := _MARKUP.search(text, at):
-        add(text[at : found.start()], at, 0)
+        builder.add(text[at : found.start()], at)
         at = found.end()
         piece = found.group()
         if piece[0] == "&":
-            add(html.unescape(piece), found.start(), len(piece))
+            builder.add(html.unescape(piece), found.start(), len(piece))
         elif piece == "<!--" and comments:
             close = text.find("-->", at)
             # Searching again for what is not there would be quadratic.
             comments = close >= 0
             at = close + 3 if comments else at
-    add(text[at:], at, 0)
-    return View("".join(parts), here, there, entity)
+    builder.add(text[at:], at)
+    return builder.view()
