@@ -7,13 +7,15 @@ import gc
 import os
 import signal
 import sys
-from collections.abc import Iterator, Mapping
-from pathlib import Path
-from typing import Any, BinaryIO, NoReturn
+from collections.abc import Iterator, Mapping, Sized
+from typing import TYPE_CHECKING, Any, BinaryIO, NoReturn
 
 import click
 
 from deconv_ir.errors import MAX_MESSAGE, DeconvError, one_line
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 EXIT_OK = 0
 EXIT_DIFFERS = 1
@@ -101,6 +103,12 @@ def warn(message: str) -> None:
 def note(message: str) -> None:
     """Print a note on standard error."""
     _report("note", "cyan", message)
+
+
+def counted(things: Sized | int, word: str) -> str:
+    """Write a number with the word for what it counts."""
+    number = things if isinstance(things, int) else len(things)
+    return f"{number} {word}" + ("" if number == 1 else "s")
 
 
 def print_json(document: Mapping[str, Any]) -> None:

@@ -31,16 +31,9 @@ def fix_files(
 ) -> tuple[list[Result], int, bool]:
     """Fix files one after the other; with `show`, print a diff and write nothing.
 
-    With `unsafe`, make also the fixes that the rest of the file does not confirm.
-
-    Returns
-    -------
-    results : list of Result
-        The findings that are left in each file.
-    fixed : int
-        Number of findings that were fixed.
-    changed : bool
-        Whether any file changed, or would.
+    With `unsafe`, make also the fixes that the rest of the file does not confirm.  Return the
+    findings that are left in each file, the number of those that were fixed, and whether any
+    file changed, or would.
     """
     results = []
     total = 0

@@ -126,18 +126,7 @@ def overrides_of(request: Request) -> Overrides | None:
 
 
 def convert(request: Request) -> int:
-    """Write the model in the other format.
-
-    Returns
-    -------
-    int
-        Exit code.
-
-    Raises
-    ------
-    DeconvError
-        It cannot be read, written, or expressed in that format.
-    """
+    """Write the model in the other format, and return the exit code."""
     from deconv_ir.formats.conversion import to_onednn, to_openvino
 
     target = request.save_xml or request.save_onednn

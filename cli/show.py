@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
-from .common import EXIT_OK, STREAM, Mistake, run_model_command
+from .common import EXIT_OK, STREAM, Mistake, counted, run_model_command
 from .options import (
     CONTEXT,
     FILE,
@@ -139,13 +139,10 @@ def command(
         page = _picture(subject, form)
     write(page, target)
     if not quiet and target != STREAM:
-        layers = 0 if subject.graph is None else len(subject.graph.layers)
+        layers = () if subject.graph is None else subject.graph.layers
         size = f"{len(page) / 1024:.0f} KiB" if len(page) >= 1024 else f"{len(page)} bytes"
-        found = len(subject.findings)
-        click.echo(
-            f"{Path(target).resolve()}: {size}, {layers} layer{'' if layers == 1 else 's'}, "
-            f"{found} finding{'' if found == 1 else 's'}"
-        )
+        counts = f"{counted(layers, 'layer')}, {counted(subject.findings, 'finding')}"
+        click.echo(f"{Path(target).resolve()}: {size}, {counts}")
     return EXIT_OK
 
 
@@ -159,17 +156,17 @@ def _read_too(running: Mapping[str, Any]) -> Iterator[str]:
 
 def _picture(subject: Subject, form: str) -> bytes:
     """Draw the graph alone."""
-    from deconv_ir.drawing.sketch import draw
-    from deconv_ir.drawing.svg import write_svg
+    from deconv_ir.drawing.sketch import draw, svg_of
 
     sketch = subject.sketch
-    drawn = None if sketch is None else draw(sketch, subject.marks())
-    if sketch is None or drawn is None:
+    if sketch is None:
         raise Mistake(f"{subject.file}: no graph to draw (--format html shows the findings)")
     if form == "svg":
-        return write_svg(sketch.graph.name, *drawn).encode()
+        return svg_of(sketch, subject.marks()).encode()
     from deconv_ir.drawing.png import write_png
 
+    drawn = draw(sketch, subject.marks())
+    assert drawn is not None, "no limit was given"
     return write_png(*drawn)
 
 

@@ -31,6 +31,7 @@ from .common import (
     EXIT_OK,
     FROM_STDIN,
     STREAM,
+    counted,
     read_standard_input,
     report_error,
 )
@@ -158,9 +159,8 @@ def _record(document: Document, judgement: Judgement) -> dict[str, Any]:
 
 def _summary(checked: Sequence[tuple[Document, Sequence[Judgement]]]) -> str:
     counts = Counter(j.verdict for _, judgements in checked for j in judgements)
-    total = counts.total()
     parts = ", ".join(f"{counts[v]} {v.value}" for v in Verdict)
-    return f"{total} example{'s' if total != 1 else ''}: {parts}"
+    return f"{counted(counts.total(), 'example')}: {parts}"
 
 
 def _lines_of(
@@ -218,6 +218,5 @@ def _fix(
     elif fixed.edits:
         rewrite(Path(path), fixed.data, "the document")
         if not quiet:
-            plural = "s" if fixed.edits != 1 else ""
-            click.echo(f"{one_line(document.name)}: {fixed.edits} place{plural} fixed")
+            click.echo(f"{one_line(document.name)}: {counted(fixed.edits, 'place')} fixed")
     return bool(fixed.edits), bool(fixed.left)

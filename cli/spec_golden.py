@@ -10,7 +10,7 @@ import click
 from deconv_ir.errors import one_line
 from deconv_ir.formats.files import output_errors, replace_file
 
-from .common import EXIT_DIFFERS, EXIT_OK
+from .common import EXIT_DIFFERS, EXIT_OK, counted
 from .guard import Guard
 
 
@@ -26,12 +26,9 @@ def generate_files(spec: str, out: str, page_format: str, diagram: bool, quiet: 
         guard.allow("--out", Path(out, name))
     _write(files, Path(out))
     if not quiet:
-        examples = len(stated.examples)
         size = sum(map(len, files.values()))
-        click.echo(
-            f"{one_line(out)}: {examples} example{'s' if examples != 1 else ''}, "
-            f"{len(files)} files, {size} bytes"
-        )
+        examples = counted(stated.examples, "example")
+        click.echo(f"{one_line(out)}: {examples}, {len(files)} files, {size} bytes")
     return EXIT_OK
 
 
@@ -53,10 +50,6 @@ def verify_files(directory: str, actual: str | None, rtol: float, atol: float, q
     for finding in result.findings:
         click.echo(str(finding))
     if not quiet:
-        count = len(result.findings)
-        plural = "" if result.compared == 1 else "s"
-        click.echo(
-            f"{result.compared} output{plural} compared, "
-            f"{count or 'no'} finding{'' if count == 1 else 's'}"
-        )
+        found = counted(result.findings, "finding") if result.findings else "no findings"
+        click.echo(f"{counted(result.compared, 'output')} compared, {found}")
     return EXIT_DIFFERS if result.findings else EXIT_OK

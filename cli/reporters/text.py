@@ -10,6 +10,7 @@ from deconv_ir.errors import MAX_NAME, one_line
 from deconv_ir.ir.findings import Finding, Severity
 from deconv_ir.linter.engine import Result
 
+from ..common import counted
 from . import Run
 
 COLOURS = {Severity.ERROR: "red", Severity.WARNING: "yellow", Severity.INFO: "cyan"}
@@ -76,14 +77,14 @@ def summary(run: Run) -> str:
     if findings:
         files = len({finding.file for finding in findings})
         found = _by_severity(counts)
-        parts.append(f"Found {found} in {files} of {_count(len(run.results), 'file')}.")
+        parts.append(f"Found {found} in {files} of {counted(run.results, 'file')}.")
         fixes = [fix for result in run.results for _, fix in result.fixes]
         if safe := sum(fix.safe for fix in fixes):
             parts.append(f"{safe} fixable with --fix.")
         if safe < len(fixes):
             parts.append(f"{len(fixes) - safe} fixable with --unsafe-fixes, to be reviewed.")
     else:
-        parts.append(f"No problem found in {_count(len(run.results), 'file')}.")
+        parts.append(f"No problem found in {counted(run.results, 'file')}.")
     if run.fixed:
         parts.append(f"Fixed {run.fixed}.")
     if run.known:
@@ -106,22 +107,18 @@ def summary(run: Run) -> str:
         )
         more = ", ..." if len(passed_over) > 8 else ""
         parts.append(
-            f"No shape rule, declared shape used: {_count(passed_over.total(), 'layer')} "
+            f"No shape rule, declared shape used: {counted(passed_over.total(), 'layer')} "
             f"({types}{more})."
         )
     if run.no_ir:
-        parts.append(f"Skipped {_count(run.no_ir, 'XML file')} that {_are(run.no_ir)} not an IR.")
+        parts.append(f"Skipped {counted(run.no_ir, 'XML file')} that {_are(run.no_ir)} not an IR.")
     return " ".join(parts)
 
 
 def _by_severity(counts: Counter[Severity]) -> str:
     names = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.INFO: "note"}
-    return ", ".join(_count(counts[s], name) for s, name in names.items() if counts[s])
+    return ", ".join(counted(counts[s], name) for s, name in names.items() if counts[s])
 
 
 def _are(number: int) -> str:
     return "is" if number == 1 else "are"
-
-
-def _count(number: int, word: str) -> str:
-    return f"{number} {word}" + ("" if number == 1 else "s")

@@ -61,20 +61,10 @@ def describe_culprit(
     tensor: TensorDifference,
     differences: Sequence[Difference] = (),
 ) -> Culprit:
-    """Collect what a reader wants to know of the layer where an error begins.
+    """Collect what a reader wants to know of the layer of the first model where an error begins.
 
-    Parameters
-    ----------
-    network : Network
-        The first model.
-    infos : sequence
-        For each of its layers, what is known of each output in this run.
-    index : int
-        The layer.
-    tensor : TensorDifference
-        Its output.
-    differences : sequence of Difference
-        In the structure of the whole models.
+    `infos` has what is known of each output of each layer in this run, `tensor` is the output
+    of the layer, and `differences` are those in the structure of the whole models.
     """
     layer, context = network.layer(index), network.context
     row = [s for s in network.graph.topology.sources[index] if s is not None]

@@ -20,15 +20,8 @@ class Evaluator:
     """The tensors of a model for given inputs, each computed when it is asked for.
 
     Nothing is fused, so that every tensor of the file exists.  A tensor is freed after
-    its last use: by the layers that need it, and by the caller.
-
-    Parameters
-    ----------
-    network : Network
-    inputs : mapping
-        Index of a Parameter layer -> its array.
-    wanted : sequence of int
-        The layers whose outputs the caller will take, each once.
+    its last use: by the layers that need it, and by the caller, who will take the outputs of
+    each layer `wanted` once.  `inputs` has the array of each Parameter layer, by its index.
 
     Raises
     ------

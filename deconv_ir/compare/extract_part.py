@@ -20,16 +20,9 @@ def extract_part(
 ) -> Graph:
     """Make a graph of the layers that lie between tensors.
 
-    Parameters
-    ----------
-    graph : Graph
-    infos : sequence
-        For each layer, what is known of each of its outputs.
-    starts : sequence of Source
-        The tensors that become inputs.  An input of the model on a way to the ends that
-        passes none of them stays an input.
-    ends : sequence of Source
-        The tensors that become outputs.
+    The `starts` become inputs, the `ends` outputs.  An input of the model on a way to the ends
+    that passes none of the starts stays an input.  `infos` has what is known of each output of
+    each layer.
 
     Raises
     ------

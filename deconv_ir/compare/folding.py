@@ -20,25 +20,17 @@ _TOLERANCE = 2e-3
 
 
 class Folded(NamedTuple):
-    """Layers of the two models that compute the same, differently split up.
-
-    Attributes
-    ----------
-    at_a, at_b : int
-        The convolution.
-    steps_a, steps_b : tuple of int
-        The per-channel layers behind it.
-    constants_a, constants_b : tuple of int
-        Their constants, and the weights.
-    message : str
-    """
+    """Layers of the two models that compute the same, differently split up."""
 
     at_a: int
     at_b: int
+    """The convolution in each model."""
     steps_a: tuple[int, ...]
     steps_b: tuple[int, ...]
+    """The per-channel layers behind it in each."""
     constants_a: tuple[int, ...]
     constants_b: tuple[int, ...]
+    """Their constants, and the weights, in each."""
     message: str
 
 

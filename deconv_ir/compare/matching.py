@@ -13,21 +13,14 @@ Keys = Sequence[Hashable]
 
 
 class Matching(NamedTuple):
-    """The layers that two models have in common, and those that one alone has.
-
-    Attributes
-    ----------
-    pairs : dict
-        Index of a layer of the first model -> index of its partner in the second.
-    removed : tuple of int
-        Layers of the first model without a partner.
-    added : tuple of int
-        Layers of the second model without a partner.
-    """
+    """The layers that two models have in common, and those that one alone has."""
 
     pairs: dict[int, int]
+    """Index of a layer of the first model -> index of its partner in the second."""
     removed: tuple[int, ...]
+    """Layers of the first model without a partner."""
     added: tuple[int, ...]
+    """Layers of the second model without a partner."""
 
 
 def match(a: Network, b: Network) -> Matching:

@@ -30,22 +30,14 @@ Comparable: TypeAlias = "Model | str | os.PathLike[str]"
 
 
 class StoredConstant(NamedTuple):
-    """A constant as the layers that use it see it.
-
-    Attributes
-    ----------
-    layer : int
-        Index of the layer whose output they use: the Const, or a Convert of it.
-    const : int
-        Index of the Const.
-    stored : ElementType
-        Of the elements in the weights file.
-    operation : Const
-    """
+    """A constant as the layers that use it see it."""
 
     layer: int
+    """Index of the layer whose output they use: the Const, or a Convert of it."""
     const: int
+    """Index of the Const."""
     stored: ElementType
+    """Of the elements in the weights file."""
     operation: Const
 
 
@@ -54,11 +46,6 @@ class Network:
 
     A constant that is stored in another type, as compression to f16 writes it (a Const
     and a Convert), is one constant: its Const is in `absorbed`.
-
-    Parameters
-    ----------
-    graph : Graph
-    context : Context
     """
 
     def __init__(self, graph: Graph, context: Context) -> None:

@@ -89,16 +89,9 @@ def compare_structure(
 ) -> tuple[Difference, ...]:
     """Return the differences, in the order of the layers.
 
-    Parameters
-    ----------
-    a, b : Network
-    matching : Matching
-    folded : sequence of Folded
-        Batch normalisation that only one of them has as layers.
-    ignore : collection of Aspect
-        What is not compared.
-    weights_tolerance : float
-        Difference of weights that does not count, relative to their largest magnitude.
+    `folded` is the batch normalisation that only one of them has as layers; aspects to `ignore`
+    are not compared.  A difference of weights up to `weights_tolerance`, relative to their
+    largest magnitude, does not count.
     """
     return tuple(
         found

@@ -76,18 +76,8 @@ def compare_tensors(
 ) -> TensorDifference:
     """Compare two arrays, block by block: no copy is larger than a block.
 
-    NaN agrees with NaN, an infinity with itself.
-
-    Parameters
-    ----------
-    name, layer, line
-        As of `TensorDifference`.
-    a, b : ndarray
-        The tensor in the first and in the second model.
-    rtol : float
-        Tolerance relative to the largest finite magnitude in `a`.
-    atol : float
-        Tolerance in the unit of the tensor.
+    NaN agrees with NaN, an infinity with itself.  `rtol` is relative to the largest finite
+    magnitude in `a`, `atol` in the unit of the tensor.
     """
     import numpy as np
 

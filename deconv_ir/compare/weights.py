@@ -20,10 +20,7 @@ def compare_weights(
 ) -> str | None:
     """Return how the elements of two constants of one shape differ; None: they do not.
 
-    Parameters
-    ----------
-    tolerance : float
-        What does not count, relative to the largest magnitude in the first.
+    A difference up to `tolerance`, relative to the largest magnitude in the first, does not count.
     """
     if network_a.digest(a.const) == network_b.digest(b.const):
         return None

@@ -64,21 +64,14 @@ class Box:
 
 
 class Flow(NamedTuple):
-    """The drawn layers of a graph and how they are connected.
-
-    Attributes
-    ----------
-    order : tuple of int
-        The drawn layers in topological order; layers on a cycle come last.
-    sources : dict
-        Drawn layer -> the drawn layers that it takes tensors of.
-    hidden : dict
-        Layer that depends on no input -> the first drawn layer that takes it.
-    """
+    """The drawn layers of a graph and how they are connected."""
 
     order: tuple[int, ...]
+    """The drawn layers in topological order; layers on a cycle come last."""
     sources: dict[int, tuple[int, ...]]
+    """Drawn layer -> the drawn layers that it takes tensors of."""
     hidden: dict[int, int]
+    """Layer that depends on no input -> the first drawn layer that takes it."""
 
 
 def flow_of(graph: Graph) -> Flow:

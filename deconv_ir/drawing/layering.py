@@ -21,44 +21,29 @@ Link = tuple[int, int, int]
 
 
 class Level(NamedTuple):
-    """One group, laid out but not yet measured.
-
-    Attributes
-    ----------
-    boxes : list of int
-        Number of each box in it.  Entries are numbered: first the boxes, then the
-        tensors that come in, those that go out, and those that pass a row.
-    inputs, outputs : list of int
-        Tensors that cross the border.
-    rows : list of list of int
-        Entries from left to right, top to bottom.
-    links : list of Link
-        Lines between entries of different rows, each pointing down.
-    """
+    """One group, laid out but not yet measured."""
 
     boxes: list[int]
+    """Number of each box in it.  Entries are numbered: first the boxes, then the tensors that come
+    in, those that go out, and those that pass a row."""
     inputs: list[int]
     outputs: list[int]
+    """Tensors that cross the border."""
     rows: list[list[int]]
+    """Entries from left to right, top to bottom."""
     links: list[Link]
+    """Lines between entries of different rows, each pointing down."""
 
 
 class Scene(NamedTuple):
-    """All boxes of a drawing.
-
-    Attributes
-    ----------
-    boxes : list of Box
-        The first is the outermost.
-    levels : dict
-        Number of a group -> its `Level`.
-    tensors : list of (int, int)
-        The tensors that lines stand for: index of the layer and of its output.
-    """
+    """All boxes of a drawing."""
 
     boxes: list[Box]
+    """The first is the outermost."""
     levels: dict[int, Level]
+    """Number of a group -> its `Level`."""
     tensors: list[tuple[int, int]]
+    """The tensors that lines stand for: index of the layer and of its output."""
 
 
 def arrange(graph: Graph, flow: Flow, outermost: Box) -> Scene:

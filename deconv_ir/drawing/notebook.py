@@ -19,8 +19,14 @@ def notebook_html(graph: Graph, context: Context, text: str) -> str:
     head = f"<code>{clean(text)}</code>"
     if not graph.layers:
         return head
+    picture = small_svg(graph, context, graph.name)
+    if picture is None:
+        return f"{head}<p>{len(graph.layers)} layers: <code>deconv-show</code> draws them.</p>"
+    return f'{head}<div style="{BOX}">{picture}</div>'
+
+
+def small_svg(graph: Graph, context: Context, title: str) -> str | None:
+    """Draw a graph as an SVG document; None where it is large."""
     sketch = sketch_of(graph, infer(graph, context, collect=True).outputs)
     drawn = draw(sketch, open_limit=OPEN, drawn_limit=DRAWN)
-    if drawn is None:
-        return f"{head}<p>{len(graph.layers)} layers: <code>deconv-show</code> draws them.</p>"
-    return f'{head}<div style="{BOX}">{write_svg(graph.name, *drawn)}</div>'
+    return None if drawn is None else write_svg(title, *drawn)

@@ -89,13 +89,8 @@ def first_open(scene: Scene, limit: int = DRAWN_AT_FIRST) -> set[int]:
 def place(scene: Scene, sizes: Sequence[tuple[float, float]], opened: Collection[int]) -> Drawing:
     """Compute all coordinates.
 
-    Parameters
-    ----------
-    scene : Scene
-    sizes : sequence of (float, float)
-        Width and height of each box while it is closed.
-    opened : collection of int
-        Numbers of the open groups; the outermost box is always open.
+    `sizes` are width and height of each box while it is closed, `opened` the numbers of the open
+    groups; the outermost box is always open.
     """
     inside: dict[int, _Inside] = {}
     for number in sorted({0, *opened}, reverse=True):

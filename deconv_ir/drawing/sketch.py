@@ -18,24 +18,15 @@ from deconv_ir.ir.shapes import format_shape
 
 
 class Sketch(NamedTuple):
-    """The input of a drawing of a graph.
-
-    Attributes
-    ----------
-    graph : Graph
-    flow : Flow
-    scene : Scene
-    captions : list of Caption
-        Of each box.
-    outputs : sequence of tuple of TensorInfo
-        Of each layer, as inferred.
-    """
+    """The input of a drawing of a graph."""
 
     graph: Graph
     flow: Flow
     scene: Scene
     captions: list[Caption]
+    """Of each box."""
     outputs: Sequence[Outputs]
+    """Of each layer, as inferred."""
 
     @property
     def sizes(self) -> list[tuple[float, float]]:
@@ -78,15 +69,8 @@ def draw(
 ) -> tuple[float, float, list[Stroke]] | None:
     """Return width, height and strokes of a drawing.
 
-    Parameters
-    ----------
-    sketch : Sketch
-    marked : mapping, optional
-        Index of a layer -> the colour of its border.
-    open_limit : int
-        Boxes up to which small groups are open.
-    drawn_limit : int, optional
-        Boxes beyond which None is returned.
+    `marked` has the colour of the border of layers, by index.  Small groups are open up to
+    `open_limit` boxes; beyond `drawn_limit` boxes None is returned.
     """
     scene = sketch.scene
     drawing = place(scene, sketch.sizes, first_open(scene, open_limit))

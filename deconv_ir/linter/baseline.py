@@ -27,15 +27,8 @@ _NO_BASELINE: Final = (
 class Baseline:
     """Fingerprints of known findings, with how often each occurs.
 
-    A fingerprint has no line, so that findings stay known when lines move.
-
-    Parameters
-    ----------
-    file : Path
-    root : Path, optional
-        Folder that the paths in the baseline begin in: that of the settings file.  Default:
-        the folder of the baseline.
-    counts : Counter
+    A fingerprint has no line, so that findings stay known when lines move.  Its path begins in
+    `root`: the folder of the settings file, or else that of the baseline.
     """
 
     def __init__(
@@ -77,13 +70,8 @@ class Baseline:
     def update(self, checked: Mapping[str, Collection[str]], findings: Iterable[Finding]) -> None:
         """Replace the entries of some files by these findings, and write the baseline.
 
-        Entries of other files stay, except of those that no longer exist.
-
-        Parameters
-        ----------
-        checked : mapping
-            File -> codes of the rules that it was checked by; entries of other rules stay.
-        findings : iterable of Finding
+        `checked` has the codes of the rules that each file was checked by.  Entries of other rules
+        stay, and those of other files, except of files that no longer exist.
         """
         rules = {self._path(file): codes for file, codes in checked.items()}
         kept: Counter[str] = Counter()

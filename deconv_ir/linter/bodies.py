@@ -34,21 +34,14 @@ def _element(context: LintContext, index: int) -> Element:
 
 
 class Body(NamedTuple):
-    """One body of a layer.
-
-    Attributes
-    ----------
-    owner : int
-        Index of the layer.
-    tag : str
-        ``body``, ``then_body`` or ``else_body``.
-    context : LintContext
-        The body, as the rules see it.
-    """
+    """One body of a layer."""
 
     owner: int
+    """Index of the layer."""
     tag: str
+    """``body``, ``then_body`` or ``else_body``."""
     context: LintContext
+    """The body, as the rules see it."""
 
 
 def read_bodies(context: LintContext) -> Iterator[Body]:

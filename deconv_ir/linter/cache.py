@@ -32,12 +32,7 @@ def default_folder() -> Path:
 
 
 class Cache:
-    """Results by content; whatever goes wrong with it, the file is checked anew.
-
-    Parameters
-    ----------
-    folder : path-like
-    """
+    """Results by content; whatever goes wrong with it, the file is checked anew."""
 
     def __init__(self, folder: str | os.PathLike[str]) -> None:
         self.folder = Path(folder)

@@ -19,24 +19,10 @@ MAX_BYTES = 4 << 20
 
 
 class Config(Record):
-    """Settings of one configuration file.
-
-    Attributes
-    ----------
-    file : str or None
-        Where they stand; relative patterns and paths begin in its folder.
-    select, ignore, extend_select, exclude : tuple of str or None
-        None: not set.
-    severity, semantics, baseline : str or None
-    per_file_ignores : tuple of (str, tuple of str)
-        Pattern of paths -> rules.
-    severities : tuple of (str, str)
-        Rule -> severity.
-    deep : bool
-    docs_url : str or None
-    """
+    """Settings of one configuration file; None: not set."""
 
     file: str | None = field(default=None)
+    """Where they stand; relative patterns and paths begin in its folder."""
     select: tuple[str, ...] | None = field(default=None)
     ignore: tuple[str, ...] | None = field(default=None)
     extend_select: tuple[str, ...] | None = field(default=None)
@@ -45,7 +31,9 @@ class Config(Record):
     semantics: str | None = field(default=None)
     baseline: str | None = field(default=None)
     per_file_ignores: tuple[tuple[str, tuple[str, ...]], ...] = field(default=())
+    """Pattern of paths -> rules."""
     severities: tuple[tuple[str, str], ...] = field(default=())
+    """Rule -> severity."""
     deep: bool = field(default=False)
     docs_url: str | None = field(default=None)
 
@@ -85,13 +73,8 @@ def matches(path: str, pattern: str, folder: str) -> bool:
 def find_config(folder: str, known: dict[str, Config] | None = None) -> Config:
     """Return the nearest settings, from a folder upwards; empty ones where there are none.
 
-    In one folder deconv-lint.toml goes before pyproject.toml.
-
-    Parameters
-    ----------
-    folder : str
-    known : dict, optional
-        Folder -> its settings, of earlier calls; what is found is added.
+    In one folder deconv-lint.toml goes before pyproject.toml.  `known` are the settings of
+    folders, of earlier calls; what is found is added.
 
     Raises
     ------

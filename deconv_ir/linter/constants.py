@@ -83,14 +83,10 @@ def overlaps(ranges: Iterable[Span]) -> Iterator[tuple[int, int]]:
 
 
 def gaps(ranges: Iterable[Span], length: int) -> Iterator[tuple[int, int, int | None]]:
-    """Iterate over the parts of a .bin of `length` bytes that no constant uses.
+    """Iterate over the parts of a .bin of `length` bytes that no constant uses: start, end, layer.
 
-    Returns
-    -------
-    start, end : int
-    layer : int or None
-        The constant that begins where the gap ends; at the end of the file,
-        the last one before it; None: there is none.
+    The layer is the constant that begins where the gap ends; at the end of the file, the last
+    one before it; None: there is none.
     """
     covered = 0
     last = None
@@ -131,11 +127,7 @@ def chunks(const: Const, weights: WeightsView, group: int = 24) -> Iterator[tupl
 def count_not_finite(const: Const, weights: WeightsView) -> tuple[int, int, int]:
     """Count the NaN and infinite elements of a constant; masks consist of -inf, which is left out.
 
-    Returns
-    -------
-    nans, infinities : int
-    first : int
-        Index of the first of them; -1 where there is none.
+    The third number is the index of the first of them; -1 where there is none.
     """
     import numpy as np
 
@@ -157,10 +149,7 @@ def count_not_finite(const: Const, weights: WeightsView) -> tuple[int, int, int]
 def count_saturated(const: Const, weights: WeightsView) -> tuple[int, int]:
     """Count the elements of an f16 constant that are the largest finite number, or its negative.
 
-    Returns
-    -------
-    count, first : int
-        `first` is the index of the first of them; -1 where there is none.
+    The second number is the index of the first of them; -1 where there is none.
     """
     import numpy as np
 
@@ -177,13 +166,8 @@ def count_saturated(const: Const, weights: WeightsView) -> tuple[int, int]:
 def zero_channels(const: Const, weights: WeightsView, axes: Sequence[int]) -> list[int]:
     """Return the output channels of a filter whose elements are all zero.
 
-    Parameters
-    ----------
-    const : Const
-    weights : WeightsView
-    axes : sequence of int
-        Axes of the filter along which output channels lie: that of the groups, if there are any,
-        and that of the channels of a group.
+    Output channels lie along `axes`: that of the groups, if there are any, and that of the
+    channels of a group.
     """
     import numpy as np
 

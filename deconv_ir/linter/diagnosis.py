@@ -28,19 +28,13 @@ NEAR = 8
 
 
 class Correction(NamedTuple):
-    """A single change of a layer's attributes.
-
-    Attributes
-    ----------
-    name, value : str
-        The attribute and what it should be.
-    misspelt : str or None
-        The attribute that has the value now.
-    """
+    """A single change of a layer's attributes."""
 
     name: str
     value: str
+    """What the attribute should be."""
     misspelt: str | None = None
+    """The attribute that has the value now."""
 
     def __str__(self) -> str:
         place = f" in place of {self.misspelt}" if self.misspelt else ""
@@ -120,13 +114,7 @@ def alternatives(context: LintContext, index: int, name: str) -> Iterator[str]:
 def gives_declared(context: LintContext, index: int, changes: Mapping[str, str | None]) -> bool:
     """Tell whether a layer has the declared outputs when attributes are changed.
 
-    Parameters
-    ----------
-    context : LintContext
-    index : int
-        The layer.
-    changes : mapping
-        Attribute -> value; None: without it.
+    `changes` has the value of each; None: without it.
     """
     layer = context.graph.layers[index]
     outputs = _outputs(context, index, changes)

@@ -101,15 +101,8 @@ def attribute_edit(
 ) -> tuple[Edit, ...]:
     """Return the edit that gives an attribute a value, adding it where it is absent.
 
-    Parameters
-    ----------
-    context : LintContext
-    index : int
-        The layer.
-    name, value : str
-        The value must need no escaping.
-    port : (str, int), optional
-        Side and index of a port; without it, the attribute is one of ``<data>``.
+    The value must need no escaping.  `port` is the side and index of a port; without it, the
+    attribute is one of ``<data>``.
     """
     locator = context.locator
     element = locator.data(index) if port is None else locator.port(index, *port)

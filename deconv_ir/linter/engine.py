@@ -44,39 +44,25 @@ DECLARED_DIMS = ("IR401", "IR402")
 
 
 class Result(NamedTuple):
-    """The result of checking one file.
-
-    Attributes
-    ----------
-    file : str
-    findings : list of Finding
-        In the order of the file.
-    layers : int
-    passed_over : tuple of (str, int)
-        Types without a shape rule, and how many layers are of them.
-    suppressed : int
-        Findings that comments in the file silence.
-    hidden : tuple of (Severity, int)
-        Findings that were not asked for, by severity; see `Options.hidden`.
-    fixes : list of (int, Fix)
-        Index of a finding, and what would put it right.
-    document : Document or None
-    reads : list of (int, int), or None
-        Which bytes of the .bin the findings rest on; None: none was opened.
-    lines : dict
-        Line number -> text, of the lines that findings are in.
-    """
+    """The result of checking one file."""
 
     file: str
     findings: list[Finding]
+    """In the order of the file."""
     layers: int = 0
     passed_over: tuple[tuple[str, int], ...] = ()
+    """Types without a shape rule, and how many layers are of them."""
     suppressed: int = 0
+    """Findings that comments in the file silence."""
     hidden: tuple[tuple[Severity, int], ...] = ()
+    """Findings that were not asked for, by severity; see `Options.hidden`."""
     fixes: list[tuple[int, Fix]] = []  # noqa: RUF012 - never changed in place
+    """Index of a finding, and what would put it right."""
     document: Document | OneDNNDocument | None = None
     reads: tuple[tuple[int, int], ...] | None = None
+    """Which bytes of the .bin the findings rest on; None: none was opened."""
     lines: dict[int, str] = {}  # noqa: RUF012 - never changed in place
+    """Line number -> text, of the lines that findings are in."""
 
 
 def check_file(
@@ -88,14 +74,7 @@ def check_file(
 ) -> Result:
     """Check an IR; a broken file gives findings, not an error.
 
-    Parameters
-    ----------
-    path : path-like
-        The .xml file.
-    options : Options
-    weights : path-like, optional
-        The .bin file; by default the one beside the .xml.
-    limits : Limits
+    Without `weights`, the .bin is the one beside the .xml.
     """
     name = str(path)
     data = read_or_check(name, options, limits)

@@ -28,20 +28,10 @@ def fix_bytes(
     *,
     unsafe: bool = False,
 ) -> tuple[bytes, int, Result]:
-    """Apply the fixes of all findings that have a safe one, until none has.
+    """Apply the fixes of all findings that have a safe one, until none has; see `check_bytes`.
 
-    Parameters
-    ----------
-    data : bytes
-        The .xml.
-    name : str
-        What messages call it.
-    options : Options
-    weights : path-like, optional
-        Where the .bin is; it is never written.
-    limits : Limits
-    unsafe : bool
-        Also apply those that the rest of the file does not confirm.
+    With `unsafe`, also apply those that the rest of the file does not confirm.  The .bin is
+    never written.
 
     Returns
     -------

@@ -16,33 +16,21 @@ RANK = {Severity.INFO: 0, Severity.WARNING: 1, Severity.ERROR: 2}
 
 
 class Options(NamedTuple):
-    """The options of a check.
-
-    Attributes
-    ----------
-    rules : frozenset of str
-        Codes of the rules that are run.
-    severities : mapping
-        Code -> severity, where it is not the rule's own.
-    semantics : Semantics
-    reshape : tuple of (str, Shape)
-        Input name -> shape to check at, in place of the file's.
-    deep : bool
-        Read all weights.
-    hidden : frozenset of str
-        Codes of the rules that are left out for their severity alone: what
-        they find is counted.
-    selected : bool
-        Only rules that `select` names are run.
-    """
+    """The options of a check."""
 
     rules: frozenset[str]
+    """Codes of the rules that are run."""
     severities: tuple[tuple[str, Severity], ...] = ()
+    """Code -> severity, where it is not the rule's own."""
     semantics: Semantics = Semantics.SPEC
     reshape: tuple[tuple[str, Shape], ...] = ()
+    """Input name -> shape to check at, in place of the file's."""
     deep: bool = False
+    """Read all weights."""
     hidden: frozenset[str] = frozenset()
+    """Codes of the rules that are left out for their severity alone: what they find is counted."""
     selected: bool = False
+    """Only rules that `select` names are run."""
 
     def severity_of(self, code: str) -> Severity:
         """Return the severity of a rule's findings."""

@@ -33,19 +33,12 @@ WAYS = ((1, (1, 1)), (1, (1, 2)), (2, (1, 1)))
 
 
 class Contradiction(NamedTuple):
-    """A layer that fits at no size.
-
-    Attributes
-    ----------
-    problem : DeconvError or Finding
-        That of the first size.
-    parameter : str
-        Name of the dynamic Parameter.
-    sizes : tuple of int
-    """
+    """A layer that fits at no size."""
 
     problem: DeconvError | Finding
+    """That of the first size."""
     parameter: str
+    """Name of the dynamic Parameter."""
     sizes: tuple[int, ...]
 
 

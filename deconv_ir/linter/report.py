@@ -13,57 +13,38 @@ if TYPE_CHECKING:
 
 
 class Fix(NamedTuple):
-    """The edits that correct a finding.
-
-    Attributes
-    ----------
-    edits : tuple of Edit
-    safe : bool
-        The rest of the file confirms it: `--fix` makes it, `--unsafe-fixes` the others too.
-    """
+    """The edits that correct a finding."""
 
     edits: tuple[Edit, ...] = ()
     safe: bool = False
+    """The rest of the file confirms it: `--fix` makes it, `--unsafe-fixes` the others too."""
 
 
 NO_FIX = Fix()
 
 
 class Report(NamedTuple):
-    """One problem that a rule reports.
-
-    Attributes
-    ----------
-    message : str
-        What is wrong, without the location.
-    place : GraphLocation or (int, int)
-        The part of the graph, or a span of the file's text.
-    expected, actual : Any
-    hint : str or None
-        What the user can do about it.
-    fix : Fix
-        Without edits: there is none.
-    related : int or None
-        Index of another layer that is involved.
-    layer : str or None
-        The layer that the library names, where it gives a line instead of a location.
-    """
+    """One problem that a rule reports."""
 
     message: str
+    """What is wrong, without the location."""
     place: GraphLocation | tuple[int, int] | None
+    """The part of the graph, or a span of the file's text."""
     expected: Any = None
     actual: Any = None
     hint: str | None = None
+    """What the user can do about it."""
     fix: Fix = NO_FIX
+    """Without edits: there is none."""
     related: int | None = None
+    """Index of another layer that is involved."""
     layer: str | None = None
+    """The layer that the library names, where it gives a line instead of a location."""
 
     @classmethod
     def of(cls, found: DeconvError | Finding, fix: Fix = NO_FIX) -> Report:
         """Make a report of an error of the library, or of a finding of inference."""
-        report = cls(
-            found.message, found.place, found.expected, found.actual, found.hint, fix
-        )
+        report = cls(found.message, found.place, found.expected, found.actual, found.hint, fix)
         if report.place is not None or found.line is None:
             return report
         return report._replace(place=(-found.line, found.column or 0), layer=found.layer)

@@ -46,65 +46,45 @@ def family_of(code: str) -> str:
 
 
 class Rule(NamedTuple):
-    """One kind of mistake: a row of a family's module.
-
-    Attributes
-    ----------
-    code : str
-        Stable and short: ``IR`` and three digits, the first of them the family's.
-    name : str
-        Stable and readable.
-    severity : Severity
-    text : str
-        A title of one line, an empty line, and why the mistake matters.
-    fails : str
-        The few lines of XML (or JSON) that show the mistake.  An element takes the place
-        of the one with its id in the example network of docs/rules.md.
-    weights : str
-        Contents of the .bin that the fragment needs: a type and values, or
-        ``zeros`` and a number of bytes.  Empty: the network's own.
-    library_rules : tuple of str
-        `rule` of the errors and findings of the library that belong to this
-        rule; see `claims`.
-    types : tuple of str
-        Types of layers that the rule is about: without one of them in the
-        graph it is not run.  Empty: it always is.
-    when : str
-        Name of an attribute of `LintContext` that is empty, or false, where
-        the rule has nothing to report; its module is not imported then.
-    fix : str
-        What `--fix` does.  Empty: nothing.
-    deep : bool
-        It reads all weights, so it runs only with `--deep`.
-    claims : callable, optional
-        Whether a finding with one of `library_rules` belongs to this rule.
-        Rules are asked in the order of their codes; the first one gets it.
-    present : callable, optional
-        Makes the report of a finding of the library, or None where `check`
-        reports the same; default: `Report.of`.
-    check : callable, optional
-        Finds the mistakes in one file.
-    check_layer : callable, optional
-        Finds the mistakes in one layer of `types` from its attributes, ports
-        and inputs alone.  Layers that differ only in name and id are checked
-        once as long as there is nothing to report.
-    """
+    """One kind of mistake: a row of a family's module."""
 
     code: str
+    """Stable and short: ``IR`` and three digits, the first of them the family's."""
     name: str
+    """Stable and readable."""
     severity: Severity
     text: str
+    """A title of one line, an empty line, and why the mistake matters."""
     fails: str
+    """The few lines of XML (or JSON) that show the mistake.  An element takes the place of the one
+    with its id in the example network of docs/rules.md."""
     weights: str = ""
+    """Contents of the .bin that the fragment needs: a type and values, or ``zeros`` and a number of
+    bytes.  Empty: the network's own."""
     library_rules: tuple[str, ...] = ()
+    """`rule` of the errors and findings of the library that belong to this rule; see `claims`."""
     types: tuple[str, ...] = ()
+    """Types of layers that the rule is about: without one of them in the graph it is not run.
+    Empty: it always is."""
     when: str = ""
+    """Name of an attribute of `LintContext` that is empty, or false, where the rule has nothing to
+    report; its module is not imported then."""
     fix: str = ""
+    """What `--fix` does.  Empty: nothing."""
     deep: bool = False
+    """It reads all weights, so it runs only with `--deep`."""
     claims: Claims | None = None
+    """Whether a finding with one of `library_rules` belongs to this rule. Rules are asked in the
+    order of their codes; the first one gets it."""
     present: Present | None = None
+    """Makes the report of a finding of the library, or None where `check` reports the same;
+    default: `Report.of`."""
     check: Check | None = None
+    """Finds the mistakes in one file."""
     check_layer: CheckLayer | None = None
+    """Finds the mistakes in one layer of `types` from its attributes, ports and inputs alone.
+    Layers that differ only in name and id are checked once as long as there is nothing to report.
+    """
 
     @property
     def title(self) -> str:

@@ -19,24 +19,15 @@ PARALLEL_BYTES = 4 << 20
 
 
 class Job(NamedTuple):
-    """One file to check.
-
-    Attributes
-    ----------
-    file : str
-        The .xml, as messages name it.
-    options : Options
-    weights : str or None
-        The .bin, where it is not beside the .xml.
-    cache : str or None
-        Folder of the cache; None: none is used.
-    limits : Limits
-    """
+    """One file to check."""
 
     file: str
+    """The .xml, as messages name it."""
     options: Options
     weights: str | None = None
+    """The .bin, where it is not beside the .xml."""
     cache: str | None = None
+    """Folder of the cache; None: none is used."""
     limits: Limits = DEFAULT_LIMITS
 
     @property
@@ -78,11 +69,7 @@ def _light(result: Result) -> Result:
 def check_all(jobs: Sequence[Job], processes: int | None = None) -> Iterator[Result]:
     """Check files, and give the results in the order of the jobs.
 
-    Parameters
-    ----------
-    jobs : sequence of Job
-    processes : int, optional
-        Default: one for each core, or none but this one when there is little to do.
+    `processes` is by default one for each core, or none but this one when there is little to do.
 
     Raises
     ------

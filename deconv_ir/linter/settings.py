@@ -17,25 +17,16 @@ class Form(enum.Enum):
 
 
 class Setting(NamedTuple):
-    """One setting.
-
-    Attributes
-    ----------
-    name : str
-    form : Form
-    default : str
-        As the page shows it.
-    text : str
-        What it does.
-    choices : tuple of str
-        The words that are valid; empty: all are.
-    """
+    """One setting."""
 
     name: str
     form: Form
     default: str
+    """As the page shows it."""
     text: str
+    """What it does."""
     choices: tuple[str, ...] = ()
+    """The words that are valid; empty: all are."""
 
     def read(self, value: Any) -> Any:
         """Return a value from TOML as `Config` holds it.

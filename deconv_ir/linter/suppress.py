@@ -44,14 +44,7 @@ class Directive:
 
 
 class Suppressions:
-    """The rules that the comments of one file silence.
-
-    Parameters
-    ----------
-    source : Source
-    starts : sequence of int
-        Where the layers and edges begin, in order.
-    """
+    """The rules that the comments of one file silence; its parts begin at `starts`, in order."""
 
     def __init__(self, source: Source, starts: Sequence[int]) -> None:
         self.directives: dict[int | None, list[Directive]] = {}
@@ -92,14 +85,7 @@ class Suppressions:
                 self.directives.setdefault(owner, []).append(found)
 
     def silences(self, code: str, owner: int | None) -> bool:
-        """Tell whether a finding is silenced.
-
-        Parameters
-        ----------
-        code : str
-        owner : int or None
-            Where the layer or edge that it is in begins.
-        """
+        """Tell whether a finding in the layer or edge that begins at `owner` is silenced."""
         found = [
             directive
             for place in dict.fromkeys((owner, None))
@@ -115,12 +101,8 @@ class Suppressions:
     ) -> Iterator[tuple[tuple[int, int], str]]:
         """Iterate over the comments that silenced nothing: their spans, and a message.
 
-        Parameters
-        ----------
-        asked : collection of str
-            Codes of the rules that were run; a comment about another rule may be needed.
-        selected : bool
-            Only a few were run: a comment about a family is not judged by some of its rules.
+        Rules `asked` were run: a comment about another one may be needed.  Where only a few were
+        `selected`, a comment about a family is not judged by some of its rules.
         """
         for directive in (d for found in self.directives.values() for d in found):
             # Rules that read all weights are mostly not run.

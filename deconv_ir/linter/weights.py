@@ -9,16 +9,7 @@ from deconv_ir.formats.openvino_xml.weights import Weights
 
 
 class WeightsView:
-    """A weights file that remembers what was read of it.
-
-    Parameters
-    ----------
-    path : path-like
-
-    Attributes
-    ----------
-    reads : list of (int, int)
-        Offset and size of what was read, in order.
+    """A weights file that remembers what was read of it: offsets and sizes, in order.
 
     Raises
     ------

@@ -7,13 +7,12 @@ import json
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from deconv_ir.drawing.notebook import DRAWN, OPEN
-from deconv_ir.drawing.sketch import Sketch, draw, sketch_of, tensor_text
-from deconv_ir.drawing.svg import write_svg
+from deconv_ir.drawing.notebook import small_svg
+from deconv_ir.drawing.sketch import Sketch, tensor_text
 from deconv_ir.errors import DeconvError
 from deconv_ir.execute.buffers import tensor_bytes
 from deconv_ir.ir.graph import GraphLocation, Layer
-from deconv_ir.ir.infer import Inference, infer
+from deconv_ir.ir.infer import Inference
 from deconv_ir.ir.operation import Context, TensorInfo
 from deconv_ir.ir.options import Semantics
 from deconv_ir.ops.constants.constant import Const
@@ -183,11 +182,9 @@ class _Gatherer:
         found = []
         for body in layer.operation.bodies if layer.operation.implemented else ():
             facts: dict[str, Any] = {"name": body.name, "layers": len(body.graph.layers)}
-            inferred = infer(body.graph, self.context, collect=True).outputs
-            drawn = draw(sketch_of(body.graph, inferred), open_limit=OPEN, drawn_limit=DRAWN)
-            if drawn is not None:
-                image = write_svg(body.name, *drawn).encode()
-                source = base64.b64encode(image).decode()
+            picture = small_svg(body.graph, self.context, body.name)
+            if picture is not None:
+                source = base64.b64encode(picture.encode()).decode()
                 facts["source"] = f"data:image/svg+xml;base64,{source}"
             found.append(facts)
         return found

@@ -29,20 +29,10 @@ def write_page(
     extras: Mapping[str, Any] | None = None,
     progress: Progress | None = None,
 ) -> str:
-    """Write the page of a model.
+    """Write the page of a model: an HTML document that loads nothing.
 
-    Parameters
-    ----------
-    subject : Subject
-    extras : mapping, optional
-        Further data: ``pictures``, ``profile``, ``differences``.
-    progress : callable, optional
-        Called as long steps go on.
-
-    Returns
-    -------
-    str
-        An HTML document that loads nothing.
+    `extras` are further data: ``pictures``, ``profile``, ``differences``; `progress` is called
+    as long steps go on.
     """
     data: dict[str, Any] = {
         "title": subject.file.replace("\\", "/").rpartition("/")[2],

@@ -39,23 +39,10 @@ DETAILS = (Detail(96, 36), Detail(64, 36), Detail(48, 16), Detail(32, 9), Detail
 def pictures_of(
     array: Array, room: int, title: str = "value", *, signed: bool = False
 ) -> list[Any]:
-    """Draw an array in at most `room` bytes.
+    """Draw an array in at most `room` bytes, as the page's `figureOf` takes it; empty: none fits.
 
-    Parameters
-    ----------
-    array : ndarray
-        Any numbers; of a batch, the first is drawn: [N, C, H, W], [N, C, D, H, W] and
-        [N, C, L] by the number of axes.
-    room : int
-        Bytes; the list is empty where nothing fits.
-    title : str
-    signed : bool
-        Zero is white: for differences.
-
-    Returns
-    -------
-    list of dict
-        As the page's `figureOf` takes them.
+    Of a batch, the first is drawn: [N, C, H, W], [N, C, D, H, W] and [N, C, L] by the number of
+    axes.  With `signed`, for differences, zero is white.
     """
     import numpy as np
 

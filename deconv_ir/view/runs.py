@@ -33,18 +33,9 @@ def draw_tensors(
 ) -> dict[str, Any]:
     """Draw every tensor of a run, or what other inputs change in it.
 
-    Parameters
-    ----------
-    model : Model
-    arrays, others : mapping
-        Input name -> array; with `others`, differences are drawn as well.
-    max_bytes : int
-        Size of all pictures together: each tensor has an equal share of what is left.
-
-    Returns
-    -------
-    dict
-        ``layer:output`` -> pictures; ``""`` -> how many tensors did not fit.
+    `arrays` are those of the inputs; with `others`, differences are drawn as well.  Of
+    `max_bytes`, the size of all pictures together, each tensor has an equal share of what is
+    left.  Return pictures by ``layer:output``; ``""`` -> how many tensors did not fit.
 
     Raises
     ------

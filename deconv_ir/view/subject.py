@@ -7,7 +7,7 @@ import os
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from deconv_ir.drawing.sketch import Sketch, sketch_of
 from deconv_ir.errors import WeightsError
@@ -21,34 +21,21 @@ from deconv_ir.limits import DEFAULT_LIMITS, Limits
 from deconv_ir.linter.engine import check_bytes
 from deconv_ir.linter.options import Options
 
-if TYPE_CHECKING:
-    from deconv_ir.model import Model
-
-
 MARKS = {Severity.INFO: "#3d7edb", Severity.WARNING: "#d98e04", Severity.ERROR: "#d13438"}
 """Colours of findings, the worst last."""
 
 
 class Subject(NamedTuple):
-    """The subject of a page.
-
-    Attributes
-    ----------
-    file : str
-        The file, as messages name it.
-    findings : sequence of Finding
-    graph : Graph or None
-        None for a file that holds none.
-    inference : Inference or None
-    context : Context
-        Semantics and constants.
-    """
+    """The subject of a page."""
 
     file: str
+    """The file, as messages name it."""
     findings: Sequence[Finding]
     graph: Graph | None
+    """None for a file that holds none."""
     inference: Inference | None
     context: Context
+    """Semantics and constants."""
 
     @property
     def sketch(self) -> Sketch | None:
@@ -116,16 +103,8 @@ def read_subject(
 ) -> Subject:
     """Read and check a model; a broken one has findings, and as much of a graph as can be read.
 
-    Parameters
-    ----------
-    data : bytes
-        The file's contents.
-    file : str
-    options : Options
-        Rules of the linter, and the semantics.
-    weights : path-like, optional
-        The .bin file.
-    limits : Limits
+    `data` are the contents of the file that messages call `file`; `options` choose the rules of
+    the linter, and the semantics.
     """
     result = check_bytes(data, file, options, weights, limits, resume=False)
     graph = None if result.document is None else result.document.graph
@@ -136,10 +115,3 @@ def read_subject(
     context = Context(options.semantics, source)
     inference = None if graph is None else infer(graph, context, collect=True)
     return Subject(file, result.findings, graph, inference, context)
-
-
-def subject_of(model: Model) -> Subject:
-    """Return what a page shows of a model that is loaded."""
-    inference = infer(model.graph, model.context, collect=True)
-    file = model.graph.file or model.graph.name
-    return Subject(file, model.findings, model.graph, inference, model.context)
