@@ -1,19 +1,21 @@
-"""Compiled standardisation and sums of rows, in f32."""
+"""Compiled standardisation, sums of rows and softmax, in f32."""
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from deconv_ir.kernels.runtime.cpu import INSTRUCTION_SETS, instruction_set
 from deconv_ir.kernels.runtime.extension import compiled_module
+from deconv_ir.kernels.runtime.memory import empty
 from deconv_ir.kernels.runtime.threads import get_threads
 
 if TYPE_CHECKING:
     from deconv_ir.ir.dtypes import Array
 
-__all__ = ["standardize", "sum_rows"]
+__all__ = ["softmax", "standardize", "sum_rows"]
 
 
 def standardize(
@@ -71,4 +73,21 @@ def sum_rows(data: Array, rows: int) -> Array | None:
     module.sum_rows(
         INSTRUCTION_SETS.index(instruction_set()), np.ascontiguousarray(data), out, get_threads()
     )
+    return out
+
+
+def softmax(data: Array, axis: int, *, logarithm: bool) -> Array | None:
+    """Return ``exp(x) / sum(exp(x))`` along an axis, or its logarithm; None: left to NumPy.
+
+    Sums are made in f64, in the order of the axis: a list has the same bits wherever it lies.
+    """
+    module = compiled_module()
+    if module is None or data.dtype != np.float32 or not data.size:
+        return None
+    extents = math.prod(data.shape[:axis]), data.shape[axis], -1
+    out = empty(data.shape, data.dtype)
+    module.softmax(
+        INSTRUCTION_SETS.index(instruction_set()), np.ascontiguousarray(data).reshape(extents),
+        out, logarithm, get_threads(),
+    )  # fmt: skip
     return out

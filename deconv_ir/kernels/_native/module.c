@@ -34,6 +34,7 @@ PyObject *module_pool(PyObject *module, PyObject *arguments);     /* pooling/poo
 /* normalization/normalization.c */
 PyObject *module_standardize(PyObject *module, PyObject *arguments);
 PyObject *module_sum_rows(PyObject *module, PyObject *arguments);
+PyObject *module_softmax(PyObject *module, PyObject *arguments);  /* normalization/softmax.c */
 PyObject *module_recur(PyObject *module, PyObject *arguments);    /* recurrent/recurrent.c */
 
 static PyObject *module_isas(PyObject *module, PyObject *unused) {
@@ -77,6 +78,8 @@ static PyMethodDef module_methods[] = {
     {"standardize", module_standardize, METH_VARARGS,
      "standardize(isa, data, out, scale, bias, row, inner, eps, inside, divides, threads)"},
     {"sum_rows", module_sum_rows, METH_VARARGS, "sum_rows(isa, data, out, threads)"},
+    {"softmax", module_softmax, METH_VARARGS,
+     "softmax(isa, data, out, logarithm, threads): along the second of three axes"},
     {"keep", module_keep, METH_O, "keep(bytes): how much memory of results is used again"},
     {"processor", module_processor, METH_NOARGS,
      "processor() -> (vendor, family, model, bytes of its second-level cache, whether AVX-512 is "
@@ -86,7 +89,7 @@ static PyMethodDef module_methods[] = {
 };
 
 /* Of the calls from Python; to be raised, here and in extension.py, when one changes. */
-enum { INTERFACE = 14 };
+enum { INTERFACE = 15 };
 
 static int add_type(PyObject *module, PyType_Spec *spec, const char *name) {
     PyObject *type = PyType_FromSpec(spec);

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from deconv_ir.ir.boxes import Boxes, LayerTile
 from deconv_ir.ir.dtypes import Array
 from deconv_ir.ir.operation import Arrays, Context, Infos, Operation, TensorInfo
@@ -21,6 +23,7 @@ class _Softmax(Operation):
     formula = "the shape of the input, {shape[data]}"
 
     axis: int = 1
+    logarithm: ClassVar[bool] = False
 
     def infer(self, inputs: Infos, context: Context) -> tuple[TensorInfo, ...]:
         data = inputs[0]
@@ -35,8 +38,13 @@ class _Softmax(Operation):
 
     def execute(self, inputs: Arrays, context: Context) -> Arrays:
         """Subtract the greatest element along the axis first, and compute."""
+        from deconv_ir.kernels.normalization import softmax
+
         data = widen(inputs[0])
-        axis = self.axis
+        axis = normalize_axis(self.axis, data.ndim)
+        compiled = softmax(data, axis, logarithm=self.logarithm)
+        if compiled is not None:
+            return (narrow(compiled, inputs[0].dtype),)
         with np.errstate(all="ignore"):
             shifted = data - np.maximum.reduce(data, axis=axis, keepdims=True, initial=-np.inf)
             return (narrow(self.finish(shifted, axis), inputs[0].dtype),)
@@ -70,6 +78,7 @@ class Softmax8(_Softmax):
 class LogSoftmax(_Softmax):
     """Logarithm of SoftMax along an axis."""
 
+    logarithm = True
     axis: int = attribute(integer(), 1)
 
     def scratch(self, inputs: Infos, outputs: Infos, context: Context) -> int:

@@ -51,7 +51,7 @@ static void do_sum(void *context, int64_t job, void *scratch) {
         r->out[row] = (float)r->functions->sum(r->data + row * r->count, r->count);
 }
 
-static const struct row_functions *functions_of(int isa) {
+const struct row_functions *row_functions_of(int isa) {
 #ifdef DECONV_X86
     if (isa == ISA_AVX512) return &functions_rows_avx512;
     if (isa == ISA_AVX2) return &functions_rows_avx2;
@@ -109,7 +109,7 @@ PyObject *module_standardize(PyObject *module, PyObject *arguments) {
            buffers[0].len == buffers[1].len && buffers[0].len / 4 % count == 0;
     good = good && (!scales || (buffers[2].len == buffers[3].len && buffers[2].len > 0));
     if (good) {
-        r.functions = functions_of(isa);
+        r.functions = row_functions_of(isa);
         r.count = count, r.inner = inner, r.rows = buffers[0].len / 4 / count;
         r.data = buffers[0].buf, r.out = buffers[1].buf;
         if (scales) {
@@ -132,7 +132,7 @@ PyObject *module_sum_rows(PyObject *module, PyObject *arguments) {
     int good = take_buffers(given, 2, isa, buffers, &held);
     good = good && buffers[1].len > 0 && buffers[0].len % buffers[1].len == 0;
     if (good) {
-        struct rows r = {.functions = functions_of(isa),
+        struct rows r = {.functions = row_functions_of(isa),
                          .count = buffers[0].len / buffers[1].len,
                          .rows = buffers[1].len / 4,
                          .data = buffers[0].buf,

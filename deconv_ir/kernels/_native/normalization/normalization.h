@@ -1,16 +1,26 @@
-/* Mean and deviation of rows, and sums of rows. */
+/* Mean and deviation of rows, sums of rows, and softmax along an axis. */
 #ifndef DECONV_NORMALIZATION_H
 #define DECONV_NORMALIZATION_H
 
 #include "native.h"
 
+#define SOFTMAX_ROWS 8 /* at once */
+
 struct row_functions {
+    int lanes;
     /* Sums of x and of (x - mean)^2: blocks in f32, their sums in f64. */
     double (*sum)(const float *row, int64_t count);
     double (*squares)(const float *row, int64_t count, float mean);
     /* (x - mean) / deviation * scale + bias; deviation 0 where nothing is divided. */
     void (*standardize)(const float *row, int64_t count, const float how[4], int divides,
                         float *out);
+    /* exp(x) / sum(exp(x)), or its logarithm, of `columns` neighbouring lists whose elements are
+     * `step` apart, and of up to SOFTMAX_ROWS lists one behind the other.  Sums are made in f64,
+     * in the order of the elements: a list has the same bits in both.  `out` may be `data`. */
+    void (*softmax_columns)(const float *data, int64_t count, int64_t step, int64_t columns,
+                            int logarithm, float *out);
+    void (*softmax_rows)(const float *data, int64_t rows, int64_t count, int logarithm,
+                         float *out);
 };
 
 extern const struct row_functions functions_rows_baseline;
@@ -18,5 +28,7 @@ extern const struct row_functions functions_rows_baseline;
 extern const struct row_functions functions_rows_avx2;
 extern const struct row_functions functions_rows_avx512;
 #endif
+
+const struct row_functions *row_functions_of(int isa);
 
 #endif

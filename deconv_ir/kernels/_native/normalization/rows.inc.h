@@ -1,7 +1,8 @@
-/* Sums and standardisation of rows for one instruction set; included behind
+/* Sums, standardisation and softmax of rows for one instruction set; included behind
  * pointwise/functions.inc.h. */
 #define SUMS 4
 #define SUMMED_BLOCK 4096 /* elements whose sum is kept in f32 */
+#define SOFTMAX_TILE 256
 
 #define ROW_SUM(name, term)                                                                   \
     static double NAME(name)(const float *row, int64_t count, float mean) {                   \
@@ -49,9 +50,111 @@ static void NAME(standardize)(const float *row, int64_t count, const float how[4
     for (; i < count; i++) out[i] = NAME(standardized)(ALL(row[i]), how, divides)[0];
 }
 
+/* Up to LANES neighbouring elements. */
+INLINE VF NAME(load_some)(const float *from, int64_t count) {
+    if (count >= LANES) return LOAD(from);
+    VF result = {0};
+    memcpy(&result, from, (size_t)count * sizeof *from);
+    return result;
+}
+
+INLINE void NAME(store_some)(float *to, VF values, int64_t count) {
+    if (count >= LANES) STORE(to, values);
+    else memcpy(to, &values, (size_t)count * sizeof *to);
+}
+
+/* What is divided by, or subtracted where a logarithm is wanted. */
+INLINE float NAME(softmax_total)(double total, int logarithm) {
+    return (float)(logarithm ? __builtin_log(total) : total);
+}
+
+/* Of an element, or of its exponential where no logarithm is wanted. */
+INLINE VF NAME(softmax_of)(VF x, VF top, VF total, int logarithm) {
+    return logarithm ? (x - top) - total : x / total;
+}
+
+/* At most SOFTMAX_TILE columns, which memory is read along. */
+static void NAME(softmax_tile)(const float *data, int64_t count, int64_t step, int64_t columns,
+                               int logarithm, float *out) {
+    VF top[SOFTMAX_TILE / LANES], total[SOFTMAX_TILE / LANES];
+    VD sum[SOFTMAX_TILE / LANES];
+    const int64_t vectors = divide_up(columns, LANES);
+    for (int64_t v = 0; v < vectors; v++) {
+        top[v] = ALL(-__builtin_inff());
+        sum[v] = (VD){0};
+    }
+#define EACH_VECTOR                                                                           \
+    for (int64_t i = 0; i < count; i++)                                                       \
+        for (int64_t v = 0, c = 0, at = i * step; v < vectors; v++, c += LANES, at += LANES)
+    EACH_VECTOR top[v] = NAME(larger)(top[v], NAME(load_some)(data + at, columns - c));
+    EACH_VECTOR {
+        const VF e = NAME(exponential)(NAME(load_some)(data + at, columns - c) - top[v]);
+        sum[v] += __builtin_convertvector(e, VD);
+        if (!logarithm) NAME(store_some)(out + at, e, columns - c);
+    }
+    for (int64_t v = 0; v < vectors; v++)
+        for (int l = 0; l < LANES; l++)
+            total[v][l] = NAME(softmax_total)(sum[v][l], logarithm);
+    const float *const from = logarithm ? data : out;
+    EACH_VECTOR {
+        const VF x = NAME(load_some)(from + at, columns - c);
+        NAME(store_some)(out + at, NAME(softmax_of)(x, top[v], total[v], logarithm),
+                         columns - c);
+    }
+#undef EACH_VECTOR
+}
+
+static void NAME(softmax_columns)(const float *data, int64_t count, int64_t step,
+                                  int64_t columns, int logarithm, float *out) {
+    for (int64_t c = 0; c < columns; c += SOFTMAX_TILE)
+        NAME(softmax_tile)(data + c, count, step, least(SOFTMAX_TILE, columns - c), logarithm,
+                           out + c);
+}
+
+INLINE void NAME(sum_in_order)(const float *data, int64_t rows, int64_t count, double *sums) {
+    double sum[SOFTMAX_ROWS] = {0};
+    for (int64_t i = 0; i < count; i++)
+        for (int64_t r = 0; r < rows; r++) sum[r] += (double)data[r * count + i];
+    memcpy(sums, sum, sizeof sum);
+}
+
+/* Several rows, so that their sums, each in the order of a column's, do not wait for each other. */
+static void NAME(softmax_rows)(const float *data, int64_t rows, int64_t count, int logarithm,
+                               float *out) {
+    float top[SOFTMAX_ROWS];
+    double sum[SOFTMAX_ROWS];
+    for (int64_t r = 0; r < rows; r++) {
+        const float *const in = data + r * count;
+        VF most_of = ALL(-__builtin_inff());
+        int64_t i = 0;
+        for (; i + LANES <= count; i += LANES) most_of = NAME(larger)(most_of, LOAD(in + i));
+        VF all = ALL(most_of[0]);
+        for (int l = 1; l < LANES; l++) all = NAME(larger)(all, ALL(most_of[l]));
+        for (; i < count; i++) all = NAME(larger)(all, ALL(in[i]));
+        top[r] = all[0];
+        for (i = 0; i < count; i += LANES) {
+            const VF x = NAME(load_some)(in + i, count - i);
+            NAME(store_some)(out + r * count + i, NAME(exponential)(x - top[r]), count - i);
+        }
+    }
+    if (rows == SOFTMAX_ROWS) NAME(sum_in_order)(out, SOFTMAX_ROWS, count, sum);
+    else NAME(sum_in_order)(out, rows, count, sum);
+    for (int64_t r = 0; r < rows; r++) {
+        const VF total = ALL(NAME(softmax_total)(sum[r], logarithm)), first = ALL(top[r]);
+        const float *const in = (logarithm ? data : out) + r * count;
+        for (int64_t i = 0; i < count; i += LANES) {
+            const VF x = NAME(load_some)(in + i, count - i);
+            NAME(store_some)(out + r * count + i,
+                             NAME(softmax_of)(x, first, total, logarithm), count - i);
+        }
+    }
+}
+
 const struct row_functions JOIN(functions, rows, SUFFIX) = {
-    NAME(plain_sum), NAME(row_squares), NAME(standardize)};
+    LANES, NAME(plain_sum), NAME(row_squares), NAME(standardize), NAME(softmax_columns),
+    NAME(softmax_rows)};
 
 #undef ROW_SUM
 #undef SUMS
 #undef SUMMED_BLOCK
+#undef SOFTMAX_TILE

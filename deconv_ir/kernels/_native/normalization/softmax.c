@@ -1,0 +1,74 @@
+/* SoftMax and LogSoftmax along an axis, in f32, dealt out to threads. */
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+
+#include "normalization/normalization.h"
+
+/* Elements of a job. */
+#define JOB_ELEMENTS 16384
+
+struct softmax {
+    const struct row_functions *functions;
+    const float *data;
+    float *out;
+    int64_t outer, count, inner; /* extents before, along and behind the axis */
+    int64_t at_once, jobs;       /* lists of a job; jobs of an outer index, or of all rows */
+    int logarithm;
+};
+
+static void do_rows(void *context, int64_t job, void *scratch) {
+    (void)scratch;
+    const struct softmax *s = context;
+    const int64_t end = least(s->outer, (job + 1) * s->at_once);
+    for (int64_t row = job * s->at_once; row < end; row += SOFTMAX_ROWS)
+        s->functions->softmax_rows(s->data + row * s->count, least(SOFTMAX_ROWS, end - row),
+                                   s->count, s->logarithm, s->out + row * s->count);
+}
+
+static void do_columns(void *context, int64_t job, void *scratch) {
+    (void)scratch;
+    const struct softmax *s = context;
+    const int64_t column = job % s->jobs * s->at_once;
+    const int64_t first = job / s->jobs * s->count * s->inner + column;
+    s->functions->softmax_columns(s->data + first, s->count, s->inner,
+                                  least(s->at_once, s->inner - column), s->logarithm,
+                                  s->out + first);
+}
+
+/* softmax(isa, data, out, logarithm, threads): along the second of three axes. */
+PyObject *module_softmax(PyObject *module, PyObject *arguments) {
+    (void)module;
+    int isa, failed = -1;
+    long long threads;
+    PyObject *given, *result;
+    struct softmax s = {0};
+    if (!PyArg_ParseTuple(arguments, "iOOpL", &isa, &given, &result, &s.logarithm, &threads))
+        return NULL;
+    Py_buffer data, out;
+    if (PyObject_GetBuffer(given, &data, PyBUF_CONTIG_RO)) return NULL;
+    if (PyObject_GetBuffer(result, &out, PyBUF_CONTIG)) {
+        PyBuffer_Release(&data);
+        return NULL;
+    }
+    if (isa < 0 || isa >= ISAS || !isa_available((enum isa)isa) || data.ndim != 3 ||
+        data.itemsize != 4 || out.itemsize != 4 || out.len != data.len || data.len == 0)
+        PyErr_SetString(PyExc_ValueError, "arrays do not fit");
+    else {
+        s.functions = row_functions_of(isa);
+        s.data = data.buf, s.out = out.buf;
+        s.outer = data.shape[0], s.count = data.shape[1], s.inner = data.shape[2];
+        const int rows = s.inner == 1;
+        const int64_t lists = most(1, JOB_ELEMENTS / s.count);
+        s.at_once = round_up(lists, rows ? SOFTMAX_ROWS : s.functions->lanes);
+        s.jobs = divide_up(rows ? s.outer : s.inner, s.at_once);
+        begin_unlocked();
+        failed = parallel_run(rows ? do_rows : do_columns, &s, rows ? s.jobs : s.jobs * s.outer,
+                              most(1, least(threads, data.len / 4 / JOB_ELEMENTS)), 0);
+        end_unlocked();
+        if (failed == OUT_OF_MEMORY) PyErr_NoMemory();
+    }
+    PyBuffer_Release(&data);
+    PyBuffer_Release(&out);
+    if (failed) return NULL;
+    Py_RETURN_NONE;
+}
