@@ -61,7 +61,7 @@ def connect(request: Request) -> Iterator[Any]:
         if request.scheduler is not None or request.scheduler_file is not None:
             raise Mistake("--workers starts a cluster, --scheduler names one (use one of them)")
         with (
-            _start_workers(distributed, request.workers) as cluster,
+            _started_workers(distributed, request.workers) as cluster,
             distributed.Client(cluster) as client,
         ):
             yield client
@@ -94,21 +94,25 @@ def tile_budget(client: Any) -> int:
     return min(shares)
 
 
-def _start_workers(distributed: Any, count: int) -> Any:
-    """Start a cluster of local processes, which only this one ends.
+@contextlib.contextmanager
+def _started_workers(distributed: Any, count: int) -> Iterator[Any]:
+    """Yield a cluster of local processes, which only this one ends.
 
-    A Ctrl-C of the terminal reaches the processes of a group all at once.  Here it waits while
-    the workers start: the threads that start them, and they, inherit that it is blocked.
+    A Ctrl-C of the terminal reaches the processes of a group all at once.  Here it waits until
+    the workers have started: the threads that start them, and they, inherit that it is blocked.
     """
     resource_tracker.ensure_running()  # it would unblock the signal
     blocked = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
-        return distributed.LocalCluster(
+        with distributed.LocalCluster(
             n_workers=count,
             threads_per_worker=1,
             dashboard_address=None,
             silence_logs=_SILENT,
-        )
+        ) as cluster:
+            # One that has waited comes here, and the cluster is closed.
+            signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
+            yield cluster
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
 

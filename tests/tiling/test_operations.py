@@ -149,6 +149,17 @@ def test_elements_from_elsewhere(kind: str) -> None:
         assert found.tobytes() == expected.tobytes(), extent
 
 
+@pytest.mark.parametrize(("first", "needed"), [(0, (2, 6)), (1, (1, 3)), (3, (0, 2))])
+def test_a_gather_needs_what_its_indices_pick(first: int, needed: tuple[int, int]) -> None:
+    ir = IR()
+    picked = [ir.const(integers(-1, 2, 1, 0, 1)), ir.const(integers(0))]
+    ir.result(ir.layer("Gather", [ir.parameter("x", "6"), *picked], version="opset8"))
+    model = deconv_ir.load(ir.xml().encode(), bytes(ir.weights), warn=False)
+    assert model.tiled().tile(((first, first + 2),)).inputs == {"x": (needed,)}
+    x = np.arange(6, dtype=np.float32)
+    assert in_tiles(model, {"x": x}, [2]).tolist() == [5, 2, 1, 0, 1]
+
+
 @pytest.mark.parametrize(("first", "needed"), [(3, (0, 2)), (0, (3, 5)), (2, (0, 6))])
 def test_a_roll_needs_the_whole_axis_only_where_it_wraps(
     first: int, needed: tuple[int, int]

@@ -6,14 +6,16 @@ from collections.abc import Sequence
 from typing import ClassVar
 
 from deconv_ir.errors import InputError, ShapeError
-from deconv_ir.ir.boxes import Boxes, LayerTile, whole_box
+from deconv_ir.ir.boxes import Boxes, LayerTile, as_slices, whole_box
 from deconv_ir.ir.dtypes import Array
 from deconv_ir.ir.geometry import Dim
 from deconv_ir.ir.operation import Arrays, Context, Infos, Operation, TensorInfo
+from deconv_ir.ir.record import field
 from deconv_ir.ir.shapes import Shape, format_shape, intersect_dims, static
 from deconv_ir.ops.base import attribute, integer, operation
 from deconv_ir.ops.checks import check_type, known_integer, known_integers, normalize_axis, only
 from deconv_ir.ops.numeric import np
+from deconv_ir.ops.tiles import FixedArrays
 from deconv_ir.ops.values import ANY, unknown_dims
 
 _INPUTS = ("data", "indices", "axis")
@@ -24,6 +26,19 @@ def batch_grids(extents: Sequence[int], rank: int) -> tuple[Array, ...]:
     return tuple(
         np.arange(extent).reshape((-1,) + (1,) * (rank - 1 - i)) for i, extent in enumerate(extents)
     )
+
+
+class _Picked(Operation):
+    """Slices of the data along an axis, at places that are known."""
+
+    checks_values = False
+
+    axis: int = field()
+    places: FixedArrays = field()
+
+    def execute(self, inputs: Arrays, context: Context) -> Arrays:
+        """Pick the slices."""
+        return (np.take(inputs[0], self.places[0], axis=self.axis),)
 
 
 class _Gather(Operation):
@@ -108,6 +123,15 @@ class _Gather(Operation):
         data, indices = static(inputs[0].shape), static(inputs[1].shape)
         axis, batch = normalize_axis(chosen, len(data)), self.batch_of(indices)
         behind = axis + len(indices) - batch
+        known = known_integers(inputs[1])
+        if known is not None and not batch:
+            places = np.array(known, np.int64).reshape(indices)[as_slices(box[axis:behind])]
+            places = np.where(places < 0, places + data[axis], places) if self.negative else places
+            if places.size and places.min() >= 0 and places.max() < data[axis]:
+                first, last = int(places.min()), int(places.max())
+                needed = (*box[:axis], (first, last + 1), *box[behind:])
+                operation = _Picked(axis=axis, places=FixedArrays(places - first))
+                return LayerTile((needed, None, None), operation)
         # Any element along the axis may be picked.
         spans = (*box[:axis], (0, data[axis]), *box[behind:])
         picked = (*box[:batch], *box[axis:behind])
