@@ -79,6 +79,10 @@ struct kernels {
     int rows;                   /* most rows of a micro-kernel */
     int columns[MAX_ROWS + 1];  /* best number of vectors for a number of rows */
     microkernel table[MAX_ROWS + 1][MAX_COLUMNS + 1]; /* NULL where there is none */
+    /* What a micro-kernel of so many rows does, at one position. */
+    void (*sum_position)(int rows, int64_t depth, const int32_t *offsets, const void *data,
+                         const void *weights, void *sums, int64_t row_stride, int begins,
+                         const void *bias, const struct epilogue *finish);
     /* Sum a channel of a depthwise layer, of one weight a tap.  A row shorter than a vector is
      * summed, and stored, as far as one reaches. */
     void (*sum_channel)(const struct channel_rows *rows, const void *data, const void *weights,
@@ -115,6 +119,9 @@ struct run;
 #define STREAMED_BYTES ((int64_t)8 << 20)
 #define STREAMED_ROW 256
 int is_streamed(const struct kernel *k, const struct run *run);
+struct plan;
+/* Whether rows of results are rows of sums, as they are. */
+int rows_are_plain(const struct kernel *k, const struct run *run, const struct plan *plan);
 /* Until then what went past the caches may be unseen by other threads. */
 void finish_streams(void);
 

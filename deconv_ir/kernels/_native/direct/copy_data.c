@@ -14,17 +14,34 @@ static inline void clear_row(char *to, int64_t bytes) {
     for (; i < bytes; i += 4) memset(to + i, 0, 4);
 }
 
+/* A residue of all axes, and what a tile sees of it. */
+struct seen {
+    int64_t residue[AXES];
+    struct stretch along[AXES];
+};
+
+/* The residue of an index among those of all axes. */
+static struct seen see(const struct context *c, const struct tile *tile, int64_t index) {
+    struct seen seen;
+    for (int a = AXES - 1; a >= 0; a--) {
+        const struct axis *axis = &c->plan->axes[a];
+        seen.residue[a] = axis->residue + index % axis->residues;
+        seen.along[a] = stretch_of(c, tile, a, seen.residue[a]);
+        index /= axis->residues;
+    }
+    return seen;
+}
+
 /* One image of one channel of one residue; returns whether a guarded layer's data hold an
  * infinity or a NaN. */
 static int copy_volume(const struct context *c, const struct tile *tile, const char *from,
-                        const int64_t residue[AXES], char *to) {
+                       const struct seen *seen, char *to) {
     const struct tiling *t = &c->plan->tiling;
     const struct axis *axes = c->plan->axes;
     const enum element element = (enum element)c->layer->element;
     const int64_t size = c->kernels->size, in_size = element_size(element);
-    const struct stretch z = stretch_of(c, tile, 0, residue[0]);
-    const struct stretch y = stretch_of(c, tile, 1, residue[1]);
-    const struct stretch x = stretch_of(c, tile, 2, residue[2]);
+    const struct stretch z = seen->along[0], y = seen->along[1], x = seen->along[2];
+    const int64_t *residue = seen->residue;
     const int64_t *step = c->run->step, x_step = axes[2].in_stride * step[2];
     const int64_t planes = tile->box[0] + axes[0].high - axes[0].low;
     const int64_t rows = tile->box[1] + axes[1].high - axes[1].low;
@@ -75,25 +92,21 @@ static int copy_volume(const struct context *c, const struct tile *tile, const c
 int copy_data(const struct context *c, const struct tile *tile, int64_t first_channel,
               int64_t channels) {
     const struct tiling *t = &c->plan->tiling;
-    const struct axis *a = c->plan->axes;
     const int64_t size = c->kernels->size;
     const int64_t in_size = element_size((enum element)c->layer->element);
     int not_finite = 0;
+    struct seen seen = see(c, tile, 0);
     for (int64_t channel = 0; channel < channels; channel++) {
         const int64_t index = tile->group * c->layer->channels_in + first_channel + channel;
         for (int64_t i = 0; i < c->plan->residues; i++) {
-            const int64_t residue[AXES] = {
-                a[0].residue + i / a[2].residues / a[1].residues,
-                a[1].residue + i / a[2].residues % a[1].residues,
-                a[2].residue + i % a[2].residues,
-            };
+            if (c->plan->residues > 1) seen = see(c, tile, i);
             for (int64_t image = 0; image < tile->images; image++)
                 not_finite |= copy_volume(
                     c, tile,
                     c->data +
                         ((tile->first_image + image) * c->run->image_step +
                          index * c->run->channel_step) * in_size,
-                    residue,
+                    &seen,
                     tile->data + (channel * t->channel_stride + i * t->residue_stride +
                                   image * t->image_stride) * size);
         }

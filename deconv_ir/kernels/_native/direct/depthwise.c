@@ -12,63 +12,32 @@
 
 #include <string.h>
 
-/* Whether rows of results are rows of sums, as they are. */
-static int is_plain(const struct context *c) {
-    return c->plan->axes[2].out_stride == 1 && !c->streamed &&
-           element_size((enum element)c->layer->element) == c->kernels->size;
-}
-
-/* Whether sums of the rows go straight to the output: else all positions of a plane are one row,
- * with what lies between the rows, and the rows are written from there. */
-static int is_straight(const struct context *c, const struct tile *tile) {
-    const struct tiling *t = &c->plan->tiling;
-    return is_plain(c) &&
-           depthwise_by_rows(c->k, t, tile->box[1], tile->box[2], c->plan->depth);
-}
-
-/* One sub-convolution of the first two axes. */
-static void sum_subs(const struct context *c, const struct tile *tile, int straight, int64_t qz,
-                     int64_t qy) {
+/* Sum one sub-convolution whose rows are rows of the output, as they are: straight to there, or all
+ * positions of a plane in one go, with what lies between the rows, which are copied then. */
+static void sum_plain(const struct context *c, const struct tile *tile, int64_t qz, int64_t qy) {
     const struct tiling *t = &c->plan->tiling;
     const struct axis *a = c->plan->axes;
-    const int64_t size = c->kernels->size, lines = subs_along(&a[2]);
+    const struct kernels *kernels = c->kernels;
+    const struct sub sub = sub_of(c, tile->group, qz, qy, 0);
+    const int64_t size = kernels->size, count = tile->box[2];
     const int64_t zs = positions_along(tile, &a[0], 0, qz);
-    const int64_t ys = positions_along(tile, &a[1], 1, qy);
-    const char *bias = c->k->bias;
-    const int plain = is_plain(c);
-    if (zs <= 0 || ys <= 0) return;
+    const int64_t ys = positions_along(tile, &a[1], 1, qy), all = (ys - 1) * t->pitch + count;
+    const int64_t out_pitch = a[1].out_stride * c->run->extent;
+    const int straight = depthwise_by_rows(c->k, t, tile->box[1], count, c->plan->depth);
+    const struct channel_rows rows = {sub.taps, sub.offsets,
+                                      straight ? ys : 1, straight ? count : all,
+                                      t->pitch, straight ? out_pitch : all};
+    const char *weights = (const char *)c->k->packed + sub.packed * size;
+    const char *bias = c->k->bias, *data = tile->data;
     if (bias) bias += tile->group * size;
-    for (int64_t qx = 0; qx < lines; qx++) {
-        const struct sub sub = sub_of(c, tile->group, qz, qy, qx);
-        const char *weights = (const char *)c->k->packed + sub.packed * size;
-        struct channel_rows rows = {.taps = sub.taps,
-                                    .offsets = sub.offsets,
-                                    .rows = 1,
-                                    .count = (ys - 1) * t->pitch + tile->box[2]};
-        if (straight) {
-            rows.rows = ys;
-            rows.count = tile->box[2];
-            rows.pitch = t->pitch;
-            rows.sums_pitch = a[1].out_stride * c->run->extent;
-        }
-        for (int64_t z = 0; z < zs; z++) {
-            const char *data = tile->data + z * t->plane * size;
-            char *sums = tile->sums + (qx * t->box[0] + z) * t->line * size;
-            char *out = plain ? out_row(c, tile, 0, 0, (tile->first[0] + z) * a[0].out_stride + qz,
-                                        tile->first[1] * a[1].out_stride + qy) +
-                                    tile->first[2] * size
-                              : NULL;
-            c->kernels->sum_channel(&rows, data, weights, bias, &c->k->epilogue,
-                                    straight ? out : sums);
-            if (plain && !straight)
-                c->kernels->copy_lines(sums, t->pitch, ys, tile->box[2], out,
-                                      a[1].out_stride * c->run->extent);
-        }
+    for (int64_t z = 0; z < zs && ys > 0; z++, data += t->plane * size) {
+        char *out = out_row(c, tile, 0, 0, (tile->first[0] + z) * a[0].out_stride + qz,
+                            tile->first[1] * a[1].out_stride + qy) +
+                    tile->first[2] * size;
+        kernels->sum_channel(&rows, data, weights, bias, &c->k->epilogue,
+                             straight ? out : tile->sums);
+        if (!straight) kernels->copy_lines(tile->sums, t->pitch, ys, count, out, out_pitch);
     }
-    if (plain) return;
-    const struct sub sub = {.q = {qz, qy, 0}};
-    const int64_t positions = t->box[0] * t->line;
-    write_rows(c, tile, 0, 1, &sub, tile->sums, positions, positions);
 }
 
 /* Elements of a row that are stored as they are summed, side by side or every other one. */
@@ -115,16 +84,18 @@ static void copy_over(const struct context *c, const struct tile *tile) {
 }
 
 void run_depthwise(const struct context *c, struct tile *tile) {
+    const struct tiling *t = &c->plan->tiling;
     const struct axis *a = c->plan->axes;
-    const int straight = is_straight(c, tile);
-    const int64_t end = least(tile->group + c->plan->tiling.groups, c->layer->groups);
-    const int simple = is_simple(c);
-    if (simple) memset(tile->data, 0, (size_t)c->plan->tiling.data_bytes);
+    const struct go all = {0, 1, 1, 1, 0};
+    const int64_t end = least(tile->group + t->groups, c->layer->groups);
+    const int simple = is_simple(c), plain = rows_are_plain(c->k, c->run, c->plan);
+    if (simple) memset(tile->data, 0, (size_t)t->data_bytes);
     for (; tile->group < end; tile->group++) {
         if (simple) copy_over(c, tile);
         else copy_data(c, tile, 0, 1);
         for (int64_t qz = 0; qz < subs_along(&a[0]); qz++)
             for (int64_t qy = 0; qy < subs_along(&a[1]); qy++)
-                sum_subs(c, tile, straight, qz, qy);
+                if (plain) sum_plain(c, tile, qz, qy);
+                else run_flat(c, tile, &all, qz, qy, 0);
     }
 }

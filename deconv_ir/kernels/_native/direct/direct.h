@@ -17,7 +17,6 @@ struct context {
     char *out;
     atomic_int *failed; /* set when out of memory */
     int streamed;       /* whether results go past the caches */
-    int straight;       /* whether sums are made in the output itself */
 };
 
 /* The tile that a job computes. */
@@ -83,6 +82,9 @@ struct sub sub_of(const struct context *c, int64_t group, int64_t qz, int64_t qy
 void sum_blocks(const struct context *c, const struct tile *tile, const struct go *all,
                 const struct sweep *sweep);
 
+/* Sum and write the blocks of rows of a sub-convolution from `b` on that are summed together. */
+void run_flat(const struct context *c, const struct tile *tile, const struct go *go, int64_t qz,
+              int64_t qy, int64_t b);
 /* The channels of a job of a depthwise layer. */
 void run_depthwise(const struct context *c, struct tile *tile);
 

@@ -51,9 +51,8 @@ static void sum_straight(const struct context *c, const struct tile *tile, const
     }
 }
 
-/* The blocks of rows from `b` on that are summed together. */
-static void run_flat(const struct context *c, const struct tile *tile, const struct go *go,
-                     int64_t qz, int64_t qy, int64_t b) {
+void run_flat(const struct context *c, const struct tile *tile, const struct go *go, int64_t qz,
+              int64_t qy, int64_t b) {
     const struct tiling *t = &c->plan->tiling;
     const struct axis *a = c->plan->axes;
     const int64_t size = c->kernels->size, lines = subs_along(&a[2]);
@@ -89,7 +88,7 @@ static void run_flat(const struct context *c, const struct tile *tile, const str
                 sweep.data = tile->data + (image * t->image_stride + z * t->plane) * size;
                 sweep.sums = sums + (qx * sweep.sub_stride +
                                      (image * t->box[0] + z) * t->line) * size;
-                if (c->straight)
+                if (t->straight)
                     sum_straight(c, tile, go, &sweep,
                                  out_row(c, tile, image,
                                          packing_channel(c->packing, sweep.first_block),
@@ -98,7 +97,7 @@ static void run_flat(const struct context *c, const struct tile *tile, const str
                 else sum_blocks(c, tile, go, &sweep);
             }
     }
-    if (!go->ends || c->straight) return;
+    if (!go->ends || t->straight) return;
     if (c->layer->folded > 1) {
         /* Their blocks are equal, one after the other. */
         const int64_t channels = c->layer->channels_out / c->layer->folded;
@@ -228,13 +227,16 @@ int is_streamed(const struct kernel *k, const struct run *run) {
            rows * row >= STREAMED_BYTES;
 }
 
+int rows_are_plain(const struct kernel *k, const struct run *run, const struct plan *plan) {
+    return plan->axes[2].out_stride == 1 && k->layer.folded == 1 && !is_streamed(k, run) &&
+           element_size((enum element)k->layer.element) == k->kernels->size;
+}
+
 int execute(const struct kernel *k, const struct run *run, const struct plan *plan,
             const void *data, void *out) {
     atomic_int failed = 0;
-    const int streamed = is_streamed(k, run);
     struct context context = {k,    &k->layer, k->kernels, &k->packing, run,
-                              plan, data,      out,        &failed,     streamed,
-                              plan->tiling.straight && !streamed};
+                              plan, data,      out,        &failed,     is_streamed(k, run)};
     int64_t low[AXES], high[AXES];
     for (int a = 0; a < AXES; a++) {
         const struct axis *axis = &plan->axes[a];

@@ -150,6 +150,32 @@ INLINE void NAME(block)(const int rows, const int columns, int64_t depth,
 SHAPES
 #undef SHAPE
 
+/* At one position vectors hold the rows, which lie side by side in the weights: the same sums. */
+typedef ELEMENT NAME(row_vec) __attribute__((vector_size(MAX_ROWS * sizeof(ELEMENT))));
+typedef ELEMENT NAME(loose_rows)
+    __attribute__((vector_size(MAX_ROWS * sizeof(ELEMENT)), aligned(sizeof(ELEMENT)), may_alias));
+
+static void NAME(sum_position)(int rows, int64_t depth, const int32_t *offsets, const void *data_,
+                               const void *weights_, void *sums_, int64_t row_stride, int begins,
+                               const void *bias_, const struct epilogue *finish) {
+    const ELEMENT *restrict data = data_, *restrict weights = weights_, *bias = bias_;
+    ELEMENT *sums = sums_, row[MAX_ROWS] = {0};
+    if (!begins)
+        for (int r = 0; r < rows; r++) row[r] = sums[r * row_stride];
+    NAME(row_vec) sum = (NAME(row_vec))*(const NAME(loose_rows) *)row;
+#pragma GCC unroll 4
+    for (int64_t k = 0; k < depth; k++, weights += rows) {
+        __builtin_prefetch((const char *)weights + WEIGHTS_AHEAD);
+        /* Those of the next tap lie behind the last row. */
+        sum += (NAME(row_vec))*(const NAME(loose_rows) *)weights *
+               (data[offsets[k]] - (NAME(row_vec)){0});
+    }
+    *(NAME(loose_rows) *)row = sum;
+    for (int r = 0; r < rows; r++) row[r] += bias ? bias[r] : 0;
+    if (finish && finish->activation != ACT_NONE) NAME(activate)(finish, row, rows);
+    for (int r = 0; r < rows; r++) sums[r * row_stride] = row[r];
+}
+
 /* ------------------------------------------------------- interleaving -- */
 
 /* LANES positions of `lines` lines, 4 or 2, that lie side by side among `stride`. */
@@ -343,6 +369,7 @@ static const struct kernels NAME(kernels) = {
     .rows = ROWS,
     .columns = COLUMNS,
     SHAPES
+    .sum_position = NAME(sum_position),
     .sum_channel = NAME(sum_channel),
     .copy_lines = NAME(copy_lines),
     .split_lines = NAME(split_lines),

@@ -168,21 +168,26 @@ struct search {
     double cycles;      /* of the best of some threads; negative: none yet */
 };
 
-/* Whether positions of a plane are those of the output, without a gap: of one tap, or one axis. */
-static int is_straight(const struct kernel *k, const struct plan *plan, const struct tiling *t) {
-    const struct axis *a = plan->axes;
-    return !t->compact && !t->depthwise && k->layer.folded == 1 &&
-           a[1].out_stride * a[2].out_stride == 1 && t->pitch == a[2].output &&
-           t->box[2] == a[2].output &&
-           element_size((enum element)k->layer.element) == k->kernels->size;
+/* Positions of a plane up to which channel by channel pays where rows are not plain. */
+#define SMALL_PLANE 1024
+
+/* How a tile is summed: channel by channel, in the output itself where positions of a plane are
+ * those of the output without a gap (of one tap, or one axis), or else. */
+static void choose_way(const struct search *s, struct tiling *t) {
+    const struct layer *layer = &s->k->layer;
+    const struct axis *a = s->plan->axes;
+    const int plain = !t->compact && rows_are_plain(s->k, s->run, s->plan);
+    t->depthwise = !t->compact && layer->channels_in == 1 && layer->channels_out == 1 &&
+                   (plain || t->box[1] * t->box[2] <= SMALL_PLANE);
+    t->straight = plain && !t->depthwise && a[1].out_stride == 1 && t->pitch == a[2].output &&
+                  t->box[2] == a[2].output;
 }
 
 /* Keep a tiling if it is the best that fits. */
 static void consider(struct search *s, struct tiling t) {
-    t.depthwise = !t.compact && s->k->layer.channels_in == 1 && s->k->layer.channels_out == 1;
     size_tile(s->k, s->plan, &t);
     if (t.bytes > s->limit) return;
-    t.straight = is_straight(s->k, s->plan, &t);
+    choose_way(s, &t);
     count_jobs(s->k, s->run, s->plan, &t);
     double cycles = direct_cycles(s->k, s->run, s->plan, &t);
     const int64_t used = t.compact ? t.panel_bytes : t.data_bytes;

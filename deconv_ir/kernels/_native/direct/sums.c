@@ -20,6 +20,11 @@ static void sum_rows(const struct kernels *kernels, int rows, int64_t positions,
                      const int32_t *offsets, const char *data, const char *weights, char *sums,
                      int64_t row_stride, int begins, const void *bias,
                      const struct epilogue *finish) {
+    if (positions == 1 && rows > 1) {
+        kernels->sum_position(rows, depth, offsets, data, weights, sums, row_stride, begins, bias,
+                              finish);
+        return;
+    }
     int64_t vectors = divide_up(positions, kernels->lanes);
     int columns = kernels->columns[rows];
     while (vectors > 0) {
