@@ -101,7 +101,14 @@ def test_ctrl_c_ends_the_workers_and_says_so_in_one_word(network: Path, when: st
     np.save(network / "x.npy", np.zeros((1, 2, 300, 300), np.float32))
     arguments = [str(SCRIPT), str(network / "model.xml"), "--input", str(network / "x.npy")]
     arguments += ["--output", str(network / "y.npy"), "--tile", "4,4", "--workers", "2"]
-    process = subprocess.Popen(arguments, stderr=subprocess.PIPE, text=True, start_new_session=True)
+    process = subprocess.Popen(
+        arguments,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+        # A shell's job in the background, as a test run may be, ignores it.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+    )
     journal = network / "y.npy.partial.tiles"
     deadline = time.monotonic() + 60
 
@@ -138,8 +145,12 @@ def test_an_interruption_that_a_library_drops(monkeypatch: pytest.MonkeyPatch) -
     futures = [SimpleNamespace(release=lambda: None)] * 3
     client = SimpleNamespace(status="closed")
     command = click.Command("run", callback=lambda: list(completed(client, futures)))
-    with pytest.raises(SystemExit) as caught:
-        run_command(command)
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        with pytest.raises(SystemExit) as caught:
+            run_command(command)
+    finally:
+        signal.signal(signal.SIGINT, before)
     assert caught.value.code == 130
 
 
