@@ -256,7 +256,8 @@ RULES = (
         """Two layers have the same name.
 
         Tools that find layers by name get either of them, or neither.  OpenVINO makes names
-        unique when it saves a model.
+        unique when it saves a model.  Operations of oneDNN Graph files are exempt: their ids
+        tell them apart.
         """,
         fails="""
         <layer id="4" name="add"/>

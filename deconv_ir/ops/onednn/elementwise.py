@@ -8,7 +8,7 @@ import math
 from collections.abc import Sequence
 from typing import ClassVar
 
-from deconv_ir.errors import UnsupportedError
+from deconv_ir.errors import InputError, UnsupportedError
 from deconv_ir.ir.dtypes import F32, U8, ElementType
 from deconv_ir.ir.operation import Arrays, Context, Infos, Operation, TensorInfo
 from deconv_ir.ops.base import attribute, boolean, choice, element_type, integer, integers, number
@@ -290,8 +290,11 @@ class Dropout(Operation):
         import numpy as np
 
         if not np.all(inputs[3] == 0):
+            probability = float(inputs[3].flat[0])
+            if not 0 <= probability <= 1:
+                raise InputError(f"probability must be from 0 to 1, found {probability:g}")
             raise UnsupportedError(
-                f"Dropout with probability {float(inputs[3].flat[0]):g} is random, "
+                f"Dropout with probability {probability:g} is random, "
                 "and can only be run with probability 0",
                 rule="unsupported-operation",
             )

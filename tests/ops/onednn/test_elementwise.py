@@ -227,3 +227,6 @@ def test_dropout_runs_where_nothing_is_random() -> None:
     assert np.array_equal(found["5"], np.ones((2, 3), np.uint8))
     with pytest.raises(deconv_ir.UnsupportedError, match=r"Dropout.*probability 0\.25 is random"):
         model.run([x, seed, seed, np.float32(0.25)])
+    for wrong in (-0.5, 1.5, np.nan):
+        with pytest.raises(deconv_ir.InputError, match="probability must be from 0 to 1, found"):
+            model.run([x, seed, seed, np.float32(wrong)])
