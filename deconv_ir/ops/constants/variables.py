@@ -13,26 +13,30 @@ from deconv_ir.ops.base import attribute, element_type, operation, shape, text
 from deconv_ir.ops.numeric import np
 
 
-@operation(
-    "ReadValue",
-    "opset3",
-    inputs=("init_value",),
-    examples=("f32[1,2] -> f32[1,2] | variable_id=memory",),
-)
-class ReadValue(Operation):
-    """The value of a variable, `init_value` until it is assigned."""
+class _Variable(Operation):
+    """An operation on a variable, which passes on its input."""
 
     sharing = Sharing.WHOLE
     is_repeatable = False
 
     variable_id: str = attribute(text())
 
+    def execute(self, inputs: Arrays, context: Context) -> Arrays:
+        return (inputs[0],)
+
+
+@operation(
+    "ReadValue",
+    "opset3",
+    inputs=("init_value",),
+    examples=("f32[1,2] -> f32[1,2] | variable_id=memory",),
+)
+class ReadValue(_Variable):
+    """The value of a variable, `init_value` until it is assigned."""
+
     def infer(self, inputs: Infos, context: Context) -> tuple[TensorInfo, ...]:
         # Another run may read other elements.
         return (TensorInfo(inputs[0].shape, inputs[0].element_type),)
-
-    def execute(self, inputs: Arrays, context: Context) -> Arrays:
-        return (inputs[0],)
 
 
 @operation(
@@ -42,13 +46,9 @@ class ReadValue(Operation):
     required=0,
     examples=("f32[1,2] -> f32[1,2] | variable_id=memory variable_type=f32 variable_shape=1,2",),
 )
-class ReadValue6(Operation):
+class ReadValue6(_Variable):
     """The value of a variable, `init_value` or zeros until it is assigned."""
 
-    sharing = Sharing.WHOLE
-    is_repeatable = False
-
-    variable_id: str = attribute(text())
     variable_type: ElementType | None = attribute(element_type())
     variable_shape: Shape = attribute(shape())
 
@@ -92,16 +92,8 @@ class ReadValue6(Operation):
     inputs=("new_value",),
     examples=("f32[1,2] -> f32[1,2] | variable_id=memory",),
 )
-class Assign(Operation):
+class Assign(_Variable):
     """A new value of a variable, for the next run."""
 
-    sharing = Sharing.WHOLE
-    is_repeatable = False
-
-    variable_id: str = attribute(text())
-
     def infer(self, inputs: Infos, context: Context) -> tuple[TensorInfo, ...]:
-        return (inputs[0],)
-
-    def execute(self, inputs: Arrays, context: Context) -> Arrays:
         return (inputs[0],)
