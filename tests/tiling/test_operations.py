@@ -160,6 +160,24 @@ def test_a_gather_needs_what_its_indices_pick(first: int, needed: tuple[int, int
     assert in_tiles(model, {"x": x}, [2]).tolist() == [5, 2, 1, 0, 1]
 
 
+@pytest.mark.parametrize("kind", ["AdaptiveAvgPool", "AdaptiveMaxPool"])
+def test_an_adaptive_pool_needs_its_windows(kind: str) -> None:
+    ir = IR()
+    shape, target = (2, 3, 37, 11), ir.const(integers(5, 16))
+    pool = ir.layer(kind, [ir.parameter("x", "2,3,37,11"), target], version="opset8")
+    ir.result(pool)
+    model = deconv_ir.load(ir.xml().encode(), bytes(ir.weights), warn=False)
+    run = model.tiled()
+    assert run.tileable_axes == (0, 1, 2, 3)
+    # By hand: rows 2 * 37 / 5 = 14.8 to 4 * 37 / 5 = 29.6, columns 0 to 11 / 16.
+    needed = run.tile(((0, 1), (2, 3), (2, 4), (0, 1))).inputs["x"]
+    assert needed == ((0, 1), (2, 3), (14, 30), (0, 1))
+    x = np.random.default_rng(0).standard_normal(shape).astype(np.float32)
+    (expected,) = model.run(x).values()
+    for tile in ((1, 1), (2, 5), (5, 3)):
+        assert is_exact(in_tiles(model, {"x": x}, tile), expected), tile
+
+
 @pytest.mark.parametrize(("first", "needed"), [(3, (0, 2)), (0, (3, 5)), (2, (0, 6))])
 def test_a_roll_needs_the_whole_axis_only_where_it_wraps(
     first: int, needed: tuple[int, int]

@@ -56,7 +56,15 @@ def squeeze_and_excite(ir: IR, x: Out) -> Out:
     return ir.layer("Multiply", [x, gate])
 
 
+def pooled(ir: IR, x: Out) -> Out:
+    """Squeeze and excite as torch has it."""
+    one = ir.const(np.array([1, 1], np.int64))
+    found = ir.layer("AdaptiveAvgPool", [x, one], version="opset8")
+    return ir.layer("Multiply", [x, ir.layer("Sigmoid", [found])])
+
+
 LAYERS = {
+    "pooled": pooled,
     "squeeze and excite": squeeze_and_excite,
     "groups": lambda ir, x: grouped(ir, x, 3),
     "one group": lambda ir, x: grouped(ir, x, 1),

@@ -8,10 +8,12 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from deconv_ir.errors import ShapeError
+from deconv_ir.ir.boxes import Boxes, LayerTile, Span, Statistic
 from deconv_ir.ir.dtypes import I64, Array, ElementType
 from deconv_ir.ir.geometry import UNKNOWN
 from deconv_ir.ir.operation import Arrays, Context, Infos, Operation, TensorInfo
-from deconv_ir.ir.shapes import Shape, format_shape
+from deconv_ir.ir.record import field
+from deconv_ir.ir.shapes import Shape, format_shape, static
 from deconv_ir.ops.base import attribute, operation, result_type
 from deconv_ir.ops.checks import (
     axis_count,
@@ -21,9 +23,31 @@ from deconv_ir.ops.checks import (
     check_rank,
     check_type,
     integers,
+    known_integers,
 )
 from deconv_ir.ops.numeric import narrow, np, widen
+from deconv_ir.ops.two_pass import Folded
 from deconv_ir.ops.values import as_dims
+
+
+def window_ends(x: int, y: int, positions: Sequence[int]) -> list[Span]:
+    """Return the window of each position of an axis of X elements that is pooled to Y."""
+    return [(i * x // y, -(-(i + 1) * x // y)) for i in positions]
+
+
+class AdaptiveTile(Operation):
+    """A box of the output of an adaptive pool."""
+
+    checks_values = False
+
+    layer: Any = field()
+    """The operation of the whole layer."""
+    windows: tuple[tuple[Span, ...], ...] = field()
+    """For each axis, what the positions of the box stand for."""
+
+    def execute(self, inputs: Arrays, context: Context) -> Arrays:
+        found: Arrays = self.layer.pool(inputs[0], self.windows)
+        return found
 
 
 class _AdaptivePool(Operation):
@@ -45,15 +69,44 @@ class _AdaptivePool(Operation):
         check_least(target.value, "output_shape", 1, "output-shape-value")
         return (*data.shape[:2], *as_dims(target.value))
 
+    def tile(self, boxes: Boxes, inputs: Infos, outputs: Infos, context: Context) -> LayerTile:
+        box, target = boxes[0], known_integers(inputs[1])
+        # Positions of the greatest elements count from the start of the whole data.
+        if box is None or target is None or any(boxes[1:]):
+            return super().tile(boxes, inputs, outputs, context)
+        spans, windows = list(box[:2]), []
+        for (first, last), x, y in zip(box[2:], static(inputs[0].shape)[2:], target, strict=True):
+            ends = window_ends(x, y, range(first, last))
+            start = ends[0][0] if ends else 0
+            spans.append((start, ends[-1][1] if ends else min(1, x)))
+            windows.append(tuple((low - start, high - start) for low, high in ends))
+        seen = tuple(
+            a
+            for a, (x, y) in enumerate(zip(static(inputs[0].shape)[2:], target, strict=True), 2)
+            if y == 1 < x
+        )
+        operation = AdaptiveTile(layer=self, windows=tuple(windows))
+        return LayerTile((tuple(spans), None), operation, (), seen)
+
+    def pool(self, data: Array, windows: Sequence[Sequence[Span]]) -> Arrays:
+        """Pool the windows of each axis."""
+        raise NotImplementedError
+
+    def execute(self, inputs: Arrays, context: Context) -> Arrays:
+        """Pool windows that divide the data evenly."""
+        extents = zip(inputs[0].shape[2:], self.target(inputs), strict=True)
+        return self.pool(inputs[0], [window_ends(x, y, range(y)) for x, y in extents])
+
     @staticmethod
-    def windows(data: Array, target: Sequence[int]) -> tuple[list[list[slice]], list[list[int]]]:
+    def windows(
+        asked: Sequence[Sequence[Span]],
+    ) -> tuple[list[list[slice]], list[list[int]]]:
         """Return the different windows of each axis, and which of them each position has.
 
         An axis of X elements has fewer than 2 X of them, however many positions are asked for.
         """
         different, used = [], []
-        for x, y in zip(data.shape[2:], target, strict=True):
-            ends = [(i * x // y, -(-(i + 1) * x // y)) for i in range(y)]
+        for ends in asked:
             places = {pair: at for at, pair in enumerate(dict.fromkeys(ends))}
             different.append([slice(*pair) for pair in places])
             used.append([places[pair] for pair in ends])
@@ -95,14 +148,23 @@ class AdaptiveAvgPool(_AdaptivePool):
         element_type = check_type(inputs[0], "data", "float")
         return (TensorInfo(self.pooled(inputs), element_type),)
 
-    def execute(self, inputs: Arrays, context: Context) -> Arrays:
-        data, target = widen(inputs[0]), self.target(inputs)
-        different, used = self.windows(data, target)
-        result = np.empty((*data.shape[:2], *map(len, different)), data.dtype)
-        axes = tuple(range(2, data.ndim))
+    def statistic(self, inputs: Infos, outputs: Infos) -> Statistic | None:
+        data = static(inputs[0].shape)
+        if any(extent != 1 for extent in static(outputs[0].shape)[2:]):
+            return None
+        count, axes = math.prod(data[2:]), tuple(range(2, len(data)))
+        return Folded(inputs[0], outputs[0], axes, np.add, lambda x: x, lambda total: total / count)
+
+    def pool(self, data: Array, windows: Sequence[Sequence[Span]]) -> Arrays:
+        """Return the means."""
+        wide = widen(data)
+        different, used = self.windows(windows)
+        result = np.empty((*wide.shape[:2], *map(len, different)), wide.dtype)
+        axes = tuple(range(2, wide.ndim))
         for where, window in self.cells(different):
-            result[where] = np.mean(data[window], axis=axes)
-        return (self.spread(narrow(result, inputs[0].dtype), used),)
+            # NumPy sums in an order that gaps between rows change.
+            result[where] = np.mean(np.ascontiguousarray(wide[window]), axis=axes)
+        return (self.spread(narrow(result, data.dtype), used),)
 
 
 @operation(
@@ -121,17 +183,18 @@ class AdaptiveMaxPool(_AdaptivePool):
         shape = self.pooled(inputs)
         return (TensorInfo(shape, element_type), TensorInfo(shape, self.index_element_type))
 
-    def execute(self, inputs: Arrays, context: Context) -> Arrays:
-        data, target = widen(inputs[0]), self.target(inputs)
-        places = np.arange(int(np.prod(data.shape[2:]))).reshape(data.shape[2:])
-        different, used = self.windows(data, target)
-        shape = (*data.shape[:2], *map(len, different))
-        result, index = np.empty(shape, data.dtype), np.empty(shape, np.int64)
+    def pool(self, data: Array, windows: Sequence[Sequence[Span]]) -> Arrays:
+        """Return the greatest elements, and where they stand."""
+        wide = widen(data)
+        places = np.arange(int(np.prod(wide.shape[2:]))).reshape(wide.shape[2:])
+        different, used = self.windows(windows)
+        shape = (*wide.shape[:2], *map(len, different))
+        result, index = np.empty(shape, wide.dtype), np.empty(shape, np.int64)
         for where, window in self.cells(different):
-            cells = data[window]
-            flat = cells.reshape(*data.shape[:2], math.prod(cells.shape[2:]))
+            cells = wide[window]
+            flat = cells.reshape(*wide.shape[:2], math.prod(cells.shape[2:]))
             best = np.argmax(flat, axis=-1)
             result[where] = np.take_along_axis(flat, best[..., None], -1)[..., 0]
             index[where] = places[window].ravel()[best]
         index = index.astype(self.index_element_type.numpy())
-        return self.spread(narrow(result, inputs[0].dtype), used), self.spread(index, used)
+        return self.spread(narrow(result, data.dtype), used), self.spread(index, used)
