@@ -60,8 +60,8 @@ def test_plans_grow_with_the_work(machine, layer, used, element):
         output = tuple(s * x for s, x in zip(strides, data[2:], strict=True))
         told = describe(kernel, data, (1,) * len(strides), output)
         each.append(told["cycles"] / n)
-        # Some tens of positions: no tile is little but its halo.
-        assert math.prod(told["box"]) * told["images"] >= 12
+        # At least eight positions, as NEON has with 256 threads: no tile is little but its halo.
+        assert math.prod(told["box"]) * told["images"] >= 8
         assert told["bytes"] * min(told["threads"], told["jobs"]) <= SCRATCH
     assert min(each) > 0
     # Many threads share the scratch bound, by smaller tiles; a collapse costs factors of hundreds.
