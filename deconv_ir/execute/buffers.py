@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from deconv_ir.ir.operation import TensorInfo
+from deconv_ir.ir.regions import has_known_elements
 from deconv_ir.ir.shapes import element_count, is_static, static
+
+if TYPE_CHECKING:
+    from deconv_ir.ir.dtypes import Array
 
 # Smaller arrays come from the allocator, whose memory is warm.
 _SMALLEST_BUFFER = 1 << 20
@@ -22,6 +27,19 @@ def tensor_bytes(info: TensorInfo) -> int | None:
     except TypeError:  # strings
         return None
     return element_count(static(info.shape)) * itemsize
+
+
+def known_array(info: TensorInfo) -> Array | None:
+    """Return the elements of a tensor where inference has found them all, read-only."""
+    value, element_type = info.value, info.element_type
+    if not has_known_elements(info):
+        return None
+    assert element_type is not None, "its elements are known"
+    import numpy as np
+
+    array: Array = np.array(value, element_type.numpy()).reshape(static(info.shape))
+    array.flags.writeable = False
+    return array
 
 
 class Group:

@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from deconv_ir.errors import DeconvError
-from deconv_ir.execute.buffers import Group, assign_buffers, live_bytes, tensor_bytes
+from deconv_ir.execute.buffers import Group, assign_buffers, known_array, live_bytes, tensor_bytes
 from deconv_ir.execute.checked import checked, reads_unknown_lists
 from deconv_ir.execute.memory import fits
 from deconv_ir.execute.plan import Plan, Step
@@ -21,6 +21,8 @@ from deconv_ir.execute.prepare import Prepared
 from deconv_ir.execute.scratchpad import (
     MIN_SCRATCHPAD,
     Grant,
+    algorithm_of,
+    candidates_for,
     choose_winograd,
     extra_bytes,
     fit_grants,
@@ -37,8 +39,7 @@ from deconv_ir.ir.operation import (
     Sharing,
     TensorInfo,
 )
-from deconv_ir.ir.regions import has_known_elements
-from deconv_ir.ir.scratchpad import UNLIMITED, AlgorithmCandidate, ScratchpadBudget
+from deconv_ir.ir.scratchpad import UNLIMITED, ScratchpadBudget
 from deconv_ir.ir.shapes import is_static, static
 
 if TYPE_CHECKING:
@@ -51,19 +52,6 @@ PlanBodies = Callable[[Layer, Infos], tuple[tuple[str, Plan], ...]]
 
 NOWHERE = -1
 """The slot of a constant that a kernel has absorbed."""
-
-
-def known_array(info: TensorInfo) -> Array | None:
-    """Return the elements of a tensor where inference has found them all, read-only."""
-    value, element_type = info.value, info.element_type
-    if not has_known_elements(info):
-        return None
-    assert element_type is not None, "its elements are known"
-    import numpy as np
-
-    array: Array = np.array(value, element_type.numpy()).reshape(static(info.shape))
-    array.flags.writeable = False
-    return array
 
 
 def make_plan(
@@ -296,7 +284,7 @@ class _Planner:
         Neither the memory limit nor weights that were packed for other shapes matter.
         """
         asks = {
-            self.layers[step]: functools.partial(_candidates, kernel, inputs)
+            self.layers[step]: functools.partial(candidates_for, kernel, inputs)
             for step, (kernel, inputs) in self.choosers().items()
         }
         return choose_winograd(asks, self._most_bytes() - self.bound - self.prepared.first_bytes)
@@ -321,7 +309,7 @@ class _Planner:
             judged = winograd.get(self.layers[step], (0, None))
             budget = ScratchpadBudget(max(left, MIN_SCRATCHPAD), *judged)
             budgets[step], self.plans[step] = budget, kernel.plan(inputs, budget)
-            chosen = _algorithm(self.plans[step])
+            chosen = algorithm_of(self.plans[step])
             kept = max(kept, chosen.scratch_bytes)
             missing += missing_bytes(chosen)
         peak = scratch = kept
@@ -501,17 +489,6 @@ class _Planner:
                 )
             )
         return tuple(steps)
-
-
-def _candidates(kernel: Kernel, inputs: Infos, scratch_bytes: int) -> Sequence[AlgorithmCandidate]:
-    choice = kernel.plan(inputs, ScratchpadBudget(scratch_bytes, 0)).choice
-    assert choice is not None, "whatever the budget is"
-    return choice.candidates
-
-
-def _algorithm(plan: LayerPlan) -> AlgorithmCandidate:
-    assert plan.choice is not None, "or it is not asked"
-    return plan.choice.algorithm
 
 
 def _allocator(draft: _Draft) -> Callable[[], Array] | None:

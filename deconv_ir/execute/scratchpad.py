@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
-from deconv_ir.ir.scratchpad import AlgorithmCandidate, Whole
+from deconv_ir.ir.operation import Infos, Kernel, LayerPlan
+from deconv_ir.ir.scratchpad import AlgorithmCandidate, ScratchpadBudget, Whole
 
 MIN_SCRATCHPAD = 16 << 10
 """Bytes that a scratchpad may always take: smaller tiles are mostly halo."""
@@ -123,3 +124,18 @@ def fit_grants(grants: Sequence[Grant], limit_bytes: int) -> list[Grant]:
 def missing_bytes(candidate: AlgorithmCandidate) -> int:
     """Return the bytes of weights that are still to be packed for an algorithm."""
     return 0 if candidate.packed else candidate.weight_bytes
+
+
+def candidates_for(
+    kernel: Kernel, inputs: Infos, scratch_bytes: int
+) -> Sequence[AlgorithmCandidate]:
+    """Return the algorithms from which a kernel chooses, given a scratchpad."""
+    choice = kernel.plan(inputs, ScratchpadBudget(scratch_bytes, 0)).choice
+    assert choice is not None, "whatever the budget is"
+    return choice.candidates
+
+
+def algorithm_of(plan: LayerPlan) -> AlgorithmCandidate:
+    """Return the algorithm that a layer has chosen."""
+    assert plan.choice is not None, "or it is not asked"
+    return plan.choice.algorithm

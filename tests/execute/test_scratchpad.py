@@ -71,7 +71,7 @@ def test_weights_go_where_they_save_most() -> None:
 
 def test_scratch_gives_way_to_weights_that_save_more() -> None:
     (grant,) = choose(layer(100, 50, 700 * K), budget=1024 * K)
-    assert grant == (0, 256 * K, grant.candidate)
+    assert grant == Grant(0, 256 * K, grant.candidate)
     assert (grant.candidate.weight_bytes, grant.candidate.scratch_bytes) == (700 * K, 256 * K)
     # But not where larger tiles save more, nor where direct sums are faster.
     assert choose(layer(100, 99.9, 700 * K), budget=1024 * K) == []
