@@ -83,7 +83,7 @@ def print_halos(extents: Sequence[int]) -> None:
     print("|---|---|" + "---|" * len(extents))
     for name, (make, shape, levels) in HALOS.items():
         ir = make(shape, levels=levels)
-        model = deconv_ir.load(ir.xml().encode(), bytes(ir.weights), warn=False)
+        model = deconv_ir.load(ir.xml().encode(), bytes(ir.weights), accuracy="direct", warn=False)
         (reach, *_) = halo(model)
         cells = []
         for extent in extents:
@@ -96,7 +96,7 @@ def print_samples() -> None:
     """Print what a tile in the middle reads beyond its share of the input, for docs/tiles.md."""
     print("| network | output over input | halo |\n|---|---|---|")
     for name in SAMPLES:
-        model = deconv_ir.load(ROOT / "samples" / name, warn=False)
+        model = deconv_ir.load(ROOT / "samples" / name, accuracy="direct", warn=False)
         (port, *_) = model.inputs
         extents = [n if isinstance(n, int) else 64 for n in model.inputs[port].shape or ()]
         tiles = model.tiled({port: tuple(extents)})
