@@ -6,7 +6,8 @@ import io
 import math
 from typing import TYPE_CHECKING
 
-from deconv_ir.errors import OutputError, UnsupportedError
+from deconv_ir.compare.sides import import_runtime
+from deconv_ir.errors import OutputError
 from deconv_ir.formats.files import replace_file
 
 from .common import Mistake
@@ -35,13 +36,7 @@ def plot_errors(found: ModelDifference, path: Path, *, force: bool) -> None:
         raise Mistake(f"--plot {path}: the name must end with .png or .svg")
     if path.exists() and not force:
         raise Mistake(f"--plot {path}: the file exists (use --force)")
-    try:
-        import matplotlib
-    except ImportError as error:
-        raise UnsupportedError(
-            "matplotlib is not installed", hint="pip install 'deconv-ir[diagrams]'"
-        ) from error
-    matplotlib.use("Agg")
+    import_runtime("matplotlib", "diagrams").use("Agg")
     from matplotlib import pyplot
 
     tensors = [t for t in found.tensors if t.relative < float("inf")]

@@ -86,8 +86,9 @@ def _print_tensors(found: ModelDifference, verbose: bool, rtol: float) -> None:
         near = range(max(0, wrong[0] - _AROUND), min(len(tensors), wrong[0] + _AROUND + 1))
         shown = sorted({*near, *(k for k in range(len(tensors) - 2, len(tensors)))})
     rows = [
-        ["" if t.within else "!", one_line(t.name, 40), _type(t), *_figures(t)]
+        ["" if t.within else "!", one_line(t.name, 40), kind, *_figures(t)]
         for t in (tensors[k] for k in shown)
+        for kind in [t.layer.rpartition("(")[2].partition(",")[0]]
     ]
     headers = [
         "",
@@ -109,10 +110,6 @@ def _print_tensors(found: ModelDifference, verbose: bool, rtol: float) -> None:
     if found.culprit is not None:
         for line in _culprit(found.culprit):
             click.echo(line)
-
-
-def _type(tensor: TensorDifference) -> str:
-    return tensor.layer.rpartition("(")[2].partition(",")[0]
 
 
 def _figures(t: TensorDifference) -> list[str]:

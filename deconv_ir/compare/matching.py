@@ -48,7 +48,7 @@ class _Matcher:
         names = [[layer.name for layer in side.graph.layers] for side in sides]
         kinds: list[Keys] = [list(map(side.kind, range(len(side.graph.layers)))) for side in sides]
         self._unique(names, own)
-        if not self._all_paired():
+        if any(self._free()):
             pasts = [_pasts(side, keys) for side, keys in zip(sides, own, strict=True)]
             futures = [_futures(side, keys) for side, keys in zip(sides, own, strict=True)]
             # A name that both have is not passed over for a layer that merely looks alike.
@@ -66,9 +66,6 @@ class _Matcher:
             tuple(i for i in self.a.nodes if i not in pairs),
             tuple(j for j in self.b.nodes if j not in self.taken),
         )
-
-    def _all_paired(self) -> bool:
-        return not any(self._free())
 
     def _free(self, only: Sequence[set[str]] | None = None) -> tuple[list[int], list[int]]:
         """Return the layers of each model without a partner, and with one of these names."""

@@ -294,8 +294,8 @@ class OnnxSide(_Grouped):
         return {source: by_name[self.names[source]] for source in group}
 
 
-def import_runtime(name: str) -> Any:
-    """Import an optional runtime.
+def import_runtime(name: str, extra: str = "peers") -> Any:
+    """Import an optional package.
 
     Raises
     ------
@@ -308,7 +308,7 @@ def import_runtime(name: str) -> Any:
         return importlib.import_module(name)
     except ImportError as error:
         raise UnsupportedError(
-            f"{name} is not installed", hint="pip install 'deconv-ir[peers]'"
+            f"{name} is not installed", hint=f"pip install 'deconv-ir[{extra}]'"
         ) from error
 
 

@@ -47,7 +47,9 @@ class Cache:
     ) -> str:
         """Return the name of the entry for a file's bytes; messages name the .bin."""
         name = "" if weights is None else os.path.basename(weights)
-        settings = f"{_text(options)} {limits}"
+        rest = options._replace(rules=frozenset(), hidden=frozenset())
+        chosen = [repr(rest), *sorted(options.rules), "hidden", *sorted(options.hidden)]
+        settings = f"{' '.join(chosen)} {limits}"
         digest = hashlib.sha256(f"{FORMAT} {self._stamp} {name} {settings}\0".encode())
         digest.update(data)
         return digest.hexdigest()
@@ -97,11 +99,6 @@ def _code_stamp() -> str:
         if name.endswith(".py")
     )
     return f"{__version__} {newest}"
-
-
-def _text(options: Options) -> str:
-    rest = options._replace(rules=frozenset(), hidden=frozenset())
-    return " ".join([repr(rest), *sorted(options.rules), "hidden", *sorted(options.hidden)])
 
 
 def _weights_state(result: Result, weights: str | None) -> dict[str, Any] | None:

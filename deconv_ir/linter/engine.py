@@ -421,17 +421,11 @@ def _layer_at(context: LintContext, offset: int) -> str | None:
     """Name the layer that holds an offset."""
     from bisect import bisect_right
 
-    starts = context.document.layers
-    at = bisect_right(starts, offset) - 1
-    if at < 0 or _end(context, at) <= offset or context.graph.bare:
-        return None
-    return context.graph.layers[at].label
-
-
-def _end(context: LintContext, index: int) -> int:
-    """Return where the element of a layer ends."""
     locator = context.locator
-    return locator.layer(index).end if isinstance(locator, Locator) else 0
+    at = bisect_right(context.document.layers, offset) - 1
+    if at < 0 or context.graph.bare or not isinstance(locator, Locator):
+        return None
+    return context.graph.layers[at].label if offset < locator.layer(at).end else None
 
 
 def _passed_over(context: LintContext) -> tuple[tuple[str, int], ...]:

@@ -203,7 +203,8 @@ class _Line(NamedTuple):
                 if dims != [None] * len(dims):
                     return None
             elif len(set(map(len, dims))) > 1 or not all(
-                a == b == c or _are_collinear(a, b, c) for a, b, c in zip(*dims, strict=True)
+                a == b == c or (all(isinstance(d, int) for d in (a, b, c)) and b - a == c - b)
+                for a, b, c in zip(*dims, strict=True)
             ):
                 return None
         return _Line(*infos[:2])
@@ -232,8 +233,3 @@ class _Line(NamedTuple):
         ):
             return None
         return self.first._replace(shape=shape, value=value)
-
-
-def _are_collinear(a: Dim, b: Dim, c: Dim) -> bool:
-    """Tell whether dims at equal distances lie on a line."""
-    return isinstance(a, int) and isinstance(b, int) and isinstance(c, int) and b - a == c - b

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from deconv_ir.ir.findings import Severity
@@ -121,6 +121,21 @@ class Rule(NamedTuple):
                 yield from reports
                 for index in group[1:]:
                     yield from self.check_layer(index, layers[index], context)
+
+
+def check_once(
+    layers: Iterable[tuple[int, Layer]],
+    key: Callable[[Layer], Hashable],
+    check: Callable[[int, Layer], Iterator[Report]],
+) -> Iterator[Report]:
+    """Check layers; of those with one key, no more once there is nothing to report."""
+    right: set[Hashable] = set()
+    for index, layer in layers:
+        if (own := key(layer)) not in right:
+            reports = list(check(index, layer))
+            yield from reports
+            if not reports:
+                right.add(own)
 
 
 def on_valid_layers(

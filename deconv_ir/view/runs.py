@@ -94,20 +94,14 @@ def profile(model: Model, arrays: Mapping[str, Array]) -> dict[str, Any]:
     for one in profiles:
         bound.run(profile=one)
     best = min(profiles, key=lambda one: one.seconds)
-    index = _by_name(model.graph)
+    # Of layers of one name, the first.
+    index = {layer.name: i for i, layer in reversed([*enumerate(model.graph.layers)])}
     layers = {
         index[row.layer]: [row.seconds, row.operations, row.type]
         for row in best.layers
         if row.layer in index
     }
     return {"seconds": best.seconds, "layers": layers, "peak": measure_limits().operations}
-
-
-def _by_name(graph: Graph) -> dict[str, int]:
-    found: dict[str, int] = {}
-    for index, layer in enumerate(graph.layers):
-        found.setdefault(layer.name, index)
-    return found
 
 
 def differences_of(graph: Graph, found: ModelDifference) -> dict[str, Any]:

@@ -21,6 +21,7 @@ from deconv_ir.linter.rule import (
     INFO,
     WARNING,
     Rule,
+    check_once,
     on_valid_layers,
 )
 from deconv_ir.linter.rules.fragments import output_shape
@@ -240,14 +241,11 @@ def refused_by_openvino(context: LintContext) -> Iterator[Report]:
         return
     if "Assign" in context.by_type and not context.is_body:
         yield from unmatched_variables(context.graph.layers)
-    right: set[tuple[int, int]] = set()
-    for index, layer in enumerate(context.graph.layers):
-        key = (id(layer.operation), id(layer.attributes))  # layers share equal ones
-        if key not in right:
-            reports = list(refused_attributes(index, layer))
-            yield from reports
-            if not reports:
-                right.add(key)
+    yield from check_once(
+        enumerate(context.graph.layers),
+        lambda layer: (id(layer.operation), id(layer.attributes)),  # layers share equal ones
+        refused_attributes,
+    )
 
 
 RULES = (

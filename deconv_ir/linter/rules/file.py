@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from deconv_ir.ir.graph import GraphLocation, Layer
 from deconv_ir.linter.context import LintContext
 from deconv_ir.linter.report import Report
-from deconv_ir.linter.rule import ERROR, WARNING, Rule
+from deconv_ir.linter.rule import ERROR, WARNING, Rule, check_once
 from deconv_ir.ops import find_operation
 from deconv_ir.ops.base import attributes_of
 from deconv_ir.suggestions import nearest
@@ -15,36 +15,30 @@ from deconv_ir.suggestions import nearest
 
 def unknown_attributes(context: LintContext) -> Iterator[Report]:
     """Look for attributes of ``<data>`` that the operation does not have."""
-    layers = context.graph.layers
-    for kind, indices in context.by_type.items():
-        if kind == "Const":
-            continue  # a misspelt one leaves a required one missing, which is reported
-        known_to_be_right: set[tuple[str | None, int]] = set()
-        for index in indices:
-            layer = layers[index]
-            key = (layer.version, id(layer.attributes))  # layers share equal attributes
-            if key not in known_to_be_right:
-                unknown = list(_unknown_attributes_of(context, index, layer))
-                if not unknown:
-                    known_to_be_right.add(key)
-                yield from unknown
 
+    def check(index: int, layer: Layer) -> Iterator[Report]:
+        operation = find_operation(layer.type, layer.version)
+        if context.onednn is not None:  # a kind may have an operation's name, and other attributes
+            operation = type(layer.operation)
+        if operation is None or not operation.implemented:
+            return
+        known = {spec.name for spec in attributes_of(operation)}
+        for name, _ in layer.attributes:
+            if name not in known:
+                yield Report(
+                    f"{layer.type} has no attribute {name!r}",
+                    GraphLocation(layer=index, attribute=name),
+                    actual=name,
+                    hint=nearest(name, known),
+                )
 
-def _unknown_attributes_of(context: LintContext, index: int, layer: Layer) -> Iterator[Report]:
-    operation = find_operation(layer.type, layer.version)
-    if context.onednn is not None:  # a kind may have the name of an operation, and other attributes
-        operation = type(layer.operation)
-    if operation is None or not operation.implemented:
-        return
-    known = {spec.name for spec in attributes_of(operation)}
-    for name, _ in layer.attributes:
-        if name not in known:
-            yield Report(
-                f"{layer.type} has no attribute {name!r}",
-                GraphLocation(layer=index, attribute=name),
-                actual=name,
-                hint=nearest(name, known),
-            )
+    # A misspelt one of a Const leaves a required one missing, which is reported.
+    layers = [found for found in enumerate(context.graph.layers) if found[1].type != "Const"]
+    yield from check_once(
+        layers,
+        lambda layer: (layer.type, layer.version, id(layer.attributes)),  # layers share equal ones
+        check,
+    )
 
 
 def refused_layers(context: LintContext) -> Iterator[Report]:
