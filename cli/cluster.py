@@ -107,7 +107,8 @@ def _started_workers(distributed: Any, count: int) -> Iterator[Any]:
         with distributed.LocalCluster(
             n_workers=count,
             threads_per_worker=1,
-            dashboard_address=None,
+            dashboard_address="127.0.0.1:0",  # by default, a port that another cluster may have
+            scheduler_kwargs={"dashboard": False},
             silence_logs=_SILENT,
         ) as cluster:
             # One that has waited comes here, and the cluster is closed.

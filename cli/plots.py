@@ -48,7 +48,8 @@ def plot_errors(found: ModelDifference, path: Path, *, force: bool) -> None:
     axes.plot(places, largest, ".-", label="largest error", lw=1, ms=3)
     axes.plot(places, rms, ".-", label="RMS error", lw=1, ms=3)
     axes.set_xlim(-0.5, max(len(tensors), 1) - 0.5)
-    axes.set_yscale("log")
+    if any(value > 0 for value in largest):
+        axes.set_yscale("log")
     axes.set_ylabel("error, of the tensor's largest magnitude")
     axes.set_xlabel("tensors in the order of computation")
     step = max(1, len(tensors) // _NAMED)

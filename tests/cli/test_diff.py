@@ -157,6 +157,8 @@ def test_plot(original: Path, broken: Path, tmp_path: Path) -> None:
     done = invoke_script("diff", original, broken, *options)
     assert done.exit_code == 2
     assert "the file exists (use --force)" in done.output
+    done = invoke_script("diff", original, original, *options, "--force")
+    assert done.exit_code == 0, done.output
 
 
 def test_cut(original: Path, tmp_path: Path) -> None:
