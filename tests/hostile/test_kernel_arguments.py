@@ -350,6 +350,9 @@ class Packed:
             "winograd_bytes": 1 << 20,
             "extent": 8,
             "crop": 0,
+            "data_of_whole": (1, 5, 6),
+            "pads_begin_of_whole": (0, 1, 2),
+            "output_of_whole": (1, 9, 8),
         }
 
     def pack(self) -> Any:
@@ -437,6 +440,9 @@ def test_c_packs_no_filter_that_does_not_fit(name: str, value: Any) -> None:
         *(("pads_begin", (0, n, 0)) for n in (2**62, FAR, -(2**62), -FAR)),
         *(("extent", n) for n in (-8, 0, 7, 9, FAR)),
         *(("crop", n) for n in (-1, 1, FAR)),
+        *(("data_of_whole", (1, n, 6)) for n in (-1, 2**62, FAR)),
+        *(("pads_begin_of_whole", (0, n, 2)) for n in (2**62, FAR, -(2**62), -FAR)),
+        *(("output_of_whole", (1, n, 8)) for n in (-1, 2**62, FAR)),
     ],
     ids=lambda v: v if isinstance(v, str) else str(v)[:30].replace("\n", ""),
 )
@@ -464,6 +470,22 @@ def test_c_takes_any_scratch_to_choose_winograd_for(winograd: int) -> None:
     packed.run()
     expected = packed.call["out"].copy()
     packed.call["winograd_bytes"] = winograd
+    packed.call["out"][...] = 0
+    assert packed.run() is True
+    np.testing.assert_allclose(packed.call["out"], expected, rtol=1e-5)
+
+
+@pytest.mark.parametrize("output", [(1, 9, 8), (1, 0, 1), (1, 1 << 20, 1 << 20)])
+@pytest.mark.parametrize("pads_begin", [(0, 1, 2), (0, -(1 << 30), 1 << 30)])
+@pytest.mark.parametrize("data", [(1, 5, 6), (0, 0, 0), (1, 1 << 20, 1 << 20)])
+def test_the_whole_that_a_tile_is_of_changes_no_sum(
+    data: tuple[int, ...], pads_begin: tuple[int, ...], output: tuple[int, ...]
+) -> None:
+    packed = Packed()
+    packed.run()
+    expected = packed.call["out"].copy()
+    packed.call |= {"data_of_whole": data, "pads_begin_of_whole": pads_begin}
+    packed.call["output_of_whole"] = output
     packed.call["out"][...] = 0
     assert packed.run() is True
     np.testing.assert_allclose(packed.call["out"], expected, rtol=1e-5)
