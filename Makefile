@@ -143,7 +143,7 @@ fuzz-sanitized: $(VENV)/installed-dev
 	$(SANITIZED) $(PYTEST) -k "not numpy and not col2im and not im2col" \
 		--ignore tests/kernels/test_injected_machines.py \
 		--ignore tests/kernels/test_numpy_methods.py \
-		tests/kernels tests/hostile/test_kernel_arguments.py
+		tests/kernels tests/hostile/test_kernel_arguments.py tests/hostile/test_kernel_interface.py
 
 # There are wheels of atheris for few Pythons and machines; its sources want a clang of their own.
 $(VENV)/installed-fuzz: PIP_OPTIONS := --only-binary atheris

@@ -1,0 +1,205 @@
+"""Calls into C with what Python would never let through; also run under the sanitizers."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pytest
+
+from deconv_ir.kernels.runtime.extension import compiled_module
+
+from .test_kernel_arguments import FAR, of_odd_strides, read_only
+
+if TYPE_CHECKING:
+    from deconv_ir.ir.dtypes import Array
+
+
+class Packed:
+    """The arguments of the calls into C, as Python would give them, to be spoilt one by one."""
+
+    def __init__(self, winograd: int = 2) -> None:
+        module = compiled_module()
+        if module is None:
+            pytest.skip("the compiled kernel was not built here")
+        self.module: Any = module
+        self.layer = {"forward": 0, "element": 0, "isa": 0, "groups": 2, "ins": 2, "outs": 2}
+        self.layer |= {"folded": 1, "guarded": 0, "winograd": winograd, "step": 0}
+        self.machine = {"level2": 1 << 19, "multiply_adds": 2.0}
+        self.vectors = {"kernel": (1, 3, 2), "strides": (1, 2, 1), "dilations": (1, 1, 2)}
+        self.filter = np.ones((4, 2, 1, 3, 2), np.float32)
+        self.bias: Array | None = np.ones(4, np.float32)
+        self.first = 0
+        self.call: dict[str, Any] = {
+            "data": np.ones((2, 4, 1, 5, 6), np.float32),
+            "out": np.zeros((2, 4, 1, 9, 8), np.float32),
+            "pads_begin": (0, 1, 2),
+            "output": (1, 9, 8),
+            "threads": 2,
+            "scratch_bytes": 1 << 20,
+            "thread_bytes": 1 << 20,
+            "winograd_bytes": 1 << 20,
+            "extent": 8,
+            "crop": 0,
+            "data_of_whole": (1, 5, 6),
+            "pads_begin_of_whole": (0, 1, 2),
+            "output_of_whole": (1, 9, 8),
+        }
+
+    def pack(self) -> Any:
+        kernel = self.module.Kernel(
+            tuple(self.layer.values()),
+            *self.vectors.values(),
+            self.bias,
+            (0, 0.0, 0.0, 0.0),
+            tuple(self.machine.values()),
+        )
+        kernel.fill(self.filter, self.first)
+        return kernel
+
+    def run(self) -> Any:
+        return self.pack().run(*self.call.values())
+
+
+@pytest.mark.parametrize("winograd", [0, 1, 2])
+def test_what_c_is_given(winograd: int) -> None:
+    packed = Packed(winograd)
+    assert packed.run() is True
+    assert packed.call["out"].any()
+
+
+def test_axes_that_the_data_lack_have_one_element() -> None:
+    """A copy for that would cost a small layer as much as its sums."""
+    expected, actual = Packed(), Packed()
+    actual.call["data"] = actual.call["data"][:, :, 0]
+    expected.run()
+    actual.run()
+    np.testing.assert_array_equal(actual.call["out"], expected.call["out"])
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        *(("element", n) for n in (-1, 8, 2**40)),
+        *(("isa", n) for n in (-1, 3, 2**40)),
+        *(("groups", n) for n in (-2, 0, 1, 3, 2**62, FAR)),
+        *(("ins", n) for n in (-2, 0, 1, 2**62, 2**63 // 24 + 1, FAR)),
+        *(("outs", n) for n in (-2, 0, 1, 3, 2**62, FAR)),
+        *(("folded", n) for n in (-1, 0, 3)),
+        *(("winograd", n) for n in (-1, 3, 2**40)),
+        *(("step", n) for n in (-FAR, -1)),
+        *(("level2", n) for n in (-FAR, 0)),
+        *(("multiply_adds", n) for n in (-1.0, 0.0, float("nan"))),
+        *(("kernel", (1, 3, n)) for n in (-2, 0, 1, 3, 2**62, FAR)),
+        *(("strides", (1, n, 1)) for n in (-1, 0)),
+        *(("dilations", (1, n, 1)) for n in (-1, 0)),
+        *(("filter", np.ones(n, np.float32)) for n in (47, 49, 60)),
+        *(("first", n) for n in (-FAR, -1, 1, 4, FAR)),
+        *(("bias", np.ones(n, np.float32)) for n in (0, 3, 5)),
+    ],
+    ids=lambda v: v if isinstance(v, str) else str(v)[:30].replace("\n", ""),
+)
+def test_c_packs_no_filter_that_does_not_fit(name: str, value: Any) -> None:
+    packed = Packed()
+    for part in (packed.layer, packed.vectors, packed.machine):
+        if name in part:
+            part[name] = value  # type: ignore[index]
+            break
+    else:
+        setattr(packed, name, value)
+    with pytest.raises(ValueError, match=r"no such layer|a buffer of \d+ bytes"):
+        packed.pack()
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("data", np.ones((2, 4), np.float32)),
+        ("data", np.ones(2, np.float32)),
+        ("data", np.ones((), np.float32)),
+        ("data", np.ones((2, 4, 1, 1, 5, 6), np.float32)),
+        ("data", np.ones((2, 3, 1, 5, 6), np.float32)),
+        ("data", np.ones((2, 4, 1, 5, 6), np.float64)),
+        ("data", np.ones((3, 4, 1, 5, 6), np.float32)),
+        ("data", of_odd_strides(np.ones((2, 4, 1, 5, 6), np.float32))),
+        ("data", b"bytes"),
+        ("out", np.zeros((2, 4, 1, 9, 7), np.float32)),
+        ("out", np.zeros((2, 4, 1, 9, 16), np.float32)[..., ::2]),
+        ("out", read_only(np.zeros((2, 4, 1, 9, 8), np.float32))),
+        ("out", bytes(2 * 4 * 9 * 8 * 4)),
+        *(("output", (1, n, 8)) for n in (-9, 0, 8, 10, 2**62, FAR)),
+        *(("pads_begin", (0, n, 0)) for n in (2**62, FAR, -(2**62), -FAR)),
+        *(("extent", n) for n in (-8, 0, 7, 9, FAR)),
+        *(("crop", n) for n in (-1, 1, FAR)),
+        *(("data_of_whole", (1, n, 6)) for n in (-1, 2**62, FAR)),
+        *(("pads_begin_of_whole", (0, n, 2)) for n in (2**62, FAR, -(2**62), -FAR)),
+        *(("output_of_whole", (1, n, 8)) for n in (-1, 2**62, FAR)),
+    ],
+    ids=lambda v: v if isinstance(v, str) else str(v)[:30].replace("\n", ""),
+)
+def test_c_computes_nothing_that_does_not_fit(name: str, value: Any) -> None:
+    packed = Packed()
+    packed.call[name] = value
+    with pytest.raises((ValueError, TypeError, BufferError)):
+        packed.run()
+
+
+@pytest.mark.parametrize("threads", [-FAR, -1, 0, 1, 1000, FAR])
+def test_c_takes_any_number_of_threads(threads: int) -> None:
+    packed = Packed()
+    packed.run()
+    expected = packed.call["out"].copy()
+    packed.call["threads"] = threads
+    packed.call["out"][...] = 0
+    assert packed.run() is True
+    np.testing.assert_array_equal(packed.call["out"], expected)
+
+
+@pytest.mark.parametrize("winograd", [-FAR, 0, 1, FAR])
+def test_c_takes_any_scratch_to_choose_winograd_for(winograd: int) -> None:
+    packed = Packed()
+    packed.run()
+    expected = packed.call["out"].copy()
+    packed.call["winograd_bytes"] = winograd
+    packed.call["out"][...] = 0
+    assert packed.run() is True
+    np.testing.assert_allclose(packed.call["out"], expected, rtol=1e-5)
+
+
+@pytest.mark.parametrize("output", [(1, 9, 8), (1, 0, 1), (1, 1 << 20, 1 << 20)])
+@pytest.mark.parametrize("pads_begin", [(0, 1, 2), (0, -(1 << 30), 1 << 30)])
+@pytest.mark.parametrize("data", [(1, 5, 6), (0, 0, 0), (1, 1 << 20, 1 << 20)])
+def test_the_whole_that_a_tile_is_of_changes_no_sum(
+    data: tuple[int, ...], pads_begin: tuple[int, ...], output: tuple[int, ...]
+) -> None:
+    packed = Packed()
+    packed.run()
+    expected = packed.call["out"].copy()
+    packed.call |= {"data_of_whole": data, "pads_begin_of_whole": pads_begin}
+    packed.call["output_of_whole"] = output
+    packed.call["out"][...] = 0
+    assert packed.run() is True
+    np.testing.assert_allclose(packed.call["out"], expected, rtol=1e-5)
+
+
+@pytest.mark.parametrize("scratch", [-FAR, 0, 1, FAR])
+@pytest.mark.parametrize("step", [1, 3, FAR])
+def test_c_takes_any_step_and_any_scratch_of_a_thread(step: int, scratch: int) -> None:
+    packed = Packed()
+    packed.layer["step"] = step
+    packed.call["thread_bytes"] = scratch
+    assert packed.run() is True
+    assert packed.call["out"].any()
+
+
+@pytest.mark.parametrize("scratch", [-FAR, 0, 1])
+def test_c_says_when_scratch_is_too_small(scratch: int) -> None:
+    packed = Packed(winograd=0)
+    packed.call["scratch_bytes"] = scratch
+    assert packed.run() is False
+
+
+@pytest.mark.parametrize("size", [-FAR, -1, 0, FAR])
+def test_c_has_no_memory_of_such_a_size(size: int) -> None:
+    with pytest.raises((ValueError, MemoryError)):
+        Packed().module.Block(size)
