@@ -57,8 +57,9 @@ run: $(VENV)/installed-samples
 	@echo
 	@echo "Look at $(OUT)/photo.png and, twice as large, $(OUT)/photo_x2.png"
 
+# Whatever else is installed: the comparisons and the browser have targets of their own.
 test: $(VENV)/installed-dev
-	$(PYTEST)
+	$(PYTEST) -m "not peers and not browser"
 
 test-without-compiler: $(VENV)/installed-dev
 	rm -rf $(OUT)/without-compiler build

@@ -18,9 +18,12 @@ NAMES = ("chromium", "chromium-browser", "google-chrome", "chrome")
 WINDOW = {"width": 1400, "height": 900}
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def browser() -> Iterator[Any]:
-    """Chromium, or $CHROMIUM."""
+    """Chromium, or $CHROMIUM.
+
+    While it is open an event loop runs in this thread, which other tests must not meet.
+    """
     playwright = pytest.importorskip(
         "playwright.sync_api", reason="playwright is not installed (make test-browser)"
     )
