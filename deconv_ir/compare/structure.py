@@ -101,7 +101,7 @@ def compare_structure(
 
 
 class _Partners(NamedTuple):
-    """A layer of each model, of which one is the other's partner."""
+    """Two layers, one of each model, that are partners."""
 
     a: Layer
     b: Layer
@@ -355,7 +355,7 @@ def _infos(layer: Layer) -> str:
 
 
 def _extras(layer: Layer) -> tuple[Info, ...]:
-    """Return what a layer carries beside its operation, of which its bodies are a part."""
+    """Return the elements of a layer that belong to neither its operation nor its bodies."""
     names = layer.operation.body_names
     known = {*names, *(PORT_MAPS[name] for name in names), "back_edges"} if names else ()
     return tuple(extra for extra in layer.extras if extra.tag not in known)

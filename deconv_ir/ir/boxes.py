@@ -58,7 +58,7 @@ def partial_axes(box: Box, shape: Sequence[int]) -> tuple[int, ...]:
 
 
 def in_steps(box: Box, shape: Sequence[int], steps: Sequence[int], margin: int) -> Box:
-    """Return the smallest box around one of which each span is whole steps of its axis.
+    """Return the smallest box around one whose spans are whole steps of their axes.
 
     A span has `margin` steps more at either end, where these are of more than one element.  All
     are cut at the ends of the tensor.

@@ -54,7 +54,7 @@ class AlgorithmChoice(Protocol):
 
     @property
     def whole(self) -> Whole | None:
-        """What the bits of tiles depend on; None: on nothing."""
+        """The run that decides the bits of tiles; None: they depend on nothing."""
         ...
 
     @property

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 
 class Whole(NamedTuple):
-    """A layer of which a tile is computed.
+    """A layer that is computed tile by tile.
 
     Attributes
     ----------

@@ -62,7 +62,7 @@ class Members:
         return UnusableError()
 
     def shown(self, node: Node) -> str:
-        """Return the beginning of what stands in the file, on one line."""
+        """Return the beginning of the text in the file, on one line."""
         if isinstance(node.value, int) and not isinstance(node.value, bool):
             return str(node.value)  # which may be one of a list, and stand where that does
         text = " ".join(self.source.text[node.start : min(node.end, node.start + 80)].split())

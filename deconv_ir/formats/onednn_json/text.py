@@ -148,7 +148,7 @@ class _Parser:
         raise IRError(message, file=self.source.file, line=line, column=column, rule=rule, **facts)
 
     def expected(self, what: str, at: int) -> NoReturn:
-        """Refuse what stands there in the place of something."""
+        """Refuse the text at a position, where something else was expected."""
         found = "the end of the file" if at >= len(self.text) else repr(self.text[at])
         self.fail(f"not JSON: expected {what}, found {found}", at)
 

@@ -79,7 +79,7 @@ struct kernels {
     int rows;                   /* most rows of a micro-kernel */
     int columns[MAX_ROWS + 1];  /* best number of vectors for a number of rows */
     microkernel table[MAX_ROWS + 1][MAX_COLUMNS + 1]; /* NULL where there is none */
-    /* What a micro-kernel of so many rows does, at one position. */
+    /* The sums of a micro-kernel of this number of rows, at one position. */
     void (*sum_position)(int rows, int64_t depth, const int32_t *offsets, const void *data,
                          const void *weights, void *sums, int64_t row_stride, int begins,
                          const void *bias, const struct epilogue *finish);

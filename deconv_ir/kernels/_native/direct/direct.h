@@ -64,7 +64,7 @@ static inline int64_t positions_along(const struct tile *tile, const struct axis
     return least(tile->box[axis], divide_up(a->output - q, a->out_stride) - tile->first[axis]);
 }
 
-/* What a tile sees of a residue of the data. */
+/* The part of a residue of the data that a tile sees. */
 static inline struct stretch stretch_of(const struct context *c, const struct tile *tile, int axis,
                                         int64_t residue) {
     const struct axis *a = &c->plan->axes[axis];
