@@ -404,7 +404,28 @@ REGISTRY: dict[str, dict[str, type[Operation]]] = {}
 _Class = TypeVar("_Class", bound=type[Operation])
 
 
-def operation(
+def operation(signature: str, *examples: str) -> Callable[[_Class], _Class]:
+    """Register a class for an operation; its docstring gets the source.
+
+    `signature` has the type, the versions and the names of the inputs, such as
+    ``Pad-1,12(data, pads_begin, pads_end, pad_value?)``: the last is optional, and
+    ``data...`` is any number of inputs.  No versions: an operation of oneDNN.
+    `examples`: see `Operation.examples`.
+    """
+    name, _, listed = signature.removesuffix(")").partition("(")
+    kind, _, numbers = name.partition("-")
+    names = tuple(listed.split(", ")) if listed else ()
+    return declare(
+        kind,
+        *(f"opset{number}" for number in numbers.split(",") if number),
+        inputs=tuple(name.rstrip("?.") for name in names),
+        required=sum(not name.endswith("?") for name in names),
+        variadic=listed.endswith("..."),
+        examples=examples,
+    )
+
+
+def declare(
     kind: str,
     *versions: str,
     inputs: tuple[str, ...] = (),
@@ -412,10 +433,9 @@ def operation(
     variadic: bool = False,
     examples: tuple[str, ...] = (),
 ) -> Callable[[_Class], _Class]:
-    """Register a class for an operation type; its docstring gets the source.
+    """Register a class for a type of layer.
 
     Parameters are those of `plugins.register`, and `examples`: see `Operation.examples`.
-    No versions: an operation of oneDNN.
     """
 
     def register(cls: _Class) -> _Class:

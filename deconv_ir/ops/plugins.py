@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from deconv_ir.errors import InputError, UnsupportedError, one_line
 from deconv_ir.ir.operation import Operation
 from deconv_ir.ops._index import MODULES
-from deconv_ir.ops.base import REGISTRY, operation
+from deconv_ir.ops.base import REGISTRY, declare
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
@@ -81,7 +81,7 @@ def register(
             if there is not None and _name(there) != _name(cls):
                 named = f"{kind} ({version})" if version else kind
                 raise InputError(f"operation {named} is already registered, by {_name(there)}")
-        return operation(kind, *versions, inputs=inputs, required=required, variadic=variadic)(cls)
+        return declare(kind, *versions, inputs=inputs, required=required, variadic=variadic)(cls)
 
     return add
 

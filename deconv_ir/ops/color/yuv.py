@@ -104,8 +104,6 @@ def _divisible(name: str, dim: Dim, divisor: int) -> None:
         raise misfit("input-shape", name, must, dim, f"a multiple of {divisor}")
 
 
-_NV12 = ("arg", "uv")
-_I420 = ("arg", "u", "v")
 _NV12_EXAMPLES = (
     "u8[1,6,4,1] -> u8[1,4,4,3]",
     "f32[1,4,6,1], f32[1,2,3,2] -> f32[1,4,6,3]",
@@ -116,26 +114,26 @@ _I420_EXAMPLES = (
 )
 
 
-@operation("NV12toRGB", "opset8", inputs=_NV12, required=1, examples=_NV12_EXAMPLES)
+@operation("NV12toRGB-8(arg, uv?)", *_NV12_EXAMPLES)
 class NV12toRGB(_FromYUV):
     """A frame in NV12 as red, green and blue."""
 
 
-@operation("NV12toBGR", "opset8", inputs=_NV12, required=1, examples=_NV12_EXAMPLES)
+@operation("NV12toBGR-8(arg, uv?)", *_NV12_EXAMPLES)
 class NV12toBGR(_FromYUV):
     """A frame in NV12 as blue, green and red."""
 
     reverse = True
 
 
-@operation("I420toRGB", "opset8", inputs=_I420, required=1, examples=_I420_EXAMPLES)
+@operation("I420toRGB-8(arg, u?, v?)", *_I420_EXAMPLES)
 class I420toRGB(_FromYUV):
     """A frame in I420 as red, green and blue."""
 
     chroma = 1
 
 
-@operation("I420toBGR", "opset8", inputs=_I420, required=1, examples=_I420_EXAMPLES)
+@operation("I420toBGR-8(arg, u?, v?)", *_I420_EXAMPLES)
 class I420toBGR(_FromYUV):
     """A frame in I420 as blue, green and red."""
 

@@ -42,7 +42,7 @@ NF4 = (
 )
 
 
-@operation("Const", "opset1")
+@operation("Const-1()")
 class Const(Operation):
     """An array in the weights file."""
 

@@ -22,9 +22,7 @@ from deconv_ir.ops.numeric import np
 from deconv_ir.ops.values import as_dim, as_dims
 
 
-@operation(
-    "ConvertLike", "opset1", inputs=("data", "like"), examples=("f32[2,3], i32[4] -> i32[2,3]",)
-)
+@operation("ConvertLike-1(data, like)", "f32[2,3], i32[4] -> i32[2,3]")
 class ConvertLike(Operation):
     """The same values in the element type of another input."""
 
@@ -49,7 +47,7 @@ class ConvertLike(Operation):
         return (convert(inputs[0], to),)
 
 
-@operation("Identity", "opset16", inputs=("data",), examples=("f32[2,3] -> f32[2,3]",))
+@operation("Identity-16(data)", "f32[2,3] -> f32[2,3]")
 class Identity(Operation):
     """The data as it is."""
 
@@ -72,14 +70,9 @@ def _check_extent(dim: Dim, name: str) -> None:
 
 
 @operation(
-    "Eye",
-    "opset9",
-    inputs=("num_rows", "num_columns", "diagonal_index", "batch_shape"),
-    required=3,
-    examples=(
-        "i64[]{3}, i64[]{4}, i64[]{-1} -> f32[3,4] | output_type=f32",
-        "i64[]{2}, i64[]{2}, i64[]{0}, i64[2]{3,1} -> i32[3,1,2,2] | output_type=i32",
-    ),
+    "Eye-9(num_rows, num_columns, diagonal_index, batch_shape?)",
+    "i64[]{3}, i64[]{4}, i64[]{-1} -> f32[3,4] | output_type=f32",
+    "i64[]{2}, i64[]{2}, i64[]{0}, i64[2]{3,1} -> i32[3,1,2,2] | output_type=i32",
 )
 class Eye(Operation):
     """Ones on a diagonal, zeros elsewhere."""

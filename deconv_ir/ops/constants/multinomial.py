@@ -24,13 +24,9 @@ def _index_type() -> Kind:
 
 
 @operation(
-    "Multinomial",
-    "opset13",
-    inputs=("probs", "num_samples"),
-    examples=(
-        "f32[2,5], i64[]{3} -> i32[2,3] | convert_type=i32 with_replacement=false log_probs=true"
-        " global_seed=1 op_seed=2",
-    ),
+    "Multinomial-13(probs, num_samples)",
+    "f32[2,5], i64[]{3} -> i32[2,3]"
+    " | convert_type=i32 with_replacement=false log_probs=true global_seed=1 op_seed=2",
 )
 class Multinomial(Operation):
     """Classes drawn by their probabilities; without seeds, other ones in each run.

@@ -11,7 +11,7 @@ from deconv_ir.ir.shapes import Shape
 from deconv_ir.ops.base import attribute, element_type, operation, shape
 
 
-@operation("Parameter", "opset1")
+@operation("Parameter-1()")
 class Parameter(Operation):
     """An input of the model."""
 
@@ -22,7 +22,7 @@ class Parameter(Operation):
         return (TensorInfo(self.shape, self.element_type),)
 
 
-@operation("Result", "opset1", inputs=("data",))
+@operation("Result-1(data)")
 class Result(Operation):
     """An output of the model."""
 

@@ -38,14 +38,10 @@ class Generator(enum.Enum):
 
 
 @operation(
-    "RandomUniform",
-    "opset8",
-    inputs=("shape", "minval", "maxval"),
-    examples=(
-        "i64[3]{2,3,3}, f32[1]{-2}, f32[]{3} -> f32[2,3,3]"
-        " | output_type=f32 global_seed=150 op_seed=10",
-        "i64[1]{9}, i32[]{-5}, i32[]{7} -> i32[9] | output_type=i32 global_seed=1 op_seed=2",
-    ),
+    "RandomUniform-8(shape, minval, maxval)",
+    "i64[3]{2,3,3}, f32[1]{-2}, f32[]{3} -> f32[2,3,3]"
+    " | output_type=f32 global_seed=150 op_seed=10",
+    "i64[1]{9}, i32[]{-5}, i32[]{7} -> i32[9] | output_type=i32 global_seed=1 op_seed=2",
 )
 class RandomUniform(Operation):
     """Numbers from minval to below maxval; without seeds, other ones in each run."""

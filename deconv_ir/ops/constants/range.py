@@ -15,8 +15,6 @@ from deconv_ir.ops.checks import VALUE_LIMIT, check_single, check_type, merged_t
 from deconv_ir.ops.numeric import np
 from deconv_ir.ops.values import ends, wrap
 
-_INPUTS = ("start", "stop", "step")
-
 
 def steps(start: float, stop: float, step: float) -> int:
     """Return how many numbers a range has."""
@@ -113,7 +111,7 @@ def _number(array: Array, name: str, dtype: Any) -> Any:
     return number
 
 
-@operation("Range", "opset1", inputs=_INPUTS, examples=("i64[]{2}, i64[]{9}, i64[]{3} -> i64[3]",))
+@operation("Range-1(start, stop, step)", "i64[]{2}, i64[]{9}, i64[]{3} -> i64[3]")
 class Range1(_Range):
     """Numbers from start to stop, by step; stop is not among them."""
 
@@ -123,10 +121,8 @@ class Range1(_Range):
 
 
 @operation(
-    "Range",
-    "opset4",
-    inputs=_INPUTS,
-    examples=("i64[]{9}, i64[]{2}, i64[]{-3} -> f32[3] | output_type=f32",),
+    "Range-4(start, stop, step)",
+    "i64[]{9}, i64[]{2}, i64[]{-3} -> f32[3] | output_type=f32",
 )
 class Range4(_Range):
     """Numbers from start to stop, by step; stop is not among them."""

@@ -25,12 +25,7 @@ class _Variable(Operation):
         return (inputs[0],)
 
 
-@operation(
-    "ReadValue",
-    "opset3",
-    inputs=("init_value",),
-    examples=("f32[1,2] -> f32[1,2] | variable_id=memory",),
-)
+@operation("ReadValue-3(init_value)", "f32[1,2] -> f32[1,2] | variable_id=memory")
 class ReadValue(_Variable):
     """The value of a variable, `init_value` until it is assigned."""
 
@@ -40,11 +35,8 @@ class ReadValue(_Variable):
 
 
 @operation(
-    "ReadValue",
-    "opset6",
-    inputs=("init_value",),
-    required=0,
-    examples=("f32[1,2] -> f32[1,2] | variable_id=memory variable_type=f32 variable_shape=1,2",),
+    "ReadValue-6(init_value?)",
+    "f32[1,2] -> f32[1,2] | variable_id=memory variable_type=f32 variable_shape=1,2",
 )
 class ReadValue6(_Variable):
     """The value of a variable, `init_value` or zeros until it is assigned."""
@@ -85,13 +77,7 @@ class ReadValue6(_Variable):
         )
 
 
-@operation(
-    "Assign",
-    "opset3",
-    "opset6",
-    inputs=("new_value",),
-    examples=("f32[1,2] -> f32[1,2] | variable_id=memory",),
-)
+@operation("Assign-3,6(new_value)", "f32[1,2] -> f32[1,2] | variable_id=memory")
 class Assign(_Variable):
     """A new value of a variable, for the next run."""
 

@@ -20,7 +20,7 @@ from deconv_ir.ops.control_flow.bodies import (
 )
 
 
-@operation("If", "opset8", inputs=("cond", "data"), variadic=True)
+@operation("If-8(cond, data...)")
 class If(WithBodies):
     """One of two bodies, chosen by a boolean."""
 

@@ -36,7 +36,7 @@ from deconv_ir.ops.numeric import np
 from deconv_ir.ops.values import actual
 
 
-@operation("TensorIterator", "opset1", inputs=("data",), variadic=True)
+@operation("TensorIterator-1(data...)")
 class TensorIterator(WithBodies):
     """A body run for each slice of its inputs."""
 
@@ -194,7 +194,7 @@ class TensorIterator(WithBodies):
         return np.empty(shape, None if info.element_type is None else info.element_type.numpy())
 
 
-@operation("Loop", "opset5", inputs=("trip_count", "execution_condition", "data"), variadic=True)
+@operation("Loop-5(trip_count, execution_condition, data...)")
 class Loop(TensorIterator):
     """A body run a number of times, as long as a condition holds."""
 

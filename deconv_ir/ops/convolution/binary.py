@@ -30,13 +30,9 @@ class BinaryMode(enum.Enum):
 
 
 @operation(
-    "BinaryConvolution",
-    "opset1",
-    inputs=("data", "filter"),
-    examples=(
-        "f32[1,8,5,6], u1[3,8,3,3] -> f32[1,3,3,6] | strides=2,1 pads_begin=1,1 pads_end=1,1"
-        " dilations=1,1 mode=xnor-popcount pad_value=0",
-    ),
+    "BinaryConvolution-1(data, filter)",
+    "f32[1,8,5,6], u1[3,8,3,3] -> f32[1,3,3,6]"
+    " | strides=2,1 pads_begin=1,1 pads_end=1,1 dilations=1,1 mode=xnor-popcount pad_value=0",
 )
 class BinaryConvolution(Operation):
     """Convolution of bits: how many agree with the filter, less how many do not.

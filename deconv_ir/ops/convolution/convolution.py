@@ -230,15 +230,11 @@ def _placed(
 
 
 @operation(
-    "Convolution",
-    "opset1",
-    inputs=("data", "filter"),
-    examples=(
-        "f32[1,2,5,6], f32[3,2,3,3] -> f32[1,3,3,6]"
-        " | strides=2,1 pads_begin=1,1 pads_end=1,1 dilations=1,1 auto_pad=explicit",
-        "f32[1,2,5], f32[3,2,3] -> f32[1,3,3]"
-        " | strides=2 pads_begin=0 pads_end=0 dilations=1 auto_pad=same_upper",
-    ),
+    "Convolution-1(data, filter)",
+    "f32[1,2,5,6], f32[3,2,3,3] -> f32[1,3,3,6]"
+    " | strides=2,1 pads_begin=1,1 pads_end=1,1 dilations=1,1 auto_pad=explicit",
+    "f32[1,2,5], f32[3,2,3] -> f32[1,3,3]"
+    " | strides=2 pads_begin=0 pads_end=0 dilations=1 auto_pad=same_upper",
 )
 class Convolution(_Convolution):
     """Convolution (cross-correlation).
@@ -255,13 +251,9 @@ class Convolution(_Convolution):
 
 
 @operation(
-    "GroupConvolution",
-    "opset1",
-    inputs=("data", "filter"),
-    examples=(
-        "f32[1,4,5,6], f32[2,3,2,3,3] -> f32[1,6,3,4]"
-        " | strides=1,1 pads_begin=0,0 pads_end=0,0 dilations=1,1",
-    ),
+    "GroupConvolution-1(data, filter)",
+    "f32[1,4,5,6], f32[2,3,2,3,3] -> f32[1,6,3,4]"
+    " | strides=1,1 pads_begin=0,0 pads_end=0,0 dilations=1,1",
 )
 class GroupConvolution(_Convolution):
     """Convolution in groups of channels.

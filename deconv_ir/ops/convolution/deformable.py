@@ -130,24 +130,17 @@ _WINDOW = "strides=1,1 pads_begin=0,0 pads_end=0,0 dilations=1,1"
 
 
 @operation(
-    "DeformableConvolution",
-    "opset1",
-    inputs=_INPUTS[:3],
-    examples=(f"f32[1,4,7,7], f32[1,18,5,5], f32[6,4,3,3] -> f32[1,6,5,5] | {_WINDOW}",),
+    "DeformableConvolution-1(data, offsets, filter)",
+    f"f32[1,4,7,7], f32[1,18,5,5], f32[6,4,3,3] -> f32[1,6,5,5] | {_WINDOW}",
 )
 class DeformableConvolution1(_DeformableConvolution):
     """Convolution in groups of channels, each element of the window moved by an offset."""
 
 
 @operation(
-    "DeformableConvolution",
-    "opset8",
-    inputs=_INPUTS,
-    required=3,
-    examples=(
-        f"f32[1,4,7,7], f32[1,36,5,5], f32[6,2,3,3], f32[1,18,5,5] -> f32[1,6,5,5]"
-        f" | {_WINDOW} group=2 deformable_group=2 bilinear_interpolation_pad=true",
-    ),
+    "DeformableConvolution-8(data, offsets, filter, mask?)",
+    f"f32[1,4,7,7], f32[1,36,5,5], f32[6,2,3,3], f32[1,18,5,5] -> f32[1,6,5,5]"
+    f" | {_WINDOW} group=2 deformable_group=2 bilinear_interpolation_pad=true",
 )
 class DeformableConvolution8(_DeformableConvolution):
     """Convolution, each element of the window moved by an offset and scaled by a mask."""

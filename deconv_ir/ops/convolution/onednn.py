@@ -147,13 +147,9 @@ class OneDNNDeconvolution(Deconvolution, abc.ABC):
 
 
 @operation(
-    "ConvTranspose",
-    inputs=("data", "filter", "bias"),
-    required=2,
-    examples=(
-        "f32[1,5,4], f32[3,3,4], f32[6] -> f32[1,11,6]"
-        " | strides=2 pads_begin=0 pads_end=0 dilations=1 groups=2",
-    ),
+    "ConvTranspose(data, filter, bias?)",
+    "f32[1,5,4], f32[3,3,4], f32[6] -> f32[1,11,6]"
+    " | strides=2 pads_begin=0 pads_end=0 dilations=1 groups=2",
 )
 class ConvTranspose(OneDNNDeconvolution):
     """Transposed convolution, with an optional bias.
@@ -199,13 +195,9 @@ class ConvTranspose(OneDNNDeconvolution):
 
 
 @operation(
-    "ConvolutionBackwardData",
-    inputs=("diff_dst", "weights", "dst_shape"),
-    required=2,
-    examples=(
-        "f32[1,5,4], f32[3,3,4] -> f32[1,11,3]"
-        " | strides=2 pads_begin=0 pads_end=0 dilations=1 dst_shape=1,11,3",
-    ),
+    "ConvolutionBackwardData(diff_dst, weights, dst_shape?)",
+    "f32[1,5,4], f32[3,3,4] -> f32[1,11,3]"
+    " | strides=2 pads_begin=0 pads_end=0 dilations=1 dst_shape=1,11,3",
 )
 class ConvolutionBackwardData(OneDNNDeconvolution):
     """Gradient of a convolution with respect to its data: a transposed convolution.

@@ -61,16 +61,11 @@ class OpenVINODeconvolution(Deconvolution):
 
 
 @operation(
-    "ConvolutionBackpropData",
-    "opset1",
-    inputs=("data", "filter", "output_shape"),
-    required=2,
-    examples=(
-        "f32[1,4,5,6], f32[4,3,3,3] -> f32[1,3,9,11]"
-        " | strides=2,2 pads_begin=1,1 pads_end=1,1 dilations=1,1",
-        "f32[1,4,5,6], f32[4,3,3,3], i64[2]{10,12} -> f32[1,3,10,12]"
-        " | strides=2,2 pads_begin=0,0 pads_end=0,0 dilations=1,1 auto_pad=same_upper",
-    ),
+    "ConvolutionBackpropData-1(data, filter, output_shape?)",
+    "f32[1,4,5,6], f32[4,3,3,3] -> f32[1,3,9,11]"
+    " | strides=2,2 pads_begin=1,1 pads_end=1,1 dilations=1,1",
+    "f32[1,4,5,6], f32[4,3,3,3], i64[2]{10,12} -> f32[1,3,10,12]"
+    " | strides=2,2 pads_begin=0,0 pads_end=0,0 dilations=1,1 auto_pad=same_upper",
 )
 class ConvolutionBackpropData(OpenVINODeconvolution):
     """Transposed convolution.
@@ -101,14 +96,9 @@ class ConvolutionBackpropData(OpenVINODeconvolution):
 
 
 @operation(
-    "GroupConvolutionBackpropData",
-    "opset1",
-    inputs=("data", "filter", "output_shape"),
-    required=2,
-    examples=(
-        "f32[1,4,5], f32[2,2,3,3] -> f32[1,6,12]"
-        " | strides=2 pads_begin=0 pads_end=0 dilations=1 output_padding=1",
-    ),
+    "GroupConvolutionBackpropData-1(data, filter, output_shape?)",
+    "f32[1,4,5], f32[2,2,3,3] -> f32[1,6,12]"
+    " | strides=2 pads_begin=0 pads_end=0 dilations=1 output_padding=1",
 )
 class GroupConvolutionBackpropData(OpenVINODeconvolution):
     """Transposed convolution in groups of channels.

@@ -171,10 +171,8 @@ def _least(a: int | None, b: int | None) -> int | None:
 
 
 @operation(
-    "MatrixNms",
-    "opset8",
-    inputs=("boxes", "scores"),
-    examples=("f32[2,6,4], f32[2,3,6] -> f32[0..20,6], i64[0..20,1], i64[2] | keep_top_k=10",),
+    "MatrixNms-8(boxes, scores)",
+    "f32[2,6,4], f32[2,3,6] -> f32[0..20,6], i64[0..20,1], i64[2] | keep_top_k=10",
 )
 class MatrixNms(_Multiclass):
     """The best boxes of each class, their scores lowered by the overlap with better ones."""
@@ -222,25 +220,17 @@ class _MulticlassNms(_Multiclass):
 
 
 @operation(
-    "MulticlassNms",
-    "opset8",
-    inputs=("boxes", "scores"),
-    examples=("f32[2,6,4], f32[2,3,6] -> f32[0..36,6], i64[0..36,1], i64[2] | iou_threshold=0.5",),
+    "MulticlassNms-8(boxes, scores)",
+    "f32[2,6,4], f32[2,3,6] -> f32[0..36,6], i64[0..36,1], i64[2] | iou_threshold=0.5",
 )
 class MulticlassNms8(_MulticlassNms):
     """The best boxes of each class that overlap no better one too much."""
 
 
 @operation(
-    "MulticlassNms",
-    "opset9",
-    inputs=("boxes", "scores", "roisnum"),
-    required=2,
-    examples=(
-        "f32[2,6,4], f32[2,3,6] -> f32[0..36,6], i64[0..36,1], i64[2] | iou_threshold=0.5",
-        "f32[3,6,4], f32[3,6], i64[2]{2,4} -> f32[0..36,6], i64[0..36,1], i64[2]"
-        " | iou_threshold=0.5",
-    ),
+    "MulticlassNms-9(boxes, scores, roisnum?)",
+    "f32[2,6,4], f32[2,3,6] -> f32[0..36,6], i64[0..36,1], i64[2] | iou_threshold=0.5",
+    "f32[3,6,4], f32[3,6], i64[2]{2,4} -> f32[0..36,6], i64[0..36,1], i64[2] | iou_threshold=0.5",
 )
 class MulticlassNms9(_MulticlassNms):
     """The best boxes of each class that overlap no better one; `roisnum`: boxes of each image."""

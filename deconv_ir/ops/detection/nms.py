@@ -142,11 +142,9 @@ class _NonMaxSuppression(Operation):
 
 
 @operation(
-    "NonMaxSuppression",
-    "opset1",
-    inputs=INPUTS[:5],
-    required=2,
-    examples=("f32[1,3,4], f32[1,2,3], i64[]{2}, f32[]{0.5}, f32[]{0} -> i64[0..4,3]",),
+    "NonMaxSuppression-1(boxes, scores, max_output_boxes_per_class?, iou_threshold?, "
+    "score_threshold?)",
+    "f32[1,3,4], f32[1,2,3], i64[]{2}, f32[]{0.5}, f32[]{0} -> i64[0..4,3]",
 )
 class NonMaxSuppression(_NonMaxSuppression):
     """The boxes of each class that overlap no box with a better score."""
@@ -155,14 +153,9 @@ class NonMaxSuppression(_NonMaxSuppression):
 
 
 @operation(
-    "NonMaxSuppression",
-    "opset3",
-    "opset4",
-    inputs=INPUTS[:5],
-    required=2,
-    examples=(
-        "f32[1,3,4], f32[1,2,3], i64[]{2}, f32[]{0.5}, f32[]{0} -> i32[0..4,3] | output_type=i32",
-    ),
+    "NonMaxSuppression-3,4(boxes, scores, max_output_boxes_per_class?, iou_threshold?, "
+    "score_threshold?)",
+    "f32[1,3,4], f32[1,2,3], i64[]{2}, f32[]{0.5}, f32[]{0} -> i32[0..4,3] | output_type=i32",
 )
 class NonMaxSuppression3(_NonMaxSuppression):
     """The boxes of each class that overlap no box with a better score."""
@@ -192,15 +185,10 @@ class _WithScores(_NonMaxSuppression):
 
 
 @operation(
-    "NonMaxSuppression",
-    "opset5",
-    "opset9",
-    inputs=INPUTS,
-    required=2,
-    examples=(
-        "f32[1,3,4], f32[1,2,3], i64[]{2}, f32[]{0.5}, f32[]{0}, f32[]{0.5} "
-        "-> i64[0..4,3], f32[0..4,3], i64[1]",
-    ),
+    "NonMaxSuppression-5,9(boxes, scores, max_output_boxes_per_class?, iou_threshold?, "
+    "score_threshold?, soft_nms_sigma?)",
+    "f32[1,3,4], f32[1,2,3], i64[]{2}, f32[]{0.5}, f32[]{0}, f32[]{0.5}"
+    " -> i64[0..4,3], f32[0..4,3], i64[1]",
 )
 class NonMaxSuppression5(_WithScores):
     """The boxes of each class that overlap no better one, their scores, and how many they are."""
@@ -209,13 +197,8 @@ class NonMaxSuppression5(_WithScores):
 
 
 @operation(
-    "NMSRotated",
-    "opset13",
-    inputs=INPUTS[:5],
-    examples=(
-        "f32[1,3,5], f32[1,2,3], i64[]{2}, f32[]{0.5}, f32[]{0} "
-        "-> i64[0..4,3], f32[0..4,3], i64[1]",
-    ),
+    "NMSRotated-13(boxes, scores, max_output_boxes_per_class, iou_threshold, score_threshold)",
+    "f32[1,3,5], f32[1,2,3], i64[]{2}, f32[]{0.5}, f32[]{0} -> i64[0..4,3], f32[0..4,3], i64[1]",
 )
 class NMSRotated(_WithScores):
     """Turned boxes (center x and y, width, height, angle in radians) that overlap no better one."""

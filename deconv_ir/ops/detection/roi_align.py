@@ -158,12 +158,12 @@ _EXAMPLE = (
 )
 
 
-@operation("ROIAlign", "opset3", inputs=_INPUTS, examples=(_EXAMPLE,))
+@operation("ROIAlign-3(data, rois, batch_indices)", _EXAMPLE)
 class ROIAlign3(_ROIAlign):
     """Regions of a feature map, each sampled by bilinear interpolation to one size."""
 
 
-@operation("ROIAlign", "opset9", inputs=_INPUTS, examples=(f"{_EXAMPLE} aligned_mode=half_pixel",))
+@operation("ROIAlign-9(data, rois, batch_indices)", f"{_EXAMPLE} aligned_mode=half_pixel")
 class ROIAlign9(_ROIAlign):
     """Regions of a feature map, each sampled by bilinear interpolation to one size."""
 
@@ -171,13 +171,9 @@ class ROIAlign9(_ROIAlign):
 
 
 @operation(
-    "ROIAlignRotated",
-    "opset15",
-    inputs=_INPUTS,
-    examples=(
-        "f32[2,3,8,8], f32[5,5], i64[5]{0,1,0,1,1} -> f32[5,3,2,4]"
-        " | pooled_h=2 pooled_w=4 sampling_ratio=2 spatial_scale=0.5 clockwise_mode=true",
-    ),
+    "ROIAlignRotated-15(data, rois, batch_indices)",
+    "f32[2,3,8,8], f32[5,5], i64[5]{0,1,0,1,1} -> f32[5,3,2,4]"
+    " | pooled_h=2 pooled_w=4 sampling_ratio=2 spatial_scale=0.5 clockwise_mode=true",
 )
 class ROIAlignRotated(_Regions):
     """Regions that may be turned: center x and y, width, height and angle in radians."""

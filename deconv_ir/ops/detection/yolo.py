@@ -13,9 +13,7 @@ from deconv_ir.ops.checks import check_shape, check_type, misfit, normalize_axis
 from deconv_ir.ops.numeric import narrow, np, widen
 
 
-@operation(
-    "ReorgYolo", "opset2", inputs=("data",), examples=("f32[1,4,6,8] -> f32[1,16,3,4] | stride=2",)
-)
+@operation("ReorgYolo-2(data)", "f32[1,4,6,8] -> f32[1,16,3,4] | stride=2")
 class ReorgYolo(Operation):
     """Blocks of space as channels, in Darknet's order."""
 
@@ -55,15 +53,11 @@ class ReorgYolo(Operation):
 
 
 @operation(
-    "RegionYolo",
-    "opset1",
-    inputs=("data",),
-    examples=(
-        "f32[1,21,2,3] -> f32[1,126]"
-        " | coords=4 classes=2 num=3 do_softmax=true mask=0,1,2 axis=1 end_axis=3 anchors=1.5,2.0",
-        "f32[1,14,2,3] -> f32[1,14,2,3]"
-        " | coords=4 classes=2 num=5 do_softmax=false mask=0,1 axis=1 end_axis=3",
-    ),
+    "RegionYolo-1(data)",
+    "f32[1,21,2,3] -> f32[1,126]"
+    " | coords=4 classes=2 num=3 do_softmax=true mask=0,1,2 axis=1 end_axis=3 anchors=1.5,2.0",
+    "f32[1,14,2,3] -> f32[1,14,2,3]"
+    " | coords=4 classes=2 num=5 do_softmax=false mask=0,1 axis=1 end_axis=3",
 )
 class RegionYolo(Operation):
     """Sigmoid of centers, confidences and classes of boxes, or softmax of the classes."""

@@ -21,7 +21,7 @@ from deconv_ir.ops.numeric import keeps_type, np
 from deconv_ir.ops.values import MAXIMUM, MINIMUM
 
 
-@operation("Clamp", "opset1", inputs=("data",), examples=("f32[2,3] -> f32[2,3] | min=-1 max=2.5",))
+@operation("Clamp-1(data)", "f32[2,3] -> f32[2,3] | min=-1 max=2.5")
 class Clamp(Unary):
     """min(max(x, min), max); NaN stays NaN.
 
@@ -67,7 +67,7 @@ class Clamp(Unary):
         return result
 
 
-@operation("Elu", "opset1", inputs=("data",), examples=("f32[2,3] -> f32[2,3] | alpha=0.5",))
+@operation("Elu-1(data)", "f32[2,3] -> f32[2,3] | alpha=0.5")
 class Elu(Unary):
     """x, or alpha * (exp(x) - 1) where x is negative."""
 
@@ -92,7 +92,7 @@ class GeluMode(enum.Enum):
     TANH = "tanh"
 
 
-@operation("Gelu", "opset2", inputs=("data",), examples=("f32[2,3] -> f32[2,3]",))
+@operation("Gelu-2(data)", "f32[2,3] -> f32[2,3]")
 class Gelu2(Unary):
     """x * (1 + erf(x / sqrt 2)) / 2."""
 
@@ -115,9 +115,7 @@ class Gelu2(Unary):
         return found
 
 
-@operation(
-    "Gelu", "opset7", inputs=("data",), examples=("f32[2,3] -> f32[2,3] | approximation_mode=tanh",)
-)
+@operation("Gelu-7(data)", "f32[2,3] -> f32[2,3] | approximation_mode=tanh")
 class Gelu7(Gelu2):
     """x * (1 + erf(x / sqrt 2)) / 2, or its approximation by tanh."""
 
@@ -146,12 +144,7 @@ class _WithScalars(Elementwise):
         return (data, *(only(a, name) for a, name in zip(scalars, self.inputs[1:], strict=False)))
 
 
-@operation(
-    "Selu",
-    "opset1",
-    inputs=("data", "alpha", "lambda"),
-    examples=("f32[2,3], f32[], f32[] -> f32[2,3]",),
-)
+@operation("Selu-1(data, alpha, lambda)", "f32[2,3], f32[], f32[] -> f32[2,3]")
 class Selu(_WithScalars):
     """lambda * x, or lambda * alpha * (exp(x) - 1) where x is not positive."""
 
@@ -168,12 +161,7 @@ class Selu(_WithScalars):
         return result
 
 
-@operation(
-    "HardSigmoid",
-    "opset1",
-    inputs=("data", "alpha", "beta"),
-    examples=("f32[2,3], f32[], f32[] -> f32[2,3]",),
-)
+@operation("HardSigmoid-1(data, alpha, beta)", "f32[2,3], f32[], f32[] -> f32[2,3]")
 class HardSigmoid(_WithScalars):
     """min(max(alpha * x + beta, 0), 1)."""
 
@@ -188,13 +176,7 @@ class HardSigmoid(_WithScalars):
         return result
 
 
-@operation(
-    "Swish",
-    "opset4",
-    inputs=("data", "beta"),
-    required=1,
-    examples=("f32[2,3] -> f32[2,3]", "f32[2,3], f32[] -> f32[2,3]"),
-)
+@operation("Swish-4(data, beta?)", "f32[2,3] -> f32[2,3]", "f32[2,3], f32[] -> f32[2,3]")
 class Swish(_WithScalars):
     """x / (1 + exp(-beta * x)); `beta` absent: 1."""
 
@@ -224,14 +206,10 @@ def prelu(data: Any, slope: Any, out: Any) -> None:
 
 
 @operation(
-    "PReLU",
-    "opset1",
-    inputs=("data", "slope"),
-    examples=(
-        "f32[2,3,4,4], f32[3] -> f32[2,3,4,4]",
-        "f32[2,3,4], f32[4] -> f32[2,3,4]",
-        "f32[2,3,4,4], f32[1,3,1,4] -> f32[2,3,4,4]",
-    ),
+    "PReLU-1(data, slope)",
+    "f32[2,3,4,4], f32[3] -> f32[2,3,4,4]",
+    "f32[2,3,4], f32[4] -> f32[2,3,4]",
+    "f32[2,3,4,4], f32[1,3,1,4] -> f32[2,3,4,4]",
 )
 class PReLU(Elementwise):
     """x, or slope * x where x is negative; one slope, one a channel, or broadcast."""

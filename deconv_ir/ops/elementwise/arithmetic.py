@@ -98,13 +98,9 @@ binary("BitwiseRightShift", "right_shift", "Bits moved down.", version="opset15"
 
 
 @operation(
-    "Divide",
-    "opset1",
-    inputs=("a", "b"),
-    examples=(
-        "f32[2,3,4], f32[3,1] -> f32[2,3,4]",
-        "i32[2,3], i32[] -> i32[2,3] | m_pythondiv=false",
-    ),
+    "Divide-1(a, b)",
+    "f32[2,3,4], f32[3,1] -> f32[2,3,4]",
+    "i32[2,3], i32[] -> i32[2,3] | m_pythondiv=false",
 )
 class Divide(Binary):
     """Quotient."""

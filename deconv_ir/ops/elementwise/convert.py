@@ -25,9 +25,7 @@ from deconv_ir.ops.tiles import elementwise_tile
 from deconv_ir.ops.values import rounded
 
 
-@operation(
-    "Convert", "opset1", inputs=("data",), examples=("f16[2,3] -> f32[2,3] | destination_type=f32",)
-)
+@operation("Convert-1(data)", "f16[2,3] -> f32[2,3] | destination_type=f32")
 class Convert(Operation):
     """The same values in another element type."""
 

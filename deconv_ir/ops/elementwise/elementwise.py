@@ -342,11 +342,12 @@ def register(
     members |= {"family": family, "boolean_result": boolean_result}
     element = {"boolean": "boolean", "integer": "i32", "bits": "i32"}.get(family, "f32")
     result = "boolean" if boolean_result else element
-    inputs: tuple[str, ...] = ("data",)
-    example = f"{element}[2,3] -> {result}[2,3]"
+    inputs, example = "data", f"{element}[2,3] -> {result}[2,3]"
     if base is Binary:
-        inputs = ("a", "b")
+        inputs = "a, b"
         example = f"{element}[2,3,4], {element}[3,1] -> {result}[2,3,4]"
-    name = f"{kind}{version.removeprefix('opset')}"
-    made: type[Any] = type(name, (base,), {"__module__": module, "__doc__": doc, **members})
-    return operation(kind, version, inputs=inputs, examples=(example,))(made)
+    number = version.removeprefix("opset")
+    made: type[Any] = type(
+        f"{kind}{number}", (base,), {"__module__": module, "__doc__": doc, **members}
+    )
+    return operation(f"{kind}-{number}({inputs})", example)(made)

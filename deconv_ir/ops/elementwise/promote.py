@@ -12,13 +12,9 @@ from deconv_ir.ops.values import actual
 
 
 @operation(
-    "ConvertPromoteTypes",
-    "opset14",
-    inputs=("a", "b"),
-    examples=(
-        "i32[2,3], f64[4] -> f64[2,3], f64[4]",
-        "i8[2], u8[3] -> i16[2], i16[3] | promote_unsafe=true",
-    ),
+    "ConvertPromoteTypes-14(a, b)",
+    "i32[2,3], f64[4] -> f64[2,3], f64[4]",
+    "i8[2], u8[3] -> i16[2], i16[3] | promote_unsafe=true",
 )
 class ConvertPromoteTypes(Operation):
     """Both inputs in the smallest element type that holds the values of both."""

@@ -28,13 +28,9 @@ from deconv_ir.ops.values import between, ends
 
 
 @operation(
-    "Select",
-    "opset1",
-    inputs=("cond", "then", "else"),
-    examples=(
-        "boolean[2,1], f32[3], f32[] -> f32[2,3]",
-        "boolean[2,3], f32[2,3], f32[2,3] -> f32[2,3] | auto_broadcast=none",
-    ),
+    "Select-1(cond, then, else)",
+    "boolean[2,1], f32[3], f32[] -> f32[2,3]",
+    "boolean[2,3], f32[2,3], f32[2,3] -> f32[2,3] | auto_broadcast=none",
 )
 class Select(Operation):
     """Elements of one array or of another, by a condition."""

@@ -172,12 +172,7 @@ class RoundMode(enum.Enum):
     HALF_AWAY_FROM_ZERO = "half_away_from_zero"
 
 
-@operation(
-    "Round",
-    "opset5",
-    inputs=("data",),
-    examples=("f32[2,3] -> f32[2,3]", "f32[2] -> f32[2] | mode=half_away_from_zero"),
-)
+@operation("Round-5(data)", "f32[2,3] -> f32[2,3]", "f32[2] -> f32[2] | mode=half_away_from_zero")
 class Round(Unary):
     """Round to the nearest integer."""
 
@@ -200,10 +195,9 @@ class Round(Unary):
 
 
 @operation(
-    "IsInf",
-    "opset10",
-    inputs=("data",),
-    examples=("f32[2,3] -> boolean[2,3]", "f32[2] -> boolean[2] | detect_negative=false"),
+    "IsInf-10(data)",
+    "f32[2,3] -> boolean[2,3]",
+    "f32[2] -> boolean[2] | detect_negative=false",
 )
 class IsInf(Unary):
     """Whether a number is infinite."""

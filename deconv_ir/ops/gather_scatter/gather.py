@@ -18,8 +18,6 @@ from deconv_ir.ops.numeric import np
 from deconv_ir.ops.tiles import FixedArrays
 from deconv_ir.ops.values import ANY, unknown_dims
 
-_INPUTS = ("data", "indices", "axis")
-
 
 def batch_grids(extents: Sequence[int], rank: int) -> tuple[Array, ...]:
     """Number the batch axes, as indices of this rank."""
@@ -183,18 +181,14 @@ class _Gather(Operation):
         return np.moveaxis(picked, tuple(source), tuple(range(batch, batch + between)))
 
 
-@operation(
-    "Gather", "opset1", inputs=_INPUTS, examples=("f32[4,5], i64[2,3], i64[]{1} -> f32[4,2,3]",)
-)
+@operation("Gather-1(data, indices, axis)", "f32[4,5], i64[2,3], i64[]{1} -> f32[4,2,3]")
 class Gather1(_Gather):
     """Slices of the data along an axis."""
 
 
 @operation(
-    "Gather",
-    "opset7",
-    inputs=_INPUTS,
-    examples=("f32[2,4,5], i64[2,3], i64[]{1} -> f32[2,3,5] | batch_dims=1",),
+    "Gather-7(data, indices, axis)",
+    "f32[2,4,5], i64[2,3], i64[]{1} -> f32[2,3,5] | batch_dims=1",
 )
 class Gather7(_Gather):
     """Slices of the data along an axis, for each batch."""
@@ -203,13 +197,9 @@ class Gather7(_Gather):
 
 
 @operation(
-    "Gather",
-    "opset8",
-    inputs=_INPUTS,
-    examples=(
-        "f32[2,4,5], i64[2,3], i64[]{-1} -> f32[2,4,3] | batch_dims=-1",
-        "i64[4], i64[2]{-2,-1}, i64[]{0} -> i64[2]",
-    ),
+    "Gather-8(data, indices, axis)",
+    "f32[2,4,5], i64[2,3], i64[]{-1} -> f32[2,4,3] | batch_dims=-1",
+    "i64[4], i64[2]{-2,-1}, i64[]{0} -> i64[2]",
 )
 class Gather8(_Gather):
     """Slices of the data along an axis; negative indices count from the end.

@@ -17,10 +17,8 @@ from deconv_ir.ops.values import unknown_dims
 
 
 @operation(
-    "GatherElements",
-    "opset6",
-    inputs=("data", "indices"),
-    examples=("f32[4,5], i64[4,2]{0,1,2,3,4,0,1,2} -> f32[4,2] | axis=1",),
+    "GatherElements-6(data, indices)",
+    "f32[4,5], i64[4,2]{0,1,2,3,4,0,1,2} -> f32[4,2] | axis=1",
 )
 class GatherElements(Operation):
     """Elements of the data, their place along an axis named by indices."""
@@ -122,10 +120,8 @@ class _GatherND(Operation):
 
 
 @operation(
-    "GatherND",
-    "opset5",
-    inputs=("data", "indices"),
-    examples=("f32[2,3,4], i64[2,3,1]{0,1,2,3,0,1} -> f32[6] | batch_dims=2",),
+    "GatherND-5(data, indices)",
+    "f32[2,3,4], i64[2,3,1]{0,1,2,3,0,1} -> f32[6] | batch_dims=2",
 )
 class GatherND5(_GatherND):
     """Slices of the data, named by tuples of indices; batch axes become one."""
@@ -134,10 +130,8 @@ class GatherND5(_GatherND):
 
 
 @operation(
-    "GatherND",
-    "opset8",
-    inputs=("data", "indices"),
-    examples=("f32[2,3,4], i64[2,3,1]{0,1,2,3,0,1} -> f32[2,3] | batch_dims=2",),
+    "GatherND-8(data, indices)",
+    "f32[2,3,4], i64[2,3,1]{0,1,2,3,0,1} -> f32[2,3] | batch_dims=2",
 )
 class GatherND8(_GatherND):
     """Slices of the data, named by tuples of indices."""

@@ -93,10 +93,8 @@ def _axis(data: TensorInfo, indices: TensorInfo, axis: TensorInfo) -> int | None
 
 
 @operation(
-    "ScatterUpdate",
-    "opset3",
-    inputs=("data", "indices", "updates", "axis"),
-    examples=("f32[4,5], i64[2,1]{3,0}, f32[4,2,1], i64[]{1} -> f32[4,5]",),
+    "ScatterUpdate-3(data, indices, updates, axis)",
+    "f32[4,5], i64[2,1]{3,0}, f32[4,2,1], i64[]{1} -> f32[4,5]",
 )
 class ScatterUpdate(_Scatter):
     """Slices of the data along an axis replaced."""
@@ -163,24 +161,17 @@ def index_tuples(indices: Array, shape: Sequence[int], first: int) -> tuple[Arra
     )
 
 
-_ND = ("data", "indices", "updates")
-
-
 @operation(
-    "ScatterNDUpdate",
-    "opset3",
-    inputs=_ND,
-    examples=("f32[4,5,6], i64[2,2]{0,1,3,4}, f32[2,6] -> f32[4,5,6]",),
+    "ScatterNDUpdate-3(data, indices, updates)",
+    "f32[4,5,6], i64[2,2]{0,1,3,4}, f32[2,6] -> f32[4,5,6]",
 )
 class ScatterNDUpdate3(_ScatterND):
     """Slices of the data, named by tuples of indices, replaced."""
 
 
 @operation(
-    "ScatterNDUpdate",
-    "opset15",
-    inputs=_ND,
-    examples=("f32[4], i64[3,1]{0,1,0}, f32[3] -> f32[4] | reduction=sum",),
+    "ScatterNDUpdate-15(data, indices, updates)",
+    "f32[4], i64[3,1]{0,1,0}, f32[3] -> f32[4] | reduction=sum",
 )
 class ScatterNDUpdate15(_ScatterND):
     """Slices of the data, named by tuples of indices, replaced or combined with updates."""
@@ -254,27 +245,18 @@ def _neutral(reduction: Reduction, dtype: Any) -> Any:
     return info.max if reduction is Reduction.MIN else info.min
 
 
-_ELEMENTS = ("data", "indices", "updates", "axis")
-
-
 @operation(
-    "ScatterElementsUpdate",
-    "opset3",
-    inputs=_ELEMENTS,
-    examples=("f32[4,5], i64[2,2]{0,1,2,3}, f32[2,2], i64[]{1} -> f32[4,5]",),
+    "ScatterElementsUpdate-3(data, indices, updates, axis)",
+    "f32[4,5], i64[2,2]{0,1,2,3}, f32[2,2], i64[]{1} -> f32[4,5]",
 )
 class ScatterElementsUpdate3(_ScatterElements):
     """Elements of the data replaced, their place along an axis named by indices."""
 
 
 @operation(
-    "ScatterElementsUpdate",
-    "opset12",
-    inputs=_ELEMENTS,
-    examples=(
-        "f32[4,5], i64[2,2]{0,0,2,3}, f32[2,2], i64[]{1} -> f32[4,5]"
-        " | reduction=mean use_init_val=false",
-    ),
+    "ScatterElementsUpdate-12(data, indices, updates, axis)",
+    "f32[4,5], i64[2,2]{0,0,2,3}, f32[2,2], i64[]{1} -> f32[4,5]"
+    " | reduction=mean use_init_val=false",
 )
 class ScatterElementsUpdate12(_ScatterElements):
     """Elements of the data replaced or combined with updates."""

@@ -23,12 +23,7 @@ from deconv_ir.ops.checks import (
 from deconv_ir.ops.numeric import np, widen
 
 
-@operation(
-    "Bucketize",
-    "opset3",
-    inputs=("data", "buckets"),
-    examples=("f32[2,3], f32[4] -> i32[2,3] | output_type=i32",),
-)
+@operation("Bucketize-3(data, buckets)", "f32[2,3], f32[4] -> i32[2,3] | output_type=i32")
 class Bucketize(Operation):
     """The index of the bucket that each element falls into."""
 
@@ -50,13 +45,9 @@ class Bucketize(Operation):
 
 
 @operation(
-    "SearchSorted",
-    "opset15",
-    inputs=("sorted_sequence", "values"),
-    examples=(
-        "f32[2,5], f32[2,3] -> i64[2,3]",
-        "i32[5], i32[2,3] -> i32[2,3] | right_mode=true output_type=i32",
-    ),
+    "SearchSorted-15(sorted_sequence, values)",
+    "f32[2,5], f32[2,3] -> i64[2,3]",
+    "i32[5], i32[2,3] -> i32[2,3] | right_mode=true output_type=i32",
 )
 class SearchSorted(Operation):
     """Where values would be inserted into sorted rows."""
@@ -95,14 +86,9 @@ class SearchSorted(Operation):
 
 
 @operation(
-    "Unique",
-    "opset10",
-    inputs=("data", "axis"),
-    required=1,
-    examples=(
-        "i32[4]{5,3,5,5} -> i32[1..4], i64[1..4], i64[4], i64[1..4]",
-        "f32[3,2], i64[]{0} -> f32[1..3,2], i64[1..3], i64[3], i64[1..3] | sorted=false",
-    ),
+    "Unique-10(data, axis?)",
+    "i32[4]{5,3,5,5} -> i32[1..4], i64[1..4], i64[4], i64[1..4]",
+    "f32[3,2], i64[]{0} -> f32[1..3,2], i64[1..3], i64[3], i64[1..3] | sorted=false",
 )
 class Unique(Operation):
     """Different elements, or slices along an axis: the first of each, their inverse and counts."""

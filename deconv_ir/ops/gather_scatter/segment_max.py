@@ -29,14 +29,9 @@ class Fill(enum.Enum):
 
 
 @operation(
-    "SegmentMax",
-    "opset16",
-    inputs=("data", "segment_ids", "num_segments"),
-    required=2,
-    examples=(
-        "f32[5,2], i64[5]{0,0,2,2,3} -> f32[4,2] | fill_mode=zero",
-        "i32[3], i64[3]{0,0,1}, i64[]{4} -> i32[4] | fill_mode=lowest",
-    ),
+    "SegmentMax-16(data, segment_ids, num_segments?)",
+    "f32[5,2], i64[5]{0,0,2,2,3} -> f32[4,2] | fill_mode=zero",
+    "i32[3], i64[3]{0,0,1}, i64[]{4} -> i32[4] | fill_mode=lowest",
 )
 class SegmentMax(Operation):
     """The greatest elements of the rows of each segment; ids of segments are sorted."""

@@ -11,14 +11,9 @@ from deconv_ir.ops.shape.slicing import Slice
 
 
 @operation(
-    "SliceScatter",
-    "opset15",
-    inputs=("data", "updates", "start", "stop", "step", "axes"),
-    required=5,
-    examples=(
-        "f32[2,5], f32[2,2], i64[1]{1}, i64[1]{-1}, i64[1]{2}, i64[1]{1} -> f32[2,5]",
-        "i32[4,3], i32[2,3], i64[1]{3}, i64[1]{1}, i64[1]{-1} -> i32[4,3]",
-    ),
+    "SliceScatter-15(data, updates, start, stop, step, axes?)",
+    "f32[2,5], f32[2,2], i64[1]{1}, i64[1]{-1}, i64[1]{2}, i64[1]{1} -> f32[2,5]",
+    "i32[4,3], i32[2,3], i64[1]{3}, i64[1]{1}, i64[1]{-1} -> i32[4,3]",
 )
 class SliceScatter(Operation):
     """The data, with a slice of it replaced by updates; `axes` absent: the first ones."""

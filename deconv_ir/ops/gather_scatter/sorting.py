@@ -91,33 +91,21 @@ class _TopK(Operation):
 _EXAMPLE = "f32[2,5], i64[]{3} -> f32[2,3], %s[2,3] | axis=1 mode=%s sort=%s%s"
 
 
-@operation(
-    "TopK", "opset1", inputs=("data", "k"), examples=(_EXAMPLE % ("i32", "max", "value", ""),)
-)
+@operation("TopK-1(data, k)", _EXAMPLE % ("i32", "max", "value", ""))
 class TopK1(_TopK):
     """The k greatest or smallest elements along an axis, and where they stand."""
 
     index_element_type: ElementType = attribute(result_type(), I32)
 
 
-@operation(
-    "TopK",
-    "opset3",
-    inputs=("data", "k"),
-    examples=(_EXAMPLE % ("i64", "min", "index", " index_element_type=i64"),),
-)
+@operation("TopK-3(data, k)", _EXAMPLE % ("i64", "min", "index", " index_element_type=i64"))
 class TopK3(_TopK):
     """The k greatest or smallest elements along an axis, and where they stand."""
 
     index_element_type: ElementType = attribute(result_type(), I32)
 
 
-@operation(
-    "TopK",
-    "opset11",
-    inputs=("data", "k"),
-    examples=(_EXAMPLE % ("i32", "max", "value", " stable=true"),),
-)
+@operation("TopK-11(data, k)", _EXAMPLE % ("i32", "max", "value", " stable=true"))
 class TopK11(_TopK):
     """The k greatest or smallest elements along an axis, and where they stand."""
 
@@ -125,9 +113,7 @@ class TopK11(_TopK):
     stable: bool = attribute(boolean(), False)
 
 
-@operation(
-    "NonZero", "opset3", inputs=("data",), examples=("f32[2,3] -> i64[2,0..6] | output_type=i64",)
-)
+@operation("NonZero-3(data)", "f32[2,3] -> i64[2,0..6] | output_type=i64")
 class NonZero(Operation):
     """Indices of the elements that are not 0, one row an axis."""
 

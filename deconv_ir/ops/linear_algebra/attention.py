@@ -25,14 +25,9 @@ _EQUATION = re.compile(r"^[A-Za-z.]+(,[A-Za-z.]+)*(->[A-Za-z.]*)?$")
 
 
 @operation(
-    "Einsum",
-    "opset7",
-    inputs=("inputs",),
-    variadic=True,
-    examples=(
-        "f32[2,3,4], f32[2,4,5] -> f32[2,3,5] | equation=bij,bjk->bik",
-        "f32[2,3,3] -> f32[2] | equation=...ii->...",
-    ),
+    "Einsum-7(inputs...)",
+    "f32[2,3,4], f32[2,4,5] -> f32[2,3,5] | equation=bij,bjk->bik",
+    "f32[2,3,3] -> f32[2] | equation=...ii->...",
 )
 class Einsum(Operation):
     """Sum of products by Einstein's convention."""
@@ -120,14 +115,9 @@ def _known(parts: Sequence[str], right: str, inputs: Infos) -> Shape:
 
 
 @operation(
-    "ScaledDotProductAttention",
-    "opset13",
-    inputs=("query", "key", "value", "attention_mask", "scale"),
-    required=3,
-    examples=(
-        "f32[2,4,5,8], f32[2,4,6,8], f32[2,4,6,7] -> f32[2,4,5,7] | causal=true",
-        "f32[2,5,8], f32[2,6,8], f32[2,6,7], f32[5,6], f32[] -> f32[2,5,7] | causal=false",
-    ),
+    "ScaledDotProductAttention-13(query, key, value, attention_mask?, scale?)",
+    "f32[2,4,5,8], f32[2,4,6,8], f32[2,4,6,7] -> f32[2,4,5,7] | causal=true",
+    "f32[2,5,8], f32[2,6,8], f32[2,6,7], f32[5,6], f32[] -> f32[2,5,7] | causal=false",
 )
 class ScaledDotProductAttention(Operation):
     """softmax(query key^T * scale + mask) value; `scale` absent: 1 / sqrt of the last axis."""

@@ -120,41 +120,29 @@ class _Fourier(Operation):
         return np.stack([result.real, result.imag], -1) if self.complex_out else result.real
 
 
-_INPUTS = ("data", "axes", "signal_size")
-
-
 @operation(
-    "DFT",
-    "opset7",
-    inputs=_INPUTS,
-    required=2,
-    examples=("f32[3,4,2], i64[2]{0,-1}, i64[2]{-1,5} -> f32[3,5,2]",),
+    "DFT-7(data, axes, signal_size?)",
+    "f32[3,4,2], i64[2]{0,-1}, i64[2]{-1,5} -> f32[3,5,2]",
 )
 class DFT(_Fourier):
     """Discrete Fourier transform, complex to complex."""
 
 
-@operation(
-    "IDFT", "opset7", inputs=_INPUTS, required=2, examples=("f32[3,4,2], i64[1]{1} -> f32[3,4,2]",)
-)
+@operation("IDFT-7(data, axes, signal_size?)", "f32[3,4,2], i64[1]{1} -> f32[3,4,2]")
 class IDFT(_Fourier):
     """Inverse discrete Fourier transform, complex to complex."""
 
     inverse = True
 
 
-@operation(
-    "RDFT", "opset9", inputs=_INPUTS, required=2, examples=("f32[3,6], i64[1]{1} -> f32[3,4,2]",)
-)
+@operation("RDFT-9(data, axes, signal_size?)", "f32[3,6], i64[1]{1} -> f32[3,4,2]")
 class RDFT(_Fourier):
     """Discrete Fourier transform, real to complex: half of the last axis."""
 
     complex_in = False
 
 
-@operation(
-    "IRDFT", "opset9", inputs=_INPUTS, required=2, examples=("f32[3,4,2], i64[1]{1} -> f32[3,6]",)
-)
+@operation("IRDFT-9(data, axes, signal_size?)", "f32[3,4,2], i64[1]{1} -> f32[3,6]")
 class IRDFT(_Fourier):
     """Inverse discrete Fourier transform, complex to real."""
 

@@ -11,10 +11,8 @@ from deconv_ir.ops.numeric import narrow, np, widen
 
 
 @operation(
-    "Inverse",
-    "opset14",
-    inputs=("data",),
-    examples=("f32[2,3,3]{4,1,0,1,4,1,0,1,4,5,0,1,0,5,1,1,0,5} -> f32[2,3,3] | adjoint=false",),
+    "Inverse-14(data)",
+    "f32[2,3,3]{4,1,0,1,4,1,0,1,4,5,0,1,0,5,1,1,0,5} -> f32[2,3,3] | adjoint=false",
 )
 class Inverse(Operation):
     """The inverse of each matrix, or of its adjoint: the transpose."""

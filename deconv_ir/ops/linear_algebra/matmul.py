@@ -24,14 +24,10 @@ from deconv_ir.ops.tiles import broadcast_box
 
 
 @operation(
-    "MatMul",
-    "opset1",
-    inputs=("a", "b"),
-    examples=(
-        "f32[5,1,2,3], f32[4,7,3] -> f32[5,4,2,7] | transpose_b=true",
-        "f32[3], f32[3,4] -> f32[4]",
-        "f32[3], f32[3] -> f32[] | transpose_a=true",
-    ),
+    "MatMul-1(a, b)",
+    "f32[5,1,2,3], f32[4,7,3] -> f32[5,4,2,7] | transpose_b=true",
+    "f32[3], f32[3,4] -> f32[4]",
+    "f32[3], f32[3] -> f32[] | transpose_a=true",
 )
 class MatMul(Operation):
     """Product of matrices, or of stacks of them.

@@ -47,13 +47,9 @@ def _padded(window: Array, size: int) -> Any:
 
 
 @operation(
-    "STFT",
-    "opset15",
-    inputs=("signal", "window", *_FRAMES),
-    examples=(
-        "f32[2,48], f32[16], i64[]{16}, i64[]{8} -> f32[2,5,9,2] | transpose_frames=false",
-        "f32[48], f32[12], i64[]{16}, i64[]{16} -> f32[9,3,2] | transpose_frames=true",
-    ),
+    "STFT-15(signal, window, frame_size, frame_step)",
+    "f32[2,48], f32[16], i64[]{16}, i64[]{8} -> f32[2,5,9,2] | transpose_frames=false",
+    "f32[48], f32[12], i64[]{16}, i64[]{16} -> f32[9,3,2] | transpose_frames=true",
 )
 class STFT(Operation):
     """Spectra of the frames of a signal, each multiplied by a window."""
@@ -97,15 +93,9 @@ class STFT(Operation):
 
 
 @operation(
-    "ISTFT",
-    "opset16",
-    inputs=("data", "window", *_FRAMES, "signal_length"),
-    required=4,
-    examples=(
-        "f32[2,9,5,2], f32[16], i64[]{16}, i64[]{8} -> f32[2,48] | center=false normalized=false",
-        "f32[9,5,2], f32[16], i64[]{16}, i64[]{8}, i64[]{40} -> f32[40]"
-        " | center=true normalized=true",
-    ),
+    "ISTFT-16(data, window, frame_size, frame_step, signal_length?)",
+    "f32[2,9,5,2], f32[16], i64[]{16}, i64[]{8} -> f32[2,48] | center=false normalized=false",
+    "f32[9,5,2], f32[16], i64[]{16}, i64[]{8}, i64[]{40} -> f32[40] | center=true normalized=true",
 )
 class ISTFT(Operation):
     """The signal of the spectra of its frames, which overlap and are summed."""

@@ -8,9 +8,7 @@ from deconv_ir.ops.checks import check_rank, check_type
 from deconv_ir.ops.numeric import narrow, np, widen
 
 
-@operation(
-    "GRN", "opset1", inputs=("data",), examples=("f32[2,3,4,5] -> f32[2,3,4,5] | bias=1e-4",)
-)
+@operation("GRN-1(data)", "f32[2,3,4,5] -> f32[2,3,4,5] | bias=1e-4")
 class GRN(Operation):
     """x / sqrt(bias + sum of squares over the channels)."""
 

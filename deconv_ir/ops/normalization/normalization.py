@@ -106,12 +106,8 @@ class _Standardizing(_Normalization, abc.ABC):
 
 
 @operation(
-    "MVN",
-    "opset2",
-    inputs=("data",),
-    examples=(
-        "f32[2,3,4,5] -> f32[2,3,4,5] | across_channels=false normalize_variance=true eps=1e-9",
-    ),
+    "MVN-2(data)",
+    "f32[2,3,4,5] -> f32[2,3,4,5] | across_channels=false normalize_variance=true eps=1e-9",
 )
 class MVN1(_Standardizing):
     """Mean (and variance) normalisation over the spatial axes, or channels too.
@@ -138,13 +134,9 @@ class MVN1(_Standardizing):
 
 
 @operation(
-    "MVN",
-    "opset6",
-    inputs=("data", "axes"),
-    examples=(
-        "f32[2,3,4,5], i64[2]{2,-1} -> f32[2,3,4,5]"
-        " | normalize_variance=true eps=1e-9 eps_mode=outside_sqrt",
-    ),
+    "MVN-6(data, axes)",
+    "f32[2,3,4,5], i64[2]{2,-1} -> f32[2,3,4,5]"
+    " | normalize_variance=true eps=1e-9 eps_mode=outside_sqrt",
 )
 class MVN6(_Standardizing):
     """Mean (and variance) normalisation over axes."""
@@ -163,10 +155,8 @@ class MVN6(_Standardizing):
 
 
 @operation(
-    "GroupNormalization",
-    "opset12",
-    inputs=("data", "scale", "bias"),
-    examples=("f32[2,6,4,5], f32[6], f32[6] -> f32[2,6,4,5] | num_groups=3 epsilon=1e-5",),
+    "GroupNormalization-12(data, scale, bias)",
+    "f32[2,6,4,5], f32[6], f32[6] -> f32[2,6,4,5] | num_groups=3 epsilon=1e-5",
 )
 class GroupNormalization(_Standardizing):
     """Normalisation over groups of channels, then scale and bias for each channel."""
@@ -274,20 +264,16 @@ class _BatchNorm(_Normalization):
 
 
 @operation(
-    "BatchNormInference",
-    "opset1",
-    inputs=("gamma", "beta", "data", "mean", "variance"),
-    examples=("f32[3], f32[3], f32[2,3,4], f32[3], f32[3] -> f32[2,3,4] | epsilon=1e-5",),
+    "BatchNormInference-1(gamma, beta, data, mean, variance)",
+    "f32[3], f32[3], f32[2,3,4], f32[3], f32[3] -> f32[2,3,4] | epsilon=1e-5",
 )
 class BatchNormInference1(_BatchNorm):
     """(x - mean) / sqrt(variance + epsilon) * gamma + beta, for each channel."""
 
 
 @operation(
-    "BatchNormInference",
-    "opset5",
-    inputs=("data", "gamma", "beta", "mean", "variance"),
-    examples=("f32[2,3,4], f32[3], f32[3], f32[3], f32[3] -> f32[2,3,4] | epsilon=1e-5",),
+    "BatchNormInference-5(data, gamma, beta, mean, variance)",
+    "f32[2,3,4], f32[3], f32[3], f32[3], f32[3] -> f32[2,3,4] | epsilon=1e-5",
 )
 class BatchNormInference5(_BatchNorm):
     """(x - mean) / sqrt(variance + epsilon) * gamma + beta, for each channel."""
@@ -315,10 +301,8 @@ class _OverAxes(_Normalization):
 
 
 @operation(
-    "NormalizeL2",
-    "opset1",
-    inputs=("data", "axes"),
-    examples=("f32[2,3,4], i64[1]{1} -> f32[2,3,4] | eps=1e-8 eps_mode=max",),
+    "NormalizeL2-1(data, axes)",
+    "f32[2,3,4], i64[1]{1} -> f32[2,3,4] | eps=1e-8 eps_mode=max",
 )
 class NormalizeL2(_OverAxes):
     """x / sqrt(sum(x * x)) over axes; no axes: each element by itself."""
@@ -337,10 +321,8 @@ class NormalizeL2(_OverAxes):
 
 
 @operation(
-    "LRN",
-    "opset1",
-    inputs=("data", "axes"),
-    examples=("f32[2,6,4,5], i64[1]{1} -> f32[2,6,4,5] | alpha=1e-4 beta=0.75 bias=1 size=5",),
+    "LRN-1(data, axes)",
+    "f32[2,6,4,5], i64[1]{1} -> f32[2,6,4,5] | alpha=1e-4 beta=0.75 bias=1 size=5",
 )
 class LRN(_OverAxes):
     """x / (bias + alpha / size^axes * sum(x * x))^beta, the sum over a window along axes."""

@@ -60,21 +60,21 @@ class _Softmax(Operation):
         return shifted
 
 
-@operation("SoftMax", "opset1", inputs=("data",), examples=("f32[2,3] -> f32[2,3] | axis=1",))
+@operation("SoftMax-1(data)", "f32[2,3] -> f32[2,3] | axis=1")
 class Softmax1(_Softmax):
     """exp(x) / sum(exp(x)) along an axis."""
 
     axis: int = attribute(integer(0), 1)
 
 
-@operation("SoftMax", "opset8", inputs=("data",), examples=("f32[2,3] -> f32[2,3] | axis=-2",))
+@operation("SoftMax-8(data)", "f32[2,3] -> f32[2,3] | axis=-2")
 class Softmax8(_Softmax):
     """exp(x) / sum(exp(x)) along an axis."""
 
     axis: int = attribute(integer(), 1)
 
 
-@operation("LogSoftmax", "opset5", inputs=("data",), examples=("f32[2,3] -> f32[2,3] | axis=-1",))
+@operation("LogSoftmax-5(data)", "f32[2,3] -> f32[2,3] | axis=-1")
 class LogSoftmax(_Softmax):
     """Logarithm of SoftMax along an axis."""
 

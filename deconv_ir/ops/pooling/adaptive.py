@@ -135,12 +135,7 @@ class _AdaptivePool(Operation):
         return asked
 
 
-@operation(
-    "AdaptiveAvgPool",
-    "opset8",
-    inputs=("data", "output_shape"),
-    examples=("f32[1,2,5,7], i64[2]{3,2} -> f32[1,2,3,2]",),
-)
+@operation("AdaptiveAvgPool-8(data, output_shape)", "f32[1,2,5,7], i64[2]{3,2} -> f32[1,2,3,2]")
 class AdaptiveAvgPool(_AdaptivePool):
     """Means over windows that divide the data evenly."""
 
@@ -168,10 +163,8 @@ class AdaptiveAvgPool(_AdaptivePool):
 
 
 @operation(
-    "AdaptiveMaxPool",
-    "opset8",
-    inputs=("data", "output_shape"),
-    examples=("f32[1,2,5], i64[1]{3} -> f32[1,2,3], i32[1,2,3] | index_element_type=i32",),
+    "AdaptiveMaxPool-8(data, output_shape)",
+    "f32[1,2,5], i64[1]{3} -> f32[1,2,3], i32[1,2,3] | index_element_type=i32",
 )
 class AdaptiveMaxPool(_AdaptivePool):
     """Greatest elements of windows that divide the data evenly, and where they stand."""

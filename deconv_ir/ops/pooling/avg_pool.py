@@ -149,13 +149,9 @@ def _count(axis: Axis, geometry: AxisGeometry, data: int, kernel: int, *, paddin
 
 
 @operation(
-    "AvgPool",
-    "opset1",
-    inputs=("data",),
-    examples=(
-        "f32[1,2,5,6] -> f32[1,2,3,4] | kernel=2,2 strides=2,2 pads_begin=0,1 pads_end=0,1"
-        " exclude-pad=true rounding_type=ceil",
-    ),
+    "AvgPool-1(data)",
+    "f32[1,2,5,6] -> f32[1,2,3,4]"
+    " | kernel=2,2 strides=2,2 pads_begin=0,1 pads_end=0,1 exclude-pad=true rounding_type=ceil",
 )
 class AvgPool1(_AvgPool):
     """The mean of the elements under a window; of integers, cut toward zero."""
@@ -164,13 +160,9 @@ class AvgPool1(_AvgPool):
 
 
 @operation(
-    "AvgPool",
-    "opset14",
-    inputs=("data",),
-    examples=(
-        "f32[1,2,5,7] -> f32[1,2,3,3] | kernel=2,2 strides=2,3 pads_begin=0,0 pads_end=0,0"
-        " exclude-pad=false rounding_type=ceil_torch",
-    ),
+    "AvgPool-14(data)",
+    "f32[1,2,5,7] -> f32[1,2,3,3] | kernel=2,2 strides=2,3 pads_begin=0,0 pads_end=0,0 "
+    "exclude-pad=false rounding_type=ceil_torch",
 )
 class AvgPool14(_AvgPool):
     """The mean of the elements under a window; of integers, cut toward zero."""
@@ -179,13 +171,9 @@ class AvgPool14(_AvgPool):
 
 
 @operation(
-    "AvgPool",
-    "opset16",
-    inputs=("data",),
-    examples=(
-        "f32[1,2,5,7] -> f32[1,2,3,5] | kernel=2,2 strides=1,1 dilations=2,2 pads_begin=0,0"
-        " pads_end=0,0 exclude-pad=false",
-    ),
+    "AvgPool-16(data)",
+    "f32[1,2,5,7] -> f32[1,2,3,5]"
+    " | kernel=2,2 strides=1,1 dilations=2,2 pads_begin=0,0 pads_end=0,0 exclude-pad=false",
 )
 class AvgPool16(_AvgPool):
     """The mean of the elements under a window; of integers, cut toward zero."""

@@ -61,13 +61,9 @@ def _lowest(dtype: Any) -> Any:
 
 
 @operation(
-    "MaxPool",
-    "opset1",
-    inputs=("data",),
-    examples=(
-        "f32[1,2,5,6] -> f32[1,2,3,3] | kernel=2,2 strides=2,2 pads_begin=0,0 pads_end=0,0"
-        " rounding_type=ceil",
-    ),
+    "MaxPool-1(data)",
+    "f32[1,2,5,6] -> f32[1,2,3,3]"
+    " | kernel=2,2 strides=2,2 pads_begin=0,0 pads_end=0,0 rounding_type=ceil",
 )
 class MaxPool1(_MaxPool):
     """The greatest element under a window; NaN if one is."""
@@ -170,13 +166,9 @@ class _WithoutIndices(Kernel):
 
 
 @operation(
-    "MaxPool",
-    "opset8",
-    inputs=("data",),
-    examples=(
-        "f32[1,2,5,6] -> f32[1,2,3,4], i32[1,2,3,4] | kernel=2,2 strides=1,1 dilations=2,2"
-        " pads_begin=0,0 pads_end=0,0 index_element_type=i32 axis=2",
-    ),
+    "MaxPool-8(data)",
+    "f32[1,2,5,6] -> f32[1,2,3,4], i32[1,2,3,4] | kernel=2,2 strides=1,1 dilations=2,2 "
+    "pads_begin=0,0 pads_end=0,0 index_element_type=i32 axis=2",
 )
 class MaxPool8(_MaxPoolWithIndices):
     """The greatest element under a window, NaN if one is, and where it stands."""
@@ -185,13 +177,9 @@ class MaxPool8(_MaxPoolWithIndices):
 
 
 @operation(
-    "MaxPool",
-    "opset14",
-    inputs=("data",),
-    examples=(
-        "f32[1,2,5,7] -> f32[1,2,3,3], i64[1,2,3,3] | kernel=2,2 strides=2,3"
-        " pads_begin=0,0 pads_end=0,0 rounding_type=ceil_torch",
-    ),
+    "MaxPool-14(data)",
+    "f32[1,2,5,7] -> f32[1,2,3,3], i64[1,2,3,3]"
+    " | kernel=2,2 strides=2,3 pads_begin=0,0 pads_end=0,0 rounding_type=ceil_torch",
 )
 class MaxPool14(_MaxPoolWithIndices):
     """The greatest element under a window, NaN if one is, and where it stands."""

@@ -21,11 +21,8 @@ def _parse(text: str) -> ElementType:
 
 
 @operation(
-    "FakeConvert",
-    "opset13",
-    inputs=("data", "scale", "shift"),
-    required=2,
-    examples=("f32[2,3], f32[3], f32[3] -> f32[2,3] | destination_type=f8e4m3",),
+    "FakeConvert-13(data, scale, shift?)",
+    "f32[2,3], f32[3], f32[3] -> f32[2,3] | destination_type=f8e4m3",
 )
 class FakeConvert(Operation):
     """data * scale - shift rounded to 8 bits, saturated, and scaled back."""

@@ -25,16 +25,10 @@ from deconv_ir.ops.elementwise.broadcasting import (
 from deconv_ir.ops.numeric import narrow, np, widen
 from deconv_ir.ops.tiles import elementwise_tile
 
-_INPUTS = ("data", "input_low", "input_high", "output_low", "output_high")
-
 
 @operation(
-    "FakeQuantize",
-    "opset1",
-    inputs=_INPUTS,
-    examples=(
-        "f32[1,3,4,5], f32[1,3,1,1], f32[1,3,1,1], f32[], f32[1] -> f32[1,3,4,5] | levels=256",
-    ),
+    "FakeQuantize-1(data, input_low, input_high, output_low, output_high)",
+    "f32[1,3,4,5], f32[1,3,1,1], f32[1,3,1,1], f32[], f32[1] -> f32[1,3,4,5] | levels=256",
 )
 class FakeQuantize(Operation):
     """The nearest of equal levels between two bounds, mapped to two others."""

@@ -26,10 +26,8 @@ def _collapse(classes: Array, blank: int, merge: bool) -> Array:
 
 
 @operation(
-    "CTCGreedyDecoder",
-    "opset1",
-    inputs=("data", "sequence_mask"),
-    examples=("f32[20,8,10], f32[20,8] -> f32[8,20,1,1] | ctc_merge_repeated=true",),
+    "CTCGreedyDecoder-1(data, sequence_mask)",
+    "f32[20,8,10], f32[20,8] -> f32[8,20,1,1] | ctc_merge_repeated=true",
 )
 class CTCGreedyDecoder(Operation):
     """The best class of each step, without blanks; -1 follows the last."""
@@ -61,15 +59,10 @@ class CTCGreedyDecoder(Operation):
 
 
 @operation(
-    "CTCGreedyDecoderSeqLen",
-    "opset6",
-    inputs=("data", "sequence_length", "blank_index"),
-    required=2,
-    examples=(
-        "f32[8,20,10], i32[8] -> i32[8,20], i32[8]",
-        "f32[2,5,4], i64[2], i64[1]{0} -> i64[2,5], i64[2]"
-        " | classes_index_type=i64 sequence_length_type=i64",
-    ),
+    "CTCGreedyDecoderSeqLen-6(data, sequence_length, blank_index?)",
+    "f32[8,20,10], i32[8] -> i32[8,20], i32[8]",
+    "f32[2,5,4], i64[2], i64[1]{0} -> i64[2,5], i64[2]"
+    " | classes_index_type=i64 sequence_length_type=i64",
 )
 class CTCGreedyDecoderSeqLen(Operation):
     """The best class of each step, without blanks, and their number; -1 follows the last."""

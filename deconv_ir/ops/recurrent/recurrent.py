@@ -202,19 +202,12 @@ class _PackedSequence(Kernel):
         return tuple(narrow(array, named["X"].dtype) for array in found)
 
 
-_CELL = ("X", "initial_hidden_state", "W", "R", "B")
-_LSTM_CELL = ("X", "initial_hidden_state", "initial_cell_state", "W", "R", "B")
-_SEQUENCE = (*_CELL[:2], "sequence_lengths", *_CELL[2:])
-_LSTM_SEQUENCE = (*_LSTM_CELL[:3], "sequence_lengths", *_LSTM_CELL[3:])
 _DIRECTION = choice(Direction)
 
 
 @operation(
-    "RNNCell",
-    "opset1",
-    inputs=_CELL,
-    required=4,
-    examples=("f32[2,3], f32[2,4], f32[4,3], f32[4,4], f32[4] -> f32[2,4] | hidden_size=4",),
+    "RNNCell-1(X, initial_hidden_state, W, R, B?)",
+    "f32[2,3], f32[2,4], f32[4,3], f32[4,4], f32[4] -> f32[2,4] | hidden_size=4",
 )
 class RNNCell(_RNN):
     """H = f(X W + H R + B).
@@ -224,13 +217,9 @@ class RNNCell(_RNN):
 
 
 @operation(
-    "RNNSequence",
-    "opset5",
-    inputs=_SEQUENCE,
-    examples=(
-        "f32[2,5,3], f32[2,2,4], i64[2]{5,3}, f32[2,4,3], f32[2,4,4], f32[2,4]"
-        " -> f32[2,2,5,4], f32[2,2,4] | hidden_size=4 direction=bidirectional",
-    ),
+    "RNNSequence-5(X, initial_hidden_state, sequence_lengths, W, R, B)",
+    "f32[2,5,3], f32[2,2,4], i64[2]{5,3}, f32[2,4,3], f32[2,4,4], f32[2,4]"
+    " -> f32[2,2,5,4], f32[2,2,4] | hidden_size=4 direction=bidirectional",
 )
 class RNNSequence(_RNN):
     """RNNCell over time."""
@@ -241,28 +230,19 @@ class RNNSequence(_RNN):
 
 
 @operation(
-    "GRUCell",
-    "opset3",
-    inputs=_CELL,
-    required=4,
-    examples=(
-        "f32[2,3], f32[2,4], f32[12,3], f32[12,4], f32[12] -> f32[2,4] | hidden_size=4",
-        "f32[2,3], f32[2,4], f32[12,3], f32[12,4], f32[16] -> f32[2,4]"
-        " | hidden_size=4 linear_before_reset=true",
-    ),
+    "GRUCell-3(X, initial_hidden_state, W, R, B?)",
+    "f32[2,3], f32[2,4], f32[12,3], f32[12,4], f32[12] -> f32[2,4] | hidden_size=4",
+    "f32[2,3], f32[2,4], f32[12,3], f32[12,4], f32[16] -> f32[2,4]"
+    " | hidden_size=4 linear_before_reset=true",
 )
 class GRUCell(_GRU):
     """Gated recurrent unit."""
 
 
 @operation(
-    "GRUSequence",
-    "opset5",
-    inputs=_SEQUENCE,
-    examples=(
-        "f32[2,5,3], f32[2,1,4], i64[2]{5,3}, f32[1,12,3], f32[1,12,4], f32[1,12]"
-        " -> f32[2,1,5,4], f32[2,1,4] | hidden_size=4 direction=reverse",
-    ),
+    "GRUSequence-5(X, initial_hidden_state, sequence_lengths, W, R, B)",
+    "f32[2,5,3], f32[2,1,4], i64[2]{5,3}, f32[1,12,3], f32[1,12,4], f32[1,12]"
+    " -> f32[2,1,5,4], f32[2,1,4] | hidden_size=4 direction=reverse",
 )
 class GRUSequence(_GRU):
     """GRUCell over time."""
@@ -286,45 +266,30 @@ class _LSTM1(_LSTM):
 
 
 @operation(
-    "LSTMCell",
-    "opset1",
-    inputs=(*_LSTM_CELL, "P"),
-    required=5,
-    examples=(
-        "f32[2,3], f32[2,4], f32[2,4], f32[16,3], f32[16,4], f32[16] -> f32[2,4], f32[2,4]"
-        " | hidden_size=4 weights_format=ifco input_forget=true",
-    ),
+    "LSTMCell-1(X, initial_hidden_state, initial_cell_state, W, R, B?, P?)",
+    "f32[2,3], f32[2,4], f32[2,4], f32[16,3], f32[16,4], f32[16] -> f32[2,4], f32[2,4]"
+    " | hidden_size=4 weights_format=ifco input_forget=true",
 )
 class LSTMCell1(_LSTM1):
     """Long short-term memory."""
 
 
 @operation(
-    "LSTMCell",
-    "opset4",
-    inputs=_LSTM_CELL,
-    required=5,
-    examples=(
-        "f32[2,3], f32[2,4], f32[2,4], f32[16,3], f32[16,4], f32[16] -> f32[2,4], f32[2,4]"
-        " | hidden_size=4 clip=0.5",
-    ),
+    "LSTMCell-4(X, initial_hidden_state, initial_cell_state, W, R, B?)",
+    "f32[2,3], f32[2,4], f32[2,4], f32[16,3], f32[16,4], f32[16] -> f32[2,4], f32[2,4]"
+    " | hidden_size=4 clip=0.5",
 )
 class LSTMCell4(_LSTM):
     """Long short-term memory."""
 
 
 @operation(
-    "LSTMSequence",
-    "opset1",
-    inputs=(*_LSTM_SEQUENCE, "P"),
-    required=7,
-    examples=(
-        "f32[2,5,3], f32[2,1,4], f32[2,1,4], i64[2]{5,3}, f32[1,16,3], f32[1,16,4], f32[1,16]"
-        " -> f32[2,1,5,4], f32[2,1,4], f32[2,1,4] | hidden_size=4 direction=reverse",
-        "f32[1,2,3], f32[1,2,2], f32[1,2,2], i64[1]{2}, f32[2,8,3], f32[2,8,2], f32[2,8]"
-        " -> f32[1,2,2,2], f32[1,2,2], f32[1,2,2]"
-        " | hidden_size=2 direction=bidirectional weights_format=ifco input_forget=true",
-    ),
+    "LSTMSequence-1(X, initial_hidden_state, initial_cell_state, sequence_lengths, W, R, B, P?)",
+    "f32[2,5,3], f32[2,1,4], f32[2,1,4], i64[2]{5,3}, f32[1,16,3], f32[1,16,4], f32[1,16]"
+    " -> f32[2,1,5,4], f32[2,1,4], f32[2,1,4] | hidden_size=4 direction=reverse",
+    "f32[1,2,3], f32[1,2,2], f32[1,2,2], i64[1]{2}, f32[2,8,3], f32[2,8,2], f32[2,8]"
+    " -> f32[1,2,2,2], f32[1,2,2], f32[1,2,2]"
+    " | hidden_size=2 direction=bidirectional weights_format=ifco input_forget=true",
 )
 class LSTMSequence1(_LSTM1):
     """LSTMCell over time.
@@ -339,13 +304,9 @@ class LSTMSequence1(_LSTM1):
 
 
 @operation(
-    "LSTMSequence",
-    "opset5",
-    inputs=_LSTM_SEQUENCE,
-    examples=(
-        "f32[2,5,3], f32[2,2,4], f32[2,2,4], i64[2]{5,3}, f32[2,16,3], f32[2,16,4], f32[2,16]"
-        " -> f32[2,2,5,4], f32[2,2,4], f32[2,2,4] | hidden_size=4 direction=bidirectional",
-    ),
+    "LSTMSequence-5(X, initial_hidden_state, initial_cell_state, sequence_lengths, W, R, B)",
+    "f32[2,5,3], f32[2,2,4], f32[2,2,4], i64[2]{5,3}, f32[2,16,3], f32[2,16,4], f32[2,16]"
+    " -> f32[2,2,5,4], f32[2,2,4], f32[2,2,4] | hidden_size=4 direction=bidirectional",
 )
 class LSTMSequence5(_LSTM):
     """LSTMCell over time."""

@@ -215,7 +215,7 @@ def reduction(
         f"{element}[2,3,4], i64[2]{{0,-1}} -> {element}[3]",
         f"{element}[2,3,4], i64[1]{{1}} -> {element}[2,1,4] | keep_dims=true",
     )
-    return operation(kind, version, inputs=("data", "axes"), examples=examples)(made)
+    return operation(f"{kind}-{number}(data, axes)", *examples)(made)
 
 
 reduction("ReduceSum", _sum, "Sum; integers wrap.", on_values=ADD)

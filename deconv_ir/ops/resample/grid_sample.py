@@ -30,10 +30,8 @@ class Beyond(enum.Enum):
 
 
 @operation(
-    "GridSample",
-    "opset9",
-    inputs=("data", "grid"),
-    examples=("f32[2,3,5,6], f32[2,4,7,2] -> f32[2,3,4,7] | mode=bicubic padding_mode=border",),
+    "GridSample-9(data, grid)",
+    "f32[2,3,5,6], f32[2,4,7,2] -> f32[2,3,4,7] | mode=bicubic padding_mode=border",
 )
 class GridSample(Operation):
     """Elements of an image at positions that a grid names: x and y from -1 to 1."""

@@ -299,17 +299,11 @@ _MODES_1 = {m.value: m for m in (Mode.NEAREST, Mode.LINEAR, Mode.CUBIC)}
 
 
 @operation(
-    "Interpolate",
-    "opset4",
-    inputs=("data", "sizes", "scales", "axes"),
-    required=3,
-    examples=(
-        "f32[1,2,4,5], i64[2]{8,9}, f32[2]{2,1.8}, i64[2]{2,3} -> f32[1,2,8,9]"
-        " | mode=linear_onnx shape_calculation_mode=sizes",
-        "f32[1,2,4,5], i64[2]{8,9}, f32[2]{2,1.7}, i64[2]{2,3} -> f32[1,2,8,8]"
-        " | mode=nearest shape_calculation_mode=scales nearest_mode=floor"
-        " coordinate_transformation_mode=asymmetric",
-    ),
+    "Interpolate-4(data, sizes, scales, axes?)",
+    "f32[1,2,4,5], i64[2]{8,9}, f32[2]{2,1.8}, i64[2]{2,3} -> f32[1,2,8,9]"
+    " | mode=linear_onnx shape_calculation_mode=sizes",
+    "f32[1,2,4,5], i64[2]{8,9}, f32[2]{2,1.7}, i64[2]{2,3} -> f32[1,2,8,8] | mode=nearest "
+    "shape_calculation_mode=scales nearest_mode=floor coordinate_transformation_mode=asymmetric",
 )
 class Interpolate4(_Interpolate4):
     """Another resolution along some axes; `axes` absent: all of them."""
@@ -320,15 +314,10 @@ class Interpolate4(_Interpolate4):
 
 
 @operation(
-    "Interpolate",
-    "opset11",
-    inputs=("image", "scales_or_sizes", "axes"),
-    required=2,
-    examples=(
-        "f32[1,2,8,9], i64[2]{4,5}, i64[2]{2,3} -> f32[1,2,4,5]"
-        " | mode=bicubic_pillow shape_calculation_mode=sizes cube_coeff=-0.5",
-        "f32[4,5], f32[2]{0.5,2} -> f32[2,10] | mode=cubic shape_calculation_mode=scales",
-    ),
+    "Interpolate-11(image, scales_or_sizes, axes?)",
+    "f32[1,2,8,9], i64[2]{4,5}, i64[2]{2,3} -> f32[1,2,4,5]"
+    " | mode=bicubic_pillow shape_calculation_mode=sizes cube_coeff=-0.5",
+    "f32[4,5], f32[2]{0.5,2} -> f32[2,10] | mode=cubic shape_calculation_mode=scales",
 )
 class Interpolate11(_Interpolate4):
     """Another resolution along some axes; `axes` absent: all of them."""
@@ -337,12 +326,8 @@ class Interpolate11(_Interpolate4):
 
 
 @operation(
-    "Interpolate",
-    "opset1",
-    inputs=("data", "target_spatial_shape"),
-    examples=(
-        "f32[1,2,4,5], i64[2]{8,9} -> f32[1,2,8,9] | axes=2,3 mode=linear align_corners=false",
-    ),
+    "Interpolate-1(data, target_spatial_shape)",
+    "f32[1,2,4,5], i64[2]{8,9} -> f32[1,2,8,9] | axes=2,3 mode=linear align_corners=false",
 )
 class Interpolate1(_Interpolate):
     """Another resolution along some axes.

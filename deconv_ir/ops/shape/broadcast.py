@@ -185,14 +185,9 @@ _MODES_1 = {
 
 
 @operation(
-    "Broadcast",
-    "opset1",
-    inputs=("data", "target_shape", "axes_mapping"),
-    required=2,
-    examples=(
-        "f32[3,1], i64[3]{2,3,4} -> f32[2,3,4]",
-        "f32[3], i64[3]{2,3,4}, i64[1]{1} -> f32[2,3,4] | mode=explicit",
-    ),
+    "Broadcast-1(data, target_shape, axes_mapping?)",
+    "f32[3,1], i64[3]{2,3,4} -> f32[2,3,4]",
+    "f32[3], i64[3]{2,3,4}, i64[1]{1} -> f32[2,3,4] | mode=explicit",
 )
 class Broadcast1(_Broadcast):
     """The data repeated to fill a shape."""
@@ -201,11 +196,8 @@ class Broadcast1(_Broadcast):
 
 
 @operation(
-    "Broadcast",
-    "opset3",
-    inputs=("data", "target_shape", "axes_mapping"),
-    required=2,
-    examples=("f32[3,1], i64[3]{2,1,4} -> f32[2,3,4] | mode=bidirectional",),
+    "Broadcast-3(data, target_shape, axes_mapping?)",
+    "f32[3,1], i64[3]{2,1,4} -> f32[2,3,4] | mode=bidirectional",
 )
 class Broadcast3(_Broadcast):
     """The data repeated to fill a shape."""
@@ -216,10 +208,9 @@ class Broadcast3(_Broadcast):
 
 
 @operation(
-    "Tile",
-    "opset1",
-    inputs=("data", "repeats"),
-    examples=("f32[2,3], i64[3]{2,1,2} -> f32[2,2,6]", "f32[2,3], i64[1]{2} -> f32[2,6]"),
+    "Tile-1(data, repeats)",
+    "f32[2,3], i64[3]{2,1,2} -> f32[2,2,6]",
+    "f32[2,3], i64[1]{2} -> f32[2,6]",
 )
 class Tile(Operation):
     """The data repeated along its axes."""

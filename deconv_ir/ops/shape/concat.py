@@ -31,13 +31,7 @@ MAX_PARTS = 1 << 16
 """Of Split: each is an output, to be declared as a port."""
 
 
-@operation(
-    "Concat",
-    "opset1",
-    inputs=("data",),
-    variadic=True,
-    examples=("f32[1,2,4], f32[1,3,4], f32[1,1,4] -> f32[1,6,4] | axis=-2",),
-)
+@operation("Concat-1(data...)", "f32[1,2,4], f32[1,3,4], f32[1,1,4] -> f32[1,6,4] | axis=-2")
 class Concat(Operation):
     """Any number of arrays, one after the other along an axis."""
 
@@ -156,10 +150,8 @@ class _Split(OfLists):
 
 
 @operation(
-    "Split",
-    "opset1",
-    inputs=("data", "axis"),
-    examples=("f32[2,6], i64[]{1} -> f32[2,2], f32[2,2], f32[2,2] | num_splits=3",),
+    "Split-1(data, axis)",
+    "f32[2,6], i64[]{1} -> f32[2,2], f32[2,2], f32[2,2] | num_splits=3",
 )
 class Split(_Split):
     """Equal parts of an array along an axis."""
@@ -218,10 +210,8 @@ class Split(_Split):
 
 
 @operation(
-    "VariadicSplit",
-    "opset1",
-    inputs=("data", "axis", "split_lengths"),
-    examples=("f32[2,6], i64[]{1}, i64[3]{1,-1,2} -> f32[2,1], f32[2,3], f32[2,2]",),
+    "VariadicSplit-1(data, axis, split_lengths)",
+    "f32[2,6], i64[]{1}, i64[3]{1,-1,2} -> f32[2,1], f32[2,3], f32[2,2]",
 )
 class VariadicSplit(_Split):
     """Parts of an array, of given lengths, along an axis.

@@ -50,13 +50,9 @@ class ReverseMode(enum.Enum):
 
 
 @operation(
-    "Reverse",
-    "opset1",
-    inputs=("data", "reversed_axes"),
-    examples=(
-        "f32[2,3], i64[1]{-1} -> f32[2,3] | mode=index",
-        "f32[2,3], boolean[2]{0,1} -> f32[2,3] | mode=mask",
-    ),
+    "Reverse-1(data, reversed_axes)",
+    "f32[2,3], i64[1]{-1} -> f32[2,3] | mode=index",
+    "f32[2,3], boolean[2]{0,1} -> f32[2,3] | mode=mask",
 )
 class Reverse(_SameShape):
     """The data backwards along axes."""
@@ -102,10 +98,8 @@ class Reverse(_SameShape):
 
 
 @operation(
-    "ReverseSequence",
-    "opset1",
-    inputs=("data", "seq_lengths"),
-    examples=("f32[2,5,3], i64[2]{3,5} -> f32[2,5,3] | batch_axis=0 seq_axis=1",),
+    "ReverseSequence-1(data, seq_lengths)",
+    "f32[2,5,3], i64[2]{3,5} -> f32[2,5,3] | batch_axis=0 seq_axis=1",
 )
 class ReverseSequence(_SameShape):
     """The first elements along an axis backwards, as many as each batch says."""
@@ -150,12 +144,7 @@ class ReverseSequence(_SameShape):
         return (result,)
 
 
-@operation(
-    "Roll",
-    "opset7",
-    inputs=("data", "shift", "axes"),
-    examples=("f32[2,5], i64[2]{1,-2}, i64[2]{0,-1} -> f32[2,5]",),
-)
+@operation("Roll-7(data, shift, axes)", "f32[2,5], i64[2]{1,-2}, i64[2]{0,-1} -> f32[2,5]")
 class Roll(_SameShape):
     """Elements moved along axes; what leaves at one end enters at the other."""
 
@@ -196,11 +185,9 @@ def _check_shift(count: int, axes: int) -> None:
 
 
 @operation(
-    "CumSum",
-    "opset3",
-    inputs=("data", "axis"),
-    required=1,
-    examples=("f32[2,5], i64[]{-1} -> f32[2,5] | exclusive=true reverse=true", "i32[3] -> i32[3]"),
+    "CumSum-3(data, axis?)",
+    "f32[2,5], i64[]{-1} -> f32[2,5] | exclusive=true reverse=true",
+    "i32[3] -> i32[3]",
 )
 class CumSum(_SameShape):
     """Sums of all elements so far along an axis; `axis` absent: the first."""
@@ -241,9 +228,6 @@ class NegativeIndices(enum.Enum):
     NORMALIZE = "normalize"
 
 
-_ONE_HOT = ("indices", "depth", "on_value", "off_value")
-
-
 class _OneHot(Operation):
     """One value where an index says, another elsewhere."""
 
@@ -282,23 +266,16 @@ class _OneHot(Operation):
 
 
 @operation(
-    "OneHot",
-    "opset1",
-    inputs=_ONE_HOT,
-    examples=("i64[3]{0,2,-1}, i64[]{4}, f32[], f32[] -> f32[3,4] | axis=-1",),
+    "OneHot-1(indices, depth, on_value, off_value)",
+    "i64[3]{0,2,-1}, i64[]{4}, f32[], f32[] -> f32[3,4] | axis=-1",
 )
 class OneHot1(_OneHot):
     """One value where an index says, another elsewhere; other indices put none."""
 
 
 @operation(
-    "OneHot",
-    "opset16",
-    inputs=_ONE_HOT,
-    examples=(
-        "i64[3]{0,2,-1}, i64[]{4}, f32[], f32[] -> f32[4,3]"
-        " | axis=0 negative_indices_mode=normalize",
-    ),
+    "OneHot-16(indices, depth, on_value, off_value)",
+    "i64[3]{0,2,-1}, i64[]{4}, f32[], f32[] -> f32[4,3] | axis=0 negative_indices_mode=normalize",
 )
 class OneHot16(_OneHot):
     """One value where an index says, another elsewhere; other indices put none."""
@@ -309,10 +286,9 @@ class OneHot16(_OneHot):
 
 
 @operation(
-    "Transpose",
-    "opset1",
-    inputs=("arg", "input_order"),
-    examples=("f32[2,3,4], i64[3]{0,2,1} -> f32[2,4,3]", "f32[2,3,4], i64[0]{} -> f32[4,3,2]"),
+    "Transpose-1(arg, input_order)",
+    "f32[2,3,4], i64[3]{0,2,1} -> f32[2,4,3]",
+    "f32[2,3,4], i64[0]{} -> f32[4,3,2]",
 )
 class Transpose(OfLists):
     """The axes of an array in another order; an empty `input_order`: backwards."""

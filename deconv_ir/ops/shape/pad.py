@@ -29,8 +29,6 @@ from deconv_ir.ops.elementwise.blocks import is_small
 from deconv_ir.ops.numeric import np
 from deconv_ir.ops.values import ANY, ends, unknown_dims
 
-_INPUTS = ("data", "pads_begin", "pads_end", "pad_value")
-
 
 class PadValues(enum.Enum):
     """The values of the new elements."""
@@ -278,28 +276,18 @@ def _bound_constant(
 
 
 @operation(
-    "Pad",
-    "opset1",
-    inputs=_INPUTS,
-    required=3,
-    examples=(
-        "f32[2,3], i64[2]{0,1}, i64[2]{2,1} -> f32[4,5] | pad_mode=constant",
-        "f32[2,3], i64[2]{0,1}, i64[2]{2,1} -> f32[4,5] | pad_mode=edge",
-    ),
+    "Pad-1(data, pads_begin, pads_end, pad_value?)",
+    "f32[2,3], i64[2]{0,1}, i64[2]{2,1} -> f32[4,5] | pad_mode=constant",
+    "f32[2,3], i64[2]{0,1}, i64[2]{2,1} -> f32[4,5] | pad_mode=edge",
 )
 class Pad1(_Pad):
     """Elements put around an array."""
 
 
 @operation(
-    "Pad",
-    "opset12",
-    inputs=_INPUTS,
-    required=3,
-    examples=(
-        "f32[4,3], i64[2]{-1,2}, i64[2]{2,-1} -> f32[5,4] | pad_mode=reflect",
-        "f32[4,3], i64[2]{-1,2}, i64[2]{2,-1}, f32[] -> f32[5,4] | pad_mode=constant",
-    ),
+    "Pad-12(data, pads_begin, pads_end, pad_value?)",
+    "f32[4,3], i64[2]{-1,2}, i64[2]{2,-1} -> f32[5,4] | pad_mode=reflect",
+    "f32[4,3], i64[2]{-1,2}, i64[2]{2,-1}, f32[] -> f32[5,4] | pad_mode=constant",
 )
 class Pad12(_Pad):
     """Elements put around an array, or, by negative pads, cut off it."""

@@ -18,13 +18,9 @@ from deconv_ir.ops.windows import AUTO_PAD, check_length, window_axes
 
 
 @operation(
-    "ExtractImagePatches",
-    "opset3",
-    inputs=("data",),
-    examples=(
-        "f32[1,2,10,10] -> f32[1,18,2,2] | sizes=3,3 strides=5,5 rates=1,1 auto_pad=valid",
-        "f32[1,2,5,5] -> f32[1,8,3,3] | sizes=2,2 strides=2,2 rates=1,1 auto_pad=same_upper",
-    ),
+    "ExtractImagePatches-3(data)",
+    "f32[1,2,10,10] -> f32[1,18,2,2] | sizes=3,3 strides=5,5 rates=1,1 auto_pad=valid",
+    "f32[1,2,5,5] -> f32[1,8,3,3] | sizes=2,2 strides=2,2 rates=1,1 auto_pad=same_upper",
 )
 class ExtractImagePatches(Operation):
     """The windows of an image, their elements as channels."""
@@ -81,14 +77,10 @@ class ExtractImagePatches(Operation):
 
 
 @operation(
-    "Col2Im",
-    "opset15",
-    inputs=("data", "output_size", "kernel_size"),
-    examples=(
-        "f32[3,12,225], i64[2]{16,16}, i64[2]{2,2} -> f32[3,3,16,16]",
-        "f32[12,81], i64[2]{16,16}, i64[2]{2,2} -> f32[3,16,16]"
-        " | strides=2,2 pads_begin=1,1 pads_end=1,1",
-    ),
+    "Col2Im-15(data, output_size, kernel_size)",
+    "f32[3,12,225], i64[2]{16,16}, i64[2]{2,2} -> f32[3,3,16,16]",
+    "f32[12,81], i64[2]{16,16}, i64[2]{2,2} -> f32[3,16,16]"
+    " | strides=2,2 pads_begin=1,1 pads_end=1,1",
 )
 class Col2Im(Operation):
     """Windows put back to their places, and summed where they overlap."""

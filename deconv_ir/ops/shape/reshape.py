@@ -24,13 +24,9 @@ _FEW = 16
 
 
 @operation(
-    "Reshape",
-    "opset1",
-    inputs=("data", "shape"),
-    examples=(
-        "f32[2,3,4], i64[2]{0,-1} -> f32[2,12] | special_zero=true",
-        "f32[0,4], i64[2]{3,0} -> f32[3,0] | special_zero=false",
-    ),
+    "Reshape-1(data, shape)",
+    "f32[2,3,4], i64[2]{0,-1} -> f32[2,12] | special_zero=true",
+    "f32[0,4], i64[2]{3,0} -> f32[3,0] | special_zero=false",
 )
 class Reshape(Operation):
     """The same elements in another shape."""
@@ -173,14 +169,12 @@ class _ShapeOf(Operation):
         return (np.array(inputs[0].shape, np.int64).astype(self.output_type.numpy()),)
 
 
-@operation("ShapeOf", "opset1", inputs=("data",), examples=("f32[2,3,4] -> i64[3]",))
+@operation("ShapeOf-1(data)", "f32[2,3,4] -> i64[3]")
 class ShapeOf1(_ShapeOf):
     """The shape as i64."""
 
 
-@operation(
-    "ShapeOf", "opset3", inputs=("data",), examples=("f32[2,3,4] -> i32[3] | output_type=i32",)
-)
+@operation("ShapeOf-3(data)", "f32[2,3,4] -> i32[3] | output_type=i32")
 class ShapeOf3(_ShapeOf):
     """The shape as i64 or i32."""
 

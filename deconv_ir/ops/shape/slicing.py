@@ -128,14 +128,9 @@ class _Sliced(OfLists, abc.ABC):
 
 
 @operation(
-    "Slice",
-    "opset8",
-    inputs=("data", "start", "stop", "step", "axes"),
-    required=4,
-    examples=(
-        "f32[2,8], i64[1]{1}, i64[1]{-1}, i64[1]{2}, i64[1]{1} -> f32[2,3]",
-        "f32[5], i64[1]{9}, i64[1]{-9}, i64[1]{-1} -> f32[5]",
-    ),
+    "Slice-8(data, start, stop, step, axes?)",
+    "f32[2,8], i64[1]{1}, i64[1]{-1}, i64[1]{2}, i64[1]{1} -> f32[2,3]",
+    "f32[5], i64[1]{9}, i64[1]{-9}, i64[1]{-1} -> f32[5]",
 )
 class Slice(_Sliced):
     """Part of an array along some axes, by Python's rule; `axes` absent: the first ones."""
@@ -213,17 +208,12 @@ _MASK = flags()
 
 
 @operation(
-    "StridedSlice",
-    "opset1",
-    inputs=("data", "begin", "end", "stride"),
-    required=3,
-    examples=(
-        "f32[2,8], i64[2]{0,1}, i64[2]{0,7}, i64[2]{1,3} -> f32[2,2] | begin_mask=0,0 end_mask=1,0",
-        "f32[2,3,4], i64[2]{0,-1}, i64[2]{0,0} -> f32[2,3] | begin_mask=0,0 end_mask=0,0"
-        " shrink_axis_mask=0,1 ellipsis_mask=1,0",
-        "f32[3,4], i64[2]{0,2}, i64[2]{0,0} -> f32[1,1,4] | begin_mask=0,0 end_mask=0,1"
-        " new_axis_mask=1,0",
-    ),
+    "StridedSlice-1(data, begin, end, stride?)",
+    "f32[2,8], i64[2]{0,1}, i64[2]{0,7}, i64[2]{1,3} -> f32[2,2] | begin_mask=0,0 end_mask=1,0",
+    "f32[2,3,4], i64[2]{0,-1}, i64[2]{0,0} -> f32[2,3]"
+    " | begin_mask=0,0 end_mask=0,0 shrink_axis_mask=0,1 ellipsis_mask=1,0",
+    "f32[3,4], i64[2]{0,2}, i64[2]{0,0} -> f32[1,1,4]"
+    " | begin_mask=0,0 end_mask=0,1 new_axis_mask=1,0",
 )
 class StridedSlice(_Sliced):
     """Part of an array, with masks; `stride` absent: 1."""

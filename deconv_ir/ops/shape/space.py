@@ -68,12 +68,7 @@ class _Blocks(Operation, abc.ABC):
         return (TensorInfo(data.shape and self.moved(*data.shape), data.element_type),)
 
 
-@operation(
-    "SpaceToDepth",
-    "opset1",
-    inputs=("data",),
-    examples=("f32[1,3,4,6] -> f32[1,12,2,3] | block_size=2 mode=blocks_first",),
-)
+@operation("SpaceToDepth-1(data)", "f32[1,3,4,6] -> f32[1,12,2,3] | block_size=2 mode=blocks_first")
 class SpaceToDepth(_Blocks):
     """Blocks of space become channels."""
 
@@ -99,12 +94,7 @@ class SpaceToDepth(_Blocks):
         return (data.reshape(batch, channels, *split).transpose(order).reshape(shape),)
 
 
-@operation(
-    "DepthToSpace",
-    "opset1",
-    inputs=("data",),
-    examples=("f32[1,12,2,3] -> f32[1,3,4,6] | block_size=2 mode=depth_first",),
-)
+@operation("DepthToSpace-1(data)", "f32[1,12,2,3] -> f32[1,3,4,6] | block_size=2 mode=depth_first")
 class DepthToSpace(_Blocks):
     """Channels become blocks of space."""
 
@@ -140,12 +130,7 @@ class DepthToSpace(_Blocks):
         return (parts.reshape(shape),)
 
 
-@operation(
-    "ShuffleChannels",
-    "opset1",
-    inputs=("data",),
-    examples=("f32[1,6,2] -> f32[1,6,2] | axis=1 group=3",),
-)
+@operation("ShuffleChannels-1(data)", "f32[1,6,2] -> f32[1,6,2] | axis=1 group=3")
 class ShuffleChannels(Operation):
     """Groups along an axis interleaved."""
 
@@ -229,10 +214,8 @@ class _BatchBlocks(Operation, abc.ABC):
 
 
 @operation(
-    "SpaceToBatch",
-    "opset2",
-    inputs=("data", "block_shape", "pads_begin", "pads_end"),
-    examples=("f32[2,3,3,5], i64[4]{1,1,2,3}, i64[4]{0,0,1,0}, i64[4]{0,0,0,1} -> f32[12,3,2,2]",),
+    "SpaceToBatch-2(data, block_shape, pads_begin, pads_end)",
+    "f32[2,3,3,5], i64[4]{1,1,2,3}, i64[4]{0,0,1,0}, i64[4]{0,0,0,1} -> f32[12,3,2,2]",
 )
 class SpaceToBatch(_BatchBlocks):
     """Blocks of padded space become batches."""
@@ -253,10 +236,8 @@ class SpaceToBatch(_BatchBlocks):
 
 
 @operation(
-    "BatchToSpace",
-    "opset2",
-    inputs=("data", "block_shape", "crops_begin", "crops_end"),
-    examples=("f32[12,3,2,2], i64[4]{1,1,2,3}, i64[4]{0,0,1,0}, i64[4]{0,0,0,1} -> f32[2,3,3,5]",),
+    "BatchToSpace-2(data, block_shape, crops_begin, crops_end)",
+    "f32[12,3,2,2], i64[4]{1,1,2,3}, i64[4]{0,0,1,0}, i64[4]{0,0,0,1} -> f32[2,3,3,5]",
 )
 class BatchToSpace(_BatchBlocks):
     """Batches become blocks of space, which is cut; the inverse of SpaceToBatch."""

@@ -78,22 +78,17 @@ class _Squeeze(OfLists):
 
 
 @operation(
-    "Squeeze",
-    "opset1",
-    inputs=("data", "axes"),
-    required=1,
-    examples=("f32[1,3,1,2] -> f32[3,2]", "f32[1,3,1,2], i64[1]{-2} -> f32[1,3,2]"),
+    "Squeeze-1(data, axes?)",
+    "f32[1,3,1,2] -> f32[3,2]",
+    "f32[1,3,1,2], i64[1]{-2} -> f32[1,3,2]",
 )
 class Squeeze1(_Squeeze):
     """Axes of extent 1 taken out; `axes` absent: all of them."""
 
 
 @operation(
-    "Squeeze",
-    "opset15",
-    inputs=("data", "axes"),
-    required=1,
-    examples=("f32[1,3,1,2], i64[2]{0,1} -> f32[3,1,2] | allow_axis_skip=true",),
+    "Squeeze-15(data, axes?)",
+    "f32[1,3,1,2], i64[2]{0,1} -> f32[3,1,2] | allow_axis_skip=true",
 )
 class Squeeze15(_Squeeze):
     """Axes of extent 1 taken out; `axes` absent: all of them."""
@@ -101,12 +96,7 @@ class Squeeze15(_Squeeze):
     allow_axis_skip: bool = attribute(boolean(), False)
 
 
-@operation(
-    "Unsqueeze",
-    "opset1",
-    inputs=("data", "axes"),
-    examples=("f32[3,2], i64[2]{0,-1} -> f32[1,3,2,1]",),
-)
+@operation("Unsqueeze-1(data, axes)", "f32[3,2], i64[2]{0,-1} -> f32[1,3,2,1]")
 class Unsqueeze(OfLists):
     """Axes of extent 1 put in, where they stand in the output."""
 
