@@ -57,22 +57,22 @@ def partial_axes(box: Box, shape: Sequence[int]) -> tuple[int, ...]:
     )
 
 
-def in_steps(box: Box, shape: Sequence[int], steps: Sequence[int], margin: int) -> Box:
+def in_steps(box: Box, shape: Sequence[int], steps: Sequence[tuple[int, int]]) -> Box:
     """Return the smallest box around one whose spans are whole steps of their axes.
 
-    A span has `margin` steps more at either end, where these are of more than one element.  All
-    are cut at the ends of the tensor.
+    Each axis has the elements of a step, and how many steps more its span has at either end,
+    where they are of more than one element.  All are cut at the ends of the tensor.
 
     Examples
     --------
     >>> from deconv_ir.ir.boxes import in_steps
-    >>> in_steps(((2, 5), (4, 5)), (8, 8), (1, 2), margin=0)
+    >>> in_steps(((2, 5), (4, 5)), (8, 8), ((1, 0), (2, 0)))
     ((2, 5), (4, 6))
-    >>> in_steps(((2, 5), (8, 9)), (9, 9), (1, 2), margin=0)  # there are steps of one element
+    >>> in_steps(((2, 5), (8, 9)), (9, 9), ((1, 0), (2, 0)))  # there are steps of one element
     ((2, 5), (6, 9))
     """
     spans = []
-    for (start, stop), extent, step in zip(box, shape, steps, strict=True):
+    for (start, stop), extent, (step, margin) in zip(box, shape, steps, strict=True):
         first, last = start, stop
         if step > 1 and start < stop:
             first, last = (start // step - margin) * step, (-(-stop // step) + margin) * step

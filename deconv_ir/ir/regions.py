@@ -34,7 +34,7 @@ class Walk(NamedTuple):
     fused : mapping
         Layer -> the layers behind it that are computed with it.
     steps : mapping
-        Layer -> steps of each axis, and a margin, of the boxes that have the bits of the whole;
+        Layer -> for each axis, the step and the margin of boxes that have the bits of the whole;
         see `boxes.in_steps`.
     """
 
@@ -44,7 +44,7 @@ class Walk(NamedTuple):
     context: Context
     ends: frozenset[int] = frozenset()
     fused: Mapping[int, tuple[int, ...]] = {}
-    steps: Mapping[int, tuple[tuple[int, ...], int]] = {}
+    steps: Mapping[int, tuple[tuple[int, int], ...]] = {}
 
     def info(self, source: Source) -> TensorInfo:
         """Return what is known of a tensor."""
@@ -61,7 +61,7 @@ class Walk(NamedTuple):
         """Return the box of its output that a layer computes for those that are needed."""
         box = hull(demands)
         if index in self.steps:
-            return in_steps(box, static(self.info(source).shape), *self.steps[index])
+            return in_steps(box, static(self.info(source).shape), self.steps[index])
         return box
 
     def with_ends(
@@ -74,8 +74,8 @@ class Walk(NamedTuple):
         ends = static(self.info(self.made(index)[0]).shape)
         seen = tuple(
             (start, min(stop + step, extent) if step > 1 and last == end else stop)
-            for (start, stop), extent, step, (_, last), end in zip(
-                needed, static(data.shape), self.steps[index][0], box, ends, strict=True
+            for (start, stop), extent, (step, _), (_, last), end in zip(
+                needed, static(data.shape), self.steps[index], box, ends, strict=True
             )
         )
         return tile._replace(inputs=(seen, *tile.inputs[1:]))

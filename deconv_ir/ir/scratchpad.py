@@ -15,21 +15,21 @@ class Whole(NamedTuple):
     steps : tuple of int
         For each spatial axis: tiles of the output that begin and end at multiples have the bits
         of the whole.
-    margin : int
-        So many steps at either end have others.
+    margins : tuple of int
+        For each spatial axis, how many steps at either end have others.
 
     Examples
     --------
     >>> from deconv_ir.operations import Whole
-    >>> Whole((1, 8, 64), (1,), (64,), steps=(2,)).margin
-    0
+    >>> Whole((1, 8, 64), (1,), (64,), steps=(2,), margins=(0,)).steps
+    (2,)
     """
 
     data: tuple[int, ...]
     pads_begin: tuple[int, ...]
     output: tuple[int, ...]
     steps: tuple[int, ...]
-    margin: int = 0
+    margins: tuple[int, ...]
 
 
 class ScratchpadBudget(NamedTuple):

@@ -247,14 +247,14 @@ class KernelPlan:
         if not self.algorithm.weight_bytes:
             return None
         spatial = len(self._pads)
-        taps = [r for _, r in self.details["filtering"][-spatial:]]
-        kernel = self._kernel
-        # Other windows overlap, or see data beyond those of their outputs.
-        even = kernel.problem.forward and not any(
-            k % r for k, r in zip(kernel.problem.kernel, taps, strict=True)
+        problem = self._kernel.problem
+        # Windows of one tap see the data of their outputs alone; others may overlap, or see more.
+        margins = tuple(
+            int(r > 1 and (not problem.forward or k % r > 0))
+            for k, (_, r) in zip(problem.kernel, self.details["filtering"][-spatial:], strict=True)
         )
         steps = self.details["steps"][-spatial:]
-        return Whole(self.data, self._pads, self.output[2:], steps, 0 if even else 1)
+        return Whole(self.data, self._pads, self.output[2:], steps, margins)
 
     def run(self, data: Array, out: Array | None = None) -> Array:
         """Compute the output; weights that the algorithm needs are packed first.

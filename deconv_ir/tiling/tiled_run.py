@@ -249,12 +249,13 @@ class TiledRun:
         return result
 
 
-def _steps(grant: Grant, infos: Sequence[Sequence[TensorInfo]]) -> tuple[tuple[int, ...], int]:
-    """Return the steps of each axis of a layer's output, and the margin."""
+def _steps(grant: Grant, infos: Sequence[Sequence[TensorInfo]]) -> tuple[tuple[int, int], ...]:
+    """Return the step and the margin of each axis of a layer's output."""
     assert grant.whole is not None, "it was chosen for a whole layer"
-    steps = [1] * len(static(infos[grant.layer][0].shape))
-    steps[grant.spatial : grant.spatial + len(grant.whole.steps)] = grant.whole.steps
-    return tuple(steps), grant.whole.margin
+    found = [(1, 0)] * len(static(infos[grant.layer][0].shape))
+    spatial = tuple(zip(grant.whole.steps, grant.whole.margins, strict=True))
+    found[grant.spatial : grant.spatial + len(spatial)] = spatial
+    return tuple(found)
 
 
 def _dtype(info: TensorInfo) -> Any:

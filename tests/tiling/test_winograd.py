@@ -14,6 +14,7 @@ from tiling.random_networks import Network
 import deconv_ir
 from deconv_ir.execute import planner
 from deconv_ir.execute.scratchpad import Grant
+from deconv_ir.ir.boxes import whole_box
 from deconv_ir.ir.scratchpad import AlgorithmCandidate
 from deconv_ir.kernels import kernel_info
 
@@ -70,6 +71,42 @@ def test_layers_behind_one_another(kind: str, kernel: int, stride: int, dilation
     for given in (data, uneven):
         expected = whole(model, {"x": given})
         for tile in ((5, 4), (11, 9), (1, 13)):
+            assert is_exact(in_tiles(model, {"x": given}, tile), expected), tile
+
+
+def upsampling(extents: Sequence[int], strides: Sequence[int], pad: int = 0) -> deconv_ir.Model:
+    """Build a transposed convolution whose kernel is its stride, as in a U-Net."""
+    rank = len(extents)
+    filter_ = np.random.default_rng(0).standard_normal((9, 9, *strides)).astype(np.float32)
+    ir = IR()
+    x = ir.parameter("x", ",".join(map(str, (1, 9, *extents))))
+    pads = ",".join([str(pad)] * rank)
+    attributes = {"strides": ",".join(map(str, strides)), "dilations": ",".join("1" * rank)}
+    attributes |= {"pads_begin": pads, "pads_end": pads}
+    ir.result(ir.layer("ConvolutionBackpropData", [x, ir.const(filter_)], attributes))
+    return deconv_ir.load(ir.xml().encode(), bytes(ir.weights), warn=False)
+
+
+@pytest.mark.usefixtures("everywhere")
+@pytest.mark.parametrize("pad", [0, 1])
+@pytest.mark.parametrize("strides", [(2, 2), (3, 2), (2, 2, 2)], ids=str)
+def test_windows_of_one_tap_stand_alone(strides: tuple[int, ...], pad: int) -> None:
+    """An output depends on one position of the data; what lies around it is not read."""
+    extents = (6, 7, 5)[: len(strides)]
+    model = upsampling(extents, strides, pad)
+    run = model.tiled()
+    assert len(run._grants) == 1
+    assert run._grants[0].whole is not None
+    assert not any(run._grants[0].whole.margins)
+    if not pad:
+        box = (*whole_box((1, 9)), *((2 * n, 4 * n) for n in strides))
+        assert run.tile(box).inputs["x"][2:] == ((2, 4),) * len(strides)
+    numbers = np.random.default_rng(1)
+    data = numbers.standard_normal((1, 9, *extents)).astype(np.float32)
+    uneven = np.where(numbers.random(data.shape) < 0.05, 1e4 * data, data)
+    for given in (data, uneven):
+        expected = whole(model, {"x": given})
+        for tile in ([1] * len(strides), [5, 4, 3][: len(strides)]):
             assert is_exact(in_tiles(model, {"x": given}, tile), expected), tile
 
 
