@@ -20,13 +20,17 @@ INLINE void NAME(multiply)(const int gates, const int rows, const int chains, in
     int64_t k = 0;
     for (; k + chains <= depth; k += chains)
 #pragma GCC unroll 2
-        for (int c = 0; c < chains; c++, weights += vectors * LANES)
+        for (int c = 0; c < chains; c++, weights += vectors * LANES) {
+#pragma GCC unroll 16
+            for (int v = 0; v < vectors; v++)
+                __builtin_prefetch((const char *)(weights + v * LANES) + WEIGHTS_AHEAD);
 #pragma GCC unroll 4
             for (int n = 0; n < rows; n++)
 #pragma GCC unroll 16
                 for (int v = 0; v < vectors; v++)
                     chain[c * all + n * vectors + v] +=
                         row[n][k + c] * LOAD(weights + v * LANES);
+        }
     for (; k < depth; k++, weights += vectors * LANES)
         for (int n = 0; n < rows; n++)
             for (int v = 0; v < vectors; v++)

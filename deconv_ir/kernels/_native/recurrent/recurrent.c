@@ -22,6 +22,7 @@ struct recurrence {
     float *projected;       /* [directions][at_once][batch][blocks][gates][RECURRENT_UNITS] */
     int64_t at_once, backwards; /* moments; a bit for each direction */
     int64_t begin, end, moment; /* moments of projected; the one that all threads are at */
+    int64_t shares;             /* of the blocks, one a thread */
 };
 
 static int64_t place_of(const struct recurrence *r, int64_t d, int64_t moment) {
@@ -76,23 +77,45 @@ static void move_block(const struct recurrence *r, int64_t moment, int64_t d, in
                after + n * pitch + unit, (size_t)width * sizeof(float));
 }
 
+/* The block that comes `at`-th in a moment: every other moment begins with those whose weights the
+ * one before has left in cache. */
+static int64_t block_at(const struct recurrence *r, int64_t moment, int64_t at) {
+    return moment % 2 ? r->blocks - 1 - at : at;
+}
+
 static void do_direction(void *context, int64_t d, void *scratch) {
     (void)scratch;
     const struct recurrence *r = context;
     for (int64_t t = r->begin; t < r->end; t++)
-        for (int64_t block = 0; block < r->blocks; block++) move_block(r, t, d, block);
+        for (int64_t at = 0; at < r->blocks; at++) move_block(r, t, d, block_at(r, t, at));
 }
 
-static void do_block(void *context, int64_t job, void *scratch) {
+/* Blocks of all directions that the same thread computes at each moment, as far as it can: their
+ * weights stay in its cache. */
+struct share {
+    const struct recurrence *r;
+    int64_t first, count;
+};
+
+static void do_block(void *context, int64_t piece, void *scratch) {
     (void)scratch;
+    const struct share *s = context;
+    const int64_t at = s->first + (s->r->moment % 2 ? s->count - 1 - piece : piece);
+    move_block(s->r, s->r->moment, at / s->r->blocks, at % s->r->blocks);
+}
+
+static void do_share(void *context, int64_t job, void *scratch) {
     const struct recurrence *r = context;
-    move_block(r, r->moment, job / r->blocks, job % r->blocks);
+    const int64_t all = r->directions * r->blocks, first = job * all / r->shares;
+    struct share share = {r, first, (job + 1) * all / r->shares - first};
+    parallel_pieces(do_block, &share, share.count, scratch);
 }
 
 static int run(struct recurrence *r, int64_t threads) {
     const int64_t state = r->directions * r->batch * r->blocks * RECURRENT_UNITS;
     const int64_t jobs = r->directions * r->blocks, work = state * r->gates * r->units;
     int failed = 0;
+    r->shares = least(jobs, threads);
     for (r->begin = 0; r->begin < r->time && !failed; r->begin = r->end) {
         r->end = least(r->time, r->begin + r->at_once);
         const int64_t count = r->end - r->begin;
@@ -105,7 +128,7 @@ static int run(struct recurrence *r, int64_t threads) {
                                   work * count < LEAST_SHARED ? 1 : threads, 0);
         else
             for (; r->moment < r->end && !failed; r->moment++)
-                failed = parallel_run(do_block, r, jobs, threads, 0);
+                failed = parallel_run(do_share, r, r->shares, threads, 0);
     }
     if (r->time % 2) memcpy(r->hidden, r->hidden + state, (size_t)state * sizeof(float));
     return failed;
