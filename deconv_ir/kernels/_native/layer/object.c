@@ -22,9 +22,9 @@ static void kernel_dealloc(PyObject *object) {
 }
 
 static void *allocate(int64_t bytes) {
-    /* Reading a little past the last weight or bias must stay inside. */
-    void *block = allocate_huge(bytes + LINE * MAX_ROWS);
-    if (block) memset(block, 0, (size_t)bytes + LINE * MAX_ROWS);
+    /* Reading a little past the last weight or bias must stay inside.  Only that is cleared. */
+    char *block = allocate_huge(bytes + LINE * MAX_ROWS);
+    if (block) memset(block + bytes, 0, LINE * MAX_ROWS);
     return block;
 }
 
