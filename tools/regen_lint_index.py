@@ -27,13 +27,16 @@ ROWS: tuple[tuple[Any, ...], ...] = (
 
 def main() -> None:
     """Import every family's module and write a row for each of its rules."""
-    from deconv_ir.linter.rule import ANY_DECONVOLUTION, DECONVOLUTION, FAMILIES
+    from deconv_ir.linter.rule import ANY_DECONVOLUTION, DECONVOLUTION, FAMILIES, REGISTRY
 
     names = {(): "()", DECONVOLUTION: "DECONVOLUTION", ANY_DECONVOLUTION: "ANY_DECONVOLUTION"}
     lines = [HEAD]
     codes: list[str] = []
     for digit, family in FAMILIES.items():
-        for rule in importlib.import_module(f"deconv_ir.linter.rules.{family}").RULES:
+        before = set(REGISTRY)
+        importlib.import_module(f"deconv_ir.linter.rules.{family}")
+        for code in sorted(REGISTRY.keys() - before):
+            rule = REGISTRY[code]
             if not rule.code.startswith(f"IR{digit}"):
                 sys.exit(f"{rule.code} does not belong to the family {family}")
             codes += [rule.code, rule.name]

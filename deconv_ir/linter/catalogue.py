@@ -9,7 +9,7 @@ from typing import NamedTuple
 from deconv_ir.errors import DeconvError
 from deconv_ir.ir.findings import Finding, Severity
 from deconv_ir.linter._index import ROWS
-from deconv_ir.linter.rule import FAMILIES, Rule, family_of
+from deconv_ir.linter.rule import FAMILIES, REGISTRY, Rule, family_of
 
 FALLBACK = "IR415"
 """The rule for errors of operations that no other rule claims."""
@@ -41,15 +41,12 @@ for _entry in RULES.values():
     for _name in _entry.library_rules:
         _BY_LIBRARY_RULE.setdefault(_name, []).append(_entry)
 
-_LOADED: dict[str, Rule] = {}
-
 
 def load_rule(code: str) -> Rule:
     """Return a rule, importing its family's module."""
-    if code not in _LOADED:
-        module = importlib.import_module(f".rules.{RULES[code].family}", __package__)
-        _LOADED.update((rule.code, rule) for rule in module.RULES)
-    return _LOADED[code]
+    if code not in REGISTRY:
+        importlib.import_module(f".rules.{RULES[code].family}", __package__)
+    return REGISTRY[code]
 
 
 def rule_for(library_rule: str, item: DeconvError | Finding) -> str:

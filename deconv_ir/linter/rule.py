@@ -1,4 +1,4 @@
-"""The type of a lint rule: a row of facts, a short failing fragment and a check."""
+"""The type of a lint rule, and its declaration: facts, a text with a failing fragment, a check."""
 
 from __future__ import annotations
 
@@ -40,13 +40,17 @@ ANY_DECONVOLUTION = (*DECONVOLUTION, "ConvTranspose", "ConvolutionBackwardData")
 """Those, and the ones of oneDNN Graph."""
 
 
+REGISTRY: dict[str, Rule] = {}
+"""Code -> rule, of the families' modules imported so far."""
+
+
 def family_of(code: str) -> str:
     """Return the family of the rule with a code."""
     return FAMILIES[code.removeprefix("IR")[0]]
 
 
 class Rule(NamedTuple):
-    """One kind of mistake: a row of a family's module."""
+    """One kind of mistake; see `rule`."""
 
     code: str
     """Stable and short: ``IR`` and three digits, the first of them the family's."""
@@ -54,8 +58,8 @@ class Rule(NamedTuple):
     """Stable and readable."""
     severity: Severity
     text: str
-    """A title of one line, an empty line, and why the mistake matters."""
-    fails: str
+    """A title of one line, why the mistake matters and, indented, `fails`."""
+    fails: str = ""
     """The few lines of XML (or JSON) that show the mistake.  An element takes the place of the one
     with its id in the example network of docs/rules.md."""
     weights: str = ""
@@ -94,7 +98,7 @@ class Rule(NamedTuple):
     @property
     def why(self) -> str:
         """Why the mistake matters, as one paragraph."""
-        return " ".join(self.text.partition("\n")[2].split())
+        return " ".join(self._parts()[0].partition("\n")[2].split())
 
     @property
     def family(self) -> str:
@@ -106,7 +110,14 @@ class Rule(NamedTuple):
         """The failing fragment."""
         import textwrap
 
-        return textwrap.dedent(self.fails).strip("\n").rstrip()
+        fails = self.fails or f"    {self._parts()[2]}"
+        return textwrap.dedent(fails).strip("\n").rstrip()
+
+    def _parts(self) -> tuple[str, str, str]:
+        """Cut the text at the indented fragment."""
+        import inspect
+
+        return inspect.cleandoc(self.text).partition("\n\n    ")
 
     def found_in(self, context: LintContext) -> Iterator[Report]:
         """Iterate over the mistakes that the rule itself finds in one file."""
@@ -138,13 +149,31 @@ def check_once(
                 right.add(own)
 
 
-def on_valid_layers(
-    check: Callable[[int, Layer, Any, LintContext], Iterator[Report]],
-) -> CheckLayer:
-    """Make a check of layers out of one of layers whose attributes and inputs are valid."""
+def rule(
+    code: str, name: str, severity: Severity, **facts: Any
+) -> Callable[[Callable[..., Any]], Rule]:
+    """Declare a rule by the function that finds its mistakes; `facts` are further fields.
 
-    def check_layer(index: int, layer: Layer, context: LintContext) -> Iterator[Report]:
-        if layer.operation.implemented and index not in context.unfit:
-            yield from check(index, layer, layer.operation, context)
+    The docstring is the text.  The parameters say what is checked: `context`, a file; `index`,
+    `layer` and `context`, one layer of `types` (see `Rule.check_layer`); those with `operation`,
+    one layer whose attributes and inputs are valid.  A function without parameters is not
+    called: the library finds these mistakes.
+    """
 
-    return check_layer
+    def declare(function: Callable[..., Any]) -> Rule:
+        def check_valid_layer(index: int, layer: Layer, context: LintContext) -> Iterator[Report]:
+            if layer.operation.implemented and index not in context.unfit:
+                yield from function(index, layer, layer.operation, context)
+
+        count = function.__code__.co_argcount
+        checks: dict[int, dict[str, Any]] = {
+            0: {},
+            1: {"check": function},
+            3: {"check_layer": function},
+            4: {"check_layer": check_valid_layer},
+        }
+        found = Rule(code, name, severity, function.__doc__ or "", **facts, **checks[count])
+        REGISTRY[code] = found
+        return found
+
+    return declare

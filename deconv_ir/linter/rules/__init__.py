@@ -1,1 +1,1 @@
-"""The lint rules: a module for each family, with a tuple ``RULES``."""
+"""The lint rules: a module for each family, a function for each rule."""

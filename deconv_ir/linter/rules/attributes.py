@@ -20,9 +20,8 @@ from deconv_ir.linter.rule import (
     ERROR,
     INFO,
     WARNING,
-    Rule,
     check_once,
-    on_valid_layers,
+    rule,
 )
 from deconv_ir.linter.rules.fragments import output_shape
 from deconv_ir.ops.base import attributes_of
@@ -34,8 +33,15 @@ DEFAULTS: Final = {"strides": "1", "dilations": "1", "pads_begin": "0", "pads_en
 READ_BY_OPENVINO: Final = ("explicit", "same_upper", "same_lower", "valid")
 
 
+@rule("IR302", "required-attribute-left-out", WARNING, fix="writes the value that readers assume")
 def required_attributes(context: LintContext) -> Iterator[Report]:
-    """Look at the types whose documents require attributes that readers have defaults for."""
+    """An attribute that the operation's document requires is missing.
+
+    Most readers silently assume strides and dilations of 1 and pads of 0.  Another reader
+    may refuse the file, or assume something else.
+
+        <data strides="2,2" dilations="1,1" pads_end="1,1"/>
+    """
     for kind, indices in context.by_type.items():
         if context.graph.bare and kind in ("Parameter", "Result"):
             continue  # not in the file
@@ -135,8 +141,21 @@ def notset_as_explicit(found: DeconvError | Finding, context: LintContext) -> Re
     return Report.of(found, attribute_fix(context, place.layer or 0, "auto_pad", "explicit"))
 
 
+@rule(
+    "IR308",
+    "auto-pad-refused",
+    WARNING,
+    types=DECONVOLUTION,
+    fix="writes the word that means the same",
+)
 def spelling_of_auto_pad(index: int, layer: Layer, context: LintContext) -> Iterator[Report]:
-    """Look for spellings of auto_pad that OpenVINO refuses."""
+    """OpenVINO's reader refuses the spelling of auto_pad.
+
+    The documents give None as the default, but OpenVINO reads neither that word nor spaces
+    around a word.
+
+        <data strides="2,2" dilations="1,1" pads_begin="1,1" pads_end="1,1" auto_pad="None"/>
+    """
     if not layer.operation.implemented:
         return
     written = dict(layer.attributes).get("auto_pad")
@@ -155,11 +174,16 @@ def spelling_of_auto_pad(index: int, layer: Layer, context: LintContext) -> Iter
     )
 
 
-@on_valid_layers
+@rule("IR309", "pads-ignored", WARNING, types=ANY_DECONVOLUTION)
 def pads_beside_auto_pad(
     index: int, layer: Layer, operation: Deconvolution, context: LintContext
 ) -> Iterator[Report]:
-    """Look for pads other than 0 beside an auto_pad other than explicit."""
+    """Pads are given, but auto_pad makes them void.
+
+    Pads have an effect only with auto_pad explicit.  Either they or auto_pad is a mistake.
+
+        <data strides="2,2" dilations="1,1" pads_begin="1,1" pads_end="1,1" auto_pad="valid"/>
+    """
     if operation.auto_pad is not PadMode.EXPLICIT:
         for name, values in _pads(operation):
             yield Report(
@@ -169,11 +193,22 @@ def pads_beside_auto_pad(
             )
 
 
-@on_valid_layers
+@rule(
+    "IR310",
+    "pads-ignored-with-output-shape",
+    INFO,
+    fails=output_shape(),
+    weights="ones 888, i64 9 11",
+    types=DECONVOLUTION,
+)
 def pads_beside_output_shape(
     index: int, layer: Layer, operation: Deconvolution, context: LintContext
 ) -> Iterator[Report]:
-    """Look for pads other than 0 beside an output_shape input."""
+    """Pads are given together with an output_shape input.
+
+    The documents ignore them then, but OpenVINO's CPU plugin applies them.  That is why
+    OpenVINO itself writes such files.
+    """
     if len(layer.inputs) > 2 and operation.auto_pad is PadMode.EXPLICIT:
         for name, values in _pads(operation):
             yield Report(
@@ -192,11 +227,18 @@ def _pads(operation: Deconvolution) -> Iterator[tuple[str, str]]:
             yield name, ",".join(map(str, values))
 
 
-@on_valid_layers
+@rule("IR311", "output-padding-too-large", INFO, types=ANY_DECONVOLUTION)
 def large_output_padding(
     index: int, layer: Layer, operation: Deconvolution, context: LintContext
 ) -> Iterator[Report]:
-    """Compare output_padding with stride and dilation, axis by axis."""
+    """output_padding is not smaller than both stride and dilation allow.
+
+    It selects one of the output extents that the same input extent can come from, and
+    there are as many as the stride.  From max(stride, dilation) on it adds elements that
+    no input reaches; PyTorch and ONNX refuse it.
+
+        <data strides="2,2" dilations="1,1" pads_begin="1,1" pads_end="1,1" output_padding="2,0"/>
+    """
     values = operation.output_padding or ()
     strides = operation.strides or (1,) * len(values)
     dilations = operation.dilations or (1,) * len(values)
@@ -214,11 +256,17 @@ def large_output_padding(
             return
 
 
-@on_valid_layers
+@rule("IR313", "outputs-without-input", INFO, types=ANY_DECONVOLUTION)
 def unreached_outputs(
     index: int, layer: Layer, operation: Deconvolution, context: LintContext
 ) -> Iterator[Report]:
-    """Compare, axis by axis, the remainders that the kernel reaches with the stride."""
+    """Some outputs of a transposed convolution get no input.
+
+    The stride is larger than the effective kernel, or stride and dilation have a common
+    divisor: every so many outputs are 0, or the bias alone, which shows as a grid.
+
+        <data strides="2,2" dilations="2,1" pads_begin="1,1" pads_end="1,1"/>
+    """
     for axis, attributes, extent in kernel_axes(operation, context.inputs(index)):
         if extent < 1:
             continue
@@ -233,8 +281,17 @@ def unreached_outputs(
             )
 
 
+@rule("IR312", "attribute-refused-by-openvino", ERROR)
 def refused_by_openvino(context: LintContext) -> Iterator[Report]:
-    """Look for values of attributes that OpenVINO's reader refuses."""
+    """OpenVINO's reader refuses the value of an attribute, or its absence.
+
+    Words may be in upper or lower case, but have no spaces around them; element types are
+    those of the opsets, such as f32, and not FP32.  This reader accepts both.
+
+        <layer id="3">
+            <data element_type="FP32" shape="1,6,1,1" offset="864" size="24"/>
+        </layer>
+    """
     from deconv_ir.linter.refusals import refused_attributes, unmatched_variables
 
     if context.graph.bare or context.onednn:
@@ -248,195 +305,90 @@ def refused_by_openvino(context: LintContext) -> Iterator[Report]:
     )
 
 
-RULES = (
-    Rule(
-        "IR301",
-        "attribute-missing",
-        ERROR,
-        """A required attribute without a default is missing.
+@rule("IR301", "attribute-missing", ERROR, library_rules=("attribute-missing",))
+def attribute_missing() -> None:
+    """A required attribute without a default is missing.
 
-        Neither the document nor OpenVINO's reader has a default for it.
-        """,
-        fails="""
+    Neither the document nor OpenVINO's reader has a default for it.
+
         <layer id="1">
             <data shape="4,6,3,3" offset="0" size="864"/>
         </layer>
-        """,
-        library_rules=("attribute-missing",),
-    ),
-    Rule(
-        "IR302",
-        "required-attribute-left-out",
-        WARNING,
-        """An attribute that the operation's document requires is missing.
+    """
 
-        Most readers silently assume strides and dilations of 1 and pads of 0.  Another reader
-        may refuse the file, or assume something else.
-        """,
-        fails='<data strides="2,2" dilations="1,1" pads_end="1,1"/>',
-        fix="writes the value that readers assume",
-        check=required_attributes,
-    ),
-    Rule(
-        "IR303",
-        "attribute-out-of-range",
-        ERROR,
-        """A number is outside the range of its attribute.
 
-        Strides and dilations are positive; pads and output_padding are not negative.
-        OpenVINO's reader accepts some of these values and fails when the model runs.
-        """,
-        fails='<data strides="0,2" dilations="1,1" pads_begin="1,1" pads_end="1,1"/>',
-        library_rules=("attribute-value",),
-        claims=has_integers,
-    ),
-    Rule(
-        "IR304",
-        "float-in-integer-list",
-        ERROR,
-        """A list of integers contains floats.
+@rule(
+    "IR303",
+    "attribute-out-of-range",
+    ERROR,
+    library_rules=("attribute-value",),
+    claims=has_integers,
+)
+def attribute_out_of_range() -> None:
+    """A number is outside the range of its attribute.
 
-        OpenVINO's reader silently truncates them: ``2.7`` becomes 2.
-        """,
-        fails='<data strides="2.0,2" dilations="1,1" pads_begin="1,1" pads_end="1,1"/>',
-        library_rules=("attribute-value",),
-        fix="writes 2.0 as 2, and leaves other fractions to you",
-        claims=has_numbers,
-        present=written_as_integers,
-    ),
-    Rule(
-        "IR305",
-        "unknown-auto-pad",
-        ERROR,
-        """auto_pad has an unknown value.
+    Strides and dilations are positive; pads and output_padding are not negative.
+    OpenVINO's reader accepts some of these values and fails when the model runs.
 
-        It is explicit, same_upper, same_lower or valid.  NOTSET is ONNX's word for explicit;
-        SAME does not say at which side an odd element is padded.
-        """,
-        fails="""
+        <data strides="0,2" dilations="1,1" pads_begin="1,1" pads_end="1,1"/>
+    """
+
+
+@rule(
+    "IR304",
+    "float-in-integer-list",
+    ERROR,
+    library_rules=("attribute-value",),
+    fix="writes 2.0 as 2, and leaves other fractions to you",
+    claims=has_numbers,
+    present=written_as_integers,
+)
+def float_in_integer_list() -> None:
+    """A list of integers contains floats.
+
+    OpenVINO's reader silently truncates them: ``2.7`` becomes 2.
+
+        <data strides="2.0,2" dilations="1,1" pads_begin="1,1" pads_end="1,1"/>
+    """
+
+
+@rule(
+    "IR305",
+    "unknown-auto-pad",
+    ERROR,
+    library_rules=("attribute-value",),
+    fix="writes NOTSET as explicit",
+    claims=is_auto_pad,
+    present=notset_as_explicit,
+)
+def unknown_auto_pad() -> None:
+    """auto_pad has an unknown value.
+
+    It is explicit, same_upper, same_lower or valid.  NOTSET is ONNX's word for explicit;
+    SAME does not say at which side an odd element is padded.
+
         <data strides="2,2" dilations="1,1" pads_begin="1,1" pads_end="1,1" auto_pad="NOTSET"/>
-        """,
-        library_rules=("attribute-value",),
-        fix="writes NOTSET as explicit",
-        claims=is_auto_pad,
-        present=notset_as_explicit,
-    ),
-    Rule(
-        "IR306",
-        "invalid-attribute-value",
-        ERROR,
-        """The value of an attribute is invalid.
+    """
 
-        It has the wrong form, or is not one of the allowed words.
-        """,
-        fails="""
+
+@rule("IR306", "invalid-attribute-value", ERROR, library_rules=("attribute-value",))
+def invalid_attribute_value() -> None:
+    """The value of an attribute is invalid.
+
+    It has the wrong form, or is not one of the allowed words.
+
         <layer id="4">
             <data auto_broadcast="nmpy"/>
         </layer>
-        """,
-        library_rules=("attribute-value",),
-    ),
-    Rule(
-        "IR307",
-        "wrong-list-length",
-        ERROR,
-        """A list does not have one element for each spatial axis.
+    """
 
-        Data of rank 4 has two spatial axes, so strides, dilations, pads and output_padding
-        have two elements each.
-        """,
-        fails='<data strides="2,2,2" dilations="1,1" pads_begin="1,1" pads_end="1,1"/>',
-        library_rules=("attribute-length",),
-    ),
-    Rule(
-        "IR308",
-        "auto-pad-refused",
-        WARNING,
-        """OpenVINO's reader refuses the spelling of auto_pad.
 
-        The documents give None as the default, but OpenVINO reads neither that word nor spaces
-        around a word.
-        """,
-        fails="""
-        <data strides="2,2" dilations="1,1" pads_begin="1,1" pads_end="1,1" auto_pad="None"/>
-        """,
-        types=DECONVOLUTION,
-        fix="writes the word that means the same",
-        check_layer=spelling_of_auto_pad,
-    ),
-    Rule(
-        "IR309",
-        "pads-ignored",
-        WARNING,
-        """Pads are given, but auto_pad makes them void.
+@rule("IR307", "wrong-list-length", ERROR, library_rules=("attribute-length",))
+def wrong_list_length() -> None:
+    """A list does not have one element for each spatial axis.
 
-        Pads have an effect only with auto_pad explicit.  Either they or auto_pad is a mistake.
-        """,
-        fails="""
-        <data strides="2,2" dilations="1,1" pads_begin="1,1" pads_end="1,1" auto_pad="valid"/>
-        """,
-        types=ANY_DECONVOLUTION,
-        check_layer=pads_beside_auto_pad,
-    ),
-    Rule(
-        "IR310",
-        "pads-ignored-with-output-shape",
-        INFO,
-        """Pads are given together with an output_shape input.
+    Data of rank 4 has two spatial axes, so strides, dilations, pads and output_padding
+    have two elements each.
 
-        The documents ignore them then, but OpenVINO's CPU plugin applies them.  That is why
-        OpenVINO itself writes such files.
-        """,
-        fails=output_shape(),
-        weights="ones 888, i64 9 11",
-        types=DECONVOLUTION,
-        check_layer=pads_beside_output_shape,
-    ),
-    Rule(
-        "IR311",
-        "output-padding-too-large",
-        INFO,
-        """output_padding is not smaller than both stride and dilation allow.
-
-        It selects one of the output extents that the same input extent can come from, and
-        there are as many as the stride.  From max(stride, dilation) on it adds elements that
-        no input reaches; PyTorch and ONNX refuse it.
-        """,
-        fails="""
-        <data strides="2,2" dilations="1,1" pads_begin="1,1" pads_end="1,1" output_padding="2,0"/>
-        """,
-        types=ANY_DECONVOLUTION,
-        check_layer=large_output_padding,
-    ),
-    Rule(
-        "IR312",
-        "attribute-refused-by-openvino",
-        ERROR,
-        """OpenVINO's reader refuses the value of an attribute, or its absence.
-
-        Words may be in upper or lower case, but have no spaces around them; element types are
-        those of the opsets, such as f32, and not FP32.  This reader accepts both.
-        """,
-        fails="""
-        <layer id="3">
-            <data element_type="FP32" shape="1,6,1,1" offset="864" size="24"/>
-        </layer>
-        """,
-        check=refused_by_openvino,
-    ),
-    Rule(
-        "IR313",
-        "outputs-without-input",
-        INFO,
-        """Some outputs of a transposed convolution get no input.
-
-        The stride is larger than the effective kernel, or stride and dilation have a common
-        divisor: every so many outputs are 0, or the bias alone, which shows as a grid.
-        """,
-        fails="""
-        <data strides="2,2" dilations="2,1" pads_begin="1,1" pads_end="1,1"/>
-        """,
-        types=ANY_DECONVOLUTION,
-        check_layer=unreached_outputs,
-    ),
-)
+        <data strides="2,2,2" dilations="1,1" pads_begin="1,1" pads_end="1,1"/>
+    """

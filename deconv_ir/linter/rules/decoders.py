@@ -11,14 +11,7 @@ from deconv_ir.ir.shapes import Shape, dim_text, format_shape
 from deconv_ir.linter.context import LintContext
 from deconv_ir.linter.patterns import constant_before, kernel_axes, producer, real_elements
 from deconv_ir.linter.report import Report
-from deconv_ir.linter.rule import (
-    ANY_DECONVOLUTION,
-    DECONVOLUTION,
-    INFO,
-    WARNING,
-    Rule,
-    on_valid_layers,
-)
+from deconv_ir.linter.rule import ANY_DECONVOLUTION, DECONVOLUTION, INFO, WARNING, rule
 from deconv_ir.linter.rules.fragments import fake_quantize, output_shape
 from deconv_ir.ops.convolution.views import INPUT_CHANNEL_AXIS, OUTPUT_CHANNEL_AXES
 
@@ -30,11 +23,17 @@ SAME: Final = (PadMode.SAME_UPPER, PadMode.SAME_LOWER)
 RANGES: Final = (("input_low", "input_high"), ("output_low", "output_high"))
 
 
-@on_valid_layers
+@rule("IR801", "uneven-overlap", INFO, types=ANY_DECONVOLUTION)
 def uneven_overlap(
     index: int, layer: Layer, operation: Deconvolution, context: LintContext
 ) -> Iterator[Report]:
-    """Count the kernel elements that the outputs far from the borders sum, axis by axis."""
+    """The kernel of a transposed convolution is not a multiple of its stride.
+
+    Outputs sum more kernel elements at some positions than at others, in a fixed pattern,
+    which often shows as a checkerboard in images.
+
+        <data strides="2,2" dilations="1,1" pads_begin="1,1" pads_end="1,1"/>
+    """
     found = []
     for axis, attributes, extent in kernel_axes(operation, context.inputs(index)):
         if extent < 1:
@@ -52,11 +51,17 @@ def uneven_overlap(
         )
 
 
-@on_valid_layers
+@rule("IR802", "same-without-output-shape", INFO, types=DECONVOLUTION)
 def same_without_output_shape(
     index: int, layer: Layer, operation: Deconvolution, context: LintContext
 ) -> Iterator[Report]:
-    """Look for same_upper and same_lower where the pads are 0 and the extents not stride*X."""
+    """auto_pad is same_upper or same_lower, but there is no output_shape input.
+
+    The documents and OpenVINO set all pads to 0 then, so the output is larger than stride
+    times the input.  Other frameworks make it exactly that large.
+
+        <data strides="2,2" dilations="1,1" auto_pad="same_upper"/>
+    """
     inputs = context.inputs(index)
     if operation.auto_pad not in SAME or len(inputs) > 2:
         return
@@ -75,8 +80,40 @@ def same_without_output_shape(
             return
 
 
+@rule("IR803", "wrong-quantization-axis", WARNING, weights="ones 904", types=DECONVOLUTION)
 def wrong_quantization_axis(context: LintContext) -> Iterator[Report]:
-    """Look for ranges and scales along the input channels of a transposed convolution's filter."""
+    """Scales of a transposed convolution's filter lie along its input channels.
+
+    Axis 0 of the filter of ConvolutionBackpropData is the input channels; in a Convolution it
+    is the output channels.  A tool that quantizes both alike takes the wrong axis, which costs
+    accuracy, and integer kernels cannot use such scales.
+
+        <layer id="7" name="scale" type="Const" version="opset1">
+            <data element_type="f32" shape="4,1,1,1" offset="888" size="16"/>
+            <output>
+                <port id="0" precision="FP32">
+                    <dim>4</dim><dim>1</dim><dim>1</dim><dim>1</dim>
+                </port>
+            </output>
+        </layer>
+        <layer id="8" name="quantized" type="FakeQuantize" version="opset1">
+            <data levels="255"/>
+            <input>
+                <port id="0"/> <port id="1"/> <port id="2"/> <port id="3"/> <port id="4"/>
+            </input>
+            <output>
+                <port id="5" precision="FP32">
+                    <dim>4</dim><dim>6</dim><dim>3</dim><dim>3</dim>
+                </port>
+            </output>
+        </layer>
+        <edge from-layer="1" from-port="0" to-layer="8" to-port="0"/>
+        <edge from-layer="7" from-port="0" to-layer="8" to-port="1"/>
+        <edge from-layer="7" from-port="0" to-layer="8" to-port="2"/>
+        <edge from-layer="7" from-port="0" to-layer="8" to-port="3"/>
+        <edge from-layer="7" from-port="0" to-layer="8" to-port="4"/>
+        <edge from-layer="8" from-port="5" to-layer="2" to-port="1"/>
+    """
     for index, layer in context.valid_layers(*DECONVOLUTION):
         at = producer(context, index, 1)
         if at is None or context.graph.layers[at].type == "Const":
@@ -128,34 +165,79 @@ def _is_along_inputs(kind: str, filter_shape: tuple[Any, ...], scales: Shape) ->
     return dims[axis] != 1 and all(dims[k] == 1 for k in OUTPUT_CHANNEL_AXES[kind] if k)
 
 
-def reversed_ranges(which: int) -> Any:
-    """Make a check that compares the bounds of the input ranges (0) or output ranges (1)."""
+def reversed_ranges(context: LintContext, which: int) -> Iterator[Report]:
+    """Compare the bounds of the input ranges (0) or output ranges (1)."""
     low_name, high_name = RANGES[which]
     port = 1 + 2 * which
-
-    def check(context: LintContext) -> Iterator[Report]:
-        for index, _ in context.valid_layers("FakeQuantize"):
-            low, high = (real_elements(context, index, port + side) for side in (0, 1))
-            if not low or not high or (len(low) != len(high) and 1 not in (len(low), len(high))):
-                continue
-            count = max(len(low), len(high))
-            pairs = zip(low * (count // len(low)), high * (count // len(high)), strict=True)
-            wrong = [pair for pair in pairs if pair[0] > pair[1]]
-            if wrong:
-                a, b = wrong[0]
-                more = f" in {len(wrong)} of {count} channels" if count > 1 else ""
-                yield Report(
-                    f"{low_name} is larger than {high_name}{more}: {a:g} > {b:g}",
-                    GraphLocation(layer=index, side="input", port=port),
-                    expected=f"<= {b:g}",
-                    actual=f"{a:g}",
-                )
-
-    return check
+    for index, _ in context.valid_layers("FakeQuantize"):
+        low, high = (real_elements(context, index, port + side) for side in (0, 1))
+        if not low or not high or (len(low) != len(high) and 1 not in (len(low), len(high))):
+            continue
+        count = max(len(low), len(high))
+        pairs = zip(low * (count // len(low)), high * (count // len(high)), strict=True)
+        wrong = [pair for pair in pairs if pair[0] > pair[1]]
+        if wrong:
+            a, b = wrong[0]
+            more = f" in {len(wrong)} of {count} channels" if count > 1 else ""
+            yield Report(
+                f"{low_name} is larger than {high_name}{more}: {a:g} > {b:g}",
+                GraphLocation(layer=index, side="input", port=port),
+                expected=f"<= {b:g}",
+                actual=f"{a:g}",
+            )
 
 
+@rule(
+    "IR804",
+    "input-range-reversed",
+    WARNING,
+    fails=fake_quantize(7, 8, 8, 7),
+    weights="ones 888, f32 5 1",
+    types=("FakeQuantize",),
+)
+def input_range_reversed(context: LintContext) -> Iterator[Report]:
+    """The lower bound of a FakeQuantize's inputs is larger than the upper one.
+
+    Every input is outside of the range, so the output is one of two numbers.
+    """
+    yield from reversed_ranges(context, 0)
+
+
+@rule(
+    "IR805",
+    "output-range-reversed",
+    INFO,
+    fails=fake_quantize(8, 7, 7, 8),
+    weights="ones 888, f32 5 1",
+    types=("FakeQuantize",),
+)
+def output_range_reversed(context: LintContext) -> Iterator[Report]:
+    """The lower bound of a FakeQuantize's outputs is larger than the upper one.
+
+    Larger inputs give smaller outputs.  Multiplying the range by a negative number, as
+    optimizers do, has this effect too.
+    """
+    yield from reversed_ranges(context, 1)
+
+
+@rule("IR806", "bias-along-width", WARNING, types=("Add",))
 def bias_along_width(context: LintContext) -> Iterator[Report]:
-    """Look for constants with an element for each channel that are added along the last axis."""
+    """A constant with an element for each channel is added along the last axis.
+
+    A constant of shape [C] is aligned with the last axis, not with the channels.  Where the
+    extents happen to be equal this is no error, and every column gets another bias.
+
+        <data strides="2,1" dilations="1,1" pads_begin="1,1" pads_end="1,1"/>
+        <output>
+            <port id="2" precision="FP32"><dim>1</dim><dim>6</dim><dim>9</dim><dim>6</dim></port>
+        </output>
+        <layer id="3">
+            <data element_type="f32" shape="6" offset="864" size="24"/>
+            <output>
+                <port id="0" precision="FP32"><dim>6</dim></port>
+            </output>
+        </layer>
+    """
     layers, sources = context.graph.layers, context.topology.sources
     for index, _ in context.valid_layers("Add"):
         for port, source in enumerate(sources[index]):
@@ -182,11 +264,27 @@ def bias_along_width(context: LintContext) -> Iterator[Report]:
                 )
 
 
-@on_valid_layers
+@rule(
+    "IR807",
+    "constant-output-shape",
+    INFO,
+    fails="""
+        <layer id="0">
+            <data shape="1,4,?,6" element_type="f32"/>
+        </layer>
+        """
+    + output_shape(),
+    weights="ones 888, i64 9 11",
+    types=DECONVOLUTION,
+)
 def constant_output_shape(
     index: int, layer: Layer, operation: Deconvolution, context: LintContext
 ) -> Iterator[Report]:
-    """Look for an output_shape that is the same for data of all sizes."""
+    """output_shape is a constant, but the spatial dims of the data are dynamic.
+
+    Outputs have the same extents whatever the size of the data: they are cropped, or filled
+    up with zeros.  Models that were traced with one size have such constants.
+    """
     inputs = context.inputs(index)
     requested = inputs[2].value if len(inputs) > 2 else None
     if requested is None or not all(isinstance(dim, int) for dim in requested):
@@ -204,174 +302,15 @@ def constant_output_shape(
             return
 
 
-@on_valid_layers
+@rule("IR808", "constant-batch", INFO, weights="ones 888, i64 1 4 5 6", types=("Reshape",))
 def constant_batch(
     index: int, layer: Layer, operation: Operation, context: LintContext
 ) -> Iterator[Report]:
-    """Look for a Reshape whose first extent is a constant, while that of its data is dynamic."""
-    data, pattern = context.inputs(index)[:2]
-    value = pattern.value
-    if data.shape is None or len(data.shape) < 3 or not value or len(value) < 3:
-        return
-    first = value[0]
-    if isinstance(data.shape[0], Interval) and isinstance(first, int) and first > 0:
-        yield Report(
-            f"the target shape begins with {first}, but axis 0 of the data is dynamic: "
-            f"{format_shape(data.shape)}",
-            GraphLocation(layer=index, side="input", port=1),
-            expected="0 or -1",
-            actual=first,
-        )
+    """A Reshape fixes the extent of an axis 0 that is dynamic in its data.
 
+    Other batches than the one that the model was traced with fail, or are mixed with another
+    axis.  A 0 in the target shape keeps the batch.
 
-RULES = (
-    Rule(
-        "IR801",
-        "uneven-overlap",
-        INFO,
-        """The kernel of a transposed convolution is not a multiple of its stride.
-
-        Outputs sum more kernel elements at some positions than at others, in a fixed pattern,
-        which often shows as a checkerboard in images.
-        """,
-        fails='<data strides="2,2" dilations="1,1" pads_begin="1,1" pads_end="1,1"/>',
-        types=ANY_DECONVOLUTION,
-        check_layer=uneven_overlap,
-    ),
-    Rule(
-        "IR802",
-        "same-without-output-shape",
-        INFO,
-        """auto_pad is same_upper or same_lower, but there is no output_shape input.
-
-        The documents and OpenVINO set all pads to 0 then, so the output is larger than stride
-        times the input.  Other frameworks make it exactly that large.
-        """,
-        fails='<data strides="2,2" dilations="1,1" auto_pad="same_upper"/>',
-        types=DECONVOLUTION,
-        check_layer=same_without_output_shape,
-    ),
-    Rule(
-        "IR803",
-        "wrong-quantization-axis",
-        WARNING,
-        """Scales of a transposed convolution's filter lie along its input channels.
-
-        Axis 0 of the filter of ConvolutionBackpropData is the input channels; in a Convolution it
-        is the output channels.  A tool that quantizes both alike takes the wrong axis, which costs
-        accuracy, and integer kernels cannot use such scales.
-        """,
-        fails="""
-        <layer id="7" name="scale" type="Const" version="opset1">
-            <data element_type="f32" shape="4,1,1,1" offset="888" size="16"/>
-            <output>
-                <port id="0" precision="FP32">
-                    <dim>4</dim><dim>1</dim><dim>1</dim><dim>1</dim>
-                </port>
-            </output>
-        </layer>
-        <layer id="8" name="quantized" type="FakeQuantize" version="opset1">
-            <data levels="255"/>
-            <input>
-                <port id="0"/> <port id="1"/> <port id="2"/> <port id="3"/> <port id="4"/>
-            </input>
-            <output>
-                <port id="5" precision="FP32">
-                    <dim>4</dim><dim>6</dim><dim>3</dim><dim>3</dim>
-                </port>
-            </output>
-        </layer>
-        <edge from-layer="1" from-port="0" to-layer="8" to-port="0"/>
-        <edge from-layer="7" from-port="0" to-layer="8" to-port="1"/>
-        <edge from-layer="7" from-port="0" to-layer="8" to-port="2"/>
-        <edge from-layer="7" from-port="0" to-layer="8" to-port="3"/>
-        <edge from-layer="7" from-port="0" to-layer="8" to-port="4"/>
-        <edge from-layer="8" from-port="5" to-layer="2" to-port="1"/>
-        """,
-        weights="ones 904",
-        types=DECONVOLUTION,
-        check=wrong_quantization_axis,
-    ),
-    Rule(
-        "IR804",
-        "input-range-reversed",
-        WARNING,
-        """The lower bound of a FakeQuantize's inputs is larger than the upper one.
-
-        Every input is outside of the range, so the output is one of two numbers.
-        """,
-        fails=fake_quantize(7, 8, 8, 7),
-        weights="ones 888, f32 5 1",
-        types=("FakeQuantize",),
-        check=reversed_ranges(0),
-    ),
-    Rule(
-        "IR805",
-        "output-range-reversed",
-        INFO,
-        """The lower bound of a FakeQuantize's outputs is larger than the upper one.
-
-        Larger inputs give smaller outputs.  Multiplying the range by a negative number, as
-        optimizers do, has this effect too.
-        """,
-        fails=fake_quantize(8, 7, 7, 8),
-        weights="ones 888, f32 5 1",
-        types=("FakeQuantize",),
-        check=reversed_ranges(1),
-    ),
-    Rule(
-        "IR806",
-        "bias-along-width",
-        WARNING,
-        """A constant with an element for each channel is added along the last axis.
-
-        A constant of shape [C] is aligned with the last axis, not with the channels.  Where the
-        extents happen to be equal this is no error, and every column gets another bias.
-        """,
-        fails="""
-        <data strides="2,1" dilations="1,1" pads_begin="1,1" pads_end="1,1"/>
-        <output>
-            <port id="2" precision="FP32"><dim>1</dim><dim>6</dim><dim>9</dim><dim>6</dim></port>
-        </output>
-        <layer id="3">
-            <data element_type="f32" shape="6" offset="864" size="24"/>
-            <output>
-                <port id="0" precision="FP32"><dim>6</dim></port>
-            </output>
-        </layer>
-        """,
-        types=("Add",),
-        check=bias_along_width,
-    ),
-    Rule(
-        "IR807",
-        "constant-output-shape",
-        INFO,
-        """output_shape is a constant, but the spatial dims of the data are dynamic.
-
-        Outputs have the same extents whatever the size of the data: they are cropped, or filled
-        up with zeros.  Models that were traced with one size have such constants.
-        """,
-        fails="""
-        <layer id="0">
-            <data shape="1,4,?,6" element_type="f32"/>
-        </layer>
-        """
-        + output_shape(),
-        weights="ones 888, i64 9 11",
-        types=DECONVOLUTION,
-        check_layer=constant_output_shape,
-    ),
-    Rule(
-        "IR808",
-        "constant-batch",
-        INFO,
-        """A Reshape fixes the extent of an axis 0 that is dynamic in its data.
-
-        Other batches than the one that the model was traced with fail, or are mixed with another
-        axis.  A 0 in the target shape keeps the batch.
-        """,
-        fails="""
         <layer id="0">
             <data shape="?,4,5,6" element_type="f32"/>
         </layer>
@@ -395,9 +334,17 @@ RULES = (
         <edge from-layer="0" from-port="0" to-layer="8" to-port="0"/>
         <edge from-layer="7" from-port="0" to-layer="8" to-port="1"/>
         <edge from-layer="8" from-port="2" to-layer="2" to-port="0"/>
-        """,
-        weights="ones 888, i64 1 4 5 6",
-        types=("Reshape",),
-        check_layer=constant_batch,
-    ),
-)
+    """
+    data, pattern = context.inputs(index)[:2]
+    value = pattern.value
+    if data.shape is None or len(data.shape) < 3 or not value or len(value) < 3:
+        return
+    first = value[0]
+    if isinstance(data.shape[0], Interval) and isinstance(first, int) and first > 0:
+        yield Report(
+            f"the target shape begins with {first}, but axis 0 of the data is dynamic: "
+            f"{format_shape(data.shape)}",
+            GraphLocation(layer=index, side="input", port=1),
+            expected="0 or -1",
+            actual=first,
+        )

@@ -7,14 +7,21 @@ from collections.abc import Iterator
 from deconv_ir.ir.graph import GraphLocation, Layer
 from deconv_ir.linter.context import LintContext
 from deconv_ir.linter.report import Report
-from deconv_ir.linter.rule import ERROR, WARNING, Rule, check_once
+from deconv_ir.linter.rule import ERROR, WARNING, check_once, rule
 from deconv_ir.ops import find_operation
 from deconv_ir.ops.base import attributes_of
 from deconv_ir.suggestions import nearest
 
 
+@rule("IR107", "unknown-attribute", WARNING, library_rules=("unknown-attribute",))
 def unknown_attributes(context: LintContext) -> Iterator[Report]:
-    """Look for attributes of ``<data>`` that the operation does not have."""
+    """An attribute has no meaning where it is.
+
+    Readers ignore it and use the default of the attribute that was meant: ``stride`` in
+    place of ``strides`` gives strides of 1.
+
+        <data stride="2,2" dilations="1,1" pads_begin="1,1" pads_end="1,1"/>
+    """
 
     def check(index: int, layer: Layer) -> Iterator[Report]:
         operation = find_operation(layer.type, layer.version)
@@ -41,8 +48,22 @@ def unknown_attributes(context: LintContext) -> Iterator[Report]:
     )
 
 
+@rule(
+    "IR114",
+    "refused-by-openvino",
+    ERROR,
+    library_rules=("openvino-form",),
+    when="versions_without_opset",
+)
 def refused_layers(context: LintContext) -> Iterator[Report]:
-    """Look for layers that OpenVINO's reader refuses."""
+    """OpenVINO's reader refuses the form of a layer or a port.
+
+    It wants a name and an opset for each layer, an id for each port, a precision for each
+    output, and -1 for a dim that is not known.  This reader needs none of them, so such a
+    file runs here.
+
+        <layer id="5" version=""/>
+    """
     from deconv_ir.linter.refusals import refused_form
 
     if not context.graph.bare and not context.onednn:
@@ -50,215 +71,161 @@ def refused_layers(context: LintContext) -> Iterator[Report]:
             yield from refused_form(index, layer)
 
 
-RULES = (
-    Rule(
-        "IR101",
-        "file-unreadable",
-        ERROR,
-        """The file cannot be read.
+@rule("IR101", "file-unreadable", ERROR, library_rules=("io",))
+def file_unreadable() -> None:
+    """The file cannot be read.
 
-        It does not exist, permission is denied, or it is not a regular file.
-        """,
-        fails="(model.xml is a FIFO or a folder)",
-        library_rules=("io",),
-    ),
-    Rule(
-        "IR102",
-        "xml-not-well-formed",
-        ERROR,
-        """The file is not well-formed XML, or has a DOCTYPE.
+    It does not exist, permission is denied, or it is not a regular file.
 
-        No reader accepts such a file.  A DOCTYPE is refused for safety: it can define entities
-        that expand without bound, or that name other files.
-        """,
-        fails="""
+        (model.xml is a FIFO or a folder)
+    """
+
+
+@rule("IR102", "xml-not-well-formed", ERROR, library_rules=("xml",))
+def xml_not_well_formed() -> None:
+    """The file is not well-formed XML, or has a DOCTYPE.
+
+    No reader accepts such a file.  A DOCTYPE is refused for safety: it can define entities
+    that expand without bound, or that name other files.
+
         <net name="example" version="11">
             <layers>
         </net>
-        """,
-        library_rules=("xml",),
-    ),
-    Rule(
-        "IR103",
-        "wrong-root",
-        ERROR,
-        """The root element is neither ``<net>`` nor ``<layer>``.
+    """
 
-        The file is XML of another kind, so nothing in it can be checked.  In a folder, such
-        files are skipped and counted.
-        """,
-        fails='<model name="example" version="11"><layers/></model>',
-        library_rules=("root",),
-    ),
-    Rule(
-        "IR104",
-        "unsupported-ir-version",
-        ERROR,
-        """The IR version is not 10 or 11.
 
-        Older IRs give other meanings to the same attributes, and OpenVINO refuses them too.
-        Convert the original model again.
-        """,
-        fails='<net name="example" version="9"><layers/></net>',
-        library_rules=("ir-version",),
-    ),
-    Rule(
-        "IR105",
-        "missing-element",
-        ERROR,
-        """A required element is missing.
+@rule("IR103", "wrong-root", ERROR, library_rules=("root",))
+def wrong_root() -> None:
+    """The root element is neither ``<net>`` nor ``<layer>``.
 
-        A ``<net>`` without ``<layers>`` is not a network.  Such files are often edited by hand
-        or left by a script that failed half-way.
-        """,
-        fails='<net name="example" version="11"><edges/></net>',
-        library_rules=("missing-element",),
-    ),
-    Rule(
-        "IR106",
-        "unknown-element",
-        WARNING,
-        """An element has no meaning where it is.
+    The file is XML of another kind, so nothing in it can be checked.  In a folder, such
+    files are skipped and counted.
 
-        Readers ignore it.  Often a known element is misspelt, and its content is lost: a
-        ``<dim>`` of a port, an edge of the network.
-        """,
-        fails="""
+        <model name="example" version="11"><layers/></model>
+    """
+
+
+@rule("IR104", "unsupported-ir-version", ERROR, library_rules=("ir-version",))
+def unsupported_ir_version() -> None:
+    """The IR version is not 10 or 11.
+
+    Older IRs give other meanings to the same attributes, and OpenVINO refuses them too.
+    Convert the original model again.
+
+        <net name="example" version="9"><layers/></net>
+    """
+
+
+@rule("IR105", "missing-element", ERROR, library_rules=("missing-element",))
+def missing_element() -> None:
+    """A required element is missing.
+
+    A ``<net>`` without ``<layers>`` is not a network.  Such files are often edited by hand
+    or left by a script that failed half-way.
+
+        <net name="example" version="11"><edges/></net>
+    """
+
+
+@rule("IR106", "unknown-element", WARNING, library_rules=("unknown-element",))
+def unknown_element() -> None:
+    """An element has no meaning where it is.
+
+    Readers ignore it.  Often a known element is misspelt, and its content is lost: a
+    ``<dim>`` of a port, an edge of the network.
+
         <output>
             <port id="2" precision="FP32"><dim>1</dim><dim>6</dim><dim>9</dim><dimm>11</dimm></port>
         </output>
-        """,
-        library_rules=("unknown-element",),
-    ),
-    Rule(
-        "IR107",
-        "unknown-attribute",
-        WARNING,
-        """An attribute has no meaning where it is.
+    """
 
-        Readers ignore it and use the default of the attribute that was meant: ``stride`` in
-        place of ``strides`` gives strides of 1.
-        """,
-        fails='<data stride="2,2" dilations="1,1" pads_begin="1,1" pads_end="1,1"/>',
-        library_rules=("unknown-attribute",),
-        check=unknown_attributes,
-    ),
-    Rule(
-        "IR108",
-        "missing-attribute",
-        ERROR,
-        """An element lacks an attribute that it needs.
 
-        A layer needs an id and a type, an edge its four ends, a network its version.
-        """,
-        fails='<edge from-layer="0" from-port="0" to-layer="2"/>',
-        library_rules=("missing-attribute",),
-    ),
-    Rule(
-        "IR109",
-        "not-a-number",
-        ERROR,
-        """A value that must be an integer is not one.
+@rule("IR108", "missing-attribute", ERROR, library_rules=("missing-attribute",))
+def missing_attribute() -> None:
+    """An element lacks an attribute that it needs.
 
-        Ids and the ends of edges are integers from 0.  A ``<dim>`` is an integer too, or -1,
-        ``?`` or a range where it is not known.
-        """,
-        fails="""
+    A layer needs an id and a type, an edge its four ends, a network its version.
+
+        <edge from-layer="0" from-port="0" to-layer="2"/>
+    """
+
+
+@rule("IR109", "not-a-number", ERROR, library_rules=("number", "dim-value"))
+def not_a_number() -> None:
+    """A value that must be an integer is not one.
+
+    Ids and the ends of edges are integers from 0.  A ``<dim>`` is an integer too, or -1,
+    ``?`` or a range where it is not known.
+
         <output>
             <port id="2" precision="FP32"><dim>1</dim><dim>six</dim><dim>9</dim><dim>11</dim></port>
         </output>
-        """,
-        library_rules=("number", "dim-value"),
-    ),
-    Rule(
-        "IR110",
-        "unknown-precision",
-        ERROR,
-        """The precision of a port is not an element type.
+    """
 
-        Without it the bytes of the tensor have no meaning.  IRs write FP32, FP16, BF16, I64,
-        U8, BOOL and so on.
-        """,
-        fails="""
+
+@rule("IR110", "unknown-precision", ERROR, library_rules=("precision",))
+def unknown_precision() -> None:
+    """The precision of a port is not an element type.
+
+    Without it the bytes of the tensor have no meaning.  IRs write FP32, FP16, BF16, I64,
+    U8, BOOL and so on.
+
         <output>
             <port id="2" precision="FLOAT"><dim>1</dim><dim>6</dim><dim>9</dim><dim>11</dim></port>
         </output>
-        """,
-        library_rules=("precision",),
-    ),
-    Rule(
-        "IR111",
-        "too-large",
-        ERROR,
-        """The file exceeds a limit on size, layers or rank.
+    """
 
-        The limits are far beyond what any network needs; they keep a hostile file from
-        exhausting the memory.  This port has 65 dims, and 64 are allowed.
-        """,
-        fails=f"""
+
+@rule(
+    "IR111",
+    "too-large",
+    ERROR,
+    fails=f"""
         <output>
             <port id="2" precision="FP32">{"<dim>1</dim>" * 65}</port>
         </output>
         """,
-        library_rules=("oversize",),
-    ),
-    Rule(
-        "IR112",
-        "repeated-element",
-        ERROR,
-        """A layer has an element twice that it may have once.
+    library_rules=("oversize",),
+)
+def too_large() -> None:
+    """The file exceeds a limit on size, layers or rank.
 
-        This reader and OpenVINO use the first one and ignore the second.
-        """,
-        fails="""
+    The limits are far beyond what any network needs; they keep a hostile file from
+    exhausting the memory.  This port has 65 dims, and 64 are allowed.
+    """
+
+
+@rule("IR112", "repeated-element", ERROR, library_rules=("duplicate-element",))
+def repeated_element() -> None:
+    """A layer has an element twice that it may have once.
+
+    This reader and OpenVINO use the first one and ignore the second.
+
         <data strides="2,2" dilations="1,1" pads_begin="1,1" pads_end="1,1"/>
         <data strides="1,1" dilations="1,1" pads_begin="1,1" pads_end="1,1"/>
-        """,
-        library_rules=("duplicate-element",),
-    ),
-    Rule(
-        "IR113",
-        "useless-suppression",
-        WARNING,
-        """A comment for this linter names no rule, or suppresses nothing.
+    """
 
-        ``<!-- deconv-lint: ignore=IR401 -->`` suppresses a rule for the layer or the edge that
-        follows immediately, ``ignore-file=IR401`` for the whole file.
-        """,
-        fails="""
+
+@rule("IR113", "useless-suppression", WARNING, library_rules=("suppression",))
+def useless_suppression() -> None:
+    """A comment for this linter names no rule, or suppresses nothing.
+
+    ``<!-- deconv-lint: ignore=IR401 -->`` suppresses a rule for the layer or the edge that
+    follows immediately, ``ignore-file=IR401`` for the whole file.
+
         <!-- deconv-lint: ignore=IR999 -->
         <edge from-layer="0" from-port="0" to-layer="2" to-port="0"/>
-        """,
-        library_rules=("suppression",),
-    ),
-    Rule(
-        "IR114",
-        "refused-by-openvino",
-        ERROR,
-        """OpenVINO's reader refuses the form of a layer or a port.
+    """
 
-        It wants a name and an opset for each layer, an id for each port, a precision for each
-        output, and -1 for a dim that is not known.  This reader needs none of them, so such a
-        file runs here.
-        """,
-        fails="""
-        <layer id="5" version=""/>
-        """,
-        library_rules=("openvino-form",),
-        when="versions_without_opset",
-        check=refused_layers,
-    ),
-    Rule(
-        "IR115",
-        "execution-graph",
-        ERROR,
-        """The file is an execution graph, not a model.
 
-        OpenVINO saves what a device made of a model (``benchmark_app -exec_graph_path``,
-        ``exec_*.xml``) in the form of an IR.  Its layers are kernels, without attributes and
-        weights, so that nothing in it can be checked or run.
-        """,
-        fails="""
+@rule("IR115", "execution-graph", ERROR, library_rules=("execution-graph",))
+def execution_graph() -> None:
+    """The file is an execution graph, not a model.
+
+    OpenVINO saves what a device made of a model (``benchmark_app -exec_graph_path``,
+    ``exec_*.xml``) in the form of an IR.  Its layers are kernels, without attributes and
+    weights, so that nothing in it can be checked or run.
+
         <net name="exec" version="11">
             <layers>
                 <layer id="0" name="x" type="Input">
@@ -267,7 +234,4 @@ RULES = (
                 </layer>
             </layers>
         </net>
-        """,
-        library_rules=("execution-graph",),
-    ),
-)
+    """

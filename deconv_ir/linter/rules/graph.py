@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
@@ -13,15 +14,24 @@ from deconv_ir.ir.shapes import Shape, compatible, declared_form, format_shape
 from deconv_ir.linter.context import SINKS, LintContext
 from deconv_ir.linter.edits import dims_fix, type_fix
 from deconv_ir.linter.report import Fix, Report
-from deconv_ir.linter.rule import ERROR, WARNING, Rule
+from deconv_ir.linter.rule import ERROR, WARNING, rule
 from deconv_ir.ops import find_operation
 
 if TYPE_CHECKING:
     from deconv_ir.linter.rule import Check
 
 
+@rule("IR202", "duplicate-layer-name", WARNING, when="has_repeated_names")
 def repeated_names(context: LintContext) -> Iterator[Report]:
-    """Look for layers with the name of an earlier layer."""
+    """Two layers have the same name.
+
+    Tools that find layers by name get either of them, or neither.  OpenVINO makes names
+    unique when it saves a model.  Operations of oneDNN Graph files are exempt: their ids
+    tell them apart.
+
+        <layer id="4" name="add"/>
+        <layer id="5" name="add"/>
+    """
     layers = context.graph.layers
     if context.graph.bare:  # the other layers are ours, not the file's
         return
@@ -37,8 +47,24 @@ def repeated_names(context: LintContext) -> Iterator[Report]:
             )
 
 
+@rule("IR208", "unneeded-layer", WARNING, when="unneeded")
 def unneeded_layers(context: LintContext) -> Iterator[Report]:
-    """Report the end of each chain of layers that no Result depends on."""
+    """No Result depends on a layer.
+
+    The layer costs time and memory, and often shows that an edge ends at the wrong layer.
+    Parameters are exempt, since they are the model's interface, and so are layers that an
+    Assign depends on.  Of a chain of such layers the last one is reported, with their number.
+
+        <layer id="7" name="unused" type="ShapeOf" version="opset3">
+            <input>
+                <port id="0"><dim>1</dim><dim>4</dim><dim>5</dim><dim>6</dim></port>
+            </input>
+            <output>
+                <port id="1" precision="I64"><dim>4</dim></port>
+            </output>
+        </layer>
+        <edge from-layer="0" from-port="0" to-layer="7" to-port="0"/>
+    """
     unneeded = set(context.unneeded)
     sources = context.topology.sources
     used = {s[0] for i in unneeded for s in sources[i] if s is not None and s[0] in unneeded}
@@ -68,6 +94,7 @@ def on_unequal_edges(
 ) -> Check:
     """Make a check of files out of one of edges whose ends declare different things."""
 
+    @functools.wraps(check)
     def check_file(context: LintContext) -> Iterator[Report]:
         for index, port, source in context.unequal_edges:
             yield from check(context, index, port, source)
@@ -75,9 +102,28 @@ def on_unequal_edges(
     return check_file
 
 
+@rule(
+    "IR209",
+    "edge-dims-differ",
+    ERROR,
+    when="unequal_edges",
+    fix="declares the computed dims at the wrong end",
+)
 @on_unequal_edges
 def unequal_dims(context: LintContext, index: int, port: int, source: Source) -> Iterator[Report]:
-    """Compare the dims at the ends of an edge, and tell which end is wrong."""
+    """The two ends of an edge declare different dims.
+
+    They are one tensor.  OpenVINO ignores declared dims, so the mistake shows only when a
+    tool that trusts them fails.  The end that contradicts the computed shape is reported.
+
+        <layer id="6">
+            <input>
+                <port id="0" precision="FP32">
+                    <dim>1</dim> <dim>6</dim> <dim>9</dim> <dim>12</dim>
+                </port>
+            </input>
+        </layer>
+    """
     layers = context.graph.layers
     producer, consumer = layers[source[0]], layers[index]
     start, end = producer.outputs[source[1]], consumer.inputs[port]
@@ -116,11 +162,30 @@ def _first_difference(stated: Shape, wanted: Shape) -> int | None:
     return next((axis for axis, (a, b) in enumerate(pairs) if a != b), None)
 
 
+@rule(
+    "IR210",
+    "edge-precision-differs",
+    ERROR,
+    when="unequal_edges",
+    fix="declares the precision that the tensor has",
+)
 @on_unequal_edges
 def unequal_precisions(
     context: LintContext, index: int, port: int, source: Source
 ) -> Iterator[Report]:
-    """Compare the precisions at the ends of an edge."""
+    """The two ends of an edge declare different precisions.
+
+    They are one tensor, with one element type.  A conversion is a layer of its own, a
+    Convert.
+
+        <layer id="6">
+            <input>
+                <port id="0" precision="FP16">
+                    <dim>1</dim> <dim>6</dim> <dim>9</dim> <dim>11</dim>
+                </port>
+            </input>
+        </layer>
+    """
     layers = context.graph.layers
     producer, consumer = layers[source[0]], layers[index]
     start, end = producer.outputs[source[1]], consumer.inputs[port]
@@ -141,14 +206,30 @@ def unequal_precisions(
     )
 
 
+@rule("IR211", "no-result", WARNING, when="has_no_result")
 def no_result(context: LintContext) -> Iterator[Report]:
-    """Report a network without a Result."""
+    """The network has no Result.
+
+    A runtime can load it, but it has no output.
+
+        <layer id="6" type="ReLU"/>
+    """
     if context.has_no_result:
         yield Report("the network has no Result", context.document.root)
 
 
+@rule("IR212", "duplicate-port-id", ERROR, when="repeated_port_ids")
 def repeated_port_ids(context: LintContext) -> Iterator[Report]:
-    """Report each port with the id of an earlier port on its side."""
+    """Two inputs, or two outputs, of a layer have the same id.
+
+    Edges name ports by id, so no edge can reach the second one.  An output may have the id
+    of an input.
+
+        <input>
+            <port id="0"><dim>1</dim><dim>4</dim><dim>5</dim><dim>6</dim></port>
+            <port id="0"><dim>4</dim><dim>6</dim><dim>3</dim><dim>3</dim></port>
+        </input>
+    """
     for index, side, i in context.repeated_port_ids:
         layer = context.graph.layers[index]
         port = (layer.inputs if side == "input" else layer.outputs)[i]
@@ -159,8 +240,30 @@ def repeated_port_ids(context: LintContext) -> Iterator[Report]:
         )
 
 
+def at_the_surplus_output(found: DeconvError | Finding, context: LintContext) -> Report:
+    """Point at the first output too many."""
+    report = Report.of(found)
+    is_output = found.rule == "output-count"
+    return report.moved(side="output", port=found.expected) if is_output else report
+
+
+@rule(
+    "IR213",
+    "wrong-number-of-ports",
+    ERROR,
+    library_rules=("input-count", "output-count"),
+    when="oddly_ported",
+    present=at_the_surplus_output,
+)
 def numbers_of_outputs(context: LintContext) -> Iterator[Report]:
-    """Look for Results with outputs, and other layers without."""
+    """A layer has more or fewer ports than its operation.
+
+    Inputs are identified by their order, so a missing one shifts all that follow.
+
+        <input>
+            <port id="0"><dim>1</dim><dim>4</dim><dim>5</dim><dim>6</dim></port>
+        </input>
+    """
     for index in context.oddly_ported:
         layer = context.graph.layers[index]
         if layer.outputs:
@@ -179,15 +282,16 @@ def numbers_of_outputs(context: LintContext) -> Iterator[Report]:
             )
 
 
-def at_the_surplus_output(found: DeconvError | Finding, context: LintContext) -> Report:
-    """Point at the first output too many."""
-    report = Report.of(found)
-    is_output = found.rule == "output-count"
-    return report.moved(side="output", port=found.expected) if is_output else report
-
-
+@rule("IR214", "unknown-operation", ERROR, when="unusual_operations")
 def unknown_operations(context: LintContext) -> Iterator[Report]:
-    """Look up the types and versions of all layers."""
+    """The type of a layer is in no opset, or its version does not have it.
+
+    OpenVINO cannot read such a file.  Layers of an extension are skipped, and so are types
+    of an opset without a shape rule here: their declared dims are trusted, and the summary
+    counts them.
+
+        <layer id="5" type="Relu6"/>
+    """
     verdicts: dict[tuple[str, str], tuple[str, str, str | None] | None] = {}
     for index, layer in enumerate(context.graph.layers):
         key = (layer.type, layer.version or "")
@@ -200,8 +304,24 @@ def unknown_operations(context: LintContext) -> Iterator[Report]:
             yield Report(message, place, actual=getattr(layer, attribute), hint=hint)
 
 
+@rule("IR215", "body-does-not-fit", ERROR, when="bodies")
 def bodies(context: LintContext) -> Iterator[Report]:
-    """Compare the bodies of layers with their port maps."""
+    """A body of an If, Loop or TensorIterator does not fit its layer or its port map.
+
+    The port map joins Parameters and Results of the body to ports of the layer; a back edge
+    leads from a Result to the Parameter of the next iteration.  Both ends have one shape,
+    except along an axis that is cut in slices, and one element type.
+
+        <layer id="5" name="act" type="TensorIterator" version="opset1">
+            <port_map>
+                <input external_port_id="0" internal_layer_id="9"/>
+            </port_map>
+            <body>
+                <layers/>
+                <edges/>
+            </body>
+        </layer>
+    """
     from deconv_ir.linter.bodies import check_body, check_ports
 
     for _, group in itertools.groupby(context.bodies, key=lambda body: body.owner):
@@ -232,253 +352,68 @@ def _judge_operation(kind: str, version: str) -> tuple[str, str, str | None] | N
     return None
 
 
-RULES = (
-    Rule(
-        "IR201",
-        "duplicate-layer-id",
-        ERROR,
-        """Two layers have the same id.
+@rule("IR201", "duplicate-layer-id", ERROR, library_rules=("duplicate-layer-id",))
+def duplicate_layer_id() -> None:
+    """Two layers have the same id.
 
-        Edges name layers by id, so they are ambiguous.
-        """,
-        fails="""
+    Edges name layers by id, so they are ambiguous.
+
         <net name="example" version="11"><layers>
             <layer id="0" name="x" type="Parameter" version="opset1"/>
             <layer id="0" name="y" type="Result" version="opset1"/>
         </layers></net>
-        """,
-        library_rules=("duplicate-layer-id",),
-    ),
-    Rule(
-        "IR202",
-        "duplicate-layer-name",
-        WARNING,
-        """Two layers have the same name.
+    """
 
-        Tools that find layers by name get either of them, or neither.  OpenVINO makes names
-        unique when it saves a model.  Operations of oneDNN Graph files are exempt: their ids
-        tell them apart.
-        """,
-        fails="""
-        <layer id="4" name="add"/>
-        <layer id="5" name="add"/>
-        """,
-        when="has_repeated_names",
-        check=repeated_names,
-    ),
-    Rule(
-        "IR203",
-        "edge-to-missing-layer",
-        ERROR,
-        """An edge names a layer that does not exist.
 
-        The tensor that it carries has no source, or no destination.
-        """,
-        fails='<edge from-layer="7" from-port="0" to-layer="2" to-port="0"/>',
-        library_rules=("edge-to-missing-layer",),
-    ),
-    Rule(
-        "IR204",
-        "edge-to-missing-port",
-        ERROR,
-        """An edge names a port that its layer does not have.
+@rule("IR203", "edge-to-missing-layer", ERROR, library_rules=("edge-to-missing-layer",))
+def edge_to_missing_layer() -> None:
+    """An edge names a layer that does not exist.
 
-        The numbers of output ports continue those of the input ports, which is easy to miss
-        when counting by hand.
-        """,
-        fails='<edge from-layer="0" from-port="1" to-layer="2" to-port="0"/>',
-        library_rules=("edge-to-missing-port",),
-    ),
-    Rule(
-        "IR205",
-        "two-edges-into-port",
-        ERROR,
-        """Two edges end at the same input port.
+    The tensor that it carries has no source, or no destination.
 
-        An input takes one tensor, and the file does not say which.  Often one of the edges was
-        meant for the next port.
-        """,
-        fails="""
+        <edge from-layer="7" from-port="0" to-layer="2" to-port="0"/>
+    """
+
+
+@rule("IR204", "edge-to-missing-port", ERROR, library_rules=("edge-to-missing-port",))
+def edge_to_missing_port() -> None:
+    """An edge names a port that its layer does not have.
+
+    The numbers of output ports continue those of the input ports, which is easy to miss
+    when counting by hand.
+
+        <edge from-layer="0" from-port="1" to-layer="2" to-port="0"/>
+    """
+
+
+@rule("IR205", "two-edges-into-port", ERROR, library_rules=("two-edges-into-port",))
+def two_edges_into_port() -> None:
+    """Two edges end at the same input port.
+
+    An input takes one tensor, and the file does not say which.  Often one of the edges was
+    meant for the next port.
+
         <edge from-layer="0" from-port="0" to-layer="2" to-port="0"/>
         <edge from-layer="1" from-port="0" to-layer="2" to-port="0"/>
-        """,
-        library_rules=("two-edges-into-port",),
-    ),
-    Rule(
-        "IR206",
-        "input-without-edge",
-        ERROR,
-        """No edge ends at an input port.
+    """
 
-        The layer has no data for that input, so neither it nor the layers that follow can be
-        computed.
-        """,
-        fails="<edges/>",
-        library_rules=("input-without-edge",),
-    ),
-    Rule(
-        "IR207",
-        "cycle",
-        ERROR,
-        """Layers form a cycle.
 
-        Each of them waits for another one, so none can be computed.
-        """,
-        fails='<edge from-layer="5" from-port="1" to-layer="2" to-port="0"/>',
-        library_rules=("cycle",),
-    ),
-    Rule(
-        "IR208",
-        "unneeded-layer",
-        WARNING,
-        """No Result depends on a layer.
+@rule("IR206", "input-without-edge", ERROR, library_rules=("input-without-edge",))
+def input_without_edge() -> None:
+    """No edge ends at an input port.
 
-        The layer costs time and memory, and often shows that an edge ends at the wrong layer.
-        Parameters are exempt, since they are the model's interface, and so are layers that an
-        Assign depends on.  Of a chain of such layers the last one is reported, with their number.
-        """,
-        fails="""
-        <layer id="7" name="unused" type="ShapeOf" version="opset3">
-            <input>
-                <port id="0"><dim>1</dim><dim>4</dim><dim>5</dim><dim>6</dim></port>
-            </input>
-            <output>
-                <port id="1" precision="I64"><dim>4</dim></port>
-            </output>
-        </layer>
-        <edge from-layer="0" from-port="0" to-layer="7" to-port="0"/>
-        """,
-        when="unneeded",
-        check=unneeded_layers,
-    ),
-    Rule(
-        "IR209",
-        "edge-dims-differ",
-        ERROR,
-        """The two ends of an edge declare different dims.
+    The layer has no data for that input, so neither it nor the layers that follow can be
+    computed.
 
-        They are one tensor.  OpenVINO ignores declared dims, so the mistake shows only when a
-        tool that trusts them fails.  The end that contradicts the computed shape is reported.
-        """,
-        fails="""
-        <layer id="6">
-            <input>
-                <port id="0" precision="FP32">
-                    <dim>1</dim> <dim>6</dim> <dim>9</dim> <dim>12</dim>
-                </port>
-            </input>
-        </layer>
-        """,
-        when="unequal_edges",
-        fix="declares the computed dims at the wrong end",
-        check=unequal_dims,
-    ),
-    Rule(
-        "IR210",
-        "edge-precision-differs",
-        ERROR,
-        """The two ends of an edge declare different precisions.
+        <edges/>
+    """
 
-        They are one tensor, with one element type.  A conversion is a layer of its own, a
-        Convert.
-        """,
-        fails="""
-        <layer id="6">
-            <input>
-                <port id="0" precision="FP16">
-                    <dim>1</dim> <dim>6</dim> <dim>9</dim> <dim>11</dim>
-                </port>
-            </input>
-        </layer>
-        """,
-        when="unequal_edges",
-        fix="declares the precision that the tensor has",
-        check=unequal_precisions,
-    ),
-    Rule(
-        "IR211",
-        "no-result",
-        WARNING,
-        """The network has no Result.
 
-        A runtime can load it, but it has no output.
-        """,
-        fails='<layer id="6" type="ReLU"/>',
-        when="has_no_result",
-        check=no_result,
-    ),
-    Rule(
-        "IR212",
-        "duplicate-port-id",
-        ERROR,
-        """Two inputs, or two outputs, of a layer have the same id.
+@rule("IR207", "cycle", ERROR, library_rules=("cycle",))
+def cycle() -> None:
+    """Layers form a cycle.
 
-        Edges name ports by id, so no edge can reach the second one.  An output may have the id
-        of an input.
-        """,
-        fails="""
-        <input>
-            <port id="0"><dim>1</dim><dim>4</dim><dim>5</dim><dim>6</dim></port>
-            <port id="0"><dim>4</dim><dim>6</dim><dim>3</dim><dim>3</dim></port>
-        </input>
-        """,
-        when="repeated_port_ids",
-        check=repeated_port_ids,
-    ),
-    Rule(
-        "IR213",
-        "wrong-number-of-ports",
-        ERROR,
-        """A layer has more or fewer ports than its operation.
+    Each of them waits for another one, so none can be computed.
 
-        Inputs are identified by their order, so a missing one shifts all that follow.
-        """,
-        fails="""
-        <input>
-            <port id="0"><dim>1</dim><dim>4</dim><dim>5</dim><dim>6</dim></port>
-        </input>
-        """,
-        library_rules=("input-count", "output-count"),
-        when="oddly_ported",
-        check=numbers_of_outputs,
-        present=at_the_surplus_output,
-    ),
-    Rule(
-        "IR214",
-        "unknown-operation",
-        ERROR,
-        """The type of a layer is in no opset, or its version does not have it.
-
-        OpenVINO cannot read such a file.  Layers of an extension are skipped, and so are types
-        of an opset without a shape rule here: their declared dims are trusted, and the summary
-        counts them.
-        """,
-        fails='<layer id="5" type="Relu6"/>',
-        when="unusual_operations",
-        check=unknown_operations,
-    ),
-    Rule(
-        "IR215",
-        "body-does-not-fit",
-        ERROR,
-        """A body of an If, Loop or TensorIterator does not fit its layer or its port map.
-
-        The port map joins Parameters and Results of the body to ports of the layer; a back edge
-        leads from a Result to the Parameter of the next iteration.  Both ends have one shape,
-        except along an axis that is cut in slices, and one element type.
-        """,
-        fails="""
-        <layer id="5" name="act" type="TensorIterator" version="opset1">
-            <port_map>
-                <input external_port_id="0" internal_layer_id="9"/>
-            </port_map>
-            <body>
-                <layers/>
-                <edges/>
-            </body>
-        </layer>
-        """,
-        when="bodies",
-        check=bodies,
-    ),
-)
+        <edge from-layer="5" from-port="1" to-layer="2" to-port="0"/>
+    """

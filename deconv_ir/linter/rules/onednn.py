@@ -12,7 +12,7 @@ from deconv_ir.ir.graph import GraphLocation
 from deconv_ir.ir.shapes import format_shape, is_static, static
 from deconv_ir.linter.context import LintContext
 from deconv_ir.linter.report import Report
-from deconv_ir.linter.rule import ERROR, Rule
+from deconv_ir.linter.rule import ERROR, rule
 from deconv_ir.suggestions import nearest
 
 _MADE: Final = ("Parameter", "Result")
@@ -33,8 +33,20 @@ def _tensors(
                 yield index, side, position, tensor
 
 
+@rule("IR703", "strides-do-not-cover-shape", ERROR, when="onednn")
 def wrong_strides(context: LintContext) -> Iterator[Report]:
-    """Find strides that do not give every element a place of its own."""
+    """Strides do not give every element of the tensor a place of its own.
+
+    Elements would overlap in memory.  A stride must pass over all that the dims inside it
+    span; gaps are allowed.
+
+        {"graph": [
+          {"id": 0, "kind": "ReLU",
+           "inputs": [{"id": 0, "dtype": "f32", "shape": [2, 3], "stride": [2, 1],
+                       "layout_type": "strided"}],
+           "outputs": [{"id": 1, "dtype": "f32", "shape": [2, 3]}]}
+        ]}
+    """
     for index, side, position, tensor in _tensors(context):
         if tensor.layout_type != "strided" or tensor.strides is None or not is_static(tensor.shape):
             continue
@@ -51,8 +63,18 @@ def wrong_strides(context: LintContext) -> Iterator[Report]:
             )
 
 
+@rule("IR704", "dtype-not-allowed", ERROR, when="onednn")
 def wrong_dtypes(context: LintContext) -> Iterator[Report]:
-    """Find element types that an operation does not take."""
+    """The operation's document does not list the element type of a tensor.
+
+    oneDNN refuses to add the operation to a graph.
+
+        {"graph": [
+          {"id": 0, "kind": "ReLU",
+           "inputs": [{"id": 0, "dtype": "s8", "shape": [2]}],
+           "outputs": [{"id": 1, "dtype": "s8", "shape": [2]}]}
+        ]}
+    """
     for index, side, position, tensor in _tensors(context):
         layer = context.graph.layers[index]
         kind = KINDS.get(layer.type)
@@ -74,8 +96,18 @@ def _either(names: tuple[str, ...]) -> str:
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} or {names[-1]}"
 
 
+@rule("IR706", "port-names-no-tensor", ERROR, when="onednn")
 def missing_ports(context: LintContext) -> Iterator[Report]:
-    """Find ports that name no tensor of the graph, or one of the wrong end."""
+    """input_ports or output_ports names a tensor that is not an input or output.
+
+    Inputs are the tensors that no operation produces; outputs must be produced.
+
+        {"input_ports": [0], "output_ports": [7], "graph": [
+          {"id": 0, "kind": "ReLU",
+           "inputs": [{"id": 0, "dtype": "f32", "shape": [2]}],
+           "outputs": [{"id": 1, "dtype": "f32", "shape": [2]}]}
+        ]}
+    """
     document = context.onednn
     assert document is not None, "`when` says so"
     produced, used = _ids(document)
@@ -102,8 +134,18 @@ def _ids(document: Document) -> tuple[set[int], set[int]]:
     return produced, used
 
 
+@rule("IR707", "unknown-kind", ERROR, when="onednn")
 def unknown_kinds(context: LintContext) -> Iterator[Report]:
-    """Find kinds that oneDNN Graph does not have."""
+    """oneDNN Graph has no operation of this kind.
+
+    Neither oneDNN nor this project can run it.
+
+        {"graph": [
+          {"id": 0, "kind": "Relu",
+           "inputs": [{"id": 0, "dtype": "f32", "shape": [2]}],
+           "outputs": [{"id": 1, "dtype": "f32", "shape": [2]}]}
+        ]}
+    """  # noqa: D403
     for kind, indices in context.by_type.items():
         if kind in KINDS or kind in UNSUPPORTED or kind in _MADE:
             continue
@@ -116,28 +158,23 @@ def unknown_kinds(context: LintContext) -> Iterator[Report]:
             )
 
 
-RULES: Final = (
-    Rule(
-        "IR701",
-        "json-not-well-formed",
-        ERROR,
-        """The file is not well-formed JSON, or a member has the wrong form.
+@rule("IR701", "json-not-well-formed", ERROR, library_rules=("json",))
+def json_not_well_formed() -> None:
+    """The file is not well-formed JSON, or a member has the wrong form.
 
-        Neither oneDNN nor this project reads it.  NaN and Infinity are not JSON, and of two
-        equal keys in an object readers disagree on which one counts.
-        """,
-        fails='{"graph": [], "version": "3.0.0", "version": "3.1.0"}',
-        library_rules=("json",),
-    ),
-    Rule(
-        "IR702",
-        "tensor-produced-twice",
-        ERROR,
-        """Two operations produce the same tensor.
+    Neither oneDNN nor this project reads it.  NaN and Infinity are not JSON, and of two
+    equal keys in an object readers disagree on which one counts.
 
-        Equal ids are the edges of the graph, so its consumers would have two sources.
-        """,
-        fails="""
+        {"graph": [], "version": "3.0.0", "version": "3.1.0"}
+    """
+
+
+@rule("IR702", "tensor-produced-twice", ERROR, library_rules=("tensor-produced-twice",))
+def tensor_produced_twice() -> None:
+    """Two operations produce the same tensor.
+
+    Equal ids are the edges of the graph, so its consumers would have two sources.
+
         {"graph": [
           {"id": 0, "kind": "ReLU",
            "inputs": [{"id": 0, "dtype": "f32", "shape": [2]}],
@@ -146,57 +183,16 @@ RULES: Final = (
            "inputs": [{"id": 0, "dtype": "f32", "shape": [2]}],
            "outputs": [{"id": 1, "dtype": "f32", "shape": [2]}]}
         ]}
-        """,
-        library_rules=("tensor-produced-twice",),
-    ),
-    Rule(
-        "IR703",
-        "strides-do-not-cover-shape",
-        ERROR,
-        """Strides do not give every element of the tensor a place of its own.
+    """
 
-        Elements would overlap in memory.  A stride must pass over all that the dims inside it
-        span; gaps are allowed.
-        """,
-        fails="""
-        {"graph": [
-          {"id": 0, "kind": "ReLU",
-           "inputs": [{"id": 0, "dtype": "f32", "shape": [2, 3], "stride": [2, 1],
-                       "layout_type": "strided"}],
-           "outputs": [{"id": 1, "dtype": "f32", "shape": [2, 3]}]}
-        ]}
-        """,
-        when="onednn",
-        check=wrong_strides,
-    ),
-    Rule(
-        "IR704",
-        "dtype-not-allowed",
-        ERROR,
-        """The operation's document does not list the element type of a tensor.
 
-        oneDNN refuses to add the operation to a graph.
-        """,
-        fails="""
-        {"graph": [
-          {"id": 0, "kind": "ReLU",
-           "inputs": [{"id": 0, "dtype": "s8", "shape": [2]}],
-           "outputs": [{"id": 1, "dtype": "s8", "shape": [2]}]}
-        ]}
-        """,
-        when="onednn",
-        check=wrong_dtypes,
-    ),
-    Rule(
-        "IR705",
-        "scales-do-not-fit",
-        ERROR,
-        """The number of scales or zero points does not fit the axis of the tensor.
+@rule("IR705", "scales-do-not-fit", ERROR, library_rules=("quantization",))
+def scales_do_not_fit() -> None:
+    """The number of scales or zero points does not fit the axis of the tensor.
 
-        per_tensor takes one, per_channel one for each element of the axis, per_group one for
-        each group.
-        """,
-        fails="""
+    per_tensor takes one, per_channel one for each element of the axis, per_group one for
+    each group.
+
         {"graph": [
           {"id": 0, "kind": "Dequantize",
            "attrs": {"qtype": {"type": "string", "value": "per_channel"},
@@ -205,43 +201,4 @@ RULES: Final = (
            "inputs": [{"id": 0, "dtype": "u8", "shape": [2, 3]}],
            "outputs": [{"id": 1, "dtype": "f32", "shape": [2, 3]}]}
         ]}
-        """,
-        library_rules=("quantization",),
-    ),
-    Rule(
-        "IR706",
-        "port-names-no-tensor",
-        ERROR,
-        """input_ports or output_ports names a tensor that is not an input or output.
-
-        Inputs are the tensors that no operation produces; outputs must be produced.
-        """,
-        fails="""
-        {"input_ports": [0], "output_ports": [7], "graph": [
-          {"id": 0, "kind": "ReLU",
-           "inputs": [{"id": 0, "dtype": "f32", "shape": [2]}],
-           "outputs": [{"id": 1, "dtype": "f32", "shape": [2]}]}
-        ]}
-        """,
-        when="onednn",
-        check=missing_ports,
-    ),
-    Rule(
-        "IR707",
-        "unknown-kind",
-        ERROR,
-        """oneDNN Graph has no operation of this kind.
-
-        Neither oneDNN nor this project can run it.
-        """,
-        fails="""
-        {"graph": [
-          {"id": 0, "kind": "Relu",
-           "inputs": [{"id": 0, "dtype": "f32", "shape": [2]}],
-           "outputs": [{"id": 1, "dtype": "f32", "shape": [2]}]}
-        ]}
-        """,
-        when="onednn",
-        check=unknown_kinds,
-    ),
-)
+    """

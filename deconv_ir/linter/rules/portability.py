@@ -9,18 +9,29 @@ from deconv_ir.ir.geometry import PadMode
 from deconv_ir.ir.graph import GraphLocation, Layer
 from deconv_ir.linter.context import LintContext
 from deconv_ir.linter.report import Report
-from deconv_ir.linter.rule import ANY_DECONVOLUTION, DECONVOLUTION, INFO, Rule, on_valid_layers
+from deconv_ir.linter.rule import ANY_DECONVOLUTION, DECONVOLUTION, INFO, rule
 from deconv_ir.linter.rules.fragments import output_shape
 
 if TYPE_CHECKING:
     from deconv_ir.ops.convolution.deconvolution import Deconvolution
 
 
-@on_valid_layers
+@rule(
+    "IR602",
+    "negative-pads",
+    INFO,
+    fails=output_shape(),
+    weights="ones 888, i64 20 11",
+    types=ANY_DECONVOLUTION,
+)
 def negative_pads(
     index: int, layer: Layer, operation: Deconvolution, context: LintContext
 ) -> Iterator[Report]:
-    """Look for negative pads."""
+    """A requested output is larger than the inputs give.
+
+    The total padding is negative then, and zeros are added around the output.  oneDNN
+    refuses negative pads, and OpenVINO's CPU plugin adds all zeros at the end.
+    """
     geometry = operation.geometry(context.inputs(index), context.inference_context)
     for axis, found in enumerate(geometry or ()):
         if found.pad_begin < 0 or found.pad_end < 0:
@@ -33,11 +44,25 @@ def negative_pads(
             )
 
 
-@on_valid_layers
+@rule("IR603", "zero-extent", INFO, types=ANY_DECONVOLUTION)
 def zero_extents(
     index: int, layer: Layer, operation: Deconvolution, context: LintContext
 ) -> Iterator[Report]:
-    """Look for extents of 0 of data and output."""
+    """Data or output of a transposed convolution has no elements.
+
+    For a spatial extent of 0, OpenVINO's CPU plugin returns uninitialised memory, and
+    oneDNN refuses some of these shapes.
+
+        <layer id="0">
+            <data shape="1,4,0,6" element_type="f32"/>
+            <output>
+                <port id="0" precision="FP32">
+                    <dim>1</dim> <dim>4</dim> <dim>0</dim> <dim>6</dim>
+                </port>
+            </output>
+        </layer>
+        <data strides="2,2" dilations="1,1" pads_begin="0,1" pads_end="1,1"/>
+    """
     infos = [*context.inputs(index)[:1], *context.outputs(index)[:1]]
     for side, info in zip(("input", "output"), infos, strict=False):
         for axis, dim in enumerate(info.shape or ()):
@@ -49,11 +74,24 @@ def zero_extents(
                 )
 
 
-@on_valid_layers
+@rule("IR604", "rank-above-5", INFO, types=ANY_DECONVOLUTION)
 def high_ranks(
     index: int, layer: Layer, operation: Deconvolution, context: LintContext
 ) -> Iterator[Report]:
-    """Look at the rank of the data."""
+    """A transposed convolution has more than three spatial axes.
+
+    The newer document allows rank 3, 4 and 5, and so do OpenVINO and oneDNN.
+
+        <layer id="0">
+            <data shape="1,4,5,6,1,1" element_type="f32"/>
+            <output><port id="0" precision="FP32"/></output>
+        </layer>
+        <layer id="1">
+            <data element_type="f32" shape="4,6,3,3,1,1" offset="0" size="864"/>
+            <output><port id="0" precision="FP32"/></output>
+        </layer>
+        <data strides="2,2,1,1" dilations="1,1,1,1" pads_begin="1,1,0,0" pads_end="1,1,0,0"/>
+    """
     shape = context.inputs(index)[0].shape
     if shape is not None and len(shape) > 5:
         yield Report(
@@ -64,140 +102,14 @@ def high_ranks(
         )
 
 
+@rule("IR605", "pad-before-strided", INFO, weights="ones 888, i64 0 0 1 1", types=DECONVOLUTION)
 def pads_before_strides(context: LintContext) -> Iterator[Report]:
-    """Look at the layer that gives the data of each transposed convolution."""
-    layers, sources = context.graph.layers, context.topology.sources
-    for index, layer in context.layers(*DECONVOLUTION):
-        source = sources[index][0] if sources[index] else None
-        strides = getattr(layer.operation, "strides", None) or ()
-        if source is None or layers[source[0]].type != "Pad" or max(strides, default=1) < 2:
-            continue
-        pad = layers[source[0]]
-        yield Report(
-            f"strides are {','.join(map(str, strides))} and the Pad {pad.name!r} in line "
-            f"{pad.line} stands before: OpenVINO's CPU plugin may fuse them wrongly",
-            GraphLocation(layer=index, attribute="strides"),
-            related=source[0],
-        )
+    """A transposed convolution with a stride follows a Pad.
 
+    OpenVINO's CPU plugin may fuse the two, and applies the amounts of the Pad as if the
+    stride were 1: the output has a wrong shape and wrong numbers.  Pad with a layer that
+    is not fused, or crop the output instead.
 
-@on_valid_layers
-def odd_total_padding(
-    index: int, layer: Layer, operation: Deconvolution, context: LintContext
-) -> Iterator[Report]:
-    """Look for an odd total padding with same_upper and same_lower."""
-    if operation.auto_pad not in (PadMode.SAME_UPPER, PadMode.SAME_LOWER):
-        return
-    geometry = operation.geometry(context.inputs(index), context.inference_context)
-    for axis, found in enumerate(geometry or ()):
-        if (found.pad_begin + found.pad_end) % 2:
-            yield Report(
-                f"total padding of spatial axis {axis} is odd: pad_begin {found.pad_begin}, "
-                f"pad_end {found.pad_end}; ONNX has them the other way round",
-                GraphLocation(layer=index, attribute="auto_pad"),
-                actual=found.pad_begin + found.pad_end,
-            )
-
-
-def refused_bare_layer(context: LintContext) -> Iterator[Report]:
-    """Look at a single layer for what OpenVINO's reader would refuse in a network."""
-    from deconv_ir.linter.refusals import refused_attributes, refused_form
-
-    if context.graph.bare:
-        for index, layer in enumerate(context.graph.layers):
-            if layer.type not in ("Parameter", "Result"):
-                yield from refused_form(index, layer)
-                yield from refused_attributes(index, layer)
-
-
-RULES = (
-    Rule(
-        "IR601",
-        "profiles-differ",
-        INFO,
-        """The documents and OpenVINO's CPU plugin compute different pads, divisors or bits.
-
-        With an output_shape input the documents split the total padding; the plugin keeps the
-        pads attributes, or never uses negative pads.  In an AvgPool whose padding counts, the
-        plugin divides a last window that extends beyond the padding by its whole extent.  Of
-        a BinaryConvolution's filter it reads each byte from the lowest bit on, as converters wrote
-        them, and pads of pad_value 0 count nothing.  The same file gives different results, and the
-        semantics option selects one.
-        """,
-        fails=output_shape(),
-        weights="ones 888, i64 10 12",
-        library_rules=("profiles-differ",),
-    ),
-    Rule(
-        "IR602",
-        "negative-pads",
-        INFO,
-        """A requested output is larger than the inputs give.
-
-        The total padding is negative then, and zeros are added around the output.  oneDNN
-        refuses negative pads, and OpenVINO's CPU plugin adds all zeros at the end.
-        """,
-        fails=output_shape(),
-        weights="ones 888, i64 20 11",
-        types=ANY_DECONVOLUTION,
-        check_layer=negative_pads,
-    ),
-    Rule(
-        "IR603",
-        "zero-extent",
-        INFO,
-        """Data or output of a transposed convolution has no elements.
-
-        For a spatial extent of 0, OpenVINO's CPU plugin returns uninitialised memory, and
-        oneDNN refuses some of these shapes.
-        """,
-        fails="""
-        <layer id="0">
-            <data shape="1,4,0,6" element_type="f32"/>
-            <output>
-                <port id="0" precision="FP32">
-                    <dim>1</dim> <dim>4</dim> <dim>0</dim> <dim>6</dim>
-                </port>
-            </output>
-        </layer>
-        <data strides="2,2" dilations="1,1" pads_begin="0,1" pads_end="1,1"/>
-        """,
-        types=ANY_DECONVOLUTION,
-        check_layer=zero_extents,
-    ),
-    Rule(
-        "IR604",
-        "rank-above-5",
-        INFO,
-        """A transposed convolution has more than three spatial axes.
-
-        The newer document allows rank 3, 4 and 5, and so do OpenVINO and oneDNN.
-        """,
-        fails="""
-        <layer id="0">
-            <data shape="1,4,5,6,1,1" element_type="f32"/>
-            <output><port id="0" precision="FP32"/></output>
-        </layer>
-        <layer id="1">
-            <data element_type="f32" shape="4,6,3,3,1,1" offset="0" size="864"/>
-            <output><port id="0" precision="FP32"/></output>
-        </layer>
-        <data strides="2,2,1,1" dilations="1,1,1,1" pads_begin="1,1,0,0" pads_end="1,1,0,0"/>
-        """,
-        types=ANY_DECONVOLUTION,
-        check_layer=high_ranks,
-    ),
-    Rule(
-        "IR605",
-        "pad-before-strided",
-        INFO,
-        """A transposed convolution with a stride follows a Pad.
-
-        OpenVINO's CPU plugin may fuse the two, and applies the amounts of the Pad as if the
-        stride were 1: the output has a wrong shape and wrong numbers.  Pad with a layer that
-        is not fused, or crop the output instead.
-        """,
-        fails="""
         <layer id="7" name="pads" type="Const" version="opset1">
             <data element_type="i64" shape="4" offset="888" size="32"/>
             <output>
@@ -221,36 +133,65 @@ RULES = (
         <edge from-layer="7" from-port="0" to-layer="8" to-port="1"/>
         <edge from-layer="7" from-port="0" to-layer="8" to-port="2"/>
         <edge from-layer="8" from-port="3" to-layer="2" to-port="0"/>
-        """,
-        weights="ones 888, i64 0 0 1 1",
-        types=DECONVOLUTION,
-        check=pads_before_strides,
-    ),
-    Rule(
-        "IR606",
-        "odd-total-padding",
-        INFO,
-        """The total padding is odd, and ONNX pads the odd element at the other side.
+    """
+    layers, sources = context.graph.layers, context.topology.sources
+    for index, layer in context.layers(*DECONVOLUTION):
+        source = sources[index][0] if sources[index] else None
+        strides = getattr(layer.operation, "strides", None) or ()
+        if source is None or layers[source[0]].type != "Pad" or max(strides, default=1) < 2:
+            continue
+        pad = layers[source[0]]
+        yield Report(
+            f"strides are {','.join(map(str, strides))} and the Pad {pad.name!r} in line "
+            f"{pad.line} stands before: OpenVINO's CPU plugin may fuse them wrongly",
+            GraphLocation(layer=index, attribute="strides"),
+            related=source[0],
+        )
 
-        With same_upper, OpenVINO and oneDNN's ConvolutionBackwardData remove one element more
-        at the start, ONNX and oneDNN's ConvTranspose at the end.  An importer that keeps the
-        word shifts the output by one element.
-        """,
-        fails='<data strides="2,2" dilations="1,1" auto_pad="same_lower"/>' + output_shape(),
-        weights="ones 888, i64 10 12",
-        types=ANY_DECONVOLUTION,
-        check_layer=odd_total_padding,
-    ),
-    Rule(
-        "IR607",
-        "bare-layer-refused",
-        INFO,
-        """OpenVINO's reader would refuse a single layer, even within a network.
 
-        The documents print layers without version and ports without precision; as a part of a
-        network they need both.
-        """,
-        fails="""
+@rule(
+    "IR606",
+    "odd-total-padding",
+    INFO,
+    fails='<data strides="2,2" dilations="1,1" auto_pad="same_lower"/>' + output_shape(),
+    weights="ones 888, i64 10 12",
+    types=ANY_DECONVOLUTION,
+)
+def odd_total_padding(
+    index: int, layer: Layer, operation: Deconvolution, context: LintContext
+) -> Iterator[Report]:
+    """The total padding is odd, and ONNX pads the odd element at the other side.
+
+    With same_upper, OpenVINO and oneDNN's ConvolutionBackwardData remove one element more
+    at the start, ONNX and oneDNN's ConvTranspose at the end.  An importer that keeps the
+    word shifts the output by one element.
+    """
+    if operation.auto_pad not in (PadMode.SAME_UPPER, PadMode.SAME_LOWER):
+        return
+    geometry = operation.geometry(context.inputs(index), context.inference_context)
+    for axis, found in enumerate(geometry or ()):
+        if (found.pad_begin + found.pad_end) % 2:
+            yield Report(
+                f"total padding of spatial axis {axis} is odd: pad_begin {found.pad_begin}, "
+                f"pad_end {found.pad_end}; ONNX has them the other way round",
+                GraphLocation(layer=index, attribute="auto_pad"),
+                actual=found.pad_begin + found.pad_end,
+            )
+
+
+@rule(
+    "IR607",
+    "bare-layer-refused",
+    INFO,
+    library_rules=("openvino-form-of-bare-layer",),
+    when="is_bare",
+)
+def refused_bare_layer(context: LintContext) -> Iterator[Report]:
+    """OpenVINO's reader would refuse a single layer, even within a network.
+
+    The documents print layers without version and ports without precision; as a part of a
+    network they need both.
+
         <layer id="9" name="up" type="ReLU">
             <input>
                 <port id="0"><dim>1</dim><dim>4</dim></port>
@@ -259,9 +200,31 @@ RULES = (
                 <port id="1"><dim>1</dim><dim>4</dim></port>
             </output>
         </layer>
-        """,
-        library_rules=("openvino-form-of-bare-layer",),
-        when="is_bare",
-        check=refused_bare_layer,
-    ),
+    """
+    from deconv_ir.linter.refusals import refused_attributes, refused_form
+
+    if context.graph.bare:
+        for index, layer in enumerate(context.graph.layers):
+            if layer.type not in ("Parameter", "Result"):
+                yield from refused_form(index, layer)
+                yield from refused_attributes(index, layer)
+
+
+@rule(
+    "IR601",
+    "profiles-differ",
+    INFO,
+    fails=output_shape(),
+    weights="ones 888, i64 10 12",
+    library_rules=("profiles-differ",),
 )
+def profiles_differ() -> None:
+    """The documents and OpenVINO's CPU plugin compute different pads, divisors or bits.
+
+    With an output_shape input the documents split the total padding; the plugin keeps the
+    pads attributes, or never uses negative pads.  In an AvgPool whose padding counts, the
+    plugin divides a last window that extends beyond the padding by its whole extent.  Of
+    a BinaryConvolution's filter it reads each byte from the lowest bit on, as converters wrote
+    them, and pads of pad_value 0 count nothing.  The same file gives different results, and the
+    semantics option selects one.
+    """

@@ -15,7 +15,7 @@ from deconv_ir.linter.patterns import (
     repeated,
 )
 from deconv_ir.linter.report import Report
-from deconv_ir.linter.rule import INFO, Rule
+from deconv_ir.linter.rule import INFO, rule
 from deconv_ir.ops.convolution.views import OUTPUT_CHANNEL_AXES
 
 _NAMES: Final = (
@@ -27,8 +27,15 @@ IDEMPOTENT: Final = ("Clamp", "ReLU")
 """Activations that change nothing when they are applied again."""
 
 
+@rule("IR901", "normalization-not-folded", INFO, types=("BatchNormInference", "Multiply"))
 def unfolded_normalization(context: LintContext) -> Iterator[Report]:
-    """Look for per-channel factors right behind a convolution with a constant filter."""
+    """A convolution with a constant filter is followed by constant factors.
+
+    A BatchNormInference, or a Multiply with one factor for each channel, could be folded into
+    the filter and the bias, which saves a pass over the output.
+
+        <layer id="4" type="Multiply"/>
+    """
     layers, counts = context.graph.layers, context.use_counts
     for index, layer in context.valid_layers("BatchNormInference", "Multiply"):
         inputs = type(layer.operation).inputs
@@ -57,8 +64,26 @@ def unfolded_normalization(context: LintContext) -> Iterator[Report]:
             )
 
 
+@rule("IR902", "repeated-activation", INFO, types=ACTIVATIONS)
 def repeated_activations(context: LintContext) -> Iterator[Report]:
-    """Look for activations right behind the same activation."""
+    """An activation is applied twice.
+
+    A second ReLU or Clamp only costs time; a second Sigmoid or SoftMax changes the result, and
+    is a mistake in most exports.
+
+        <layer id="7" name="again" type="ReLU" version="opset1">
+            <input>
+                <port id="0"><dim>1</dim><dim>6</dim><dim>9</dim><dim>11</dim></port>
+            </input>
+            <output>
+                <port id="1" precision="FP32">
+                    <dim>1</dim><dim>6</dim><dim>9</dim><dim>11</dim>
+                </port>
+            </output>
+        </layer>
+        <edge from-layer="5" from-port="1" to-layer="7" to-port="0"/>
+        <edge from-layer="7" from-port="1" to-layer="6" to-port="0"/>
+    """
     for index, layer, _, before in repeated(context, *ACTIVATIONS):
         if before.operation == layer.operation:
             effect = " and changes nothing" if layer.type in IDEMPOTENT else ""
@@ -68,8 +93,31 @@ def repeated_activations(context: LintContext) -> Iterator[Report]:
             )
 
 
+@rule("IR903", "transposes-cancel", INFO, weights="ones 888, i64 0 1 3 2", types=("Transpose",))
 def cancelling_transposes(context: LintContext) -> Iterator[Report]:
-    """Look for a Transpose that undoes the Transpose before it."""
+    """A Transpose undoes the one before it.
+
+    Both copy all data for nothing.  Exporters add a pair around each operation of another
+    layout.
+
+        <layer id="7" name="order" type="Const" version="opset1">
+            <data element_type="i64" shape="4" offset="888" size="32"/>
+            <output><port id="0" precision="I64"><dim>4</dim></port></output>
+        </layer>
+        <layer id="8" name="there" type="Transpose" version="opset1">
+            <input> <port id="0"/> <port id="1"/> </input>
+            <output><port id="2" precision="FP32"/></output>
+        </layer>
+        <layer id="9" name="back" type="Transpose" version="opset1">
+            <input> <port id="0"/> <port id="1"/> </input>
+            <output><port id="2" precision="FP32"/></output>
+        </layer>
+        <edge from-layer="5" from-port="1" to-layer="8" to-port="0"/>
+        <edge from-layer="7" from-port="0" to-layer="8" to-port="1"/>
+        <edge from-layer="8" from-port="2" to-layer="9" to-port="0"/>
+        <edge from-layer="7" from-port="0" to-layer="9" to-port="1"/>
+        <edge from-layer="9" from-port="2" to-layer="6" to-port="0"/>
+    """
     for index, _, at, before in repeated(context, "Transpose"):
         if at in context.unfit:
             continue
@@ -94,80 +142,3 @@ def _order(context: LintContext, index: int) -> tuple[int, ...] | None:
         return tuple(reversed(range(len(data.shape))))
     known = tuple(axis for axis in order.value or () if isinstance(axis, int))
     return known if order.value is not None and len(known) == len(order.value) else None
-
-
-RULES = (
-    Rule(
-        "IR901",
-        "normalization-not-folded",
-        INFO,
-        """A convolution with a constant filter is followed by constant factors.
-
-        A BatchNormInference, or a Multiply with one factor for each channel, could be folded into
-        the filter and the bias, which saves a pass over the output.
-        """,
-        fails="""
-        <layer id="4" type="Multiply"/>
-        """,
-        types=("BatchNormInference", "Multiply"),
-        check=unfolded_normalization,
-    ),
-    Rule(
-        "IR902",
-        "repeated-activation",
-        INFO,
-        """An activation is applied twice.
-
-        A second ReLU or Clamp only costs time; a second Sigmoid or SoftMax changes the result, and
-        is a mistake in most exports.
-        """,
-        fails="""
-        <layer id="7" name="again" type="ReLU" version="opset1">
-            <input>
-                <port id="0"><dim>1</dim><dim>6</dim><dim>9</dim><dim>11</dim></port>
-            </input>
-            <output>
-                <port id="1" precision="FP32">
-                    <dim>1</dim><dim>6</dim><dim>9</dim><dim>11</dim>
-                </port>
-            </output>
-        </layer>
-        <edge from-layer="5" from-port="1" to-layer="7" to-port="0"/>
-        <edge from-layer="7" from-port="1" to-layer="6" to-port="0"/>
-        """,
-        types=ACTIVATIONS,
-        check=repeated_activations,
-    ),
-    Rule(
-        "IR903",
-        "transposes-cancel",
-        INFO,
-        """A Transpose undoes the one before it.
-
-        Both copy all data for nothing.  Exporters add a pair around each operation of another
-        layout.
-        """,
-        fails="""
-        <layer id="7" name="order" type="Const" version="opset1">
-            <data element_type="i64" shape="4" offset="888" size="32"/>
-            <output><port id="0" precision="I64"><dim>4</dim></port></output>
-        </layer>
-        <layer id="8" name="there" type="Transpose" version="opset1">
-            <input> <port id="0"/> <port id="1"/> </input>
-            <output><port id="2" precision="FP32"/></output>
-        </layer>
-        <layer id="9" name="back" type="Transpose" version="opset1">
-            <input> <port id="0"/> <port id="1"/> </input>
-            <output><port id="2" precision="FP32"/></output>
-        </layer>
-        <edge from-layer="5" from-port="1" to-layer="8" to-port="0"/>
-        <edge from-layer="7" from-port="0" to-layer="8" to-port="1"/>
-        <edge from-layer="8" from-port="2" to-layer="9" to-port="0"/>
-        <edge from-layer="7" from-port="0" to-layer="9" to-port="1"/>
-        <edge from-layer="9" from-port="2" to-layer="6" to-port="0"/>
-        """,
-        weights="ones 888, i64 0 1 3 2",
-        types=("Transpose",),
-        check=cancelling_transposes,
-    ),
-)

@@ -13,12 +13,53 @@ from deconv_ir.ir.shapes import compatible, dim_text, format_shape, intersect_di
 from deconv_ir.linter.context import LintContext
 from deconv_ir.linter.edits import correction_fix, dims_fix, type_fix
 from deconv_ir.linter.report import Report
-from deconv_ir.linter.rule import ERROR, Rule
+from deconv_ir.linter.rule import ERROR, rule
 from deconv_ir.linter.rules.fragments import output_shape
 
 
+def has_no_interval(found: DeconvError | Finding) -> bool:
+    """Tell whether the dims are known exactly: intervals belong to intervals-do-not-meet."""
+    return not isinstance(found.expected, Interval) and not isinstance(found.actual, Interval)
+
+
+def _output_at(found: DeconvError | Finding) -> tuple[int, int]:
+    """Return the index of the layer and of the output that a finding of inference is about."""
+    place = found.place
+    assert isinstance(place, GraphLocation)
+    assert place.layer is not None
+    assert place.port is not None
+    return place.layer, place.port
+
+
+def with_computed_dims(found: DeconvError | Finding, context: LintContext) -> Report | None:
+    """Add the fix that declares the computed dims; layer-contradicted has those all around."""
+    layer, port = _output_at(found)
+    if layer in context.disputed:
+        return None
+    shape = context.outputs(layer)[port].shape
+    return Report.of(found, dims_fix(context, layer, "output", port, shape))
+
+
+@rule(
+    "IR401",
+    "declared-dims-differ",
+    ERROR,
+    library_rules=("declared-dims",),
+    fix="declares the computed dims",
+    claims=has_no_interval,
+    present=with_computed_dims,
+)
 def declared_dims(context: LintContext) -> Iterator[Report]:
-    """Look for declared dims that are compatible with the computed ones but not equal."""
+    """The declared dims of an output differ from the computed ones.
+
+    OpenVINO ignores declared dims and computes its own.  A tool that trusts them allocates
+    the wrong amount of memory, or shows a wrong model.  The message has the formula with
+    its numbers for each axis.
+
+        <output>
+            <port id="2" precision="FP32"><dim>1</dim><dim>6</dim><dim>10</dim><dim>11</dim></port>
+        </output>
+    """
     if not context.graph.bare:
         yield from _without_dims(context)
         yield from _narrowed(context)
@@ -68,29 +109,6 @@ def _narrowed(context: LintContext) -> Iterator[Report]:
                     break
 
 
-def has_no_interval(found: DeconvError | Finding) -> bool:
-    """Tell whether the dims are known exactly: intervals belong to intervals-do-not-meet."""
-    return not isinstance(found.expected, Interval) and not isinstance(found.actual, Interval)
-
-
-def _output_at(found: DeconvError | Finding) -> tuple[int, int]:
-    """Return the index of the layer and of the output that a finding of inference is about."""
-    place = found.place
-    assert isinstance(place, GraphLocation)
-    assert place.layer is not None
-    assert place.port is not None
-    return place.layer, place.port
-
-
-def with_computed_dims(found: DeconvError | Finding, context: LintContext) -> Report | None:
-    """Add the fix that declares the computed dims; layer-contradicted has those all around."""
-    layer, port = _output_at(found)
-    if layer in context.disputed:
-        return None
-    shape = context.outputs(layer)[port].shape
-    return Report.of(found, dims_fix(context, layer, "output", port, shape))
-
-
 def with_computed_precision(found: DeconvError | Finding, context: LintContext) -> Report | None:
     """Add the fix that declares the computed precision."""
     layer, port = _output_at(found)
@@ -101,8 +119,22 @@ def with_computed_precision(found: DeconvError | Finding, context: LintContext) 
     return Report.of(found, type_fix(context, layer, "output", port, found.expected))
 
 
+@rule(
+    "IR416",
+    "layer-contradicted",
+    ERROR,
+    when="disputed",
+    fix="corrects the layer, or declares the computed dims if no correction fits (unsafe)",
+)
 def contradicted_layers(context: LintContext) -> Iterator[Report]:
-    """Report the layers that the declared dims all around contradict, with a diagnosis."""
+    """The declared dims all around a layer contradict its attributes or constants.
+
+    Its own outputs and all layers that they lead to declare the same dims, and the layer
+    computes others.  An attribute is more likely wrong than all of these dims: the hint has
+    the single correction that would make them right.
+
+        <data strides="3,2" dilations="1,1" pads_begin="1,1" pads_end="1,1"/>
+    """
     from deconv_ir.linter.diagnosis import MAX_LAYERS, count_contradicted, diagnose
 
     counts = count_contradicted(context)
@@ -136,8 +168,26 @@ def contradicted_layers(context: LintContext) -> Iterator[Report]:
         )
 
 
+@rule("IR417", "no-size-fits", ERROR, when="contradictions")
 def contradictions(context: LintContext) -> Iterator[Report]:
-    """Report the layers of a dynamic model that fit at no size of its input."""
+    """A layer of a dynamic model fits at no size of the model's input.
+
+    Dims that depend on the input are not known before the model runs, so a wrong stride or pad
+    is not seen in them.  Sizes are tried: multiples of the total stride, of different ratios.
+    A layer that fits at none of them, nor at any between, is reported.
+
+        <layer id="0">
+            <data shape="1,4,?,6" element_type="f32"/>
+            <output>
+                <port id="0" precision="FP32">
+                    <dim>1</dim> <dim>4</dim> <dim>-1</dim> <dim>6</dim>
+                </port>
+            </output>
+        </layer>
+        <output>
+            <port id="2" precision="FP32"><dim>1</dim><dim>6</dim><dim>10</dim><dim>11</dim></port>
+        </output>
+    """
     for problem, parameter, sizes in context.contradictions:
         tried = ", ".join(map(str, sizes))
         yield Report(
@@ -173,38 +223,20 @@ def at_the_pads(found: DeconvError | Finding, context: LintContext) -> Report:
     return report.moved(attribute="pads_begin") if found.rule == "negative-extent" else report
 
 
-RULES = (
-    Rule(
-        "IR401",
-        "declared-dims-differ",
-        ERROR,
-        """The declared dims of an output differ from the computed ones.
+@rule(
+    "IR402",
+    "intervals-do-not-meet",
+    ERROR,
+    library_rules=("declared-dims",),
+    fix="declares the computed dims",
+    present=with_computed_dims,
+)
+def intervals_do_not_meet() -> None:
+    """A declared dim is outside the computed interval.
 
-        OpenVINO ignores declared dims and computes its own.  A tool that trusts them allocates
-        the wrong amount of memory, or shows a wrong model.  The message has the formula with
-        its numbers for each axis.
-        """,
-        fails="""
-        <output>
-            <port id="2" precision="FP32"><dim>1</dim><dim>6</dim><dim>10</dim><dim>11</dim></port>
-        </output>
-        """,
-        library_rules=("declared-dims",),
-        fix="declares the computed dims",
-        claims=has_no_interval,
-        check=declared_dims,
-        present=with_computed_dims,
-    ),
-    Rule(
-        "IR402",
-        "intervals-do-not-meet",
-        ERROR,
-        """A declared dim is outside the computed interval.
+    The dim depends on the sizes of the inputs, but it has bounds, and no input gives the
+    declared value.
 
-        The dim depends on the sizes of the inputs, but it has bounds, and no input gives the
-        declared value.
-        """,
-        fails="""
         <layer id="0">
             <data shape="1,4,1..5,6" element_type="f32"/>
             <output>
@@ -216,72 +248,62 @@ RULES = (
         <output>
             <port id="2" precision="FP32"><dim>1</dim><dim>6</dim><dim>10</dim><dim>11</dim></port>
         </output>
-        """,
-        library_rules=("declared-dims",),
-        fix="declares the computed dims",
-        present=with_computed_dims,
-    ),
-    Rule(
-        "IR403",
-        "declared-precision-differs",
-        ERROR,
-        """The declared precision of an output differs from the computed one.
+    """
 
-        A transposed convolution gives the element type of its data, a Convert the one that it
-        names.  A tensor has a single element type.
-        """,
-        fails="""
+
+@rule(
+    "IR403",
+    "declared-precision-differs",
+    ERROR,
+    library_rules=("declared-type",),
+    fix="declares the computed precision",
+    present=with_computed_precision,
+)
+def declared_precision_differs() -> None:
+    """The declared precision of an output differs from the computed one.
+
+    A transposed convolution gives the element type of its data, a Convert the one that it
+    names.  A tensor has a single element type.
+
         <output>
             <port id="2" precision="FP16"><dim>1</dim><dim>6</dim><dim>9</dim><dim>11</dim></port>
         </output>
-        """,
-        library_rules=("declared-type",),
-        fix="declares the computed precision",
-        present=with_computed_precision,
-    ),
-    Rule(
-        "IR404",
-        "rank-mismatch",
-        ERROR,
-        """The ranks of the inputs fit neither the operation nor each other.
+    """
 
-        Data of rank 4 needs a filter of rank 4, or of rank 5 where the filter has an axis for
-        groups.
-        """,
-        fails="""
+
+@rule("IR404", "rank-mismatch", ERROR, library_rules=("rank",))
+def rank_mismatch() -> None:
+    """The ranks of the inputs fit neither the operation nor each other.
+
+    Data of rank 4 needs a filter of rank 4, or of rank 5 where the filter has an axis for
+    groups.
+
         <layer id="0">
             <data shape="1,4,30" element_type="f32"/>
         </layer>
-        """,
-        library_rules=("rank",),
-    ),
-    Rule(
-        "IR405",
-        "channels-differ",
-        ERROR,
-        """Data and filter have different numbers of input channels.
+    """
 
-        A filter [C_INPUT, C_OUTPUT, ...] needs data of C_INPUT channels, a filter with groups
-        data of GROUPS * C_INPUT.
-        """,
-        fails="""
+
+@rule("IR405", "channels-differ", ERROR, library_rules=("channels",), present=at_the_channels)
+def channels_differ() -> None:
+    """Data and filter have different numbers of input channels.
+
+    A filter [C_INPUT, C_OUTPUT, ...] needs data of C_INPUT channels, a filter with groups
+    data of GROUPS * C_INPUT.
+
         <layer id="0">
             <data shape="1,5,5,6" element_type="f32"/>
         </layer>
-        """,
-        library_rules=("channels",),
-        present=at_the_channels,
-    ),
-    Rule(
-        "IR406",
-        "groups-do-not-divide",
-        ERROR,
-        """The number of groups does not divide the channels.
+    """
 
-        Each group takes the same number of input channels and gives the same number of output
-        channels.
-        """,
-        fails="""
+
+@rule("IR406", "groups-do-not-divide", ERROR, library_rules=("groups",))
+def groups_do_not_divide() -> None:
+    """The number of groups does not divide the channels.
+
+    Each group takes the same number of input channels and gives the same number of output
+    channels.
+
         <layer id="7" name="up" type="ConvTranspose">
             <data strides="2,2" pads_begin="1,1" pads_end="1,1" dilations="1,1" groups="3"
                   data_format="NCX" filter_format="IOX"/>
@@ -293,103 +315,109 @@ RULES = (
                 <port id="2"><dim>1</dim><dim>6</dim><dim>9</dim><dim>11</dim></port>
             </output>
         </layer>
-        """,
-        library_rules=("groups",),
-    ),
-    Rule(
-        "IR407",
-        "output-shape-length",
-        ERROR,
-        """The requested output shape has the wrong number of elements.
+    """
 
-        OpenVINO's output_shape contains the spatial axes only; oneDNN's dst_shape contains
-        batch and channels too.
-        """,
-        fails=output_shape(3, size=24),
-        weights="ones 888, i64 6 9 11",
-        library_rules=("output-shape-length",),
-        present=at_the_requested_shape,
-    ),
-    Rule(
-        "IR408",
-        "output-shape-type",
-        ERROR,
-        """The requested output shape does not have an integer type.
 
-        The documents allow any integer type (T2).
-        """,
-        fails=output_shape(precision="FP32", element_type="f32", size=8),
-        weights="ones 888, f32 9 11",
-        library_rules=("output-shape-type",),
-        present=at_the_requested_shape,
-    ),
-    Rule(
-        "IR409",
-        "output-shape-value",
-        ERROR,
-        """The requested output shape has invalid values.
+@rule(
+    "IR407",
+    "output-shape-length",
+    ERROR,
+    fails=output_shape(3, size=24),
+    weights="ones 888, i64 6 9 11",
+    library_rules=("output-shape-length",),
+    present=at_the_requested_shape,
+)
+def output_shape_length() -> None:
+    """The requested output shape has the wrong number of elements.
 
-        An extent is not negative, and batch and channels of a dst_shape are those of the
-        inputs.
-        """,
-        fails=output_shape(),
-        weights="ones 888, i64 -9 11",
-        library_rules=("output-shape-value",),
-        present=at_the_requested_shape,
-    ),
-    Rule(
-        "IR410",
-        "element-types-differ",
-        ERROR,
-        """Inputs have different element types, or one that the operation does not allow.
+    OpenVINO's output_shape contains the spatial axes only; oneDNN's dst_shape contains
+    batch and channels too.
+    """
 
-        Nothing is converted implicitly: insert a Convert.
-        """,
-        fails="""
+
+@rule(
+    "IR408",
+    "output-shape-type",
+    ERROR,
+    fails=output_shape(precision="FP32", element_type="f32", size=8),
+    weights="ones 888, f32 9 11",
+    library_rules=("output-shape-type",),
+    present=at_the_requested_shape,
+)
+def output_shape_type() -> None:
+    """The requested output shape does not have an integer type.
+
+    The documents allow any integer type (T2).
+    """
+
+
+@rule(
+    "IR409",
+    "output-shape-value",
+    ERROR,
+    fails=output_shape(),
+    weights="ones 888, i64 -9 11",
+    library_rules=("output-shape-value",),
+    present=at_the_requested_shape,
+)
+def output_shape_value() -> None:
+    """The requested output shape has invalid values.
+
+    An extent is not negative, and batch and channels of a dst_shape are those of the
+    inputs.
+    """
+
+
+@rule("IR410", "element-types-differ", ERROR, library_rules=("element-type",))
+def element_types_differ() -> None:
+    """Inputs have different element types, or one that the operation does not allow.
+
+    Nothing is converted implicitly: insert a Convert.
+
         <layer id="0">
             <data shape="1,4,5,6" element_type="f16"/>
         </layer>
-        """,
-        library_rules=("element-type",),
-    ),
-    Rule(
-        "IR411",
-        "impossible-extent",
-        ERROR,
-        """An output would have a negative extent, or a kernel is empty.
+    """
 
-        The pads remove more than there is.  OpenVINO reads such a file and fails, or reads
-        invalid memory, when it runs.
-        """,
-        fails='<data strides="2,2" dilations="1,1" pads_begin="7,1" pads_end="7,1"/>',
-        library_rules=("negative-extent", "empty-kernel"),
-        present=at_the_pads,
-    ),
-    Rule(
-        "IR412",
-        "broadcast-mismatch",
-        ERROR,
-        """Shapes cannot be broadcast to each other.
 
-        On each axis, counted from the last one, dims are equal or one of them is 1.
-        """,
-        fails="""
+@rule(
+    "IR411",
+    "impossible-extent",
+    ERROR,
+    library_rules=("negative-extent", "empty-kernel"),
+    present=at_the_pads,
+)
+def impossible_extent() -> None:
+    """An output would have a negative extent, or a kernel is empty.
+
+    The pads remove more than there is.  OpenVINO reads such a file and fails, or reads
+    invalid memory, when it runs.
+
+        <data strides="2,2" dilations="1,1" pads_begin="7,1" pads_end="7,1"/>
+    """
+
+
+@rule("IR412", "broadcast-mismatch", ERROR, library_rules=("broadcast",))
+def broadcast_mismatch() -> None:
+    """Shapes cannot be broadcast to each other.
+
+    On each axis, counted from the last one, dims are equal or one of them is 1.
+
         <layer id="3">
             <data element_type="f32" shape="1,3,1,2" offset="864" size="24"/>
         </layer>
-        """,
-        library_rules=("broadcast",),
-    ),
-    Rule(
-        "IR413",
-        "reshape-mismatch",
-        ERROR,
-        """A Reshape asks for a shape with another number of elements.
+    """
 
-        -1 may stand once, for the dim that follows from the others; 0 with special_zero for
-        the dim of the data on the same axis.
-        """,
-        fails="""
+
+@rule(
+    "IR413", "reshape-mismatch", ERROR, weights="ones 864, i64 6 9 12", library_rules=("reshape",)
+)
+def reshape_mismatch() -> None:
+    """A Reshape asks for a shape with another number of elements.
+
+    -1 may stand once, for the dim that follows from the others; 0 with special_zero for
+    the dim of the data on the same axis.
+
         <layer id="3">
             <data element_type="i64" shape="3" offset="864" size="24"/>
             <output>
@@ -399,19 +427,15 @@ RULES = (
         <layer id="4" type="Reshape">
             <data special_zero="false"/>
         </layer>
-        """,
-        weights="ones 864, i64 6 9 12",
-        library_rules=("reshape",),
-    ),
-    Rule(
-        "IR414",
-        "bias-mismatch",
-        ERROR,
-        """A bias does not have one element for each output channel.
+    """
 
-        The bias of ConvTranspose is one-dimensional.
-        """,
-        fails="""
+
+@rule("IR414", "bias-mismatch", ERROR, library_rules=("bias-shape",))
+def bias_mismatch() -> None:
+    """A bias does not have one element for each output channel.
+
+    The bias of ConvTranspose is one-dimensional.
+
         <layer id="7" name="up" type="ConvTranspose">
             <data strides="2,2" pads_begin="1,1" pads_end="1,1" dilations="1,1"
                   data_format="NCX" filter_format="IOX"/>
@@ -424,65 +448,17 @@ RULES = (
                 <port id="3"><dim>1</dim><dim>6</dim><dim>9</dim><dim>11</dim></port>
             </output>
         </layer>
-        """,
-        library_rules=("bias-shape",),
-    ),
-    Rule(
-        "IR415",
-        "inputs-do-not-fit",
-        ERROR,
-        """The inputs of a layer do not fit its operation.
+    """
 
-        The operation's shape rule refuses them for a reason that has no rule of its own, so
-        the layer cannot be computed.
-        """,
-        fails="""
+
+@rule("IR415", "inputs-do-not-fit", ERROR)
+def inputs_do_not_fit() -> None:
+    """The inputs of a layer do not fit its operation.
+
+    The operation's shape rule refuses them for a reason that has no rule of its own, so
+    the layer cannot be computed.
+
         <layer id="4" type="Concat">
             <data axis="0"/>
         </layer>
-        """,
-    ),
-    Rule(
-        "IR416",
-        "layer-contradicted",
-        ERROR,
-        """The declared dims all around a layer contradict its attributes or constants.
-
-        Its own outputs and all layers that they lead to declare the same dims, and the layer
-        computes others.  An attribute is more likely wrong than all of these dims: the hint has
-        the single correction that would make them right.
-        """,
-        fails="""
-        <data strides="3,2" dilations="1,1" pads_begin="1,1" pads_end="1,1"/>
-        """,
-        when="disputed",
-        fix="corrects the layer, or declares the computed dims if no correction fits (unsafe)",
-        check=contradicted_layers,
-    ),
-    Rule(
-        "IR417",
-        "no-size-fits",
-        ERROR,
-        """A layer of a dynamic model fits at no size of the model's input.
-
-        Dims that depend on the input are not known before the model runs, so a wrong stride or pad
-        is not seen in them.  Sizes are tried: multiples of the total stride, of different ratios.
-        A layer that fits at none of them, nor at any between, is reported.
-        """,
-        fails="""
-        <layer id="0">
-            <data shape="1,4,?,6" element_type="f32"/>
-            <output>
-                <port id="0" precision="FP32">
-                    <dim>1</dim> <dim>4</dim> <dim>-1</dim> <dim>6</dim>
-                </port>
-            </output>
-        </layer>
-        <output>
-            <port id="2" precision="FP32"><dim>1</dim><dim>6</dim><dim>10</dim><dim>11</dim></port>
-        </output>
-        """,
-        when="contradictions",
-        check=contradictions,
-    ),
-)
+    """

@@ -24,7 +24,7 @@ from deconv_ir.linter.context import LintContext
 from deconv_ir.linter.edits import attribute_edit
 from deconv_ir.linter.patterns import constant_before, is_readable
 from deconv_ir.linter.report import Fix, Report
-from deconv_ir.linter.rule import ERROR, INFO, WARNING, Rule
+from deconv_ir.linter.rule import ERROR, INFO, WARNING, rule
 from deconv_ir.ops.convolution.views import OUTPUT_CHANNEL_AXES
 
 if TYPE_CHECKING:
@@ -48,8 +48,23 @@ def left_to_the_check(found: DeconvError | Finding, context: LintContext) -> Non
     """Drop what inference found: the check reports it for every constant."""
 
 
+@rule(
+    "IR502",
+    "constant-past-end",
+    ERROR,
+    library_rules=("const-past-end",),
+    when="has_untidy_constants",
+    present=left_to_the_check,
+)
 def past_the_end(context: LintContext) -> Iterator[Report]:
-    """Compare the end of each constant with the size of the file."""
+    """A constant ends after the end of the .bin.
+
+    The .bin belongs to another .xml, or is truncated.
+
+        <layer id="3">
+            <data element_type="f32" shape="1,6,1,1" offset="900" size="24"/>
+        </layer>
+    """
     if context.weights is None:
         return
     length = len(context.weights)
@@ -67,8 +82,25 @@ def past_the_end(context: LintContext) -> Iterator[Report]:
             )
 
 
+@rule(
+    "IR503",
+    "constant-size",
+    ERROR,
+    library_rules=("const-size",),
+    when="has_untidy_constants",
+    fix="writes the size where the declared dims confirm shape and type",
+    present=left_to_the_check,
+)
 def wrong_sizes(context: LintContext) -> Iterator[Report]:
-    """Compare the size of each constant with its shape and type."""
+    """The size of a constant does not match its shape and type.
+
+    Size, shape or type is wrong, so wrong bytes are read.  OpenVINO refuses a size that is
+    too small and accepts one that is too large.
+
+        <layer id="3">
+            <data element_type="f32" shape="1,6,1,1" offset="864" size="12"/>
+        </layer>
+    """
     for index, _, const in context.constants():
         needed = needed_bytes(const)
         if needed == const.size:
@@ -124,8 +156,17 @@ def _spans(context: LintContext, *, filled: bool = False) -> list[Span]:
     )
 
 
+@rule("IR504", "overlapping-constants", ERROR, when="has_untidy_constants")
 def partial_overlaps(context: LintContext) -> Iterator[Report]:
-    """Look for constants that share some of their bytes."""
+    """Two constants share some bytes of the .bin, but not all.
+
+    OpenVINO stores equal constants once, so two constants may have the same range.  Ranges
+    that overlap in part have a wrong offset.
+
+        <layer id="3">
+            <data element_type="f32" shape="1,6,1,1" offset="860" size="24"/>
+        </layer>
+    """
     layers = context.graph.layers
     ends = {index: (c.offset, c.offset + c.size) for index, _, c in context.constants()}
     for index, other in overlaps(_spans(context, filled=True)):
@@ -138,8 +179,17 @@ def partial_overlaps(context: LintContext) -> Iterator[Report]:
         )
 
 
+@rule("IR505", "misaligned-constant", INFO, weights="ones 889", when="misaligned_constants")
 def offsets_between_elements(context: LintContext) -> Iterator[Report]:
-    """Report the constants whose offset is not a multiple of their element's size."""
+    """The offset of a constant is not a multiple of its element's size.
+
+    OpenVINO writes such files itself.  Readers that map the file have to copy, and on some
+    machines they fail.
+
+        <layer id="3">
+            <data element_type="f32" shape="1,6,1,1" offset="865" size="24"/>
+        </layer>
+    """
     for index, const in context.misaligned_constants:
         assert const.element_type is not None
         size = const.element_type.bits // 8
@@ -151,8 +201,17 @@ def offsets_between_elements(context: LintContext) -> Iterator[Report]:
         )
 
 
+@rule("IR506", "unused-weights", WARNING, weights="ones 900", when="has_untidy_constants")
 def unused_bytes(context: LintContext) -> Iterator[Report]:
-    """Look for gaps between the ranges of the constants."""
+    """No constant uses some bytes of the .bin.
+
+    The .bin belongs to another .xml, an offset is wrong, or the file is larger than it
+    needs to be.
+
+        <layer id="3">
+            <data element_type="f32" shape="1,6,1,1" offset="864" size="24"/>
+        </layer>
+    """
     weights = context.weights
     if weights is None or context.is_body:
         return  # what is outside of the body uses bytes too
@@ -182,8 +241,17 @@ def _is_padding(weights: WeightsView, start: int, end: int) -> bool:
     return aligned and end < len(weights) and not any(weights.read(start, end - start))
 
 
+@rule("IR507", "weights-not-finite", WARNING, weights="ones 864, f32 1 nan 1 1 1 1", deep=True)
 def not_finite(context: LintContext) -> Iterator[Report]:
-    """Read every constant of a floating-point type."""
+    """A constant has NaN or infinite elements.
+
+    A single one in a filter makes every output NaN.  Negative infinity is not reported, since
+    masks of attention contain it.
+
+        <layer id="3">
+            <data element_type="f32" shape="1,6,1,1" offset="864" size="24"/>
+        </layer>
+    """
     if context.weights is None:
         return
     for index, layer, const in context.constants():
@@ -219,15 +287,46 @@ def _filters(context: LintContext) -> Iterator[tuple[int, Const, tuple[int, ...]
             yield *found, axes
 
 
+@rule(
+    "IR508",
+    "zero-filter",
+    WARNING,
+    weights="zeros 864, f32 1 1 1 1 1 1",
+    deep=True,
+    types=tuple(OUTPUT_CHANNEL_AXES),
+)
 def zero_filters(context: LintContext) -> Iterator[Report]:
-    """Look for filters without an element other than 0."""
+    """All elements of a convolution's filter are 0.
+
+    The layer gives its bias alone.  The weights were never written, or the offset is wrong.
+
+        <layer id="1">
+            <data element_type="f32" shape="4,6,3,3" offset="0" size="864"/>
+        </layer>
+    """
     for index, _, dead, channels in _dead_channels(context):
         if dead == channels:
             yield Report("all elements of the filter are 0", GraphLocation(layer=index))
 
 
+@rule(
+    "IR509",
+    "zero-output-channels",
+    INFO,
+    weights="ones 36, zeros 828, f32 1 1 1 1 1 1",
+    deep=True,
+    types=tuple(OUTPUT_CHANNEL_AXES),
+)
 def zero_output_channels(context: LintContext) -> Iterator[Report]:
-    """Look for output channels of filters without an element other than 0."""
+    """Some output channels of a convolution's filter are all 0.
+
+    The channels have the same value everywhere, and could be removed.  Pruning leaves such
+    channels, and so do activations that never let them learn.
+
+        <layer id="1">
+            <data element_type="f32" shape="4,6,3,3" offset="0" size="864"/>
+        </layer>
+    """
     for index, first, dead, channels in _dead_channels(context):
         if dead < channels:
             yield Report(
@@ -255,202 +354,20 @@ def _dead_channels(context: LintContext) -> Iterator[tuple[int, int, int, int]]:
             yield index, dead[0], len(dead), math.prod(shape[axis] for axis in axes)
 
 
+@rule(
+    "IR510",
+    "saturated-weights",
+    WARNING,
+    weights="ones 888, f16 65504, zeros 430",
+    deep=True,
+    types=tuple(WEIGHTS),
+)
 def saturated_weights(context: LintContext) -> Iterator[Report]:
-    """Look for weights of f16 that are the largest finite number."""
-    seen: set[int] = set()
-    layers = context.graph.layers
-    for kind, ports in WEIGHTS.items():
-        for index, port in [(i, p) for i, _ in context.layers(kind) for p in ports]:
-            found = constant_before(context, index, port, ("Convert", "Reshape", "Transpose"))
-            if found is None or found[0] in seen or not is_readable(context, found[1]):
-                continue
-            at, const = found
-            seen.add(at)
-            if str(const.element_type) != "f16" or context.weights is None:
-                continue
-            count, first = count_saturated(const, context.weights)
-            if count:
-                yield Report(
-                    f"{layers[at].name!r} has {count} elements of 65504 or -65504, the bounds of "
-                    f"f16, the first at index {first}",
-                    GraphLocation(layer=at),
-                    actual=count,
-                )
+    """Weights of f16 are at the bounds of that type, 65504 and -65504.
 
+    They were larger before the model was saved as f16, and the result is wrong wherever they
+    matter.  Masks, which are added and not multiplied, are not looked at.
 
-RULES = (
-    Rule(
-        "IR501",
-        "weights-missing",
-        ERROR,
-        """The model has constants, but their .bin is missing.
-
-        The .xml names offsets in the .bin, which is expected beside it under the same name.
-        """,
-        fails="""
-        <layer id="3">
-            <data element_type="f32" shape="1,6,1,1" offset="864" size="24"/>
-        </layer>
-        """,
-        weights="none",
-        library_rules=("weights-missing",),
-    ),
-    Rule(
-        "IR502",
-        "constant-past-end",
-        ERROR,
-        """A constant ends after the end of the .bin.
-
-        The .bin belongs to another .xml, or is truncated.
-        """,
-        fails="""
-        <layer id="3">
-            <data element_type="f32" shape="1,6,1,1" offset="900" size="24"/>
-        </layer>
-        """,
-        library_rules=("const-past-end",),
-        when="has_untidy_constants",
-        check=past_the_end,
-        present=left_to_the_check,
-    ),
-    Rule(
-        "IR503",
-        "constant-size",
-        ERROR,
-        """The size of a constant does not match its shape and type.
-
-        Size, shape or type is wrong, so wrong bytes are read.  OpenVINO refuses a size that is
-        too small and accepts one that is too large.
-        """,
-        fails="""
-        <layer id="3">
-            <data element_type="f32" shape="1,6,1,1" offset="864" size="12"/>
-        </layer>
-        """,
-        library_rules=("const-size",),
-        when="has_untidy_constants",
-        fix="writes the size where the declared dims confirm shape and type",
-        check=wrong_sizes,
-        present=left_to_the_check,
-    ),
-    Rule(
-        "IR504",
-        "overlapping-constants",
-        ERROR,
-        """Two constants share some bytes of the .bin, but not all.
-
-        OpenVINO stores equal constants once, so two constants may have the same range.  Ranges
-        that overlap in part have a wrong offset.
-        """,
-        fails="""
-        <layer id="3">
-            <data element_type="f32" shape="1,6,1,1" offset="860" size="24"/>
-        </layer>
-        """,
-        when="has_untidy_constants",
-        check=partial_overlaps,
-    ),
-    Rule(
-        "IR505",
-        "misaligned-constant",
-        INFO,
-        """The offset of a constant is not a multiple of its element's size.
-
-        OpenVINO writes such files itself.  Readers that map the file have to copy, and on some
-        machines they fail.
-        """,
-        fails="""
-        <layer id="3">
-            <data element_type="f32" shape="1,6,1,1" offset="865" size="24"/>
-        </layer>
-        """,
-        weights="ones 889",
-        when="misaligned_constants",
-        check=offsets_between_elements,
-    ),
-    Rule(
-        "IR506",
-        "unused-weights",
-        WARNING,
-        """No constant uses some bytes of the .bin.
-
-        The .bin belongs to another .xml, an offset is wrong, or the file is larger than it
-        needs to be.
-        """,
-        fails="""
-        <layer id="3">
-            <data element_type="f32" shape="1,6,1,1" offset="864" size="24"/>
-        </layer>
-        """,
-        weights="ones 900",
-        when="has_untidy_constants",
-        check=unused_bytes,
-    ),
-    Rule(
-        "IR507",
-        "weights-not-finite",
-        WARNING,
-        """A constant has NaN or infinite elements.
-
-        A single one in a filter makes every output NaN.  Negative infinity is not reported, since
-        masks of attention contain it.
-        """,
-        fails="""
-        <layer id="3">
-            <data element_type="f32" shape="1,6,1,1" offset="864" size="24"/>
-        </layer>
-        """,
-        weights="ones 864, f32 1 nan 1 1 1 1",
-        deep=True,
-        check=not_finite,
-    ),
-    Rule(
-        "IR508",
-        "zero-filter",
-        WARNING,
-        """All elements of a convolution's filter are 0.
-
-        The layer gives its bias alone.  The weights were never written, or the offset is wrong.
-        """,
-        fails="""
-        <layer id="1">
-            <data element_type="f32" shape="4,6,3,3" offset="0" size="864"/>
-        </layer>
-        """,
-        weights="zeros 864, f32 1 1 1 1 1 1",
-        deep=True,
-        types=tuple(OUTPUT_CHANNEL_AXES),
-        check=zero_filters,
-    ),
-    Rule(
-        "IR509",
-        "zero-output-channels",
-        INFO,
-        """Some output channels of a convolution's filter are all 0.
-
-        The channels have the same value everywhere, and could be removed.  Pruning leaves such
-        channels, and so do activations that never let them learn.
-        """,
-        fails="""
-        <layer id="1">
-            <data element_type="f32" shape="4,6,3,3" offset="0" size="864"/>
-        </layer>
-        """,
-        weights="ones 36, zeros 828, f32 1 1 1 1 1 1",
-        deep=True,
-        types=tuple(OUTPUT_CHANNEL_AXES),
-        check=zero_output_channels,
-    ),
-    Rule(
-        "IR510",
-        "saturated-weights",
-        WARNING,
-        """Weights of f16 are at the bounds of that type, 65504 and -65504.
-
-        They were larger before the model was saved as f16, and the result is wrong wherever they
-        matter.  Masks, which are added and not multiplied, are not looked at.
-        """,
-        fails="""
         <layer id="7" name="half" type="Const" version="opset1">
             <data element_type="f16" shape="4,6,3,3" offset="888" size="432"/>
             <output>
@@ -472,10 +389,35 @@ RULES = (
         </layer>
         <edge from-layer="7" from-port="0" to-layer="8" to-port="0"/>
         <edge from-layer="8" from-port="1" to-layer="2" to-port="1"/>
-        """,
-        weights="ones 888, f16 65504, zeros 430",
-        deep=True,
-        types=tuple(WEIGHTS),
-        check=saturated_weights,
-    ),
-)
+    """
+    seen: set[int] = set()
+    layers = context.graph.layers
+    for kind, ports in WEIGHTS.items():
+        for index, port in [(i, p) for i, _ in context.layers(kind) for p in ports]:
+            found = constant_before(context, index, port, ("Convert", "Reshape", "Transpose"))
+            if found is None or found[0] in seen or not is_readable(context, found[1]):
+                continue
+            at, const = found
+            seen.add(at)
+            if str(const.element_type) != "f16" or context.weights is None:
+                continue
+            count, first = count_saturated(const, context.weights)
+            if count:
+                yield Report(
+                    f"{layers[at].name!r} has {count} elements of 65504 or -65504, the bounds of "
+                    f"f16, the first at index {first}",
+                    GraphLocation(layer=at),
+                    actual=count,
+                )
+
+
+@rule("IR501", "weights-missing", ERROR, weights="none", library_rules=("weights-missing",))
+def weights_missing() -> None:
+    """The model has constants, but their .bin is missing.
+
+    The .xml names offsets in the .bin, which is expected beside it under the same name.
+
+        <layer id="3">
+            <data element_type="f32" shape="1,6,1,1" offset="864" size="24"/>
+        </layer>
+    """
