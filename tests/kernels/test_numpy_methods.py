@@ -29,6 +29,9 @@ def problem(kernel, stride, channels_in, channels_out, groups=1, dilation=1, axe
         # few output channels: there is little to add, and taps make the GEMM higher
         (problem(9, 4, 56, 1), "float32", False, "gemm_col2im"),
         (problem(4, 2, 128, 3), "float16", False, "gemm_col2im"),
+        # so many input channels that im2col's zeros around the data cost more than adding
+        (problem(4, 2, 1024, 512), "float32", False, "gemm_col2im"),
+        (problem(4, 2, 64, 32, axes=3), "float32", False, "im2col"),
         # few input channels: there is little to copy
         (problem(3, 1, 16, 64), "float32", False, "im2col"),
         (problem(4, 2, 1, 1, groups=256), "float32", False, "im2col"),
@@ -121,6 +124,30 @@ def test_random_layers(draw_case, method, axes, seed, threads):
     finally:
         kernels.set_threads(None)
     case.check(actual)
+
+
+@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("scratch", [40_000, 64 << 20])
+def test_images_do_not_depend_on_their_batch(method, scratch):
+    """Several images are one job, and tiles of other output channels share a panel."""
+    rng = np.random.default_rng(0)
+    data = rng.standard_normal((7, 2 * 40, 9, 6), dtype=np.float32)
+    kernel = Deconvolution(
+        rng.standard_normal((2 * 40, 70, 4, 3), dtype=np.float32),
+        strides=(2, 2),
+        dilations=(1, 1),
+        groups=2,
+        path=method,
+        scratch_bytes=scratch,
+    )
+    where = (1, 0), (18, 13)
+    alone = np.concatenate([kernel.run(data[i : i + 1], *where) for i in range(len(data))])
+    for threads in (1, 2, 5):
+        kernels.set_threads(threads)
+        try:
+            np.testing.assert_array_equal(kernel.run(data, *where), alone)
+        finally:
+            kernels.set_threads(None)
 
 
 @pytest.mark.parametrize("path", ["auto", *METHODS])

@@ -16,15 +16,14 @@ from __future__ import annotations
 import functools
 import itertools
 import math
-from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from deconv_ir.kernels.activation import Activation
 from deconv_ir.kernels.numpy.subconvolution import AxisSpan
-from deconv_ir.kernels.numpy.tile import Tile, choose_tiles
-from deconv_ir.kernels.numpy.tiled import Scratchpad, TiledKernel, Tiling, leaves_holes
+from deconv_ir.kernels.numpy.tile import Extents, Tile
+from deconv_ir.kernels.numpy.tiled import Part, Scratchpad, TiledKernel
 from deconv_ir.kernels.problem import Problem, pick
 from deconv_ir.kernels.products import multiply_stacks
 
@@ -35,9 +34,8 @@ __all__ = ["GemmCol2im"]
 
 
 class _Distance(NamedTuple):
-    """The taps of one distance: their first row, how many phases they reach, an axis each."""
+    """The taps of one distance: their first row, and how many phases they reach, an axis each."""
 
-    shift: tuple[int, ...]
     first: int
     phases: tuple[int, ...]
 
@@ -55,24 +53,26 @@ class GemmCol2im(TiledKernel):
     ) -> None:
         super().__init__(problem, weights, bias, activation)
         per_axis = [
-            [range(k, min(k + s, extent)) for k in range(0, extent, s)]
+            [slice(k, min(k + s, extent)) for k in range(0, extent, s)]
             for extent, s in zip(problem.kernel, problem.strides, strict=True)
         ]
         self.distances: list[_Distance] = []
         columns: list[Array] = []
         rows = 0
-        for taps in itertools.product(*(enumerate(axis) for axis in per_axis)):
-            part = pick(weights, ..., *(slice(k.start, k.stop) for _, k in taps))
-            shift = tuple(j * d for (j, _), d in zip(taps, problem.dilations, strict=True))
-            self.distances.append(_Distance(shift, rows, part.shape[3:]))
+        for taps in itertools.product(*per_axis):
+            part = pick(weights, ..., *taps)
+            self.distances.append(_Distance(rows, part.shape[3:]))
             columns.append(part.reshape(*part.shape[:3], math.prod(part.shape[3:])))
             rows += columns[-1].shape[3]
-        self.taps, self.reach = rows, self.distances[-1].shift
+        self.shifts = [
+            tuple(j * d for j in range(len(axis)))
+            for axis, d in zip(per_axis, problem.dilations, strict=True)
+        ]
+        self.taps, self.reach = rows, [shifts[-1] for shifts in self.shifts]
         self.phases = tuple(tuple(range(n)) for n in self.distances[0].phases)
         by_tap = np.concatenate(columns, axis=3).transpose(0, 2, 3, 1)
         shape = (problem.groups, problem.channels_out * rows, problem.channels_in)
         self.packed = np.ascontiguousarray(by_tap, self.accumulator).reshape(shape)
-        self._tiling = functools.lru_cache(maxsize=64)(self._choose_tiles)
 
     @staticmethod
     def fits(problem: Problem) -> bool:
@@ -85,82 +85,59 @@ class GemmCol2im(TiledKernel):
         """Bytes of the packed filter."""
         return self.packed.nbytes
 
-    def tiling(self, axes: tuple[AxisSpan, ...], bound: int) -> Tiling:
-        """Choose the tiles of one image."""
-        return self._tiling(axes, bound)
-
-    def _choose_tiles(self, axes: tuple[AxisSpan, ...], bound: int) -> Tiling:
-        problem = self.problem
-        ranges, covered = [], []
-        for axis, phases, reach in zip(axes, self.phases, self.reach, strict=True):
-            ends = axis.seen(phases, 0, axis.data + reach if axis.data else 0)
-            ranges.append(ends)
-            covered.append(axis.covered(phases, *ends))
-        scratch = functools.partial(self._scratch, axes)
-        work = problem.channels_in * problem.taps
-        tiles = choose_tiles(problem.groups, problem.channels_out, ranges, scratch, work, bound)
-        jobs = [(0, tile) for tile in tiles]
-        most, pad = (
-            max((count(axes, *tile.extents) for tile in tiles), default=0)
-            for count in (self._scratch, self._pad)
+    def parts(self, axes: tuple[AxisSpan, ...]) -> list[Part]:
+        """Return all sub-convolutions as one part."""
+        ranges = tuple(
+            axis.seen(phases, 0, axis.data + reach if axis.data else 0)
+            for axis, phases, reach in zip(axes, self.phases, self.reach, strict=True)
         )
-        return Tiling(jobs, most, pad, leaves_holes(axes, covered))
+        return [Part(self.phases, ranges, self.problem.channels_in * self.problem.taps)]
 
-    def _sums(self, groups: int, outs: int, size: Sequence[int]) -> int:
-        return groups * outs * math.prod(map(len, self.phases)) * math.prod(size)
-
-    def _pad(self, axes: tuple[AxisSpan, ...], groups: int, outs: int, size: Sequence[int]) -> int:
-        """Return the bytes that a tile takes of the scratchpad, if it copies its data."""
-        extents = (
+    def tile_bytes(
+        self, part: int, axes: tuple[AxisSpan, ...], extents: Extents, sums: int
+    ) -> tuple[int, int]:
+        """Return the bytes of data, which may be copied, of products and of sums."""
+        groups, outs, size = extents
+        inputs = groups * math.prod(
             min(axis.data, n + reach) for axis, n, reach in zip(axes, size, self.reach, strict=True)
         )
-        columns = groups * math.prod(extents) * (self.problem.channels_in + outs * self.taps)
-        return (columns + self._sums(groups, outs, size)) * self.accumulator.itemsize + 256
-
-    def _scratch(
-        self, axes: tuple[AxisSpan, ...], groups: int, outs: int, size: Sequence[int]
-    ) -> int:
-        """Return the bytes that a tile takes."""
-        epilogue = self.epilogue_bytes(self._sums(groups, outs, size))
-        return self._pad(axes, groups, outs, size) + epilogue
+        elements = inputs * (self.problem.channels_in + outs * self.taps) + sums
+        return elements * self.accumulator.itemsize, 0
 
     def compute(
         self,
         part: int,
         tile: Tile,
         data: Array,
-        write: Callable[[tuple[tuple[int, ...], ...], Array], None],
         axes: tuple[AxisSpan, ...],
         scratchpad: Scratchpad,
-    ) -> None:
-        """Compute one tile of one image."""
+    ) -> Array:
+        """Return the sums of one tile."""
         groups, outs, size = tile.extents
         low = [max(0, b - reach) for b, reach in zip(tile.begin, self.reach, strict=True)]
         high = [max(b, min(a.data, e)) for b, a, e in zip(low, axes, tile.end, strict=True)]
         extents = tuple(e - b for b, e in zip(low, high, strict=True))
         near = (slice(b, e) for b, e in zip(low, high, strict=True))
-        matrix = self._matrix(data[(tile.groups, slice(None), *near)], scratchpad)
+        matrix = self._matrix(pick(data[:, tile.groups], ..., *near), scratchpad)
         rows = slice(tile.outs.start * self.taps, tile.outs.stop * self.taps)
-        columns = scratchpad.take((groups, outs * self.taps, matrix.shape[-1]), self.accumulator)
-        multiply_stacks(self.packed[tile.groups, rows], matrix, columns)
-        by_tap = columns.reshape(groups, outs, self.taps, *extents)
+        stack = (len(data), groups, outs)
+        shape = (*stack[:2], outs * self.taps, matrix.shape[-1])
+        products = scratchpad.take(shape, self.accumulator)
+        multiply_stacks(self.packed[tile.groups, rows], matrix, products)
+        by_tap = products.reshape(*stack, self.taps, *extents)
         counts = tuple(map(len, self.phases))
         if len(self.distances) == 1 and extents == size:
-            write(self.phases, by_tap.reshape(groups, outs, *counts, *extents))
-            return
-        sums = scratchpad.take((groups, outs, *counts, *size), self.accumulator)
-        for distance in self.distances:
-            here, there = [], []
-            for shift, begin, end, b, e in zip(
-                distance.shift, tile.begin, tile.end, low, high, strict=True
-            ):
-                first = max(begin, b + shift)
-                last = max(first, min(end, e + shift))
-                here.append(slice(first - begin, last - begin))
-                there.append(slice(first - shift - b, last - shift - b))
+            return by_tap.reshape(*stack, *counts, *extents)
+        sums = scratchpad.take((*stack, *counts, *size), self.accumulator)
+        overlaps = [
+            _overlaps(*axis)
+            for axis in zip(self.shifts, tile.begin, tile.end, low, high, strict=True)
+        ]
+        for distance, overlap in zip(self.distances, itertools.product(*overlaps), strict=True):
             rows = slice(distance.first, distance.first + math.prod(distance.phases))
-            column = by_tap[:, :, rows].reshape(groups, outs, *distance.phases, *extents)
-            source = pick(column, ..., *there)
+            column = by_tap[:, :, :, rows].reshape(*stack, *distance.phases, *extents)
+            source = pick(column, ..., *(there for _, there in overlap))
+            here = (here for here, _ in overlap)
             target = pick(sums, ..., *map(slice, distance.phases), *here)
             if distance.first:
                 target += source
@@ -169,19 +146,34 @@ class GemmCol2im(TiledKernel):
                 if source.size < sums.size:
                     sums[...] = 0
                 target[...] = source
-        write(self.phases, sums)
+        return sums
 
     def _matrix(self, data: Array, scratchpad: Scratchpad) -> Array:
-        """Return ``[group, in, *x]`` as ``[group, in, x]``, in place where the BLAS can read it."""
-        shape = (*data.shape[:2], math.prod(data.shape[2:]))
+        """Return ``[N, group, in, *x]`` as ``[N, group, in, x]``, a view if the BLAS takes it."""
+        shape = (*data.shape[:3], math.prod(data.shape[3:]))
         expected = data.itemsize
         plain = data.dtype == self.accumulator
-        for extent, stride in zip(data.shape[:1:-1], data.strides[:1:-1], strict=True):
+        for extent, stride in zip(data.shape[:2:-1], data.strides[:2:-1], strict=True):
             plain &= extent == 1 or stride == expected
             expected *= extent
         # The BLAS wants rows that do not overlap.
-        if plain and data.strides[1] >= expected:
+        if plain and data.strides[2] >= expected:
             return data.reshape(shape)
         copy = scratchpad.take(data.shape, self.accumulator)
         copy[...] = data
         return copy.reshape(shape)
+
+
+@functools.lru_cache(maxsize=4096)
+def _overlaps(
+    shifts: tuple[int, ...], begin: int, end: int, low: int, high: int
+) -> list[tuple[slice, slice]]:
+    """Return, shift by shift, the positions of a tile that some input reaches, and that input."""
+    overlaps = []
+    for shift in shifts:
+        first = max(begin, low + shift)
+        last = max(first, min(end, high + shift))
+        overlaps.append(
+            (slice(first - begin, last - begin), slice(first - shift - low, last - shift - low))
+        )
+    return overlaps

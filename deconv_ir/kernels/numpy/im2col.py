@@ -15,17 +15,22 @@ from __future__ import annotations
 import functools
 import itertools
 import math
-from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from deconv_ir.kernels.activation import Activation
 from deconv_ir.kernels.numpy.integer import IntegerGemm
-from deconv_ir.kernels.numpy.subconvolution import AxisSpan, SubConvolutions, sub_convolutions
-from deconv_ir.kernels.numpy.tile import Tile, choose_tiles
-from deconv_ir.kernels.numpy.tiled import Scratchpad, TiledKernel, Tiling, leaves_holes
-from deconv_ir.kernels.problem import Problem
+from deconv_ir.kernels.numpy.subconvolution import (
+    AxisSpan,
+    SubAxis,
+    SubConvolutions,
+    sub_convolutions,
+)
+from deconv_ir.kernels.numpy.tile import Extents, Tile
+from deconv_ir.kernels.numpy.tiled import Part, Scratchpad, TiledKernel
+from deconv_ir.kernels.problem import Problem, pick
 from deconv_ir.kernels.products import multiply_stacks
 
 if TYPE_CHECKING:
@@ -34,6 +39,7 @@ if TYPE_CHECKING:
 __all__ = ["Im2col"]
 
 _Index = tuple[slice, ...]
+_Windows = list[tuple[slice, slice]]
 
 
 class Im2col(TiledKernel):
@@ -45,16 +51,15 @@ class Im2col(TiledKernel):
         self, problem: Problem, weights: Array, bias: Array | None, activation: Activation
     ) -> None:
         super().__init__(problem, weights, bias, activation)
-        self.parts = sub_convolutions(problem)
+        self.sub_convolutions = sub_convolutions(problem)
         self.integers: IntegerGemm | None = None
         if self.element.kind in "iu":
-            depth = problem.channels_in * max((part.taps for part in self.parts), default=0)
-            self.integers = IntegerGemm.of(self.element, depth)
+            taps = max((part.taps for part in self.sub_convolutions), default=0)
+            self.integers = IntegerGemm.of(self.element, problem.channels_in * taps)
             self.finite = True
         else:
             self.finite = bool(np.isfinite(weights).all())
-        self.packed = [self._pack(weights, part) for part in self.parts]
-        self._tiling = functools.lru_cache(maxsize=64)(self._choose_tiles)
+        self.packed = [self._pack(weights, part) for part in self.sub_convolutions]
 
     def _pack(self, weights: Array, part: SubConvolutions) -> Array:
         """Return ``[group, out and phase, tap and in]``; of integers ``[limb, ...]``."""
@@ -76,144 +81,128 @@ class Im2col(TiledKernel):
         """Bytes of the packed filter."""
         return sum(matrix.nbytes for matrix in self.packed)
 
-    def tiling(self, axes: tuple[AxisSpan, ...], bound: int) -> Tiling:
-        """Choose the tiles of one image."""
-        return self._tiling(axes, bound)
+    def parts(self, axes: tuple[AxisSpan, ...]) -> list[Part]:
+        """Return the sub-convolutions; those that read the same inputs share a panel."""
+        return [
+            Part(
+                tuple(axis.phases for axis in sub.axes),
+                tuple(span.reached(axis) for span, axis in zip(axes, sub.axes, strict=True)),
+                self.problem.channels_in * sub.taps * sub.number,
+            )
+            for sub in self.sub_convolutions
+        ]
 
-    def _choose_tiles(self, axes: tuple[AxisSpan, ...], bound: int) -> Tiling:
-        problem, jobs, most, pad = self.problem, [], 0, 0
-        per_axis: list[dict[tuple[int, ...], int]] = [{} for _ in axes]
-        for number, part in enumerate(self.parts):
-            ranges = [a.reached(sub) for a, sub in zip(axes, part.axes, strict=True)]
-            for covered, a, sub, ends in zip(per_axis, axes, part.axes, ranges, strict=True):
-                covered[sub.phases] = a.covered(sub.phases, *ends)
-            scratch = functools.partial(self._scratch, part)
-            work = problem.channels_in * part.taps * part.number
-            for tile in choose_tiles(
-                problem.groups, problem.channels_out, ranges, scratch, work, bound
-            ):
-                jobs.append((number, tile))
-                most = max(most, scratch(*tile.extents))
-                pad = max(pad, self._pad(part, *tile.extents))
-        return Tiling(jobs, most, pad, leaves_holes(axes, [sum(c.values()) for c in per_axis]))
-
-    def _elements(
-        self, part: SubConvolutions, groups: int, outs: int, size: Sequence[int]
+    def tile_bytes(
+        self, part: int, axes: tuple[AxisSpan, ...], extents: Extents, sums: int
     ) -> tuple[int, int]:
-        """Return the elements of data that are gathered, and of sums."""
-        positions = groups * math.prod(size)
-        taps = part.taps if self.finite else 1
-        return self.problem.channels_in * taps * positions, outs * part.number * positions
-
-    def _pad(self, part: SubConvolutions, groups: int, outs: int, size: Sequence[int]) -> int:
-        """Return the bytes that a tile takes of the scratchpad."""
-        data, sums = self._elements(part, groups, outs, size)
+        """Return the bytes of panel and sums; of integers the operands are beside them."""
+        groups, _, size = extents
+        taps = self.sub_convolutions[part].taps if self.finite else 1
+        data = groups * self.problem.channels_in * taps * math.prod(size)
         if self.integers is not None:
-            return data * self.element.itemsize + sums * self.accumulator.itemsize + 256
-        return (data + sums * (1 if self.finite else 2)) * self.accumulator.itemsize + 256
-
-    def _scratch(self, part: SubConvolutions, groups: int, outs: int, size: Sequence[int]) -> int:
-        """Return the bytes that a tile takes."""
-        data, sums = self._elements(part, groups, outs, size)
-        total = self._pad(part, groups, outs, size) + self.epilogue_bytes(sums)
-        if self.integers is not None:
-            total += data * self.integers.data_bytes + sums * self.integers.product_bytes
-        return total
+            beside = data * self.integers.data_bytes + sums * self.integers.product_bytes
+            return data * self.element.itemsize + sums * self.accumulator.itemsize, beside
+        return (data + sums * (1 if self.finite else 2)) * self.accumulator.itemsize, 0
 
     def compute(
         self,
         part: int,
         tile: Tile,
         data: Array,
-        write: Callable[[tuple[tuple[int, ...], ...], Array], None],
-        axes: tuple[AxisSpan, ...],
-        scratchpad: Scratchpad,
-    ) -> None:
-        """Compute one tile of one image."""
-        sub, (groups, outs, size) = self.parts[part], tile.extents
-        positions = math.prod(size)
-        rows = slice(tile.outs.start * sub.number, tile.outs.stop * sub.number)
-        filters = self.packed[part][..., tile.groups, rows, :]
-        sums = scratchpad.take((groups, outs * sub.number, positions), self.accumulator)
-        if self.finite:
-            panel = self._gather(sub, tile, data[tile.groups], axes, scratchpad)
-            if self.integers is not None:
-                self.integers.multiply(filters, self.integers.operands(panel), sums)
-            else:
-                multiply_stacks(filters, panel, sums)
-        else:
-            self._sum_tap_by_tap(sub, tile, data[tile.groups], axes, scratchpad, filters, sums)
-        phases = tuple(axis.phases for axis in sub.axes)
-        write(phases, sums.reshape(groups, outs, *map(len, phases), *size))
-
-    def _gather(
-        self,
-        sub: SubConvolutions,
-        tile: Tile,
-        data: Array,
         axes: tuple[AxisSpan, ...],
         scratchpad: Scratchpad,
     ) -> Array:
-        """Copy the data of all taps, ``[group, tap and in, u]``; zero where there are none."""
+        """Return the sums of one tile."""
+        sub, (groups, outs, size) = self.sub_convolutions[part], tile.extents
+        data = data[:, tile.groups]
+        windows = [
+            _windows(*axis) for axis in zip(axes, sub.axes, tile.begin, tile.end, strict=True)
+        ]
+        panel = None
+        if self.finite:
+            panel = self._gather(windows, size, data, scratchpad)
+        rows = slice(tile.outs.start * sub.number, tile.outs.stop * sub.number)
+        filters = self.packed[part][..., tile.groups, rows, :]
+        shape = (len(data), groups, outs * sub.number, math.prod(size))
+        sums = scratchpad.take(shape, self.accumulator)
+        if panel is None:
+            self._sum_tap_by_tap(windows, size, data, scratchpad, filters, sums)
+        elif self.integers is not None:
+            self.integers.multiply(filters, self.integers.operands(panel), sums)
+        else:
+            multiply_stacks(filters, panel, sums)
+        phases = (len(axis.phases) for axis in sub.axes)
+        return sums.reshape(len(data), groups, outs, *phases, *size)
+
+    def _gather(
+        self, windows: list[_Windows], size: tuple[int, ...], data: Array, scratchpad: Scratchpad
+    ) -> Array:
+        """Copy the data of all taps, ``[N, group, tap and in, u]``; zero where there are none."""
         dtype = self.accumulator if self.integers is None else self.element
-        groups, depth, taps = len(data), self.problem.channels_in, sub.taps
-        panel = scratchpad.take((groups, taps, depth, *tile.size), dtype)
-        for tap, (here, there) in enumerate(_windows(sub, tile, axes)):
-            target = panel[:, tap]
-            for axis, (inside, size) in enumerate(zip(here, tile.size, strict=True)):
-                before = (slice(None),) * (2 + axis)
+        stack, depth, taps = data.shape[:2], data.shape[2], [len(axis) for axis in windows]
+        panel = scratchpad.take((*stack, *taps, depth, *size), dtype)
+        matrix = panel.reshape(*stack, math.prod(taps) * depth, math.prod(size))
+        if scratchpad.unchanged:
+            return matrix
+        every: tuple[Any, ...] = (slice(None),)
+        for axis, (of_axis, extent) in enumerate(zip(windows, size, strict=True)):
+            for tap, (inside, _) in enumerate(of_axis):
+                of_tap = (*every * (2 + axis), tap, *every * len(size))
                 if inside.start > 0:
-                    target[(*before, slice(0, inside.start))] = 0
-                if inside.stop < size:
-                    target[(*before, slice(inside.stop, size))] = 0
-            target[(slice(None), slice(None), *here)] = data[(slice(None), slice(None), *there)]
-        return panel.reshape(groups, taps * depth, math.prod(tile.size))
+                    panel[(*of_tap, slice(0, inside.start))] = 0
+                if inside.stop < extent:
+                    panel[(*of_tap, slice(inside.stop, extent))] = 0
+        numbers = itertools.product(*map(range, taps))
+        for tap_numbers, (here, there) in zip(numbers, _by_tap(windows), strict=True):
+            panel[(*every * 2, *tap_numbers, *every, *here)] = pick(data, ..., *there)
+        return matrix
 
     def _sum_tap_by_tap(
         self,
-        sub: SubConvolutions,
-        tile: Tile,
+        windows: list[_Windows],
+        size: tuple[int, ...],
         data: Array,
-        axes: tuple[AxisSpan, ...],
         scratchpad: Scratchpad,
         filters: Array,
         sums: Array,
     ) -> None:
         """Multiply each tap with the data that exist, and with nothing else."""
-        groups, depth = len(data), self.problem.channels_in
-        planes = sums.reshape(groups, -1, *tile.size)
+        stack, depth = data.shape[:2], data.shape[2]
+        planes = sums.reshape(*sums.shape[:3], *size)
         planes[...] = 0
-        data_memory = scratchpad.take((groups * depth * sums.shape[-1],), self.accumulator)
-        sums_memory = scratchpad.take((sums.size,), self.accumulator)
-        for tap, (here, there) in enumerate(_windows(sub, tile, axes)):
-            size = [s.stop - s.start for s in here]
-            positions = math.prod(size)
+        data_memory = scratchpad.take((math.prod(stack) * depth * sums.shape[3],), sums.dtype)
+        sums_memory = scratchpad.take((sums.size,), sums.dtype)
+        for tap, (here, there) in enumerate(_by_tap(windows)):
+            extents = [s.stop - s.start for s in here]
+            positions = math.prod(extents)
             if not positions:
                 continue
-            window = data_memory[: groups * depth * positions].reshape(groups, depth, *size)
-            window[...] = data[(slice(None), slice(None), *there)]
-            product = sums_memory[: groups * sums.shape[1] * positions]
-            product = product.reshape(groups, -1, positions)
+            window = data_memory[: math.prod(stack) * depth * positions]
+            window = window.reshape(*stack, depth, *extents)
+            window[...] = pick(data, ..., *there)
+            product = sums_memory[: math.prod(sums.shape[:3]) * positions]
+            product = product.reshape(*sums.shape[:3], positions)
             weights = filters[..., tap * depth : (tap + 1) * depth]
-            multiply_stacks(weights, window.reshape(groups, depth, positions), product)
-            planes[(slice(None), slice(None), *here)] += product.reshape(groups, -1, *size)
+            multiply_stacks(weights, window.reshape(*stack, depth, positions), product)
+            target = pick(planes, ..., *here)
+            target += product.reshape(*sums.shape[:3], *extents)
 
 
-def _windows(
-    sub: SubConvolutions, tile: Tile, axes: tuple[AxisSpan, ...]
-) -> Iterator[tuple[_Index, _Index]]:
-    """Yield, tap by tap, the positions of a tile that have data, and where these are."""
-    per_axis = []
-    for span, axis, begin, end in zip(axes, sub.axes, tile.begin, tile.end, strict=True):
-        windows = []
-        for tap in range(axis.taps):
-            first = axis.stride * begin + axis.start + span.offset + axis.step * tap
-            # The index i of the tile with 0 <= first + stride * i < X.
-            low = min(end - begin, max(0, -(first // axis.stride)))
-            high = max(low, min(end - begin, (span.data - 1 - first) // axis.stride + 1))
-            at = first + axis.stride * low if high > low else 0
-            stop = at + axis.stride * (high - low - 1) + 1 if high > low else 0
-            windows.append((slice(low, high), slice(at, stop, axis.stride)))
-        per_axis.append(windows)
-    for tap_windows in itertools.product(*per_axis):
-        yield tuple(here for here, _ in tap_windows), tuple(there for _, there in tap_windows)
+@functools.lru_cache(maxsize=4096)
+def _windows(span: AxisSpan, axis: SubAxis, begin: int, end: int) -> _Windows:
+    """Return, tap by tap, the positions of a tile that have data, and where these are."""
+    windows = []
+    for tap in range(axis.taps):
+        first = axis.stride * begin + axis.start + span.offset + axis.step * tap
+        # The index i of the tile with 0 <= first + stride * i < X.
+        low = min(end - begin, max(0, -(first // axis.stride)))
+        high = max(low, min(end - begin, (span.data - 1 - first) // axis.stride + 1))
+        at = first + axis.stride * low if high > low else 0
+        stop = at + axis.stride * (high - low - 1) + 1 if high > low else 0
+        windows.append((slice(low, high), slice(at, stop, axis.stride)))
+    return windows
+
+
+def _by_tap(windows: list[_Windows]) -> Iterator[tuple[_Index, _Index]]:
+    for of_tap in itertools.product(*windows):
+        yield tuple(here for here, _ in of_tap), tuple(there for _, there in of_tap)

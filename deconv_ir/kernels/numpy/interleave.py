@@ -11,6 +11,7 @@ import numpy as np
 from deconv_ir.kernels.activation import Activation, ActivationKind
 from deconv_ir.kernels.numpy.subconvolution import AxisSpan
 from deconv_ir.kernels.numpy.tile import Tile
+from deconv_ir.kernels.problem import pick
 
 if TYPE_CHECKING:
     from deconv_ir.ir.dtypes import Array
@@ -47,32 +48,31 @@ class Interleaver(NamedTuple):
         if self.bias is not None:
             dtype = self.bias.dtype
         sums = np.zeros((*self.out.shape[1:3], *(1 for _ in self.spans)), dtype)
-        for image in self.out:
-            self._finish(sums.copy(), slice(None), slice(None), image)
+        self._finish(sums, slice(None), slice(None), self.out)
 
-    def write(self, image: int, tile: Tile, phases: Phases, sums: Array) -> None:
+    def write(self, images: slice, tile: Tile, phases: Phases, sums: Array) -> None:
         """Write the sums of a tile.
 
         Parameters
         ----------
-        image : int
-            Number of the image.
+        images : slice
+            The images.
         tile : Tile
             The tile.
         phases : tuple of tuple of int
             All combinations of these are written.
         sums : ndarray
-            ``[group, out, *phase, *u]``; may be changed.
+            ``[N, group, out, *phase, *u]``; may be changed.
         """
         axes = len(self.spans)
-        # Each position beside its phases: [group, out, u, phase, u, phase, ...].
-        order = [0, 1, *(a for i in range(axes) for a in (2 + axes + i, 2 + i))]
+        # Each position beside its phases: [N, group, out, u, phase, u, phase, ...].
+        order = [0, 1, 2, *(a for i in range(axes) for a in (3 + axes + i, 3 + i))]
         ordered = sums.transpose(order)
-        target = self.out[image, tile.groups, tile.outs]
+        target = self.out[images, tile.groups, tile.outs]
         for pieces in _pieces(self.spans, phases, tile.begin, tile.end):
             index = [s for piece in pieces for s in (piece.positions, piece.phases)]
-            source = ordered[(slice(None), slice(None), *index)]
-            place = target[(slice(None), slice(None), *(piece.outputs for piece in pieces))]
+            source = pick(ordered, ..., *index)
+            place = pick(target, ..., *(piece.outputs for piece in pieces))
             # Splitting axes makes a view, however the output lies in memory.
             self._finish(source, tile.groups, tile.outs, place.reshape(source.shape))
 
@@ -81,7 +81,7 @@ class Interleaver(NamedTuple):
         bias = None
         if self.bias is not None:
             bias = self.bias[groups, outs]
-            bias = bias.reshape(*bias.shape, *(1 for _ in sums.shape[2:]))
+            bias = bias.reshape(*bias.shape, *(1,) * (target.ndim - 3))
         if self.activation.kind is ActivationKind.NONE:
             if bias is None:
                 np.copyto(target, sums, casting="unsafe")

@@ -12,12 +12,13 @@ import math
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-__all__ = ["Tile", "choose_tiles"]
+__all__ = ["COMFORTABLE_BYTES", "Extents", "Tile", "choose_tiles"]
 
-Bytes = Callable[[int, int, Sequence[int]], int]
+Extents = tuple[int, int, Sequence[int]]
+"""How many groups, output channels, and positions u, an axis each."""
 
 # Larger tiles leave the caches.
-_COMFORTABLE_BYTES = 3 << 20
+COMFORTABLE_BYTES = 4 << 20
 # Smaller matrices take the BLAS longer to pack than to multiply.
 _FEWEST_POSITIONS, _FEWEST_CHANNELS = 512, 32
 # Tiles of an image, so that threads can share it, and multiply-adds that are worth a tile.
@@ -56,7 +57,7 @@ def choose_tiles(
     groups: int,
     outs: int,
     ranges: Sequence[tuple[int, int]],
-    scratch: Bytes,
+    scratch: Callable[[int, int, Sequence[int]], int],
     work: int,
     bound: int,
 ) -> list[Tile]:
@@ -78,14 +79,15 @@ def choose_tiles(
     Returns
     -------
     list of Tile
-        None overlaps another; empty where there is no position.
+        None overlaps another; empty where there is no position.  Those of other output
+        channels, which read the same data, follow each other.
     """
     if not outs or any(end <= begin for begin, end in ranges):
         return []
     # Groups, output channels, positions.
     sizes = [groups, outs, *(end - begin for begin, end in ranges)]
     whole = tuple(sizes)
-    bound = min(bound, _COMFORTABLE_BYTES)
+    bound = min(bound, COMFORTABLE_BYTES)
 
     def over() -> bool:
         return scratch(sizes[0], sizes[1], sizes[2:]) > bound
@@ -118,5 +120,5 @@ def choose_tiles(
     ]
     return [
         Tile(slice(*g), slice(*o), tuple(b for b, _ in box), tuple(e for _, e in box))
-        for g, o, *box in itertools.product(*cuts)
+        for g, *box, o in itertools.product(cuts[0], *cuts[2:], cuts[1])
     ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import abc
+import functools
 import math
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -10,9 +11,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from deconv_ir.kernels.activation import Activation, ActivationKind
-from deconv_ir.kernels.numpy.interleave import Interleaver
+from deconv_ir.kernels.numpy.interleave import Interleaver, Phases
 from deconv_ir.kernels.numpy.subconvolution import AxisSpan, spans
-from deconv_ir.kernels.numpy.tile import Tile
+from deconv_ir.kernels.numpy.tile import COMFORTABLE_BYTES, Extents, Tile, choose_tiles
 from deconv_ir.kernels.problem import Problem, accumulator_of
 from deconv_ir.kernels.runtime.parallel import run_jobs, single_threaded_blas
 from deconv_ir.kernels.runtime.threads import get_threads
@@ -20,28 +21,65 @@ from deconv_ir.kernels.runtime.threads import get_threads
 if TYPE_CHECKING:
     from deconv_ir.ir.dtypes import Array
 
-__all__ = ["Scratchpad", "TiledKernel", "Tiling", "leaves_holes"]
+__all__ = ["Part", "Scratchpad", "TiledKernel"]
+
+# Images are computed in one call of NumPy where this many calls are left for each thread.
+_JOBS_OF_A_THREAD = 2
 
 
 class Scratchpad:
-    """The memory of one thread, handed out anew for every tile."""
+    """The memory of one thread, handed out anew for every tile.
+
+    Attributes
+    ----------
+    unchanged : bool
+        Whether the first array still has the data that this tile reads.
+    """
 
     def __init__(self, size: int) -> None:
         self._memory = np.empty(size, np.uint8)
         self._used = 0
+        self._read: object = None
+        self.unchanged = False
 
-    def clear(self) -> None:
-        """Take back all that was handed out."""
+    def begin(self, read: object) -> None:
+        """Take back all that was handed out, for a tile that reads these data."""
         self._used = 0
+        self.unchanged = read == self._read
+        self._read = read
 
     def take(self, shape: Sequence[int], dtype: np.dtype[Any]) -> Array:
-        """Return an uninitialised array; beyond the planned size, new memory."""
+        """Return an uninitialised array."""
         size = math.prod(shape) * dtype.itemsize
         begin = self._used
-        if begin + size > len(self._memory):
-            return np.empty(shape, dtype)
         self._used += -(-size // 64) * 64
         return self._memory[begin : begin + size].view(dtype).reshape(shape)
+
+
+class Part(NamedTuple):
+    """Sub-convolutions that are computed together.
+
+    Attributes
+    ----------
+    phases : tuple of tuple of int
+        An axis each; all combinations of them.
+    ranges : tuple of (int, int)
+        Positions u that are written, an axis each.
+    work : int
+        Multiply-adds of one output channel of one position.
+    """
+
+    phases: Phases
+    ranges: tuple[tuple[int, int], ...]
+    work: int
+
+
+class Job(NamedTuple):
+    """A tile of a part: the part's number and phases, and the tile."""
+
+    part: int
+    phases: Phases
+    tile: Tile
 
 
 class Tiling(NamedTuple):
@@ -49,8 +87,8 @@ class Tiling(NamedTuple):
 
     Attributes
     ----------
-    jobs : list of (int, Tile)
-        What is computed at a time: the number of some sub-convolutions, and a tile of them.
+    jobs : list of Job
+        The tiles of all parts.
     scratch_bytes : int
         What one job takes.
     pad_bytes : int
@@ -59,7 +97,7 @@ class Tiling(NamedTuple):
         Whether there are outputs that no job writes.
     """
 
-    jobs: list[tuple[int, Tile]]
+    jobs: list[Job]
     scratch_bytes: int
     pad_bytes: int
     holes: bool
@@ -91,6 +129,7 @@ class TiledKernel(abc.ABC):
         self.bias = None
         if bias is not None:
             self.bias = bias.astype(self.accumulator).reshape(problem.groups, problem.channels_out)
+        self._tiling = functools.lru_cache(maxsize=64)(self._choose_tiles)
 
     @property
     @abc.abstractmethod
@@ -98,8 +137,17 @@ class TiledKernel(abc.ABC):
         """Bytes of the packed filter."""
 
     @abc.abstractmethod
-    def tiling(self, axes: tuple[AxisSpan, ...], bound: int) -> Tiling:
-        """Choose the tiles of one image."""
+    def parts(self, axes: tuple[AxisSpan, ...]) -> list[Part]:
+        """Return the sub-convolutions, those that are computed together in one part."""
+
+    @abc.abstractmethod
+    def tile_bytes(
+        self, part: int, axes: tuple[AxisSpan, ...], extents: Extents, sums: int
+    ) -> tuple[int, int]:
+        """Return what a tile takes of the scratchpad, and of memory beside it.
+
+        The bytes of the epilogue are not among them; `sums` are the tile's elements.
+        """
 
     @abc.abstractmethod
     def compute(
@@ -107,29 +155,58 @@ class TiledKernel(abc.ABC):
         part: int,
         tile: Tile,
         data: Array,
-        write: Callable[[tuple[tuple[int, ...], ...], Array], None],
         axes: tuple[AxisSpan, ...],
         scratchpad: Scratchpad,
-    ) -> None:
-        """Compute one tile of one image, ``[groups, in, *X]``."""
+    ) -> Array:
+        """Return the sums of a tile of some images, ``[N, group, out, *phase, *u]``.
 
-    def epilogue_bytes(self, elements: int) -> int:
-        """Return what bias and activation take beside the sums of a tile."""
-        if self.activation.kind is ActivationKind.NONE:
-            return 0
-        return 3 * elements * self.accumulator.itemsize
+        The data are ``[N, groups, in, *X]``.
+        """
 
-    def _spans(
-        self, data: Sequence[int], pads: tuple[int, ...], output: Sequence[int]
-    ) -> tuple[AxisSpan, ...]:
-        return spans(self.problem, tuple(data), pads, tuple(output))
+    def _choose_tiles(self, axes: tuple[AxisSpan, ...], bound: int) -> Tiling:
+        """Cut one image into jobs."""
+        problem, jobs, most, pad = self.problem, [], 0, 0
+        covered: list[dict[tuple[int, ...], int]] = [{} for _ in axes]
+        for number, part in enumerate(self.parts(axes)):
+            for outputs, axis, of_axis, ends in zip(
+                covered, axes, part.phases, part.ranges, strict=True
+            ):
+                outputs[of_axis] = axis.covered(of_axis, *ends)
+            size_of = functools.partial(self._bytes, number, part, axes)
+            for tile in choose_tiles(
+                problem.groups,
+                problem.channels_out,
+                part.ranges,
+                lambda *extents, size_of=size_of: size_of(extents)[1],
+                part.work,
+                bound,
+            ):
+                jobs.append(Job(number, part.phases, tile))
+                of_pad, of_all = size_of(tile.extents)
+                pad, most = max(pad, of_pad), max(most, of_all)
+        holes = any(
+            sum(outputs.values()) < axis.output for outputs, axis in zip(covered, axes, strict=True)
+        )
+        return Tiling(jobs, most, pad, holes)
+
+    def _bytes(
+        self, number: int, part: Part, axes: tuple[AxisSpan, ...], extents: Extents
+    ) -> tuple[int, int]:
+        """Return what a tile takes of the scratchpad, and in all."""
+        groups, outs, size = extents
+        sums = groups * outs * math.prod(map(len, part.phases)) * math.prod(size)
+        pad, beside = self.tile_bytes(number, axes, extents, sums)
+        if self.activation.kind is not ActivationKind.NONE:
+            beside += 3 * sums * self.accumulator.itemsize
+        # Each array begins at a multiple of 64 bytes.
+        return pad + 256, pad + 256 + beside
 
     def scratch_bytes(
-        self, data: tuple[int, ...], pads: tuple[int, ...], output: Sequence[int], bound: int
+        self, data: tuple[int, ...], pads: tuple[int, ...], output: tuple[int, ...], bound: int
     ) -> int:
-        """Return the bytes that `run` takes for so large an image, on all threads."""
-        tiling = self.tiling(self._spans(data[2:], pads, output), bound)
-        return tiling.scratch_bytes * _threads(tiling, data[0], bound)
+        """Return the bytes that `run` takes for data of this shape, on all threads."""
+        tiling = self._tiling(spans(self.problem, data[2:], pads, output), bound)
+        return tiling.scratch_bytes * math.prod(_share(tiling, data[0], bound))
 
     def run(self, data: Array, pads: tuple[int, ...], bound: int, out: Array) -> None:
         """Compute into `out`.
@@ -145,46 +222,36 @@ class TiledKernel(abc.ABC):
         out : ndarray
             ``[N, groups, out, *Y]``.
         """
-        axes = self._spans(data.shape[3:], pads, out.shape[3:])
-        tiling = self.tiling(axes, bound)
+        axes = spans(self.problem, data.shape[3:], pads, out.shape[3:])
+        tiling = self._tiling(axes, bound)
         interleaver = Interleaver(out, axes, self.bias, self.activation)
         if tiling.holes:
             interleaver.fill()
-        images, tiles = len(data), len(tiling.jobs)
-        # Of weights and images, what is larger is read once.
-        by_tile = self.packed_bytes * images > data.nbytes
+        tiles = len(tiling.jobs)
+        if not tiles or not len(data):
+            return
+        together, threads = _share(tiling, len(data), bound)
 
         def make() -> Callable[[int], None]:
-            scratchpad = Scratchpad(tiling.pad_bytes)
+            scratchpad = Scratchpad(tiling.pad_bytes * together)
 
-            def do(job: int) -> None:
-                if by_tile:
-                    number, image = divmod(job, images)
-                else:
-                    image, number = divmod(job, tiles)
-                part, tile = tiling.jobs[number]
-                scratchpad.clear()
-
-                def write(phases: tuple[tuple[int, ...], ...], sums: Array) -> None:
-                    interleaver.write(image, tile, phases, sums)
-
-                self.compute(part, tile, data[image], write, axes, scratchpad)
+            def do(number: int) -> None:
+                first, number = divmod(number, tiles)
+                images = slice(first * together, (first + 1) * together)
+                part, phases, tile = tiling.jobs[number]
+                scratchpad.begin((first, part, tile.groups, tile.begin, tile.end))
+                sums = self.compute(part, tile, data[images], axes, scratchpad)
+                interleaver.write(images, tile, phases, sums)
 
             return do
 
-        if not tiles:
-            return
         with single_threaded_blas() as alone:
-            threads = _threads(tiling, images, bound) if alone else 1
-            run_jobs(make, tiles * images, threads)
+            run_jobs(make, tiles * -(-len(data) // together), threads if alone else 1)
 
 
-def _threads(tiling: Tiling, images: int, bound: int) -> int:
-    """Return how many threads have work, and scratch within the bound."""
-    jobs = len(tiling.jobs) * images
-    return max(min(get_threads(), jobs, bound // max(1, tiling.scratch_bytes)), min(1, jobs))
-
-
-def leaves_holes(axes: tuple[AxisSpan, ...], covered: Sequence[int]) -> bool:
-    """Whether outputs are left when this number of each axis is written."""
-    return any(n < axis.output for n, axis in zip(covered, axes, strict=True))
+def _share(tiling: Tiling, images: int, bound: int) -> tuple[int, int]:
+    """Return how many images a job computes, each by itself, and on how many threads."""
+    jobs, size, threads = len(tiling.jobs), max(1, tiling.scratch_bytes), get_threads()
+    fitting = min(bound // threads, COMFORTABLE_BYTES) // size
+    together = max(1, min(images, fitting, images * jobs // (_JOBS_OF_A_THREAD * threads)))
+    return together, max(1, min(threads, jobs * -(-images // together), bound // size // together))
