@@ -14,7 +14,7 @@ from deconv_ir.execute.image import infer_image
 from deconv_ir.execute.lru_cache import LRUCache
 from deconv_ir.execute.memory import out_of_memory, require_memory
 from deconv_ir.execute.plan import Plan, Step
-from deconv_ir.execute.planner import judge_whole, make_plan
+from deconv_ir.execute.planner import PlanBodies, judge_whole, make_plan
 from deconv_ir.execute.pointwise import join_pointwise
 from deconv_ir.execute.prepare import Preparation, Prepared
 from deconv_ir.execute.scratchpad import Grant
@@ -118,7 +118,7 @@ class Executor:
                     self.context,
                     self.memory_limit,
                     infer_image(self.graph, self.context, infos),
-                    self._bodies.plan_all,
+                    self.plan_bodies,
                 )
             except MemoryError as error:
                 raise out_of_memory(
@@ -128,6 +128,11 @@ class Executor:
             return plan
 
         return self._plans.get((key, _threads()()), make)
+
+    @property
+    def plan_bodies(self) -> PlanBodies:
+        """Plans the bodies of a layer."""
+        return self._bodies.plan_all
 
     def judge_whole(self, infos: Sequence[Infos]) -> list[Grant]:
         """Return the layers that use Winograd in a run of the whole."""

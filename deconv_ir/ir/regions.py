@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from deconv_ir.ir.boxes import Box, LayerTile, hull, in_steps, whole_box
+from deconv_ir.ir.boxes import Box, Boxes, LayerTile, hull, in_steps, whole_box
 from deconv_ir.ir.graph import Graph, Source
 from deconv_ir.ir.operation import Context, Infos, TensorInfo
 from deconv_ir.ir.shapes import is_static, static
@@ -94,18 +94,17 @@ class Regions(NamedTuple):
     Attributes
     ----------
     boxes : dict
-        Tensor -> the box of it that is needed.
+        Tensor -> the box of it that is computed: what is needed, and what comes with that.
     tiles : dict
         Layer -> how it computes the boxes of its outputs.
+    blocked : dict
+        Layer that cannot compute what is needed alone -> that, for each output; it computes whole
+        axes.
     """
 
     boxes: dict[Source, Box]
     tiles: dict[int, LayerTile]
-
-    @property
-    def blocked(self) -> dict[int, tuple[int, ...]]:
-        """The layers that cannot compute their box, and the axes on which it would be whole."""
-        return {index: tile.blocked for index, tile in self.tiles.items() if tile.blocked}
+    blocked: dict[int, Boxes]
 
 
 class Blocker(NamedTuple):
@@ -141,52 +140,79 @@ def required_regions(walk: Walk, wanted: Mapping[Source, Box], *, local: bool = 
         Without what is needed only because a layer reduces a whole axis.
     """
     demands: dict[Source, list[Box]] = {source: [box] for source, box in wanted.items()}
-    boxes: dict[Source, Box] = {}
-    tiles: dict[int, LayerTile] = {}
+    found = Regions({}, {}, {})
     for index in reversed(walk.order):
         made = walk.made(index)
-        found = [walk.computed(index, s, demands[s]) if s in demands else None for s in made]
-        for source, box in zip(made, found, strict=True):
-            if box is not None:
-                boxes[source] = walk.whole(source) or box
-        operation = walk.graph.layers[index].operation
+        needed: Boxes = [
+            walk.computed(index, s, demands[s]) if s in demands else None for s in made
+        ]
         sources = [s for s in walk.graph.topology.sources[index] if s is not None]
-        if not sources or index in walk.ends or all(box is None for box in found):
-            continue
-        if all(b is None or walk.whole(s) is not None for s, b in zip(made, found, strict=True)):
-            continue
-        inputs = [walk.info(source) for source in sources]
-        tile = operation.tile(found, inputs, [walk.info(s) for s in made], walk.context)
-        tiles[index] = tile = walk.with_ends(index, tile, found[0], inputs[0])
-        if local and tile.seen:
-            continue
-        for source, box in zip(sources, tile.inputs, strict=True):
+        made_here = sources and index not in walk.ends
+        if made_here and any(
+            b is not None and walk.whole(s) is None for s, b in zip(made, needed, strict=True)
+        ):
+            tile, needed = _layer_tile(walk, index, sources, needed, found.blocked)
+            found.tiles[index] = tile
+            for source, box in zip(sources, tile.inputs, strict=True):
+                if box is not None and not (local and tile.seen):
+                    demands.setdefault(source, []).append(box)
+        for source, box in zip(made, needed, strict=True):
             if box is not None:
-                demands.setdefault(source, []).append(box)
+                found.boxes[source] = walk.whole(source) or box
     for source, several in demands.items():
-        boxes.setdefault(source, walk.whole(source) or hull(several))
-    return Regions(boxes, tiles)
+        found.boxes.setdefault(source, walk.whole(source) or hull(several))
+    return found
+
+
+def _layer_tile(
+    walk: Walk,
+    index: int,
+    sources: Sequence[Source],
+    needed: Boxes,
+    blocked: dict[int, Boxes],
+) -> tuple[LayerTile, Boxes]:
+    """Return how a layer computes boxes of its outputs, and the boxes that it computes.
+
+    Where it must compute whole axes, it is added to the layers that are `blocked`.
+    """
+    operation = walk.graph.layers[index].operation
+    inputs = [walk.info(source) for source in sources]
+    outputs = [walk.info(source) for source in walk.made(index)]
+    tile = operation.tile(needed, inputs, outputs, walk.context)
+    if tile.blocked:
+        blocked[index] = needed
+        needed = [
+            None
+            if box is None
+            else tuple(
+                (0, extent) if axis in tile.blocked else span
+                for axis, (span, extent) in enumerate(zip(box, static(info.shape), strict=True))
+            )
+            for box, info in zip(needed, outputs, strict=True)
+        ]
+        axes = tile.blocked
+        tile = operation.tile(needed, inputs, outputs, walk.context)._replace(blocked=axes)
+    return walk.with_ends(index, tile, needed[0], inputs[0]), needed
 
 
 def find_blockers(walk: Walk, wanted: Source) -> list[Blocker | None]:
     """Tell for each axis of a tensor which layer keeps it from being tiled; None: it can be."""
     whole = whole_box(static(walk.info(wanted).shape))
-    everything = required_regions(walk, {wanted: whole}, local=True).boxes
+    everything = [required_regions(walk, {wanted: whole}, local=local) for local in (False, True)]
     return [_blocker(walk, wanted, whole, axis, everything) for axis in range(len(whole))]
 
 
 def _blocker(
-    walk: Walk, wanted: Source, whole: Box, axis: int, everything: Mapping[Source, Box]
+    walk: Walk, wanted: Source, whole: Box, axis: int, everything: Sequence[Regions]
 ) -> Blocker | None:
     extent = whole[axis][1]
     if extent < 2:
         return None
     at = extent // 2
     unit = {wanted: (*whole[:axis], (at, at + 1), *whole[axis + 1 :])}
-    regions = required_regions(walk, unit)
-    near = required_regions(walk, unit, local=True)
     # A layer that can compute its whole output only may be asked for it by one that reduces it.
-    blocked = regions.blocked | near.blocked
+    regions, near = (required_regions(walk, unit, local=local) for local in (False, True))
+    blocked = _cut(regions, everything[0]) | _cut(near, everything[1])
     for index in sorted(blocked, key=walk.order.index):
         return Blocker(index, blocked[index])
     # A layer that reduces a whole axis may need all of an input of which the rest of the
@@ -198,6 +224,24 @@ def _blocker(
         if walk.graph.layers[source[0]].type != "Parameter":
             continue
         for a, span in enumerate(box):
-            if span != everything[source][a] and span != regions.boxes[source][a]:
+            if span != everything[1].boxes[source][a] and span != regions.boxes[source][a]:
                 return Blocker(reducing[0], regions.tiles[reducing[0]].seen)
     return None
+
+
+def _cut(regions: Regions, everything: Regions) -> dict[int, tuple[int, ...]]:
+    """Return the layers of a tile that are blocked, but for those of which any tile needs a part.
+
+    A slice behind a layer takes the same part of it for each tile.
+    """
+    found = {}
+    for index, needed in regions.blocked.items():
+        axes = regions.tiles[index].blocked
+        if _along(needed, axes) != _along(everything.blocked.get(index, ()), axes):
+            found[index] = axes
+    return found
+
+
+def _along(boxes: Boxes, axes: Sequence[int]) -> list[list[tuple[int, int]] | None]:
+    """Return the spans of boxes along some axes, which not all of them have."""
+    return [None if box is None else [box[a] for a in axes if a < len(box)] for box in boxes]

@@ -6,7 +6,7 @@ from collections.abc import Hashable, Mapping, Sequence
 from typing import NamedTuple
 
 from deconv_ir.execute.plan import Plan
-from deconv_ir.execute.planner import make_plan
+from deconv_ir.execute.planner import PlanBodies, make_plan
 from deconv_ir.execute.prepare import Prepared
 from deconv_ir.execute.scratchpad import Grant
 from deconv_ir.ir.boxes import Box, box_shape, inside
@@ -66,6 +66,7 @@ def tile_graph(
 class _Making:
     def __init__(self, prepared: Prepared, walk: Walk, regions: Regions) -> None:
         self.graph, self.walk, self.regions = prepared.graph, walk, regions
+        self.kernels = prepared.kernels
         self.layers: dict[int, _Step] = {}
         self.steps: list[int] = []
         self.infos: dict[int, tuple[TensorInfo, ...]] = {}
@@ -84,7 +85,7 @@ class _Making:
         if tile is not None:
             sources = [s for s in self.graph.topology.sources[index] if s is not None]
             row = [
-                self.boxed(source, box)
+                source if self._is_absorbed(index, source) else self.boxed(source, box)
                 for source, box in zip(sources, tile.inputs, strict=True)
                 if box is not None
             ]
@@ -94,6 +95,10 @@ class _Making:
             self.infos[at] = tuple(
                 self._info((at, output), made) for output in range(len(self.walk.infos[at]))
             )
+
+    def _is_absorbed(self, index: int, source: Source) -> bool:
+        """Whether a layer's kernel has a constant itself, and so has that of a tile."""
+        return index in self.kernels and source[0] in self.walk.ends
 
     def _info(self, source: Source, made: Sequence[Source]) -> TensorInfo:
         info = self.walk.info(source)
@@ -122,7 +127,13 @@ class _Making:
         return found
 
 
-def plan_tile(prepared: Prepared, tile: TileGraph, walk: Walk, grants: Sequence[Grant]) -> Plan:
+def plan_tile(
+    prepared: Prepared,
+    tile: TileGraph,
+    walk: Walk,
+    grants: Sequence[Grant],
+    plan_bodies: PlanBodies,
+) -> Plan:
     """Plan the run of a tile; algorithms and packed weights are those of the network."""
     graph = prepared.graph
     count = max([len(graph.layers) - 1, *tile.layers]) + 1
@@ -145,4 +156,12 @@ def plan_tile(prepared: Prepared, tile: TileGraph, walk: Walk, grants: Sequence[
     tiled = graph.replace(layers=tuple(layers))
     tiled.__dict__["topology"] = graph.topology._replace(sources=tuple(sources))
     part = prepared._replace(graph=tiled, steps=tile.steps, kernels=kernels)
-    return make_plan(tiled, part, tile.wanted, infos, walk.context, grants=grants)
+    return make_plan(
+        tiled,
+        part,
+        tile.wanted,
+        infos,
+        walk.context,
+        plan_bodies=plan_bodies,
+        grants=grants,
+    )

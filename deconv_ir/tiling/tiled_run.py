@@ -210,7 +210,8 @@ class TiledRun:
         return Tile(box, {self.names[i]: found for i, found in part.inputs.items()}, plan)
 
     def _plan(self, part: TileGraph) -> Plan:
-        return plan_tile(self._prepared, part, self._walk, self._grants)
+        bodies = self._executor.plan_bodies
+        return plan_tile(self._prepared, part, self._walk, self._grants, bodies)
 
     def bytes_of(self, tile: Tile) -> int:
         """Return the bytes that computing a tile takes.

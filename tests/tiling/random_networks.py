@@ -159,7 +159,7 @@ class Network:
 
     def _slice(self, x: Out, shape: tuple[int, ...]) -> Out:
         step = self.draw.choice((1, 2, -1, -2))
-        axis = self.draw.randrange(2, len(shape))
+        axis = self.draw.randrange(1, len(shape))
         start, stop = (1, shape[axis]) if step > 0 else (shape[axis] - 1, 0)
         lists = [self._integers([n]) for n in (start, stop, step, axis)]
         return self.ir.layer("Slice", [x, *lists], version="opset8")

@@ -12,8 +12,11 @@ import enum
 from typing import Any, ClassVar
 
 from deconv_ir.errors import ShapeError, UnsupportedError
+from deconv_ir.ir.boxes import Boxes, LayerTile, Span, partial_axes
 from deconv_ir.ir.geometry import UNKNOWN, Dim
 from deconv_ir.ir.operation import Arrays, Context, Infos, Operation, TensorInfo
+from deconv_ir.ir.options import Accuracy
+from deconv_ir.ir.record import field
 from deconv_ir.ir.shapes import element_count, format_shape, intersect_dims, static
 from deconv_ir.ops.base import attribute, integer, number, numbers
 from deconv_ir.ops.checks import check_rank, check_type, integers, merged_type, misfit
@@ -77,6 +80,8 @@ class Recurrent(Operation, abc.ABC):
 
     activations: tuple[Activation, ...] = ()
     direction: Direction = Direction.FORWARD
+    batch: Span | None = field(default=None)
+    """Of a tile: the sequences that it computes."""
 
     @abc.abstractmethod
     def step(self, x: Any, states: list[Any], r: Any, b: Any) -> list[Any]:
@@ -172,6 +177,27 @@ class Recurrent(Operation, abc.ABC):
         layouts["initial_cell_state"] = layouts["initial_hidden_state"]
         found = layouts[name]
         return ("D", *found) if self.sequence and name in "WRBP" else found
+
+    def tile(self, boxes: Boxes, inputs: Infos, outputs: Infos, context: Context) -> LayerTile:
+        """Return the tile of some sequences; they see the whole of all other axes."""
+        wanted = [
+            (b, static(i.shape)) for b, i in zip(boxes, outputs, strict=True) if b is not None
+        ]
+        batch, *others = {box[0] for box, _ in wanted}
+        blocked = {axis for box, shape in wanted for axis in partial_axes(box, shape)} - {0}
+        # The order of BLAS's sums depends on the extents.
+        is_part = batch != (0, wanted[0][1][0])
+        if others or (is_part and context.accuracy is Accuracy.DIRECT):
+            blocked.add(0)
+        found = tuple(
+            tuple(
+                batch if axis == "N" else (0, extent)
+                for axis, extent in zip(self._layout(name), static(info.shape), strict=True)
+            )
+            for info, name in zip(inputs, self.inputs, strict=False)
+        )
+        operation = self.replace(batch=batch) if is_part else self
+        return LayerTile(found, operation, tuple(sorted(blocked)))
 
     def execute(self, inputs: Arrays, context: Context) -> Arrays:
         """Run the cell, over time if there is any."""

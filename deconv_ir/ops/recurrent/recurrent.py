@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from deconv_ir.ir.dtypes import Array
 from deconv_ir.ir.lazy_tensor import whole
-from deconv_ir.ir.operation import Arrays, Context, Infos, Kernel
+from deconv_ir.ir.operation import Arrays, Context, Infos, Kernel, Operation
 from deconv_ir.ir.scratchpad import ScratchpadBudget
 from deconv_ir.ir.shapes import element_count, static
 from deconv_ir.ops.base import attribute, boolean, choice, choices, operation
@@ -176,6 +176,15 @@ class _PackedSequence(Kernel):
         self._context = context
         self._packed = packed
         self._kept = kept
+
+    def tiled(self, operation: Operation) -> Kernel:
+        """Return the same weights, with states and lengths of the sequences of a tile."""
+        assert isinstance(operation, Recurrent), "a tile of one is one"
+        if operation.batch is None:
+            return self
+        part = slice(*operation.batch)
+        kept = {n: array if n == "P" else array[part] for n, array in self._kept.items()}
+        return _PackedSequence(operation, self._context, self._packed, kept)
 
     def __call__(
         self, inputs: Arrays, out: Array | None = None, budget: ScratchpadBudget | None = None
