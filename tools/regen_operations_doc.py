@@ -65,6 +65,16 @@ oneDNN; types are those that its documents list (the last one holds for the inpu
 """
 
 
+KINDS_PAGE = TARGET.parent / "onednn.md"
+DOCUMENT = "https://uxlfoundation.github.io/oneDNN/dev_guide_op_{}.html"
+KINDS_HEAD = """
+## Kinds
+
+| kind and its document | runs | can be an IR |
+|---|---|---|
+"""
+
+
 def onednn_rows() -> list[str]:
     """Return a row for each kind of oneDNN Graph."""
     from deconv_ir.formats.onednn_json.kinds import UNSUPPORTED, kinds_table
@@ -77,6 +87,25 @@ def onednn_rows() -> list[str]:
     rest = ", ".join(sorted(UNSUPPORTED))
     lines.append(f"\nFiles with these kinds load, and are refused by name when they run: {rest}.\n")
     return lines
+
+
+def write_kinds() -> None:
+    """Write the table of kinds of docs/onednn.md, which is its last section."""
+    from deconv_ir.formats.onednn_json.kinds import KINDS, UNSUPPORTED
+    from deconv_ir.formats.onednn_json.to_openvino import has_counterpart
+
+    states = dict.fromkeys(UNSUPPORTED, ("refused by name", ""))
+    for name, kind in KINDS.items():
+        written = has_counterpart(kind.operation(name, {None}))
+        states[name] = ("yes", "yes" if written else "no")
+    rows = [
+        f"| [{name}]({DOCUMENT.format(name.lower())}) | {runs} | {written} |\n"
+        for name, (runs, written) in sorted(states.items(), key=lambda item: item[0].lower())
+    ]
+    text, found, _ = KINDS_PAGE.read_text().partition(KINDS_HEAD)
+    if not found:
+        sys.exit(f"{KINDS_PAGE} lacks the heading of its table")
+    KINDS_PAGE.write_text(text + KINDS_HEAD + "".join(rows))
 
 
 def missing_rows() -> list[str]:
@@ -111,6 +140,7 @@ def main() -> None:
         for row in operations_table()
     ]
     missing = MISSING + "".join(missing_rows())
+    write_kinds()
     TARGET.write_text(HEAD + "".join(lines) + missing + ONEDNN + "".join(onednn_rows()))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import math
 import random
@@ -12,6 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 from onednn_forms import ZEROS, as_bytes, graph, op, tensor, windows
+from onednn_kinds import EVERY_KIND, graph_of
 
 import deconv_ir
 from deconv_ir.errors import DeconvError
@@ -30,7 +32,7 @@ VALUES: list[Any] = [
 
 
 def seeds() -> list[dict[str, Any]]:
-    """State small graphs of many kinds."""
+    """State small graphs of several operations, and one of each kind with all its attributes."""
     x, w, y = [1, 4, 3, 3], [4, 2, 2, 2], [1, 2, 4, 4]
     scale = {"scales": [0.5], "zps": [1], "qtype": "per_tensor", "axis": 1}
     window = windows([1, 1], [0, 0], [0, 0], weights_format="IOX", output_padding=ZEROS)
@@ -140,7 +142,14 @@ def seeds() -> list[dict[str, Any]]:
                 [tensor(20, x), tensor(21, x, "u8")],
             ),
         ),
+        *map(graph_of, EVERY_KIND),
     ]
+
+
+@functools.cache
+def texts() -> list[str]:
+    """Return the seeds as JSON, which is written once."""
+    return [json.dumps(document) for document in seeds()]
 
 
 def places(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
@@ -177,7 +186,7 @@ def rearranged(draw: random.Random, operations: list[dict[str, Any]]) -> None:
 
 def mutated(draw: random.Random) -> bytes:
     """Change values, members, kinds or bytes of a seed."""
-    document = draw.choice(seeds())
+    document = json.loads(draw.choice(texts()))
     if draw.random() < 0.3:
         rearranged(draw, document["graph"])
     for operation in document["graph"]:

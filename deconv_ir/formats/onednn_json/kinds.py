@@ -57,6 +57,8 @@ class Kind(NamedTuple):
     plain : bool
         The opset's operation is taken where all element types are the same, and
         `module` only where they differ.
+    foreign : tuple of str
+        Attributes of the opset's operation that the kind does not have.
     """
 
     opset_type: str = ""
@@ -67,6 +69,15 @@ class Kind(NamedTuple):
     inputs: tuple[tuple[str, ...], ...] = (_FLOAT,)
     outputs: tuple[tuple[str, ...], ...] = (_FLOAT,)
     plain: bool = False
+    foreign: tuple[str, ...] = ()
+
+    def attributes(self, cls: type[Operation]) -> dict[str, str]:
+        """Return the attributes of the kind, as its document names them -> those of the class."""
+        return {
+            spec.name.replace("-", "_"): spec.name
+            for spec in attributes_of(cls)
+            if spec.name not in _OWN and spec.name not in self.foreign
+        }
 
     def operation(self, name: str, types: set[object]) -> type[Operation]:
         """Return the class for tensors of some element types."""
@@ -80,6 +91,11 @@ class Kind(NamedTuple):
         return CLASSES[name]
 
 
+_OWN: Final = (
+    *("output_type", "declared_shape", "output_count", "auto_broadcast.auto_broadcast_axis"),
+    "m_pythondiv",
+)
+"""Attributes that classes have and files do not."""
 _FILTER: Final = {"weights_format": "filter_format"}
 _BINARY: Final = Kind(module="elementwise")
 _REDUCE: Final = Kind(module="elementwise", inputs=(_FLOAT, _S32))
@@ -129,8 +145,9 @@ KINDS: Final[dict[str, Kind]] = {
     # One array
     **{
         kind: Kind(kind)
-        for kind in ("Abs", "Exp", "Log", "Mish", "ReLU", "Round", "Sigmoid", "Sqrt", "Tanh")
+        for kind in ("Abs", "Exp", "Log", "Mish", "ReLU", "Sigmoid", "Sqrt", "Tanh")
     },
+    "Round": Kind("Round", foreign=("mode",)),
     "Clamp": Kind("Clamp"),
     "Elu": Kind("Elu"),
     "HardSwish": Kind("HSwish"),
@@ -178,8 +195,8 @@ KINDS: Final[dict[str, Kind]] = {
     "Concat": Kind("Concat"),
 }
 
-UNSUPPORTED: Final = frozenset(["GatedMLP", "GroupNormBackward", "Wildcard"])
-"""Kinds that oneDNN has and this project does not compute."""
+UNSUPPORTED: Final = frozenset(["Wildcard"])
+"""Kinds that oneDNN documents and this project does not compute."""
 
 
 class KindRow(NamedTuple):
@@ -192,24 +209,13 @@ class KindRow(NamedTuple):
     summary: str
 
 
-_HIDDEN: Final = (
-    *("output_type", "declared_shape", "output_count", "auto_broadcast.auto_broadcast_axis"),
-    "m_pythondiv",
-)
-"""Attributes that classes have and files do not."""
-
-
 def kinds_table() -> list[KindRow]:
     """List every kind that runs."""
     rows = []
     for name, kind in sorted(KINDS.items(), key=lambda item: item[0].lower()):
         cls = kind.operation(name, {None})
         theirs = {ours: written for written, ours in kind.renames.items()}
-        attributes = tuple(
-            theirs.get(spec.name, spec.name).replace("-", "_")
-            for spec in attributes_of(cls)
-            if spec.name not in _HIDDEN
-        )
+        attributes = tuple(theirs.get(name, name) for name in kind.attributes(cls))
         inputs, outputs = ("; ".join(map(", ".join, s)) for s in (kind.inputs, kind.outputs))
         summary = (cls.__doc__ or "").strip().partition("\n")[0]
         rows.append(KindRow(name, attributes, inputs, outputs, summary))

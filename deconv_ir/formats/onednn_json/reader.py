@@ -202,13 +202,13 @@ class _Reader(Members):
         """Make the operation of a kind from its attributes."""
         cls = row.operation(kind, {t.element_type for t in (*inputs, *outputs)})
         known = {spec.name for spec in attributes_of(cls)}
+        stated = row.attributes(cls)
         written = dict(row.defaults)
         unknown = {}
         for name, value in given.items():
             spelt = row.renames.get(name, name)
-            spelt = spelt.replace("_", "-") if spelt not in known else spelt
-            if spelt in known:
-                written[spelt] = value
+            if spelt in stated:
+                written[stated[spelt]] = value
             else:
                 unknown[name] = value
         visible = (*written.items(), *unknown.items())

@@ -92,9 +92,14 @@ def _own(program: Program, outputs: Sequence[Ref]) -> list[Ref]:
     return found
 
 
+def has_counterpart(cls: type[Operation]) -> bool:
+    """Whether operations of a class can be layers of opsets, with some types and attributes."""
+    return cls.implemented and (bool(cls.versions) or issubclass(cls, (Composite, *_RULES)))
+
+
 def _lower_layer(layer: Layer, program: Program) -> Sequence[Ref]:
     operation = layer.operation
-    if not operation.implemented:
+    if not has_counterpart(type(operation)):
         raise UnsupportedError(f"{layer.type} has no counterpart")
     for port in layer.outputs:
         if port.element_type is None and program.count == 0:
@@ -104,8 +109,6 @@ def _lower_layer(layer: Layer, program: Program) -> Sequence[Ref]:
     for kind, rule in _RULES.items():
         if isinstance(operation, kind):
             return (rule(operation, program),)
-    if not operation.versions:
-        raise UnsupportedError(f"{layer.type} has no counterpart")
     return (program.apply(operation, *range(program.count)),)
 
 

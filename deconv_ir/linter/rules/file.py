@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from deconv_ir.formats.onednn_json.kinds import KINDS
 from deconv_ir.ir.graph import GraphLocation, Layer
 from deconv_ir.linter.context import LintContext
 from deconv_ir.linter.report import Report
@@ -25,11 +26,14 @@ def unknown_attributes(context: LintContext) -> Iterator[Report]:
 
     def check(index: int, layer: Layer) -> Iterator[Report]:
         operation = find_operation(layer.type, layer.version)
+        kind = None
         if context.onednn is not None:  # a kind may have an operation's name, and other attributes
-            operation = type(layer.operation)
+            operation, kind = type(layer.operation), KINDS.get(layer.type)
         if operation is None or not operation.implemented:
             return
         known = {spec.name for spec in attributes_of(operation)}
+        if kind is not None:
+            known &= set(kind.attributes(operation).values())
         for name, _ in layer.attributes:
             if name not in known:
                 yield Report(
