@@ -27,6 +27,20 @@ ONE = {"qtype": "per_tensor", "axis": 1}
 CASES: list[tuple[str, list[Any], list[Any], dict[str, Any]]] = [
     ("ConvTranspose", [X, [6, 2, 3, 2]], [[2, 4, 10, 5]], {"output_padding": [1, 0, *ZEROS[2:]]}),
     ("ConvTransposeBackwardData", [[2, 4, 9, 5], [6, 2, 3, 2]], [[2, 6, 5, 4]], {}),
+    ("ConvTranspose", [X, [6, 2, 1, 1]], [[2, 4, 10, 4]], {"auto_pad": "SAME_UPPER"}),
+    (
+        "ConvTransposeBackwardWeights",
+        [X, [2, 4, 9, 5]],
+        [[6, 2, 3, 2]],
+        {"weights_shape": [6, 2, 3, 2]},
+    ),
+    (
+        "ConvolutionBackwardWeights",
+        [[2, 4, 10, 6], [2, 6, 3, 2]],
+        [[6, 2, 2, 3]],
+        windows([3, 2], [1, 0], [0, 0], [2, 1], groups=2, weights_format="OIX")
+        | {"weights_shape": [6, 2, 2, 3]},
+    ),
     ("AvgPool", [X], [[2, 6, 3, 2]], POOL | {"exclude_pad": True}),
     ("MaxPool", [X], [[2, 6, 3, 2]], POOL),
     ("GroupNorm", [X, SUM, SUM], [X, [2, 3], [2, 3]], LAYOUT | {"groups": 3}),
@@ -58,7 +72,8 @@ def test_openvino_agrees(
 ) -> None:
     """Each kind as layers of opsets computes what it does here."""
     if kind.startswith("ConvTranspose"):
-        attributes = attributes | windows([2, 1], [1, 0], [1, 0], groups=2, weights_format="IOX")
+        window = windows([2, 1], [1, 0], [1, 0], groups=2, weights_format="IOX")
+        attributes = window | attributes
     tensors = [tensor(i, shape) for i, shape in enumerate(inputs)]
     results = [tensor(len(inputs) + i, shape) for i, shape in enumerate(outputs)]
     data = as_bytes(op(0, kind, tensors, results, **attributes))

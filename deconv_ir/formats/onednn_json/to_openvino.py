@@ -12,10 +12,10 @@ from deconv_ir.ir.geometry import PadMode
 from deconv_ir.ir.graph import Edge, Graph, Layer, Port
 from deconv_ir.ir.infer import infer
 from deconv_ir.ir.operation import Context, Operation, TensorInfo
-from deconv_ir.ir.shapes import element_count
+from deconv_ir.ir.shapes import element_count, is_static, static
 from deconv_ir.ops.base import format_attributes
 from deconv_ir.ops.constants.constant import Const
-from deconv_ir.ops.convolution.onednn import OneDNNDeconvolution
+from deconv_ir.ops.convolution.onednn import DataFormat, OneDNNDeconvolution
 from deconv_ir.ops.elementwise.unary import RoundMode
 from deconv_ir.ops.onednn.program import Composite, Literal, Program, Ref
 from deconv_ir.ops.onednn.quantization import (
@@ -25,6 +25,8 @@ from deconv_ir.ops.onednn.quantization import (
     QuantizationType,
     Quantize,
 )
+from deconv_ir.ops.onednn.weights_gradient import WeightsGradient
+from deconv_ir.ops.shape.pad import PadValues
 
 if TYPE_CHECKING:
     from deconv_ir.ops.onednn.quantization import Quantization
@@ -137,25 +139,69 @@ def _deconvolution(operation: Operation, program: Program) -> Ref:
         axis.natural(x, k) - g.pad_begin - g.output
         for axis, g, x, k in zip(axes, geometry, program.shape(data)[2:], rest[1:], strict=True)
     ]
-    if any(g.pad_begin < 0 for g in geometry):
-        raise UnsupportedError(f"{operation.type} with negative pads has no counterpart")
     found = program.add(
         kind,
         data,
         filter_,
         strides=tuple(a.stride for a in axes),
         dilations=tuple(a.dilation for a in axes),
-        pads_begin=tuple(g.pad_begin for g in geometry),
+        pads_begin=tuple(max(0, g.pad_begin) for g in geometry),
         pads_end=tuple(max(0, e) for e in extents),
         output_padding=tuple(max(0, -e) for e in extents),
         auto_pad=PadMode.EXPLICIT,
     )
+    before = (0, 0, *(max(0, -g.pad_begin) for g in geometry))
+    if any(before):  # the output begins with zeros
+        after = program.constant((0,) * len(before))
+        zero = program.constant((0.0,), program.infos[found].element_type or F32, ())
+        begin = program.constant(before)
+        found = program.add("Pad", found, begin, after, zero, pad_mode=PadValues.CONSTANT)
     if operation.has_bias(program.count):
         bias = program.reshape(program.wide(2), (1, -1, *(1,) * len(geometry)))
         found = program.add("Add", found, bias)
     if operation.channels_last:
         found = program.to_nxc(found)
     return program.cast(found, result.element_type)
+
+
+def _weights_gradient(operation: Operation, program: Program) -> Ref:
+    """Write a convolution over `large` by `small`, in which batch and channels change places."""
+    assert isinstance(operation, WeightsGradient)
+    (result,) = operation.infer(program.infos[: program.count], Context())
+    if not is_static(result.shape):
+        raise UnsupportedError(f"{operation.type} of shapes that are not static has no counterpart")
+    axes, geometry = operation.geometry(program.shape(0), program.shape(1), static(result.shape))
+    rows, columns, *kernel = operation.canonical(static(result.shape))
+    last = operation.data_format is DataFormat.NXC
+    both = [program.to_ncx(program.wide(ref)) if last else program.wide(ref) for ref in (0, 1)]
+    large, small = both[operation.large], both[1 - operation.large]
+    groups, (batch, _, *spatial) = operation.groups, program.shape(large)
+    inner, places = program.shape(small)[2:], range(3, 3 + len(kernel))
+    small = program.reshape(small, (batch, groups, rows // groups, *inner))
+    large = program.reshape(large, (batch, groups, columns, *spatial))
+    large = program.transpose(large, (2, 1, 0, *places))
+    windows = list(zip(axes, geometry, spatial, inner, kernel, strict=True))
+    if any(g.pad_begin < 0 for g in geometry):
+        raise UnsupportedError(f"{operation.type} with negative pads has no counterpart")
+    found = program.add(
+        "GroupConvolution",
+        program.reshape(large, (columns, groups * batch, *spatial)),
+        program.transpose(small, (1, 2, 0, *places)),
+        strides=tuple(a.dilation for a in axes),
+        dilations=tuple(a.stride for a in axes),
+        pads_begin=tuple(g.pad_begin for g in geometry),
+        pads_end=tuple(
+            max(0, a.dilation * (k - 1) + a.stride * (y - 1) + 1 - x - g.pad_begin)
+            for a, g, x, y, k in windows
+        ),
+        auto_pad=PadMode.EXPLICIT,
+    )
+    if program.shape(found)[2:] != tuple(kernel):  # windows end before the data does
+        ends = [program.constant(v) for v in ([0] * len(kernel), kernel, [1] * len(kernel))]
+        found = program.add("Slice", found, *ends, program.constant(range(2, 2 + len(kernel))))
+    behind = range(2, 2 + len(kernel))
+    order = (*behind, 0, 1) if operation.spatial_first else (1, 0, *behind)
+    return program.cast(program.transpose(found, order), result.element_type)
 
 
 def _parameters(operation: Quantization, program: Program) -> tuple[Ref, Ref, Ref | None]:
@@ -215,6 +261,7 @@ def _ungrouped(program: Program, ref: Ref) -> Ref:
 
 _RULES: dict[type[Operation], Callable[[Operation, Program], Ref]] = {
     OneDNNDeconvolution: _deconvolution,
+    WeightsGradient: _weights_gradient,
     Dequantize: _dequantize,
     DynamicDequantize: _dequantize,
     Quantize: _quantize,

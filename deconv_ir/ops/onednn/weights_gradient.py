@@ -23,7 +23,7 @@ from deconv_ir.ops.onednn.program import kind
 from deconv_ir.ops.windows import static_geometry, window_axes
 
 
-class _WeightsGradient(Operation, abc.ABC):
+class WeightsGradient(Operation, abc.ABC):
     """The sum over n and y of small[n, a, y] * large[n, b, stride*y + dilation*k - pad].
 
     That is element [a, b, k] of the weights.  `large` is the data of a convolution, or
@@ -65,7 +65,7 @@ class _WeightsGradient(Operation, abc.ABC):
             )
         shape = self._requested(inputs, ranks.pop() if ranks else None)
         if is_static(shape) and all(is_static(i.shape) for i in inputs[:2]):
-            self._geometry(static(inputs[0].shape), static(inputs[1].shape), static(shape))
+            self.geometry(static(inputs[0].shape), static(inputs[1].shape), static(shape))
         return (TensorInfo(shape, element_type),)
 
     def _requested(self, inputs: Infos, rank: int | None) -> Shape:
@@ -84,21 +84,29 @@ class _WeightsGradient(Operation, abc.ABC):
             )
         return found
 
-    def _view(self, shape: tuple[int, ...]) -> DataView:
+    def view(self, shape: tuple[int, ...]) -> DataView:
+        """Return the axes of one of the two tensors."""
         if self.data_format is DataFormat.NXC:
             return DataView(shape[0], shape[-1], shape[1:-1])
         return DataView(shape[0], shape[1], shape[2:])
 
-    def _canonical(self, shape: tuple[int, ...]) -> tuple[int, ...]:
+    def canonical(self, shape: tuple[int, ...]) -> tuple[int, ...]:
         """Return the weights' dims as [a, b, K...]."""
         return (shape[-1], shape[-2], *shape[:-2]) if self.spatial_first else shape
 
-    def _geometry(
+    def geometry(
         self, first: tuple[int, ...], second: tuple[int, ...], weights: tuple[int, ...]
     ) -> tuple[tuple[Axis, ...], tuple[AxisGeometry, ...]]:
-        views = [self._view(first), self._view(second)]
+        """Return the windows over `large`, from the shapes of both tensors and the weights.
+
+        Raises
+        ------
+        ShapeError
+            The shapes do not fit.
+        """
+        views = [self.view(first), self.view(second)]
         large, small = views[self.large], views[1 - self.large]
-        rows, columns, *kernel = self._canonical(weights)
+        rows, columns, *kernel = self.canonical(weights)
         expected: tuple[Dim, ...] = (small.channels, _share(large.channels, self.groups))
         if (rows, columns) != expected or rows % self.groups:
             raise ShapeError(
@@ -142,11 +150,11 @@ class _WeightsGradient(Operation, abc.ABC):
         from deconv_ir.ops.values import actual
 
         wanted = static(self.infer(list(map(actual, inputs)), context)[0].shape)
-        axes, geometry = self._geometry(inputs[0].shape, inputs[1].shape, wanted)
+        axes, geometry = self.geometry(inputs[0].shape, inputs[1].shape, wanted)
         last = self.data_format is DataFormat.NXC
         both = [np.moveaxis(widen(a), -1, 1) if last else widen(a) for a in inputs[:2]]
         large, small = both[self.large], both[1 - self.large]
-        rows, columns, *kernel = self._canonical(wanted)
+        rows, columns, *kernel = self.canonical(wanted)
         groups, batch = self.groups, small.shape[0]
         result = np.zeros((groups, rows // groups, columns, *kernel), small.dtype)
         left = small.reshape(batch, groups, rows // groups, *small.shape[2:])
@@ -179,7 +187,7 @@ class _WeightsGradient(Operation, abc.ABC):
         if not is_static(output.shape) or not is_static(inputs[1 - self.large].shape):
             return None
         small = static(inputs[1 - self.large].shape)
-        view = self._view(small)
+        view = self.view(small)
         channels = view.channels if isinstance(view.channels, int) else 1
         return 2 * element_count(static(output.shape)) * (element_count(small) // max(1, channels))
 
@@ -200,7 +208,7 @@ def _overlap(axis: Axis, geometry: AxisGeometry, tap: int, extent: int) -> tuple
 
 
 @kind("ConvolutionBackwardWeights", ("src", "diff_dst", "weights_shape"), 2)
-class ConvolutionBackwardWeights(_WeightsGradient):
+class ConvolutionBackwardWeights(WeightsGradient):
     """Gradient of a convolution with respect to its weights.
 
     Output: [O, I / groups, K...] (OIX) or [K..., I / groups, O] (XIO).
@@ -217,7 +225,7 @@ class ConvolutionBackwardWeights(_WeightsGradient):
 
 
 @kind("ConvTransposeBackwardWeights", ("src", "diff_dst", "weights_shape"), 2)
-class ConvTransposeBackwardWeights(_WeightsGradient):
+class ConvTransposeBackwardWeights(WeightsGradient):
     """Gradient of ConvTranspose with respect to its weights.
 
     Output: [I, O / groups, K...] (IOX) or [K..., O / groups, I] (XOI).

@@ -111,6 +111,38 @@ LOWERED: dict[str, list[dict[str, Any]]] = {
     "same lower": [
         deconvolution([1, 2, 4], [2, 3, 4], [1, 3, 12], strides=[3], auto_pad="SAME_LOWER")
     ],
+    "an output that begins with zeros": [
+        deconvolution([1, 2, 4], [2, 3, 2], [1, 3, 16], strides=[4], auto_pad="SAME_UPPER")
+    ],
+    "zeros before and behind, with a bias": [
+        op(
+            0,
+            "ConvTranspose",
+            [tensor(0, [1, 3, 3, 2]), tensor(1, [2, 4, 2, 1]), tensor(2, [4])],
+            [tensor(3, [1, 12, 9, 4])],
+            **windows([4, 3], [0, 0], [0, 0], weights_format="IOX")
+            | {"auto_pad": "SAME_LOWER", "data_format": "NXC", "output_padding": ZEROS},
+        )
+    ],
+    "weights in groups": [
+        op(
+            0,
+            "ConvTransposeBackwardWeights",
+            [tensor(0, [2, 3, 4, 6]), tensor(1, [2, 7, 8, 4])],
+            [tensor(2, [3, 2, 2, 6])],
+            **windows([2, 2], [0, 1], [0, 0], data_format="NXC", weights_format="XOI", groups=2),
+            weights_shape=[3, 2, 2, 6],
+        )
+    ],
+    "dilated weights": [
+        op(
+            0,
+            "ConvolutionBackwardWeights",
+            [tensor(0, [2, 3, 11], "bf16"), tensor(1, [2, 4, 3], "bf16")],
+            [tensor(2, [4, 3, 3], "bf16")],
+            **windows([3], [1], [0], [2], weights_format="OIX", weights_shape=[4, 3, 3]),
+        )
+    ],
     "dst_shape": [
         op(
             0,
@@ -252,18 +284,14 @@ def test_only_opsets_are_written(tmp_path: Path) -> None:
 
 def test_what_an_ir_cannot_express_is_named_and_nothing_written(tmp_path: Path) -> None:
     """All such operations, in one line."""
-    x, dy = [1, 2, 4], [1, 3, 6]
+    x = [1, 2, 4]
+    window: dict[str, Any] = {"strides": [1], "kernel": [2], "pads_begin": [0], "pads_end": [0]}
+    pool = window | {"data_format": "NCX"}
     data = as_bytes(
-        op(
-            0,
-            "ConvTransposeBackwardWeights",
-            [tensor(0, x), tensor(1, dy)],
-            [tensor(2, [2, 3, 3])],
-            **windows([1], [0], [0], weights_format="IOX", weights_shape=[2, 3, 3]),
-        ),
-        op(1, "Wildcard", [tensor(2, [2, 3, 3])], [tensor(3, [2, 3, 3])]),
+        op(0, "MaxPoolBackward", [tensor(0, x), tensor(1, [1, 2, 3])], [tensor(2, x)], **pool),
+        op(1, "Wildcard", [tensor(2, x)], [tensor(3, x)]),
     )
-    with pytest.raises(UnsupportedError, match=r"ConvTransposeBackwardWeights has no.*Wildcard"):
+    with pytest.raises(UnsupportedError, match=r"MaxPoolBackward has no.*Wildcard"):
         to_openvino(data, tmp_path / "model.xml")
     assert not list(tmp_path.iterdir())
 
