@@ -39,7 +39,7 @@ static int judge(Kernel *self, const struct run *judged, struct wino_choice *cho
     if (!forced && judged->data[0] * judged->data[1] * judged->data[2] < 2) return 1;
     if (self->takes_weights < 0)
         self->takes_weights = wino_takes_weights(&self->k);
-    if (!self->takes_weights) return 1;
+    if (self->takes_weights < 1) return self->takes_weights < 0 ? OUT_OF_MEMORY : 1;
     double cycles;
     int failed = wino_choose(&self->k, judged, choice, &cycles);
     if (failed || forced) return failed;

@@ -5,7 +5,6 @@
  */
 #include "winograd/winograd.h"
 
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -407,59 +406,12 @@ int64_t wino_weight_bytes(const struct kernel *k, const struct wino_packing *p) 
     return k->layer.groups * p->chunk_first[p->chunks] * (int64_t)sizeof(float);
 }
 
-/* The largest magnitude of a weight of each row of the packed filter, [channel in][channel out],
- * of one group. */
-static void magnitudes(const struct kernel *k, const float *from, float *largest) {
-    const struct packing *d = &k->packing;
-    const int64_t ins = k->layer.channels_in, outs = k->layer.channels_out;
-    for (int64_t sub = 0; sub < d->subs[0].count * d->subs[1].count * d->subs[2].count; sub++) {
-        const int64_t taps = (d->sub_start[sub + 1] - d->sub_start[sub]) / (ins * outs);
-        for (int64_t block = 0; block < d->blocks; block++)
-            for (int64_t tap = 0; tap < ins * taps; tap++) {
-                float *to = largest + tap / taps * outs + packing_channel(d, block);
-                for (int64_t row = 0; row < packing_rows(d, block); row++, from++)
-                    if (fabsf(*from) > to[row]) to[row] = fabsf(*from);
-            }
-    }
-}
-
-/* A channel's share in the output channel that it has most to do with: what one channel is
- * scaled by, and its weights by the inverse, changes no level. */
-static int scales_make(const struct kernel *k, struct wino_packing *p) {
-    const int64_t ins = k->layer.channels_in, outs = k->layer.channels_out;
-    /* Vectors of channels may be read too far. */
-    p->scales = calloc((size_t)(k->layer.groups * ins + MOST_LANES), sizeof *p->scales);
-    float *largest = malloc((size_t)(ins * outs) * sizeof *largest);
-    const int failed = !p->scales || !largest;
-    for (int64_t group = 0; group < k->layer.groups && !failed; group++) {
-        float *scales = p->scales + group * ins;
-        memset(largest, 0, (size_t)(ins * outs) * sizeof *largest);
-        magnitudes(k, (const float *)k->packed + group * k->packing.group_size, largest);
-        for (int64_t i = 0; i < ins; i++) scales[i] = 1;
-        for (int64_t o = 0; o < outs; o++) {
-            float whole = 0;
-            for (int64_t i = 0; i < ins; i++) whole = fmaxf(whole, largest[i * outs + o]);
-            for (int64_t i = 0; i < ins && whole > 0; i++)
-                scales[i] = fmaxf(scales[i], largest[i * outs + o] / whole * LARGEST_SCALE);
-        }
-    }
-    free(largest);
-    return failed ? -1 : 0;
-}
-
-int wino_takes_weights(const struct kernel *k) {
-    const float *weights = k->packed;
-    for (int64_t i = 0; i < k->layer.groups * k->packing.group_size; i++)
-        if (!(fabsf(weights[i]) <= LARGEST_WEIGHT)) return 0;
-    return 1;
-}
-
 int wino_pack(const struct kernel *k, int64_t threads, struct wino_packing *p) {
     const int64_t slack = LINE * MAX_ROWS; /* that vectors may read too much */
     p->weights = allocate_huge(wino_weight_bytes(k, p) + slack);
     p->bias = calloc((size_t)(k->layer.groups * p->units * p->axes[2].stride) + MAX_ROWS,
                      sizeof(float));
-    if (!p->weights || !p->bias || scales_make(k, p)) return -1;
+    if (!p->weights || !p->bias || wino_scales_make(k, p)) return -1;
     struct pack context = {k, p};
     return parallel_run(pack_chunk, &context, k->layer.groups * p->chunks, threads, 0);
 }

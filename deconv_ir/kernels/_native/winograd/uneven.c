@@ -69,7 +69,7 @@ struct search {
     const struct context *c;
     struct tile *tile;
     const int32_t *levels; /* [image][z][y][x] */
-    int32_t *windows;      /* [position]: its largest level, 0 before it is known, or LISTED */
+    int32_t *windows;      /* [position]: its largest level, or LISTED */
     int32_t below;         /* levels of results that may be part of an uneven window */
     uint64_t *low;         /* [image][z][y][word]: bits of the levels that are no higher */
     int64_t words;         /* of a row, and one more */
@@ -100,8 +100,9 @@ static void find_seen(struct search *s) {
     }
 }
 
-/* The largest level of the data that the windows of a place see. */
-static int32_t largest_level(const struct search *s, const struct place *place) {
+/* The largest level of the data that the windows of a place see; `low` are no larger than `below`. */
+static int32_t largest_level(const struct search *s, const struct place *place, int32_t below,
+                             int64_t *low) {
     const struct wino_axis *axes = s->c->plan->packing->axes;
     int64_t at[AXES];
     int32_t largest = 0;
@@ -109,13 +110,43 @@ static int32_t largest_level(const struct search *s, const struct place *place) 
         at[i] = place->window[i] * axes[i].step + place->sublattice[i];
     const int32_t *levels = s->levels + level_at(s, place->image, at);
     const int64_t *extent = s->c->plan->tiling.extent;
+    *low = 0;
     for (int64_t z = 0; z < s->seen_count[0]; z++)
         for (int64_t y = 0; y < s->seen_count[1]; y++) {
             const int32_t *row = levels + (s->seen[0][z] * extent[1] + s->seen[1][y]) * extent[2];
-            for (int64_t x = 0; x < s->seen_count[2]; x++)
-                largest = row[s->seen[2][x]] > largest ? row[s->seen[2][x]] : largest;
+            for (int64_t x = 0; x < s->seen_count[2]; x++) {
+                const int32_t level = row[s->seen[2][x]];
+                largest = level > largest ? level : largest;
+                *low += level <= below;
+            }
         }
     return largest;
+}
+
+/* Levels that may be part of an uneven window with a largest level. */
+static int32_t low_level(int32_t largest) {
+    return level_of(largest) <= LARGEST_LEVEL ? bits_of(level_of(largest) / MOST_UNEVEN)
+                                              : INT32_MAX;
+}
+
+static void list_window(struct search *s, int64_t position) {
+    s->windows[position] = LISTED;
+    s->tile->uneven[s->tile->uneven_count++] = (int32_t)position;
+}
+
+/* Find the largest level of each window, and list the windows whose largest is an outlier among
+ * their data: half of the others, but for zeros, are low. */
+static void look_at_windows(struct search *s) {
+    const int64_t all = s->seen_count[0] * s->seen_count[1] * s->seen_count[2];
+    for (int64_t position = 0; position < s->tile->positions; position++) {
+        const struct place place = wino_place_of(s->c, s->tile, position);
+        int64_t zeros, low;
+        const int32_t largest = largest_level(s, &place, 0, &zeros);
+        s->windows[position] = largest;
+        if (zeros == all) continue;
+        largest_level(s, &place, low_level(largest), &low);
+        if (2 * (low - zeros) >= all - zeros) list_window(s, position);
+    }
 }
 
 /* The output channels of a sub-convolution of which a job has units. */
@@ -173,16 +204,10 @@ static void look_at(struct search *s, int64_t image, const int64_t *at, int32_t 
         output[i] = within / axes[i].dilation;
     }
     const int64_t position = position_of(s->c, s->tile, &place);
-    int32_t *window = &s->windows[position];
-    if (*window == LISTED) return;
-    if (*window == 0) *window = largest_level(s, &place);
-    if (*window == 0) return;
-    if (level == 0 && level_of(*window) <= LARGEST_LEVEL) {
-        write_bias(s, &place, output);
-    } else if (is_uneven(*window, level)) {
-        *window = LISTED;
-        s->tile->uneven[s->tile->uneven_count++] = (int32_t)position;
-    }
+    const int32_t window = s->windows[position];
+    if (window == 0 || window == LISTED) return;
+    if (level == 0 && level_of(window) <= LARGEST_LEVEL) write_bias(s, &place, output);
+    else if (is_uneven(window, level)) list_window(s, position);
 }
 
 /* Mark the levels that are low. */
@@ -294,12 +319,11 @@ void wino_find_uneven(const struct context *c, struct tile *tile, const float *f
     if (largest == 0 || !is_uneven(largest, smallest)) return;
     struct search s = {.c = c, .tile = tile, .levels = levels};
     s.windows = tile->uneven + t->positions;
-    s.below = level_of(largest) <= LARGEST_LEVEL ? bits_of(level_of(largest) / MOST_UNEVEN)
-                                                 : INT32_MAX;
+    s.below = low_level(largest);
     s.low = (uint64_t *)(void *)(s.windows + t->positions);
     s.words = divide_up(t->extent[2], BITS) + 1;
-    memset(s.windows, 0, (size_t)tile->positions * sizeof *s.windows);
     find_seen(&s);
+    look_at_windows(&s);
     find_low(&s);
     look_everywhere(&s);
 }

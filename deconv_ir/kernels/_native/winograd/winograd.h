@@ -23,13 +23,15 @@
 #define NARROWEST_PANEL 16   /* positions that do so at least */
 
 /* A level is a magnitude of the data, scaled by the weights of its channel.  Windows with levels
- * more than so many times that of one of their results are summed directly; so are those with data
- * beyond 2^60 times those of a channel with the largest weights, whose transforms could overflow:
+ * more than so many times that of one of their results, or of half of their data that are not
+ * zeros, are summed directly; so are those with data beyond 2^60 times those of a channel with the largest weights, whose transforms could overflow:
  * docs/numerics.md.  Scales are from 1 to 2^60, so that only zeros have level 0. */
 #define MOST_UNEVEN 64
 #define LARGEST_SCALE 0x1p60f
 #define LARGEST_LEVEL 0x1p120f
 #define LARGEST_WEIGHT 0x1p40f
+/* Filters with a tap so many times as large as another of an output channel are not transformed. */
+#define MOST_UNEVEN_TAPS 16
 
 /* F(outputs, taps) of one axis. */
 enum filtering { F_1_1, F_2_2, F_3_2, F_2_3, FILTERINGS };
@@ -210,8 +212,10 @@ int wino_packing_make(const struct kernel *k, const struct wino_choice *choice,
 void wino_packing_free(struct wino_packing *packing);
 /* Bytes of the weights of a packing, filled or not. */
 int64_t wino_weight_bytes(const struct kernel *k, const struct wino_packing *packing);
-/* Whether weights are finite and small enough to be transformed. */
+/* Whether weights are finite, small enough and even enough to be transformed; or OUT_OF_MEMORY. */
 int wino_takes_weights(const struct kernel *k);
+/* How much each input channel counts in levels.  Returns nonzero when out of memory. */
+int wino_scales_make(const struct kernel *k, struct wino_packing *packing);
 /* Fill it from the direct one's weights.  Returns OUT_OF_MEMORY, or 0. */
 int wino_pack(const struct kernel *k, int64_t threads, struct wino_packing *packing);
 

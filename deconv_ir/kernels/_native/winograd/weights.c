@@ -1,0 +1,135 @@
+/* What is decided by the weights of a layer alone: whether they are transformed, and how much each
+ * channel of the data counts where windows are compared.
+ *
+ * A window's rounding errors are those of its largest tap: docs/numerics.md has the bounds.
+ */
+#include "winograd/winograd.h"
+
+#include <float.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* The largest magnitude of a weight of each row of the packed filter, [channel in][channel out],
+ * of one group. */
+static void magnitudes(const struct kernel *k, const float *from, float *largest) {
+    const struct packing *d = &k->packing;
+    const int64_t ins = k->layer.channels_in, outs = k->layer.channels_out;
+    for (int64_t sub = 0; sub < d->subs[0].count * d->subs[1].count * d->subs[2].count; sub++) {
+        const int64_t taps = (d->sub_start[sub + 1] - d->sub_start[sub]) / (ins * outs);
+        for (int64_t block = 0; block < d->blocks; block++)
+            for (int64_t tap = 0; tap < ins * taps; tap++) {
+                float *restrict to = largest + tap / taps * outs + packing_channel(d, block);
+                const int64_t rows = packing_rows(d, block);
+                for (int64_t row = 0; row < rows; row++)
+                    to[row] = fabsf(from[row]) > to[row] ? fabsf(from[row]) : to[row];
+                from += rows;
+            }
+    }
+}
+
+/* A channel's share in the output channel that it has most to do with: what one channel is
+ * scaled by, and its weights by the inverse, changes no level. */
+int wino_scales_make(const struct kernel *k, struct wino_packing *p) {
+    const int64_t ins = k->layer.channels_in, outs = k->layer.channels_out;
+    /* Vectors of channels may be read too far. */
+    p->scales = calloc((size_t)(k->layer.groups * ins + MOST_LANES), sizeof *p->scales);
+    float *largest = malloc((size_t)(ins * outs) * sizeof *largest);
+    const int failed = !p->scales || !largest;
+    for (int64_t group = 0; group < k->layer.groups && !failed; group++) {
+        float *scales = p->scales + group * ins;
+        memset(largest, 0, (size_t)(ins * outs) * sizeof *largest);
+        magnitudes(k, (const float *)k->packed + group * k->packing.group_size, largest);
+        for (int64_t i = 0; i < ins; i++) scales[i] = 1;
+        for (int64_t o = 0; o < outs; o++) {
+            float whole = 0;
+            for (int64_t i = 0; i < ins; i++) whole = fmaxf(whole, largest[i * outs + o]);
+            for (int64_t i = 0; i < ins && whole > 0; i++)
+                scales[i] = fmaxf(scales[i], largest[i * outs + o] / whole * LARGEST_SCALE);
+        }
+    }
+    free(largest);
+    return failed ? -1 : 0;
+}
+
+/* The largest of some magnitudes; one of NaN is above all others. */
+static float largest_magnitude(const float *values, int64_t count) {
+    int32_t largest = 0;
+    for (int64_t i = 0; i < count; i++) {
+        int32_t bits;
+        memcpy(&bits, values + i, sizeof bits);
+        bits &= INT32_MAX;
+        largest = bits > largest ? bits : largest;
+    }
+    float value;
+    memcpy(&value, &largest, sizeof value);
+    return value;
+}
+
+/* The largest magnitude of each input channel's weights in a packed sub-convolution. */
+static void largest_of_channels(const struct kernel *k, const float *from, int64_t taps,
+                                float *largest) {
+    const struct packing *d = &k->packing;
+    for (int64_t block = 0; block < d->blocks; block++)
+        for (int64_t i = 0; i < k->layer.channels_in; i++, from += taps * packing_rows(d, block)) {
+            const float found = largest_magnitude(from, taps * packing_rows(d, block));
+            if (!(found <= largest[i])) largest[i] = found;
+        }
+}
+
+/* The sum of magnitudes of each tap of a packed sub-convolution over the input channels, [tap][channel
+ * out]: each channel's are parts of its largest. */
+static void sum_taps(const struct kernel *k, const float *from, int64_t taps,
+                     const float *largest, float *sums) {
+    const struct packing *d = &k->packing;
+    const int64_t outs = k->layer.channels_out;
+    memset(sums, 0, (size_t)(taps * outs) * sizeof *sums);
+    for (int64_t block = 0; block < d->blocks; block++) {
+        const int64_t rows = packing_rows(d, block);
+        for (int64_t i = 0; i < k->layer.channels_in; i++) {
+            const float factor = 1 / fmaxf(largest[i], FLT_MIN);
+            for (int64_t tap = 0; tap < taps; tap++, from += rows) {
+                float *restrict to = sums + tap * outs + packing_channel(d, block);
+                for (int64_t row = 0; row < rows; row++) to[row] += fabsf(from[row]) * factor;
+            }
+        }
+    }
+}
+
+/* Whether these sums are of like size for each output channel. */
+static int is_even(const float *sums, int64_t taps, int64_t outs) {
+    for (int64_t o = 0; o < outs; o++) {
+        float smallest = INFINITY, largest = 0;
+        for (int64_t tap = 0; tap < taps; tap++) {
+            smallest = fminf(smallest, sums[tap * outs + o]);
+            largest = fmaxf(largest, sums[tap * outs + o]);
+        }
+        if (largest > MOST_UNEVEN_TAPS * smallest) return 0;
+    }
+    return 1;
+}
+
+int wino_takes_weights(const struct kernel *k) {
+    const struct packing *d = &k->packing;
+    const int64_t ins = k->layer.channels_in, outs = k->layer.channels_out;
+    const int64_t subs = d->subs[0].count * d->subs[1].count * d->subs[2].count;
+    float *largest = malloc((size_t)(ins + d->group_size / ins) * sizeof *largest);
+    if (!largest) return OUT_OF_MEMORY;
+    int takes = 1;
+    for (int64_t group = 0; group < k->layer.groups && takes; group++) {
+        const float *weights = (const float *)k->packed + group * d->group_size;
+        memset(largest, 0, (size_t)ins * sizeof *largest);
+        for (int64_t sub = 0; sub < subs; sub++)
+            largest_of_channels(k, weights + d->sub_start[sub],
+                                (d->sub_start[sub + 1] - d->sub_start[sub]) / (ins * outs),
+                                largest);
+        takes = largest_magnitude(largest, ins) <= LARGEST_WEIGHT;
+        for (int64_t sub = 0; sub < subs && takes; sub++) {
+            const int64_t taps = (d->sub_start[sub + 1] - d->sub_start[sub]) / (ins * outs);
+            sum_taps(k, weights + d->sub_start[sub], taps, largest, largest + ins);
+            takes = is_even(largest + ins, taps, outs);
+        }
+    }
+    free(largest);
+    return takes;
+}
