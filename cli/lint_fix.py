@@ -16,29 +16,23 @@ from .common import STREAM, Mistake
 from .diffs import unified_diff
 
 if TYPE_CHECKING:
-    from deconv_ir.limits import Limits
-    from deconv_ir.linter.options import Options
+    from .lint_request import LintRequest
+    from .lint_settings import Settings
 
 
 def fix_files(
-    files: list[str],
-    options: list[Options],
-    weights: str | None,
-    limits: Limits,
-    *,
-    show: bool,
-    unsafe: bool,
+    files: list[str], settings: Settings, request: LintRequest
 ) -> tuple[list[Result], int, bool]:
-    """Fix files one after the other; with `show`, print a diff and write nothing.
+    """Fix files one after the other; with --diff, print a diff and write nothing.
 
-    With `unsafe`, make also the fixes that the rest of the file does not confirm.  Return the
-    findings that are left in each file, the number of those that were fixed, and whether any
-    file changed, or would.
+    Return the findings that are left in each file, the number of those that were fixed, and
+    whether any file changed, or would.
     """
+    limits = request.limits
     results = []
     total = 0
     any_changed = False
-    for file, chosen in zip(files, options, strict=True):
+    for file, chosen in [(file, settings.options(file)) for file in files]:
         if file == STREAM:
             raise Mistake(
                 "standard input cannot be fixed in place (name a file, or use --diff with one)"
@@ -47,14 +41,16 @@ def fix_files(
         if isinstance(data, Result):
             results.append(data)
             continue
-        beside = weights or weights_beside(file)
-        fixed_data, fixed, result = fix_bytes(data, file, chosen, beside, limits, unsafe=unsafe)
+        beside = request.weights or weights_beside(file)
+        fixed_data, fixed, result = fix_bytes(
+            data, file, chosen, beside, limits, unsafe=request.unsafe_fixes
+        )
         results.append(result._replace(document=None))
         total += fixed
         if fixed_data == data:
             continue
         any_changed = True
-        if show:
+        if request.diff:
             _show_diff(data, fixed_data, file)
         else:
             rewrite(Path(file), fixed_data, "the fixed file")

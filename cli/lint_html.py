@@ -9,25 +9,21 @@ from .common import STREAM, Mistake
 
 if TYPE_CHECKING:
     from deconv_ir.ir.findings import Finding
-    from deconv_ir.limits import Limits
     from deconv_ir.linter.options import Options
 
+    from .lint_request import LintRequest
 
-def require_one(files: Sequence[tuple[str, bool]]) -> None:
+
+def require_one(files: Sequence[str]) -> None:
     """Require a single file to show, whose text can be read again."""
     if len(files) != 1:
         raise Mistake(f"--html shows a single model, found {len(files)}")
-    if files[0][0] == STREAM:
+    if files[0] == STREAM:
         raise Mistake("--html cannot show standard input (name a file)")
 
 
 def write_html(
-    file: str,
-    findings: Sequence[Finding],
-    target: str,
-    options: Options,
-    weights: str | None,
-    limits: Limits,
+    file: str, findings: Sequence[Finding], options: Options, request: LintRequest
 ) -> None:
     """Write the page of a model with the findings of a run."""
     from deconv_ir.formats.openvino_xml.weights import weights_beside
@@ -36,6 +32,8 @@ def write_html(
 
     from .pages import progress, read_model, write
 
-    data, _ = read_model(file, limits)
-    subject = read_subject(data, file, options, weights or weights_beside(file), limits)
-    write(write_page(subject._replace(findings=findings), progress=progress()).encode(), target)
+    data, _ = read_model(file, request.limits)
+    weights = request.weights or weights_beside(file)
+    subject = read_subject(data, file, options, weights, request.limits)
+    page = write_page(subject._replace(findings=findings), progress=progress())
+    write(page.encode(), request.html or "")

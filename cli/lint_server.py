@@ -33,13 +33,12 @@ from .lint_settings import Settings
 from .reporters.sarif import rule_uri, rules_page
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from pygls.workspace import PositionCodec, TextDocument
 
-    from deconv_ir.limits import Limits
     from deconv_ir.linter.context import LintContext
     from deconv_ir.linter.report import Fix
+
+    from .lint_request import LintRequest
 
 DELAY_SECONDS = 0.2
 """How long the text must rest before it is checked: less than a pause in typing."""
@@ -105,9 +104,9 @@ class Positions:
 class Linter:
     """The state of the server: settings, and the last result for each document."""
 
-    def __init__(self, chosen: Mapping[str, Any], limits: Limits) -> None:
-        self.chosen = chosen
-        self.limits = limits
+    def __init__(self, request: LintRequest) -> None:
+        self.request = request
+        self.limits = request.limits
         self.checked: dict[str, Checked] = {}
         self.contexts: dict[str, tuple[str, LintContext]] = {}
 
@@ -121,7 +120,7 @@ class Linter:
             return Checked(text, [lsp.Diagnostic(start, str(error), source="deconv-lint")], [], [])
         if is_other_xml(result) or (is_json(text[:64].encode()) and not looks_like_graph(text)):
             result = result._replace(findings=[], fixes=[])
-        config = Settings(**self.chosen).config(to_fs_path(uri) or "")
+        config = Settings(self.request).config(to_fs_path(uri) or "")
         page = config.docs_url or rules_page()
         diagnostics = [_diagnostic(finding, positions, page) for finding in result.findings]
         checked = Checked(text, diagnostics, result.fixes, result.findings)
@@ -132,7 +131,7 @@ class Linter:
         """Return what `check_bytes` takes: bytes, name, options and the .bin."""
         path = to_fs_path(uri) if uri.startswith("file:") else None
         # Settings are read anew: they may have changed.
-        options = Settings(**self.chosen).options(path or "")
+        options = Settings(self.request).options(path or "")
         return _encoded(text), path or uri, options, path and weights_beside(path)
 
     def context(self, uri: str, text: str) -> LintContext | None:
@@ -215,12 +214,12 @@ def _touch(a: lsp.Range, b: lsp.Range) -> bool:
     return key(a.start) <= key(b.end) and key(b.start) <= key(a.end)
 
 
-def make_server(chosen: Mapping[str, Any], limits: Limits) -> LanguageServer:
-    """Make the server; `chosen` are the options of the command line."""
+def make_server(request: LintRequest) -> LanguageServer:
+    """Make the server."""
     server = LanguageServer(
         "deconv-lint", __version__, text_document_sync_kind=lsp.TextDocumentSyncKind.Full
     )
-    linter = Linter(chosen, limits)
+    linter = Linter(request)
 
     def current(uri: str) -> tuple[TextDocument, Checked]:
         document = server.workspace.get_text_document(uri)
@@ -299,7 +298,7 @@ def make_server(chosen: Mapping[str, Any], limits: Limits) -> LanguageServer:
     return server
 
 
-def serve(chosen: Mapping[str, Any], limits: Limits) -> None:
+def serve(request: LintRequest) -> None:
     """Serve an editor over standard input and output until it says goodbye."""
     gc.enable()
-    make_server(chosen, limits).start_io()
+    make_server(request).start_io()

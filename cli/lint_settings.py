@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from typing import TYPE_CHECKING
 
 from deconv_ir.errors import DeconvError
 from deconv_ir.ir.shapes import Shape
@@ -13,32 +14,23 @@ from deconv_ir.linter.options import Options, choose
 from .common import Mistake
 from .shapes import OPTION, parse_named_shape
 
+if TYPE_CHECKING:
+    from .lint_request import LintRequest
+
 
 class Settings:
     """The options of the command line, which override the nearest settings file."""
 
-    def __init__(
-        self,
-        *,
-        select: tuple[str, ...],
-        ignore: tuple[str, ...],
-        extend_select: tuple[str, ...],
-        severity: str | None,
-        semantics: str | None,
-        shapes: tuple[str, ...],
-        deep: bool,
-        config: str | None,
-        isolated: bool,
-    ) -> None:
-        self.select = _split(select)
-        self.ignore = _split(ignore)
-        self.extend_select = _split(extend_select)
-        self.severity = severity
-        self.semantics = semantics
-        self.reshape = dict(map(_parse_shape, shapes))
-        self.deep = deep
-        self.isolated = isolated
-        self.given = None if config is None else read_config(config)
+    def __init__(self, request: LintRequest) -> None:
+        self.select = _split(request.select)
+        self.ignore = _split(request.ignore)
+        self.extend_select = _split(request.extend_select)
+        self.severity = request.severity
+        self.semantics = request.semantics
+        self.reshape = dict(map(_parse_shape, request.shapes))
+        self.deep = request.deep
+        self.isolated = request.isolated
+        self.given = None if request.config is None else read_config(request.config)
         self._configs: dict[str, Config] = {}
         self._options: dict[tuple[Config, tuple[str, ...]], Options] = {}
 

@@ -72,7 +72,7 @@ def describe_run(model: Model, request: Request, fixed: Mapping[str, Array]) -> 
         "weights": None if weights is None else _digest_file(weights),
         "options": {
             name: value
-            for name, value in request._asdict().items()
+            for name, value in request.asdict().items()
             if name not in CHANGE_NO_RESULT
             and value is not None
             and value is not False

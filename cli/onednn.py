@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
-
-import click
+from typing import TYPE_CHECKING
 
 from .common import EXIT_OK, STREAM, Mistake, note, read_standard_input, require_absent
 
@@ -16,59 +14,6 @@ if TYPE_CHECKING:
     from deconv_ir.ir.dtypes import Array
 
     from .request import Request
-
-_Command = TypeVar("_Command", bound=Callable[..., Any])
-
-
-def _override(name: str, metavar: str, text: str) -> Callable[[_Command], _Command]:
-    text = f"oneDNN Graph file: {text}"
-    return click.option(name, default="", metavar=metavar, help=text)
-
-
-OPTIONS: tuple[Callable[[Any], Any], ...] = (
-    _override(
-        "--in-shapes",
-        "ID:SHAPE",
-        "other shapes and layouts of inputs, as in 0:2x64x56x56*acdb+1:32x64x2x2.",
-    ),
-    _override(
-        "--op-attrs",
-        "ID:NAME:VALUE",
-        "other attributes of operations, as in 0:strides:2x2*auto_pad:SAME_UPPER; undef removes "
-        "one.",
-    ),
-    _override("--op-kind", "ID:KIND", "other kinds of operations, as in 1:Maximum."),
-    _override("--mb", "N", "batch size; 0: as it is."),
-    _override(
-        "--dt",
-        "DTYPE",
-        "element type of all floating-point tensors, as in bf16, or of some, as in 0:f16+1:f16.",
-    ),
-    click.option(
-        "--physical",
-        is_flag=True,
-        help="oneDNN Graph file: write each output as a list of its elements in the order of its "
-        "strides.",
-    ),
-    click.option(
-        "--save-xml",
-        metavar="FILE.xml",
-        help="Write a oneDNN Graph file as an OpenVINO IR, and do not run it.",
-    ),
-    click.option(
-        "--save-onednn",
-        metavar="FILE.json",
-        help="Write an IR as a oneDNN Graph file, its constants as .npz beside it, and do not "
-        "run it.",
-    ),
-)
-
-
-def onednn_options(command: _Command) -> _Command:
-    """Add the options to a command."""
-    for option in reversed(OPTIONS):
-        command = option(command)
-    return command
 
 
 def alternatives(request: Request) -> list[Request]:
@@ -84,7 +29,7 @@ def alternatives(request: Request) -> list[Request]:
     names = ("in_shapes", "op_attrs", "op_kind", "mb", "dt")
     values = [[text.strip() for text in getattr(request, name).split(",")] for name in names]
     found = [
-        request._replace(**dict(zip(names, chosen, strict=True)))
+        request.replace(**dict(zip(names, chosen, strict=True)))
         for chosen in itertools.product(*values)
     ]
     if len(found) > 1:

@@ -1,13 +1,14 @@
-"""Options that several commands have, and the types of their values."""
+"""Options: their declaration in records, those that several commands have, types of values."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 import click
 
+from deconv_ir.ir.record import Field, Record
 from deconv_ir.version import __version__
 
 if TYPE_CHECKING:
@@ -61,6 +62,70 @@ def parse_size(text: str) -> int:
         return parse_bytes(text)
     except ValueError as error:
         raise click.BadParameter(str(error)) from None
+
+
+class Option(Field):
+    """A field of `Options`; `decorator` takes its name, and returns what adds it to a command."""
+
+    __slots__ = ("decorator",)
+
+    def __init__(self, decorator: Callable[[str], Callable[[Any], Any]]) -> None:
+        super().__init__()
+        self.decorator = decorator
+
+
+class Options(Record):
+    """The options of a command, in the order of its help.
+
+    Each is a field that `option`, `flag` or `given` declares; of one that only prints something
+    the name begins with an underscore.
+    """
+
+    declared: ClassVar[list[tuple[str, Option]]] = []
+
+    def __init_subclass__(cls) -> None:
+        cls.declared = [(name, o) for name, o in vars(cls).items() if isinstance(o, Option)]
+        for name, _ in cls.declared:
+            if name.startswith("_"):
+                delattr(cls, name)
+        super().__init_subclass__()
+
+    @classmethod
+    def add_to(cls, command: _Command) -> _Command:
+        """Add the options to a command, which takes them by the names of the fields."""
+        for name, found in reversed(cls.declared):
+            command = found.decorator(name)(command)
+        return command
+
+    def asdict(self) -> dict[str, Any]:
+        """Return the values by the names of the fields."""
+        return self._values()
+
+
+def option(metavar: str | None, text: str, *names: str, **details: Any) -> Any:
+    """Declare an option with a value: --no-cache of the field ``no_cache``, or `names`.
+
+    `details` are those of `click.option`.
+    """
+    return Option(
+        lambda field: click.option(
+            *(names or [f"--{field.replace('_', '-')}"]),
+            field,
+            metavar=metavar,
+            help=text,
+            **details,
+        )
+    )
+
+
+def flag(text: str, *names: str) -> Any:
+    """Declare an option without a value."""
+    return option(None, text, *names, is_flag=True)
+
+
+def given(decorator: Callable[[Any], Any]) -> Any:
+    """Declare an option that several commands have, by its decorator."""
+    return Option(lambda field: decorator)
 
 
 def semantics_option() -> Callable[[_Command], _Command]:

@@ -3,11 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import click
 
+from deconv_ir.ir.record import field
+
 from .common import STREAM, Mistake
+from .completion import complete_layers, complete_tensors
+from .options import (
+    FILE,
+    OF_AN_IR,
+    Options,
+    flag,
+    given,
+    limit_options,
+    listing_option,
+    option,
+    parse_size,
+    semantics_option,
+    tolerance_options,
+)
 
 if TYPE_CHECKING:
     from deconv_ir.arrays.casting import Cast
@@ -34,55 +50,206 @@ FOR_MANY_RUNS = ("batch", "resume", "fail_fast")
 INFO_HINT = "cannot be combined with --info, which is about the whole model"
 
 
-class Request(NamedTuple):
-    """The options of deconv-run, by their names."""
+def cast_mode(value: str | bool) -> Cast:
+    """Read --cast: `True` for the option alone, ``wrap`` for that value."""
+    if value is False or value == "wrap":
+        return value
+    if value:
+        raise click.BadParameter(f"{value!r} is not 'wrap' (write --cast, or --cast=wrap)")
+    return True
 
-    model: str
-    inputs: tuple[str, ...]
-    output: str | None
-    no_output: bool
-    weights: str | None
-    semantics: str
-    accuracy: str
-    layer: str | None
-    until: str | None
-    output_layers: tuple[str, ...]
-    strict: bool
-    random_inputs: int | None
-    shapes: tuple[str, ...]
-    save_inputs: str | None
-    expect: tuple[str, ...]
-    rtol: float
-    atol: float
-    cast: Cast
-    force: bool
-    batch: int | None
-    resume: bool
-    fail_fast: bool
-    repeat: int | None
-    warmup: int | None
-    threads: int | None
-    memory_limit: int | None
-    tile: str | None
-    two_pass: bool
-    workers: int | None
-    scheduler: str | None
-    scheduler_file: str | None
-    limits: Limits
-    in_shapes: str
-    op_attrs: str
-    op_kind: str
-    mb: str
-    dt: str
-    physical: bool
-    save_xml: str | None
-    save_onednn: str | None
-    info: bool
-    explain_plan: bool
-    profile: str | None
-    as_json: bool
-    verbose: bool
-    quiet: bool
+
+def batch_size(value: str) -> int:
+    """Read --batch: how many files a batch holds; 0, for the option alone: all of them."""
+    if value and (not value.isdecimal() or int(value) < 1):
+        raise click.BadParameter(f"{value!r} is not a positive integer")
+    return int(value or 0)
+
+
+def _override(metavar: str, text: str) -> Any:
+    return option(metavar, f"oneDNN Graph file: {text}", default="")
+
+
+def _list_operations() -> None:
+    from .tables import print_operations
+
+    print_operations()
+
+
+class Request(Options):
+    """The options of deconv-run."""
+
+    model: str = given(click.argument("model", metavar="MODEL", type=FILE))
+    inputs: tuple[str, ...] = option(
+        "[NAME=]FILE",
+        "Array for an input of the model, as .npy; without a name, in order. '-': standard "
+        "input. A .npz file has arrays for all inputs that it names. "
+        "A folder, a pattern as 'frames/*.npy' or several files: the model is run on each.",
+        "--input",
+        multiple=True,
+    )
+    output: str | None = option(
+        "FILE|DIR",
+        "Where outputs go: a .npy file, a .npz file for all of them, a directory, or '-' for "
+        "standard output. Default: one .npy per output, in this directory (none with --expect).",
+    )
+    no_output: bool = flag("Write no outputs, only print the summary.")
+    weights: str | None = option(
+        "FILE.bin",
+        "The weights. Default: the .bin beside the model; a model on standard input has none.",
+        type=FILE,
+    )
+    semantics: str = given(semantics_option())
+    accuracy: str = option(
+        None,
+        "direct: sum convolutions directly, without Winograd (docs/numerics.md).",
+        type=click.Choice(["fast", "direct"]),
+        default="fast",
+        show_default=True,
+    )
+    layer: str | None = option(
+        "NAME_OR_ID", "Run this layer alone.", shell_complete=complete_layers
+    )
+    until: str | None = option(
+        "LAYER",
+        "Run only the layers that LAYER needs, and return its outputs. "
+        "LAYER is a tensor name, a layer name or a layer id.",
+        shell_complete=complete_tensors,
+    )
+    output_layers: tuple[str, ...] = option(
+        "LAYER",
+        "Return this inner tensor; run only the layers that it needs. Repeatable.",
+        "--output-layer",
+        multiple=True,
+        shell_complete=complete_tensors,
+    )
+    strict: bool = flag("Treat wrong declared dims as errors.")
+    random_inputs: int | None = option(
+        "SEED",
+        "Seeded random arrays for the inputs that are not given: floats are standard normal, "
+        "integers from 0 to 9.",
+        type=click.IntRange(0),
+    )
+    shapes: tuple[str, ...] = option(
+        "[NAME=]SHAPE",
+        "Shape of an input with dynamic dims, as in data=1,3,224,224: for --random-inputs, "
+        "--explain-plan and --info. Repeatable.",
+        "--shape",
+        multiple=True,
+    )
+    save_inputs: str | None = option(
+        "FILE|DIR",
+        "Also write the arrays of the inputs: a .npz file, a .npy file or a directory.",
+    )
+    expect: tuple[str, ...] = option(
+        "[NAME=]FILE",
+        "Reference for an output, as .npy; a .npz file has one for each output that it names. "
+        "With many inputs: a folder or a pattern, paired by name. "
+        "Exit code 1 when out of tolerance.",
+        multiple=True,
+    )
+    rtol: float = given(tolerance_options(rtol=1e-5, atol=1e-6))
+    atol: float = field()
+    cast: Cast = option(
+        "[=wrap]",
+        "Convert inputs of another element type where every value fits, up to rounding of floats; "
+        "=wrap: also where not (integers modulo 2^bits, floats to infinity).",
+        type=cast_mode,
+        default=False,
+    )
+    force: bool = flag("Overwrite output files.")
+    batch: int | None = option(
+        "[N]",
+        "With many files: stack them along the first axis, N at a time (default: all).",
+        type=batch_size,
+    )
+    resume: bool = flag(
+        "With many files: keep the outputs that this model computed from these inputs with "
+        "these options, compute the others."
+    )
+    fail_fast: bool = flag("With many files: stop at the first bad file.")
+    repeat: int | None = option(
+        "N",
+        "Run N times; print median, 90th percentile, mean and range of the latency, and the "
+        "throughput.",
+        type=click.IntRange(1),
+    )
+    warmup: int | None = option(
+        "M",
+        "With --repeat: M warm-up runs that are not counted. Default: 1.",
+        type=click.IntRange(0),
+    )
+    threads: int | None = option(None, "Default: all cores.", type=click.IntRange(1))
+    memory_limit: int | None = option(
+        "SIZE",
+        "Refuse to run beyond this, as 2GiB or 500MB. Default: what is available.",
+        type=parse_size,
+    )
+    tile: str | None = option(
+        "auto|SIZE",
+        "Compute the output tile by tile, exactly: from .npy or .zarr files to one, neither "
+        "ever whole in memory. SIZE as in 64,256,256: extents of the last axes; auto: what "
+        "--memory-limit allows. --resume continues an interrupted run.",
+    )
+    two_pass: bool = flag(
+        "With --tile: compute what reductions and normalizations need of whole axes in passes "
+        "of their own."
+    )
+    workers: int | None = option(
+        "N",
+        "With --tile or many files: run on N processes of this machine (extra 'cluster').",
+        type=click.IntRange(1),
+    )
+    scheduler: str | None = option(
+        "ADDRESS",
+        "With --tile or many files: run on this Dask cluster, as tcp://host:8786; files are "
+        "read and written by its workers. Default: the environment variable "
+        "DASK_SCHEDULER_ADDRESS.",
+    )
+    scheduler_file: str | None = option("FILE", "As --scheduler, from a file of Dask's.", type=FILE)
+    limits: Limits = given(limit_options(OF_AN_IR))
+    in_shapes: str = _override(
+        "ID:SHAPE",
+        "other shapes and layouts of inputs, as in 0:2x64x56x56*acdb+1:32x64x2x2.",
+    )
+    op_attrs: str = _override(
+        "ID:NAME:VALUE",
+        "other attributes of operations, as in 0:strides:2x2*auto_pad:SAME_UPPER; undef removes "
+        "one.",
+    )
+    op_kind: str = _override("ID:KIND", "other kinds of operations, as in 1:Maximum.")
+    mb: str = _override("N", "batch size; 0: as it is.")
+    dt: str = _override(
+        "DTYPE",
+        "element type of all floating-point tensors, as in bf16, or of some, as in 0:f16+1:f16.",
+    )
+    physical: bool = flag(
+        "oneDNN Graph file: write each output as a list of its elements in the order of its "
+        "strides."
+    )
+    save_xml: str | None = option(
+        "FILE.xml", "Write a oneDNN Graph file as an OpenVINO IR, and do not run it."
+    )
+    save_onednn: str | None = option(
+        "FILE.json",
+        "Write an IR as a oneDNN Graph file, its constants as .npz beside it, and do not run it.",
+    )
+    info: bool = flag(
+        "Print names, types and shapes of inputs and outputs, and do not run the model."
+    )
+    explain_plan: bool = flag("Print the plan without running the model.")
+    profile: str | None = option(
+        "[FILE.json]",
+        "Print the time of each layer; with a file, also write it as a Chrome trace.",
+    )
+    _list_operations = given(
+        listing_option(
+            "--list-operations", _list_operations, "Print the operations that can be run, and exit."
+        )
+    )
+    as_json: bool = flag("Print the summary as JSON.", "--json")
+    verbose: bool = flag("Print more.", "-v", "--verbose")
+    quiet: bool = flag("Print only warnings and errors.", "-q", "--quiet")
 
     @property
     def wanted(self) -> list[str] | None:
@@ -153,19 +320,3 @@ class RunCommand(click.Command):
                 raise
             message = f"{error.message} (arrays go after --input)"
             raise click.UsageError(message, error.ctx) from None
-
-
-def cast_mode(value: str | bool) -> Cast:
-    """Read --cast: `True` for the option alone, ``wrap`` for that value."""
-    if value is False or value == "wrap":
-        return value
-    if value:
-        raise click.BadParameter(f"{value!r} is not 'wrap' (write --cast, or --cast=wrap)")
-    return True
-
-
-def batch_size(value: str) -> int:
-    """Read --batch: how many files a batch holds; 0, for the option alone: all of them."""
-    if value and (not value.isdecimal() or int(value) < 1):
-        raise click.BadParameter(f"{value!r} is not a positive integer")
-    return int(value or 0)

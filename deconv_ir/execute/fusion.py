@@ -12,24 +12,16 @@ from deconv_ir.ops.elementwise.broadcasting import Broadcast
 
 
 class Followers(NamedTuple):
-    """The layers that can be fused into a layer, its only consumers.
-
-    Attributes
-    ----------
-    layers : tuple of int
-        The layers, in order.
-    addend : Source or None
-        The constant of the addition.
-    activation : int or None
-        The last layer, if it is an activation.
-    parameters : tuple of Source
-        The constant inputs of the activation.
-    """
+    """The layers that can be fused into a layer, its only consumers."""
 
     layers: tuple[int, ...]
+    """The layers, in order."""
     addend: Source | None
+    """The constant of the addition."""
     activation: int | None
+    """The last layer, if it is an activation."""
     parameters: tuple[Source, ...]
+    """The constant inputs of the activation."""
 
     def shortened(self) -> Followers | None:
         """Return the followers without the activation; None if none are left."""

@@ -11,42 +11,28 @@ from deconv_ir.ir.operation import TensorInfo
 
 
 class PlanRow(NamedTuple):
-    """A step of a plan, for a reader.
-
-    Attributes
-    ----------
-    step : int
-    layer, type : str
-        Name and type of the layer.
-    inputs, outputs : tuple of TensorInfo
-    fused : tuple of str
-        Names of the layers fused into it.
-    overwrites : str or None
-        The layer whose output its output overwrites.
-    buffer : int or None
-        Buffer of its output.
-    bytes : int or None
-        Size of its outputs; None if unknown.
-    within : str
-        The layer and its body that the step is in, as ``loop/body``; empty: in none.
-    algorithm : str or None
-        How a convolution is computed; None: it has no choice.
-    cycles : float or None
-        What the cost model predicts for that.
-    """
+    """A step of a plan, for a reader."""
 
     step: int
     layer: str
     type: str
+    """Name and type of the layer."""
     inputs: tuple[TensorInfo, ...]
     outputs: tuple[TensorInfo, ...]
     fused: tuple[str, ...]
+    """Names of the layers fused into it."""
     overwrites: str | None
+    """The layer whose output its output overwrites."""
     buffer: int | None
+    """Buffer of its output."""
     bytes: int | None
+    """Size of its outputs; None if unknown."""
     within: str = ""
+    """The layer and its body that the step is in, as ``loop/body``; empty: in none."""
     algorithm: str | None = None
+    """How a convolution is computed; None: it has no choice."""
     cycles: float | None = None
+    """What the cost model predicts for that."""
 
 
 def as_rows(plan: Plan, within: str = "") -> list[PlanRow]:

@@ -11,18 +11,12 @@ _ROUNDS = 4
 
 
 class MachineLimits(NamedTuple):
-    """Rates of this machine on the threads in use.
-
-    Attributes
-    ----------
-    operations : float
-        Per second, of f32, a multiply-add counted as two: a product of two matrices.
-    bytes : float
-        Per second, read and written: a copy that is larger than the caches.
-    """
+    """Rates of this machine on the threads in use."""
 
     operations: float
+    """Per second, of f32, a multiply-add counted as two: a product of two matrices."""
     bytes: float
+    """Per second, read and written: a copy that is larger than the caches."""
 
     def share(self, operations: float | None, moved: float | None, seconds: float) -> float | None:
         """Return the larger share of the two rates; more than 1 for tensors that stay in a cache.

@@ -137,20 +137,14 @@ def _address_space() -> int:
 
 
 class MemoryGroup(NamedTuple):
-    """A control group that limits the memory of this process.
-
-    Attributes
-    ----------
-    limit, usage, statistics : Path
-        Files with the limit, the usage and its statistics.
-    reclaimable : str
-        The statistic of file pages, which the system can reclaim.
-    """
+    """A control group that limits the memory of this process."""
 
     limit: Path
     usage: Path
     statistics: Path
+    """Files with the limit, the usage and its statistics."""
     reclaimable: str
+    """The statistic of file pages, which the system can reclaim."""
 
     def free(self) -> int:
         """Return the bytes that the group can still take; a huge number if unknown."""

@@ -21,31 +21,18 @@ _MOST_RANK = 8
 
 
 class Member(NamedTuple):
-    """A layer of a program.
-
-    Attributes
-    ----------
-    name, type : str
-        Of the layer.
-    operation : Operation
-    operands : tuple of int
-        Inputs of the program, counted from 0, then its earlier members.
-    """
+    """A layer of a program."""
 
     name: str
     type: str
+    """Of the layer."""
     operation: Operation
     operands: tuple[int, ...]
+    """Inputs of the program, counted from 0, then its earlier members."""
 
 
 class Pointwise(Operation):
-    """Elementwise layers that one program computes; the last one's output is its output.
-
-    Attributes
-    ----------
-    members : tuple of Member
-    program : Program
-    """
+    """Elementwise layers that one program computes; the last one's output is its output."""
 
     checks_values = False
 

@@ -20,46 +20,31 @@ if TYPE_CHECKING:
 
 
 class Prepared(NamedTuple):
-    """The results of work that is done once for a model.
-
-    Attributes
-    ----------
-    graph : Graph
-        The graph of the steps.
-    steps : tuple of int
-        The layers that run each time, in order, without fused ones.
-    kernels : dict
-        Layer -> its prepared kernel.
-    constants : dict
-        The constants that are still needed, by source.
-    fused : dict
-        Layer -> the layers behind it that its kernel computes as well.
-    first_only : frozenset of int
-        The layers that compute their first output alone.
-    constant_bytes : int
-        Bytes of the constants, each once.
-    packed_bytes : int
-        Bytes of the constants in kernels that do not tell them.
-    least_bytes : int
-        Bytes that computing the constants takes at least.
-    first_bytes : int
-        `weight_bytes` before any plan had filters packed in further forms.
-    folded, dropped : int
-        Number of layers that are computed once, and never.
-    """
+    """The results of work that is done once for a model."""
 
     graph: Graph
+    """The graph of the steps."""
     steps: tuple[int, ...]
+    """The layers that run each time, in order, without fused ones."""
     kernels: dict[int, Kernel]
+    """Layer -> its prepared kernel."""
     constants: dict[Source, Array]
+    """The constants that are still needed, by source."""
     fused: dict[int, tuple[int, ...]]
+    """Layer -> the layers behind it that its kernel computes as well."""
     first_only: frozenset[int]
+    """The layers that compute their first output alone."""
     constant_bytes: int
+    """Bytes of the constants, each once."""
     packed_bytes: int
+    """Bytes of the constants in kernels that do not tell them."""
     least_bytes: int
+    """Bytes that computing the constants takes at least."""
     first_bytes: int
+    """`weight_bytes` before any plan had filters packed in further forms."""
     folded: int
     dropped: int
+    """Number of layers that are computed once, and never."""
 
     @property
     def weight_bytes(self) -> int:

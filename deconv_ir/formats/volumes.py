@@ -24,13 +24,7 @@ _LINE = "{:015d}\n"
 
 
 class Volume(Protocol):
-    """An array in a file.
-
-    Attributes
-    ----------
-    shape : tuple of int
-    dtype : numpy.dtype
-    """
+    """An array in a file."""
 
     path: str
     shape: tuple[int, ...]

@@ -19,32 +19,22 @@ def has_known_elements(info: TensorInfo) -> bool:
 
 
 class Walk(NamedTuple):
-    """The layers that a walk goes over.
-
-    Attributes
-    ----------
-    graph : Graph
-    order : tuple of int
-        Layers in topological order, those fused into another left out.
-    infos : sequence
-        For each layer, the TensorInfo of each of its outputs; all shapes are static.
-    context : Context
-    ends : frozenset of int
-        Layers whose outputs are there: constants, and others that are given.
-    fused : mapping
-        Layer -> the layers behind it that are computed with it.
-    steps : mapping
-        Layer -> for each axis, the step and the margin of boxes that have the bits of the whole;
-        see `boxes.in_steps`.
-    """
+    """The layers that a walk goes over."""
 
     graph: Graph
     order: tuple[int, ...]
+    """Layers in topological order, those fused into another left out."""
     infos: Sequence[Infos]
+    """For each layer, the TensorInfo of each of its outputs; all shapes are static."""
     context: Context
     ends: frozenset[int] = frozenset()
+    """Layers whose outputs are there: constants, and others that are given."""
     fused: Mapping[int, tuple[int, ...]] = {}
+    """Layer -> the layers behind it that are computed with it."""
     steps: Mapping[int, tuple[tuple[int, int], ...]] = {}
+    """Layer -> for each axis, the step and the margin of boxes that have the bits of the whole; see
+    `boxes.in_steps`.
+    """
 
     def info(self, source: Source) -> TensorInfo:
         """Return what is known of a tensor."""
@@ -89,22 +79,16 @@ class Walk(NamedTuple):
 
 
 class Regions(NamedTuple):
-    """The regions that boxes of some tensors need.
-
-    Attributes
-    ----------
-    boxes : dict
-        Tensor -> the box of it that is computed: what is needed, and what comes with that.
-    tiles : dict
-        Layer -> how it computes the boxes of its outputs.
-    blocked : dict
-        Layer that cannot compute what is needed alone -> that, for each output; it computes whole
-        axes.
-    """
+    """The regions that boxes of some tensors need."""
 
     boxes: dict[Source, Box]
+    """Tensor -> the box of it that is computed: what is needed, and what comes with that."""
     tiles: dict[int, LayerTile]
+    """Layer -> how it computes the boxes of its outputs."""
     blocked: dict[int, Boxes]
+    """Layer that cannot compute what is needed alone -> that, for each output; it computes whole
+    axes.
+    """
 
 
 class Blocker(NamedTuple):

@@ -13,11 +13,11 @@ from __future__ import annotations
 import io
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 from xml.sax.saxutils import escape
 
 from deconv_ir.errors import DeconvError
-from deconv_ir.ir.geometry import effective_kernel, natural_extent
+from deconv_ir.ir.geometry import Window, effective_kernel, natural_extent
 from deconv_ir.spec_examples.golden import geometry_of
 from deconv_ir.spec_examples.specfile import ExampleSpec
 
@@ -43,17 +43,8 @@ MAX_CELLS = 48
 """Positions on an axis beyond which a picture shows nothing any more."""
 
 
-class Line(NamedTuple):
-    """The numbers of one axis; the names are those of `geometry`."""
-
-    data: int
-    kernel: int
-    stride: int
-    dilation: int
-    output_padding: int
-    pad_begin: int
-    pad_end: int
-    output: int
+class Line(Window):
+    """The numbers of one axis, and the positions of its picture."""
 
     @property
     def natural(self) -> int:
@@ -94,8 +85,8 @@ def lines_of(example: ExampleSpec) -> tuple[Line, ...]:
     operation: Any = example.operation
     data, filter_ = operation.views(example.infos, len(geometry))
     lines = tuple(
-        Line(x, k, a.stride, a.dilation, a.output_padding, g.pad_begin, g.pad_end, g.output)
-        for a, g, x, k in zip(
+        Line.of(*numbers)
+        for numbers in zip(
             operation.axes(len(geometry)), geometry, data.spatial, filter_.kernel, strict=True
         )
     )

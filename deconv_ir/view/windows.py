@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from fractions import Fraction
 from typing import NamedTuple
 
 from deconv_ir.drawing.captions import family_of
 from deconv_ir.errors import DeconvError
-from deconv_ir.ir.geometry import Axis, AxisGeometry, bounds, effective_kernel, tap_counts
+from deconv_ir.ir.geometry import (
+    Axis,
+    AxisGeometry,
+    Window,
+    bounds,
+    effective_kernel,
+    tap_counts,
+)
 from deconv_ir.ir.graph import Graph, Layer
 from deconv_ir.ir.infer import Outputs
 from deconv_ir.ir.operation import Context, Infos, Operation
@@ -21,19 +29,6 @@ from deconv_ir.ops.pooling.pooling import Pooling
 
 MAX_TAPS = 512
 """Outputs of an axis whose taps are counted; further ones repeat those of the middle."""
-
-
-class Window(NamedTuple):
-    """The numbers of one spatial axis; the names are those of `ir.geometry`."""
-
-    data: int
-    kernel: int
-    stride: int
-    dilation: int
-    output_padding: int
-    pad_begin: int
-    pad_end: int
-    output: int
 
 
 def is_transposed(operation: Operation) -> bool:
@@ -51,10 +46,7 @@ def windows_of(
         return None
     if found is None:
         return None
-    return tuple(
-        Window(x, k, a.stride, a.dilation, a.output_padding, g.pad_begin, g.pad_end, g.output)
-        for a, g, x, k in zip(*found, strict=True)
-    )
+    return tuple(itertools.starmap(Window.of, zip(*found, strict=True)))
 
 
 _Found = tuple[Sequence[Axis], Sequence[AxisGeometry], Sequence[int], Sequence[int]]

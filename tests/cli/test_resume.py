@@ -276,4 +276,4 @@ def test_every_option_is_known_to_change_results_or_not() -> None:
     change = {"semantics", "accuracy", "layer", "until", "output_layers", "cast", "batch"}
     change |= {"in_shapes", "op_attrs", "op_kind", "mb", "dt", "physical", "two_pass"}
     assert change.isdisjoint(CHANGE_NO_RESULT)
-    assert set(Request._fields) == change | CHANGE_NO_RESULT
+    assert set(Request.fields) == change | CHANGE_NO_RESULT

@@ -17,8 +17,14 @@ from deconv_ir.ops.windows import AUTO_PAD, static_geometry, window_axes, window
 _INPUTS = ("data", "offsets", "filter", "mask")
 _ANY = (UNKNOWN,) * 4
 
+_WINDOW = "strides=1,1 pads_begin=0,0 pads_end=0,0 dilations=1,1"
 
-class _DeformableConvolution(Operation):
+
+@operation(
+    "DeformableConvolution-1(data, offsets, filter)",
+    f"f32[1,4,7,7], f32[1,18,5,5], f32[6,4,3,3] -> f32[1,6,5,5] | {_WINDOW}",
+)
+class DeformableConvolution1(Operation):
     """Convolution in groups of channels, each element of the window moved by an offset."""
 
     strides: tuple[int, ...] | None = attribute(integers(1, per_axis=True), None, required=True)
@@ -126,23 +132,12 @@ def _agree(info: TensorInfo, name: str, wanted: tuple[Dim, ...]) -> tuple[Dim, .
     return (kept[0], *kept[2:])
 
 
-_WINDOW = "strides=1,1 pads_begin=0,0 pads_end=0,0 dilations=1,1"
-
-
-@operation(
-    "DeformableConvolution-1(data, offsets, filter)",
-    f"f32[1,4,7,7], f32[1,18,5,5], f32[6,4,3,3] -> f32[1,6,5,5] | {_WINDOW}",
-)
-class DeformableConvolution1(_DeformableConvolution):
-    """Convolution in groups of channels, each element of the window moved by an offset."""
-
-
 @operation(
     "DeformableConvolution-8(data, offsets, filter, mask?)",
     f"f32[1,4,7,7], f32[1,36,5,5], f32[6,2,3,3], f32[1,18,5,5] -> f32[1,6,5,5]"
     f" | {_WINDOW} group=2 deformable_group=2 bilinear_interpolation_pad=true",
 )
-class DeformableConvolution8(_DeformableConvolution):
+class DeformableConvolution8(DeformableConvolution1):
     """Convolution, each element of the window moved by an offset and scaled by a mask."""
 
     bilinear_interpolation_pad: bool = attribute(boolean(), False)

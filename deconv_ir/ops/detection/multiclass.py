@@ -201,7 +201,11 @@ class MatrixNms(_Multiclass):
         return (1 - overlaps) / (1 - most)
 
 
-class _MulticlassNms(_Multiclass):
+@operation(
+    "MulticlassNms-8(boxes, scores)",
+    "f32[2,6,4], f32[2,3,6] -> f32[0..36,6], i64[0..36,1], i64[2] | iou_threshold=0.5",
+)
+class MulticlassNms8(_Multiclass):
     """The best boxes of each class that overlap no better one too much."""
 
     iou_threshold: float = attribute(number(), 0.0)
@@ -220,19 +224,11 @@ class _MulticlassNms(_Multiclass):
 
 
 @operation(
-    "MulticlassNms-8(boxes, scores)",
-    "f32[2,6,4], f32[2,3,6] -> f32[0..36,6], i64[0..36,1], i64[2] | iou_threshold=0.5",
-)
-class MulticlassNms8(_MulticlassNms):
-    """The best boxes of each class that overlap no better one too much."""
-
-
-@operation(
     "MulticlassNms-9(boxes, scores, roisnum?)",
     "f32[2,6,4], f32[2,3,6] -> f32[0..36,6], i64[0..36,1], i64[2] | iou_threshold=0.5",
     "f32[3,6,4], f32[3,6], i64[2]{2,4} -> f32[0..36,6], i64[0..36,1], i64[2] | iou_threshold=0.5",
 )
-class MulticlassNms9(_MulticlassNms):
+class MulticlassNms9(MulticlassNms8):
     """The best boxes of each class that overlap no better one; `roisnum`: boxes of each image."""
 
     def dims(self, inputs: Infos) -> tuple[Dim, Dim, Dim]:

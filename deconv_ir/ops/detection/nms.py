@@ -33,22 +33,15 @@ class BoxEncoding(enum.Enum):
 
 
 class Thresholds(NamedTuple):
-    """When a box is kept.
-
-    Attributes
-    ----------
-    iou, score : float32
-        An overlap up to `iou`, and scores from `score`, are kept.
-    sigma : float32
-        Of the Gaussian that lowers the score of a box by its overlap; 0: none.
-    strict : bool
-        What equals a threshold is not kept.
-    """
+    """When a box is kept."""
 
     iou: Any
     score: Any
+    """An overlap up to `iou`, and scores from `score`, are kept."""
     sigma: Any
+    """Of the Gaussian that lowers the score of a box by its overlap; 0: none."""
     strict: bool
+    """What equals a threshold is not kept."""
 
 
 class _NonMaxSuppression(Operation):

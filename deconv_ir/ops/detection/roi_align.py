@@ -18,6 +18,11 @@ from deconv_ir.ops.numeric import narrow, np, widen
 _INPUTS = ("data", "rois", "batch_indices")
 _MOST_SAMPLES = 1 << 12
 
+_EXAMPLE = (
+    "f32[2,3,8,8], f32[5,4], i64[5]{0,1,0,1,1} -> f32[5,3,2,4]"
+    " | pooled_h=2 pooled_w=4 sampling_ratio=2 spatial_scale=0.5 mode=avg"
+)
+
 
 class Pooling(enum.Enum):
     """How the samples of a bin are combined."""
@@ -85,7 +90,8 @@ class _Regions(Operation, abc.ABC):
         return np.asarray(start + np.arange(bins)[:, None] * size + steps)
 
 
-class _ROIAlign(_Regions):
+@operation("ROIAlign-3(data, rois, batch_indices)", _EXAMPLE)
+class ROIAlign3(_Regions):
     """Regions of a feature map, each sampled by bilinear interpolation to one size."""
 
     mode: Pooling = attribute(choice(Pooling))
@@ -152,19 +158,8 @@ def _points(low: Any, high: Any, part: Any, extent: int) -> Any:
     return _weights(low.reshape(-1, 1), high.reshape(-1, 1), part.reshape(-1, 1), extent)
 
 
-_EXAMPLE = (
-    "f32[2,3,8,8], f32[5,4], i64[5]{0,1,0,1,1} -> f32[5,3,2,4]"
-    " | pooled_h=2 pooled_w=4 sampling_ratio=2 spatial_scale=0.5 mode=avg"
-)
-
-
-@operation("ROIAlign-3(data, rois, batch_indices)", _EXAMPLE)
-class ROIAlign3(_ROIAlign):
-    """Regions of a feature map, each sampled by bilinear interpolation to one size."""
-
-
 @operation("ROIAlign-9(data, rois, batch_indices)", f"{_EXAMPLE} aligned_mode=half_pixel")
-class ROIAlign9(_ROIAlign):
+class ROIAlign9(ROIAlign3):
     """Regions of a feature map, each sampled by bilinear interpolation to one size."""
 
     aligned_mode: Alignment = attribute(choice(Alignment), Alignment.ASYMMETRIC)

@@ -39,8 +39,9 @@ class _Picked(Operation):
         return (np.take(inputs[0], self.places[0], axis=self.axis),)
 
 
-class _Gather(Operation):
-    """Slices of the data along an axis, picked by indices."""
+@operation("Gather-1(data, indices, axis)", "f32[4,5], i64[2,3], i64[]{1} -> f32[4,2,3]")
+class Gather1(Operation):
+    """Slices of the data along an axis."""
 
     negative: ClassVar[bool] = False
     """Whether an index may count from the end."""
@@ -181,16 +182,11 @@ class _Gather(Operation):
         return np.moveaxis(picked, tuple(source), tuple(range(batch, batch + between)))
 
 
-@operation("Gather-1(data, indices, axis)", "f32[4,5], i64[2,3], i64[]{1} -> f32[4,2,3]")
-class Gather1(_Gather):
-    """Slices of the data along an axis."""
-
-
 @operation(
     "Gather-7(data, indices, axis)",
     "f32[2,4,5], i64[2,3], i64[]{1} -> f32[2,3,5] | batch_dims=1",
 )
-class Gather7(_Gather):
+class Gather7(Gather1):
     """Slices of the data along an axis, for each batch."""
 
     batch_dims: int = attribute(integer(), 0)
@@ -201,7 +197,7 @@ class Gather7(_Gather):
     "f32[2,4,5], i64[2,3], i64[]{-1} -> f32[2,4,3] | batch_dims=-1",
     "i64[4], i64[2]{-2,-1}, i64[]{0} -> i64[2]",
 )
-class Gather8(_Gather):
+class Gather8(Gather1):
     """Slices of the data along an axis; negative indices count from the end.
 
     Indices out of range give zeros.

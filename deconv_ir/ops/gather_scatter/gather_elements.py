@@ -63,7 +63,11 @@ def _rank_misfit(data: Shape, indices: Shape) -> ShapeError:
     )
 
 
-class _GatherND(Operation):
+@operation(
+    "GatherND-8(data, indices)",
+    "f32[2,3,4], i64[2,3,1]{0,1,2,3,0,1} -> f32[2,3] | batch_dims=2",
+)
+class GatherND8(Operation):
     """Slices of the data, named by tuples of indices."""
 
     formula = "data {shape[data]}, indices {shape[indices]}, batch_dims {self.batch_dims}"
@@ -123,15 +127,7 @@ class _GatherND(Operation):
     "GatherND-5(data, indices)",
     "f32[2,3,4], i64[2,3,1]{0,1,2,3,0,1} -> f32[6] | batch_dims=2",
 )
-class GatherND5(_GatherND):
+class GatherND5(GatherND8):
     """Slices of the data, named by tuples of indices; batch axes become one."""
 
     joins_batch = True
-
-
-@operation(
-    "GatherND-8(data, indices)",
-    "f32[2,3,4], i64[2,3,1]{0,1,2,3,0,1} -> f32[2,3] | batch_dims=2",
-)
-class GatherND8(_GatherND):
-    """Slices of the data, named by tuples of indices."""

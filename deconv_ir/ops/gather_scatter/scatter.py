@@ -119,7 +119,11 @@ class ScatterUpdate(_Scatter):
         return (result,)
 
 
-class _ScatterND(_Scatter):
+@operation(
+    "ScatterNDUpdate-3(data, indices, updates)",
+    "f32[4,5,6], i64[2,2]{0,1,3,4}, f32[2,6] -> f32[4,5,6]",
+)
+class ScatterNDUpdate3(_Scatter):
     """Slices of the data, named by tuples of indices, replaced."""
 
     reduction: Reduction = Reduction.NONE
@@ -162,24 +166,20 @@ def index_tuples(indices: Array, shape: Sequence[int], first: int) -> tuple[Arra
 
 
 @operation(
-    "ScatterNDUpdate-3(data, indices, updates)",
-    "f32[4,5,6], i64[2,2]{0,1,3,4}, f32[2,6] -> f32[4,5,6]",
-)
-class ScatterNDUpdate3(_ScatterND):
-    """Slices of the data, named by tuples of indices, replaced."""
-
-
-@operation(
     "ScatterNDUpdate-15(data, indices, updates)",
     "f32[4], i64[3,1]{0,1,0}, f32[3] -> f32[4] | reduction=sum",
 )
-class ScatterNDUpdate15(_ScatterND):
+class ScatterNDUpdate15(ScatterNDUpdate3):
     """Slices of the data, named by tuples of indices, replaced or combined with updates."""
 
     reduction: Reduction = attribute(choice_of(_ND_REDUCTIONS), Reduction.NONE)
 
 
-class _ScatterElements(_Scatter):
+@operation(
+    "ScatterElementsUpdate-3(data, indices, updates, axis)",
+    "f32[4,5], i64[2,2]{0,1,2,3}, f32[2,2], i64[]{1} -> f32[4,5]",
+)
+class ScatterElementsUpdate3(_Scatter):
     """Elements of the data replaced, their place along an axis named by indices."""
 
     reduction: Reduction = Reduction.NONE
@@ -246,19 +246,11 @@ def _neutral(reduction: Reduction, dtype: Any) -> Any:
 
 
 @operation(
-    "ScatterElementsUpdate-3(data, indices, updates, axis)",
-    "f32[4,5], i64[2,2]{0,1,2,3}, f32[2,2], i64[]{1} -> f32[4,5]",
-)
-class ScatterElementsUpdate3(_ScatterElements):
-    """Elements of the data replaced, their place along an axis named by indices."""
-
-
-@operation(
     "ScatterElementsUpdate-12(data, indices, updates, axis)",
     "f32[4,5], i64[2,2]{0,0,2,3}, f32[2,2], i64[]{1} -> f32[4,5]"
     " | reduction=mean use_init_val=false",
 )
-class ScatterElementsUpdate12(_ScatterElements):
+class ScatterElementsUpdate12(ScatterElementsUpdate3):
     """Elements of the data replaced or combined with updates."""
 
     reduction: Reduction = attribute(choice_of(_ELEMENTS_REDUCTIONS), Reduction.NONE)

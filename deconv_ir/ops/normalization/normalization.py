@@ -222,7 +222,11 @@ class GroupNormalization(_Standardizing):
         return run
 
 
-class _BatchNorm(_Normalization):
+@operation(
+    "BatchNormInference-1(gamma, beta, data, mean, variance)",
+    "f32[3], f32[3], f32[2,3,4], f32[3], f32[3] -> f32[2,3,4] | epsilon=1e-5",
+)
+class BatchNormInference1(_Normalization):
     """(x - mean) / sqrt(variance + epsilon) * gamma + beta, for each channel."""
 
     epsilon: float = attribute(number(minimum=0))
@@ -264,18 +268,10 @@ class _BatchNorm(_Normalization):
 
 
 @operation(
-    "BatchNormInference-1(gamma, beta, data, mean, variance)",
-    "f32[3], f32[3], f32[2,3,4], f32[3], f32[3] -> f32[2,3,4] | epsilon=1e-5",
-)
-class BatchNormInference1(_BatchNorm):
-    """(x - mean) / sqrt(variance + epsilon) * gamma + beta, for each channel."""
-
-
-@operation(
     "BatchNormInference-5(data, gamma, beta, mean, variance)",
     "f32[2,3,4], f32[3], f32[3], f32[3], f32[3] -> f32[2,3,4] | epsilon=1e-5",
 )
-class BatchNormInference5(_BatchNorm):
+class BatchNormInference5(BatchNormInference1):
     """(x - mean) / sqrt(variance + epsilon) * gamma + beta, for each channel."""
 
 

@@ -18,18 +18,11 @@ _LEAST_MOMENTS = 16
 
 
 class PackedLSTM(NamedTuple):
-    """Weights as `lstm` takes them: halved where sigmoid halves, transposed.
-
-    Attributes
-    ----------
-    w : ndarray, [D, I, 4 * H]
-    r : ndarray, [D, H, 4 * H]
-        Halved again: the hidden state is kept twice as large.
-    b : ndarray, [D, 4 * H]
-    """
+    """Weights as `lstm` takes them: halved where sigmoid halves, transposed."""
 
     w: Any
     r: Any
+    """Halved again: the hidden state is kept twice as large."""
     b: Any
 
 

@@ -228,8 +228,12 @@ class NegativeIndices(enum.Enum):
     NORMALIZE = "normalize"
 
 
-class _OneHot(Operation):
-    """One value where an index says, another elsewhere."""
+@operation(
+    "OneHot-1(indices, depth, on_value, off_value)",
+    "i64[3]{0,2,-1}, i64[]{4}, f32[], f32[] -> f32[3,4] | axis=-1",
+)
+class OneHot1(Operation):
+    """One value where an index says, another elsewhere; other indices put none."""
 
     formula = "indices {shape[indices]}, depth {element[depth]}"
 
@@ -266,18 +270,10 @@ class _OneHot(Operation):
 
 
 @operation(
-    "OneHot-1(indices, depth, on_value, off_value)",
-    "i64[3]{0,2,-1}, i64[]{4}, f32[], f32[] -> f32[3,4] | axis=-1",
-)
-class OneHot1(_OneHot):
-    """One value where an index says, another elsewhere; other indices put none."""
-
-
-@operation(
     "OneHot-16(indices, depth, on_value, off_value)",
     "i64[3]{0,2,-1}, i64[]{4}, f32[], f32[] -> f32[4,3] | axis=0 negative_indices_mode=normalize",
 )
-class OneHot16(_OneHot):
+class OneHot16(OneHot1):
     """One value where an index says, another elsewhere; other indices put none."""
 
     negative_indices_mode: NegativeIndices = attribute(

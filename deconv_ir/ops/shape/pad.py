@@ -39,7 +39,12 @@ class PadValues(enum.Enum):
     SYMMETRIC = "symmetric"
 
 
-class _Pad(Operation):
+@operation(
+    "Pad-1(data, pads_begin, pads_end, pad_value?)",
+    "f32[2,3], i64[2]{0,1}, i64[2]{2,1} -> f32[4,5] | pad_mode=constant",
+    "f32[2,3], i64[2]{0,1}, i64[2]{2,1} -> f32[4,5] | pad_mode=edge",
+)
+class Pad1(Operation):
     """Elements put around an array."""
 
     crops: ClassVar[bool] = False
@@ -193,7 +198,7 @@ class PadTile(Operation):
 
 
 @functools.lru_cache(maxsize=512)
-def _check_pads(pad: _Pad, shape: tuple[int, ...], pads: tuple[tuple[int, int], ...]) -> None:
+def _check_pads(pad: Pad1, shape: tuple[int, ...], pads: tuple[tuple[int, int], ...]) -> None:
     """Require that the pads of an actual array are possible."""
     for axis, (dim, pair) in enumerate(zip(shape, pads, strict=True)):
         pad._dim(axis, dim, *pair)
@@ -276,20 +281,11 @@ def _bound_constant(
 
 
 @operation(
-    "Pad-1(data, pads_begin, pads_end, pad_value?)",
-    "f32[2,3], i64[2]{0,1}, i64[2]{2,1} -> f32[4,5] | pad_mode=constant",
-    "f32[2,3], i64[2]{0,1}, i64[2]{2,1} -> f32[4,5] | pad_mode=edge",
-)
-class Pad1(_Pad):
-    """Elements put around an array."""
-
-
-@operation(
     "Pad-12(data, pads_begin, pads_end, pad_value?)",
     "f32[4,3], i64[2]{-1,2}, i64[2]{2,-1} -> f32[5,4] | pad_mode=reflect",
     "f32[4,3], i64[2]{-1,2}, i64[2]{2,-1}, f32[] -> f32[5,4] | pad_mode=constant",
 )
-class Pad12(_Pad):
+class Pad12(Pad1):
     """Elements put around an array, or, by negative pads, cut off it."""
 
     crops = True

@@ -150,8 +150,9 @@ def _cancel(a: Sequence[Dim], b: Sequence[Dim]) -> tuple[list[Dim], list[Dim]]:
     return left, right
 
 
-class _ShapeOf(Operation):
-    """The shape of an array, as a list of numbers."""
+@operation("ShapeOf-1(data)", "f32[2,3,4] -> i64[3]")
+class ShapeOf1(Operation):
+    """The shape as i64."""
 
     output_type: ElementType = I64
 
@@ -169,13 +170,8 @@ class _ShapeOf(Operation):
         return (np.array(inputs[0].shape, np.int64).astype(self.output_type.numpy()),)
 
 
-@operation("ShapeOf-1(data)", "f32[2,3,4] -> i64[3]")
-class ShapeOf1(_ShapeOf):
-    """The shape as i64."""
-
-
 @operation("ShapeOf-3(data)", "f32[2,3,4] -> i32[3] | output_type=i32")
-class ShapeOf3(_ShapeOf):
+class ShapeOf3(ShapeOf1):
     """The shape as i64 or i32."""
 
     output_type: ElementType = attribute(result_type(), I64)

@@ -20,7 +20,12 @@ from deconv_ir.ops.tiles import reshape_tile
 from deconv_ir.ops.values import unknown_dims
 
 
-class _Squeeze(OfLists):
+@operation(
+    "Squeeze-1(data, axes?)",
+    "f32[1,3,1,2] -> f32[3,2]",
+    "f32[1,3,1,2], i64[1]{-2} -> f32[1,3,2]",
+)
+class Squeeze1(OfLists):
     """Axes of extent 1 taken out; `axes` absent: all of them."""
 
     formula = "data {shape[data]} without axes of extent 1"
@@ -78,19 +83,10 @@ class _Squeeze(OfLists):
 
 
 @operation(
-    "Squeeze-1(data, axes?)",
-    "f32[1,3,1,2] -> f32[3,2]",
-    "f32[1,3,1,2], i64[1]{-2} -> f32[1,3,2]",
-)
-class Squeeze1(_Squeeze):
-    """Axes of extent 1 taken out; `axes` absent: all of them."""
-
-
-@operation(
     "Squeeze-15(data, axes?)",
     "f32[1,3,1,2], i64[2]{0,1} -> f32[3,1,2] | allow_axis_skip=true",
 )
-class Squeeze15(_Squeeze):
+class Squeeze15(Squeeze1):
     """Axes of extent 1 taken out; `axes` absent: all of them."""
 
     allow_axis_skip: bool = attribute(boolean(), False)
