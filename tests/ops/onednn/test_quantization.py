@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import math
 from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any
@@ -255,6 +257,65 @@ def test_a_product_of_two_lists_is_a_scalar() -> None:
     (found,) = run(*graph, arrays=[x, x])
     assert found.shape == ()
     assert found == 3.5
+
+
+def decoded(code: int, exponent: int) -> float:
+    """Return the value of a byte with so many bits of exponent, f8_e4m3 or f8_e5m2."""
+    digits = 7 - exponent
+    bias, power, rest = 2 ** (exponent - 1) - 1, code >> digits & 2**exponent - 1, code % 2**digits
+    sign = -1.0 if code >> 7 else 1.0
+    if power == 2**exponent - 1 and (exponent == 5 or rest == 2**digits - 1):
+        return math.nan if rest else sign * math.inf
+    if power == 0:
+        return sign * rest * 2.0 ** (1 - bias - digits)
+    return sign * (1 + rest / 2**digits) * 2.0 ** (power - bias)
+
+
+@pytest.mark.parametrize(("dtype", "exponent"), [("f8_e4m3", 4), ("f8_e5m2", 5)])
+def test_f8_is_dequantized_and_quantized(dtype: str, exponent: int) -> None:
+    """All bytes one way; to the nearest value, ties to even bytes, saturated, the other way."""
+    shape, scale = [256], {"qtype": "per_tensor", "scales": [0.5]}
+    graph = op(0, "Dequantize", [tensor(0, shape, dtype)], [tensor(1, shape)], **scale)
+    element = deconv_ir.load(as_bytes(graph)).inputs["0"].element_type
+    assert element is not None
+    codes = np.arange(256, dtype=np.uint8).view(element.numpy())
+    values = [decoded(code, exponent) for code in range(256)]
+    (found,) = run(graph, arrays=[codes])
+    np.testing.assert_array_equal(found, np.multiply(values, 0.5))
+
+    finite = {value: code for code, value in enumerate(values[:128]) if math.isfinite(value)}
+    ladder = sorted(finite)
+    between = [(low + high) / 2 for low, high in itertools.pairwise(ladder)]
+    given = [0.0, *between, *(v + 2.0**-30 for v in ladder[:40]), 1e9, ladder[-1] * 1.01]
+    back = op(0, "Quantize", [tensor(0, [len(given)])], [tensor(1, [len(given)], dtype)], **scale)
+    (found,) = run(back, arrays=[np.float32(np.multiply(given, 0.5))])
+    for value, byte in zip(given, found.view(np.uint8), strict=True):
+        nearest = min(ladder, key=lambda v: (abs(v - value), finite[v] % 2))
+        assert byte == finite[nearest], value
+
+
+@pytest.mark.parametrize(("dtype", "least", "most"), [("s4", -8, 7), ("u4", 0, 15)])
+def test_four_bits_are_dequantized(dtype: str, least: int, most: int) -> None:
+    """Every value, with zero points of the same type."""
+    count = most - least + 1
+    inputs = [tensor(0, [count], dtype), tensor(1, []), tensor(2, [1], dtype)]
+    graph = op(0, "DynamicDequantize", inputs, [tensor(3, [count])], qtype="per_tensor")
+    element = deconv_ir.load(as_bytes(graph)).inputs["0"].element_type
+    assert element is not None
+    data = np.arange(least, most + 1).astype(element.numpy())
+    zero = np.array([most], element.numpy())
+    (found,) = run(graph, arrays=[data, np.float32(0.25), zero])
+    assert found.tolist() == [(value - most) * 0.25 for value in range(least, most + 1)]
+    with pytest.raises(deconv_ir.InputError, match="takes"):
+        run(graph, arrays=[np.full(count, 99), np.float32(0.25), zero])
+
+
+def test_scalars_of_the_host_are_inputs_like_others() -> None:
+    """`host_scalar` says where the value is, not what it means."""
+    scalar = tensor(1, [], property_type="host_scalar")
+    graph = op(0, "Multiply", [tensor(0, [3]), scalar], [tensor(2, [3])], auto_broadcast="numpy")
+    (found,) = run(graph, arrays=[np.float32([1, 2, 3]), np.float32(0.5)])
+    assert found.tolist() == [0.5, 1.0, 1.5]
 
 
 @pytest.mark.parametrize(
