@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from deconv_ir.kernels import Convolution, Deconvolution, naive, naive_convolution
+from deconv_ir.kernels.activation import Activation, ActivationKind
 from deconv_ir.kernels.runtime.extension import compiled_module
 from deconv_ir.kernels.runtime.threads import set_threads
 
@@ -24,6 +25,9 @@ GEOMETRIES: dict[str, tuple[tuple[int, ...], ...]] = {
     "rows of nine vectors": ((2, 131), (1, 3), (1, 1), (1, 1), (0, 1), (2, 131)),
     "every other position": ((13, 37), (3, 3), (2, 2), (1, 1), (1, 1), (7, 19)),
     "every other of a few": ((8, 15), (5, 5), (2, 2), (1, 1), (2, 2), (4, 8)),
+    "every other of two vectors": ((19, 70), (5, 5), (2, 2), (1, 1), (2, 2), (10, 35)),
+    "every other of a vector": ((17, 32), (3, 3), (2, 2), (1, 1), (1, 1), (9, 16)),
+    "square of a vector": ((10, 16), (5, 5), (1, 1), (1, 1), (2, 2), (10, 16)),
     "every third position": ((10, 20), (3, 4), (1, 3), (1, 1), (0, 2), (8, 7)),
     "far taps": ((12, 33), (3, 3), (1, 1), (2, 5), (2, 5), (12, 33)),
     "one axis": ((150,), (9,), (1,), (3,), (12,), (150,)),
@@ -33,25 +37,37 @@ GEOMETRIES: dict[str, tuple[tuple[int, ...], ...]] = {
     "beyond the data": ((4, 20), (3, 3), (1, 1), (1, 1), (5, 9), (16, 44)),
 }
 
+ACTIVATIONS = {
+    Activation(ActivationKind.RELU): lambda x: np.maximum(x, 0),
+    Activation(ActivationKind.LEAKY_RELU, slope=0.25): lambda x: np.where(x < 0, x * 0.25, x),
+    Activation(ActivationKind.CLAMP, low=-0.5, high=1.0): lambda x: np.clip(x, -0.5, 1),
+}
+# Too few for vectors of channels, and as many as leave some lanes of one empty.
+CHANNELS = [5, 13]
 
-def layer(geometry: str, dtype: np.dtype[Any], random_values: Any, batch: int = 2) -> Any:
+
+def layer(
+    geometry: str, channels: int, dtype: np.dtype[Any], random_values: Any, batch: int = 2
+) -> Any:
     extents, kernel, *_ = GEOMETRIES[geometry]
     rng = np.random.default_rng(len(geometry))
-    data = random_values(rng, (batch, 5, *extents), dtype)
-    return data, random_values(rng, (5, 1, *kernel), dtype), random_values(rng, (5,), dtype)
+    data = random_values(rng, (batch, channels, *extents), dtype)
+    weights = random_values(rng, (channels, 1, *kernel), dtype)
+    return data, weights, random_values(rng, (channels,), dtype)
 
 
 def static(geometry: str, bias: Any) -> dict[str, Any]:
     _, _, strides, dilations, _, _ = GEOMETRIES[geometry]
-    return {"strides": strides, "dilations": dilations, "groups": 5, "bias": bias}
+    return {"strides": strides, "dilations": dilations, "groups": len(bias), "bias": bias}
 
 
 @pytest.mark.parametrize("geometry", GEOMETRIES)
+@pytest.mark.parametrize("channels", CHANNELS)
 @pytest.mark.parametrize("kind", KINDS)
-def test_against_loops(kind, geometry, dtype, random_values, monkeypatch) -> None:
+def test_against_loops(kind, channels, geometry, dtype, random_values, monkeypatch) -> None:
     kernel, loops = KINDS[kind]
     *_, pads, output = GEOMETRIES[geometry]
-    data, weights, bias = layer(geometry, dtype, random_values)
+    data, weights, bias = layer(geometry, channels, dtype, random_values)
     expected = loops(data, weights, pads_begin=pads, output=output, **static(geometry, bias))
     sums = np.float64 if dtype.kind not in "iu" else dtype
     magnitudes = loops(
@@ -71,22 +87,25 @@ def test_against_loops(kind, geometry, dtype, random_values, monkeypatch) -> Non
 
 
 @pytest.mark.parametrize("isa", ISAS)
+@pytest.mark.parametrize("channels", CHANNELS)
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("geometry", GEOMETRIES)
 def test_nothing_around_the_data_is_read(
-    kind, geometry, isa, random_values, dtype_of, monkeypatch
+    kind, channels, geometry, isa, random_values, dtype_of, monkeypatch
 ) -> None:
     """The data lie among NaN; and NaN in one channel reaches what its taps do, as in the loops."""
     monkeypatch.setenv("DECONV_IR_ISA", isa)
     kernel, loops = KINDS[kind]
     *_, pads, output = GEOMETRIES[geometry]
-    data, weights, bias = layer(geometry, dtype_of("float32"), random_values)
+    data, weights, bias = layer(geometry, channels, dtype_of("float32"), random_values)
     packed = kernel(weights, path="direct", **static(geometry, bias))
     expected = packed.run(data, pads, output)
     among = np.full([n + 2 for n in data.shape], np.nan, np.float32)
     inside = among[(slice(1, -1),) * data.ndim]
     inside[...] = data
     np.testing.assert_array_equal(packed.run(inside, pads, output), expected)
+    apart = np.repeat(data, 2, axis=-1)[..., ::2]
+    np.testing.assert_array_equal(packed.run(apart, pads, output), expected)
     last = (-1,) * (data.ndim - 2)
     data[(0, 2, *last)] = np.nan
     data[(1, 3, *last)] = np.inf
@@ -98,12 +117,29 @@ def test_nothing_around_the_data_is_read(
                                   np.where(np.isfinite(got), expected, 0))  # fmt: skip
 
 
+@pytest.mark.parametrize("isa", ISAS)
+@pytest.mark.parametrize("geometry", GEOMETRIES)
+def test_activations(geometry, isa, random_values, dtype_of, monkeypatch) -> None:
+    monkeypatch.setenv("DECONV_IR_ISA", isa)
+    *_, pads, output = GEOMETRIES[geometry]
+    data, weights, bias = layer(geometry, 13, dtype_of("float32"), random_values)
+    data[0, 3].flat[0] = np.nan
+    sums = Convolution(weights, path="direct", **static(geometry, bias)).run(data, pads, output)
+    for activation, function in ACTIVATIONS.items():
+        kernel = Convolution(weights, path="direct", activation=activation,
+                             **static(geometry, bias))  # fmt: skip
+        np.testing.assert_array_equal(kernel.run(data, pads, output), function(sums))
+
+
+@pytest.mark.parametrize("channels", CHANNELS)
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("geometry", GEOMETRIES)
-def test_bits_depend_on_nothing_but_the_layer(kind, geometry, random_values, dtype_of) -> None:
+def test_bits_depend_on_nothing_but_the_layer(
+    kind, channels, geometry, random_values, dtype_of
+) -> None:
     kernel, _ = KINDS[kind]
     *_, pads, output = GEOMETRIES[geometry]
-    data, weights, bias = layer(geometry, dtype_of("float32"), random_values, batch=9)
+    data, weights, bias = layer(geometry, channels, dtype_of("float32"), random_values, 9)
     set_threads(1)
     expected = kernel(weights, path="direct", **static(geometry, bias)).run(data, pads, output)
     for threads, scratch_bytes in ((2, 64 << 20), (3, 4096)):

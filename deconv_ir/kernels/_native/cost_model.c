@@ -109,7 +109,11 @@ int64_t next_part(int64_t whole, int64_t part, int64_t fine) {
 #define DEPTHWISE_VECTOR 2.0      /* of a vector of its sums, */
 #define DEPTHWISE_TAP 0.25        /* and of a tap that is added to one, */
 #define DEPTHWISE_BYTE 0.012      /* and of a byte of what it loads: most lie across two lines */
+#define FIRST_LEVEL (32 << 10)    /* bytes beyond which data */
+#define DEPTHWISE_FAR 1.2         /* take so many times as long */
 #define PARTED_ROW 4.0            /* of a row of sums that is copied to the output */
+#define VECTORS_POSITION 4.0      /* of a position that is exchanged with channels, */
+#define VECTORS_TAP 0.6           /* and of a tap that is added there */
 #define CHANNELS_CYCLES 20000.0   /* of a job of several channels */
 #define JOBS_A_THREAD 8           /* where that leaves so many */
 
@@ -141,6 +145,17 @@ static double depthwise_cycles(const struct kernel *k, const struct plan *plan,
     return DEPTHWISE_CHANNEL + subs * (double)t->box[0] * plane;
 }
 
+/* Cycles of one channel of a tile, of as many as vectors hold, with all copies. */
+static double channel_vectors_cycles(const struct kernel *k, const struct plan *plan,
+                                     const struct tiling *t, double subs, double taps) {
+    const double data = (double)(t->extent[0] * t->extent[1] * t->extent[2] * plan->residues);
+    const double outs = subs * (double)(t->box[0] * t->box[1] * t->box[2]);
+    const double filled = (double)k->layer.groups / (double)round_up(k->layer.groups, t->vectors);
+    return DEPTHWISE_CHANNEL / (double)t->vectors + subs * taps +
+           (data * VECTORS_POSITION + outs * (VECTORS_POSITION + taps * VECTORS_TAP)) /
+               (double)t->vectors / filled;
+}
+
 double direct_cycles(const struct kernel *k, const struct run *run, const struct plan *plan,
                      const struct tiling *t) {
     const struct machine *machine = &k->layer.machine;
@@ -169,7 +184,7 @@ double direct_cycles(const struct kernel *k, const struct run *run, const struct
     const double rows = (double)(t->images * t->extent[0] * t->extent[1]) *
                         (double)plan->residues * (double)k->layer.channels_in;
     const int joined = a[2].in_stride == 1 && t->pitch == a[2].data;
-    const double copies = rows * (COPIED_ROW / (double)(joined ? t->extent[1] : 1) +
+    double copies = rows * (COPIED_ROW / (double)(joined ? t->extent[1] : 1) +
                                   COPIED_ELEMENT * (double)t->pitch);
     const double out_rows = blocks * subs[0] * subs[1] * (double)(planes * t->box[1]);
     const double outs = out_rows * (double)t->box[2] * subs[2];
@@ -183,9 +198,14 @@ double direct_cycles(const struct kernel *k, const struct run *run, const struct
     }
     if (t->depthwise) {
         sums = depthwise_cycles(k, plan, t, all_subs, depth);
+        if (t->data_bytes > FIRST_LEVEL) sums *= DEPTHWISE_FAR;
         if (a[2].out_stride == 1) results = 0;
     }
     if (t->straight) results = 0;
+    if (t->vectors > 1) {
+        sums = channel_vectors_cycles(k, plan, t, all_subs, depth);
+        copies = results = 0;
+    }
     double tile = (double)t->groups * (sums + copies + panel + results) + DIRECT_TILE;
     if (t->jobs > t->threads) {
         /* Tiles at the edges are smaller; with one for a thread, the largest decides. */
@@ -208,7 +228,7 @@ int64_t depthwise_groups(const struct kernel *k, const struct run *run, const st
     one.groups = one.jobs = one.threads = 1;
     const int64_t fit = (int64_t)(CHANNELS_CYCLES / direct_cycles(k, run, plan, &one));
     const int64_t few = least(tiles / (JOBS_A_THREAD * most(t->threads, 1)), k->layer.groups);
-    return most(1, least(fit, few));
+    return most(1, least(fit, few) / t->vectors) * t->vectors;
 }
 
 /* -------------------------------------------------------------- Winograd -- */

@@ -95,6 +95,15 @@ struct kernels {
      * many or one fewer, and `odds` elements behind. */
     void (*split_lines)(const void *in, int64_t pitch, int64_t rows, int64_t count,
                         int64_t pairs, void *out, int64_t out_pitch, int64_t odds);
+    /* Vectors of channels, for f32; NULL for others.  Element i of each of so many channels, of
+     * `lanes` at most and `step` elements apart, to or from vector places[i], or i. */
+    void (*gather_channels)(const void *in, int64_t step, int64_t channels, int64_t count,
+                            const int32_t *places, void *out);
+    void (*scatter_channels)(const void *in, int64_t step, int64_t channels, int64_t count,
+                             void *out);
+    /* As sum_channel(), of vectors of channels; the sums of all rows are one after the other. */
+    void (*sum_vectors)(const struct channel_rows *rows, const void *data, const void *weights,
+                        const void *bias, const struct epilogue *finish, void *sums);
     /* Interleave `stride` lines, `pitch` elements apart, into `count` outputs.  A vector too much
      * may be read. */
     void (*interleave)(const void *lines, int64_t pitch, int64_t stride, int64_t count,
@@ -277,6 +286,7 @@ struct tiling {
     int64_t channels;   /* input channels at a time */
     int64_t blocks;     /* blocks of rows of a job */
     int depthwise;      /* channel by channel, `groups` of them to a job; else one group */
+    int64_t vectors;    /* channels of a depthwise layer that are summed in vectors, or 1 */
     int64_t groups;
     int64_t together;   /* blocks of rows that are summed before any is written */
     /* of the data block, in elements */

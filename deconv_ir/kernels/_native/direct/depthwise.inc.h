@@ -9,10 +9,21 @@
 #undef DEPTHWISE_VECTORS
 #define DEPTHWISE_VECTORS 8 /* whose sums are in registers: they hide a multiply-add's latency */
 
+/* What is added to sums, and the least that they then are: NaN stays NaN. */
+struct NAME(finish) {
+    ELEMENT bias, floor;
+};
+
+INLINE VEC NAME(finished)(VEC sum, struct NAME(finish) finish) {
+    const VEC result = sum + (finish.bias - (VEC){0}), floor = finish.floor - (VEC){0};
+    const __typeof__(result < floor) less = result < floor;
+    return (VEC)(((__typeof__(less))floor & less) | ((__typeof__(less))result & ~less));
+}
+
 /* `last`: where the last vector of a row begins. */
 INLINE void NAME(sum_rows)(const int height, const int width, const struct channel_rows *rows,
                            int64_t last, const ELEMENT *data, const ELEMENT *restrict weights,
-                           ELEMENT bias, ELEMENT *sums) {
+                           struct NAME(finish) finish, ELEMENT *sums) {
     VEC sum[DEPTHWISE_VECTORS];
     const int32_t *restrict offsets = rows->offsets;
     const int64_t taps = rows->taps, pitch = rows->pitch;
@@ -33,28 +44,95 @@ INLINE void NAME(sum_rows)(const int height, const int width, const struct chann
 #pragma GCC unroll 8
         for (int c = 0; c < width; c++)
             STORE(sums + r * rows->sums_pitch + (c < width - 1 ? c * LANES : last),
-                  sum[r * width + c] + (bias - (VEC){0}));
+                  NAME(finished)(sum[r * width + c], finish));
 }
 
-/* All rows, of `height` or more, in blocks. */
-INLINE void NAME(sum_blocks)(const int height, const int width, const struct channel_rows *rows,
-                             const ELEMENT *data, const ELEMENT *weights, ELEMENT bias,
+/* The same of kernel x kernel taps, where vectors that are loaded meet all rows of sums that see
+ * them: `stride` rows of taps apart, two rows of sums see the same. */
+INLINE void NAME(sum_shared)(const int kernel, const int stride, const int height, const int width,
+                             const struct channel_rows *rows, int64_t last, const ELEMENT *data,
+                             const ELEMENT *restrict weights, struct NAME(finish) finish,
+                             ELEMENT *restrict sums) {
+    VEC sum[DEPTHWISE_VECTORS];
+#pragma GCC unroll 8
+    for (int v = 0; v < height * width; v++) sum[v] = (VEC){0};
+#pragma GCC unroll 20
+    for (int y = 0; y < (height - 1) * stride + kernel; y++) {
+        const int first = y < kernel ? 0 : (y - kernel) / stride + 1;
+        const int32_t *offsets = rows->offsets + (y - first * stride) * kernel;
+#pragma GCC unroll 5
+        for (int x = 0; x < kernel; x++) {
+            const ELEMENT *at = data + first * rows->pitch + offsets[x];
+            VEC in[2];
+            in[0] = LOAD(at + (width > 1 ? 0 : last));
+            if (width > 1) in[1] = LOAD(at + last);
+#pragma GCC unroll 8
+            for (int r = 0; r < height; r++) {
+                const int k = y - r * stride;
+                if (k < 0 || k >= kernel) continue;
+                const VEC weight = weights[k * kernel + x] - (VEC){0};
+#pragma GCC unroll 2
+                for (int c = 0; c < width; c++) sum[r * width + c] += weight * in[c];
+            }
+        }
+    }
+#pragma GCC unroll 8
+    for (int r = 0; r < height; r++)
+#pragma GCC unroll 2
+        for (int c = 0; c < width; c++)
+            STORE(sums + r * rows->sums_pitch + (c < width - 1 ? 0 : last),
+                  NAME(finished)(sum[r * width + c], finish));
+}
+
+/* Whether taps are kernel x kernel, and two rows of sums see the same, so many rows apart. */
+INLINE int NAME(is_shared)(const struct channel_rows *rows, int64_t kernel, int64_t stride) {
+    if (rows->taps != kernel * kernel) return 0;
+    for (int64_t k = stride * kernel; k < rows->taps; k++)
+        if (rows->offsets[k] != rows->offsets[k - stride * kernel] + rows->pitch) return 0;
+    return 1;
+}
+
+/* All rows, of `height` or more, in blocks; of kernel x kernel taps, or any where that is 0. */
+INLINE void NAME(sum_blocks)(const int kernel, const int stride, const int height,
+                             const int width, const struct channel_rows *rows,
+                             const ELEMENT *data, const ELEMENT *weights, struct NAME(finish) finish,
                              ELEMENT *sums) {
     const int64_t end = most(rows->count - width * LANES, 0);
     const int64_t last = most(least((width - 1) * LANES, rows->count - LANES), 0);
     for (int64_t y = 0; y < rows->rows; y += height) {
         const int64_t row = least(y, rows->rows - height);
         for (int64_t x = 0; x < rows->count; x += width * LANES)
-            NAME(sum_rows)(height, width, rows, last,
-                           data + row * rows->pitch + least(x, end), weights, bias,
-                           sums + row * rows->sums_pitch + least(x, end));
+            if (kernel)
+                NAME(sum_shared)(kernel, stride, height, width, rows, last,
+                                 data + row * rows->pitch + least(x, end), weights, finish,
+                                 sums + row * rows->sums_pitch + least(x, end));
+            else
+                NAME(sum_rows)(height, width, rows, last,
+                               data + row * rows->pitch + least(x, end), weights, finish,
+                               sums + row * rows->sums_pitch + least(x, end));
     }
 }
 
+/* Sum rows of taps in a square of 3 or 5 that share their data; returns whether they do. */
+static int NAME(sum_square)(const struct channel_rows *rows, const ELEMENT *data,
+                            const ELEMENT *weights, struct NAME(finish) finish, ELEMENT *sums) {
+#if IS_FLOAT
+    const int wide = rows->count > LANES;
+    if (rows->rows < (wide ? 4 : 8)) return 0;
+#define SQUARE(KERNEL, STRIDE)                                                                    if (NAME(is_shared)(rows, KERNEL, STRIDE)) {                                                      if (wide) NAME(sum_blocks)(KERNEL, STRIDE, 4, 2, rows, data, weights, finish, sums);            else NAME(sum_blocks)(KERNEL, STRIDE, 8, 1, rows, data, weights, finish, sums);                 return 1;                                                                                 }
+    SQUARE(3, 1) SQUARE(5, 1) SQUARE(3, 2) SQUARE(5, 2)
+#undef SQUARE
+#endif
+    (void)rows, (void)data, (void)weights, (void)finish, (void)sums;
+    return 0;
+}
+
 static void NAME(sum_channel)(const struct channel_rows *rows, const void *data,
-                              const void *weights, const void *bias_, const struct epilogue *finish,
-                              void *sums) {
-    const ELEMENT bias = bias_ ? *(const ELEMENT *)bias_ : 0;
+                              const void *weights, const void *bias,
+                              const struct epilogue *epilogue, void *sums) {
+    const int is_relu = !IS_FLOAT || epilogue->activation == ACT_RELU;
+    const struct NAME(finish) finish = {bias ? *(const ELEMENT *)bias : 0,
+                                        is_relu ? 0 : (ELEMENT)-__builtin_inf()};
     const int64_t vectors = divide_up(rows->count, LANES);
     const int64_t width = divide_up(vectors, divide_up(vectors, DEPTHWISE_VECTORS));
     /* The rows of a block, which are not more than there are. */
@@ -62,9 +140,10 @@ static void NAME(sum_channel)(const struct channel_rows *rows, const void *data,
     const int64_t height = fit >= 8 ? 8 : fit >= 4 ? 4 : fit >= 2 ? 2 : 1;
 #define BLOCKS(HEIGHT, WIDTH)                                                                 \
     case HEIGHT * 16 + WIDTH:                                                                 \
-        NAME(sum_blocks)(HEIGHT, WIDTH, rows, data, weights, bias, sums);                     \
+        NAME(sum_blocks)(0, 1, HEIGHT, WIDTH, rows, data, weights, finish, sums);                     \
         break;
-    switch (height * 16 + width) {
+    const int done = NAME(sum_square)(rows, data, weights, finish, sums);
+    switch (done ? 0 : height * 16 + width) {
         BLOCKS(8, 1) BLOCKS(4, 1) BLOCKS(2, 1) BLOCKS(1, 1)
         BLOCKS(4, 2) BLOCKS(2, 2) BLOCKS(1, 2)
         BLOCKS(2, 3) BLOCKS(1, 3) BLOCKS(2, 4) BLOCKS(1, 4)
@@ -72,12 +151,12 @@ static void NAME(sum_channel)(const struct channel_rows *rows, const void *data,
     default: break;
     }
 #undef BLOCKS
-    if (finish->activation == ACT_NONE) return;
+    if (epilogue->activation == ACT_NONE || epilogue->activation == ACT_RELU) return;
     if (rows->sums_pitch == rows->count)
-        NAME(activate)(finish, sums, rows->rows * rows->count);
+        NAME(activate)(epilogue, sums, rows->rows * rows->count);
     else
         for (int64_t row = 0; row < rows->rows; row++)
-            NAME(activate)(finish, (ELEMENT *)sums + row * rows->sums_pitch, rows->count);
+            NAME(activate)(epilogue, (ELEMENT *)sums + row * rows->sums_pitch, rows->count);
 }
 
 /* `count` elements, fewer than two pieces of so many, in two that may overlap. */

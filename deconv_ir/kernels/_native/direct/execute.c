@@ -1,4 +1,5 @@
 /* Direct sums, one tile after the other: copy data in, multiply, interleave results out. */
+#include "direct/channel_vectors.h"
 #include "direct/direct.h"
 
 #define SUBS_TOGETHER 8 /* that meet the same data while these are in cache */
@@ -200,7 +201,8 @@ static void run_tile(void *context, int64_t job, void *scratch) {
     const struct axis *a = c->plan->axes;
     struct tile tile = tile_of(c, job, scratch);
     if (t->depthwise) {
-        run_depthwise(c, &tile);
+        if (t->vectors > 1) run_channel_vectors(c, &tile);
+        else run_depthwise(c, &tile);
         return;
     }
     const int64_t channels = c->layer->channels_in;

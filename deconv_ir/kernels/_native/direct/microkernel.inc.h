@@ -73,6 +73,22 @@ static __attribute__((noinline)) void NAME(activate)(const struct epilogue *e, v
 #endif
 }
 
+/* Store a block of sums with their bias, and what is negative as 0 where a ReLU follows: NaN stays. */
+INLINE void NAME(store_block)(const int rows, const int columns, const int is_relu, const VEC *sum,
+                              ELEMENT *restrict sums, int64_t row_stride, const ELEMENT *bias) {
+#pragma GCC unroll 8
+    for (int r = 0; r < rows; r++) {
+        const VEC last = (bias ? bias[r] : 0) - (VEC){0};
+#pragma GCC unroll 12
+        for (int c = 0; c < columns; c++) {
+            const VEC result = sum[r * columns + c] + last;
+            const __typeof__(result < 0) kept = ~(result < 0);
+            STORE(sums + r * row_stride + c * LANES,
+                  is_relu ? (VEC)((__typeof__(result < 0))result & kept) : result);
+        }
+    }
+}
+
 /* The block of rows x columns vectors at `data`: the sums never leave registers. */
 INLINE void NAME(block)(const int rows, const int columns, int64_t depth,
                         const int32_t *restrict offsets, const ELEMENT *restrict data,
@@ -122,15 +138,11 @@ INLINE void NAME(block)(const int rows, const int columns, int64_t depth,
         __builtin_prefetch((const char *)weights + WEIGHTS_AHEAD);
         weights += rows;
     }
-#pragma GCC unroll 8
-    for (int r = 0; r < rows; r++) {
-        const VEC last = (bias ? bias[r] : 0) - (VEC){0};
-#pragma GCC unroll 12
-        for (int c = 0; c < columns; c++) {
-            STORE(sums + r * row_stride + c * LANES, sum[r * columns + c] + last);
-        }
+    if (IS_FLOAT && finish && finish->activation == ACT_RELU) {
+        NAME(store_block)(rows, columns, 1, sum, sums, row_stride, bias);
+        return;
     }
-    /* Once a sum and in the first-level cache: it needs no registers of its own. */
+    NAME(store_block)(rows, columns, 0, sum, sums, row_stride, bias);
     if (finish && finish->activation != ACT_NONE)
         for (int r = 0; r < rows; r++)
             NAME(activate)(finish, sums + r * row_stride, columns * LANES);
@@ -361,6 +373,10 @@ static void NAME(store)(enum element to, const void *in_, int64_t count, void *o
 #undef COPY_OUT
 
 #include "direct/depthwise.inc.h"
+#if IS_FLOAT && LANES == VECTOR_LANES_32
+#include "simd/transpose.inc.h"
+#include "direct/channel_vectors.inc.h"
+#endif
 
 #define SHAPE(rows, columns) .table[rows][columns] = NAME(block_##rows##_##columns),
 static const struct kernels NAME(kernels) = {
@@ -373,6 +389,11 @@ static const struct kernels NAME(kernels) = {
     .sum_channel = NAME(sum_channel),
     .copy_lines = NAME(copy_lines),
     .split_lines = NAME(split_lines),
+#if IS_FLOAT && LANES == VECTOR_LANES_32
+    .gather_channels = NAME(gather_channels),
+    .sum_vectors = NAME(sum_vectors),
+    .scatter_channels = NAME(scatter_channels),
+#endif
     .interleave = NAME(interleave),
     .load = NAME(load),
     .store = NAME(store),

@@ -4,6 +4,7 @@
  * pads; this is where they come in, and it takes microseconds.
  */
 #include "cost_model.h"
+#include "direct/channel_vectors.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -140,6 +141,11 @@ static void size_tile(const struct kernel *k, const struct plan *plan, struct ti
     t->sums_bytes = round_up(kept * block_bytes, LINE);
     t->row_bytes =
         round_up(axes[2].out_stride * k->layer.folded * (t->box[2] + 1) * size, LINE);
+    if (t->vectors > 1) {
+        t->data_bytes *= t->vectors;
+        t->panel_bytes = round_up(channel_vectors_bytes(k, plan, t), LINE);
+        t->sums_bytes = round_up((t->box[2] + 2 * lanes) * t->vectors * size, LINE);
+    }
     t->bytes = t->data_bytes + t->panel_bytes + t->sums_bytes + t->row_bytes;
 }
 
@@ -185,7 +191,12 @@ static void choose_way(const struct search *s, struct tiling *t) {
 
 /* Keep a tiling if it is the best that fits. */
 static void consider(struct search *s, struct tiling t) {
+    t.vectors = takes_channel_vectors(s->k, s->run, s->plan, &t) ? s->k->kernels->lanes : 1;
     size_tile(s->k, s->plan, &t);
+    if (t.vectors > 1 && t.bytes > s->limit) {
+        t.vectors = 1;
+        size_tile(s->k, s->plan, &t);
+    }
     if (t.bytes > s->limit) return;
     choose_way(s, &t);
     count_jobs(s->k, s->run, s->plan, &t);

@@ -1,0 +1,176 @@
+/* Depthwise layers of many channels, which vectors hold side by side:
+ *
+ *   for each vector of channels of a job:
+ *     gather the data of the tile: [position][channel], with zeros around them
+ *     for each sub-convolution, some rows at a time:
+ *       sum their taps, in order, then bias and activation, and scatter them to the output
+ *
+ * The same sums as channel by channel, bit by bit.
+ */
+#include "direct/channel_vectors.h"
+#include "direct/direct.h"
+
+#include <string.h>
+
+/* Of one tile, in scratch. */
+struct gathered {
+    float *weights, *bias;
+    int32_t *places; /* [row][column] of the data that the tile sees: vectors of a plane */
+    struct stretch rows, columns; /* of the data, as they are */
+    int64_t first_channel, channels;
+};
+
+/* What a tile sees of an axis whose positions modulo the stride all are read. */
+static struct stretch seen_along(const struct context *c, const struct tile *tile, int axis) {
+    const struct axis *a = &c->plan->axes[axis];
+    const int64_t first = tile->first[axis] + a->low;
+    const int64_t last = tile->first[axis] + tile->box[axis] + a->high;
+    return stretch_make(first * a->in_stride, last * a->in_stride, a->data);
+}
+
+static void find_places(const struct context *c, struct gathered *g) {
+    const struct tiling *t = &c->plan->tiling;
+    const struct axis *row = &c->plan->axes[1], *column = &c->plan->axes[2];
+    int32_t *place = g->places;
+    for (int64_t y = g->rows.before; y < g->rows.before + g->rows.count; y++) {
+        const int64_t line = y % row->in_stride * column->residues * t->residue_stride +
+                             y / row->in_stride * t->pitch;
+        for (int64_t x = g->columns.before; x < g->columns.before + g->columns.count; x++)
+            *place++ = (int32_t)(line + x % column->in_stride * t->residue_stride +
+                                 x / column->in_stride);
+    }
+}
+
+/* A row of elements that are not side by side. */
+static void gather_apart(const struct context *c, const struct gathered *g, const float *from,
+                         const int32_t *places, float *to) {
+    const int64_t lanes = c->kernels->lanes;
+    for (int64_t lane = 0; lane < g->channels; lane++, from += c->run->channel_step)
+        for (int64_t x = 0; x < g->columns.count; x++)
+            to[places[x] * lanes + lane] = from[x * c->run->step[2]];
+}
+
+/* Bring in the data of the channels, to zeros or to where those of others were. */
+static void gather(const struct context *c, const struct tile *tile, const struct gathered *g) {
+    const struct tiling *t = &c->plan->tiling;
+    const struct axis *a = c->plan->axes;
+    const int64_t *step = c->run->step, lanes = c->kernels->lanes;
+    const float *from = (const float *)c->data + tile->first_image * c->run->image_step +
+                        g->first_channel * c->run->channel_step + g->rows.begin * step[1] +
+                        g->columns.begin * step[2];
+    /* Rows without anything between them are one. */
+    const int joined = step[2] == 1 && step[1] == g->columns.count;
+    const int64_t runs = joined ? least(g->rows.count, 1) : g->rows.count;
+    const int64_t count = joined ? g->rows.count * g->columns.count : g->columns.count;
+    for (int64_t residue = 0; residue < a[0].residues; residue++) {
+        const struct stretch z = stretch_of(c, tile, 0, a[0].residue + residue);
+        for (int64_t i = 0; i < z.count; i++) {
+            const int64_t plane = (z.begin + i) * a[0].in_stride + a[0].residue + residue;
+            float *to = (float *)tile->data +
+                        (residue * a[1].residues * a[2].residues * t->residue_stride +
+                         (z.before + i) * t->plane) * lanes;
+            for (int64_t run = 0; run < runs; run++) {
+                const float *row = from + plane * step[0] + run * step[1];
+                const int32_t *places = g->places + run * count;
+                if (step[2] == 1)
+                    c->kernels->gather_channels(row, c->run->channel_step, g->channels, count,
+                                                places, to);
+                else gather_apart(c, g, row, places, to);
+            }
+        }
+    }
+}
+
+/* The weights of a sub-convolution: [tap][channel]. */
+static void gather_weights(const struct context *c, const struct gathered *g,
+                           const struct sub *sub) {
+    const int64_t lanes = c->kernels->lanes, step = c->packing->group_size;
+    const float *packed = (const float *)c->k->packed + sub->packed;
+    for (int64_t lane = 0; lane < lanes; lane++)
+        for (int64_t k = 0; k < sub->taps; k++)
+            g->weights[k * lanes + lane] = lane < g->channels ? packed[lane * step + k] : 0;
+}
+
+/* Sum one sub-convolution of a plane, some rows at a time: a vector of positions or more. */
+static void sum_plane(const struct context *c, const struct tile *tile, const struct gathered *g,
+                      const struct sub *sub, int64_t z) {
+    const struct tiling *t = &c->plan->tiling;
+    const struct axis *a = c->plan->axes;
+    const int64_t lanes = c->kernels->lanes, count = tile->box[2];
+    const int64_t ys = positions_along(tile, &a[1], 1, sub->q[1]);
+    const int64_t some = least(ys, divide_up(lanes, count));
+    const int64_t pitch = a[1].out_stride * c->run->extent;
+    const int64_t channel = a[0].output * a[1].output * c->run->extent;
+    const int64_t runs = pitch == count ? 1 : some;
+    const struct channel_rows rows = {sub->taps, sub->offsets, some, count, t->pitch, count};
+    const float *data = (const float *)tile->data + z * t->plane * lanes;
+    float *out = (float *)out_row(c, tile, 0, 0, (tile->first[0] + z) * a[0].out_stride + sub->q[0],
+                                  tile->first[1] * a[1].out_stride + sub->q[1]) + tile->first[2];
+    float *sums = (float *)tile->sums;
+    for (int64_t y = 0; y < ys; y += some) {
+        const int64_t row = least(y, ys - some);
+        c->kernels->sum_vectors(&rows, data + row * t->pitch * lanes, g->weights, g->bias,
+                                &c->k->epilogue, sums);
+        for (int64_t run = 0; run < runs; run++)
+            c->kernels->scatter_channels(sums + run * count * lanes, channel, g->channels,
+                                         runs > 1 ? count : some * count,
+                                         out + (row + run) * pitch);
+    }
+}
+
+/* Bytes of data that stay in the first-level cache: streams of more channels than that cache has
+ * ways are slow where they come from further away each time. */
+#define NEAR_BYTES ((int64_t)32 << 10)
+
+int takes_channel_vectors(const struct kernel *k, const struct run *run, const struct plan *plan,
+                          const struct tiling *t) {
+    const struct axis *a = plan->axes;
+    const int64_t lanes = k->kernels->lanes;
+    int64_t positions = plan->residues;
+    for (int i = 0; i < AXES; i++) {
+        if (t->compact || t->box[i] < a[i].last - a[i].first) return 0;
+        positions *= t->box[i] + a[i].high - a[i].low;
+    }
+    if (t->box[2] >= lanes || positions * lanes * k->kernels->size > NEAR_BYTES) return 0;
+    /* Most lanes of all vectors are used. */
+    return k->kernels->sum_vectors && k->layer.channels_in == 1 && k->layer.channels_out == 1 &&
+           4 * k->layer.groups >= 3 * round_up(k->layer.groups, lanes) &&
+           k->layer.element == F32 && rows_are_plain(k, run, plan) &&
+           a[1].residues == a[1].in_stride && a[2].residues == a[2].in_stride;
+}
+
+int64_t channel_vectors_bytes(const struct kernel *k, const struct plan *plan,
+                              const struct tiling *t) {
+    const int64_t rows = t->extent[1] * plan->axes[1].in_stride;
+    const int64_t columns = t->extent[2] * plan->axes[2].in_stride;
+    return (plan->depth + 1) * t->vectors * k->kernels->size +
+           rows * columns * (int64_t)sizeof(int32_t);
+}
+
+void run_channel_vectors(const struct context *c, struct tile *tile) {
+    const struct tiling *t = &c->plan->tiling;
+    const struct axis *a = c->plan->axes;
+    const int64_t lanes = c->kernels->lanes;
+    const int64_t end = least(tile->group + t->groups, c->layer->groups);
+    struct gathered g = {.weights = (float *)tile->panel + lanes, .bias = (float *)tile->panel,
+                         .rows = seen_along(c, tile, 1), .columns = seen_along(c, tile, 2)};
+    g.places = (int32_t *)(g.weights + c->plan->depth * lanes);
+    find_places(c, &g);
+    memset(tile->data, 0, (size_t)t->data_bytes);
+    memset(g.bias, 0, (size_t)(lanes * c->kernels->size));
+    for (; tile->group < end; tile->group += lanes) {
+        g.first_channel = tile->group;
+        g.channels = least(lanes, end - tile->group);
+        gather(c, tile, &g);
+        if (c->k->bias)
+            memcpy(g.bias, (const float *)c->k->bias + tile->group,
+                   (size_t)g.channels * sizeof *g.bias);
+        for (int64_t qz = 0; qz < subs_along(&a[0]); qz++)
+            for (int64_t qy = 0; qy < subs_along(&a[1]); qy++) {
+                const struct sub sub = sub_of(c, tile->group, qz, qy, 0);
+                gather_weights(c, &g, &sub);
+                for (int64_t z = 0; z < positions_along(tile, &a[0], 0, qz); z++)
+                    sum_plane(c, tile, &g, &sub, z);
+            }
+    }
+}
