@@ -9,7 +9,8 @@ COUNT ?= 100000
 PROBLEMS ?= 300
 # Processes that tests run in; JOBS=0 is one, in which pdb works.
 JOBS ?= auto
-PYTEST = $(BIN)/python -P -m pytest -n $(JOBS) --maxprocesses 8 --dist worksteal
+PROCESSES = -n $(JOBS) --maxprocesses 8 --dist worksteal
+PYTEST = $(BIN)/python -P -m pytest $(PROCESSES)
 
 .PHONY: help run test test-without-compiler test-lowest test-peers test-peers-quick test-browser check regen docs bench fuzz fuzz-sanitized mutate mutate-lint generate headers dist wheels test-wheel test-arm64 clean
 
@@ -58,8 +59,10 @@ run: $(VENV)/installed-samples
 	@echo "Look at $(OUT)/photo.png and, twice as large, $(OUT)/photo_x2.png"
 
 # Whatever else is installed: the comparisons and the browser have targets of their own.
+HERE := "not peers and not browser"
+
 test: $(VENV)/installed-dev
-	$(PYTEST) -m "not peers and not browser"
+	$(PYTEST) -m $(HERE)
 
 test-without-compiler: $(VENV)/installed-dev
 	rm -rf $(OUT)/without-compiler build
@@ -78,7 +81,7 @@ test-lowest:
 	$(OUT)/lowest/bin/python -m pip install --quiet --disable-pip-version-check \
 		--prefer-binary --constraint $(OUT)/lowest.txt '.[dev]'
 	$(OUT)/lowest/bin/python -m pip freeze
-	$(OUT)/lowest/bin/python -P -m pytest
+	$(OUT)/lowest/bin/python -P -m pytest $(PROCESSES) -m $(HERE)
 
 test-peers: $(VENV)/installed-dev $(VENV)/installed-peers $(VENV)/installed-detector
 	$(PYTEST) -m peers tests/peers
@@ -187,13 +190,18 @@ test-wheel:
 		"$$(ls dist/*manylinux*_$$(uname -m).whl)[dev]"
 	CC=false $(OUT)/wheel/bin/python -P -c \
 		"from deconv_ir.kernels import kernel_info as info; print(info()); assert info().available"
-	CC=false $(OUT)/wheel/bin/python -P -m pytest
+	CC=false $(OUT)/wheel/bin/python -P -m pytest $(PROCESSES) -m $(HERE)
 
-# Without what interrupts a computation after a part of a second: the emulator takes longer.
+# An emulator takes thirty times as long: of each kernel test with many cases one in five is run,
+# and none of what an Arm processor does as any other (the fallback to NumPy, choices that cost
+# models make for x86) or of signals that come after a part of a second.
+NOT_EMULATED := test_injected_machines test_interrupts test_numpy_methods
+
 test-arm64:
 	$(PYTHON) tools/emulated.py dist/*manylinux*_aarch64.whl tests/kernels/fuzz.py --count $(PROBLEMS)
 	$(PYTHON) tools/emulated.py dist/*manylinux*_aarch64.whl -m pytest -p no:cacheprovider \
-		--ignore tests/kernels/test_interrupts.py tests/kernels tests/samples tests/spec_examples/test_golden.py
+		--one-in 5 $(NOT_EMULATED:%=--ignore tests/kernels/%.py) --durations 20 \
+		tests/kernels tests/samples tests/spec_examples/test_golden.py
 
 clean:
 	rm -rf $(VENV) $(OUT) build dist *.egg-info .mypy_cache .pytest_cache .ruff_cache

@@ -1,0 +1,43 @@
+"""A smaller selection of the tests: every test function, a part of its cases."""
+
+from __future__ import annotations
+
+import itertools
+import random
+
+import pytest
+
+SMALL = 20
+"""Test functions with at most as many cases are always run whole."""
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add the option that bounds `make test-peers-quick` and `make test-arm64`."""
+    parser.addoption(
+        "--one-in",
+        type=int,
+        default=1,
+        metavar="N",
+        help=f"of test functions with more than {SMALL} cases, run one of every N cases",
+    )
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Draw one of every N neighbouring cases, the same in each run.
+
+    Cases stand in the order of their parameters, so that all operations have their share; a
+    fixed step could meet a single one of the element types.
+    """
+    step = config.getoption("--one-in", 1)
+    if step == 1:
+        return
+    kept: list[pytest.Item] = []
+    for function, group in itertools.groupby(items, lambda item: item.nodeid.partition("[")[0]):
+        cases = list(group)
+        draw = random.Random(function)
+        if len(cases) > SMALL:
+            cases = [draw.choice(cases[at : at + step]) for at in range(0, len(cases), step)]
+        kept += cases
+    left_out = set(items).difference(kept)
+    config.hook.pytest_deselected(items=[item for item in items if item in left_out])
+    items[:] = kept
