@@ -12,7 +12,7 @@ from deconv_ir.errors import InputError, UnsupportedError
 from deconv_ir.ir.dtypes import F32, U8, ElementType
 from deconv_ir.ir.operation import Arrays, Context, Infos, Operation, TensorInfo
 from deconv_ir.ops.base import attribute, boolean, choice, element_type, integer, integers, number
-from deconv_ir.ops.checks import normalize_axis
+from deconv_ir.ops.checks import check_single, normalize_axis, only
 from deconv_ir.ops.convolution.onednn import DATA_FORMAT, DataFormat
 from deconv_ir.ops.elementwise.activations import GeluMode
 from deconv_ir.ops.elementwise.broadcasting import Broadcast
@@ -282,6 +282,8 @@ class Dropout(Operation):
 
     def infer(self, inputs: Infos, context: Context) -> tuple[TensorInfo, ...]:
         """Keep shape and type; a second output is the mask."""
+        for name, info in zip(self.inputs[1:], inputs[1:], strict=True):
+            check_single(info, name)
         found = TensorInfo(inputs[0].shape, inputs[0].element_type)
         return (found, found._replace(element_type=U8))[: self.output_count]
 
@@ -289,8 +291,8 @@ class Dropout(Operation):
         """Pass on the input, and ones."""
         import numpy as np
 
-        if not np.all(inputs[3] == 0):
-            probability = float(inputs[3].flat[0])
+        probability = float(only(inputs[3], "probability"))
+        if probability:
             if not 0 <= probability <= 1:
                 raise InputError(f"probability must be from 0 to 1, found {probability:g}")
             raise UnsupportedError(

@@ -230,3 +230,6 @@ def test_dropout_runs_where_nothing_is_random() -> None:
     for wrong in (-0.5, 1.5, np.nan):
         with pytest.raises(deconv_ir.InputError, match="probability must be from 0 to 1, found"):
             model.run([x, seed, seed, np.float32(wrong)])
+    scalars[2] = tensor(3, [2])
+    with pytest.raises(deconv_ir.ShapeError, match="probability must have one element"):
+        deconv_ir.load(as_bytes(op(0, "Dropout", [tensor(0, [2, 3]), *scalars], outputs)))
