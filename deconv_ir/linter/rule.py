@@ -150,14 +150,16 @@ def check_once(
 
 
 def rule(
-    code: str, name: str, severity: Severity, **facts: Any
+    code: str, name: str, severity: Severity, *, takes: str = "", **facts: Any
 ) -> Callable[[Callable[..., Any]], Rule]:
-    """Declare a rule by the function that finds its mistakes; `facts` are further fields.
+    """Declare a rule by the function that finds its mistakes.
+
+    `takes` are the `library_rules`, with blanks between; `facts` are further fields.
 
     The docstring is the text.  The parameters say what is checked: `context`, a file; `index`,
     `layer` and `context`, one layer of `types` (see `Rule.check_layer`); those with `operation`,
-    one layer whose attributes and inputs are valid.  A function without parameters is not
-    called: the library finds these mistakes.
+    one layer whose attributes and inputs are valid; `found` and `context`, what the library found
+    (see `Rule.present`).  A function without parameters is not called: that is reported as it is.
     """
 
     def declare(function: Callable[..., Any]) -> Rule:
@@ -169,10 +171,12 @@ def rule(
         checks: dict[int, dict[str, Any]] = {
             0: {},
             1: {"check": function},
+            2: {"present": function},
             3: {"check_layer": function},
             4: {"check_layer": check_valid_layer},
         }
-        found = Rule(code, name, severity, function.__doc__ or "", **facts, **checks[count])
+        facts.update(checks[count], library_rules=tuple(takes.split()))
+        found = Rule(code, name, severity, function.__doc__ or "", **facts)
         REGISTRY[code] = found
         return found
 

@@ -32,18 +32,15 @@ elementwise.unary: Abs Acos Acosh Asin Asinh Atan Atanh BitwiseNot Ceiling Cos C
     Sign Sin Sinh SoftPlus SoftSign Sqrt Tan Tanh
 gather_scatter.gather: Gather
 gather_scatter.gather_elements: GatherElements GatherND
-gather_scatter.scatter: ScatterElementsUpdate ScatterNDUpdate ScatterUpdate
+gather_scatter.scatter: ScatterElementsUpdate ScatterNDUpdate ScatterUpdate SliceScatter
 gather_scatter.searching: Bucketize SearchSorted Unique
 gather_scatter.segment_max: SegmentMax
-gather_scatter.slice_scatter: SliceScatter
 gather_scatter.sorting: NonZero TopK
 linear_algebra.attention: Einsum ScaledDotProductAttention
 linear_algebra.fourier: DFT IDFT IRDFT RDFT
-linear_algebra.inverse: Inverse
-linear_algebra.matmul: MatMul
+linear_algebra.matmul: Inverse MatMul
 linear_algebra.stft: ISTFT STFT
-normalization.grn: GRN
-normalization.normalization: BatchNormInference GroupNormalization LRN MVN NormalizeL2
+normalization.normalization: BatchNormInference GRN GroupNormalization LRN MVN NormalizeL2
 normalization.softmax: LogSoftmax SoftMax
 pooling.adaptive: AdaptiveAvgPool AdaptiveMaxPool
 pooling.avg_pool: AvgPool

@@ -116,29 +116,9 @@ def _as_integers(text: str) -> str | None:
     return "".join(parts)
 
 
-def written_as_integers(found: DeconvError | Finding, context: LintContext) -> Report:
-    """Add the edit, where no number has a fraction."""
-    place = found.place
-    if isinstance(place, GraphLocation) and None not in (place.layer, place.attribute):
-        attributes = dict(context.graph.layers[place.layer or 0].attributes)
-        integers = _as_integers(attributes.get(place.attribute or "", ""))
-        if integers is not None:
-            start, end = context.locator.span(place)
-            return Report.of(found, Fix(((start, end, integers),), safe=True))
-    return Report.of(found)
-
-
 def is_auto_pad(found: DeconvError | Finding) -> bool:
     """Tell whether the attribute is auto_pad."""
     return getattr(found.place, "attribute", None) == "auto_pad"
-
-
-def notset_as_explicit(found: DeconvError | Finding, context: LintContext) -> Report:
-    """Add the edit for the one word whose meaning is certain."""
-    place = found.place
-    if str(found.actual).strip().upper() != "NOTSET" or not isinstance(place, GraphLocation):
-        return Report.of(found)
-    return Report.of(found, attribute_fix(context, place.layer or 0, "auto_pad", "explicit"))
 
 
 @rule(
@@ -305,7 +285,7 @@ def refused_by_openvino(context: LintContext) -> Iterator[Report]:
     )
 
 
-@rule("IR301", "attribute-missing", ERROR, library_rules=("attribute-missing",))
+@rule("IR301", "attribute-missing", ERROR, takes="attribute-missing")
 def attribute_missing() -> None:
     """A required attribute without a default is missing.
 
@@ -317,13 +297,7 @@ def attribute_missing() -> None:
     """
 
 
-@rule(
-    "IR303",
-    "attribute-out-of-range",
-    ERROR,
-    library_rules=("attribute-value",),
-    claims=has_integers,
-)
+@rule("IR303", "attribute-out-of-range", ERROR, takes="attribute-value", claims=has_integers)
 def attribute_out_of_range() -> None:
     """A number is outside the range of its attribute.
 
@@ -338,30 +312,36 @@ def attribute_out_of_range() -> None:
     "IR304",
     "float-in-integer-list",
     ERROR,
-    library_rules=("attribute-value",),
+    takes="attribute-value",
     fix="writes 2.0 as 2, and leaves other fractions to you",
     claims=has_numbers,
-    present=written_as_integers,
 )
-def float_in_integer_list() -> None:
+def written_as_integers(found: DeconvError | Finding, context: LintContext) -> Report:
     """A list of integers contains floats.
 
     OpenVINO's reader silently truncates them: ``2.7`` becomes 2.
 
         <data strides="2.0,2" dilations="1,1" pads_begin="1,1" pads_end="1,1"/>
     """
+    place = found.place
+    if isinstance(place, GraphLocation) and None not in (place.layer, place.attribute):
+        attributes = dict(context.graph.layers[place.layer or 0].attributes)
+        integers = _as_integers(attributes.get(place.attribute or "", ""))
+        if integers is not None:
+            start, end = context.locator.span(place)
+            return Report.of(found, Fix(((start, end, integers),), safe=True))
+    return Report.of(found)
 
 
 @rule(
     "IR305",
     "unknown-auto-pad",
     ERROR,
-    library_rules=("attribute-value",),
+    takes="attribute-value",
     fix="writes NOTSET as explicit",
     claims=is_auto_pad,
-    present=notset_as_explicit,
 )
-def unknown_auto_pad() -> None:
+def notset_as_explicit(found: DeconvError | Finding, context: LintContext) -> Report:
     """auto_pad has an unknown value.
 
     It is explicit, same_upper, same_lower or valid.  NOTSET is ONNX's word for explicit;
@@ -369,9 +349,13 @@ def unknown_auto_pad() -> None:
 
         <data strides="2,2" dilations="1,1" pads_begin="1,1" pads_end="1,1" auto_pad="NOTSET"/>
     """
+    place = found.place
+    if str(found.actual).strip().upper() != "NOTSET" or not isinstance(place, GraphLocation):
+        return Report.of(found)
+    return Report.of(found, attribute_fix(context, place.layer or 0, "auto_pad", "explicit"))
 
 
-@rule("IR306", "invalid-attribute-value", ERROR, library_rules=("attribute-value",))
+@rule("IR306", "invalid-attribute-value", ERROR, takes="attribute-value")
 def invalid_attribute_value() -> None:
     """The value of an attribute is invalid.
 
@@ -383,7 +367,7 @@ def invalid_attribute_value() -> None:
     """
 
 
-@rule("IR307", "wrong-list-length", ERROR, library_rules=("attribute-length",))
+@rule("IR307", "wrong-list-length", ERROR, takes="attribute-length")
 def wrong_list_length() -> None:
     """A list does not have one element for each spatial axis.
 

@@ -14,7 +14,7 @@ from deconv_ir.ops.base import attributes_of
 from deconv_ir.suggestions import nearest
 
 
-@rule("IR107", "unknown-attribute", WARNING, library_rules=("unknown-attribute",))
+@rule("IR107", "unknown-attribute", WARNING, takes="unknown-attribute")
 def unknown_attributes(context: LintContext) -> Iterator[Report]:
     """An attribute has no meaning where it is.
 
@@ -52,13 +52,7 @@ def unknown_attributes(context: LintContext) -> Iterator[Report]:
     )
 
 
-@rule(
-    "IR114",
-    "refused-by-openvino",
-    ERROR,
-    library_rules=("openvino-form",),
-    when="versions_without_opset",
-)
+@rule("IR114", "refused-by-openvino", ERROR, takes="openvino-form", when="versions_without_opset")
 def refused_layers(context: LintContext) -> Iterator[Report]:
     """OpenVINO's reader refuses the form of a layer or a port.
 
@@ -75,7 +69,7 @@ def refused_layers(context: LintContext) -> Iterator[Report]:
             yield from refused_form(index, layer)
 
 
-@rule("IR101", "file-unreadable", ERROR, library_rules=("io",))
+@rule("IR101", "file-unreadable", ERROR, takes="io")
 def file_unreadable() -> None:
     """The file cannot be read.
 
@@ -85,7 +79,7 @@ def file_unreadable() -> None:
     """
 
 
-@rule("IR102", "xml-not-well-formed", ERROR, library_rules=("xml",))
+@rule("IR102", "xml-not-well-formed", ERROR, takes="xml")
 def xml_not_well_formed() -> None:
     """The file is not well-formed XML, or has a DOCTYPE.
 
@@ -98,7 +92,7 @@ def xml_not_well_formed() -> None:
     """
 
 
-@rule("IR103", "wrong-root", ERROR, library_rules=("root",))
+@rule("IR103", "wrong-root", ERROR, takes="root")
 def wrong_root() -> None:
     """The root element is neither ``<net>`` nor ``<layer>``.
 
@@ -109,7 +103,7 @@ def wrong_root() -> None:
     """
 
 
-@rule("IR104", "unsupported-ir-version", ERROR, library_rules=("ir-version",))
+@rule("IR104", "unsupported-ir-version", ERROR, takes="ir-version")
 def unsupported_ir_version() -> None:
     """The IR version is not 10 or 11.
 
@@ -120,7 +114,7 @@ def unsupported_ir_version() -> None:
     """
 
 
-@rule("IR105", "missing-element", ERROR, library_rules=("missing-element",))
+@rule("IR105", "missing-element", ERROR, takes="missing-element")
 def missing_element() -> None:
     """A required element is missing.
 
@@ -131,7 +125,7 @@ def missing_element() -> None:
     """
 
 
-@rule("IR106", "unknown-element", WARNING, library_rules=("unknown-element",))
+@rule("IR106", "unknown-element", WARNING, takes="unknown-element")
 def unknown_element() -> None:
     """An element has no meaning where it is.
 
@@ -144,7 +138,7 @@ def unknown_element() -> None:
     """
 
 
-@rule("IR108", "missing-attribute", ERROR, library_rules=("missing-attribute",))
+@rule("IR108", "missing-attribute", ERROR, takes="missing-attribute")
 def missing_attribute() -> None:
     """An element lacks an attribute that it needs.
 
@@ -154,7 +148,7 @@ def missing_attribute() -> None:
     """
 
 
-@rule("IR109", "not-a-number", ERROR, library_rules=("number", "dim-value"))
+@rule("IR109", "not-a-number", ERROR, takes="number dim-value")
 def not_a_number() -> None:
     """A value that must be an integer is not one.
 
@@ -167,7 +161,7 @@ def not_a_number() -> None:
     """
 
 
-@rule("IR110", "unknown-precision", ERROR, library_rules=("precision",))
+@rule("IR110", "unknown-precision", ERROR, takes="precision")
 def unknown_precision() -> None:
     """The precision of a port is not an element type.
 
@@ -189,7 +183,7 @@ def unknown_precision() -> None:
             <port id="2" precision="FP32">{"<dim>1</dim>" * 65}</port>
         </output>
         """,
-    library_rules=("oversize",),
+    takes="oversize",
 )
 def too_large() -> None:
     """The file exceeds a limit on size, layers or rank.
@@ -199,7 +193,7 @@ def too_large() -> None:
     """
 
 
-@rule("IR112", "repeated-element", ERROR, library_rules=("duplicate-element",))
+@rule("IR112", "repeated-element", ERROR, takes="duplicate-element")
 def repeated_element() -> None:
     """A layer has an element twice that it may have once.
 
@@ -210,7 +204,7 @@ def repeated_element() -> None:
     """
 
 
-@rule("IR113", "useless-suppression", WARNING, library_rules=("suppression",))
+@rule("IR113", "useless-suppression", WARNING, takes="suppression")
 def useless_suppression() -> None:
     """A comment for this linter names no rule, or suppresses nothing.
 
@@ -222,7 +216,7 @@ def useless_suppression() -> None:
     """
 
 
-@rule("IR115", "execution-graph", ERROR, library_rules=("execution-graph",))
+@rule("IR115", "execution-graph", ERROR, takes="execution-graph")
 def execution_graph() -> None:
     """The file is an execution graph, not a model.
 

@@ -251,7 +251,7 @@ def at_the_surplus_output(found: DeconvError | Finding, context: LintContext) ->
     "IR213",
     "wrong-number-of-ports",
     ERROR,
-    library_rules=("input-count", "output-count"),
+    takes="input-count output-count",
     when="oddly_ported",
     present=at_the_surplus_output,
 )
@@ -352,7 +352,7 @@ def _judge_operation(kind: str, version: str) -> tuple[str, str, str | None] | N
     return None
 
 
-@rule("IR201", "duplicate-layer-id", ERROR, library_rules=("duplicate-layer-id",))
+@rule("IR201", "duplicate-layer-id", ERROR, takes="duplicate-layer-id")
 def duplicate_layer_id() -> None:
     """Two layers have the same id.
 
@@ -365,7 +365,7 @@ def duplicate_layer_id() -> None:
     """
 
 
-@rule("IR203", "edge-to-missing-layer", ERROR, library_rules=("edge-to-missing-layer",))
+@rule("IR203", "edge-to-missing-layer", ERROR, takes="edge-to-missing-layer")
 def edge_to_missing_layer() -> None:
     """An edge names a layer that does not exist.
 
@@ -375,7 +375,7 @@ def edge_to_missing_layer() -> None:
     """
 
 
-@rule("IR204", "edge-to-missing-port", ERROR, library_rules=("edge-to-missing-port",))
+@rule("IR204", "edge-to-missing-port", ERROR, takes="edge-to-missing-port")
 def edge_to_missing_port() -> None:
     """An edge names a port that its layer does not have.
 
@@ -386,7 +386,7 @@ def edge_to_missing_port() -> None:
     """
 
 
-@rule("IR205", "two-edges-into-port", ERROR, library_rules=("two-edges-into-port",))
+@rule("IR205", "two-edges-into-port", ERROR, takes="two-edges-into-port")
 def two_edges_into_port() -> None:
     """Two edges end at the same input port.
 
@@ -398,7 +398,7 @@ def two_edges_into_port() -> None:
     """
 
 
-@rule("IR206", "input-without-edge", ERROR, library_rules=("input-without-edge",))
+@rule("IR206", "input-without-edge", ERROR, takes="input-without-edge")
 def input_without_edge() -> None:
     """No edge ends at an input port.
 
@@ -409,7 +409,7 @@ def input_without_edge() -> None:
     """
 
 
-@rule("IR207", "cycle", ERROR, library_rules=("cycle",))
+@rule("IR207", "cycle", ERROR, takes="cycle")
 def cycle() -> None:
     """Layers form a cycle.
 

@@ -158,7 +158,7 @@ def unknown_kinds(context: LintContext) -> Iterator[Report]:
             )
 
 
-@rule("IR701", "json-not-well-formed", ERROR, library_rules=("json",))
+@rule("IR701", "json-not-well-formed", ERROR, takes="json")
 def json_not_well_formed() -> None:
     """The file is not well-formed JSON, or a member has the wrong form.
 
@@ -169,7 +169,7 @@ def json_not_well_formed() -> None:
     """
 
 
-@rule("IR702", "tensor-produced-twice", ERROR, library_rules=("tensor-produced-twice",))
+@rule("IR702", "tensor-produced-twice", ERROR, takes="tensor-produced-twice")
 def tensor_produced_twice() -> None:
     """Two operations produce the same tensor.
 
@@ -186,7 +186,7 @@ def tensor_produced_twice() -> None:
     """
 
 
-@rule("IR705", "scales-do-not-fit", ERROR, library_rules=("quantization",))
+@rule("IR705", "scales-do-not-fit", ERROR, takes="quantization")
 def scales_do_not_fit() -> None:
     """The number of scales or zero points does not fit the axis of the tensor.
 

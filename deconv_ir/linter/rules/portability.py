@@ -179,13 +179,7 @@ def odd_total_padding(
             )
 
 
-@rule(
-    "IR607",
-    "bare-layer-refused",
-    INFO,
-    library_rules=("openvino-form-of-bare-layer",),
-    when="is_bare",
-)
+@rule("IR607", "bare-layer-refused", INFO, takes="openvino-form-of-bare-layer", when="is_bare")
 def refused_bare_layer(context: LintContext) -> Iterator[Report]:
     """OpenVINO's reader would refuse a single layer, even within a network.
 
@@ -216,7 +210,7 @@ def refused_bare_layer(context: LintContext) -> Iterator[Report]:
     INFO,
     fails=output_shape(),
     weights="ones 888, i64 10 12",
-    library_rules=("profiles-differ",),
+    takes="profiles-differ",
 )
 def profiles_differ() -> None:
     """The documents and OpenVINO's CPU plugin compute different pads, divisors or bits.

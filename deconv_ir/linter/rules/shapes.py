@@ -44,7 +44,7 @@ def with_computed_dims(found: DeconvError | Finding, context: LintContext) -> Re
     "IR401",
     "declared-dims-differ",
     ERROR,
-    library_rules=("declared-dims",),
+    takes="declared-dims",
     fix="declares the computed dims",
     claims=has_no_interval,
     present=with_computed_dims,
@@ -107,16 +107,6 @@ def _narrowed(context: LintContext) -> Iterator[Report]:
                         fix=dims_fix(context, index, "output", 0, computed),
                     )
                     break
-
-
-def with_computed_precision(found: DeconvError | Finding, context: LintContext) -> Report | None:
-    """Add the fix that declares the computed precision."""
-    layer, port = _output_at(found)
-    if context.evidence.is_decompressed_result(layer):
-        inputs = context.inputs(layer)
-        if inputs and inputs[0].element_type is found.actual:
-            return None
-    return Report.of(found, type_fix(context, layer, "output", port, found.expected))
 
 
 @rule(
@@ -199,17 +189,6 @@ def contradictions(context: LintContext) -> Iterator[Report]:
         )
 
 
-def at_the_channels(found: DeconvError | Finding, context: LintContext) -> Report:
-    """Point at the channels of the data."""
-    place = found.place
-    if not isinstance(place, GraphLocation) or place.layer is None:
-        return Report.of(found)
-    operation = context.graph.layers[place.layer].operation
-    shape = context.inputs(place.layer)[0].shape or ()
-    axis = len(shape) - 1 if getattr(operation, "channels_last", False) else 1
-    return Report.of(found).moved(side="input", port=0, axis=axis)
-
-
 def at_the_requested_shape(found: DeconvError | Finding, context: LintContext) -> Report:
     """Point at the input that requests the shape, unless an attribute does."""
     report = Report.of(found)
@@ -217,17 +196,11 @@ def at_the_requested_shape(found: DeconvError | Finding, context: LintContext) -
     return report if by_attribute else report.moved(side="input", port=2)
 
 
-def at_the_pads(found: DeconvError | Finding, context: LintContext) -> Report:
-    """Point at what makes the output too short."""
-    report = Report.of(found)
-    return report.moved(attribute="pads_begin") if found.rule == "negative-extent" else report
-
-
 @rule(
     "IR402",
     "intervals-do-not-meet",
     ERROR,
-    library_rules=("declared-dims",),
+    takes="declared-dims",
     fix="declares the computed dims",
     present=with_computed_dims,
 )
@@ -255,11 +228,10 @@ def intervals_do_not_meet() -> None:
     "IR403",
     "declared-precision-differs",
     ERROR,
-    library_rules=("declared-type",),
+    takes="declared-type",
     fix="declares the computed precision",
-    present=with_computed_precision,
 )
-def declared_precision_differs() -> None:
+def with_computed_precision(found: DeconvError | Finding, context: LintContext) -> Report | None:
     """The declared precision of an output differs from the computed one.
 
     A transposed convolution gives the element type of its data, a Convert the one that it
@@ -269,9 +241,15 @@ def declared_precision_differs() -> None:
             <port id="2" precision="FP16"><dim>1</dim><dim>6</dim><dim>9</dim><dim>11</dim></port>
         </output>
     """
+    layer, port = _output_at(found)
+    if context.evidence.is_decompressed_result(layer):
+        inputs = context.inputs(layer)
+        if inputs and inputs[0].element_type is found.actual:
+            return None
+    return Report.of(found, type_fix(context, layer, "output", port, found.expected))
 
 
-@rule("IR404", "rank-mismatch", ERROR, library_rules=("rank",))
+@rule("IR404", "rank-mismatch", ERROR, takes="rank")
 def rank_mismatch() -> None:
     """The ranks of the inputs fit neither the operation nor each other.
 
@@ -284,8 +262,8 @@ def rank_mismatch() -> None:
     """
 
 
-@rule("IR405", "channels-differ", ERROR, library_rules=("channels",), present=at_the_channels)
-def channels_differ() -> None:
+@rule("IR405", "channels-differ", ERROR, takes="channels")
+def at_the_channels(found: DeconvError | Finding, context: LintContext) -> Report:
     """Data and filter have different numbers of input channels.
 
     A filter [C_INPUT, C_OUTPUT, ...] needs data of C_INPUT channels, a filter with groups
@@ -295,9 +273,16 @@ def channels_differ() -> None:
             <data shape="1,5,5,6" element_type="f32"/>
         </layer>
     """
+    place = found.place
+    if not isinstance(place, GraphLocation) or place.layer is None:
+        return Report.of(found)
+    operation = context.graph.layers[place.layer].operation
+    shape = context.inputs(place.layer)[0].shape or ()
+    axis = len(shape) - 1 if getattr(operation, "channels_last", False) else 1
+    return Report.of(found).moved(side="input", port=0, axis=axis)
 
 
-@rule("IR406", "groups-do-not-divide", ERROR, library_rules=("groups",))
+@rule("IR406", "groups-do-not-divide", ERROR, takes="groups")
 def groups_do_not_divide() -> None:
     """The number of groups does not divide the channels.
 
@@ -324,7 +309,7 @@ def groups_do_not_divide() -> None:
     ERROR,
     fails=output_shape(3, size=24),
     weights="ones 888, i64 6 9 11",
-    library_rules=("output-shape-length",),
+    takes="output-shape-length",
     present=at_the_requested_shape,
 )
 def output_shape_length() -> None:
@@ -341,7 +326,7 @@ def output_shape_length() -> None:
     ERROR,
     fails=output_shape(precision="FP32", element_type="f32", size=8),
     weights="ones 888, f32 9 11",
-    library_rules=("output-shape-type",),
+    takes="output-shape-type",
     present=at_the_requested_shape,
 )
 def output_shape_type() -> None:
@@ -357,7 +342,7 @@ def output_shape_type() -> None:
     ERROR,
     fails=output_shape(),
     weights="ones 888, i64 -9 11",
-    library_rules=("output-shape-value",),
+    takes="output-shape-value",
     present=at_the_requested_shape,
 )
 def output_shape_value() -> None:
@@ -368,7 +353,7 @@ def output_shape_value() -> None:
     """
 
 
-@rule("IR410", "element-types-differ", ERROR, library_rules=("element-type",))
+@rule("IR410", "element-types-differ", ERROR, takes="element-type")
 def element_types_differ() -> None:
     """Inputs have different element types, or one that the operation does not allow.
 
@@ -380,14 +365,8 @@ def element_types_differ() -> None:
     """
 
 
-@rule(
-    "IR411",
-    "impossible-extent",
-    ERROR,
-    library_rules=("negative-extent", "empty-kernel"),
-    present=at_the_pads,
-)
-def impossible_extent() -> None:
+@rule("IR411", "impossible-extent", ERROR, takes="negative-extent empty-kernel")
+def at_the_pads(found: DeconvError | Finding, context: LintContext) -> Report:
     """An output would have a negative extent, or a kernel is empty.
 
     The pads remove more than there is.  OpenVINO reads such a file and fails, or reads
@@ -395,9 +374,11 @@ def impossible_extent() -> None:
 
         <data strides="2,2" dilations="1,1" pads_begin="7,1" pads_end="7,1"/>
     """
+    report = Report.of(found)
+    return report.moved(attribute="pads_begin") if found.rule == "negative-extent" else report
 
 
-@rule("IR412", "broadcast-mismatch", ERROR, library_rules=("broadcast",))
+@rule("IR412", "broadcast-mismatch", ERROR, takes="broadcast")
 def broadcast_mismatch() -> None:
     """Shapes cannot be broadcast to each other.
 
@@ -409,9 +390,7 @@ def broadcast_mismatch() -> None:
     """
 
 
-@rule(
-    "IR413", "reshape-mismatch", ERROR, weights="ones 864, i64 6 9 12", library_rules=("reshape",)
-)
+@rule("IR413", "reshape-mismatch", ERROR, weights="ones 864, i64 6 9 12", takes="reshape")
 def reshape_mismatch() -> None:
     """A Reshape asks for a shape with another number of elements.
 
@@ -430,7 +409,7 @@ def reshape_mismatch() -> None:
     """
 
 
-@rule("IR414", "bias-mismatch", ERROR, library_rules=("bias-shape",))
+@rule("IR414", "bias-mismatch", ERROR, takes="bias-shape")
 def bias_mismatch() -> None:
     """A bias does not have one element for each output channel.
 

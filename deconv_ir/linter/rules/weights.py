@@ -52,7 +52,7 @@ def left_to_the_check(found: DeconvError | Finding, context: LintContext) -> Non
     "IR502",
     "constant-past-end",
     ERROR,
-    library_rules=("const-past-end",),
+    takes="const-past-end",
     when="has_untidy_constants",
     present=left_to_the_check,
 )
@@ -86,7 +86,7 @@ def past_the_end(context: LintContext) -> Iterator[Report]:
     "IR503",
     "constant-size",
     ERROR,
-    library_rules=("const-size",),
+    takes="const-size",
     when="has_untidy_constants",
     fix="writes the size where the declared dims confirm shape and type",
     present=left_to_the_check,
@@ -411,7 +411,7 @@ def saturated_weights(context: LintContext) -> Iterator[Report]:
                 )
 
 
-@rule("IR501", "weights-missing", ERROR, weights="none", library_rules=("weights-missing",))
+@rule("IR501", "weights-missing", ERROR, weights="none", takes="weights-missing")
 def weights_missing() -> None:
     """The model has constants, but their .bin is missing.
 

@@ -29,12 +29,15 @@ class Order(enum.Enum):
     VALUE = "value"
 
 
-class _TopK(Operation):
-    """The k greatest or smallest elements along an axis, and where they stand.
+_EXAMPLE = "f32[2,5], i64[]{3} -> f32[2,3], %s[2,3] | axis=1 mode=%s sort=%s%s"
 
-    Of equal elements the first one counts as the greater, or the smaller; NaN
-    counts as greater than any number.
-    """
+
+@operation("TopK-1(data, k)", _EXAMPLE % ("i32", "max", "value", ""))
+class TopK1(Operation):
+    """The k greatest or smallest elements along an axis, and where they stand."""
+
+    # Of equal elements the first one counts as the greater, or the smaller; NaN counts as greater
+    # than any number.
 
     formula = "data {shape[data]}, k {element[k]} in place of axis {self.axis}"
 
@@ -42,7 +45,7 @@ class _TopK(Operation):
     mode: Extreme = attribute(choice(Extreme))
     sort: Order = attribute(choice(Order))
 
-    index_element_type: ElementType = I32
+    index_element_type: ElementType = attribute(result_type(), I32)
 
     def infer(self, inputs: Infos, context: Context) -> tuple[TensorInfo, ...]:
         data, k_info = inputs
@@ -88,28 +91,15 @@ class _TopK(Operation):
         return np.take_along_axis(data, index, axis), index.astype(wanted)
 
 
-_EXAMPLE = "f32[2,5], i64[]{3} -> f32[2,3], %s[2,3] | axis=1 mode=%s sort=%s%s"
-
-
-@operation("TopK-1(data, k)", _EXAMPLE % ("i32", "max", "value", ""))
-class TopK1(_TopK):
-    """The k greatest or smallest elements along an axis, and where they stand."""
-
-    index_element_type: ElementType = attribute(result_type(), I32)
-
-
 @operation("TopK-3(data, k)", _EXAMPLE % ("i64", "min", "index", " index_element_type=i64"))
-class TopK3(_TopK):
+class TopK3(TopK1):
     """The k greatest or smallest elements along an axis, and where they stand."""
-
-    index_element_type: ElementType = attribute(result_type(), I32)
 
 
 @operation("TopK-11(data, k)", _EXAMPLE % ("i32", "max", "value", " stable=true"))
-class TopK11(_TopK):
+class TopK11(TopK1):
     """The k greatest or smallest elements along an axis, and where they stand."""
 
-    index_element_type: ElementType = attribute(result_type(), I32)
     stable: bool = attribute(boolean(), False)
 
 

@@ -8,7 +8,7 @@ import pytest
 from deconv_ir.errors import ShapeError
 from deconv_ir.ir.dtypes import F32, I64
 from deconv_ir.operations import Context, TensorInfo
-from deconv_ir.ops.gather_scatter.slice_scatter import SliceScatter
+from deconv_ir.ops.gather_scatter.scatter import SliceScatter
 
 LISTS = [(1, 9, 2), (-1, 0, -3), (0, 6, 1)]
 

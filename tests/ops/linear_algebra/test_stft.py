@@ -8,7 +8,7 @@ import pytest
 from deconv_ir.errors import ShapeError
 from deconv_ir.ir.dtypes import F32, I64
 from deconv_ir.operations import Context, TensorInfo
-from deconv_ir.ops.linear_algebra.inverse import Inverse
+from deconv_ir.ops.linear_algebra.matmul import Inverse
 from deconv_ir.ops.linear_algebra.stft import ISTFT, STFT
 
 SIZE, STEP = np.array(8), np.array(3)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from deconv_ir.operations import Context
-from deconv_ir.ops.normalization.grn import GRN
+from deconv_ir.ops.normalization.normalization import GRN
 
 
 @pytest.mark.parametrize("shape", [(2, 3), (2, 3, 4), (1, 3, 2, 2)])
