@@ -143,14 +143,16 @@ def quantized(data: Array, scales: Array, zps: Array | int, to: ElementType) -> 
 
     dtype = to.numpy()
     with np.errstate(all="ignore"):
-        levels = data.astype(np.float64) / scales + zps
+        levels = np.asarray(data.astype(np.float64) / scales + zps)  # of a scalar, too
         if to.is_float:
             most = _MOST[to.name]
-            return np.clip(levels, -most, most).astype(np.float32).astype(dtype)
+            np.clip(levels, -most, most, out=levels)
+            return levels.astype(np.float32).astype(dtype)
         low = 0 if to.kind == "uint" else -(2 ** (to.bits - 1))
         np.rint(levels, out=levels)
         np.clip(levels, low, low + 2**to.bits - 1, out=levels)
-        return np.nan_to_num(levels, copy=False).astype(np.int32).astype(dtype)
+        np.copyto(levels, 0, where=np.isnan(levels))
+        return levels.astype(np.int32).astype(dtype)
 
 
 def dequantized(data: Array, scales: Array, zps: Array | int, to: ElementType) -> Array:

@@ -141,6 +141,23 @@ def test_quantize_rounds_half_to_even_and_saturates() -> None:
     assert found.tolist() == [2, 2, 4, 0, 127, -128, 0, 1]
 
 
+@pytest.mark.parametrize("dtype", ["s8", "f8_e5m2"])
+def test_a_scalar_is_quantized_and_dequantized(dtype: str) -> None:
+    fixed = {"qtype": "per_tensor", "scales": [0.5]}
+    there = op(0, "Quantize", [tensor(0, [])], [tensor(1, [], dtype)], **fixed)
+    back = op(1, "Dequantize", [tensor(1, [], dtype)], [tensor(2, [])], **fixed)
+    (found,) = run(there, back, arrays=[np.float32(1.75)])
+    assert found.shape == ()
+    assert found == (2.0 if dtype == "s8" else 1.75)
+    inputs = [tensor(0, []), tensor(1, [1]), tensor(2, [1], "s32")]
+    (found,) = run(
+        op(0, "DynamicQuantize", inputs, [tensor(3, [], "s8")], qtype="per_tensor"),
+        arrays=[np.float32(np.nan), np.float32([0.5]), np.int32([3])],
+    )
+    assert found.shape == ()
+    assert found == 0
+
+
 @pytest.mark.parametrize("axis", [0, 1, -1])
 def test_per_channel_quantization_on_any_axis(axis: int) -> None:
     """One scale and zero point for each element of the axis."""
