@@ -182,7 +182,8 @@ class Request(Options):
     threads: int | None = option(None, "Default: all cores.", type=click.IntRange(1))
     memory_limit: int | None = option(
         "SIZE",
-        "Refuse to run beyond this, as 2GiB or 500MB. Default: what is available.",
+        "Refuse to run beyond this, as 2GiB or 500MB; on a cluster, in each of its processes. "
+        "Default: what is available.",
         type=parse_size,
     )
     tile: str | None = option(

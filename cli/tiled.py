@@ -17,6 +17,7 @@ from deconv_ir.formats.volumes import (
     Journal,
     Volume,
     create_volume,
+    is_array,
     open_volume,
     remove_volume,
 )
@@ -115,6 +116,8 @@ def _target(request: Request) -> Path:
         )
     if target.exists() and not request.force:
         raise Mistake(f"{target} already exists (use --force to overwrite)")
+    if target.is_dir() and (target.suffix != ".zarr" or not is_array(target)):
+        raise Mistake(f"{target} is a folder, not an array: --force does not replace it")
     return target
 
 
@@ -163,7 +166,8 @@ def _budget(request: Request, client: Any) -> int:
         return default_budget() if client is None else tile_budget(client)
     import psutil
 
-    return request.memory_limit - int(psutil.Process().memory_info().rss)
+    at_once = 1 if client is None else max(client.nthreads().values(), default=1)
+    return (request.memory_limit - int(psutil.Process().memory_info().rss)) // at_once
 
 
 class _Here:
@@ -277,8 +281,9 @@ class _Job:
         earlier = self.journal.read() if self.partial.exists() else None
         if earlier is not None and self.request.resume:
             header, done = earlier
+            done &= set(range(len(self.grid)))
             if header == self.journal.header:
-                self.journal.start(done)
+                self.journal.start(done, len(self.grid))
                 return done
             changed = [
                 key for key, value in self.journal.header.items() if header.get(key) != value
@@ -289,7 +294,7 @@ class _Job:
             )
         dtype = self.run_.dtype
         create_volume(self.partial, self.grid.shape, dtype, self.grid.tile)
-        self.journal.start(set())
+        self.journal.start((), len(self.grid))
         return set()
 
     def _finish(self) -> None:

@@ -7,7 +7,7 @@ import json
 import math
 import os
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from deconv_ir.ir.dtypes import Array
 
 SUFFIXES = (".npy", ".zarr")
-_LINE = "{:015d}\n"
+_MISSING, _DONE = b".", b"#"
 
 
 class Volume(Protocol):
@@ -153,6 +153,15 @@ def _is_group(path: str) -> bool:
     return True
 
 
+def is_array(path: Path) -> bool:
+    """Whether there is a Zarr array, and not a group of them."""
+    try:
+        ZarrVolume(str(path))
+    except InputError:
+        return False
+    return True
+
+
 def zarr() -> Any:
     """Import Zarr.
 
@@ -219,10 +228,10 @@ def remove_volume(path: Path) -> None:
 
 
 class Journal:
-    """The tiles of a partial result that are complete: a header, then a number a line.
+    """The tiles of a partial result that are complete: a header, then a character a tile.
 
-    Lines are of one width: where a file system of several machines lets two of them append at
-    the same place, one is lost, and no other number appears.
+    Each tile has a place of its own, so that processes and machines may record theirs at once,
+    and one is looked up without reading those of the others.
 
     Parameters
     ----------
@@ -234,26 +243,45 @@ class Journal:
     def __init__(self, path: Path, header: dict[str, Any]) -> None:
         self.path = path
         self.header: dict[str, Any] = json.loads(json.dumps(header))
+        self._line = json.dumps(self.header).encode() + b"\n"
 
     def read(self) -> tuple[dict[str, Any], set[int]] | None:
         """Return header and complete tiles of an earlier run; None: there is no such."""
         try:
-            first, *rest = self.path.read_text().splitlines(keepends=True)
+            first, _, rest = self.path.read_bytes().partition(b"\n")
             found = json.loads(first)
         except (OSError, ValueError):
             return None
         if not isinstance(found, dict):
             return None
-        # A line that was cut short is not counted, nor is what was appended to it.
-        width = len(_LINE.format(0))
-        return found, {int(line) for line in rest if len(line) == width and line[:-1].isdigit()}
+        return found, {number for number, mark in enumerate(rest) if mark == _DONE[0]}
 
-    def start(self, done: set[int]) -> None:
-        """Write the header and what is complete already."""
-        lines = [json.dumps(self.header) + "\n", *map(_LINE.format, sorted(done))]
-        self.path.write_text("".join(lines))
+    def start(self, done: Iterable[int], count: int) -> None:
+        """Write the header, and which of the tiles are complete already."""
+        marks = bytearray(_MISSING * count)
+        for number in done:
+            marks[number] = _DONE[0]
+        self.path.write_bytes(self._line + marks + b"\n")
+
+    def has(self, number: int) -> bool:
+        """Whether a tile is complete.
+
+        Raises
+        ------
+        InputError
+            The run was given up: there is no journal, or that of another run.
+        """
+        try:
+            with self.path.open("rb") as stream:
+                if stream.read(len(self._line)) == self._line:
+                    stream.seek(number, os.SEEK_CUR)
+                    return stream.read(1) == _DONE
+        except FileNotFoundError:
+            pass
+        raise InputError("the run that this tile belongs to was given up", file=str(self.path))
 
     def add(self, number: int) -> None:
         """Record a tile whose elements are written."""
-        with _named(self.path), self.path.open("a") as stream:
-            stream.write(_LINE.format(number))
+        with _named(self.path), self.path.open("r+b", buffering=0) as stream:
+            stream.seek(len(self._line) + number)
+            stream.write(_DONE)

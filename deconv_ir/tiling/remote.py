@@ -191,13 +191,6 @@ class TiledFiles(NamedTuple):
     journal: Journal
     threads: int | None
 
-    def complete(self) -> set[int]:
-        """Return the numbers of the tiles that are complete."""
-        found = self.journal.read()
-        if found is None or found[0] != self.journal.header:
-            raise InputError("the run that this tile belongs to was given up", file=self.output)
-        return found[1]
-
     def open(self) -> tuple[dict[str, Volume], dict[str, tuple[int, ...]]]:
         """Open the inputs; return them, and their shapes."""
         _set_threads(self.threads)
@@ -222,13 +215,13 @@ def compute_tile(
     InputError
         The run was given up: there is no journal, or that of another run.
     """
-    if number in files.complete():
+    if files.journal.has(number):
         return number
     inputs, shapes = files.open()
     output = open_volume(files.output, "r+")
     stream = Stream(remote.tiled(shapes, files.name, results), inputs, output)
     found = stream.result(box)
-    files.complete()  # or it is given up
+    files.journal.has(number)  # or it is given up
     output.write(box, found)
     files.journal.add(number)
     return number

@@ -184,6 +184,21 @@ def test_a_store_that_is_read_is_not_overwritten(network: Path, output: str) -> 
     assert np.array_equal(zarr.open_array(network / "x.zarr", mode="r")[:], data)
 
 
+def test_a_group_of_arrays_is_not_replaced(network: Path) -> None:
+    group = zarr.open_group(network / "g.zarr", mode="w")
+    group.create_array("0", shape=(2,), dtype="float32")
+    (network / "y.npy").mkdir()
+    (network / "empty.zarr").mkdir()
+    for output in ("g.zarr", "y.npy", "empty.zarr"):
+        code, text = run(network, "--tile", "8,8", "--force", output=output)
+        message = f"error: {network / output} is a folder, not an array: --force does not replace"
+        assert (code, text.startswith(message)) == (2, True), text
+    assert zarr.open_array(network / "g.zarr" / "0", mode="r").shape == (2,)
+    zarr.create_array(network / "a.zarr", shape=(2,), dtype="float32")
+    assert run(network, "--tile", "8,8", "--force", output="a.zarr")[0] == 0
+    assert is_exact(zarr.open_array(network / "a.zarr", mode="r")[:], expected(network))
+
+
 @pytest.mark.parametrize(
     ("option", "message"),
     [

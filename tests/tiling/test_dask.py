@@ -64,9 +64,9 @@ def test_a_tile_that_is_recorded_is_not_written_again(
     remote = pickle.loads(pickle.dumps(RemoteModel(model)))
     target, journal = tmp_path / f"y{suffix}", Journal(tmp_path / "journal", {"run": 1})
     create_volume(target, expected.shape, expected.dtype, (1, 3, 8, 8))
-    journal.start(set())
-    files = TiledFiles({"x": str(tmp_path / "x.npy")}, str(target), None, journal, None)
     boxes = list(Grid(expected.shape, (1, 3, 8, 8)).boxes())
+    journal.start((), len(boxes))
+    files = TiledFiles({"x": str(tmp_path / "x.npy")}, str(target), None, journal, None)
     for number, box in enumerate(boxes):
         assert compute_tile(remote, files, (), number, box) == number
     output = open_volume(str(target), "r+")
@@ -76,7 +76,7 @@ def test_a_tile_that_is_recorded_is_not_written_again(
     compute_tile(remote, files, (), 0, boxes[0])
     assert not output.read(boxes[0]).any()
     # A task that is left of a run which was given up touches nothing of the next one.
-    Journal(journal.path, {"run": 2}).start(set())
+    Journal(journal.path, {"run": 2}).start((), len(boxes))
     with pytest.raises(InputError, match="given up"):
         compute_tile(remote, files, (), 0, boxes[0])
     assert not output.read(boxes[0]).any()

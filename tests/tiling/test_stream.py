@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 from pathlib import Path
 
@@ -9,7 +10,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 import zarr
-from support import IR
+from support import IR, traced_peak
 from tiling.exactness import is_exact
 
 import deconv_ir
@@ -142,11 +143,29 @@ def test_tiles_as_they_are_written() -> None:
             fit_tile((5, 5), wrong_tile)
 
 
-def test_a_journal_ignores_a_line_that_was_cut_short(tmp_path: Path) -> None:
+def test_a_journal(tmp_path: Path) -> None:
     journal = Journal(tmp_path / "j", {"a": (1, 2)})
     assert journal.read() is None
-    journal.start({3})
+    with pytest.raises(InputError, match="given up"):
+        journal.has(0)
+    journal.start({3}, 8)
     journal.add(5)
-    with journal.path.open("a") as stream:
-        stream.write("12")
     assert journal.read() == ({"a": [1, 2]}, {3, 5})
+    assert [journal.has(n) for n in range(8)] == [n in (3, 5) for n in range(8)]
+    with pytest.raises(InputError, match="given up"):
+        Journal(journal.path, {"a": (1, 3)}).has(3)
+    # A disk that was full when the journal was written.
+    journal.path.write_bytes(journal.path.read_bytes()[:-5])
+    assert journal.read() == ({"a": [1, 2]}, {3})
+    journal.add(6)
+    assert journal.read() == ({"a": [1, 2]}, {3, 6})
+
+
+def test_a_tile_is_looked_up_without_the_others(tmp_path: Path) -> None:
+    """Memory, and so what is read, does not grow with the number of tiles."""
+    read = []
+    for count in (10, 1_000_000):
+        journal = Journal(tmp_path / "j", {})
+        journal.start((), count)
+        read.append(traced_peak(functools.partial(journal.has, count - 1)))
+    assert read[1] < read[0] + 10_000
