@@ -83,17 +83,20 @@ def run_tiled(model: Model, request: Request) -> int:
         hand_back()
         journal = Journal(_beside(target, ".partial.tiles"), {})
         check_types(run, inputs)
-        tile = _given_tile(run, request, journal)
+        earlier = (journal.read() or ({}, 0))[0] if request.resume else {}
+        tile = _given_tile(run, request)
         _require_fresh(_beside(target, ".partial"), request)
         where = connect(request) if wants_cluster(request) else contextlib.nullcontext()
         with where as client:
             place = _OnCluster(client, model, request, inputs) if client else _Here(inputs)
             budget = _budget(request, client)
+            passes = _Passes(budget, earlier)
             results: Sequence[Precomputed] = ()
             if request.two_pass:
-                run, results = precompute(run, tile, place.measure, budget)
-            grid = Grid(run.shape, tile or choose_tile(run, budget))
-            return _Job(model, request, run, grid, inputs, target).run(place, results)
+                run, results = precompute(run, tile, place.measure, passes.choose)
+            grid = Grid(run.shape, tile or _recorded(earlier.get("tile"), run, budget))
+            job = _Job(model, request, run, grid, inputs, target, passes.tiles)
+            return job.run(place, results)
 
 
 def _require_apart(target: Path, name: str, path: str) -> None:
@@ -125,7 +128,7 @@ def _beside(target: Path, suffix: str) -> Path:
     return target.with_name(target.name + suffix)
 
 
-def _given_tile(run: TiledRun, request: Request, journal: Journal) -> tuple[int, ...] | None:
+def _given_tile(run: TiledRun, request: Request) -> tuple[int, ...] | None:
     """Return the tile that was asked for, required to be computable before anything is read.
 
     None: it is to be chosen.
@@ -135,20 +138,39 @@ def _given_tile(run: TiledRun, request: Request, journal: Journal) -> tuple[int,
         asked = parse_tile(request.tile)
     except ValueError as error:
         raise Mistake(str(error)) from None
-    if asked is not None:
-        try:
-            tile = fit_tile(run.shape, asked)
-        except ValueError as error:
-            raise Mistake(f"--tile {request.tile}: {error}") from None
-        if not request.two_pass:
-            run.require_tileable(tile)
-        return tile
-    earlier = journal.read() if request.resume else None
-    if earlier is not None:  # the tiles of the interrupted run, whatever memory there was
-        tile = tuple(earlier[0].get("tile", ()))
-        if len(tile) == len(run.shape):
-            return tile
-    return None
+    if asked is None:
+        return None
+    try:
+        tile = fit_tile(run.shape, asked)
+    except ValueError as error:
+        raise Mistake(f"--tile {request.tile}: {error}") from None
+    if not request.two_pass:
+        run.require_tileable(tile)
+    return tile
+
+
+def _recorded(found: Any, run: TiledRun, budget: int) -> tuple[int, ...]:
+    """Return a tile of an interrupted run, whatever memory there was; else choose one."""
+    good = isinstance(found, list) and len(found) == len(run.shape)
+    if good and all(isinstance(extent, int) and extent > 0 for extent in found):
+        return tuple(found)
+    return choose_tile(run, budget)
+
+
+class _Passes:
+    """The tiles of first passes; sums are added in the order of those of an interrupted run."""
+
+    def __init__(self, budget: int, earlier: Mapping[str, Any]) -> None:
+        found = earlier.get("passes")
+        self._budget, self._earlier = budget, found if isinstance(found, list) else []
+        self.tiles: list[tuple[int, ...]] = []
+
+    def choose(self, run: TiledRun) -> tuple[int, ...]:
+        """Return the tile of the next pass."""
+        count = len(self.tiles)
+        found = self._earlier[count] if count < len(self._earlier) else None
+        self.tiles.append(_recorded(found, run, self._budget))
+        return self.tiles[-1]
 
 
 def _require_fresh(partial: Path, request: Request) -> None:
@@ -245,6 +267,7 @@ class _Job:
         grid: Grid,
         inputs: dict[str, Volume],
         target: Path,
+        passes: Sequence[tuple[int, ...]],
     ) -> None:
         self.model, self.request, self.run_, self.grid, self.target = (
             model,
@@ -257,7 +280,7 @@ class _Job:
         self.partial = _beside(target, ".partial")
         header: dict[str, Any] = describe_run(model, request, {})
         header["inputs"] = {name: _stamp(volume.path) for name, volume in inputs.items()}
-        header["shape"], header["tile"] = grid.shape, grid.tile
+        header |= {"shape": grid.shape, "tile": grid.tile, "passes": passes}
         self.journal = Journal(_beside(target, ".partial.tiles"), header)
 
     def run(self, place: _Here | _OnCluster, results: Sequence[Precomputed]) -> int:

@@ -2,17 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from deconv_ir.errors import InputError
-from deconv_ir.ir.boxes import as_slices, box_shape
+from deconv_ir.ir.boxes import Box, as_slices, box_shape
 from deconv_ir.tiling.grid import Grid, fit_tile
-from deconv_ir.tiling.remote import RemoteModel, compute_box, import_dask
+from deconv_ir.tiling.remote import (
+    Job,
+    RemoteModel,
+    compute_box,
+    import_dask,
+    measure_part,
+    precomputed,
+)
 from deconv_ir.tiling.stream import choose_tile, default_budget
+from deconv_ir.tiling.two_pass import add_up, next_pass, with_results
 
 if TYPE_CHECKING:
     from deconv_ir.tiling.tileable import Tileable
+    from deconv_ir.tiling.tiled_run import TiledRun
 
 
 def map_dask(
@@ -20,22 +29,17 @@ def map_dask(
     arrays: Mapping[str, Any],
     tile: str | Sequence[int],
     output: str | None,
+    *,
+    two_pass: bool,
 ) -> Any:
     """Return the output as a Dask array with a chunk for each tile; see `Model.map_dask`."""
+    import numpy as np
+
     dask, array = import_dask(), import_dask("dask.array")
     given = {name: array.asanyarray(one) for name, one in arrays.items()}
     shapes = {name: tuple(map(int, one.shape)) for name, one in given.items()}
     run = model.tiled(shapes, output=output)
-    if isinstance(tile, str):
-        if tile != "auto":
-            raise InputError(f"tile must be 'auto' or extents, found {tile!r}")
-        extents = choose_tile(run, default_budget())
-    else:
-        try:
-            extents = fit_tile(run.shape, tile)
-        except ValueError as error:
-            raise InputError(str(error)) from None
-    run.require_tileable(extents)
+    asked = _asked(run, tile)
     for name, one in given.items():
         if one.dtype != run.dtype_of(name):
             raise InputError(
@@ -44,16 +48,67 @@ def map_dask(
                 hint="array.astype converts it",
             )
     # One node holds the model, so that it is sent to a worker once.
-    remote = dask.delayed(RemoteModel(model), pure=True)
-    task = dask.delayed(compute_box, pure=False)
-    grid = Grid(run.shape, extents)
-    blocks = []
-    for box in grid.boxes():
-        needed = run.tile(box).inputs
-        parts = {name: given[name][as_slices(needed[name])] for name in needed}
-        value = task(remote, shapes, output, box, parts)
-        blocks.append(array.from_delayed(value, box_shape(box), dtype=run.dtype))
+    tasks = _Tasks(dask, dask.delayed(RemoteModel(model), pure=True), given)
+    results: list[Any] = []  # delayed, too
+    while two_pass and (found := next_pass(run, asked)) is not None:
+        layer, before = found
+        job, boxes = Job(shapes, output, layer), list(_grid(before, None).boxes())
+        measured = [tasks.of_box(measure_part, before, job, results, box) for box in boxes]
+        results = [*results, tasks.call(precomputed, job, results, boxes, measured)]
+        # Boxes depend on shapes alone: any numbers do for the rest of the graph.
+        with np.errstate(all="ignore"):
+            run = with_results(run, [add_up(run, layer, ())])
+    grid = _grid(run, asked)
+    run.require_tileable(grid.tile)
+    job = Job(shapes, output)
+    blocks = [
+        array.from_delayed(
+            tasks.of_box(compute_box, run, job, results, box), box_shape(box), dtype=run.dtype
+        )
+        for box in grid.boxes()
+    ]
     return array.block(_nested(blocks, grid.counts))
+
+
+def _asked(run: TiledRun, tile: str | Sequence[int]) -> tuple[int, ...] | None:
+    """Return the tile that is asked for; None: it is to be chosen."""
+    if isinstance(tile, str):
+        if tile != "auto":
+            raise InputError(f"tile must be 'auto' or extents, found {tile!r}")
+        return None
+    try:
+        return fit_tile(run.shape, tile)
+    except ValueError as error:
+        raise InputError(str(error)) from None
+
+
+def _grid(run: TiledRun, tile: tuple[int, ...] | None) -> Grid:
+    return Grid(run.shape, tile or choose_tile(run, default_budget()))
+
+
+class _Tasks(NamedTuple):
+    """Makes tasks that take a model and parts of the inputs."""
+
+    dask: Any
+    remote: Any
+    given: Mapping[str, Any]
+
+    def call(self, function: Callable[..., Any], *arguments: Any) -> Any:
+        """Return a task."""
+        return self.dask.delayed(function, pure=False)(self.remote, *arguments)
+
+    def of_box(
+        self,
+        function: Callable[..., Any],
+        run: TiledRun,
+        job: Job,
+        results: Sequence[Any],
+        box: Box,
+    ) -> Any:
+        """Return a task that takes what a box needs of the inputs."""
+        needed = run.tile(box).inputs
+        parts = {name: self.given[name][as_slices(needed[name])] for name in needed}
+        return self.call(function, job, results, box, parts)
 
 
 def _nested(blocks: list[Any], counts: Sequence[int]) -> Any:

@@ -13,12 +13,18 @@ from deconv_ir.formats import npy
 from deconv_ir.formats.volumes import Journal, Volume, open_volume
 from deconv_ir.ir.boxes import Box
 from deconv_ir.tiling.stream import FileReader, Stream, default_budget
-from deconv_ir.tiling.two_pass import Precomputed, measure_here, run_before, with_results
+from deconv_ir.tiling.two_pass import (
+    Precomputed,
+    add_up,
+    measure_here,
+    run_before,
+    with_results,
+)
 
 if TYPE_CHECKING:
     from deconv_ir.ir.dtypes import Array
     from deconv_ir.tiling.tileable import Tileable
-    from deconv_ir.tiling.tiled_run import TiledRun
+    from deconv_ir.tiling.tiled_run import Read, TiledRun
 
 
 def import_dask(name: str = "dask") -> Any:
@@ -141,9 +147,7 @@ class RemoteModel:
         `results` are those of earlier passes.  Of the input of the layer `before`, if that is
         given.
         """
-        # A layer has one result in all passes of a run.
-        layers = tuple(result.layer for result in results)
-        model, key = self.model, (tuple(shapes.items()), output, layers, before)
+        model, key = self.model, (tuple(shapes.items()), output, tuple(results), before)
         with self._lock:
             if self._run is None or self._run[0] != key:
                 run = with_results(model.tiled(shapes, output=output), results)
@@ -151,21 +155,71 @@ class RemoteModel:
             return self._run[1]
 
 
+class Job(NamedTuple):
+    """What tasks on arrays compute boxes of.
+
+    Attributes
+    ----------
+    shapes : dict
+        Name of an input -> shape of the whole array.
+    output : str or None
+        The tensor that the model computes.
+    before : int or None
+        The layer whose first input is measured instead.
+    """
+
+    shapes: dict[str, tuple[int, ...]]
+    output: str | None
+    before: int | None = None
+
+
 def compute_box(
     remote: RemoteModel,
-    shapes: Mapping[str, tuple[int, ...]],
-    output: str | None,
+    job: Job,
+    results: Sequence[Precomputed],
     box: Box,
     arrays: Mapping[str, Array],
 ) -> Array:
-    """Compute a box of an output from the boxes of the inputs that it needs."""
+    """Compute a box from the boxes of the inputs that it needs."""
+    run = remote.tiled(job.shapes, job.output, results, job.before)
+    return run.run(run.tile(box), _reader(run, arrays))
+
+
+def measure_part(
+    remote: RemoteModel,
+    job: Job,
+    results: Sequence[Precomputed],
+    box: Box,
+    arrays: Mapping[str, Array],
+) -> Any:
+    """Return what the statistic of a layer measures of a box of its first input."""
+    run = remote.tiled(job.shapes, job.output, results, job.before)
+    assert job.before is not None, "the layer is given"
+    ((_, measured),) = measure_here(_reader(run, arrays))(run, results, job.before, [box])
+    return measured
+
+
+def precomputed(
+    remote: RemoteModel,
+    job: Job,
+    results: Sequence[Precomputed],
+    boxes: Sequence[Box],
+    measured: Sequence[Any],
+) -> Precomputed:
+    """Return the result of a layer's statistic."""
+    run = remote.tiled(job.shapes, job.output, results, job.before)
+    assert job.before is not None, "the layer is given"
+    return add_up(run, job.before, zip(boxes, measured, strict=True))
+
+
+def _reader(run: TiledRun, arrays: Mapping[str, Array]) -> Read:
+    """Return what reads the boxes of a tile, which are there."""
     import numpy as np
 
-    run = remote.tiled(shapes, output)
-    return run.run(
-        run.tile(box),
-        lambda name, _: np.ascontiguousarray(arrays[name]).astype(run.dtype_of(name), copy=False),
-    )
+    def read(name: str, box: Box) -> Array:
+        return np.ascontiguousarray(arrays[name]).astype(run.dtype_of(name), copy=False)
+
+    return read
 
 
 class TiledFiles(NamedTuple):

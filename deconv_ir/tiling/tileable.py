@@ -75,6 +75,7 @@ class Tileable:
         *,
         tile: str | Sequence[int] = "auto",
         output: str | None = None,
+        two_pass: bool = False,
     ) -> Any:
         """Return the output as a lazy Dask array, a chunk for each tile.
 
@@ -91,6 +92,9 @@ class Tileable:
             the available memory allows.
         output : str, optional
             The tensor to compute; default: the output of a model that has one.
+        two_pass : bool
+            What reductions and normalizations need of whole axes is computed by tasks of its own,
+            which read all of the input.
 
         Returns
         -------
@@ -107,7 +111,8 @@ class Tileable:
         from deconv_ir.tiling.dask_arrays import map_dask
 
         if isinstance(array, Mapping):
-            return map_dask(self, array, tile, output)
+            return map_dask(self, array, tile, output, two_pass=two_pass)
         if len(self.inputs) != 1:
             raise InputError(f"the model takes {len(self.inputs)} inputs, found one array")
-        return map_dask(self, {next(iter(self.inputs)): array}, tile, output)
+        one = {next(iter(self.inputs)): array}
+        return map_dask(self, one, tile, output, two_pass=two_pass)

@@ -10,7 +10,6 @@ from deconv_ir.ir.graph import Graph
 from deconv_ir.ir.operation import Operation
 from deconv_ir.ir.regions import Blocker
 from deconv_ir.tiling.grid import Grid
-from deconv_ir.tiling.stream import choose_tile
 from deconv_ir.tiling.tiled_run import Read, TiledRun
 
 
@@ -41,8 +40,12 @@ def measure_here(read: Read) -> Measure:
     return measure
 
 
+Choose = Callable[[TiledRun], Sequence[int]]
+"""Takes what computes the input of a layer; returns the tile that is measured at a time."""
+
+
 def precompute(
-    run: TiledRun, tile: Sequence[int] | None, measure: Measure, budget: int
+    run: TiledRun, tile: Sequence[int] | None, measure: Measure, choose: Choose
 ) -> tuple[TiledRun, tuple[Precomputed, ...]]:
     """Compute the statistics that keep an output from being tiled.
 
@@ -54,8 +57,7 @@ def precompute(
     tile : sequence of int or None
         Of the output; None: all statistics that keep any tile from being computed.
     measure : callable
-    budget : int
-        Bytes that a tile of a pass may take.
+    choose : callable
 
     Returns
     -------
@@ -67,26 +69,46 @@ def precompute(
     UnsupportedError
         A layer needs more than one statistic of the whole axis.
     """
-    smallest = (1,) * len(run.shape)
     results: tuple[Precomputed, ...] = ()
-    while found := run.blockers_of(smallest if tile is None else tile):
-        blocker = next((b for b in found if run.statistic(b.layer) is not None), None)
-        if blocker is None:
-            if tile is not None:
-                run.require_tileable(tile)
-            return run, results
-        before = run_before(run, blocker.layer)
-        # Layers before it may themselves have to wait for a statistic.
-        while inner := _waiting(before, blocker):
-            blocker, before = inner[0], run_before(run, inner[0].layer)
-        statistic = run.statistic(blocker.layer)
-        assert statistic is not None, "it was chosen for it"
-        boxes = Grid(before.shape, choose_tile(before, budget)).boxes()
-        for box, measured in measure(before, results, blocker.layer, boxes):
-            statistic.add(box, measured)
-        results += (Precomputed(blocker.layer, statistic.result(), statistic.inputs),)
+    while (found := next_pass(run, tile)) is not None:
+        layer, before = found
+        boxes = Grid(before.shape, tuple(choose(before))).boxes()
+        results += (add_up(run, layer, measure(before, results, layer, boxes)),)
         run = with_results(run, results[-1:])
     return run, results
+
+
+def next_pass(run: TiledRun, tile: Sequence[int] | None) -> tuple[int, TiledRun] | None:
+    """Return the layer whose statistic is computed next, and what computes its input.
+
+    None: nothing keeps the output from being tiled so.  Parameters are those of `precompute`.
+
+    Raises
+    ------
+    UnsupportedError
+        A layer needs more than one statistic of the whole axis.
+    """
+    smallest = (1,) * len(run.shape)
+    blockers = run.blockers_of(smallest if tile is None else tile)
+    blocker = next((b for b in blockers if run.statistic(b.layer) is not None), None)
+    if blocker is None:
+        if tile is not None:
+            run.require_tileable(tile)
+        return None
+    before = run_before(run, blocker.layer)
+    # Layers before it may themselves have to wait for a statistic.
+    while inner := _waiting(before, blocker):
+        blocker, before = inner[0], run_before(run, inner[0].layer)
+    return blocker.layer, before
+
+
+def add_up(run: TiledRun, layer: int, parts: Iterable[tuple[Box, Any]]) -> Precomputed:
+    """Return the result of a layer's statistic, from what was measured of boxes of its input."""
+    statistic = run.statistic(layer)
+    assert statistic is not None, "the layer was chosen for it"
+    for box, measured in parts:
+        statistic.add(box, measured)
+    return Precomputed(layer, statistic.result(), statistic.inputs)
 
 
 def run_before(run: TiledRun, layer: int) -> TiledRun:

@@ -9,6 +9,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+import distributed
 import numpy as np
 import psutil
 import pytest
@@ -57,11 +58,16 @@ def address(file: Path) -> str:
     return str(json.loads(file.read_text())["address"])
 
 
-def deconv_run(folder: Path, *options: object, **environment: str) -> tuple[int, str]:
-    arguments = [BIN / "deconv-run", folder / "model.xml", "--accuracy", "direct", *options]
+def deconv_run(
+    folder: Path, *options: object, model: str = "", **environment: str
+) -> tuple[int, str]:
+    """Run the command in a folder that is not that of the worker; `model` is piped in."""
+    given = "-" if model else folder / "model.xml"
+    arguments = [BIN / "deconv-run", given, "--accuracy", "direct", *options]
     done = subprocess.run(
         list(map(str, arguments)),
         cwd=folder,
+        input=model,
         env=os.environ | environment,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
@@ -104,6 +110,35 @@ def test_tiles_of_an_array(scheduler: Path, tmp_path: Path, tile: str) -> None:
     assert code == 0, text
     (expected,) = deconv_ir.load(tmp_path / "model.xml", accuracy="direct").run(frame(0)).values()
     assert is_exact(zarr.open_array(tmp_path / "y.zarr", mode="r")[:], expected)
+
+
+def test_a_worker_elsewhere_needs_the_arrays_alone(scheduler: Path, tmp_path: Path) -> None:
+    """A model that is piped in is sent with its weights; paths are those of the client's folder."""
+    assert Path.cwd() != tmp_path
+    path = deconvolution_ir("1,2,?,?", attributes=WINDOW).save(tmp_path)
+    (expected,) = deconv_ir.load(path, accuracy="direct").run(frame(0)).values()
+    np.save(tmp_path / "x.npy", frame(0))
+    text = path.read_text()
+    path.unlink()
+    given = ("--weights", "model.bin", "--input", "x.npy", "--output", "y.zarr", "--tile", "5,7")
+    code, said = deconv_run(tmp_path, *given, "--scheduler-file", scheduler, model=text)
+    assert code == 0, said
+    assert is_exact(zarr.open_array(tmp_path / "y.zarr", mode="r")[:], expected)
+
+
+def test_two_passes_of_a_lazy_array(scheduler: Path) -> None:
+    ir = IR()
+    axes = ir.const(np.array([2, 3], np.int64))
+    given = {"normalize_variance": "true", "eps": "1e-5", "eps_mode": "inside_sqrt"}
+    x = ir.parameter("x", "1,2,90,80")
+    ir.result(ir.layer("MVN", [x, axes], given, version="opset6"))
+    model = deconv_ir.load(ir.xml().encode(), bytes(ir.weights), warn=False)
+    data = np.random.default_rng(1).standard_normal((1, 2, 90, 80)).astype(np.float32)
+    lazy = model.map_dask(data, tile=(40, 50), two_pass=True)
+    with distributed.Client(scheduler_file=str(scheduler), set_as_default=False) as client:
+        found = client.compute(lazy).result()
+    mean, variance = (f((2, 3), keepdims=True) for f in (data.mean, data.var))
+    assert np.allclose(found, (data - mean) / np.sqrt(variance + 1e-5), rtol=0, atol=1e-5)
 
 
 def test_two_passes(scheduler: Path, tmp_path: Path) -> None:

@@ -236,3 +236,44 @@ def test_two_passes(tmp_path: Path) -> None:
     assert code == 0, text
     assert "1 tiles" not in text
     assert np.allclose(np.load(tmp_path / "z.npy"), expected(tmp_path), rtol=0, atol=1e-6)
+
+
+def test_two_passes_are_resumed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The statistics are computed again, in the order of the interrupted run."""
+    ir = IR()
+    x = ir.parameter("x", "1,2,90,80", "f64")
+    axes = ir.const(np.array([2, 3], np.int64))
+    how = {"normalize_variance": "true", "eps": "1e-5", "eps_mode": "inside_sqrt"}
+    ir.result(ir.layer("MVN", [x, axes], how, version="opset6", precision="FP64"))
+    ir.save(tmp_path)
+    data = np.random.default_rng(1).standard_normal((1, 2, 90, 80))
+    np.save(tmp_path / "x.npy", data + 1000)
+    results = []
+    for budget, output in ((30_000, "y.npy"), (200_000, "z.npy")):
+        monkeypatch.setattr("deconv_cli.tiled._budget", lambda *_, n=budget: n)
+        code, text = run(tmp_path, "--tile", "auto", "--two-pass", output=output)
+        assert code == 0, text
+        results.append(np.load(tmp_path / output))
+    assert not np.array_equal(*results)  # of sums in another order
+    monkeypatch.setattr("deconv_cli.tiled._budget", lambda *_: 30_000)
+    with monkeypatch.context() as patch:
+        interrupt(patch, 2)
+        assert run(tmp_path, "--tile", "auto", "--two-pass", output="w.npy")[0] == 130
+    monkeypatch.setattr("deconv_cli.tiled._budget", lambda *_: 200_000)
+    code, text = run(tmp_path, "--tile", "auto", "--two-pass", "--resume", output="w.npy")
+    assert (code, "2 of an earlier run" in text) == (0, True), text
+    assert np.array_equal(np.load(tmp_path / "w.npy"), results[0])
+
+
+@pytest.mark.parametrize("tile", [5, ["a"] * 4, [0] * 4, None, [1]])
+def test_a_damaged_journal_is_refused(
+    network: Path, monkeypatch: pytest.MonkeyPatch, tile: object
+) -> None:
+    with monkeypatch.context() as patch:
+        interrupt(patch, 0)
+        run(network, "--tile", "8,8")
+    journal = network / "y.npy.partial.tiles"
+    first, _, rest = journal.read_text().partition("\n")
+    journal.write_text(json.dumps(json.loads(first) | {"tile": tile, "passes": tile}) + "\n" + rest)
+    code, text = run(network, "--tile", "auto", "--resume")
+    assert (code, "cannot be resumed: tile, passes changed" in text) == (2, True), text

@@ -5,10 +5,11 @@ from __future__ import annotations
 import pickle
 from pathlib import Path
 
+import dask
 import dask.array as da
 import numpy as np
 import pytest
-from support import deconvolution_ir
+from support import IR, deconvolution_ir
 from tiling.exactness import is_exact
 
 import deconv_ir
@@ -41,6 +42,47 @@ def test_the_lazy_array_is_the_output(model: deconv_ir.Model) -> None:
     part = lazy[:, :, 3:5, 10:12].compute(scheduler="sync")
     assert is_exact(part, expected[:, :, 3:5, 10:12])
     assert model.map_dask({"x": x}).numblocks == (1, 1, 1, 1)
+
+
+def standardized() -> deconv_ir.Model:
+    """Two statistics, one behind the other."""
+    ir = IR()
+    axes = ir.const(np.array([2, 3], np.int64))
+    given = {"normalize_variance": "true", "eps": "1e-5", "eps_mode": "inside_sqrt"}
+    even = ir.layer("MVN", [ir.parameter("x", "1,2,?,?"), axes], given, version="opset6")
+    peak = ir.layer("ReduceMax", [even, axes], {"keep_dims": "true"})
+    ir.result(ir.layer("Divide", [even, peak]))
+    return deconv_ir.load(ir.xml().encode(), bytes(ir.weights), warn=False)
+
+
+@pytest.mark.parametrize("tile", [(25, 16), "auto"], ids=str)
+@pytest.mark.parametrize("scheduler", ["sync", "threads"])
+def test_two_passes(
+    tile: str | tuple[int, ...], scheduler: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("deconv_ir.tiling.dask_arrays.default_budget", lambda: 20_000)
+    numbers = np.random.default_rng(0)
+    source = np.empty((1, 2, 45, 40), np.float32)
+    later = dask.delayed(lambda: source.copy())()
+    x = da.from_delayed(later, source.shape, source.dtype).rechunk((1, 1, 20, 20))
+    lazy = standardized().map_dask(x, tile=tile, two_pass=True)
+    assert lazy.npartitions > 1
+    for _ in range(2):  # the input is read when it runs, and its statistics then
+        source[...] = numbers.standard_normal(source.shape)
+        even = (source - source.mean((2, 3), keepdims=True)) / source.std((2, 3), keepdims=True)
+        found = lazy.compute(scheduler=scheduler)
+        assert np.allclose(found, even / even.max((2, 3), keepdims=True), rtol=0, atol=1e-5)
+
+
+def test_one_pass_does_not_do() -> None:
+    model = standardized()
+    with pytest.raises(UnsupportedError, match=r"sees the whole of axes 2, 3"):
+        model.map_dask(data(), tile=(5, 6))
+    ir = IR()
+    ir.result(ir.layer("SoftMax", [ir.parameter("x", "1,2,9,13")], {"axis": "2"}))
+    softmax = deconv_ir.load(ir.xml().encode(), bytes(ir.weights), warn=False)
+    with pytest.raises(UnsupportedError, match=r"sees the whole of axis 2"):
+        softmax.map_dask(data(), tile=(5, 6), two_pass=True)
 
 
 def test_what_does_not_fit_is_refused_before_it_runs(model: deconv_ir.Model) -> None:
