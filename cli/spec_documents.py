@@ -20,9 +20,8 @@ from deconv_ir.linter.engine import Result
 from deconv_ir.linter.report import Fix
 from deconv_ir.spec_examples.check import check_document, no_examples
 from deconv_ir.spec_examples.fix import fix_document
-from deconv_ir.spec_examples.judgement import Judgement, Verdict
-from deconv_ir.spec_examples.opening import open_document, read_document
-from deconv_ir.spec_examples.rules import RULES
+from deconv_ir.spec_examples.notebook import open_document, read_document
+from deconv_ir.spec_examples.rules import RULES, Judgement, Verdict
 from deconv_ir.spec_examples.text import Document
 
 from .common import (

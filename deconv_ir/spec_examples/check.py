@@ -17,9 +17,8 @@ from deconv_ir.ops import find_operation
 from deconv_ir.ops.base import attributes_of, parse_attributes
 from deconv_ir.spec_examples.corrections import corrections
 from deconv_ir.spec_examples.dims import is_malformed, meant_number, printed_dim
-from deconv_ir.spec_examples.judgement import Judgement, Verdict
 from deconv_ir.spec_examples.notebook import Notebook
-from deconv_ir.spec_examples.rules import file_under, finding_of, undecided
+from deconv_ir.spec_examples.rules import Judgement, Verdict, file_under, finding_of, undecided
 from deconv_ir.spec_examples.scanner import Example, PortText, scan
 from deconv_ir.spec_examples.text import Document
 from deconv_ir.spec_examples.values import input_values, misfit

@@ -8,7 +8,7 @@ from deconv_ir.formats.edits import Edit
 from deconv_ir.ir.findings import Severity
 from deconv_ir.ir.shapes import Shape, intersect_dims, static
 from deconv_ir.spec_examples.dims import is_malformed, printed_dim
-from deconv_ir.spec_examples.judgement import Judgement, Verdict
+from deconv_ir.spec_examples.rules import Judgement, Verdict
 from deconv_ir.spec_examples.scanner import PortText
 from deconv_ir.spec_examples.text import Document
 

@@ -8,7 +8,7 @@ from deconv_ir.formats.edits import Edit, apply_edits
 from deconv_ir.ir.options import Semantics
 from deconv_ir.spec_examples.check import check_document
 from deconv_ir.spec_examples.corrections import corrections
-from deconv_ir.spec_examples.judgement import Judgement, Verdict
+from deconv_ir.spec_examples.rules import Judgement, Verdict
 from deconv_ir.spec_examples.text import Document
 
 

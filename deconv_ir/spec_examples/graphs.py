@@ -12,8 +12,7 @@ from deconv_ir.ir.infer import infer
 from deconv_ir.ir.operation import Context
 from deconv_ir.ir.options import Semantics
 from deconv_ir.ir.shapes import format_shape
-from deconv_ir.spec_examples.judgement import Judgement, Verdict
-from deconv_ir.spec_examples.rules import file_under, finding_of, undecided
+from deconv_ir.spec_examples.rules import Judgement, Verdict, file_under, finding_of, undecided
 from deconv_ir.spec_examples.scanner import Example
 from deconv_ir.spec_examples.text import Document
 

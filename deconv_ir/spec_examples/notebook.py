@@ -7,12 +7,15 @@ from __future__ import annotations
 
 import bisect
 import json
+import os
 import re
 from collections.abc import Iterator
 from itertools import pairwise
 from typing import Final
 
 from deconv_ir.errors import DeconvError
+from deconv_ir.formats.files import is_json, read_input
+from deconv_ir.limits import DEFAULT_LIMITS
 from deconv_ir.spec_examples.text import Document, View, ViewBuilder
 
 SUFFIX: Final = ".ipynb"
@@ -110,3 +113,17 @@ def _view(text: str, strings: list[tuple[int, int]]) -> View:
             builder.add(json.loads(f'"{match[0]}"'), match.start(), at - match.start())
         builder.add(text[at:end], at)
     return builder.view()
+
+
+def open_document(data: bytes, name: str = "<document>") -> Document:
+    """Return the document that some bytes are; messages call it `name`."""
+    if name.lower().endswith(SUFFIX) or (is_json(data) and b'"nbformat"' in data):
+        return Notebook(data, name)
+    return Document(data, name)
+
+
+def read_document(
+    path: str | os.PathLike[str], limit: int = DEFAULT_LIMITS.document_bytes
+) -> Document:
+    """Read a document from a file of at most `limit` bytes."""
+    return open_document(read_input(path, limit), os.fspath(path))

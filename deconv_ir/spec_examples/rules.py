@@ -1,11 +1,14 @@
-"""Kinds of findings in documents, by code."""
+"""Kinds of findings in documents, by code, and the verdict on an example."""
 
 from __future__ import annotations
 
+import enum
 from typing import NamedTuple
 
 from deconv_ir.errors import DeconvError
 from deconv_ir.ir.findings import Finding, Severity
+from deconv_ir.ir.shapes import Shape
+from deconv_ir.spec_examples.scanner import Example
 
 
 class Rule(NamedTuple):
@@ -19,84 +22,79 @@ class Rule(NamedTuple):
     family: str = "examples"
 
 
-RULES: dict[str, Rule] = {
-    rule.code: rule
-    for rule in (
-        Rule(
-            "SE101",
-            "declared-dims",
-            Severity.ERROR,
-            "An output dim that an example prints is not the computed one.",
-            "Readers implement what examples show, and test against it.",
-        ),
-        Rule(
-            "SE102",
-            "declared-type",
-            Severity.ERROR,
-            "An output precision that an example prints is not the computed one.",
-            "Readers implement what examples show, and test against it.",
-        ),
-        Rule(
-            "SE103",
-            "example-does-not-fit",
-            Severity.ERROR,
-            "Inputs or attributes of an example do not fit the operation, or each other.",
-            "No implementation can run such an example.",
-        ),
-        Rule(
-            "SE104",
-            "unknown-attribute",
-            Severity.ERROR,
-            "An example has an attribute that its operation does not have.",
-            "Mostly a known one is misspelt; the dims are computed without it.",
-        ),
-        Rule(
-            "SE105",
-            "attribute-missing",
-            Severity.ERROR,
-            "An example lacks an attribute that its operation requires.",
-            "Readers assume different values for it, or refuse the example.",
-        ),
-        Rule(
-            "SE106",
-            "misspelt",
-            Severity.ERROR,
-            "A tag or a type is one edit away from a known one.",
-            "Readers ignore such a tag with all it contains, and know no such operation.",
-        ),
-        Rule(
-            "SE107",
-            "not-a-number",
-            Severity.ERROR,
-            "A dim is neither a number nor a symbol.",
-            "No reader takes it; a character too many makes another number of it.",
-        ),
-        Rule(
-            "SE201",
-            "profiles-differ",
-            Severity.INFO,
-            "The specification and the OpenVINO runtime find different pads for an example.",
-            "An implementation that is compared with the runtime gives other numbers.",
-        ),
-        Rule(
-            "SE301",
-            "example-untold",
-            Severity.INFO,
-            "Examples that could not be checked.",
-            "It is not checked: something that matters is not printed, or no shape rule is known.",
-        ),
-        Rule(
-            "SE302",
-            "no-example",
-            Severity.INFO,
-            "A document has no XML layer example.",
-            "No output would look like a clean check.",
-        ),
-    )
-}
+_ROWS = """
+SE101 declared-dims error
+An output dim that an example prints is not the computed one.
+Readers implement what examples show, and test against it.
+
+SE102 declared-type error
+An output precision that an example prints is not the computed one.
+Readers implement what examples show, and test against it.
+
+SE103 example-does-not-fit error
+Inputs or attributes of an example do not fit the operation, or each other.
+No implementation can run such an example.
+
+SE104 unknown-attribute error
+An example has an attribute that its operation does not have.
+Mostly a known one is misspelt; the dims are computed without it.
+
+SE105 attribute-missing error
+An example lacks an attribute that its operation requires.
+Readers assume different values for it, or refuse the example.
+
+SE106 misspelt error
+A tag or a type is one edit away from a known one.
+Readers ignore such a tag with all it contains, and know no such operation.
+
+SE107 not-a-number error
+A dim is neither a number nor a symbol.
+No reader takes it; a character too many makes another number of it.
+
+SE201 profiles-differ info
+The specification and the OpenVINO runtime find different pads for an example.
+An implementation that is compared with the runtime gives other numbers.
+
+SE301 example-untold info
+Examples that could not be checked.
+It is not checked: something that matters is not printed, or no shape rule is known.
+
+SE302 no-example info
+A document has no XML layer example.
+No output would look like a clean check.
+"""
+
+RULES: dict[str, Rule] = {}
 """Code -> rule, in order."""
 
+for _row in _ROWS.strip().split("\n\n"):
+    _head, _title, _why = _row.split("\n")
+    _code, _name, _severity = _head.split()
+    RULES[_code] = Rule(_code, _name, Severity(_severity), _title, _why)
+
 _BY_NAME = {rule.name: rule for rule in RULES.values()}
+
+
+class Verdict(enum.Enum):
+    """The result of checking an example."""
+
+    RIGHT = "right"
+    WRONG = "wrong"
+    UNTOLD = "undecided"
+
+
+class Judgement(NamedTuple):
+    """The verdict on one example.
+
+    `reason` says what the verdict rests on: the computed shapes and their formulas, what is
+    wrong, or why the example is undecided; `computed` is empty where nothing could be computed.
+    """
+
+    example: Example
+    verdict: Verdict
+    reason: str
+    findings: tuple[Finding, ...] = ()
+    computed: tuple[Shape, ...] = ()
 
 
 def finding_of(error: DeconvError) -> Finding:

@@ -10,8 +10,7 @@ import pytest
 from deconv_ir.ir.findings import Severity
 from deconv_ir.ir.options import Semantics
 from deconv_ir.spec_examples.check import check_document
-from deconv_ir.spec_examples.judgement import Judgement, Verdict
-from deconv_ir.spec_examples.rules import RULES
+from deconv_ir.spec_examples.rules import RULES, Judgement, Verdict
 from deconv_ir.spec_examples.text import Document
 from deconv_ir.spec_examples.values import value_in
 

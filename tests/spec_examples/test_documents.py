@@ -16,7 +16,7 @@ from deconv_ir.ir.findings import Severity
 from deconv_ir.ir.options import Semantics
 from deconv_ir.spec_examples.check import check_document, no_examples
 from deconv_ir.spec_examples.fix import fix_document
-from deconv_ir.spec_examples.judgement import Verdict
+from deconv_ir.spec_examples.rules import Verdict
 from deconv_ir.spec_examples.text import Document
 
 DOCUMENTS = Path(__file__).parent / "documents"

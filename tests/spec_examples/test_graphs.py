@@ -10,7 +10,7 @@ from onednn_forms import deconvolution, graph, op, tensor
 
 from deconv_ir.spec_examples.check import check_document
 from deconv_ir.spec_examples.fix import fix_document
-from deconv_ir.spec_examples.judgement import Judgement, Verdict
+from deconv_ir.spec_examples.rules import Judgement, Verdict
 from deconv_ir.spec_examples.text import Document
 
 LAYER = '<layer id="1" type="ReLU"><output><port id="0"/></output></layer>'

@@ -12,7 +12,7 @@ from deconv_ir.errors import DeconvError
 from deconv_ir.spec_examples.check import check_document
 from deconv_ir.spec_examples.corrections import corrections
 from deconv_ir.spec_examples.fix import fix_document
-from deconv_ir.spec_examples.judgement import Verdict
+from deconv_ir.spec_examples.rules import Verdict
 from deconv_ir.spec_examples.text import Document
 
 COMMENTED = XML.replace(

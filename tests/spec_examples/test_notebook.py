@@ -14,9 +14,8 @@ from support import invoke_script
 from deconv_ir.errors import DeconvError
 from deconv_ir.spec_examples.check import check_document
 from deconv_ir.spec_examples.fix import fix_document
-from deconv_ir.spec_examples.judgement import Verdict
-from deconv_ir.spec_examples.notebook import Notebook
-from deconv_ir.spec_examples.opening import open_document
+from deconv_ir.spec_examples.notebook import Notebook, open_document
+from deconv_ir.spec_examples.rules import Verdict
 
 WRONG = XML.replace("<dim>11</dim>", "<dim>12</dim>")
 PROSE = '# Größe 😀 \u2028 \\ "quoted"\n'

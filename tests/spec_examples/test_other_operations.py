@@ -12,7 +12,7 @@ import pytest
 
 from deconv_ir.spec_examples.check import check_document
 from deconv_ir.spec_examples.fix import fix_document
-from deconv_ir.spec_examples.judgement import Judgement, Verdict
+from deconv_ir.spec_examples.rules import Judgement, Verdict
 from deconv_ir.spec_examples.text import Document
 
 

@@ -18,7 +18,7 @@ from deconv_ir.ops.base import attributes_of
 from deconv_ir.spec_examples.check import check_document
 from deconv_ir.spec_examples.fragments import fragment
 from deconv_ir.spec_examples.generate import PageFormat, generate
-from deconv_ir.spec_examples.judgement import Verdict
+from deconv_ir.spec_examples.rules import Verdict
 from deconv_ir.spec_examples.specfile import ExampleSpec, Spec, read_spec
 from deconv_ir.spec_examples.text import Document
 

@@ -12,8 +12,8 @@ from deconv_ir.errors import DeconvError
 from deconv_ir.formats.files import read_input
 from deconv_ir.spec_examples.check import check_document
 from deconv_ir.spec_examples.fix import fix_document
-from deconv_ir.spec_examples.judgement import Verdict
-from deconv_ir.spec_examples.opening import read_document
+from deconv_ir.spec_examples.notebook import read_document
+from deconv_ir.spec_examples.rules import Verdict
 from deconv_ir.spec_examples.scanner import Example, scan
 from deconv_ir.spec_examples.text import Document
 
