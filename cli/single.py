@@ -91,7 +91,7 @@ def _run(
     from .timing import repeat_run
 
     def run(counts: bool = True) -> dict[str, Array]:
-        return bound.run(profile=profile if counts else None)
+        return bound.run(profile=profile if counts else None, once=request.repeat is None)
 
     with limit_threads(request.threads):
         if request.repeat is None:

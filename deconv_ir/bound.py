@@ -72,21 +72,31 @@ class BoundModel:
         ShapeError, UnsupportedError, ResourceError
             As of `Model.run`.
         """
-        key = tuple(self._infos.values())
-        return self._executor().plan(key, lambda: self._infer(self._infos).outputs)
+        return self._plan()
 
-    def run(self, *, profile: Profile | None = None) -> dict[str, Array]:
+    def _plan(self, *, once: bool = False) -> Plan:
+        key = tuple(self._infos.values())
+        return self._executor().plan(key, lambda: self._infer(self._infos).outputs, once)
+
+    def run(self, *, profile: Profile | None = None, once: bool = False) -> dict[str, Array]:
         """Compute the outputs; see `Model.run`.
+
+        With `once`, the packed weights of each layer are freed when it has run: for a process
+        that runs the model one time.  A further run reads them again.
 
         Raises
         ------
         InputError
             It is bound to shapes.
         """
-        return dict(zip(self._names, self.compute(profile), strict=True))
+        return dict(zip(self._names, self.compute(profile, once=once), strict=True))
 
     def compute(
-        self, profile: Profile | None = None, variables: dict[str, Array] | None = None
+        self,
+        profile: Profile | None = None,
+        variables: dict[str, Array] | None = None,
+        *,
+        once: bool = False,
     ) -> list[Array]:
         """Compute all tensors that the executor is asked for; see `run`.
 
@@ -94,12 +104,12 @@ class BoundModel:
         """
         if self._arrays is None:
             raise InputError("the model is bound to shapes; bind arrays to run it")
-        executor, plan = self._executor(), self.plan
+        executor, plan = self._executor(), self._plan(once=once)
         before = {} if variables is None else variables
         after = dict(before)
         try:
             observer = None if profile is None else _record(profile, plan)
-            results = executor.run(plan, self._arrays, observer, after)
+            results = executor.run(plan, self._arrays, observer, after, once)
         except MemoryError as error:
             raise out_of_memory(
                 plan.peak_bytes, error, subject="the model", file=executor.graph.file

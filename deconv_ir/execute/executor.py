@@ -88,7 +88,7 @@ class Executor:
         self._last_run: Plan | None = None
         self._plans: LRUCache[Hashable, Plan] = LRUCache(_PLANS_KEPT)
 
-    def plan(self, key: Hashable, infer: Callable[[], Sequence[Infos]]) -> Plan:
+    def plan(self, key: Hashable, infer: Callable[[], Sequence[Infos]], once: bool = False) -> Plan:
         """Return the plan for inputs of certain shapes, made once for a number of threads.
 
         Parameters
@@ -97,6 +97,8 @@ class Executor:
             Stands for the shapes, and for the values that shapes depend on.
         infer : callable
             Returns, for each layer, what is known of each of its outputs.
+        once : bool
+            The plan is for one `run` that frees packed weights: do not keep them now either.
 
         Raises
         ------
@@ -109,7 +111,7 @@ class Executor:
         def make() -> Plan:
             infos = infer()
             try:
-                prepared = self.prepare(infos)
+                prepared = self.prepare(infos, once)
                 plan = make_plan(
                     prepared.graph,
                     prepared,
@@ -141,7 +143,7 @@ class Executor:
         image = infer_image(self.graph, self.context, infos)
         return judge_whole(self.prepare(infos), self.wanted, infos, self.context, image)
 
-    def prepare(self, infos: Sequence[Infos]) -> Prepared:
+    def prepare(self, infos: Sequence[Infos], once: bool = False) -> Prepared:
         """Compute what is constant, and let layers do what depends on it alone (once)."""
         with self._lock:
             if self._prepared is None:
@@ -153,6 +155,7 @@ class Executor:
                     self.wanted,
                     infos,
                     self.memory_limit,
+                    once,
                 )
                 self._least_bytes = preparation.least_bytes
                 require_memory(self._least_bytes, self.memory_limit, file=self.graph.file)
@@ -165,6 +168,7 @@ class Executor:
         inputs: Mapping[int, Array],
         observer: Observer | None = None,
         variables: dict[str, Array] | None = None,
+        once: bool = False,
     ) -> list[Array]:
         """Compute the wanted tensors.
 
@@ -178,6 +182,8 @@ class Executor:
             Told of each step when it began and ended.
         variables : dict, optional
             The values of the variables of bodies, which read and write them.
+        once : bool
+            Free the packed weights of each layer when it has run.
 
         Raises
         ------
@@ -211,6 +217,8 @@ class Executor:
                 if step.layer in plan.bodies:
                     call = self._with_bodies(step, variables, observer)
                 self._step(step, call, values, buffers, plan.capacities)
+                if once and step.layer in prepared.kernels:
+                    prepared.kernels[step.layer].release()
                 if observer is not None:
                     observer(step, began, perf_counter())
         if plan is not self._last_run:

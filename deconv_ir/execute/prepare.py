@@ -71,6 +71,8 @@ class Preparation:
         For each layer, what is known of each of its outputs.
     memory_limit : int or None
         Bytes that the output of a layer may take; None: the available memory.
+    once : bool
+        Free the packed weights of each layer before the next is prepared.
     """
 
     def __init__(
@@ -82,6 +84,7 @@ class Preparation:
         wanted: Sequence[Source],
         infos: Sequence[Infos],
         memory_limit: int | None,
+        once: bool = False,
     ) -> None:
         self.graph = graph
         self.context = context
@@ -90,6 +93,7 @@ class Preparation:
         self.constant = constant
         self.wanted = wanted
         self.memory_limit = memory_limit
+        self._once = once
         self._values: dict[int, tuple[Array, ...]] = {}
         self._uses: dict[int, int] = {}
         for index in order:
@@ -126,6 +130,8 @@ class Preparation:
             kernel, size = self._kernel(index, inputs)
             if kernel is not None:
                 kernels[index] = kernel
+                if self._once:
+                    kernel.release()
                 packed += size if kernel.packed_bytes is None else 0
             else:
                 for source, array in zip(rows, inputs, strict=True):

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import zipfile
-import zlib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from lzma import LZMAError
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,13 +11,14 @@ from deconv_ir.errors import InputError, ResourceError
 from deconv_ir.formats import npy
 from deconv_ir.formats.files import open_regular, output_errors, replace_file
 
+# zipfile is imported where it is used: most processes read and write .npy files alone.
 if TYPE_CHECKING:
+    import zipfile
+
     from deconv_ir.ir.dtypes import Array
 
 SUFFIX = ".npz"
 _ENTRY = ".npy"
-# RuntimeError: an encrypted entry; NotImplementedError: an unknown compression.
-_DAMAGED = (zipfile.BadZipFile, zlib.error, LZMAError, EOFError, RuntimeError, ValueError)
 
 
 def names(path: str) -> list[str]:
@@ -50,6 +48,8 @@ def write(arrays: Mapping[str, Array], path: Path) -> None:
 
     The same arrays make the same bytes.
     """
+    import zipfile
+
     with (
         output_errors(path, "the arrays"),
         replace_file(path) as file,
@@ -64,6 +64,12 @@ def write(arrays: Mapping[str, Array], path: Path) -> None:
 
 @contextmanager
 def _opened(path: str) -> Iterator[zipfile.ZipFile]:
+    import zipfile
+    import zlib
+    from lzma import LZMAError
+
+    # RuntimeError: an encrypted entry; NotImplementedError: an unknown compression.
+    damaged = (zipfile.BadZipFile, zlib.error, LZMAError, EOFError, RuntimeError, ValueError)
     try:
         with open_regular(path) as stream, zipfile.ZipFile(stream) as archive:
             yield archive
@@ -72,7 +78,7 @@ def _opened(path: str) -> Iterator[zipfile.ZipFile]:
     except MemoryError as error:
         # Also of a damaged LZMA entry that asks for a dictionary of gigabytes.
         raise ResourceError("cannot read the arrays: not enough memory", file=path) from error
-    except _DAMAGED as error:
+    except damaged as error:
         raise InputError(f"not a valid .npz file: {error}", file=path) from error
 
 

@@ -126,6 +126,9 @@ class Kernel(abc.ABC):
         """Return a kernel of the same weights for the operation of a tile of its layer."""
         return self
 
+    def release(self) -> None:  # noqa: B027 - most kernels have nothing to free
+        """Free what the next call can make again."""
+
 
 class Sharing(enum.Enum):
     """Whether an output may be a view of the first input.

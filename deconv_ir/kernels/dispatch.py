@@ -162,6 +162,11 @@ class _Prepared:
         """Plan and run once; parameters as of `plan` and `KernelPlan.run`."""
         return self.plan(data.shape, pads_begin, output, budget or UNLIMITED).run(data, out)
 
+    def release(self) -> None:
+        """Free packed weights that the next run can read again."""
+        if self.compiled is not None:
+            self.compiled.release()
+
     @property
     def packed_bytes(self) -> int:
         """Bytes of filter and bias, in all forms that are kept."""

@@ -21,6 +21,7 @@ from deconv_ir.kernels.runtime.cpu import (
     instruction_set,
 )
 from deconv_ir.kernels.runtime.extension import compiled_module
+from deconv_ir.kernels.runtime.locks import ForkSafeLock
 from deconv_ir.kernels.runtime.threads import get_threads
 
 if TYPE_CHECKING:
@@ -201,14 +202,25 @@ class CompiledKernel:
             (activation.kind.value, activation.low, activation.high, activation.slope),
             (self._machine.level2_bytes, self._machine.multiply_adds(isa)),
         )
-        self._pack(weights)
-
-    def _pack(self, weights: Array | LazyTensor) -> None:
+        # What can be read again need not be kept.
+        self._lazy = weights if isinstance(weights, LazyTensor) else None
+        self._lock = ForkSafeLock()
+        self.pack()
         if not isinstance(weights, LazyTensor):
             self._kernel.fill(_packable(weights), 0)
-            return
-        for first, part in weights.parts():
-            self._kernel.fill(_packable(part), first)
+
+    def pack(self) -> None:
+        """Read and pack the weights that are not packed, at first or since `release`."""
+        with self._lock:
+            if self._lazy is not None and not self._kernel.is_filled:
+                for first, part in self._lazy.parts():
+                    self._kernel.fill(_packable(part), first)
+
+    def release(self) -> None:
+        """Free packed weights that can be read again, unless a run uses them."""
+        if self._lazy is not None:
+            with self._lock:
+                self._kernel.release()
 
     @property
     def finite(self) -> bool:
@@ -226,6 +238,7 @@ class CompiledKernel:
         """Return the filter as it was given; it is not kept beside its packing."""
         if self._weights is not None:
             return self._weights
+        self.pack()
         weights = np.empty(self._shape, self._dtype)
         self._kernel.unpack(_plain(weights))
         return weights
@@ -321,7 +334,11 @@ class CompiledPlan:
         """Compute into `out`; False, and `out` void, if scratch could not be kept in bounds."""
         if self._within_bounds:
             arrays, tried = (_plain(_in_whole_elements(data)), _plain(out)), self._settings
-            if self._kernel._kernel.run(*arrays, *tried):
+            done = self._kernel._kernel.run(*arrays, *tried)
+            while done is None:
+                self._kernel.pack()
+                done = self._kernel._kernel.run(*arrays, *tried)
+            if done:
                 return True
             # Where no tile was small enough, `algorithm` raises the budget.
             fits = self.algorithm.scratch_bytes <= self._scratch_bytes

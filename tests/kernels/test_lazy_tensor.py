@@ -73,3 +73,49 @@ def test_shape_of_a_lazy_tensor():
     assert (lazy.ndim, lazy.size, lazy.nbytes) == (3, 24, array.nbytes)
     for constant in (array, lazy):
         np.testing.assert_array_equal(whole(joined(constant)), array.reshape(6, 4))
+
+
+@pytest.mark.parametrize("kind", [Convolution, Deconvolution])
+@pytest.mark.parametrize("shape", [(16, 16, 3, 3), (6, 10, 4, 2), (0, 2, 3, 3)])
+def test_released_weights_are_packed_again(kind, shape):
+    filter_ = RNG.standard_normal(shape).astype(np.float32)
+    asked = []
+    arguments = {"strides": (1, 1), "dilations": (1, 1)}
+    read = kind(lazy_tensor(filter_, 1000, asked), **arguments)
+    channels = shape[1] if kind is Convolution else shape[0]
+    data = RNG.standard_normal((1, channels, 12, 12)).astype(np.float32)
+    expected = kind(filter_, **arguments).run(data, (1, 1), (12, 12))
+    plan = read.plan(data.shape, (1, 1), (12, 12))
+    for _ in range(2):
+        np.testing.assert_array_equal(plan.run(data), expected)
+        np.testing.assert_array_equal(plan.run(data), expected)
+        before = len(asked)
+        read.release()
+        assert len(asked) == before
+    np.testing.assert_array_equal(plan.run(data), expected)
+    if read.compiled is not None:
+        assert (len(asked) > before) == bool(filter_.size)
+        read.release()
+        np.testing.assert_array_equal(read.compiled.unpacked(), filter_)
+
+
+def test_a_filter_that_cannot_be_read_again_at_first():
+    filter_ = RNG.standard_normal((4, 3, 3, 3)).astype(np.float32)
+    reads = []
+
+    def read(start, stop):
+        reads.append(start)
+        if len(reads) == 7:  # in the middle, when it is packed again
+            raise OSError("no such disk")
+        return filter_.reshape(-1)[start:stop]
+
+    tensor = LazyTensor(filter_.shape, filter_.dtype, read, 1)
+    data = RNG.standard_normal((1, 3, 8, 8)).astype(np.float32)
+    kernel = Convolution(tensor, strides=(1, 1), dilations=(1, 1))
+    plain = Convolution(filter_, strides=(1, 1), dilations=(1, 1))
+    kernel.release()
+    if kernel.compiled is not None:
+        with pytest.raises(OSError, match="no such disk"):
+            kernel.run(data, (1, 1), (8, 8))
+    expected = plain.run(data, (1, 1), (8, 8))
+    np.testing.assert_array_equal(kernel.run(data, (1, 1), (8, 8)), expected)

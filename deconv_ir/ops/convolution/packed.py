@@ -71,6 +71,10 @@ class PackedLayer(Kernel):
 
         return LayerPlan(call, plan, 1 if self._channels_last else 2)
 
+    def release(self) -> None:
+        """Free packed weights that can be read again."""
+        self._kernel.release()
+
     def tiled(self, operation: Operation) -> Kernel:
         """Return the same packed filter with the placement of a tile."""
         if not isinstance(operation, ConvolutionTile):

@@ -42,6 +42,8 @@ typedef struct {
     PyObject_HEAD
     struct kernel k;
     int finite;
+    int64_t filled; /* rows of the filter that are packed, from the first on */
+    int users;      /* calls that use the packed weights without the interpreter lock */
     /* Weights for Winograd, made when a run first needs them: the last used first. */
     struct form *forms[KEPT_FORMS];
     int takes_weights; /* whether these can be transformed; -1: not known yet */
@@ -53,6 +55,9 @@ void form_release(struct form *form);
 void plan_release(struct shared_plan *shared);
 /* Whether the weights of a form are there. */
 int form_is_packed(const struct form *form);
+/* Find out, while the weights are packed, all that planning asks of them.  Returns OUT_OF_MEMORY
+ * or 0. */
+int weights_judge(Kernel *self);
 /* The plan of a run: the last one if it was for the same.  With `pack`, its weights are there.
  * Returns NULL with an exception set. */
 struct shared_plan *plan_acquire(Kernel *self, const struct run *run, int pack);

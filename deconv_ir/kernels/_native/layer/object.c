@@ -61,7 +61,15 @@ static int buffer_has(const Py_buffer *buffer, int64_t bytes) {
     return 0;
 }
 
-/* Make room for the filter, and take the bias. */
+/* Have memory for the packed filter. */
+static int make_room(Kernel *self) {
+    if (!self->k.packed)
+        self->k.packed = allocate(self->k.layer.groups * self->k.packing.group_size *
+                                  self->k.kernels->size);
+    return self->k.packed ? 0 : -1;
+}
+
+/* Take the layer and the bias. */
 static int kernel_prepare(Kernel *self, const Py_buffer *bias) {
     const struct layer *layer = &self->k.layer;
     const enum element element = (enum element)layer->element;
@@ -78,10 +86,9 @@ static int kernel_prepare(Kernel *self, const Py_buffer *bias) {
     if (bias->obj && !buffer_has(bias, bias_bytes)) return -1;
     const int64_t channels = bias_bytes / size;
     self->k.kernels = kernels_for((enum isa)layer->isa, accumulator_of(element));
-    self->k.packed = allocate(filter_bytes / size * self->k.kernels->size);
     self->finite = 1;
     self->takes_weights = -1;
-    if (!self->k.packed || packing_make(layer, self->k.kernels, &self->k.packing)) goto no_memory;
+    if (packing_make(layer, self->k.kernels, &self->k.packing)) goto no_memory;
     if (bias->obj) {
         self->k.bias = allocate(channels * self->k.kernels->size);
         if (!self->k.bias) goto no_memory;
@@ -93,41 +100,74 @@ no_memory:
     return -1;
 }
 
-/* fill(buffer, first): take rows of the filter, those of all groups counted through. */
+/* Rows of the filter, those of all groups counted through. */
+static int64_t rows_of(const Kernel *self) {
+    return self->k.layer.groups * filter_rows(&self->k.layer);
+}
+
+static int is_filled(const Kernel *self) {
+    return self->filled == rows_of(self) || !self->k.packing.group_size;
+}
+
+/* fill(buffer, first): pack the next rows of the filter, or begin anew with the first. */
 static PyObject *kernel_fill(PyObject *object, PyObject *arguments) {
     Kernel *self = (Kernel *)object;
-    const struct layer *layer = &self->k.layer;
-    const enum element element = (enum element)layer->element;
-    const int64_t rows = layer->groups * filter_rows(layer);
-    const int64_t weights = layer->groups * self->k.packing.group_size / most(rows, 1);
+    const enum element element = (enum element)self->k.layer.element;
+    const int64_t rows = rows_of(self);
+    const int64_t weights = self->k.layer.groups * self->k.packing.group_size / most(rows, 1);
     const int64_t row_bytes = weights * element_size(element);
     Py_buffer part;
     long long first;
     if (!PyArg_ParseTuple(arguments, "y*L", &part, &first)) return NULL;
     const int64_t count = row_bytes ? part.len / row_bytes : 0;
-    int failed = self->last != NULL; /* runs have begun */
-    if (failed || count * row_bytes != part.len || first < 0 || first > rows - count) {
+    int failed = self->users || (self->filled == rows && rows > 0); /* runs may have begun */
+    if (failed || count * row_bytes != part.len || (first != 0 && first != self->filled) ||
+        first > rows - count) {
         PyErr_Format(PyExc_ValueError, "a buffer of %zd bytes is no part of the filter", part.len);
         failed = 1;
     } else {
         void *wide = part.buf;
-        if (element_size(element) != self->k.kernels->size) {
+        failed = make_room(self);
+        if (!failed && element_size(element) != self->k.kernels->size) {
             wide = allocate(count * weights * self->k.kernels->size);
             failed = wide == NULL;
-            if (failed) PyErr_NoMemory();
-            else self->k.kernels->load(element, part.buf, 1, count * weights, wide);
+            if (!failed) self->k.kernels->load(element, part.buf, 1, count * weights, wide);
         }
-        if (!failed) {
+        if (failed) {
+            PyErr_NoMemory();
+        } else {
             int finite;
+            self->users++;
             Py_BEGIN_ALLOW_THREADS
             finite = !pack_rows(&self->k, first, count, wide);
             Py_END_ALLOW_THREADS
+            self->users--;
             self->finite &= finite;
+            self->filled = first + count;
         }
         if (wide != part.buf) free(wide);
     }
     PyBuffer_Release(&part);
     if (failed) return NULL;
+    Py_RETURN_NONE;
+}
+
+/* release(): free the packed weights, unless a run uses them; they can be filled in again. */
+static PyObject *kernel_release(PyObject *object, PyObject *unused) {
+    (void)unused;
+    Kernel *self = (Kernel *)object;
+    if (!self->users && is_filled(self)) {
+        if (self->k.packed && weights_judge(self)) return PyErr_NoMemory();
+        plan_release(self->last);
+        self->last = NULL;
+        for (int i = 0; i < KEPT_FORMS; i++) {
+            form_release(self->forms[i]);
+            self->forms[i] = NULL;
+        }
+        free(self->k.packed);
+        self->k.packed = NULL;
+        self->filled = 0;
+    }
     Py_RETURN_NONE;
 }
 
@@ -236,20 +276,25 @@ static PyObject *kernel_run(PyObject *object, PyObject *arguments) {
     Kernel *self = (Kernel *)object;
     struct run run;
     Py_buffer data, out;
+    if (!is_filled(self)) Py_RETURN_NONE;
     if (run_of_arguments(self, arguments, &run, &data, &out)) return NULL;
-    struct shared_plan *shared = plan_acquire(self, &run, 1);
+    struct shared_plan *shared = NULL;
+    if (make_room(self)) PyErr_NoMemory();
+    else shared = plan_acquire(self, &run, 1);
     int failed = -1;
     if (shared) {
         const struct tiling *t = &shared->plan.tiling;
         /* Else there is nothing left to cut, and Python has a kernel that can go on. */
         const int fits = t->bytes * least(t->threads, t->jobs) <= run.scratch_bytes;
         failed = 1;
+        self->users++;
         begin_unlocked();
         if (shared->form)
             failed = wino_execute(&self->k, &run, &shared->winograd, data.buf, out.buf);
         else if (fits)
             failed = execute(&self->k, &run, &shared->plan, data.buf, out.buf);
         end_unlocked();
+        self->users--;
         plan_release(shared);
         if (failed == OUT_OF_MEMORY) PyErr_NoMemory();
     }
@@ -316,6 +361,10 @@ static PyObject *kernel_unpack(PyObject *object, PyObject *argument) {
     if (PyObject_GetBuffer(argument, &filter, PyBUF_CONTIG)) return NULL;
     int good = buffer_has(&filter, count * size);
     void *wide = filter.buf;
+    if (good && (!is_filled(self) || make_room(self))) {
+        PyErr_SetString(PyExc_ValueError, "the filter is not packed");
+        good = 0;
+    }
     if (good && size != self->k.kernels->size) {
         wide = allocate(count * self->k.kernels->size);
         if (!wide) PyErr_NoMemory();
@@ -338,6 +387,11 @@ static PyObject *kernel_finite(PyObject *object, void *unused) {
     return PyBool_FromLong(((Kernel *)object)->finite);
 }
 
+static PyObject *kernel_is_filled(PyObject *object, void *unused) {
+    (void)unused;
+    return PyBool_FromLong(is_filled((Kernel *)object));
+}
+
 static PyObject *kernel_packed_bytes(PyObject *object, void *unused) {
     (void)unused;
     const Kernel *self = (Kernel *)object;
@@ -355,10 +409,13 @@ static PyObject *kernel_step(PyObject *object, void *unused) {
 
 static PyMethodDef kernel_methods[] = {
     {"fill", kernel_fill, METH_VARARGS,
-     "fill(buffer, first): take rows of the filter, along its first axis"},
+     "fill(buffer, first): pack rows of the filter, along its first axis, in their order"},
+    {"release", kernel_release, METH_NOARGS,
+     "release(): free the packed weights, unless a run uses them"},
     {"run", kernel_run, METH_VARARGS,
      "run(data, out, pads_begin, output, threads, scratch_bytes, thread_bytes, winograd_bytes, "
-     "extent, crop, data_of_whole, pads_begin_of_whole, output_of_whole) -> bool"},
+     "extent, crop, data_of_whole, pads_begin_of_whole, output_of_whole) -> bool, or None where "
+     "rows of the filter are not packed"},
     {"describe", kernel_describe, METH_VARARGS,
      "describe(shape, ...) -> dict: what run would do"},
     {"unpack", kernel_unpack, METH_O, "unpack(buffer): write the filter as it was given"},
@@ -367,6 +424,7 @@ static PyMethodDef kernel_methods[] = {
 
 static PyGetSetDef kernel_getset[] = {
     {"finite", kernel_finite, NULL, "whether every weight is finite", NULL},
+    {"is_filled", kernel_is_filled, NULL, "whether the whole filter is packed", NULL},
     {"step", kernel_step, NULL, "input channels whose sums are rounded together", NULL},
     {"packed_bytes", kernel_packed_bytes, NULL, "bytes of the packed weights, in all forms", NULL},
     {NULL, NULL, NULL, NULL, NULL},

@@ -25,21 +25,32 @@ void plan_release(struct shared_plan *shared) {
 /* The batch that the choice of an algorithm has in mind. */
 #define JUDGED_BATCH 4
 
+/* Whether weights are ever transformed: known once all of them were packed. */
+static int may_filter(const Kernel *self) {
+    const int64_t rows = self->k.layer.groups * filter_rows(&self->k.layer);
+    const int known = self->takes_weights >= 0 || self->filled == rows;
+    return known && self->k.layer.winograd != DIRECT && self->finite && wino_supports(&self->k);
+}
+
+int weights_judge(Kernel *self) {
+    if (self->takes_weights >= 0 || !may_filter(self)) return 0;
+    self->takes_weights = wino_takes_weights(&self->k);
+    return self->takes_weights < 0 ? OUT_OF_MEMORY : 0;
+}
+
 /* Whether such images are filtered.  Returns OUT_OF_MEMORY, 1 if they are not, or 0. */
 static int judge(Kernel *self, const struct run *judged, struct wino_choice *choice) {
     const struct layer *layer = &self->k.layer;
     const int forced = layer->winograd > CHOSEN;
     const int64_t rows = layer->channels_out * self->k.packing.subs[0].count *
                          self->k.packing.subs[1].count * self->k.packing.subs[2].count;
-    if (layer->winograd == DIRECT || !self->finite || !wino_supports(&self->k))
-        return 1;
+    if (!may_filter(self)) return 1;
     /* So few products never pay for the transforms: do not even look. */
     if (!forced && (layer->channels_in < FEWEST_CHANNELS || rows < FEWEST_CHANNELS)) return 1;
     /* Of one position every result is a product: none are saved. */
     if (!forced && judged->data[0] * judged->data[1] * judged->data[2] < 2) return 1;
-    if (self->takes_weights < 0)
-        self->takes_weights = wino_takes_weights(&self->k);
-    if (self->takes_weights < 1) return self->takes_weights < 0 ? OUT_OF_MEMORY : 1;
+    if (weights_judge(self)) return OUT_OF_MEMORY;
+    if (!self->takes_weights) return 1;
     double cycles;
     int failed = wino_choose(&self->k, judged, choice, &cycles);
     if (failed || forced) return failed;
