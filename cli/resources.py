@@ -11,7 +11,7 @@ _M_TRIM_THRESHOLD = -1
 _M_TOP_PAD = -2
 _M_MMAP_THRESHOLD = -3
 _M_ARENA_MAX = -8
-_LARGE = 1 << 20
+_LARGE = 2 << 20
 
 
 @contextlib.contextmanager

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from deconv_ir import BoundModel, Model
+    from deconv_ir.execute.plan import Plan
     from deconv_ir.execute.profile import Profile
     from deconv_ir.ir.dtypes import Array
 
@@ -57,7 +58,7 @@ def run_once(model: Model, request: Request, started: float) -> int:
     loaded_at = time.perf_counter()
     bound = model.bind(arrays, outputs=request.wanted, cast=request.cast)
     report_findings(bound.findings, request.strict)
-    results, latency = _run(bound, request, profile)
+    results, latency, plan = _run(bound, request, profile)
     finished = time.perf_counter()
     comparisons = [
         compare_with(name, results[name], read_array(path, name), request.rtol, request.atol)
@@ -75,7 +76,7 @@ def run_once(model: Model, request: Request, started: float) -> int:
         bound.findings,
         {"load": loaded_at - started, "run": finished - loaded_at},
         latency,
-        bound.plan,
+        plan,
         profile,
     )
     print_summary(summary, request)
@@ -85,8 +86,8 @@ def run_once(model: Model, request: Request, started: float) -> int:
 
 def _run(
     bound: BoundModel, request: Request, profile: Profile | None
-) -> tuple[dict[str, Array], Latency | None]:
-    """Run the model once, or as often as --repeat says."""
+) -> tuple[dict[str, Array], Latency | None, Plan]:
+    """Run the model once, or as often as --repeat says; return the plan for its threads too."""
     from .resources import hand_back, limit_threads
     from .timing import repeat_run
 
@@ -96,9 +97,9 @@ def _run(
     with limit_threads(request.threads):
         if request.repeat is None:
             hand_back()
-            return run(), None
+            return run(), None, bound.plan
         warmup = 1 if request.warmup is None else request.warmup
-        return repeat_run(run, warmup, request.repeat)
+        return *repeat_run(run, warmup, request.repeat), bound.plan
 
 
 def explain(model: Model, request: Request) -> int:
