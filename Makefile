@@ -194,13 +194,14 @@ test-wheel:
 
 # An emulator takes thirty times as long: of each kernel test with many cases one in five is run,
 # and none of what an Arm processor does as any other (the fallback to NumPy, choices that cost
-# models make for x86) or of signals that come after a part of a second.
-NOT_EMULATED := test_injected_machines test_interrupts test_numpy_methods
+# models make for x86, types that mypy reveals) or of signals that come after a part of a second.
+NOT_EMULATED := kernels/test_injected_machines kernels/test_interrupts kernels/test_numpy_methods \
+	samples/test_typed
 
 test-arm64:
 	$(PYTHON) tools/emulated.py dist/*manylinux*_aarch64.whl tests/kernels/fuzz.py --count $(PROBLEMS)
 	$(PYTHON) tools/emulated.py dist/*manylinux*_aarch64.whl -m pytest -p no:cacheprovider \
-		--one-in 5 $(NOT_EMULATED:%=--ignore tests/kernels/%.py) --durations 20 \
+		--one-in 5 $(NOT_EMULATED:%=--ignore tests/%.py) --durations 20 \
 		tests/kernels tests/samples tests/spec_examples/test_golden.py
 
 clean:
