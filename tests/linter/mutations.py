@@ -256,6 +256,34 @@ BODIES = (*MUTATORS, *[change_port_map] * 4, remove_port_map)
 """Changes of layers that have bodies."""
 
 
+def change_number(choices: random.Random, text: str) -> Mutation:
+    """Change a number of an attribute of an operation."""
+    found = [
+        (number, base + match.start(2) + number.start())
+        for match, base in data_attributes(text, r"[\w.-]+")
+        if match[1] not in ("shape", "offset", "size")
+        for number in places(match[2], r"(?<![\w.])-?\d+(?![\w.])")
+    ]
+    if not found:
+        return odd_value(choices, text)
+    number, start = choices.choice(found)
+    now = near(choices, int(number[0]))
+    return replaced("value", text, start, start + len(number[0]), now)
+
+
+OPERATIONS = (
+    *[change_dim] * 3,
+    remove_dim,
+    *[odd_value] * 3,
+    *[change_number] * 2,
+    remove_attribute,
+    misspell_attribute,
+    change_edge,
+    change_precision,
+)
+"""Changes of a file of one operation."""
+
+
 def mutate(choices: random.Random, text: str) -> Mutation:
     """Change one thing."""
     return choices.choice(MUTATORS)(choices, text)

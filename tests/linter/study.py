@@ -4,8 +4,9 @@ One thing in an IR that OpenVINO saved (tests/fixtures/ir, tests/fixtures/bodies
 random, seeded. Which of these mutants are mistakes is frozen in study.json. Those of
 `mutations.MUTATORS` were judged by oracle.py, those of `mutations.FORMS` by `ov.Core().read_model`
 of the OpenVINO that is named there: a mutant that it refuses is a mistake. If, Loop and
-TensorIterator with those of `mutations.BODIES` were judged by OpenVINO too: a mutant that declares
-other dims than OpenVINO saves is a mistake as well.
+TensorIterator with those of `mutations.BODIES`, and the newer operations
+(tests/fixtures/operations) with those of `mutations.OPERATIONS`, were judged by OpenVINO too: a
+mutant that declares other dims than OpenVINO saves is a mistake as well.
 
     python tests/linter/study.py            # compare with study.json; exit 1: recall is too low
     python tests/linter/study.py --write    # judge anew (needs openvino), write study.json
@@ -35,16 +36,23 @@ sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
 
 from deconv_ir.linter.engine import check_bytes  # noqa: E402
 from deconv_ir.linter.options import choose  # noqa: E402
-from linter.mutations import BODIES, FORMS, MUTATORS, Mutation  # noqa: E402
+from linter.mutations import BODIES, FORMS, MUTATORS, OPERATIONS, Mutation  # noqa: E402
 from linter.oracle import judge  # noqa: E402
 
 FIXTURES = sorted((ROOT / "tests/fixtures/ir").glob("*.xml"))
 WITH_BODIES = sorted((ROOT / "tests/fixtures/bodies").glob("*.xml"))
-GROUPS = (("content", MUTATORS, FIXTURES), ("form", FORMS, FIXTURES), ("body", BODIES, WITH_BODIES))
+SINGLE = sorted((ROOT / "tests/fixtures/operations").glob("*.xml"))
+GROUPS = (
+    ("content", MUTATORS, FIXTURES),
+    ("form", FORMS, FIXTURES),
+    ("body", BODIES, WITH_BODIES),
+    ("operation", OPERATIONS, SINGLE),
+)
 FROZEN = Path(__file__).with_name("study.json")
 SEED = 50_000
 COUNT = 400
-"""Mutants of each group."""
+"""Mutants of each group; of each file of one operation, `EACH`."""
+EACH = 24
 WANTED = 0.99
 
 
@@ -52,8 +60,9 @@ def mutants() -> Iterator[tuple[str, Path, Mutation]]:
     """Iterate over the mutants, with a name for each; the same ones each time."""
     for group, mutators, fixtures in GROUPS:
         choices = random.Random(SEED)
-        for number in range(COUNT):
-            path = choices.choice(fixtures)
+        single = group == "operation"
+        for number in range(EACH * len(fixtures) if single else COUNT):
+            path = fixtures[number // EACH] if single else choices.choice(fixtures)
             mutate = choices.choice(mutators)
             yield f"{group} {number}", path, mutate(choices, path.read_text())
 
@@ -71,7 +80,7 @@ def judge_all() -> list[str]:
             else:
                 xml.write_text(mutation.text)
                 xml.with_suffix(".bin").write_bytes(weights)
-                wrong = _refuses(core, xml, compare=name.startswith("body"))
+                wrong = _refuses(core, xml, compare=not name.startswith("form"))
             if wrong:
                 found.append(name)
     return found
@@ -121,7 +130,9 @@ def recall(wrong: set[str]) -> dict[tuple[str, str], list[int]]:
             continue
         weights = path.with_suffix(".bin")
         result = check_bytes(mutation.text.encode(), path.name, options, weights)
-        row = counts.setdefault((name.split()[0], mutation.kind), [0, 0])
+        group = name.split()[0]
+        kind = path.stem if group == "operation" else mutation.kind
+        row = counts.setdefault((group, kind), [0, 0])
         row[0] += 1
         row[1] += bool(result.findings)
         if not result.findings:
@@ -144,7 +155,7 @@ def table(counts: dict[tuple[str, str], list[int]], version: str) -> str:
         "random, seeded; the table has the mutants that are mistakes, and how many of them have a\n"
         "finding of severity `warning` or `error`. The oracle of the tests runs the network on\n"
         "sample shapes without the code under test; OpenVINO refuses to read the others, or, of\n"
-        "models with bodies, saves other dims than the file declares.\n\n"
+        "models with bodies and of single operations, saves other dims than the file declares.\n\n"
         "| kind of mutation | judged by | mistakes | found | recall |\n|---|---|---|---|---|\n"
         + "\n".join(rows)
         + "\n"
