@@ -36,7 +36,7 @@ _ENDS = ("layer", "layers", "net", "pre", "code")
 # A quotation mark may have become a curly one.
 _BODY = re.compile(r"""[^<>"'“”]*(?:(?:"[^"<]*"|'[^'<]*'|[“”][^“”"<]*[“”"])[^<>"'“”]*)*(?=>)""")
 _LOOSE_BODY = re.compile(r"[^<>]*")
-_TAG = re.compile(r"<\s?(/?)\s?([A-Za-z_][A-Za-z_0-9]*)")
+_TAG = re.compile(rf"<\s?(/?)\s?([A-Za-z_][A-Za-z_0-9]*|(?:{_VARIANTS})\b)")
 _ATTRIBUTE = re.compile(
     r"""(?<![\w.:-])([A-Za-z_][\w.:-]*+)\s*+=\s*+"""
     r"""(?:"([^"]*)"|'([^']*)'|[“”]([^“”"]*)[“”"]|([^\s"'<>/,“”]+))"""

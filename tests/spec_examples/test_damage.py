@@ -100,6 +100,13 @@ def test_other_types_are_not_taken_for_misspelt(kind: str, data: str) -> None:
     assert not any(f.code == "SE106" for f in judge(text).findings)
 
 
+@pytest.mark.parametrize("tag", ["1layer", "laye1", "\u0660layer", "laer", "1ayer"])
+def test_names_that_no_element_may_have_are_misspelt(tag: str) -> None:
+    text = f'<{tag} type="ConvolutionBackpropData"><output><port/></output></{tag}>'
+    found = [f for f in judge(text).findings if f.code == "SE106"]
+    assert [f.hint for f in found][:1] == ["did you mean <layer>?"]
+
+
 @pytest.mark.parametrize("tag", ["player", "layered", "dir", "part"])
 def test_other_elements_are_no_examples(tag: str) -> None:
     text = f'<{tag} type="x">see <b>there</b></{tag}>\n'
