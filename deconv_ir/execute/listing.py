@@ -32,7 +32,7 @@ class PlanRow(NamedTuple):
     algorithm: str | None = None
     """How a convolution is computed; None: it has no choice."""
     cycles: float | None = None
-    """What the cost model predicts for that."""
+    """Clock cycles that the cost model predicts for it."""
 
 
 def as_rows(plan: Plan, within: str = "") -> list[PlanRow]:

@@ -127,7 +127,7 @@ class Kernel(abc.ABC):
         return self
 
     def release(self) -> None:  # noqa: B027 - most kernels have nothing to free
-        """Free what the next call can make again."""
+        """Free memory whose contents the next call can make again."""
 
 
 class Sharing(enum.Enum):

@@ -82,7 +82,7 @@ class Regions(NamedTuple):
     """The regions that boxes of some tensors need."""
 
     boxes: dict[Source, Box]
-    """Tensor -> the box of it that is computed: what is needed, and what comes with that."""
+    """Tensor -> the box of it that is computed: the needed one, and all that is made with it."""
     tiles: dict[int, LayerTile]
     """Layer -> how it computes the boxes of its outputs."""
     blocked: dict[int, Boxes]

@@ -20,7 +20,7 @@ struct gathered {
     int64_t first_channel, channels;
 };
 
-/* What a tile sees of an axis whose positions modulo the stride all are read. */
+/* The stretch of an axis that a tile sees, where all positions modulo the stride are read. */
 static struct stretch seen_along(const struct context *c, const struct tile *tile, int axis) {
     const struct axis *a = &c->plan->axes[axis];
     const int64_t first = tile->first[axis] + a->low;

@@ -9,7 +9,7 @@
 #undef DEPTHWISE_VECTORS
 #define DEPTHWISE_VECTORS 8 /* whose sums are in registers: they hide a multiply-add's latency */
 
-/* What is added to sums, and the least that they then are: NaN stays NaN. */
+/* The bias of sums, and the lower bound of the results: NaN stays NaN. */
 struct NAME(finish) {
     ELEMENT bias, floor;
 };

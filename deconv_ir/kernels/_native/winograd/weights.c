@@ -1,5 +1,5 @@
-/* What is decided by the weights of a layer alone: whether they are transformed, and how much each
- * channel of the data counts where windows are compared.
+/* Decisions that depend on the weights of a layer alone: whether they are transformed, and how
+ * much each channel of the data counts where windows are compared.
  *
  * A window's rounding errors are those of its largest tap: docs/numerics.md has the bounds.
  */
@@ -77,8 +77,8 @@ static void largest_of_channels(const struct kernel *k, const float *from, int64
         }
 }
 
-/* The sum of magnitudes of each tap of a packed sub-convolution over the input channels, [tap][channel
- * out]: each channel's are parts of its largest. */
+/* The sum of magnitudes of each tap of a packed sub-convolution over the input channels,
+ * [tap][channel out]: each channel's are parts of its largest. */
 static void sum_taps(const struct kernel *k, const float *from, int64_t taps,
                      const float *largest, float *sums) {
     const struct packing *d = &k->packing;
