@@ -173,8 +173,10 @@ def array_options(use: str, shape: str) -> Callable[[_Command], _Command]:
         drawn = click.option(
             "--random-inputs",
             type=click.IntRange(0),
-            metavar="SEED",
-            help="Seeded random arrays for the inputs that are not given.",
+            is_flag=False,
+            flag_value=0,
+            metavar="[SEED]",
+            help="Seeded random arrays for the inputs that are not given. Without SEED: 0.",
         )
         shapes = click.option(
             "--shape", "shapes", multiple=True, metavar="[NAME=]SHAPE", help=shape

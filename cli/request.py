@@ -125,10 +125,12 @@ class Request(Options):
     )
     strict: bool = flag("Treat wrong declared dims as errors.")
     random_inputs: int | None = option(
-        "SEED",
+        "[SEED]",
         "Seeded random arrays for the inputs that are not given: floats are standard normal, "
-        "integers from 0 to 9.",
+        "integers from 0 to 9. Without SEED: 0.",
         type=click.IntRange(0),
+        is_flag=False,
+        flag_value=0,
     )
     shapes: tuple[str, ...] = option(
         "[NAME=]SHAPE",

@@ -167,6 +167,19 @@ def test_no_output(here: Path, option: tuple[str, ...]) -> None:
     assert files() == []
 
 
+@pytest.mark.parametrize("seed", [(), ("0",), ("7",)])
+def test_random_inputs_without_a_seed_are_those_of_seed_0(
+    here: Path, seed: tuple[str, ...]
+) -> None:
+    arrays = []
+    for number in (("0",), seed):
+        done = invoke(MODEL, "--random-inputs", *number, "--shape", "a=2,3",
+                      "--save-inputs", "in.npz", "--force", "--no-output")  # fmt: skip
+        assert done.exit_code == 0, done.stderr
+        arrays.append(np.load("in.npz")["a"])
+    assert np.array_equal(*arrays) == (seed != ("7",))
+
+
 def test_shape_of_random_inputs(here: Path) -> None:
     done = invoke(MODEL, "--random-inputs", "0", "--shape", "a=4,3", "--no-output")
     assert done.exit_code == 0
