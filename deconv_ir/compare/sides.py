@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import abc
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -12,6 +13,7 @@ from deconv_ir.errors import InputError, UnsupportedError
 from deconv_ir.formats.onednn_json.to_openvino import lower
 from deconv_ir.formats.opening import is_onednn
 from deconv_ir.formats.openvino_xml.writer import to_bytes
+from deconv_ir.ir.dtypes import parse_element_type
 from deconv_ir.ir.graph import Layer, Source
 
 if TYPE_CHECKING:
@@ -148,34 +150,35 @@ class OpenVINOSide(_Grouped):
         self.inputs = inputs
         self.core = openvino.Core()
         graph = network.graph
-        if graph.file is None:
-            raise UnsupportedError("OpenVINO reads a model from its file, this one has none")
-        self.model: str | bytes = graph.file
+        self.model: str | bytes | None = graph.file
         self.weights: str | bytes = network.weights_file or ""
-        lowered = is_onednn(graph)
-        if lowered:  # OpenVINO does not read these files, but the IR that is made of one
+        self.ports = {
+            (i, output): (layer.name, output)
+            for i, layer in enumerate(graph.layers)
+            for output in range(len(layer.outputs))
+        }
+        """Tensor -> its layer's name in OpenVINO, and the output."""
+        if is_onednn(graph):  # OpenVINO does not read these files, but the IR that is made of one
             ir = lower(graph)
             self.model, self.weights = to_bytes(ir.graph), ir.weights
+            self.ports = {source: (name, 0) for source, name in ir.names.items()}
+        if self.model is None:
+            raise UnsupportedError("OpenVINO reads a model from its file, this one has none")
         try:
             model = self._read()
         except RuntimeError as error:
             raise UnsupportedError(
                 f"OpenVINO cannot read the model: {last_line(error)}", file=graph.file
             ) from error
-        known = {op.get_friendly_name() for op in model.get_ops()}
-        layers = {i: network.layer(pairs[i]) for i in wanted}
+        # Layers of an IR may share a name, which then tells no tensor.
+        names = Counter(op.get_friendly_name() for op in model.get_ops())
+        rows = {i: range(len(network.layer(pairs[i]).outputs)) for i in wanted}
         self.known = {
-            i
-            for i, layer in layers.items()
-            if layer.name in known and not (lowered and len(layer.outputs) > 1)
+            i: [(pairs[i], output) for output in row]
+            for i, row in rows.items()
+            if all(names[self.ports[pairs[i], output][0]] == 1 for output in row)
         }
-        tensors = [
-            (pairs[i], output)
-            for i in wanted
-            if i in self.known
-            for output in range(len(network.layer(pairs[i]).outputs))
-        ]
-        super().__init__(tensors, sizes)
+        super().__init__([source for row in self.known.values() for source in row], sizes)
 
     def _read(self) -> Any:
         given = (self.model, self.weights) if self.weights else (self.model,)
@@ -187,23 +190,20 @@ class OpenVINOSide(_Grouped):
 
     def take(self, index: int) -> Sequence[Array | None]:
         """Run the network up to the tensors of the next layers, where that was not done."""
-        at = self.pairs[index]
-        return [self.fetch((at, k)) for k in range(len(self.network.layer(at).outputs))]
+        return [self.fetch(source) for source in self.known[index]]
 
     def compute(self, group: Sequence[Source]) -> dict[Source, Array]:
         """Add outputs, compile, run."""
-        import numpy as np
-
         model = self._read()
         ops = {op.get_friendly_name(): op for op in model.get_ops()}
-        layers = self.network.graph.layers
-        ports = [ops[layers[at].name].output(k) for at, k in group]
         try:
-            model.add_outputs(ports)
+            model.add_outputs([ops[name].output(k) for name, k in (self.ports[s] for s in group)])
             compiled = self.core.compile_model(model, "CPU", {"INFERENCE_PRECISION_HINT": "f32"})
-            by_name = {layers[i].name: array for i, array in self.inputs.items()}
+            by_name = {self.ports[i, 0][0]: array for i, array in self.inputs.items()}
             given = [by_name[port.get_node().get_friendly_name()] for port in model.inputs]
-            results = compiled(given)
+            results = compiled(
+                [_as_tensor(a, port) for a, port in zip(given, model.inputs, strict=True)]
+            )
         except RuntimeError as error:
             raise UnsupportedError(
                 f"OpenVINO cannot run the model: {last_line(error)}", file=self.network.graph.file
@@ -213,8 +213,28 @@ class OpenVINOSide(_Grouped):
         for position, output in enumerate(model.outputs):
             source = output.get_node().input_value(0)
             key = (source.get_node().get_friendly_name(), source.get_index())
-            found[key] = np.array(results[position])
-        return {(at, k): found[layers[at].name, k] for at, k in group}
+            found[key] = _as_array(results[position], output)
+        return {source: found[self.ports[source]] for source in group}
+
+
+def _as_tensor(array: Array, port: Any) -> Any:
+    """Return an array as OpenVINO takes it; of types that NumPy lacks it takes the bytes."""
+    import numpy as np
+
+    if array.dtype.isbuiltin == 1:
+        return array
+    codes = np.ascontiguousarray(array).view(f"u{array.itemsize}")
+    return import_runtime("openvino").Tensor(codes, array.shape, port.get_element_type())
+
+
+def _as_array(found: Array, port: Any) -> Array:
+    """Return a copy of a result, of which OpenVINO's Python arrays show the bytes."""
+    import numpy as np
+
+    element_type = parse_element_type(port.get_element_type().get_type_name())
+    if element_type.numpy() == found.dtype:
+        return np.array(found)
+    return np.array(found).view(element_type.numpy())
 
 
 class OnnxSide(_Grouped):

@@ -116,3 +116,30 @@ def test_onnxruntime_runs_the_other_side(tmp_path: Path) -> None:
     found = deconv_ir.diff(broken, path, x, against="onnxruntime")
     assert found.culprit is not None
     assert found.culprit.tensor.name == "u"
+
+
+def test_layers_that_share_a_name_are_not_compared(tmp_path: Path) -> None:
+    """OpenVINO tells layers by their names alone."""
+    dims = "<dim>2</dim><dim>3</dim>"
+    layers = "".join(
+        f'<layer id="{i}" name="{name}" type="{kind}" version="opset1"><input><port id="0">{dims}'
+        f'</port></input><output><port id="1" precision="FP32">{dims}</port></output></layer>'
+        for i, name, kind in ((1, "same", "Exp"), (2, "same", "Sqrt"), (3, "other", "Abs"))
+    )
+    edges = "".join(
+        f'<edge from-layer="{i}" from-port="{min(i, 1)}" to-layer="{i + 1}" to-port="0"/>'
+        for i in range(4)
+    )
+    path = tmp_path / "model.xml"
+    path.write_text(
+        '<?xml version="1.0"?><net name="n" version="11"><layers>'
+        '<layer id="0" name="x" type="Parameter" version="opset1">'
+        '<data shape="2,3" element_type="f32"/>'
+        f'<output><port id="0" precision="FP32">{dims}</port></output></layer>{layers}'
+        '<layer id="4" name="y" type="Result" version="opset1">'
+        f'<input><port id="0">{dims}</port></input></layer></layers><edges>{edges}</edges></net>'
+    )
+    given = {"x": np.linspace(0, 1, 6, dtype=np.float32).reshape(2, 3)}
+    found = deconv_ir.diff(path, None, given, against="openvino")
+    assert [tensor.name for tensor in found.tensors] == ["other"]
+    assert found.equal

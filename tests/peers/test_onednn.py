@@ -97,3 +97,40 @@ def test_openvino_is_the_other_side_of_a_graph_file() -> None:
     found = deconv_ir.diff(path, None, arrays, against="openvino")
     assert found.equal
     assert [tensor.name for tensor in found.tensors] == ["1", "3", "4", "5", "6"]
+
+
+def test_operations_of_one_name_are_told_apart() -> None:
+    """Tensors of a graph are found by the layer that was made of each, not by its name."""
+    x = [2, 3]
+    tensors = [tensor(i, x) for i in range(5)]
+    chain = [
+        op(i, kind, tensors[i : i + 1], tensors[i + 1 : i + 2])
+        for i, kind in enumerate(("Exp", "Sqrt", "Square", "Abs"))
+    ]
+    data = as_bytes(*({**step, "name": "step"} for step in chain))
+    given = {"0": RNG.uniform(0.2, 1.5, x).astype(np.float32)}
+    found = deconv_ir.diff(deconv_ir.load(data), None, given, against="openvino")
+    assert [tensor.name for tensor in found.tensors] == ["1", "2", "3", "4"]
+    assert found.equal
+
+
+@pytest.mark.parametrize("dtype", ["bf16", "f8_e4m3"])
+def test_types_that_numpy_lacks_are_compared(dtype: str) -> None:
+    """OpenVINO's Python arrays have the bytes of such tensors under other types."""
+    x = [2, 5]
+    cast, sums, back = tensor(1, x), tensor(3, x), tensor(4, x, dtype)
+    data = as_bytes(
+        op(0, "TypeCast", [tensor(0, x, dtype)], [cast]),
+        op(1, "Add", [cast, tensor(2, x)], [sums]),
+        op(2, "TypeCast", [sums], [back]),
+    )
+    model = deconv_ir.load(data)
+    (element_type, _) = (port.element_type for port in model.inputs.values())
+    assert element_type is not None
+    given = {
+        "0": RNG.uniform(-2, 2, x).astype(element_type.numpy()),
+        "2": RNG.uniform(-2, 2, x).astype(np.float32),
+    }
+    found = deconv_ir.diff(model, None, given, against="openvino")
+    assert [tensor.name for tensor in found.tensors] == ["1", "3", "4"]
+    assert found.equal

@@ -9,7 +9,7 @@ from deconv_ir.errors import DeconvError, UnsupportedError
 from deconv_ir.formats.onednn_json.missing import Missing
 from deconv_ir.ir.dtypes import F32
 from deconv_ir.ir.geometry import PadMode
-from deconv_ir.ir.graph import Edge, Graph, Layer, Port
+from deconv_ir.ir.graph import Edge, Graph, Layer, Port, Source
 from deconv_ir.ir.infer import infer
 from deconv_ir.ir.operation import Context, Operation, TensorInfo
 from deconv_ir.ir.shapes import element_count, is_static, static
@@ -39,6 +39,8 @@ class Lowered(NamedTuple):
 
     graph: Graph
     weights: bytes
+    names: dict[Source, str]
+    """Tensor of the graph -> the layer of the IR whose first output it is."""
 
 
 def lower(graph: Graph) -> Lowered:
@@ -80,6 +82,7 @@ def lower(graph: Graph) -> Lowered:
             ir_version=11,
         ),
         bytes(writer.weights),
+        {source: writer.layers[number].name for source, (number, _) in writer.made.items()},
     )
 
 
@@ -277,7 +280,7 @@ class _Writer:
         self.edges: list[Edge] = []
         self.weights = bytearray()
         self.taken: set[str] = set()
-        self.made: dict[tuple[int, int], tuple[int, int]] = {}
+        self.made: dict[Source, tuple[int, int]] = {}
         """Tensor of the graph -> layer id and port id of the IR."""
 
     def add(
@@ -286,7 +289,7 @@ class _Writer:
         layer: Layer,
         program: Program,
         outputs: Sequence[Ref],
-        feeds: Sequence[tuple[int, int]],
+        feeds: Sequence[Source],
     ) -> None:
         """Write the steps of a layer; the one that makes its first output has its name."""
         places = [self.made[source] for source in feeds]
