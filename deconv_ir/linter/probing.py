@@ -7,6 +7,7 @@ at none of the sizes tried, and at none that its inputs' extents, which grow lin
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
@@ -28,8 +29,22 @@ DIVISIBLE = 840
 MAX_STRIDE = 1 << 12
 MAX_SIZE = 1 << 12
 """Further sizes are not put into a layer that fits at none of those tried."""
-WAYS = ((1, (1, 1)), (1, (1, 2)), (2, (1, 1)))
-"""Extent of axis 0 (2: as large as the others) and factors of the other axes in turn."""
+
+
+class Way(NamedTuple):
+    """How a size becomes extents."""
+
+    batch: int = 1
+    """Extent of axis 0; 2: as large as the others."""
+    factors: tuple[int, int] = (1, 1)
+    """Of the other axes in turn."""
+    last: int | None = None
+    """Extent of the last axis, if it is no size."""
+
+
+WAYS = (Way(), Way(factors=(1, 2)), Way(batch=2))
+LAST = tuple(Way(last=extent) for extent in range(1, 7))
+"""The last axis as channels, or the coordinates of boxes: only one number fits some layers."""
 
 
 class Contradiction(NamedTuple):
@@ -65,11 +80,18 @@ def contradictions(context: LintContext) -> list[Contradiction]:
             found.append((index, problem, parameter))
     if not found:
         return []
-    probes = [[_probe(context, dynamic, size, way) for size in sizes] for way in WAYS]
+
+    @functools.cache
+    def probes(way: Way) -> list[Inference]:
+        return [_probe(context, dynamic, size, way) for size in sizes]
+
     return [
         Contradiction(problem, context.graph.layers[parameter].name, sizes)
         for index, problem, parameter in found
-        if all(_never_fits(context, index, way, sizes) for way in probes)
+        if all(
+            _never_fits(context, index, probes(way), sizes)
+            for way in (WAYS + LAST if problem.rule == "input-shape" else WAYS)
+        )
     ]
 
 
@@ -103,19 +125,20 @@ def _probe(
     context: LintContext,
     parameters: frozenset[int],
     size: int,
-    way: tuple[int, Sequence[int]],
+    way: Way,
 ) -> Inference:
     """Infer with a size put in for all dynamic dims."""
-    batch, factors = way
     given: dict[int, TensorInfo] = {}
     for index in parameters:
         info = context.outputs(index)[0]
         assert info.shape is not None
         dims: list[Dim] = []
         for axis, dim in enumerate(info.shape):
-            extent = size * factors[axis % len(factors)]
+            extent = size * way.factors[axis % len(way.factors)]
             if axis == 0 and len(info.shape) > 2:
-                extent = 1 if batch == 1 else size
+                extent = 1 if way.batch == 1 else size
+            if axis == len(info.shape) - 1 and way.last is not None:
+                extent = way.last
             least, most = bounds(dim)
             fits = least <= extent and (most is None or extent <= most)
             if axis == 1 and _has_unknown_channels(info.shape):

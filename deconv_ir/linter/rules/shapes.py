@@ -90,21 +90,33 @@ def _of_unknown_rank(document: Document, index: int, port: int) -> bool:
     return port < len(outputs) and outputs[port].shape is None
 
 
+_SHAPES = {"Parameter": "shape", "ReadValue": "variable_shape"}
+"""The attributes that are the shape of a layer's output."""
+
+
 def _narrowed(context: LintContext) -> Iterator[Report]:
-    """Look for Parameters that declare a number where their shape allows more."""
-    for index, layer in context.layers("Parameter"):
-        for declared, info in zip(layer.outputs, context.outputs(index), strict=False):
+    """Look for dims that the computed ones allow, where an attribute says others.
+
+    Elsewhere a dim that is declared unknown must not be computed as 0: the output is always empty.
+    """
+    for index, layer in enumerate(context.graph.layers):
+        name = _SHAPES.get(layer.type, "")
+        says = f"the attribute {name} says" if hasattr(layer.operation, name) else "computed is"
+        for port, (declared, info) in enumerate(
+            zip(layer.outputs, context.outputs(index), strict=False)
+        ):
             stated, computed = declared.shape, info.shape
             if not stated or not computed or len(stated) != len(computed):
                 continue
             for axis, (a, b) in enumerate(zip(stated, computed, strict=True)):
-                if dim_text(a) != dim_text(b) and intersect_dims(a, b) is not None:
+                wrong = dim_text(a) != dim_text(b) and (b == 0 or hasattr(layer.operation, name))
+                if wrong and intersect_dims(a, b) is not None:
                     yield Report(
-                        f"output 0, axis {axis}: declared {a}, the attribute shape says {b}",
-                        GraphLocation(layer=index, side="output", port=0, axis=axis),
+                        f"output {port}, axis {axis}: declared {a}, {says} {b}",
+                        GraphLocation(layer=index, side="output", port=port, axis=axis),
                         expected=str(b),
                         actual=str(a),
-                        fix=dims_fix(context, index, "output", 0, computed),
+                        fix=dims_fix(context, index, "output", port, computed),
                     )
                     break
 
