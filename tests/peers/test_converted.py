@@ -55,8 +55,8 @@ class Network:
         return model
 
 
-ENDS = ("Nms", "NMS", "NonMax", "ROIAlign", "NV12", "I420")
-"""The CPU plugin asks for the last extent of boxes, and frames have one channel."""
+ENDS = ("Nms", "NMS", "NonMax", "ROIAlign")
+"""The CPU plugin asks for the last extent of boxes."""
 
 
 def dims(shape: Sequence[int], operations: str) -> list[int]:
