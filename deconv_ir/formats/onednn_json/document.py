@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from deconv_ir.errors import DeconvError
+from deconv_ir.formats.onednn_json.kinds import SPELLINGS
 from deconv_ir.formats.onednn_json.text import Node, Span, Text
 from deconv_ir.ir.dtypes import ElementType
 from deconv_ir.ir.graph import Graph, GraphLocation
@@ -45,8 +46,6 @@ class Stated(NamedTuple):
     node: Node
     inputs: tuple[Tensor, ...] = ()
     outputs: tuple[Tensor, ...] = ()
-    renames: tuple[tuple[str, str], ...] = ()
-    """Attributes of the class -> those of the file."""
 
 
 class Document:
@@ -112,7 +111,9 @@ class Locator:
 
     def _of_attribute(self, stated: Stated, name: str) -> Span:
         attributes = stated.node.get("attrs")
-        found = None if attributes is None else attributes.get(dict(stated.renames).get(name, name))
+        found = None
+        if attributes is not None:
+            found = attributes.get(name) or attributes.get(SPELLINGS.get(name, name))
         if found is None:
             head = stated.node.get("kind")
             return (stated.node if head is None else head).span

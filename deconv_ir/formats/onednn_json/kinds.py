@@ -48,8 +48,6 @@ class Kind(NamedTuple):
         operations that IRs have) that it is; empty: a class of `module`.
     module : str
         The module of `deconv_ir.ops.onednn` that has its class.
-    renames : mapping
-        Attribute of the file -> attribute of the class.
     defaults : mapping
         Attribute -> its default, where the class has another.
     inputs, outputs : tuple
@@ -64,7 +62,6 @@ class Kind(NamedTuple):
     opset_type: str = ""
     version: str | None = None
     module: str = ""
-    renames: Mapping[str, str] = {}
     defaults: Mapping[str, str] = {}
     inputs: tuple[tuple[str, ...], ...] = (_FLOAT,)
     outputs: tuple[tuple[str, ...], ...] = (_FLOAT,)
@@ -96,7 +93,8 @@ _OWN: Final = (
     "m_pythondiv",
 )
 """Attributes that classes have and files do not."""
-_FILTER: Final = {"weights_format": "filter_format"}
+SPELLINGS: Final = {"filter_format": "weights_format", "weights_format": "filter_format"}
+"""Two names of one attribute: files say weights_format, early ones filter_format."""
 _BINARY: Final = Kind(module="elementwise")
 _REDUCE: Final = Kind(module="elementwise", inputs=(_FLOAT, _S32))
 
@@ -107,12 +105,10 @@ def _binary(kind: str) -> Kind:
 
 KINDS: Final[dict[str, Kind]] = {
     # Transposed convolutions and gradients
-    "ConvTranspose": Kind("ConvTranspose", renames=_FILTER),
+    "ConvTranspose": Kind("ConvTranspose"),
     "ConvolutionBackwardData": Kind("ConvolutionBackwardData", inputs=(_FLOAT, _FLOAT, _S32)),
-    "ConvTransposeBackwardData": Kind(module="windows", renames=_FILTER),
-    "ConvTransposeBackwardWeights": Kind(
-        module="weights_gradient", renames=_FILTER, inputs=(_FLOAT, _FLOAT, _S32)
-    ),
+    "ConvTransposeBackwardData": Kind(module="windows"),
+    "ConvTransposeBackwardWeights": Kind(module="weights_gradient", inputs=(_FLOAT, _FLOAT, _S32)),
     "ConvolutionBackwardWeights": Kind(module="weights_gradient", inputs=(_FLOAT, _FLOAT, _S32)),
     # Windows
     "Convolution": Kind(module="windows"),
@@ -214,8 +210,8 @@ def kinds_table() -> list[KindRow]:
     rows = []
     for name, kind in sorted(KINDS.items(), key=lambda item: item[0].lower()):
         cls = kind.operation(name, {None})
-        theirs = {ours: written for written, ours in kind.renames.items()}
-        attributes = tuple(theirs.get(name, name) for name in kind.attributes(cls))
+        names = kind.attributes(cls)
+        attributes = tuple(SPELLINGS[n] if n == "filter_format" else n for n in names)
         inputs, outputs = ("; ".join(map(", ".join, s)) for s in (kind.inputs, kind.outputs))
         summary = (cls.__doc__ or "").strip().partition("\n")[0]
         rows.append(KindRow(name, attributes, inputs, outputs, summary))

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 
 from deconv_ir.errors import AttributeValueError, DeconvError, IRError
 from deconv_ir.formats.onednn_json.document import Document, Locator, Stated, Tensor
-from deconv_ir.formats.onednn_json.kinds import KINDS, Kind
+from deconv_ir.formats.onednn_json.kinds import KINDS, SPELLINGS, Kind
 from deconv_ir.formats.onednn_json.members import Members, UnusableError, elements, layout_info
 from deconv_ir.formats.onednn_json.overrides import Changes, Overrides
 from deconv_ir.formats.onednn_json.text import Node, Text, parse
@@ -187,8 +187,7 @@ class _Reader(Members):
             written,
             line,
         )
-        renames = () if row is None else tuple((b, a) for a, b in row.renames.items())
-        return layer, Stated(node, inputs, outputs, renames)
+        return layer, Stated(node, inputs, outputs)
 
     def make(
         self,
@@ -206,7 +205,7 @@ class _Reader(Members):
         written = dict(row.defaults)
         unknown = {}
         for name, value in given.items():
-            spelt = row.renames.get(name, name)
+            spelt = name if name in stated else SPELLINGS.get(name, name)
             if spelt in stated:
                 written[stated[spelt]] = value
             else:

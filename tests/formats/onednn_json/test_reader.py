@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from onednn_forms import ZEROS, as_bytes, attention, deconvolution, graph, op, tensor, windows
+from onednn_forms import as_bytes, attention, deconvolution, graph, op, tensor, windows
 
 import deconv_ir
 from deconv_ir.errors import DeconvError, IRError
@@ -276,17 +276,29 @@ def test_scales_must_match_the_axis() -> None:
     assert "scales must have 3 elements (per_channel on axis 1 of [2,3]), found 2" in str(error)
 
 
-def test_both_names_of_the_layout_of_weights_are_read() -> None:
-    """Files say weights_format, the document filter_format."""
-    for name in ("weights_format", "filter_format"):
-        one = op(
-            0,
-            "ConvTranspose",
-            [tensor(0, [1, 2, 5]), tensor(1, [3, 4, 2])],
-            [tensor(2, [1, 4, 7])],
-            **windows([1], [0], [0], output_padding=ZEROS, **{name: "XOI"}),
-        )
-        assert deconv_ir.load(as_bytes(one)).infer_shapes() == {"2": (1, 4, 7)}
+@pytest.mark.parametrize("name", ["weights_format", "filter_format"])
+@pytest.mark.parametrize(
+    ("kind", "written", "inputs", "wanted"),
+    [
+        ("ConvTranspose", "XOI", [[1, 2, 5], [3, 4, 2]], (1, 4, 7)),
+        ("ConvTransposeBackwardData", "XOI", [[1, 4, 7], [3, 4, 2]], (1, 2, 5)),
+        ("Convolution", "OIX", [[1, 4, 7], [2, 4, 3]], (1, 2, 5)),
+        ("ConvolutionBackwardData", "OIX", [[1, 2, 5], [2, 4, 3]], (1, 4, 7)),
+        ("ConvolutionBackwardWeights", "OIX", [[1, 4, 7], [1, 2, 5]], (2, 4, 3)),
+    ],
+)
+def test_both_names_of_the_layout_of_weights_are_read(
+    kind: str, written: str, inputs: Any, wanted: Any, name: str
+) -> None:
+    """Files say weights_format; early files, and the document of ConvTranspose, filter_format."""
+    tensors = [tensor(i, shape) for i, shape in enumerate(inputs)]
+    one = op(0, kind, tensors, [tensor(2, wanted)], **windows([1], [0], [0], **{name: written}))
+    data = as_bytes(one)
+    assert deconv_ir.load(data).infer_shapes() == {"2": wanted}
+    assert not check_bytes(data, "g.json", choose()).findings
+    one["attrs"][name]["value"] = "IXO"
+    (finding,) = check_bytes(as_bytes(one), "g.json", choose()).findings
+    assert "IXO" in as_bytes(one).decode().splitlines()[(finding.line or 0) - 1]
 
 
 def test_a_byte_order_mark_and_escapes_are_read() -> None:
