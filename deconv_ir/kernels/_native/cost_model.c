@@ -64,8 +64,7 @@ static double row_cycles(const struct machine *machine, const struct kernels *ke
 #define WAITING_SHARE 0.75
 #define DISTURBED_TILES 0.06
 
-/* Cycles until all of some tiles of equal cycles are done. */
-static double scheduled_cycles(double tile, int64_t jobs, int64_t threads) {
+double scheduled_cycles(double tile, int64_t jobs, int64_t threads) {
     threads = most(threads, 1);
     const double rounds = (double)divide_up(jobs, threads);
     const double even = (double)most(jobs, 1) / (double)threads;
@@ -220,6 +219,16 @@ double direct_cycles(const struct kernel *k, const struct run *run, const struct
         tile *= whole / tiled;
     }
     return scheduled_cycles(tile, t->jobs, t->threads);
+}
+
+double point_cycles(const struct kernel *k, const struct plan *plan) {
+    double taps = 1;
+    for (int a = 0; a < AXES; a++) taps *= (double)k->layer.kernel[a];
+    const double values = taps * k->packing.rows * (double)k->layer.channels_in;
+    const double all = (double)(k->layer.groups * k->packing.group_size * k->kernels->size);
+    return CALL_CYCLES + values / k->kernels->lanes +
+           values * k->kernels->size / weight_bytes_per_cycle(&k->layer.machine, all) +
+           taps * k->packing.rows * PANEL_RESULT;
 }
 
 int64_t depthwise_groups(const struct kernel *k, const struct run *run, const struct plan *plan,

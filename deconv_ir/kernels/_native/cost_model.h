@@ -23,6 +23,11 @@ int depthwise_by_rows(const struct kernel *k, const struct tiling *tiling, int64
 int64_t depthwise_groups(const struct kernel *k, const struct run *run, const struct plan *plan,
                          const struct tiling *tiling, int64_t tiles);
 
+/* Cycles of a block of rows of one image whose data are one position. */
+double point_cycles(const struct kernel *k, const struct plan *plan);
+/* Cycles until all of some tiles of equal cycles are done. */
+double scheduled_cycles(double tile, int64_t jobs, int64_t threads);
+
 /* Keeps the best tiling of all calls in its context, and returns the cycles of the best for so
  * many threads that together have so much scratch; negative where there is none. */
 typedef double (*tiling_search)(void *context, int64_t threads, int64_t scratch_bytes);

@@ -83,6 +83,10 @@ struct kernels {
     void (*sum_position)(int rows, int64_t depth, const int32_t *offsets, const void *data,
                          const void *weights, void *sums, int64_t row_stride, int begins,
                          const void *bias, const struct epilogue *finish);
+    /* Sum `depth` channels of one position, whose weights are `step` elements apart, for rows of
+     * some taps, [tap][row].  A vector too much may be read and written. */
+    void (*sum_taps)(int rows, int64_t taps, int64_t depth, const void *data, const void *weights,
+                     int64_t step, const void *bias, const struct epilogue *finish, void *sums);
     /* Sum a channel of a depthwise layer, of one weight a tap.  A row shorter than a vector is
      * summed, and stored, as far as one reaches. */
     void (*sum_channel)(const struct channel_rows *rows, const void *data, const void *weights,
@@ -285,6 +289,7 @@ struct tiling {
     int64_t threads;    /* that take part */
     int64_t channels;   /* input channels at a time */
     int64_t blocks;     /* blocks of rows of a job */
+    int point;          /* the data are one position, and each tap leads to a result of its own */
     int depthwise;      /* channel by channel, `groups` of them to a job; else one group */
     int64_t vectors;    /* channels of a depthwise layer that are summed in vectors, or 1 */
     int64_t groups;

@@ -85,6 +85,13 @@ void sum_blocks(const struct context *c, const struct tile *tile, const struct g
 /* Sum and write the blocks of rows of a sub-convolution from `b` on that are summed together. */
 void run_flat(const struct context *c, const struct tile *tile, const struct go *go, int64_t qz,
               int64_t qy, int64_t b);
+/* Plan a run whose data are one position, in place of a search for tiles; returns whether it is one
+ * for which that pays. */
+int plan_point(const struct kernel *k, const struct run *run, struct plan *plan);
+/* Whether its taps lead to all results of a plane. */
+int point_reaches_all(const struct plan *plan);
+/* A job of such a run. */
+void run_point(void *context, int64_t job, void *scratch);
 /* The channels of a job of a depthwise layer. */
 void run_depthwise(const struct context *c, struct tile *tile);
 

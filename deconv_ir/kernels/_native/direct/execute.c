@@ -239,6 +239,13 @@ int execute(const struct kernel *k, const struct run *run, const struct plan *pl
     atomic_int failed = 0;
     struct context context = {k,    &k->layer, k->kernels, &k->packing, run,
                               plan, data,      out,        &failed,     is_streamed(k, run)};
+    if (plan->tiling.point) {
+        const int64_t none[AXES] = {0, 0, 0};
+        const int failed_fill = point_reaches_all(plan) ? 0 : fill_outside(k, run, out, none, none);
+        return failed_fill ? failed_fill
+                           : parallel_run(run_point, &context, plan->tiling.jobs,
+                                          plan->tiling.threads, plan->tiling.bytes);
+    }
     int64_t low[AXES], high[AXES];
     for (int a = 0; a < AXES; a++) {
         const struct axis *axis = &plan->axes[a];

@@ -188,6 +188,45 @@ static void NAME(sum_position)(int rows, int64_t depth, const int32_t *offsets, 
     for (int r = 0; r < rows; r++) sums[r * row_stride] = row[r];
 }
 
+/* `vectors` of weights side by side, each summed over all channels. */
+INLINE void NAME(taps_block)(const int vectors, int64_t depth, const ELEMENT *restrict data,
+                             const ELEMENT *restrict weights, int64_t step,
+                             ELEMENT *restrict sums) {
+    VEC sum[MAX_ROWS];
+#pragma GCC unroll 8
+    for (int v = 0; v < vectors; v++) sum[v] = (VEC){0};
+    for (int64_t k = 0; k < depth; k++, weights += step) {
+        const VEC one = data[k] - (VEC){0};
+#pragma GCC unroll 8
+        for (int v = 0; v < vectors; v++) {
+            __builtin_prefetch((const char *)(weights + v * LANES) + WEIGHTS_AHEAD);
+            sum[v] += LOAD(weights + v * LANES) * one;
+        }
+    }
+#pragma GCC unroll 8
+    for (int v = 0; v < vectors; v++) STORE(sums + v * LANES, sum[v]);
+}
+
+static void NAME(sum_taps)(int rows, int64_t taps, int64_t depth, const void *data,
+                           const void *weights_, int64_t step, const void *bias_,
+                           const struct epilogue *finish, void *sums_) {
+    const ELEMENT *weights = weights_, *bias = bias_;
+    ELEMENT *sums = sums_;
+    const int64_t count = taps * rows;
+    for (int64_t i = 0; i < count;) {
+        const int64_t left = (count - i + LANES - 1) / LANES;
+        const int vectors = left >= 8 ? 8 : left >= 4 ? 4 : left >= 2 ? 2 : 1;
+        if (vectors == 8) NAME(taps_block)(8, depth, data, weights + i, step, sums + i);
+        else if (vectors == 4) NAME(taps_block)(4, depth, data, weights + i, step, sums + i);
+        else if (vectors == 2) NAME(taps_block)(2, depth, data, weights + i, step, sums + i);
+        else NAME(taps_block)(1, depth, data, weights + i, step, sums + i);
+        i += vectors * LANES;
+    }
+    for (int64_t tap = 0; tap < taps; tap++)
+        for (int r = 0; r < rows; r++) sums[tap * rows + r] += bias ? bias[r] : 0;
+    NAME(activate)(finish, sums, count);
+}
+
 /* ------------------------------------------------------- interleaving -- */
 
 /* LANES positions of `lines` lines, 4 or 2, that lie side by side among `stride`. */
@@ -386,6 +425,7 @@ static const struct kernels NAME(kernels) = {
     .columns = COLUMNS,
     SHAPES
     .sum_position = NAME(sum_position),
+    .sum_taps = NAME(sum_taps),
     .sum_channel = NAME(sum_channel),
     .copy_lines = NAME(copy_lines),
     .split_lines = NAME(split_lines),

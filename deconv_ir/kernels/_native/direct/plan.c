@@ -5,6 +5,7 @@
  */
 #include "cost_model.h"
 #include "direct/channel_vectors.h"
+#include "direct/direct.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -297,6 +298,7 @@ static void smallest_tile(const struct kernel *k, const struct run *run, const s
 }
 
 static void choose_tiling(const struct kernel *k, const struct run *run, struct plan *plan) {
+    if (plan_point(k, run, plan)) return;
     struct search s = {.k = k, .run = run, .plan = plan, .best = {.cycles = -1}};
     struct tiling *best = &plan->tiling;
     const double cycles = search_threads(run, search_tilings, &s);

@@ -1,0 +1,157 @@
+/* Transposed and other convolutions of one position of data, such as the first layer of many
+ * generators: each tap leads to one result at most, so that nothing but zeros would be summed beside
+ * it.
+ *
+ *   for each image and sub-convolution, and each block of rows of a job:
+ *     sum the input channels of all taps side by side, as the weights lie, then bias and activation
+ *     bring each tap's rows to its position
+ *
+ * The same sums as those of tiles, bit by bit.
+ */
+#include "cost_model.h"
+#include "direct/direct.h"
+
+#include <string.h>
+
+#define JOB_CYCLES 5000.0
+
+/* The position of the output that a tap of an axis leads to, or -1. */
+static int64_t landing(const struct axis *a, int64_t q, int64_t tap) {
+    const struct tap_place *place = &a->places[a->pattern_first[a->pattern_of[q]] + tap];
+    const int64_t at = q - place->offset * a->out_stride;
+    return place->residue + a->residue == 0 && at >= q && at < a->output ? at : -1;
+}
+
+static int64_t taps_along(const struct axis *a, int64_t q) {
+    const int64_t list = a->pattern_of[q];
+    return a->pattern_first[list + 1] - a->pattern_first[list];
+}
+
+int point_reaches_all(const struct plan *plan) {
+    for (int i = 0; i < AXES; i++) {
+        const struct axis *a = &plan->axes[i];
+        int64_t reached = 0;
+        for (int64_t q = 0; q < subs_along(a); q++)
+            for (int64_t tap = 0; tap < taps_along(a, q); tap++) reached += landing(a, q, tap) >= 0;
+        if (reached != a->output) return 0;
+    }
+    return 1;
+}
+
+/* The positions in a plane of results that the taps of a sub-convolution lead to, or -1. */
+static void find_places(const struct context *c, const struct sub *sub, int64_t *places) {
+    const struct axis *a = c->plan->axes;
+    for (int64_t z = 0; z < taps_along(&a[0], sub->q[0]); z++)
+        for (int64_t y = 0; y < taps_along(&a[1], sub->q[1]); y++)
+            for (int64_t x = 0; x < taps_along(&a[2], sub->q[2]); x++) {
+                const int64_t to[AXES] = {landing(&a[0], sub->q[0], z),
+                                          landing(&a[1], sub->q[1], y),
+                                          landing(&a[2], sub->q[2], x)};
+                *places++ = to[0] < 0 || to[1] < 0 || to[2] < 0
+                                ? -1
+                                : (to[0] * a[1].output + to[1]) * a[2].output + to[2];
+            }
+}
+
+/* The rows of some taps, [tap][row], to the planes of a block's channels. */
+static inline __attribute__((always_inline)) void
+scatter(const size_t size, const char *values, int rows, const int64_t *places, int64_t taps,
+        int64_t plane, char *out) {
+    for (int64_t tap = 0; tap < taps; tap++)
+        for (int row = 0; row < rows && places[tap] >= 0; row++)
+            memcpy(out + (size_t)(row * plane + places[tap]) * size,
+                   values + (size_t)(tap * rows + row) * size, size);
+}
+
+static void write_taps(const struct context *c, const struct tile *tile, int rows,
+                       const int64_t *places, int64_t taps, char *out) {
+    const enum element element = (enum element)c->layer->element;
+    const int64_t plane = c->run->output[0] * c->run->output[1] * c->run->output[2];
+    const int size = element_size(element);
+    const char *values = tile->sums;
+    if (size != c->kernels->size) {
+        c->kernels->store(element, tile->sums, taps * rows, tile->row);
+        values = tile->row;
+    }
+    switch (size) {
+    case 1: scatter(1, values, rows, places, taps, plane, out); break;
+    case 2: scatter(2, values, rows, places, taps, plane, out); break;
+    case 4: scatter(4, values, rows, places, taps, plane, out); break;
+    default: scatter(8, values, rows, places, taps, plane, out);
+    }
+}
+
+/* Sum the taps from the first to the last that lead anywhere. */
+static void sum_sub(const struct context *c, const struct tile *tile, const struct sub *sub,
+                    const int64_t *places) {
+    const int64_t size = c->kernels->size;
+    const struct packing *p = c->packing;
+    int64_t first = 0, last = sub->taps;
+    while (first < last && places[first] < 0) first++;
+    while (last > first && places[last - 1] < 0) last--;
+    if (first == last) return;
+    for (int64_t b = tile->first_block; b < tile->first_block + tile->blocks; b++) {
+        const int rows = packing_rows(p, b);
+        const int64_t channel = packing_channel(p, b);
+        const char *weights =
+            (const char *)c->k->packed +
+            (sub->packed + sub->taps * c->layer->channels_in * channel + first * rows) * size;
+        const char *bias = c->k->bias;
+        if (bias) bias += (tile->group * c->layer->channels_out + channel) * size;
+        c->kernels->sum_taps(rows, last - first, c->layer->channels_in, tile->data, weights,
+                             sub->taps * rows, bias, &c->k->epilogue, tile->sums);
+        write_taps(c, tile, rows, places + first, last - first,
+                   out_row(c, tile, 0, channel, 0, 0));
+    }
+}
+
+void run_point(void *context, int64_t job, void *scratch) {
+    const struct context *c = context;
+    const struct tiling *t = &c->plan->tiling;
+    const struct axis *a = c->plan->axes;
+    const enum element element = (enum element)c->layer->element;
+    const int64_t channels = c->layer->channels_in;
+    struct tile tile = {.group = job / t->row_groups, .images = 1,
+                        .first_block = job % t->row_groups * t->blocks, .data = scratch};
+    tile.blocks = least(t->blocks, c->packing->blocks - tile.first_block);
+    tile.sums = tile.data + t->data_bytes;
+    tile.row = tile.sums + t->sums_bytes;
+    int64_t *const places = (int64_t *)(tile.row + t->row_bytes);
+    for (; tile.first_image < c->run->batch; tile.first_image++) {
+        const char *from = c->data + (tile.first_image * c->run->image_step +
+                                      tile.group * channels * c->run->channel_step) *
+                                         element_size(element);
+        c->kernels->load(element, from, c->run->channel_step, channels, tile.data);
+        for (int64_t qz = 0; qz < subs_along(&a[0]); qz++)
+            for (int64_t qy = 0; qy < subs_along(&a[1]); qy++)
+                for (int64_t qx = 0; qx < subs_along(&a[2]); qx++) {
+                    const struct sub sub = sub_of(c, tile.group, qz, qy, qx);
+                    find_places(c, &sub, places);
+                    sum_sub(c, &tile, &sub, places);
+                }
+    }
+}
+
+int plan_point(const struct kernel *k, const struct run *run, struct plan *plan) {
+    const struct layer *layer = &k->layer;
+    const int64_t lanes = k->kernels->lanes, size = k->kernels->size, depth = plan->depth;
+    if (run->data[0] * run->data[1] * run->data[2] != 1 || depth < 2 || layer->folded > 1 ||
+        run->batch < 1 || layer->channels_in < 1 || layer->channels_out < 2)
+        return 0;
+    struct tiling t = {.point = 1, .images = 1, .box = {1, 1, 1}, .vectors = 1, .groups = 1,
+                       .channels = layer->channels_in, .image_groups = 1};
+    t.data_bytes = round_up(t.channels * size, LINE);
+    t.sums_bytes = t.row_bytes = round_up((depth * k->packing.rows + lanes) * size, LINE);
+    t.panel_bytes = round_up(depth * (int64_t)sizeof(int64_t), LINE);
+    t.bytes = t.data_bytes + t.sums_bytes + t.row_bytes + t.panel_bytes;
+    if (t.bytes > least(run->scratch_bytes, run->thread_bytes)) return 0;
+    const double block = (double)run->batch * point_cycles(k, plan);
+    const int64_t blocks = most(k->packing.blocks, 1);
+    t.blocks = most(1, least(blocks, (int64_t)(JOB_CYCLES / block)));
+    t.row_groups = divide_up(blocks, t.blocks);
+    t.jobs = t.row_groups * layer->groups;
+    t.threads = most(1, least(run->threads, run->scratch_bytes / t.bytes));
+    t.cycles = scheduled_cycles(block * (double)t.blocks, t.jobs, t.threads);
+    plan->tiling = t;
+    return 1;
+}
