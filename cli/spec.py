@@ -46,7 +46,7 @@ def document_options(command: Callable[..., int]) -> Callable[..., int]:
 @click.group("deconv-spec", epilog=EPILOG, context_settings=CONTEXT)
 @version_option("deconv-spec")
 def command() -> None:
-    """Check, fix, generate and verify the XML examples of operation specifications."""
+    """Check, fix, generate and verify the examples of operation specifications."""
 
 
 @command.command(context_settings=CONTEXT)

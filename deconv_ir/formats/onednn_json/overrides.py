@@ -194,6 +194,7 @@ class Changes:
             for number in ids:
                 if number not in there:
                     known = ", ".join(map(str, sorted(there)[:16])) or "none"
+                    known += ", ..." if len(there) > 16 else ""
                     raise InputError(
                         f"{option}: the graph has no {what} {number} (there are {known})"
                     )
