@@ -196,7 +196,7 @@ def _blocker(
     unit = {wanted: (*whole[:axis], (at, at + 1), *whole[axis + 1 :])}
     # A layer that can compute its whole output only may be asked for it by one that reduces it.
     regions, near = (required_regions(walk, unit, local=local) for local in (False, True))
-    blocked = _cut(regions, everything[0]) | _cut(near, everything[1])
+    blocked = _cut(walk, regions, everything[0]) | _cut(walk, near, everything[1])
     for index in sorted(blocked, key=walk.order.index):
         return Blocker(index, blocked[index])
     # A layer that reduces a whole axis may need all of an input of which the rest of the
@@ -213,14 +213,17 @@ def _blocker(
     return None
 
 
-def _cut(regions: Regions, everything: Regions) -> dict[int, tuple[int, ...]]:
-    """Return the layers of a tile that are blocked, but for those of which any tile needs a part.
+def _cut(walk: Walk, regions: Regions, everything: Regions) -> dict[int, tuple[int, ...]]:
+    """Return the layers of a tile that are blocked and so compute as much as for everything.
 
-    A slice behind a layer takes the same part of it for each tile.
+    A slice behind a layer takes the same part of it for each tile.  A layer that computes all
+    channels of some positions, where only some are needed, computes less than everything.
     """
     found = {}
     for index, needed in regions.blocked.items():
         axes = regions.tiles[index].blocked
+        if any(regions.boxes.get(s) != everything.boxes.get(s) for s in walk.made(index)):
+            continue
         if _along(needed, axes) != _along(everything.blocked.get(index, ()), axes):
             found[index] = axes
     return found

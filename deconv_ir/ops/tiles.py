@@ -10,6 +10,7 @@ from deconv_ir.ir.boxes import (
     Boxes,
     LayerTile,
     Span,
+    box_shape,
     hull,
     inside,
     nearest_element,
@@ -121,29 +122,28 @@ class Wrapped(Operation):
 
 
 class Cropped(Operation):
-    """An operation, and the box of its output that is kept."""
+    """An operation on its input with zeros around it, and the box of its output that is kept."""
 
     checks_values = False
 
     inner: Operation = field()
+    pads: tuple[tuple[int, int], ...] = field()
     box: tuple[Span, ...] = field()
 
-    def bind(self, inputs: Infos, outputs: Infos, context: Context) -> Call:
-        index = tuple(slice(*span) for span in self.box)
-
-        def call(arrays: Arrays, out: Array | None) -> Arrays:
-            return (self.inner.execute(arrays, context)[0][index],)
-
-        return call
-
     def execute(self, inputs: Arrays, context: Context) -> Arrays:
-        return (self.inner.execute(inputs, context)[0][tuple(slice(*s) for s in self.box)],)
+        import numpy as np
+
+        data = np.pad(inputs[0], self.pads) if any(map(any, self.pads)) else inputs[0]
+        (found,) = self.inner.execute((data,), context)
+        return (found[tuple(slice(*span) for span in self.box)],)
 
     def scratch(self, inputs: Infos, outputs: Infos, context: Context) -> int:
         """Count about what is computed beyond the box."""
         element_type = outputs[0].element_type
         width = 8 if element_type is None else element_type.numpy().itemsize
-        return 2 * element_count(static(inputs[0].shape)) * int(width)
+        shape = static(inputs[0].shape)
+        padded = [extent + sum(pads) for extent, pads in zip(shape, self.pads, strict=True)]
+        return 2 * element_count(padded) * int(width)
 
 
 def broadcast_box(box: Box, shape: Sequence[int]) -> Box:
@@ -259,22 +259,39 @@ def reshape_tile(boxes: Boxes, inputs: Infos, outputs: Infos) -> LayerTile:
     spans, computed = list(whole_box(data)), list(whole_box(output))
     flat, kept = [], []
     for sources, axes in axis_runs(data, output):
-        inner = element_count([data[axis] for axis in sources[1:]])
         first, stop = 0, element_count([output[axis] for axis in axes])
         if sources and axes:
             # Of the output, the first axis of a run may be a part; that is a range of elements.
             step = element_count([output[axis] for axis in axes[1:]])
             computed[axes[0]] = box[axes[0]]
             first, stop = (step * index for index in box[axes[0]])
-            spans[sources[0]] = (first // inner, -(-stop // inner)) if inner else (0, 0)
-        low, high = spans[sources[0]] if sources else (0, 1)
-        flat.append((high - low) * inner)
-        kept.append((first - low * inner, stop - low * inner))
+        extents = [data[axis] for axis in sources]
+        needed, before = _around(first, stop, extents)
+        for axis, span in zip(sources, needed, strict=True):
+            spans[axis] = span
+        flat.append(element_count(box_shape(needed)))
+        kept.append((first - before, stop - before))
     blocked = tuple(a for a, span in enumerate(box) if span != computed[a])
     operation = Regrouped(
         flat=tuple(flat), spans=tuple(kept), shape=tuple(stop - start for start, stop in computed)
     )
     return LayerTile((tuple(spans), *(None,) * (len(inputs) - 1)), operation, blocked)
+
+
+def _around(first: int, stop: int, extents: Sequence[int]) -> tuple[Box, int]:
+    """Return the smallest box around a range of elements, and how many are before its first."""
+    spans = list(whole_box(extents))
+    before = 0
+    for axis, extent in enumerate(extents):
+        inner = element_count(extents[axis + 1 :])
+        if not inner or not extent:
+            break
+        low, high = (first - before) // inner, -(-(stop - before) // inner)
+        spans[axis] = low, high
+        before += low * inner
+        if high - low != 1:  # it has the end of a row and the beginning of the next
+            break
+    return tuple(spans), before
 
 
 def wrapped_tile(box: Box, inputs: Infos, shifts: Sequence[int]) -> LayerTile:

@@ -21,7 +21,9 @@ CASES = [
 ]
 
 
-def one_layer(kind: str, version: str, example: Example) -> tuple[Model, dict[str, np.ndarray]]:
+def one_layer(
+    kind: str, version: str, example: Example, **options: str
+) -> tuple[Model, dict[str, np.ndarray]]:
     """Make a model of one layer; inputs with elements that matter are constants."""
     ir = IR()
     arrays = {}
@@ -48,7 +50,8 @@ def one_layer(kind: str, version: str, example: Example) -> tuple[Model, dict[st
     for port in range(len(example.outputs)):
         ir.result((layer, first + port))
     text, weights = ir.xml(), bytes(ir.weights)
-    return deconv_ir.load(text.encode(), weights, accuracy="direct", warn=False), arrays
+    options = {"accuracy": "direct"} | options
+    return deconv_ir.load(text.encode(), weights, warn=False, **options), arrays
 
 
 @pytest.mark.parametrize(("kind", "version", "text"), CASES, ids=lambda value: str(value)[:60])

@@ -62,6 +62,23 @@ def test_a_slice_of_channels_behind_a_layer_of_all(layer: Callable[[IR, Out], Ou
         model.tiled().require_tileable((2, 1, 7, 6))
 
 
+@pytest.mark.parametrize("layer", [convolution, softmax])
+@pytest.mark.parametrize("rest", ["DepthToSpace", "Reshape"])
+def test_all_channels_of_a_few_positions(layer: Callable[[IR, Out], Out], rest: str) -> None:
+    """A layer may compute more channels than a tile needs, where it computes fewer positions."""
+    ir = IR()
+    found = layer(ir, ir.parameter("x", "2,4,6,3"))
+    if rest == "Reshape":
+        found = ir.layer("Transpose", [found, integers(ir, 0, 2, 3, 1)])
+        ir.result(ir.layer(rest, [found, integers(ir, 2, -1)], {"special_zero": "false"}))
+    else:
+        ir.result(ir.layer(rest, [found], {"block_size": "2", "mode": "depth_first"}))
+    model, data = load(ir), normal(2, 4, 6, 3)
+    expected = whole(model, {"x": data})
+    for tile in ((1, 1), (2, 5)):
+        assert is_exact(in_tiles(model, {"x": data}, tile), expected), tile
+
+
 # Recurrent layers
 
 GATES = {"RNN": 1, "GRU": 3, "LSTM": 4}

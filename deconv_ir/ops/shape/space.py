@@ -7,7 +7,7 @@ import enum
 import math
 
 from deconv_ir.errors import ShapeError
-from deconv_ir.ir.boxes import Boxes, LayerTile, partial_axes, sole
+from deconv_ir.ir.boxes import Box, Boxes, LayerTile, Span, partial_axes, sole
 from deconv_ir.ir.geometry import Dim, bounds, interval
 from deconv_ir.ir.operation import Arrays, Context, Infos, Operation, Sharing, TensorInfo
 from deconv_ir.ir.shapes import format_shape, static
@@ -105,16 +105,34 @@ class DepthToSpace(_Blocks):
     def tile(self, boxes: Boxes, inputs: Infos, outputs: Infos, context: Context) -> LayerTile:
         box, shape, size = sole(boxes), static(inputs[0].shape), self.block_size
         spans = [(start // size, -(-stop // size)) for start, stop in box[2:]]
-        made = [(size * first, size * last) for first, last in spans]
         kept = tuple(
-            (start - first, stop - first)
-            for (start, stop), (first, _) in zip(box[2:], made, strict=True)
+            (start - size * low, stop - size * low)
+            for (start, stop), (low, _) in zip(box[2:], spans, strict=True)
         )
-        blocked = (1,) if 1 in partial_axes(box, static(outputs[0].shape)) else ()
-        batch, depth = box[0][1] - box[0][0], static(outputs[0].shape)[1]
-        whole = tuple(made) == tuple(box[2:])
-        operation = self if whole else Cropped(inner=self, box=((0, batch), (0, depth), *kept))
-        return LayerTile(((box[0], (0, shape[1]), *spans),), operation, blocked)
+        made = static(outputs[0].shape)
+        first, last = self._channels(kept, made[1])
+        operation: Operation = self
+        if any(
+            span != (size * low, size * high)
+            for span, (low, high) in zip(box[2:], spans, strict=True)
+        ):
+            pads = ((0, 0), (first, shape[1] - last), *((0, 0),) * len(spans))
+            rest = (0, box[0][1] - box[0][0]), (0, made[1])
+            operation = Cropped(inner=self, pads=pads, box=(*rest, *kept))
+        blocked = (1,) if 1 in partial_axes(box, made) else ()
+        return LayerTile(((box[0], (first, last), *spans),), operation, blocked)
+
+    def _channels(self, kept: Box, depth: int) -> Span:
+        """Return the channels that have the elements of a box, which begins in the first block."""
+        size = self.block_size
+        least = most = 0
+        for start, stop in kept:
+            part = stop <= size  # of one block
+            least = least * size + (start if part else 0)
+            most = most * size + (stop if part else size) - 1
+        if self.mode is BlockMode.BLOCKS_FIRST:
+            return least * depth, (most + 1) * depth
+        return least, (depth - 1) * size ** len(kept) + most + 1
 
     def execute(self, inputs: Arrays, context: Context) -> Arrays:
         data, b = inputs[0], self.block_size
