@@ -5,6 +5,7 @@
  * machines on which they were checked.  What differs between processors is in struct machine.
  */
 #include "cost_model.h"
+#include "direct/direct.h"
 
 #include <math.h>
 
@@ -100,6 +101,7 @@ int64_t next_part(int64_t whole, int64_t part, int64_t fine) {
 #define PANEL_ELEMENT 0.3
 #define PANEL_RESULT_ROW 12.0     /* of a row of results, for each sub-convolution */
 #define PANEL_RESULT 1.8
+#define TAKEN_WEIGHT 0.3          /* of a weight of a tile that leaves out others */
 #define RESULT_ROW 30.0           /* of a row that is interleaved */
 #define RESULT 0.5                /* of an element of two interleaved sub-convolutions */
 #define SCATTERED_RESULT 1.2      /* of more than two */
@@ -165,7 +167,8 @@ double direct_cycles(const struct kernel *k, const struct run *run, const struct
         taps[i] = (double)k->layer.kernel[i] / (double)(k->layer.forward ? 1 : k->layer.strides[i]);
     }
     const double all_subs = subs[0] * subs[1] * subs[2];
-    const double depth = taps[0] * taps[1] * taps[2] * (double)k->layer.channels_in;
+    const double share = taken_share(plan, t);
+    const double depth = share * taps[0] * taps[1] * taps[2] * (double)k->layer.channels_in;
     const int64_t planes = t->images * t->box[0];
     const double goes = (double)divide_up(most(k->layer.channels_in, 1), t->channels);
     const double blocks = (double)t->blocks * k->packing.rows;
@@ -179,6 +182,7 @@ double direct_cycles(const struct kernel *k, const struct run *run, const struct
     sums += blocks * depth * all_subs * k->kernels->size /
             weight_bytes_per_cycle(machine, (double)k->layer.groups *
                                                 (double)k->packing.group_size * k->kernels->size);
+    if (share < 1) sums += blocks * depth * TAKEN_WEIGHT;
     /* Rows without zeros between them are copied together. */
     const double rows = (double)(t->images * t->extent[0] * t->extent[1]) *
                         (double)plan->residues * (double)k->layer.channels_in;

@@ -298,7 +298,8 @@ struct tiling {
     int64_t extent[AXES], pitch, plane, image_stride, residue_stride, channel_stride;
     int64_t line;       /* positions of one image and one v[0], rounded up */
     int64_t panel;      /* positions of a compact panel, rounded up */
-    int64_t data_bytes, panel_bytes, sums_bytes, row_bytes, bytes; /* scratch of a worker */
+    /* scratch of a worker: the last two where some tiles leave out taps */
+    int64_t data_bytes, panel_bytes, sums_bytes, row_bytes, weights_bytes, offsets_bytes, bytes;
     int64_t jobs, grid[AXES], image_groups, row_groups;
     double cycles;      /* what the model expects of a run */
 };
@@ -307,6 +308,7 @@ struct plan {
     struct axis axes[AXES];
     int64_t residues; /* residues of all axes */
     int64_t depth;     /* most taps of a sub-convolution */
+    int leaves_out;    /* whether tiles leave out taps of which they see nothing but zeros */
     int32_t **offsets; /* [patterns of all axes]: one offset a channel and tap */
     int32_t *panel_offsets; /* the same in a compact panel, which is plain */
     struct tiling tiling;

@@ -167,7 +167,7 @@ void run_channel_vectors(const struct context *c, struct tile *tile) {
                    (size_t)g.channels * sizeof *g.bias);
         for (int64_t qz = 0; qz < subs_along(&a[0]); qz++)
             for (int64_t qy = 0; qy < subs_along(&a[1]); qy++) {
-                const struct sub sub = sub_of(c, tile->group, qz, qy, 0);
+                const struct sub sub = sub_of(c, tile, qz, qy, 0);
                 gather_weights(c, &g, &sub);
                 for (int64_t z = 0; z < positions_along(tile, &a[0], 0, qz); z++)
                     sum_plane(c, tile, &g, &sub, z);

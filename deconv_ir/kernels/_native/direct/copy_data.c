@@ -52,18 +52,21 @@ static int copy_volume(const struct context *c, const struct tile *tile, const c
     const int joined = plain && count == pitch && row_step == pitch;
     /* The rows that have data; none when there is no position in a row. */
     const int64_t first = x.count ? y.before : rows, last = x.count ? y.before + y.count : rows;
+    /* No tap that is taken sees those before and after. */
+    const int64_t skipped = least(tile->low[1] - axes[1].low, least(first, rows));
+    const int64_t end = rows - (axes[1].high - tile->high[1]);
     int not_finite = 0;
     for (int64_t i = 0; i < planes; i++) {
-        char *row = to + i * t->plane * size;
+        char *row = to + (i * t->plane + skipped * t->pitch) * size;
         clear_row(row, x.before * size);
         row += x.before * size;
         const int64_t iz = i - z.before;
         if (iz < 0 || iz >= z.count) {
-            clear_row(row, rows * pitch);
+            clear_row(row, (end - skipped) * pitch);
             continue;
         }
-        clear_row(row, least(first, rows) * pitch);
-        row += first * pitch;
+        clear_row(row, (least(first, end) - skipped) * pitch);
+        row += (first - skipped) * pitch;
         const char *at =
             from + (((z.begin + iz) * axes[0].in_stride + residue[0]) * step[0] +
                     (y.begin * axes[1].in_stride + residue[1]) * step[1] +
@@ -84,7 +87,7 @@ static int copy_volume(const struct context *c, const struct tile *tile, const c
         }
         const int64_t filled = held * pitch;
         if (c->layer->guarded) not_finite |= !all_finite(row - filled, filled / size, (int)size);
-        clear_row(row, (rows - last) * pitch);
+        clear_row(row, (end - last) * pitch);
     }
     return not_finite;
 }

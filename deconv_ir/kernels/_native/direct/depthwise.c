@@ -18,7 +18,7 @@ static void sum_plain(const struct context *c, const struct tile *tile, int64_t 
     const struct tiling *t = &c->plan->tiling;
     const struct axis *a = c->plan->axes;
     const struct kernels *kernels = c->kernels;
-    const struct sub sub = sub_of(c, tile->group, qz, qy, 0);
+    const struct sub sub = sub_of(c, tile, qz, qy, 0);
     const int64_t size = kernels->size, count = tile->box[2];
     const int64_t zs = positions_along(tile, &a[0], 0, qz);
     const int64_t ys = positions_along(tile, &a[1], 1, qy), all = (ys - 1) * t->pitch + count;

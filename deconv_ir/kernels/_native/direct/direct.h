@@ -19,18 +19,29 @@ struct context {
     int streamed;       /* whether results go past the caches */
 };
 
+/* The taps that a tile takes of each channel: `runs` runs of `run` neighbours, `step` taps apart,
+ * from `first` on. */
+struct taken {
+    int64_t taps, first, runs, run, step;
+};
+
 /* The tile that a job computes. */
 struct tile {
     int64_t group, first_image, images, first_block, blocks;
     int64_t first[AXES], box[AXES]; /* v */
-    char *data, *panel, *sums, *row; /* scratch */
+    int64_t low[AXES], high[AXES];  /* smallest and largest offset of a tap that is taken */
+    int leaves_out;                 /* whether it takes some taps only: those in `taken` */
+    struct taken taken;
+    char *data, *panel, *sums, *row, *weights; /* scratch */
+    int32_t *offsets;
 };
 
 /* What the sums of one sub-convolution need. */
 struct sub {
     int64_t q[AXES];
     const int32_t *offsets;
-    int64_t taps, row_taps; /* all, and those of the first two axes */
+    int64_t taps, row_taps; /* all that are taken, and those of the first two axes */
+    int64_t packed_taps;    /* all */
     int64_t packed; /* element of the packed filter at which the sub-convolution begins */
 };
 
@@ -77,7 +88,23 @@ static inline struct stretch stretch_of(const struct context *c, const struct ti
 int copy_data(const struct context *c, const struct tile *tile, int64_t first_channel,
               int64_t channels);
 
-struct sub sub_of(const struct context *c, int64_t group, int64_t qz, int64_t qy, int64_t qx);
+struct sub sub_of(const struct context *c, const struct tile *tile, int64_t qz, int64_t qy,
+                  int64_t qx);
+
+/* Bytes of weights that stay in the second-level cache while positions pass. */
+#define SECOND_LEVEL_SHARE ((int64_t)256 << 10)
+
+/* Whether tiles of a plan leave out taps; `plan` has its axes. */
+int plan_leaves_out(const struct kernel *k, const struct plan *plan);
+/* The share of all taps that tiles take. */
+double taken_share(const struct plan *plan, const struct tiling *tiling);
+/* Bytes of the weights that are taken together, and of the offsets of all taps. */
+void taken_sizes(const struct kernel *k, const struct plan *plan, struct tiling *tiling);
+/* Find the taps that a tile takes, and where their data are. */
+void take_taps(const struct context *c, struct tile *tile);
+/* Copy the weights that a tile takes of a block of rows, [channel][tap][row]. */
+void take_weights(const struct context *c, const struct tile *tile, const struct go *go,
+                  const struct sub *sub, int64_t block, char *to);
 /* Sum some blocks of rows of some sub-convolutions. */
 void sum_blocks(const struct context *c, const struct tile *tile, const struct go *all,
                 const struct sweep *sweep);

@@ -23,6 +23,9 @@ static struct tile tile_of(const struct context *c, int64_t job, void *scratch) 
     tile.panel = tile.data + t->data_bytes;
     tile.sums = tile.panel + t->panel_bytes;
     tile.row = tile.sums + t->sums_bytes;
+    tile.weights = tile.row + t->row_bytes;
+    tile.offsets = (int32_t *)(void *)(tile.weights + t->weights_bytes);
+    take_taps(c, &tile);
     return tile;
 }
 
@@ -80,7 +83,7 @@ void run_flat(const struct context *c, const struct tile *tile, const struct go 
     for (int64_t qx = 0; qx < lines; qx += SUBS_TOGETHER) {
         sweep.sub_count = least(SUBS_TOGETHER, lines - qx);
         for (int64_t i = 0; i < sweep.sub_count; i++)
-            subs[i] = sub_of(c, tile->group, qz, qy, qx + i);
+            subs[i] = sub_of(c, tile, qz, qy, qx + i);
         sweep.channel_bytes =
             subs[0].row_taps *
             (c->kernels->columns[c->packing->rows] * c->kernels->lanes * size + LINE);
@@ -134,7 +137,7 @@ static void run_compact(const struct context *c, const struct tile *tile, const 
     const int64_t block_size = c->packing->rows * t->panel;
     const int whole = go->begins && go->ends;
     for (int64_t qx = 0; qx < lines; qx++) {
-        const struct sub sub = sub_of(c, tile->group, qz, qy, qx);
+        const struct sub sub = sub_of(c, tile, qz, qy, qx);
         int64_t box[AXES];
         for (int i = 0; i < AXES; i++) box[i] = positions_along(tile, &a[i], i, sub.q[i]);
         if (box[0] <= 0 || box[1] <= 0 || box[2] <= 0) continue;
@@ -188,6 +191,7 @@ static void run_piece(void *argument, int64_t piece, void *scratch) {
     const int64_t away = (char *)scratch - tile.data;
     tile.panel += away;
     tile.row += away;
+    tile.weights += away;
     if (go->begins && go->ends) tile.sums += away;
     const int64_t groups = block_groups(t, &tile), ys = subs_along(&c->plan->axes[1]);
     const int64_t b = piece % groups * t->together, sub = piece / groups;

@@ -147,7 +147,9 @@ static void size_tile(const struct kernel *k, const struct plan *plan, struct ti
         t->panel_bytes = round_up(channel_vectors_bytes(k, plan, t), LINE);
         t->sums_bytes = round_up((t->box[2] + 2 * lanes) * t->vectors * size, LINE);
     }
-    t->bytes = t->data_bytes + t->panel_bytes + t->sums_bytes + t->row_bytes;
+    taken_sizes(k, plan, t);
+    t->bytes = t->data_bytes + t->panel_bytes + t->sums_bytes + t->row_bytes + t->weights_bytes +
+               t->offsets_bytes;
 }
 
 static void count_jobs(const struct kernel *k, const struct run *run, const struct plan *plan,
@@ -368,6 +370,7 @@ int plan_make(const struct kernel *k, const struct run *run, struct plan *plan) 
                                         plan->axes[a].pattern_first[i]);
         plan->depth *= deepest;
     }
+    plan->leaves_out = plan_leaves_out(k, plan);
     choose_tiling(k, run, plan);
     return make_offsets(plan);
 }

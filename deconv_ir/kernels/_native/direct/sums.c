@@ -12,9 +12,6 @@
 
 /* Bytes of data that stay in the first-level cache while weights pass. */
 #define FIRST_LEVEL_SHARE ((int64_t)16 << 10)
-/* Bytes of weights that stay in the second while positions pass. */
-#define SECOND_LEVEL_SHARE ((int64_t)256 << 10)
-
 /* Sum rows at `positions` positions, with the widest micro-kernels that fit. */
 static void sum_rows(const struct kernels *kernels, int rows, int64_t positions, int64_t depth,
                      const int32_t *offsets, const char *data, const char *weights, char *sums,
@@ -39,11 +36,12 @@ static void sum_rows(const struct kernels *kernels, int rows, int64_t positions,
     }
 }
 
-struct sub sub_of(const struct context *c, int64_t group, int64_t qz, int64_t qy, int64_t qx) {
+struct sub sub_of(const struct context *c, const struct tile *tile, int64_t qz, int64_t qy,
+                  int64_t qx) {
     const struct axis *a = c->plan->axes;
     const struct packing *p = c->packing;
     const int64_t q[AXES] = {qz, qy, qx};
-    struct sub sub = {{qz, qy, qx}, NULL, 1, 1, 0};
+    struct sub sub = {{qz, qy, qx}, NULL, 1, 1, 1, 0};
     int64_t list = 0, packed = 0;
     for (int i = 0; i < AXES; i++) {
         const int64_t pattern = a[i].pattern_of[q[i]];
@@ -54,7 +52,14 @@ struct sub sub_of(const struct context *c, int64_t group, int64_t qz, int64_t qy
         if (i < AXES - 1) sub.row_taps *= taps;
     }
     sub.offsets = c->plan->offsets[list];
-    sub.packed = group * p->group_size + p->sub_start[packed];
+    sub.packed = tile->group * p->group_size + p->sub_start[packed];
+    sub.packed_taps = sub.taps;
+    if (tile->leaves_out) {
+        const int64_t taken = tile->taken.runs * tile->taken.run;
+        sub.row_taps = sub.row_taps * taken / sub.taps;
+        sub.taps = taken;
+        sub.offsets = tile->offsets;
+    }
     return sub;
 }
 
@@ -86,22 +91,24 @@ static void sum_guarded(const struct context *c, const struct sub *sub, int64_t 
     free(kept);
 }
 
-/* Sum one block of rows of one sub-convolution at some positions, over some channels. */
+/* Sum one block of rows of one sub-convolution at some positions, over some channels; `taken` are
+ * its weights where a tile leaves out taps, or NULL. */
 static void sum_block(const struct context *c, const struct tile *tile, const struct go *go,
                       const struct sweep *sweep, int64_t sub_index, int64_t block_index,
-                      int64_t at, int64_t positions) {
+                      int64_t at, int64_t positions, const char *taken) {
     const struct packing *p = c->packing;
     const int64_t size = c->kernels->size;
     const struct sub *sub = &sweep->subs[sub_index];
     const int64_t block = sweep->first_block + block_index, channel = packing_channel(p, block);
     const int rows = packing_rows(p, block);
     const int64_t packed =
-        sub->packed + sub->taps * (c->layer->channels_in * channel + go->first * rows);
+        sub->packed + sub->packed_taps * (c->layer->channels_in * channel + go->first * rows);
     const char *bias = c->k->bias;
     if (bias) bias += (tile->group * c->layer->channels_out + channel) * size;
     const int64_t depth = go->count * sub->taps;
     const char *data = sweep->data + at * size;
     const char *weights = (const char *)c->k->packed + packed * size;
+    if (taken) weights = taken;
     const int64_t place =
         sweep->together ? (channel - packing_channel(p, sweep->first_block)) * sweep->row_stride
                         : sub_index * sweep->sub_stride + block_index * sweep->block_stride;
@@ -149,11 +156,20 @@ void sum_blocks(const struct context *c, const struct tile *tile, const struct g
         go.begins = all->begins && first == 0;
         go.ends = all->ends && first + channels >= all->count;
         part.data = sweep->data + first * sweep->channel_step * size;
-        for (int64_t from = 0; from < sweep->blocks; from += weights)
+        for (int64_t from = 0; from < sweep->blocks; from += weights) {
+            const int64_t end = least(from + weights, sweep->blocks);
+            const int64_t block_bytes = p->rows * go.count * taps * size;
+            if (tile->leaves_out)
+                for (int64_t b = from; b < end; b++)
+                    take_weights(c, tile, &go, sweep->subs, sweep->first_block + b,
+                                 tile->weights + (b - from) * block_bytes);
             for (int64_t at = 0; at < sweep->positions; at += step)
                 for (int64_t sub = 0; sub < sweep->sub_count; sub++)
-                    for (int64_t b = from; b < least(from + weights, sweep->blocks); b++)
+                    for (int64_t b = from; b < end; b++)
                         sum_block(c, tile, &go, &part, sub, b, at,
-                                  least(step, sweep->positions - at));
+                                  least(step, sweep->positions - at),
+                                  tile->leaves_out ? tile->weights + (b - from) * block_bytes
+                                                   : NULL);
+        }
     }
 }
