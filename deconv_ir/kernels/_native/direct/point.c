@@ -125,7 +125,7 @@ void run_point(void *context, int64_t job, void *scratch) {
         for (int64_t qz = 0; qz < subs_along(&a[0]); qz++)
             for (int64_t qy = 0; qy < subs_along(&a[1]); qy++)
                 for (int64_t qx = 0; qx < subs_along(&a[2]); qx++) {
-                    const struct sub sub = sub_of(c, tile.group, qz, qy, qx);
+                    const struct sub sub = sub_of(c, &tile, qz, qy, qx);
                     find_places(c, &sub, places);
                     sum_sub(c, &tile, &sub, places);
                 }
